@@ -1,0 +1,145 @@
+import type { CompiledRule } from '../domain/firewall.ts'
+
+/**
+ * The one door to whatever runs the VMs. Every method is idempotent (keyed by our ids) and cancellable, and may be
+ * called again after any failure. A mutating call carries the generation of its resource: an engine remembers the
+ * highest one it saw per id (removal included, for at least a day) and refuses an older one with `EngineError('stale')`,
+ * so that a worker that slept past its lease cannot raise a deleted VM from the dead.
+ */
+export interface Engine {
+  /** Every host with its GPUs and everything on it that carries our mark. */
+  inventory(signal: AbortSignal): AsyncIterable<HostReport>
+
+  /** Defines the VM, powered off, with OS disk and attached disks; or brings a defined, powered-off one to this spec. */
+  ensureVm(spec: VmSpec, call: Call): Promise<void>
+  /** Begins the change and returns; `inspectVm` tells when it is done. `shutdown` asks the guest, `off` pulls the plug. */
+  powerVm(vm: VmRef, action: 'on' | 'shutdown' | 'off' | 'reset', call: Call): Promise<void>
+  /** Gone afterwards, with its OS and scratch disk; attached data disks stay. Its GPUs are reset by the engine. */
+  removeVm(vm: VmRef, call: Call): Promise<void>
+  inspectVm(vm: VmRef, signal: AbortSignal): Promise<VmStatus | null>
+
+  ensureDisk(disk: DiskSpec, call: Call): Promise<void>
+  growDisk(disk: DiskSpec, call: Call): Promise<void>
+  removeDisk(disk: DiskRef, call: Call): Promise<void>
+  /** Hot when the VM runs, else effective at its next start. The generation is the VM's. */
+  attachDisk(vm: VmRef, disk: AttachedDisk, call: Call): Promise<void>
+  detachDisk(vm: VmRef, disk: DiskRef, call: Call): Promise<void>
+
+  /** In force, for open connections too, when it returns. The generation is the firewall's, counted per VM. */
+  applyFirewall(vm: VmRef, rules: CompiledRule[], call: Call): Promise<void>
+  /** `offset` in bytes; without it the last 64 KiB. */
+  serialLog(
+    vm: VmRef,
+    offset: number | undefined,
+    signal: AbortSignal,
+  ): Promise<{ content: string; nextOffset: number }>
+  /** Tells of a VM whose state changed by itself or finished changing. A hint: nothing is lost if it never fires. */
+  watch(onChange: (vmId: string) => void): () => void
+}
+
+export interface Call {
+  generation: number
+  signal: AbortSignal
+}
+
+export interface VmRef {
+  id: string
+  /** The name of the host it was placed on. */
+  host: string
+}
+
+export interface VmSpec extends VmRef {
+  /** Guest host name. */
+  name: string
+  projectId: string
+  type: string
+  cpuCores: number
+  memoryGb: number
+  gpus: { pciAddress: string; model: string }[]
+  /** `source` is what the image's import recorded for this engine. */
+  image: { name: string; source: Record<string, unknown> }
+  osDiskGib: number
+  /** Sparse local disk, lost at stop; 0 means none. */
+  scratchGb: number
+  sshPublicKey: string
+  startupScript: string
+  shutdownScript: string
+  network: {
+    networkId: string
+    macAddress: string
+    privateAddress: string
+    subnetCidr: string
+    gateway: string
+    /** '' when the VM has none. */
+    publicAddress: string
+  }
+  disks: AttachedDisk[]
+}
+
+export interface DiskRef {
+  id: string
+  /** Where a local disk lives; '' when storage is shared or the disk was never attached. */
+  host: string
+}
+
+export interface DiskSpec extends DiskRef {
+  type: 'persistent-ssd' | 'shared-volume'
+  sizeGib: number
+  /** 512 or 4096; 0 for a shared volume. */
+  blockSize: number
+  serialNumber: string
+}
+
+export interface AttachedDisk extends DiskSpec {
+  mode: 'read-write' | 'read-only'
+}
+
+export interface VmStatus {
+  id: string
+  generation: number
+  /** `booting` until the guest answers SSH where the engine can tell; `stopping` while the guest shuts down. */
+  power: 'off' | 'booting' | 'running' | 'stopping' | 'crashed'
+  /** `user@address` or `user@address:port`; '' until known or when the VM has no public address. */
+  sshDestination: string
+  /** When to look again, if the engine knows. */
+  etaMs?: number
+  /** For operators and failure messages: exit reason, last serial lines. */
+  detail?: string
+}
+
+export interface HostReport {
+  name: string
+  cpuCores: number
+  memoryGb: number
+  /** Shown to operators: accelerator, version, what this engine cannot enforce. */
+  capabilities: Record<string, unknown>
+  gpus: GpuReport[]
+  vms: VmStatus[]
+  disks: { id: string; generation: number }[]
+}
+
+export interface GpuReport {
+  pciAddress: string
+  model: string
+  numaNode: number
+  iommuGroup: number | null
+  /** The VM that the engine sees holding it. */
+  holderVmId: string | null
+  /** Reset since its last holder left. */
+  isClean: boolean
+}
+
+/**
+ * `stale`: an older generation, never to be retried. `missing`: no such VM, disk, host or image. `rejected`: the
+ * engine will never do this. `unavailable`: try again.
+ */
+export type EngineErrorKind = 'stale' | 'missing' | 'rejected' | 'unavailable'
+
+export class EngineError extends Error {
+  readonly kind: EngineErrorKind
+  constructor(kind: EngineErrorKind, message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.name = 'EngineError'
+    this.kind = kind
+  }
+}
