@@ -1,0 +1,401 @@
+import Type, { type Static } from 'typebox'
+import { Image, Price, Quota } from './catalogue.ts'
+import { EventList, EventListQuery } from './events.ts'
+import { Operation } from './operations.ts'
+import { Organization } from './organizations.ts'
+import { defineRoutes } from './route.ts'
+import {
+  body,
+  DisplayName,
+  Email,
+  Empty,
+  PageQuery,
+  pagedList,
+  pageQuery,
+  record,
+  Timestamp,
+  Uuid,
+  wholeList,
+} from './schema.ts'
+import { gpuStates, hostStates, operationStates, roles } from './states.ts'
+import { quotaNames } from './vm-types.ts'
+
+export const Gpu = record('Gpu', {
+  id: Uuid,
+  model: Type.String(),
+  pci_address: Type.String({ examples: ['0000:41:00.0'] }),
+  numa_node: Type.Integer(),
+  state: Type.Enum([...gpuStates]),
+  vm_id: Type.String({ description: 'Empty when no VM holds it.' }),
+})
+export type Gpu = Static<typeof Gpu>
+
+export const Host = record('Host', {
+  id: Uuid,
+  name: Type.String(),
+  location: Type.String(),
+  engine: Type.Enum(['simulated', 'qemu', 'incus']),
+  schedulable: Type.Boolean(),
+  state: Type.Enum([...hostStates]),
+  last_report_at: Timestamp,
+  capabilities: Type.Record(Type.String(), Type.Unknown()),
+  gpus: Type.Array(Gpu),
+})
+export type Host = Static<typeof Host>
+
+export const AdminLocation = record('AdminLocation', {
+  name: Type.String(),
+  region: Type.String(),
+  zone: Type.String(),
+  description: Type.String(),
+  engine: Type.Enum(['simulated', 'qemu', 'incus']),
+  storage: Type.Enum(['shared', 'local']),
+  public_ipv4: Type.String(),
+})
+
+export const AdminOrganization = record('AdminOrganization', {
+  ...Organization.properties,
+  suspended: Type.Boolean(),
+  created_at: Timestamp,
+})
+
+export const AdminUser = record('AdminUser', {
+  id: Uuid,
+  email: Type.String(),
+  is_operator: Type.Boolean(),
+  suspended: Type.Boolean(),
+  state: Type.Enum(['active', 'invited']),
+  created_at: Timestamp,
+})
+
+export const AdminUserCreated = record('AdminUserCreated', {
+  ...AdminUser.properties,
+  invite_url: Type.String({
+    description: 'For a new e-mail: the link to accept, shown this once; else empty.',
+  }),
+})
+
+export const AdminOperation = record('AdminOperation', {
+  ...Operation.properties,
+  project_id: Uuid,
+  is_stuck: Type.Boolean(),
+  step: Type.String({ description: 'The step that is under way.' }),
+  attempts: Type.Integer(),
+  error: Type.String({ description: 'Of the last attempt.' }),
+})
+
+export const FamilyCapacity = record('FamilyCapacity', {
+  location: Type.String(),
+  family: Type.String(),
+  total: Type.Integer(),
+  free: Type.Integer(),
+  claimed: Type.Integer(),
+  quarantined: Type.Integer(),
+  largest_type: Type.String({ description: 'The largest type that still fits; empty when none does.' }),
+})
+
+const ImageName = Type.String({
+  pattern: '^[a-z0-9][a-z0-9._-]{0,62}(:[a-z0-9][a-z0-9._-]{0,62})?$',
+  examples: ['ubuntu24.04-nvidia:latest'],
+})
+const LocationNames = Type.Array(Type.String({ minLength: 1, maxLength: 100 }), { maxItems: 100 })
+
+export const adminRoutes = defineRoutes({
+  adminHostList: {
+    method: 'GET',
+    path: '/v0.1/admin/hosts',
+    tag: 'Operators',
+    summary: 'List hosts with their GPUs',
+    access: 'operator',
+    query: Type.Object({
+      ...pageQuery,
+      location: Type.Optional(Type.String({ maxLength: 100 })),
+      state: Type.Optional(Type.Enum([...hostStates])),
+    }),
+    answer: pagedList('HostList', Host),
+  },
+  adminHostCreate: {
+    method: 'POST',
+    path: '/v0.1/admin/hosts',
+    tag: 'Operators',
+    summary: 'Register a host',
+    description:
+      'Its GPUs appear with its first report. In a simulated location `gpus` describes the host to simulate.',
+    access: 'operator',
+    body: body('HostCreate', {
+      name: Type.String({ pattern: '^[a-z0-9][a-z0-9.-]{0,62}$' }),
+      location: Type.String({ minLength: 1, maxLength: 100 }),
+      gpus: Type.Optional(
+        Type.Object(
+          {
+            model: Type.String({ minLength: 1, maxLength: 100 }),
+            count: Type.Integer({ minimum: 1, maximum: 16 }),
+          },
+          { additionalProperties: false },
+        ),
+      ),
+    }),
+    answer: Host,
+    errors: ['already_exists'],
+  },
+  adminHostGet: {
+    method: 'GET',
+    path: '/v0.1/admin/hosts/{host_id}',
+    tag: 'Operators',
+    summary: 'Read a host',
+    access: 'operator',
+    answer: Host,
+  },
+  adminHostUpdate: {
+    method: 'PATCH',
+    path: '/v0.1/admin/hosts/{host_id}',
+    tag: 'Operators',
+    summary: 'Open or close a host for new VMs',
+    access: 'operator',
+    body: body('HostUpdate', { schedulable: Type.Boolean() }),
+    answer: Host,
+  },
+  adminHostDrain: {
+    method: 'POST',
+    path: '/v0.1/admin/hosts/{host_id}/drain',
+    tag: 'Operators',
+    summary: 'Drain a host',
+    description:
+      'No new VMs; the tenants on it are told by an event; `drained` when the last VM has gone. Never stops a VM.',
+    access: 'operator',
+    answer: Host,
+    errors: ['conflict'],
+  },
+  adminHostDelete: {
+    method: 'DELETE',
+    path: '/v0.1/admin/hosts/{host_id}',
+    tag: 'Operators',
+    summary: 'Remove an empty host',
+    access: 'operator',
+    answer: Empty,
+    errors: ['conflict'],
+  },
+  adminGpuUpdate: {
+    method: 'PATCH',
+    path: '/v0.1/admin/gpus/{gpu_id}',
+    tag: 'Operators',
+    summary: 'Quarantine or free a GPU',
+    access: 'operator',
+    body: body('GpuUpdate', { state: Type.Enum(['free', 'quarantined']) }),
+    answer: Gpu,
+    errors: ['conflict'],
+  },
+  adminImageList: {
+    method: 'GET',
+    path: '/v0.1/admin/images',
+    tag: 'Operators',
+    summary: 'List images',
+    access: 'operator',
+    answer: wholeList('AdminImageList', Image),
+  },
+  adminImageCreate: {
+    method: 'POST',
+    path: '/v0.1/admin/images',
+    tag: 'Operators',
+    summary: 'Import an image',
+    access: 'operator',
+    body: body('ImageCreate', {
+      name: ImageName,
+      description: Type.Optional(Type.String({ maxLength: 500 })),
+      tags: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 60 }), { maxItems: 30 })),
+      locations: LocationNames,
+      source: Type.Optional(
+        Type.Record(Type.String(), Type.Unknown(), { description: 'What the engine needs to find it.' }),
+      ),
+    }),
+    answer: Image,
+    errors: ['already_exists'],
+  },
+  adminImageUpdate: {
+    method: 'PATCH',
+    path: '/v0.1/admin/images/{image_id}',
+    tag: 'Operators',
+    summary: 'Change where an image can be used',
+    access: 'operator',
+    body: body('ImageUpdate', { locations: LocationNames }),
+    answer: Image,
+  },
+  adminImageDelete: {
+    method: 'DELETE',
+    path: '/v0.1/admin/images/{image_id}',
+    tag: 'Operators',
+    summary: 'Remove an image',
+    access: 'operator',
+    answer: Empty,
+    errors: ['conflict'],
+  },
+  adminLocationList: {
+    method: 'GET',
+    path: '/v0.1/admin/locations',
+    tag: 'Operators',
+    summary: 'List locations',
+    access: 'operator',
+    answer: wholeList('AdminLocationList', AdminLocation),
+  },
+  adminPriceList: {
+    method: 'GET',
+    path: '/v0.1/admin/prices',
+    tag: 'Operators',
+    summary: 'List prices in force',
+    access: 'operator',
+    answer: wholeList('AdminPriceList', Price),
+  },
+  adminPriceSet: {
+    method: 'PUT',
+    path: '/v0.1/admin/prices',
+    tag: 'Operators',
+    summary: 'Set prices, valid from now',
+    description: 'Products that are not named keep their price.',
+    access: 'operator',
+    body: body('PriceSet', {
+      items: Type.Array(Type.Object({ ...Price.properties }, { additionalProperties: false }), {
+        minItems: 1,
+        maxItems: 100,
+      }),
+    }),
+    answer: wholeList('PriceSetAnswer', Price),
+  },
+  adminQuotaList: {
+    method: 'GET',
+    path: '/v0.1/admin/quotas',
+    tag: 'Operators',
+    summary: 'List the quotas of a project',
+    access: 'operator',
+    query: Type.Object({ project_id: Uuid }),
+    answer: wholeList('AdminQuotaList', Quota),
+  },
+  adminQuotaSet: {
+    method: 'PUT',
+    path: '/v0.1/admin/quotas',
+    tag: 'Operators',
+    summary: 'Set quotas of a project',
+    access: 'operator',
+    body: body('QuotaSet', {
+      project_id: Uuid,
+      items: Type.Array(
+        Type.Object(
+          { name: Type.Enum([...quotaNames]), max: Type.Integer({ minimum: 0, maximum: 1_000_000_000 }) },
+          { additionalProperties: false },
+        ),
+        { minItems: 1, maxItems: 20 },
+      ),
+    }),
+    answer: wholeList('QuotaSetAnswer', Quota),
+  },
+  adminOrganizationList: {
+    method: 'GET',
+    path: '/v0.1/admin/organizations',
+    tag: 'Operators',
+    summary: 'List organizations',
+    access: 'operator',
+    query: PageQuery,
+    answer: pagedList('AdminOrganizationList', AdminOrganization),
+  },
+  adminOrganizationCreate: {
+    method: 'POST',
+    path: '/v0.1/admin/organizations',
+    tag: 'Operators',
+    summary: 'Create an organization',
+    access: 'operator',
+    body: body('OrganizationCreate', { name: DisplayName }),
+    answer: Organization,
+  },
+  adminOrganizationUpdate: {
+    method: 'PATCH',
+    path: '/v0.1/admin/organizations/{organization_id}',
+    tag: 'Operators',
+    summary: 'Suspend or restore an organization',
+    access: 'operator',
+    body: body('OrganizationUpdate', { suspended: Type.Boolean() }),
+    answer: AdminOrganization,
+  },
+  adminUserList: {
+    method: 'GET',
+    path: '/v0.1/admin/users',
+    tag: 'Operators',
+    summary: 'List users',
+    access: 'operator',
+    query: PageQuery,
+    answer: pagedList('AdminUserList', AdminUser),
+  },
+  adminUserCreate: {
+    method: 'POST',
+    path: '/v0.1/admin/users',
+    tag: 'Operators',
+    summary: 'Add a user',
+    access: 'operator',
+    body: body('UserCreate', {
+      email: Email,
+      organization_id: Type.Optional(Uuid),
+      role: Type.Optional(Type.Enum([...roles])),
+      is_operator: Type.Optional(Type.Boolean()),
+    }),
+    answer: AdminUserCreated,
+    errors: ['already_exists'],
+    noStore: true,
+  },
+  adminUserUpdate: {
+    method: 'PATCH',
+    path: '/v0.1/admin/users/{user_id}',
+    tag: 'Operators',
+    summary: 'Suspend or restore a user',
+    access: 'operator',
+    body: body('UserUpdate', { suspended: Type.Boolean() }),
+    answer: AdminUser,
+  },
+  adminOperationList: {
+    method: 'GET',
+    path: '/v0.1/admin/operations',
+    tag: 'Operators',
+    summary: 'List operations of all tenants',
+    access: 'operator',
+    query: Type.Object({
+      ...pageQuery,
+      stuck: Type.Optional(Type.Boolean()),
+      state: Type.Optional(Type.Enum([...operationStates])),
+    }),
+    answer: pagedList('AdminOperationList', AdminOperation),
+  },
+  adminOperationRetry: {
+    method: 'POST',
+    path: '/v0.1/admin/operations/{operation_id}/retry',
+    tag: 'Operators',
+    summary: 'Try a stuck operation again',
+    access: 'operator',
+    answer: AdminOperation,
+    errors: ['conflict'],
+  },
+  adminOperationAbandon: {
+    method: 'POST',
+    path: '/v0.1/admin/operations/{operation_id}/abandon',
+    tag: 'Operators',
+    summary: 'Give a stuck operation up',
+    description:
+      'It ends as failed; what its undo could not remove is left to the reconcilers and to the operator.',
+    access: 'operator',
+    answer: AdminOperation,
+    errors: ['conflict'],
+  },
+  adminCapacityList: {
+    method: 'GET',
+    path: '/v0.1/admin/capacity',
+    tag: 'Operators',
+    summary: 'GPUs by location and family',
+    access: 'operator',
+    answer: wholeList('FamilyCapacityList', FamilyCapacity),
+  },
+  adminEventList: {
+    method: 'GET',
+    path: '/v0.1/admin/events',
+    tag: 'Operators',
+    summary: 'The audit log of all tenants and operators',
+    access: 'operator',
+    query: EventListQuery,
+    answer: EventList,
+  },
+})

@@ -1,0 +1,155 @@
+import Type, { type Static } from 'typebox'
+import { defineRoutes } from './route.ts'
+import { body, Empty, PageQuery, pagedList, pageQuery, record, Timestamp, Uuid } from './schema.ts'
+
+export const Event = record('Event', {
+  id: Uuid,
+  position: Type.Integer({
+    description: 'Grows without gaps that a later commit could fill; 0 until stamped.',
+  }),
+  type: Type.String({ examples: ['vm.running'] }),
+  resource_type: Type.String({ examples: ['vm'] }),
+  resource_id: Type.String(),
+  actor: Type.String({
+    description: 'Who caused it: `user:<id>`, `access_key:<id>`, `operator_key:<id>` or `system`.',
+  }),
+  request_id: Type.String(),
+  data: Type.Record(Type.String(), Type.Unknown()),
+  created_at: Timestamp,
+})
+export type Event = Static<typeof Event>
+
+export const EventListQuery = Type.Object({
+  ...pageQuery,
+  resource_id: Type.Optional(Uuid),
+  type: Type.Optional(Type.String({ maxLength: 100 })),
+  actor: Type.Optional(Type.String({ maxLength: 100 })),
+})
+export const EventList = pagedList('EventList', Event)
+
+const EventTypes = Type.Array(
+  Type.String({ minLength: 1, maxLength: 100, examples: ['vm.running', 'operation.*'] }),
+  { maxItems: 100 },
+)
+const WebhookUrl = Type.String({
+  minLength: 8,
+  maxLength: 2000,
+  examples: ['https://hooks.example.com/slipway'],
+})
+
+export const Webhook = record('Webhook', {
+  id: Uuid,
+  url: Type.String(),
+  event_types: Type.Array(Type.String(), { description: 'Empty means all.' }),
+  state: Type.Enum(['active', 'paused']),
+  created_at: Timestamp,
+})
+export type Webhook = Static<typeof Webhook>
+
+export const WebhookWithSecret = record('WebhookWithSecret', {
+  ...Webhook.properties,
+  secret: Type.String({ description: 'For verifying signatures, shown this once: `whsec_…`.' }),
+})
+
+export const WebhookDelivery = record('WebhookDelivery', {
+  id: Uuid,
+  event_id: Uuid,
+  event_type: Type.String(),
+  state: Type.Enum(['pending', 'delivered', 'failed']),
+  attempts: Type.Integer(),
+  response_status: Type.Integer({ description: 'Of the last attempt; 0 when there was no answer.' }),
+  error: Type.String(),
+  next_attempt_at: Timestamp,
+  created_at: Timestamp,
+  completed_at: Timestamp,
+})
+export type WebhookDelivery = Static<typeof WebhookDelivery>
+
+export const eventRoutes = defineRoutes({
+  eventList: {
+    method: 'GET',
+    path: '/v0.1/projects/{project_id}/events',
+    tag: 'Events',
+    summary: 'List or stream events',
+    description:
+      'With `Accept: text/event-stream` the answer is a stream of new events, or of all after `Last-Event-ID`; `id:` is the position and `data:` the record.',
+    access: 'viewer',
+    query: EventListQuery,
+    answer: EventList,
+    alsoAnswers: 'text/event-stream',
+  },
+  webhookList: {
+    method: 'GET',
+    path: '/v0.1/projects/{project_id}/webhooks',
+    tag: 'Events',
+    summary: 'List webhooks',
+    access: 'viewer',
+    query: PageQuery,
+    answer: pagedList('WebhookList', Webhook),
+  },
+  webhookCreate: {
+    method: 'POST',
+    path: '/v0.1/projects/{project_id}/webhooks',
+    tag: 'Events',
+    summary: 'Create a webhook',
+    access: 'admin',
+    body: body('WebhookCreate', { url: WebhookUrl, event_types: Type.Optional(EventTypes) }),
+    answer: WebhookWithSecret,
+    noStore: true,
+  },
+  webhookUpdate: {
+    method: 'PATCH',
+    path: '/v0.1/projects/{project_id}/webhooks/{webhook_id}',
+    tag: 'Events',
+    summary: 'Change, pause or resume a webhook',
+    access: 'admin',
+    body: body('WebhookUpdate', {
+      url: Type.Optional(WebhookUrl),
+      event_types: Type.Optional(EventTypes),
+      state: Type.Optional(Type.Enum(['active', 'paused'])),
+    }),
+    answer: Webhook,
+  },
+  webhookDelete: {
+    method: 'DELETE',
+    path: '/v0.1/projects/{project_id}/webhooks/{webhook_id}',
+    tag: 'Events',
+    summary: 'Delete a webhook',
+    access: 'admin',
+    answer: Empty,
+  },
+  webhookDeliveryList: {
+    method: 'GET',
+    path: '/v0.1/projects/{project_id}/webhooks/{webhook_id}/deliveries',
+    tag: 'Events',
+    summary: 'List deliveries',
+    access: 'viewer',
+    query: PageQuery,
+    answer: pagedList('WebhookDeliveryList', WebhookDelivery),
+  },
+  webhookDeliveryReplay: {
+    method: 'POST',
+    path: '/v0.1/projects/{project_id}/webhooks/{webhook_id}/deliveries/{delivery_id}/replay',
+    tag: 'Events',
+    summary: 'Deliver again',
+    access: 'admin',
+    answer: WebhookDelivery,
+  },
+  webhookTest: {
+    method: 'POST',
+    path: '/v0.1/projects/{project_id}/webhooks/{webhook_id}/test',
+    tag: 'Events',
+    summary: 'Send a test event',
+    access: 'admin',
+    answer: WebhookDelivery,
+  },
+  webhookRotateSecret: {
+    method: 'POST',
+    path: '/v0.1/projects/{project_id}/webhooks/{webhook_id}/rotate-secret',
+    tag: 'Events',
+    summary: 'Replace the secret; both sign for a day',
+    access: 'admin',
+    answer: WebhookWithSecret,
+    noStore: true,
+  },
+})

@@ -1,0 +1,97 @@
+import Type, { type Static } from 'typebox'
+import { defineRoutes } from './route.ts'
+import { pagedList, pageQuery, record, Timestamp, Uuid, wholeList } from './schema.ts'
+import { operationNames, operationStates, operationTypes, stepStates } from './states.ts'
+
+export const Operation = record(
+  'Operation',
+  {
+    operation_id: Uuid,
+    state: Type.Enum([...operationStates]),
+    metadata: Type.Object({
+      operation_name: Type.Enum([...operationNames]),
+      id: Type.String({ format: 'uuid', description: 'The resource.' }),
+      type: Type.Enum([...operationTypes]),
+      request: Type.Record(Type.String(), Type.Unknown(), { description: 'The request, echoed.' }),
+    }),
+    result: Type.Unknown({
+      description:
+        'Null while in progress and after a deletion; the resource after success; `{code, message}` after failure.',
+    }),
+    started_at: Timestamp,
+    completed_at: Timestamp,
+  },
+  {
+    examples: [
+      {
+        operation_id: '0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7e10',
+        state: 'IN_PROGRESS',
+        metadata: {
+          operation_name: 'CREATE',
+          id: '0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7e11',
+          type: 'vm',
+          request: { name: 'train-7', type: 'a100.1x', location: 'us-east1-a' },
+        },
+        result: null,
+        started_at: '2026-11-14T23:50:00.000Z',
+        completed_at: '',
+      },
+    ],
+  },
+)
+export type Operation = Static<typeof Operation>
+
+export const OperationStarted = record('OperationStarted', { operation: Operation })
+
+export const OperationStep = record('OperationStep', {
+  name: Type.String({ examples: ['power_on'] }),
+  state: Type.Enum([...stepStates]),
+  started_at: Timestamp,
+  completed_at: Timestamp,
+})
+export type OperationStep = Static<typeof OperationStep>
+
+export const OperationListQuery = Type.Object({
+  ...pageQuery,
+  state: Type.Optional(Type.Enum([...operationStates])),
+  resource_id: Type.Optional(Uuid),
+})
+export const OperationWaitQuery = Type.Object({
+  wait: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: 60,
+      description: 'Hold the answer for up to so many seconds until the operation ends.',
+    }),
+  ),
+})
+export const OperationList = pagedList('OperationList', Operation)
+
+export const operationRoutes = defineRoutes({
+  operationList: {
+    method: 'GET',
+    path: '/v0.1/projects/{project_id}/operations',
+    tag: 'Operations',
+    summary: 'List operations of every family',
+    access: 'viewer',
+    query: OperationListQuery,
+    answer: OperationList,
+  },
+  operationGet: {
+    method: 'GET',
+    path: '/v0.1/projects/{project_id}/operations/{operation_id}',
+    tag: 'Operations',
+    summary: 'Read an operation, or wait for its end',
+    access: 'viewer',
+    query: OperationWaitQuery,
+    answer: Operation,
+  },
+  operationSteps: {
+    method: 'GET',
+    path: '/v0.1/projects/{project_id}/operations/{operation_id}/steps',
+    tag: 'Operations',
+    summary: 'List the steps of an operation',
+    access: 'viewer',
+    answer: wholeList('OperationStepList', OperationStep),
+  },
+})

@@ -1,0 +1,229 @@
+import Type, { type Static } from 'typebox'
+import { defineRoutes } from './route.ts'
+import {
+  body,
+  DisplayName,
+  Empty,
+  PageQuery,
+  pagedList,
+  record,
+  Timestamp,
+  Usd,
+  UtcDate,
+  Uuid,
+} from './schema.ts'
+
+export const Organization = record('Organization', {
+  id: Uuid,
+  name: Type.String({ examples: ['Harbour Labs'] }),
+  payment_customer_id: Type.String({ description: 'At the payment provider; empty until one is needed.' }),
+})
+export type Organization = Static<typeof Organization>
+
+export const Project = record('Project', {
+  id: Uuid,
+  name: Type.String({ examples: ['default'] }),
+  version: Type.String({ examples: ['v0.1'] }),
+  organization_id: Uuid,
+})
+export type Project = Static<typeof Project>
+
+export const BillingSession = record('BillingSession', {
+  url: Type.String({ description: 'Opens the billing dashboard; works for 15 minutes.' }),
+})
+
+export const Costs = record('Costs', {
+  usd_per_hour: Usd,
+  month_to_date_usd: Usd,
+  forecast_usd: Usd,
+  by_product: Type.Array(Type.Object({ product_name: Type.String(), usd: Usd })),
+  as_of: Timestamp,
+})
+export type Costs = Static<typeof Costs>
+
+export const Invoice = record('Invoice', {
+  id: Uuid,
+  period_start: Timestamp,
+  period_end: Timestamp,
+  state: Type.Enum(['open', 'issued', 'paid']),
+  usd: Usd,
+  lines: Type.Array(
+    Type.Object({
+      project_id: Uuid,
+      product_name: Type.String(),
+      quantity: Type.Number(),
+      unit: Type.Enum(['vm_hour', 'gb_hour']),
+      usd: Usd,
+    }),
+  ),
+})
+export type Invoice = Static<typeof Invoice>
+
+export const Budget = record('Budget', {
+  monthly_usd: Type.Union([Type.Number({ minimum: 0 }), Type.Null()]),
+  hard_stop: Type.Boolean(),
+  spent_usd: Usd,
+})
+export type Budget = Static<typeof Budget>
+
+export const UsageItem = record('UsageItem', {
+  date: UtcDate,
+  project_id: Uuid,
+  location: Type.String(),
+  resource_type: Type.Enum(['vm', 'disk']),
+  product_name: Type.String({ examples: ['a100.1x'] }),
+  quantity: Type.Number(),
+  unit: Type.Enum(['vm_hour', 'gb_hour']),
+  usd: Type.Union([Type.Number(), Type.Null()], { description: 'Null where no price is set.' }),
+})
+export type UsageItem = Static<typeof UsageItem>
+
+export const UsageList = record('UsageList', { items: Type.Array(UsageItem), updated_at: Timestamp })
+export const UsageQuery = Type.Object({
+  start_date: Type.Optional(UtcDate),
+  end_date: Type.Optional(UtcDate),
+  location: Type.Optional(Type.String({ maxLength: 100 })),
+  resource_type: Type.Optional(Type.Enum(['vm', 'disk'])),
+})
+
+export const organizationRoutes = defineRoutes({
+  organizationList: {
+    method: 'GET',
+    path: '/v0.1/organizations',
+    tag: 'Organizations',
+    summary: 'List organizations that the caller can see',
+    access: 'caller',
+    answer: Type.Array(Organization),
+  },
+  organizationGet: {
+    method: 'GET',
+    path: '/v0.1/organizations/{organization_id}',
+    tag: 'Organizations',
+    summary: 'Read an organization',
+    access: 'visible',
+    answer: Organization,
+  },
+  organizationBilling: {
+    method: 'GET',
+    path: '/v0.1/organizations/{organization_id}/billing',
+    tag: 'Organizations',
+    summary: 'Get a temporary link to the billing dashboard',
+    access: 'owner',
+    answer: BillingSession,
+    noStore: true,
+  },
+  organizationCosts: {
+    method: 'GET',
+    path: '/v0.1/organizations/{organization_id}/costs',
+    tag: 'Organizations',
+    summary: 'What the organization costs now and this month',
+    access: 'viewer',
+    answer: Costs,
+  },
+  organizationInvoices: {
+    method: 'GET',
+    path: '/v0.1/organizations/{organization_id}/invoices',
+    tag: 'Organizations',
+    summary: 'List invoices',
+    access: 'viewer',
+    query: PageQuery,
+    answer: pagedList('InvoiceList', Invoice),
+  },
+  organizationUsage: {
+    method: 'GET',
+    path: '/v0.1/organizations/{organization_id}/usage',
+    tag: 'Organizations',
+    summary: 'Daily usage of all projects',
+    description: 'Whole UTC days, written shortly after midnight UTC for the day before.',
+    access: 'viewer',
+    query: UsageQuery,
+    answer: UsageList,
+    alsoAnswers: 'text/csv',
+  },
+  projectList: {
+    method: 'GET',
+    path: '/v0.1/projects',
+    tag: 'Projects',
+    summary: 'List projects that the caller can see',
+    access: 'caller',
+    answer: Type.Array(Project),
+  },
+  projectCreate: {
+    method: 'POST',
+    path: '/v0.1/projects',
+    tag: 'Projects',
+    summary: 'Create a project',
+    description:
+      'Comes with a default network, a subnet per location and the default firewall rules. Needs the role `admin` in the organization.',
+    access: 'caller',
+    body: body('ProjectCreate', { name: DisplayName, organization_id: Uuid }),
+    answer: Project,
+    errors: ['permission_denied', 'not_found', 'already_exists'],
+  },
+  projectGet: {
+    method: 'GET',
+    path: '/v0.1/projects/{project_id}',
+    tag: 'Projects',
+    summary: 'Read a project',
+    access: 'viewer',
+    answer: Project,
+  },
+  projectUpdate: {
+    method: 'PATCH',
+    path: '/v0.1/projects/{project_id}',
+    tag: 'Projects',
+    summary: 'Rename a project',
+    access: 'admin',
+    body: body('ProjectUpdate', { name: DisplayName }),
+    answer: Project,
+    errors: ['already_exists'],
+  },
+  projectDelete: {
+    method: 'DELETE',
+    path: '/v0.1/projects/{project_id}',
+    tag: 'Projects',
+    summary: 'Delete an empty project',
+    access: 'admin',
+    answer: Empty,
+    errors: ['conflict'],
+  },
+  projectCosts: {
+    method: 'GET',
+    path: '/v0.1/projects/{project_id}/costs',
+    tag: 'Projects',
+    summary: 'What the project costs now and this month',
+    access: 'viewer',
+    answer: Costs,
+  },
+  projectUsage: {
+    method: 'GET',
+    path: '/v0.1/projects/{project_id}/usage',
+    tag: 'Projects',
+    summary: 'Daily usage',
+    description: 'Whole UTC days, written shortly after midnight UTC for the day before.',
+    access: 'viewer',
+    query: UsageQuery,
+    answer: UsageList,
+    alsoAnswers: 'text/csv',
+  },
+  budgetGet: {
+    method: 'GET',
+    path: '/v0.1/projects/{project_id}/budget',
+    tag: 'Projects',
+    summary: 'Read the monthly budget',
+    access: 'viewer',
+    answer: Budget,
+  },
+  budgetSet: {
+    method: 'PUT',
+    path: '/v0.1/projects/{project_id}/budget',
+    tag: 'Projects',
+    summary: 'Set the monthly budget',
+    access: 'admin',
+    body: body('BudgetSet', {
+      monthly_usd: Type.Union([Type.Number({ minimum: 0, maximum: 1_000_000_000 }), Type.Null()]),
+      hard_stop: Type.Optional(Type.Boolean()),
+    }),
+    answer: Budget,
+  },
+})

@@ -1,0 +1,39 @@
+import type { Static, TSchema } from 'typebox'
+import { adminRoutes } from './admin.ts'
+import { catalogueRoutes } from './catalogue.ts'
+import { diskRoutes } from './disks.ts'
+import { eventRoutes } from './events.ts'
+import { identityRoutes } from './identity.ts'
+import { operationRoutes } from './operations.ts'
+import { organizationRoutes } from './organizations.ts'
+import type { Route } from './route.ts'
+import { vmRoutes } from './vms.ts'
+import { vpcRoutes } from './vpc.ts'
+
+/** Every endpoint, once. The server mounts it, OpenAPI is printed from it, the SDK is typed by it, tests walk it. */
+export const routes = {
+  ...identityRoutes,
+  ...organizationRoutes,
+  ...catalogueRoutes,
+  ...vmRoutes,
+  ...diskRoutes,
+  ...vpcRoutes,
+  ...operationRoutes,
+  ...eventRoutes,
+  ...adminRoutes,
+}
+
+export type Routes = typeof routes
+export type RouteId = keyof Routes
+export const routeIds = Object.keys(routes) as RouteId[]
+export const routeOf = (id: RouteId): Route => routes[id]
+
+type Part<R, K extends string> = R extends { [P in K]: infer S extends TSchema } ? Static<S> : undefined
+type ParamNames<P extends string> = P extends `${string}{${infer Name}}${infer Rest}`
+  ? Name | ParamNames<Rest>
+  : never
+
+export type RouteParams<Id extends RouteId> = { [N in ParamNames<Routes[Id]['path']>]: string }
+export type RouteQuery<Id extends RouteId> = Part<Routes[Id], 'query'>
+export type RouteBody<Id extends RouteId> = Part<Routes[Id], 'body'>
+export type RouteAnswer<Id extends RouteId> = Static<Routes[Id]['answer']>

@@ -1,0 +1,95 @@
+import Type, { type Static, type TObject, type TProperties, type TSchema } from 'typebox'
+
+/** Schemas by their component name: the OpenAPI document refers to these instead of repeating them. */
+export const components = new Map<string, TSchema>()
+
+interface RecordOptions {
+  description?: string
+  examples?: unknown[]
+}
+
+/** A record that the service answers with. */
+export function record<P extends TProperties>(
+  name: string,
+  properties: P,
+  options: RecordOptions = {},
+): TObject<P> {
+  return named(name, Type.Object(properties, { ...options, additionalProperties: false }))
+}
+
+/** A request body: unknown members are refused. */
+export const body = record
+
+function named<S extends TSchema>(name: string, schema: S): S {
+  if (components.has(name)) throw new Error(`two schemas are called ${name}`)
+  Object.assign(schema, { title: name })
+  components.set(name, schema)
+  return schema
+}
+
+export const uuidPattern = '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$'
+
+export const Uuid = Type.String({
+  format: 'uuid',
+  pattern: uuidPattern,
+  examples: ['0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7e10'],
+})
+export const UuidOrEmpty = Type.String({ description: 'A UUID, or the empty string when unset.' })
+export const Timestamp = Type.String({
+  description: 'ISO 8601 UTC with milliseconds; the empty string when unset.',
+  pattern: '^(\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}\\.\\d{3}Z)?$',
+  examples: ['2026-11-14T23:50:00.000Z'],
+})
+/** A timestamp that a client sends: any ISO 8601 instant with a zone. */
+export const Instant = Type.String({ format: 'date-time', examples: ['2026-12-31T00:00:00Z'] })
+export const UtcDate = Type.String({
+  format: 'date',
+  pattern: '^\\d{4}-\\d{2}-\\d{2}$',
+  examples: ['2026-11-14'],
+})
+export const ResourceName = Type.String({
+  pattern: '^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$',
+  description: 'Letters, digits, `_` and `-`, at most 63, starting with a letter or digit.',
+  examples: ['train-7'],
+})
+/** A display name: not an identifier. */
+export const DisplayName = Type.String({ minLength: 1, maxLength: 100, examples: ['Research'] })
+export const Email = Type.String({
+  minLength: 3,
+  maxLength: 254,
+  pattern: '^[^\\s@]+@[^\\s@]+$',
+  examples: ['ada@example.com'],
+})
+export const Password = Type.String({ minLength: 8, maxLength: 256 })
+export const Usd = Type.Number({ description: 'US dollars.' })
+export const Empty = record('Empty', {}, { description: 'The answer of a deletion.', examples: [{}] })
+
+/** `{items}`, whole. */
+export function wholeList<S extends TSchema>(name: string, item: S) {
+  return record(name, { items: Type.Array(item) })
+}
+
+/** `{items, next_page_token}`, a page at a time. */
+export function pagedList<S extends TSchema>(name: string, item: S) {
+  return record(name, {
+    items: Type.Array(item),
+    next_page_token: Type.String({
+      description: 'Pass as `page_token` for the next page; empty at the end.',
+    }),
+  })
+}
+
+export const pageQuery = {
+  limit: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: 500, default: 100, description: 'Items per page.' }),
+  ),
+  page_token: Type.Optional(Type.String({ maxLength: 1000, description: 'From the page before.' })),
+}
+
+export const PageQuery = Type.Object(pageQuery)
+
+/** A comma-separated filter. */
+export const CommaList = (description: string) =>
+  Type.Optional(Type.String({ maxLength: 20_000, description: `${description}, comma-separated.` }))
+
+export type { Static, TSchema }

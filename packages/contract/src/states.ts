@@ -1,0 +1,106 @@
+/** The state tables: server guards, console buttons and tests read the same ones. */
+
+export const vmStates = [
+  'STATE_CREATING',
+  'STATE_RUNNING',
+  'STATE_STOPPING',
+  'STATE_SHUTOFF',
+  'STATE_STARTING',
+  'STATE_RESETTING',
+  'STATE_CRASHED',
+  'STATE_UNREACHABLE',
+  'STATE_DELETING',
+] as const
+export type VmState = (typeof vmStates)[number]
+
+interface VmStateFacts {
+  mayGoTo: VmState[]
+  /** Whether the VM itself is billed; its data disks are billed apart, always. */
+  isBilled: boolean
+  holdsGpus: boolean
+}
+
+export const vmStateTable: Record<VmState, VmStateFacts> = {
+  STATE_CREATING: { mayGoTo: ['STATE_RUNNING', 'STATE_DELETING'], isBilled: false, holdsGpus: true },
+  STATE_RUNNING: {
+    mayGoTo: ['STATE_STOPPING', 'STATE_RESETTING', 'STATE_CRASHED', 'STATE_UNREACHABLE', 'STATE_DELETING'],
+    isBilled: true,
+    holdsGpus: true,
+  },
+  STATE_STOPPING: {
+    mayGoTo: ['STATE_SHUTOFF', 'STATE_UNREACHABLE', 'STATE_DELETING'],
+    isBilled: true,
+    holdsGpus: true,
+  },
+  STATE_SHUTOFF: { mayGoTo: ['STATE_STARTING', 'STATE_DELETING'], isBilled: false, holdsGpus: false },
+  STATE_STARTING: {
+    mayGoTo: ['STATE_RUNNING', 'STATE_SHUTOFF', 'STATE_UNREACHABLE', 'STATE_DELETING'],
+    isBilled: false,
+    holdsGpus: true,
+  },
+  STATE_RESETTING: {
+    mayGoTo: ['STATE_RUNNING', 'STATE_CRASHED', 'STATE_UNREACHABLE', 'STATE_DELETING'],
+    isBilled: true,
+    holdsGpus: true,
+  },
+  STATE_CRASHED: {
+    mayGoTo: ['STATE_RESETTING', 'STATE_STOPPING', 'STATE_DELETING'],
+    isBilled: true,
+    holdsGpus: true,
+  },
+  STATE_UNREACHABLE: {
+    mayGoTo: ['STATE_RUNNING', 'STATE_CRASHED', 'STATE_SHUTOFF', 'STATE_DELETING'],
+    isBilled: false,
+    holdsGpus: true,
+  },
+  STATE_DELETING: { mayGoTo: [], isBilled: false, holdsGpus: true },
+}
+
+export type VmAction = 'START' | 'STOP' | 'RESET'
+export const vmActionNames = ['START', 'STOP', 'RESET'] as const satisfies VmAction[]
+
+/** Which action is allowed from where, through which state, to which. */
+export const vmActions: Record<VmAction, { from: VmState[]; via: VmState; to: VmState }> = {
+  START: { from: ['STATE_SHUTOFF'], via: 'STATE_STARTING', to: 'STATE_RUNNING' },
+  STOP: { from: ['STATE_RUNNING', 'STATE_CRASHED'], via: 'STATE_STOPPING', to: 'STATE_SHUTOFF' },
+  RESET: { from: ['STATE_RUNNING', 'STATE_CRASHED'], via: 'STATE_RESETTING', to: 'STATE_RUNNING' },
+}
+
+/** States in which a disk may be attached to or detached from a VM. */
+export const vmDiskChangeStates: VmState[] = ['STATE_RUNNING', 'STATE_SHUTOFF']
+
+export const diskStates = ['creating', 'available', 'resizing', 'deleting'] as const
+export type DiskState = (typeof diskStates)[number]
+
+export const ruleStates = ['creating', 'active', 'updating', 'deleting'] as const
+export type RuleState = (typeof ruleStates)[number]
+
+export const operationStates = ['IN_PROGRESS', 'SUCCEEDED', 'FAILED'] as const
+export type OperationState = (typeof operationStates)[number]
+
+export const operationNames = [
+  'CREATE',
+  'UPDATE',
+  'DELETE',
+  'START',
+  'STOP',
+  'RESET',
+  'RESIZE',
+  'ATTACH',
+  'DETACH',
+] as const
+export type OperationName = (typeof operationNames)[number]
+
+export const operationTypes = ['vm', 'disk', 'firewall_rule'] as const
+export type OperationType = (typeof operationTypes)[number]
+
+export const stepStates = ['pending', 'running', 'done', 'failed', 'undone'] as const
+
+export const hostStates = ['up', 'down', 'draining', 'drained'] as const
+export type HostState = (typeof hostStates)[number]
+
+export const gpuStates = ['free', 'claimed', 'quarantined', 'gone'] as const
+export type GpuState = (typeof gpuStates)[number]
+
+export const roles = ['viewer', 'member', 'admin', 'owner'] as const
+export type Role = (typeof roles)[number]

@@ -1,0 +1,103 @@
+/** The catalogue: families of GPUs, and the VM types made of them. */
+
+export const families = {
+  a40: {
+    model: 'A40 48GB PCIe',
+    pciId: '10de:2235',
+    cpuCores: 6,
+    memoryGb: 60,
+    nvmeGb: 960,
+    networkGbps: 25,
+    sizes: [1, 2, 4, 8],
+  },
+  a100: {
+    model: 'A100 40GB PCIe',
+    pciId: '10de:20f1',
+    cpuCores: 12,
+    memoryGb: 120,
+    nvmeGb: 960,
+    networkGbps: 25,
+    sizes: [1, 2, 4, 8],
+  },
+  'a100-80gb': {
+    model: 'A100 80GB PCIe',
+    pciId: '10de:20b5',
+    cpuCores: 12,
+    memoryGb: 120,
+    nvmeGb: 960,
+    networkGbps: 25,
+    sizes: [1, 2, 4, 8],
+  },
+  'l40s-48gb': {
+    model: 'L40S 48GB PCIe',
+    pciId: '10de:26b9',
+    cpuCores: 8,
+    memoryGb: 147,
+    nvmeGb: 0,
+    networkGbps: 20,
+    sizes: [1, 2, 4, 8, 10],
+  },
+} as const
+
+export type Family = keyof typeof families
+export const familyNames = Object.keys(families) as Family[]
+
+export interface VmType {
+  name: string
+  family: Family
+  gpuCount: number
+  gpuModel: string
+  cpuCores: number
+  memoryGb: number
+  /** Local NVMe of the type: scratch space, lost at stop. */
+  nvmeGb: number
+  networkGbps: number
+  /** Whole-host types may mount shared volumes. */
+  isWholeHost: boolean
+}
+
+/** Everything about a type is its family's share of one GPU times the number of GPUs. */
+export const vmTypes: VmType[] = familyNames.flatMap((family) => {
+  const share = families[family]
+  return share.sizes.map((gpuCount) => ({
+    name: `${family}.${gpuCount}x`,
+    family,
+    gpuCount,
+    gpuModel: share.model,
+    cpuCores: share.cpuCores * gpuCount,
+    memoryGb: share.memoryGb * gpuCount,
+    nvmeGb: share.nvmeGb * gpuCount,
+    networkGbps: share.networkGbps * gpuCount,
+    isWholeHost: gpuCount >= 8,
+  }))
+})
+
+const byName = new Map(vmTypes.map((type) => [type.name, type]))
+export const vmTypeNames = vmTypes.map((type) => type.name)
+
+export function vmType(name: string): VmType | undefined {
+  return byName.get(name)
+}
+
+export function familyOfModel(model: string): Family | undefined {
+  return familyNames.find((family) => families[family].model === model)
+}
+
+export const diskTypes = ['persistent-ssd', 'shared-volume'] as const
+export type DiskType = (typeof diskTypes)[number]
+
+export const osDiskGib = 128
+
+export const quotaNames = [
+  'a40_gpus',
+  'a100_gpus',
+  'a100-80gb_gpus',
+  'l40s-48gb_gpus',
+  'vms',
+  'disk_gib',
+  'shared_volume_tib',
+  'firewall_rules',
+] as const
+export type QuotaName = (typeof quotaNames)[number]
+
+export const gpuQuota = (family: Family): QuotaName => `${family}_gpus`

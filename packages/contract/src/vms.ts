@@ -1,0 +1,254 @@
+import Type, { type Static } from 'typebox'
+import { DiskMode } from './disks.ts'
+import {
+  Operation,
+  OperationList,
+  OperationListQuery,
+  OperationStarted,
+  OperationWaitQuery,
+} from './operations.ts'
+import { defineRoutes } from './route.ts'
+import {
+  body,
+  CommaList,
+  pagedList,
+  pageQuery,
+  ResourceName,
+  record,
+  Timestamp,
+  Uuid,
+  UuidOrEmpty,
+} from './schema.ts'
+import { vmActionNames, vmStates } from './states.ts'
+
+export const VmDisk = record('VmDisk', {
+  id: Uuid,
+  name: Type.String(),
+  type: Type.String(),
+  size: Type.String(),
+  location: Type.String(),
+  block_size: Type.Integer(),
+  created_at: Timestamp,
+  updated_at: Timestamp,
+  serial_number: Type.String(),
+  attachment_type: Type.Enum(['os', 'data']),
+  mode: DiskMode,
+})
+
+export const NetworkInterface = record('NetworkInterface', {
+  id: Uuid,
+  name: Type.String(),
+  network: Uuid,
+  subnet: Uuid,
+  interface_type: Type.Literal('Ethernet'),
+  mac_address: Type.String(),
+  ips: Type.Array(
+    Type.Object({
+      private_ipv4: Type.Object({ address: Type.String() }),
+      public_ipv4: Type.Object({
+        address: Type.String({ description: 'Empty when the VM has none.' }),
+        id: UuidOrEmpty,
+        type: Type.String({ examples: ['dynamic'] }),
+      }),
+    }),
+  ),
+})
+
+export const Vm = record('Vm', {
+  id: Uuid,
+  project_id: Uuid,
+  type: Type.String({ examples: ['a100.1x'] }),
+  state: Type.Enum([...vmStates]),
+  ssh_destination: Type.String({ description: '`user@address` or `user@address:port` once running.' }),
+  created_at: Timestamp,
+  updated_at: Timestamp,
+  name: Type.String(),
+  location: Type.String(),
+  commitment_period: Type.Integer(),
+  commitment_end: Type.String(),
+  disks: Type.Array(VmDisk),
+  network_interfaces: Type.Array(NetworkInterface),
+  host_channel_adapters: Type.Array(Type.String()),
+  virtualization_features: Type.Object({ nested_virtualization: Type.Boolean() }),
+  instance_template_id: Type.String(),
+  instance_group_id: Type.String(),
+  reservation_id: Type.String(),
+  image: Type.String(),
+  expires_at: Timestamp,
+  on_expiry: Type.Enum(['stop', 'delete']),
+})
+export type Vm = Static<typeof Vm>
+
+const Script = Type.String({ maxLength: 65536, description: 'Starts with `#!`; at most 64 KiB.' })
+const TtlSeconds = Type.Integer({
+  minimum: 300,
+  maximum: 2_592_000,
+  description: 'Time to live from first running.',
+})
+const OnExpiry = Type.Enum(['stop', 'delete'])
+
+export const VmCreate = body(
+  'VmCreate',
+  {
+    name: ResourceName,
+    type: Type.String({ minLength: 1, maxLength: 100, examples: ['a100.1x'] }),
+    location: Type.String({ minLength: 1, maxLength: 100, examples: ['us-east1-a'] }),
+    image: Type.String({ minLength: 1, maxLength: 200, examples: ['ubuntu24.04-nvidia:latest'] }),
+    ssh_public_key: Type.String({ minLength: 1, maxLength: 16384 }),
+    startup_script: Type.Optional(Script),
+    shutdown_script: Type.Optional(Script),
+    disks: Type.Optional(
+      Type.Array(
+        Type.Object({ disk_id: Uuid, mode: Type.Optional(DiskMode) }, { additionalProperties: false }),
+        { maxItems: 20 },
+      ),
+    ),
+    subnet_id: Type.Optional(Uuid),
+    public_ip: Type.Optional(Type.Enum(['dynamic', 'none'])),
+    ttl_seconds: Type.Optional(TtlSeconds),
+    on_expiry: Type.Optional(OnExpiry),
+  },
+  {
+    examples: [
+      {
+        name: 'train-7',
+        type: 'a100.1x',
+        location: 'us-east1-a',
+        image: 'ubuntu24.04-nvidia:latest',
+        ssh_public_key:
+          'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBvmWxvLnVPXnO3xXQ2n3yUoP1yT8kQ5cXqkqN3u9Ckm ada@laptop',
+      },
+    ],
+  },
+)
+export type VmCreate = Static<typeof VmCreate>
+
+const closed = { additionalProperties: false }
+export const VmUpdate = Type.Union(
+  [
+    Type.Object({ action: Type.Enum([...vmActionNames]) }, closed),
+    Type.Object({ type: Type.String({ minLength: 1, maxLength: 100 }) }, closed),
+    Type.Object({ ttl_seconds: TtlSeconds, on_expiry: Type.Optional(OnExpiry) }, closed),
+  ],
+  {
+    description:
+      'Exactly one of: an action; a new type of the same family, when shut off; a new time to live from now.',
+    examples: [{ action: 'STOP' }],
+  },
+)
+export type VmUpdate = Static<typeof VmUpdate>
+
+export const vmRoutes = defineRoutes({
+  vmCreate: {
+    method: 'POST',
+    path: '/v0.1/projects/{project_id}/vms',
+    tag: 'VMs',
+    summary: 'Create a VM',
+    description: 'GPUs, quota, name and addresses are held from the moment of the answer.',
+    access: 'member',
+    costsMoney: true,
+    body: VmCreate,
+    answer: OperationStarted,
+    errors: ['already_exists', 'conflict', 'out_of_stock', 'quota_exceeded'],
+  },
+  vmList: {
+    method: 'GET',
+    path: '/v0.1/projects/{project_id}/vms',
+    tag: 'VMs',
+    summary: 'List VMs',
+    access: 'viewer',
+    query: Type.Object({
+      ...pageQuery,
+      ids: CommaList('VM ids'),
+      names: CommaList('Names'),
+      types: CommaList('VM types'),
+      locations: CommaList('Locations'),
+      states: CommaList('States'),
+    }),
+    answer: pagedList('VmList', Vm),
+  },
+  vmGet: {
+    method: 'GET',
+    path: '/v0.1/projects/{project_id}/vms/{vm_id}',
+    tag: 'VMs',
+    summary: 'Read a VM',
+    access: 'viewer',
+    answer: Vm,
+  },
+  vmUpdate: {
+    method: 'PATCH',
+    path: '/v0.1/projects/{project_id}/vms/{vm_id}',
+    tag: 'VMs',
+    summary: 'Start, stop, reset, change the type or the time to live',
+    access: 'member',
+    body: VmUpdate,
+    answer: OperationStarted,
+    errors: ['payment_method_required', 'conflict', 'out_of_stock', 'quota_exceeded'],
+  },
+  vmDelete: {
+    method: 'DELETE',
+    path: '/v0.1/projects/{project_id}/vms/{vm_id}',
+    tag: 'VMs',
+    summary: 'Delete a VM, in any state',
+    description: 'The OS disk goes, data disks stay. Asked again, answers the same operation.',
+    access: 'member',
+    answer: OperationStarted,
+  },
+  vmAttachDisks: {
+    method: 'POST',
+    path: '/v0.1/projects/{project_id}/vms/{vm_id}/attach-disks',
+    tag: 'VMs',
+    summary: 'Attach disks',
+    access: 'member',
+    costsMoney: true,
+    body: body('VmAttachDisks', {
+      attach_disks: Type.Array(
+        Type.Object({ disk_id: Uuid, attachment_type: Type.Literal('data'), mode: DiskMode }, closed),
+        { minItems: 1, maxItems: 20 },
+      ),
+    }),
+    answer: OperationStarted,
+    errors: ['conflict'],
+  },
+  vmDetachDisks: {
+    method: 'POST',
+    path: '/v0.1/projects/{project_id}/vms/{vm_id}/detach-disks',
+    tag: 'VMs',
+    summary: 'Detach disks',
+    access: 'member',
+    body: body('VmDetachDisks', { detach_disks: Type.Array(Uuid, { minItems: 1, maxItems: 20 }) }),
+    answer: OperationStarted,
+    errors: ['conflict'],
+  },
+  vmSerialLog: {
+    method: 'GET',
+    path: '/v0.1/projects/{project_id}/vms/{vm_id}/serial-log',
+    tag: 'VMs',
+    summary: 'Read the serial console',
+    access: 'viewer',
+    query: Type.Object({
+      offset: Type.Optional(
+        Type.Integer({ minimum: 0, description: 'In bytes; without it, the last 64 KiB.' }),
+      ),
+    }),
+    answer: record('SerialLog', { content: Type.String(), next_offset: Type.Integer() }),
+  },
+  vmOperationList: {
+    method: 'GET',
+    path: '/v0.1/projects/{project_id}/vms/operations',
+    tag: 'VMs',
+    summary: 'List VM operations',
+    access: 'viewer',
+    query: OperationListQuery,
+    answer: OperationList,
+  },
+  vmOperationGet: {
+    method: 'GET',
+    path: '/v0.1/projects/{project_id}/vms/operations/{operation_id}',
+    tag: 'VMs',
+    summary: 'Read a VM operation, or wait for its end',
+    access: 'viewer',
+    query: OperationWaitQuery,
+    answer: Operation,
+  },
+})

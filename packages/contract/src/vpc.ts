@@ -1,0 +1,281 @@
+import Type, { type Static } from 'typebox'
+import {
+  Operation,
+  OperationList,
+  OperationListQuery,
+  OperationStarted,
+  OperationWaitQuery,
+} from './operations.ts'
+import { defineRoutes } from './route.ts'
+import { body, Empty, PageQuery, pagedList, ResourceName, record, Timestamp, Uuid } from './schema.ts'
+import { ruleStates } from './states.ts'
+
+const Cidr = Type.String({
+  minLength: 9,
+  maxLength: 18,
+  description: 'A private IPv4 block, /16 to /28.',
+  examples: ['10.20.0.0/16'],
+})
+
+export const Network = record('Network', {
+  id: Uuid,
+  name: Type.String(),
+  cidr: Type.String(),
+  gateway: Type.String(),
+  subnets: Type.Array(Uuid),
+  created_at: Timestamp,
+})
+export type Network = Static<typeof Network>
+
+export const Subnet = record('Subnet', {
+  id: Uuid,
+  name: Type.String(),
+  cidr: Type.String(),
+  vpc_network_id: Uuid,
+  location: Type.String(),
+  created_at: Timestamp,
+})
+export type Subnet = Static<typeof Subnet>
+
+export const FirewallEndpoint = record('FirewallEndpoint', {
+  resource_id: Type.String({ description: 'A VM, subnet or network; empty when unused.' }),
+  cidr: Type.String({ description: 'An IPv4 block or address; empty when unused.' }),
+})
+export type FirewallEndpoint = Static<typeof FirewallEndpoint>
+
+const Direction = Type.Enum(['ingress', 'egress'])
+const Action = Type.Enum(['allow', 'deny'])
+const Protocol = Type.Enum(['tcp', 'udp', 'icmp'])
+const Protocols = Type.Array(Protocol, { minItems: 1, maxItems: 3, uniqueItems: true })
+const Ports = Type.Array(Type.String({ maxLength: 11, examples: ['22', '3000-8080'] }), {
+  maxItems: 64,
+  description: 'Ports or ranges; empty means all.',
+})
+const Endpoints = Type.Array(
+  Type.Object(
+    {
+      resource_id: Type.Optional(Type.String({ maxLength: 36 })),
+      cidr: Type.Optional(Type.String({ maxLength: 18 })),
+    },
+    { additionalProperties: false },
+  ),
+  { minItems: 1, maxItems: 64, description: 'Each with exactly one of `cidr` and `resource_id`.' },
+)
+
+export const FirewallRule = record('FirewallRule', {
+  id: Uuid,
+  name: Type.String(),
+  direction: Direction,
+  action: Action,
+  vpc_network_id: Uuid,
+  state: Type.Enum([...ruleStates]),
+  sources: Type.Array(FirewallEndpoint),
+  source_ports: Type.Array(Type.String()),
+  destinations: Type.Array(FirewallEndpoint),
+  destination_ports: Type.Array(Type.String()),
+  protocols: Type.Array(Protocol),
+})
+export type FirewallRule = Static<typeof FirewallRule>
+
+export const FirewallRuleCreate = body(
+  'FirewallRuleCreate',
+  {
+    name: ResourceName,
+    vpc_network_id: Uuid,
+    action: Action,
+    direction: Direction,
+    protocols: Protocols,
+    sources: Endpoints,
+    destinations: Endpoints,
+    source_ports: Type.Optional(Ports),
+    destination_ports: Type.Optional(Ports),
+  },
+  {
+    examples: [
+      {
+        name: 'allow-jupyter',
+        vpc_network_id: '0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7e10',
+        action: 'allow',
+        direction: 'ingress',
+        protocols: ['tcp'],
+        sources: [{ cidr: '203.0.113.0/24' }],
+        destinations: [{ cidr: '172.27.0.0/16' }],
+        destination_ports: ['8888'],
+      },
+    ],
+  },
+)
+export type FirewallRuleCreate = Static<typeof FirewallRuleCreate>
+
+export const FirewallRuleUpdate = body('FirewallRuleUpdate', {
+  name: Type.Optional(ResourceName),
+  protocols: Type.Optional(Protocols),
+  sources: Type.Optional(Endpoints),
+  destinations: Type.Optional(Endpoints),
+  source_ports: Type.Optional(Ports),
+  destination_ports: Type.Optional(Ports),
+})
+export type FirewallRuleUpdate = Static<typeof FirewallRuleUpdate>
+
+const AddressOrVm = Type.String({ minLength: 1, maxLength: 36, description: 'An IPv4 address or a VM id.' })
+
+export const vpcRoutes = defineRoutes({
+  networkList: {
+    method: 'GET',
+    path: '/v0.1/projects/{project_id}/vpc/networks',
+    tag: 'VPC',
+    summary: 'List networks',
+    access: 'viewer',
+    query: PageQuery,
+    answer: pagedList('NetworkList', Network),
+  },
+  networkCreate: {
+    method: 'POST',
+    path: '/v0.1/projects/{project_id}/vpc/networks',
+    tag: 'VPC',
+    summary: 'Create a network',
+    access: 'member',
+    body: body('NetworkCreate', { name: ResourceName, cidr: Cidr }),
+    answer: Network,
+    errors: ['already_exists', 'conflict'],
+  },
+  networkGet: {
+    method: 'GET',
+    path: '/v0.1/projects/{project_id}/vpc/networks/{network_id}',
+    tag: 'VPC',
+    summary: 'Read a network',
+    access: 'viewer',
+    answer: Network,
+  },
+  networkDelete: {
+    method: 'DELETE',
+    path: '/v0.1/projects/{project_id}/vpc/networks/{network_id}',
+    tag: 'VPC',
+    summary: 'Delete an empty network',
+    access: 'member',
+    answer: Empty,
+    errors: ['conflict'],
+  },
+  subnetList: {
+    method: 'GET',
+    path: '/v0.1/projects/{project_id}/vpc/subnets',
+    tag: 'VPC',
+    summary: 'List subnets',
+    access: 'viewer',
+    query: PageQuery,
+    answer: pagedList('SubnetList', Subnet),
+  },
+  subnetCreate: {
+    method: 'POST',
+    path: '/v0.1/projects/{project_id}/vpc/subnets',
+    tag: 'VPC',
+    summary: 'Create a subnet',
+    access: 'member',
+    body: body('SubnetCreate', {
+      name: ResourceName,
+      cidr: Cidr,
+      vpc_network_id: Uuid,
+      location: Type.String({ minLength: 1, maxLength: 100 }),
+    }),
+    answer: Subnet,
+    errors: ['already_exists', 'conflict'],
+  },
+  subnetGet: {
+    method: 'GET',
+    path: '/v0.1/projects/{project_id}/vpc/subnets/{subnet_id}',
+    tag: 'VPC',
+    summary: 'Read a subnet',
+    access: 'viewer',
+    answer: Subnet,
+  },
+  subnetDelete: {
+    method: 'DELETE',
+    path: '/v0.1/projects/{project_id}/vpc/subnets/{subnet_id}',
+    tag: 'VPC',
+    summary: 'Delete an empty subnet',
+    access: 'member',
+    answer: Empty,
+    errors: ['conflict'],
+  },
+  firewallRuleCreate: {
+    method: 'POST',
+    path: '/v0.1/projects/{project_id}/vpc/firewall-rules',
+    tag: 'VPC',
+    summary: 'Create a firewall rule',
+    access: 'member',
+    body: FirewallRuleCreate,
+    answer: OperationStarted,
+    errors: ['already_exists', 'quota_exceeded'],
+  },
+  firewallRuleList: {
+    method: 'GET',
+    path: '/v0.1/projects/{project_id}/vpc/firewall-rules',
+    tag: 'VPC',
+    summary: 'List firewall rules',
+    access: 'viewer',
+    query: PageQuery,
+    answer: pagedList('FirewallRuleList', FirewallRule),
+  },
+  firewallRuleGet: {
+    method: 'GET',
+    path: '/v0.1/projects/{project_id}/vpc/firewall-rules/{rule_id}',
+    tag: 'VPC',
+    summary: 'Read a firewall rule',
+    access: 'viewer',
+    answer: FirewallRule,
+  },
+  firewallRuleUpdate: {
+    method: 'PATCH',
+    path: '/v0.1/projects/{project_id}/vpc/firewall-rules/{rule_id}',
+    tag: 'VPC',
+    summary: 'Change a firewall rule',
+    access: 'member',
+    body: FirewallRuleUpdate,
+    answer: OperationStarted,
+    errors: ['already_exists', 'conflict'],
+  },
+  firewallRuleDelete: {
+    method: 'DELETE',
+    path: '/v0.1/projects/{project_id}/vpc/firewall-rules/{rule_id}',
+    tag: 'VPC',
+    summary: 'Delete a firewall rule',
+    access: 'member',
+    answer: OperationStarted,
+  },
+  firewallRuleTest: {
+    method: 'POST',
+    path: '/v0.1/projects/{project_id}/vpc/firewall-rules/test',
+    tag: 'VPC',
+    summary: 'Would this packet pass?',
+    access: 'viewer',
+    body: body('FirewallRuleTest', {
+      direction: Direction,
+      protocol: Protocol,
+      source: AddressOrVm,
+      destination: AddressOrVm,
+      destination_port: Type.Optional(Type.Integer({ minimum: 1, maximum: 65535 })),
+    }),
+    answer: record('FirewallRuleTestAnswer', {
+      allowed: Type.Boolean(),
+      rule_id: Type.String({ description: 'The rule that decided; empty for the default denial.' }),
+    }),
+  },
+  firewallRuleOperationList: {
+    method: 'GET',
+    path: '/v0.1/projects/{project_id}/vpc/firewall-rules/operations',
+    tag: 'VPC',
+    summary: 'List firewall rule operations',
+    access: 'viewer',
+    query: OperationListQuery,
+    answer: OperationList,
+  },
+  firewallRuleOperationGet: {
+    method: 'GET',
+    path: '/v0.1/projects/{project_id}/vpc/firewall-rules/operations/{operation_id}',
+    tag: 'VPC',
+    summary: 'Read a firewall rule operation, or wait for its end',
+    access: 'viewer',
+    query: OperationWaitQuery,
+    answer: Operation,
+  },
+})
