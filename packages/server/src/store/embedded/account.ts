@@ -1,0 +1,44 @@
+import { spawnSync } from 'node:child_process'
+import { chownSync, readFileSync } from 'node:fs'
+import { unsupported } from './error.ts'
+
+/** The system user that PostgreSQL runs as; it refuses to run as root. */
+export interface Account {
+  uid: number
+  gid: number
+  /** True when that is not the user that this process runs as. */
+  isOther: boolean
+}
+
+export function chooseAccount(): Account {
+  const uid = process.getuid?.()
+  const gid = process.getgid?.()
+  if (uid === undefined || gid === undefined) throw unsupported(process.platform)
+  if (uid !== 0) return { uid, gid, isOther: false }
+  const users = readFileSync('/etc/passwd', 'utf8').split('\n')
+  for (const name of ['postgres', 'nobody']) {
+    const fields = users.find((line) => line.startsWith(`${name}:`))?.split(':')
+    const [, , userId, groupId] = fields ?? []
+    if (Number(userId) > 0) return { uid: Number(userId), gid: Number(groupId), isOther: true }
+  }
+  throw unsupported('root has neither a user "postgres" nor "nobody" to run it as')
+}
+
+export function spawnIdentity(account: Account): { uid?: number; gid?: number } {
+  return account.isOther ? { uid: account.uid, gid: account.gid } : {}
+}
+
+export function give(path: string, account: Account): void {
+  if (account.isOther) chownSync(path, account.uid, account.gid)
+}
+
+/** Asks the system itself, as that user: modes of all parents, ACLs and mount options count. */
+export function canUse(path: string, test: '-r' | '-w' | '-x', account: Account): boolean {
+  if (!account.isOther) return true
+  const answer = spawnSync('/bin/sh', ['-c', `test ${test} "$0"`, path], {
+    ...spawnIdentity(account),
+    cwd: '/',
+    stdio: 'ignore',
+  })
+  return answer.status === 0
+}

@@ -1,0 +1,120 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { promises as fs, lstatSync, type Stats } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Account, canUse, give } from './account.ts'
+import { EmbeddedError } from './error.ts'
+
+/** Where the parts of one embedded PostgreSQL are. */
+export interface Home {
+  /** The cluster itself (PGDATA). */
+  clusterDir: string
+  logFile: string
+  /** Short, because a socket's path may have no more than about 100 bytes. */
+  socketDir: string
+}
+
+/** Directories outside of the data directory, for a PostgreSQL whose user cannot reach the latter. */
+export const OUTSIDE_DIRS = ['/var/lib/slipway', join(tmpdir(), 'slipway')]
+
+/** Written once, whole, and never changed: several processes that come at once agree on the first one's text. */
+async function writeOnce(path: string, makeText: () => Promise<string>): Promise<string> {
+  const read = () => fs.readFile(path, 'utf8').catch(ignore('ENOENT'))
+  const existing = await read()
+  if (existing) return existing.trim()
+  const partial = `${path}.${process.pid}.${randomBytes(4).toString('hex')}`
+  await fs.writeFile(partial, `${await makeText()}\n`, { mode: 0o600, flush: true })
+  try {
+    await fs.link(partial, path).catch(ignore('EEXIST'))
+  } finally {
+    await fs.rm(partial)
+  }
+  return (await read())!.trim()
+}
+
+export function readPassword(dataDir: string): Promise<string> {
+  return writeOnce(join(dataDir, 'postgres-password'), async () => randomBytes(24).toString('hex'))
+}
+
+/** Finds or chooses the place, and notes it in the data directory. Call it with the data directory locked. */
+export async function settleHome(dataDir: string, account: Account): Promise<Home> {
+  const dir = await writeOnce(join(dataDir, 'postgres-home'), () => chooseDir(dataDir, account))
+  // A relative note lets the data directory be moved.
+  const homeDir = dir === 'postgres' ? join(dataDir, dir) : dir
+  if (dir === 'postgres') {
+    await fs.mkdir(homeDir, { mode: 0o700 }).catch(ignore('EEXIST'))
+    give(homeDir, account)
+  } else if (!lstatSync(homeDir, { throwIfNoEntry: false })?.isDirectory()) {
+    throw new EmbeddedError(`the database of ${dataDir} is in ${homeDir}, which is not there`)
+  }
+  if (!canUse(homeDir, '-w', account))
+    throw new EmbeddedError(`not permitted to use ${homeDir}: its owner or mode was changed`)
+  const socketDir = await settleSocketDir(join(dataDir, 'postgres-socket'), homeDir, account)
+  return { clusterDir: join(homeDir, 'data'), logFile: join(homeDir, 'postgres.log'), socketDir }
+}
+
+async function chooseDir(dataDir: string, account: Account): Promise<string> {
+  const inside = join(dataDir, 'postgres')
+  await fs.mkdir(inside, { mode: 0o700 }).catch(ignore('EEXIST'))
+  give(inside, account)
+  if (canUse(inside, '-w', account)) return 'postgres'
+  await fs.rmdir(inside)
+  for (const outside of OUTSIDE_DIRS) {
+    // The name is random: a data directory that was removed and made again must not meet its old database.
+    const dir = join(outside, randomBytes(8).toString('hex'))
+    try {
+      await fs.mkdir(outside, { recursive: true, mode: 0o755 })
+      if (lstatSync(outside).uid !== process.getuid?.()) continue
+      await fs.mkdir(dir, { mode: 0o700 })
+      give(dir, account)
+      if (canUse(dir, '-w', account)) return dir
+      await fs.rmdir(dir)
+    } catch (error) {
+      if (!['EACCES', 'EPERM', 'EROFS', 'ENOTDIR'].includes((error as NodeJS.ErrnoException).code ?? ''))
+        throw error
+    }
+  }
+  throw new EmbeddedError(
+    `the user of PostgreSQL can reach neither ${dataDir} nor ${OUTSIDE_DIRS.join(' nor ')}`,
+  )
+}
+
+/** The note names the home as well: a copied or moved data directory gets a socket of its own. */
+async function settleSocketDir(notePath: string, homeDir: string, account: Account): Promise<string> {
+  const [notedHome, notedDir] =
+    (await fs.readFile(notePath, 'utf8').catch(ignore('ENOENT')))?.split('\n') ?? []
+  if (notedDir && notedHome === homeDir) return notedDir
+  const hash = createHash('sha256').update(`${account.uid} ${homeDir}`).digest('hex').slice(0, 12)
+  const dir = join(shortTmpdir(), `slipway-${hash}`)
+  const existing = lstatSync(dir, { throwIfNoEntry: false })
+  const chosen = existing && !isPrivate(existing, account) ? `${dir}-${randomBytes(6).toString('hex')}` : dir
+  await fs.writeFile(`${notePath}.new`, `${homeDir}\n${chosen}\n`, { mode: 0o600 })
+  await fs.rename(`${notePath}.new`, notePath)
+  return chosen
+}
+
+/** Made again at each start, since temporary directories are swept. */
+export async function ensureSocketDir(home: Home, account: Account): Promise<void> {
+  const existing = lstatSync(home.socketDir, { throwIfNoEntry: false })
+  if (existing) {
+    if (isPrivate(existing, account)) return
+    throw new EmbeddedError(`${home.socketDir} belongs to somebody else: remove it`)
+  }
+  await fs.mkdir(home.socketDir, { mode: 0o700 }).catch(ignore('EEXIST'))
+  give(home.socketDir, account)
+}
+
+function isPrivate(stats: Stats, account: Account): boolean {
+  return stats.isDirectory() && stats.uid === account.uid && (stats.mode & 0o077) === 0
+}
+
+/** macOS has a long one per user. */
+function shortTmpdir(): string {
+  return tmpdir().length <= 40 ? tmpdir() : '/tmp'
+}
+
+function ignore(code: string): (error: NodeJS.ErrnoException) => undefined {
+  return (error) => {
+    if (error.code !== code) throw error
+  }
+}

@@ -1,0 +1,200 @@
+import { spawn, spawnSync } from 'node:child_process'
+import { closeSync, existsSync, promises as fs, openSync, readFileSync, readlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { type Account, give, spawnIdentity } from './account.ts'
+import type { Binaries } from './binaries.ts'
+import { EmbeddedError, explainOutput } from './error.ts'
+import { ensureSocketDir, type Home } from './home.ts'
+
+export const SUPERUSER = 'slipway'
+export const SOCKET_NAME = '.s.PGSQL.5432'
+const STOP_PATIENCE_MS = 60_000
+const LOG_LIMIT_BYTES = 10_000_000
+
+/** For a small server that shares its machine; everything about durability stays at PostgreSQL's careful defaults. */
+const SETTINGS = {
+  listen_addresses: '',
+  unix_socket_permissions: '0700',
+  port: '5432',
+  fsync: 'on',
+  synchronous_commit: 'on',
+  full_page_writes: 'on',
+  max_connections: '100',
+  shared_buffers: '128MB',
+  effective_cache_size: '512MB',
+  maintenance_work_mem: '64MB',
+  wal_compression: 'on',
+  max_wal_size: '1GB',
+  checkpoint_timeout: '10min',
+  random_page_cost: '1.1',
+  autovacuum_naptime: '20s',
+  jit: 'off',
+  timezone: 'UTC',
+  log_timezone: 'UTC',
+  log_checkpoints: 'off',
+  log_line_prefix: '%m [%p] ',
+}
+
+export interface Postmaster {
+  home: Home
+  account: Account
+  binaries: Binaries
+  settings: Record<string, string>
+}
+
+/** Makes the cluster unless it is there. It gets its name when it is complete, so a half-made one never counts. */
+export async function ensureCluster(
+  { home, account, binaries }: Postmaster,
+  password: string,
+): Promise<void> {
+  const versionFile = join(home.clusterDir, 'PG_VERSION')
+  if (existsSync(home.clusterDir)) {
+    const version = (await fs.readFile(versionFile, 'utf8')).trim()
+    if (version === binaries.majorVersion) return
+    throw new EmbeddedError(
+      `${home.clusterDir} was written by PostgreSQL ${version}, and this is PostgreSQL ${binaries.majorVersion}`,
+    )
+  }
+  const partial = `${home.clusterDir}.partial`
+  const passwordFile = `${home.clusterDir}.password`
+  await fs.rm(partial, { recursive: true, force: true })
+  try {
+    await fs.writeFile(passwordFile, `${password}\n`, { mode: 0o600 })
+    give(passwordFile, account)
+    const options = [
+      '--no-locale',
+      '--encoding=UTF8',
+      '--data-checksums',
+      '--no-instructions',
+      '--auth=scram-sha-256',
+    ]
+    const args = [...options, `--username=${SUPERUSER}`, `--pwfile=${passwordFile}`, '-D', partial]
+    const output = await run(binaries.initdb, args, account)
+    if (output !== null) throw explainOutput(output, home.logFile)
+    await fs.rename(partial, home.clusterDir)
+  } finally {
+    await fs.rm(passwordFile, { force: true })
+  }
+}
+
+/** Null when all went well, else what it said. */
+function run(command: string, args: string[], account: Account): Promise<string | null> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(command, args, {
+      ...spawnIdentity(account),
+      cwd: '/',
+      env: environment(),
+      detached: true,
+    })
+    let output = ''
+    const collect = (chunk: Buffer) => {
+      output += chunk
+    }
+    child.stdout.on('data', collect)
+    child.stderr.on('data', collect)
+    child.once('error', reject)
+    child.once('close', (code) => resolve(code === 0 ? null : output))
+  })
+}
+
+/** Nothing of ours reaches PostgreSQL: no secrets, and no PG* variable that would change its mind. */
+function environment(): NodeJS.ProcessEnv {
+  return { PATH: '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' }
+}
+
+export interface Started {
+  /** What it wrote since it was started, once it has exited; undefined while it runs. */
+  exited(): string | undefined
+}
+
+/** Starts it in a session of its own, so that Ctrl-C in our terminal does not reach it. */
+export async function startPostmaster({ home, account, binaries, settings }: Postmaster): Promise<Started> {
+  await ensureSocketDir(home, account)
+  await clearLeftovers(home)
+  const size = (await fs.stat(home.logFile).catch(() => null))?.size ?? 0
+  if (size > LOG_LIMIT_BYTES) await fs.rename(home.logFile, `${home.logFile}.1`)
+  const logStart = size > LOG_LIMIT_BYTES ? 0 : size
+  const all = { ...SETTINGS, ...settings, unix_socket_directories: home.socketDir }
+  const flags = Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+  const log = openSync(home.logFile, 'a', 0o600)
+  const child = spawn(binaries.postgres, ['-D', home.clusterDir, ...flags], {
+    ...spawnIdentity(account),
+    cwd: '/',
+    env: environment(),
+    detached: true,
+    stdio: ['ignore', log, log],
+  })
+  closeSync(log)
+  child.unref()
+  let failure: Error | undefined
+  child.once('error', (error) => {
+    failure = error
+  })
+  return {
+    exited: () => {
+      if (failure) return failure.message
+      if (child.exitCode === null && child.signalCode === null) return undefined
+      return readFileSync(home.logFile).subarray(logStart).toString()
+    },
+  }
+}
+
+/** PostgreSQL takes any process that has the noted pid, even a zombie, for a living postmaster. */
+async function clearLeftovers(home: Home): Promise<void> {
+  if (livingPid(home) !== undefined) return
+  await fs.rm(join(home.clusterDir, 'postmaster.pid'), { force: true })
+}
+
+/** The pid of the postmaster of this cluster, if it lives: neither a zombie nor another process that got the number. */
+export function livingPid(home: Home): number | undefined {
+  let pid: number
+  try {
+    pid = Number(readFileSync(join(home.clusterDir, 'postmaster.pid'), 'utf8').split('\n')[0])
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
+  }
+  if (!Number.isInteger(pid) || pid <= 1) return undefined
+  const isAlive = process.platform === 'linux' ? isPostmasterByProc(pid, home) : isPostmasterByPs(pid, home)
+  return isAlive ? pid : undefined
+}
+
+function isPostmasterByProc(pid: number, home: Home): boolean {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    const [state] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    if (state === 'Z' || state === 'X') return false
+    // A postmaster works in its cluster's directory.
+    return readlinkSync(`/proc/${pid}/cwd`) === home.clusterDir || isStarting(pid, home)
+  } catch {
+    return false
+  }
+}
+
+function isStarting(pid: number, home: Home): boolean {
+  const args = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')
+  return args[1] === '-D' && args[2] === home.clusterDir
+}
+
+function isPostmasterByPs(pid: number, home: Home): boolean {
+  const { stdout } = spawnSync('ps', ['-o', 'stat=,command=', '-p', String(pid)], { encoding: 'utf8' })
+  return stdout.trim() !== '' && !stdout.trim().startsWith('Z') && stdout.includes(`-D ${home.clusterDir}`)
+}
+
+export function socketExists(home: Home): boolean {
+  return existsSync(join(home.socketDir, SOCKET_NAME))
+}
+
+/** A fast shutdown: sessions are ended, everything is written, nothing needs recovery. */
+export async function stopPostmaster(home: Home): Promise<void> {
+  const deadline = Date.now() + STOP_PATIENCE_MS
+  const pid = livingPid(home)
+  if (pid === undefined) return
+  process.kill(pid, 'SIGINT')
+  while (livingPid(home) === pid) {
+    if (Date.now() > deadline)
+      throw new EmbeddedError(`PostgreSQL (pid ${pid}) did not stop: see ${home.logFile}`)
+    await delay(10)
+  }
+}

@@ -1,0 +1,102 @@
+import { spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { leave, root } from './install.mjs'
+
+const server = join(root, 'packages/server')
+const cli = join(root, 'packages/cli')
+const consoleDir = join(root, 'packages/console')
+
+/** Bundles the server and the CLI, and the console when its sources changed. */
+export async function build() {
+  // Loaded late: on a fresh clone it is installed first.
+  const esbuild = await import('esbuild')
+  const common = {
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    target: 'node20',
+    sourcemap: true,
+    logLevel: 'warning',
+    absWorkingDir: root,
+  }
+  const bundles = [
+    {
+      ...common,
+      entryPoints: [join(server, 'src/main.ts')],
+      outfile: join(server, 'dist/main.js'),
+      plugins: [packagesStayOutside],
+    },
+    {
+      ...common,
+      entryPoints: [join(cli, 'src/main.ts')],
+      outfile: join(cli, 'dist/slipway.js'),
+      // Packages inlined from CommonJS call require.
+      banner: {
+        js: [
+          '#!/usr/bin/env node',
+          "import { createRequire as createRequireOfBundle } from 'node:module'",
+          'const require = createRequireOfBundle(import.meta.url)',
+        ].join('\n'),
+      },
+    },
+  ]
+  try {
+    await Promise.all(bundles.filter(({ entryPoints: [entry] }) => existsSync(entry)).map(esbuild.build))
+  } catch (error) {
+    // esbuild has already printed what is wrong, with its place.
+    if (!error.errors) throw error
+    leave('The build failed.')
+  }
+  buildConsole()
+}
+
+/** The server loads npm packages from node_modules; only the workspace's own packages become part of its file. */
+const packagesStayOutside = {
+  name: 'packages-stay-outside',
+  setup(build) {
+    build.onResolve({ filter: /^[^./#]/ }, ({ path, kind }) =>
+      kind === 'entry-point' || path.startsWith('@slipway/') ? null : { path, external: true },
+    )
+  },
+}
+
+function buildConsole() {
+  if (!existsSync(join(consoleDir, 'vite.config.ts'))) return
+  const hash = hashOf([
+    ...['src', 'public', 'index.html', 'vite.config.ts', 'package.json'].map((name) =>
+      join(consoleDir, name),
+    ),
+    join(root, 'packages/sdk/src'),
+    join(root, 'packages/contract/src'),
+    join(root, 'package-lock.json'),
+  ])
+  const hashFile = join(consoleDir, 'dist/.source-hash')
+  if (existsSync(hashFile) && readFileSync(hashFile, 'utf8') === hash) return
+  console.error('Building the console …')
+  const vite = join(root, 'node_modules/vite/bin/vite.js')
+  const { status } = spawnSync(process.execPath, [vite, 'build', '--logLevel', 'warn'], {
+    cwd: consoleDir,
+    stdio: ['ignore', 2, 2],
+  })
+  if (status !== 0) leave('The build of the console failed.')
+  writeFileSync(hashFile, hash)
+}
+
+function hashOf(paths) {
+  const hash = createHash('sha256')
+  const add = (path) => {
+    if (!existsSync(path)) return
+    if (statSync(path).isDirectory()) {
+      for (const name of readdirSync(path).sort()) add(join(path, name))
+    } else {
+      hash
+        .update(`${path.slice(root.length)}\0`)
+        .update(readFileSync(path))
+        .update('\0')
+    }
+  }
+  for (const path of paths) add(path)
+  return hash.digest('hex')
+}

@@ -1,0 +1,32 @@
+// npm run check: everything that can be said about the sources without running them. One line for each check.
+import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { ensureInstalled, root } from './install.mjs'
+
+const tsc = 'node_modules/typescript/bin/tsc'
+
+/** Each is a script for Node with its arguments; it counts when every file of `when` exists. */
+const CHECKS = [
+  { name: 'types', script: [tsc, '-p', '.', '--noEmit'] },
+  {
+    name: 'types of the console',
+    script: [tsc, '-p', 'packages/console', '--noEmit'],
+    when: ['packages/console/tsconfig.json'],
+  },
+  { name: 'lint and format', script: ['node_modules/@biomejs/biome/bin/biome', 'ci', '--colors=off', '.'] },
+  { name: 'package lock', script: ['scripts/lock.mjs', '--check'] },
+  { name: 'generated files', script: ['scripts/generate.mjs', '--check'], when: ['scripts/generate.mjs'] },
+]
+
+ensureInstalled()
+for (const { name, script, when = [] } of CHECKS) {
+  if (!when.every((path) => existsSync(join(root, path)))) continue
+  const startedAt = performance.now()
+  const { status, stdout, stderr } = spawnSync(process.execPath, script, { cwd: root, encoding: 'utf8' })
+  const seconds = ((performance.now() - startedAt) / 1000).toFixed(1)
+  console.log(`${status === 0 ? 'ok' : 'FAILED'}  ${name} (${seconds} s)`)
+  if (status === 0) continue
+  process.exitCode = 1
+  console.log(`${stdout}${stderr}`.trimEnd())
+}

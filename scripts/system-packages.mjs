@@ -1,0 +1,57 @@
+import { spawnSync } from 'node:child_process'
+import { accessSync, constants, existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { root } from './install.mjs'
+
+/** Programs that some suites need. An entry counts only where a test file begins with one of its `suites`. */
+const PROGRAMS = [
+  { name: 'chromium', binary: 'chromium', packages: ['chromium'], suites: ['packages/console/test/'] },
+  {
+    name: 'qemu',
+    binary: 'qemu-system-x86_64',
+    packages: ['qemu-system-x86', 'qemu-utils', 'genisoimage'],
+    suites: ['packages/server/test/engines/qemu'],
+  },
+  { name: 'ssh', binary: 'ssh', packages: ['openssh-client'], suites: ['packages/server/test/engines/qemu'] },
+]
+
+/** Installs what is missing where that is allowed, and returns the names of the programs that stay missing. */
+export function ensureSystemPackages() {
+  const tests = readdirSync(join(root, 'packages'))
+    .flatMap((name) => filesUnder(`packages/${name}/test`))
+    .filter((path) => path.endsWith('.test.ts'))
+  const isNeeded = ({ suites }) => suites.some((prefix) => tests.some((path) => path.startsWith(prefix)))
+  const missing = PROGRAMS.filter((program) => isNeeded(program) && !isOnPath(program.binary))
+  if (missing.length === 0) return []
+  const packages = missing.flatMap((program) => program.packages)
+  if (process.getuid?.() === 0 && existsSync('/etc/debian_version')) {
+    console.error(`Installing ${packages.join(', ')} (apt-get) …`)
+    apt('update')
+    apt('install', '-y', '--no-install-recommends', ...packages)
+  }
+  const stillMissing = missing.filter((program) => !isOnPath(program.binary))
+  for (const { name, packages, suites } of stillMissing)
+    console.error(`${name} is missing: install ${packages.join(' ')} to run ${suites.join(', ')}`)
+  return stillMissing.map(({ name }) => name)
+}
+
+function apt(...args) {
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
+  spawnSync('apt-get', ['-qq', ...args], { stdio: ['ignore', 2, 2], env })
+}
+
+function isOnPath(binary) {
+  return (process.env.PATH ?? '').split(':').some((dir) => {
+    try {
+      accessSync(join(dir, binary), constants.X_OK)
+      return true
+    } catch {
+      return false
+    }
+  })
+}
+
+function filesUnder(dir) {
+  if (!existsSync(join(root, dir))) return []
+  return readdirSync(join(root, dir), { recursive: true }).map((name) => join(dir, name))
+}

@@ -1,0 +1,54 @@
+// npm test: installs what the suites need, builds, runs them, and ends with one line of counts.
+import { spawn } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { build } from './build.mjs'
+import { ensureInstalled, leave, root } from './install.mjs'
+import { ensureSystemPackages } from './system-packages.mjs'
+
+ensureInstalled()
+const missing = ensureSystemPackages()
+if (missing.length > 0 && process.env.CI === 'true')
+  leave(`Nothing may be skipped with CI=true: ${missing.join(', ')}`)
+await build()
+
+const reportDir = mkdtempSync(join(tmpdir(), 'slipway-test-'))
+const report = join(reportDir, 'report.json')
+process.exitCode = await runVitest(process.argv.slice(2))
+printCounts()
+rmSync(reportDir, { recursive: true })
+
+function runVitest(extraArgs) {
+  const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`]
+  const vitest = join(root, 'node_modules/vitest/vitest.mjs')
+  const child = spawn(process.execPath, [vitest, 'run', ...reporters, ...extraArgs], {
+    cwd: root,
+    stdio: 'inherit',
+    env: { ...process.env, SLIPWAY_MISSING: missing.join(',') },
+  })
+  for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => child.kill(signal))
+  return new Promise((resolve) => child.once('close', (code) => resolve(code ?? 1)))
+}
+
+function printCounts() {
+  let results
+  try {
+    results = JSON.parse(readFileSync(report, 'utf8'))
+  } catch {
+    process.exitCode ||= 1
+    console.log('0 passed, 1 failed')
+    return
+  }
+  // A file that does not even load has no failed test in it.
+  const brokenFiles = results.testResults.filter(
+    ({ status, assertionResults }) =>
+      status === 'failed' && assertionResults.every((assertion) => assertion.status !== 'failed'),
+  )
+  const failed = results.numFailedTests + brokenFiles.length
+  const skipped = results.numPendingTests + results.numTodoTests
+  if (failed > 0) process.exitCode ||= 1
+  console.log(
+    `${results.numPassedTests} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`,
+  )
+}
