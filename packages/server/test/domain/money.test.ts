@@ -114,7 +114,7 @@ describe('display', () => {
   })
 
   it('gives decimal text back as it was', () => {
-    fc.assert(fc.property(anyPrice, (price) => expect(displayUsd(parseDecimal(price), 8)).toBe(price)))
+    fc.assert(fc.property(anyPrice, (price) => displayUsd(parseDecimal(price), 8) === price))
   })
 
   it('shows quantities in hours', () => {
