@@ -1,0 +1,143 @@
+/**
+ * One OpenSSH public key line, decoded down to its last byte. Runs in browsers too, hence no Buffer.
+ * Wire form of the blob: each part is a 4-byte big-endian length followed by that many bytes.
+ */
+export type SshKey =
+  | { ok: true; type: string; bits: number; comment: string }
+  | { ok: false; problem: string }
+
+const MAX_LINE_CHARS = 16_384
+const MIN_RSA_BITS = 2048
+const MAX_RSA_BITS = 16_384
+const ED25519_KEY_BYTES = 32
+const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/
+
+class Malformed extends Error {}
+
+/** Takes the parts of a blob one after the other. */
+class Parts {
+  private readonly bytes: Uint8Array
+  private at = 0
+  constructor(bytes: Uint8Array) {
+    this.bytes = bytes
+  }
+
+  next(what: string): Uint8Array {
+    const start = this.at + 4
+    if (start > this.bytes.length) throw new Malformed(`the key data ends before its ${what}`)
+    const length = new DataView(this.bytes.buffer, this.bytes.byteOffset + this.at, 4).getUint32(0)
+    if (length > this.bytes.length - start) throw new Malformed(`the key data ends inside its ${what}`)
+    this.at = start + length
+    return this.bytes.subarray(start, this.at)
+  }
+
+  text(what: string): string {
+    return Array.from(this.next(what), (byte) => String.fromCharCode(byte)).join('')
+  }
+
+  /** A positive number in its shortest form: a leading zero byte only where the next bit would read as a sign. */
+  positive(what: string): { bytes: Uint8Array; bits: number } {
+    const bytes = this.next(what)
+    const [first = 0, second = 0] = bytes
+    if (bytes.length === 0 || first >= 0x80) throw new Malformed(`its ${what} is not a positive number`)
+    if (first === 0 && second < 0x80) throw new Malformed(`its ${what} is not in its shortest form`)
+    return { bytes, bits: (bytes.length - 1) * 8 + (32 - Math.clz32(first)) }
+  }
+
+  end(): void {
+    if (this.at !== this.bytes.length) throw new Malformed('there is more after the key data')
+  }
+}
+
+function readEd25519(parts: Parts): number {
+  if (parts.next('public key').length !== ED25519_KEY_BYTES) {
+    throw new Malformed('an ed25519 key has exactly 32 bytes')
+  }
+  return 256
+}
+
+function readEcdsa(curve: string, bits: number) {
+  return (parts: Parts): number => {
+    if (parts.text('curve name') !== curve) throw new Malformed(`its curve is not ${curve}`)
+    const point = parts.next('point')
+    if (point[0] !== 4 || point.length !== 1 + 2 * Math.ceil(bits / 8)) {
+      throw new Malformed(`its point is not an uncompressed point of ${curve}`)
+    }
+    return bits
+  }
+}
+
+function readRsa(parts: Parts): number {
+  const exponent = parts.positive('exponent')
+  const isOdd = (exponent.bytes.at(-1)! & 1) === 1
+  if (exponent.bits < 2 || !isOdd) throw new Malformed('its exponent is not an odd number above 1')
+  const modulus = parts.positive('modulus')
+  if (modulus.bits < MIN_RSA_BITS) {
+    throw new Malformed(`an rsa key needs at least ${MIN_RSA_BITS} bits, this one has ${modulus.bits}`)
+  }
+  if (modulus.bits > MAX_RSA_BITS) throw new Malformed(`an rsa key has at most ${MAX_RSA_BITS} bits`)
+  if ((modulus.bytes.at(-1)! & 1) === 0) throw new Malformed('its modulus is an even number')
+  return modulus.bits
+}
+
+/** Keys that live on a security token end with the application they are for. */
+function onToken(read: (parts: Parts) => number) {
+  return (parts: Parts): number => {
+    const bits = read(parts)
+    if (parts.next('application').length === 0) throw new Malformed('its application is empty')
+    return bits
+  }
+}
+
+const READERS: Record<string, (parts: Parts) => number> = {
+  'ssh-ed25519': readEd25519,
+  'ecdsa-sha2-nistp256': readEcdsa('nistp256', 256),
+  'ecdsa-sha2-nistp384': readEcdsa('nistp384', 384),
+  'ecdsa-sha2-nistp521': readEcdsa('nistp521', 521),
+  'ssh-rsa': readRsa,
+  'sk-ssh-ed25519@openssh.com': onToken(readEd25519),
+  'sk-ecdsa-sha2-nistp256@openssh.com': onToken(readEcdsa('nistp256', 256)),
+}
+
+export const SSH_KEY_TYPES: readonly string[] = Object.keys(READERS)
+
+/** Base64 with padding and zero spare bits, so that one key has one spelling. */
+function decodeBase64(text: string): Uint8Array {
+  if (text === '' || !BASE64.test(text)) throw new Malformed('the key data is not valid base64')
+  const binary = atob(text)
+  if (btoa(binary) !== text) throw new Malformed('the key data is not valid base64')
+  return Uint8Array.from(binary, (char) => char.charCodeAt(0))
+}
+
+function hasControlCharacter(text: string): boolean {
+  for (const char of text) {
+    const code = char.codePointAt(0)!
+    if (code < 0x20 || (code >= 0x7f && code < 0xa0) || code === 0x2028 || code === 0x2029) return true
+  }
+  return false
+}
+
+/** `problem` completes a sentence that begins with the name of the field. */
+export function parseSshPublicKey(text: string): SshKey {
+  const refuse = (problem: string): SshKey => ({ ok: false, problem })
+  if (text.length > MAX_LINE_CHARS) return refuse(`must have at most ${MAX_LINE_CHARS} characters`)
+  if (text.includes('PRIVATE KEY')) {
+    return refuse('must be a public key (the file ending in .pub), and this is a private one')
+  }
+  if (hasControlCharacter(text)) return refuse('must be one line without tabs or other control characters')
+  const [type = '', data = '', ...rest] = text.split(' ')
+  const read = Object.hasOwn(READERS, type) ? READERS[type] : undefined
+  if (!read) {
+    return refuse(`must be one line that begins with a key type: ${SSH_KEY_TYPES.join(', ')}`)
+  }
+  try {
+    const parts = new Parts(decodeBase64(data))
+    if (parts.text('type') !== type) throw new Malformed(`the key data is not of type ${type}`)
+    const bits = read(parts)
+    parts.end()
+    return { ok: true, type, bits, comment: rest.join(' ') }
+  } catch (error) {
+    if (error instanceof Malformed) return refuse(`is not a valid public key: ${error.message}`)
+    throw error
+  }
+}

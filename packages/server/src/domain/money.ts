@@ -1,0 +1,100 @@
+/**
+ * Money is an exact fraction until it is shown or invoiced: no floats, no rounding on the way. Quantities are integers
+ * (VM-milliseconds, GB-milliseconds), prices decimal text per unit and hour. Rounding is half away from zero, so that
+ * a credit rounds like the charge it takes back.
+ */
+export interface Exact {
+  /** In lowest terms, the denominator positive: equal amounts are equal objects. */
+  numerator: bigint
+  denominator: bigint
+}
+
+export const MS_PER_HOUR = 3_600_000n
+export const ZERO: Exact = { numerator: 0n, denominator: 1n }
+
+const DECIMAL = /^(-?)([0-9]+)(?:\.([0-9]+))?$/
+const CENT_DECIMALS = 2
+
+function absolute(n: bigint): bigint {
+  return n < 0n ? -n : n
+}
+
+function exact(numerator: bigint, denominator: bigint): Exact {
+  let [a, b] = [absolute(numerator), denominator]
+  while (b !== 0n) [a, b] = [b, a % b]
+  return { numerator: numerator / a, denominator: denominator / a }
+}
+
+/** Reads decimal text such as `0.00013`, the form in which PostgreSQL hands out `numeric`. */
+export function parseDecimal(text: string): Exact {
+  const parts = DECIMAL.exec(text)
+  if (!parts) throw new RangeError(`not a decimal number: ${text}`)
+  const [, sign, whole = '', fraction = ''] = parts
+  return exact(BigInt(`${sign}${whole}${fraction}`), 10n ** BigInt(fraction.length))
+}
+
+/** What a quantity costs at a price per unit and hour. */
+export function costOf(quantityMs: bigint, usdPerUnitHour: string): Exact {
+  const price = parseDecimal(usdPerUnitHour)
+  return exact(price.numerator * quantityMs, price.denominator * MS_PER_HOUR)
+}
+
+/** What so many units cost in an hour. */
+export function hourlyCost(units: number, usdPerUnitHour: string): Exact {
+  return costOf(BigInt(units) * MS_PER_HOUR, usdPerUnitHour)
+}
+
+export function addExact(...amounts: Exact[]): Exact {
+  return amounts.reduce(
+    (a, b) =>
+      a.denominator === b.denominator
+        ? exact(a.numerator + b.numerator, a.denominator)
+        : exact(a.numerator * b.denominator + b.numerator * a.denominator, a.denominator * b.denominator),
+    ZERO,
+  )
+}
+
+export function timesExact(amount: Exact, factor: bigint): Exact {
+  return exact(amount.numerator * factor, amount.denominator)
+}
+
+/** Negative when a is less than b, zero when equal, positive when more. */
+export function compareExact(a: Exact, b: Exact): number {
+  const difference = a.numerator * b.denominator - b.numerator * a.denominator
+  return difference < 0n ? -1 : difference > 0n ? 1 : 0
+}
+
+/** The amount in units of 10^-decimals. */
+function roundTo(amount: Exact, decimals: number): bigint {
+  const scaled = absolute(amount.numerator) * 10n ** BigInt(decimals)
+  const rounded = (2n * scaled + amount.denominator) / (2n * amount.denominator)
+  return amount.numerator < 0n ? -rounded : rounded
+}
+
+function decimalText(units: bigint, decimals: number): string {
+  const digits = absolute(units)
+    .toString()
+    .padStart(decimals + 1, '0')
+  const whole = digits.slice(0, digits.length - decimals)
+  const fraction = digits.slice(digits.length - decimals)
+  return `${units < 0n ? '-' : ''}${whole}${decimals > 0 ? `.${fraction}` : ''}`
+}
+
+/** The one rounding of an invoice line; lines are added up in cents. */
+export function toCents(amount: Exact): bigint {
+  return roundTo(amount, CENT_DECIMALS)
+}
+
+export function centsToUsd(cents: bigint): string {
+  return decimalText(cents, CENT_DECIMALS)
+}
+
+/** For display, such as `0.133120`; never added up afterwards. */
+export function displayUsd(amount: Exact, decimals = 6): string {
+  return decimalText(roundTo(amount, decimals), decimals)
+}
+
+/** Unit-milliseconds as unit-hours, for display. */
+export function quantityHours(ms: bigint, decimals = 6): string {
+  return decimalText(roundTo(exact(ms, MS_PER_HOUR), decimals), decimals)
+}

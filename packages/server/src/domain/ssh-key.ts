@@ -1,0 +1,1 @@
+export { parseSshPublicKey, SSH_KEY_TYPES, type SshKey } from '@slipway/contract/ssh-key'
