@@ -143,3 +143,6 @@ export class EngineError extends Error {
     this.kind = kind
   }
 }
+
+/** The engine of each location. */
+export type Engines = ReadonlyMap<string, Engine>
