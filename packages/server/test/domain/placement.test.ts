@@ -15,7 +15,7 @@ function gpu(index: number, numaNode: number, iommuGroup: number | null = null):
 
 const indexes = (gpus: FreeGpu[] | null) => gpus?.map((g) => Number(g.id.slice(4))) ?? null
 const subsetsOf = <T>(items: T[]): T[][] =>
-  items.reduce<T[][]>((all, item) => [...all, ...all.map((subset) => [...subset, item])], [[]])
+  Array.from({ length: 2 ** items.length }, (_, bits) => items.filter((_item, i) => (bits >> i) & 1))
 
 describe('chooseGpus', () => {
   const twoNodes = [0, 1, 2, 3].map((i) => gpu(i, 0)).concat([4, 5, 6, 7].map((i) => gpu(i, 1)))
