@@ -81,7 +81,7 @@ describe('defaults', () => {
   it.each(['qemu', 'incus'] as const)('of --engine %s stand in the example file as comments', (engine) => {
     const lines = EXAMPLE.split('\n')
     const start = lines.findIndex((line) => line.includes(`as --engine ${engine} makes`))
-    const length = lines.slice(start).findIndex((line) => line === '')
+    const length = lines.slice(start).indexOf('')
     const block = lines.slice(start + 1, start + length).map((line) => line.replace(/^# ?/, ''))
     expect(load([], {}, block.join('\n')).locations).toEqual(load(['--engine', engine]).locations)
     const written = (parse(block.join('\n')).location as Record<string, object>[])[0]![engine]!
