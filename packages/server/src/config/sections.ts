@@ -1,5 +1,7 @@
+import { type Family, families, type QuotaName } from '@slipway/contract'
 import {
   choice,
+  type Field,
   field,
   filledText,
   integer,
@@ -16,12 +18,12 @@ import {
 export const ENGINES = ['simulated', 'qemu', 'incus'] as const
 export const ROLES = ['all', 'api', 'worker'] as const
 export const LOG_LEVELS = ['silent', 'fatal', 'error', 'warn', 'info', 'debug', 'trace'] as const
-export const GPU_MODELS = ['A40 48GB PCIe', 'A100 40GB PCIe', 'A100 80GB PCIe', 'L40S 48GB PCIe'] as const
+export const GPU_MODELS = Object.values(families).map((family) => family.model)
 
 export type EngineName = (typeof ENGINES)[number]
 export type Role = (typeof ROLES)[number]
 export type LogLevel = (typeof LOG_LEVELS)[number]
-export type GpuModel = (typeof GPU_MODELS)[number]
+export type GpuModel = (typeof families)[Family]['model']
 
 const MAX_COUNT = 1_000_000_000
 const envName = pattern(/^([A-Za-z_][A-Za-z0-9_]*)?$/, 'the name of an environment variable')
@@ -62,7 +64,7 @@ export const QUOTAS = {
   disk_gib: field(count, 102_400),
   shared_volume_tib: field(count, 100),
   firewall_rules: field(count, 200),
-}
+} satisfies Record<QuotaName, Field<number>>
 
 export const OPERATIONS = {
   lease_ms: field(integer(100, 3_600_000), 10_000),
