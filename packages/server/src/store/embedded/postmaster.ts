@@ -199,4 +199,5 @@ export async function stopPostmaster(home: Home): Promise<void> {
       throw new EmbeddedError(`PostgreSQL (pid ${pid}) did not stop: see ${home.logFile}`)
     await delay(10)
   }
+  await fs.rmdir(home.socketDir).catch(() => {})
 }
