@@ -1,5 +1,14 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
-import { chmodSync, cpSync, lstatSync, mkdirSync, mkdtempSync, readFileSync, realpathSync } from 'node:fs'
+import { type ChildProcess, spawn } from 'node:child_process'
+import {
+  chmodSync,
+  cpSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+} from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -76,15 +85,10 @@ export class Bench {
       const pid = postmasterPid(dataDir)
       if (pid) await killAndWait(pid, 'SIGQUIT')
       const [, socketDir] = readFileSync(join(dataDir, 'postgres-socket'), 'utf8').split('\n')
-      remove(homeDir, socketDir!)
+      for (const dir of [homeDir, socketDir!]) rmSync(dir, { recursive: true, force: true })
     }
-    remove(this.dir)
+    rmSync(this.dir, { recursive: true, force: true })
   }
-}
-
-/** Thousands of files: `rmSync` of Node 20 takes seconds for them. */
-function remove(...dirs: string[]): void {
-  execFileSync('rm', ['-rf', ...dirs])
 }
 
 export class Server {

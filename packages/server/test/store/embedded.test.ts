@@ -112,8 +112,9 @@ describe('one server', () => {
 })
 
 describe('several servers on one data directory', () => {
+  const dataDir = bench.newDataDir('several')
+
   test('share one PostgreSQL, and the last to leave stops it', async () => {
-    const dataDir = bench.newDataDir('several')
     const servers = [bench.run(dataDir), bench.run(dataDir), bench.run(dataDir)]
     const startTimes = await Promise.all(servers.map((server) => server.line('ready')))
     expect(new Set(startTimes).size).toBe(1)
@@ -125,7 +126,6 @@ describe('several servers on one data directory', () => {
   })
 
   test('do not count one that was killed', async () => {
-    const dataDir = bench.newDataDir('killed')
     const killed = bench.run(dataDir)
     const startTime = await killed.line('ready')
     await killed.end('SIGKILL')
@@ -136,7 +136,6 @@ describe('several servers on one data directory', () => {
   })
 
   test('always find it working while others come and go', async () => {
-    const dataDir = bench.newDataDir('coming-and-going')
     const visit = async () => {
       const embedded = await openEmbedded({ dataDir, log: quiet, settings: { fsync: 'off' } })
       expect(await ask(embedded.url, 'SELECT 1 AS one')).toEqual([{ one: 1 }])
@@ -150,7 +149,6 @@ describe('several servers on one data directory', () => {
   })
 
   test('take a postmaster that became a zombie for dead', async () => {
-    const dataDir = bench.newDataDir('zombie')
     const parent = bench.run(dataDir)
     const startTime = await parent.line('ready')
     const pid = postmasterPid(dataDir)!
@@ -162,24 +160,23 @@ describe('several servers on one data directory', () => {
     await next.end('SIGTERM')
     await parent.end('SIGKILL')
   })
-})
 
-test('ten kills in the middle of writes lose no acknowledged row', async () => {
-  const dataDir = bench.newDataDir('writes')
-  const acknowledged = new Set<string>()
-  for (let round = 0; round < 10; round++) {
-    const server = bench.run(dataDir, { mode: 'write' })
-    await until(() => server.lines.filter((line) => line.startsWith('wrote')).length > 20 + 7 * round)
-    // PostgreSQL itself is killed as well in every other round.
-    if (round % 2 === 1) process.kill(postmasterPid(dataDir)!, 'SIGKILL')
-    await server.end('SIGKILL')
-    for (const line of server.lines) if (line.startsWith('wrote ')) acknowledged.add(line.slice(6))
-  }
-  const embedded = await openEmbedded({ dataDir, log: quiet })
-  const stored = new Set((await ask(embedded.url, 'SELECT id FROM rows')).map((row) => row.id))
-  await embedded.stop()
-  expect(acknowledged.size).toBeGreaterThan(500)
-  expect([...acknowledged].filter((id) => !stored.has(id))).toEqual([])
+  test('lose no acknowledged row by ten kills in the middle of writes', async () => {
+    const acknowledged = new Set<string>()
+    for (let round = 0; round < 10; round++) {
+      const server = bench.run(dataDir, { mode: 'write' })
+      await until(() => server.lines.filter((line) => line.startsWith('wrote')).length > 20 + 7 * round)
+      // PostgreSQL itself is killed as well in every other round.
+      if (round % 2 === 1) process.kill(postmasterPid(dataDir)!, 'SIGKILL')
+      await server.end('SIGKILL')
+      for (const line of server.lines) if (line.startsWith('wrote ')) acknowledged.add(line.slice(6))
+    }
+    const embedded = await openEmbedded({ dataDir, log: quiet })
+    const stored = new Set((await ask(embedded.url, 'SELECT id FROM rows')).map((row) => row.id))
+    await embedded.stop()
+    expect(acknowledged.size).toBeGreaterThan(500)
+    expect([...acknowledged].filter((id) => !stored.has(id))).toEqual([])
+  })
 })
 
 test('a data directory deeper than a socket path can be works', async () => {
