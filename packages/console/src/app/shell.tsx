@@ -1,0 +1,55 @@
+import { Dialog } from '@base-ui/react/dialog'
+import { Outlet, useLocation } from '@tanstack/react-router'
+import { useEffect, useState } from 'react'
+import { Header } from './header.tsx'
+import { Help } from './help.tsx'
+import { useProjectId } from './me.ts'
+import { Palette } from './palette.tsx'
+import { Rail } from './rail.tsx'
+import { useShortcuts } from './shortcuts.ts'
+
+/** The frame around every page: header, rail, and what the keyboard opens. */
+export function Shell() {
+  const [isSearching, setSearching] = useState(false)
+  const [isHelping, setHelping] = useState(false)
+  const [isSheetOpen, setSheetOpen] = useState(false)
+  const projectId = useProjectId()
+  const { pathname } = useLocation()
+  useShortcuts(projectId, { search: () => setSearching(true), help: () => setHelping(true) })
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the sheet closes when the page changes
+  useEffect(() => setSheetOpen(false), [pathname])
+  return (
+    <div className="flex min-h-dvh flex-col">
+      <a
+        href="#content"
+        className="sr-only z-60 rounded-md bg-surface p-2 focus:not-sr-only focus:absolute focus:top-2 focus:left-2"
+      >
+        Skip to content
+      </a>
+      <Header
+        onSearch={() => setSearching(true)}
+        onHelp={() => setHelping(true)}
+        onMenu={() => setSheetOpen(true)}
+      />
+      <div className="flex flex-1">
+        <aside className="sticky top-12 h-[calc(100dvh-48px)] w-44 shrink-0 overflow-y-auto border-r border-line max-md:hidden">
+          <Rail />
+        </aside>
+        <main id="content" tabIndex={-1} className="min-w-0 flex-1 outline-none">
+          <Outlet />
+        </main>
+      </div>
+      <Dialog.Root open={isSheetOpen} onOpenChange={setSheetOpen}>
+        <Dialog.Portal>
+          <Dialog.Backdrop className="fixed inset-0 z-40 bg-backdrop" />
+          <Dialog.Popup className="fixed inset-y-0 left-0 z-50 w-60 overflow-y-auto border-r border-line-strong bg-surface shadow-float">
+            <Dialog.Title className="px-5 pt-4 font-semibold">Menu</Dialog.Title>
+            <Rail />
+          </Dialog.Popup>
+        </Dialog.Portal>
+      </Dialog.Root>
+      <Palette isOpen={isSearching} onClose={() => setSearching(false)} />
+      <Help isOpen={isHelping} onClose={() => setHelping(false)} />
+    </div>
+  )
+}
