@@ -3,15 +3,14 @@ import { subnetFor } from '../domain/addresses.ts'
 import { Failure } from '../domain/failure.ts'
 import { uuid } from '../domain/ids.ts'
 import { type Tx, violatedConstraint } from '../store/database.ts'
+import { insertNetwork, insertRule, insertSubnet, type NewRule } from '../store/networks.ts'
 import {
-  countDefaultRules,
-  type DefaultRule,
-  insertDefaultNetwork,
-  insertDefaultRule,
-  insertDefaultSubnet,
-  locationsInOrder,
-} from '../store/project-network.ts'
-import { insertProject, insertProjectQuotas, type ProjectRow } from '../store/projects.ts'
+  countProjectRules,
+  insertProject,
+  insertProjectQuotas,
+  listProjectLocations,
+  type ProjectRow,
+} from '../store/projects.ts'
 
 const networkName = 'default-vpc-network'
 const networkCidr = '172.27.0.0/16'
@@ -34,15 +33,20 @@ export async function createProject(
     throw nameTaken(error)
   })
   await insertProjectQuotas(tx, project.id, quotas)
-  const network = { id: uuid(), projectId: project.id, name: networkName, cidr: networkCidr }
-  await insertDefaultNetwork(tx, network)
-  const locations = await locationsInOrder(tx)
-  for (const [index, location] of locations.slice(0, mostSubnets).entries()) {
-    const cidr = subnetFor(networkCidr, index, subnetPrefix)
-    await insertDefaultSubnet(tx, network, { id: uuid(), name: `default-subnet-${location}`, cidr, location })
-  }
-  for (const rule of defaultRules(network.id)) await insertDefaultRule(tx, network, rule)
-  await countDefaultRules(tx, project.id)
+  const networkId = uuid()
+  await insertNetwork(tx, networkId, project.id, networkName, networkCidr)
+  const locations = await listProjectLocations(tx)
+  for (const [index, location] of locations.slice(0, mostSubnets).entries())
+    await insertSubnet(tx, {
+      id: uuid(),
+      projectId: project.id,
+      networkId,
+      name: `default-subnet-${location}`,
+      cidr: subnetFor(networkCidr, index, subnetPrefix),
+      location,
+    })
+  for (const rule of defaultRules(project.id, networkId)) await insertRule(tx, rule)
+  await countProjectRules(tx, project.id)
   return project
 }
 
@@ -53,44 +57,36 @@ export function nameTaken(error: unknown): unknown {
     : error
 }
 
-function defaultRules(networkId: string): DefaultRule[] {
+/** In force at once: no VM can be in the network yet. */
+function defaultRules(projectId: string, networkId: string): NewRule[] {
   const anywhere = [{ resource_id: '', cidr: '0.0.0.0/0' }]
   const network = [{ resource_id: networkId, cidr: '' }]
-  const all = { destinationPorts: [], protocols: ['tcp', 'udp', 'icmp'] }
+  const rule = (
+    name: string,
+    direction: 'ingress' | 'egress',
+    sources: NewRule['sources'],
+    destinations: NewRule['destinations'],
+    only: Partial<NewRule> = {},
+  ): NewRule => ({
+    id: uuid(),
+    projectId,
+    networkId,
+    name,
+    direction,
+    action: 'allow',
+    state: 'active',
+    sources,
+    sourcePorts: [],
+    destinations,
+    destinationPorts: [],
+    protocols: ['tcp', 'udp', 'icmp'],
+    ...only,
+  })
   return [
-    {
-      id: uuid(),
-      name: 'allow-ssh',
-      direction: 'ingress',
-      sources: anywhere,
-      destinations: network,
-      destinationPorts: ['22'],
-      protocols: ['tcp'],
-    },
+    rule('allow-ssh', 'ingress', anywhere, network, { destinationPorts: ['22'], protocols: ['tcp'] }),
     // A rule has one direction: inside the network takes two.
-    {
-      id: uuid(),
-      name: 'allow-internal',
-      direction: 'ingress',
-      sources: network,
-      destinations: network,
-      ...all,
-    },
-    {
-      id: uuid(),
-      name: 'allow-internal-egress',
-      direction: 'egress',
-      sources: network,
-      destinations: network,
-      ...all,
-    },
-    {
-      id: uuid(),
-      name: 'allow-egress',
-      direction: 'egress',
-      sources: network,
-      destinations: anywhere,
-      ...all,
-    },
+    rule('allow-internal', 'ingress', network, network),
+    rule('allow-internal-egress', 'egress', network, network),
+    rule('allow-egress', 'egress', network, anywhere),
   ]
 }

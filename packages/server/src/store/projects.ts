@@ -18,6 +18,17 @@ const insertQuotas = statement<never, [string, string[], number[]]>(
   'INSERT INTO quotas (project_id, name, max) SELECT $1, name, max FROM unnest($2::text[], $3::bigint[]) AS t (name, max)',
 )
 
+const countRules = statement<never, [string]>(
+  'project_rules_count',
+  `UPDATE quotas SET used = (SELECT count(*) FROM firewall_rules WHERE project_id = $1)
+   WHERE project_id = $1 AND name = 'firewall_rules'`,
+)
+
+const locationNames = statement<{ name: string }>(
+  'project_locations',
+  'SELECT name FROM locations ORDER BY position, name',
+)
+
 const find = statement<ProjectRow, [string]>(
   'project_find',
   'SELECT * FROM projects WHERE id = $1 AND deleted_at IS NULL',
@@ -72,6 +83,12 @@ export const insertProject = async (tx: Tx, id: string, organizationId: string, 
 
 export const insertProjectQuotas = (tx: Tx, projectId: string, quotas: Record<string, number>) =>
   insertQuotas.run(tx, projectId, Object.keys(quotas), Object.values(quotas))
+
+/** Default rules count like any other. */
+export const countProjectRules = (tx: Tx, projectId: string) => countRules.run(tx, projectId)
+
+/** Where a new project can have VMs, in the operator's order. */
+export const listProjectLocations = async (tx: Tx) => (await locationNames.all(tx)).map((row) => row.name)
 
 export const findProject = (db: Queryable, id: string) => find.one(db, id)
 

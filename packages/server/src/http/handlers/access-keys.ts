@@ -2,9 +2,9 @@ import type { AccessKey } from '@slipway/contract'
 import { invalidField, notFound } from '../../domain/failure.ts'
 import { createAccessKey } from '../../operations/credentials.ts'
 import { type AccessKeyRow, listAccessKeys, revokeAccessKey } from '../../store/access-keys.ts'
+import { time } from '../../store/time.ts'
 import type { Handlers } from '../context.ts'
 import { pageLimit, readPageToken, toPage } from '../pages.ts'
-import { timestamp } from '../views.ts'
 
 export const accessKeyHandlers = {
   async accessKeyList({ tx, params, query }) {
@@ -55,7 +55,7 @@ const viewAccessKey = (row: AccessKeyRow): AccessKey => ({
   name: row.name,
   role: row.role,
   prefix: row.prefix,
-  created_at: timestamp(row.created_at),
-  expires_at: timestamp(row.expires_at),
-  last_used_at: timestamp(row.last_used_at),
+  created_at: time(row.created_at),
+  expires_at: time(row.expires_at),
+  last_used_at: time(row.last_used_at),
 })

@@ -16,10 +16,10 @@ import {
 } from '../../store/members.ts'
 import { voidInvitations } from '../../store/one-time-codes.ts'
 import { lockOrganization } from '../../store/organizations.ts'
+import { time } from '../../store/time.ts'
 import { findUserByEmail, insertUser, lockUser, type UserRow } from '../../store/users.ts'
 import type { Handlers, Services } from '../context.ts'
 import { pageLimit, readPageToken, toPage } from '../pages.ts'
-import { timestamp } from '../views.ts'
 
 type MemberRoutes = 'memberList' | 'memberCreate' | 'memberUpdate' | 'memberDelete'
 
@@ -122,5 +122,5 @@ const viewMember = (row: MemberRow): Member => ({
   email: row.email,
   role: row.role,
   state: row.is_invited ? 'invited' : 'active',
-  created_at: timestamp(row.created_at),
+  created_at: time(row.created_at),
 })

@@ -9,10 +9,10 @@ import {
   type OrganizationRow,
   suspendOrganization,
 } from '../../store/organizations.ts'
+import { time } from '../../store/time.ts'
 import type { Handlers } from '../context.ts'
 import { requireCaller } from '../mount.ts'
 import { pageLimit, readPageToken, toPage } from '../pages.ts'
-import { timestamp } from '../views.ts'
 import { projectHandlers } from './projects.ts'
 import { userHandlers } from './users.ts'
 
@@ -77,7 +77,7 @@ const viewOrganization = (row: OrganizationRow): Organization => ({
 const viewAdminOrganization = (row: OrganizationRow) => ({
   ...viewOrganization(row),
   suspended: row.suspended_at !== null,
-  created_at: timestamp(row.created_at),
+  created_at: time(row.created_at),
 })
 
 const subject = (row: OrganizationRow) => ({

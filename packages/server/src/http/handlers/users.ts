@@ -3,11 +3,11 @@ import { createInvitation } from '../../operations/credentials.ts'
 import { insertMember } from '../../store/members.ts'
 import { hasInvitation } from '../../store/one-time-codes.ts'
 import { findOrganization } from '../../store/organizations.ts'
+import { time } from '../../store/time.ts'
 import { revokeTokenFamiliesOfUser } from '../../store/tokens.ts'
 import { listUsers, makeUserOperator, suspendUser, type UserRow } from '../../store/users.ts'
 import type { Handlers } from '../context.ts'
 import { pageLimit, readPageToken, toPage } from '../pages.ts'
-import { timestamp } from '../views.ts'
 import { findOrInviteUser, invitationUrl } from './members.ts'
 
 type UserRoutes = 'adminUserList' | 'adminUserCreate' | 'adminUserUpdate'
@@ -78,5 +78,5 @@ const viewUser = (row: UserRow) => ({
   is_operator: row.is_operator,
   suspended: row.suspended_at !== null,
   state: row.password_hash === null ? ('invited' as const) : ('active' as const),
-  created_at: timestamp(row.created_at),
+  created_at: time(row.created_at),
 })
