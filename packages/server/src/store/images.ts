@@ -1,5 +1,5 @@
-import { fullImageName } from '../domain/images.ts'
 import { uuid } from '../domain/ids.ts'
+import { fullImageName } from '../domain/images.ts'
 import { type Queryable, statement, type Tx } from './database.ts'
 
 export interface ImageRow {
@@ -22,10 +22,7 @@ export interface NewImage {
 
 const list = statement<ImageRow>('image_list', 'SELECT * FROM images ORDER BY name')
 
-const findByName = statement<ImageRow, [string]>(
-  'image_find_by_name',
-  'SELECT * FROM images WHERE name = $1',
-)
+const findByName = statement<ImageRow, [string]>('image_find_by_name', 'SELECT * FROM images WHERE name = $1')
 
 // No row when the name is taken.
 const insert = statement<ImageRow, [string, string, string, string[], string[], string]>(

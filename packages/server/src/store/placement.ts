@@ -135,8 +135,7 @@ export async function lockHostFor(tx: Tx, request: PlacementRequest): Promise<Pl
     ? [location, family, gpuCount, allowedHosts]
     : [location, family, gpuCount]
   for (;;) {
-    const host =
-      (await ways.inOneNode[gpuCount]?.one(tx, ...wanted)) ?? (await ways.free.one(tx, ...wanted))
+    const host = (await ways.inOneNode[gpuCount]?.one(tx, ...wanted)) ?? (await ways.free.one(tx, ...wanted))
     if (host) return withFreeGpus(tx, host)
     if (!(await ways.fitsNow.one(tx, ...wanted))!.fits) return null
     const awaited = await ways.waiting.one(tx, ...wanted)
