@@ -4,7 +4,7 @@ import type { ImageRow } from '../store/images.ts'
 import type { LocationRow } from '../store/locations.ts'
 import type { PriceRow } from '../store/prices.ts'
 import type { QuotaRow } from '../store/quotas.ts'
-import { timestamp } from './views.ts'
+import { time } from '../store/time.ts'
 
 export const viewLocation = ({ name, region, zone, description }: LocationRow) => ({
   name,
@@ -38,7 +38,7 @@ export const viewImage = (row: ImageRow): Image => ({
   name: row.name,
   description: row.description,
   tags: row.tags,
-  created_at: timestamp(row.created_at),
+  created_at: time(row.created_at),
   locations: row.locations,
 })
 
@@ -61,7 +61,7 @@ export const viewHost = (row: HostRow): Host => ({
   engine: row.engine,
   schedulable: row.is_schedulable,
   state: row.state,
-  last_report_at: timestamp(row.reported_at),
+  last_report_at: time(row.reported_at),
   capabilities: row.capabilities,
   gpus: row.gpus,
 })

@@ -1,8 +1,6 @@
 import type { Event } from '@slipway/contract'
 import type { EventRow } from '../store/events.ts'
-
-/** '' when unset. */
-export const timestamp = (time: Date | null): string => time?.toISOString() ?? ''
+import { time } from '../store/time.ts'
 
 export const viewEvent = (row: EventRow): Event => ({
   id: row.id,
@@ -13,5 +11,5 @@ export const viewEvent = (row: EventRow): Event => ({
   actor: row.actor,
   request_id: row.request_id,
   data: row.data,
-  created_at: timestamp(row.created_at),
+  created_at: time(row.created_at),
 })

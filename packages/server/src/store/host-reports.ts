@@ -145,7 +145,12 @@ export async function writeReportedHost(
   const { family, usableGpus, capabilities, state, known, found, fingerprint } = report
   await updateHost.run(tx, hostId, family, usableGpus, JSON.stringify(capabilities), state)
   await updateGpus.run(tx, hostId, ...columnsOf(known))
-  await insertGpus.run(tx, hostId, ...columnsOf(found), found.map(() => uuid()))
+  await insertGpus.run(
+    tx,
+    hostId,
+    ...columnsOf(found),
+    found.map(() => uuid()),
+  )
   await putReport.run(tx, hostId, fingerprint)
 }
 

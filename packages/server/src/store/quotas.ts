@@ -90,11 +90,3 @@ export async function setQuotas(
     items.map(({ max }) => max),
   )
 }
-
-/** Of a new project. */
-export const insertQuotas = (tx: Tx, projectId: string, quotas: Record<QuotaName, number>): Promise<void> =>
-  setQuotas(
-    tx,
-    projectId,
-    Object.entries(quotas).map(([name, max]) => ({ name: name as QuotaName, max })),
-  )
