@@ -75,7 +75,7 @@ export function applyConfig(
     for (const location of locations)
       if (location.engine === 'simulated')
         await putSimulatedHosts(tx, location.name, simulatedHosts(location.simulated.hosts))
-    await addMissingSubnets(tx)
+    await addSubnets(tx, [...newNames])
     return locations
   })
 }
@@ -166,9 +166,9 @@ export function simulatedHosts(hosts: { count: number; model: string; gpus: numb
 const knownModels = Object.values(families).map(({ model }) => model)
 
 /** In default networks with room left; the owners of full ones make a subnet where they want it. */
-async function addMissingSubnets(tx: Tx): Promise<void> {
+async function addSubnets(tx: Tx, newLocations: string[]): Promise<void> {
   const taken = new Map<string, string[]>()
-  for (const network of await defaultNetworksWithoutSubnet(tx)) {
+  for (const network of await defaultNetworksWithoutSubnet(tx, newLocations)) {
     const { network_id: networkId, project_id: projectId, location } = network
     const blocks = taken.get(networkId) ?? network.taken
     taken.set(networkId, blocks)

@@ -57,20 +57,24 @@ const hosting = statement<{ name: string }, [string]>(
                         OR EXISTS (SELECT FROM disks WHERE location = l.name))`,
 )
 
-// Default networks of living projects that have no subnet in some location, with what is taken of their range.
-const withoutSubnet = statement<{
-  network_id: string
-  project_id: string
-  cidr: string
-  location: string
-  taken: string[]
-}>(
+// With what is taken of their range. A network whose project has used the name otherwise is left alone.
+const withoutSubnet = statement<
+  {
+    network_id: string
+    project_id: string
+    cidr: string
+    location: string
+    taken: string[]
+  },
+  [string[]]
+>(
   'location_networks_without_subnet',
   `SELECT n.id AS network_id, n.project_id, n.cidr::text, l.name AS location,
           ARRAY(SELECT s.cidr::text FROM subnets s WHERE s.network_id = n.id) AS taken
    FROM networks n JOIN projects p ON p.id = n.project_id AND p.deleted_at IS NULL CROSS JOIN locations l
-   WHERE n.name = 'default-vpc-network'
+   WHERE n.name = 'default-vpc-network' AND l.name = ANY($1)
      AND NOT EXISTS (SELECT FROM subnets s WHERE s.network_id = n.id AND s.location = l.name)
+     AND NOT EXISTS (SELECT FROM subnets s WHERE s.project_id = n.project_id AND s.name = 'default-subnet-' || l.name)
    ORDER BY n.id, l.position`,
 )
 
@@ -106,4 +110,6 @@ export async function hasTenants(db: Queryable, location: string): Promise<boole
   return (await hosting.one(db, location)) !== undefined
 }
 
-export const defaultNetworksWithoutSubnet = (db: Queryable) => withoutSubnet.all(db)
+/** Default networks of living projects that have no subnet in one of these locations. */
+export const defaultNetworksWithoutSubnet = (db: Queryable, locations: string[]) =>
+  withoutSubnet.all(db, locations)
