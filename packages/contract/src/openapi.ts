@@ -44,7 +44,7 @@ export function buildOpenApi({ version, serverUrl = 'http://127.0.0.1:8080' }: O
         name,
         in: 'path',
         required: true,
-        description: `The id of the ${name.replace(/_id$/, '').replaceAll('_', ' ')}.`,
+        description: `The id of the ${thing(name)}.`,
         schema: print(Uuid),
         example: exampleOfMember(name, Uuid),
       }
@@ -129,6 +129,7 @@ export function buildOpenApi({ version, serverUrl = 'http://127.0.0.1:8080' }: O
 }
 
 const pathParameters = (path: string) => [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1] as string)
+const thing = (name: string) => name.replace(/_id$/, '').replace(/^(vm|gpu)$/, (word) => word.toUpperCase())
 const parameterRef = (name: string): Json => ({ $ref: `#/components/parameters/${name}` })
 const pascal = (name: string) => name.replace(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase())
 const sorted = (map: Json): Json =>

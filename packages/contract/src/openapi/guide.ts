@@ -23,7 +23,7 @@ Ids are UUIDs. Timestamps are ISO 8601 in UTC with milliseconds, and the empty s
 
 ## Errors
 
-Every error has the same shape: \`code\` to branch on, \`message\` to read, \`request_id\` to quote, and \`details\` for single fields. Checks come in the order 401, 404, 403, 402, 400, 409. What is not yours answers 404, as if it did not exist.
+Every error has the same shape: \`code\` to branch on, \`message\` to read, \`request_id\` to quote, and \`details\` for single fields. Every answer names its request in \`X-Request-Id\`, with your own value if you sent one. Checks come in the order 401, 404, 403, 402, 400, 409. What is not yours answers 404, as if it did not exist.
 
 ## Limits
 
