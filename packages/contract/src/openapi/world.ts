@@ -407,5 +407,4 @@ export const byComponent: Record<string, unknown> = {
     attempts: 7,
     error: 'The host did not answer.',
   },
-  Health: { status: 'ok' },
 }
