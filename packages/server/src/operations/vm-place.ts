@@ -68,11 +68,16 @@ export async function pickPrivateAddress(tx: Tx, networkId: string, subnetCidr: 
   return address
 }
 
-export async function pickPublicAddress(tx: Tx, location: string, poolCidr: string): Promise<string> {
-  const { base, prefix } = parseCidr(poolCidr)!
+export async function pickPublicAddress(tx: Tx, location: string, poolCidr: string | null): Promise<string> {
+  const pool = poolCidr === null ? null : parseCidr(poolCidr)
   // The first and the last address of a pool are its network and broadcast addresses.
-  const range = { first: base + 1, last: base + 2 ** (32 - prefix) - 2 }
-  const address = await pickAddress(tx, { networkId: null }, range)
+  const address =
+    pool &&
+    (await pickAddress(
+      tx,
+      { networkId: null },
+      { first: pool.base + 1, last: pool.base + 2 ** (32 - pool.prefix) - 2 },
+    ))
   if (!address)
     throw new Failure(
       'out_of_stock',

@@ -78,3 +78,12 @@ export const markFirewallApplied = (db: Queryable, vmId: string, generation: num
   applied.run(db, vmId, generation)
 /** The engine turned out not to have it. */
 export const markFirewallLost = (db: Queryable, vmId: string) => notApplied.run(db, vmId)
+
+const vmByAddress = statement<{ id: string }, [string, string]>(
+  'vm_by_address',
+  `SELECT id FROM vms WHERE project_id = $1 AND deleted_at IS NULL
+   AND (private_address = $2::inet OR public_address = $2::inet) LIMIT 1`,
+)
+
+export const findVmByAddress = (db: Queryable, projectId: string, address: string) =>
+  vmByAddress.one(db, projectId, address)
