@@ -1,8 +1,8 @@
-import { createHash } from 'node:crypto'
 import { type Role, type Route, roles } from '@slipway/contract'
 import { isAccessKeyShape } from '../domain/access-key.ts'
 import { Failure } from '../domain/failure.ts'
 import { isUuid } from '../domain/ids.ts'
+import { hashSecret } from '../domain/secret.ts'
 import {
   type Caller,
   findKeyCaller,
@@ -16,8 +16,6 @@ import type { Signals } from '../store/signals.ts'
 /** Longest time that a revoked credential or a lost role can still be felt, if no wake-up came. */
 const cacheMs = 500
 const mostCached = 20_000
-
-export const hashSecret = (secret: string): Buffer => createHash('sha256').update(secret).digest()
 
 export interface Grant {
   caller: Caller

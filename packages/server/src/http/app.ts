@@ -6,6 +6,7 @@ import { countOperations } from '../store/operations.ts'
 import { Access } from './access.ts'
 import { parseJson } from './body.ts'
 import type { Services } from './context.ts'
+import { mountDocs } from './docs.ts'
 import { sendFailure, toFailure } from './errors.ts'
 import { handlers } from './handlers.ts'
 import { mountHealth } from './health.ts'
@@ -86,6 +87,7 @@ export function buildApp(services: Services, log: FastifyBaseLogger): App {
 
   mountRoutes(app, services, access, new RateLimiter(limits), handlers)
   mountHealth(app, services, metrics)
+  mountDocs(app, { version: services.version, serverUrl: services.publicUrl })
   return { fastify: app, access, metrics }
 }
 

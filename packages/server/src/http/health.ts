@@ -1,8 +1,8 @@
 import { timingSafeEqual } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import { Failure } from '../domain/failure.ts'
+import { hashSecret } from '../domain/secret.ts'
 import { pingDatabase } from '../store/meta.ts'
-import { hashSecret } from './access.ts'
 import type { Services } from './context.ts'
 import { sendFailure } from './errors.ts'
 import type { Metrics } from './metrics.ts'
@@ -25,8 +25,7 @@ export function mountHealth(app: FastifyInstance, services: Services, metrics: M
   })
 
   app.get('/metrics', async (request, reply) => {
-    const name = services.config.server.metricsTokenEnv
-    const token = name && process.env[name]
+    const token = services.config.server.metricsToken
     if (token && !isSame(`Bearer ${token}`, request.headers.authorization ?? ''))
       return sendFailure(new Failure('unauthenticated', 'Send the metrics token.'), request, reply)
     return reply.type(metrics.registry.contentType).send(await metrics.registry.metrics())

@@ -1,8 +1,8 @@
-import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import { Failure } from '../domain/failure.ts'
+import { hashSecret, open, seal } from '../domain/secret.ts'
 import type { Tx } from '../store/database.ts'
 import { findIdempotentAnswer, lockIdempotencyKey, rememberAnswer } from '../store/idempotency.ts'
-import { hashSecret } from './access.ts'
 
 export interface IdempotentRequest {
   key: string
@@ -59,20 +59,3 @@ function canonical(value: unknown): unknown {
       .map(([name, member]) => [name, canonical(member)])
   return value
 }
-
-/** AES-256-GCM under a key that only the holder of `secret` can derive. */
-export function seal(secret: string, text: string): Buffer {
-  const nonce = randomBytes(12)
-  const cipher = createCipheriv('aes-256-gcm', deriveKey(secret), nonce)
-  const sealed = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()])
-  return Buffer.concat([nonce, cipher.getAuthTag(), sealed])
-}
-
-export function open(secret: string, sealed: Buffer): string {
-  const decipher = createDecipheriv('aes-256-gcm', deriveKey(secret), sealed.subarray(0, 12))
-  decipher.setAuthTag(sealed.subarray(12, 28))
-  return Buffer.concat([decipher.update(sealed.subarray(28)), decipher.final()]).toString('utf8')
-}
-
-const deriveKey = (secret: string) =>
-  Buffer.from(hkdfSync('sha256', secret, '', 'slipway remembered answer', 32))

@@ -130,6 +130,17 @@ const ruleRaise = statement<{ generation: number }, [string]>(
 )
 const ruleDelete = statement<never, [string]>('rule_delete', 'DELETE FROM firewall_rules WHERE id = $1')
 
+const resourceExists = statement<{ exists: boolean }, [string, string]>(
+  'firewall_resource_exists',
+  `SELECT EXISTS (SELECT FROM vms WHERE project_id = $1 AND id = $2 AND deleted_at IS NULL)
+       OR EXISTS (SELECT FROM subnets WHERE project_id = $1 AND id = $2)
+       OR EXISTS (SELECT FROM networks WHERE project_id = $1 AND id = $2) AS exists`,
+)
+
+/** A VM, subnet or network of the project. */
+export const isFirewallResource = async (db: Queryable, projectId: string, id: string): Promise<boolean> =>
+  (await resourceExists.one(db, projectId, id))!.exists
+
 export const findNetwork = (db: Queryable, projectId: string, id: string) =>
   networkById.one(db, projectId, id)
 export const listNetworks = (db: Queryable, projectId: string, beforeId: string | null, limit: number) =>
