@@ -42,7 +42,7 @@ export function Header({
   const choice = useThemeChoice()
   const ThemeIcon = themes.find(([name]) => name === choice)?.[2] ?? Monitor
   return (
-    <header className="sticky top-0 z-30 flex h-12 items-center gap-2 border-b border-line bg-surface px-4">
+    <header className="z-30 flex h-12 shrink-0 items-center gap-2 border-b border-line bg-surface px-4">
       <span className="md:hidden">
         <IconButton label="Menu" icon={<MenuIcon size={18} />} onClick={onMenu} />
       </span>
@@ -166,10 +166,8 @@ function LiveMark() {
           ]
   return (
     <Hint text={hint!}>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: so that the hint can be reached by keyboard */}
       <span
         role="status"
-        tabIndex={0}
         className="flex items-center gap-1.5 rounded px-1.5 text-sm text-ink-muted max-md:hidden"
       >
         <span className={`size-2 rounded-full ${dot}`} aria-hidden="true" />

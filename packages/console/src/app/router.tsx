@@ -124,6 +124,7 @@ export const router = createRouter({
   defaultPreload: 'intent',
   defaultPreloadStaleTime: 0,
   scrollRestoration: true,
+  scrollToTopSelectors: ['#content'],
   defaultPendingMs: 200,
 })
 

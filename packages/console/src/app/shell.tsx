@@ -1,6 +1,6 @@
 import { Dialog } from '@base-ui/react/dialog'
 import { Outlet, useLocation } from '@tanstack/react-router'
-import { useEffect, useState } from 'react'
+import { useEffect, useRef, useState } from 'react'
 import { Header } from './header.tsx'
 import { Help } from './help.tsx'
 import { useProjectId } from './me.ts'
@@ -16,10 +16,15 @@ export function Shell() {
   const projectId = useProjectId()
   const { pathname } = useLocation()
   useShortcuts(projectId, { search: () => setSearching(true), help: () => setHelping(true) })
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the sheet closes when the page changes
-  useEffect(() => setSheetOpen(false), [pathname])
+  const main = useRef<HTMLElement>(null)
+  // biome-ignore lint/correctness/useExhaustiveDependencies: when the page changes
+  useEffect(() => {
+    setSheetOpen(false)
+    // The page scrolls inside main: with the focus there, the keyboard scrolls it.
+    if (!main.current?.contains(document.activeElement)) main.current?.focus({ preventScroll: true })
+  }, [pathname])
   return (
-    <div className="flex min-h-dvh flex-col">
+    <div className="flex h-dvh flex-col">
       <a
         href="#content"
         className="sr-only z-60 rounded-md bg-surface p-2 focus:not-sr-only focus:absolute focus:top-2 focus:left-2"
@@ -31,11 +36,17 @@ export function Shell() {
         onHelp={() => setHelping(true)}
         onMenu={() => setSheetOpen(true)}
       />
-      <div className="flex flex-1">
-        <aside className="sticky top-12 h-[calc(100dvh-48px)] w-44 shrink-0 overflow-y-auto border-r border-line max-md:hidden">
+      <div className="flex min-h-0 flex-1">
+        <aside className="w-44 shrink-0 overflow-y-auto border-r border-line max-md:hidden">
           <Rail />
         </aside>
-        <main id="content" tabIndex={-1} className="min-w-0 flex-1 outline-none">
+        <main
+          ref={main}
+          id="content"
+          tabIndex={-1}
+          data-scroll-restoration-id="content"
+          className="min-w-0 flex-1 overflow-y-auto outline-none [scrollbar-gutter:stable]"
+        >
           <Outlet />
         </main>
       </div>

@@ -152,7 +152,7 @@ function NextStep({ projectId }: { projectId: string }) {
     return (
       <div className={`${box} border-line bg-surface`}>
         <ArrowRight size={16} className="shrink-0 text-accent-text" />
-        <span className="flex-1">Nothing runs here yet. A first VM takes about a minute.</span>
+        <span className="flex-1">Nothing runs here yet. A first VM takes a minute.</span>
         <Link to="/projects/$projectId/vms/new" params={{ projectId }} className="link">
           Create VM
         </Link>

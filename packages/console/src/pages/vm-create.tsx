@@ -1,4 +1,4 @@
-import { type Disk, gpuQuota, isApiError, type VmCreate, vmType, vmTypes } from '@slipway/sdk'
+import { type Disk, gpuQuota, type Image, isApiError, type VmCreate, vmType, vmTypes } from '@slipway/sdk'
 import { useQuery } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { type FormEvent, useState } from 'react'
@@ -67,7 +67,7 @@ export function VmCreatePage() {
     offered[0]?.name ??
     ''
   const usable = (images.data?.items ?? []).filter((image) => image.locations.includes(location))
-  const image = usable.find(({ name }) => name === draft.image)?.name ?? usable[0]?.name ?? ''
+  const image = usable.find(({ name }) => name === draft.image)?.name ?? defaultImage(usable)
   const attached = draft.disks.filter(({ disk }) => disk.location === location)
   const ttlSeconds = draft.ttlHours === '' ? undefined : Math.round(Number(draft.ttlHours) * 3600)
 
@@ -197,6 +197,17 @@ export function VmCreatePage() {
         </form>
       )}
     </Page>
+  )
+}
+
+/** Most want drivers on a system that they know. */
+function defaultImage(images: Image[]): string {
+  const names = images.map(({ name }) => name)
+  return (
+    names.find((name) => /^ubuntu.*nvidia/.test(name)) ??
+    names.find((name) => name.startsWith('ubuntu')) ??
+    names[0] ??
+    ''
   )
 }
 

@@ -88,12 +88,11 @@ export function ButtonLink({
 
 export function Key({ children }: { children: ReactNode }) {
   return (
-    <kbd
-      aria-hidden="true"
-      className="rounded-[4px] border border-current/30 px-1 font-mono text-[11px] leading-4 max-md:hidden"
-    >
-      {children}
-    </kbd>
+    <span aria-hidden="true" className="inline-flex max-md:hidden">
+      <kbd className="rounded-[4px] border border-current/30 px-1 font-mono text-[11px] leading-4">
+        {children}
+      </kbd>
+    </span>
   )
 }
 

@@ -129,6 +129,7 @@ export function UsageBar({
           {unit && ` ${unit}`}
         </span>
       </div>
+      {/* biome-ignore lint/a11y/useSemanticElements: browsers draw <meter> by rules of their own */}
       <div
         role="meter"
         aria-label={label}

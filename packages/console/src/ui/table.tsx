@@ -1,3 +1,5 @@
+// biome-ignore-all lint/a11y/useSemanticElements: a grid of absolutely placed rows cannot be a <table>
+// biome-ignore-all lint/a11y/useFocusableInteractive: rows and headers are not controls here
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { type ReactNode, useLayoutEffect, useRef, useState } from 'react'
 
@@ -60,7 +62,6 @@ export function Table<Row>(props: TableProps<Row>) {
   )
   const allSelected = rows.length > 0 && rows.every((row) => selected?.has(rowKey(row)))
   return (
-    // biome-ignore lint/a11y/useSemanticElements: a grid of absolutely placed rows cannot be a <table>
     <div
       role="table"
       aria-label={label}
@@ -70,12 +71,9 @@ export function Table<Row>(props: TableProps<Row>) {
       <div
         ref={frame}
         className={isVirtual ? 'max-h-[calc(100dvh-220px)] overflow-auto' : 'overflow-x-auto'}
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard
         tabIndex={isVirtual ? 0 : undefined}
       >
         {!isNarrow && (
-          // biome-ignore lint/a11y/useSemanticElements: as above
-          // biome-ignore lint/a11y/useFocusableInteractive: rows are not controls
           <div
             role="row"
             className="sticky top-0 z-10 grid h-9 min-w-fit items-center border-b border-line bg-surface text-sm text-ink-muted"
@@ -155,8 +153,6 @@ function TableRow<Row>({
   const [first, ...rest] = columns
   if (isNarrow && first) {
     return (
-      // biome-ignore lint/a11y/useSemanticElements: as above
-      // biome-ignore lint/a11y/useFocusableInteractive: rows are not controls
       <div
         role="row"
         aria-rowindex={index + 2}
@@ -181,8 +177,6 @@ function TableRow<Row>({
     )
   }
   return (
-    // biome-ignore lint/a11y/useSemanticElements: as above
-    // biome-ignore lint/a11y/useFocusableInteractive: rows are not controls
     <div
       role="row"
       aria-rowindex={index + 2}

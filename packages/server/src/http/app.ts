@@ -5,6 +5,7 @@ import { uuid } from '../domain/ids.ts'
 import { countOperations } from '../store/operations.ts'
 import { Access } from './access.ts'
 import { parseJson } from './body.ts'
+import { mountConsole } from './console.ts'
 import type { Services } from './context.ts'
 import { mountDocs } from './docs.ts'
 import { sendFailure, toFailure } from './errors.ts'
@@ -88,6 +89,7 @@ export function buildApp(services: Services, log: FastifyBaseLogger): App {
   mountRoutes(app, services, access, new RateLimiter(limits), handlers)
   mountHealth(app, services, metrics)
   mountDocs(app, { version: services.version, serverUrl: services.publicUrl })
+  mountConsole(app, services)
   return { fastify: app, access, metrics }
 }
 

@@ -53,7 +53,7 @@ export function Tester({
       onSubmit={submit}
       noValidate
       aria-label="Tester"
-      className="card sticky top-18 flex flex-col gap-3 p-4"
+      className="card sticky top-6 flex flex-col gap-3 p-4"
     >
       <h2 className="text-lg font-semibold">Would this packet pass?</h2>
       <div className="grid grid-cols-2 gap-3">

@@ -39,7 +39,7 @@ export function Summary(props: SummaryProps) {
       ),
   })
   return (
-    <aside aria-label="Summary" className="card sticky top-18 flex flex-col gap-4 p-4 max-lg:static">
+    <aside aria-label="Summary" className="card sticky top-6 flex flex-col gap-4 p-4 max-lg:static">
       <div>
         <p className="figures text-2xl font-semibold">
           {estimate.data ? usd(estimate.data.usd_per_hour) : '–'}
