@@ -10,6 +10,7 @@ import {
   Server,
   Settings,
 } from 'lucide-react'
+import { lastProject } from '../lib/last-project.ts'
 import { useMe, useProjectId } from './me.ts'
 
 interface Entry {
@@ -24,7 +25,7 @@ interface Entry {
 export function Rail() {
   const projectId = useProjectId()
   const { caller, projects } = useMe()
-  const id = projectId || projects[0]?.id
+  const id = projectId || projects.find((project) => project.id === lastProject.get())?.id || projects[0]?.id
   const base = `/projects/${id}`
   const entries: Entry[] = id
     ? [

@@ -3,7 +3,14 @@ import { holds } from './cidr.ts'
 
 type RuleParts = Pick<
   RouteBody<'firewallRuleCreate'>,
-  'action' | 'direction' | 'protocols' | 'sources' | 'destinations' | 'source_ports' | 'destination_ports'
+  | 'action'
+  | 'direction'
+  | 'protocols'
+  | 'sources'
+  | 'destinations'
+  | 'source_ports'
+  | 'destination_ports'
+  | 'vpc_network_id'
 >
 type Endpoint = Partial<FirewallEndpoint>
 
@@ -15,10 +22,12 @@ export function sentenceOf(rule: RuleParts, nameOf: (id: string) => string): str
   const verb = rule.action === 'allow' ? 'Allow' : 'Deny'
   const ports = rule.destination_ports?.length ? ` ${list(rule.destination_ports)}` : ''
   const protocols = rule.protocols.length === 3 && !ports ? 'everything' : `${list(rule.protocols)}${ports}`
-  const from = place(rule.sources, nameOf, isIn ? 'anywhere' : 'every VM')
-  const to = place(rule.destinations, nameOf, isIn ? 'every VM' : 'anywhere')
+  const far = (id: string) => (id === rule.vpc_network_id ? 'inside the network' : nameOf(id))
+  const near = (id: string) => (id === rule.vpc_network_id ? 'every VM' : nameOf(id))
+  const from = isIn ? place(rule.sources, far, 'anywhere') : place(rule.sources, near, 'every VM')
+  const to = isIn ? place(rule.destinations, near, 'every VM') : place(rule.destinations, far, 'anywhere')
   const sourcePorts = rule.source_ports?.length ? `, source port ${list(rule.source_ports)}` : ''
-  return `${verb} ${protocols || '…'} from ${from} to ${to}${sourcePorts}`
+  return `${verb} ${protocols || '…'} from ${from} to ${to.replace('inside the', 'anywhere inside the')}${sourcePorts}`
 }
 
 function place(endpoints: Endpoint[], nameOf: (id: string) => string, all: string): string {

@@ -1,3 +1,5 @@
+import type { Event } from '@slipway/sdk'
+
 const dollars = (digits: number) =>
   new Intl.NumberFormat('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits })
 const cents = dollars(2)
@@ -55,11 +57,19 @@ export const quotaLabel = (name: string): string => {
   return words[name] ?? name
 }
 
-/** "vm.running" → "VM running", "access_key.created" → "Access key created". */
-export function eventWords(type: string): string {
-  const words = type.replaceAll(/[._]/g, ' ').replace(/^vm\b/, 'VM')
-  return words.charAt(0).toUpperCase() + words.slice(1)
+/** "vm.running" → "VM running"; "operation.failed" → "Create VM failed". */
+export function eventWords({
+  type,
+  resource_type,
+  data,
+}: Pick<Event, 'type' | 'resource_type' | 'data'>): string {
+  const [, end = ''] = type.split('.')
+  if (type.startsWith('operation.') && typeof data.operation_name === 'string')
+    return `${stepWords(data.operation_name.toLowerCase())} ${resourceWords(resource_type)} ${end}`
+  return stepWords(type).replace(/^Vm\b/, 'VM')
 }
+
+export const resourceWords = (type: string): string => type.replaceAll('_', ' ').replace(/^vm$/, 'VM')
 
 export const stepWords = (name: string): string => {
   const words = name.replaceAll(/[._-]/g, ' ')

@@ -1,18 +1,25 @@
 import { useQuery } from '@tanstack/react-query'
-import { useMemo } from 'react'
+import { useCallback, useMemo } from 'react'
 import { readAll } from '../api/read.ts'
 import { shortId } from './format.ts'
 
-/** Words for the VMs, subnets and networks that firewall rules point to. */
-export function useEndpointNames(projectId: string): (id: string) => string {
-  const vms = useQuery(readAll('vmList', { project_id: projectId }))
-  const subnets = useQuery(readAll('subnetList', { project_id: projectId }))
-  const networks = useQuery(readAll('networkList', { project_id: projectId }))
+/** The names of what lives in a project, by id. */
+export function useResourceNames(projectId: string): Map<string, string> {
+  const target = { project_id: projectId }
+  const enabled = projectId !== ''
+  const vms = useQuery({ ...readAll('vmList', target), enabled })
+  const disks = useQuery({ ...readAll('diskList', target), enabled })
+  const rules = useQuery({ ...readAll('firewallRuleList', target), enabled })
+  const subnets = useQuery({ ...readAll('subnetList', target), enabled })
+  const networks = useQuery({ ...readAll('networkList', target), enabled })
   return useMemo(() => {
-    const names = new Map<string, string>()
-    for (const vm of vms.data ?? []) names.set(vm.id, vm.name)
-    for (const subnet of subnets.data ?? []) names.set(subnet.id, `the subnet ${subnet.name}`)
-    for (const network of networks.data ?? []) names.set(network.id, `the network ${network.name}`)
-    return (id) => names.get(id) ?? `something deleted (…${shortId(id)})`
-  }, [vms.data, subnets.data, networks.data])
+    const lists = [vms.data, disks.data, rules.data, subnets.data, networks.data]
+    return new Map(lists.flatMap((list) => (list ?? []).map(({ id, name }) => [id, name])))
+  }, [vms.data, disks.data, rules.data, subnets.data, networks.data])
+}
+
+/** Words for what a firewall rule or a disk points to. */
+export function useEndpointNames(projectId: string): (id: string) => string {
+  const names = useResourceNames(projectId)
+  return useCallback((id) => names.get(id) ?? `something deleted (…${shortId(id)})`, [names])
 }

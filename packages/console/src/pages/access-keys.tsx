@@ -85,7 +85,7 @@ export function AccessKeys() {
             {
               key: 'expires',
               title: 'Expires',
-              width: '180px',
+              width: '200px',
               align: 'right',
               cell: (key) => <When iso={key.expires_at} empty="never" />,
             },

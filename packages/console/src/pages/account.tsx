@@ -38,6 +38,7 @@ export function Account() {
       />
       <Section title="Password">
         <form onSubmit={submit} noValidate className="card flex max-w-md flex-col gap-4 p-4">
+          <input type="text" autoComplete="username" value={caller.email} readOnly hidden />
           <TextField
             label="Current password"
             type="password"

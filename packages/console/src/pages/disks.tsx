@@ -49,7 +49,7 @@ export function Disks() {
         </span>
       ),
     },
-    { key: 'type', title: 'Type', width: 'minmax(120px, 1fr)', cell: (disk) => disk.type },
+    { key: 'type', title: 'Type', width: 'minmax(140px, 1fr)', cell: (disk) => disk.type },
     { key: 'size', title: 'Size', width: '90px', align: 'right', cell: (disk) => disk.size },
     { key: 'location', title: 'Location', width: 'minmax(110px, 1fr)', cell: (disk) => disk.location },
     {

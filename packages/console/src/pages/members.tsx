@@ -110,7 +110,7 @@ export function Members() {
             {
               key: 'since',
               title: 'Since',
-              width: '180px',
+              width: '200px',
               align: 'right',
               cell: (member) => <When iso={member.created_at} />,
             },

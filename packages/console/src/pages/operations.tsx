@@ -77,7 +77,7 @@ export function Operations() {
     {
       key: 'when',
       title: 'Started',
-      width: '190px',
+      width: '200px',
       align: 'right',
       cell: (operation) => <When iso={operation.started_at} />,
     },

@@ -84,7 +84,7 @@ export function Webhooks() {
             {
               key: 'since',
               title: 'Created',
-              width: '180px',
+              width: '200px',
               align: 'right',
               cell: (webhook) => <When iso={webhook.created_at} />,
             },
@@ -234,7 +234,7 @@ export function Deliveries() {
             {
               key: 'when',
               title: 'Created',
-              width: '180px',
+              width: '200px',
               align: 'right',
               cell: (delivery) => <When iso={delivery.created_at} />,
             },

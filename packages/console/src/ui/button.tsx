@@ -12,7 +12,7 @@ const kinds: Record<Kind, string> = {
   primary: 'bg-accent text-on-accent hover:bg-accent-hover',
   plain: 'border border-line-strong bg-surface text-ink hover:bg-sunken',
   quiet: 'text-ink-muted hover:bg-sunken hover:text-ink',
-  danger: 'border border-red bg-surface text-red-text hover:bg-red-soft',
+  danger: 'border border-line-strong bg-surface text-red-text hover:border-red hover:bg-red-soft',
 }
 const off =
   'disabled:cursor-not-allowed aria-disabled:cursor-not-allowed aria-disabled:opacity-55 disabled:opacity-55'

@@ -2,7 +2,8 @@ import type { Event } from '@slipway/sdk'
 import { useInfiniteQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { client } from '../api/client.ts'
-import { eventWords, shortId } from '../lib/format.ts'
+import { eventWords, resourceWords, shortId } from '../lib/format.ts'
+import { useResourceNames } from '../lib/use-endpoint-names.ts'
 import { Button } from './button.tsx'
 import { ErrorState } from './error.tsx'
 import { Skeleton } from './page.tsx'
@@ -70,7 +71,7 @@ const columnsFor = (projectId: string): Column<Event>[] => [
     key: 'what',
     title: 'What',
     width: 'minmax(180px, 1.4fr)',
-    cell: (event) => <span title={event.type}>{eventWords(event.type)}</span>,
+    cell: (event) => <span title={event.type}>{eventWords(event)}</span>,
   },
   {
     key: 'on',
@@ -87,7 +88,7 @@ const columnsFor = (projectId: string): Column<Event>[] => [
   {
     key: 'when',
     title: 'When',
-    width: '190px',
+    width: '200px',
     align: 'right',
     cell: (event) => <When iso={event.created_at} />,
   },
@@ -99,8 +100,9 @@ const actorWords = (actor: string): string => {
 }
 
 function Subject({ event, projectId }: { event: Event; projectId: string }) {
-  const name = typeof event.data.name === 'string' ? event.data.name : `…${shortId(event.resource_id)}`
-  const words = `${event.resource_type.replaceAll('_', ' ').replace(/^vm$/, 'VM')} ${name}`
+  const names = useResourceNames(projectId)
+  const known = typeof event.data.name === 'string' ? event.data.name : names.get(event.resource_id)
+  const words = `${resourceWords(event.resource_type)} ${known ?? `…${shortId(event.resource_id)}`}`
   if (event.resource_type !== 'vm' || !projectId) return <span title={event.resource_id}>{words}</span>
   return (
     <Link

@@ -1,3 +1,4 @@
+import { ChevronDown } from 'lucide-react'
 import { type InputHTMLAttributes, type ReactNode, useId } from 'react'
 
 const box =
@@ -125,20 +126,27 @@ export function Select({
   isSmall?: boolean
 }) {
   return (
-    <select
-      id={id}
-      aria-label={label}
-      value={value}
-      disabled={disabled}
-      onChange={(event) => onChange(event.target.value)}
-      className={`rounded-md border border-line-strong bg-surface pr-7 pl-2 text-ink ${isSmall ? 'h-7 text-sm' : 'h-8 w-full'}`}
-    >
-      {choices.map((choice) => (
-        <option key={choice.value} value={choice.value} disabled={choice.isOff}>
-          {choice.label}
-        </option>
-      ))}
-    </select>
+    <span className={`relative ${isSmall ? 'inline-block' : 'block'}`}>
+      <select
+        id={id}
+        aria-label={label}
+        value={value}
+        disabled={disabled}
+        onChange={(event) => onChange(event.target.value)}
+        className={`w-full appearance-none truncate rounded-md border border-line-strong bg-surface pr-7 pl-2.5 text-ink disabled:bg-sunken disabled:text-ink-muted ${isSmall ? 'h-7 text-sm' : 'h-8'}`}
+      >
+        {choices.map((choice) => (
+          <option key={choice.value} value={choice.value} disabled={choice.isOff}>
+            {choice.label}
+          </option>
+        ))}
+      </select>
+      <ChevronDown
+        size={14}
+        aria-hidden="true"
+        className="pointer-events-none absolute top-1/2 right-2 -translate-y-1/2 text-ink-muted"
+      />
+    </span>
   )
 }
 

@@ -66,7 +66,7 @@ export function Table<Row>(props: TableProps<Row>) {
       role="table"
       aria-label={label}
       aria-rowcount={rows.length + 1}
-      className="card figures flex min-h-0 flex-col overflow-hidden"
+      className="card flex min-h-0 flex-col overflow-hidden"
     >
       <div
         ref={frame}
@@ -94,7 +94,7 @@ export function Table<Row>(props: TableProps<Row>) {
               <span
                 key={column.key}
                 role="columnheader"
-                className={`truncate px-3 font-normal ${column.align === 'right' ? 'text-right' : ''}`}
+                className={`truncate px-3 font-normal ${column.align === 'right' ? 'figures text-right' : ''}`}
               >
                 {column.title}
               </span>
@@ -192,7 +192,7 @@ function TableRow<Row>({
         <span
           key={column.key}
           role="cell"
-          className={`min-w-0 truncate px-3 ${column.align === 'right' ? 'text-right' : ''}`}
+          className={`min-w-0 truncate px-3 ${column.align === 'right' ? 'figures text-right' : ''}`}
         >
           {column.cell(row)}
         </span>

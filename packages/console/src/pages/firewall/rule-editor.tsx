@@ -81,7 +81,7 @@ export function RuleEditor({ projectId, rule, onClose }: RuleEditorProps) {
         aria-live="polite"
         className="rounded-md border border-accent/40 bg-accent-soft px-3 py-2 font-medium"
       >
-        {sentenceOf({ action, direction, ...parts }, nameOf)}.
+        {sentenceOf({ action, direction, vpc_network_id, ...parts }, nameOf)}.
       </p>
       <TextField
         label="Name"

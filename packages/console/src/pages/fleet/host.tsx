@@ -5,7 +5,7 @@ import { useState } from 'react'
 import { useAction } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
 import { read } from '../../api/read.ts'
-import { plural } from '../../lib/format.ts'
+import { plural, shortId } from '../../lib/format.ts'
 import { Button } from '../../ui/button.tsx'
 import { Copyable } from '../../ui/copy.tsx'
 import { Confirm } from '../../ui/dialog.tsx'
@@ -175,7 +175,7 @@ function Gpus({ gpus }: { gpus: Gpu[] }) {
           key: 'vm',
           title: 'VM',
           width: 'minmax(150px, 1.6fr)',
-          cell: (gpu) => <Copyable text={gpu.vm_id} />,
+          cell: (gpu) => <Copyable text={gpu.vm_id} shown={gpu.vm_id && `…${shortId(gpu.vm_id)}`} />,
         },
         {
           key: 'actions',

@@ -61,14 +61,14 @@ export function Images() {
             {
               key: 'since',
               title: 'Imported',
-              width: '180px',
+              width: '200px',
               align: 'right',
               cell: (image) => <When iso={image.created_at} />,
             },
             {
               key: 'actions',
               title: '',
-              width: '180px',
+              width: '200px',
               align: 'right',
               isBare: true,
               cell: (image) => (

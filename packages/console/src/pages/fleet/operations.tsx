@@ -78,7 +78,7 @@ export function FleetOperations() {
     {
       key: 'when',
       title: 'Started',
-      width: '180px',
+      width: '200px',
       align: 'right',
       cell: (row) => <When iso={row.started_at} />,
     },
@@ -108,16 +108,18 @@ export function FleetOperations() {
   return (
     <Page title="Fleet" isWide>
       <FleetTabs />
-      <Select
-        isSmall
-        label="Show"
-        value={search.show ?? ''}
-        onChange={(show) => setSearch({ show })}
-        choices={[
-          { value: '', label: 'Stuck only' },
-          { value: 'all', label: 'All tenants’ operations' },
-        ]}
-      />
+      <div>
+        <Select
+          isSmall
+          label="Show"
+          value={search.show ?? ''}
+          onChange={(show) => setSearch({ show })}
+          choices={[
+            { value: '', label: 'Stuck only' },
+            { value: 'all', label: 'All tenants’ operations' },
+          ]}
+        />
+      </div>
       {operations.error && !operations.data ? (
         <ErrorState error={operations.error} onRetry={() => operations.refetch()} />
       ) : !operations.data ? (

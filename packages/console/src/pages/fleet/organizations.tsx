@@ -5,6 +5,7 @@ import { useState } from 'react'
 import { useAction } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
 import { readAll } from '../../api/read.ts'
+import { shortId } from '../../lib/format.ts'
 import { Button } from '../../ui/button.tsx'
 import { Copyable } from '../../ui/copy.tsx'
 import { FormDialog } from '../../ui/dialog.tsx'
@@ -63,13 +64,13 @@ export function Organizations() {
             {
               key: 'id',
               title: 'Id',
-              width: 'minmax(200px, 2fr)',
-              cell: (row) => <Copyable text={row.id} />,
+              width: '150px',
+              cell: (row) => <Copyable text={row.id} shown={`…${shortId(row.id)}`} />,
             },
             {
               key: 'since',
               title: 'Created',
-              width: '180px',
+              width: '200px',
               align: 'right',
               cell: (row) => <When iso={row.created_at} />,
             },

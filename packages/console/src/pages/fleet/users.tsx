@@ -71,7 +71,7 @@ export function Users() {
             {
               key: 'since',
               title: 'Created',
-              width: '180px',
+              width: '200px',
               align: 'right',
               cell: (row) => <When iso={row.created_at} />,
             },

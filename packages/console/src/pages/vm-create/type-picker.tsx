@@ -59,7 +59,7 @@ function FamilyCards({ family, value, onChange, prices, capacities }: TypePicker
                 onChange={() => onChange(type.name)}
                 aria-label={`${type.name}, ${type.cpuCores} cores, ${type.memoryGb} GB memory, ${usd(price?.usd)} per hour`}
               />
-              <span className="figures font-semibold">{type.name}</span>
+              <span className="font-semibold">{type.name}</span>
               <span className="figures text-sm text-ink-muted">
                 {type.gpuCount} GPU{type.gpuCount > 1 && 's'} · {type.cpuCores} cores
               </span>
