@@ -3,7 +3,7 @@ import { isAccessKeyShape } from '../../src/domain/access-key.ts'
 import { createAccessKey } from '../../src/operations/credentials.ts'
 import { startService, type TestService } from '../harness.ts'
 import { send } from './client.ts'
-import { addOrganization, addUser, password, turnClock } from './people.ts'
+import { addOrganization, addUser, password, tokenOf, turnClock } from './people.ts'
 
 let service: TestService
 const call = (method: string, path: string, request?: Parameters<typeof send>[3]) =>
@@ -15,7 +15,7 @@ let admin: string
 beforeAll(async () => {
   service = await startService()
   organizationId = await addOrganization(service.server.database)
-  admin = await tokenOf(await addUser(service.server.database, { memberOf: { [organizationId]: 'admin' } }))
+  admin = await addSession({ memberOf: { [organizationId]: 'admin' } })
   const body = { name: 'keys', organization_id: organizationId }
   projectId = (await call('POST', '/projects', { token: admin, body })).body.id
 })
@@ -23,8 +23,8 @@ afterAll(async () => {
   await service?.close()
 })
 
-const tokenOf = async ({ email }: { email: string }): Promise<string> =>
-  (await call('POST', '/auth/token', { body: { grant_type: 'password', email, password } })).body.access_token
+const addSession = async (options: Parameters<typeof addUser>[1]) =>
+  tokenOf(service.server.database, await addUser(service.server.database, options))
 const createKey = (body: Record<string, unknown> = { name: 'ci', role: 'write' }) =>
   call('POST', `/projects/${projectId}/access-keys`, { token: admin, body })
 
@@ -137,7 +137,7 @@ describe('operators', () => {
   }
 
   test('who are members of nothing see empty lists and no tenant', async () => {
-    const user = await tokenOf(await addUser(service.server.database, { isOperator: true }))
+    const user = await addSession({ isOperator: true })
     for (const token of [user, await operatorKey()]) {
       expect((await call('GET', '', { token })).body.caller.is_operator).toBe(true)
       expect((await call('GET', '/organizations', { token })).body).toEqual([])
@@ -169,7 +169,7 @@ describe('operators', () => {
   test('suspend a user, whose sessions end at once and for good', async () => {
     const token = await operatorKey()
     const user = await addUser(service.server.database, { memberOf: { [organizationId]: 'viewer' } })
-    const session = await tokenOf(user)
+    const session = await tokenOf(service.server.database, user)
     expect((await call('GET', '', { token: session })).status).toBe(200)
     const set = (suspended: boolean) =>
       call('PATCH', `/admin/users/${user.id}`, { token, body: { suspended } })
@@ -177,15 +177,14 @@ describe('operators', () => {
     expect((await call('GET', '', { token: session })).status).toBe(401)
     expect((await set(false)).body.suspended).toBe(false)
     expect((await call('GET', '', { token: session })).status).toBe(401)
-    expect((await call('GET', '', { token: await tokenOf(user) })).status).toBe(200)
+    const grant = { grant_type: 'password', email: user.email, password }
+    expect((await call('POST', '/auth/token', { body: grant })).status).toBe(200)
   })
 
   test('suspend an organization, which its members and keys then cannot see', async () => {
     const token = await operatorKey()
     const suspendedId = await addOrganization(service.server.database, 'Late Payers')
-    const owner = await tokenOf(
-      await addUser(service.server.database, { memberOf: { [suspendedId]: 'owner' } }),
-    )
+    const owner = await addSession({ memberOf: { [suspendedId]: 'owner' } })
     const body = { name: 'theirs', organization_id: suspendedId }
     const project = (await call('POST', '/projects', { token: owner, body })).body
     const keys = `/projects/${project.id}/access-keys`
@@ -212,9 +211,7 @@ describe('operators', () => {
 
   test('cannot be made by an organization that invites them first', async () => {
     const token = await operatorKey()
-    const owner = await tokenOf(
-      await addUser(service.server.database, { memberOf: { [organizationId]: 'owner' } }),
-    )
+    const owner = await addSession({ memberOf: { [organizationId]: 'owner' } })
     const email = 'both-sides@example.com'
     const path = `/organizations/${organizationId}/members`
     const invited = await call('POST', path, { token: owner, body: { email, role: 'viewer' } })

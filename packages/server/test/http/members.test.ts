@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { startService, type TestService } from '../harness.ts'
 import { send } from './client.ts'
-import { addOrganization, addUser, password, someEmail } from './people.ts'
+import { addOrganization, addUser, password, someEmail, tokenOf } from './people.ts'
 
 let service: TestService
 const call = (method: string, path: string, request?: Parameters<typeof send>[3]) =>
@@ -24,9 +24,7 @@ beforeEach(async () => {
 
 async function member(role: 'viewer' | 'member' | 'admin' | 'owner') {
   const user = await addUser(service.server.database, { memberOf: { [organizationId]: role } })
-  const body = { grant_type: 'password', email: user.email, password }
-  const { access_token } = (await call('POST', '/auth/token', { body })).body
-  return { ...user, token: access_token as string }
+  return { ...user, token: await tokenOf(service.server.database, user) }
 }
 const invite = (body: { email: string; role: string }, token = owner.token, on = path) =>
   call('POST', on, { token, body })
@@ -139,9 +137,8 @@ test('the link of one organization does not open another', async () => {
   const first = await invite({ email, role: 'owner' })
   const elsewhere = await addOrganization(service.server.database)
   const foreign = await addUser(service.server.database, { memberOf: { [elsewhere]: 'owner' } })
-  const grant = { grant_type: 'password', email: foreign.email, password }
-  const { access_token } = (await call('POST', '/auth/token', { body: grant })).body
-  const second = await invite({ email, role: 'viewer' }, access_token, `/organizations/${elsewhere}/members`)
+  const token = await tokenOf(service.server.database, foreign)
+  const second = await invite({ email, role: 'viewer' }, token, `/organizations/${elsewhere}/members`)
   expect(second.body).toMatchObject({ state: 'invited', invite_url: '' })
   const { body } = await accept(codeIn(first))
   const seen = await call('GET', '/organizations', { token: body.access_token })

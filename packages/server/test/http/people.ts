@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { Role } from '@slipway/contract'
 import { uuid } from '../../src/domain/ids.ts'
 import { hashPassword } from '../../src/domain/password.ts'
+import { startSession } from '../../src/operations/session.ts'
 import type { Database } from '../../src/store/database.ts'
 import { insertMember } from '../../src/store/members.ts'
 import { insertOrganization } from '../../src/store/organizations.ts'
@@ -36,6 +37,10 @@ export async function addUser(
   })
   return { id, email }
 }
+
+/** A session without the work of a password. */
+export const tokenOf = async (database: Database, user: { id: string }): Promise<string> =>
+  (await database.transaction((tx) => startSession(tx, user.id))).access_token
 
 /** The clock of the store, and with it of every server on it, goes forward. */
 export async function turnClock(database: Database, seconds: number) {

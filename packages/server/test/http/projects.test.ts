@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { uuid } from '../../src/domain/ids.ts'
 import { startService, type TestService } from '../harness.ts'
 import { send } from './client.ts'
-import { addOrganization, addUser, password } from './people.ts'
+import { addOrganization, addUser, tokenOf } from './people.ts'
 
 let service: TestService
 const call = (method: string, path: string, request?: Parameters<typeof send>[3]) =>
@@ -22,9 +22,8 @@ beforeEach(async () => {
 })
 
 async function tokenWith(role: 'viewer' | 'member' | 'admin', id = organizationId): Promise<string> {
-  const { email } = await addUser(service.server.database, { memberOf: { [id]: role } })
-  const body = { grant_type: 'password', email, password }
-  return (await call('POST', '/auth/token', { body })).body.access_token
+  const user = await addUser(service.server.database, { memberOf: { [id]: role } })
+  return tokenOf(service.server.database, user)
 }
 const create = (name: string, headers: Record<string, string> = {}) =>
   call('POST', '/projects', { token: admin, body: { name, organization_id: organizationId }, headers })
