@@ -41,7 +41,7 @@ export function Firewall() {
       ) : !rules.data ? (
         <Skeleton />
       ) : (
-        <div className="grid items-start gap-6 lg:grid-cols-[minmax(0,1fr)_320px]">
+        <div className="grid grid-cols-1 items-start gap-6 lg:grid-cols-[minmax(0,1fr)_320px]">
           <div className="flex min-w-0 flex-col gap-6">
             {listed.length === 0 ? (
               <Empty

@@ -40,7 +40,7 @@ export function Overview() {
         <Figure label="This month, forecast" value={costs.data ? usd(costs.data.forecast_usd) : '–'} />
       </div>
       {costs.error && !costs.data && <ErrorState error={costs.error} onRetry={() => costs.refetch()} />}
-      <div className="grid items-start gap-6 lg:grid-cols-2">
+      <div className="grid grid-cols-1 items-start gap-6 lg:grid-cols-2">
         <Section title="VMs">
           {vms.error && !vms.data ? (
             <ErrorState error={vms.error} onRetry={() => vms.refetch()} />

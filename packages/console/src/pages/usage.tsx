@@ -178,7 +178,7 @@ function Tables({
   if (items.length === 0)
     return <p className="text-ink-muted">No whole day of this month has been written yet.</p>
   return (
-    <div className="grid items-start gap-6 lg:grid-cols-2">
+    <div className="grid grid-cols-1 items-start gap-6 lg:grid-cols-2">
       <Section title="By product">
         <Table
           label="By product"

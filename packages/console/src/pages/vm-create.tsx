@@ -126,7 +126,7 @@ export function VmCreatePage() {
         <form
           onSubmit={submit}
           noValidate
-          className="grid items-start gap-8 lg:grid-cols-[minmax(0,1fr)_340px]"
+          className="grid grid-cols-1 items-start gap-8 lg:grid-cols-[minmax(0,1fr)_340px]"
         >
           <div className="flex min-w-0 flex-col gap-8">
             <TypePicker
@@ -202,7 +202,7 @@ export function VmCreatePage() {
 
 /** Most want drivers on a system that they know. */
 function defaultImage(images: Image[]): string {
-  const names = images.map(({ name }) => name)
+  const names = images.map(({ name }) => name).sort((a, b) => b.localeCompare(a, 'en', { numeric: true }))
   return (
     names.find((name) => /^ubuntu.*nvidia/.test(name)) ??
     names.find((name) => name.startsWith('ubuntu')) ??

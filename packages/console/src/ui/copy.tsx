@@ -45,7 +45,7 @@ async function copyText(text: string): Promise<void> {
 export function Copyable({ text, shown = text, label }: { text: string; shown?: string; label?: string }) {
   if (!text) return <span className="text-ink-muted">–</span>
   return (
-    <span className="inline-flex min-w-0 items-center gap-1">
+    <span className="inline-flex max-w-full min-w-0 items-center gap-1">
       <span className="mono min-w-0 truncate" title={shown === text ? undefined : text}>
         {shown}
       </span>

@@ -63,10 +63,13 @@ export function EventTable({
 }
 
 export function EventRows({ rows, projectId = '' }: { rows: Event[]; projectId?: string }) {
-  return <Table label="Events" rows={rows} columns={columnsFor(projectId)} rowKey={(event) => event.id} />
+  const names = useResourceNames(projectId)
+  return (
+    <Table label="Events" rows={rows} columns={columnsFor(projectId, names)} rowKey={(event) => event.id} />
+  )
 }
 
-const columnsFor = (projectId: string): Column<Event>[] => [
+const columnsFor = (projectId: string, names: Map<string, string>): Column<Event>[] => [
   {
     key: 'what',
     title: 'What',
@@ -77,7 +80,7 @@ const columnsFor = (projectId: string): Column<Event>[] => [
     key: 'on',
     title: 'On',
     width: 'minmax(160px, 1.2fr)',
-    cell: (event) => <Subject event={event} projectId={projectId} />,
+    cell: (event) => <Subject event={event} projectId={projectId} known={names.get(event.resource_id)} />,
   },
   {
     key: 'by',
@@ -99,10 +102,15 @@ const actorWords = (actor: string): string => {
   return id ? `${kind.replaceAll('_', ' ')} …${shortId(id)}` : kind || '–'
 }
 
-function Subject({ event, projectId }: { event: Event; projectId: string }) {
-  const names = useResourceNames(projectId)
-  const known = typeof event.data.name === 'string' ? event.data.name : names.get(event.resource_id)
-  const words = `${resourceWords(event.resource_type)} ${known ?? `…${shortId(event.resource_id)}`}`
+interface SubjectProps {
+  event: Event
+  projectId: string
+  known: string | undefined
+}
+
+function Subject({ event, projectId, known }: SubjectProps) {
+  const name = typeof event.data.name === 'string' ? event.data.name : known
+  const words = `${resourceWords(event.resource_type)} ${name ?? `…${shortId(event.resource_id)}`}`
   if (event.resource_type !== 'vm' || !projectId) return <span title={event.resource_id}>{words}</span>
   return (
     <Link
