@@ -68,18 +68,21 @@ export async function acceptInvitation(
   await page.getByRole('navigation', { name: 'Main' }).waitFor()
 }
 
-/** What axe finds serious or critical, in words. */
-export async function seriousFindings(page: Page): Promise<string[]> {
-  await page.evaluate(axe.source)
-  const violations = await page.evaluate(async () => {
+/** What axe finds serious or critical, in words. Themes differ in colours alone. */
+export async function seriousFindings(page: Page, what: 'everything' | 'colours'): Promise<string[]> {
+  if (!(await page.evaluate(() => 'axe' in window))) await page.evaluate(axe.source)
+  const violations = await page.evaluate(async (isWhole) => {
     const { axe } = window as unknown as { axe: typeof import('axe-core') }
-    const { violations } = await axe.run(document, { resultTypes: ['violations'] })
+    const { violations } = await axe.run(document, {
+      resultTypes: ['violations'],
+      ...(!isWhole && { runOnly: ['color-contrast'] }),
+    })
     return violations.map(({ id, impact, nodes }) => ({
       id,
       impact,
       nodes: nodes.slice(0, 3).map(({ target, failureSummary }) => `${target} ${failureSummary}`),
     }))
-  })
+  }, what === 'everything')
   return violations
     .filter(({ impact }) => impact === 'serious' || impact === 'critical')
     .map(({ id, nodes }) => `${id}: ${nodes.join(' | ')}`)
