@@ -1,8 +1,8 @@
 import { type Organization, type Project, type Role, type RouteAnswer, roles } from '@slipway/sdk'
-import { useQuery } from '@tanstack/react-query'
 import { useParams } from '@tanstack/react-router'
 import { queryClient } from '../api/client.ts'
 import { read, readAll } from '../api/read.ts'
+import { useQuery } from '../api/use-query.ts'
 
 type Caller = RouteAnswer<'rootGet'>['caller']
 

@@ -66,7 +66,7 @@ export function eventWords({
   const [, end = ''] = type.split('.')
   if (type.startsWith('operation.') && typeof data.operation_name === 'string')
     return `${stepWords(data.operation_name.toLowerCase())} ${resourceWords(resource_type)} ${end}`
-  return stepWords(type).replace(/^Vm\b/, 'VM')
+  return stepWords(type).replace(/^Vm\b/, 'VM').replace('shutoff', 'shut off')
 }
 
 export const resourceWords = (type: string): string => type.replaceAll('_', ' ').replace(/^vm$/, 'VM')

@@ -1,6 +1,6 @@
-import { useQuery } from '@tanstack/react-query'
 import { useCallback, useMemo } from 'react'
 import { readAll } from '../api/read.ts'
+import { useQuery } from '../api/use-query.ts'
 import { shortId } from './format.ts'
 
 /** The names of what lives in a project, by id. */

@@ -1,7 +1,7 @@
-import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { ArrowRight, TriangleAlert } from 'lucide-react'
 import { read, readAll } from '../api/read.ts'
+import { useQuery } from '../api/use-query.ts'
 import { useProject } from '../app/me.ts'
 import { plural, quotaLabel, usd } from '../lib/format.ts'
 import { ButtonLink } from '../ui/button.tsx'
@@ -96,7 +96,7 @@ export function Overview() {
           </Link>
         }
       >
-        <EventTable projectId={projectId} limit={8} />
+        <EventTable projectId={projectId} limit={8} isExcerpt />
       </Section>
     </Page>
   )

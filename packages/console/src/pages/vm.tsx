@@ -1,7 +1,7 @@
 import { isApiError, type Vm } from '@slipway/sdk'
-import { useQuery } from '@tanstack/react-query'
 import { Link, useParams } from '@tanstack/react-router'
 import { read } from '../api/read.ts'
+import { useQuery } from '../api/use-query.ts'
 import { useProjectId } from '../app/me.ts'
 import { Copyable } from '../ui/copy.tsx'
 import { ErrorState } from '../ui/error.tsx'

@@ -1,13 +1,13 @@
 import { type Vm, type VmAction, vmActions, vmStates } from '@slipway/sdk'
-import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { Plus, Square, Trash2 } from 'lucide-react'
 import { useMemo, useState } from 'react'
 import { touch } from '../api/actions.ts'
 import { client } from '../api/client.ts'
 import { read, readAll } from '../api/read.ts'
+import { useQuery } from '../api/use-query.ts'
 import { useProjectId, useWhyNot } from '../app/me.ts'
-import { plural, usd } from '../lib/format.ts'
+import { count, plural, usd } from '../lib/format.ts'
 import { useSearchState } from '../lib/use-search.ts'
 import { Button, ButtonLink } from '../ui/button.tsx'
 import { curlLine } from '../ui/command-lines.tsx'
@@ -77,7 +77,7 @@ export function Vms() {
               <Filters vms={vms.data} search={search} setSearch={setSearch} />
             )}
             <span className="figures ml-auto text-ink-muted">
-              {running} running
+              {count(running)} running
               {costs.data && ` · ${usd(costs.data.usd_per_hour)}/h`}
               {rows.length !== vms.data.length && ` · ${rows.length} of ${vms.data.length} shown`}
             </span>

@@ -16,6 +16,8 @@ interface EventTableProps {
   type?: string
   actor?: string
   limit?: number
+  /** Only the newest, with the rest a page away. */
+  isExcerpt?: boolean
 }
 
 export function EventTable({
@@ -24,6 +26,7 @@ export function EventTable({
   type = '',
   actor = '',
   limit = 100,
+  isExcerpt = false,
 }: EventTableProps) {
   const events = useInfiniteQuery({
     queryKey: ['eventList', { projectId, resourceId, type, actor, limit }],
@@ -51,7 +54,7 @@ export function EventTable({
   return (
     <>
       <EventRows rows={rows} projectId={projectId} />
-      {events.hasNextPage && (
+      {events.hasNextPage && !isExcerpt && (
         <div>
           <Button isBusy={events.isFetchingNextPage} onClick={() => events.fetchNextPage()}>
             Older events

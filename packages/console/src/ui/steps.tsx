@@ -1,7 +1,7 @@
 import type { Operation, OperationStep } from '@slipway/sdk'
-import { useQuery } from '@tanstack/react-query'
 import { Check, Circle, LoaderCircle, Undo2, X } from 'lucide-react'
 import { read } from '../api/read.ts'
+import { useQuery } from '../api/use-query.ts'
 import { stepWords } from '../lib/format.ts'
 import { StateBadge } from './state.tsx'
 import { Lasted } from './time.tsx'

@@ -1,8 +1,8 @@
 import type { FirewallEndpoint } from '@slipway/sdk'
-import { useQuery } from '@tanstack/react-query'
 import { X } from 'lucide-react'
 import { useId, useState } from 'react'
 import { readAll } from '../../api/read.ts'
+import { useQuery } from '../../api/use-query.ts'
 import { useEndpointNames } from '../../lib/use-endpoint-names.ts'
 import { Button, IconButton } from '../../ui/button.tsx'
 

@@ -1,7 +1,7 @@
 import type { RouteAnswer } from '@slipway/sdk'
-import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { read, readAll } from '../../api/read.ts'
+import { useQuery } from '../../api/use-query.ts'
 import { ErrorState } from '../../ui/error.tsx'
 import { Page, Section, Skeleton } from '../../ui/page.tsx'
 import { FleetTabs } from '../../ui/page-tabs.tsx'

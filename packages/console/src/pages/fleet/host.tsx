@@ -1,10 +1,10 @@
 import type { Gpu, Host } from '@slipway/sdk'
-import { useQuery } from '@tanstack/react-query'
 import { useNavigate, useParams } from '@tanstack/react-router'
 import { useState } from 'react'
 import { useAction } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
 import { read } from '../../api/read.ts'
+import { useQuery } from '../../api/use-query.ts'
 import { plural, shortId } from '../../lib/format.ts'
 import { Button } from '../../ui/button.tsx'
 import { Copyable } from '../../ui/copy.tsx'
@@ -39,7 +39,7 @@ export function HostPage() {
         items={[
           ['Location', location],
           ['Engine', engine],
-          ['New VMs', schedulable ? 'may be placed here' : 'are not placed here'],
+          ['New VMs', schedulable && state === 'up' ? 'may be placed here' : 'are not placed here'],
           ['Last report', <Age key="report" iso={last_report_at} />],
           ['Id', <Copyable key="id" text={host.data.id} />],
           ['GPUs', `${gpus.filter((gpu) => gpu.state === 'free').length} of ${gpus.length} free`],

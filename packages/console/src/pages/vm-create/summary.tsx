@@ -1,6 +1,6 @@
 import type { Quota, VmCreate, VmType } from '@slipway/sdk'
-import { useQuery } from '@tanstack/react-query'
 import { client } from '../../api/client.ts'
+import { useQuery } from '../../api/use-query.ts'
 import { useProjectId } from '../../app/me.ts'
 import { quotaLabel, usd } from '../../lib/format.ts'
 import { Button } from '../../ui/button.tsx'

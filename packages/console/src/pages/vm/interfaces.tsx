@@ -1,7 +1,7 @@
 import type { Vm } from '@slipway/sdk'
-import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { readAll } from '../../api/read.ts'
+import { useQuery } from '../../api/use-query.ts'
 import { rulesOf, sentenceOf } from '../../lib/firewall-sentence.ts'
 import { useEndpointNames } from '../../lib/use-endpoint-names.ts'
 import { Copyable } from '../../ui/copy.tsx'
@@ -46,7 +46,7 @@ export function Interfaces({ vm }: { vm: Vm }) {
                     {rule.direction === 'ingress' ? 'in' : 'out'}
                   </span>
                   <span>{sentenceOf(rule, nameOf)}</span>
-                  <span className="truncate text-sm text-ink-muted">{rule.name}</span>
+                  <span className="truncate text-sm text-ink-muted max-md:hidden">{rule.name}</span>
                 </li>
               ))}
               {rules.data && applying.length === 0 && <li>None: everything is denied, in and out.</li>}

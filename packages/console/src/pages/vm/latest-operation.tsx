@@ -1,6 +1,6 @@
 import type { Operation } from '@slipway/sdk'
-import { useQuery } from '@tanstack/react-query'
 import { read } from '../../api/read.ts'
+import { useQuery } from '../../api/use-query.ts'
 import { Steps } from '../../ui/steps.tsx'
 
 /** While something runs: its steps, filling in live. A failure stays in sight until the next operation. */
