@@ -120,7 +120,7 @@ export const vmCreate: Definition = {
   resourceType: 'vm',
   deadlineS: 900,
   steps: [
-    { name: 'admit', tx: async () => next(), undoTx: forget },
+    { name: 'admit', undoTx: forget },
     { name: 'define', call: defineVm, undoCall: remove },
     { name: 'protect', call: protect },
     { name: 'boot', call: bootVm, onDeadline: bootDeadline },
