@@ -28,6 +28,8 @@ const cancelled = { code: 'cancelled', message: 'The resource is being deleted.'
 /** Thrown inside a step's transaction to roll it back: the lease is gone or the operation was cancelled. */
 export class LostLease extends Error {}
 
+type Ending = 'SUCCEEDED' | 'FAILED'
+
 export interface Held {
   row: ClaimedOperation
   leaseToken: string
@@ -45,26 +47,16 @@ export class Attempt {
   #isOver = false
 
   constructor(workshop: Workshop, definition: Definition, held: Held) {
-    const { row } = held
     this.#workshop = workshop
     this.#definition = definition
     this.#held = held
-    this.#progress = {
-      step: row.step,
-      scratch: row.scratch,
-      stepLog: row.step_log,
-      attempts: row.attempts,
-      lastError: row.last_error,
-      isUndoing: row.is_undoing,
-      failure: row.failure,
-      isStuck: row.is_stuck,
-    }
+    this.#progress = held.row
   }
 
   /** Runs one step or one undo; answers whether there is more to do now. */
   async step(): Promise<boolean> {
-    if (this.#held.row.is_cancelled && !this.#progress.isUndoing) await this.#end('FAILED', cancelled)
-    else if (this.#progress.isUndoing) await this.#undoStep()
+    if (this.#held.row.is_cancelled && !this.#progress.is_undoing) await this.#end('FAILED', cancelled)
+    else if (this.#progress.is_undoing) await this.#undoStep()
     else await this.#doStep()
     return !this.#isOver
   }
@@ -102,13 +94,13 @@ export class Attempt {
     if (outcome.flow === 'fail') {
       this.#log(step, 'failed')
       const failure = { code: outcome.code, message: outcome.message }
-      return this.#advance({ ...this.#progress, isUndoing: true, failure, attempts: 0 }, db)
+      return this.#advance({ ...this.#progress, is_undoing: true, failure, attempts: 0 }, db)
     }
     if (outcome.flow === 'next') this.#log(step, 'done')
     const progress = this.#progress
     const scratch = { ...progress.scratch, ...outcome.scratch }
-    if (outcome.flow === 'wait') return this.#park({ ...progress, scratch, lastError: '' }, outcome.ms, db)
-    const further = { ...progress, scratch, step: progress.step + 1, attempts: 0, lastError: '' }
+    if (outcome.flow === 'wait') return this.#park({ ...progress, scratch, last_error: '' }, outcome.ms, db)
+    const further = { ...progress, scratch, step: progress.step + 1, attempts: 0, last_error: '' }
     if (step.tx || performance.now() - this.#notedAt > quickMs) return this.#advance(further, db)
     this.#progress = further
   }
@@ -123,15 +115,11 @@ export class Attempt {
 
   async #again(step: Step, error: unknown, isStuck: boolean): Promise<void> {
     const attempts = this.#progress.attempts + 1
-    const lastError = error instanceof Error ? error.message : String(error)
-    this.#workshop.log.warn(
-      { err: error, operation: this.#held.row.id, step: step.name, attempts },
-      'step failed',
-    )
-    await this.#park(
-      { ...this.#progress, attempts, lastError, isStuck },
-      isStuck ? stuckPauseMs : pause(attempts),
-    )
+    const last_error = error instanceof Error ? error.message : String(error)
+    const at = { operation: this.#held.row.id, step: step.name, attempts }
+    this.#workshop.log.warn({ err: error, ...at }, 'step failed')
+    const progress = { ...this.#progress, attempts, last_error, is_stuck: isStuck }
+    await this.#park(progress, isStuck ? stuckPauseMs : pause(attempts))
   }
 
   /** Undoes in reverse, the failed step included: it may have done its work before it failed. */
@@ -144,10 +132,8 @@ export class Attempt {
           await step.undoTx?.(this.#work(), tx)
           this.#log(step, 'undone')
           if (this.#progress.step === 0) return this.#end('FAILED', this.#progress.failure, tx)
-          return this.#advance(
-            { ...this.#progress, step: this.#progress.step - 1, attempts: 0, isStuck: false },
-            tx,
-          )
+          const back = { step: this.#progress.step - 1, attempts: 0, is_stuck: false }
+          return this.#advance({ ...this.#progress, ...back }, tx)
         })
       },
       (error) => this.#again(step, error, this.#progress.attempts + 1 >= undoAttempts),
@@ -197,13 +183,9 @@ export class Attempt {
     if (ms < wakeMs) setTimeout(() => this.#workshop.signals.send('operations'), ms).unref()
   }
 
-  async #end(
-    state: 'SUCCEEDED' | 'FAILED',
-    result: unknown,
-    db: Queryable = this.#workshop.database,
-  ): Promise<void> {
+  async #end(state: Ending, result: unknown, db: Queryable = this.#workshop.database): Promise<void> {
     const operation = { id: this.#held.row.id, leaseToken: this.#held.leaseToken, eventId: uuid() }
-    if (!(await endOperation(db, operation, state, result, this.#progress.stepLog))) throw new LostLease()
+    if (!(await endOperation(db, operation, state, result, this.#progress.step_log))) throw new LostLease()
     this.#isOver = true
     const tell = () => {
       for (const topic of ['ended', 'events', 'operations'] as const) this.#workshop.signals.send(topic)
@@ -223,13 +205,13 @@ export class Attempt {
 
   #log(step: Step, state: StepEntry['state']): void {
     const now = new Date(Math.round(this.#now())).toISOString()
-    const log = [...this.#progress.stepLog]
+    const log = [...this.#progress.step_log]
     const at = log.findIndex(({ name }) => name === step.name)
     const begun = at >= 0 ? log[at]! : { name: step.name, state, started_at: now, completed_at: '' }
     const entry = { ...begun, state, completed_at: state === 'running' ? '' : now }
     if (at >= 0) log[at] = entry
     else log.push(entry)
-    this.#progress = { ...this.#progress, stepLog: log }
+    this.#progress = { ...this.#progress, step_log: log }
   }
 }
 

@@ -253,28 +253,23 @@ export async function renewLeases(
   return new Set(rows.map(({ id }) => id))
 }
 
-export interface Progress {
-  step: number
-  scratch: Record<string, unknown>
-  stepLog: StepEntry[]
-  attempts: number
-  lastError: string
-  isUndoing: boolean
-  failure: OperationFailure | null
-  isStuck: boolean
-}
+/** What the runner writes as an operation goes on. */
+export type Progress = Pick<
+  OperationRow,
+  'step' | 'scratch' | 'step_log' | 'attempts' | 'last_error' | 'is_undoing' | 'failure' | 'is_stuck'
+>
 
 const progressValues = (
   p: Progress,
 ): [number, string, string, number, string, boolean, string | null, boolean] => [
   p.step,
   JSON.stringify(p.scratch),
-  JSON.stringify(p.stepLog),
+  JSON.stringify(p.step_log),
   p.attempts,
-  p.lastError,
-  p.isUndoing,
+  p.last_error,
+  p.is_undoing,
   p.failure && JSON.stringify(p.failure),
-  p.isStuck,
+  p.is_stuck,
 ]
 
 /** Records progress and keeps the lease. False: the lease is lost or the operation cancelled; nothing was written. */
