@@ -39,6 +39,8 @@ export class Reconciler {
   readonly #strangersSince = new Map<string, number>()
   #loops: Promise<void>[] = []
   #unwatch: (() => void)[] = []
+  #isStamping = false
+  #isStampingAgain = false
 
   constructor(workshop: Workshop) {
     this.#workshop = workshop
@@ -49,21 +51,13 @@ export class Reconciler {
       this.#every(reportMs, () => this.reports()),
       this.#every(tickMs, () => this.firewalls()),
       this.#every(tickMs, () => this.expiry()),
-      this.#every(tickMs, () => stampEvents(this.#workshop.database)),
+      this.#every(tickMs, () => this.stamp()),
       this.#every(pruneMs, () => this.prune()),
     ]
     // A VM that changed by itself ends somebody's waiting, or has crashed.
     for (const engine of this.#workshop.engines.values())
       this.#unwatch.push(engine.watch(() => this.#workshop.signals.send('operations')))
-    let isStamping = false
-    this.#unwatch.push(
-      this.#workshop.signals.on('events', async () => {
-        if (isStamping) return
-        isStamping = true
-        await stampEvents(this.#workshop.database).catch(() => {})
-        isStamping = false
-      }),
-    )
+    this.#unwatch.push(this.#workshop.signals.on('events', () => void this.stamp().catch(() => {})))
   }
 
   async stop(): Promise<void> {
@@ -135,6 +129,21 @@ export class Reconciler {
           await admit(tx, by, vm, config.operations.vmDeadlineS)
         })
         .catch((error) => this.#workshop.log.info({ err: error, vm: id }, 'expiry waits'))
+  }
+
+  /** Gives new events their positions. Asked again meanwhile, it looks again. */
+  async stamp(): Promise<void> {
+    this.#isStampingAgain = true
+    if (this.#isStamping) return
+    this.#isStamping = true
+    try {
+      while (this.#isStampingAgain) {
+        this.#isStampingAgain = false
+        if ((await stampEvents(this.#workshop)) > 0) this.#isStampingAgain = true
+      }
+    } finally {
+      this.#isStamping = false
+    }
   }
 
   async prune(): Promise<void> {
