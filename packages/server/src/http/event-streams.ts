@@ -8,7 +8,9 @@ import type { Access } from './access.ts'
 import { answered, type Context } from './context.ts'
 import { EventStream, frameOf, type StreamFilter } from './event-stream.ts'
 
-const batch = 500
+const pastBatch = 500
+/** Small, so that readers get a turn to take one before they are given the next. */
+const liveBatch = 100
 /** A reader that catches up sets its own pace, within reason. */
 const drainMs = 30_000
 /** Hints can be lost: a look at the table without one. */
@@ -133,13 +135,13 @@ export class EventStreams {
         return
       }
       const range = { after: stream.position, upTo }
-      const rows = await listEventsBetween(this.#database, stream.filter.projectId, range, batch)
+      const rows = await listEventsBetween(this.#database, stream.filter.projectId, range, pastBatch)
       const text = rows.filter((row) => stream.wants(row)).map(frameOf)
       for (const frame of text) {
         stream.write(frame)
         await stream.drained(drainMs)
       }
-      stream.position = rows.length < batch ? upTo : rows.at(-1)!.position
+      stream.position = rows.length < pastBatch ? upTo : rows.at(-1)!.position
     }
   }
 
@@ -164,7 +166,7 @@ export class EventStreams {
     const after = this.#tail
     if (after === undefined) return false
     const upTo = Number.MAX_SAFE_INTEGER
-    const rows = await listEventsBetween(this.#database, null, { after, upTo }, batch)
+    const rows = await listEventsBetween(this.#database, null, { after, upTo }, liveBatch)
     // Everybody left meanwhile, and perhaps somebody came.
     if (this.#tail !== after || rows.length === 0) return this.#tail !== after
     const live = [...this.#readers].filter(({ stream }) => stream.isLive)
@@ -177,7 +179,7 @@ export class EventStreams {
     const tail = rows.at(-1)!.position
     for (const { stream } of live) stream.position = Math.max(stream.position, tail)
     this.#tail = tail
-    return rows.length === batch
+    return rows.length === liveBatch
   }
 
   #look(): void {

@@ -28,6 +28,8 @@ const batch = 1_000
 const warnAheadS = 600
 /** An object that no row ever knew may belong to a creation that we have not read yet: it gets an hour. */
 const strangerMs = 3_600_000
+/** Somebody waits for it: however long it took, the next turn comes at its time. */
+const noRest = 0
 
 /**
  * Compares what should be with what is, and acts. Takes no input and may run at any time, in any number of processes;
@@ -51,7 +53,7 @@ export class Reconciler {
       this.#every(reportMs, () => this.reports()),
       this.#every(tickMs, () => this.firewalls()),
       this.#every(tickMs, () => this.expiry()),
-      this.#every(tickMs, () => this.stamp()),
+      this.#every(tickMs, () => this.stamp(), noRest),
       this.#every(pruneMs, () => this.prune()),
     ]
     // A VM that changed by itself ends somebody's waiting, or has crashed.
@@ -202,13 +204,13 @@ export class Reconciler {
   }
 
   /** At most a tenth of the time goes into looking, however large the fleet. */
-  async #every(ms: number, action: () => Promise<unknown>): Promise<void> {
+  async #every(ms: number, action: () => Promise<unknown>, restFactor = 9): Promise<void> {
     while (!this.#stopping.signal.aborted) {
       const begun = performance.now()
       await action().catch((error) => {
         if (!this.#stopping.signal.aborted) this.#workshop.log.warn({ err: error }, 'reconciler failed')
       })
-      const pauseMs = Math.max(ms, (performance.now() - begun) * 9)
+      const pauseMs = Math.max(ms, (performance.now() - begun) * restFactor)
       await delay(pauseMs, undefined, { signal: this.#stopping.signal, ref: false }).catch(() => {})
     }
   }
