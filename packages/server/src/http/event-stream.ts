@@ -1,6 +1,5 @@
 import type { ServerResponse } from 'node:http'
-import type { EventRow } from '../store/events.ts'
-import { viewEvent } from './views.ts'
+import { type EventRow, eventRecord } from '../store/events.ts'
 
 /** Far above a burst of events, far below what 500 idle readers could cost. */
 const mostBufferedBytes = 256 * 1024
@@ -16,7 +15,7 @@ export interface StreamFilter {
 
 /** One event as it goes over the wire, made once for all readers. */
 export const frameOf = (row: EventRow): string =>
-  `id: ${row.position}\ndata: ${JSON.stringify(viewEvent(row))}\n\n`
+  `id: ${row.position}\ndata: ${JSON.stringify(eventRecord(row))}\n\n`
 
 /** One reader's answer. */
 export class EventStream {

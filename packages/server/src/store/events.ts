@@ -1,8 +1,12 @@
+import type { Event } from '@slipway/contract'
 import { uuid } from '../domain/ids.ts'
 import { type Database, type Queryable, statement, type Tx } from './database.ts'
 import type { Signals } from './signals.ts'
+import { time } from './time.ts'
 
 export interface NewEvent {
+  /** For callers who refer to it. */
+  id?: string
   type: string
   resourceType: string
   resourceId: string
@@ -26,6 +30,18 @@ export interface EventRow {
   data: Record<string, unknown>
   created_at: Date
 }
+
+export const eventRecord = (row: EventRow): Event => ({
+  id: row.id,
+  position: row.position,
+  type: row.type,
+  resource_type: row.resource_type,
+  resource_id: row.resource_id,
+  actor: row.actor,
+  request_id: row.request_id,
+  data: row.data,
+  created_at: time(row.created_at),
+})
 
 const insert = statement<
   never,
@@ -89,7 +105,7 @@ const list = statement<
 export async function emitEvent(tx: Tx, event: NewEvent): Promise<void> {
   await insert.run(
     tx,
-    uuid(),
+    event.id ?? uuid(),
     event.organizationId ?? null,
     event.projectId ?? null,
     event.type,

@@ -1,8 +1,7 @@
-import { listEvents, stampEvents } from '../../store/events.ts'
+import { eventRecord, listEvents, stampEvents } from '../../store/events.ts'
 import type { Context, Handlers } from '../context.ts'
 import { wantsStream } from '../event-streams.ts'
 import { pageLimit, readPageToken, toPage } from '../pages.ts'
-import { viewEvent } from '../views.ts'
 
 type EventRoutes = 'eventList' | 'adminEventList'
 
@@ -27,5 +26,5 @@ async function listOrStream(context: Context<EventRoutes>, projectId: string | n
     actor: query.actor ?? null,
     limit: limit + 1,
   })
-  return toPage(key, rows, limit, (row) => String(row.position), viewEvent)
+  return toPage(key, rows, limit, (row) => String(row.position), eventRecord)
 }
