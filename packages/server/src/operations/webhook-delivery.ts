@@ -38,6 +38,7 @@ export class WebhookDelivery {
   readonly #attempts = new Set<Promise<void>>()
   #loop: Promise<void> = Promise.resolve()
   #off: (() => void) | undefined
+  #working: Promise<void> = Promise.resolve()
   #isWorking = false
   #isWokenAgain = false
 
@@ -60,11 +61,12 @@ export class WebhookDelivery {
 
   /** All that is due, and its outcome: for tests and for whoever cannot wait. */
   async once(): Promise<void> {
-    do {
-      await this.#work()
+    for (;;) {
+      this.#wake()
+      await this.#working
+      if (this.#attempts.size === 0) return
       await Promise.all(this.#attempts)
-    } while (await this.#work())
-    await Promise.all(this.#attempts)
+    }
   }
 
   async #tick(): Promise<void> {
@@ -84,21 +86,20 @@ export class WebhookDelivery {
         await this.#work()
       }
     }
-    run()
+    this.#working = run()
       .catch((error) => this.#workshop.log.warn({ err: error }, 'webhooks not served'))
       .finally(() => {
         this.#isWorking = false
       })
   }
 
-  /** Answers whether it began anything. */
-  async #work(): Promise<boolean> {
+  async #work(): Promise<void> {
     const { database } = this.#workshop
     while (await fanOutEvents(database, fanOutBatch)) {
       // Batch after batch, each in a transaction of its own.
     }
     const free = concurrency - this.#busy.length
-    if (free <= 0) return false
+    if (free <= 0) return
     const claimed = await claimDeliveries(database, {
       busyWebhookIds: this.#busy.filter((id) => count(this.#busy, id) >= concurrencyOfOne),
       eachWebhook: concurrencyOfOne,
@@ -106,7 +107,6 @@ export class WebhookDelivery {
       leaseMs,
     })
     for (const each of claimed) this.#begin(each)
-    return claimed.length > 0
   }
 
   #begin(claimed: ClaimedDelivery): void {

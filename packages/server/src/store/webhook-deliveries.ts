@@ -43,11 +43,12 @@ const oldest = statement<{ since: number | null }>(
   'SELECT min(since_position) AS since FROM webhooks',
 )
 
+// A test goes to the one webhook that it is about, by itself.
 const fresh = statement<{ position: number; event_id: string; webhook_id: string | null }, [number, number]>(
   'webhook_fresh_events',
   `SELECT e.position, e.id AS event_id, w.id AS webhook_id
    FROM (SELECT id, position, project_id, type FROM events WHERE position > $1 ORDER BY position LIMIT $2) e
-   LEFT JOIN webhooks w ON w.project_id = e.project_id AND e.position > w.since_position
+   LEFT JOIN webhooks w ON w.project_id = e.project_id AND e.position > w.since_position AND e.type <> 'webhook.test'
      AND (w.event_types = '{}' OR e.type = ANY (w.event_types)
           OR EXISTS (SELECT FROM unnest(w.event_types) t WHERE t LIKE '%*' AND starts_with(e.type, left(t, -1))))
    ORDER BY e.position`,

@@ -109,11 +109,7 @@ export const webhookHandlers: Handlers<
   async webhookDeliveryReplay(context) {
     const { tx, params } = context
     const row = await lockOwn(context)
-    const delivery = await findDelivery(
-      tx,
-      row.id,
-      (params as Context<'webhookDeliveryReplay'>['params']).delivery_id,
-    )
+    const delivery = await findDelivery(tx, row.id, params.delivery_id)
     if (!delivery) throw notFound('delivery')
     await tell(context, 'webhook.replayed', row, { delivery_id: delivery.id })
     return deliveryRecord(await insertDirectDelivery(tx, row.id, delivery.event_id))
