@@ -9,6 +9,7 @@ import type { Workshop } from './operations/operation.ts'
 import { Reconciler } from './operations/reconcile.ts'
 import { definitions } from './operations/registry.ts'
 import { Runner } from './operations/runner.ts'
+import { WebhookDelivery } from './operations/webhook-delivery.ts'
 import { packageVersion } from './package-root.ts'
 import { Database } from './store/database.ts'
 import { migrate } from './store/migrate.ts'
@@ -19,6 +20,7 @@ export interface Server {
   database: Database
   engines: Engines
   reconciler: Reconciler
+  webhooks: WebhookDelivery
   close(): Promise<void>
 }
 
@@ -42,12 +44,14 @@ export async function startServer(
 
   const reconciler = new Reconciler(workshop)
   const runner = new Runner(workshop, definitions)
+  const webhooks = new WebhookDelivery(workshop)
   const isWorker = config.server.role !== 'api'
   if (isWorker) {
     // The fleet is known before the first request asks for it.
     await reconciler.reports()
     reconciler.start()
     runner.start()
+    webhooks.start()
   }
 
   let url = ''
@@ -72,9 +76,10 @@ export async function startServer(
     database,
     engines: engines.byLocation,
     reconciler,
+    webhooks,
     async close() {
       await app?.fastify.close()
-      if (isWorker) await Promise.all([runner.stop(), reconciler.stop()])
+      if (isWorker) await Promise.all([runner.stop(), reconciler.stop(), webhooks.stop()])
       await engines.close()
       await signals.close()
       await database.close()

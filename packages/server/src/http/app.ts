@@ -8,6 +8,7 @@ import { parseJson } from './body.ts'
 import type { Services } from './context.ts'
 import { mountDocs } from './docs.ts'
 import { sendFailure, toFailure } from './errors.ts'
+import { EventStreams } from './event-streams.ts'
 import { handlers } from './handlers.ts'
 import { mountHealth } from './health.ts'
 import { Metrics } from './metrics.ts'
@@ -23,8 +24,8 @@ export interface App {
   metrics: Metrics
 }
 
-export function buildApp(services: Services, log: FastifyBaseLogger): App {
-  const { server, limits } = services.config
+export function buildApp(outside: Omit<Services, 'streams'>, log: FastifyBaseLogger): App {
+  const { server, limits } = outside.config
   const app = fastify({
     loggerInstance: log,
     bodyLimit: limits.bodyBytes,
@@ -40,8 +41,12 @@ export function buildApp(services: Services, log: FastifyBaseLogger): App {
     return503OnClosing: true,
     clientErrorHandler: (_error, socket) => refuseMalformed(socket),
   })
-  const metrics = new Metrics(services.database, () => countOperations(services.database))
-  const access = new Access(services.database, services.signals)
+  const { database, signals } = outside
+  const metrics = new Metrics(database, () => countOperations(database))
+  const access = new Access(database, signals)
+  const streams = new EventStreams(database, signals, access)
+  const services: Services = { ...outside, streams }
+  app.addHook('preClose', async () => streams.close())
 
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, raw, done) => {

@@ -11,6 +11,7 @@ import { networkHandlers } from './handlers/networks.ts'
 import { operationHandlers } from './handlers/operations.ts'
 import { organizationHandlers } from './handlers/organizations.ts'
 import { vmHandlers } from './handlers/vms.ts'
+import { webhookHandlers } from './handlers/webhooks.ts'
 
 /** Every route has its handler, or this does not compile. */
 export const handlers = {
@@ -25,4 +26,5 @@ export const handlers = {
   ...operationHandlers,
   ...adminOperationHandlers,
   ...eventHandlers,
+  ...webhookHandlers,
 } as Handlers<RouteId>
