@@ -670,6 +670,13 @@ CREATE TABLE provider_events (
 );
 CREATE INDEX provider_events_by_age ON provider_events (received_at);
 
+-- Looks at the provider are numbered as they begin; an older one never overwrites a newer one.
+CREATE TABLE provider_syncs (
+  organization_id uuid PRIMARY KEY REFERENCES organizations,
+  begun bigint NOT NULL,
+  applied bigint NOT NULL DEFAULT 0
+);
+
 -- What the payment provider is told of each day: the cents by which the month's invoice grew.
 CREATE TABLE meter_reports (
   organization_id uuid NOT NULL REFERENCES organizations,

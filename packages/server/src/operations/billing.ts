@@ -1,6 +1,7 @@
 import { pruneBillingSessions } from '../store/billing-sessions.ts'
 import { pruneProviderEvents } from '../store/payments.ts'
 import { checkBudgets } from './budgets.ts'
+import { sendMeterReports } from './meter-reports.ts'
 import type { Workshop } from './operation.ts'
 import { expireCards } from './payments.ts'
 import { rollUpUsage } from './usage-rollup.ts'
@@ -9,6 +10,7 @@ const tasks: Record<string, (workshop: Workshop) => Promise<unknown>> = {
   'usage roll-up': rollUpUsage,
   'card expiry': expireCards,
   budgets: checkBudgets,
+  'meter reports': sendMeterReports,
   'billing sessions': ({ database }) => pruneBillingSessions(database),
   'provider events': ({ database }) => pruneProviderEvents(database),
 }

@@ -66,6 +66,11 @@ const organizationsOfMonth = statement<{ organization_id: string }, [string, str
    WHERE u.day >= $1::date AND u.day < $2::date ORDER BY 1`,
 )
 
+const projectNames = statement<{ id: string; name: string }, [string]>(
+  'invoice_project_names',
+  'SELECT id, name FROM projects WHERE organization_id = $1',
+)
+
 /** False when the month has its invoice already. */
 export async function insertInvoice(
   tx: Tx,
@@ -107,3 +112,7 @@ export const markInvoicesPaid = async (tx: Tx, organizationId: string, upToMonth
 /** Who used something from one day to another (exclusive). */
 export const listOrganizationsWithUsage = async (db: Queryable, fromDay: string, toDay: string) =>
   (await organizationsOfMonth.all(db, fromDay, toDay)).map((row) => row.organization_id)
+
+/** Deleted projects too: invoices go back further. */
+export const listProjectNames = async (db: Queryable, organizationId: string) =>
+  new Map((await projectNames.all(db, organizationId)).map(({ id, name }) => [id, name]))

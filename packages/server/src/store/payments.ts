@@ -40,9 +40,33 @@ const setCustomer = statement<never, [string, string]>(
   `UPDATE organizations SET payment_customer_id = $2 WHERE id = $1 AND payment_customer_id = ''`,
 )
 
+// Kept, whoever was first; an id that another provider gave makes way.
+const adoptCustomer = statement<{ payment_customer_id: string }, [string, string]>(
+  'payment_customer_adopt',
+  `UPDATE organizations
+   SET payment_customer_id = CASE WHEN starts_with(payment_customer_id, 'cus_') THEN payment_customer_id ELSE $2 END
+   WHERE id = $1 RETURNING payment_customer_id`,
+)
+
 const byCustomer = statement<OrganizationRow, [string]>(
   'organization_by_customer',
-  'SELECT * FROM organizations WHERE payment_customer_id = $1 FOR NO KEY UPDATE',
+  `SELECT * FROM organizations WHERE payment_customer_id = $1 AND starts_with($1, 'cus_')`,
+)
+
+// Looks at the provider are numbered as they begin, and applied only in that order.
+const beginSync = statement<{ begun: number }, [string]>(
+  'provider_sync_begin',
+  `INSERT INTO provider_syncs (organization_id, begun) VALUES ($1, 1)
+   ON CONFLICT (organization_id) DO UPDATE SET begun = provider_syncs.begun + 1 RETURNING begun`,
+)
+const applySync = statement<never, [string, number]>(
+  'provider_sync_apply',
+  'UPDATE provider_syncs SET applied = $2 WHERE organization_id = $1 AND applied < $2',
+)
+
+const knowsEvent = statement<{ is_known: boolean }, [string]>(
+  'provider_event_known',
+  'SELECT EXISTS (SELECT FROM provider_events WHERE id = $1) AS is_known',
 )
 
 // What would have to be paid for and could not be any more. A VM that is shut off costs nothing.
@@ -61,9 +85,9 @@ const expired = statement<{ organization_id: string }>(
      AND make_date(m.expires_year, m.expires_month, 1) + interval '1 month' <= slipway_now() AT TIME ZONE 'UTC'`,
 )
 
-const rememberEvent = statement<{ id: string }, [string]>(
+const rememberEvent = statement<never, [string]>(
   'provider_event_remember',
-  'INSERT INTO provider_events (id) VALUES ($1) ON CONFLICT DO NOTHING RETURNING id',
+  'INSERT INTO provider_events (id) VALUES ($1) ON CONFLICT DO NOTHING',
 )
 
 const forgetOld = statement<never, []>(
@@ -98,7 +122,20 @@ export const setPaymentState = async (
 export const setPaymentCustomer = (tx: Tx, organizationId: string, customerId: string) =>
   setCustomer.run(tx, organizationId, customerId)
 
-export const lockOrganizationOfCustomer = (tx: Tx, customerId: string) => byCustomer.one(tx, customerId)
+/** The id that is kept. */
+export const adoptPaymentCustomer = async (tx: Tx, organizationId: string, customerId: string) =>
+  (await adoptCustomer.one(tx, organizationId, customerId))!.payment_customer_id
+
+export const findOrganizationOfCustomer = (db: Queryable, customerId: string) =>
+  byCustomer.one(db, customerId)
+
+/** A ticket for one look at what the provider says. */
+export const beginProviderSync = async (db: Queryable, organizationId: string): Promise<number> =>
+  (await beginSync.one(db, organizationId))!.begun
+
+/** False when a later look has been applied already. Locks out others until the transaction ends. */
+export const applyProviderSync = async (tx: Tx, organizationId: string, ticket: number) =>
+  (await applySync.run(tx, organizationId, ticket)) > 0
 
 export const countRunning = async (db: Queryable, organizationId: string) =>
   (await running.one(db, organizationId))!
@@ -106,8 +143,10 @@ export const countRunning = async (db: Queryable, organizationId: string) =>
 export const listExpiredCards = async (db: Queryable) =>
   (await expired.all(db)).map((row) => row.organization_id)
 
-/** False when it was dealt with before. */
-export const rememberProviderEvent = async (tx: Tx, id: string) =>
-  (await rememberEvent.one(tx, id)) !== undefined
+/** Whether it was dealt with before. */
+export const isProviderEventKnown = async (db: Queryable, id: string) =>
+  (await knowsEvent.one(db, id))!.is_known
+
+export const rememberProviderEvent = (db: Queryable, id: string) => rememberEvent.run(db, id)
 
 export const pruneProviderEvents = (db: Queryable) => forgetOld.run(db)
