@@ -4,6 +4,8 @@ import { Failure } from '../domain/failure.ts'
 import { uuid } from '../domain/ids.ts'
 import { countOperations } from '../store/operations.ts'
 import { Access } from './access.ts'
+import { mountBilling } from './billing/mount.ts'
+import { mountStripeWebhook } from './billing/stripe-webhook.ts'
 import { parseJson } from './body.ts'
 import type { Services } from './context.ts'
 import { mountDocs } from './docs.ts'
@@ -66,7 +68,7 @@ export function buildApp(outside: Omit<Services, 'streams'>, log: FastifyBaseLog
     const route = config.routeId ?? request.routeOptions.url ?? 'none'
     metrics.observe(route, reply.statusCode, reply.elapsedTime / 1000)
     // The path without its query: filters and links may carry what no log should.
-    const path = request.url.split('?', 1)[0]
+    const path = loggedPath(request.url, request.routeOptions.url)
     const caller = request.grant ? `${request.grant.caller.kind}:${request.grant.caller.id}` : ''
     request.log.info(
       {
@@ -90,7 +92,10 @@ export function buildApp(outside: Omit<Services, 'streams'>, log: FastifyBaseLog
     return sendFailure(new Failure('method_not_allowed', message), request, reply)
   })
 
-  mountRoutes(app, services, access, new RateLimiter(limits), handlers)
+  const limiter = new RateLimiter(limits)
+  mountRoutes(app, services, access, limiter, handlers)
+  mountBilling(app, services, limiter)
+  mountStripeWebhook(app, services)
   mountHealth(app, services, metrics)
   mountDocs(app, { version: services.version, serverUrl: services.publicUrl })
   return { fastify: app, access, metrics }
@@ -104,6 +109,12 @@ const securityHeaders = {
   'Referrer-Policy': 'no-referrer',
   'Cross-Origin-Resource-Policy': 'same-origin',
   'Strict-Transport-Security': 'max-age=31536000',
+}
+
+/** A link to the billing dashboard has its secret in the path: no log gets it, however the path is spelled. */
+function loggedPath(url: string, route: string | undefined): string {
+  if (route?.startsWith('/billing/:token')) return route
+  return (url.split('?', 1)[0] ?? '').replace(/slpb_[\w-]+/g, ':token')
 }
 
 function keptRequestId(given: string | string[] | undefined): string | undefined {

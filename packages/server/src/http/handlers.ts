@@ -1,6 +1,7 @@
 import type { RouteId } from '@slipway/contract'
 import type { Handlers } from './context.ts'
 import { adminOperationHandlers } from './handlers/admin-operations.ts'
+import { billingHandlers } from './handlers/billing.ts'
 import { catalogueHandlers } from './handlers/catalogue.ts'
 import { diskHandlers } from './handlers/disks.ts'
 import { eventHandlers } from './handlers/events.ts'
@@ -10,6 +11,7 @@ import { identityHandlers } from './handlers/identity.ts'
 import { networkHandlers } from './handlers/networks.ts'
 import { operationHandlers } from './handlers/operations.ts'
 import { organizationHandlers } from './handlers/organizations.ts'
+import { usageHandlers } from './handlers/usage.ts'
 import { vmHandlers } from './handlers/vms.ts'
 import { webhookHandlers } from './handlers/webhooks.ts'
 
@@ -17,6 +19,8 @@ import { webhookHandlers } from './handlers/webhooks.ts'
 export const handlers = {
   ...identityHandlers,
   ...organizationHandlers,
+  ...billingHandlers,
+  ...usageHandlers,
   ...catalogueHandlers,
   ...fleetHandlers,
   ...vmHandlers,

@@ -8,6 +8,7 @@ import { freeCleanGpus, listQuarantinedGpus } from '../store/placement.ts'
 import { simulated } from '../store/simulated.ts'
 import { findAnyVm, lockVm } from '../store/vms.ts'
 import type { Requester } from './admission.ts'
+import { runBilling } from './billing.ts'
 import type { HostReport } from './engine.ts'
 import { applyFirewalls } from './firewalls.ts'
 import { applyHostReports, markLostHosts } from './host-reports.ts'
@@ -22,6 +23,7 @@ const reportMs = 2_000
 /** How long a host may be silent. */
 const silenceMs = 30_000
 const pruneMs = 60_000
+const billingMs = 30_000
 const hostsPerBatch = 500
 const callMs = 60_000
 const batch = 1_000
@@ -55,6 +57,7 @@ export class Reconciler {
       this.#every(tickMs, () => this.expiry()),
       this.#every(tickMs, () => this.stamp(), noRest),
       this.#every(pruneMs, () => this.prune()),
+      this.#every(billingMs, () => this.billing()),
     ]
     // A VM that changed by itself ends somebody's waiting, or has crashed.
     for (const engine of this.#workshop.engines.values())
@@ -74,6 +77,7 @@ export class Reconciler {
     await this.firewalls()
     await this.expiry()
     await this.prune()
+    await this.billing()
   }
 
   /** Hosts, GPUs and VMs as the engines report them. */
@@ -146,6 +150,11 @@ export class Reconciler {
     } finally {
       this.#isStamping = false
     }
+  }
+
+  /** Closes days and months, watches budgets and cards, tells the payment provider. */
+  async billing(): Promise<void> {
+    await runBilling(this.#workshop)
   }
 
   async prune(): Promise<void> {

@@ -4,6 +4,7 @@ import { findLocation } from '../store/locations.ts'
 import type { OperationRow } from '../store/operations.ts'
 import { setVmHost, type VmRow } from '../store/vms.ts'
 import { type Requester, requireQuota } from './admission.ts'
+import { requireBudget } from './budgets.ts'
 import { bootDeadline, bootVm, callOf, defineVm, engineAt, refOf, vmOf } from './engine-work.ts'
 import type { Definition, Work } from './operation.ts'
 import { beginVmAction } from './vm-action.ts'
@@ -18,6 +19,7 @@ export async function admitVmStart(
   vm: VmRow,
   deadlineS: number,
 ): Promise<OperationRow> {
+  await requireBudget(tx, by.projectId)
   const type = vmType(vm.type)!
   const operation = await beginVmAction(tx, by, { ...vmStart, deadlineS }, vm, 'START')
   const location = await findLocation(tx, vm.location)
