@@ -1,5 +1,5 @@
 import { routeIds, routeOf } from '@slipway/contract'
-import fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify'
+import fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify'
 import { Failure } from '../domain/failure.ts'
 import { uuid } from '../domain/ids.ts'
 import { countOperations } from '../store/operations.ts'
@@ -34,7 +34,7 @@ export function buildApp(services: Services, log: FastifyBaseLogger): App {
     requestTimeout: requestTimeMs,
     http: { maxHeaderSize: headerBytes, headersTimeout: 10_000, keepAliveTimeout: 72_000 },
     exposeHeadRoutes: false,
-    disableRequestLogging: true,
+    logController: new LogController({ disableRequestLogging: true }),
     forceCloseConnections: true,
     routerOptions: { maxParamLength: 200 },
     return503OnClosing: true,
