@@ -1,5 +1,11 @@
 import { routeIds, routeOf } from '@slipway/contract'
-import fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify'
+import fastify, {
+  type FastifyBaseLogger,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  LogController,
+} from 'fastify'
 import { Failure } from '../domain/failure.ts'
 import { uuid } from '../domain/ids.ts'
 import { countOperations } from '../store/operations.ts'
@@ -16,6 +22,9 @@ import { RateLimiter } from './rate-limit.ts'
 
 const headerBytes = 16 * 1024
 const requestTimeMs = 30_000
+const headersTimeMs = 10_000
+/** How often Node looks for clients that are too slow. */
+const slowClientCheckMs = 1_000
 
 export interface App {
   fastify: FastifyInstance
@@ -32,14 +41,26 @@ export function buildApp(services: Services, log: FastifyBaseLogger): App {
     requestIdHeader: false,
     genReqId: (request) => keptRequestId(request.headers['x-request-id']) ?? uuid(),
     requestTimeout: requestTimeMs,
-    http: { maxHeaderSize: headerBytes, headersTimeout: 10_000, keepAliveTimeout: 72_000 },
+    http: {
+      maxHeaderSize: headerBytes,
+      headersTimeout: headersTimeMs,
+      keepAliveTimeout: 72_000,
+      connectionsCheckingInterval: slowClientCheckMs,
+    },
     exposeHeadRoutes: false,
     logController: new LogController({ disableRequestLogging: true }),
-    forceCloseConnections: true,
+    forceCloseConnections: 'idle',
     routerOptions: { maxParamLength: 200 },
-    return503OnClosing: true,
+    // What comes while we close is still answered, on a connection that then ends.
+    return503OnClosing: false,
     clientErrorHandler: (_error, socket) => refuseMalformed(socket),
+    frameworkErrors: (error, request, reply) => {
+      addCommonHeaders(request, reply)
+      limiter.show(`address:${request.ip}`, reply)
+      sendFailure(toFailure(error), request, reply)
+    },
   })
+  const limiter = new RateLimiter(limits)
   const metrics = new Metrics(services.database, () => countOperations(services.database))
   const access = new Access(services.database, services.signals)
 
@@ -52,9 +73,9 @@ export function buildApp(services: Services, log: FastifyBaseLogger): App {
     }
   })
 
-  app.addHook('onRequest', async (request, reply) => {
-    reply.header('X-Request-Id', request.id)
-    for (const [name, value] of Object.entries(securityHeaders)) reply.header(name, value)
+  app.addHook('onRequest', async (request, reply) => addCommonHeaders(request, reply))
+  app.addHook('onSend', async (request, reply) => {
+    if (!reply.hasHeader('RateLimit-Limit')) limiter.show(`address:${request.ip}`, reply)
   })
   app.addHook('onResponse', async (request, reply) => {
     const config = request.routeOptions.config as { routeId?: string }
@@ -77,7 +98,10 @@ export function buildApp(services: Services, log: FastifyBaseLogger): App {
   })
   app.setErrorHandler((error, request, reply) => sendFailure(toFailure(error), request, reply))
   app.setNotFoundHandler((request, reply) => {
-    const allowed = allowedMethods(request.url.split('?', 1)[0] ?? '')
+    limiter.take(`address:${request.ip}`, reply)
+    const path = request.url.split('?', 1)[0] ?? ''
+    const allowed = allowedMethods(path)
+    if (allowed.length === 0 && app.hasRoute({ method: 'GET', url: path })) allowed.push('GET')
     if (allowed.length === 0)
       return sendFailure(new Failure('not_found', 'There is nothing at this path.'), request, reply)
     reply.header('Allow', allowed.join(', '))
@@ -85,7 +109,7 @@ export function buildApp(services: Services, log: FastifyBaseLogger): App {
     return sendFailure(new Failure('method_not_allowed', message), request, reply)
   })
 
-  mountRoutes(app, services, access, new RateLimiter(limits), handlers)
+  mountRoutes(app, services, access, limiter, handlers)
   mountHealth(app, services, metrics)
   mountDocs(app, { version: services.version, serverUrl: services.publicUrl })
   return { fastify: app, access, metrics }
@@ -99,6 +123,11 @@ const securityHeaders = {
   'Referrer-Policy': 'no-referrer',
   'Cross-Origin-Resource-Policy': 'same-origin',
   'Strict-Transport-Security': 'max-age=31536000',
+}
+
+function addCommonHeaders(request: FastifyRequest, reply: FastifyReply): void {
+  reply.header('X-Request-Id', request.id)
+  for (const [name, value] of Object.entries(securityHeaders)) reply.header(name, value)
 }
 
 function keptRequestId(given: string | string[] | undefined): string | undefined {
@@ -125,5 +154,7 @@ function refuseMalformed(socket: import('node:net').Socket): void {
   })
   socket.end(
     `HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nX-Request-Id: ${requestId}\r\nContent-Length: ${Buffer.byteLength(text)}\r\nConnection: close\r\n\r\n${text}`,
+    // Whoever is slow to send is slow to hang up, too.
+    () => socket.destroy(),
   )
 }
