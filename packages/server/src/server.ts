@@ -2,7 +2,7 @@ import type { AddressInfo } from 'node:net'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Config } from './config.ts'
 import { createEngines } from './engines/engines.ts'
-import { buildApp } from './http/app.ts'
+import { type App, buildApp } from './http/app.ts'
 import { applyConfig } from './operations/apply-config.ts'
 import type { Engines } from './operations/engine.ts'
 import type { Workshop } from './operations/operation.ts'
@@ -14,6 +14,9 @@ import { packageVersion } from './package-root.ts'
 import { Database } from './store/database.ts'
 import { migrate } from './store/migrate.ts'
 import { Signals } from './store/signals.ts'
+
+/** How long requests under way may take once we stop. */
+const drainMs = 2_000
 
 export interface Server {
   url: string
@@ -78,11 +81,18 @@ export async function startServer(
     reconciler,
     webhooks,
     async close() {
-      await app?.fastify.close()
+      await closeApp(app)
       if (isWorker) await Promise.all([runner.stop(), reconciler.stop(), webhooks.stop()])
       await engines.close()
       await signals.close()
       await database.close()
     },
   }
+}
+
+/** Requests under way are answered; streams and long waits are cut. */
+async function closeApp(app: App | null): Promise<void> {
+  const cut = setTimeout(() => app?.fastify.server.closeAllConnections(), drainMs)
+  await app?.fastify.close()
+  clearTimeout(cut)
 }

@@ -1,5 +1,11 @@
 import { routeIds, routeOf } from '@slipway/contract'
-import fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify'
+import fastify, {
+  type FastifyBaseLogger,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  LogController,
+} from 'fastify'
 import { Failure } from '../domain/failure.ts'
 import { uuid } from '../domain/ids.ts'
 import { countOperations } from '../store/operations.ts'
@@ -19,6 +25,9 @@ import { RateLimiter } from './rate-limit.ts'
 
 const headerBytes = 16 * 1024
 const requestTimeMs = 30_000
+const headersTimeMs = 10_000
+/** How often Node looks for clients that are too slow. */
+const slowClientCheckMs = 1_000
 
 export interface App {
   fastify: FastifyInstance
@@ -35,14 +44,26 @@ export function buildApp(outside: Omit<Services, 'streams'>, log: FastifyBaseLog
     requestIdHeader: false,
     genReqId: (request) => keptRequestId(request.headers['x-request-id']) ?? uuid(),
     requestTimeout: requestTimeMs,
-    http: { maxHeaderSize: headerBytes, headersTimeout: 10_000, keepAliveTimeout: 72_000 },
+    http: {
+      maxHeaderSize: headerBytes,
+      headersTimeout: headersTimeMs,
+      keepAliveTimeout: 72_000,
+      connectionsCheckingInterval: slowClientCheckMs,
+    },
     exposeHeadRoutes: false,
-    disableRequestLogging: true,
-    forceCloseConnections: true,
+    logController: new LogController({ disableRequestLogging: true }),
+    forceCloseConnections: 'idle',
     routerOptions: { maxParamLength: 200 },
-    return503OnClosing: true,
+    // What comes while we close is still answered, on a connection that then ends.
+    return503OnClosing: false,
     clientErrorHandler: (_error, socket) => refuseMalformed(socket),
+    frameworkErrors: (error, request, reply) => {
+      addCommonHeaders(request, reply)
+      limiter.show(`address:${request.ip}`, reply)
+      sendFailure(toFailure(error), request, reply)
+    },
   })
+  const limiter = new RateLimiter(limits)
   const { database, signals } = outside
   const metrics = new Metrics(database, () => countOperations(database))
   const access = new Access(database, signals)
@@ -59,9 +80,9 @@ export function buildApp(outside: Omit<Services, 'streams'>, log: FastifyBaseLog
     }
   })
 
-  app.addHook('onRequest', async (request, reply) => {
-    reply.header('X-Request-Id', request.id)
-    for (const [name, value] of Object.entries(securityHeaders)) reply.header(name, value)
+  app.addHook('onRequest', async (request, reply) => addCommonHeaders(request, reply))
+  app.addHook('onSend', async (request, reply) => {
+    if (!reply.hasHeader('RateLimit-Limit')) limiter.show(`address:${request.ip}`, reply)
   })
   app.addHook('onResponse', async (request, reply) => {
     const config = request.routeOptions.config as { routeId?: string }
@@ -84,7 +105,10 @@ export function buildApp(outside: Omit<Services, 'streams'>, log: FastifyBaseLog
   })
   app.setErrorHandler((error, request, reply) => sendFailure(toFailure(error), request, reply))
   app.setNotFoundHandler((request, reply) => {
-    const allowed = allowedMethods(request.url.split('?', 1)[0] ?? '')
+    limiter.take(`address:${request.ip}`, reply)
+    const path = request.url.split('?', 1)[0] ?? ''
+    const allowed = allowedMethods(path)
+    if (allowed.length === 0 && app.hasRoute({ method: 'GET', url: path })) allowed.push('GET')
     if (allowed.length === 0)
       return sendFailure(new Failure('not_found', 'There is nothing at this path.'), request, reply)
     reply.header('Allow', allowed.join(', '))
@@ -92,7 +116,6 @@ export function buildApp(outside: Omit<Services, 'streams'>, log: FastifyBaseLog
     return sendFailure(new Failure('method_not_allowed', message), request, reply)
   })
 
-  const limiter = new RateLimiter(limits)
   mountRoutes(app, services, access, limiter, handlers)
   mountBilling(app, services, limiter)
   mountStripeWebhook(app, services)
@@ -115,6 +138,11 @@ const securityHeaders = {
 function loggedPath(url: string, route: string | undefined): string {
   if (route?.startsWith('/billing/:token')) return route
   return (url.split('?', 1)[0] ?? '').replace(/slpb_[\w-]+/g, ':token')
+}
+
+function addCommonHeaders(request: FastifyRequest, reply: FastifyReply): void {
+  reply.header('X-Request-Id', request.id)
+  for (const [name, value] of Object.entries(securityHeaders)) reply.header(name, value)
 }
 
 function keptRequestId(given: string | string[] | undefined): string | undefined {
@@ -141,5 +169,7 @@ function refuseMalformed(socket: import('node:net').Socket): void {
   })
   socket.end(
     `HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nX-Request-Id: ${requestId}\r\nContent-Length: ${Buffer.byteLength(text)}\r\nConnection: close\r\n\r\n${text}`,
+    // Whoever is slow to send is slow to hang up, too.
+    () => socket.destroy(),
   )
 }
