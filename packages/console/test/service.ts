@@ -21,6 +21,8 @@ export interface Credentials {
 const settings = `
 ${location('us-east1-a', '198.18.0.0/18', ['A40 48GB PCIe', 'A100 40GB PCIe', 'A100 80GB PCIe', 'L40S 48GB PCIe'], 2)}
 ${location('eu-north1-a', '198.18.128.0/18', ['A100 40GB PCIe'], 1)}
+[webhooks]
+allow_private_ranges = ["127.0.0.0/8"]
 [limits]
 requests_per_second = 1000
 burst = 2000

@@ -25,7 +25,7 @@ export const session = {
   token(rejected?: string): Promise<string> {
     const isUsable = access.token !== rejected && Date.now() < access.expiresAt - refreshEarlyMs
     if (isUsable && access.token) return Promise.resolve(access.token)
-    refreshing ??= ask('POST').finally(() => {
+    refreshing ??= refresh().finally(() => {
       refreshing = undefined
     })
     return refreshing
@@ -48,6 +48,16 @@ export const session = {
     endListeners.add(listener)
     return () => endListeners.delete(listener)
   },
+}
+
+async function refresh(): Promise<string> {
+  try {
+    return await ask('POST')
+  } catch (error) {
+    const wasOpen = access.token !== ''
+    if (wasOpen && error instanceof ApiError && error.code === 'unauthenticated') end()
+    throw error
+  }
 }
 
 export function end(): void {
