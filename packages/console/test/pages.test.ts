@@ -115,6 +115,8 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
     const findings: string[] = []
     const base = `/projects/${service.credentials.project_id}`
     const { items } = await service.operator.adminHostList({ limit: 1 })
+    const { project_id } = service.credentials
+    const [webhook] = await service.asOwner.collect('webhookList', { project_id })
     const paths: [string, string][] = [
       ['overview', base],
       ['vms', `${base}/vms`],
@@ -130,6 +132,7 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
       ['access-keys', `${base}/settings/keys`],
       ['members', `${base}/settings/members`],
       ['webhooks', `${base}/settings/webhooks`],
+      ['webhook', `${base}/settings/webhooks/${webhook!.id}`],
       ['billing', `${base}/settings/billing`],
       ['project', `${base}/settings/project`],
       ['account', '/account'],
@@ -216,6 +219,36 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
     await page.unroute(/\/vms\?/)
   })
 
+  test('draw the usage of a month by day and product', async () => {
+    const month = new Date().toISOString().slice(0, 7)
+    const products = ['a100.4x', 'l40s-48gb.2x', 'persistent-ssd']
+    const items = Array.from({ length: 12 }, (_, day) =>
+      products.map((product_name, index) => ({
+        date: `${month}-${String(day + 1).padStart(2, '0')}`,
+        project_id: service.credentials.project_id,
+        location: 'us-east1-a',
+        resource_type: index < 2 ? 'vm' : 'disk',
+        product_name,
+        quantity: 24,
+        unit: index < 2 ? 'vm_hour' : 'gb_hour',
+        usd: (3 - index) * (10 + (day % 5)),
+      })),
+    ).flat()
+    await page.route(/\/usage\?/, (route) =>
+      route.fulfill({ json: { items, updated_at: `${month}-13T00:05:00.000Z` } }),
+    )
+    await page.goto(`${service.url}/projects/${service.credentials.project_id}/usage`)
+    const total = items.reduce((sum, { usd }) => sum + usd, 0)
+    await main().getByText(`${total}.00 USD`).first().waitFor()
+    await page.getByRole('img', { name: /Daily cost .* by product/ }).waitFor()
+    await main().getByRole('table', { name: 'By product' }).getByText('288 VM hours').first().waitFor()
+    const findings: string[] = []
+    await screenshotBoth('usage-month', findings)
+    findings.push(...(await screenshotNarrow('usage-month')))
+    expect(findings).toEqual([])
+    await page.unroute(/\/usage\?/)
+  })
+
   test('show errors with what to do and the request id', async () => {
     await page.route(/\/disks\?/, (route) =>
       route.fulfill({
@@ -299,6 +332,7 @@ async function fill(service: Service): Promise<Vm> {
     createVm(service, 'train-7', 'a100.4x'),
     createVm(service, 'inference-gateway-production', 'l40s-48gb.2x'),
     createVm(service, 'notebook', 'a40.1x'),
+    service.asOwner.webhookCreate({ project_id }, { url: 'http://127.0.0.1:9/slipway' }),
     tenant.diskCreate({ project_id }, { ...disk, name: 'datasets' }),
     tenant.diskCreate({ project_id }, { ...disk, name: 'corpus', size: '2TiB', type: 'shared-volume' }),
   ])

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createClient } from '@slipway/sdk'
+import { createClient, logIn } from '@slipway/sdk'
 import { createDatabase } from '../../server/test/harness.ts'
 
 const root = join(import.meta.dirname, '../../..')
@@ -72,11 +72,13 @@ export async function startService() {
   const credentials = (): Credentials => JSON.parse(readFileSync(join(dataDir, 'credentials.json'), 'utf8'))
 
   await start()
-  const { console_url, access_key, operator_key } = credentials()
+  const { console_url, access_key, operator_key, email, password } = credentials()
+  const owner = await logIn({ baseUrl: console_url, email, password })
   return {
     credentials: credentials(),
     url: console_url,
     tenant: createClient({ baseUrl: console_url, token: access_key }),
+    asOwner: createClient({ baseUrl: console_url, token: owner.token }),
     operator: createClient({ baseUrl: console_url, token: operator_key }),
     start,
     stop,

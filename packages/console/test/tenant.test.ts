@@ -1,3 +1,4 @@
+import { createClient, logIn } from '@slipway/sdk'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { expectNoComplaints, isBrowserMissing, launch, openTab, signIn, type Tab } from './browser.ts'
@@ -114,7 +115,7 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
     await dialog.getByRole('button', { name: 'Create rule' }).click()
     await main().getByText('Allow tcp 8888 from anywhere to every VM').waitFor()
     await result('The rule allow-jupyter is in force').waitFor()
-    await tester.getByLabel('To').fill('train-7')
+    await tester.getByLabel('To', { exact: true }).fill('train-7')
     await tester.getByLabel('Port').fill('8888')
     await tester.getByRole('button', { name: 'Test' }).click()
     await tester.getByText('the rule allow-jupyter decides').waitFor()
@@ -235,6 +236,28 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
       .waitFor()
   })
 
+  test('gets its events again after the restart', async () => {
+    await page.getByRole('banner').getByText('Live', { exact: true }).waitFor()
+    await goTo('Disks')
+    await page.getByRole('row', { name: /datasets/ }).waitFor()
+    const disk = { name: 'after-the-storm', size: '10GiB', location: 'us-east1-a' }
+    await service.tenant.diskCreate({ project_id: service.credentials.project_id }, disk)
+    await page
+      .getByRole('row', { name: /after-the-storm/ })
+      .getByText('available')
+      .waitFor()
+  })
+
+  test('sees what this costs and downloads it', async () => {
+    await goTo('Usage')
+    await main()
+      .getByText(/USD with today/)
+      .waitFor()
+    const download = page.waitForEvent('download')
+    await page.getByRole('button', { name: 'CSV' }).click()
+    expect((await download).suggestedFilename()).toMatch(/^slipway-usage-default-\d{4}-\d{2}\.csv$/)
+  })
+
   test('signs out in every tab at once', async () => {
     const other = await openTab(page.context())
     await other.page.goto(`${service.url}/`)
@@ -251,9 +274,14 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
     await signIn(page, service)
     await goTo('Disks')
     await page.getByRole('row', { name: /datasets/ }).waitFor()
-    await page.context().clearCookies()
-    await page.reload()
-    await page.getByRole('heading', { name: 'Sign in' }).waitFor()
+    const { email, password } = service.credentials
+    const elsewhere = await logIn({ baseUrl: service.url, email, password })
+    // Changing the password, even to the same one, ends all other sessions.
+    await createClient({ baseUrl: service.url, token: elsewhere.token }).authPassword({
+      current_password: password,
+      new_password: password,
+    })
+    await page.getByText('The session has ended.').waitFor()
     await page.getByLabel('E-mail').fill(service.credentials.email)
     await page.getByLabel('Password').fill(service.credentials.password)
     await page.getByRole('button', { name: 'Sign in' }).click()

@@ -23,7 +23,10 @@ export function Palette({ isOpen, onClose }: { isOpen: boolean; onClose: () => v
     <Dialog.Root open={isOpen} onOpenChange={(open) => !open && onClose()}>
       <Dialog.Portal>
         <Dialog.Backdrop className="fixed inset-0 z-40 bg-backdrop" />
-        <Dialog.Popup className="fixed top-[12vh] left-1/2 z-50 w-[calc(100%-32px)] max-w-xl -translate-x-1/2 overflow-hidden rounded-md border border-line-strong bg-surface shadow-float">
+        <Dialog.Popup
+          data-modal
+          className="fixed top-[12vh] left-1/2 z-50 w-[calc(100%-32px)] max-w-xl -translate-x-1/2 overflow-hidden rounded-md border border-line-strong bg-surface shadow-float"
+        >
           <Dialog.Title className="sr-only">Search</Dialog.Title>
           <Finder onClose={onClose} />
         </Dialog.Popup>

@@ -53,7 +53,10 @@ export function Shell() {
       <Dialog.Root open={isSheetOpen} onOpenChange={setSheetOpen}>
         <Dialog.Portal>
           <Dialog.Backdrop className="fixed inset-0 z-40 bg-backdrop" />
-          <Dialog.Popup className="fixed inset-y-0 left-0 z-50 w-60 overflow-y-auto border-r border-line-strong bg-surface shadow-float">
+          <Dialog.Popup
+            data-modal
+            className="fixed inset-y-0 left-0 z-50 w-60 overflow-y-auto border-r border-line-strong bg-surface shadow-float"
+          >
             <Dialog.Title className="px-5 pt-4 font-semibold">Menu</Dialog.Title>
             <Rail />
           </Dialog.Popup>

@@ -20,7 +20,7 @@ export function useShortcuts(projectId: string, on: { search: () => void; help: 
     let chordUntil = 0
     const listen = (event: KeyboardEvent) => {
       if (event.metaKey || event.ctrlKey || event.altKey || isTyping(event.target)) return
-      if (document.querySelector('[role="dialog"]')) return
+      if (document.querySelector('[data-modal], [role="menu"]')) return
       const isChord = performance.now() < chordUntil
       chordUntil = 0
       const act = (action: () => void) => {

@@ -20,6 +20,7 @@ export function Dialog({ isOpen, onClose, title, children, isWide = false }: Dia
         <Base.Backdrop className="fixed inset-0 z-40 bg-backdrop" />
         <Base.Viewport className="fixed inset-0 z-50 flex items-start justify-center overflow-y-auto p-4 pt-[10vh]">
           <Base.Popup
+            data-modal
             className={`w-full rounded-md border border-line-strong bg-surface p-5 shadow-float ${isWide ? 'max-w-2xl' : 'max-w-md'}`}
           >
             <div className="mb-3 flex items-start justify-between gap-4">
