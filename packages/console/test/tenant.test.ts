@@ -158,6 +158,7 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
     await page.keyboard.press('?')
     await page.getByRole('dialog').getByText('Search VMs, disks and pages').waitFor()
     await page.keyboard.press('Escape')
+    await page.getByRole('dialog', { name: 'Help' }).waitFor({ state: 'detached' })
   })
 
   test('stops and deletes; what the state forbids says why', async () => {

@@ -1,7 +1,7 @@
 import { Dialog as Base } from '@base-ui/react/dialog'
 import { X } from 'lucide-react'
 import { type FormEvent, type ReactNode, useState } from 'react'
-import { Button, IconButton } from './button.tsx'
+import { Button } from './button.tsx'
 import { ErrorNote } from './error.tsx'
 import { TextField } from './field.tsx'
 
@@ -25,7 +25,13 @@ export function Dialog({ isOpen, onClose, title, children, isWide = false }: Dia
           >
             <div className="mb-3 flex items-start justify-between gap-4">
               <Base.Title className="text-lg font-semibold">{title}</Base.Title>
-              <Base.Close render={<IconButton label="Close" icon={<X size={16} />} />} />
+              {/* Without a hint: the first Escape would close that instead of the dialog. */}
+              <Base.Close
+                aria-label="Close"
+                className="inline-flex size-7 shrink-0 items-center justify-center rounded-md text-ink-muted hover:bg-sunken hover:text-ink"
+              >
+                <X size={16} />
+              </Base.Close>
             </div>
             {children}
           </Base.Popup>
