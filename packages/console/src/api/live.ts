@@ -39,7 +39,7 @@ export const useLiveState = (): LiveState =>
 /** Keeps everything on the page true to the project's event stream; polls while there is none. */
 export function useLiveProject(projectId: string, isEnabled: boolean): void {
   useEffect(() => {
-    if (!projectId || !isEnabled) return
+    if (!projectId || !isEnabled) return setState('off')
     const stop = new AbortController()
     const batch = newBatch(projectId)
     const poll = setInterval(() => {

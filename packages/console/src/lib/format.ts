@@ -11,6 +11,9 @@ export function usd(value: number | null | undefined): string {
   return `${value !== 0 && Math.abs(value) < 0.1 ? fine.format(value) : cents.format(value)} USD`
 }
 
+/** Amounts of money that is owed: cents are the smallest. */
+export const money = (value: number): string => `${cents.format(value)} USD`
+
 export const count = (value: number): string => value.toLocaleString('en-US')
 export const plural = (value: number, one: string, many = `${one}s`): string =>
   `${count(value)} ${value === 1 ? one : many}`

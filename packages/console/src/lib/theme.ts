@@ -22,6 +22,10 @@ export function chooseTheme(choice: ThemeChoice): void {
   apply()
 }
 
+// Whatever changes the attribute, those who draw by it are told.
+new MutationObserver(() => {
+  for (const listener of listeners) listener()
+}).observe(document.documentElement, { attributeFilter: ['data-theme'] })
 systemIsDark.addEventListener('change', apply)
 // Another tab chose.
 addEventListener('storage', (event) => {

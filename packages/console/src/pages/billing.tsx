@@ -6,7 +6,7 @@ import { read, readAll } from '../api/read.ts'
 import { useQuery } from '../api/use-query.ts'
 import { BillingButton } from '../app/billing-button.tsx'
 import { useMe, useProject, useRole, useWhyNot } from '../app/me.ts'
-import { usd } from '../lib/format.ts'
+import { money, usd } from '../lib/format.ts'
 import { Button } from '../ui/button.tsx'
 import { ErrorNote, ErrorState } from '../ui/error.tsx'
 import { CheckField, TextField } from '../ui/field.tsx'
@@ -32,7 +32,7 @@ export function Billing() {
           <p className="text-ink-muted">
             {organization?.name ?? 'The organization'} pays for all of its projects
             {costs.data &&
-              `: ${usd(costs.data.month_to_date_usd)} this month so far, ${usd(costs.data.forecast_usd)} expected`}
+              `: ${money(costs.data.month_to_date_usd)} this month so far, ${money(costs.data.forecast_usd)} expected`}
             .
           </p>
           {role === '' || role === 'owner' ? (
@@ -90,7 +90,13 @@ function Invoices({ items }: { items: Invoice[] }) {
           align: 'right',
           cell: (invoice) => invoice.lines.length,
         },
-        { key: 'usd', title: 'Amount', width: '140px', align: 'right', cell: (invoice) => usd(invoice.usd) },
+        {
+          key: 'usd',
+          title: 'Amount',
+          width: '140px',
+          align: 'right',
+          cell: (invoice) => money(invoice.usd),
+        },
       ]}
     />
   )

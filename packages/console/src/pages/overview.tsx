@@ -3,7 +3,7 @@ import { ArrowRight, TriangleAlert } from 'lucide-react'
 import { read, readAll } from '../api/read.ts'
 import { useQuery } from '../api/use-query.ts'
 import { useProject } from '../app/me.ts'
-import { plural, quotaLabel, usd } from '../lib/format.ts'
+import { money, plural, quotaLabel, usd } from '../lib/format.ts'
 import { ButtonLink } from '../ui/button.tsx'
 import { ErrorState } from '../ui/error.tsx'
 import { EventTable } from '../ui/event-table.tsx'
@@ -34,10 +34,10 @@ export function Overview() {
         <Figure label="Costs now" value={costs.data ? `${usd(costs.data.usd_per_hour)}/h` : '–'} />
         <Figure
           label="This month so far"
-          value={costs.data ? usd(costs.data.month_to_date_usd) : '–'}
+          value={costs.data ? money(costs.data.month_to_date_usd) : '–'}
           note={budget.data?.monthly_usd ? `of ${usd(budget.data.monthly_usd)} budget` : ''}
         />
-        <Figure label="This month, forecast" value={costs.data ? usd(costs.data.forecast_usd) : '–'} />
+        <Figure label="This month, forecast" value={costs.data ? money(costs.data.forecast_usd) : '–'} />
       </div>
       {costs.error && !costs.data && <ErrorState error={costs.error} onRetry={() => costs.refetch()} />}
       <div className="grid grid-cols-1 items-start gap-6 lg:grid-cols-2">

@@ -6,7 +6,7 @@ import { client } from '../api/client.ts'
 import { read } from '../api/read.ts'
 import { useQuery } from '../api/use-query.ts'
 import { useMe, useProject } from '../app/me.ts'
-import { localDate, quantity, usd, utcDate } from '../lib/format.ts'
+import { localDate, money, quantity, usd, utcDate } from '../lib/format.ts'
 import { useSearchState } from '../lib/use-search.ts'
 import { Button } from '../ui/button.tsx'
 import { ErrorState } from '../ui/error.tsx'
@@ -100,13 +100,13 @@ export function Usage() {
         <>
           <div className="flex flex-wrap items-baseline gap-x-8 gap-y-1">
             <p className="figures text-2xl font-semibold">
-              {usd(sum(items))}
+              {money(sum(items))}
               <span className="text-base font-normal text-ink-muted"> in whole days of {month}</span>
             </p>
             {isCurrent && costs.data && (
               <p className="figures text-ink-muted">
-                {usd(costs.data.month_to_date_usd)} with today · {usd(costs.data.forecast_usd)} expected for
-                the month
+                {money(costs.data.month_to_date_usd)} with today · {money(costs.data.forecast_usd)} expected
+                for the month
               </p>
             )}
           </div>

@@ -56,7 +56,7 @@ export function Capacity() {
         ) : (
           <Table
             label="Capacity"
-            rows={capacity.data.items}
+            rows={capacity.data.items.filter(({ total }) => total > 0)}
             columns={columns}
             rowKey={(row) => `${row.location} ${row.family}`}
           />

@@ -60,7 +60,7 @@ export function Prices() {
         <div className="card grid gap-x-8 px-4 py-2 md:grid-cols-2">
           {products.map(({ name, words }) => (
             <div key={name} className="flex h-11 items-center gap-3">
-              <span className="flex-1">{name}</span>
+              <span className="flex-1 whitespace-nowrap">{name}</span>
               <input
                 aria-label={`Price of ${name}, USD ${words}`}
                 inputMode="decimal"
@@ -69,7 +69,9 @@ export function Prices() {
                 onChange={(event) => setValues({ ...values, [name]: event.target.value })}
                 className="figures h-8 w-24 rounded-md border border-line-strong bg-surface px-2.5 text-right"
               />
-              <span className="w-36 text-sm text-ink-muted">USD {words}</span>
+              <span className="w-36 text-sm text-ink-muted max-md:w-auto">
+                USD <span className="max-md:hidden">{words}</span>
+              </span>
             </div>
           ))}
         </div>

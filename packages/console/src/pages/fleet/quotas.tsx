@@ -90,7 +90,7 @@ function QuotaForm({ projectId, quotas }: { projectId: string; quotas: Quota[] }
   return (
     <div className="card max-w-2xl divide-y divide-line">
       {quotas.map((quota) => (
-        <div key={quota.name} className="flex h-11 items-center gap-4 px-4">
+        <div key={quota.name} className="flex min-h-11 items-center gap-4 px-4">
           <span className="flex-1">{quotaLabel(quota.name)}</span>
           <span className="figures text-sm text-ink-muted">{quota.used.toLocaleString('en-US')} used of</span>
           <input
