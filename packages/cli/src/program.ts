@@ -1,0 +1,103 @@
+import { Command, type CommanderError, Option } from 'commander'
+import { Cli } from './core/cli.ts'
+import { type AnyCommand, type GroupSpec, isGroup, type OptionSpec } from './core/command.ts'
+import { UsageError } from './core/failure.ts'
+import type { GlobalFlags } from './core/settings.ts'
+import { registry } from './registry.ts'
+import { version } from './version.ts'
+
+export const globalOptions: OptionSpec[] = [
+  {
+    flags: '-o, --output <form>',
+    description: 'table, json, yaml or columns=name,state,…',
+    complete: ['table', 'json', 'yaml'],
+  },
+  {
+    flags: '--project <project>',
+    description: 'name or id of the project (SLIPWAY_PROJECT)',
+    complete: 'project',
+  },
+  {
+    flags: '--context <name>',
+    description: 'use another context than the current one (SLIPWAY_CONTEXT)',
+    complete: 'context',
+  },
+  { flags: '--api-url <url>', description: 'address of the service (SLIPWAY_API_URL)' },
+  {
+    flags: '--access-key <key>',
+    description: 'access key (SLIPWAY_ACCESS_KEY keeps it out of the process list)',
+  },
+  { flags: '-q, --quiet', description: 'no notes and no progress' },
+  { flags: '--no-header', description: 'tables without their first line' },
+  { flags: '--no-color', description: 'no colours (NO_COLOR)' },
+]
+
+/** The command tree. Only the words that were typed are loaded, unless help or completion needs them all. */
+export async function buildProgram(words: string[]): Promise<Command> {
+  const program = new Command('slipway')
+    .description('GPU virtual machines from the command line')
+    .version(version, '-V, --version', 'print the version')
+    .helpCommand(false)
+    .showSuggestionAfterError()
+    .exitOverride()
+  for (const option of globalOptions) program.addOption(toOption(option))
+  configureHelp(program)
+  const typed = words.find((word) => Object.hasOwn(registry, word))
+  const names = typed ? [typed] : Object.keys(registry)
+  const specs = await Promise.all(names.map((name) => registry[name]!()))
+  for (const spec of specs) addSpec(program, spec)
+  program.addHelpText('after', `\nStart with:\n  slipway login\n  slipway offers\n  slipway vm create\n`)
+  return program
+}
+
+function addSpec(parent: Command, spec: AnyCommand | GroupSpec): void {
+  if (isGroup(spec)) {
+    const group = parent.command(spec.name).description(spec.summary).helpCommand(false)
+    configureHelp(group)
+    for (const inner of spec.commands) addSpec(group, inner)
+    return
+  }
+  const node = parent.command(spec.name, { hidden: spec.isHidden ?? false })
+  node
+    .summary(spec.summary)
+    .description(spec.details ? `${sentence(spec.summary)}\n\n${spec.details}` : sentence(spec.summary))
+  for (const argument of spec.arguments ?? []) node.argument(argument.syntax, argument.description)
+  for (const option of spec.options ?? []) node.addOption(toOption(option))
+  configureHelp(node)
+  if (spec.examples.length > 0) {
+    node.addHelpText('after', `\nExamples:\n${spec.examples.map((example) => `  ${example}`).join('\n')}\n`)
+  }
+  node.action(async () => {
+    const input: Record<string, unknown> = { ...node.opts() }
+    for (const [index, argument] of node.registeredArguments.entries()) {
+      input[camelCase(argument.name())] = node.processedArgs[index]
+    }
+    await spec.run(new Cli(node.optsWithGlobals<GlobalFlags>()), input as never)
+  })
+}
+
+function toOption(spec: OptionSpec): Option {
+  const option = new Option(spec.flags, spec.description)
+  if (spec.required) option.makeOptionMandatory()
+  if (spec.default !== undefined) option.default(spec.default)
+  const parse = spec.parse ?? ((text: string) => text)
+  if (spec.repeats) {
+    option.argParser((text: string, before: unknown[] | undefined) => [...(before ?? []), parse(text)])
+  } else if (spec.parse) option.argParser(parse)
+  return option
+}
+
+function configureHelp(node: Command): void {
+  node.configureHelp({ showGlobalOptions: true, sortSubcommands: false, sortOptions: false })
+  node.exitOverride()
+}
+
+/** What commander found wrong with the command line, in our own words and exit code. */
+export function usageErrorOf(error: CommanderError): UsageError {
+  return new UsageError(error.message.replace(/^error: /, ''), [
+    '`--help` after any command shows how it is used.',
+  ])
+}
+
+const sentence = (text: string) => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`
+const camelCase = (text: string) => text.replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase())
