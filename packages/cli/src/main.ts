@@ -1,7 +1,6 @@
-import { CommanderError } from 'commander'
 import { exitCodes } from './core/failure.ts'
 import { reportFailure } from './core/report.ts'
-import { buildProgram, usageErrorOf } from './program.ts'
+import { runProgram } from './program.ts'
 
 // A reader that has seen enough (`| head`) is no error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
@@ -9,26 +8,11 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   throw error
 })
 
-// What commander says on stderr is told in our own form, but for the help of a command that lacks its verb.
-let help = ''
-const keepHelp = (text: string) => {
-  help = text
-}
-
 async function main(words: string[]): Promise<number> {
   try {
-    const program = await buildProgram(words)
-    program.configureOutput({ writeErr: keepHelp })
-    await program.parseAsync(words, { from: 'user' })
-    return Number(process.exitCode ?? exitCodes.done)
+    return await runProgram(words)
   } catch (error) {
-    if (!(error instanceof CommanderError)) return reportFailure(error, words)
-    if (error.exitCode === 0) return exitCodes.done
-    if (error.code === 'commander.help') {
-      process.stderr.write(help)
-      return exitCodes.usage
-    }
-    return reportFailure(usageErrorOf(error), words)
+    return reportFailure(error, words)
   }
 }
 

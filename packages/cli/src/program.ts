@@ -1,7 +1,7 @@
-import { Command, type CommanderError, Option } from 'commander'
+import { Command, CommanderError, Option } from 'commander'
 import { Cli } from './core/cli.ts'
 import { type AnyCommand, type GroupSpec, isGroup, type OptionSpec } from './core/command.ts'
-import { UsageError } from './core/failure.ts'
+import { exitCodes, UsageError } from './core/failure.ts'
 import type { GlobalFlags } from './core/settings.ts'
 import { registry } from './registry.ts'
 import { version } from './version.ts'
@@ -32,6 +32,14 @@ export const globalOptions: OptionSpec[] = [
   { flags: '--no-color', description: 'no colours (NO_COLOR)' },
 ]
 
+const headings: [heading: string, nouns: string[]][] = [
+  ['Getting in:', ['login', 'logout', 'context', 'whoami', 'completion']],
+  ['Machines:', ['offers', 'vm', 'disk', 'network', 'subnet', 'firewall', 'image', 'location']],
+  ['Work and money:', ['operation', 'events', 'usage', 'cost', 'billing', 'price', 'quota']],
+  ['People and projects:', ['project', 'org', 'member', 'key', 'webhook']],
+  ['Around:', ['export', 'mcp', 'admin']],
+]
+
 /** The command tree. Only the words that were typed are loaded, unless help or completion needs them all. */
 export async function buildProgram(words: string[]): Promise<Command> {
   const program = new Command('slipway')
@@ -45,15 +53,20 @@ export async function buildProgram(words: string[]): Promise<Command> {
   const typed = words.find((word) => Object.hasOwn(registry, word))
   const names = typed ? [typed] : Object.keys(registry)
   const specs = await Promise.all(names.map((name) => registry[name]!()))
-  for (const spec of specs) addSpec(program, spec)
+  for (const spec of specs) {
+    const heading = headings.find(([, nouns]) => nouns.includes(spec.name))?.[0]
+    if (heading) program.commandsGroup(heading)
+    addSpec(program, spec)
+  }
   program.addHelpText('after', `\nStart with:\n  slipway login\n  slipway offers\n  slipway vm create\n`)
   return program
 }
 
 function addSpec(parent: Command, spec: AnyCommand | GroupSpec): void {
   if (isGroup(spec)) {
-    const group = parent.command(spec.name).description(spec.summary).helpCommand(false)
-    configureHelp(group)
+    const group = parent.command(spec.name).description(sentence(spec.summary)).summary(spec.summary)
+    group.helpCommand(false).configureHelp({ showGlobalOptions: false }).exitOverride()
+    group.addHelpText('after', '\n`slipway --help` shows the options that work everywhere.\n')
     for (const inner of spec.commands) addSpec(group, inner)
     return
   }
@@ -70,7 +83,7 @@ function addSpec(parent: Command, spec: AnyCommand | GroupSpec): void {
   node.action(async () => {
     const input: Record<string, unknown> = { ...node.opts() }
     for (const [index, argument] of node.registeredArguments.entries()) {
-      input[camelCase(argument.name())] = node.processedArgs[index]
+      input[spec.arguments?.[index]?.key ?? camelCase(argument.name())] = node.processedArgs[index]
     }
     await spec.run(new Cli(node.optsWithGlobals<GlobalFlags>()), input as never)
   })
@@ -92,11 +105,37 @@ function configureHelp(node: Command): void {
   node.exitOverride()
 }
 
-/** What commander found wrong with the command line, in our own words and exit code. */
-export function usageErrorOf(error: CommanderError): UsageError {
-  return new UsageError(error.message.replace(/^error: /, ''), [
-    '`--help` after any command shows how it is used.',
-  ])
+/** Runs a command line and gives its exit code. */
+export async function runProgram(words: string[]): Promise<number> {
+  const program = await buildProgram(words)
+  // What commander says on stderr is told in our own form, but for the help of a noun that lacks its verb.
+  let help = ''
+  forEachCommand(program, (node) => {
+    node.configureOutput({
+      writeErr: (text) => {
+        help += text
+      },
+    })
+  })
+  try {
+    await program.parseAsync(words, { from: 'user' })
+    return Number(process.exitCode ?? exitCodes.done)
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error
+    if (error.exitCode === 0) return exitCodes.done
+    if (error.code === 'commander.help') {
+      process.stderr.write(help)
+      return exitCodes.usage
+    }
+    throw new UsageError(error.message.replace(/^error: /, ''), [
+      '`--help` after any command shows how it is used.',
+    ])
+  }
+}
+
+function forEachCommand(node: Command, visit: (node: Command) => void): void {
+  visit(node)
+  for (const child of node.commands) forEachCommand(child, visit)
 }
 
 const sentence = (text: string) => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`

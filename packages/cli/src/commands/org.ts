@@ -13,7 +13,14 @@ export const org: GroupSpec = {
     command<{ ref?: string }>({
       name: 'invoices',
       summary: 'list invoices',
-      arguments: [{ syntax: '[ref]', description: 'name or id of the organization', complete: 'org' }],
+      arguments: [
+        {
+          syntax: '[organization]',
+          key: 'ref',
+          description: 'name or id of the organization',
+          complete: 'org',
+        },
+      ],
       examples: ['slipway org invoices', 'slipway org invoices harbour-labs -o json'],
       async run(cli, { ref }) {
         const organization_id = await cli.organization(ref)

@@ -24,6 +24,8 @@ export type Completion =
 export interface ArgumentSpec {
   /** `<vm>` is required, `[name]` is not, `<words...>` takes all that follow. */
   syntax: string
+  /** What the command calls it, if not by the name in `syntax`. */
+  key?: string
   description: string
   complete?: Completion | string[]
 }

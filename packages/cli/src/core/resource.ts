@@ -79,7 +79,7 @@ export function deleteCommand<T extends object>(
   return command<{ refs: string[]; yes?: boolean } & WaitFlags>({
     name: 'delete',
     summary: `delete ${resource.title}s`,
-    arguments: [{ ...refArgument(resource), syntax: '<refs...>' }],
+    arguments: [{ ...refArgument(resource), syntax: `<${resource.noun}...>`, key: 'refs' }],
     options: [{ flags: '-y, --yes', description: 'do not ask' }, ...(more.isOperation ? waitOptions : [])],
     examples: [
       line(resource, more.group ?? '', `delete ${exampleName(resource)}`),
@@ -100,7 +100,8 @@ export function deleteCommand<T extends object>(
 
 export function refArgument<T extends object>(resource: Resource<T>) {
   return {
-    syntax: '<ref>',
+    syntax: `<${resource.noun}>`,
+    key: 'ref',
     description: `name or id of the ${resource.title}`,
     complete: resource.complete,
   }
