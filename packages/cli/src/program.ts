@@ -85,7 +85,13 @@ function addSpec(parent: Command, spec: AnyCommand | GroupSpec): void {
     for (const [index, argument] of node.registeredArguments.entries()) {
       input[spec.arguments?.[index]?.key ?? camelCase(argument.name())] = node.processedArgs[index]
     }
-    await spec.run(new Cli(node.optsWithGlobals<GlobalFlags>()), input as never)
+    const cli = new Cli(node.optsWithGlobals<GlobalFlags>())
+    try {
+      await spec.run(cli, input as never)
+    } catch (error) {
+      const { explainIfOld } = await import('./core/old-server.ts')
+      throw await explainIfOld(cli, error)
+    }
   })
 }
 
