@@ -1,4 +1,4 @@
-import { createClient, logIn } from '@slipway/sdk'
+import { type Client, createClient, logIn, type TokenSource } from '@slipway/sdk'
 import { askChoice, askSecret, askText } from '../core/ask.ts'
 import { type Cli, isUuid } from '../core/cli.ts'
 import { command } from '../core/command.ts'
@@ -10,6 +10,7 @@ import {
   writeContexts,
 } from '../core/contexts.ts'
 import { NotFound, UsageError } from '../core/failure.ts'
+import { lightFetch } from '../core/fetch.ts'
 import { resolveAmong } from '../core/names.ts'
 import { readTextFile } from '../core/parse.ts'
 import { readCredentialsFile } from '../core/settings.ts'
@@ -59,7 +60,7 @@ export const login = command<LoginInput>({
 async function obtain(cli: Cli, input: LoginInput): Promise<Context> {
   if (input.credentials) {
     const context = readCredentialsFile(input.credentials)
-    await createClient({ baseUrl: context.api_url, token: context.access_key }).rootGet()
+    await clientOf(context.api_url, context.access_key).rootGet()
     return context
   }
   const api_url = (cli.flags.apiUrl ?? cli.env.SLIPWAY_API_URL ?? (await askUrl(cli))).replace(/\/+$/, '')
@@ -74,6 +75,9 @@ async function obtain(cli: Cli, input: LoginInput): Promise<Context> {
   if (way === 'key') return contextOfKey(cli, api_url, await askSecret('Access key'))
   return contextOfPassword(cli, api_url, await askText('E-mail'), await askSecret('Password'))
 }
+
+const clientOf = (baseUrl: string, token: TokenSource | undefined): Client =>
+  createClient({ baseUrl, token, fetch: lightFetch })
 
 async function askUrl(cli: Cli): Promise<string> {
   if (!cli.isInteractive) throw new UsageError('Say where the service is: --api-url or SLIPWAY_API_URL.')
@@ -90,7 +94,7 @@ async function obtainPassword(cli: Cli, input: LoginInput): Promise<string> {
 }
 
 async function contextOfKey(cli: Cli, api_url: string, key: string): Promise<Context> {
-  const client = createClient({ baseUrl: api_url, token: key })
+  const client = clientOf(api_url, key)
   const { caller } = await client.rootGet()
   if (caller.kind === 'operator_key') return { api_url, operator_key: key }
   const project = cli.flags.project ?? caller.project_id
@@ -103,8 +107,8 @@ async function contextOfPassword(
   email: string,
   password: string,
 ): Promise<Context> {
-  const session = await logIn({ baseUrl: api_url, email, password })
-  const projects = await createClient({ baseUrl: api_url, token: session.token }).projectList()
+  const session = await logIn({ baseUrl: api_url, fetch: lightFetch, email, password })
+  const projects = await clientOf(api_url, session.token).projectList()
   const project = await chooseProject(cli, projects)
   return { api_url, email, session: session.tokens(), ...(project && { project }) }
 }
@@ -133,7 +137,7 @@ export const logout = command<{ name?: string }>({
     const context = file.contexts[name]
     if (!context) throw new NotFound(name ? `There is no context ${name}.` : 'You are not logged in.')
     if (context.session) {
-      const client = createClient({ baseUrl: context.api_url })
+      const client = clientOf(context.api_url, '')
       // Forgetting must work even when the service is away.
       await client.authRevoke({ refresh_token: context.session.refreshToken }).catch(() => undefined)
     }

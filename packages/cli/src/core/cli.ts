@@ -1,8 +1,9 @@
-import { type Client, createClient } from '@slipway/sdk'
+import { type Client, createClient, type TokenSource } from '@slipway/sdk'
 import { colorsFor, type Palette } from '../output/colors.ts'
 import { type OutputFormat, parseOutput } from '../output/format.ts'
 import { version } from '../version.ts'
 import { UsageError } from './failure.ts'
+import { lightFetch } from './fetch.ts'
 import { storedSession } from './session.ts'
 import { type GlobalFlags, resolveSettings, type Settings } from './settings.ts'
 
@@ -46,13 +47,18 @@ export class Cli {
     return operatorKey ? this.clientWith(operatorKey) : this.client
   }
 
-  private clientWith(token: ReturnType<typeof storedSession> | string): Client {
+  private clientWith(token: TokenSource): Client {
     if (!token) {
       throw new UsageError(`There is no credential for ${this.settings.apiUrl}.`, [
         'Log in with `slipway login`, or set SLIPWAY_ACCESS_KEY.',
       ])
     }
-    return createClient({ baseUrl: this.settings.apiUrl, token, userAgent: `slipway-cli/${version}` })
+    return createClient({
+      baseUrl: this.settings.apiUrl,
+      token,
+      fetch: lightFetch,
+      userAgent: `slipway-cli/${version}`,
+    })
   }
 
   /** The id of the project that the command is about. */

@@ -1,5 +1,6 @@
 import { resumeSession, type SessionTokens, type TokenSource } from '@slipway/sdk'
 import { changeContext, readContexts } from './contexts.ts'
+import { lightFetch } from './fetch.ts'
 import type { Settings } from './settings.ts'
 
 /** The access token of a context that was logged in with a password, kept fresh in the context file. */
@@ -12,6 +13,8 @@ export function storedSession(settings: Settings, env: NodeJS.ProcessEnv): Token
   return async (rejected) => {
     // Another process may have refreshed meanwhile, and a refresh token works once.
     const session = readContexts(env).contexts[contextName]?.session ?? first
-    return resumeSession({ baseUrl: settings.apiUrl, onTokens: store }, session).token(rejected)
+    return resumeSession({ baseUrl: settings.apiUrl, fetch: lightFetch, onTokens: store }, session).token(
+      rejected,
+    )
   }
 }
