@@ -18,13 +18,17 @@ const CHECKS = [
   { name: 'package lock', script: ['scripts/lock.mjs', '--check'] },
   { name: 'CLI reference', script: ['scripts/generate-cli-docs.mjs', '--check'] },
   { name: 'generated files', script: ['scripts/generate.mjs', '--check'], when: ['scripts/generate.mjs'] },
+  { name: 'OpenAPI rules', script: ['node_modules/@redocly/cli/bin/cli.js', 'lint', 'openapi.json'] },
 ]
+
+/** The checks speak with nobody. */
+const env = { ...process.env, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' }
 
 ensureInstalled()
 for (const { name, script, when = [] } of CHECKS) {
   if (!when.every((path) => existsSync(join(root, path)))) continue
   const startedAt = performance.now()
-  const { status, stdout, stderr } = spawnSync(process.execPath, script, { cwd: root, encoding: 'utf8' })
+  const { status, stdout, stderr } = spawnSync(process.execPath, script, { cwd: root, env, encoding: 'utf8' })
   const seconds = ((performance.now() - startedAt) / 1000).toFixed(1)
   console.log(`${status === 0 ? 'ok' : 'FAILED'}  ${name} (${seconds} s)`)
   if (status === 0) continue

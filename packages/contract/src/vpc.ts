@@ -94,7 +94,7 @@ export const FirewallRuleCreate = body(
     examples: [
       {
         name: 'allow-jupyter',
-        vpc_network_id: '0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7e10',
+        vpc_network_id: '0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7c01',
         action: 'allow',
         direction: 'ingress',
         protocols: ['tcp'],

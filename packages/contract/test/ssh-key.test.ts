@@ -68,7 +68,7 @@ describe('keys that are accepted', () => {
   it('counts the bits of an RSA modulus', () => {
     for (const bits of [2048, 2049, 2055, 3072, 4096, 16384]) {
       const text = rsa(bits)
-      if (text.length <= 16_384) expect(parseSshPublicKey(text)).toMatchObject({ ok: true, bits })
+      expect(parseSshPublicKey(text)).toMatchObject({ ok: true, bits })
     }
     const { publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
     const { n } = publicKey.export({ format: 'jwk' })

@@ -141,7 +141,8 @@ CREATE TABLE locations (
   description text NOT NULL DEFAULT '',
   engine text NOT NULL CHECK (engine IN ('simulated', 'qemu', 'incus')),
   storage text NOT NULL CHECK (storage IN ('shared', 'local')),
-  public_ipv4 cidr NOT NULL,
+  -- Null where VMs can have no public address.
+  public_ipv4 cidr,
   -- The order of slipway.toml.
   position integer NOT NULL
 );
@@ -184,6 +185,8 @@ CREATE TABLE hosts (
   family text NOT NULL DEFAULT '',
   is_schedulable boolean NOT NULL DEFAULT true,
   state text NOT NULL DEFAULT 'down' CHECK (state IN ('up', 'down', 'draining', 'drained')),
+  -- An operator's wish, which outlives a time without reports.
+  is_draining boolean NOT NULL DEFAULT false,
   capabilities jsonb NOT NULL DEFAULT '{}',
   -- How many GPUs its cores and memory can serve.
   usable_gpus integer NOT NULL DEFAULT 0,
@@ -198,6 +201,12 @@ CREATE TABLE hosts (
 );
 -- The placement predicate: fullest host that still fits, then fewest VMs being built, then id.
 CREATE INDEX hosts_open ON hosts (location, family, free_gpus, vms_building, id) WHERE is_schedulable AND state = 'up';
+-- The same for those that can keep 2 or 4 GPUs inside one NUMA node, found without passing over those that cannot.
+CREATE INDEX hosts_open_node_2 ON hosts (location, family, free_gpus, vms_building, id)
+  WHERE is_schedulable AND state = 'up' AND max_node_free >= 2;
+CREATE INDEX hosts_open_node_4 ON hosts (location, family, free_gpus, vms_building, id)
+  WHERE is_schedulable AND state = 'up' AND max_node_free >= 4;
+CREATE INDEX hosts_draining ON hosts (id) WHERE state = 'draining';
 
 -- Apart from hosts, so that reports never wait for a placement's row lock.
 CREATE TABLE host_reports (

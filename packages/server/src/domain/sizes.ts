@@ -1,4 +1,4 @@
-export type DiskType = 'persistent-ssd' | 'shared-volume'
+import type { DiskType } from '@slipway/contract'
 
 const GIB_PER_TIB = 1024
 const SIZE = /^([1-9][0-9]{0,8})(GiB|TiB)$/

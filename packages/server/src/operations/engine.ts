@@ -103,6 +103,8 @@ export interface VmStatus {
   sshDestination: string
   /** When to look again, if the engine knows. */
   etaMs?: number
+  /** Of the firewall in force, where the engine can tell: one that it forgot is applied again. */
+  firewallGeneration?: number
   /** For operators and failure messages: exit reason, last serial lines. */
   detail?: string
 }
@@ -143,3 +145,6 @@ export class EngineError extends Error {
     this.kind = kind
   }
 }
+
+/** The engine of each location. */
+export type Engines = ReadonlyMap<string, Engine>

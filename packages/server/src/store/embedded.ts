@@ -2,7 +2,6 @@ import { promises as fs } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
-import { chooseAccount } from './embedded/account.ts'
 import { provideBinaries } from './embedded/binaries.ts'
 import { EmbeddedError, explain, explainOutput } from './embedded/error.ts'
 import { OUTSIDE_DIRS, readPassword, settleHome } from './embedded/home.ts'
@@ -36,6 +35,9 @@ export interface Embedded {
 const DATABASE = 'slipway'
 const READY_PATIENCE_MS = 300_000
 const RETRY_MS = 15
+const SHARED_MEMORY_PAUSE_MS = 200
+const SOCKET_PATIENCE_MS = 500
+const CONNECT_PATIENCE_MS = 5_000
 const WATCH_MS = 2_000
 /** Every attached server holds this advisory lock, shared, in a session of its own; it falls with the process. */
 const ATTACHED = [0x534c4950, 1]
@@ -50,18 +52,18 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Embedded> 
     const password = await readPassword(dataDir)
     const whenAlone = <T>(work: () => Promise<T>) => exclusively(dataDir, password, work)
     const { keeper, postmaster, url } = await whenAlone(async () => {
-      const account = chooseAccount()
-      const home = await settleHome(dataDir, account)
-      const binaries = await provideBinaries(
-        account,
-        account.isOther ? OUTSIDE_DIRS : [dirname(home.clusterDir)],
-      )
-      const postmaster: Postmaster = { home, account, binaries, settings: options.settings ?? {} }
+      const home = await settleHome(dataDir)
+      const copyDirs = home.account.isOther ? OUTSIDE_DIRS : [dirname(home.clusterDir)]
+      const binaries = await provideBinaries(home.account, copyDirs)
+      const postmaster: Postmaster = { home, binaries, settings: options.settings ?? {} }
       await ensureCluster(postmaster, password)
       const urlOf = (database: string) =>
         `postgresql://${SUPERUSER}:${password}@${encodeURIComponent(home.socketDir)}/${database}`
       const keeper = await ensureRunning(postmaster, urlOf('postgres'), options.log)
-      await ensureDatabase(keeper)
+      await ensureDatabase(keeper).catch(async (error) => {
+        await keeper.end()
+        throw error
+      })
       return { keeper, postmaster, url: { keeper: urlOf('postgres'), service: urlOf(DATABASE) } }
     })
     const stop = watch(keeper, postmaster, url.keeper, options.log, whenAlone)
@@ -94,6 +96,7 @@ async function ensureRunning(
       // Sessions of a postmaster that was killed need a moment to notice.
       if (!/shared memory block .* is still in use/.test(output)) throw explainOutput(output, home.logFile)
       started = undefined
+      await delay(SHARED_MEMORY_PAUSE_MS)
     }
     if (socketExists(home)) {
       try {
@@ -110,7 +113,7 @@ async function ensureRunning(
 
 /** A socket that was swept away cannot be made again by a running postmaster. */
 async function waitForSocketOrStop({ home }: Postmaster, log: (line: string) => void): Promise<void> {
-  for (let waitedMs = 0; waitedMs < WATCH_MS; waitedMs += RETRY_MS) {
+  for (let waitedMs = 0; waitedMs < SOCKET_PATIENCE_MS; waitedMs += RETRY_MS) {
     if (livingPid(home) === undefined || socketExists(home)) return
     await delay(RETRY_MS)
   }
@@ -119,7 +122,11 @@ async function waitForSocketOrStop({ home }: Postmaster, log: (line: string) => 
 }
 
 async function attach(url: string): Promise<pg.Client> {
-  const client = new pg.Client({ connectionString: url, application_name: 'slipway-keeper' })
+  const client = new pg.Client({
+    connectionString: url,
+    application_name: 'slipway-keeper',
+    connectionTimeoutMillis: CONNECT_PATIENCE_MS,
+  })
   client.on('error', () => {})
   try {
     await client.connect()
@@ -137,7 +144,7 @@ function isNotReadyYet(error: unknown): boolean {
     ['ECONNREFUSED', 'ENOENT', 'ECONNRESET', 'EPIPE', '57P03', '57P01', '57P02', '53300'].includes(code ?? '')
   )
     return true
-  return /terminated unexpectedly/.test(message)
+  return /terminated unexpectedly|timeout/.test(message)
 }
 
 async function ensureDatabase(keeper: pg.Client): Promise<void> {
@@ -148,7 +155,8 @@ async function ensureDatabase(keeper: pg.Client): Promise<void> {
 async function countOthers(keeper: pg.Client): Promise<number> {
   const { rows } = await keeper.query(
     `SELECT count(*)::int AS others FROM pg_locks
-     WHERE locktype = 'advisory' AND classid = $1 AND objid = $2 AND granted AND pid <> pg_backend_pid()`,
+     WHERE locktype = 'advisory' AND classid = $1 AND objid = $2 AND pid <> pg_backend_pid()
+       AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
     ATTACHED,
   )
   return rows[0].others
@@ -191,7 +199,12 @@ function watch(
   }
   const timer = setInterval(() => {
     const client = keeper
-    if (client && !socketExists(postmaster.home)) void client.end().catch(() => {})
+    if (!client) return
+    const isSound = socketExists(postmaster.home) ? client.query('SELECT 1') : Promise.reject()
+    isSound.catch(() => {
+      lose(client)
+      void client.end().catch(() => {})
+    })
   }, WATCH_MS)
   timer.unref()
 
@@ -200,9 +213,12 @@ function watch(
     clearInterval(timer)
     await recovery
     await whenAlone(async () => {
-      const client = keeper ?? (livingPid(postmaster.home) === undefined ? undefined : await attach(url))
-      if (!client) return
-      const others = await countOthers(client)
+      if (livingPid(postmaster.home) === undefined) return
+      let client = keeper ?? (await ensureRunning(postmaster, url, log))
+      const others = await countOthers(client).catch(async () => {
+        client = await ensureRunning(postmaster, url, log)
+        return countOthers(client)
+      })
       keeper = undefined
       await client.end().catch(() => {})
       if (others === 0) await stopPostmaster(postmaster.home)

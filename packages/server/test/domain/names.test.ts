@@ -1,14 +1,19 @@
+import { ResourceName } from '@slipway/contract'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
   isResourceName,
   normaliseEmail,
   passwordProblem,
+  RESOURCE_NAME,
   resourceNameProblem,
   startupScriptProblem,
 } from '../../src/domain/names.ts'
 
 describe('resource names', () => {
+  it('have the pattern that the contract publishes', () => {
+    expect(ResourceName).toMatchObject({ pattern: RESOURCE_NAME.source })
+  })
   it.each(['a', '0', 'Train-1_b', 'x'.repeat(63)])('accepts %s', (name) => {
     expect(resourceNameProblem(name)).toBeNull()
   })

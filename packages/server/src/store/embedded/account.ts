@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { chownSync, readFileSync } from 'node:fs'
+import { chownSync, lstatSync, mkdirSync, readFileSync } from 'node:fs'
 import { unsupported } from './error.ts'
 
 /** The system user that PostgreSQL runs as; it refuses to run as root. */
@@ -10,11 +10,14 @@ export interface Account {
   isOther: boolean
 }
 
-export function chooseAccount(): Account {
+/** For root: whoever owns the existing cluster, else a user that systems have for such things. */
+export function chooseAccount(clusterDir: string | undefined): Account {
   const uid = process.getuid?.()
   const gid = process.getgid?.()
   if (uid === undefined || gid === undefined) throw unsupported(process.platform)
   if (uid !== 0) return { uid, gid, isOther: false }
+  const owner = clusterDir ? lstatSync(clusterDir, { throwIfNoEntry: false }) : undefined
+  if (owner && owner.uid !== 0) return { uid: owner.uid, gid: owner.gid, isOther: true }
   const users = readFileSync('/etc/passwd', 'utf8').split('\n')
   for (const name of ['postgres', 'nobody']) {
     const fields = users.find((line) => line.startsWith(`${name}:`))?.split(':')
@@ -30,6 +33,18 @@ export function spawnIdentity(account: Account): { uid?: number; gid?: number } 
 
 export function give(path: string, account: Account): void {
   if (account.isOther) chownSync(path, account.uid, account.gid)
+}
+
+/** Makes a directory that nobody else can write to; false where that is not possible. */
+export function makeOwnDir(path: string): boolean {
+  try {
+    mkdirSync(path, { recursive: true, mode: 0o755 })
+    const stats = lstatSync(path)
+    return stats.isDirectory() && stats.uid === process.getuid?.() && (stats.mode & 0o022) === 0
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOSPC') throw error
+    return false
+  }
 }
 
 /** Asks the system itself, as that user: modes of all parents, ACLs and mount options count. */

@@ -1,9 +1,9 @@
 import { spawnSync } from 'node:child_process'
-import { promises as fs, lstatSync, readFileSync } from 'node:fs'
+import { existsSync, promises as fs, lstatSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { arch, platform } from 'node:os'
 import { dirname, join, relative } from 'node:path'
-import { type Account, canUse, spawnIdentity } from './account.ts'
+import { type Account, canUse, makeOwnDir, spawnIdentity } from './account.ts'
 import { EmbeddedError, unsupported } from './error.ts'
 
 export interface Binaries {
@@ -72,11 +72,10 @@ async function makeLinks(found: PlatformPackage, nativeDir: string): Promise<voi
 
 /** Whole or not at all: a copy that was cut short never carries the final name. */
 async function copyBinaries(found: PlatformPackage, to: string, account: Account): Promise<boolean> {
-  const isThere = () =>
-    canUse(join(to, 'bin/postgres'), '-x', account) && lstatSync(to, { throwIfNoEntry: false })
+  if (!makeOwnDir(dirname(to))) return false
+  const isThere = () => existsSync(to) && canUse(join(to, 'bin/postgres'), '-x', account)
   if (isThere()) return true
   try {
-    await fs.mkdir(dirname(to), { recursive: true, mode: 0o755 })
     const partial = await fs.mkdtemp(`${to}-`)
     try {
       await fs.cp(join(found.root, 'native'), partial, { recursive: true, verbatimSymlinks: true })
@@ -87,11 +86,9 @@ async function copyBinaries(found: PlatformPackage, to: string, account: Account
       await fs.rm(partial, { recursive: true, force: true })
     }
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    if (code === 'ENOSPC') throw error
-    return Boolean(isThere())
+    if ((error as NodeJS.ErrnoException).code === 'ENOSPC') throw error
   }
-  return Boolean(isThere())
+  return isThere()
 }
 
 function checked(nativeDir: string, found: PlatformPackage, account: Account): Binaries {

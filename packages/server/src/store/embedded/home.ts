@@ -1,18 +1,21 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { promises as fs, lstatSync, type Stats } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { type Account, canUse, give } from './account.ts'
+import { join, resolve } from 'node:path'
+import { type Account, canUse, chooseAccount, give, makeOwnDir } from './account.ts'
 import { EmbeddedError } from './error.ts'
 
 /** Where the parts of one embedded PostgreSQL are. */
 export interface Home {
+  account: Account
   /** The cluster itself (PGDATA). */
   clusterDir: string
   logFile: string
   /** Short, because a socket's path may have no more than about 100 bytes. */
   socketDir: string
 }
+
+const INSIDE = 'postgres'
 
 /** Directories outside of the data directory, for a PostgreSQL whose user cannot reach the latter. */
 export const OUTSIDE_DIRS = ['/var/lib/slipway', join(tmpdir(), 'slipway')]
@@ -37,11 +40,15 @@ export function readPassword(dataDir: string): Promise<string> {
 }
 
 /** Finds or chooses the place, and notes it in the data directory. Call it with the data directory locked. */
-export async function settleHome(dataDir: string, account: Account): Promise<Home> {
-  const dir = await writeOnce(join(dataDir, 'postgres-home'), () => chooseDir(dataDir, account))
+export async function settleHome(dataDir: string): Promise<Home> {
+  const dir = await writeOnce(join(dataDir, 'postgres-home'), () =>
+    chooseDir(dataDir, chooseAccount(undefined)),
+  )
   // A relative note lets the data directory be moved.
-  const homeDir = dir === 'postgres' ? join(dataDir, dir) : dir
-  if (dir === 'postgres') {
+  const homeDir = resolve(dataDir, dir)
+  const clusterDir = join(homeDir, 'data')
+  const account = chooseAccount(clusterDir)
+  if (dir === INSIDE) {
     await fs.mkdir(homeDir, { mode: 0o700 }).catch(ignore('EEXIST'))
     give(homeDir, account)
   } else if (!lstatSync(homeDir, { throwIfNoEntry: false })?.isDirectory()) {
@@ -50,29 +57,23 @@ export async function settleHome(dataDir: string, account: Account): Promise<Hom
   if (!canUse(homeDir, '-w', account))
     throw new EmbeddedError(`not permitted to use ${homeDir}: its owner or mode was changed`)
   const socketDir = await settleSocketDir(join(dataDir, 'postgres-socket'), homeDir, account)
-  return { clusterDir: join(homeDir, 'data'), logFile: join(homeDir, 'postgres.log'), socketDir }
+  return { account, clusterDir, logFile: join(homeDir, 'postgres.log'), socketDir }
 }
 
 async function chooseDir(dataDir: string, account: Account): Promise<string> {
-  const inside = join(dataDir, 'postgres')
+  const inside = join(dataDir, INSIDE)
   await fs.mkdir(inside, { mode: 0o700 }).catch(ignore('EEXIST'))
   give(inside, account)
-  if (canUse(inside, '-w', account)) return 'postgres'
+  if (canUse(inside, '-w', account)) return INSIDE
   await fs.rmdir(inside)
   for (const outside of OUTSIDE_DIRS) {
     // The name is random: a data directory that was removed and made again must not meet its old database.
     const dir = join(outside, randomBytes(8).toString('hex'))
-    try {
-      await fs.mkdir(outside, { recursive: true, mode: 0o755 })
-      if (lstatSync(outside).uid !== process.getuid?.()) continue
-      await fs.mkdir(dir, { mode: 0o700 })
-      give(dir, account)
-      if (canUse(dir, '-w', account)) return dir
-      await fs.rmdir(dir)
-    } catch (error) {
-      if (!['EACCES', 'EPERM', 'EROFS', 'ENOTDIR'].includes((error as NodeJS.ErrnoException).code ?? ''))
-        throw error
-    }
+    if (!makeOwnDir(outside)) continue
+    await fs.mkdir(dir, { mode: 0o700 })
+    give(dir, account)
+    if (canUse(dir, '-w', account)) return dir
+    await fs.rmdir(dir)
   }
   throw new EmbeddedError(
     `the user of PostgreSQL can reach neither ${dataDir} nor ${OUTSIDE_DIRS.join(' nor ')}`,
@@ -94,14 +95,14 @@ async function settleSocketDir(notePath: string, homeDir: string, account: Accou
 }
 
 /** Made again at each start, since temporary directories are swept. */
-export async function ensureSocketDir(home: Home, account: Account): Promise<void> {
-  const existing = lstatSync(home.socketDir, { throwIfNoEntry: false })
+export async function ensureSocketDir({ socketDir, account }: Home): Promise<void> {
+  const existing = lstatSync(socketDir, { throwIfNoEntry: false })
   if (existing) {
     if (isPrivate(existing, account)) return
-    throw new EmbeddedError(`${home.socketDir} belongs to somebody else: remove it`)
+    throw new EmbeddedError(`${socketDir} belongs to somebody else: remove it`)
   }
-  await fs.mkdir(home.socketDir, { mode: 0o700 }).catch(ignore('EEXIST'))
-  give(home.socketDir, account)
+  await fs.mkdir(socketDir, { mode: 0o700 }).catch(ignore('EEXIST'))
+  give(socketDir, account)
 }
 
 function isPrivate(stats: Stats, account: Account): boolean {

@@ -1,6 +1,7 @@
 import { spawn, spawnSync } from 'node:child_process'
-import { closeSync, existsSync, promises as fs, openSync, readFileSync, readlinkSync } from 'node:fs'
-import { join } from 'node:path'
+import { randomBytes } from 'node:crypto'
+import { closeSync, existsSync, promises as fs, openSync, readFileSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Account, give, spawnIdentity } from './account.ts'
 import type { Binaries } from './binaries.ts'
@@ -38,16 +39,12 @@ const SETTINGS = {
 
 export interface Postmaster {
   home: Home
-  account: Account
   binaries: Binaries
   settings: Record<string, string>
 }
 
 /** Makes the cluster unless it is there. It gets its name when it is complete, so a half-made one never counts. */
-export async function ensureCluster(
-  { home, account, binaries }: Postmaster,
-  password: string,
-): Promise<void> {
+export async function ensureCluster({ home, binaries }: Postmaster, password: string): Promise<void> {
   const versionFile = join(home.clusterDir, 'PG_VERSION')
   if (existsSync(home.clusterDir)) {
     const version = (await fs.readFile(versionFile, 'utf8')).trim()
@@ -56,9 +53,9 @@ export async function ensureCluster(
       `${home.clusterDir} was written by PostgreSQL ${version}, and this is PostgreSQL ${binaries.majorVersion}`,
     )
   }
-  const partial = `${home.clusterDir}.partial`
+  const { account } = home
+  const partial = `${home.clusterDir}.partial-${randomBytes(4).toString('hex')}`
   const passwordFile = `${home.clusterDir}.password`
-  await fs.rm(partial, { recursive: true, force: true })
   try {
     await fs.writeFile(passwordFile, `${password}\n`, { mode: 0o600 })
     give(passwordFile, account)
@@ -75,7 +72,16 @@ export async function ensureCluster(
     await fs.rename(partial, home.clusterDir)
   } finally {
     await fs.rm(passwordFile, { force: true })
+    await removePartials(home)
   }
+}
+
+/** Also what an earlier first start left behind that was killed; its initdb may still be writing there. */
+async function removePartials({ clusterDir }: Home): Promise<void> {
+  const prefix = `${basename(clusterDir)}.partial-`
+  for (const name of await fs.readdir(dirname(clusterDir)))
+    if (name.startsWith(prefix))
+      await fs.rm(join(dirname(clusterDir), name), { recursive: true, force: true }).catch(() => {})
 }
 
 /** Null when all went well, else what it said. */
@@ -109,8 +115,8 @@ export interface Started {
 }
 
 /** Starts it in a session of its own, so that Ctrl-C in our terminal does not reach it. */
-export async function startPostmaster({ home, account, binaries, settings }: Postmaster): Promise<Started> {
-  await ensureSocketDir(home, account)
+export async function startPostmaster({ home, binaries, settings }: Postmaster): Promise<Started> {
+  await ensureSocketDir(home)
   await clearLeftovers(home)
   const size = (await fs.stat(home.logFile).catch(() => null))?.size ?? 0
   if (size > LOG_LIMIT_BYTES) await fs.rename(home.logFile, `${home.logFile}.1`)
@@ -119,7 +125,7 @@ export async function startPostmaster({ home, account, binaries, settings }: Pos
   const flags = Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`])
   const log = openSync(home.logFile, 'a', 0o600)
   const child = spawn(binaries.postgres, ['-D', home.clusterDir, ...flags], {
-    ...spawnIdentity(account),
+    ...spawnIdentity(home.account),
     cwd: '/',
     env: environment(),
     detached: true,
@@ -144,6 +150,7 @@ export async function startPostmaster({ home, account, binaries, settings }: Pos
 async function clearLeftovers(home: Home): Promise<void> {
   if (livingPid(home) !== undefined) return
   await fs.rm(join(home.clusterDir, 'postmaster.pid'), { force: true })
+  await fs.rm(join(home.socketDir, `${SOCKET_NAME}.lock`), { force: true })
 }
 
 /** The pid of the postmaster of this cluster, if it lives: neither a zombie nor another process that got the number. */
@@ -165,16 +172,11 @@ function isPostmasterByProc(pid: number, home: Home): boolean {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
     const [state] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     if (state === 'Z' || state === 'X') return false
-    // A postmaster works in its cluster's directory.
-    return readlinkSync(`/proc/${pid}/cwd`) === home.clusterDir || isStarting(pid, home)
+    const args = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')
+    return args[1] === '-D' && args[2] === home.clusterDir
   } catch {
     return false
   }
-}
-
-function isStarting(pid: number, home: Home): boolean {
-  const args = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')
-  return args[1] === '-D' && args[2] === home.clusterDir
 }
 
 function isPostmasterByPs(pid: number, home: Home): boolean {
@@ -197,4 +199,5 @@ export async function stopPostmaster(home: Home): Promise<void> {
       throw new EmbeddedError(`PostgreSQL (pid ${pid}) did not stop: see ${home.logFile}`)
     await delay(10)
   }
+  await fs.rmdir(home.socketDir).catch(() => {})
 }

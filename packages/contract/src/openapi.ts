@@ -1,0 +1,224 @@
+import { answerExample, exampleOf, exampleOfMember } from './openapi/examples.ts'
+import { guide } from './openapi/guide.ts'
+import {
+  errorResponse,
+  errorsByStatus,
+  headerRef,
+  headers,
+  isIdempotent,
+  rateLimitHeaders,
+  responseName,
+} from './openapi/responses.ts'
+import { type Json, schemaPrinter } from './openapi/schemas.ts'
+import { servicePaths, serviceTag } from './openapi/service-paths.ts'
+import { type Access, type Route, tags } from './route.ts'
+import { type RouteId, routeIds, routeOf } from './routes.ts'
+import { pageQuery, type TSchema, Uuid } from './schema.ts'
+
+export interface OpenApiOptions {
+  version: string
+  /** Where the service answers; by default that of a service started here. */
+  serverUrl?: string
+}
+
+/** The OpenAPI 3.1 document, printed from the route table. */
+export function buildOpenApi({ version, serverUrl = 'http://127.0.0.1:8080' }: OpenApiOptions): Json {
+  const { print, collected } = schemaPrinter()
+  const responses: Json = {}
+  const parameters: Json = { ...sharedParameters(print) }
+
+  function errorRefs(route: Route): Json {
+    const refs: Json = {}
+    for (const [status, codes] of errorsByStatus(route)) {
+      const name = responseName(codes)
+      responses[name] ??= errorResponse(codes)
+      refs[status] = { $ref: `#/components/responses/${name}` }
+    }
+    return refs
+  }
+
+  function parameterRefs(route: Route): Json[] {
+    const refs: Json[] = []
+    for (const name of pathParameters(route.path)) {
+      parameters[pascal(name)] ??= {
+        name,
+        in: 'path',
+        required: true,
+        description: `The id of the ${thing(name)}.`,
+        schema: print(Uuid),
+        example: exampleOfMember(name, Uuid),
+      }
+      refs.push(parameterRef(pascal(name)))
+    }
+    for (const [name, schema] of Object.entries(route.query?.properties ?? {})) {
+      if (name in pageQuery) refs.push(parameterRef(pascal(name)))
+      else refs.push(queryParameter(name, schema, route.query?.required?.includes(name) ?? false, print))
+    }
+    if (isIdempotent(route)) refs.push(parameterRef('IdempotencyKey'))
+    if (route.alsoAnswers === 'text/event-stream') refs.push(parameterRef('LastEventId'))
+    return [...refs, parameterRef('XRequestId')]
+  }
+
+  function operation(id: RouteId): Json {
+    const route = routeOf(id)
+    return {
+      operationId: id,
+      tags: [route.tag],
+      summary: route.summary,
+      description: [route.description, accessSentence(route)].filter(Boolean).join(' '),
+      ...(route.access === 'public' ? { security: [] } : {}),
+      parameters: parameterRefs(route),
+      ...(route.body && {
+        requestBody: {
+          required: true,
+          content: { 'application/json': { schema: print(route.body), example: exampleOf(route.body) } },
+        },
+      }),
+      responses: {
+        200: {
+          description: 'Success.',
+          headers: successHeaders(route),
+          content: {
+            'application/json': {
+              schema: print(route.answer),
+              example: answerExample(id, route.answer),
+            },
+            ...(route.alsoAnswers && { [route.alsoAnswers]: textAnswer(route.alsoAnswers) }),
+          },
+        },
+        ...errorRefs(route),
+      },
+    }
+  }
+
+  const paths: Record<string, Json> = {}
+  for (const id of routeIds) {
+    const { path, method } = routeOf(id)
+    paths[path] = { ...paths[path], [method.toLowerCase()]: operation(id) }
+  }
+  Object.assign(paths, servicePaths(print))
+  print({ title: 'Error' })
+
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Slipway API',
+      version,
+      summary: 'GPU virtual machines on demand',
+      description: guide,
+      license: { name: 'Apache License 2.0', identifier: 'Apache-2.0' },
+    },
+    servers: [{ url: serverUrl }],
+    security: [{ bearer: [] }],
+    tags: [...Object.entries(tags).map(([name, description]) => ({ name, description })), serviceTag],
+    paths,
+    components: {
+      securitySchemes: {
+        bearer: {
+          type: 'http',
+          scheme: 'bearer',
+          description: 'A project access key, an access token, or an operator key.',
+        },
+      },
+      parameters: sorted(parameters),
+      headers,
+      responses: sorted(responses),
+      schemas: collected(),
+    },
+  }
+}
+
+const pathParameters = (path: string) => [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1] as string)
+const thing = (name: string) => name.replace(/_id$/, '').replace(/^(vm|gpu)$/, (word) => word.toUpperCase())
+const parameterRef = (name: string): Json => ({ $ref: `#/components/parameters/${name}` })
+const pascal = (name: string) => name.replace(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase())
+const sorted = (map: Json): Json =>
+  Object.fromEntries(Object.entries(map).sort(([left], [right]) => (left < right ? -1 : 1)))
+
+function queryParameter(
+  name: string,
+  schema: TSchema,
+  required: boolean,
+  print: (schema: unknown) => unknown,
+): Json {
+  const { description, ...printed } = print(schema) as Json
+  return {
+    name,
+    in: 'query',
+    required,
+    description: description ?? `Only those with this ${name.replaceAll('_', ' ')}.`,
+    schema: printed,
+  }
+}
+
+function sharedParameters(print: (schema: unknown) => unknown): Json {
+  return {
+    Limit: queryParameter('limit', pageQuery.limit, false, print),
+    PageToken: queryParameter('page_token', pageQuery.page_token, false, print),
+    IdempotencyKey: {
+      name: 'Idempotency-Key',
+      in: 'header',
+      description: 'Makes the request safe to repeat for 24 hours: the first answer comes again.',
+      schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[!-~]+$' },
+      example: 'b5c1f7e0-create-train-7',
+    },
+    LastEventId: {
+      name: 'Last-Event-ID',
+      in: 'header',
+      description: 'For a stream: the position after which it starts. Without it, only what is new.',
+      schema: { type: 'string' },
+      example: '4182',
+    },
+    XRequestId: {
+      name: 'X-Request-Id',
+      in: 'header',
+      description: 'The caller’s own name for the request: at most 128 visible ASCII characters.',
+      schema: { type: 'string', maxLength: 128 },
+      example: 'req-5f0c2d',
+    },
+  }
+}
+
+function successHeaders(route: Route): Json {
+  return {
+    'X-Request-Id': headerRef('RequestId'),
+    ...rateLimitHeaders,
+    ...(isIdempotent(route) && { 'Idempotency-Replayed': headerRef('IdempotencyReplayed') }),
+    ...(route.noStore && { 'Cache-Control': headerRef('CacheControl') }),
+  }
+}
+
+function textAnswer(mediaType: 'text/event-stream' | 'text/csv'): Json {
+  return mediaType === 'text/csv'
+    ? {
+        schema: { type: 'string', description: 'One line per item, after a line of column names.' },
+        example:
+          'date,project_id,location,resource_type,product_name,quantity,unit,usd\n' +
+          '2026-11-14,0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7a01,us-east1-a,vm,a100.1x,24,vm_hour,34.8\n',
+      }
+    : {
+        schema: {
+          type: 'string',
+          description: '`id:` is the position and `data:` the event; a comment comes every 15 seconds.',
+        },
+        example: 'id: 4182\ndata: {"position":4182,"type":"vm.running"}\n\n',
+      }
+}
+
+const accessSentences: Record<Access, string> = {
+  public: 'Needs no credential.',
+  caller: 'For any valid credential.',
+  user: 'For users only: an access key has no password.',
+  visible: 'For all who can see the organization.',
+  viewer: 'Needs the role `viewer` or an access key.',
+  member: 'Needs the role `member` or a key with the role `write`.',
+  admin: 'Needs the role `admin`.',
+  owner: 'Needs the role `owner`.',
+  operator: 'For operators.',
+}
+
+function accessSentence(route: Route): string {
+  if (route.access === 'viewer' && route.path.startsWith('/v0.1/organizations/'))
+    return 'Needs the role `viewer`.'
+  return accessSentences[route.access]
+}

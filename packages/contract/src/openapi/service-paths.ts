@@ -1,0 +1,101 @@
+import Type from 'typebox'
+import { record } from '../schema.ts'
+import { headerRef } from './responses.ts'
+import type { Json } from './schemas.ts'
+
+export const serviceTag = {
+  name: 'Service',
+  description: 'Around the API: health, metrics and this document.',
+}
+
+const Health = record('Health', { status: Type.Enum(['ok', 'ready']) }, { description: 'All is well.' })
+
+interface ServiceEndpoint {
+  operationId: string
+  summary: string
+  description: string
+  mediaType: string
+  schema: object
+  example?: unknown
+  errors: number[]
+}
+
+const endpoints: Record<string, ServiceEndpoint> = {
+  '/healthz': {
+    operationId: 'healthz',
+    summary: 'Does the process live?',
+    description: 'Answers as long as the process can answer at all; asks nothing of the database.',
+    mediaType: 'application/json',
+    schema: Health,
+    example: { status: 'ok' },
+    errors: [405],
+  },
+  '/readyz': {
+    operationId: 'readyz',
+    summary: 'Can the service do its work?',
+    description: 'Asks the database and the engines, and answers 503 while one of them is away.',
+    mediaType: 'application/json',
+    schema: Health,
+    example: { status: 'ready' },
+    errors: [405, 503],
+  },
+  '/metrics': {
+    operationId: 'metrics',
+    summary: 'Metrics in the Prometheus text format',
+    description: 'Open to anyone who can reach it, unless the operator has set a token for it.',
+    mediaType: 'text/plain',
+    schema: { type: 'string' },
+    example:
+      '# TYPE slipway_http_requests_total counter\nslipway_http_requests_total{route="vmList",status="200"} 12\n',
+    errors: [401, 405],
+  },
+  '/openapi.json': {
+    operationId: 'openapiGet',
+    summary: 'This document',
+    description: 'OpenAPI 3.1, printed from the route table that the service itself mounts.',
+    mediaType: 'application/json',
+    schema: { type: 'object' },
+    errors: [405],
+  },
+}
+
+const commonErrors: Record<number, string> = {
+  401: 'Unauthenticated',
+  405: 'MethodNotAllowed',
+  503: 'Unavailable',
+}
+
+export function servicePaths(print: (schema: unknown) => unknown): Json {
+  return Object.fromEntries(
+    Object.entries(endpoints).map(([path, endpoint]) => [
+      path,
+      {
+        get: {
+          operationId: endpoint.operationId,
+          tags: [serviceTag.name],
+          summary: endpoint.summary,
+          description: endpoint.description,
+          security: [],
+          responses: {
+            200: {
+              description: 'Success.',
+              headers: { 'X-Request-Id': headerRef('RequestId') },
+              content: {
+                [endpoint.mediaType]: {
+                  schema: print(endpoint.schema),
+                  ...(endpoint.example === undefined ? {} : { example: endpoint.example }),
+                },
+              },
+            },
+            ...Object.fromEntries(
+              endpoint.errors.map((status) => [
+                status,
+                { $ref: `#/components/responses/${commonErrors[status]}` },
+              ]),
+            ),
+          },
+        },
+      },
+    ]),
+  )
+}

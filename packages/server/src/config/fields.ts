@@ -1,0 +1,157 @@
+import { isIP } from 'node:net'
+import { parseCidr } from '../domain/addresses.ts'
+import { nearest } from '../domain/nearest.ts'
+
+/** Its message is one line that names the key, the value and, where there is one, the nearest valid choice. */
+export class ConfigError extends Error {
+  constructor(message: string) {
+    super(message)
+    this.name = 'ConfigError'
+  }
+}
+
+/** Answers the checked value, or throws a ConfigError that begins with `key`. */
+export type Check<T> = (value: unknown, key: string) => T
+
+export interface Field<T> {
+  check: Check<T>
+  /** Absent: the key must be given. */
+  fallback?: T
+}
+
+export function field<T>(check: Check<T>, fallback?: NoInfer<T>): Field<T> {
+  return fallback === undefined ? { check } : { check, fallback }
+}
+
+const MAX_SHOWN_CHARS = 80
+
+function shown(value: unknown): string {
+  const text = value instanceof Date ? value.toString() : (JSON.stringify(value) ?? String(value))
+  return text.length <= MAX_SHOWN_CHARS ? text : `${text.slice(0, MAX_SHOWN_CHARS)}…`
+}
+
+export function refuse(key: string, value: unknown, rule: string): never {
+  throw new ConfigError(`${key} = ${shown(value)}: ${rule}`)
+}
+
+export const text: Check<string> = (value, key) =>
+  typeof value === 'string' ? value : refuse(key, value, 'must be text in quotes')
+
+export const filledText: Check<string> = (value, key) =>
+  text(value, key) || refuse(key, value, 'must not be empty')
+
+export function optional<T>(check: Check<T>): Check<T | ''> {
+  return (value, key) => (value === '' ? '' : check(value, key))
+}
+
+export function pattern(shape: RegExp, rule: string): Check<string> {
+  return (value, key) =>
+    typeof value === 'string' && shape.test(value) ? value : refuse(key, value, `must be ${rule}`)
+}
+
+export function choice<T extends string>(choices: readonly T[]): Check<T> {
+  return (value, key) =>
+    choices.find((candidate) => candidate === value) ??
+    refuse(
+      key,
+      value,
+      `must be one of ${choices.join(', ')}; did you mean "${nearest(String(value), choices)}"?`,
+    )
+}
+
+/** `nearest valid` is the value moved into the range, also for a number in quotes. */
+function numeric(min: number, max: number, isWhole: boolean): Check<number> {
+  const rule = `must be a ${isWhole ? 'whole ' : ''}number from ${min} to ${max}`
+  return (value, key) => {
+    if (typeof value === 'number' && value >= min && value <= max && (!isWhole || Number.isInteger(value))) {
+      return value
+    }
+    const asNumber =
+      typeof value === 'number' || typeof value === 'string' ? Number.parseFloat(`${value}`) : NaN
+    if (Number.isNaN(asNumber)) return refuse(key, value, rule)
+    const inside = Math.min(max, Math.max(min, isWhole ? Math.round(asNumber) : asNumber))
+    return refuse(key, value, `${rule}; nearest valid: ${inside}`)
+  }
+}
+
+export function integer(min: number, max: number): Check<number> {
+  return numeric(min, max, true)
+}
+
+export function fraction(min: number, max: number): Check<number> {
+  return numeric(min, max, false)
+}
+
+export function listOf<T>(check: Check<T>): Check<T[]> {
+  return (value, key) =>
+    Array.isArray(value)
+      ? value.map((item, i) => check(item, `${key}[${i}]`))
+      : refuse(key, value, 'must be a list in [brackets]')
+}
+
+/** An IPv4 block with zero host bits. */
+export const ipv4Block: Check<string> = (value, key) =>
+  typeof value === 'string' && value.includes('/') && parseCidr(value)
+    ? value
+    : refuse(key, value, 'must be an IPv4 block with zero host bits, such as 198.18.0.0/18')
+
+/** A block or a bare address of either family. */
+export const ipBlock: Check<string> = (value, key) => {
+  const [address = '', prefix = '128', ...more] = typeof value === 'string' ? value.split('/') : []
+  const isV6 =
+    isIP(address) === 6 && /^[0-9]{1,3}$/.test(prefix) && Number(prefix) <= 128 && more.length === 0
+  return isV6 || (typeof value === 'string' && parseCidr(value))
+    ? (value as string)
+    : refuse(key, value, 'must be an address or a block, such as 10.0.0.0/8 or fd00::/8')
+}
+
+/** Decimal text. A number is taken as written; one so small that it prints with an exponent must be in quotes. */
+export const price: Check<string> = (value, key) => {
+  const decimal = typeof value === 'number' ? String(value) : value
+  return typeof decimal === 'string' && /^[0-9]{1,9}(\.[0-9]{1,12})?$/.test(decimal)
+    ? decimal
+    : refuse(key, value, 'must be a price in US dollars, such as 0.90')
+}
+
+type Camel<S extends string> = S extends `${infer Head}_${infer Tail}`
+  ? `${Head}${Capitalize<Camel<Tail>>}`
+  : S
+type Fields = Record<string, Field<unknown>>
+type Values<F extends Fields> = { [K in keyof F]: F[K] extends Field<infer T> ? T : never }
+export type Section<F extends Fields> = {
+  [K in keyof F as Camel<K & string>]: F[K] extends Field<infer T> ? T : never
+}
+
+/** Keys as they are written in the file. Unknown keys are told before missing ones: the one is often the other. */
+export function readTable<F extends Fields>(fields: F, value: unknown, path: string): Values<F> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value) || value instanceof Date) {
+    return refuse(path, value, `must be a table, [${path}]`)
+  }
+  const known = Object.keys(fields)
+  const at = (key: string) => (path === '' ? key : `${path}.${key}`)
+  for (const [key, given] of Object.entries(value)) {
+    if (!known.includes(key)) refuse(at(key), given, `unknown key; did you mean ${at(nearest(key, known))}?`)
+  }
+  const given = value as Record<string, unknown>
+  return Object.fromEntries(
+    Object.entries(fields).map(([key, { check, fallback }]) => {
+      if (given[key] !== undefined) return [key, check(given[key], at(key))]
+      if (fallback === undefined) throw new ConfigError(`${at(key)} is missing and has no default`)
+      return [key, fallback]
+    }),
+  ) as Values<F>
+}
+
+function camel(key: string): string {
+  return key.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
+}
+
+/** The same with names as the code uses them. */
+export function readSection<F extends Fields>(fields: F, value: unknown, path: string): Section<F> {
+  const entries = Object.entries(readTable(fields, value, path)).map(([key, read]) => [camel(key), read])
+  return Object.fromEntries(entries) as Section<F>
+}
+
+export function sectionOf<F extends Fields>(fields: F): Check<Section<F>> {
+  return (value, key) => readSection(fields, value, key)
+}

@@ -1,0 +1,187 @@
+import { cidrsOverlap, subnetFor } from '../domain/addresses.ts'
+import {
+  type Check,
+  ConfigError,
+  choice,
+  field,
+  filledText,
+  fraction,
+  integer,
+  ipv4Block,
+  listOf,
+  optional,
+  pattern,
+  readSection,
+  refuse,
+  type Section,
+  sectionOf,
+  text,
+} from './fields.ts'
+import { ENGINES, type EngineName, GPU_MODELS, type GpuModel } from './sections.ts'
+
+const MAX_WAIT_MS = 86_400_000
+/** Set aside for network tests: addresses that answer nobody. */
+const SIMULATED_ADDRESSES = '198.18.0.0/15'
+const SIMULATED_POOL_PREFIX = 18
+
+const HOSTS = {
+  count: field(integer(1, 100_000), 1),
+  model: field(choice(GPU_MODELS)),
+  gpus: field(integer(1, 16), 8),
+}
+
+export type SimulatedHosts = Section<typeof HOSTS>
+
+const DEMO_HOSTS: SimulatedHosts[] = [
+  { count: 4, model: 'A40 48GB PCIe', gpus: 8 },
+  { count: 4, model: 'A100 40GB PCIe', gpus: 8 },
+  { count: 4, model: 'A100 80GB PCIe', gpus: 8 },
+  { count: 3, model: 'L40S 48GB PCIe', gpus: 10 },
+]
+
+/** One number stands for a fixed time, two for a time drawn evenly between them. */
+const bootMs: Check<[min: number, max: number]> = (value, key) => {
+  const wait = integer(0, MAX_WAIT_MS)
+  if (!Array.isArray(value)) return [wait(value, key), wait(value, key)]
+  const [min, max, ...more] = listOf(wait)(value, key)
+  return min !== undefined && max !== undefined && more.length === 0 && min <= max
+    ? [min, max]
+    : refuse(key, value, 'must be a number of milliseconds or a rising pair, such as [2000, 5000]')
+}
+
+const SIMULATED = {
+  boot_ms: field(bootMs, [2000, 5000]),
+  quarantine_ms: field(integer(0, MAX_WAIT_MS), 500),
+  hosts: field(listOf(sectionOf(HOSTS)), DEMO_HOSTS),
+}
+
+/** Declared by model and number, or a real one by its PCI address. */
+export type QemuGpu = { model: GpuModel; count: number } | { pci: string }
+
+const DECLARED_GPU = { model: field(choice(GPU_MODELS)), count: field(integer(1, 16), 1) }
+const PASSED_GPU = {
+  pci: field(pattern(/^[0-9a-f]{4}:[0-9a-f]{2}:[01][0-9a-f]\.[0-7]$/, 'a PCI address, such as 0000:41:00.0')),
+}
+
+const qemuGpu: Check<QemuGpu> = (value, key) =>
+  typeof value === 'object' && value !== null && 'pci' in value
+    ? readSection(PASSED_GPU, value, key)
+    : readSection(DECLARED_GPU, value, key)
+
+const QEMU = {
+  scale: field(fraction(0.0001, 1), 0.01),
+  address_range: field(ipv4Block, '127.100.0.0/16'),
+  egress: field(choice(['none', 'user'] as const), 'none'),
+  gpus: field(listOf(qemuGpu), [{ model: 'A100 80GB PCIe', count: 8 }]),
+  boot_timeout_s: field(integer(1, 86_400), 120),
+}
+
+const INCUS = {
+  urls: field(listOf(pattern(/^https:\/\/[^\s/]+\/?$/, 'an https URL, such as https://10.0.0.1:8443')), []),
+  socket: field(text, ''),
+  client_cert_file: field(text, ''),
+  client_key_file: field(text, ''),
+  server_cert_file: field(text, ''),
+  project: field(filledText, 'slipway'),
+  instance_type: field(choice(['virtual-machine', 'container'] as const), 'virtual-machine'),
+  network: field(filledText, 'incusbr0'),
+  storage_pool: field(filledText, 'default'),
+}
+
+export type SimulatedConfig = Section<typeof SIMULATED>
+export type QemuConfig = Section<typeof QEMU>
+export type IncusConfig = Section<typeof INCUS>
+
+interface LocationBase {
+  name: string
+  description: string
+  storage: 'shared' | 'local'
+  /** The pool of public addresses; '' means that there are none. */
+  publicIpv4: string
+}
+
+export type LocationConfig = LocationBase &
+  (
+    | { engine: 'simulated'; simulated: SimulatedConfig }
+    | { engine: 'qemu'; qemu: QemuConfig }
+    | { engine: 'incus'; incus: IncusConfig }
+  )
+
+function readIncus(value: unknown, key: string): IncusConfig {
+  const incus = readSection(INCUS, value, key)
+  if (incus.urls.length > 0 && incus.socket !== '') {
+    refuse(`${key}.socket`, incus.socket, `must be empty where ${key}.urls is given`)
+  }
+  if (incus.urls.length > 0 && (incus.clientCertFile === '' || incus.clientKeyFile === '')) {
+    throw new ConfigError(`${key}.client_cert_file and ${key}.client_key_file are needed with ${key}.urls`)
+  }
+  return incus.urls.length > 0 || incus.socket !== ''
+    ? incus
+    : { ...incus, socket: '/var/lib/incus/unix.socket' }
+}
+
+const raw: Check<unknown> = (value) => value
+
+const LOCATION = {
+  name: field(pattern(/^[a-z0-9]+(-[a-z0-9]+)+$/, 'a region and a zone, such as us-east1-a')),
+  description: field(text, ''),
+  engine: field(choice(ENGINES), 'simulated'),
+  storage: field(optional(choice(['shared', 'local'] as const)), ''),
+  public_ipv4: field(optional(ipv4Block), ''),
+  simulated: field(raw, {}),
+  qemu: field(raw, {}),
+  incus: field(raw, {}),
+}
+
+function readLocation(value: unknown, index: number): LocationConfig {
+  const key = `location[${index}]`
+  const { name, description, engine, ...given } = readSection(LOCATION, value, key)
+  const stray = ENGINES.find((other) => other !== engine && Object.hasOwn(value as object, other))
+  if (stray) refuse(`${key}.engine`, engine, `does not go with a table [location.${stray}]`)
+  const base = {
+    name,
+    description,
+    storage: given.storage || (engine === 'qemu' ? ('local' as const) : ('shared' as const)),
+    publicIpv4: given.publicIpv4,
+  }
+  switch (engine) {
+    case 'simulated': {
+      const simulated = readSection(SIMULATED, given.simulated, `${key}.simulated`)
+      const publicIpv4 = base.publicIpv4 || subnetFor(SIMULATED_ADDRESSES, index % 8, SIMULATED_POOL_PREFIX)
+      return { ...base, engine, simulated, publicIpv4 }
+    }
+    case 'qemu': {
+      const qemu = readSection(QEMU, given.qemu, `${key}.qemu`)
+      return { ...base, engine, qemu, publicIpv4: base.publicIpv4 || qemu.addressRange }
+    }
+    case 'incus':
+      return { ...base, engine, incus: readIncus(given.incus, `${key}.incus`) }
+  }
+}
+
+export function readLocations(value: unknown): LocationConfig[] {
+  if (!Array.isArray(value)) return refuse('location', value, 'must be tables headed [[location]]')
+  const locations = value.map(readLocation)
+  locations.forEach((location, i) => {
+    for (const earlier of locations.slice(0, i)) {
+      if (earlier.name === location.name) {
+        refuse(`location[${i}].name`, location.name, 'is taken by another location')
+      }
+      const pools = [earlier.publicIpv4, location.publicIpv4] as const
+      if (!pools.includes('') && cidrsOverlap(...pools)) {
+        refuse(`location[${i}].public_ipv4`, pools[1], `overlaps with ${pools[0]} of ${earlier.name}`)
+      }
+    }
+  })
+  return locations
+}
+
+/** What a first start on an empty store gets when the file names no location. */
+export function demoLocations(engine: EngineName): LocationConfig[] {
+  if (engine !== 'simulated') return readLocations([{ name: 'local-a', description: 'This machine', engine }])
+  return readLocations([
+    { name: 'us-east1-a', description: 'Simulated, US East' },
+    { name: 'us-west1-a', description: 'Simulated, US West' },
+    { name: 'eu-north1-a', description: 'Simulated, EU North' },
+  ])
+}

@@ -1,0 +1,317 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { families, familyOfModel } from '@slipway/contract'
+import { type CompiledRule, decidePacket, type Packet } from '../../domain/firewall.ts'
+import {
+  type AttachedDisk,
+  type Call,
+  type DiskRef,
+  type DiskSpec,
+  type Engine,
+  EngineError,
+  type HostReport,
+  type VmRef,
+  type VmSpec,
+  type VmStatus,
+} from '../../operations/engine.ts'
+import type { Database } from '../../store/database.ts'
+import { type SimulatedFault, type SimulatedVm, simulated } from '../../store/simulated.ts'
+import { bootLines, crashLines, shutdownLines } from './serial.ts'
+
+const serialTailBytes = 64 * 1024
+const hostsPerPage = 500
+const faultLookMs = 500
+const shutdownMs = 200
+
+export interface SimulatedOptions {
+  database: Database
+  location: string
+  bootMs: [min: number, max: number]
+  quarantineMs: number
+}
+
+/**
+ * VMs that exist only as rows: they boot, log, stop and crash by the service's clock, remember generations as a real
+ * engine must, and misbehave on demand. All state is in the database, so it survives restarts and is shared.
+ */
+export class SimulatedEngine implements Engine {
+  readonly #options: SimulatedOptions
+  readonly #watchers = new Set<(vmId: string) => void>()
+  #faultsLookedAt = Number.NEGATIVE_INFINITY
+  #mayHaveFaults = false
+
+  constructor(options: SimulatedOptions) {
+    this.#options = options
+  }
+
+  async *inventory(): AsyncIterable<HostReport> {
+    const { location } = this.#options
+    // Shared storage has no place: its disks are told with the first host.
+    let disks = await simulated.listDisks(this.#db, location)
+    for (let after = ''; ; ) {
+      const page = await simulated.listHosts(this.#db, location, after, hostsPerPage)
+      for (const host of page) {
+        yield { ...report(host), disks }
+        disks = []
+      }
+      if (page.length < hostsPerPage) return
+      after = page.at(-1)!.name
+    }
+  }
+
+  ensureVm(spec: VmSpec, call: Call): Promise<void> {
+    return this.#do('ensureVm', spec.id, async () => {
+      const { location } = this.#options
+      const vm = {
+        id: spec.id,
+        location,
+        host: spec.host,
+        generation: call.generation,
+        spec,
+        gpus: spec.gpus.map(({ pciAddress }) => pciAddress),
+      }
+      if (!(await simulated.putVm(this.#db, vm))) throw stale(spec.id)
+    })
+  }
+
+  powerVm({ id }: VmRef, action: 'on' | 'shutdown' | 'off' | 'reset', call: Call): Promise<void> {
+    return this.#do('powerVm', id, async () => {
+      const vm = await this.#living(id)
+      const now = powerOf(vm)
+      if (action === 'on' && (now === 'running' || now === 'booting')) return
+      if ((action === 'off' || action === 'shutdown') && now === 'off') return
+      if (action === 'shutdown' && now === 'stopping') return
+      const spec = vm.spec as unknown as VmSpec
+      const boot = this.#bootMs()
+      const change = {
+        on: { to: 'on', ms: boot, lines: bootLines(spec) },
+        reset: { to: 'on', ms: boot, lines: bootLines(spec) },
+        shutdown: { to: 'shutdown', ms: Math.min(shutdownMs, boot), lines: shutdownLines(spec) },
+        off: { to: 'off', ms: 0, lines: '' },
+      } as const
+      const { to, ms, lines } = change[action]
+      if (!(await simulated.setPower(this.#db, id, call.generation, to, ms, lines))) throw stale(id)
+      setTimeout(() => this.#tell(id), ms + 1).unref()
+    })
+  }
+
+  removeVm({ id, host }: VmRef, call: Call): Promise<void> {
+    return this.#do('removeVm', id, async () => {
+      const { location, quarantineMs } = this.#options
+      const removed = await simulated.removeVm(
+        this.#db,
+        { id, location, host, generation: call.generation },
+        quarantineMs,
+      )
+      if (!removed) throw stale(id)
+    })
+  }
+
+  async inspectVm({ id }: VmRef): Promise<VmStatus | null> {
+    await this.#misbehave('inspectVm', id)
+    const vm = await simulated.findVm(this.#db, id)
+    if (!vm || vm.is_removed) return null
+    if (vm.is_host_lost) throw hostAway(vm.host)
+    return status(vm)
+  }
+
+  ensureDisk(disk: DiskSpec, call: Call): Promise<void> {
+    return this.#do('ensureDisk', disk.id, () => this.#putDisk(disk, call))
+  }
+
+  growDisk(disk: DiskSpec, call: Call): Promise<void> {
+    return this.#do('growDisk', disk.id, async () => {
+      const known = await simulated.findDisk(this.#db, disk.id)
+      if (!known || known.is_removed) throw new EngineError('missing', `there is no disk ${disk.id}`)
+      await this.#putDisk(disk, call)
+    })
+  }
+
+  removeDisk({ id }: DiskRef, call: Call): Promise<void> {
+    return this.#do('removeDisk', id, async () => {
+      const { location } = this.#options
+      if (!(await simulated.removeDisk(this.#db, { id, location, generation: call.generation })))
+        throw stale(id)
+    })
+  }
+
+  attachDisk({ id }: VmRef, disk: AttachedDisk, call: Call): Promise<void> {
+    return this.#do('attachDisk', id, async () => {
+      const known = await simulated.findDisk(this.#db, disk.id)
+      if (!known || known.is_removed) throw new EngineError('missing', `there is no disk ${disk.id}`)
+      const others = disksOf(await this.#living(id)).filter((other) => other.id !== disk.id)
+      if (!(await simulated.setDisks(this.#db, id, call.generation, [...others, disk]))) throw stale(id)
+    })
+  }
+
+  detachDisk({ id }: VmRef, disk: DiskRef, call: Call): Promise<void> {
+    return this.#do('detachDisk', id, async () => {
+      const others = disksOf(await this.#living(id)).filter((other) => other.id !== disk.id)
+      if (!(await simulated.setDisks(this.#db, id, call.generation, others))) throw stale(id)
+    })
+  }
+
+  applyFirewall({ id }: VmRef, rules: CompiledRule[], call: Call): Promise<void> {
+    return this.#do('applyFirewall', id, async () => {
+      await this.#living(id)
+      if (!(await simulated.setFirewall(this.#db, id, call.generation, rules))) throw stale(id)
+    })
+  }
+
+  async serialLog(
+    { id }: VmRef,
+    offset: number | undefined,
+  ): Promise<{ content: string; nextOffset: number }> {
+    await this.#misbehave('serialLog', id)
+    const text = await simulated.serial(this.#db, id)
+    if (text === undefined) throw new EngineError('missing', `there is no VM ${id}`)
+    const bytes = Buffer.from(text, 'utf8')
+    const from = Math.min(offset ?? Math.max(0, bytes.length - serialTailBytes), bytes.length)
+    return {
+      content: bytes.subarray(from, from + serialTailBytes).toString('utf8'),
+      nextOffset: Math.min(bytes.length, from + serialTailBytes),
+    }
+  }
+
+  watch(onChange: (vmId: string) => void): () => void {
+    this.#watchers.add(onChange)
+    return () => this.#watchers.delete(onChange)
+  }
+
+  // ── On demand: what a real engine does by accident ────────────────────────────────────────────────────────────
+
+  /** Would this packet pass the firewall that is in force? */
+  async wouldPass(vmId: string, packet: Packet): Promise<boolean> {
+    const vm = await simulated.findVm(this.#db, vmId)
+    return vm !== undefined && !vm.is_removed && decidePacket(vm.firewall as CompiledRule[], packet).allowed
+  }
+
+  async crashVm(vmId: string): Promise<void> {
+    await simulated.crash(this.#db, vmId, crashLines)
+    this.#tell(vmId)
+  }
+
+  async setHostLost(host: string, isLost: boolean): Promise<void> {
+    await simulated.setHostLost(this.#db, this.#options.location, host, isLost)
+  }
+
+  async addFault(fault: Partial<SimulatedFault> & Pick<SimulatedFault, 'method' | 'kind'>): Promise<void> {
+    await simulated.addFault(this.#db, { resourceId: null, delayMs: 0, times: 1, ...fault })
+    this.#mayHaveFaults = true
+    this.#faultsLookedAt = performance.now()
+  }
+
+  async clearFaults(): Promise<void> {
+    await simulated.clearFaults(this.#db)
+  }
+
+  get #db(): Database {
+    return this.#options.database
+  }
+
+  #tell(vmId: string): void {
+    for (const watcher of this.#watchers) watcher(vmId)
+  }
+
+  #bootMs(): number {
+    const [min, max] = this.#options.bootMs
+    return min + Math.random() * (max - min)
+  }
+
+  async #putDisk(disk: DiskSpec, call: Call): Promise<void> {
+    const { location } = this.#options
+    const { id, sizeGib } = disk
+    if (!(await simulated.putDisk(this.#db, { id, location, generation: call.generation, sizeGib })))
+      throw stale(id)
+  }
+
+  async #living(id: string): Promise<SimulatedVm> {
+    const vm = await simulated.findVm(this.#db, id)
+    if (!vm || vm.is_removed) throw new EngineError('missing', `there is no VM ${id}`)
+    if (vm.is_host_lost) throw hostAway(vm.host)
+    return vm
+  }
+
+  /** A mutating call, with whatever fault is due around it. */
+  async #do(method: string, id: string, act: () => Promise<void>): Promise<void> {
+    const fault = await this.#misbehave(method, id)
+    if (fault === 'forget') return
+    await act()
+    if (fault === 'lie')
+      throw new EngineError('unavailable', `simulated: ${method} was done but answers an error`)
+  }
+
+  async #misbehave(method: string, id: string): Promise<SimulatedFault['kind'] | undefined> {
+    // Faults are rare and calls are many: look for any only now and then.
+    if (performance.now() - this.#faultsLookedAt > faultLookMs) {
+      this.#mayHaveFaults = await simulated.hasFaults(this.#db)
+      this.#faultsLookedAt = performance.now()
+    }
+    const fault = this.#mayHaveFaults ? await simulated.takeFault(this.#db, method, id) : undefined
+    if (!fault) return undefined
+    if (fault.delay_ms > 0) await delay(fault.delay_ms)
+    if (fault.kind === 'fail') throw new EngineError('unavailable', `simulated: ${method} failed`)
+    if (fault.kind === 'reject') throw new EngineError('rejected', `simulated: ${method} is refused`)
+    return fault.kind
+  }
+}
+
+const stale = (id: string) => new EngineError('stale', `a newer generation of ${id} was seen`)
+const hostAway = (host: string) => new EngineError('unavailable', `the host ${host} does not answer`)
+const disksOf = (vm: SimulatedVm) => (vm.spec as { disks?: AttachedDisk[] }).disks ?? []
+
+/** What the VM is by now: booting ends, and so does shutting down. */
+function powerOf(vm: Pick<SimulatedVm, 'power' | 'ready_in_ms'>): VmStatus['power'] {
+  const isReady = (vm.ready_in_ms ?? 0) <= 0
+  switch (vm.power) {
+    case 'on':
+      return isReady ? 'running' : 'booting'
+    case 'shutdown':
+      return isReady ? 'off' : 'stopping'
+    default:
+      return vm.power
+  }
+}
+
+function status(vm: SimulatedVm): VmStatus {
+  const power = powerOf(vm)
+  const { image, network } = vm.spec as unknown as VmSpec
+  const user = /^[a-z]+/.exec(image?.name ?? '')?.[0] ?? 'root'
+  const isChanging = power === 'booting' || power === 'stopping'
+  return {
+    id: vm.id,
+    generation: vm.generation,
+    power,
+    sshDestination: power === 'running' && network?.publicAddress ? `${user}@${network.publicAddress}` : '',
+    ...(isChanging && { etaMs: Math.ceil(vm.ready_in_ms ?? 0) + 1 }),
+    firewallGeneration: vm.firewall_generation,
+  }
+}
+
+function report(host: {
+  name: string
+  model: string
+  gpu_count: number
+  vms: SimulatedVm[]
+  dirty: string[]
+}): Omit<HostReport, 'disks'> {
+  const share = families[familyOfModel(host.model) ?? 'a40']
+  const holderOf = new Map(host.vms.flatMap((vm) => vm.gpus.map((pci) => [pci, vm.id] as const)))
+  return {
+    name: host.name,
+    cpuCores: share.cpuCores * host.gpu_count,
+    memoryGb: share.memoryGb * host.gpu_count,
+    capabilities: { simulated: true },
+    gpus: Array.from({ length: host.gpu_count }, (_, index) => {
+      const pciAddress = `0000:${(0x10 + index).toString(16)}:00.0`
+      return {
+        pciAddress,
+        model: host.model,
+        numaNode: index < host.gpu_count / 2 ? 0 : 1,
+        iommuGroup: index,
+        holderVmId: holderOf.get(pciAddress) ?? null,
+        isClean: !host.dirty.includes(pciAddress),
+      }
+    }),
+    vms: host.vms.map(status),
+  }
+}

@@ -1,0 +1,139 @@
+import { type Role, type Route, roles } from '@slipway/contract'
+import { isAccessKeyShape } from '../domain/access-key.ts'
+import { Failure } from '../domain/failure.ts'
+import { isUuid } from '../domain/ids.ts'
+import { hashSecret } from '../domain/secret.ts'
+import {
+  type Caller,
+  findKeyCaller,
+  findProjectScope,
+  findTokenCaller,
+  type ProjectScope,
+} from '../store/access.ts'
+import type { Database } from '../store/database.ts'
+import type { Signals } from '../store/signals.ts'
+
+/** Longest time that a revoked credential or a lost role can still be felt, if no wake-up came. */
+const cacheMs = 500
+const mostCached = 20_000
+
+export interface Grant {
+  caller: Caller
+  project: ProjectScope | null
+  organizationId: string | null
+}
+
+/** Decides who calls and whether they may; answers from a cache that lives half a second. */
+export class Access {
+  readonly #database: Database
+  readonly #callers = new Map<string, { caller: Caller | null; until: number }>()
+  readonly #projects = new Map<string, { scope: ProjectScope | null; until: number }>()
+
+  constructor(database: Database, signals: Signals) {
+    this.#database = database
+    signals.on('access', () => {
+      this.#callers.clear()
+      this.#projects.clear()
+    })
+  }
+
+  /** 401 unless the bearer stands for someone. */
+  async authenticate(authorization: string | undefined): Promise<Caller> {
+    const bearer = /^Bearer ([\x21-\x7e]{1,512})$/i.exec(authorization ?? '')?.[1]
+    if (!bearer)
+      throw new Failure('unauthenticated', 'Send an access key or token as "Authorization: Bearer …".')
+    const caller = await this.#findCaller(bearer)
+    if (!caller || caller.expiresAt <= Date.now())
+      throw new Failure('unauthenticated', 'This credential is unknown, revoked or expired.')
+    return caller
+  }
+
+  /** 404 for what the caller cannot see, then 403 for what it may not do, then 402. */
+  async authorize(route: Route, caller: Caller, params: Record<string, string>): Promise<Grant> {
+    if (route.access === 'operator') {
+      if (caller.kind === 'operator_key' || (caller.kind === 'user' && caller.isOperator))
+        return { caller, project: null, organizationId: null }
+      throw new Failure('permission_denied', 'Only operators may do this.')
+    }
+    if (route.access === 'user' && caller.kind !== 'user')
+      throw new Failure('permission_denied', 'Only a signed-in user may do this.')
+    if (params.project_id !== undefined) return this.#authorizeProject(route, caller, params.project_id)
+    if (params.organization_id !== undefined)
+      return this.#authorizeOrganization(route, caller, params.organization_id)
+    return { caller, project: null, organizationId: null }
+  }
+
+  async #authorizeProject(route: Route, caller: Caller, projectId: string): Promise<Grant> {
+    if (!isUuid(projectId)) throw badId('project_id')
+    const project = await this.#findProject(projectId)
+    const role = project && roleInProject(caller, project)
+    if (!project || !role) throw new Failure('not_found', 'There is no project with this id.')
+    requireRole(route, role)
+    const isInside = route.path.startsWith('/v0.1/projects/{project_id}/')
+    if (isInside && project.paymentState === 'never') throw paymentRequired(project)
+    if (route.costsMoney && project.paymentState !== 'active') throw paymentRequired(project)
+    return { caller, project, organizationId: project.organizationId }
+  }
+
+  #authorizeOrganization(route: Route, caller: Caller, organizationId: string): Grant {
+    if (!isUuid(organizationId)) throw badId('organization_id')
+    const isOwnKey = caller.kind === 'access_key' && caller.organizationId === organizationId
+    const role = caller.kind === 'user' ? caller.memberships.get(organizationId) : undefined
+    if (!isOwnKey && !role) throw new Failure('not_found', 'There is no organization with this id.')
+    if (route.access !== 'visible') requireRole(route, role)
+    return { caller, project: null, organizationId }
+  }
+
+  async #findCaller(bearer: string): Promise<Caller | null> {
+    const hash = hashSecret(bearer)
+    const key = hash.toString('base64')
+    const cached = this.#callers.get(key)
+    if (cached && cached.until > Date.now()) return cached.caller
+    const caller = isAccessKeyShape(bearer)
+      ? await findKeyCaller(this.#database, hash)
+      : await findTokenCaller(this.#database, hash)
+    if (this.#callers.size >= mostCached) this.#callers.clear()
+    this.#callers.set(key, { caller, until: Date.now() + cacheMs })
+    return caller
+  }
+
+  async #findProject(projectId: string): Promise<ProjectScope | null> {
+    const cached = this.#projects.get(projectId)
+    if (cached && cached.until > Date.now()) return cached.scope
+    const scope = await findProjectScope(this.#database, projectId)
+    if (this.#projects.size >= mostCached) this.#projects.clear()
+    this.#projects.set(projectId, { scope, until: Date.now() + cacheMs })
+    return scope
+  }
+}
+
+export function roleInProject(caller: Caller, project: ProjectScope): Role | undefined {
+  if (caller.kind === 'user') return caller.memberships.get(project.organizationId)
+  if (caller.kind === 'access_key' && caller.projectId === project.projectId)
+    return caller.role === 'write' ? 'member' : 'viewer'
+  return undefined
+}
+
+export function requireRole(route: Pick<Route, 'access'>, role: Role | undefined): void {
+  const needed = roles.indexOf(route.access as Role)
+  if (!role || roles.indexOf(role) < needed)
+    throw new Failure(
+      'permission_denied',
+      `This needs the role ${route.access}${role ? `; yours here is ${role}` : ''}.`,
+    )
+}
+
+export function paymentRequired(project: ProjectScope): Failure {
+  const path = `/v0.1/organizations/${project.organizationId}/billing`
+  return new Failure(
+    'payment_method_required',
+    project.paymentState === 'never'
+      ? `Set up a payment method first: an owner gets the link from GET ${path}.`
+      : `The payment method is gone or was declined: an owner can replace it by the link from GET ${path}.`,
+  )
+}
+
+const badId = (name: string) =>
+  new Failure('invalid_argument', `${name} must be a UUID in lower case.`, {
+    details: [{ field: name, message: 'must be a UUID in lower case' }],
+  })

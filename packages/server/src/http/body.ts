@@ -1,0 +1,44 @@
+import { Failure } from '../domain/failure.ts'
+
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+const mostLevels = 64
+
+/** Strict JSON: valid UTF-8, no NUL or lone surrogate in any string, no depth that only an attacker needs. */
+export function parseJson(raw: Buffer): unknown {
+  let text: string
+  try {
+    text = decoder.decode(raw)
+  } catch {
+    throw new Failure('invalid_argument', 'The body is not valid UTF-8.')
+  }
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    throw new Failure('invalid_argument', 'The body is not valid JSON.')
+  }
+  checkStrings(value)
+  return value
+}
+
+/** PostgreSQL stores neither NUL nor lone surrogates, and what cannot be stored cannot be given back. */
+function checkStrings(root: unknown): void {
+  const open: { value: unknown; level: number }[] = [{ value: root, level: 0 }]
+  for (let next = open.pop(); next; next = open.pop()) {
+    const { value, level } = next
+    if (typeof value === 'string') requireCleanText(value)
+    else if (typeof value === 'object' && value !== null) {
+      if (level >= mostLevels)
+        throw new Failure('invalid_argument', `The body is nested deeper than ${mostLevels}.`)
+      for (const [key, member] of Object.entries(value)) {
+        if (!Array.isArray(value)) requireCleanText(key)
+        open.push({ value: member, level: level + 1 })
+      }
+    }
+  }
+}
+
+export function requireCleanText(text: string): void {
+  if (text.includes('\0')) throw new Failure('invalid_argument', 'A text contains a NUL character.')
+  if (!text.isWellFormed()) throw new Failure('invalid_argument', 'A text contains half of a surrogate pair.')
+}

@@ -1,0 +1,44 @@
+import { createHash } from 'node:crypto'
+import { buildOpenApi } from '@slipway/contract/openapi'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { docsPage, docsSecurityPolicy } from './docs-page.ts'
+import { docsStyle } from './docs-style.ts'
+
+export interface DocsOptions {
+  version: string
+  /** Asked at the first request, when the port is known. */
+  serverUrl: () => string
+}
+
+/** `/openapi.json` and the page that is made of it: built once, at the first request, and revalidated by ETag. */
+export function mountDocs(app: FastifyInstance, { version, serverUrl }: DocsOptions): void {
+  const openApi = once(() => buildOpenApi({ version, serverUrl: serverUrl() }))
+  const documents = {
+    '/openapi.json': document('application/json', () => JSON.stringify(openApi())),
+    '/docs': document('text/html; charset=utf-8', () => docsPage(openApi())),
+    '/docs/style.css': document('text/css; charset=utf-8', () => docsStyle),
+  }
+  for (const [path, send] of Object.entries(documents)) app.get(path, send)
+}
+
+function document(type: string, make: () => string) {
+  const made = once(() => {
+    const text = make()
+    return { text, etag: `"${createHash('sha256').update(text).digest('base64url').slice(0, 22)}"` }
+  })
+  return async (request: FastifyRequest, reply: FastifyReply) => {
+    const { text, etag } = made()
+    reply.header('ETag', etag).header('Cache-Control', 'no-cache')
+    if (type.startsWith('text/html')) reply.header('Content-Security-Policy', docsSecurityPolicy)
+    if (request.headers['if-none-match'] === etag) return reply.code(304).send()
+    return reply.type(type).send(text)
+  }
+}
+
+function once<T>(make: () => T): () => T {
+  let made: { value: T } | undefined
+  return () => {
+    made ??= { value: make() }
+    return made.value
+  }
+}

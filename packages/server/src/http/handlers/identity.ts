@@ -1,0 +1,31 @@
+import type { Handlers } from '../context.ts'
+import { requireCaller } from '../mount.ts'
+import { accessKeyHandlers } from './access-keys.ts'
+import { memberHandlers } from './members.ts'
+import { tokenHandlers } from './tokens.ts'
+
+const rootHandlers = {
+  async rootGet(context) {
+    const caller = requireCaller(context)
+    return {
+      name: 'slipway',
+      version: context.services.version,
+      api_version: 'v0.1',
+      caller: {
+        kind: caller.kind,
+        id: caller.id,
+        email: caller.kind === 'user' ? caller.email : '',
+        is_operator: caller.kind === 'operator_key' || (caller.kind === 'user' && caller.isOperator),
+        role: caller.kind === 'access_key' ? caller.role : '',
+        project_id: caller.kind === 'access_key' ? caller.projectId : '',
+      },
+    }
+  },
+} satisfies Handlers<'rootGet'>
+
+export const identityHandlers = {
+  ...rootHandlers,
+  ...tokenHandlers,
+  ...accessKeyHandlers,
+  ...memberHandlers,
+}

@@ -1,0 +1,34 @@
+import type { FastifyReply } from 'fastify'
+import { Failure } from '../domain/failure.ts'
+
+const mostBuckets = 50_000
+
+/** A token bucket per caller: `requestsPerSecond` in the long run, `burst` at once. */
+export class RateLimiter {
+  readonly #perSecond: number
+  readonly #burst: number
+  readonly #buckets = new Map<string, { tokens: number; at: number }>()
+
+  constructor(limits: { requestsPerSecond: number; burst: number }) {
+    this.#perSecond = limits.requestsPerSecond
+    this.#burst = limits.burst
+  }
+
+  take(key: string, reply: FastifyReply): void {
+    const now = performance.now()
+    const bucket = this.#buckets.get(key) ?? { tokens: this.#burst, at: now }
+    const tokens = Math.min(this.#burst, bucket.tokens + ((now - bucket.at) / 1000) * this.#perSecond)
+    const isAllowed = tokens >= 1
+    const left = isAllowed ? tokens - 1 : tokens
+    if (this.#buckets.size >= mostBuckets) this.#buckets.clear()
+    this.#buckets.set(key, { tokens: left, at: now })
+    reply.header('RateLimit-Limit', String(this.#burst))
+    reply.header('RateLimit-Remaining', String(Math.floor(left)))
+    reply.header('RateLimit-Reset', String(Math.ceil((this.#burst - left) / this.#perSecond)))
+    if (isAllowed) return
+    const retryAfter = Math.max(1, Math.ceil((1 - tokens) / this.#perSecond))
+    throw new Failure('rate_limited', `Too many requests: try again in ${retryAfter} s.`, {
+      retryAfterSeconds: retryAfter,
+    })
+  }
+}

@@ -1,0 +1,61 @@
+import { Failure } from '../domain/failure.ts'
+import { isPasswordRight } from '../domain/password.ts'
+import { clearPasswordFailures, reservePasswordAttempt } from '../store/password-failures.ts'
+import { findUserByEmail, type UserRow } from '../store/users.ts'
+import type { Services } from './context.ts'
+
+/** Also says it in the words of OAuth 2, which its clients look for. */
+export const invalidGrant = (message: string): Failure =>
+  new Failure('invalid_grant', message, {
+    extra: { error: 'invalid_grant', error_description: message },
+  })
+
+/**
+ * The user, if the password is right. An unknown, invited or suspended one gets the same answer after the same work
+ * as a wrong password.
+ */
+export function requirePassword(
+  services: Services,
+  attempt: { email: string; password: string; address: string },
+): Promise<UserRow> {
+  const email = attempt.email.toLowerCase()
+  return oneByOne(`${email} ${attempt.address}`, async () => {
+    const { passwordFailuresPerMinute } = services.config.limits
+    const waitSeconds = await services.database.transaction((tx) =>
+      reservePasswordAttempt(tx, email, attempt.address, passwordFailuresPerMinute),
+    )
+    if (waitSeconds > 0)
+      throw new Failure('rate_limited', `Too many failed attempts: try again in ${waitSeconds} s.`, {
+        retryAfterSeconds: waitSeconds,
+      })
+    const user = await findUserByEmail(services.database, email)
+    const isRight = await isPasswordRight(user?.password_hash ?? null, attempt.password)
+    if (!user || !isRight || user.suspended_at) throw invalidGrant('The e-mail or the password is wrong.')
+    await clearPasswordFailures(services.database, email, attempt.address)
+    return user
+  })
+}
+
+const mostInLine = 100
+const lines = new Map<string, { length: number; tail: Promise<unknown> }>()
+
+/**
+ * An attempt is counted before it is made. By taking turns, many right ones at once are not taken for failures; the
+ * count itself, which all processes share, does not depend on it.
+ */
+async function oneByOne<T>(key: string, work: () => Promise<T>): Promise<T> {
+  const line = lines.get(key) ?? { length: 0, tail: Promise.resolve() }
+  if (line.length >= mostInLine)
+    throw new Failure('rate_limited', 'Too many attempts at once: try again in 1 s.', {
+      retryAfterSeconds: 1,
+    })
+  lines.set(key, line)
+  line.length++
+  const turn = line.tail.then(work)
+  line.tail = turn.catch(() => {})
+  try {
+    return await turn
+  } finally {
+    if (--line.length === 0) lines.delete(key)
+  }
+}

@@ -1,0 +1,67 @@
+import { type Host, type Image, type Price, type Quota, quotaNames, type VmType } from '@slipway/contract'
+import type { HostRow } from '../store/fleet.ts'
+import type { ImageRow } from '../store/images.ts'
+import type { LocationRow } from '../store/locations.ts'
+import type { PriceRow } from '../store/prices.ts'
+import type { QuotaRow } from '../store/quotas.ts'
+import { time } from '../store/time.ts'
+
+export const viewLocation = ({ name, region, zone, description }: LocationRow) => ({
+  name,
+  region,
+  zone,
+  description,
+})
+
+export const viewAdminLocation = (row: LocationRow) => ({
+  ...viewLocation(row),
+  engine: row.engine,
+  storage: row.storage,
+  public_ipv4: row.public_ipv4 ?? '',
+})
+
+export const viewSpec = (type: VmType) => ({
+  product_name: type.name,
+  description: `${type.gpuCount} x ${type.gpuModel}, ${type.cpuCores} cores, ${type.memoryGb} GB memory`,
+  cpu_cores: type.cpuCores,
+  cpu_type: 'x86_64',
+  memory_gb: type.memoryGb,
+  memory_type: 'DDR4',
+  disk_gb: type.nvmeGb,
+  disk_type: type.nvmeGb > 0 ? 'NVMe' : '',
+  num_gpu: type.gpuCount,
+  gpu_type: type.gpuModel,
+})
+
+export const viewImage = (row: ImageRow): Image => ({
+  id: row.id,
+  name: row.name,
+  description: row.description,
+  tags: row.tags,
+  created_at: time(row.created_at),
+  locations: row.locations,
+})
+
+export const viewPrice = (row: PriceRow): Price => ({
+  product_name: row.product_name,
+  unit: row.unit,
+  usd: Number(row.usd),
+})
+
+/** In the order of the contract. */
+export const viewQuotas = (rows: QuotaRow[]): Quota[] =>
+  rows
+    .toSorted((a, b) => quotaNames.indexOf(a.name) - quotaNames.indexOf(b.name))
+    .map(({ name, max, used }) => ({ name, max, used, available: Math.max(0, max - used) }))
+
+export const viewHost = (row: HostRow): Host => ({
+  id: row.id,
+  name: row.name,
+  location: row.location,
+  engine: row.engine,
+  schedulable: row.is_schedulable,
+  state: row.state,
+  last_report_at: time(row.reported_at),
+  capabilities: row.capabilities,
+  gpus: row.gpus,
+})

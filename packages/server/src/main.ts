@@ -1,0 +1,109 @@
+import { readFileSync } from 'node:fs'
+import { pino } from 'pino'
+import { type Config, ConfigError, HELP, loadConfig } from './config.ts'
+import { offerSetupCode, seedDemo } from './operations/demo.ts'
+import { packageVersion } from './package-root.ts'
+import { type Server, startServer } from './server.ts'
+import { EmbeddedError, openEmbedded } from './store/embedded.ts'
+import { NewerSchemaError } from './store/migrate.ts'
+
+const longestStopMs = 10_000
+
+await main()
+
+async function main(): Promise<void> {
+  const begun = performance.timeOrigin
+  const config = read()
+  if (config.command === 'help') return void process.stdout.write(HELP)
+  if (config.command === 'version') return void console.log(packageVersion())
+  try {
+    await serve(config, begun)
+  } catch (error) {
+    const isExpected =
+      error instanceof EmbeddedError || error instanceof NewerSchemaError || error instanceof ConfigError
+    const isPortTaken = error instanceof Error && 'code' in error && error.code === 'EADDRINUSE'
+    if (isPortTaken)
+      leave(
+        1,
+        `${config.server.host}:${config.server.port} is taken: choose another port with --port, or --port 0`,
+      )
+    if (isExpected) leave(error instanceof ConfigError ? 2 : 1, error.message)
+    throw error
+  }
+}
+
+function read(): Config {
+  try {
+    return loadConfig(process.argv.slice(2), process.env, (path) => readFileSync(path, 'utf8'))
+  } catch (error) {
+    if (error instanceof ConfigError) leave(2, error.message)
+    throw error
+  }
+}
+
+function leave(code: number, line: string): never {
+  console.error(`slipway: ${line}`)
+  process.exit(code)
+}
+
+async function serve(config: Config, begun: number): Promise<void> {
+  const log = pino({
+    level: config.server.logLevel,
+    // What is logged is chosen by hand; this is for what slips through.
+    redact: ['req.headers.authorization', 'headers.authorization', '*.password', '*.secret', '*.access_key'],
+  })
+  const embedded = config.database.url
+    ? null
+    : await openEmbedded({ dataDir: config.server.dataDir, log: (line) => log.info(line) })
+  let server: Server
+  try {
+    server = await startServer(config, embedded?.url ?? config.database.url, log)
+  } catch (error) {
+    await embedded?.stop()
+    throw error
+  }
+  stopOnSignal(async () => {
+    await server.close()
+    await embedded?.stop()
+  })
+  if (config.server.role !== 'worker') await introduce(config, server)
+  log.info({ ms: Math.round(Date.now() - begun) }, 'ready')
+}
+
+/** What a newcomer needs to see. */
+async function introduce(config: Config, server: Server): Promise<void> {
+  const url = config.server.publicUrl || server.url
+  if (!config.isDemo) {
+    const code = await offerSetupCode(server.database)
+    console.log(`\n  Slipway is ready at ${url}`)
+    if (code) console.log(`  Set-up code of the first operator (shown this once): ${code}`)
+    return
+  }
+  const credentials = await seedDemo({ database: server.database, config }, { api: url, console: url })
+  console.log(`\n  Slipway is ready.`)
+  if (!credentials) return console.log(`  API  ${url}\n`)
+  console.log(`
+  Console     ${credentials.console_url}   (${credentials.email}, password in ${config.server.dataDir}/credentials.json)
+  Project     ${credentials.project_id}
+  Access key  ${credentials.access_key}
+
+  curl -H "Authorization: Bearer ${credentials.access_key}" ${credentials.api_url}/v0.1/projects/${credentials.project_id}/availabilities
+`)
+}
+
+function stopOnSignal(stop: () => Promise<void>): void {
+  let isStopping = false
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    process.on(signal, () => {
+      if (isStopping) return
+      isStopping = true
+      setTimeout(() => process.exit(1), longestStopMs).unref()
+      stop().then(
+        () => process.exit(0),
+        (error) => {
+          console.error(error)
+          process.exit(1)
+        },
+      )
+    })
+}

@@ -1,0 +1,113 @@
+import { Failure } from '../domain/failure.ts'
+import { uuid } from '../domain/ids.ts'
+import type { Tx } from '../store/database.ts'
+import type { NewEvent } from '../store/events.ts'
+import {
+  cancelOperation,
+  endOperation,
+  findUnfinishedOperations,
+  insertOperation,
+  type OperationRow,
+} from '../store/operations.ts'
+import { type QuotaAmounts, takeQuota } from '../store/quotas.ts'
+import type { Signals } from '../store/signals.ts'
+import { type Definition, next, type Outcome, type Work, wait } from './operation.ts'
+
+const settleMs = 500
+
+/** On whose behalf an operation is admitted. */
+export interface Requester {
+  projectId: string
+  actor: string
+  requestId: string
+  signals: Signals
+  audit(event: Omit<NewEvent, 'actor' | 'requestId'>): Promise<void>
+}
+
+interface Beginning {
+  resourceId: string
+  generation: number
+  /** Echoed in `metadata.request`. */
+  request: unknown
+  scratch?: Record<string, unknown>
+  eventType: string
+  eventData?: Record<string, unknown>
+}
+
+/** Writes the operation and its event in the transaction that makes the claims, and wakes the runner after it. */
+export async function beginOperation(
+  tx: Tx,
+  by: Requester,
+  definition: Definition,
+  beginning: Beginning,
+): Promise<OperationRow> {
+  const operation = await insertOperation(tx, {
+    id: uuid(),
+    projectId: by.projectId,
+    kind: definition.kind,
+    name: definition.name,
+    resourceType: definition.resourceType,
+    resourceId: beginning.resourceId,
+    generation: beginning.generation,
+    request: beginning.request,
+    scratch: beginning.scratch ?? {},
+    deadlineS: definition.deadlineS,
+    actor: by.actor,
+    requestId: by.requestId,
+  })
+  await by.audit({
+    type: beginning.eventType,
+    resourceType: definition.resourceType,
+    resourceId: beginning.resourceId,
+    projectId: by.projectId,
+    data: { operation_id: operation.id, operation_name: definition.name, ...beginning.eventData },
+  })
+  tx.afterCommit(() => by.signals.send('operations'))
+  return operation
+}
+
+/** 409 that names the operation under way. The caller holds the resource's row. */
+export async function requireIdle(tx: Tx, resourceId: string, what: string): Promise<void> {
+  const [busy] = await findUnfinishedOperations(tx, resourceId)
+  if (busy)
+    throw new Failure(
+      'conflict',
+      `${what} is busy: operation ${busy.id} (${busy.name}) is under way. Wait for it to end.`,
+    )
+}
+
+/**
+ * Makes way for a deletion. Answers the deletion that is already under way, if one is; cancels any other operation,
+ * which ends here at once if nobody works on it, else at its next step boundary.
+ */
+export async function makeWayForDeletion(
+  tx: Tx,
+  by: Requester,
+  resourceId: string,
+): Promise<OperationRow | undefined> {
+  for (const operation of await findUnfinishedOperations(tx, resourceId)) {
+    if (operation.name === 'DELETE') return operation
+    await cancelOperation(tx, operation.id)
+    const result = { code: 'cancelled', message: 'The resource is being deleted.' }
+    const unheld = { id: operation.id, leaseToken: null, eventId: uuid() }
+    if (await endOperation(tx, unheld, 'FAILED', result, operation.step_log))
+      tx.afterCommit(() => by.signals.send('ended'))
+  }
+  return undefined
+}
+
+/** The first step of a deletion: what it cancelled may be in the middle of an engine call, and has to let go first. */
+export async function settle(work: Work, tx: Tx): Promise<Outcome> {
+  const others = await findUnfinishedOperations(tx, work.operation.resource_id)
+  return others.some(({ id }) => id !== work.operation.id) ? wait(settleMs) : next()
+}
+
+/** 403 that names the quota. Taken last, so that its row is locked for the shortest time. */
+export async function requireQuota(tx: Tx, projectId: string, amounts: QuotaAmounts): Promise<void> {
+  const shortage = await takeQuota(tx, projectId, amounts)
+  if (shortage)
+    throw new Failure(
+      'quota_exceeded',
+      `quota exceeded: ${shortage.name} has ${shortage.available} left and this needs ${shortage.requested}. Ask an operator for more, or delete something.`,
+    )
+}

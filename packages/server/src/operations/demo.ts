@@ -1,0 +1,149 @@
+import { randomBytes } from 'node:crypto'
+import { families, familyOfModel, gpuQuota, type QuotaName } from '@slipway/contract'
+import type { Config, LocationConfig } from '../config.ts'
+import { uuid } from '../domain/ids.ts'
+import { hashPassword } from '../domain/password.ts'
+import type { Database, Tx } from '../store/database.ts'
+import {
+  activateDemoPayment,
+  type DemoRow,
+  findDemo,
+  isEmptyStore,
+  isSetupNeeded,
+  revokeKeysNamed,
+} from '../store/demo.ts'
+import { emitEvent } from '../store/events.ts'
+import { holdLock } from '../store/locks.ts'
+import { insertMember } from '../store/members.ts'
+import { insertOrganization } from '../store/organizations.ts'
+import { revokeTokenFamiliesOfUser } from '../store/tokens.ts'
+import { insertUser, setUserPassword } from '../store/users.ts'
+import { createAccessKey, createSetupCode } from './credentials.ts'
+import { type Credentials, readCredentials, writeCredentials } from './credentials-file.ts'
+import { createProject } from './project-create.ts'
+
+const email = 'demo@slipway.local'
+const projectName = 'default'
+const keyName = 'demo'
+const operatorKeyName = 'demo-operator'
+
+export interface DemoServices {
+  database: Database
+  config: Pick<Config, 'quotas'> & { locations: LocationConfig[]; server: { dataDir: string } }
+}
+
+/**
+ * An empty store gets an organization to play with; a store that has it gets its credentials file again, with the
+ * present address. The file alone knows the secrets: where it is missing, there are new ones, and the old end. Null
+ * for a store that was set up otherwise.
+ */
+export async function seedDemo(
+  { database, config }: DemoServices,
+  url: { api: string; console: string },
+): Promise<Credentials | null> {
+  const password = randomBytes(18).toString('base64url')
+  const passwordHash = await hashPassword(password)
+  const { dataDir } = config.server
+  return database.transaction(async (tx) => {
+    // Held until the file is written: whoever comes next finds both the demo and its secrets.
+    await holdLock(tx, 'demo')
+    const isEmpty = await isEmptyStore(tx)
+    const demo = isEmpty ? await makeDemo(tx, config, passwordHash) : await findDemo(tx, email, projectName)
+    if (!demo) return null
+    const kept = isEmpty ? null : await readCredentials(dataDir)
+    const isKept = kept?.project_id === demo.project_id
+    if (!isKept && !isEmpty) await endOldSecrets(tx, demo, passwordHash)
+    const secrets = isKept
+      ? {
+          email: kept.email,
+          password: kept.password,
+          access_key: kept.access_key,
+          operator_key: kept.operator_key,
+        }
+      : { email, password, ...(await makeKeys(tx, demo)) }
+    const credentials: Credentials = {
+      api_url: url.api,
+      console_url: url.console,
+      organization_id: demo.organization_id,
+      project_id: demo.project_id,
+      ...secrets,
+    }
+    await writeCredentials(dataDir, credentials)
+    return credentials
+  })
+}
+
+async function makeDemo(tx: Tx, config: DemoServices['config'], passwordHash: string): Promise<DemoRow> {
+  const organization = await insertOrganization(tx, uuid(), 'Demo')
+  await activateDemoPayment(tx, organization.id)
+  const user = await insertUser(tx, { id: uuid(), email, passwordHash, isOperator: false })
+  if (!user) throw new Error(`${email} exists in a store without organizations`)
+  await insertMember(tx, organization.id, user.id, 'owner')
+  const quotas = fleetQuotas(config.quotas, config.locations)
+  const project = await createProject(tx, { organizationId: organization.id, name: projectName, quotas })
+  await emitEvent(tx, {
+    type: 'project.created',
+    resourceType: 'project',
+    resourceId: project.id,
+    projectId: project.id,
+    organizationId: organization.id,
+    actor: 'system',
+    requestId: '',
+    data: { name: projectName },
+  })
+  return { organization_id: organization.id, project_id: project.id, user_id: user.id }
+}
+
+async function makeKeys(tx: Tx, demo: DemoRow): Promise<{ access_key: string; operator_key: string }> {
+  const key = await createAccessKey(tx, {
+    kind: 'project',
+    projectId: demo.project_id,
+    name: keyName,
+    role: 'write',
+  })
+  const operatorKey = await createAccessKey(tx, { kind: 'operator', name: operatorKeyName })
+  return { access_key: key!.secret, operator_key: operatorKey!.secret }
+}
+
+async function endOldSecrets(tx: Tx, demo: DemoRow, passwordHash: string): Promise<void> {
+  await revokeKeysNamed(tx, keyName, demo.project_id)
+  await revokeKeysNamed(tx, operatorKeyName, null)
+  await setUserPassword(tx, demo.user_id, passwordHash)
+  await revokeTokenFamiliesOfUser(tx, demo.user_id)
+}
+
+/** Enough for the whole fleet, in VMs of one GPU each. */
+function fleetQuotas(
+  defaults: Record<QuotaName, number>,
+  locations: LocationConfig[],
+): Record<QuotaName, number> {
+  const quotas = { ...defaults }
+  const fleet = locations.flatMap(gpusOf)
+  for (const family of Object.keys(families) as (keyof typeof families)[]) {
+    const gpus = fleet.filter(({ model }) => familyOfModel(model) === family)
+    const total = gpus.reduce((sum, { count }) => sum + count, 0)
+    quotas[gpuQuota(family)] = Math.max(total, defaults[gpuQuota(family)])
+  }
+  const total = fleet.reduce((sum, { count }) => sum + count, 0)
+  quotas.vms = Math.max(total, defaults.vms)
+  return quotas
+}
+
+function gpusOf(location: LocationConfig): { model: string; count: number }[] {
+  switch (location.engine) {
+    case 'simulated':
+      return location.simulated.hosts.map(({ model, count, gpus }) => ({ model, count: count * gpus }))
+    case 'qemu':
+      return location.qemu.gpus.flatMap((gpu) => ('model' in gpu ? [gpu] : []))
+    case 'incus':
+      return []
+  }
+}
+
+/** The code for the first operator, to be shown once; null when there is one, or a code that still works. */
+export function offerSetupCode(database: Database): Promise<string | null> {
+  return database.transaction(async (tx) => {
+    await holdLock(tx, 'demo')
+    return (await isSetupNeeded(tx)) ? createSetupCode(tx) : null
+  })
+}

@@ -1,0 +1,66 @@
+import { type CompiledRule, compileFirewall } from '../domain/firewall.ts'
+import type { Queryable } from '../store/database.ts'
+import { findVmsBehind, firewallOfNetwork, markFirewallApplied } from '../store/firewalls.ts'
+import { EngineError } from './engine.ts'
+import { engineAt } from './engine-work.ts'
+import type { Workshop } from './operation.ts'
+
+const batch = 100
+
+interface FirewalledVm {
+  id: string
+  network_id: string
+  subnet_id: string
+  private_address: string
+  public_address: string | null
+}
+
+/** What the engine is to enforce for this VM, from the rules as they now are. */
+export async function compileFor(db: Queryable, vm: FirewalledVm): Promise<CompiledRule[]> {
+  const { rules, resolved } = await firewallOfNetwork(db, vm.network_id)
+  return compileFirewall(
+    {
+      id: vm.id,
+      privateAddress: vm.private_address,
+      publicAddress: vm.public_address ?? '',
+      subnetId: vm.subnet_id,
+      networkId: vm.network_id,
+    },
+    rules.map((rule) => ({
+      ...rule,
+      sourcePorts: rule.source_ports,
+      destinationPorts: rule.destination_ports,
+    })),
+    (resourceId) => resolved[resourceId] ?? [],
+  )
+}
+
+/**
+ * Brings every VM that is behind up to its wanted firewall. The only way that rules reach engines once a VM exists:
+ * rule changes call it for their network, the reconciler for all. Answers how many are still behind.
+ */
+export async function applyFirewalls(
+  workshop: Workshop,
+  networkId: string | null,
+  signal: AbortSignal,
+): Promise<number> {
+  const vms = await findVmsBehind(workshop.database, networkId, batch)
+  let failures = 0
+  for (const vm of vms) {
+    const rules = await compileFor(workshop.database, vm)
+    try {
+      await engineAt(workshop, vm.location).applyFirewall(vm, rules, {
+        generation: vm.firewall_wanted,
+        signal,
+      })
+      await markFirewallApplied(workshop.database, vm.id, vm.firewall_wanted)
+    } catch (error) {
+      if (!(error instanceof EngineError)) throw error
+      // Stale: someone applied a newer one. Missing: it is being removed, or the VM reconciler will notice.
+      if (error.kind === 'stale' || error.kind === 'missing') continue
+      failures++
+      workshop.log.warn({ err: error, vm: vm.id }, 'firewall not applied')
+    }
+  }
+  return vms.length === batch ? Math.max(1, failures) : failures
+}

@@ -1,0 +1,73 @@
+import type { FailureCode, OperationName, OperationType } from '@slipway/contract'
+import type { Config } from '../config.ts'
+import type { Database, Tx } from '../store/database.ts'
+import type { OperationRow } from '../store/operations.ts'
+import type { Signals } from '../store/signals.ts'
+import type { Engines } from './engine.ts'
+
+/** What operations, reconcilers and the runner work with. */
+export interface Workshop {
+  config: Config
+  database: Database
+  signals: Signals
+  engines: Engines
+  log: Log
+}
+
+export interface Log {
+  info(fields: object, message: string): void
+  warn(fields: object, message: string): void
+  error(fields: object, message: string): void
+}
+
+/** How a step ends. `scratch` is merged into what later steps see. */
+export type Outcome =
+  | { flow: 'next'; scratch?: Record<string, unknown> }
+  | { flow: 'wait'; ms: number; scratch?: Record<string, unknown> }
+  | { flow: 'done'; result: unknown }
+  | { flow: 'fail'; code: FailureCode; message: string }
+
+export const next = (scratch?: Record<string, unknown>): Outcome => ({
+  flow: 'next',
+  ...(scratch && { scratch }),
+})
+export const wait = (ms: number, scratch?: Record<string, unknown>): Outcome => ({
+  flow: 'wait',
+  ms,
+  ...(scratch && { scratch }),
+})
+export const done = (result: unknown): Outcome => ({ flow: 'done', result })
+export const fail = (code: FailureCode, message: string): Outcome => ({ flow: 'fail', code, message })
+
+/** The operation under way, as its steps see it. */
+export interface Work {
+  operation: OperationRow
+  scratch: Record<string, unknown>
+  workshop: Workshop
+  /** Falls when the step's time is up, the lease is lost or the process stops. */
+  signal: AbortSignal
+}
+
+/**
+ * One step: a short transaction (`tx`), which commits together with the step's outcome, or engine work (`call`), which
+ * never holds a transaction. Each may run twice; each has its undo of the same two kinds.
+ */
+export interface Step {
+  name: string
+  tx?: (work: Work, tx: Tx) => Promise<Outcome>
+  call?: (work: Work) => Promise<Outcome>
+  undoTx?: (work: Work, tx: Tx) => Promise<void>
+  undoCall?: (work: Work) => Promise<void>
+  /** What it means when time runs out here. */
+  onDeadline?: { code: FailureCode; message: string }
+}
+
+export interface Definition {
+  kind: string
+  name: OperationName
+  resourceType: OperationType
+  deadlineS: number
+  /** Tears down: nothing to undo, tried until it holds; past its deadline it shows as stuck. */
+  isTeardown?: true
+  steps: Step[]
+}

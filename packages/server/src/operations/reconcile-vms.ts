@@ -1,0 +1,110 @@
+import type { VmState } from '@slipway/contract'
+import { listKnownVms, listVmsOnLostHosts, lockUnchangedVm } from '../store/drift.ts'
+import { markFirewallLost } from '../store/firewalls.ts'
+import { findAnyVm, markVmStopped, type VmRow } from '../store/vms.ts'
+import { EngineError, type HostReport, type VmStatus } from './engine.ts'
+import { engineAt, refOf } from './engine-work.ts'
+import type { Workshop } from './operation.ts'
+import { changeVmState, forgetVm, releaseGpus } from './vm-state.ts'
+
+const lookMs = 10_000
+const system = { actor: 'system', requestId: '' }
+const livingStates: VmState[] = ['STATE_RUNNING', 'STATE_STOPPING', 'STATE_STARTING', 'STATE_RESETTING']
+
+/** Compares what these hosts report with what should be there, and settles each difference. */
+export async function reconcileVms(
+  workshop: Workshop,
+  location: string,
+  reports: HostReport[],
+): Promise<void> {
+  const reported = new Map(reports.flatMap(({ vms }) => vms.map((vm) => [vm.id, vm] as const)))
+  const hosts = reports.map(({ name }) => name)
+  for (const vm of await listKnownVms(workshop.database, location, hosts)) {
+    const status = reported.get(vm.id)
+    if (vm.is_hidden) await removeHidden(workshop, vm.id)
+    else if (looksOff(vm.state, status)) await settleVm(workshop, vm.id)
+    else if (status && (status.firewallGeneration ?? vm.firewall_applied) < vm.firewall_applied)
+      await markFirewallLost(workshop.database, vm.id)
+  }
+}
+
+/** VMs of hosts that stopped reporting. Those under way in an operation wait for its end. */
+export async function reconcileLostVms(workshop: Workshop): Promise<void> {
+  for (const { id } of await listVmsOnLostHosts(workshop.database, livingStates)) await settleVm(workshop, id)
+}
+
+/** A first, cheap look: whether the VM deserves a closer one. */
+function looksOff(state: VmState, status: VmStatus | undefined): boolean {
+  if (state === 'STATE_UNREACHABLE') return true
+  if (state === 'STATE_RUNNING') return status?.power !== 'running'
+  return false
+}
+
+/**
+ * Brings one VM's state to what inspection shows. The engine is asked between two looks at the row: if any operation
+ * touched the VM meanwhile, nothing is changed.
+ */
+export async function settleVm(workshop: Workshop, id: string): Promise<void> {
+  const { database } = workshop
+  const vm = await findAnyVm(database, id)
+  if (!vm || vm.deleted_at) return
+  const to = await stateByInspection(workshop, vm)
+  if (!to || to.state === vm.state) return
+  await database.transaction(async (tx) => {
+    if (!(await lockUnchangedVm(tx, id, vm.generation))) return
+    const current = (await findAnyVm(tx, id))!
+    const cause = { ...system, ...(to.detail && { detail: to.detail }) }
+    if (!(await changeVmState(tx, current, to.state, { cause }))) return
+    if (to.state === 'STATE_SHUTOFF') {
+      await markVmStopped(tx, id)
+      await releaseGpus(tx, current)
+    }
+    tx.afterCommit(() => workshop.signals.send('events'))
+  })
+}
+
+async function stateByInspection(
+  workshop: Workshop,
+  vm: VmRow,
+): Promise<{ state: VmState; detail?: string } | null> {
+  if (vm.host_state === 'down') return { state: 'STATE_UNREACHABLE', detail: 'its host stopped reporting' }
+  const status = await inspect(workshop, vm)
+  if (status === 'away') return null
+  if (!status) return { state: 'STATE_CRASHED', detail: 'its host no longer has it' }
+  const detail = status.detail ? { detail: status.detail } : {}
+  switch (status.power) {
+    case 'running':
+      return { state: 'STATE_RUNNING' }
+    case 'crashed':
+      return { state: 'STATE_CRASHED', ...detail }
+    case 'off':
+      // A guest that powered itself off: its GPUs are still held, so it has not been stopped.
+      return vm.state === 'STATE_UNREACHABLE'
+        ? { state: 'STATE_SHUTOFF', ...detail }
+        : { state: 'STATE_CRASHED', detail: 'the guest powered off by itself' }
+    default:
+      return null
+  }
+}
+
+async function inspect(workshop: Workshop, vm: VmRow): Promise<VmStatus | null | 'away'> {
+  try {
+    return await engineAt(workshop, vm.location).inspectVm(refOf(vm), AbortSignal.timeout(lookMs))
+  } catch (error) {
+    if (error instanceof EngineError) return 'away'
+    throw error
+  }
+}
+
+/** Deleted while its host was away, and the host is back: now it really goes. */
+async function removeHidden(workshop: Workshop, id: string): Promise<void> {
+  const vm = await findAnyVm(workshop.database, id)
+  if (!vm?.deleted_at || vm.host_state === 'down') return
+  const engine = engineAt(workshop, vm.location)
+  const signal = AbortSignal.timeout(lookMs)
+  await engine.removeVm(refOf(vm), { generation: vm.generation, signal })
+  if (await engine.inspectVm(refOf(vm), signal)) return
+  await workshop.database.transaction(async (tx) => {
+    if (await lockUnchangedVm(tx, id, vm.generation)) await forgetVm(tx, vm)
+  })
+}

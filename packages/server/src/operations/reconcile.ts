@@ -1,0 +1,206 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { findStrangers, listExpiredVms, listVmsToWarn, markWarned, pruneExpired } from '../store/drift.ts'
+import { emitEvent, stampEvents } from '../store/events.ts'
+import { settleDrainedHosts } from '../store/fleet.ts'
+import { pingDatabase } from '../store/meta.ts'
+import { pruneOperations } from '../store/operations.ts'
+import { freeCleanGpus, listQuarantinedGpus } from '../store/placement.ts'
+import { simulated } from '../store/simulated.ts'
+import { findAnyVm, lockVm } from '../store/vms.ts'
+import type { Requester } from './admission.ts'
+import type { HostReport } from './engine.ts'
+import { applyFirewalls } from './firewalls.ts'
+import { applyHostReports, markLostHosts } from './host-reports.ts'
+import type { Workshop } from './operation.ts'
+import { reconcileLostVms, reconcileVms } from './reconcile-vms.ts'
+import { admitVmDelete } from './vm-delete.ts'
+import { tellOf } from './vm-state.ts'
+import { admitVmStop } from './vm-stop.ts'
+
+const tickMs = 1_000
+const reportMs = 2_000
+/** How long a host may be silent. */
+const silenceMs = 30_000
+const pruneMs = 60_000
+const hostsPerBatch = 500
+const callMs = 60_000
+const batch = 1_000
+const warnAheadS = 600
+/** An object that no row ever knew may belong to a creation that we have not read yet: it gets an hour. */
+const strangerMs = 3_600_000
+
+/**
+ * Compares what should be with what is, and acts. Takes no input and may run at any time, in any number of processes;
+ * an engine's hint only makes it look sooner.
+ */
+export class Reconciler {
+  readonly #workshop: Workshop
+  readonly #stopping = new AbortController()
+  readonly #strangersSince = new Map<string, number>()
+  #loops: Promise<void>[] = []
+  #unwatch: (() => void)[] = []
+
+  constructor(workshop: Workshop) {
+    this.#workshop = workshop
+  }
+
+  start(): void {
+    this.#loops = [
+      this.#every(reportMs, () => this.reports()),
+      this.#every(tickMs, () => this.firewalls()),
+      this.#every(tickMs, () => this.expiry()),
+      this.#every(tickMs, () => stampEvents(this.#workshop.database)),
+      this.#every(pruneMs, () => this.prune()),
+    ]
+    // A VM that changed by itself ends somebody's waiting, or has crashed.
+    for (const engine of this.#workshop.engines.values())
+      this.#unwatch.push(engine.watch(() => this.#workshop.signals.send('operations')))
+    let isStamping = false
+    this.#unwatch.push(
+      this.#workshop.signals.on('events', async () => {
+        if (isStamping) return
+        isStamping = true
+        await stampEvents(this.#workshop.database).catch(() => {})
+        isStamping = false
+      }),
+    )
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort()
+    for (const unwatch of this.#unwatch) unwatch()
+    await Promise.race([Promise.all(this.#loops), delay(3_000)])
+  }
+
+  /** Everything once, in order: for tests and for whoever cannot wait. */
+  async once(): Promise<void> {
+    await this.reports()
+    await this.firewalls()
+    await this.expiry()
+    await this.prune()
+  }
+
+  /** Hosts, GPUs and VMs as the engines report them. */
+  async reports(): Promise<void> {
+    const { engines, config } = this.#workshop
+    for (const [location, engine] of engines) {
+      const engineName = config.locations.find(({ name }) => name === location)?.engine ?? 'simulated'
+      const inspectedAt = await pingDatabase(this.#workshop.database)
+      let pending: HostReport[] = []
+      const flush = async () => {
+        await applyHostReports(this.#workshop.database, location, engineName, pending)
+        await reconcileVms(this.#workshop, location, pending)
+        await this.#freeGpus(location, pending, inspectedAt)
+        await this.#removeStrangers(location, pending)
+        pending = []
+      }
+      try {
+        for await (const report of engine.inventory(this.#limit())) {
+          pending.push(report)
+          if (pending.length >= hostsPerBatch) await flush()
+        }
+        await flush()
+      } catch (error) {
+        // One location's engine being away is no reason to neglect the others.
+        this.#workshop.log.warn({ err: error, location }, 'location not reconciled')
+      }
+    }
+    await markLostHosts(this.#workshop.database, silenceMs)
+    await reconcileLostVms(this.#workshop)
+    await this.#workshop.database.transaction((tx) => settleDrainedHosts(tx))
+  }
+
+  async firewalls(): Promise<void> {
+    await applyFirewalls(this.#workshop, null, this.#limit())
+  }
+
+  /** VMs whose time is up are stopped or deleted; ten minutes before, their owners are told. */
+  async expiry(): Promise<void> {
+    const { database, config } = this.#workshop
+    for (const { id } of await listVmsToWarn(database, warnAheadS, batch))
+      await database.transaction(async (tx) => {
+        const vm = await findAnyVm(tx, id)
+        if (vm && (await markWarned(tx, id)))
+          await tellOf(tx, vm, 'vm.expiring', { actor: 'system', requestId: '' })
+      })
+    for (const { id, project_id, on_expiry } of await listExpiredVms(database, batch))
+      await database
+        .transaction(async (tx) => {
+          const vm = await lockVm(tx, project_id, id)
+          if (!vm) return
+          const by = this.#system(project_id, (event) =>
+            emitEvent(tx, { ...event, actor: 'system', requestId: '' }),
+          )
+          const admit = on_expiry === 'delete' ? admitVmDelete : admitVmStop
+          await admit(tx, by, vm, config.operations.vmDeadlineS)
+        })
+        .catch((error) => this.#workshop.log.info({ err: error, vm: id }, 'expiry waits'))
+  }
+
+  async prune(): Promise<void> {
+    const { database } = this.#workshop
+    await pruneExpired(database, batch)
+    await pruneOperations(database, batch)
+    await simulated.prune(database, batch)
+  }
+
+  #system(projectId: string, audit: Requester['audit']): Requester {
+    return { projectId, actor: 'system', requestId: '', signals: this.#workshop.signals, audit }
+  }
+
+  async #freeGpus(location: string, reports: HostReport[], inspectedAt: Date): Promise<void> {
+    const clean = new Set(
+      reports.flatMap(({ name, gpus }) =>
+        gpus
+          .filter((gpu) => gpu.isClean && gpu.holderVmId === null)
+          .map((gpu) => `${name} ${gpu.pciAddress}`),
+      ),
+    )
+    const quarantined = await listQuarantinedGpus(this.#workshop.database, location)
+    const ids = quarantined
+      .filter(({ host, pci_address }) => clean.has(`${host} ${pci_address}`))
+      .map(({ id }) => id)
+    await freeCleanGpus(this.#workshop.database, ids, inspectedAt)
+  }
+
+  /** Engine objects of a deleted id go at once; those that no row ever knew, after an hour. */
+  async #removeStrangers(location: string, reports: HostReport[]): Promise<void> {
+    const engine = this.#workshop.engines.get(location)!
+    const vms = new Map(
+      reports.flatMap((report) => report.vms.map((vm) => [vm.id, { ...vm, host: report.name }])),
+    )
+    const disks = new Map(
+      reports.flatMap((report) => report.disks.map((disk) => [disk.id, { ...disk, host: report.name }])),
+    )
+    const strangers = await findStrangers(this.#workshop.database, [...vms.keys(), ...disks.keys()])
+    const now = performance.now()
+    for (const { id, newest_generation } of strangers) {
+      const since = this.#strangersSince.get(id) ?? now
+      this.#strangersSince.set(id, since)
+      if (newest_generation === null && now - since < strangerMs) continue
+      const vm = vms.get(id)
+      const object = vm ?? disks.get(id)!
+      const generation = Math.max(newest_generation ?? 0, object.generation)
+      this.#workshop.log.warn({ id, location }, 'removing what no record knows')
+      if (vm) await engine.removeVm({ id, host: object.host }, { generation, signal: this.#limit() })
+      else await engine.removeDisk({ id, host: object.host }, { generation, signal: this.#limit() })
+      this.#strangersSince.delete(id)
+    }
+  }
+
+  #limit(): AbortSignal {
+    return AbortSignal.any([this.#stopping.signal, AbortSignal.timeout(callMs)])
+  }
+
+  /** At most a tenth of the time goes into looking, however large the fleet. */
+  async #every(ms: number, action: () => Promise<unknown>): Promise<void> {
+    while (!this.#stopping.signal.aborted) {
+      const begun = performance.now()
+      await action().catch((error) => {
+        if (!this.#stopping.signal.aborted) this.#workshop.log.warn({ err: error }, 'reconciler failed')
+      })
+      const pauseMs = Math.max(ms, (performance.now() - begun) * 9)
+      await delay(pauseMs, undefined, { signal: this.#stopping.signal, ref: false }).catch(() => {})
+    }
+  }
+}

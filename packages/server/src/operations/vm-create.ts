@@ -1,0 +1,165 @@
+import { gpuQuota, type VmCreate, vmType } from '@slipway/contract'
+import { Failure, invalidField } from '../domain/failure.ts'
+import { uuid } from '../domain/ids.ts'
+import { startupScriptProblem } from '../domain/names.ts'
+import { nearest } from '../domain/nearest.ts'
+import { parseSshPublicKey } from '../domain/ssh-key.ts'
+import { type Tx, violatedConstraint } from '../store/database.ts'
+import { findImage } from '../store/images.ts'
+import { findLocation } from '../store/locations.ts'
+import { findSubnetFor } from '../store/networks.ts'
+import type { OperationRow } from '../store/operations.ts'
+import { insertVm, markVmStarted, vmRecord } from '../store/vms.ts'
+import { beginOperation, type Requester, requireIdle, requireQuota } from './admission.ts'
+import { admitAttachments, hostsOfLocalDisks, lockDisksFor } from './disk-attachments.ts'
+import { bootDeadline, bootVm, callOf, defineVm, engineAt, refOf, vmOf } from './engine-work.ts'
+import { compileFor } from './firewalls.ts'
+import { type Definition, done, next, type Outcome, type Work } from './operation.ts'
+import {
+  newMacAddress,
+  onVmCollision,
+  pickPrivateAddress,
+  pickPublicAddress,
+  placeVm,
+  typeNames,
+} from './vm-place.ts'
+import { causeOf, changeVmState, forgetVm } from './vm-state.ts'
+
+/** GPUs, addresses, name, disks and quota are held when this commits: a 200 is a promise. */
+export async function admitVmCreate(
+  tx: Tx,
+  by: Requester,
+  body: VmCreate,
+  deadlineS: number,
+): Promise<OperationRow> {
+  const { type, location, image, subnet } = await checkRequest(tx, by.projectId, body)
+  const id = uuid()
+  const disks = await lockDisksFor(tx, by.projectId, body.disks ?? [], { location: location.name, type })
+  for (const { disk } of disks) await requireIdle(tx, disk.id, `The disk ${disk.name}`)
+  const allowedHosts = location.storage === 'local' ? hostsOfLocalDisks(disks) : null
+  const { hostId } = await placeVm(tx, id, type, location.name, allowedHosts)
+  const hasPublicAddress = body.public_ip !== 'none'
+  try {
+    await insertVm(tx, {
+      id,
+      projectId: by.projectId,
+      name: body.name,
+      type: type.name,
+      family: type.family,
+      gpuCount: type.gpuCount,
+      location: location.name,
+      hostId,
+      image: body.image,
+      imageSource: image.source,
+      sshPublicKey: body.ssh_public_key,
+      startupScript: body.startup_script ?? '',
+      shutdownScript: body.shutdown_script ?? '',
+      osDiskId: uuid(),
+      interfaceId: uuid(),
+      networkId: subnet.network_id,
+      subnetId: subnet.id,
+      macAddress: newMacAddress(),
+      privateAddress: await pickPrivateAddress(tx, subnet.network_id, subnet.cidr),
+      publicAddress: hasPublicAddress
+        ? await pickPublicAddress(tx, location.name, location.public_ipv4)
+        : null,
+      publicAddressId: hasPublicAddress ? uuid() : null,
+      ttlSeconds: body.ttl_seconds ?? null,
+      onExpiry: body.on_expiry ?? 'stop',
+    })
+  } catch (error) {
+    throw onVmCollision(violatedConstraint(error), body.name) ?? error
+  }
+  await admitAttachments(tx, id, disks, location.storage === 'local' ? hostId : null)
+  const operation = await beginOperation(
+    tx,
+    by,
+    { ...vmCreate, deadlineS },
+    {
+      resourceId: id,
+      generation: 1,
+      request: body,
+      eventType: 'vm.creating',
+      eventData: { name: body.name, type: type.name, location: location.name },
+    },
+  )
+  await requireQuota(tx, by.projectId, { vms: 1, [gpuQuota(type.family)]: type.gpuCount })
+  return operation
+}
+
+async function checkRequest(tx: Tx, projectId: string, body: VmCreate) {
+  const type = vmType(body.type)
+  if (!type) throw invalidField('type', `is not a VM type; did you mean ${nearest(body.type, typeNames)}?`)
+  const key = parseSshPublicKey(body.ssh_public_key)
+  if (!key.ok) throw invalidField('ssh_public_key', key.problem)
+  for (const field of ['startup_script', 'shutdown_script'] as const) {
+    const problem = body[field] !== undefined && startupScriptProblem(body[field])
+    if (problem) throw invalidField(field, problem)
+  }
+  if (body.on_expiry !== undefined && body.ttl_seconds === undefined)
+    throw invalidField('on_expiry', 'needs ttl_seconds')
+  const location = await findLocation(tx, body.location)
+  if (!location) throw invalidField('location', 'is not a location; GET …/locations lists them')
+  const image = await findImage(tx, body.image)
+  if (!image) throw invalidField('image', 'is not an image; GET …/images lists them')
+  if (!image.locations.includes(location.name))
+    throw invalidField('image', `cannot be used in ${location.name}, only in ${image.locations.join(', ')}`)
+  const subnet = await findSubnetFor(tx, projectId, location.name, body.subnet_id ?? null)
+  if (!subnet)
+    throw body.subnet_id === undefined
+      ? new Failure('conflict', `The project has no subnet in ${location.name}: create one first.`)
+      : invalidField('subnet_id', 'is not a subnet of this project')
+  if (subnet.location !== location.name)
+    throw invalidField('subnet_id', `is in ${subnet.location}, not in ${location.name}`)
+  return { type, location, image, subnet }
+}
+
+export const vmCreate: Definition = {
+  kind: 'vm-create',
+  name: 'CREATE',
+  resourceType: 'vm',
+  deadlineS: 900,
+  steps: [
+    { name: 'admit', tx: async () => next(), undoTx: forget },
+    { name: 'define', call: defineVm, undoCall: remove },
+    { name: 'protect', call: protect },
+    { name: 'boot', call: bootVm, onDeadline: bootDeadline },
+    { name: 'finish', tx: finish },
+  ],
+}
+
+async function forget(work: Work, tx: Tx): Promise<void> {
+  const vm = await vmOf(work, tx)
+  await forgetVm(tx, vm)
+}
+
+async function remove(work: Work): Promise<void> {
+  const vm = await vmOf(work)
+  await engineAt(work.workshop, vm.location).removeVm(refOf(vm), callOf(work))
+}
+
+/** The firewall stands before the guest does: there is no moment without it. */
+export async function protect(work: Work): Promise<Outcome> {
+  const vm = await vmOf(work)
+  const rules = await compileFor(work.workshop.database, vm)
+  const generation = vm.firewall_wanted
+  await engineAt(work.workshop, vm.location).applyFirewall(refOf(vm), rules, {
+    generation,
+    signal: work.signal,
+  })
+  return next({ firewallGeneration: generation })
+}
+
+/** Also the end of a start: running, metered, reachable. */
+export async function finish(work: Work, tx: Tx): Promise<Outcome> {
+  const vm = await vmOf(work, tx)
+  if (!(await changeVmState(tx, vm, 'STATE_RUNNING', { cause: causeOf(work) })))
+    throw new Failure('conflict', `The VM went to ${vm.state} meanwhile.`)
+  await markVmStarted(
+    tx,
+    vm.id,
+    vm.public_address ? String(work.scratch.sshDestination ?? '') : '',
+    Number(work.scratch.firewallGeneration ?? 0),
+  )
+  return done(vmRecord(await vmOf(work, tx)))
+}

@@ -1,0 +1,87 @@
+import type { VmState } from '@slipway/contract'
+import { vmStates } from '@slipway/contract'
+import type { Tx } from '../store/database.ts'
+import type { OperationRow } from '../store/operations.ts'
+import { giveBackQuota } from '../store/quotas.ts'
+import { closeUsage } from '../store/usage.ts'
+import { findVmGpus, hideVm, raiseVmGeneration, type VmRow } from '../store/vms.ts'
+import { beginOperation, makeWayForDeletion, type Requester, settle } from './admission.ts'
+import { EngineError } from './engine.ts'
+import { callOf, engineAt, refOf, vmOf } from './engine-work.ts'
+import { type Definition, done, next, type Outcome, type Work } from './operation.ts'
+import { causeOf, changeVmState, forgetVm, gpuAmount, tellOf } from './vm-state.ts'
+
+const fromAnywhere = vmStates.filter((state): state is VmState => state !== 'STATE_DELETING')
+
+/** Always possible: cancels what is under way. Asked again, the same operation. */
+export async function admitVmDelete(
+  tx: Tx,
+  by: Requester,
+  vm: VmRow,
+  deadlineS: number,
+): Promise<OperationRow> {
+  const underWay = await makeWayForDeletion(tx, by, vm.id)
+  if (underWay) {
+    await by.audit({
+      type: 'vm.deletion_repeated',
+      resourceType: 'vm',
+      resourceId: vm.id,
+      data: { operation_id: underWay.id },
+    })
+    return underWay
+  }
+  const cause = { actor: by.actor, requestId: by.requestId }
+  await changeVmState(tx, vm, 'STATE_DELETING', { from: fromAnywhere, isQuiet: true, cause })
+  return beginOperation(
+    tx,
+    by,
+    { ...vmDelete, deadlineS },
+    {
+      resourceId: vm.id,
+      generation: await raiseVmGeneration(tx, vm.id),
+      request: {},
+      eventType: 'vm.deleting',
+      eventData: { name: vm.name },
+    },
+  )
+}
+
+export const vmDelete: Definition = {
+  kind: 'vm-delete',
+  name: 'DELETE',
+  resourceType: 'vm',
+  deadlineS: 900,
+  isTeardown: true,
+  steps: [
+    { name: 'settle', tx: settle },
+    { name: 'remove', call: remove },
+    { name: 'release', tx: release },
+  ],
+}
+
+/** Removed is what inspection no longer shows. A host that is away cannot be asked: its VM is hidden instead. */
+async function remove(work: Work): Promise<Outcome> {
+  const vm = await vmOf(work)
+  if (vm.host_state === 'down') return next({ isHostAway: true })
+  const engine = engineAt(work.workshop, vm.location)
+  await engine.removeVm(refOf(vm), callOf(work))
+  if (await engine.inspectVm(refOf(vm), work.signal))
+    throw new EngineError('unavailable', 'the engine still shows the VM after its removal')
+  return next()
+}
+
+async function release(work: Work, tx: Tx): Promise<Outcome> {
+  const vm = await vmOf(work, tx)
+  if (work.scratch.isHostAway) await hide(tx, vm)
+  else await forgetVm(tx, vm)
+  await tellOf(tx, vm, 'vm.deleted', causeOf(work))
+  return done(null)
+}
+
+/** Name and quota are free at once; GPUs, disks and addresses stay until the host is back and the VM proven gone. */
+async function hide(tx: Tx, vm: VmRow): Promise<void> {
+  const gpus = await findVmGpus(tx, vm.id)
+  await closeUsage(tx, vm.id)
+  await hideVm(tx, vm.id)
+  await giveBackQuota(tx, vm.project_id, { vms: 1, ...gpuAmount(vm, gpus.length) })
+}

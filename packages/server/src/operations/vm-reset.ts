@@ -1,0 +1,37 @@
+import type { Tx } from '../store/database.ts'
+import type { OperationRow } from '../store/operations.ts'
+import type { VmRow } from '../store/vms.ts'
+import type { Requester } from './admission.ts'
+import { bootDeadline, bootVm, callOf, engineAt, refOf, vmOf } from './engine-work.ts'
+import { type Definition, next, type Outcome, type Work } from './operation.ts'
+import { beginVmAction } from './vm-action.ts'
+import { finish } from './vm-create.ts'
+import { causeOf, changeVmState } from './vm-state.ts'
+
+export const admitVmReset = (tx: Tx, by: Requester, vm: VmRow, deadlineS: number): Promise<OperationRow> =>
+  beginVmAction(tx, by, { ...vmReset, deadlineS }, vm, 'RESET')
+
+export const vmReset: Definition = {
+  kind: 'vm-reset',
+  name: 'RESET',
+  resourceType: 'vm',
+  deadlineS: 900,
+  steps: [
+    { name: 'admit', tx: async () => next(), undoTx: giveUp },
+    { name: 'reset', call: reset },
+    { name: 'boot', call: bootVm, onDeadline: bootDeadline },
+    { name: 'finish', tx: finish },
+  ],
+}
+
+async function reset(work: Work): Promise<Outcome> {
+  const vm = await vmOf(work)
+  await engineAt(work.workshop, vm.location).powerVm(refOf(vm), 'reset', callOf(work))
+  return next()
+}
+
+/** It may or may not have been reset; what is certain is that nobody saw it come up. */
+async function giveUp(work: Work, tx: Tx): Promise<void> {
+  const vm = await vmOf(work, tx)
+  await changeVmState(tx, vm, 'STATE_CRASHED', { from: ['STATE_RESETTING'], cause: causeOf(work) })
+}

@@ -1,0 +1,55 @@
+import { gpuQuota, vmActions, vmType } from '@slipway/contract'
+import type { Tx } from '../store/database.ts'
+import { findLocation } from '../store/locations.ts'
+import type { OperationRow } from '../store/operations.ts'
+import { setVmHost, type VmRow } from '../store/vms.ts'
+import { type Requester, requireQuota } from './admission.ts'
+import { bootDeadline, bootVm, callOf, defineVm, engineAt, refOf, vmOf } from './engine-work.ts'
+import { type Definition, next, type Work } from './operation.ts'
+import { beginVmAction } from './vm-action.ts'
+import { finish, protect } from './vm-create.ts'
+import { placeVm } from './vm-place.ts'
+import { causeOf, changeVmState, releaseGpus } from './vm-state.ts'
+
+/** A stopped VM gave its GPUs back: starting claims anew, possibly on another host if storage allows. */
+export async function admitVmStart(
+  tx: Tx,
+  by: Requester,
+  vm: VmRow,
+  deadlineS: number,
+): Promise<OperationRow> {
+  const type = vmType(vm.type)!
+  const operation = await beginVmAction(tx, by, { ...vmStart, deadlineS }, vm, 'START')
+  const location = await findLocation(tx, vm.location)
+  const allowedHosts = location?.storage === 'local' && vm.host_id ? [vm.host_id] : null
+  const { hostId } = await placeVm(tx, vm.id, type, vm.location, allowedHosts)
+  await setVmHost(tx, vm.id, hostId)
+  await requireQuota(tx, by.projectId, { [gpuQuota(type.family)]: type.gpuCount })
+  return operation
+}
+
+export const vmStart: Definition = {
+  kind: 'vm-start',
+  name: 'START',
+  resourceType: 'vm',
+  deadlineS: 900,
+  steps: [
+    { name: 'admit', tx: async () => next(), undoTx: backToShutoff },
+    { name: 'define', call: defineVm },
+    { name: 'protect', call: protect },
+    { name: 'boot', call: bootVm, undoCall: powerOff, onDeadline: bootDeadline },
+    { name: 'finish', tx: finish },
+  ],
+}
+
+async function powerOff(work: Work): Promise<void> {
+  const vm = await vmOf(work)
+  const engine = engineAt(work.workshop, vm.location)
+  if (await engine.inspectVm(refOf(vm), work.signal)) await engine.powerVm(refOf(vm), 'off', callOf(work))
+}
+
+async function backToShutoff(work: Work, tx: Tx): Promise<void> {
+  const vm = await vmOf(work, tx)
+  const from = [vmActions.START.via]
+  if (await changeVmState(tx, vm, 'STATE_SHUTOFF', { from, cause: causeOf(work) })) await releaseGpus(tx, vm)
+}

@@ -1,0 +1,132 @@
+import pg from 'pg'
+
+// 64-bit counts and generations stay far below 2^53.
+pg.types.setTypeParser(pg.types.builtins.INT8, Number)
+
+/** Where a statement runs: the pool, or one transaction. */
+export interface Queryable {
+  query(config: pg.QueryConfig): Promise<pg.QueryResult>
+}
+
+/** One transaction. */
+export interface Tx extends Queryable {
+  /** Runs once the transaction has committed; never if it did not. */
+  afterCommit(action: () => void): void
+}
+
+/** Thrown to have the whole transaction tried again: a random choice collided with another transaction's. */
+export class TryAgain extends Error {}
+
+const serializationFailure = '40001'
+const deadlockDetected = '40P01'
+const mostAttempts = 8
+
+export interface DatabaseOptions {
+  url: string
+  poolSize: number
+  applicationName?: string
+  onError?: (error: Error) => void
+}
+
+export class Database implements Queryable {
+  readonly pool: pg.Pool
+  readonly url: string
+
+  constructor(options: DatabaseOptions) {
+    this.url = options.url
+    this.pool = new pg.Pool({
+      connectionString: options.url,
+      max: options.poolSize,
+      application_name: options.applicationName ?? 'slipway',
+      connectionTimeoutMillis: 8_000,
+      // A process that was stopped in the middle of a transaction must not keep its locks.
+      options: '-c statement_timeout=25000 -c idle_in_transaction_session_timeout=8000 -c timezone=UTC',
+    })
+    this.pool.on('error', (error) => options.onError?.(error))
+  }
+
+  query(config: pg.QueryConfig): Promise<pg.QueryResult> {
+    return this.pool.query(config)
+  }
+
+  /** Read committed. Serialization failures, deadlocks and `TryAgain` run `work` again from the start. */
+  async transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
+    for (let attempt = 1; ; attempt++) {
+      const actions: (() => void)[] = []
+      const client = await this.pool.connect()
+      let broken: Error | undefined
+      try {
+        await client.query('BEGIN')
+        const result = await work({
+          query: (config) => client.query(config),
+          afterCommit: (action) => actions.push(action),
+        })
+        await client.query('COMMIT')
+        for (const action of actions) action()
+        return result
+      } catch (error) {
+        await client.query('ROLLBACK').catch((reason: Error) => {
+          broken = reason
+        })
+        if (attempt >= mostAttempts || !isWorthAnotherTry(error)) throw error
+      } finally {
+        client.release(broken)
+      }
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.pool.end()
+  }
+}
+
+function isWorthAnotherTry(error: unknown): boolean {
+  const code = sqlState(error)
+  return error instanceof TryAgain || code === serializationFailure || code === deadlockDetected
+}
+
+export function sqlState(error: unknown): string | undefined {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
+}
+
+/** The unique or exclusion constraint that a statement ran into, if that is what happened. */
+export function violatedConstraint(error: unknown): string | undefined {
+  return error instanceof pg.DatabaseError && (error.code === '23505' || error.code === '23P01')
+    ? error.constraint
+    : undefined
+}
+
+/** Whether the database is away, as opposed to disagreeing with the statement. */
+export function isDatabaseAway(error: unknown): boolean {
+  const code = sqlState(error)
+  if (code !== undefined) {
+    if (/^(08|57P0|53)/.test(code)) return true
+    if (/^(ECONN|EPIPE|ENOENT|ETIMEDOUT|EHOSTUNREACH)/.test(code)) return true
+  }
+  return (
+    error instanceof Error &&
+    /Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error|Cannot use a pool after/.test(
+      error.message,
+    )
+  )
+}
+
+/** A named (prepared) statement. */
+export interface Statement<Row, Values extends unknown[]> {
+  all(db: Queryable, ...values: Values): Promise<Row[]>
+  /** The first row, if any. */
+  one(db: Queryable, ...values: Values): Promise<Row | undefined>
+  /** How many rows it touched. */
+  run(db: Queryable, ...values: Values): Promise<number>
+}
+
+export function statement<Row = never, Values extends unknown[] = []>(
+  name: string,
+  text: string,
+): Statement<Row, Values> {
+  return {
+    all: async (db, ...values) => (await db.query({ name, text, values })).rows,
+    one: async (db, ...values) => (await db.query({ name, text, values })).rows[0],
+    run: async (db, ...values) => (await db.query({ name, text, values })).rowCount ?? 0,
+  }
+}

@@ -1,0 +1,8 @@
+import { type Queryable, statement } from './database.ts'
+
+const ping = statement<{ now: Date }>('ping', 'SELECT slipway_now() AS now')
+
+/** The service's clock; also the proof that the database answers. */
+export async function pingDatabase(db: Queryable): Promise<Date> {
+  return (await ping.one(db))!.now
+}

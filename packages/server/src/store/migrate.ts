@@ -1,0 +1,58 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import pg from 'pg'
+import { packageRoot } from '../package-root.ts'
+
+/** The oldest schema version whose data this binary's predecessors may still share. */
+const minCompatibleVersion = 1
+/** Any number, as long as it is ours: several processes may start at once. */
+const migrationLock = 7_102_001
+
+export class NewerSchemaError extends Error {}
+
+interface Migration {
+  version: number
+  text: string
+}
+
+export function migrations(): Migration[] {
+  const directory = join(packageRoot(), 'migrations')
+  return readdirSync(directory)
+    .filter((name) => name.endsWith('.sql'))
+    .sort()
+    .map((name) => ({ version: Number(name.slice(0, 4)), text: readFileSync(join(directory, name), 'utf8') }))
+}
+
+/** Brings the schema up to date, once, whoever comes first; refuses one that a newer version has changed. */
+export async function migrate(url: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url })
+  client.on('error', () => {})
+  await client.connect()
+  try {
+    await client.query('SELECT pg_advisory_lock($1)', [migrationLock])
+    await client.query(
+      'CREATE TABLE IF NOT EXISTS schema_versions (version integer PRIMARY KEY, min_compatible_version integer NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())',
+    )
+    const { rows } = await client.query(
+      'SELECT coalesce(max(version), 0) AS version, coalesce(max(min_compatible_version), 0) AS min FROM schema_versions',
+    )
+    const known = migrations()
+    const newest = known.at(-1)?.version ?? 0
+    const current = rows[0] as { version: number; min: number }
+    if (current.min > newest)
+      throw new NewerSchemaError(
+        `this data was written by a newer version of Slipway (schema ${current.version}, this version knows ${newest}): start that version, or use another data directory`,
+      )
+    for (const { version, text } of known.filter((migration) => migration.version > current.version)) {
+      await client.query('BEGIN')
+      await client.query(text)
+      await client.query('INSERT INTO schema_versions (version, min_compatible_version) VALUES ($1, $2)', [
+        version,
+        minCompatibleVersion,
+      ])
+      await client.query('COMMIT')
+    }
+  } finally {
+    await client.end()
+  }
+}

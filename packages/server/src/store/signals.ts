@@ -1,0 +1,79 @@
+import { EventEmitter } from 'node:events'
+import pg from 'pg'
+
+/** operations: something is due. ended: an operation ended. events: unstamped ones. access: forget cached rights. */
+export type Topic = 'operations' | 'ended' | 'events' | 'access'
+
+const channel = 'slipway'
+/** NOTIFY in the hot transaction serialises commits; on a connection of its own, so often at most, it costs nothing. */
+const coalesceMs = 20
+const reconnectMs = 500
+
+/**
+ * Wake-ups between the parts of one process, at once, and between processes, shortly after. Only hints: whoever
+ * waits for one also looks by itself now and then, since a hint can be lost while the database is away.
+ */
+export class Signals {
+  readonly #emitter = new EventEmitter().setMaxListeners(0)
+  readonly #url: string
+  readonly #pending = new Set<Topic>()
+  #client: pg.Client | undefined
+  #timer: NodeJS.Timeout | undefined
+  #isClosed = false
+  #backendPid = 0
+
+  constructor(url: string) {
+    this.#url = url
+  }
+
+  async open(): Promise<void> {
+    const client = new pg.Client({ connectionString: this.#url, application_name: 'slipway-signals' })
+    client.on('error', () => this.#reconnect(client))
+    client.on('end', () => this.#reconnect(client))
+    client.on('notification', ({ payload, processId }) => {
+      if (processId === this.#backendPid) return
+      for (const topic of (payload ?? '').split(',')) this.#emitter.emit(topic)
+    })
+    await client.connect()
+    const { rows } = await client.query('SELECT pg_backend_pid() AS pid')
+    this.#backendPid = rows[0].pid
+    await client.query(`LISTEN ${channel}`)
+    this.#client = client
+    // Whatever was said meanwhile was missed.
+    for (const topic of this.#emitter.eventNames()) this.#emitter.emit(topic)
+  }
+
+  send(topic: Topic): void {
+    this.#emitter.emit(topic)
+    this.#pending.add(topic)
+    this.#timer ??= setTimeout(() => this.#flush(), coalesceMs)
+  }
+
+  on(topic: Topic, listener: () => void): () => void {
+    this.#emitter.on(topic, listener)
+    return () => this.#emitter.off(topic, listener)
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    clearTimeout(this.#timer)
+    await this.#client?.end().catch(() => {})
+  }
+
+  #flush(): void {
+    this.#timer = undefined
+    const payload = [...this.#pending].join(',')
+    this.#pending.clear()
+    this.#client?.query('SELECT pg_notify($1, $2)', [channel, payload]).catch(() => {})
+  }
+
+  #reconnect(client: pg.Client): void {
+    if (this.#isClosed || this.#client !== client) return
+    this.#client = undefined
+    const attempt = () => {
+      if (this.#isClosed) return
+      this.open().catch(() => setTimeout(attempt, reconnectMs).unref())
+    }
+    setTimeout(attempt, reconnectMs).unref()
+  }
+}

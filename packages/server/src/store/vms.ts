@@ -1,0 +1,342 @@
+import { osDiskGib, type Vm, type VmState } from '@slipway/contract'
+import { type Queryable, statement, type Tx } from './database.ts'
+import { time } from './time.ts'
+
+export interface VmDiskRow {
+  id: string
+  name: string
+  type: 'persistent-ssd' | 'shared-volume'
+  size: string
+  size_gib: number
+  location: string
+  block_size: number
+  serial_number: string
+  generation: number
+  created_at: string
+  updated_at: string
+  mode: 'read-write' | 'read-only'
+}
+
+export interface VmRow {
+  id: string
+  project_id: string
+  name: string
+  type: string
+  family: string
+  gpu_count: number
+  location: string
+  state: VmState
+  generation: number
+  host_id: string | null
+  host: string | null
+  host_state: string | null
+  image: string
+  image_source: Record<string, unknown>
+  ssh_public_key: string
+  startup_script: string
+  shutdown_script: string
+  ssh_destination: string
+  os_disk_id: string
+  interface_id: string
+  network_id: string
+  subnet_id: string
+  mac_address: string
+  private_address: string
+  public_address: string | null
+  public_address_id: string | null
+  ttl_seconds: number | null
+  on_expiry: 'stop' | 'delete'
+  expires_at: Date | null
+  firewall_wanted: number
+  firewall_applied: number
+  created_at: Date
+  updated_at: Date
+  deleted_at: Date | null
+  disks: VmDiskRow[]
+}
+
+/** Everything a record or an engine spec needs, in one statement. */
+const selectVm = `
+  SELECT v.*, h.name AS host, h.state AS host_state,
+         coalesce((SELECT jsonb_agg(jsonb_build_object('id', d.id, 'name', d.name, 'type', d.type, 'size', d.size,
+                     'size_gib', d.size_gib, 'location', d.location, 'block_size', d.block_size,
+                     'serial_number', d.serial_number, 'generation', d.generation, 'created_at', d.created_at,
+                     'updated_at', d.updated_at, 'mode', a.mode) ORDER BY a.position)
+                   FROM disk_attachments a JOIN disks d ON d.id = a.disk_id WHERE a.vm_id = v.id), '[]') AS disks
+  FROM vms v LEFT JOIN hosts h ON h.id = v.host_id`
+
+const byId = statement<VmRow, [string, string]>(
+  'vm_by_id',
+  `${selectVm} WHERE v.id = $2 AND v.project_id = $1 AND v.deleted_at IS NULL`,
+)
+
+const anyById = statement<VmRow, [string]>('vm_any_by_id', `${selectVm} WHERE v.id = $1`)
+
+const lock = statement<{ id: string }, [string, string]>(
+  'vm_lock',
+  'SELECT id FROM vms WHERE id = $2 AND project_id = $1 AND deleted_at IS NULL FOR UPDATE',
+)
+
+const list = statement<
+  VmRow,
+  [
+    string,
+    string | null,
+    string[] | null,
+    string[] | null,
+    string[] | null,
+    string[] | null,
+    string[] | null,
+    number,
+  ]
+>(
+  'vm_list',
+  `${selectVm}
+   WHERE v.project_id = $1 AND v.deleted_at IS NULL AND ($2::uuid IS NULL OR v.id < $2)
+     AND ($3::uuid[] IS NULL OR v.id = ANY ($3)) AND ($4::text[] IS NULL OR v.name = ANY ($4))
+     AND ($5::text[] IS NULL OR v.type = ANY ($5)) AND ($6::text[] IS NULL OR v.location = ANY ($6))
+     AND ($7::text[] IS NULL OR v.state = ANY ($7))
+   ORDER BY v.id DESC LIMIT $8`,
+)
+
+export interface NewVm {
+  id: string
+  projectId: string
+  name: string
+  type: string
+  family: string
+  gpuCount: number
+  location: string
+  hostId: string
+  image: string
+  imageSource: Record<string, unknown>
+  sshPublicKey: string
+  startupScript: string
+  shutdownScript: string
+  osDiskId: string
+  interfaceId: string
+  networkId: string
+  subnetId: string
+  macAddress: string
+  privateAddress: string
+  publicAddress: string | null
+  publicAddressId: string | null
+  ttlSeconds: number | null
+  onExpiry: string
+}
+
+const insert = statement<
+  never,
+  [
+    ...[string, string, string, string, string, number, string, string, string, string],
+    ...[string, string, string, string, string, string, string, string, string],
+    ...[string | null, string | null, number | null, string],
+  ]
+>(
+  'vm_insert',
+  `INSERT INTO vms (id, project_id, name, type, family, gpu_count, location, host_id, image, image_source,
+     ssh_public_key, startup_script, shutdown_script, os_disk_id, interface_id, network_id, subnet_id, mac_address,
+     private_address, public_address, public_address_id, ttl_seconds, on_expiry, state)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23,
+     'STATE_CREATING')`,
+)
+
+// The guard is the state table's: a transition that it does not list does not happen.
+const move = statement<{ id: string }, [string, string, string[]]>(
+  'vm_move',
+  `UPDATE vms SET state = $2, updated_at = slipway_now() WHERE id = $1 AND state = ANY ($3) RETURNING id`,
+)
+
+const raise = statement<{ generation: number }, [string]>(
+  'vm_raise_generation',
+  'UPDATE vms SET generation = generation + 1 WHERE id = $1 RETURNING generation',
+)
+
+const started = statement<never, [string, string, number]>(
+  'vm_started',
+  `UPDATE vms SET ssh_destination = $2, firewall_applied = greatest(firewall_applied, $3),
+          expires_at = CASE WHEN expires_at IS NULL AND ttl_seconds IS NOT NULL
+                            THEN slipway_now() + ttl_seconds * interval '1 second' ELSE expires_at END
+   WHERE id = $1`,
+)
+
+const stopped = statement<never, [string]>(
+  'vm_stopped',
+  `UPDATE vms SET ssh_destination = '', expires_at = NULL, ttl_seconds = NULL, expiry_warned_at = NULL WHERE id = $1`,
+)
+
+const setHost = statement<never, [string, string]>('vm_set_host', 'UPDATE vms SET host_id = $2 WHERE id = $1')
+
+const setType = statement<never, [string, string, number]>(
+  'vm_set_type',
+  'UPDATE vms SET type = $2, gpu_count = $3, updated_at = slipway_now() WHERE id = $1',
+)
+
+const setTtl = statement<never, [string, number, string | null]>(
+  'vm_set_ttl',
+  `UPDATE vms SET ttl_seconds = $2, on_expiry = coalesce($3, on_expiry), updated_at = slipway_now(), expiry_warned_at = NULL,
+          expires_at = CASE WHEN state = 'STATE_SHUTOFF' THEN NULL ELSE slipway_now() + $2 * interval '1 second' END
+   WHERE id = $1`,
+)
+
+const remove = statement<never, [string]>('vm_delete', 'DELETE FROM vms WHERE id = $1')
+
+const hide = statement<never, [string]>(
+  'vm_hide',
+  'UPDATE vms SET deleted_at = slipway_now(), public_address_id = public_address_id WHERE id = $1',
+)
+
+const claimedGpus = statement<{ pci_address: string; model: string }, [string]>(
+  'vm_gpus',
+  'SELECT pci_address, model FROM gpus WHERE vm_id = $1 ORDER BY pci_address',
+)
+
+export const findVm = (db: Queryable, projectId: string, id: string) => byId.one(db, projectId, id)
+/** Of any project, also a hidden one. */
+export const findAnyVm = (db: Queryable, id: string) => anyById.one(db, id)
+
+/** Locked for the transaction, then read as it now is. */
+export async function lockVm(tx: Tx, projectId: string, id: string): Promise<VmRow | undefined> {
+  return (await lock.one(tx, projectId, id)) && byId.one(tx, projectId, id)
+}
+
+export interface VmFilter {
+  projectId: string
+  beforeId: string | null
+  ids: string[] | null
+  names: string[] | null
+  types: string[] | null
+  locations: string[] | null
+  states: string[] | null
+  limit: number
+}
+
+export const listVms = (db: Queryable, f: VmFilter) =>
+  list.all(db, f.projectId, f.beforeId, f.ids, f.names, f.types, f.locations, f.states, f.limit)
+
+export async function insertVm(tx: Tx, vm: NewVm): Promise<void> {
+  await insert.run(
+    tx,
+    vm.id,
+    vm.projectId,
+    vm.name,
+    vm.type,
+    vm.family,
+    vm.gpuCount,
+    vm.location,
+    vm.hostId,
+    vm.image,
+    JSON.stringify(vm.imageSource),
+    vm.sshPublicKey,
+    vm.startupScript,
+    vm.shutdownScript,
+    vm.osDiskId,
+    vm.interfaceId,
+    vm.networkId,
+    vm.subnetId,
+    vm.macAddress,
+    vm.privateAddress,
+    vm.publicAddress,
+    vm.publicAddressId,
+    vm.ttlSeconds,
+    vm.onExpiry,
+  )
+}
+
+/** False when the VM is in none of the states `from`. */
+export async function moveVm(tx: Tx, id: string, to: VmState, from: VmState[]): Promise<boolean> {
+  return (await move.one(tx, id, to, from)) !== undefined
+}
+
+export async function raiseVmGeneration(tx: Tx, id: string): Promise<number> {
+  return (await raise.one(tx, id))!.generation
+}
+
+export const markVmStarted = (tx: Tx, id: string, sshDestination: string, firewallGeneration: number) =>
+  started.run(tx, id, sshDestination, firewallGeneration)
+export const markVmStopped = (tx: Tx, id: string) => stopped.run(tx, id)
+export const setVmHost = (tx: Tx, id: string, hostId: string) => setHost.run(tx, id, hostId)
+export const setVmType = (tx: Tx, id: string, type: string, gpuCount: number) =>
+  setType.run(tx, id, type, gpuCount)
+export const setVmTtl = (tx: Tx, id: string, ttlSeconds: number, onExpiry: string | null) =>
+  setTtl.run(tx, id, ttlSeconds, onExpiry)
+export const deleteVmRow = (tx: Tx, id: string) => remove.run(tx, id)
+export const hideVm = (tx: Tx, id: string) => hide.run(tx, id)
+export const findVmGpus = (db: Queryable, id: string) => claimedGpus.all(db, id)
+
+/** The record that clients see. */
+export function vmRecord(vm: VmRow): Vm {
+  const osDisk = {
+    id: vm.os_disk_id,
+    name: `${vm.name}-os`,
+    type: 'persistent-ssd',
+    size: `${osDiskGib}GiB`,
+    location: vm.location,
+    block_size: 0,
+    created_at: time(vm.created_at),
+    updated_at: time(vm.created_at),
+    serial_number: serialNumberOf(vm.os_disk_id),
+    attachment_type: 'os' as const,
+    mode: 'read-write' as const,
+  }
+  return {
+    id: vm.id,
+    project_id: vm.project_id,
+    type: vm.type,
+    state: vm.state,
+    ssh_destination: vm.ssh_destination,
+    created_at: time(vm.created_at),
+    updated_at: time(vm.updated_at),
+    name: vm.name,
+    location: vm.location,
+    commitment_period: 0,
+    commitment_end: '',
+    disks: [
+      osDisk,
+      ...vm.disks.map((disk) => ({
+        id: disk.id,
+        name: disk.name,
+        type: disk.type,
+        size: disk.size,
+        location: disk.location,
+        block_size: disk.block_size,
+        created_at: time(new Date(disk.created_at)),
+        updated_at: time(new Date(disk.updated_at)),
+        serial_number: disk.serial_number,
+        attachment_type: 'data' as const,
+        mode: disk.mode,
+      })),
+    ],
+    network_interfaces: [
+      {
+        id: vm.interface_id,
+        name: 'nic0',
+        network: vm.network_id,
+        subnet: vm.subnet_id,
+        interface_type: 'Ethernet' as const,
+        mac_address: vm.mac_address,
+        ips: [
+          {
+            private_ipv4: { address: vm.private_address },
+            public_ipv4: {
+              address: vm.public_address ?? '',
+              id: vm.public_address_id ?? '',
+              type: vm.public_address ? 'dynamic' : '',
+            },
+          },
+        ],
+      },
+    ],
+    host_channel_adapters: [],
+    virtualization_features: { nested_virtualization: false },
+    instance_template_id: '',
+    instance_group_id: '',
+    reservation_id: '',
+    image: vm.image,
+    expires_at: time(vm.expires_at),
+    on_expiry: vm.on_expiry,
+  }
+}
+
+/** What the guest sees as the disk's serial: at most 20 characters for virtio. */
+export const serialNumberOf = (diskId: string): string => diskId.replaceAll('-', '').slice(-20)

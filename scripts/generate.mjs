@@ -1,0 +1,41 @@
+// Writes the generated files of the repository; with --check, demands that they are up to date.
+import { readFile, writeFile } from 'node:fs/promises'
+import { fileURLToPath } from 'node:url'
+import { build } from 'esbuild'
+
+const root = new URL('../', import.meta.url)
+
+async function bundled(entry) {
+  const { outputFiles } = await build({
+    entryPoints: [fileURLToPath(new URL(entry, root))],
+    bundle: true,
+    write: false,
+    platform: 'node',
+    format: 'esm',
+    target: 'node20',
+  })
+  return import(`data:text/javascript;base64,${Buffer.from(outputFiles[0].contents).toString('base64')}`)
+}
+
+async function openApi() {
+  const { version } = JSON.parse(await readFile(new URL('package.json', root), 'utf8'))
+  const { buildOpenApi } = await bundled('packages/contract/src/openapi.ts')
+  return `${JSON.stringify(buildOpenApi({ version }), null, 2)}\n`
+}
+
+const files = { 'openapi.json': openApi }
+
+const isCheck = process.argv.includes('--check')
+for (const [name, make] of Object.entries(files)) {
+  const file = new URL(name, root)
+  const wanted = await make()
+  const found = await readFile(file, 'utf8').catch(() => '')
+  if (found === wanted) continue
+  if (isCheck) {
+    console.error(`${name} is out of date: run node scripts/generate.mjs and commit it`)
+    process.exitCode = 1
+  } else {
+    await writeFile(file, wanted)
+    console.log(`wrote ${name}`)
+  }
+}
