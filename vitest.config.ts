@@ -2,8 +2,11 @@ import { defineConfig } from 'vitest/config'
 
 export default defineConfig({
   test: {
-    include: ['packages/*/test/**/*.test.ts', 'test/**/*.test.ts'],
+    include: ['packages/*/test/**/*.test.ts'],
+    globalSetup: ['packages/server/test/postgres.setup.ts'],
     testTimeout: 60_000,
     hookTimeout: 120_000,
+    pool: 'forks',
+    maxWorkers: 2,
   },
 })

@@ -428,9 +428,10 @@ CREATE TABLE operations (
   resource_id uuid NOT NULL,
   -- The generation that its engine calls carry.
   generation bigint NOT NULL,
-  request jsonb NOT NULL,
+  -- json, not jsonb: both come back in the order in which they were written.
+  request json NOT NULL,
   state text NOT NULL DEFAULT 'IN_PROGRESS' CHECK (state IN ('IN_PROGRESS', 'SUCCEEDED', 'FAILED')),
-  result jsonb,
+  result json,
   step integer NOT NULL DEFAULT 0,
   -- What steps tell later steps.
   scratch jsonb NOT NULL DEFAULT '{}',

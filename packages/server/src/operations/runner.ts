@@ -210,7 +210,6 @@ class Attempt {
 
   /** Writes an outcome, in the step's own transaction if it has one. */
   async #settle(step: Step, outcome: Outcome, db: Queryable = this.#workshop.database): Promise<void> {
-    const progress = this.#progress
     if (outcome.flow === 'done') {
       this.#log(step, 'done')
       return this.#end('SUCCEEDED', outcome.result, db)
@@ -218,11 +217,12 @@ class Attempt {
     if (outcome.flow === 'fail') {
       this.#log(step, 'failed')
       const failure = { code: outcome.code, message: outcome.message }
-      return this.#advance({ ...progress, isUndoing: true, failure, attempts: 0 }, db)
+      return this.#advance({ ...this.#progress, isUndoing: true, failure, attempts: 0 }, db)
     }
+    if (outcome.flow === 'next') this.#log(step, 'done')
+    const progress = this.#progress
     const scratch = { ...progress.scratch, ...outcome.scratch }
     if (outcome.flow === 'wait') return this.#park({ ...progress, scratch, lastError: '' }, outcome.ms, db)
-    this.#log(step, 'done')
     return this.#advance({ ...progress, scratch, step: progress.step + 1, attempts: 0, lastError: '' }, db)
   }
 

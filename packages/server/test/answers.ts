@@ -1,0 +1,73 @@
+import { buildOpenApi } from '@slipway/contract/openapi'
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import addFormatsModule from 'ajv-formats'
+
+/** Every answer that any test gets is held against the OpenAPI document. */
+const document = buildOpenApi({ version: '0.0.0' }) as {
+  paths: Record<
+    string,
+    Record<string, { responses: Record<string, { content?: Record<string, unknown>; $ref?: string }> }>
+  >
+}
+const ajv = (addFormatsModule as unknown as (a: Ajv2020) => Ajv2020)(
+  new Ajv2020({ strict: false, allErrors: true }),
+)
+ajv.addSchema({ $id: 'openapi', ...document })
+
+const paths = Object.keys(document.paths)
+  .map((path) => ({
+    path,
+    expression: new RegExp(`^${path.replaceAll('.', '\\.').replace(/\{\w+\}/g, '[^/]+')}$`),
+  }))
+  // /vms/operations before /vms/{vm_id}
+  .sort((a, b) => a.path.split('{').length - b.path.split('{').length)
+
+export function validateAnswer(
+  method: string,
+  url: string,
+  status: number,
+  contentType: string,
+  body: unknown,
+): void {
+  const path = url.split('?', 1)[0]!
+  const known = paths.find(
+    ({ path: template, expression }) =>
+      expression.test(path) && document.paths[template]?.[method.toLowerCase()],
+  )
+  if (!known) {
+    if (typeof body === 'object') check('#/components/schemas/Error', body, `${method} ${path} ${status}`)
+    return
+  }
+  const responses = document.paths[known.path]![method.toLowerCase()]!.responses
+  if (!responses[status])
+    throw new Error(`${method} ${known.path} answered ${status}, which the document does not list`)
+  if (contentType.startsWith('text/')) return
+  if (status !== 200) {
+    check('#/components/schemas/Error', body, `${method} ${path} ${status}`)
+    return
+  }
+  const pointer = [
+    'paths',
+    known.path,
+    method.toLowerCase(),
+    'responses',
+    '200',
+    'content',
+    'application/json',
+    'schema',
+  ]
+  check(
+    `#/${pointer.map((part) => part.replaceAll('~', '~0').replaceAll('/', '~1')).join('/')}`,
+    body,
+    `${method} ${path}`,
+  )
+}
+
+function check(pointer: string, body: unknown, what: string): void {
+  const validate = ajv.getSchema(`openapi${pointer}`)
+  if (!validate) throw new Error(`the document has no schema at ${pointer}`)
+  if (!validate(body))
+    throw new Error(
+      `${what} does not match the document: ${JSON.stringify(validate.errors?.slice(0, 3))} in ${JSON.stringify(body).slice(0, 500)}`,
+    )
+}

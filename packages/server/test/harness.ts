@@ -1,0 +1,273 @@
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Writable } from 'node:stream'
+import { type RouteAnswer, type RouteBody, type RouteId, type RouteQuery, routeOf } from '@slipway/contract'
+import pg from 'pg'
+import { pino } from 'pino'
+import { inject, onTestFinished } from 'vitest'
+import { type Config, loadConfig } from '../src/config.ts'
+import type { SimulatedEngine } from '../src/engines/simulated/engine.ts'
+import { seedDemo } from '../src/operations/demo.ts'
+import { type Server, startServer } from '../src/server.ts'
+import { validateAnswer } from './answers.ts'
+
+/** A fresh database, cloned from the migrated template. */
+export async function createDatabase(): Promise<{ url: string; drop(): Promise<void> }> {
+  const base = inject('postgresUrl')
+  const name = `test_${randomBytes(6).toString('hex')}`
+  await asAdmin(base, `CREATE DATABASE ${name} TEMPLATE ${inject('templateDatabase')}`)
+  return {
+    url: withDatabase(base, name),
+    drop: () => asAdmin(base, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`),
+  }
+}
+
+export function withDatabase(url: string, database: string): string {
+  const changed = new URL(url)
+  changed.pathname = `/${database}`
+  return changed.toString()
+}
+
+async function asAdmin(url: string, sql: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  await client.query(sql).finally(() => client.end())
+}
+
+export interface Answer<T = unknown> {
+  status: number
+  headers: Headers
+  body: T
+}
+
+export interface CallOptions<Id extends RouteId> {
+  params?: Record<string, string>
+  query?: Partial<NonNullable<RouteQuery<Id>>> | Record<string, string | number | boolean>
+  body?: RouteBody<Id> | unknown
+  token?: string | null
+  headers?: Record<string, string>
+}
+
+/** A service with the demo's tenants, without delays, on a database of its own. */
+export interface TestService {
+  server: Server
+  url: string
+  databaseUrl: string
+  config: Config
+  dataDir: string
+  /** What the server logged, one JSON text a line. */
+  logLines: string[]
+  credentials: {
+    organization_id: string
+    project_id: string
+    email: string
+    password: string
+    access_key: string
+    operator_key: string
+  }
+  /** Calls a route by its id, as the demo's write key unless told otherwise. The answer is checked against the contract. */
+  call<Id extends RouteId>(id: Id, options?: CallOptions<Id>): Promise<Answer<RouteAnswer<Id>>>
+  /** The answer of a call that must succeed. */
+  ok<Id extends RouteId>(id: Id, options?: CallOptions<Id>): Promise<RouteAnswer<Id>>
+  /** Any request; the answer is checked if it is JSON. */
+  request(
+    method: string,
+    path: string,
+    options?: { token?: string | null; body?: string; headers?: Record<string, string> },
+  ): Promise<Answer>
+  /** Waits for an operation's end and gives the operation. */
+  ended(operationId: string): Promise<RouteAnswer<'operationGet'>>
+  simulator(location?: string): SimulatedEngine
+  sql<Row = Record<string, unknown>>(text: string, values?: unknown[]): Promise<Row[]>
+  clock: {
+    advance(interval: string): Promise<void>
+    freeze(at: string): Promise<void>
+    reset(): Promise<void>
+  }
+  /** Another process's worth of server on the same database. */
+  another(changes?: ConfigChanges): Promise<Server>
+  restart(): Promise<void>
+  close(): Promise<void>
+}
+
+export type ConfigChanges = (config: Config) => void
+
+export const instantly: ConfigChanges = (config) => {
+  config.limits.requestsPerSecond = 100_000
+  config.limits.burst = 100_000
+  for (const location of config.locations)
+    if (location.engine === 'simulated') {
+      location.simulated.bootMs = [0, 0]
+      location.simulated.quarantineMs = 0
+    }
+}
+
+export async function startService(change: ConfigChanges = () => {}): Promise<TestService> {
+  const database = await createDatabase()
+  const dataDir = mkdtempSync(join(tmpdir(), 'slipway-'))
+  const logLines: string[] = []
+  const log = pino(
+    { level: 'info' },
+    new Writable({
+      write(chunk, _encoding, done) {
+        logLines.push(String(chunk))
+        done()
+      },
+    }),
+  )
+  const makeConfig = (more: ConfigChanges) => {
+    const config = loadConfig(['--port', '0', '--data-dir', dataDir], {}, () => {
+      throw Object.assign(new Error('no file'), { code: 'ENOENT' })
+    })
+    instantly(config)
+    change(config)
+    more(config)
+    return config
+  }
+  const config = makeConfig(() => {})
+  let server = await startServer(config, database.url, log)
+  const credentials = (await seedDemo(
+    { database: server.database, config },
+    { api: server.url, console: server.url },
+  ))!
+  const others: Server[] = []
+
+  const request: TestService['request'] = async (method, path, options = {}) => {
+    const { token = credentials.access_key, body, headers = {} } = options
+    const response = await fetch(`${service.url}${path}`, {
+      method,
+      headers: {
+        ...(token !== null && { authorization: `Bearer ${token}` }),
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      ...(body !== undefined && { body }),
+    })
+    const text = await response.text()
+    const isJson = response.headers.get('content-type')?.startsWith('application/json')
+    const parsed = isJson && text !== '' ? JSON.parse(text) : text
+    validateAnswer(method, path, response.status, response.headers.get('content-type') ?? '', parsed)
+    return { status: response.status, headers: response.headers, body: parsed }
+  }
+
+  const service: TestService = {
+    get server() {
+      return server
+    },
+    get url() {
+      return server.url
+    },
+    databaseUrl: database.url,
+    config,
+    dataDir,
+    logLines,
+    credentials,
+    request,
+    call(id, options = {}) {
+      const { method, path } = routeOf(id)
+      const params: Record<string, string> = {
+        project_id: credentials.project_id,
+        organization_id: credentials.organization_id,
+        ...options.params,
+      }
+      const query = new URLSearchParams(
+        Object.entries(options.query ?? {}).map(([name, value]): [string, string] => [name, String(value)]),
+      ).toString()
+      const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => params[name] ?? `{${name}}`)
+      return request(method, query ? `${filled}?${query}` : filled, {
+        ...(options.token !== undefined && { token: options.token }),
+        ...(options.body !== undefined && { body: JSON.stringify(options.body) }),
+        ...(options.headers && { headers: options.headers }),
+      }) as Promise<never>
+    },
+    async ok(id, options) {
+      const answer = await service.call(id, options)
+      if (answer.status !== 200)
+        throw new Error(`${id} answered ${answer.status}: ${JSON.stringify(answer.body)}`)
+      return answer.body
+    },
+    async ended(operationId) {
+      for (;;) {
+        const operation = await service.ok('operationGet', {
+          params: { operation_id: operationId },
+          query: { wait: 20 },
+        })
+        if (operation.state !== 'IN_PROGRESS') return operation
+      }
+    },
+    simulator: (location = 'us-east1-a') => server.engines.get(location) as SimulatedEngine,
+    async sql(text, values = []) {
+      return (await server.database.pool.query(text, values)).rows
+    },
+    clock: {
+      async advance(interval) {
+        await service.sql(
+          `UPDATE clock SET shift = shift + $1::interval, frozen_at = frozen_at + $1::interval`,
+          [interval],
+        )
+      },
+      async freeze(at) {
+        await service.sql('UPDATE clock SET frozen_at = $1', [at])
+      },
+      async reset() {
+        await service.sql(`UPDATE clock SET shift = '0', frozen_at = NULL`)
+      },
+    },
+    async another(more = () => {}) {
+      const other = await startServer(makeConfig(more), database.url, log)
+      others.push(other)
+      return other
+    },
+    async restart() {
+      await server.close()
+      server = await startServer(
+        makeConfig(() => {}),
+        database.url,
+        log,
+      )
+    },
+    async close() {
+      await Promise.all([server, ...others].map((each) => each.close().catch(() => {})))
+      await database.drop()
+      rmSync(dataDir, { recursive: true, force: true })
+    },
+  }
+  return service
+}
+
+/** A service that ends with the test. */
+export async function useService(change?: ConfigChanges): Promise<TestService> {
+  const service = await startService(change)
+  onTestFinished(() => service.close())
+  return service
+}
+
+export const sshKey =
+  'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAILb/hhOsoS3aTG6EuczNuzS9a+C/GwaVzpF2agGEGcsp ada@example.com'
+
+let count = 0
+/** A body that creates a VM; every call has a new name. */
+export const vmBody = (changes: Record<string, unknown> = {}) => ({
+  name: `vm-${++count}`,
+  type: 'a100.1x',
+  location: 'us-east1-a',
+  image: 'ubuntu24.04-nvidia:latest',
+  ssh_public_key: sshKey,
+  ...changes,
+})
+
+/** Looks until `probe` gives something; the bound is for failures alone. */
+export async function eventually<T>(
+  probe: () => Promise<T | null | undefined | false>,
+  withinMs = 20_000,
+): Promise<T> {
+  const until = performance.now() + withinMs
+  for (;;) {
+    const found = await probe()
+    if (found) return found
+    if (performance.now() > until) throw new Error(`it did not happen within ${withinMs} ms`)
+    await new Promise((resolve) => setTimeout(resolve, 15))
+  }
+}
