@@ -95,6 +95,17 @@ export const disks: Resource<Disk> = {
   ],
   list: async (cli, filter) => cli.client.collect('diskList', { project_id: await cli.project(), ...filter }),
   named: sameName,
+  fields: (disk) => [
+    ['Name', disk.name],
+    ['Id', disk.id],
+    ['State', disk.state],
+    ['Type', disk.type],
+    ['Size', disk.size],
+    ['Block size', String(disk.block_size || '-')],
+    ['Location', disk.location],
+    ['Attached to', disk.attached_to.map((place) => `${place.vm_id} ${place.mode}`).join('\n') || '-'],
+    ['Created', `${disk.created_at} (${ageOf(disk.created_at)} ago)`],
+  ],
 }
 
 export const networks: Resource<Network> = {
@@ -148,6 +159,18 @@ export const firewallRules: Resource<FirewallRule> = {
   ],
   list: async (cli) => cli.client.collect('firewallRuleList', { project_id: await cli.project() }),
   named: sameName,
+  fields: (rule) => [
+    ['Name', rule.name],
+    ['Id', rule.id],
+    ['State', rule.state],
+    ['Rule', `${rule.action} ${rule.direction}`],
+    ['Protocols', rule.protocols.join(', ')],
+    ['From', endpointsText(rule.sources)],
+    ['From ports', rule.source_ports.join(', ') || 'all'],
+    ['To', endpointsText(rule.destinations)],
+    ['To ports', rule.destination_ports.join(', ') || 'all'],
+    ['Network', rule.vpc_network_id],
+  ],
 }
 
 export const accessKeys: Resource<AccessKey> = {
@@ -296,7 +319,7 @@ export const hosts: Resource<Host> = {
     id,
   ],
   list: (cli) => cli.operator.collect('adminHostList', {}),
-  named: sameName,
+  named: ({ id, name, location }) => ({ id, name, hint: location }),
 }
 
 export type AdminUser = RouteAnswer<'adminUserUpdate'>

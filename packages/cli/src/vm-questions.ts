@@ -57,7 +57,7 @@ async function askLocation(offers: Offer[], type: string): Promise<string> {
   if (fitting.length === 1 && fitting[0]) return fitting[0].location
   return askChoice(
     'Where?',
-    fitting.map((offer) => ({ value: offer.location, hint: `${offer.quantity} can be had` })),
+    fitting.map((offer) => ({ value: offer.location, hint: `${offer.quantity} free` })),
   )
 }
 

@@ -56,7 +56,7 @@ export const disk: GroupSpec = {
         const body = { name, size, location, type, block_size: blockSize as DiskCreate['block_size'] }
         const { operation } = await cli.client.diskCreate({ project_id: await cli.project() }, body)
         const finished = await follow<Disk>(cli, `Creating ${name}`, operation, wait)
-        if (finished) await printOne(cli, finished.result)
+        if (finished) await printOne(cli, finished.result, disks.fields)
       },
     }),
     listCommand(disks),
@@ -73,7 +73,7 @@ export const disk: GroupSpec = {
         const target = { project_id: await cli.project(), disk_id: await idOf(cli, disks, ref) }
         const { operation } = await cli.client.diskUpdate(target, { size })
         const finished = await follow<Disk>(cli, `Growing ${ref}`, operation, wait)
-        if (finished) await printOne(cli, finished.result)
+        if (finished) await printOne(cli, finished.result, disks.fields)
       },
     }),
     command<AttachInput>({

@@ -13,7 +13,7 @@ interface EventsInput {
 }
 
 export const eventColumns = [
-  { name: 'time', value: (event: Event) => event.created_at },
+  { name: 'time', value: (event: Event) => event.created_at.slice(5, 19).replace('T', ' ') },
   { name: 'type', value: (event: Event) => event.type },
   { name: 'resource', value: (event: Event) => event.resource_id },
   { name: 'actor', value: (event: Event) => event.actor, spare: 1 },
@@ -56,7 +56,6 @@ export const events = command<EventsInput>({
 })
 
 function printEvent(kind: string, event: Event): void {
-  if (kind === 'table')
-    print(`${event.created_at}  ${event.type.padEnd(24)}  ${event.resource_id}  ${event.actor}`)
+  if (kind === 'table') print(`${event.created_at}  ${event.type.padEnd(22)}  ${event.resource_id}`)
   else print(JSON.stringify(event))
 }

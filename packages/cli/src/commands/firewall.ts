@@ -47,7 +47,7 @@ export const firewall: GroupSpec = {
   commands: [
     spokenCommand('allow', 'let traffic in, in few words'),
     spokenCommand('deny', 'keep traffic out, in few words; a denial beats every permission'),
-    listCommand(firewallRules),
+    listCommand(firewallRules, { list: listWithNames }),
     showCommand(firewallRules, async (cli, rule_id) =>
       cli.client.firewallRuleGet({ project_id: await cli.project(), rule_id }),
     ),
@@ -111,7 +111,7 @@ export const firewall: GroupSpec = {
         const target = { project_id: await cli.project(), rule_id: await idOf(cli, firewallRules, ref) }
         const { operation } = await cli.client.firewallRuleUpdate(target, body)
         const finished = await follow<FirewallRule>(cli, `Changing ${ref}`, operation, wait)
-        if (finished) await printOne(cli, finished.result)
+        if (finished) await printOne(cli, finished.result, firewallRules.fields)
       },
     }),
     deleteCommand(
@@ -207,7 +207,26 @@ function testCommand(): AnyCommand {
 async function create(cli: Cli, wait: WaitFlags, body: FirewallRuleCreate): Promise<void> {
   const { operation } = await cli.client.firewallRuleCreate({ project_id: await cli.project() }, body)
   const finished = await follow<FirewallRule>(cli, `Creating ${body.name}`, operation, wait)
-  if (finished) await printOne(cli, finished.result)
+  if (finished) await printOne(cli, finished.result, firewallRules.fields)
+}
+
+/** For people, the VMs, subnets and networks in a rule have their names; programs get the ids. */
+async function listWithNames(cli: Cli): Promise<FirewallRule[]> {
+  if (cli.format.kind !== 'table') return firewallRules.list(cli)
+  const [rules, ...named] = await Promise.all([
+    firewallRules.list(cli),
+    networks.list(cli),
+    subnets.list(cli),
+    vms.list(cli),
+  ])
+  const nameOf = new Map(named.flat().map(({ id, name }) => [id, name]))
+  const rename = (endpoints: FirewallRule['sources']) =>
+    endpoints.map(({ cidr, resource_id }) => ({ cidr, resource_id: nameOf.get(resource_id) ?? resource_id }))
+  return rules.map((rule) => ({
+    ...rule,
+    sources: rename(rule.sources),
+    destinations: rename(rule.destinations),
+  }))
 }
 
 async function networkOf(cli: Cli, wanted: string | undefined): Promise<{ id: string; cidr: string }> {

@@ -79,7 +79,7 @@ export const vmCreate = command<CreateInput>({
     const price =
       estimate.usd_per_hour === null
         ? 'no price is set'
-        : `${usd(estimate.usd_per_hour)} per hour, ${usd(estimate.usd_per_month)} per month of 730 hours`
+        : `${usd(estimate.usd_per_hour)} per hour, ${usd(estimate.usd_per_month)} per month`
     if (input.dryRun) return printDryRun(cli, request, estimate, price)
     cli.note(`${cli.noteColors.bold(request.name)}: ${request.type} in ${request.location}, ${price}`)
     if (wasAsked && !input.yes && !(await askYes('Create it?', true))) throw new Interrupted()

@@ -4,6 +4,8 @@ import { NotFound, UsageError } from './failure.ts'
 export interface Named {
   id: string
   name: string
+  /** Tells things of one name apart. */
+  hint?: string
 }
 
 /** Finds the one thing that a person means by a name or an id. */
@@ -22,7 +24,7 @@ export function resolveAmong<T>(
   if (matches.length > 1) {
     throw new UsageError(
       `${matches.length} of ${noun} are called ${wanted}: use the id.`,
-      matches.map((match) => match.id),
+      matches.map(({ id, hint }) => (hint ? `${id}  ${hint}` : id)),
     )
   }
   const near = nearestNames(wanted, all)

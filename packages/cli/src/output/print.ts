@@ -86,7 +86,7 @@ function cellOf<T>(cli: Cli, column: Column<T>, row: T): Cell {
   const text = value === null || value === undefined || value === '' ? '-' : String(value)
   if (!column.isState) return { text }
   const word = text.replace(/^STATE_/, '').toLowerCase()
-  return { text: word, paint: () => paintState(cli.colors, text) }
+  return { text: word, paint: (shown) => paintState(cli.colors, shown) }
 }
 
 /** `network_interfaces.0.mac_address` */
@@ -106,7 +106,7 @@ function plainFields(record: object): [string, string][] {
 const labelOf = (name: string) => {
   const text = name
     .replaceAll('_', ' ')
-    .replace(/\b(id|url|ip|usd|cpu|gpu|gb)\b/g, (word) => word.toUpperCase())
+    .replace(/\b(id|url|ip|usd|cpu|gpu|gb|vpc|ipv4)\b/g, (word) => word.toUpperCase())
   return text.charAt(0).toUpperCase() + text.slice(1)
 }
 

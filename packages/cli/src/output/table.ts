@@ -43,17 +43,24 @@ export function renderTable(
     Math.max(options.hasHeader ? column.title.length : 0, ...rows.map((row) => row[index]!.text.length)),
   )
   const kept = fit(columns, widths, options.width)
+  const room = shrink(
+    kept.map((index) => widths[index]!),
+    options.width,
+  )
   const table = new Table({
     chars: nothing,
     style: { head: [], border: [], compact: true, 'padding-left': 0, 'padding-right': gap },
     colAligns: kept.map((index) => columns[index]!.align ?? 'left'),
   })
-  if (options.hasHeader) table.push(kept.map((index) => options.colors.dim(columns[index]!.title)))
+  if (options.hasHeader) {
+    table.push(kept.map((index, place) => options.colors.dim(cut(columns[index]!.title, room[place]!))))
+  }
   for (const row of rows) {
     table.push(
-      kept.map((index) => {
+      kept.map((index, place) => {
         const { text, paint } = row[index]!
-        return paint ? paint(text) : text
+        const shown = cut(text, room[place]!)
+        return paint ? paint(shown) : shown
       }),
     )
   }
@@ -75,3 +82,19 @@ function fit(columns: TableColumn[], widths: number[], width: number | undefined
   }
   return kept
 }
+
+const narrowest = 8
+
+/** What still does not fit is cut at the widest column first. */
+function shrink(widths: number[], width: number | undefined): number[] {
+  const room = [...widths]
+  const needed = () => room.reduce((sum, part) => sum + part + gap, -gap)
+  while (width !== undefined && needed() > width) {
+    const widest = Math.max(...room)
+    if (widest <= narrowest) break
+    room[room.indexOf(widest)] = widest - 1
+  }
+  return room
+}
+
+const cut = (text: string, room: number) => (text.length > room ? `${text.slice(0, room - 1)}…` : text)
