@@ -23,7 +23,7 @@ export function resolveAmong<T>(
   if (only && matches.length === 1) return only
   if (matches.length > 1) {
     throw new UsageError(
-      `${matches.length} of ${noun} are called ${wanted}: use the id.`,
+      `${matches.length} ${noun}s are called ${wanted}: use the id.`,
       matches.map(({ id, hint }) => (hint ? `${id}  ${hint}` : id)),
     )
   }
@@ -35,7 +35,8 @@ export function resolveAmong<T>(
 }
 
 export interface Resolvable<T> {
-  noun: string
+  /** As in a sentence: `firewall rule`. */
+  title: string
   /** With a name, a list may be narrowed by the service. */
   list(cli: Cli, filter?: { names?: string }): Promise<T[]>
   named(thing: T): Named
@@ -46,9 +47,9 @@ export async function idOf<T>(cli: Cli, kind: Resolvable<T>, wanted: string): Pr
   if (isUuid(wanted)) return wanted
   const matches = await kind.list(cli, { names: wanted })
   if (matches.some((thing) => kind.named(thing).name === wanted)) {
-    return resolveAmong(kind.noun, wanted, matches, kind.named).id
+    return resolveAmong(kind.title, wanted, matches, kind.named).id
   }
-  return resolveAmong(kind.noun, wanted, await kind.list(cli), kind.named).id
+  return resolveAmong(kind.title, wanted, await kind.list(cli), kind.named).id
 }
 
 function nearestNames(wanted: string, things: Named[]): string[] {

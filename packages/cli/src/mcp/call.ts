@@ -1,5 +1,5 @@
 import type { Cli } from '../core/cli.ts'
-import { errorRecord } from '../core/failure.ts'
+import { CliError, errorRecord, exitCodes } from '../core/failure.ts'
 import { idOf, type Resolvable } from '../core/names.ts'
 import {
   accessKeys,
@@ -73,8 +73,8 @@ export async function callTool(
     const { place, routeId, tool, isBodyWhole } = routeTool
     const missing = tool.inputSchema.required.filter((name) => input[name] === undefined)
     const unknown = Object.keys(input).filter((name) => !place.has(name))
-    if (missing.length > 0) throw new Error(`Missing: ${missing.join(', ')}.`)
-    if (unknown.length > 0) throw new Error(`Unknown: ${unknown.join(', ')}.`)
+    if (missing.length > 0) throw badInput(`Missing: ${missing.join(', ')}.`)
+    if (unknown.length > 0) throw badInput(`Unknown: ${unknown.join(', ')}.`)
     const parts = { params: {} as Record<string, string>, query: {} as Input, body: {} as Input }
     for (const [name, where] of place) {
       if (where === 'params') parts.params[name] = await paramOf(cli, name, input[name])
@@ -85,6 +85,8 @@ export async function callTool(
     return client.call(routeId, { ...parts, body, signal } as never)
   })
 }
+
+const badInput = (message: string) => new CliError('invalid_argument', message, exitCodes.usage)
 
 async function paramOf(cli: Cli, name: string, value: unknown): Promise<string> {
   if (value === undefined && name === 'project_id') return cli.project()
