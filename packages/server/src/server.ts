@@ -24,19 +24,19 @@ export interface Server {
 
 /** One process of the service on a database: API, worker, or both. */
 export async function startServer(
-  config: Config,
+  given: Config,
   databaseUrl: string,
   log: FastifyBaseLogger,
 ): Promise<Server> {
   await migrate(databaseUrl)
   const database = new Database({
     url: databaseUrl,
-    poolSize: config.database.poolSize,
+    poolSize: given.database.poolSize,
     onError: (error) => log.warn({ err: error }, 'database connection lost'),
   })
   const signals = new Signals(databaseUrl)
   await signals.open()
-  await applyConfig(database, config)
+  const config = { ...given, locations: await applyConfig(database, given) }
   const engines = await createEngines(config, database, log)
   const workshop: Workshop = { config, database, signals, engines: engines.byLocation, log }
 
