@@ -75,9 +75,11 @@ describe('the life of a VM', () => {
   })
 
   test('it looks as it should', async () => {
+    const [header] = (await slipway('vm', 'list')).stdout.split('\n')
+    expect(header?.split(/ +/)).toEqual(['NAME', 'TYPE', 'STATE', 'LOCATION', 'SSH', 'EXPIRES', 'AGE'])
     await golden(
       'vm.txt',
-      ['vm', 'list'],
+      ['vm', 'list', '-o', 'columns=name,type,state,location,image,age'],
       ['vm', 'list', '--no-header', '-o', 'columns=name,state,type'],
       ['vm', 'list', '--state', 'shutoff'],
       ['vm', 'show', 'train-7'],
@@ -214,16 +216,19 @@ test('disks are created, grown, attached, detached and deleted', async () => {
 })
 
 test('firewall rules are spoken, listed, tested, changed and deleted', async () => {
+  await slipway('vm', 'create', 'target', '--type', 'a40.1x', ...where, '--ssh-key', publicKey)
   await golden(
     'firewall.txt',
     ['firewall', 'allow', 'ssh', 'from', '203.0.113.0/24'],
     ['firewall', 'allow', '3000-8080', 'from', '203.0.113.7', '--name', 'web'],
     ['firewall', 'change', 'web', '--port', '3000'],
     ['firewall', 'list'],
-    ['firewall', 'test', '--from', '203.0.113.7', '--to', '172.27.0.10', '--port', '9999'],
+    ['firewall', 'test', '--from', '203.0.113.7', '--to', 'target', '--port', '9999'],
+    ['firewall', 'test', '--from', '198.51.100.1', '--to', 'target', '--port', '22', '-o', 'columns=allowed'],
     ['firewall', 'delete', 'web', 'allow-ssh-from-203-0-113-0-24', '--yes'],
     ['firewall', 'allow', 'nonsense'],
   )
+  await slipway('vm', 'delete', 'target', '--yes')
 })
 
 test('networks and subnets', async () => {
@@ -249,7 +254,6 @@ test('the side of the operator', async () => {
     ['admin', 'location', 'list'],
     ['admin', 'host', 'show', 'a40-1'],
     ['admin', 'price', 'set', 'a40.1x=0.95'],
-    ['admin', 'price', 'list', '-o', 'json'],
     ['admin', 'operation', 'list', '--stuck'],
   )
 })

@@ -4,7 +4,7 @@ import { idOf } from '../core/names.ts'
 import { parseList, parsePair } from '../core/parse.ts'
 import { deleteCommand, listCommand, type Resource, refArgument } from '../core/resource.ts'
 import { type Column, printList, printOne } from '../output/print.ts'
-import { words } from '../output/text.ts'
+import { usd, words } from '../output/text.ts'
 import { images } from '../resources.ts'
 
 const adminImages: Resource<Image> = { ...images, list: (cli) => cli.operator.collect('adminImageList', {}) }
@@ -114,11 +114,11 @@ export const adminPrice: GroupSpec = {
         'slipway admin price set persistent-ssd=0.00013',
       ],
       async run(cli, { prices }) {
-        const items = prices.map(parsePair).map(([product_name, usd]) => {
+        const items = prices.map(parsePair).map(([product_name, dollars]) => {
           const unit = /^(persistent-ssd|shared-volume)$/.test(product_name)
             ? ('gb_hour' as const)
             : ('vm_hour' as const)
-          return { product_name, unit, usd }
+          return { product_name, unit, usd: dollars }
         })
         await printList(cli, (await cli.operator.adminPriceSet({ items })).items, priceColumns)
       },
@@ -128,6 +128,6 @@ export const adminPrice: GroupSpec = {
 
 const priceColumns: Column<Price>[] = [
   { name: 'product', value: (price) => price.product_name },
-  { name: '$', value: (price) => price.usd, align: 'right' },
+  { name: '$', value: (price) => usd(price.usd), align: 'right' },
   { name: 'per', value: (price) => words(price.unit) },
 ]

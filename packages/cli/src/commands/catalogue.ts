@@ -3,7 +3,7 @@ import { command } from '../core/command.ts'
 import { resolveAmong } from '../core/names.ts'
 import { listCommand, showCommand } from '../core/resource.ts'
 import { printList } from '../output/print.ts'
-import { bar, words } from '../output/text.ts'
+import { bar, usd, words } from '../output/text.ts'
 import { images, locations } from '../resources.ts'
 
 export const image: GroupSpec = {
@@ -32,7 +32,7 @@ export const price: GroupSpec = {
       async run(cli) {
         await printList(cli, await cli.client.collect('priceList', { project_id: await cli.project() }), [
           { name: 'product', value: (price) => price.product_name },
-          { name: '$', value: (price) => price.usd, align: 'right' },
+          { name: '$', value: (price) => usd(price.usd), align: 'right' },
           { name: 'per', value: (price) => words(price.unit) },
         ])
       },

@@ -106,7 +106,7 @@ function plainFields(record: object): [string, string][] {
 const labelOf = (name: string) => {
   const text = name
     .replaceAll('_', ' ')
-    .replace(/\b(id|url|ip|usd|cpu|gpu|gb|vpc|ipv4)\b/g, (word) => word.toUpperCase())
+    .replace(/\b(id|url|ip|usd|cpu|gpu|gb|vpc|ipv4|cidr)\b/g, (word) => word.toUpperCase())
   return text.charAt(0).toUpperCase() + text.slice(1)
 }
 
