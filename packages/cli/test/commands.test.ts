@@ -170,18 +170,13 @@ describe('the life of a VM', () => {
     await slipway('vm', 'delete', 'quick', '--yes')
   })
 
-  test('want of stock and a bad request say what to do', async () => {
-    const big = await slipway(
-      'vm',
-      'create',
-      'big',
-      '--type',
-      'l40s-48gb.10x',
-      ...where,
-      '--ssh-key',
-      publicKey,
-    )
-    expect([1, 4]).toContain(big.code)
+  test('want of stock says where there is some, and a missing flag which', async () => {
+    const whole = ['--type', 'a40.8x', ...where, '--ssh-key', publicKey]
+    await slipway('vm', 'create', 'whole', ...whole)
+    const none = await slipway('vm', 'create', 'next', ...whole)
+    expect(none).toMatchObject({ code: 4, stdout: '' })
+    expect(none.stderr).toContain('It would fit in: eu-north1-a')
+    await slipway('vm', 'delete', 'whole', '--yes')
     const missing = await slipway('vm', 'create', 'x')
     expect(missing).toMatchObject({ code: 2, stdout: '' })
     expect(missing.stderr).toContain('Missing: --type and --location.')
