@@ -2,9 +2,9 @@ import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { root } from '../../../sdk/test/support/root.ts'
 
-export const binary = fileURLToPath(new URL('../../bin/slipway.js', import.meta.url))
+export const binary = join(root, 'packages/cli/bin/slipway.js')
 
 export interface Run {
   code: number

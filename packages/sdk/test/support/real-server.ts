@@ -3,9 +3,9 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
+import { root } from './root.ts'
 
-const program = fileURLToPath(new URL('../../../server/dist/main.js', import.meta.url))
+const program = join(root, 'packages/server/dist/main.js')
 
 export interface Credentials {
   api_url: string
