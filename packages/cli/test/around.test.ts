@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type RealServer, startRealServer } from '../../sdk/test/support/real-server.ts'
 import { completionScripts } from '../src/completion/scripts.ts'
 import { binary, freshHome } from './support/cli.ts'
+import { goldenFile, transcript } from './support/golden.ts'
 
 const { home, base, slipway: runAs, remove } = freshHome()
 const contextFile = join(home, 'config/slipway/contexts.json')
@@ -130,6 +131,82 @@ describe('contexts', () => {
       headers: { authorization: `Bearer ${accessToken}` },
     })
     expect(answer.status).toBe(401)
+  })
+})
+
+describe('people, projects and keys, as an owner', () => {
+  const slipway = (...words: string[]) => runAs([...words, '--context', 'owner'])
+  beforeAll(async () => {
+    const words = [
+      'login',
+      '--name',
+      'owner',
+      '--api-url',
+      server.api_url,
+      '--email',
+      server.email,
+      '--password-stdin',
+    ]
+    expect(await runAs(words, { input: server.password })).toMatchObject({ code: 0 })
+  })
+
+  async function golden(name: string, ...lines: string[][]) {
+    const texts: string[] = []
+    for (const words of lines) texts.push(transcript(words, await slipway(...words)))
+    await expect(`${texts.join('\n\n')}\n`).toMatchFileSnapshot(goldenFile(name))
+  }
+
+  test('access keys are made, used and revoked', async () => {
+    const created = await slipway('key', 'create', 'ci', '--role', 'read', '--expires', '30d', '-o', 'json')
+    const { secret } = JSON.parse(created.stdout)
+    const withKey = {
+      SLIPWAY_API_URL: server.api_url,
+      SLIPWAY_ACCESS_KEY: secret,
+      SLIPWAY_PROJECT: server.project_id,
+    }
+    expect((await runAs(['vm', 'list'], { env: withKey })).code).toBe(0)
+    expect((await runAs(['vm', 'delete', 'train-7', '--yes'], { env: withKey })).code).toBe(5)
+    expect((await slipway('key', 'delete', 'ci', '--yes')).code).toBe(0)
+    expect((await runAs(['vm', 'list'], { env: withKey })).code).toBe(5)
+  })
+
+  test('projects and members', async () => {
+    await golden(
+      'people.txt',
+      ['org', 'list', '-o', 'columns=name,id'],
+      ['project', 'create', 'research'],
+      ['project', 'rename', 'research', 'experiments'],
+      ['project', 'list', '-o', 'columns=name,version'],
+      ['project', 'delete', 'experiments', '--yes'],
+      ['member', 'add', 'grace@example.com', '--role', 'viewer', '-o', 'columns=email,role,state'],
+      ['member', 'change', 'grace@example.com', '--role', 'admin', '-o', 'columns=email,role,state'],
+      ['member', 'list', '-o', 'columns=email,role,state'],
+      ['member', 'delete', 'grace@example.com', '--yes'],
+    )
+  })
+
+  test('the operator makes organizations and users, and suspends them', async () => {
+    const operator = { SLIPWAY_API_URL: server.api_url, SLIPWAY_OPERATOR_KEY: server.operator_key }
+    const admin = async (...words: string[]) => {
+      const run = await runAs(['admin', ...words, '-o', 'json'], { env: operator })
+      expect(run).toMatchObject({ code: 0, stderr: '' })
+      return JSON.parse(run.stdout)
+    }
+    await admin('org', 'create', 'Harbour Labs')
+    const user = await admin('user', 'create', 'ada@example.com', '--org', 'Harbour Labs', '--role', 'owner')
+    expect(user).toMatchObject({ email: 'ada@example.com', state: 'invited' })
+    expect(user.invite_url).toContain('http')
+    expect(await admin('user', 'suspend', 'ada@example.com')).toMatchObject({ suspended: true })
+    expect(await admin('org', 'suspend', 'Harbour Labs')).toMatchObject({ suspended: true })
+    expect(await admin('org', 'restore', 'Harbour Labs')).toMatchObject({ suspended: false })
+    const quotas = await admin('quota', 'set', server.project_id, 'vms=7')
+    expect(quotas).toContainEqual(expect.objectContaining({ name: 'vms', max: 7 }))
+    const [host] = await admin('host', 'list', '--location', 'us-east1-a')
+    expect(await admin('host', 'close', host.id)).toMatchObject({ schedulable: false })
+    expect(await admin('host', 'open', host.id)).toMatchObject({ schedulable: true })
+    const [gpu] = await admin('gpu', 'list', '--host', host.id, '--state', 'free')
+    expect(await admin('gpu', 'quarantine', gpu.id)).toMatchObject({ state: 'quarantined' })
+    expect(await admin('gpu', 'free', gpu.id)).toMatchObject({ id: gpu.id })
   })
 })
 

@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import { isApiError } from '@slipway/sdk'
 import { command } from '../core/command.ts'
 import { idOf } from '../core/names.ts'
 import { refArgument } from '../core/resource.ts'
@@ -18,7 +19,13 @@ export const vmLog = command<{ ref: string; follow?: boolean; all?: boolean }>({
     const target = { project_id: await cli.project(), vm_id: await idOf(cli, vms, ref) }
     let offset = all ? 0 : undefined
     for (;;) {
-      const { content, next_offset } = await cli.client.vmSerialLog({ ...target, offset })
+      const answer = await cli.client.vmSerialLog({ ...target, offset }).catch((error) => {
+        if (follow && offset !== undefined && isApiError(error) && error.code === 'not_found')
+          return undefined
+        throw error
+      })
+      if (!answer) return
+      const { content, next_offset } = answer
       process.stdout.write(content)
       const hasMore = content !== '' && next_offset !== offset
       offset = next_offset
