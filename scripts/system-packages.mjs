@@ -13,6 +13,9 @@ const PROGRAMS = [
     packages: ['qemu-system-x86', 'qemu-utils', 'genisoimage'],
     suites: ['packages/server/test/engines/qemu'],
   },
+  { name: 'tmux', binary: 'tmux', packages: ['tmux'], suites: ['packages/cli/test/terminal'] },
+  { name: 'zsh', binary: 'zsh', packages: ['zsh'], suites: ['packages/cli/test/shells'] },
+  { name: 'fish', binary: 'fish', packages: ['fish'], suites: ['packages/cli/test/shells'] },
   { name: 'ssh', binary: 'ssh', packages: ['openssh-client'], suites: ['packages/server/test/engines/qemu'] },
 ]
 
