@@ -31,14 +31,12 @@ export async function plug(ctx: QemuContext, vmId: string, disk: AttachedDisk): 
 /** Unplugs a disk from a running VM and waits until the guest has let it go. */
 export async function unplug(ctx: QemuContext, vmId: string, disk: AttachedDisk): Promise<void> {
   await talk(ctx, vmId, async (qmp) => {
-    if (await isPlugged(qmp, disk)) {
-      await qmp.execute('device_del', { id: qdevId(disk) }).catch(ignoreUnplugUnderWay)
-      const until = Date.now() + UNPLUG_LIMIT_MS
-      while (await isPlugged(qmp, disk)) {
-        if (Date.now() > until)
-          throw new EngineError('unavailable', `the guest does not release disk ${disk.id}`)
-        await sleep(100)
-      }
+    const until = Date.now() + UNPLUG_LIMIT_MS
+    while (await isPlugged(qmp, disk)) {
+      if (Date.now() > until)
+        throw new EngineError('unavailable', `the guest does not release disk ${disk.id}`)
+      await qmp.execute('device_del', { id: qdevId(disk) }).catch(ignoreBusyGuest)
+      await sleep(250)
     }
     await dropBackend(qmp, disk)
   })
@@ -95,6 +93,8 @@ function qdevId(disk: AttachedDisk): string {
   return `${disk.type === 'shared-volume' ? 'volume' : 'disk'}-${deviceId(disk.id)}`
 }
 
-function ignoreUnplugUnderWay(error: unknown): void {
-  if (!(error instanceof QmpError) || !/already in the process of unplug/.test(error.message)) throw error
+/** The guest is still plugging the disk in, or already letting it go. */
+function ignoreBusyGuest(error: unknown): void {
+  if (!(error instanceof QmpError) || !/process of unplug|guest is busy|not found/.test(error.message))
+    throw error
 }

@@ -89,7 +89,7 @@ export class QemuEngine implements Engine {
     await this.#exclusively(vm, call, 'remove', async (seen) => {
       if (seen) await powerOff(this.#ctx, vm.id, seen)
       else await this.#ctx.forwarder.remove(vm.id)
-      await rm(this.#ctx.records.folder(vm.id), { recursive: true, force: true })
+      await rm(this.#ctx.records.folder(vm.id), { recursive: true, force: true, maxRetries: 5 })
       await this.#ctx.fences.markRemoved(vm.id, call.generation)
     })
   }

@@ -32,6 +32,7 @@ if [ ! -e /new/etc/slipway/installed ]; then
   /bin/busybox mkdir -p /new/proc /new/sys /new/dev /new/run /new/tmp /new/var/log /new/mnt /new/home
   /bin/busybox chmod 1777 /new/tmp
   /bin/busybox chroot /new /bin/busybox --install -s
+  /bin/busybox sync
   : >/new/etc/slipway/installed
 fi
 for item in proc sys dev; do /bin/busybox mount --move /$item /new/$item; done

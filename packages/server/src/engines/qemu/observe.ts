@@ -1,17 +1,14 @@
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { VmStatus } from '../../operations/engine.ts'
 import { lastLines } from './command.ts'
 import type { QemuContext } from './context.ts'
 import { readText } from './files.ts'
-import { exitCode, identify, isAlive, type ProcessIdentity } from './process.ts'
+import { awaitExitCode, exitCode, identify, isAlive, type ProcessIdentity } from './process.ts'
 import { lastSerialLines } from './serial-log.ts'
 import type { Run, VmRecord } from './vm-records.ts'
 
 /** A QEMU that was just spawned has no pid file yet; its server may have died in that very moment. */
 const SPAWN_GRACE_MS = 10_000
-/** Between the end of QEMU and the note about it. */
-const KEEPER_GRACE_MS = 500
 
 export interface Observed {
   record: VmRecord
@@ -66,12 +63,7 @@ async function obituary(
   run: Run,
 ): Promise<{ power: 'off' | 'crashed'; detail: string }> {
   const folder = ctx.records.folder(id)
-  const until = Date.now() + KEEPER_GRACE_MS
-  let code = await exitCode(folder)
-  while (code === null && Date.now() < until) {
-    await sleep(20)
-    code = await exitCode(folder)
-  }
+  const code = await awaitExitCode(folder)
   if (code === 0 || (await ctx.records.isOffRequested(id, run))) return { power: 'off', detail: '' }
   const log = lastLines((await readText(join(folder, 'qemu.log'))) ?? '')
   const how = code === null ? 'QEMU vanished' : `QEMU ended with code ${code}`

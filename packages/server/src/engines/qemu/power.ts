@@ -12,7 +12,7 @@ import { kernelPaths, type Machine, machineArguments } from './machine.ts'
 import { randomBackendAddress, syncForwards } from './network.ts'
 import { type Observed, observe } from './observe.ts'
 import { imagesDir } from './paths.ts'
-import { endProcess, startQemu } from './process.ts'
+import { awaitExitCode, endProcess, startQemu } from './process.ts'
 import { withQmp } from './qmp.ts'
 import type { Run, VmRecord } from './vm-records.ts'
 import { serveVolume } from './volumes.ts'
@@ -59,6 +59,7 @@ export async function powerOff(ctx: QemuContext, id: string, seen: Observed): Pr
   if (settled.process) {
     await ctx.records.markOffRequested(id, seen.run)
     await endProcess(settled.process)
+    await awaitExitCode(ctx.records.folder(id))
   }
   await ctx.forwarder.remove(id)
   await ctx.records.clearRun(id)

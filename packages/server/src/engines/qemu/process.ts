@@ -10,6 +10,7 @@ import { withQmp } from './qmp.ts'
 const START_LIMIT_MS = 30_000
 const QMP_TIMEOUT_MS = 5_000
 const TERM_GRACE_MS = 3_000
+const KEEPER_GRACE_MS = 1_000
 
 /** What identifies one QEMU beyond doubt: a pid alone may have been given to somebody else since. */
 export interface ProcessIdentity {
@@ -60,6 +61,17 @@ async function throwIfExited(vmDir: string): Promise<void> {
 export async function exitCode(vmDir: string): Promise<number | null> {
   const text = await readText(join(vmDir, 'exit'))
   return text === null ? null : Number(text.trim())
+}
+
+/** The note about a QEMU that just ended comes a moment later, if the one who writes it lives. */
+export async function awaitExitCode(vmDir: string): Promise<number | null> {
+  const until = Date.now() + KEEPER_GRACE_MS
+  let code = await exitCode(vmDir)
+  while (code === null && Date.now() < until) {
+    await sleep(20)
+    code = await exitCode(vmDir)
+  }
+  return code
 }
 
 /** The QEMU of this VM as its pid file names it, if such a process lives and carries the VM's label. */
