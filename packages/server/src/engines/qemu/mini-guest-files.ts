@@ -112,7 +112,7 @@ if [ -s /run/seed/shutdown-script ]; then
 fi
 sync
 echo "slipway: powering off" >/dev/console
-umount -a -r 2>/dev/null
+cd / && umount /run/seed
 mount -o remount,ro /
 `,
   },

@@ -3,10 +3,14 @@ import { syncForwards } from './network.ts'
 import { type Observed, observe } from './observe.ts'
 import { powerOff, pressPowerButton } from './power.ts'
 import { limitSerial } from './serial-log.ts'
-import { greetsWithSsh } from './ssh-banner.ts'
+import { sshGreeting } from './ssh-banner.ts'
 
 const ROUND_MS = 1_000
-const BANNER_TIMEOUT_MS = 400
+/** Before the guest's network is up, a connection hangs and only a fresh one gets through: try often. */
+const MIN_GREETING_MS = 400
+const GREETING_SHARE_OF_WAIT = 1 / 10
+/** After that its SSH server may be slow on a busy machine, and abandoned connections are a burden to it: be patient. */
+const PATIENT_GREETING_MS = 6_000
 const BANNER_PAUSE_MS = 100
 const BUTTON_REPEAT_MS = 5_000
 
@@ -54,15 +58,20 @@ export class Monitor {
 
   async #followBoot(id: string): Promise<void> {
     const { records } = this.#ctx
+    let isNetworkUp = false
     while (!this.#stop.signal.aborted) {
       const run = await records.readRun(id)
       if (!run || (await records.hasAnswered(id, run))) return
-      const backendPort = run.backend.ports.find(([guestPort]) => guestPort === 22)?.[1]
-      if (backendPort && (await greetsWithSsh(run.backend.address, backendPort, BANNER_TIMEOUT_MS))) {
+      const port = run.backend.ports.find(([guestPort]) => guestPort === 22)?.[1]
+      const eagerMs = Math.max(MIN_GREETING_MS, (Date.now() - run.bootStartedAtMs) * GREETING_SHARE_OF_WAIT)
+      const timeoutMs: number = isNetworkUp ? PATIENT_GREETING_MS : eagerMs
+      const greeting = port ? await sshGreeting(run.backend.address, port, timeoutMs) : 'silent'
+      if (greeting === 'greeted') {
         await records.markAnswered(id, run)
         this.#report(id, 'running')
         return
       }
+      isNetworkUp = greeting === 'closed'
       const seen = await observe(this.#ctx, id)
       if (!seen?.run || (!seen.process && seen.power !== 'booting')) return
       await new Promise((resolve) => setTimeout(resolve, BANNER_PAUSE_MS))
