@@ -9,8 +9,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { build } from 'esbuild'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { CompiledRule } from '../../src/domain/firewall.ts'
-import type { AttachedDisk, Engine, VmSpec, VmStatus } from '../../src/operations/engine.ts'
+import type { Engine, VmSpec, VmStatus } from '../../src/operations/engine.ts'
 import { makeBench, type QemuBench } from './qemu-harness.ts'
+import { diskOf, specOf } from './qemu-spec.ts'
 
 const WITHIN = { timeout: 90_000 }
 const signal = AbortSignal.timeout(900_000)
@@ -30,9 +31,9 @@ describe('a guest of the qemu engine', () => {
     const setup = await bench.open()
     for await (const report of setup.inventory(signal)) host = report.name
     await setup.close()
-    first = newSpec('guest-one', 1, bench.publicAddress)
-    second = newSpec('guest-two', 2, '')
-    second.network.networkId = first.network.networkId
+    first = specOf(bench, host, { name: 'guest-one' })
+    second = specOf(bench, host, { name: 'guest-two' })
+    second.network = { ...second.network, networkId: first.network.networkId, publicAddress: '' }
   }, 300_000)
 
   afterAll(async () => {
@@ -75,7 +76,7 @@ describe('a guest of the qemu engine', () => {
   })
 
   it('sees an attached disk with its sector size and serial, and keeps what it writes', WITHIN, async () => {
-    const disk = newDisk(4096)
+    const disk = diskOf(host, { blockSize: 4096 })
     await engine.ensureDisk(disk, { generation: 1, signal })
     await engine.attachDisk(first, disk, next())
     first.disks = [disk]
@@ -158,6 +159,7 @@ describe('a guest of the qemu engine', () => {
   })
 
   it('leaves no process, file, socket or port behind when it is removed', WITHIN, async () => {
+    const sshPort = await publicSshPort()
     await engine.removeVm(first, next())
     await engine.removeVm(second, { generation: 9, signal })
     await engine.removeDisk(first.disks[0]!, { generation: 9, signal })
@@ -165,7 +167,7 @@ describe('a guest of the qemu engine', () => {
     const state = join(bench.dataDir, 'qemu/local-a')
     expect(readdirSync(join(state, 'vms'))).toEqual([])
     expect(readdirSync(join(state, 'disks'))).toEqual([])
-    await expect(openSsh()).rejects.toThrow(/ECONNREFUSED/)
+    await expect(openSsh(sshPort)).rejects.toThrow(/ECONNREFUSED/)
     await engine.close()
     await eventually(async () => expect(await bench.processes()).toEqual([]))
     expect(readdirSync(state).filter((name) => name.endsWith('.sock'))).toEqual([])
@@ -246,9 +248,13 @@ describe('a guest of the qemu engine', () => {
     return Buffer.concat(received).toString()
   }
 
+  async function publicSshPort(): Promise<number> {
+    return Number((await destination()).split(':')[1] ?? 22)
+  }
+
   /** A connection that has received the guest's greeting. */
-  async function openSsh(): Promise<Socket> {
-    const port = Number((await destination()).split(':')[1] ?? 22)
+  async function openSsh(knownPort?: number): Promise<Socket> {
+    const port = knownPort ?? (await publicSshPort())
     const socket = connect({ host: bench.publicAddress, port })
     await new Promise((done, fail) => {
       socket.once('data', done)
@@ -264,31 +270,6 @@ describe('a guest of the qemu engine', () => {
     await writeFile(file, await readFile(other.sshKeyFile), { mode: 0o600 })
     await other.close()
     return file
-  }
-
-  function newSpec(name: string, number: number, publicAddress: string): VmSpec {
-    return {
-      ...{ id: randomUUID(), host, name, projectId: randomUUID(), type: 'a100-80gb.1x' },
-      ...{ cpuCores: 12, memoryGb: 120, gpus: [], image: bench.image, osDiskGib: 128, scratchGb: 0 },
-      sshPublicKey: bench.sshPublicKey,
-      startupScript: `#!/bin/sh\necho startup script of ${name}\necho yes > /root/made-by-startup\n`,
-      shutdownScript: `#!/bin/sh\necho shutdown script of ${name}\n`,
-      network: {
-        networkId: randomUUID(),
-        macAddress: `52:54:00:00:00:0${number}`,
-        privateAddress: `172.27.0.1${number}`,
-        ...{ subnetCidr: '172.27.0.0/20', gateway: '172.27.0.1', publicAddress },
-      },
-      disks: [],
-    }
-  }
-
-  function newDisk(blockSize: number): AttachedDisk {
-    const id = randomUUID()
-    return {
-      ...{ id, host, type: 'persistent-ssd', sizeGib: 1, blockSize, mode: 'read-write' },
-      serialNumber: id.replaceAll('-', '').slice(-20),
-    }
   }
 })
 
