@@ -9,12 +9,15 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { build } from 'esbuild'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { CompiledRule } from '../../src/domain/firewall.ts'
+import { findVirtiofsd } from '../../src/engines/qemu/volumes.ts'
 import type { Engine, VmSpec, VmStatus } from '../../src/operations/engine.ts'
 import { makeBench, type QemuBench } from './qemu-harness.ts'
 import { diskOf, specOf } from './qemu-spec.ts'
 
 const WITHIN = { timeout: 90_000 }
 const signal = AbortSignal.timeout(900_000)
+/** The C virtiofsd of Debian 12 needs root. */
+const canShareVolumes = process.getuid?.() === 0 && (await findVirtiofsd()) !== null
 
 describe('a guest of the qemu engine', () => {
   let bench: QemuBench
@@ -77,17 +80,46 @@ describe('a guest of the qemu engine', () => {
 
   it('sees an attached disk with its sector size and serial, and keeps what it writes', WITHIN, async () => {
     const disk = diskOf(host, { blockSize: 4096 })
-    await engine.ensureDisk(disk, { generation: 1, signal })
-    await engine.attachDisk(first, disk, next())
-    first.disks = [disk]
+    const readOnly = diskOf(host, { mode: 'read-only' })
+    for (const each of [readOnly, disk]) {
+      await engine.ensureDisk(each, { generation: 1, signal })
+      await engine.attachDisk(first, each, next())
+    }
     const device = await findBySerial(disk.serialNumber)
     expect(await inFirst(`cat /sys/block/${device}/queue/logical_block_size`)).toBe('4096')
+    const other = await findBySerial(readOnly.serialNumber)
+    expect(await inFirst(`cat /sys/block/${other}/ro /sys/block/${other}/queue/logical_block_size`)).toBe(
+      '1\n512',
+    )
+    await engine.detachDisk(first, readOnly, next())
+    await engine.removeDisk(readOnly, { generation: 2, signal })
+    expect(await inFirst(`ls -d /sys/block/${other} 2>/dev/null || echo gone`)).toBe('gone')
+    first.disks = [disk]
     await engine.growDisk({ ...disk, sizeGib: 2 }, { generation: 2, signal })
     await eventually(async () =>
       expect(await inFirst(`cat /sys/block/${device}/size`)).toBe(String((2 * 1024 ** 3) / 512)),
     )
     await inFirst(`echo kept-on-data-disk | dd of=/dev/${device} bs=4096 conv=sync 2>/dev/null; sync`)
     await inFirst('echo kept-on-os-disk > /root/note; sync')
+  })
+
+  it('mounts a shared volume', { ...WITHIN, skip: !canShareVolumes }, async () => {
+    const volume = diskOf(host, {
+      type: 'shared-volume',
+      sizeGib: 1024,
+      blockSize: 0,
+      serialNumber: 'shared-1',
+    })
+    await engine.ensureDisk(volume, { generation: 1, signal })
+    await engine.attachDisk(first, volume, next())
+    await eventually(async () => {
+      await inFirst('mkdir -p /mnt/shared && mount -t virtiofs shared-1 /mnt/shared')
+    })
+    await inFirst('echo from-the-guest > /mnt/shared/note && umount /mnt/shared')
+    const share = join(bench.dataDir, 'qemu/local-a/disks', volume.id, 'share')
+    expect(await readFile(join(share, 'note'), 'utf8')).toBe('from-the-guest\n')
+    await engine.detachDisk(first, volume, next())
+    await engine.removeDisk(volume, { generation: 2, signal })
   })
 
   it('opens and closes a port for one source and not for another', WITHIN, async () => {

@@ -30,7 +30,9 @@ export class HostGpus {
     if (declared.length > 0) return { usable: declared, unusable: [] }
     const found = await scanGpus(this.#sysfsRoot)
     const listed = this.#option.flatMap((entry) => ('pci' in entry ? [entry.pci] : []))
-    const wanted = listed.length > 0 ? found.filter((gpu) => listed.includes(gpu.pciAddress)) : found
+    const wanted = found.filter((gpu) =>
+      listed.length > 0 ? listed.includes(gpu.pciAddress) : gpu.isInCatalogue,
+    )
     const absent = listed.filter((pci) => !found.some((gpu) => gpu.pciAddress === pci))
     return {
       usable: wanted.filter((gpu) => gpu.problem === ''),

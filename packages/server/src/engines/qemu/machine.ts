@@ -129,11 +129,13 @@ export function blockNode(disk: AttachedDisk, file: string): Record<string, unkn
   }
 }
 
+/** The address is spelled out: left to itself, QEMU puts a second device where a root port has no room for it. */
 export function diskDevice(disk: AttachedDisk, slot: string): Record<string, unknown> {
   return {
     driver: 'virtio-blk-pci',
     id: `disk-${deviceId(disk.id)}`,
     bus: slot,
+    addr: '0',
     drive: `node-${deviceId(disk.id)}`,
     serial: disk.serialNumber.slice(0, 20),
     logical_block_size: disk.blockSize,
@@ -146,6 +148,7 @@ export function volumeDevice(volume: AttachedDisk, slot: string): Record<string,
     driver: 'vhost-user-fs-pci',
     id: `volume-${deviceId(volume.id)}`,
     bus: slot,
+    addr: '0',
     chardev: `chr-${deviceId(volume.id)}`,
     tag: volumeTag(volume),
   }

@@ -14,6 +14,8 @@ const PCI_BRIDGE_CLASS = '0x06'
 export interface SysfsGpu {
   pciAddress: string
   model: string
+  /** Others are offered only where an operator lists them. */
+  isInCatalogue: boolean
   numaNode: number
   iommuGroup: number | null
   /** All GPUs of the same IOMMU group, itself included: they can only go to one VM together. */
@@ -47,6 +49,7 @@ export async function scanGpus(sysfsRoot: string): Promise<SysfsGpu[]> {
     return {
       pciAddress: gpu.address,
       model: MODEL_BY_DEVICE_ID[gpu.device] ?? `PCI ${gpu.vendor.slice(2)}:${gpu.device.slice(2)}`,
+      isInCatalogue: gpu.device in MODEL_BY_DEVICE_ID,
       numaNode: Math.max(gpu.numaNode, 0),
       iommuGroup: gpu.iommuGroup,
       groupGpus:

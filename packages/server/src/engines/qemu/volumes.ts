@@ -51,14 +51,14 @@ async function argumentsFor(program: string, socket: string, shareFolder: string
   const isUnprivileged = process.getuid?.() !== 0
   if (help.includes('--shared-dir')) {
     const sandbox = isUnprivileged ? ['--sandbox', 'none'] : []
-    return ['--socket-path', socket, '--shared-dir', shareFolder, ...sandbox]
+    return [`--socket-path=${socket}`, `--shared-dir=${shareFolder}`, ...sandbox]
   }
   if (isUnprivileged)
     throw new EngineError(
       'rejected',
       `${program} needs root; install the virtiofsd package of a later release`,
     )
-  return ['--socket-path', socket, '-o', `source=${shareFolder}`, '-o', 'cache=auto']
+  return [`--socket-path=${socket}`, '-o', `source=${shareFolder}`, '-o', 'cache=auto']
 }
 
 function exists(file: string): Promise<boolean> {
