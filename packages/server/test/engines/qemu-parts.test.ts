@@ -121,6 +121,17 @@ describe('a conversation with QEMU', () => {
     })
   })
 
+  it('survives a connection that breaks in the middle of it', async () => {
+    server = createServer((socket) => {
+      socket.write('{"QMP":{"version":{}}}\n')
+      socket.once('data', () => socket.destroy())
+      socket.on('error', () => {})
+    })
+    await new Promise<void>((resolve) => server.listen(join(folder, 'qmp.sock'), resolve))
+    const talk = withQmp(join(folder, 'qmp.sock'), 1_000, (qmp) => qmp.execute('stop'))
+    await expect(talk).rejects.toMatchObject({ kind: 'unavailable' })
+  })
+
   it('tells a refusal from silence', async () => {
     await serve(join(folder, 'qmp.sock'), (command) =>
       command === 'device_del'

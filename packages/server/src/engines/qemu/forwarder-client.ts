@@ -2,7 +2,6 @@ import { spawn } from 'node:child_process'
 import { mkdir, open } from 'node:fs/promises'
 import type { Socket } from 'node:net'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { EngineError } from '../../operations/engine.ts'
 import { lastLines } from './command.ts'
@@ -17,7 +16,7 @@ import {
 } from './forwarder-protocol.ts'
 import type { Locks } from './lock.ts'
 import type { StatePaths } from './paths.ts'
-import { connectUnix } from './unix-socket.ts'
+import { connectUnix, onLines } from './unix-socket.ts'
 
 const START_LIMIT_MS = 10_000
 const ANSWER_LIMIT_MS = 5_000
@@ -86,7 +85,7 @@ export class ForwarderClient {
       const socket = await this.#reachOrStart()
       socket.on('error', () => {})
       socket.on('close', () => this.#disconnected())
-      createInterface({ input: socket }).on('line', (line) => this.#answered(JSON.parse(line)))
+      onLines(socket, (line) => this.#answered(JSON.parse(line)))
       return socket
     } catch (error) {
       this.#connecting = null

@@ -5,7 +5,6 @@
  */
 import { existsSync, rmSync } from 'node:fs'
 import { connect, createServer, type Socket } from 'node:net'
-import { createInterface } from 'node:readline'
 import {
   FORWARDER_SOCKET,
   type ForwarderAnswer,
@@ -15,6 +14,7 @@ import {
 } from './forwarder-protocol.ts'
 import { Segments } from './forwarder-segment.ts'
 import { VmForwarder } from './forwarder-vm.ts'
+import { onLines } from './unix-socket.ts'
 
 const HOUSEKEEPING_MS = 2_000
 
@@ -50,7 +50,7 @@ function serveMaster(socket: Socket): void {
     leaveIfUnneeded()
   })
   let queue: Promise<void> = Promise.resolve()
-  createInterface({ input: socket }).on('line', (line) => {
+  onLines(socket, (line) => {
     const message = JSON.parse(line) as ForwarderMessage<ForwarderRequest>
     queue = queue.then(async () => {
       const answer: ForwarderAnswer = await perform(message).then(

@@ -53,7 +53,7 @@ export function machineArguments(machine: Machine): string[] {
     ...['-chardev', 'file,id=serial,path=serial.log,append=on', '-serial', 'chardev:serial'],
     ...bootArguments(machine),
     ...hotplugSlots(),
-    ...fixedDisk('slipway-os', 'os.qcow2', 'qcow2', 'os', 'bootindex=0'),
+    ...fixedDisk('slipway-os', 'os.qcow2', 'qcow2', 'os', machine.boot.kind === 'disk' ? 'bootindex=0' : ''),
     ...fixedDisk('slipway-seed', 'seed.iso', 'raw', 'seed', ''),
     ...(machine.hasScratch ? fixedDisk('slipway-scratch', 'scratch.qcow2', 'qcow2', 'scratch', '') : []),
     ...spec.disks

@@ -83,6 +83,7 @@ export class Monitor {
       try {
         await this.#lookAfter(id)
       } catch (error) {
+        if (this.#stop.signal.aborted) return
         this.#ctx.options.log.warn({ vmId: id, err: error }, 'looking after a VM failed')
       }
     }

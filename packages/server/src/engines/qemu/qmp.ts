@@ -1,7 +1,6 @@
 import type { Socket } from 'node:net'
-import { createInterface } from 'node:readline'
 import { EngineError } from '../../operations/engine.ts'
-import { connectUnix } from './unix-socket.ts'
+import { connectUnix, onLines } from './unix-socket.ts'
 
 interface QmpMessage {
   return?: unknown
@@ -69,7 +68,7 @@ class Conversation implements QmpSession {
   constructor(socket: Socket, timeoutMs: number) {
     this.#socket = socket
     this.#timeoutMs = timeoutMs
-    createInterface({ input: socket }).on('line', (line) => {
+    onLines(socket, (line) => {
       const message = JSON.parse(line) as QmpMessage
       if (message.event) this.#events.push(message)
       else this.#inbox.push(message)

@@ -2,6 +2,7 @@ import { constants } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { connect, type Socket } from 'node:net'
 import { basename, dirname } from 'node:path'
+import { createInterface } from 'node:readline'
 
 /**
  * Connects to a unix socket whose full path may be longer than the 107 bytes that a socket address holds: the
@@ -28,4 +29,11 @@ export async function connectUnix(path: string, timeoutMs: number): Promise<Sock
   } finally {
     await directory.close()
   }
+}
+
+/** Calls back per line. A broken connection is told by the socket's own `close`; the reader's copy of the error is dropped. */
+export function onLines(socket: Socket, handle: (line: string) => void): void {
+  createInterface({ input: socket })
+    .on('line', handle)
+    .on('error', () => {})
 }
