@@ -1,4 +1,11 @@
-/** What runs inside the mini guest: busybox for everything, dropbear for SSH. */
+/**
+ * What runs inside the mini guest: busybox for everything, dropbear for SSH. All connections come from the access
+ * network's one host address, and dropbear as a daemon lets in five at a time per address; one process per connection
+ * has no such limit.
+ */
+
+/** Said on the console just before SSH is served: there is no use in knocking earlier. */
+export const MINI_GUEST_UP = 'slipway: the guest is up'
 
 /**
  * Runs from the initramfs: loads drivers, finds the OS disk by its serial, fills it at the first boot with what the
@@ -43,7 +50,7 @@ export const GUEST_FILES: Record<string, { mode: number; content: string }> = {
   'etc/inittab': {
     mode: 0o644,
     content: `::sysinit:/etc/slipway/boot
-::respawn:/usr/sbin/dropbear -F -s -r /etc/dropbear/host_ed25519
+::respawn:/usr/bin/nc -ll -p 22 -e /usr/sbin/dropbear -i -s -r /etc/dropbear/host_ed25519
 ::respawn:/sbin/acpid -f -c /etc/acpi -l /dev/null
 ::once:/etc/slipway/startup
 ::shutdown:/etc/slipway/stop
@@ -90,7 +97,7 @@ chmod 700 /root /root/.ssh
 chmod 600 /root/.ssh/authorized_keys
 mkdir -p /etc/dropbear
 [ -s /etc/dropbear/host_ed25519 ] || dropbearkey -t ed25519 -f /etc/dropbear/host_ed25519 >/dev/null 2>&1
-echo "slipway: $GUEST_HOSTNAME is up" >/dev/console
+echo "${MINI_GUEST_UP} ($GUEST_HOSTNAME)" >/dev/console
 `,
   },
   'etc/slipway/startup': {

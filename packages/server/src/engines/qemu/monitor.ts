@@ -1,9 +1,13 @@
 import type { QemuContext } from './context.ts'
+import { SSH_GUEST_PORT } from './forwarder-rules.ts'
+import type { ImageSource } from './images.ts'
+import { MINI_GUEST_UP } from './mini-guest-files.ts'
 import { syncForwards } from './network.ts'
 import { type Observed, observe } from './observe.ts'
 import { powerOff, pressPowerButton } from './power.ts'
-import { limitSerial } from './serial-log.ts'
+import { limitSerial, readSerial } from './serial-log.ts'
 import { sshGreeting } from './ssh-banner.ts'
+import type { Run } from './vm-records.ts'
 
 const ROUND_MS = 1_000
 /** Before the guest's network is up, a connection hangs and only a fresh one gets through: try often. */
@@ -11,7 +15,7 @@ const MIN_GREETING_MS = 400
 const GREETING_SHARE_OF_WAIT = 1 / 10
 /** After that its SSH server may be slow on a busy machine, and abandoned connections are a burden to it: be patient. */
 const PATIENT_GREETING_MS = 6_000
-const BANNER_PAUSE_MS = 100
+const GREETING_PAUSE_MS = 100
 const BUTTON_REPEAT_MS = 5_000
 
 /**
@@ -58,24 +62,31 @@ export class Monitor {
 
   async #followBoot(id: string): Promise<void> {
     const { records } = this.#ctx
-    let isNetworkUp = false
+    let patientBootId = ''
     while (!this.#stop.signal.aborted) {
       const run = await records.readRun(id)
       if (!run || (await records.hasAnswered(id, run))) return
-      const port = run.backend.ports.find(([guestPort]) => guestPort === 22)?.[1]
-      const eagerMs = Math.max(MIN_GREETING_MS, (Date.now() - run.bootStartedAtMs) * GREETING_SHARE_OF_WAIT)
-      const timeoutMs: number = isNetworkUp ? PATIENT_GREETING_MS : eagerMs
-      const greeting = port ? await sshGreeting(run.backend.address, port, timeoutMs) : 'silent'
+      const announcement = await this.#announcement(id, run)
+      const isPatient = announcement === 'made' || patientBootId === run.bootId
+      const greeting = announcement === 'awaited' ? 'silent' : await greetingOf(run, isPatient)
       if (greeting === 'greeted') {
         await records.markAnswered(id, run)
         this.#report(id, 'running')
         return
       }
-      isNetworkUp = greeting === 'closed'
+      if (greeting === 'closed') patientBootId = run.bootId
       const seen = await observe(this.#ctx, id)
       if (!seen?.run || (!seen.process && seen.power !== 'booting')) return
-      await new Promise((resolve) => setTimeout(resolve, BANNER_PAUSE_MS))
+      await new Promise((resolve) => setTimeout(resolve, GREETING_PAUSE_MS))
     }
+  }
+
+  /** The mini guest says on its console when it is up; of others we know nothing. */
+  async #announcement(id: string, run: Run): Promise<'awaited' | 'made' | 'unknown'> {
+    const record = await this.#ctx.records.read(id)
+    if ((record?.spec.image.source as ImageSource | undefined)?.kind !== 'mini') return 'unknown'
+    const { content } = await readSerial(this.#ctx.records.folder(id), run.bootSerialOffset)
+    return content.includes(MINI_GUEST_UP) ? 'made' : 'awaited'
   }
 
   async #goRound(): Promise<void> {
@@ -149,4 +160,11 @@ export class Monitor {
     this.#lastPower.set(id, power)
     this.#onChange(id)
   }
+}
+
+async function greetingOf(run: Run, isPatient: boolean): Promise<'greeted' | 'closed' | 'silent'> {
+  const port = run.backend.ports.find(([guestPort]) => guestPort === SSH_GUEST_PORT)?.[1]
+  if (port === undefined) return 'silent'
+  const eagerMs = Math.max(MIN_GREETING_MS, (Date.now() - run.bootStartedAtMs) * GREETING_SHARE_OF_WAIT)
+  return sshGreeting(run.backend.address, port, isPatient ? PATIENT_GREETING_MS : eagerMs)
 }

@@ -14,6 +14,7 @@ import { type Observed, observe } from './observe.ts'
 import { imagesDir } from './paths.ts'
 import { awaitExitCode, endProcess, startQemu } from './process.ts'
 import { withQmp } from './qmp.ts'
+import { serialEnd } from './serial-log.ts'
 import type { Run, VmRecord } from './vm-records.ts'
 import { serveVolume } from './volumes.ts'
 
@@ -84,7 +85,8 @@ export async function reset(
     await qmp.execute('system_reset')
     await qmp.execute('cont')
   })
-  const boot = { bootId: newId(), bootStartedAtMs: Date.now(), resetGeneration: generation }
+  const bootSerialOffset = await serialEnd(ctx.records.folder(id))
+  const boot = { bootId: newId(), bootStartedAtMs: Date.now(), bootSerialOffset, resetGeneration: generation }
   await ctx.records.writeRun(id, { ...seen.run, process: seen.process, ...boot })
 }
 
@@ -106,6 +108,7 @@ async function start(ctx: QemuContext, id: string, record: VmRecord, signal: Abo
     runId: machine.runId,
     bootId: newId(),
     bootStartedAtMs: Date.now(),
+    bootSerialOffset: await serialEnd(folder),
     resetGeneration: null,
     label: machine.label,
     process: null,

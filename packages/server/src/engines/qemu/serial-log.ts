@@ -12,8 +12,7 @@ const MAX_FILE_BYTES = 32 * 1024 * 1024
 export async function readSerial(vmDir: string, offset: number | undefined) {
   const file = join(vmDir, 'serial.log')
   const droppedBytes = await droppedBytesOf(vmDir)
-  const sizeBytes = (await stat(file).catch(() => null))?.size ?? 0
-  const end = droppedBytes + sizeBytes
+  const end = await serialEnd(vmDir)
   const from = Math.min(Math.max(offset ?? end - DEFAULT_TAIL_BYTES, droppedBytes), end)
   const length = Math.min(end - from, MAX_READ_BYTES)
   if (length === 0) return { content: '', nextOffset: from }
@@ -26,6 +25,11 @@ export async function readSerial(vmDir: string, offset: number | undefined) {
   } finally {
     await handle.close()
   }
+}
+
+export async function serialEnd(vmDir: string): Promise<number> {
+  const sizeBytes = (await stat(join(vmDir, 'serial.log')).catch(() => null))?.size ?? 0
+  return (await droppedBytesOf(vmDir)) + sizeBytes
 }
 
 export async function lastSerialLines(vmDir: string): Promise<string> {

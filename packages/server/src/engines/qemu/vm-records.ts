@@ -17,6 +17,8 @@ export interface Run {
   /** Changes with each reset, so that an answer of the guest before it does not count after it. */
   bootId: string
   bootStartedAtMs: number
+  /** Where this boot's output begins in the serial log. */
+  bootSerialOffset: number
   /** The operation that reset it last; the same one again is a repeat, not a second reset. */
   resetGeneration: number | null
   label: string
