@@ -14,7 +14,7 @@ import type { Engine, VmSpec, VmStatus } from '../../src/operations/engine.ts'
 import { makeBench, type QemuBench } from './qemu-harness.ts'
 import { diskOf, specOf } from './qemu-spec.ts'
 
-const WITHIN = { timeout: 90_000 }
+const WITHIN = { timeout: 170_000 }
 const signal = AbortSignal.timeout(900_000)
 /** The C virtiofsd of Debian 12 needs root. */
 const canShareVolumes = process.getuid?.() === 0 && (await findVirtiofsd()) !== null
