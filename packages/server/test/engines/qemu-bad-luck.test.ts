@@ -25,6 +25,7 @@ describe('the qemu engine out of luck', () => {
   }, 300_000)
   afterAll(async () => {
     await engine?.close()
+    await rm(join(bench.dataDir, 'qemu/images/deaf'), { recursive: true, force: true })
     await bench?.close()
   }, 60_000)
 

@@ -1,4 +1,4 @@
-import type { CompiledRule, PortRange } from '../../domain/firewall.ts'
+import { type CompiledRule, decidePacket } from '../../domain/firewall.ts'
 
 /** How many ports of one VM are listened on. */
 export const MAX_SERVED_PORTS = 64
@@ -18,34 +18,11 @@ export interface Verdict {
 
 /** Denies first, then allows; what nothing matches is denied. */
 export function decide(rules: CompiledRule[], connection: InboundConnection): Verdict {
-  const matching = rules.filter((rule) => matches(rule, connection))
-  const decisive = matching.find((rule) => rule.action === 'deny') ?? matching[0]
-  return { isAllowed: decisive?.action === 'allow', ruleId: decisive?.ruleId ?? '' }
-}
-
-function matches(rule: CompiledRule, connection: InboundConnection): boolean {
-  return (
-    rule.direction === 'ingress' &&
-    rule.protocols.includes('tcp') &&
-    rule.peers.some((block) => contains(block, connection.source)) &&
-    isWithin(rule.sourcePorts, connection.sourcePort) &&
-    isWithin(rule.destinationPorts, connection.destinationPort)
-  )
-}
-
-function isWithin(ranges: PortRange[], port: number): boolean {
-  return ranges.length === 0 || ranges.some(([from, to]) => from <= port && port <= to)
-}
-
-function contains(block: string, address: string): boolean {
-  const [base, prefixText] = block.split('/')
-  const prefix = prefixText === undefined ? 32 : Number(prefixText)
-  const mask = prefix === 0 ? 0 : (~0 << (32 - prefix)) >>> 0
-  return (toNumber(base!) & mask) === (toNumber(address) & mask)
-}
-
-function toNumber(address: string): number {
-  return address.split('.').reduce((sum, byte) => ((sum << 8) | Number(byte)) >>> 0, 0)
+  const ordered = rules.toSorted((a, b) => Number(a.action === 'allow') - Number(b.action === 'allow'))
+  const { source, sourcePort, destinationPort } = connection
+  const packet = { direction: 'ingress', protocol: 'tcp', peer: source, sourcePort, destinationPort } as const
+  const { allowed, ruleId } = decidePacket(ordered, packet)
+  return { isAllowed: allowed, ruleId }
 }
 
 /**
