@@ -9,10 +9,11 @@ import { simulated } from '../store/simulated.ts'
 import { findAnyVm, lockVm } from '../store/vms.ts'
 import type { Requester } from './admission.ts'
 import { runBilling } from './billing.ts'
-import type { HostReport } from './engine.ts'
+import { EngineError, type HostReport } from './engine.ts'
 import { applyFirewalls } from './firewalls.ts'
 import { applyHostReports, markLostHosts } from './host-reports.ts'
 import type { Workshop } from './operation.ts'
+import { regrowDisks } from './reconcile-disks.ts'
 import { reconcileLostVms, reconcileVms } from './reconcile-vms.ts'
 import { admitVmDelete } from './vm-delete.ts'
 import { tellOf } from './vm-state.ts'
@@ -91,7 +92,8 @@ export class Reconciler {
         await applyHostReports(this.#workshop.database, location, engineName, pending)
         await reconcileVms(this.#workshop, location, pending)
         await this.#freeGpus(location, pending, inspectedAt)
-        await this.#removeStrangers(location, pending)
+        await regrowDisks(this.#workshop, location, pending)
+        await this.#removeStrangers(location, pending, inspectedAt)
         pending = []
       }
       try {
@@ -184,7 +186,7 @@ export class Reconciler {
   }
 
   /** Engine objects of a deleted id go at once; those that no row ever knew, after an hour. */
-  async #removeStrangers(location: string, reports: HostReport[]): Promise<void> {
+  async #removeStrangers(location: string, reports: HostReport[], inspectedAt: Date): Promise<void> {
     const engine = this.#workshop.engines.get(location)!
     const vms = new Map(
       reports.flatMap((report) => report.vms.map((vm) => [vm.id, { ...vm, host: report.name }])),
@@ -193,7 +195,7 @@ export class Reconciler {
       reports.flatMap((report) => report.disks.map((disk) => [disk.id, { ...disk, host: report.name }])),
     )
     const strangers = await findStrangers(this.#workshop.database, [...vms.keys(), ...disks.keys()])
-    const now = performance.now()
+    const now = inspectedAt.getTime()
     for (const { id, newest_generation } of strangers) {
       const since = this.#strangersSince.get(id) ?? now
       this.#strangersSince.set(id, since)
@@ -202,9 +204,15 @@ export class Reconciler {
       const object = vm ?? disks.get(id)!
       const generation = Math.max(newest_generation ?? 0, object.generation)
       this.#workshop.log.warn({ id, location }, 'removing what no record knows')
-      if (vm) await engine.removeVm({ id, host: object.host }, { generation, signal: this.#limit() })
-      else await engine.removeDisk({ id, host: object.host }, { generation, signal: this.#limit() })
-      this.#strangersSince.delete(id)
+      const call = { generation, signal: this.#limit() }
+      try {
+        if (vm) await engine.removeVm({ id, host: object.host }, call)
+        else await engine.removeDisk({ id, host: object.host }, call)
+        this.#strangersSince.delete(id)
+      } catch (error) {
+        if (!(error instanceof EngineError)) throw error
+        this.#workshop.log.warn({ err: error, id, location }, 'stranger not removed')
+      }
     }
   }
 

@@ -15,7 +15,7 @@ import {
 } from '../../operations/engine.ts'
 import type { Database } from '../../store/database.ts'
 import { type SimulatedFault, type SimulatedVm, simulated } from '../../store/simulated.ts'
-import { bootLines, crashLines, shutdownLines } from './serial.ts'
+import { bootLines, crashLines, scriptMs, shutdownLines } from './serial.ts'
 
 const serialTailBytes = 64 * 1024
 const hostsPerPage = 500
@@ -80,12 +80,17 @@ export class SimulatedEngine implements Engine {
       if (action === 'on' && (now === 'running' || now === 'booting')) return
       if ((action === 'off' || action === 'shutdown') && now === 'off') return
       if (action === 'shutdown' && now === 'stopping') return
+      if (action === 'reset' && vm.generation === call.generation) return
       const spec = vm.spec as unknown as VmSpec
       const boot = this.#bootMs()
       const change = {
         on: { to: 'on', ms: boot, lines: bootLines(spec) },
         reset: { to: 'on', ms: boot, lines: bootLines(spec) },
-        shutdown: { to: 'shutdown', ms: Math.min(shutdownMs, boot), lines: shutdownLines(spec) },
+        shutdown: {
+          to: 'shutdown',
+          ms: Math.min(shutdownMs, boot) + scriptMs(spec.shutdownScript),
+          lines: shutdownLines(spec),
+        },
         off: { to: 'off', ms: 0, lines: '' },
       } as const
       const { to, ms, lines } = change[action]
@@ -97,6 +102,7 @@ export class SimulatedEngine implements Engine {
   removeVm({ id, host }: VmRef, call: Call): Promise<void> {
     return this.#do('removeVm', id, async () => {
       const { location, quarantineMs } = this.#options
+      if ((await simulated.findVm(this.#db, id))?.is_host_lost) throw hostAway(host)
       const removed = await simulated.removeVm(
         this.#db,
         { id, location, host, generation: call.generation },
@@ -248,7 +254,8 @@ export class SimulatedEngine implements Engine {
     }
     const fault = this.#mayHaveFaults ? await simulated.takeFault(this.#db, method, id) : undefined
     if (!fault) return undefined
-    if (fault.delay_ms > 0) await delay(fault.delay_ms)
+    // Deaf to its caller's signal on purpose: what a hung engine does at last, it does late.
+    if (fault.delay_ms > 0) await delay(fault.delay_ms, undefined, { ref: false })
     if (fault.kind === 'fail') throw new EngineError('unavailable', `simulated: ${method} failed`)
     if (fault.kind === 'reject') throw new EngineError('rejected', `simulated: ${method} is refused`)
     return fault.kind
@@ -284,6 +291,7 @@ function status(vm: SimulatedVm): VmStatus {
     sshDestination: power === 'running' && network?.publicAddress ? `${user}@${network.publicAddress}` : '',
     ...(isChanging && { etaMs: Math.ceil(vm.ready_in_ms ?? 0) + 1 }),
     firewallGeneration: vm.firewall_generation,
+    diskIds: disksOf(vm).map(({ id }) => id),
   }
 }
 
