@@ -65,8 +65,8 @@ export function engineConformance(name: string, make: () => Promise<EngineUnderT
     }, 300_000)
     afterAll(() => subject?.close(), 60_000)
 
-    const PATIENCE_MS = 150_000
-    const within = { timeout: 200_000 }
+    const PATIENCE_MS = 280_000
+    const within = { timeout: 300_000 }
 
     it('reports its host with free, clean GPUs', within, async () => {
       const host = await report()

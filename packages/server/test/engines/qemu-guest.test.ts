@@ -14,7 +14,7 @@ import type { Engine, VmSpec, VmStatus } from '../../src/operations/engine.ts'
 import { makeBench, type QemuBench } from './qemu-harness.ts'
 import { diskOf, specOf } from './qemu-spec.ts'
 
-const WITHIN = { timeout: 170_000 }
+const WITHIN = { timeout: 300_000 }
 const signal = AbortSignal.timeout(900_000)
 /** The C virtiofsd of Debian 12 needs root. */
 const canShareVolumes = process.getuid?.() === 0 && (await findVirtiofsd()) !== null
@@ -213,7 +213,7 @@ describe('a guest of the qemu engine', () => {
     })
     const options = {
       ...{ dataDir: bench.dataDir, location: 'local-a', scale: 0.002, addressRange: '127.100.0.0/16' },
-      ...{ egress: 'none', gpus: [{ model: 'A100 80GB PCIe', count: 8 }], bootTimeoutS: 100 },
+      ...{ egress: 'none', gpus: [{ model: 'A100 80GB PCIe', count: 8 }], bootTimeoutS: 300 },
       forwarderProgram: bench.forwarderProgram,
     }
     const input = join(bench.dataDir, 'child.json')

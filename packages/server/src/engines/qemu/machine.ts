@@ -9,6 +9,9 @@ export type Accelerator = 'kvm' | 'tcg'
 const DISK_SLOTS = 16
 const VOLUME_SLOTS = 4
 
+/** QEMU's own default is up to a gigabyte per VM. */
+const TRANSLATION_CACHE_MIB = 128
+
 /** The access network exists between one guest and its QEMU only; its range is one no tenant network can have. */
 export const ACCESS_NETWORK = {
   cidr: '100.127.255.0/24',
@@ -46,7 +49,10 @@ export function machineArguments(machine: Machine): string[] {
     ...['-machine', `${arch.machineType},memory-backend=ram`],
     ...['-object', `memory-backend-memfd,id=ram,size=${machine.memoryMib}M,share=on`],
     ...['-m', `${machine.memoryMib}M`, '-smp', `${machine.cpuCores}`],
-    ...['-accel', machine.accelerator === 'kvm' ? 'kvm' : 'tcg,thread=multi'],
+    ...[
+      '-accel',
+      machine.accelerator === 'kvm' ? 'kvm' : `tcg,thread=multi,tb-size=${TRANSLATION_CACHE_MIB}`,
+    ],
     ...['-cpu', machine.accelerator === 'kvm' ? 'host' : arch.tcgCpu],
     ...['-sandbox', 'on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny'],
     ...['-pidfile', 'qemu.pid', '-qmp', 'unix:qmp.sock,server=on,wait=off'],
