@@ -53,7 +53,7 @@ export async function build() {
 }
 
 /** The server loads npm packages from node_modules; only the workspace's own packages become part of its file. */
-const packagesStayOutside = {
+export const packagesStayOutside = {
   name: 'packages-stay-outside',
   setup(build) {
     build.onResolve({ filter: /^[^./#]/ }, ({ path, kind }) =>

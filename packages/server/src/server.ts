@@ -9,6 +9,7 @@ import type { Workshop } from './operations/operation.ts'
 import { Reconciler } from './operations/reconcile.ts'
 import { definitions } from './operations/registry.ts'
 import { Runner } from './operations/runner.ts'
+import { WebhookDelivery } from './operations/webhook-delivery.ts'
 import { packageVersion } from './package-root.ts'
 import { Database } from './store/database.ts'
 import { migrate } from './store/migrate.ts'
@@ -22,35 +23,38 @@ export interface Server {
   database: Database
   engines: Engines
   reconciler: Reconciler
+  webhooks: WebhookDelivery
   close(): Promise<void>
 }
 
 /** One process of the service on a database: API, worker, or both. */
 export async function startServer(
-  config: Config,
+  given: Config,
   databaseUrl: string,
   log: FastifyBaseLogger,
 ): Promise<Server> {
   await migrate(databaseUrl)
   const database = new Database({
     url: databaseUrl,
-    poolSize: config.database.poolSize,
+    poolSize: given.database.poolSize,
     onError: (error) => log.warn({ err: error }, 'database connection lost'),
   })
   const signals = new Signals(databaseUrl)
   await signals.open()
-  await applyConfig(database, config)
+  const config = { ...given, locations: await applyConfig(database, given) }
   const engines = await createEngines(config, database, log)
   const workshop: Workshop = { config, database, signals, engines: engines.byLocation, log }
 
   const reconciler = new Reconciler(workshop)
   const runner = new Runner(workshop, definitions)
+  const webhooks = new WebhookDelivery(workshop)
   const isWorker = config.server.role !== 'api'
   if (isWorker) {
     // The fleet is known before the first request asks for it.
     await reconciler.reports()
     reconciler.start()
     runner.start()
+    webhooks.start()
   }
 
   let url = ''
@@ -75,9 +79,10 @@ export async function startServer(
     database,
     engines: engines.byLocation,
     reconciler,
+    webhooks,
     async close() {
       await closeApp(app)
-      if (isWorker) await Promise.all([runner.stop(), reconciler.stop()])
+      if (isWorker) await Promise.all([runner.stop(), reconciler.stop(), webhooks.stop()])
       await engines.close()
       await signals.close()
       await database.close()

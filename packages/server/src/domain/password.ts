@@ -7,7 +7,7 @@ const cost = { memoryCost: 19_456, timeCost: 2, parallelism: 1 }
 
 /** Half of Node's thread pool: files and name lookups must not wait behind passwords. */
 const mostAtOnce = 2
-const mostWaiting = 100
+const mostWaiting = 50
 
 let running = 0
 const waiting: (() => void)[] = []

@@ -10,10 +10,13 @@ import { Failure } from '../domain/failure.ts'
 import { uuid } from '../domain/ids.ts'
 import { countOperations } from '../store/operations.ts'
 import { Access } from './access.ts'
+import { mountBilling } from './billing/mount.ts'
+import { mountStripeWebhook } from './billing/stripe-webhook.ts'
 import { parseJson } from './body.ts'
 import type { Services } from './context.ts'
 import { mountDocs } from './docs.ts'
 import { sendFailure, toFailure } from './errors.ts'
+import { EventStreams } from './event-streams.ts'
 import { handlers } from './handlers.ts'
 import { mountHealth } from './health.ts'
 import { Metrics } from './metrics.ts'
@@ -32,8 +35,8 @@ export interface App {
   metrics: Metrics
 }
 
-export function buildApp(services: Services, log: FastifyBaseLogger): App {
-  const { server, limits } = services.config
+export function buildApp(outside: Omit<Services, 'streams'>, log: FastifyBaseLogger): App {
+  const { server, limits } = outside.config
   const app = fastify({
     loggerInstance: log,
     bodyLimit: limits.bodyBytes,
@@ -61,8 +64,12 @@ export function buildApp(services: Services, log: FastifyBaseLogger): App {
     },
   })
   const limiter = new RateLimiter(limits)
-  const metrics = new Metrics(services.database, () => countOperations(services.database))
-  const access = new Access(services.database, services.signals)
+  const { database, signals } = outside
+  const metrics = new Metrics(database, () => countOperations(database))
+  const access = new Access(database, signals)
+  const streams = new EventStreams(database, signals, access)
+  const services: Services = { ...outside, streams }
+  app.addHook('preClose', async () => streams.close())
 
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, raw, done) => {
@@ -82,7 +89,7 @@ export function buildApp(services: Services, log: FastifyBaseLogger): App {
     const route = config.routeId ?? request.routeOptions.url ?? 'none'
     metrics.observe(route, reply.statusCode, reply.elapsedTime / 1000)
     // The path without its query: filters and links may carry what no log should.
-    const path = request.url.split('?', 1)[0]
+    const path = loggedPath(request.url, request.routeOptions.url)
     const caller = request.grant ? `${request.grant.caller.kind}:${request.grant.caller.id}` : ''
     request.log.info(
       {
@@ -110,6 +117,8 @@ export function buildApp(services: Services, log: FastifyBaseLogger): App {
   })
 
   mountRoutes(app, services, access, limiter, handlers)
+  mountBilling(app, services, limiter)
+  mountStripeWebhook(app, services)
   mountHealth(app, services, metrics)
   mountDocs(app, { version: services.version, serverUrl: services.publicUrl })
   return { fastify: app, access, metrics }
@@ -123,6 +132,12 @@ const securityHeaders = {
   'Referrer-Policy': 'no-referrer',
   'Cross-Origin-Resource-Policy': 'same-origin',
   'Strict-Transport-Security': 'max-age=31536000',
+}
+
+/** A link to the billing dashboard has its secret in the path: no log gets it, however the path is spelled. */
+function loggedPath(url: string, route: string | undefined): string {
+  if (route?.startsWith('/billing/:token')) return route
+  return (url.split('?', 1)[0] ?? '').replace(/slpb_[\w-]+/g, ':token')
 }
 
 function addCommonHeaders(request: FastifyRequest, reply: FastifyReply): void {

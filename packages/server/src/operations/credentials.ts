@@ -7,7 +7,7 @@ import type { Tx } from '../store/database.ts'
 import { insertOneTimeCode, voidInvitations } from '../store/one-time-codes.ts'
 
 const invitationSeconds = 7 * 24 * 3600
-const setupSeconds = 7 * 24 * 3600
+const setupSeconds = 30 * 24 * 3600
 
 export type NewKey = { name: string; expiresAt?: Date | null } & (
   | { kind: 'project'; projectId: string; role: 'read' | 'write' }

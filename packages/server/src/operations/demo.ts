@@ -41,36 +41,33 @@ export async function seedDemo(
   { database, config }: DemoServices,
   url: { api: string; console: string },
 ): Promise<Credentials | null> {
-  const password = randomBytes(18).toString('base64url')
-  const passwordHash = await hashPassword(password)
   const { dataDir } = config.server
   return database.transaction(async (tx) => {
     // Held until the file is written: whoever comes next finds both the demo and its secrets.
     await holdLock(tx, 'demo')
-    const isEmpty = await isEmptyStore(tx)
-    const demo = isEmpty ? await makeDemo(tx, config, passwordHash) : await findDemo(tx, email, projectName)
-    if (!demo) return null
-    const kept = isEmpty ? null : await readCredentials(dataDir)
-    const isKept = kept?.project_id === demo.project_id
-    if (!isKept && !isEmpty) await endOldSecrets(tx, demo, passwordHash)
-    const secrets = isKept
-      ? {
-          email: kept.email,
-          password: kept.password,
-          access_key: kept.access_key,
-          operator_key: kept.operator_key,
-        }
-      : { email, password, ...(await makeKeys(tx, demo)) }
-    const credentials: Credentials = {
-      api_url: url.api,
-      console_url: url.console,
-      organization_id: demo.organization_id,
-      project_id: demo.project_id,
-      ...secrets,
-    }
-    await writeCredentials(dataDir, credentials)
-    return credentials
+    const known = await findDemo(tx, email, projectName)
+    if (!known && !(await isEmptyStore(tx))) return null
+    const kept = known && (await readCredentials(dataDir))
+    const credentials =
+      kept?.project_id === known?.project_id && kept ? kept : await makeSecrets(tx, config, known)
+    const current = { ...credentials, api_url: url.api, console_url: url.console }
+    await writeCredentials(dataDir, current)
+    return current
   })
+}
+
+type Secrets = Omit<Credentials, 'api_url' | 'console_url'>
+
+async function makeSecrets(
+  tx: Tx,
+  config: DemoServices['config'],
+  known: DemoRow | undefined,
+): Promise<Secrets> {
+  const password = randomBytes(18).toString('base64url')
+  const passwordHash = await hashPassword(password)
+  if (known) await endOldSecrets(tx, known, passwordHash)
+  const { organization_id, project_id } = known ?? (await makeDemo(tx, config, passwordHash))
+  return { organization_id, project_id, email, password, ...(await makeKeys(tx, project_id)) }
 }
 
 async function makeDemo(tx: Tx, config: DemoServices['config'], passwordHash: string): Promise<DemoRow> {
@@ -94,10 +91,10 @@ async function makeDemo(tx: Tx, config: DemoServices['config'], passwordHash: st
   return { organization_id: organization.id, project_id: project.id, user_id: user.id }
 }
 
-async function makeKeys(tx: Tx, demo: DemoRow): Promise<{ access_key: string; operator_key: string }> {
+async function makeKeys(tx: Tx, projectId: string): Promise<{ access_key: string; operator_key: string }> {
   const key = await createAccessKey(tx, {
     kind: 'project',
-    projectId: demo.project_id,
+    projectId,
     name: keyName,
     role: 'write',
   })

@@ -2,19 +2,29 @@ import { createHash } from 'node:crypto'
 import type { HostState } from '@slipway/contract'
 import { gpuStateAfterReport, shapeOf } from '../domain/host-report.ts'
 import type { Database, Tx } from '../store/database.ts'
-import { emitEvent } from '../store/events.ts'
+import { emitEvent, type NewEvent } from '../store/events.ts'
 import {
   type GpuPlace,
-  lockReportedHost,
+  type HostChange,
+  type KnownGpuRow,
+  lockReportedHosts,
   loseSilentHosts,
   type ReportedHost,
   touchReports,
-  writeReportedHost,
+  writeReportedHosts,
 } from '../store/host-reports.ts'
 import type { HostReport } from './engine.ts'
 
 /** Small enough that one statement stays short, large enough that thousands of hosts take a few. */
 const reportsPerStatement = 1000
+/** Its hosts are locked while it lasts, so that no placement waits long. */
+const changesPerTransaction = 50
+
+interface Reported {
+  name: string
+  fingerprint: string
+  report: HostReport
+}
 
 /**
  * Brings the store to what an engine reports of its hosts. Answers how many reports said something new; the others
@@ -27,16 +37,17 @@ export async function applyHostReports(
   reports: HostReport[],
 ): Promise<number> {
   let changed = 0
-  for (let start = 0; start < reports.length; start += reportsPerStatement) {
-    const batch = reports
-      .slice(start, start + reportsPerStatement)
-      .map((report) => ({ name: report.name, fingerprint: fingerprintOf(report), report }))
-    const repeated = await touchReports(database, location, batch)
-    for (const { name, fingerprint, report } of batch) {
-      if (repeated.has(name)) continue
-      await database.transaction((tx) => applyReport(tx, location, engineName, report, fingerprint))
-      changed++
-    }
+  for (const some of inParts(reports, reportsPerStatement)) {
+    const reported = some.map((report) => ({
+      name: report.name,
+      fingerprint: fingerprintOf(report),
+      report,
+    }))
+    const repeated = await touchReports(database, location, reported)
+    const news = reported.filter(({ name }) => !repeated.has(name))
+    for (const few of inParts(news, changesPerTransaction))
+      await database.transaction((tx) => applyNews(tx, location, engineName, few))
+    changed += news.length
   }
   return changed
 }
@@ -48,59 +59,88 @@ export const applyHostReport = (
   report: HostReport,
 ): Promise<number> => applyHostReports(database, location, engineName, [report])
 
-async function applyReport(
-  tx: Tx,
-  location: string,
-  engineName: string,
+function* inParts<T>(items: T[], size: number): Generator<T[]> {
+  for (let start = 0; start < items.length; start += size) yield items.slice(start, start + size)
+}
+
+async function applyNews(tx: Tx, location: string, engineName: string, news: Reported[]): Promise<void> {
+  const { hosts, gpus } = await lockReportedHosts(
+    tx,
+    location,
+    news.map(({ name }) => name),
+  )
+  const newsByName = new Map(news.map((one) => [one.name, one]))
+  const events: NewEvent[] = []
+  const changes = hosts.map((host) => {
+    const { report, fingerprint } = newsByName.get(host.name)!
+    const { change, notices } = changeOf(
+      host,
+      gpus.filter((gpu) => gpu.hostId === host.id),
+      report,
+    )
+    for (const { type, data } of notices)
+      events.push(systemEvent(type, host.id, { name: host.name, location, ...data }))
+    return { ...change, capabilities: { ...change.capabilities, engine: engineName }, fingerprint }
+  })
+  await writeReportedHosts(tx, changes)
+  for (const event of events) await emitEvent(tx, event)
+}
+
+interface Notice {
+  type: string
+  data: Record<string, unknown>
+}
+
+function changeOf(
+  host: ReportedHost,
+  known: KnownGpuRow[],
   report: HostReport,
-  fingerprint: string,
-): Promise<void> {
-  const { host, gpus: known } = await lockReportedHost(tx, location, report.name)
-  const shape = shapeOf(report)
+): { change: Omit<HostChange, 'fingerprint'>; notices: Notice[] } {
+  const { family, usableGpus, usable, unusable } = shapeOf(report)
   const reportedAt = new Map(report.gpus.map((gpu) => [gpu.pciAddress, gpu]))
-  const usableAt = new Map(shape.usable.map((gpu) => [gpu.pciAddress, gpu]))
+  const usableAt = new Map(usable.map((gpu) => [gpu.pciAddress, gpu]))
   const knownAt = new Map(known.map((gpu) => [gpu.pciAddress, gpu]))
-  const gpus = [...new Set([...reportedAt.keys(), ...knownAt.keys()])].map((pciAddress): GpuPlace => {
+  const place = (pciAddress: string): GpuPlace => {
     const knownGpu = knownAt.get(pciAddress) ?? null
     const { model, numaNode, iommuGroup } = reportedAt.get(pciAddress) ?? knownGpu!
     const state = gpuStateAfterReport(knownGpu, usableAt.get(pciAddress) ?? null)
-    return { pciAddress, model, numaNode, iommuGroup, state }
-  })
-  const missing = known.filter((gpu) => gpu.state === 'claimed' && !reportedAt.has(gpu.pciAddress))
-  const capabilities = {
-    ...report.capabilities,
-    engine: engineName,
-    cpu_cores: report.cpuCores,
-    memory_gb: report.memoryGb,
-    ...(shape.unusable.length > 0 && { unusable_gpus: shape.unusable }),
-    ...(missing.length > 0 && { missing_gpus: missing.map((gpu) => gpu.pciAddress) }),
+    return { hostId: host.id, pciAddress, model, numaNode, iommuGroup, state }
   }
-  const { family, usableGpus } = shape
-  const state = stateAfterReport(host)
-  await writeReportedHost(tx, host.id, {
+  const missing = known.filter((gpu) => gpu.state === 'claimed' && !reportedAt.has(gpu.pciAddress))
+  const change = {
+    id: host.id,
     family,
     usableGpus,
-    capabilities,
-    state,
-    known: gpus.filter(({ pciAddress }) => knownAt.has(pciAddress)),
-    found: gpus.filter(({ pciAddress }) => !knownAt.has(pciAddress)),
-    fingerprint,
-  })
-
-  const tell = (type: string, data: Record<string, unknown>) =>
-    emitEvent(tx, {
-      type,
-      resourceType: 'host',
-      resourceId: host.id,
-      actor: 'system',
-      requestId: '',
-      data: { name: report.name, location, ...data },
-    })
-  if (host.state === 'down') await tell('host.up', { gpus: shape.usable.length })
+    capabilities: {
+      ...report.capabilities,
+      cpu_cores: report.cpuCores,
+      memory_gb: report.memoryGb,
+      ...(unusable.length > 0 && { unusable_gpus: unusable }),
+      ...(missing.length > 0 && { missing_gpus: missing.map((gpu) => gpu.pciAddress) }),
+    },
+    state: stateAfterReport(host),
+    known: [...knownAt.keys()].map(place),
+    found: [...reportedAt.keys()].filter((pciAddress) => !knownAt.has(pciAddress)).map(place),
+  }
   const toldBefore = (host.capabilities.missing_gpus ?? []) as string[]
-  for (const gpu of missing.filter(({ pciAddress }) => !toldBefore.includes(pciAddress)))
-    await tell('gpu.missing', { gpu_id: gpu.id, pci_address: gpu.pciAddress, vm_id: gpu.vmId })
+  const notices = missing
+    .filter(({ pciAddress }) => !toldBefore.includes(pciAddress))
+    .map(({ id, pciAddress, vmId }) => ({
+      type: 'gpu.missing',
+      data: { gpu_id: id, pci_address: pciAddress, vm_id: vmId },
+    }))
+  if (host.state !== 'down') return { change, notices }
+  return { change, notices: [{ type: 'host.up', data: { gpus: usable.length } }, ...notices] }
 }
+
+const systemEvent = (type: string, hostId: string, data: Record<string, unknown>): NewEvent => ({
+  type,
+  resourceType: 'host',
+  resourceId: hostId,
+  actor: 'system',
+  requestId: '',
+  data,
+})
 
 /** A host that was asked to drain goes on draining when it comes back; whether it is empty shows afterwards. */
 function stateAfterReport(host: ReportedHost): HostState {
@@ -123,14 +163,7 @@ export async function markLostHosts(database: Database, afterMs: number): Promis
   return database.transaction(async (tx) => {
     const lost = await loseSilentHosts(tx, afterMs)
     for (const { id, name, location } of lost)
-      await emitEvent(tx, {
-        type: 'host.down',
-        resourceType: 'host',
-        resourceId: id,
-        actor: 'system',
-        requestId: '',
-        data: { name, location },
-      })
+      await emitEvent(tx, systemEvent('host.down', id, { name, location }))
     return lost.length
   })
 }

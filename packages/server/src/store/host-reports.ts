@@ -15,50 +15,57 @@ const touch = statement<{ name: string }, [string, string[], string[]]>(
    RETURNING same.name`,
 )
 
-const insertMissing = statement<never, [string, string, string]>(
+const insertMissing = statement<never, [string, string[], string[]]>(
   'host_insert_missing',
-  `INSERT INTO hosts (id, location, name) VALUES ($1, $2, $3) ON CONFLICT (location, name) DO NOTHING`,
+  `INSERT INTO hosts (id, location, name) SELECT w.id, $1, w.name FROM unnest($2::uuid[], $3::text[]) AS w (id, name)
+   ORDER BY w.name ON CONFLICT (location, name) DO NOTHING`,
 )
 
-const lockByName = statement<ReportedHost, [string, string]>(
+// In order, as every statement that locks several hosts.
+const lockByName = statement<ReportedHost, [string, string[]]>(
   'host_lock_by_name',
-  `SELECT id, state, is_draining, capabilities FROM hosts WHERE location = $1 AND name = $2 FOR NO KEY UPDATE`,
+  `SELECT id, name, state, is_draining, capabilities FROM hosts WHERE location = $1 AND name = ANY($2)
+   ORDER BY id FOR NO KEY UPDATE`,
 )
 
-const gpusOf = statement<KnownGpuRow, [string]>(
-  'gpu_list_of_host',
-  `SELECT id, pci_address AS "pciAddress", model, numa_node AS "numaNode", iommu_group AS "iommuGroup", state,
-          vm_id AS "vmId", is_held_back AS "isHeldBack"
-   FROM gpus WHERE host_id = $1 ORDER BY pci_address`,
+const gpusOf = statement<KnownGpuRow, [string[]]>(
+  'gpu_list_of_hosts',
+  `SELECT id, host_id AS "hostId", pci_address AS "pciAddress", model, numa_node AS "numaNode",
+          iommu_group AS "iommuGroup", state, vm_id AS "vmId", is_held_back AS "isHeldBack"
+   FROM gpus WHERE host_id = ANY($1::uuid[])`,
 )
 
-const updateHost = statement<never, [string, string, number, string, string]>(
-  'host_apply_report',
-  'UPDATE hosts SET family = $2, usable_gpus = $3, capabilities = $4, state = $5 WHERE id = $1',
+const updateHosts = statement<never, [string[], string[], number[], string[], string[]]>(
+  'host_apply_reports',
+  `UPDATE hosts h SET family = w.family, usable_gpus = w.usable_gpus, capabilities = w.capabilities, state = w.state
+   FROM unnest($1::uuid[], $2::text[], $3::integer[], $4::jsonb[], $5::text[])
+     AS w (id, family, usable_gpus, capabilities, state)
+   WHERE h.id = w.id`,
 )
 
-const gpuColumns = `unnest($2::text[], $3::text[], $4::integer[], $5::integer[], $6::text[])
-  AS w (pci_address, model, numa_node, iommu_group, state)`
-type GpuColumns = [string[], string[], number[], (number | null)[], string[]]
+const gpuColumns = `unnest($1::uuid[], $2::text[], $3::text[], $4::integer[], $5::integer[], $6::text[])
+  AS w (host_id, pci_address, model, numa_node, iommu_group, state)`
+type GpuColumns = [string[], string[], string[], number[], (number | null)[], string[]]
 
-// Every known GPU of the host is written, changed or not: that is what has its free counts made anew.
-const updateGpus = statement<never, [string, ...GpuColumns]>(
-  'gpu_update_of_host',
+// Every known GPU of the hosts is written, changed or not: that is what has their free counts made anew.
+const updateGpus = statement<never, GpuColumns>(
+  'gpu_apply_reports',
   `UPDATE gpus g SET model = w.model, numa_node = w.numa_node, iommu_group = w.iommu_group, state = w.state,
      quarantined_at = CASE w.state WHEN 'quarantined' THEN coalesce(g.quarantined_at, slipway_now()) END
-   FROM ${gpuColumns} WHERE g.host_id = $1 AND g.pci_address = w.pci_address`,
+   FROM ${gpuColumns} WHERE g.host_id = w.host_id AND g.pci_address = w.pci_address`,
 )
 
-const insertGpus = statement<never, [string, ...GpuColumns, string[]]>(
-  'gpu_insert_of_host',
+const insertGpus = statement<never, [...GpuColumns, string[]]>(
+  'gpu_insert_reported',
   `INSERT INTO gpus (id, host_id, pci_address, model, numa_node, iommu_group, state, quarantined_at)
-   SELECT ($7::uuid[])[row_number() OVER ()], $1, w.*, CASE w.state WHEN 'quarantined' THEN slipway_now() END
+   SELECT ($7::uuid[])[row_number() OVER ()], w.*, CASE w.state WHEN 'quarantined' THEN slipway_now() END
    FROM ${gpuColumns}`,
 )
 
-const putReport = statement<never, [string, string]>(
+const putReports = statement<never, [string[], string[]]>(
   'host_report_put',
-  `INSERT INTO host_reports (host_id, reported_at, fingerprint) VALUES ($1, slipway_now(), $2)
+  `INSERT INTO host_reports (host_id, reported_at, fingerprint)
+   SELECT w.host_id, slipway_now(), w.fingerprint FROM unnest($1::uuid[], $2::text[]) AS w (host_id, fingerprint)
    ON CONFLICT (host_id) DO UPDATE SET reported_at = excluded.reported_at, fingerprint = excluded.fingerprint`,
 )
 
@@ -71,12 +78,14 @@ const loseSilent = statement<{ id: string; name: string; location: string }, [nu
 
 export interface ReportedHost {
   id: string
+  name: string
   state: HostState
   is_draining: boolean
   capabilities: Record<string, unknown>
 }
 
 export interface GpuPlace {
+  hostId: string
   pciAddress: string
   model: string
   numaNode: number
@@ -105,54 +114,67 @@ export async function touchReports(
   return new Set(rows.map(({ name }) => name))
 }
 
-/** The host of this name, made if need be, locked, with the GPUs that we know of. */
-export async function lockReportedHost(
+/** The hosts of these names, made where need be, locked, with the GPUs that we know of. */
+export async function lockReportedHosts(
   tx: Tx,
   location: string,
-  name: string,
-): Promise<{ host: ReportedHost; gpus: KnownGpuRow[] }> {
-  let host = await lockByName.one(tx, location, name)
-  if (!host) {
-    await insertMissing.run(tx, uuid(), location, name)
-    host = (await lockByName.one(tx, location, name))!
+  names: string[],
+): Promise<{ hosts: ReportedHost[]; gpus: KnownGpuRow[] }> {
+  let hosts = await lockByName.all(tx, location, names)
+  if (hosts.length < names.length) {
+    const known = new Set(hosts.map(({ name }) => name))
+    const missing = names.filter((name) => !known.has(name))
+    const ids = missing.map(() => uuid())
+    await insertMissing.run(tx, location, ids, missing)
+    hosts = await lockByName.all(tx, location, names)
   }
-  return { host, gpus: await gpusOf.all(tx, host.id) }
+  const ids = hosts.map(({ id }) => id)
+  return { hosts, gpus: await gpusOf.all(tx, ids) }
+}
+
+export interface HostChange {
+  id: string
+  family: string
+  usableGpus: number
+  capabilities: Record<string, unknown>
+  state: HostState
+  fingerprint: string
+  /** GPUs that have a row. */
+  known: GpuPlace[]
+  /** GPUs that have none yet. */
+  found: GpuPlace[]
+}
+
+/** Of hosts that this transaction has locked. Their sizes come first: the free counts are made from them. */
+export async function writeReportedHosts(tx: Tx, hosts: HostChange[]): Promise<void> {
+  const ids = hosts.map(({ id }) => id)
+  await updateHosts.run(
+    tx,
+    ids,
+    hosts.map(({ family }) => family),
+    hosts.map(({ usableGpus }) => usableGpus),
+    hosts.map(({ capabilities }) => JSON.stringify(capabilities)),
+    hosts.map(({ state }) => state),
+  )
+  await updateGpus.run(tx, ...columnsOf(hosts.flatMap(({ known }) => known)))
+  const found = hosts.flatMap((host) => host.found)
+  const gpuIds = found.map(() => uuid())
+  await insertGpus.run(tx, ...columnsOf(found), gpuIds)
+  await putReports.run(
+    tx,
+    ids,
+    hosts.map(({ fingerprint }) => fingerprint),
+  )
 }
 
 const columnsOf = (gpus: GpuPlace[]): GpuColumns => [
+  gpus.map((gpu) => gpu.hostId),
   gpus.map((gpu) => gpu.pciAddress),
   gpus.map((gpu) => gpu.model),
   gpus.map((gpu) => gpu.numaNode),
   gpus.map((gpu) => gpu.iommuGroup),
   gpus.map((gpu) => gpu.state),
 ]
-
-export async function writeReportedHost(
-  tx: Tx,
-  hostId: string,
-  report: {
-    family: string
-    usableGpus: number
-    capabilities: Record<string, unknown>
-    state: HostState
-    /** Those that have a row. */
-    known: GpuPlace[]
-    /** Those that have none yet. */
-    found: GpuPlace[]
-    fingerprint: string
-  },
-): Promise<void> {
-  const { family, usableGpus, capabilities, state, known, found, fingerprint } = report
-  await updateHost.run(tx, hostId, family, usableGpus, JSON.stringify(capabilities), state)
-  await updateGpus.run(tx, hostId, ...columnsOf(known))
-  await insertGpus.run(
-    tx,
-    hostId,
-    ...columnsOf(found),
-    found.map(() => uuid()),
-  )
-  await putReport.run(tx, hostId, fingerprint)
-}
 
 /** Hosts without a report for so long go down; answers them. */
 export const loseSilentHosts = (tx: Tx, afterMs: number) => loseSilent.all(tx, afterMs)

@@ -174,8 +174,8 @@ const setType = statement<never, [string, string, number]>(
 
 const setTtl = statement<never, [string, number, string | null]>(
   'vm_set_ttl',
-  `UPDATE vms SET ttl_seconds = $2, on_expiry = coalesce($3, on_expiry), updated_at = slipway_now(), expiry_warned_at = NULL,
-          expires_at = CASE WHEN state = 'STATE_SHUTOFF' THEN NULL ELSE slipway_now() + $2 * interval '1 second' END
+  `UPDATE vms SET ttl_seconds = $2::integer, on_expiry = coalesce($3, on_expiry), updated_at = slipway_now(), expiry_warned_at = NULL,
+          expires_at = CASE WHEN state = 'STATE_SHUTOFF' THEN NULL ELSE slipway_now() + $2::integer * interval '1 second' END
    WHERE id = $1`,
 )
 

@@ -50,7 +50,7 @@ export class SimulatedEngine implements Engine {
     for (let after = ''; ; ) {
       const page = await simulated.listHosts(this.#db, location, after, hostsPerPage)
       for (const host of page) {
-        yield { ...report(host), disks }
+        yield { ...report(host, this.#options.quarantineMs), disks }
         disks = []
       }
       if (page.length < hostsPerPage) return
@@ -287,15 +287,20 @@ function status(vm: SimulatedVm): VmStatus {
   }
 }
 
-function report(host: {
-  name: string
-  model: string
-  gpu_count: number
-  vms: SimulatedVm[]
-  dirty: string[]
-}): Omit<HostReport, 'disks'> {
+function report(
+  host: { name: string; model: string; gpu_count: number; vms: SimulatedVm[]; dirty: string[] },
+  quarantineMs: number,
+): Omit<HostReport, 'disks'> {
   const share = families[familyOfModel(host.model) ?? 'a40']
-  const holderOf = new Map(host.vms.flatMap((vm) => vm.gpus.map((pci) => [pci, vm.id] as const)))
+  // Off, a VM holds nothing, and what it held is reset.
+  const isOff = (vm: SimulatedVm) => powerOf(vm) === 'off'
+  const gpusOf = (vms: SimulatedVm[]) => vms.flatMap((vm) => vm.gpus.map((pci) => [pci, vm.id] as const))
+  const holderOf = new Map(gpusOf(host.vms.filter((vm) => !isOff(vm))))
+  const isFresh = (vm: SimulatedVm) => (vm.ready_in_ms ?? 0) > -quarantineMs
+  const dirty = new Set([
+    ...host.dirty,
+    ...gpusOf(host.vms.filter((vm) => isOff(vm) && isFresh(vm))).map(([pci]) => pci),
+  ])
   return {
     name: host.name,
     cpuCores: share.cpuCores * host.gpu_count,
@@ -309,7 +314,7 @@ function report(host: {
         numaNode: index < host.gpu_count / 2 ? 0 : 1,
         iommuGroup: index,
         holderVmId: holderOf.get(pciAddress) ?? null,
-        isClean: !host.dirty.includes(pciAddress),
+        isClean: !dirty.has(pciAddress),
       }
     }),
     vms: host.vms.map(status),

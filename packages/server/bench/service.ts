@@ -1,0 +1,186 @@
+/**
+ * Speed of the service against limits measured in the same run, on the same machine, by the same client:
+ * one process, embedded PostgreSQL with fsync, simulated engine without delays, 15,000 hosts.
+ */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import fastify from 'fastify'
+import { pino } from 'pino'
+import { loadConfig } from '../src/config.ts'
+import { hashSecret } from '../src/domain/secret.ts'
+import { seedDemo } from '../src/operations/demo.ts'
+import { startServer } from '../src/server.ts'
+import { Database, statement } from '../src/store/database.ts'
+import { openEmbedded } from '../src/store/embedded.ts'
+import { addProjects, addVmRows, noise } from './fixtures.ts'
+import { type Load, runLoad } from './load.ts'
+import { type Figure, print } from './report.ts'
+
+const hostsPerLocation = Number(process.env.BENCH_HOSTS ?? 15_000) / 3
+const vmRows = [1_000, Number(process.env.BENCH_VMS ?? 100_000)]
+const clients = 32
+const seconds = Number(process.env.BENCH_SECONDS ?? 6)
+const oneClientSamples = 200
+
+const dataDir = mkdtempSync(join(tmpdir(), 'slipway-bench-'))
+const embedded = await openEmbedded({ dataDir, log: () => {} })
+const config = loadConfig(['--port', '0', '--data-dir', dataDir], {}, () => {
+  throw Object.assign(new Error('no file'), { code: 'ENOENT' })
+})
+config.limits.requestsPerSecond = 1_000_000
+config.limits.burst = 1_000_000
+for (const location of config.locations)
+  if (location.engine === 'simulated')
+    location.simulated = {
+      bootMs: [0, 0],
+      quarantineMs: 0,
+      hosts: [{ count: hostsPerLocation, model: 'A100 40GB PCIe', gpus: 8 }],
+    }
+const begun = performance.now()
+const server = await startServer(config, embedded.url, pino({ level: 'error' }))
+console.error(`  ${hostsPerLocation * 3} hosts known after ${Math.round(performance.now() - begun)} ms`)
+const demo = (await seedDemo(
+  { database: server.database, config },
+  { api: server.url, console: server.url },
+))!
+const database = new Database({ url: embedded.url, poolSize: 40 })
+const tenants = await addProjects(database, demo, 8)
+
+const figures: Figure[] = []
+for (const rows of vmRows) {
+  await addVmRows(database, demo.project_id, rows)
+  await database.query({ text: 'ANALYZE' })
+  await measureCreation(rows)
+  await measureReading(rows)
+}
+print(figures)
+await database.close()
+await server.close()
+await embedded.stop()
+rmSync(dataDir, { recursive: true, force: true })
+
+/** POST → SUCCEEDED, for one client and for many, against as many bare transactions as a creation takes. */
+async function measureCreation(rows: number): Promise<void> {
+  const create: Load = {
+    kind: 'create',
+    url: server.url,
+    tenants,
+    clients: 1,
+    count: 40,
+    location: 'us-east1-a',
+  }
+  await runLoad(create)
+  const before = await transactions()
+  const one = await runLoad({ ...create, count: oneClientSamples })
+  const perVm = ((await transactions()) - before) / oneClientSamples
+  const many = await runLoad({ ...create, clients, seconds, count: undefined, location: 'us-west1-a' })
+  const bareOne = await bareTransactions(1, Math.min(seconds, 3))
+  const bareMany = await bareTransactions(clients, Math.min(seconds, 4))
+  const at = `${rows} VM rows`
+  figures.push(
+    {
+      what: `POST → SUCCEEDED, p50, 1 client, ${at}`,
+      value: one.p50,
+      unit: 'ms',
+      limit: perVm / (bareOne / 1000),
+      limitIs: `${perVm.toFixed(1)} bare transactions`,
+      aim: 'p50 ≤ 20 ms',
+    },
+    {
+      what: `POST → SUCCEEDED, p99, 1 client, ${at}`,
+      value: one.p99,
+      unit: 'ms',
+      limit: perVm / (bareOne / 1000),
+      limitIs: `${perVm.toFixed(1)} bare transactions`,
+    },
+    {
+      what: `VMs to running per second, ${clients} clients, ${at}`,
+      value: many.perSecond,
+      unit: '/s',
+      limit: bareMany / perVm,
+      limitIs: `bare transactions / ${perVm.toFixed(1)}`,
+      aim: 'ratio ≥ 0.3',
+    },
+  )
+}
+
+async function measureReading(rows: number): Promise<void> {
+  const vm = await database.query({
+    text: `SELECT id FROM vms WHERE project_id = $1 ORDER BY id LIMIT 1`,
+    values: [demo.project_id],
+  })
+  const path = `/v0.1/projects/${demo.project_id}/vms/${vm.rows[0].id}`
+  const answer = await (
+    await fetch(server.url + path, { headers: { authorization: `Bearer ${demo.access_key}` } })
+  ).text()
+  const bare = await bareRoutes(answer, vm.rows[0].id)
+  const load: Load = { kind: 'get', url: server.url, path, token: demo.access_key, clients, seconds }
+  const get = await runLoad(load)
+  const withoutSelect = await runLoad({ ...load, url: bare.url, path: '/bare' })
+  const withSelect = await runLoad({ ...load, url: bare.url, path: '/select' })
+  await bare.close()
+  figures.push(
+    {
+      what: `GET VM per second, ${rows} VM rows`,
+      value: get.perSecond,
+      unit: '/s',
+      limit: withSelect.perSecond,
+      limitIs: 'bare route with one SELECT',
+      aim: 'ratio ≥ 0.8',
+    },
+    {
+      what: `GET VM per second, ${rows} VM rows`,
+      value: get.perSecond,
+      unit: '/s',
+      limit: withoutSelect.perSecond,
+      limitIs: 'bare route',
+    },
+  )
+}
+
+/** Commits of the service's own database so far. */
+async function transactions(): Promise<number> {
+  await noise(1_100)
+  const { rows } = await database.query({
+    text: 'SELECT xact_commit::float8 AS n FROM pg_stat_database WHERE datname = current_database()',
+  })
+  return rows[0].n
+}
+
+/** The smallest durable change, over and over. */
+async function bareTransactions(connections: number, forSeconds: number): Promise<number> {
+  await database.query({
+    text: 'CREATE TABLE IF NOT EXISTS bench_rows (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, n integer)',
+  })
+  const insert = statement<never, [number]>('bench_insert', 'INSERT INTO bench_rows (n) VALUES ($1)')
+  const until = performance.now() + forSeconds * 1000
+  let count = 0
+  await Promise.all(
+    Array.from({ length: connections }, async () => {
+      while (performance.now() < until) {
+        await insert.run(database, count++)
+      }
+    }),
+  )
+  return count / forSeconds
+}
+
+/** What any service on this stack must at least do: check a bearer, maybe one SELECT, and send the same bytes. */
+async function bareRoutes(bytes: string, vmId: string) {
+  const app = fastify()
+  const known = new Map([[hashSecret(demo.access_key).toString('base64'), true]])
+  const isKnown = (authorization = '') => known.has(hashSecret(authorization.slice(7)).toString('base64'))
+  const select = statement<{ id: string }, [string]>('bench_select', 'SELECT * FROM vms WHERE id = $1')
+  app.get('/bare', async (request, reply) => {
+    if (!isKnown(request.headers.authorization)) return reply.code(401).send()
+    return reply.type('application/json').send(bytes)
+  })
+  app.get('/select', async (request, reply) => {
+    if (!isKnown(request.headers.authorization)) return reply.code(401).send()
+    await select.one(server.database, vmId)
+    return reply.type('application/json').send(bytes)
+  })
+  const url = await app.listen({ port: 0, host: '127.0.0.1' })
+  return { url, close: () => app.close() }
+}

@@ -1,0 +1,49 @@
+import { loadConfig } from '../src/config.ts'
+import { uuid } from '../src/domain/ids.ts'
+import type { GpuReport, HostReport } from '../src/operations/engine.ts'
+import { applyHostReport } from '../src/operations/host-reports.ts'
+import type { Database } from '../src/store/database.ts'
+import { putLocation } from '../src/store/locations.ts'
+
+/** What a start without a file and without an environment has. */
+export const defaultConfig = (...flags: string[]) =>
+  loadConfig(flags, {}, () => {
+    throw Object.assign(new Error('no file'), { code: 'ENOENT' })
+  })
+
+/** A location of its own, so that the tests of a file do not meet. */
+export async function addLocation(database: Database, storage: 'shared' | 'local' = 'shared') {
+  const name = `test-${uuid().slice(-12)}-a`
+  await database.transaction((tx) =>
+    putLocation(tx, { name, description: '', engine: 'simulated', storage, publicIpv4: '', position: 9 }),
+  )
+  return name
+}
+
+export const gpuReport = (index: number, more: Partial<GpuReport> = {}): GpuReport => ({
+  pciAddress: `0000:${index.toString(16).padStart(2, '0')}:00.0`,
+  model: 'A100 40GB PCIe',
+  numaNode: index % 2,
+  iommuGroup: index,
+  holderVmId: null,
+  isClean: true,
+  ...more,
+})
+
+/** A host with cores and memory for all of its GPUs, on two NUMA nodes in turn. */
+export const hostReport = (name: string, gpus: number | GpuReport[] = 8): HostReport => ({
+  name,
+  cpuCores: 192,
+  memoryGb: 1920,
+  capabilities: {},
+  gpus: typeof gpus === 'number' ? Array.from({ length: gpus }, (_, i) => gpuReport(i)) : gpus,
+  vms: [],
+  disks: [],
+})
+
+export const reportHost = (database: Database, location: string, report: HostReport) =>
+  applyHostReport(database, location, 'simulated', report)
+
+export async function rows<Row>(database: Database, text: string, ...values: unknown[]): Promise<Row[]> {
+  return (await database.query({ text, values })).rows
+}

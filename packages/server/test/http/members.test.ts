@@ -1,0 +1,169 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { startService, type TestService } from '../harness.ts'
+import { send } from './client.ts'
+import { addOrganization, addUser, password, someEmail, tokenOf } from './people.ts'
+
+let service: TestService
+const call = (method: string, path: string, request?: Parameters<typeof send>[3]) =>
+  send(service.server, method, path, request)
+let organizationId: string
+let path: string
+let owner: { id: string; email: string; token: string }
+
+beforeAll(async () => {
+  service = await startService()
+})
+afterAll(async () => {
+  await service?.close()
+})
+beforeEach(async () => {
+  organizationId = await addOrganization(service.server.database)
+  path = `/organizations/${organizationId}/members`
+  owner = await member('owner')
+})
+
+async function member(role: 'viewer' | 'member' | 'admin' | 'owner') {
+  const user = await addUser(service.server.database, { memberOf: { [organizationId]: role } })
+  return { ...user, token: await tokenOf(service.server.database, user) }
+}
+const invite = (body: { email: string; role: string }, token = owner.token, on = path) =>
+  call('POST', on, { token, body })
+const codeIn = (answer: { body: { invite_url: string } }) =>
+  new URL(answer.body.invite_url).searchParams.get('code')
+const accept = (code: string | null) => call('POST', '/auth/accept', { body: { code, password } })
+const events = async (type: string) =>
+  (
+    await service.server.database.query({
+      text: 'SELECT resource_id, actor, data FROM events WHERE organization_id = $1 AND type = $2',
+      values: [organizationId, type],
+    })
+  ).rows
+
+test('a new e-mail is invited, accepts with a password and is active then', async () => {
+  const email = someEmail('friend')
+  const invited = await invite({ email: email.toUpperCase(), role: 'member' })
+  expect(invited.body).toEqual({
+    user_id: expect.any(String),
+    email,
+    role: 'member',
+    state: 'invited',
+    created_at: expect.any(String),
+    invite_url: expect.stringMatching(/^http.*\/accept\?code=slpc_[\w-]{43}$/),
+  })
+  const { body } = await accept(codeIn(invited))
+  const list = (await call('GET', path, { token: body.access_token })).body
+  const { invite_url: _, ...record } = invited.body
+  expect(list.items[0]).toEqual({ ...record, state: 'active' })
+  expect(list.items[1]).toMatchObject({ user_id: owner.id, role: 'owner' })
+  expect(await events('member.invited')).toMatchObject([
+    { resource_id: record.user_id, actor: `user:${owner.id}` },
+  ])
+  expect(await events('member.accepted')).toMatchObject([{ actor: `user:${record.user_id}` }])
+  expect(JSON.stringify(await events('member.invited'))).not.toContain('slpc_')
+})
+
+test('a known e-mail is added at once, without a link, and only once', async () => {
+  const user = await addUser(service.server.database)
+  const added = await invite({ email: user.email, role: 'viewer' })
+  expect(added.body).toMatchObject({ user_id: user.id, state: 'active', invite_url: '' })
+  expect((await invite({ email: user.email, role: 'admin' })).body.code).toBe('already_exists')
+})
+
+test('a role counts from the change on, in a session that is open', async () => {
+  const other = await member('viewer')
+  const create = (name: string) =>
+    call('POST', '/projects', { token: other.token, body: { name, organization_id: organizationId } })
+  expect((await create('one')).status).toBe(403)
+  const raised = await call('PATCH', `${path}/${other.id}`, {
+    token: owner.token,
+    body: { role: 'admin' },
+  })
+  expect(raised.body).toMatchObject({ user_id: other.id, role: 'admin', state: 'active' })
+  expect((await create('one')).status).toBe(200)
+  expect((await call('DELETE', `${path}/${other.id}`, { token: owner.token })).body).toEqual({})
+  expect((await create('two')).status).toBe(404)
+})
+
+test('only owners manage members', async () => {
+  const other = await member('viewer')
+  for (const role of ['viewer', 'member', 'admin'] as const) {
+    const { token } = await member(role)
+    expect((await call('GET', path, { token })).status).toBe(200)
+    expect((await invite({ email: someEmail(), role: 'viewer' }, token)).status).toBe(403)
+    const body = { role: 'owner' }
+    expect((await call('PATCH', `${path}/${other.id}`, { token, body })).status).toBe(403)
+    expect((await call('DELETE', `${path}/${other.id}`, { token })).status).toBe(403)
+  }
+})
+
+test('the last owner neither leaves nor steps down', async () => {
+  const { id, token } = owner
+  const stepDown = () => call('PATCH', `${path}/${id}`, { token, body: { role: 'admin' } })
+  const leave = () => call('DELETE', `${path}/${id}`, { token })
+  expect((await stepDown()).body.code).toBe('conflict')
+  expect((await leave()).body.code).toBe('conflict')
+  await invite({ email: someEmail('invited'), role: 'owner' })
+  expect((await leave()).body.code).toBe('conflict')
+  await member('owner')
+  expect((await stepDown()).status).toBe(200)
+})
+
+test('of eight owners who leave at the same time one stays', async () => {
+  const owners = [owner, ...(await Promise.all(Array.from({ length: 7 }, () => member('owner'))))]
+  const leave = ({ id, token }: typeof owner) => call('DELETE', `${path}/${id}`, { token })
+  const answers = await Promise.all(owners.map(leave))
+  expect(answers.map(({ status }) => status).sort()).toEqual([...Array(7).fill(200), 409])
+})
+
+test('whoever is no member of the path is not found', async () => {
+  const stranger = await addUser(service.server.database)
+  const body = { role: 'viewer' }
+  for (const id of [stranger.id, organizationId]) {
+    expect((await call('PATCH', `${path}/${id}`, { token: owner.token, body })).status).toBe(404)
+    expect((await call('DELETE', `${path}/${id}`, { token: owner.token })).status).toBe(404)
+  }
+})
+
+test('an invitation ends with the membership', async () => {
+  const invited = await invite({ email: someEmail('gone'), role: 'viewer' })
+  await call('DELETE', `${path}/${invited.body.user_id}`, { token: owner.token })
+  expect((await accept(codeIn(invited))).body.code).toBe('invalid_grant')
+  const again = await invite({ email: invited.body.email, role: 'viewer' })
+  expect((await accept(codeIn(again))).status).toBe(200)
+})
+
+test('the link of one organization does not open another', async () => {
+  const email = someEmail('shared')
+  const first = await invite({ email, role: 'owner' })
+  const elsewhere = await addOrganization(service.server.database)
+  const foreign = await addUser(service.server.database, { memberOf: { [elsewhere]: 'owner' } })
+  const token = await tokenOf(service.server.database, foreign)
+  const second = await invite({ email, role: 'viewer' }, token, `/organizations/${elsewhere}/members`)
+  expect(second.body).toMatchObject({ state: 'invited', invite_url: '' })
+  const { body } = await accept(codeIn(first))
+  const seen = await call('GET', '/organizations', { token: body.access_token })
+  expect(seen.body).toHaveLength(2)
+})
+
+test('members come in pages, newest first', async () => {
+  for (let i = 0; i < 4; i++) await invite({ email: someEmail(`page${i}`), role: 'viewer' })
+  const all = (await call('GET', path, { token: owner.token })).body.items
+  const created = all.map((item: { created_at: string }) => item.created_at)
+  expect(created).toEqual([...created].sort().reverse())
+  const seen = []
+  for (let pageToken = ''; ; ) {
+    const page = `${path}?limit=2&page_token=${pageToken}`
+    const { body } = await call('GET', page, { token: owner.token })
+    seen.push(...body.items)
+    pageToken = body.next_page_token
+    if (pageToken === '') break
+  }
+  expect(seen).toEqual(all)
+})
+
+test('an address that no mail could reach is refused', async () => {
+  const { status, body } = await invite({ email: 'a b@example.com', role: 'viewer' })
+  expect([status, body.code]).toEqual([400, 'invalid_argument'])
+  const odd = await invite({ email: 'ada@-example.com', role: 'viewer' })
+  expect(odd.body.details).toEqual([{ field: '/email', message: 'is not an e-mail address' }])
+})

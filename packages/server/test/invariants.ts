@@ -1,0 +1,162 @@
+import { gpuQuota, type VmState, vmStateTable, vmType } from '@slipway/contract'
+import { expect } from 'vitest'
+import { compileFor } from '../src/operations/firewalls.ts'
+import { findAnyVm } from '../src/store/vms.ts'
+import type { TestService } from './harness.ts'
+
+const settled: VmState[] = ['STATE_RUNNING', 'STATE_SHUTOFF', 'STATE_CRASHED', 'STATE_UNREACHABLE']
+
+interface Row {
+  [column: string]: never
+}
+
+/**
+ * What must hold whenever nothing is under way: claims, quotas, meters, attachments and firewalls agree with the
+ * records, and the engine has exactly what the records say.
+ */
+export async function checkInvariants(service: TestService): Promise<void> {
+  const { sql } = service
+  const problems: string[] = []
+  const check = (isTrue: boolean, what: string) => {
+    if (!isTrue) problems.push(what)
+  }
+  const running = await sql<{ id: string; kind: string }>(
+    `SELECT id, kind FROM operations WHERE state = 'IN_PROGRESS'`,
+  )
+  check(running.length === 0, `unfinished: ${running.map(({ kind }) => kind).join(', ')}`)
+
+  const vms = await sql<{
+    id: string
+    state: VmState
+    type: string
+    project_id: string
+    deleted_at: Date | null
+  }>('SELECT * FROM vms')
+  const engineVms = new Map(
+    (
+      await sql<{ id: string; power: string; disks: string[]; firewall: unknown }>(
+        `SELECT id, power, firewall, ARRAY(SELECT d ->> 'id' FROM jsonb_array_elements(spec -> 'disks') d ORDER BY 1) AS disks
+       FROM simulated_vms WHERE NOT is_removed`,
+      )
+    ).map((vm) => [vm.id, vm]),
+  )
+  const claims = new Map(
+    (
+      await sql<{ vm_id: string; count: number }>(
+        `SELECT vm_id, count(*)::int AS count FROM gpus WHERE vm_id IS NOT NULL GROUP BY vm_id`,
+      )
+    ).map(({ vm_id, count }) => [vm_id, count]),
+  )
+  const meters = new Set(
+    (
+      await sql<{ resource_id: string }>('SELECT resource_id FROM usage_intervals WHERE upper_inf(period)')
+    ).map(({ resource_id }) => resource_id),
+  )
+
+  for (const vm of vms.filter(({ deleted_at }) => !deleted_at)) {
+    const facts = vmStateTable[vm.state]
+    const engineVm = engineVms.get(vm.id)
+    check(settled.includes(vm.state), `${vm.id} rests in ${vm.state}`)
+    check(
+      (claims.get(vm.id) ?? 0) === (facts.holdsGpus ? vmType(vm.type)!.gpuCount : 0),
+      `${vm.id} (${vm.state}) holds ${claims.get(vm.id) ?? 0} GPUs`,
+    )
+    check(
+      meters.has(vm.id) === facts.isBilled,
+      `${vm.id} (${vm.state}) is ${meters.has(vm.id) ? '' : 'not '}metered`,
+    )
+    check(engineVm !== undefined, `${vm.id} (${vm.state}) is not at the engine`)
+    if (vm.state === 'STATE_RUNNING')
+      check(engineVm?.power === 'on', `${vm.id} runs, but the engine says ${engineVm?.power}`)
+    const attached = await sql<{ id: string }>(
+      'SELECT disk_id::text AS id FROM disk_attachments WHERE vm_id = $1 ORDER BY 1',
+      [vm.id],
+    )
+    if (engineVm) expect(engineVm.disks, `disks of ${vm.id}`).toEqual(attached.map(({ id }) => id))
+    if (engineVm && vm.state !== 'STATE_UNREACHABLE') {
+      const compiled = await compileFor(
+        service.server.database,
+        (await findAnyVm(service.server.database, vm.id))!,
+      )
+      expect(engineVm.firewall, `firewall of ${vm.id}`).toEqual(compiled)
+    }
+  }
+  for (const id of engineVms.keys())
+    check(
+      vms.some((vm) => vm.id === id),
+      `the engine has a VM ${id} that no record knows`,
+    )
+  for (const id of claims.keys())
+    check(
+      vms.some((vm) => vm.id === id),
+      `GPUs are claimed by ${id}, which is gone`,
+    )
+
+  const disks = await sql<{ id: string; state: string; size_gib: string; project_id: string; type: string }>(
+    'SELECT * FROM disks',
+  )
+  const engineDisks = new Map(
+    (
+      await sql<{ id: string; size_gib: string }>(
+        'SELECT id, size_gib FROM simulated_disks WHERE NOT is_removed',
+      )
+    ).map((disk) => [disk.id, disk]),
+  )
+  for (const disk of disks) {
+    check(disk.state === 'available', `disk ${disk.id} rests in ${disk.state}`)
+    check(meters.has(disk.id), `disk ${disk.id} is not metered`)
+    check(
+      Number(engineDisks.get(disk.id)?.size_gib ?? 0) >= Number(disk.size_gib),
+      `disk ${disk.id} is smaller at the engine`,
+    )
+  }
+  for (const id of engineDisks.keys())
+    check(
+      disks.some((disk) => disk.id === id),
+      `the engine has a disk ${id} that no record knows`,
+    )
+  for (const id of meters)
+    check(vms.some((vm) => vm.id === id) || disks.some((disk) => disk.id === id), `${id} is metered and gone`)
+
+  const rules = await sql<{ id: string; state: string; project_id: string }>(
+    'SELECT id, state, project_id FROM firewall_rules',
+  )
+  for (const rule of rules) check(rule.state === 'active', `rule ${rule.id} rests in ${rule.state}`)
+
+  const used = new Map<string, number>()
+  const use = (project: string, name: string, amount: number) =>
+    used.set(`${project} ${name}`, (used.get(`${project} ${name}`) ?? 0) + amount)
+  for (const vm of vms.filter(({ deleted_at }) => !deleted_at)) {
+    use(vm.project_id, 'vms', 1)
+    if (vmStateTable[vm.state].holdsGpus)
+      use(vm.project_id, gpuQuota(vmType(vm.type)!.family), vmType(vm.type)!.gpuCount)
+  }
+  for (const disk of disks)
+    if (disk.type === 'shared-volume') use(disk.project_id, 'shared_volume_tib', Number(disk.size_gib) / 1024)
+    else use(disk.project_id, 'disk_gib', Number(disk.size_gib))
+  for (const rule of rules) use(rule.project_id, 'firewall_rules', 1)
+  for (const quota of await sql<{ project_id: string; name: string; used: string }>(
+    'SELECT project_id, name, used FROM quotas',
+  ))
+    check(
+      Number(quota.used) === (used.get(`${quota.project_id} ${quota.name}`) ?? 0),
+      `quota ${quota.name} says ${quota.used}, in use are ${used.get(`${quota.project_id} ${quota.name}`) ?? 0}`,
+    )
+
+  const counts = await sql<Row & { name: string; free_gpus: number; free: number }>(
+    `SELECT h.name, h.free_gpus, (SELECT count(*)::int FROM gpus g WHERE g.host_id = h.id AND g.state = 'free') AS free FROM hosts h`,
+  )
+  for (const host of counts)
+    check(host.free_gpus === host.free, `${host.name} counts ${host.free_gpus} free GPUs of ${host.free}`)
+  const building = await sql<{ name: string; vms_building: number }>(
+    'SELECT name, vms_building FROM hosts WHERE vms_building <> 0',
+  )
+  check(building.length === 0, `hosts still build: ${JSON.stringify(building)}`)
+  expect(problems).toEqual([])
+}
+
+/** Runs the reconcilers until nothing more is under way and no GPU waits for its reset. */
+export async function settle(service: TestService): Promise<void> {
+  await service.server.reconciler.reports()
+  await service.server.reconciler.firewalls()
+}

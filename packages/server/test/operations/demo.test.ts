@@ -1,0 +1,137 @@
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeEach, describe, expect, it } from 'vitest'
+import { isPasswordRight } from '../../src/domain/password.ts'
+import { hashSecret } from '../../src/domain/secret.ts'
+import { applyConfig } from '../../src/operations/apply-config.ts'
+import { credentialsPath } from '../../src/operations/credentials-file.ts'
+import { offerSetupCode, seedDemo } from '../../src/operations/demo.ts'
+import { findKeyCaller } from '../../src/store/access.ts'
+import { Database } from '../../src/store/database.ts'
+import { listQuotas } from '../../src/store/quotas.ts'
+import { findUserByEmail } from '../../src/store/users.ts'
+import { defaultConfig, rows } from '../fleet.ts'
+import { createDatabase } from '../harness.ts'
+
+let store: Awaited<ReturnType<typeof createDatabase>> | undefined
+let database: Database
+let dataDir = ''
+async function close() {
+  await database?.close()
+  await store?.drop()
+  if (dataDir) rmSync(dataDir, { recursive: true, force: true })
+}
+beforeEach(async () => {
+  await close()
+  store = await createDatabase()
+  database = new Database({ url: store.url, poolSize: 8 })
+  dataDir = mkdtempSync(join(tmpdir(), 'slipway-demo-'))
+  await applyConfig(database, defaultConfig())
+})
+afterAll(close)
+
+const seed = (port = 8080) => {
+  const config = defaultConfig()
+  const address = `http://127.0.0.1:${port}`
+  return seedDemo(
+    { database, config: { ...config, server: { ...config.server, dataDir } } },
+    { api: `${address}/v0.1`, console: address },
+  )
+}
+
+const callerOf = (key: string) => findKeyCaller(database, hashSecret(key))
+const readFile = () => JSON.parse(readFileSync(credentialsPath(dataDir), 'utf8'))
+
+describe('the demo of an empty store', () => {
+  it('has a project with a write key, an operator key and a person, and quotas for the whole fleet', async () => {
+    const credentials = (await seed())!
+    expect(await callerOf(credentials.access_key)).toMatchObject({
+      kind: 'access_key',
+      role: 'write',
+      projectId: credentials.project_id,
+      organizationId: credentials.organization_id,
+    })
+    expect(await callerOf(credentials.operator_key)).toMatchObject({ kind: 'operator_key' })
+    const user = await findUserByEmail(database, credentials.email)
+    expect(await isPasswordRight(user!.password_hash, credentials.password)).toBe(true)
+    const quotas = Object.fromEntries(
+      (await listQuotas(database, credentials.project_id)).map(({ name, max }) => [name, max]),
+    )
+    expect(quotas).toMatchObject({
+      a40_gpus: 96,
+      a100_gpus: 96,
+      'a100-80gb_gpus': 96,
+      'l40s-48gb_gpus': 90,
+      vms: 378,
+    })
+  })
+
+  it('is made once when several processes start at the same time, and the file works', async () => {
+    await Promise.all([1, 2, 3, 4].map((i) => seed(8080 + i)))
+    expect(await rows(database, 'SELECT count(*) AS n FROM organizations')).toEqual([{ n: 1 }])
+    expect(await rows(database, 'SELECT count(*) AS n FROM access_keys WHERE revoked_at IS NULL')).toEqual([
+      { n: 2 },
+    ])
+    expect(await callerOf(readFile().access_key)).not.toBeNull()
+  })
+})
+
+describe('the credentials file', () => {
+  it('is for its owner alone and has what a client needs', async () => {
+    const credentials = await seed()
+    expect(statSync(credentialsPath(dataDir)).mode & 0o777).toBe(0o600)
+    expect(readFile()).toEqual(credentials)
+    expect(Object.keys(readFile()).sort()).toEqual(
+      'access_key api_url console_url email operator_key organization_id password project_id'.split(' '),
+    )
+  })
+
+  it('gets the new address and keeps its secrets at a later start', async () => {
+    const first = (await seed(1111))!
+    const second = (await seed(2222))!
+    expect(second).toEqual({
+      ...first,
+      api_url: 'http://127.0.0.1:2222/v0.1',
+      console_url: 'http://127.0.0.1:2222',
+    })
+    expect(readFile()).toEqual(second)
+  })
+
+  it.each([
+    ['was deleted', () => rmSync(credentialsPath(dataDir))],
+    ['is garbled', () => writeFileSync(credentialsPath(dataDir), '{"access_key": 5}')],
+  ])('is made anew with other secrets when it %s, and the old ones end', async (_, harm) => {
+    const first = (await seed())!
+    harm()
+    const second = (await seed())!
+    expect(second.project_id).toBe(first.project_id)
+    expect(await callerOf(first.access_key)).toBeNull()
+    expect(await callerOf(first.operator_key)).toBeNull()
+    expect(await callerOf(second.access_key)).not.toBeNull()
+    expect(await callerOf(second.operator_key)).not.toBeNull()
+    const user = await findUserByEmail(database, second.email)
+    expect(await isPasswordRight(user!.password_hash, first.password)).toBe(false)
+    expect(await isPasswordRight(user!.password_hash, second.password)).toBe(true)
+  })
+
+  it('is not written for a store that was set up otherwise', async () => {
+    await database.query({ text: `INSERT INTO organizations (id, name) VALUES (gen_random_uuid(), 'Mine')` })
+    expect(await seed()).toBeNull()
+    expect(() => readFile()).toThrow(/ENOENT/)
+  })
+})
+
+describe('the set-up code', () => {
+  it('is offered once, and again only when it has expired unused', async () => {
+    const codes = await Promise.all([1, 2, 3].map(() => offerSetupCode(database)))
+    expect(codes.filter(Boolean)).toHaveLength(1)
+    await database.query({ text: "UPDATE clock SET shift = shift + interval '31 days'" })
+    expect(await offerSetupCode(database)).not.toBeNull()
+  })
+
+  it('is not offered where there is an operator', async () => {
+    await seed()
+    expect(await offerSetupCode(database)).toBeNull()
+  })
+})

@@ -1,0 +1,305 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { Failure } from '../../src/domain/failure.ts'
+import type { Definition, Step, Workshop } from '../../src/operations/operation.ts'
+import { definitions } from '../../src/operations/registry.ts'
+import { Runner } from '../../src/operations/runner.ts'
+import { Signals } from '../../src/store/signals.ts'
+import { eventually, startService, type TestService, vmBody } from '../harness.ts'
+import { checkInvariants, settle } from '../invariants.ts'
+
+let service: TestService
+let signals: Signals
+let networkId: string
+
+beforeAll(async () => {
+  // No runner of its own: each law brings the workers that it needs.
+  service = await startService((config) => {
+    config.server.role = 'api'
+    config.operations.leaseMs = 10_000
+  })
+  signals = new Signals(service.databaseUrl)
+  await signals.open()
+  await settle(service)
+  networkId = (await service.ok('networkList')).items[0]!.id
+}, 60_000)
+afterAll(async () => {
+  await signals.close()
+  await service.close()
+})
+
+function workshop(renewMs: number): Workshop {
+  const { server, config } = service
+  const quiet = { info() {}, warn() {}, error() {} }
+  const operations = { ...config.operations, renewMs }
+  return {
+    config: { ...config, operations },
+    database: server.database,
+    signals,
+    engines: server.engines,
+    log: quiet,
+  }
+}
+
+/** Runs what is under way to its end with these definitions. */
+async function withRunner<T>(changed: Definition[], work: () => Promise<T>, renewMs = 1_000): Promise<T> {
+  const runner = new Runner(workshop(renewMs), changed)
+  runner.start()
+  try {
+    return await work()
+  } finally {
+    await runner.stop()
+  }
+}
+
+const name = (() => {
+  let count = 0
+  return (prefix: string) => `${prefix}-${++count}`
+})()
+
+async function run(begun: { operation: { operation_id: string; metadata: { id: string } } }) {
+  const operation = await withRunner(definitions, () => service.ended(begun.operation.operation_id))
+  expect(operation.state).toBe('SUCCEEDED')
+  return begun.operation.metadata.id
+}
+const newVm = async () => run(await service.ok('vmCreate', { body: vmBody() }))
+const newDisk = async () =>
+  run(await service.ok('diskCreate', { body: { name: name('disk'), size: '10GiB', location: 'us-east1-a' } }))
+const ruleBody = () => ({
+  name: name('rule'),
+  vpc_network_id: networkId,
+  action: 'allow',
+  direction: 'ingress',
+  protocols: ['tcp'],
+  sources: [{ cidr: '203.0.113.0/24' }],
+  destinations: [{ resource_id: networkId }],
+  destination_ports: ['8888'],
+})
+const newRule = async () => run(await service.ok('firewallRuleCreate', { body: ruleBody() }))
+const act = (vm_id: string, body: unknown) => service.ok('vmUpdate', { params: { vm_id }, body })
+const attach = (vm_id: string, disk_id: string) =>
+  service.ok('vmAttachDisks', {
+    params: { vm_id },
+    body: { attach_disks: [{ disk_id, attachment_type: 'data', mode: 'read-write' }] },
+  })
+
+/** How each kind of operation comes about: what has to be there, then the request. A kind without one fails below. */
+const scenarios: Record<string, () => Promise<() => Promise<{ operation: { operation_id: string } }>>> = {
+  'vm-create': async () => {
+    const disk_id = await newDisk()
+    return () => service.ok('vmCreate', { body: vmBody({ disks: [{ disk_id }] }) })
+  },
+  'vm-start': async () => {
+    const vm = await newVm()
+    await run(await act(vm, { action: 'STOP' }))
+    return () => act(vm, { action: 'START' })
+  },
+  'vm-stop': async () => {
+    const vm = await newVm()
+    return () => act(vm, { action: 'STOP' })
+  },
+  'vm-reset': async () => {
+    const vm = await newVm()
+    return () => act(vm, { action: 'RESET' })
+  },
+  'vm-update': async () => {
+    const vm = await newVm()
+    return () => act(vm, { ttl_seconds: 3600 })
+  },
+  'vm-attach-disks': async () => {
+    const [vm, disk] = [await newVm(), await newDisk()]
+    return () => attach(vm, disk)
+  },
+  'vm-detach-disks': async () => {
+    const [vm, disk] = [await newVm(), await newDisk()]
+    await run(await attach(vm, disk))
+    return () => service.ok('vmDetachDisks', { params: { vm_id: vm }, body: { detach_disks: [disk] } })
+  },
+  'vm-delete': async () => {
+    const vm = await newVm()
+    return () => service.ok('vmDelete', { params: { vm_id: vm } })
+  },
+  'disk-create': async () => () =>
+    service.ok('diskCreate', { body: { name: name('disk'), size: '10GiB', location: 'us-east1-a' } }),
+  'disk-resize': async () => {
+    const disk = await newDisk()
+    return () => service.ok('diskUpdate', { params: { disk_id: disk }, body: { size: '20GiB' } })
+  },
+  'disk-delete': async () => {
+    const disk = await newDisk()
+    return () => service.ok('diskDelete', { params: { disk_id: disk } })
+  },
+  'firewall-rule-create': async () => {
+    await newVm()
+    return () => service.ok('firewallRuleCreate', { body: ruleBody() })
+  },
+  'firewall-rule-update': async () => {
+    const [rule] = [await newRule(), await newVm()]
+    return () =>
+      service.ok('firewallRuleUpdate', { params: { rule_id: rule }, body: { destination_ports: ['9999'] } })
+  },
+  'firewall-rule-delete': async () => {
+    const [rule] = [await newRule(), await newVm()]
+    return () => service.ok('firewallRuleDelete', { params: { rule_id: rule } })
+  },
+}
+
+/** What a client can tell apart: for creations, before and after a failure must be the same. */
+const countThings = async () => {
+  const [row] = await service.sql(
+    `SELECT (SELECT count(*) FROM vms) AS vms, (SELECT count(*) FROM disks) AS disks,
+            (SELECT count(*) FROM firewall_rules) AS rules, (SELECT count(*) FROM disk_attachments) AS attachments,
+            (SELECT count(*) FROM simulated_vms WHERE NOT is_removed) AS engine_vms,
+            (SELECT count(*) FROM simulated_disks WHERE NOT is_removed) AS engine_disks,
+            (SELECT count(*) FROM usage_intervals WHERE upper_inf(period)) AS meters,
+            (SELECT count(*) FROM gpus WHERE state <> 'free') AS busy_gpus`,
+  )
+  return row
+}
+
+const changeStep = (definition: Definition, index: number, change: (step: Step) => Step): Definition[] =>
+  definitions.map((each) =>
+    each.kind === definition.kind
+      ? { ...each, steps: each.steps.map((step, at) => (at === index ? change(step) : step)) }
+      : each,
+  )
+
+/** Runs `hook` before or after the step's own work, inside its transaction if it has one. */
+const around = (step: Step, when: 'before' | 'after', hook: () => Promise<void>): Step => {
+  const wrap =
+    <A extends unknown[], R>(work: (...args: A) => Promise<R>) =>
+    async (...args: A) => {
+      if (when === 'before') await hook()
+      const result = await work(...args)
+      if (when === 'after') await hook()
+      return result
+    }
+  return { ...step, ...(step.tx && { tx: wrap(step.tx) }), ...(step.call && { call: wrap(step.call) }) }
+}
+
+/** Every engine call, done and undone, happens twice; every transaction is rolled back once. */
+const everythingTwice = (): Definition[] =>
+  definitions.map((definition) => ({
+    ...definition,
+    steps: definition.steps.map((step) => {
+      let isFirst = true
+      return {
+        ...step,
+        ...(step.call && { call: async (work) => (await step.call!(work)) && step.call!(work) }),
+        ...(step.undoCall && {
+          undoCall: async (work) => step.undoCall!(work).then(() => step.undoCall!(work)),
+        }),
+        ...(step.tx && {
+          tx: async (work, tx) => {
+            const outcome = await step.tx!(work, tx)
+            if (isFirst) {
+              isFirst = false
+              throw new Error('rolled back once')
+            }
+            return outcome
+          },
+        }),
+      } satisfies Step
+    }),
+  }))
+
+describe.each(definitions.map((definition) => ({ kind: definition.kind, definition })))(
+  '$kind',
+  ({ kind, definition }) => {
+    const prepare = () => {
+      const scenario = scenarios[kind]
+      if (!scenario) throw new Error(`write a scenario for ${kind}`)
+      return scenario()
+    }
+
+    it('may run every step twice', async () => {
+      const request = await prepare()
+      const { operation } = await request()
+      const ended = await withRunner(everythingTwice(), () => service.ended(operation.operation_id))
+      expect(ended.state).toBe('SUCCEEDED')
+      await settle(service)
+      await checkInvariants(service)
+    })
+
+    afterAll(() =>
+      withRunner(definitions, async () => {
+        const { items: vms } = await service.ok('vmList')
+        for (const { id } of vms) await service.ok('vmDelete', { params: { vm_id: id } })
+        await eventually(async () => (await service.ok('vmList')).items.length === 0)
+        const { items: disks } = await service.ok('diskList')
+        for (const { id } of disks) await service.ok('diskDelete', { params: { disk_id: id } })
+        await eventually(async () => (await service.ok('diskList')).items.length === 0)
+        await settle(service)
+      }),
+    )
+
+    const places = definition.steps.flatMap((step, index) =>
+      (['before', 'after'] as const).map((when) => ({
+        when,
+        index,
+        step: step.name,
+        isTx: step.tx !== undefined,
+      })),
+    )
+    // A transaction that is open when its process stops is ended by PostgreSQL: for those, before is the only place.
+    const stops = places.filter(({ when, isTx }) => !(isTx && when === 'after'))
+
+    it.each(places)('leaves nothing behind when it fails $when $step', async ({ when, index }) => {
+      const request = await prepare()
+      await settle(service)
+      const before = await countThings()
+      const { operation } = await request()
+      let failures = 0
+      const failing = changeStep(definition, index, (step) =>
+        around(step, when, async () => {
+          // A teardown is tried until it holds: it fails once.
+          if (definition.isTeardown && failures++ > 0) return
+          throw definition.isTeardown ? new Error('once') : new Failure('engine_error', 'on purpose')
+        }),
+      )
+      const ended = await withRunner(failing, () => service.ended(operation.operation_id))
+      expect(ended.state).toBe(definition.isTeardown ? 'SUCCEEDED' : 'FAILED')
+      if (!definition.isTeardown)
+        expect(ended.result).toEqual({ code: 'engine_error', message: 'on purpose' })
+      await settle(service)
+      await checkInvariants(service)
+      if (definition.name === 'CREATE') expect(await countThings()).toEqual(before)
+    })
+
+    it.each(stops)(
+      'is taken up by another worker when one stops $when $step, and the late one changes nothing',
+      async ({ when, index }) => {
+        const request = await prepare()
+        const { operation } = await request()
+        let release = () => {}
+        const released = new Promise<void>((resolve) => {
+          release = resolve
+        })
+        let isStopped = false
+        const stopping = changeStep(definition, index, (step) =>
+          // A transaction that is open when its process stops is ended by PostgreSQL: here the worker stops before it.
+          around(step, step.tx ? 'before' : when, async () => {
+            isStopped = true
+            if (step.tx) throw new Error('stopped')
+            await released
+          }),
+        )
+        const late = new Runner(workshop(3_600_000), stopping)
+        late.start()
+        await eventually(async () => isStopped)
+        await service.clock.advance('11 seconds')
+        const ended = await withRunner(definitions, () => service.ended(operation.operation_id))
+        expect(ended.state).toBe('SUCCEEDED')
+        const row = () =>
+          service.sql('SELECT state, result, step, step_log, completed_at FROM operations WHERE id = $1', [
+            operation.operation_id,
+          ])
+        const before = await row()
+        release()
+        await late.stop()
+        expect(await row()).toEqual(before)
+        await settle(service)
+        await checkInvariants(service)
+      },
+    )
+  },
+)
