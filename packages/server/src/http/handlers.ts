@@ -31,4 +31,4 @@ export const handlers = {
   ...adminOperationHandlers,
   ...eventHandlers,
   ...webhookHandlers,
-} as Handlers<RouteId>
+} satisfies Handlers<RouteId>
