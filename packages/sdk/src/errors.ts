@@ -1,0 +1,116 @@
+import type { ApiErrorBody, FailureCode, Operation } from '@slipway/contract'
+
+/**
+ * The codes of the service, and what can go wrong without an answer of it: `connection_failed` (nobody answered,
+ * or the line broke), `timed_out` (the time limit of the call or wait passed), `unexpected_answer` (something
+ * that is not this API answered: a proxy, another service, or another version).
+ */
+export type ApiErrorCode = FailureCode | 'connection_failed' | 'timed_out' | 'unexpected_answer'
+
+export interface ApiErrorParts {
+  code: ApiErrorCode
+  message: string
+  status?: number
+  requestId?: string
+  details?: NonNullable<ApiErrorBody['details']>
+  availableLocations?: string[]
+  retryAfterMs?: number | undefined
+  operation?: Operation
+  cause?: unknown
+}
+
+/**
+ * The one error that calls throw. Decide by `code`; `message` is for people.
+ *
+ * @example
+ * ```ts
+ * try {
+ *   await client.vmGet({ project_id, vm_id: '0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7e10' })
+ * } catch (error) {
+ *   if (error instanceof ApiError && error.code === 'not_found') log('no such VM')
+ *   else throw error
+ * }
+ * ```
+ */
+export class ApiError extends Error {
+  readonly code: ApiErrorCode
+  /** Of the HTTP answer; 0 when there was none, or when an operation failed after it was accepted. */
+  readonly status: number
+  /** What to quote to the operator; empty when no answer came. */
+  readonly requestId: string
+  /** Field errors of an `invalid_argument`. */
+  readonly details: { field: string; message: string }[]
+  /** With `out_of_stock`: where the VM would fit. */
+  readonly availableLocations: string[]
+  /** How long the service asks to be left alone, if it said so. */
+  readonly retryAfterMs: number | undefined
+  /** The operation that failed or was waited for too long. */
+  readonly operation: Operation | undefined
+
+  constructor(parts: ApiErrorParts) {
+    super(parts.message, parts.cause === undefined ? undefined : { cause: parts.cause })
+    this.name = 'ApiError'
+    this.code = parts.code
+    this.status = parts.status ?? 0
+    this.requestId = parts.requestId ?? ''
+    this.details = parts.details ?? []
+    this.availableLocations = parts.availableLocations ?? []
+    this.retryAfterMs = parts.retryAfterMs
+    this.operation = parts.operation
+  }
+}
+
+export const isApiError = (error: unknown): error is ApiError => error instanceof ApiError
+
+/** Reads an error answer; anything that is not the service's own shape becomes `unexpected_answer`. */
+export async function errorOfResponse(response: Response): Promise<ApiError> {
+  const text = await response.text().catch(() => '')
+  const body = parseErrorBody(text)
+  const status = response.status
+  const requestId = body?.request_id ?? response.headers.get('x-request-id') ?? ''
+  const retryAfterMs = readRetryAfter(response.headers.get('retry-after'))
+  if (body === undefined) {
+    const code = status === 429 ? 'rate_limited' : status === 503 ? 'unavailable' : 'unexpected_answer'
+    return new ApiError({ code, status, requestId, retryAfterMs, message: describeForeignAnswer(response) })
+  }
+  return new ApiError({
+    code: body.code,
+    message: body.message,
+    status,
+    requestId,
+    retryAfterMs,
+    ...(body.details && { details: body.details }),
+    ...(body.available_locations && { availableLocations: body.available_locations }),
+  })
+}
+
+export function failedOperation(operation: Operation): ApiError {
+  const result = (operation.result ?? {}) as { code?: FailureCode; message?: string }
+  return new ApiError({
+    code: result.code ?? 'internal_error',
+    message: result.message ?? 'The operation failed and does not say why.',
+    operation,
+  })
+}
+
+function parseErrorBody(text: string): ApiErrorBody | undefined {
+  try {
+    const body = JSON.parse(text)
+    return typeof body?.code === 'string' && typeof body?.message === 'string' ? body : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function describeForeignAnswer(response: Response): string {
+  const what = `${response.status}${response.statusText ? ` ${response.statusText}` : ''}`
+  return `${new URL(response.url || 'http://unknown').origin} answered ${what}, but not in the form of this API.`
+}
+
+function readRetryAfter(value: string | null): number | undefined {
+  if (value === null) return undefined
+  const seconds = Number(value)
+  if (Number.isFinite(seconds)) return Math.max(0, seconds * 1000)
+  const instant = Date.parse(value)
+  return Number.isNaN(instant) ? undefined : Math.max(0, instant - Date.now())
+}

@@ -1,0 +1,118 @@
+import type { Event } from '@slipway/contract'
+import { callRoute, requestOf } from './call.ts'
+import { ApiError } from './errors.ts'
+import { pause, type Transport } from './transport.ts'
+
+export interface EventStreamOptions {
+  signal?: AbortSignal | undefined
+  /** Continue after this position instead of from now on. */
+  after?: number | undefined
+  resource_id?: string | undefined
+  type?: string | undefined
+  actor?: string | undefined
+  /** Told before each new connection after a broken one. */
+  onReconnect?: ((error: unknown) => void) | undefined
+}
+
+/** No line for this long means a dead connection: the service sends a comment every 15 s. */
+const silenceLimitMs = 45_000
+
+/**
+ * New events as they happen. A broken connection is taken up again behind the last event seen, so that none is
+ * missed or given twice; the starting point is fixed before the first connection for the same reason.
+ */
+export async function* eventStream(
+  transport: Transport,
+  project_id: string,
+  options: EventStreamOptions,
+): AsyncGenerator<Event> {
+  const { signal, resource_id, type, actor, onReconnect } = options
+  const query = { resource_id, type, actor }
+  let position = options.after ?? (await latestPosition(transport, project_id, signal))
+  let failures = 0
+  for (;;) {
+    try {
+      for await (const event of connect(transport, project_id, query, position, signal)) {
+        failures = 0
+        if (position !== undefined && event.position <= position) continue
+        position = event.position
+        yield event
+      }
+      failures += 1
+    } catch (error) {
+      signal?.throwIfAborted()
+      if (error instanceof ApiError && error.status >= 400 && error.status < 500) throw error
+      failures += 1
+      onReconnect?.(error)
+    }
+    await pause(Math.min(10_000, 200 * 2 ** failures) * (0.5 + Math.random()), signal)
+  }
+}
+
+async function latestPosition(transport: Transport, project_id: string, signal: AbortSignal | undefined) {
+  const page = await callRoute(transport, 'eventList', {
+    params: { project_id },
+    query: { limit: 20 },
+    signal,
+  })
+  // Position 0 is an event that has not got its place yet.
+  const positions = page.items.map((event) => event.position).filter((position) => position > 0)
+  return positions.length > 0 ? Math.max(...positions) : undefined
+}
+
+async function* connect(
+  transport: Transport,
+  project_id: string,
+  query: Record<string, unknown>,
+  position: number | undefined,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<Event> {
+  const silence = new AbortController()
+  const stop = () => silence.abort(signal?.reason)
+  signal?.addEventListener('abort', stop, { once: true })
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const heard = () => {
+    clearTimeout(timer)
+    timer = setTimeout(() => silence.abort(), silenceLimitMs)
+  }
+  try {
+    const headers: Record<string, string> = { accept: 'text/event-stream' }
+    if (position !== undefined) headers['last-event-id'] = String(position)
+    const request = requestOf('eventList', { params: { project_id }, query, signal: silence.signal })
+    const response = await transport.send({ ...request, headers, isStream: true }, async (answer) => answer)
+    checkStreams(response)
+    heard()
+    for await (const line of lines(response.body!)) {
+      heard()
+      if (line.startsWith('data:')) yield JSON.parse(line.slice(5)) as Event
+    }
+  } finally {
+    clearTimeout(timer)
+    signal?.removeEventListener('abort', stop)
+    // Closes the connection when the consumer stops reading.
+    silence.abort()
+  }
+}
+
+function checkStreams(response: Response): void {
+  if (response.headers.get('content-type')?.startsWith('text/event-stream')) return
+  throw new ApiError({
+    code: 'unexpected_answer',
+    status: 406,
+    message: 'This server does not stream events: it may be too old.',
+  })
+}
+
+async function* lines(body: ReadableStream<Uint8Array>): AsyncGenerator<string> {
+  const reader = body.getReader()
+  const decoder = new TextDecoder()
+  let rest = ''
+  for (;;) {
+    const { value, done } = await reader.read()
+    if (done) return
+    rest += decoder.decode(value, { stream: true })
+    const parts = rest.split(/\r\n|\n|\r/)
+    rest = parts.pop() ?? ''
+    yield* parts
+  }
+}

@@ -1,0 +1,51 @@
+/** A typed client of the Slipway API for Node and browsers. Start at {@link createClient}. */
+export type {
+  AccessKey,
+  ApiErrorBody,
+  Budget,
+  Costs,
+  Disk,
+  DiskCreate,
+  ErrorCode,
+  Event,
+  FailureCode,
+  FirewallEndpoint,
+  FirewallRule,
+  FirewallRuleCreate,
+  FirewallRuleUpdate,
+  Gpu,
+  Host,
+  Image,
+  Invoice,
+  Location,
+  Member,
+  Network,
+  Operation,
+  OperationStep,
+  Organization,
+  Price,
+  Project,
+  Quota,
+  RouteAnswer,
+  RouteBody,
+  RouteId,
+  RouteParams,
+  RouteQuery,
+  Subnet,
+  UsageItem,
+  Vm,
+  VmCreate,
+  VmUpdate,
+  Webhook,
+  WebhookDelivery,
+} from '@slipway/contract'
+export * from '@slipway/contract/states'
+export * from '@slipway/contract/vm-types'
+export type { CallInput } from './call.ts'
+export { type Client, type ClientCore, createClient, type Method, type Target } from './client.ts'
+export { ApiError, type ApiErrorCode, isApiError } from './errors.ts'
+export type { EventStreamOptions } from './events.ts'
+export type { ListId, ListItem } from './pages.ts'
+export { logIn, resumeSession, type Session, type SessionOptions, type SessionTokens } from './session.ts'
+export type { CallOptions, ClientOptions, TokenSource } from './transport.ts'
+export type { Finished, Progress, WaitOptions } from './wait.ts'

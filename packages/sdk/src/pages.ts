@@ -1,0 +1,25 @@
+import type { RouteAnswer, RouteId } from '@slipway/contract'
+
+/** Routes whose answer is a list: paged, whole, or a plain array. */
+export type ListId = {
+  [Id in RouteId]: RouteAnswer<Id> extends { items: unknown[] } | unknown[] ? Id : never
+}[RouteId]
+
+export type ListItem<Id extends ListId> =
+  RouteAnswer<Id> extends { items: (infer Item)[] }
+    ? Item
+    : RouteAnswer<Id> extends (infer Item)[]
+      ? Item
+      : never
+
+type Page = unknown[] | { items: unknown[]; next_page_token?: string }
+
+/** Reads page after page, the next one only when the items of the last are used up. */
+export async function* eachItem(readPage: (pageToken: string) => Promise<Page>): AsyncGenerator<unknown> {
+  let pageToken = ''
+  do {
+    const page = await readPage(pageToken)
+    yield* Array.isArray(page) ? page : page.items
+    pageToken = Array.isArray(page) ? '' : (page.next_page_token ?? '')
+  } while (pageToken)
+}

@@ -1,0 +1,86 @@
+import type { TokenAnswer } from '@slipway/contract'
+import { callRoute } from './call.ts'
+import { type ClientOptions, createTransport } from './transport.ts'
+
+export interface SessionTokens {
+  accessToken: string
+  refreshToken: string
+  /** Milliseconds since 1970, by the clock of this computer. */
+  expiresAt: number
+}
+
+export interface Session {
+  /** What `createClient` takes as `token`: refreshes shortly before expiry, and after a refusal. */
+  token(rejected?: string): Promise<string>
+  tokens(): SessionTokens
+  /** Ends the session at the service. */
+  revoke(): Promise<void>
+}
+
+export interface SessionOptions extends Omit<ClientOptions, 'token'> {
+  /** Told of each new pair: a refresh token works once, so that whoever stores tokens must store the newest. */
+  onTokens?: ((tokens: SessionTokens) => void | Promise<void>) | undefined
+}
+
+const refreshEarlyMs = 60_000
+
+/**
+ * Exchanges an e-mail and a password for a session.
+ *
+ * @example
+ * ```ts
+ * const session = await logIn({ baseUrl, email, password })
+ * const mine = createClient({ baseUrl, token: session.token })
+ * log((await mine.rootGet()).caller.email)
+ * await session.revoke()
+ * ```
+ */
+export async function logIn(options: SessionOptions & { email: string; password: string }): Promise<Session> {
+  const { email, password } = options
+  const answer = await callRoute(createTransport(options), 'authToken', {
+    body: { grant_type: 'password', email, password },
+  })
+  const tokens = toTokens(answer)
+  await options.onTokens?.(tokens)
+  return resumeSession(options, tokens)
+}
+
+/** Takes up a session from stored tokens. */
+export function resumeSession(options: SessionOptions, stored: SessionTokens): Session {
+  const transport = createTransport(options)
+  let tokens = stored
+  let refreshing: Promise<string> | undefined
+
+  async function refresh(): Promise<string> {
+    const answer = await callRoute(transport, 'authToken', {
+      body: { grant_type: 'refresh_token', refresh_token: tokens.refreshToken },
+    })
+    tokens = toTokens(answer)
+    await options.onTokens?.(tokens)
+    return tokens.accessToken
+  }
+
+  return {
+    async token(rejected) {
+      const isUsable = tokens.accessToken !== rejected && Date.now() < tokens.expiresAt - refreshEarlyMs
+      if (isUsable) return tokens.accessToken
+      // Calls that find the token stale at the same time share one refresh: a second use would end the session.
+      refreshing ??= refresh().finally(() => {
+        refreshing = undefined
+      })
+      return refreshing
+    },
+    tokens: () => tokens,
+    async revoke() {
+      await callRoute(transport, 'authRevoke', { body: { refresh_token: tokens.refreshToken } })
+    },
+  }
+}
+
+function toTokens(answer: TokenAnswer): SessionTokens {
+  return {
+    accessToken: answer.access_token,
+    refreshToken: answer.refresh_token,
+    expiresAt: Date.now() + answer.expires_in * 1000,
+  }
+}

@@ -1,0 +1,191 @@
+import { ApiError, errorOfResponse } from './errors.ts'
+
+/** A token, or where to get one. After a 401 it is asked again with the token that was rejected. */
+export type TokenSource = string | ((rejected?: string) => string | Promise<string>)
+
+export interface ClientOptions {
+  /** Where the service answers, with or without a trailing slash: `https://slipway.example.com`. */
+  baseUrl: string
+  /** A project access key, an operator key, an access token, or a function that gives one. */
+  token?: TokenSource | undefined
+  /** Another `fetch`, for tests or proxies. */
+  fetch?: typeof fetch | undefined
+  /** Time limit of one attempt (default 30 s); long polls get their waiting time on top. */
+  timeoutMs?: number | undefined
+  /** How often a safe request is tried again (default 3). */
+  retries?: number | undefined
+  /** The first pause between attempts (default 250 ms); it doubles, with jitter. */
+  retryPauseMs?: number | undefined
+  /** Sent as `User-Agent` where the platform allows it. */
+  userAgent?: string | undefined
+  /** Told when a credential was refused for good; the call still throws. */
+  onUnauthenticated?: ((error: ApiError) => void) | undefined
+}
+
+export interface CallOptions {
+  signal?: AbortSignal | undefined
+  /** Makes a write repeatable across processes; each call makes its own otherwise. */
+  idempotencyKey?: string | undefined
+  /** For this call only. */
+  timeoutMs?: number | undefined
+}
+
+export interface RequestParts extends CallOptions {
+  method: string
+  path: string
+  body?: unknown
+  headers?: Record<string, string>
+  /** The body goes on without end: the time limit covers only its beginning, the signal all of it. */
+  isStream?: boolean
+}
+
+const longestPauseMs = 60_000
+const retriedCodes = new Set([
+  'connection_failed',
+  'timed_out',
+  'rate_limited',
+  'unavailable',
+  'internal_error',
+])
+
+export interface Transport {
+  /** Sends, retries what is safe, and gives back what `read` makes of a successful answer. */
+  send<T>(request: RequestParts, read: (response: Response) => Promise<T>): Promise<T>
+}
+
+export function createTransport(options: ClientOptions): Transport {
+  const baseUrl = options.baseUrl.replace(/\/+$/, '').replace(/\/v0\.1$/, '')
+  const retries = options.retries ?? 3
+  // Called through a wrapper because browsers refuse a fetch that is detached from window.
+  const fetchIt: typeof fetch = options.fetch ?? ((input, init) => fetch(input, init))
+
+  async function attempt<T>(
+    request: RequestParts,
+    read: (response: Response) => Promise<T>,
+    idempotencyKey: string,
+    token: string,
+  ): Promise<T> {
+    const headers: Record<string, string> = { accept: 'application/json', ...request.headers }
+    if (token) headers.authorization = `Bearer ${token}`
+    if (options.userAgent) headers['user-agent'] = options.userAgent
+    if (idempotencyKey) headers['idempotency-key'] = idempotencyKey
+    if (request.body !== undefined) headers['content-type'] = 'application/json'
+    const timeoutMs = request.timeoutMs ?? options.timeoutMs ?? 30_000
+    const limit = timeLimit(timeoutMs, request.signal)
+    try {
+      const response = await fetchIt(baseUrl + request.path, {
+        method: request.method,
+        headers,
+        signal: limit.signal,
+        ...(request.body !== undefined && { body: JSON.stringify(request.body) }),
+      })
+      if (!response.ok) throw await errorOfResponse(response)
+      return await read(response)
+    } catch (cause) {
+      if (cause instanceof ApiError) throw cause
+      request.signal?.throwIfAborted()
+      throw limit.signal.aborted
+        ? new ApiError({
+            code: 'timed_out',
+            message: `${baseUrl} did not answer within ${timeoutMs} ms.`,
+            cause,
+          })
+        : new ApiError({
+            code: 'connection_failed',
+            message: `Cannot reach ${baseUrl}: ${reasonOf(cause)}`,
+            cause,
+          })
+    } finally {
+      limit.clearTimer()
+      if (!request.isStream) limit.clearListener()
+    }
+  }
+
+  async function send<T>(request: RequestParts, read: (response: Response) => Promise<T>): Promise<T> {
+    const isSession = request.path.startsWith('/v0.1/auth/')
+    const isWrite = request.method !== 'GET'
+    const idempotencyKey = isWrite && !isSession ? (request.idempotencyKey ?? newKey()) : ''
+    let token = isSession && request.path !== '/v0.1/auth/password' ? '' : await currentToken(options.token)
+    let hasNewToken = false
+    for (let tries = 0; ; tries++) {
+      try {
+        return await attempt(request, read, idempotencyKey, token)
+      } catch (error) {
+        if (!(error instanceof ApiError)) throw error
+        if (error.code === 'unauthenticated') {
+          const next = hasNewToken || !token ? token : await currentToken(options.token, token)
+          hasNewToken = true
+          if (next !== token) {
+            token = next
+            continue
+          }
+          options.onUnauthenticated?.(error)
+        }
+        if (tries >= retries || !mayRetry(error, isSession)) throw error
+        const pauseMs = error.retryAfterMs ?? backoffMs(options.retryPauseMs ?? 250, tries)
+        if (pauseMs > longestPauseMs) throw error
+        await pause(pauseMs, request.signal)
+      }
+    }
+  }
+
+  return { send }
+}
+
+/**
+ * A refused request (429) was not begun, so that trying again is always safe. Session calls carry no idempotency
+ * key and are left alone otherwise. A conflict with `Retry-After` is our own first attempt, still under way.
+ */
+function mayRetry(error: ApiError, isSession: boolean): boolean {
+  if (error.code === 'rate_limited') return true
+  if (isSession) return false
+  if (error.code === 'conflict') return error.retryAfterMs !== undefined
+  return retriedCodes.has(error.code) || error.status === 502 || error.status === 504
+}
+
+const backoffMs = (firstMs: number, tries: number) => firstMs * 2 ** tries * (0.5 + Math.random())
+
+async function currentToken(source: TokenSource | undefined, rejected?: string): Promise<string> {
+  return typeof source === 'function' ? source(rejected) : (source ?? '')
+}
+
+function newKey(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16))
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
+}
+
+/** The first of the caller's signal and a time limit. */
+function timeLimit(timeoutMs: number, signal: AbortSignal | undefined) {
+  signal?.throwIfAborted()
+  const controller = new AbortController()
+  const stop = () => controller.abort(signal?.reason)
+  const timer = setTimeout(() => controller.abort(), timeoutMs)
+  signal?.addEventListener('abort', stop, { once: true })
+  return {
+    signal: controller.signal,
+    clearTimer: () => clearTimeout(timer),
+    clearListener: () => signal?.removeEventListener('abort', stop),
+  }
+}
+
+export function pause(durationMs: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) return reject(signal.reason)
+    const stop = () => {
+      clearTimeout(timer)
+      reject(signal?.reason)
+    }
+    const timer = setTimeout(() => {
+      signal?.removeEventListener('abort', stop)
+      resolve()
+    }, durationMs)
+    signal?.addEventListener('abort', stop, { once: true })
+  })
+}
+
+function reasonOf(cause: unknown): string {
+  const inner = (cause as { cause?: { code?: string; message?: string } }).cause
+  if (inner?.code === 'ECONNREFUSED') return 'nothing listens there (connection refused).'
+  if (inner?.code === 'ENOTFOUND') return 'the host name is not known.'
+  return inner?.message || inner?.code || (cause instanceof Error ? cause.message : String(cause))
+}

@@ -1,0 +1,61 @@
+import type { Operation, OperationStep } from '@slipway/contract'
+import { callRoute } from './call.ts'
+import { ApiError, failedOperation } from './errors.ts'
+import type { Transport } from './transport.ts'
+
+export interface WaitOptions {
+  signal?: AbortSignal | undefined
+  /** Give up after this time (default: never); the operation itself goes on. */
+  timeoutMs?: number | undefined
+  /** Told at the start, about once a second, and at the end. */
+  onProgress?: ((progress: Progress) => void) | undefined
+}
+
+export interface Progress {
+  operation: Operation
+  steps: OperationStep[]
+}
+
+export type Finished<Result> = Omit<Operation, 'result'> & { result: Result }
+
+const longPollSeconds = 20
+
+/** Holds a request open until the operation ends; with a progress callback, only for a second at a time. */
+export async function waitForOperation<Result>(
+  transport: Transport,
+  projectId: string,
+  started: Operation | string,
+  { signal, timeoutMs = Number.POSITIVE_INFINITY, onProgress }: WaitOptions,
+): Promise<Finished<Result>> {
+  const operation_id = typeof started === 'string' ? started : started.operation_id
+  const params = { project_id: projectId, operation_id }
+  const giveUpAt = Date.now() + timeoutMs
+  let waitSeconds = 0
+  for (;;) {
+    const operation = await callRoute(transport, 'operationGet', {
+      params,
+      query: { wait: waitSeconds },
+      timeoutMs: 30_000 + waitSeconds * 1000,
+      signal,
+    })
+    if (onProgress) {
+      const { items } = await callRoute(transport, 'operationSteps', { params, signal })
+      onProgress({ operation, steps: items })
+    }
+    if (operation.state === 'FAILED') throw failedOperation(operation)
+    if (operation.state === 'SUCCEEDED') return operation as Finished<Result>
+    const leftMs = giveUpAt - Date.now()
+    if (leftMs <= 0) throw waitedTooLong(operation, timeoutMs)
+    const longestSeconds = onProgress ? 1 : longPollSeconds
+    waitSeconds = Math.min(longestSeconds, Math.max(1, Math.floor(leftMs / 1000)))
+  }
+}
+
+function waitedTooLong(operation: Operation, timeoutMs: number): ApiError {
+  const { operation_name, type } = operation.metadata
+  return new ApiError({
+    code: 'timed_out',
+    message: `${operation_name} of the ${type.replace('_', ' ')} did not end within ${Math.round(timeoutMs / 1000)} s; it goes on.`,
+    operation,
+  })
+}
