@@ -4,7 +4,7 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { credentialsOf, Launcher, readyLine, root } from './start-harness.ts'
 import { postmasterPid, until } from './store/embedded-harness.ts'
 
@@ -13,6 +13,8 @@ const hasCurl = (process.env.PATH ?? '').split(':').some((dir) => existsSync(joi
 const isRoot = process.getuid?.() === 0
 const nobody = 65534
 const launcher = new Launcher()
+// Processes take their time on a machine that is busy with the other tests.
+vi.setConfig({ testTimeout: 240_000 })
 
 beforeAll(() => launcher.build())
 afterAll(() => launcher.clear())
