@@ -1,11 +1,20 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { findStrangers, listExpiredVms, listVmsToWarn, markWarned, pruneExpired } from '../store/drift.ts'
-import { emitEvent, stampEvents } from '../store/events.ts'
+import type { Tx } from '../store/database.ts'
+import {
+  findStrangers,
+  listExpiredVms,
+  listVmsToWarn,
+  lockExpiredVm,
+  markWarned,
+  pruneExpired,
+} from '../store/drift.ts'
+import { emitEvent, type NewEvent, stampEvents } from '../store/events.ts'
 import { settleDrainedHosts } from '../store/fleet.ts'
 import { pingDatabase } from '../store/meta.ts'
 import { pruneOperations } from '../store/operations.ts'
 import { freeCleanGpus, listQuarantinedGpus } from '../store/placement.ts'
 import { simulated } from '../store/simulated.ts'
+import { time } from '../store/time.ts'
 import { findAnyVm, lockVm } from '../store/vms.ts'
 import type { Requester } from './admission.ts'
 import { runBilling } from './billing.ts'
@@ -16,7 +25,6 @@ import type { Workshop } from './operation.ts'
 import { regrowDisks } from './reconcile-disks.ts'
 import { reconcileLostVms, reconcileVms } from './reconcile-vms.ts'
 import { admitVmDelete } from './vm-delete.ts'
-import { tellOf } from './vm-state.ts'
 import { admitVmStop } from './vm-stop.ts'
 
 const tickMs = 1_000
@@ -123,16 +131,20 @@ export class Reconciler {
       await database.transaction(async (tx) => {
         const vm = await findAnyVm(tx, id)
         if (vm && (await markWarned(tx, id)))
-          await tellOf(tx, vm, 'vm.expiring', { actor: 'system', requestId: '' })
+          await this.#tell(tx, {
+            type: 'vm.expiring',
+            resourceType: 'vm',
+            resourceId: id,
+            projectId: vm.project_id,
+            data: { name: vm.name, expires_at: time(vm.expires_at), on_expiry: vm.on_expiry },
+          })
       })
     for (const { id, project_id, on_expiry } of await listExpiredVms(database, batch))
       await database
         .transaction(async (tx) => {
-          const vm = await lockVm(tx, project_id, id)
+          const vm = (await lockExpiredVm(tx, id)) && (await lockVm(tx, project_id, id))
           if (!vm) return
-          const by = this.#system(project_id, (event) =>
-            emitEvent(tx, { ...event, actor: 'system', requestId: '' }),
-          )
+          const by = this.#system(project_id, (event) => this.#tell(tx, event))
           const admit = on_expiry === 'delete' ? admitVmDelete : admitVmStop
           await admit(tx, by, vm, config.operations.vmDeadlineS)
         })
@@ -164,6 +176,11 @@ export class Reconciler {
     await pruneExpired(database, batch)
     await pruneOperations(database, batch)
     await simulated.prune(database, batch)
+  }
+
+  #tell(tx: Tx, event: Omit<NewEvent, 'actor' | 'requestId'>): Promise<void> {
+    tx.afterCommit(() => this.#workshop.signals.send('events'))
+    return emitEvent(tx, { ...event, actor: 'system', requestId: '' })
   }
 
   #system(projectId: string, audit: Requester['audit']): Requester {

@@ -2,7 +2,7 @@ import { gpuQuota, vmActions, vmType } from '@slipway/contract'
 import type { Tx } from '../store/database.ts'
 import { findLocation } from '../store/locations.ts'
 import type { OperationRow } from '../store/operations.ts'
-import { setVmHost, type VmRow } from '../store/vms.ts'
+import { setVmHost, spendVmTtl, type VmRow } from '../store/vms.ts'
 import { type Requester, requireQuota } from './admission.ts'
 import { requireBudget } from './budgets.ts'
 import { powerOffVm, vmOf } from './engine-work.ts'
@@ -23,6 +23,7 @@ export async function admitVmStart(
   await requireBudget(tx, by.projectId)
   const type = vmType(vm.type)!
   const operation = await beginVmAction(tx, by, { ...vmStart, deadlineS }, vm, 'START')
+  await spendVmTtl(tx, vm.id)
   const location = await findLocation(tx, vm.location)
   const allowedHosts = location?.storage === 'local' && vm.host_id ? [vm.host_id] : null
   const { hostId } = await placeVm(tx, vm.id, type, vm.location, allowedHosts)

@@ -1,7 +1,7 @@
 import type { VmState } from '@slipway/contract'
 import type { Tx } from '../store/database.ts'
 import type { OperationRow } from '../store/operations.ts'
-import { markVmStopped, type VmRow, vmRecord } from '../store/vms.ts'
+import { markVmStopped, spendVmTtl, type VmRow, vmRecord } from '../store/vms.ts'
 import type { Requester } from './admission.ts'
 import { callOf, engineAt, refOf, vmOf } from './engine-work.ts'
 import { type Definition, done, next, type Outcome, type Work, wait } from './operation.ts'
@@ -59,6 +59,7 @@ async function finish(work: Work, tx: Tx): Promise<Outcome> {
   const vm = await vmOf(work, tx)
   if (await changeVmState(tx, vm, 'STATE_SHUTOFF', { cause: causeOf(work) })) {
     await markVmStopped(tx, vm.id)
+    await spendVmTtl(tx, vm.id)
     await releaseGpus(tx, vm)
   }
   return done(vmRecord(await vmOf(work, tx)))
