@@ -5,6 +5,7 @@ import { root } from './install.mjs'
 
 /** Programs that some suites need. An entry counts only where a test file begins with one of its `suites`. */
 const PROGRAMS = [
+  { name: 'curl', binary: 'curl', packages: ['curl'], suites: ['packages/server/test/start'] },
   { name: 'chromium', binary: 'chromium', packages: ['chromium'], suites: ['packages/console/test/'] },
   {
     name: 'qemu',

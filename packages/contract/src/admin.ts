@@ -394,8 +394,10 @@ export const adminRoutes = defineRoutes({
     path: '/v0.1/admin/events',
     tag: 'Operators',
     summary: 'The audit log of all tenants and operators',
+    description: 'Streams like the events of a project.',
     access: 'operator',
     query: EventListQuery,
     answer: EventList,
+    alsoAnswers: 'text/event-stream',
   },
 })

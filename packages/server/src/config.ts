@@ -4,6 +4,7 @@ import {
   ConfigError,
   choice,
   filledText,
+  pattern,
   readSection,
   readTable,
   refuse,
@@ -59,7 +60,12 @@ export interface Config {
   quotas: QuotaConfig
   operations: Section<typeof OPERATIONS>
   /** The Stripe secrets are '' with the built-in provider. */
-  billing: Section<typeof BILLING> & { stripeKey: string; stripeWebhookSecret: string }
+  billing: Section<typeof BILLING> & {
+    stripeKey: string
+    stripeWebhookSecret: string
+    /** A stand-in's address; '' is Stripe itself. */
+    stripeApiUrl: string
+  }
   webhooks: Section<typeof WEBHOOKS>
   locations: LocationConfig[]
   prices: PriceConfig[]
@@ -69,6 +75,7 @@ type Environment = NodeJS.ProcessEnv
 type ReadFile = (path: string) => string
 
 const DEFAULT_FILE = 'slipway.toml'
+const httpUrl = pattern(/^https?:\/\/[^\s/]+$/, 'an http or https URL without a path')
 const anything: Check<unknown> = (value) => value
 
 /** Sections that the file leaves out; null where the demo decides what stands in. */
@@ -136,7 +143,8 @@ function secret(env: Environment, key: string, variable: string): string {
 
 function readBilling(value: unknown, env: Environment): Config['billing'] {
   const billing = readSection(BILLING, value, 'billing')
-  if (billing.provider === 'builtin') return { ...billing, stripeKey: '', stripeWebhookSecret: '' }
+  if (billing.provider === 'builtin')
+    return { ...billing, stripeKey: '', stripeWebhookSecret: '', stripeApiUrl: '' }
   const { stripeKeyEnv, stripeWebhookSecretEnv } = billing
   if (stripeKeyEnv === '' || stripeWebhookSecretEnv === '') {
     refuse('billing.provider', 'stripe', 'needs stripe_key_env and stripe_webhook_secret_env')
@@ -145,6 +153,7 @@ function readBilling(value: unknown, env: Environment): Config['billing'] {
     ...billing,
     stripeKey: secret(env, 'billing.stripe_key_env', stripeKeyEnv),
     stripeWebhookSecret: secret(env, 'billing.stripe_webhook_secret_env', stripeWebhookSecretEnv),
+    stripeApiUrl: pick(httpUrl, [['SLIPWAY_STRIPE_API_URL', env.SLIPWAY_STRIPE_API_URL]], ''),
   }
 }
 

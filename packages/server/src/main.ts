@@ -4,6 +4,7 @@ import { type Config, ConfigError, HELP, loadConfig } from './config.ts'
 import { offerSetupCode, seedDemo } from './operations/demo.ts'
 import { packageVersion } from './package-root.ts'
 import { type Server, startServer } from './server.ts'
+import { isDatabaseAway, isDatabaseRefusal } from './store/database.ts'
 import { EmbeddedError, openEmbedded } from './store/embedded.ts'
 import { NewerSchemaError } from './store/migrate.ts'
 
@@ -19,15 +20,9 @@ async function main(): Promise<void> {
   try {
     await serve(config, begun)
   } catch (error) {
-    const isExpected =
-      error instanceof EmbeddedError || error instanceof NewerSchemaError || error instanceof ConfigError
-    const isPortTaken = error instanceof Error && 'code' in error && error.code === 'EADDRINUSE'
-    if (isPortTaken)
-      leave(
-        1,
-        `${config.server.host}:${config.server.port} is taken: choose another port with --port, or --port 0`,
-      )
-    if (isExpected) leave(error instanceof ConfigError ? 2 : 1, error.message)
+    if (error instanceof ConfigError) leave(2, error.message)
+    const reason = expectedReason(error, config)
+    if (reason) leave(1, reason)
     throw error
   }
 }
@@ -39,6 +34,20 @@ function read(): Config {
     if (error instanceof ConfigError) leave(2, error.message)
     throw error
   }
+}
+
+/** What an operator can do something about; anything else is a fault of ours and shows as such. */
+function expectedReason(error: unknown, { server, database }: Config): string | undefined {
+  if (error instanceof EmbeddedError || error instanceof NewerSchemaError) return error.message
+  if (!(error instanceof Error)) return undefined
+  const { code, syscall } = error as NodeJS.ErrnoException
+  if (code === 'EADDRINUSE')
+    return `${server.host}:${server.port} is taken: choose another port with --port, or --port 0`
+  if (syscall === 'listen' || (syscall === 'getaddrinfo' && !database.url))
+    return `cannot listen on ${server.host}:${server.port} (${code}): choose another with --host and --port`
+  if (database.url && (isDatabaseAway(error) || isDatabaseRefusal(error)))
+    return `the database that ${database.urlEnv} names cannot be used: ${error.message}`
+  return undefined
 }
 
 function leave(code: number, line: string): never {

@@ -2,23 +2,28 @@ import type { AddressInfo } from 'node:net'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Config } from './config.ts'
 import { createEngines } from './engines/engines.ts'
-import { buildApp } from './http/app.ts'
+import { type App, buildApp } from './http/app.ts'
 import { applyConfig } from './operations/apply-config.ts'
 import type { Engines } from './operations/engine.ts'
 import type { Workshop } from './operations/operation.ts'
 import { Reconciler } from './operations/reconcile.ts'
 import { definitions } from './operations/registry.ts'
 import { Runner } from './operations/runner.ts'
+import { WebhookDelivery } from './operations/webhook-delivery.ts'
 import { packageVersion } from './package-root.ts'
 import { Database } from './store/database.ts'
 import { migrate } from './store/migrate.ts'
 import { Signals } from './store/signals.ts'
+
+/** How long requests under way may take once we stop. */
+const drainMs = 2_000
 
 export interface Server {
   url: string
   database: Database
   engines: Engines
   reconciler: Reconciler
+  webhooks: WebhookDelivery
   close(): Promise<void>
 }
 
@@ -42,12 +47,14 @@ export async function startServer(
 
   const reconciler = new Reconciler(workshop)
   const runner = new Runner(workshop, definitions)
+  const webhooks = new WebhookDelivery(workshop)
   const isWorker = config.server.role !== 'api'
   if (isWorker) {
     // The fleet is known before the first request asks for it.
     await reconciler.reports()
     reconciler.start()
     runner.start()
+    webhooks.start()
   }
 
   let url = ''
@@ -72,12 +79,20 @@ export async function startServer(
     database,
     engines: engines.byLocation,
     reconciler,
+    webhooks,
     async close() {
-      await app?.fastify.close()
-      if (isWorker) await Promise.all([runner.stop(), reconciler.stop()])
+      await closeApp(app)
+      if (isWorker) await Promise.all([runner.stop(), reconciler.stop(), webhooks.stop()])
       await engines.close()
       await signals.close()
       await database.close()
     },
   }
+}
+
+/** Requests under way are answered; streams and long waits are cut. */
+async function closeApp(app: App | null): Promise<void> {
+  const cut = setTimeout(() => app?.fastify.server.closeAllConnections(), drainMs)
+  await app?.fastify.close()
+  clearTimeout(cut)
 }

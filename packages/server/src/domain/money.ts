@@ -39,6 +39,12 @@ export function costOf(quantityMs: bigint, usdPerUnitHour: string): Exact {
   return exact(price.numerator * quantityMs, price.denominator * MS_PER_HOUR)
 }
 
+/** USD-milliseconds per hour, the form in which priced usage adds up exactly. */
+export function usdOfMs(usdMs: string): Exact {
+  const sum = parseDecimal(usdMs)
+  return exact(sum.numerator, sum.denominator * MS_PER_HOUR)
+}
+
 /** What so many units cost in an hour. */
 export function hourlyCost(units: number, usdPerUnitHour: string): Exact {
   return costOf(BigInt(units) * MS_PER_HOUR, usdPerUnitHour)

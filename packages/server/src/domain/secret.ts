@@ -3,7 +3,7 @@ import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } f
 /** Secrets that we hand out are random and long, so that a plain digest of one neither tells nor is guessed. */
 export const hashSecret = (secret: string): Buffer => createHash('sha256').update(secret).digest()
 
-const tokenPrefixes = { access: 'slpa_', refresh: 'slpr_', code: 'slpc_' } as const
+const tokenPrefixes = { access: 'slpa_', refresh: 'slpr_', code: 'slpc_', billing: 'slpb_' } as const
 
 /** 256 random bits in 43 characters, after a prefix that tells what it is for. */
 export const newToken = (kind: keyof typeof tokenPrefixes): string =>

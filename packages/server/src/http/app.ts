@@ -1,13 +1,22 @@
 import { routeIds, routeOf } from '@slipway/contract'
-import fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify'
+import fastify, {
+  type FastifyBaseLogger,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  LogController,
+} from 'fastify'
 import { Failure } from '../domain/failure.ts'
 import { uuid } from '../domain/ids.ts'
 import { countOperations } from '../store/operations.ts'
 import { Access } from './access.ts'
+import { mountBilling } from './billing/mount.ts'
+import { mountStripeWebhook } from './billing/stripe-webhook.ts'
 import { parseJson } from './body.ts'
 import type { Services } from './context.ts'
 import { mountDocs } from './docs.ts'
 import { sendFailure, toFailure } from './errors.ts'
+import { EventStreams } from './event-streams.ts'
 import { handlers } from './handlers.ts'
 import { mountHealth } from './health.ts'
 import { Metrics } from './metrics.ts'
@@ -16,6 +25,9 @@ import { RateLimiter } from './rate-limit.ts'
 
 const headerBytes = 16 * 1024
 const requestTimeMs = 30_000
+const headersTimeMs = 10_000
+/** How often Node looks for clients that are too slow. */
+const slowClientCheckMs = 1_000
 
 export interface App {
   fastify: FastifyInstance
@@ -23,8 +35,8 @@ export interface App {
   metrics: Metrics
 }
 
-export function buildApp(services: Services, log: FastifyBaseLogger): App {
-  const { server, limits } = services.config
+export function buildApp(outside: Omit<Services, 'streams'>, log: FastifyBaseLogger): App {
+  const { server, limits } = outside.config
   const app = fastify({
     loggerInstance: log,
     bodyLimit: limits.bodyBytes,
@@ -32,16 +44,32 @@ export function buildApp(services: Services, log: FastifyBaseLogger): App {
     requestIdHeader: false,
     genReqId: (request) => keptRequestId(request.headers['x-request-id']) ?? uuid(),
     requestTimeout: requestTimeMs,
-    http: { maxHeaderSize: headerBytes, headersTimeout: 10_000, keepAliveTimeout: 72_000 },
+    http: {
+      maxHeaderSize: headerBytes,
+      headersTimeout: headersTimeMs,
+      keepAliveTimeout: 72_000,
+      connectionsCheckingInterval: slowClientCheckMs,
+    },
     exposeHeadRoutes: false,
-    disableRequestLogging: true,
-    forceCloseConnections: true,
+    logController: new LogController({ disableRequestLogging: true }),
+    forceCloseConnections: 'idle',
     routerOptions: { maxParamLength: 200 },
-    return503OnClosing: true,
+    // What comes while we close is still answered, on a connection that then ends.
+    return503OnClosing: false,
     clientErrorHandler: (_error, socket) => refuseMalformed(socket),
+    frameworkErrors: (error, request, reply) => {
+      addCommonHeaders(request, reply)
+      limiter.show(`address:${request.ip}`, reply)
+      sendFailure(toFailure(error), request, reply)
+    },
   })
-  const metrics = new Metrics(services.database, () => countOperations(services.database))
-  const access = new Access(services.database, services.signals)
+  const limiter = new RateLimiter(limits)
+  const { database, signals } = outside
+  const metrics = new Metrics(database, () => countOperations(database))
+  const access = new Access(database, signals)
+  const streams = new EventStreams(database, signals, access)
+  const services: Services = { ...outside, streams }
+  app.addHook('preClose', async () => streams.close())
 
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, raw, done) => {
@@ -52,16 +80,16 @@ export function buildApp(services: Services, log: FastifyBaseLogger): App {
     }
   })
 
-  app.addHook('onRequest', async (request, reply) => {
-    reply.header('X-Request-Id', request.id)
-    for (const [name, value] of Object.entries(securityHeaders)) reply.header(name, value)
+  app.addHook('onRequest', async (request, reply) => addCommonHeaders(request, reply))
+  app.addHook('onSend', async (request, reply) => {
+    if (!reply.hasHeader('RateLimit-Limit')) limiter.show(`address:${request.ip}`, reply)
   })
   app.addHook('onResponse', async (request, reply) => {
     const config = request.routeOptions.config as { routeId?: string }
     const route = config.routeId ?? request.routeOptions.url ?? 'none'
     metrics.observe(route, reply.statusCode, reply.elapsedTime / 1000)
     // The path without its query: filters and links may carry what no log should.
-    const path = request.url.split('?', 1)[0]
+    const path = loggedPath(request.url, request.routeOptions.url)
     const caller = request.grant ? `${request.grant.caller.kind}:${request.grant.caller.id}` : ''
     request.log.info(
       {
@@ -77,7 +105,10 @@ export function buildApp(services: Services, log: FastifyBaseLogger): App {
   })
   app.setErrorHandler((error, request, reply) => sendFailure(toFailure(error), request, reply))
   app.setNotFoundHandler((request, reply) => {
-    const allowed = allowedMethods(request.url.split('?', 1)[0] ?? '')
+    limiter.take(`address:${request.ip}`, reply)
+    const path = request.url.split('?', 1)[0] ?? ''
+    const allowed = allowedMethods(path)
+    if (allowed.length === 0 && app.hasRoute({ method: 'GET', url: path })) allowed.push('GET')
     if (allowed.length === 0)
       return sendFailure(new Failure('not_found', 'There is nothing at this path.'), request, reply)
     reply.header('Allow', allowed.join(', '))
@@ -85,7 +116,9 @@ export function buildApp(services: Services, log: FastifyBaseLogger): App {
     return sendFailure(new Failure('method_not_allowed', message), request, reply)
   })
 
-  mountRoutes(app, services, access, new RateLimiter(limits), handlers)
+  mountRoutes(app, services, access, limiter, handlers)
+  mountBilling(app, services, limiter)
+  mountStripeWebhook(app, services)
   mountHealth(app, services, metrics)
   mountDocs(app, { version: services.version, serverUrl: services.publicUrl })
   return { fastify: app, access, metrics }
@@ -99,6 +132,17 @@ const securityHeaders = {
   'Referrer-Policy': 'no-referrer',
   'Cross-Origin-Resource-Policy': 'same-origin',
   'Strict-Transport-Security': 'max-age=31536000',
+}
+
+/** A link to the billing dashboard has its secret in the path: no log gets it, however the path is spelled. */
+function loggedPath(url: string, route: string | undefined): string {
+  if (route?.startsWith('/billing/:token')) return route
+  return (url.split('?', 1)[0] ?? '').replace(/slpb_[\w-]+/g, ':token')
+}
+
+function addCommonHeaders(request: FastifyRequest, reply: FastifyReply): void {
+  reply.header('X-Request-Id', request.id)
+  for (const [name, value] of Object.entries(securityHeaders)) reply.header(name, value)
 }
 
 function keptRequestId(given: string | string[] | undefined): string | undefined {
@@ -125,5 +169,7 @@ function refuseMalformed(socket: import('node:net').Socket): void {
   })
   socket.end(
     `HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nX-Request-Id: ${requestId}\r\nContent-Length: ${Buffer.byteLength(text)}\r\nConnection: close\r\n\r\n${text}`,
+    // Whoever is slow to send is slow to hang up, too.
+    () => socket.destroy(),
   )
 }

@@ -6,6 +6,7 @@ import type { Caller, ProjectScope } from '../store/access.ts'
 import type { Database, Tx } from '../store/database.ts'
 import type { NewEvent } from '../store/events.ts'
 import type { Signals } from '../store/signals.ts'
+import type { EventStreams } from './event-streams.ts'
 
 /** What the process offers to its handlers. */
 export interface Services {
@@ -13,6 +14,7 @@ export interface Services {
   database: Database
   signals: Signals
   engines: Engines
+  streams: EventStreams
   version: string
   /** Where clients reach us, for links. */
   publicUrl: () => string

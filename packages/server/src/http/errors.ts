@@ -21,7 +21,7 @@ export function toFailure(error: unknown): Failure {
 function fromFastify(error: Partial<FastifyError>): Failure | undefined {
   switch (error.code) {
     case 'FST_ERR_CTP_BODY_TOO_LARGE':
-      return new Failure('request_too_large', 'The body is over the limit of 1 MiB.')
+      return new Failure('request_too_large', 'The body is over the limit: send less at a time.')
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
       return new Failure('unsupported_media_type', 'Send the body as application/json.')
     case 'FST_ERR_CTP_EMPTY_JSON_BODY':

@@ -1,6 +1,7 @@
 import type { RouteId } from '@slipway/contract'
 import type { Handlers } from './context.ts'
 import { adminOperationHandlers } from './handlers/admin-operations.ts'
+import { billingHandlers } from './handlers/billing.ts'
 import { catalogueHandlers } from './handlers/catalogue.ts'
 import { diskHandlers } from './handlers/disks.ts'
 import { eventHandlers } from './handlers/events.ts'
@@ -10,12 +11,16 @@ import { identityHandlers } from './handlers/identity.ts'
 import { networkHandlers } from './handlers/networks.ts'
 import { operationHandlers } from './handlers/operations.ts'
 import { organizationHandlers } from './handlers/organizations.ts'
+import { usageHandlers } from './handlers/usage.ts'
 import { vmHandlers } from './handlers/vms.ts'
+import { webhookHandlers } from './handlers/webhooks.ts'
 
 /** Every route has its handler, or this does not compile. */
 export const handlers = {
   ...identityHandlers,
   ...organizationHandlers,
+  ...billingHandlers,
+  ...usageHandlers,
   ...catalogueHandlers,
   ...fleetHandlers,
   ...vmHandlers,
@@ -25,4 +30,5 @@ export const handlers = {
   ...operationHandlers,
   ...adminOperationHandlers,
   ...eventHandlers,
+  ...webhookHandlers,
 } as Handlers<RouteId>

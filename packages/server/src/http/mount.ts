@@ -73,10 +73,8 @@ async function answer(
   validators.body(request.body)
   const withTx = (tx: Tx) => makeContext(services, tx, request, reply)
 
-  if (route.method === 'GET' || route.path.startsWith('/v0.1/auth/')) {
-    const db: Tx = { query: (config) => services.database.query(config), afterCommit: (action) => action() }
-    return send(await handle(withTx(db).context), reply)
-  }
+  if (route.method === 'GET' || route.path.startsWith('/v0.1/auth/'))
+    return send(await handle(withTx(services.database.withoutTransaction).context), reply)
 
   const key = readIdempotencyKey(request.headers['idempotency-key'])
   const { text, isReplay } = await services.database.transaction(async (tx) => {

@@ -14,21 +14,36 @@ export class RateLimiter {
     this.#burst = limits.burst
   }
 
+  /** Counts one request of the caller: 429 if that is one too many. */
   take(key: string, reply: FastifyReply): void {
-    const now = performance.now()
-    const bucket = this.#buckets.get(key) ?? { tokens: this.#burst, at: now }
-    const tokens = Math.min(this.#burst, bucket.tokens + ((now - bucket.at) / 1000) * this.#perSecond)
+    const tokens = this.#tokens(key)
     const isAllowed = tokens >= 1
     const left = isAllowed ? tokens - 1 : tokens
     if (this.#buckets.size >= mostBuckets) this.#buckets.clear()
-    this.#buckets.set(key, { tokens: left, at: now })
-    reply.header('RateLimit-Limit', String(this.#burst))
-    reply.header('RateLimit-Remaining', String(Math.floor(left)))
-    reply.header('RateLimit-Reset', String(Math.ceil((this.#burst - left) / this.#perSecond)))
+    this.#buckets.set(key, { tokens: left, at: performance.now() })
+    this.#tell(left, reply)
     if (isAllowed) return
     const retryAfter = Math.max(1, Math.ceil((1 - tokens) / this.#perSecond))
     throw new Failure('rate_limited', `Too many requests: try again in ${retryAfter} s.`, {
       retryAfterSeconds: retryAfter,
     })
+  }
+
+  /** Tells how the caller stands, on an answer that does not count. */
+  show(key: string, reply: FastifyReply): void {
+    this.#tell(this.#tokens(key), reply)
+  }
+
+  #tokens(key: string): number {
+    const bucket = this.#buckets.get(key)
+    if (!bucket) return this.#burst
+    const earned = ((performance.now() - bucket.at) / 1000) * this.#perSecond
+    return Math.min(this.#burst, bucket.tokens + earned)
+  }
+
+  #tell(left: number, reply: FastifyReply): void {
+    reply.header('RateLimit-Limit', String(this.#burst))
+    reply.header('RateLimit-Remaining', String(Math.floor(left)))
+    reply.header('RateLimit-Reset', String(Math.ceil((this.#burst - left) / this.#perSecond)))
   }
 }

@@ -41,6 +41,7 @@ export async function beginOperation(
   definition: Definition,
   beginning: Beginning,
 ): Promise<OperationRow> {
+  const [first] = definition.steps
   const operation = await insertOperation(tx, {
     id: uuid(),
     projectId: by.projectId,
@@ -54,6 +55,7 @@ export async function beginOperation(
     deadlineS: definition.deadlineS,
     actor: by.actor,
     requestId: by.requestId,
+    admittedStep: first && !first.tx && !first.call ? first.name : null,
   })
   await by.audit({
     type: beginning.eventType,

@@ -63,7 +63,7 @@ export const diskCreate: Definition = {
   resourceType: 'disk',
   deadlineS: 600,
   steps: [
-    { name: 'admit', tx: async () => next(), undoTx: forgetDisk },
+    { name: 'admit', undoTx: forgetDisk },
     { name: 'create', call: create, undoCall: removeDisk },
     { name: 'finish', tx: finish },
   ],

@@ -40,7 +40,7 @@ export const diskResize: Definition = {
   resourceType: 'disk',
   deadlineS: 600,
   steps: [
-    { name: 'admit', tx: async () => next(), undoTx: giveBack },
+    { name: 'admit', undoTx: giveBack },
     { name: 'grow', call: grow },
     { name: 'finish', tx: finish },
   ],

@@ -87,7 +87,7 @@ export const firewallRuleCreate: Definition = {
   resourceType: 'firewall_rule',
   deadlineS: 300,
   steps: [
-    { name: 'admit', tx: async () => next(), undoTx: forgetRule },
+    { name: 'admit', undoTx: forgetRule },
     { name: 'apply', call: applyToNetwork },
     { name: 'finish', tx: activate },
   ],

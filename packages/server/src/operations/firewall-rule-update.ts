@@ -6,7 +6,7 @@ import { type RuleRow, raiseRuleGeneration, writeRule } from '../store/networks.
 import type { OperationRow } from '../store/operations.ts'
 import { beginOperation, type Requester, requireIdle } from './admission.ts'
 import { activate, applyToNetwork, nameOrConflict, ruleOf } from './firewall-rule-create.ts'
-import { type Definition, next, type Work } from './operation.ts'
+import type { Definition, Work } from './operation.ts'
 import { checkEndpoints, checkPorts } from './rule-checks.ts'
 
 /** The rule reads as changed from here on; its state says when the change is in force. */
@@ -46,7 +46,7 @@ export const firewallRuleUpdate: Definition = {
   resourceType: 'firewall_rule',
   deadlineS: 300,
   steps: [
-    { name: 'admit', tx: async () => next(), undoTx: restore },
+    { name: 'admit', undoTx: restore },
     { name: 'apply', call: applyToNetwork },
     { name: 'finish', tx: activate },
   ],

@@ -50,7 +50,8 @@ export interface Work {
 
 /**
  * One step: a short transaction (`tx`), which commits together with the step's outcome, or engine work (`call`), which
- * never holds a transaction. Each may run twice; each has its undo of the same two kinds.
+ * never holds a transaction. Each may run twice; each has its undo of the same two kinds. The first step of most
+ * operations has neither: it is what the request's own transaction did, and only its undo is left to say.
  */
 export interface Step {
   name: string

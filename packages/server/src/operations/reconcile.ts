@@ -8,6 +8,7 @@ import { freeCleanGpus, listQuarantinedGpus } from '../store/placement.ts'
 import { simulated } from '../store/simulated.ts'
 import { findAnyVm, lockVm } from '../store/vms.ts'
 import type { Requester } from './admission.ts'
+import { runBilling } from './billing.ts'
 import type { HostReport } from './engine.ts'
 import { applyFirewalls } from './firewalls.ts'
 import { applyHostReports, markLostHosts } from './host-reports.ts'
@@ -22,12 +23,15 @@ const reportMs = 2_000
 /** How long a host may be silent. */
 const silenceMs = 30_000
 const pruneMs = 60_000
+const billingMs = 30_000
 const hostsPerBatch = 500
 const callMs = 60_000
 const batch = 1_000
 const warnAheadS = 600
 /** An object that no row ever knew may belong to a creation that we have not read yet: it gets an hour. */
 const strangerMs = 3_600_000
+/** Somebody waits for it: however long it took, the next turn comes at its time. */
+const noRest = 0
 
 /**
  * Compares what should be with what is, and acts. Takes no input and may run at any time, in any number of processes;
@@ -39,6 +43,8 @@ export class Reconciler {
   readonly #strangersSince = new Map<string, number>()
   #loops: Promise<void>[] = []
   #unwatch: (() => void)[] = []
+  #isStamping = false
+  #isStampingAgain = false
 
   constructor(workshop: Workshop) {
     this.#workshop = workshop
@@ -49,21 +55,14 @@ export class Reconciler {
       this.#every(reportMs, () => this.reports()),
       this.#every(tickMs, () => this.firewalls()),
       this.#every(tickMs, () => this.expiry()),
-      this.#every(tickMs, () => stampEvents(this.#workshop.database)),
+      this.#every(tickMs, () => this.stamp(), noRest),
       this.#every(pruneMs, () => this.prune()),
+      this.#every(billingMs, () => this.billing()),
     ]
     // A VM that changed by itself ends somebody's waiting, or has crashed.
     for (const engine of this.#workshop.engines.values())
       this.#unwatch.push(engine.watch(() => this.#workshop.signals.send('operations')))
-    let isStamping = false
-    this.#unwatch.push(
-      this.#workshop.signals.on('events', async () => {
-        if (isStamping) return
-        isStamping = true
-        await stampEvents(this.#workshop.database).catch(() => {})
-        isStamping = false
-      }),
-    )
+    this.#unwatch.push(this.#workshop.signals.on('events', () => void this.stamp().catch(() => {})))
   }
 
   async stop(): Promise<void> {
@@ -78,6 +77,7 @@ export class Reconciler {
     await this.firewalls()
     await this.expiry()
     await this.prune()
+    await this.billing()
   }
 
   /** Hosts, GPUs and VMs as the engines report them. */
@@ -137,6 +137,26 @@ export class Reconciler {
         .catch((error) => this.#workshop.log.info({ err: error, vm: id }, 'expiry waits'))
   }
 
+  /** Gives new events their positions. Asked again meanwhile, it looks again. */
+  async stamp(): Promise<void> {
+    this.#isStampingAgain = true
+    if (this.#isStamping) return
+    this.#isStamping = true
+    try {
+      while (this.#isStampingAgain) {
+        this.#isStampingAgain = false
+        if ((await stampEvents(this.#workshop)) > 0) this.#isStampingAgain = true
+      }
+    } finally {
+      this.#isStamping = false
+    }
+  }
+
+  /** Closes days and months, watches budgets and cards, tells the payment provider. */
+  async billing(): Promise<void> {
+    await runBilling(this.#workshop)
+  }
+
   async prune(): Promise<void> {
     const { database } = this.#workshop
     await pruneExpired(database, batch)
@@ -193,13 +213,13 @@ export class Reconciler {
   }
 
   /** At most a tenth of the time goes into looking, however large the fleet. */
-  async #every(ms: number, action: () => Promise<unknown>): Promise<void> {
+  async #every(ms: number, action: () => Promise<unknown>, restFactor = 9): Promise<void> {
     while (!this.#stopping.signal.aborted) {
       const begun = performance.now()
       await action().catch((error) => {
         if (!this.#stopping.signal.aborted) this.#workshop.log.warn({ err: error }, 'reconciler failed')
       })
-      const pauseMs = Math.max(ms, (performance.now() - begun) * 9)
+      const pauseMs = Math.max(ms, (performance.now() - begun) * restFactor)
       await delay(pauseMs, undefined, { signal: this.#stopping.signal, ref: false }).catch(() => {})
     }
   }

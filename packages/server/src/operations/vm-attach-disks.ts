@@ -56,7 +56,7 @@ export const vmAttachDisks: Definition = {
   resourceType: 'vm',
   deadlineS: 300,
   steps: [
-    { name: 'admit', tx: async () => next(), undoTx: giveBack },
+    { name: 'admit', undoTx: giveBack },
     { name: 'attach', call: attachAll, undoCall: detachAll },
     { name: 'finish', tx: async (work, tx) => done(vmRecord(await vmOf(work, tx))) },
   ],

@@ -11,6 +11,7 @@ import { findSubnetFor } from '../store/networks.ts'
 import type { OperationRow } from '../store/operations.ts'
 import { insertVm, markVmStarted, vmRecord } from '../store/vms.ts'
 import { beginOperation, type Requester, requireIdle, requireQuota } from './admission.ts'
+import { requireBudget } from './budgets.ts'
 import { admitAttachments, hostsOfLocalDisks, lockDisksFor } from './disk-attachments.ts'
 import { bootDeadline, bootVm, callOf, defineVm, engineAt, refOf, vmOf } from './engine-work.ts'
 import { compileFor } from './firewalls.ts'
@@ -32,6 +33,7 @@ export async function admitVmCreate(
   body: VmCreate,
   deadlineS: number,
 ): Promise<OperationRow> {
+  await requireBudget(tx, by.projectId)
   const { type, location, image, subnet } = await checkRequest(tx, by.projectId, body)
   const id = uuid()
   const disks = await lockDisksFor(tx, by.projectId, body.disks ?? [], { location: location.name, type })
@@ -120,7 +122,7 @@ export const vmCreate: Definition = {
   resourceType: 'vm',
   deadlineS: 900,
   steps: [
-    { name: 'admit', tx: async () => next(), undoTx: forget },
+    { name: 'admit', undoTx: forget },
     { name: 'define', call: defineVm, undoCall: remove },
     { name: 'protect', call: protect },
     { name: 'boot', call: bootVm, onDeadline: bootDeadline },

@@ -35,7 +35,7 @@ export const vmDetachDisks: Definition = {
   resourceType: 'vm',
   deadlineS: 300,
   steps: [
-    { name: 'admit', tx: async () => next() },
+    { name: 'admit' },
     { name: 'detach', call: detach, undoCall: async (work) => void (await attachAll(work)) },
     { name: 'finish', tx: finish },
   ],

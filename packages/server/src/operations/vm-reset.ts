@@ -17,7 +17,7 @@ export const vmReset: Definition = {
   resourceType: 'vm',
   deadlineS: 900,
   steps: [
-    { name: 'admit', tx: async () => next(), undoTx: giveUp },
+    { name: 'admit', undoTx: giveUp },
     { name: 'reset', call: reset },
     { name: 'boot', call: bootVm, onDeadline: bootDeadline },
     { name: 'finish', tx: finish },

@@ -4,8 +4,9 @@ import { findLocation } from '../store/locations.ts'
 import type { OperationRow } from '../store/operations.ts'
 import { setVmHost, type VmRow } from '../store/vms.ts'
 import { type Requester, requireQuota } from './admission.ts'
+import { requireBudget } from './budgets.ts'
 import { bootDeadline, bootVm, callOf, defineVm, engineAt, refOf, vmOf } from './engine-work.ts'
-import { type Definition, next, type Work } from './operation.ts'
+import type { Definition, Work } from './operation.ts'
 import { beginVmAction } from './vm-action.ts'
 import { finish, protect } from './vm-create.ts'
 import { placeVm } from './vm-place.ts'
@@ -18,6 +19,7 @@ export async function admitVmStart(
   vm: VmRow,
   deadlineS: number,
 ): Promise<OperationRow> {
+  await requireBudget(tx, by.projectId)
   const type = vmType(vm.type)!
   const operation = await beginVmAction(tx, by, { ...vmStart, deadlineS }, vm, 'START')
   const location = await findLocation(tx, vm.location)
@@ -34,7 +36,7 @@ export const vmStart: Definition = {
   resourceType: 'vm',
   deadlineS: 900,
   steps: [
-    { name: 'admit', tx: async () => next(), undoTx: backToShutoff },
+    { name: 'admit', undoTx: backToShutoff },
     { name: 'define', call: defineVm },
     { name: 'protect', call: protect },
     { name: 'boot', call: bootVm, undoCall: powerOff, onDeadline: bootDeadline },

@@ -21,7 +21,7 @@ export const vmStop: Definition = {
   resourceType: 'vm',
   deadlineS: 900,
   steps: [
-    { name: 'admit', tx: async () => next(), undoTx: backToBefore },
+    { name: 'admit', undoTx: backToBefore },
     { name: 'shut_down', call: shutDown },
     { name: 'power_off', call: powerOff },
     { name: 'finish', tx: finish },

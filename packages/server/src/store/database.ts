@@ -43,10 +43,19 @@ export class Database implements Queryable {
       options: '-c statement_timeout=25000 -c idle_in_transaction_session_timeout=8000 -c timezone=UTC',
     })
     this.pool.on('error', (error) => options.onError?.(error))
+    // A connection that breaks in the middle of a transaction says so twice: to the statement under way, which counts,
+    // and as an event, which would end the process if nobody listened.
+    this.pool.on('connect', (client) => client.on('error', () => {}))
   }
 
   query(config: pg.QueryConfig): Promise<pg.QueryResult> {
     return this.pool.query(config)
+  }
+
+  /** For what needs no transaction: every statement stands by itself. */
+  readonly withoutTransaction: Tx = {
+    query: (config) => this.query(config),
+    afterCommit: (action) => action(),
   }
 
   /** Read committed. Serialization failures, deadlocks and `TryAgain` run `work` again from the start. */
@@ -101,7 +110,7 @@ export function isDatabaseAway(error: unknown): boolean {
   const code = sqlState(error)
   if (code !== undefined) {
     if (/^(08|57P0|53)/.test(code)) return true
-    if (/^(ECONN|EPIPE|ENOENT|ETIMEDOUT|EHOSTUNREACH)/.test(code)) return true
+    if (/^(ECONN|EPIPE|ENOENT|ENOTFOUND|EAI_|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH)/.test(code)) return true
   }
   return (
     error instanceof Error &&
@@ -110,6 +119,9 @@ export function isDatabaseAway(error: unknown): boolean {
     )
   )
 }
+
+/** Whether the database does not let us in: a wrong user, password or name. */
+export const isDatabaseRefusal = (error: unknown): boolean => /^(28|3D)/.test(sqlState(error) ?? '')
 
 /** A named (prepared) statement. */
 export interface Statement<Row, Values extends unknown[]> {

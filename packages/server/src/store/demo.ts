@@ -18,6 +18,13 @@ const activatePayment = statement<never, [string]>(
   `UPDATE organizations SET payment_state = 'active', payment_customer_id = 'demo' WHERE id = $1`,
 )
 
+// The card that always pays.
+const addPaymentMethod = statement<never, [string]>(
+  'demo_payment_method',
+  `INSERT INTO payment_methods (organization_id, provider, reference, brand, last4, expires_month, expires_year)
+   VALUES ($1, 'builtin', 'test-works', 'Visa', '4242', 12, 2099) ON CONFLICT DO NOTHING`,
+)
+
 const revokeKeys = statement<never, [string, string | null]>(
   'access_keys_revoke_by_name',
   `UPDATE access_keys SET revoked_at = slipway_now()
@@ -45,7 +52,10 @@ export const isEmptyStore = async (db: Queryable): Promise<boolean> =>
 export const findDemo = (db: Queryable, email: string, projectName: string): Promise<DemoRow | undefined> =>
   find.one(db, email, projectName)
 
-export const activateDemoPayment = (tx: Tx, organizationId: string) => activatePayment.run(tx, organizationId)
+export async function activateDemoPayment(tx: Tx, organizationId: string): Promise<void> {
+  await activatePayment.run(tx, organizationId)
+  await addPaymentMethod.run(tx, organizationId)
+}
 
 /** Of a project, or operator keys when that is null. */
 export const revokeKeysNamed = (tx: Tx, name: string, projectId: string | null) =>

@@ -1,7 +1,12 @@
+import type { Event } from '@slipway/contract'
 import { uuid } from '../domain/ids.ts'
-import { type Queryable, statement, type Tx } from './database.ts'
+import { type Database, type Queryable, statement, type Tx } from './database.ts'
+import type { Signals } from './signals.ts'
+import { time } from './time.ts'
 
 export interface NewEvent {
+  /** For callers who refer to it. */
+  id?: string
   type: string
   resourceType: string
   resourceId: string
@@ -16,6 +21,7 @@ export interface EventRow {
   seq: number
   id: string
   position: number
+  project_id: string | null
   type: string
   resource_type: string
   resource_id: string
@@ -24,6 +30,18 @@ export interface EventRow {
   data: Record<string, unknown>
   created_at: Date
 }
+
+export const eventRecord = (row: EventRow): Event => ({
+  id: row.id,
+  position: row.position,
+  type: row.type,
+  resource_type: row.resource_type,
+  resource_id: row.resource_id,
+  actor: row.actor,
+  request_id: row.request_id,
+  data: row.data,
+  created_at: time(row.created_at),
+})
 
 const insert = statement<
   never,
@@ -34,17 +52,42 @@ const insert = statement<
    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
 )
 
-// One stamper at a time; positions become visible with its commit, in order.
-const stamp = statement<{ count: number }, [number]>(
+const anyUnstamped = statement<{ is_any: boolean }>(
+  'event_any_unstamped',
+  'SELECT EXISTS (SELECT FROM events WHERE position IS NULL) AS is_any',
+)
+
+const tryStamperLock = statement<{ is_mine: boolean }>(
+  'event_stamper_try',
+  'SELECT pg_try_advisory_xact_lock(7102002) AS is_mine',
+)
+const stamperLock = statement('event_stamper_wait', 'SELECT pg_advisory_xact_lock(7102002)')
+
+// Runs under the stamper's lock, which an earlier statement took: this one's snapshot must see all that the stamper
+// before it committed, or it would give the same events other positions. Positions become visible with its commit.
+const stamp = statement<never, [number]>(
   'event_stamp',
-  `WITH free AS (SELECT pg_try_advisory_xact_lock(7102002) AS is_mine),
-        late AS MATERIALIZED (SELECT seq FROM events, free WHERE position IS NULL AND is_mine ORDER BY seq LIMIT $1),
+  `WITH late AS MATERIALIZED (SELECT seq FROM events WHERE position IS NULL ORDER BY seq LIMIT $1),
         numbered AS (SELECT seq, row_number() OVER (ORDER BY seq) AS n FROM late),
         counter AS (UPDATE event_counter SET last_position = last_position + (SELECT count(*) FROM late)
                     WHERE EXISTS (SELECT FROM late)
-                    RETURNING last_position - (SELECT count(*) FROM late) AS base),
-        stamped AS (UPDATE events e SET position = base + n FROM numbered, counter WHERE e.seq = numbered.seq RETURNING 1)
-   SELECT count(*) AS count FROM stamped`,
+                    RETURNING last_position - (SELECT count(*) FROM late) AS base)
+   UPDATE events e SET position = base + n FROM numbered, counter WHERE e.seq = numbered.seq`,
+)
+
+const bounds = statement<{ last_position: number; pruned_position: number }>(
+  'event_bounds',
+  'SELECT last_position, pruned_position FROM event_counter',
+)
+
+const after = statement<EventRow, [number, number, number]>(
+  'event_after',
+  'SELECT * FROM events WHERE position > $1 AND position <= $2 ORDER BY position LIMIT $3',
+)
+
+const ofProjectAfter = statement<EventRow, [string, number, number, number]>(
+  'event_of_project_after',
+  `SELECT * FROM events WHERE project_id = $1 AND position > $2 AND position <= $3 ORDER BY position LIMIT $4`,
 )
 
 const list = statement<
@@ -62,7 +105,7 @@ const list = statement<
 export async function emitEvent(tx: Tx, event: NewEvent): Promise<void> {
   await insert.run(
     tx,
-    uuid(),
+    event.id ?? uuid(),
     event.organizationId ?? null,
     event.projectId ?? null,
     event.type,
@@ -74,9 +117,47 @@ export async function emitEvent(tx: Tx, event: NewEvent): Promise<void> {
   )
 }
 
-/** Gives positions to committed events; answers how many. Zero also when another process is at it. */
-export async function stampEvents(db: Queryable, most = 1000): Promise<number> {
-  return (await stamp.one(db, most))?.count ?? 0
+const stampBatch = 1_000
+
+/**
+ * Gives positions to committed events; answers how many. Zero also when another process is at it, unless `isPatient`:
+ * then whatever had committed before the call has its position after it. Readers are told.
+ */
+export async function stampEvents(
+  { database, signals }: { database: Database; signals: Signals },
+  isPatient = false,
+): Promise<number> {
+  if (!(await anyUnstamped.one(database))?.is_any) return 0
+  return database.transaction(async (tx) => {
+    if (isPatient) await stamperLock.run(tx)
+    else if (!(await tryStamperLock.one(tx))?.is_mine) return 0
+    let count = 0
+    for (;;) {
+      const stamped = await stamp.run(tx, stampBatch)
+      count += stamped
+      if (isPatient && stamped === stampBatch) continue
+      if (count > 0) tx.afterCommit(() => signals.send('stamped'))
+      return count
+    }
+  })
+}
+
+/** Whoever has read all up to `last_position` has missed nothing before it; what is at or before `pruned_position` is gone. */
+export async function findEventBounds(db: Queryable): Promise<{ last: number; pruned: number }> {
+  const row = (await bounds.one(db))!
+  return { last: row.last_position, pruned: row.pruned_position }
+}
+
+/** In order, of one project or of all. */
+export function listEventsBetween(
+  db: Queryable,
+  projectId: string | null,
+  range: { after: number; upTo: number },
+  limit: number,
+): Promise<EventRow[]> {
+  return projectId === null
+    ? after.all(db, range.after, range.upTo, limit)
+    : ofProjectAfter.all(db, projectId, range.after, range.upTo, limit)
 }
 
 export interface EventFilter {

@@ -1,7 +1,7 @@
 import { statement, type Tx } from './database.ts'
 
 /** Numbers are ours to choose; each stands for one thing that only one process may do at a time. */
-const numbers = { applyConfig: 7_102_010, demo: 7_102_011 } as const
+const numbers = { applyConfig: 7_102_010, demo: 7_102_011, usageRollup: 7_102_020 } as const
 
 const take = statement<never, [number]>('advisory_lock', 'SELECT pg_advisory_xact_lock($1)')
 

@@ -59,16 +59,26 @@ export interface NewOperation {
   deadlineS: number
   actor: string
   requestId: string
+  /** The step that the admission itself was, if it counts as one. */
+  admittedStep: string | null
 }
 
 const insert = statement<
   OperationRow,
-  [string, string, string, string, string, string, number, string, string, number, string, string]
+  [
+    ...[string, string, string, string, string, string, number, string, string, number],
+    ...[string, string, string | null],
+  ]
 >(
   'operation_insert',
   `INSERT INTO operations
-     (id, project_id, kind, name, resource_type, resource_id, generation, request, scratch, deadline_at, actor, request_id)
-   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, slipway_now() + $10 * interval '1 second', $11, $12) RETURNING *`,
+     (id, project_id, kind, name, resource_type, resource_id, generation, request, scratch, deadline_at, actor, request_id,
+      step, step_log)
+   SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, slipway_now() + $10 * interval '1 second', $11, $12,
+          CASE WHEN $13::text IS NULL THEN 0 ELSE 1 END,
+          CASE WHEN $13::text IS NULL THEN '[]'
+               ELSE jsonb_build_array(jsonb_build_object('name', $13::text, 'state', 'done', 'started_at', t, 'completed_at', t)) END
+   FROM to_char(slipway_now() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') t RETURNING *`,
 )
 
 // A claim moves run_at to the lease's end: held work is simply not due, and falls due again if its holder dies.
@@ -213,6 +223,7 @@ export async function insertOperation(tx: Tx, operation: NewOperation): Promise<
     operation.deadlineS,
     operation.actor,
     operation.requestId,
+    operation.admittedStep,
   )
   return row!
 }
@@ -242,28 +253,23 @@ export async function renewLeases(
   return new Set(rows.map(({ id }) => id))
 }
 
-export interface Progress {
-  step: number
-  scratch: Record<string, unknown>
-  stepLog: StepEntry[]
-  attempts: number
-  lastError: string
-  isUndoing: boolean
-  failure: OperationFailure | null
-  isStuck: boolean
-}
+/** What the runner writes as an operation goes on. */
+export type Progress = Pick<
+  OperationRow,
+  'step' | 'scratch' | 'step_log' | 'attempts' | 'last_error' | 'is_undoing' | 'failure' | 'is_stuck'
+>
 
 const progressValues = (
   p: Progress,
 ): [number, string, string, number, string, boolean, string | null, boolean] => [
   p.step,
   JSON.stringify(p.scratch),
-  JSON.stringify(p.stepLog),
+  JSON.stringify(p.step_log),
   p.attempts,
-  p.lastError,
-  p.isUndoing,
+  p.last_error,
+  p.is_undoing,
   p.failure && JSON.stringify(p.failure),
-  p.isStuck,
+  p.is_stuck,
 ]
 
 /** Records progress and keeps the lease. False: the lease is lost or the operation cancelled; nothing was written. */

@@ -1,8 +1,11 @@
 import { EventEmitter } from 'node:events'
 import pg from 'pg'
 
-/** operations: something is due. ended: an operation ended. events: unstamped ones. access: forget cached rights. */
-export type Topic = 'operations' | 'ended' | 'events' | 'access'
+/**
+ * operations: something is due. ended: an operation ended. events: unstamped ones. stamped: new positions. access:
+ * forget cached rights.
+ */
+export type Topic = 'operations' | 'ended' | 'events' | 'stamped' | 'access'
 
 const channel = 'slipway'
 /** NOTIFY in the hot transaction serialises commits; on a connection of its own, so often at most, it costs nothing. */

@@ -1,23 +1,30 @@
-import { listEvents, stampEvents } from '../../store/events.ts'
-import type { Handlers } from '../context.ts'
+import { eventRecord, listEvents, stampEvents } from '../../store/events.ts'
+import type { Context, Handlers } from '../context.ts'
+import { wantsStream } from '../event-streams.ts'
 import { pageLimit, readPageToken, toPage } from '../pages.ts'
-import { viewEvent } from '../views.ts'
 
-export const eventHandlers: Handlers<'eventList'> = {
-  async eventList({ tx, project, query, services }) {
-    // What is committed shows at once, without waiting for the stamper's turn.
-    await stampEvents(services.database)
-    const key = `events ${project.projectId}`
-    const limit = pageLimit(query)
-    const before = readPageToken(key, query.page_token)
-    const rows = await listEvents(tx, {
-      projectId: project.projectId,
-      beforePosition: before === null ? null : Number(before),
-      resourceId: query.resource_id ?? null,
-      type: query.type ?? null,
-      actor: query.actor ?? null,
-      limit: limit + 1,
-    })
-    return toPage(key, rows, limit, (row) => String(row.position), viewEvent)
-  },
+type EventRoutes = 'eventList' | 'adminEventList'
+
+export const eventHandlers: Handlers<EventRoutes> = {
+  eventList: (context) => listOrStream(context, context.project.projectId),
+  adminEventList: (context) => listOrStream(context, null),
+}
+
+async function listOrStream(context: Context<EventRoutes>, projectId: string | null) {
+  const { tx, query, services, request } = context
+  if (wantsStream(request.headers.accept)) return services.streams.open(context, projectId)
+  // What is committed shows at once, without waiting for the stamper's turn.
+  await stampEvents(services, true)
+  const key = `events ${projectId ?? 'of all'}`
+  const limit = pageLimit(query)
+  const before = readPageToken(key, query.page_token)
+  const rows = await listEvents(tx, {
+    projectId,
+    beforePosition: before === null ? null : Number(before),
+    resourceId: query.resource_id ?? null,
+    type: query.type ?? null,
+    actor: query.actor ?? null,
+    limit: limit + 1,
+  })
+  return toPage(key, rows, limit, (row) => String(row.position), eventRecord)
 }

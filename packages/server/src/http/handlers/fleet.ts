@@ -1,7 +1,6 @@
 import { type adminRoutes, families, familyNames, familyOfModel, type Host, vmTypes } from '@slipway/contract'
 import { Failure, invalidField, notFound } from '../../domain/failure.ts'
 import type { Queryable } from '../../store/database.ts'
-import { listEvents } from '../../store/events.ts'
 import {
   countGpus,
   findHost,
@@ -19,7 +18,6 @@ import { listAvailability } from '../../store/placement.ts'
 import { putSimulatedHosts, removeSimulatedHost } from '../../store/simulated-hosts.ts'
 import type { Context, Handlers } from '../context.ts'
 import { pageLimit, readPageToken, toPage } from '../pages.ts'
-import { viewEvent } from '../views.ts'
 import { viewHost } from '../views-catalogue.ts'
 import { type AdminCatalogueRoutes, adminCatalogueHandlers } from './admin-catalogue.ts'
 
@@ -27,7 +25,6 @@ type FleetRoutes =
   | Extract<keyof typeof adminRoutes, `adminHost${string}`>
   | 'adminGpuUpdate'
   | 'adminCapacityList'
-  | 'adminEventList'
 
 export const fleetHandlers: Handlers<FleetRoutes | AdminCatalogueRoutes> = {
   ...adminCatalogueHandlers,
@@ -148,20 +145,6 @@ export const fleetHandlers: Handlers<FleetRoutes | AdminCatalogueRoutes> = {
         }),
       ),
     }
-  },
-
-  adminEventList: async ({ tx, query }) => {
-    const limit = pageLimit(query)
-    const cursor = readPageToken('adminEventList', query.page_token)
-    const rows = await listEvents(tx, {
-      projectId: null,
-      beforePosition: cursor === null ? null : Number(cursor),
-      resourceId: query.resource_id ?? null,
-      type: query.type ?? null,
-      actor: query.actor ?? null,
-      limit: limit + 1,
-    })
-    return toPage('adminEventList', rows, limit, (row) => String(row.position), viewEvent)
   },
 }
 

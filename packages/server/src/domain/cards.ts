@@ -1,0 +1,57 @@
+/** The built-in payment form moves no money: it knows these numbers, and refuses every other unread and unstored. */
+export const testCards = [
+  {
+    number: '4242424242424242',
+    brand: 'Visa',
+    behaviour: 'works',
+    meaning: 'is accepted and pays every invoice',
+  },
+  {
+    number: '4000000000000341',
+    brand: 'Visa',
+    behaviour: 'declined-later',
+    meaning: 'is accepted, then declined when an invoice is due',
+  },
+  { number: '4000000000000002', brand: 'Visa', behaviour: 'declined', meaning: 'is declined' },
+  { number: '4000000000000069', brand: 'Visa', behaviour: 'expired', meaning: 'has expired' },
+] as const
+
+export type CardProblem = 'unknown' | 'declined' | 'expired' | 'bad-expiry'
+
+/** What is kept of a card. */
+export interface Card {
+  reference: string
+  brand: string
+  last4: string
+  expiresMonth: number
+  expiresYear: number
+}
+
+export type CardReading = { ok: true; card: Card } | { ok: false; problem: CardProblem }
+
+/** `expiry` as people write it, such as `11/29` or `11 / 2029`; a card is good to the end of that month. */
+export function readTestCard(number: string, expiry: string, today: string): CardReading {
+  const digits = number.replace(/[\s-]/g, '')
+  const known = testCards.find((card) => card.number === digits)
+  if (!known) return { ok: false, problem: 'unknown' }
+  const parts = /^\s*(0?[1-9]|1[0-2])\s*\/\s*(20)?([0-9]{2})\s*$/.exec(expiry)
+  if (!parts) return { ok: false, problem: 'bad-expiry' }
+  if (known.behaviour === 'declined') return { ok: false, problem: 'declined' }
+  const card: Card = {
+    reference: `test-${known.behaviour}`,
+    brand: known.brand,
+    last4: digits.slice(-4),
+    expiresMonth: Number(parts[1]),
+    expiresYear: 2000 + Number(parts[3]),
+  }
+  if (known.behaviour === 'expired' || hasExpired(card, today)) return { ok: false, problem: 'expired' }
+  return { ok: true, card }
+}
+
+export function hasExpired(card: Pick<Card, 'expiresMonth' | 'expiresYear'>, today: string): boolean {
+  const lastGood = `${card.expiresYear}-${String(card.expiresMonth).padStart(2, '0')}`
+  return today.slice(0, 7) > lastGood
+}
+
+/** Whether the built-in provider takes the money of an invoice that is due. */
+export const paysWhenCharged = (reference: string): boolean => reference === 'test-works'

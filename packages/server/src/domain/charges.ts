@@ -1,0 +1,68 @@
+import { addExact, centsToUsd, displayUsd, type Exact, toCents, usdOfMs, ZERO } from './money.ts'
+
+/** Priced usage of one project and product; null where no price was set. */
+export interface Charge {
+  project_id: string
+  product_name: string
+  resource_type: 'vm' | 'disk'
+  quantity_ms: string
+  cost_usd_ms: string | null
+}
+
+export interface ChargeLine {
+  project_id: string
+  product_name: string
+  unit: 'vm_hour' | 'gb_hour'
+  quantity_ms: string
+  usd_cents: string
+}
+
+export const unitOf = (resourceType: Charge['resource_type']) =>
+  resourceType === 'vm' ? 'vm_hour' : 'gb_hour'
+
+const usdOf = ({ cost_usd_ms }: Charge): Exact => (cost_usd_ms === null ? ZERO : usdOfMs(cost_usd_ms))
+
+export const sumUsd = (charges: Charge[]): Exact => addExact(...charges.map(usdOf))
+
+function groupBy<T>(items: T[], keyOf: (item: T) => string): Map<string, T[]> {
+  const groups = new Map<string, T[]>()
+  for (const item of items) {
+    const group = groups.get(keyOf(item))
+    if (group) group.push(item)
+    else groups.set(keyOf(item), [item])
+  }
+  return groups
+}
+
+/** The dearest first. */
+export function usdByProduct(charges: Charge[]): { product_name: string; usd: Exact }[] {
+  return [...groupBy(charges, (charge) => charge.product_name)]
+    .map(([product_name, group]) => ({ product_name, usd: sumUsd(group) }))
+    .toSorted(
+      (a, b) =>
+        Number(displayUsd(b.usd)) - Number(displayUsd(a.usd)) || a.product_name.localeCompare(b.product_name),
+    )
+}
+
+/** One line for each project and product: the only place where money is rounded. */
+export function chargeLines(charges: Charge[]): ChargeLine[] {
+  return [...groupBy(charges, (charge) => `${charge.project_id} ${charge.product_name}`).values()].map(
+    (group) => {
+      const [first] = group as [Charge]
+      return {
+        project_id: first.project_id,
+        product_name: first.product_name,
+        unit: unitOf(first.resource_type),
+        quantity_ms: String(group.reduce((sum, { quantity_ms }) => sum + BigInt(quantity_ms), 0n)),
+        usd_cents: String(toCents(sumUsd(group))),
+      }
+    },
+  )
+}
+
+export const totalCents = (lines: { usd_cents: string }[]): bigint =>
+  lines.reduce((sum, { usd_cents }) => sum + BigInt(usd_cents), 0n)
+
+export const usdNumber = (amount: Exact): number => Number(displayUsd(amount))
+
+export const centsNumber = (cents: string): number => Number(centsToUsd(BigInt(cents)))

@@ -1,0 +1,169 @@
+import { testCards } from '../../domain/cards.ts'
+import { sumUsd } from '../../domain/charges.ts'
+import { centsToUsd, displayUsd } from '../../domain/money.ts'
+import { addMonths, monthOf } from '../../domain/months.ts'
+import type { InvoiceRow } from '../../store/invoices.ts'
+import type { OrganizationRow } from '../../store/organizations.ts'
+import type { PaymentMethodRow } from '../../store/payments.ts'
+import type { MonthRow } from '../../store/usage-days.ts'
+import { dailyChart, seriesOf } from './chart.ts'
+import { type Html, html, money, monthTitle, page } from './html.ts'
+
+export interface Dashboard {
+  /** The path of this link, under which everything is. */
+  base: string
+  expiresAt: Date
+  today: string
+  organization: OrganizationRow
+  provider: 'builtin' | 'stripe'
+  method: PaymentMethodRow | undefined
+  running: { vms: number; disks: number }
+  costs: { usd_per_hour: number; month_to_date_usd: number; forecast_usd: number }
+  month: string
+  rows: MonthRow[]
+  invoices: InvoiceRow[]
+  notice: keyof typeof notices | undefined
+}
+
+/** What a form did, by name: an address cannot put words on this page. */
+export const notices = {
+  saved: { tone: 'good', text: 'The payment method is set.' },
+  removed: { tone: 'good', text: 'The payment method is removed.' },
+  unknown: {
+    tone: 'bad',
+    text: 'This number is not a test card. Real cards are refused here: use one listed below.',
+  },
+  declined: { tone: 'bad', text: 'The card was declined. Nothing was changed.' },
+  expired: { tone: 'bad', text: 'The card has expired. Nothing was changed.' },
+  'bad-expiry': { tone: 'bad', text: 'Write the expiry as month and year, such as 11/29.' },
+  running: { tone: 'bad', text: 'The last payment method stays while VMs run or disks exist.' },
+  unavailable: { tone: 'bad', text: 'The payment provider does not answer. Try again shortly.' },
+} as const
+
+const tones: Record<OrganizationRow['payment_state'], { tone: string; sign: string; word: string }> = {
+  active: { tone: 'good', sign: '●', word: 'Active' },
+  never: { tone: 'near', sign: '▲', word: 'Needed' },
+  removed: { tone: 'near', sign: '▲', word: 'Removed' },
+  declined: { tone: 'bad', sign: '■', word: 'Declined' },
+}
+
+const gateTexts: Record<OrganizationRow['payment_state'], string | null> = {
+  active: null,
+  never: 'The API opens once a payment method is set.',
+  removed:
+    'Nothing that costs money can be created or started until a payment method is set. What exists can be seen, stopped and deleted.',
+  declined:
+    'The payment method was declined. Nothing that costs money can be created or started until it is replaced.',
+}
+
+export function dashboardPage(board: Dashboard): string {
+  const { organization, notice, expiresAt } = board
+  const told = notice && notices[notice]
+  const gate = gateTexts[organization.payment_state]
+  return page(
+    `Billing · ${organization.name}`,
+    html`<header><div><strong>slipway</strong><span>Billing</span><span class="muted">${organization.name}</span><span class="until">This link works until ${expiresAt.toISOString().slice(11, 16)} UTC</span></div></header>
+<main>
+<h1 class="wide">${organization.name}</h1>
+${told ? html`<p class="notice ${told.tone}" role="status">${told.text}</p>` : null}
+${gate ? html`<p class="notice ${tones[organization.payment_state].tone}">${gate}</p>` : null}
+${monthSection(board)}
+${methodSection(board)}
+${chartSection(board)}
+${invoiceSection(board)}
+</main>`,
+  )
+}
+
+const usd = (value: number) => money(value.toFixed(2))
+
+const monthSection = ({ costs, today }: Dashboard) => html`<section>
+<h2>${monthTitle(monthOf(today))} to date</h2>
+<p class="figure">${usd(costs.month_to_date_usd)} <small>USD</small></p>
+<dl><dt>Runs now</dt><dd>${costs.usd_per_hour.toFixed(4)} USD an hour</dd><dt>Forecast for the month</dt><dd>${usd(costs.forecast_usd)} USD</dd></dl>
+</section>`
+
+function methodSection(board: Dashboard): Html {
+  const { method, organization, provider, base } = board
+  const { tone, sign, word } = tones[organization.payment_state]
+  return html`<section>
+<div class="heading"><h2>Payment method</h2><span class="state ${tone}"><span aria-hidden="true">${sign}</span> ${word}</span></div>
+${method ? html`<div class="card"><span>${method.brand} ending in ${method.last4}</span><span class="muted">${String(method.expires_month).padStart(2, '0')}/${method.expires_year}</span></div>` : html`<p class="muted">None is set.</p>`}
+${provider === 'stripe' ? stripeForm(base, method !== undefined) : cardForm(base, method !== undefined)}
+${method ? removeForm(board) : null}
+${provider === 'builtin' ? testCardList(method !== undefined) : null}
+</section>`
+}
+
+const cardForm = (
+  base: string,
+  isReplacing: boolean,
+) => html`<form method="post" action="${base}/card" autocomplete="off">
+<label>Test card number<input name="number" inputmode="numeric" required maxlength="23" placeholder="4242 4242 4242 4242"></label>
+<label>Expiry<input name="expiry" required maxlength="9" placeholder="MM/YY"></label>
+<button type="submit">${isReplacing ? 'Replace card' : 'Add card'}</button>
+</form>`
+
+const stripeForm = (
+  base: string,
+  isReplacing: boolean,
+) => html`<form class="line" method="post" action="${base}/provider">
+<button type="submit">${isReplacing ? 'Replace at Stripe' : 'Add at Stripe'}</button>
+</form>`
+
+function removeForm({ base, running: { vms, disks } }: Dashboard): Html {
+  const isBlocked = vms + disks > 0
+  return html`<form class="line" method="post" action="${base}/card/remove">
+<button class="quiet" type="submit"${isBlocked ? html` disabled` : null}>Remove</button>
+${isBlocked ? html` <span class="muted">${plural(vms, 'VM')} not shut off, ${plural(disks, 'disk')}: the last method stays until they are gone.</span>` : null}
+</form>`
+}
+
+const plural = (count: number, word: string) => `${count} ${word}${count === 1 ? '' : 's'}`
+
+const testCardList = (isFolded: boolean) => html`<details${isFolded ? null : html` open`}>
+<summary>Test cards: no money moves</summary>
+<table><tbody>${testCards.map(({ number, meaning }) => html`<tr><td><code>${number.replace(/(\d{4})(?=\d)/g, '$1 ')}</code></td><td>${meaning}</td></tr>`)}</tbody></table>
+<p class="muted">Any expiry that is still to come; a card stops working when its month has passed. Other numbers are refused and never stored.</p>
+</details>`
+
+function chartSection({ base, month, rows, today }: Dashboard): Html {
+  const isCurrent = month === monthOf(today)
+  const link = (to: string, text: string) => html`<a href="${base}?month=${to.slice(0, 7)}">${text}</a>`
+  const series = seriesOf(rows)
+  return html`<section class="wide">
+<div class="heading"><h2>Daily costs, ${monthTitle(month)}</h2><nav aria-label="Month">${link(addMonths(month, -1), `← ${monthTitle(addMonths(month, -1))}`)}${isCurrent ? null : link(addMonths(month, 1), `${monthTitle(addMonths(month, 1))} →`)}</nav></div>
+${
+  series.length === 0
+    ? html`<p class="muted">Nothing was used in this month.</p>`
+    : html`${dailyChart(rows, month)}
+<table><thead><tr><th>Product</th><th class="number">USD</th></tr></thead>
+<tbody>${series.map(({ product_name, usd, colour }) => html`<tr><td><svg class="swatch" viewBox="0 0 10 10" aria-hidden="true"><rect class="${colour}" width="10" height="10" rx="2"/></svg>${product_name}</td><td class="number">${money(usd)}</td></tr>`)}</tbody>
+<tfoot><tr><th>Total</th><td class="number">${money(displayUsd(sumUsd(rows), 2))}</td></tr></tfoot></table>`
+}
+</section>`
+}
+
+const invoiceTones: Record<InvoiceRow['state'], { tone: string; sign: string; word: string }> = {
+  open: { tone: 'busy', sign: '◌', word: 'Open' },
+  issued: { tone: 'near', sign: '▲', word: 'Due' },
+  paid: { tone: 'good', sign: '●', word: 'Paid' },
+}
+
+export function invoiceState(state: InvoiceRow['state']): Html {
+  const { tone, sign, word } = invoiceTones[state]
+  return html`<span class="state ${tone}"><span aria-hidden="true">${sign}</span> ${word}</span>`
+}
+
+const invoiceSection = ({ base, invoices }: Dashboard) => html`<section class="wide">
+<h2>Invoices</h2>
+${
+  invoices.length === 0
+    ? html`<p class="muted">The first one comes on the first of the month after something was used.</p>`
+    : html`<table><thead><tr><th>Month</th><th>State</th><th class="number">USD</th><th class="number optional">Lines</th><th class="number"></th></tr></thead>
+<tbody>${invoices.map(
+        (invoice) =>
+          html`<tr><td>${monthTitle(invoice.month)}</td><td>${invoiceState(invoice.state)}</td><td class="number">${money(centsToUsd(BigInt(invoice.usd_cents)))}</td><td class="number optional">${invoice.lines.length}</td><td class="number"><a href="${base}/invoices/${invoice.id}">View</a></td></tr>`,
+      )}</tbody></table>`
+}
+</section>`

@@ -1,0 +1,211 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { readTestCard } from '../../domain/cards.ts'
+import { Failure } from '../../domain/failure.ts'
+import { isUuid } from '../../domain/ids.ts'
+import { monthOf } from '../../domain/months.ts'
+import { hashSecret } from '../../domain/secret.ts'
+import { removeCard, setCard } from '../../operations/payments.ts'
+import { providerLink, removeProviderMethod } from '../../operations/stripe-customers.ts'
+import { findBillingSession } from '../../store/billing-sessions.ts'
+import { findInvoice, listInvoices, listProjectNames } from '../../store/invoices.ts'
+import { findOrganization } from '../../store/organizations.ts'
+import { countRunning, findPaymentMethod } from '../../store/payments.ts'
+import { listMonth, listProjectIds, usageState } from '../../store/usage-days.ts'
+import type { Services } from '../context.ts'
+import { toFailure } from '../errors.ts'
+import { costsOf, openInvoice } from '../handlers/billing.ts'
+import type { RateLimiter } from '../rate-limit.ts'
+import { type Dashboard, dashboardPage, notices } from './dashboard-page.ts'
+import { pageSecurityPolicy, stylePath } from './html.ts'
+import { failedPage, invoicePage, missingPage, returnedPage } from './invoice-page.ts'
+import { billingStyle } from './style.ts'
+
+const formBytes = 4096
+const returnedPath = '/billing/returned'
+const invoicesShown = 60
+
+interface Session {
+  base: string
+  organizationId: string
+  userId: string
+  expiresAt: Date
+}
+
+/**
+ * The billing dashboard. The link's token in the path is the only key: it is never logged, never sent on as a referrer,
+ * and no other site knows it, so that none can make a browser post one of these forms.
+ */
+export function mountBilling(app: FastifyInstance, services: Services, limiter: RateLimiter): void {
+  app.get(stylePath, async (_request, reply) =>
+    reply.type('text/css; charset=utf-8').header('Cache-Control', 'no-cache').send(billingStyle),
+  )
+  app.register(async (scope) => {
+    scope.removeAllContentTypeParsers()
+    scope.addContentTypeParser(
+      'application/x-www-form-urlencoded',
+      { parseAs: 'string', bodyLimit: formBytes },
+      (_request, text, done) => done(null, Object.fromEntries(new URLSearchParams(String(text)))),
+    )
+    scope.addHook('onRequest', async (request, reply) => {
+      limiter.take(`address:${request.ip}`, reply)
+      reply.header('Content-Security-Policy', pageSecurityPolicy).header('Cache-Control', 'no-store')
+    })
+    scope.setErrorHandler((error, request, reply) => sendFailedPage(error, request, reply))
+    mountPages(scope, services)
+    mountForms(scope, services)
+  })
+}
+
+function mountPages(scope: FastifyInstance, services: Services): void {
+  const { database } = services
+  scope.get(returnedPath, async (_request, reply) => sendPage(reply, returnedPage()))
+  scope.get(
+    '/billing/:token',
+    withSession(services, async (session, request, reply) => {
+      const query = request.query as Record<string, unknown>
+      const board = await readDashboard(services, session, query)
+      return sendPage(reply, dashboardPage(board))
+    }),
+  )
+  scope.get(
+    '/billing/:token/invoices/:invoiceId',
+    withSession(services, async (session, request, reply) => {
+      const { invoiceId } = request.params as { invoiceId: string }
+      const invoice = isUuid(invoiceId) && (await readInvoice(services, session, invoiceId))
+      if (!invoice) return sendPage(reply.code(404), failedPage('There is no such invoice.'))
+      const organization = await findOrganization(database, session.organizationId)
+      const projectNames = await listProjectNames(database, session.organizationId)
+      const { base } = session
+      return sendPage(
+        reply,
+        invoicePage({ base, organizationName: organization!.name, projectNames, invoice }),
+      )
+    }),
+  )
+}
+
+function mountForms(scope: FastifyInstance, services: Services): void {
+  const { database, config } = services
+  const done = (reply: FastifyReply, { base }: Session, notice: keyof typeof notices) =>
+    reply.redirect(`${base}?notice=${notice}`, 303)
+  const payer = (session: Session, request: FastifyRequest) => ({
+    organizationId: session.organizationId,
+    actor: `user:${session.userId}`,
+    requestId: request.id,
+    signals: services.signals,
+  })
+
+  scope.post(
+    '/billing/:token/card',
+    withSession(services, async (session, request, reply) => {
+      if (config.billing.provider !== 'builtin') return done(reply, session, 'unknown')
+      const { number = '', expiry = '' } = (request.body ?? {}) as Record<string, string>
+      const { today } = await usageState(database)
+      const reading = readTestCard(number, expiry, today)
+      if (!reading.ok) return done(reply, session, reading.problem)
+      await database.transaction((tx) => setCard(tx, payer(session, request), reading.card))
+      return done(reply, session, 'saved')
+    }),
+  )
+
+  scope.post(
+    '/billing/:token/card/remove',
+    withSession(services, async (session, request, reply) => {
+      try {
+        if (config.billing.provider === 'stripe')
+          await removeProviderMethod(services, payer(session, request))
+        else await database.transaction((tx) => removeCard(tx, payer(session, request)))
+      } catch (error) {
+        if (error instanceof Failure && error.code === 'conflict') return done(reply, session, 'running')
+        throw error
+      }
+      return done(reply, session, 'removed')
+    }),
+  )
+
+  scope.post(
+    '/billing/:token/provider',
+    withSession(services, async (session, request, reply) => {
+      // The token stays here: the provider sends people back to a page that needs none.
+      const returnUrl = `${services.publicUrl()}${returnedPath}`
+      const url = await providerLink(services, session.organizationId, returnUrl).catch((error) => {
+        request.log.warn({ err: error }, 'payment provider does not answer')
+        return null
+      })
+      return url ? reply.redirect(url, 303) : done(reply, session, 'unavailable')
+    }),
+  )
+}
+
+async function readInvoice({ database }: Services, { organizationId }: Session, id: string) {
+  const open = await openInvoice(database, organizationId)
+  return open?.id === id ? open : findInvoice(database, organizationId, id)
+}
+
+type Answer = (session: Session, request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>
+
+function withSession({ database }: Services, answer: Answer) {
+  return async (request: FastifyRequest, reply: FastifyReply) => {
+    // A browser says where a form comes from; ours come from our own pages.
+    const site = request.headers['sec-fetch-site']
+    if (request.method === 'POST' && site !== undefined && site !== 'same-origin')
+      throw new Failure('permission_denied', 'This form was sent from another site.')
+    const { token } = request.params as { token: string }
+    const row = await findBillingSession(database, hashSecret(token))
+    if (!row) return sendPage(reply.code(404), missingPage())
+    const session = {
+      base: `/billing/${token}`,
+      organizationId: row.organization_id,
+      userId: row.user_id,
+      expiresAt: row.expires_at,
+    }
+    return answer(session, request, reply)
+  }
+}
+
+async function readDashboard(
+  { database, config }: Services,
+  { organizationId, base, expiresAt }: Session,
+  query: Record<string, unknown>,
+): Promise<Dashboard> {
+  const ids = await listProjectIds(database, organizationId)
+  const { today } = await usageState(database)
+  const month = /^[12][0-9]{3}-(0[1-9]|1[0-2])$/.test(String(query.month))
+    ? `${query.month}-01`
+    : monthOf(today)
+  const [organization, method, running, costs, rows, open, issued] = await Promise.all([
+    findOrganization(database, organizationId),
+    findPaymentMethod(database, organizationId),
+    countRunning(database, organizationId),
+    costsOf(database, ids),
+    listMonth(database, ids, month),
+    openInvoice(database, organizationId),
+    listInvoices(database, organizationId, null, invoicesShown),
+  ])
+  return {
+    base,
+    expiresAt,
+    today,
+    organization: organization!,
+    provider: config.billing.provider,
+    method,
+    running,
+    costs,
+    month,
+    rows,
+    invoices: open ? [open, ...issued] : issued,
+    notice: Object.hasOwn(notices, String(query.notice)) ? (query.notice as keyof typeof notices) : undefined,
+  }
+}
+
+const sendPage = (reply: FastifyReply, text: string) => reply.type('text/html; charset=utf-8').send(text)
+
+function sendFailedPage(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const failure = toFailure(error)
+  const status =
+    { permission_denied: 403, rate_limited: 429, unavailable: 503, internal_error: 500 }[
+      failure.code as string
+    ] ?? 400
+  if (status >= 500) request.log.error({ err: failure.cause ?? failure }, 'billing page failed')
+  return sendPage(reply.code(status), failedPage(failure.message))
+}

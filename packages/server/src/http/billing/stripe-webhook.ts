@@ -1,0 +1,74 @@
+import type { FastifyInstance } from 'fastify'
+import type Stripe from 'stripe'
+import { Failure } from '../../domain/failure.ts'
+import { stripeOf } from '../../operations/stripe-client.ts'
+import { notePaidInvoice, syncCustomer } from '../../operations/stripe-customers.ts'
+import { isProviderEventKnown, rememberProviderEvent } from '../../store/payments.ts'
+import type { Services } from '../context.ts'
+
+/** Those after which a customer may pay differently. */
+const telling = new Set([
+  'checkout.session.completed',
+  'customer.deleted',
+  'customer.updated',
+  'invoice.paid',
+  'invoice.payment_failed',
+  'payment_method.attached',
+  'payment_method.automatically_updated',
+  'payment_method.detached',
+  'payment_method.updated',
+  'setup_intent.setup_failed',
+  'setup_intent.succeeded',
+])
+
+/** Signatures are over the bytes as they came, so that this route reads no JSON before it has checked them. */
+export function mountStripeWebhook(app: FastifyInstance, services: Services): void {
+  if (services.config.billing.provider !== 'stripe') return
+  app.register(async (scope) => {
+    scope.removeAllContentTypeParsers()
+    scope.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, raw, done) =>
+      done(null, raw),
+    )
+    scope.post('/billing/stripe/webhook', async (request, reply) => {
+      const event = verify(services, request.body as Buffer, request.headers['stripe-signature'])
+      if (!(await isProviderEventKnown(services.database, event.id))) {
+        await handle(services, event).catch((error) => {
+          // The provider sends it again.
+          throw new Failure('unavailable', 'The event could not be dealt with yet.', { cause: error })
+        })
+        await rememberProviderEvent(services.database, event.id)
+      }
+      return reply.type('application/json').send('{"received":true}')
+    })
+  })
+}
+
+function verify(services: Services, raw: Buffer, signature: string | string[] | undefined): Stripe.Event {
+  try {
+    return stripeOf(services).webhooks.constructEvent(
+      raw,
+      signature ?? '',
+      services.config.billing.stripeWebhookSecret,
+    )
+  } catch (error) {
+    throw new Failure('invalid_argument', 'The signature does not fit.', { cause: error })
+  }
+}
+
+async function handle(services: Services, event: Stripe.Event): Promise<void> {
+  if (!telling.has(event.type)) return
+  const customerId = customerOf(event)
+  if (!customerId) return
+  if (event.type === 'invoice.paid') await notePaidInvoice(services, customerId, event.data.object.period_end)
+  await syncCustomer(services, customerId)
+}
+
+/** A detached method has lost its customer: the event tells whose it was. */
+function customerOf({ data }: Stripe.Event): string | null {
+  const object = data.object as { object?: string; id?: string; customer?: string | { id: string } | null }
+  if (object.object === 'customer') return object.id ?? null
+  const before = (data.previous_attributes as { customer?: string | { id: string } | null } | undefined)
+    ?.customer
+  const customer = object.customer ?? before
+  return typeof customer === 'string' ? customer : (customer?.id ?? null)
+}

@@ -1,0 +1,126 @@
+import type { Budget, Costs, Invoice } from '@slipway/contract'
+import {
+  centsNumber,
+  chargeLines,
+  sumUsd,
+  totalCents,
+  usdByProduct,
+  usdNumber,
+} from '../../domain/charges.ts'
+import { addExact, parseDecimal, quantityHours, timesExact, usdOfMs } from '../../domain/money.ts'
+import { addMonths, dayStart, invoiceId, monthOf } from '../../domain/months.ts'
+import { hashSecret, newToken } from '../../domain/secret.ts'
+import { spentThisMonth } from '../../operations/budgets.ts'
+import { insertBillingSession } from '../../store/billing-sessions.ts'
+import { findBudget, putBudget } from '../../store/budgets.ts'
+import type { Queryable } from '../../store/database.ts'
+import { type InvoiceRow, listInvoices } from '../../store/invoices.ts'
+import { time } from '../../store/time.ts'
+import { currentRate, listMonth, listProjectIds, usageState } from '../../store/usage-days.ts'
+import type { Handlers } from '../context.ts'
+import { requireCaller } from '../mount.ts'
+import { pageLimit, readPageToken, toPage } from '../pages.ts'
+
+type BillingRoutes =
+  | 'organizationBilling'
+  | 'organizationCosts'
+  | 'organizationInvoices'
+  | 'projectCosts'
+  | 'budgetGet'
+  | 'budgetSet'
+
+export const billingHandlers = {
+  async organizationBilling(context) {
+    const { services, tx, organizationId, audit } = context
+    const token = newToken('billing')
+    await insertBillingSession(tx, hashSecret(token), organizationId, requireCaller(context).id)
+    await audit({
+      type: 'organization.billing_link_created',
+      resourceType: 'organization',
+      resourceId: organizationId,
+    })
+    return { url: `${services.publicUrl()}/billing/${token}` }
+  },
+
+  organizationCosts: async ({ tx, organizationId }) => costsOf(tx, await listProjectIds(tx, organizationId)),
+
+  projectCosts: ({ tx, project }) => costsOf(tx, [project.projectId]),
+
+  async organizationInvoices({ tx, organizationId, query }) {
+    const list = `invoices of ${organizationId}`
+    const limit = pageLimit(query)
+    const before = readPageToken(list, query.page_token)
+    const issued = await listInvoices(tx, organizationId, before, limit + 1)
+    const open = before === null ? await openInvoice(tx, organizationId) : null
+    return toPage(list, open ? [open, ...issued] : issued, limit, (row) => row.month, viewInvoice)
+  },
+
+  budgetGet: ({ tx, project }) => viewBudget(tx, project.projectId),
+
+  async budgetSet({ tx, project, body, audit }) {
+    const { projectId } = project
+    const limit = body.monthly_usd === null ? null : decimalOf(body.monthly_usd)
+    await putBudget(tx, projectId, limit, body.hard_stop ?? false)
+    await audit({
+      type: 'budget.set',
+      resourceType: 'project',
+      resourceId: projectId,
+      data: { monthly_usd: body.monthly_usd, hard_stop: body.hard_stop ?? false },
+    })
+    return viewBudget(tx, projectId)
+  },
+} satisfies Handlers<BillingRoutes>
+
+/** Plain digits, also where a number would print itself with an exponent. */
+const decimalOf = (value: number) => value.toFixed(12).replace(/\.?0+$/, '')
+
+export async function costsOf(db: Queryable, projectIds: string[]): Promise<Costs> {
+  const [rows, { usd_per_hour, now, ms_left }] = await Promise.all([
+    listMonth(db, projectIds),
+    currentRate(db, projectIds),
+  ])
+  const spent = sumUsd(rows)
+  const perHour = parseDecimal(usd_per_hour)
+  return {
+    usd_per_hour: usdNumber(perHour),
+    month_to_date_usd: usdNumber(spent),
+    // If what runs now runs to the end of the month, and nothing else does.
+    forecast_usd: usdNumber(addExact(spent, timesExact(usdOfMs(usd_per_hour), BigInt(ms_left)))),
+    by_product: usdByProduct(rows).map(({ product_name, usd }) => ({ product_name, usd: usdNumber(usd) })),
+    as_of: time(now),
+  }
+}
+
+/** The month under way, as it would be invoiced now; null before it has cost anything. */
+export async function openInvoice(db: Queryable, organizationId: string): Promise<InvoiceRow | null> {
+  const { today } = await usageState(db)
+  const month = monthOf(today)
+  const lines = chargeLines(await listMonth(db, await listProjectIds(db, organizationId), month))
+  const id = invoiceId(organizationId, month)
+  const usd_cents = String(totalCents(lines))
+  return lines.length > 0 ? { id, month, state: 'open', usd_cents, issued_at: null, lines } : null
+}
+
+export const viewInvoice = (row: InvoiceRow): Invoice => ({
+  id: row.id,
+  period_start: dayStart(row.month),
+  period_end: dayStart(addMonths(row.month, 1)),
+  state: row.state,
+  usd: centsNumber(row.usd_cents),
+  lines: row.lines.map(({ project_id, product_name, quantity_ms, unit, usd_cents }) => ({
+    project_id,
+    product_name,
+    quantity: Number(quantityHours(BigInt(quantity_ms))),
+    unit,
+    usd: centsNumber(usd_cents),
+  })),
+})
+
+async function viewBudget(db: Queryable, projectId: string): Promise<Budget> {
+  const budget = await findBudget(db, projectId)
+  return {
+    monthly_usd: budget?.monthly_usd ? Number(budget.monthly_usd) : null,
+    hard_stop: budget?.is_hard_stop ?? false,
+    spent_usd: usdNumber(await spentThisMonth(db, projectId)),
+  }
+}

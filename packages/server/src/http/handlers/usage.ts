@@ -1,0 +1,104 @@
+import type { UsageItem } from '@slipway/contract'
+import { unitOf, usdNumber } from '../../domain/charges.ts'
+import { Failure } from '../../domain/failure.ts'
+import { quantityHours, usdOfMs } from '../../domain/money.ts'
+import { addDays, daysBetween } from '../../domain/months.ts'
+import type { Queryable } from '../../store/database.ts'
+import { time } from '../../store/time.ts'
+import { listProjectIds, listUsage, type UsageDayRow, usageState } from '../../store/usage-days.ts'
+import { type Context, type Handlers, RawAnswer } from '../context.ts'
+
+const defaultDays = 31
+const mostDays = 366
+
+type UsageRoutes = 'organizationUsage' | 'projectUsage'
+
+export const usageHandlers = {
+  organizationUsage: async (context) =>
+    answerUsage(context, await listProjectIds(context.tx, context.organizationId)),
+  projectUsage: (context) => answerUsage(context, [context.project.projectId]),
+} satisfies Handlers<UsageRoutes>
+
+async function answerUsage(
+  { tx, query, request }: Pick<Context<UsageRoutes>, 'tx' | 'query' | 'request'>,
+  projectIds: string[],
+) {
+  const { closed_at, today } = await usageState(tx)
+  const items = await usageOf(tx, projectIds, query, today)
+  if (wantsCsv(request.headers.accept)) return new RawAnswer('text/csv; charset=utf-8', toCsv(items))
+  return { items, updated_at: time(closed_at) }
+}
+
+/** Both days included; without dates, the last 31 days. */
+async function usageOf(
+  db: Queryable,
+  projectIds: string[],
+  query: Context<UsageRoutes>['query'],
+  today: string,
+): Promise<UsageItem[]> {
+  const endDate = query.end_date ?? (query.start_date ? addDays(query.start_date, mostDays - 1) : today)
+  const startDate = query.start_date ?? addDays(endDate, 1 - defaultDays)
+  const days = daysBetween(startDate, endDate) + 1
+  if (days < 1) throw badDate('end_date', 'must not be before start_date')
+  if (days > mostDays)
+    throw badDate('start_date', `must be at most ${mostDays} days before end_date: ask in parts`)
+  const rows = await listUsage(db, projectIds, {
+    startDate,
+    endDate,
+    location: query.location ?? null,
+    resourceType: query.resource_type ?? null,
+  })
+  return rows.map(viewUsage)
+}
+
+const badDate = (field: string, message: string) =>
+  new Failure('invalid_argument', `${field} ${message}.`, { details: [{ field, message }] })
+
+const viewUsage = (row: UsageDayRow): UsageItem => ({
+  date: row.day,
+  project_id: row.project_id,
+  location: row.location,
+  resource_type: row.resource_type,
+  product_name: row.product_name,
+  quantity: Number(quantityHours(BigInt(row.quantity_ms))),
+  unit: unitOf(row.resource_type),
+  usd: row.cost_usd_ms === null ? null : usdNumber(usdOfMs(row.cost_usd_ms)),
+})
+
+/** JSON unless CSV is asked for by name, and not with less weight than JSON. */
+export function wantsCsv(accept: string | undefined): boolean {
+  const weights = new Map(
+    (accept ?? '').split(',').map((part): [string, number] => {
+      const [type = '', ...parameters] = part.split(';').map((text) => text.trim().toLowerCase())
+      const weight = parameters.find((parameter) => parameter.startsWith('q='))
+      return [type, weight ? Number(weight.slice(2)) : 1]
+    }),
+  )
+  const csv = weights.get('text/csv') ?? 0
+  return csv > 0 && csv >= (weights.get('application/json') ?? 0)
+}
+
+const columns = [
+  'date',
+  'project_id',
+  'location',
+  'resource_type',
+  'product_name',
+  'quantity',
+  'unit',
+  'usd',
+] as const
+
+/** RFC 4180: lines end with CRLF; an unknown price is an empty field. */
+function toCsv(items: UsageItem[]): string {
+  const lines = items.map((item) => columns.map((column) => csvField(item[column])).join(','))
+  return [columns.join(','), ...lines].map((line) => `${line}\r\n`).join('')
+}
+
+function csvField(value: string | number | null): string {
+  const text = typeof value === 'number' ? plainNumber(value) : (value ?? '')
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+}
+
+/** Spreadsheets read 1e-7 as text. */
+const plainNumber = (value: number) => value.toFixed(6).replace(/\.?0+$/, '')

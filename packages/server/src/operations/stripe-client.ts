@@ -1,0 +1,35 @@
+import Stripe from 'stripe'
+import type { Config } from '../config.ts'
+import type { Database } from '../store/database.ts'
+import type { Signals } from '../store/signals.ts'
+
+/** What dealing with the payment provider takes. */
+export interface Till {
+  config: Config
+  database: Database
+  signals: Signals
+}
+
+const timeoutMs = 10_000
+const clients = new WeakMap<Config, Stripe>()
+
+/** One client for each configuration; its address can be that of a stand-in. */
+export function stripeOf({ config }: Pick<Till, 'config'>): Stripe {
+  const known = clients.get(config)
+  if (known) return known
+  const { stripeKey, stripeApiUrl } = config.billing
+  const at = stripeApiUrl === '' ? null : new URL(stripeApiUrl)
+  const client = new Stripe(stripeKey, {
+    timeout: timeoutMs,
+    maxNetworkRetries: 1,
+    telemetry: false,
+    appInfo: { name: 'slipway' },
+    ...(at && {
+      host: at.hostname,
+      port: at.port || (at.protocol === 'https:' ? '443' : '80'),
+      protocol: at.protocol === 'https:' ? ('https' as const) : ('http' as const),
+    }),
+  })
+  clients.set(config, client)
+  return client
+}

@@ -1,0 +1,170 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { addressGuard } from '../domain/public-address.ts'
+import { webhookHeaders } from '../domain/webhook-signature.ts'
+import { emitEvent, eventRecord } from '../store/events.ts'
+import {
+  type ClaimedDelivery,
+  claimDeliveries,
+  fanOutEvents,
+  markAttemptFailed,
+  markDelivered,
+} from '../store/webhook-deliveries.ts'
+import { listWebhookSecrets, pauseFailingWebhook, webhookRecord } from '../store/webhooks.ts'
+import type { Workshop } from './operation.ts'
+import { WebhookSender } from './webhook-sender.ts'
+
+/** Between one attempt and the next; the last comes a day after the first. */
+export const retryPausesS = [5, 30, 120, 600, 1_800, 3_600, 7_200, 14_400, 28_800, 29_845]
+const attemptMs = 10_000
+/** Longer than an attempt, so that another worker takes over only what was dropped. */
+const leaseMs = 30_000
+const pauseAfterFailingS = 3 * 86_400
+const concurrency = 16
+/** So that a slow receiver keeps nobody else waiting. */
+const concurrencyOfOne = 4
+const fanOutBatch = 500
+const tickMs = 1_000
+
+/**
+ * Brings events to webhooks: at least once, in order for each resource, for a day. Any number of processes may do so
+ * at once.
+ */
+export class WebhookDelivery {
+  readonly #workshop: Workshop
+  readonly #sender: WebhookSender
+  readonly #stopping = new AbortController()
+  /** Webhook ids of what is on its way, once for each attempt. */
+  readonly #busy: string[] = []
+  readonly #attempts = new Set<Promise<void>>()
+  #loop: Promise<void> = Promise.resolve()
+  #off: (() => void) | undefined
+  #working: Promise<void> = Promise.resolve()
+  #isWorking = false
+  #isWokenAgain = false
+
+  constructor(workshop: Workshop) {
+    this.#workshop = workshop
+    this.#sender = new WebhookSender(addressGuard(workshop.config.webhooks.allowPrivateRanges))
+  }
+
+  start(): void {
+    this.#off = this.#workshop.signals.on('stamped', () => this.#wake())
+    this.#loop = this.#tick()
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort()
+    this.#off?.()
+    await this.#loop
+    await Promise.race([Promise.all(this.#attempts), delay(3_000, undefined, { ref: false })])
+  }
+
+  /** All that is due, and its outcome: for tests and for whoever cannot wait. */
+  async once(): Promise<void> {
+    for (;;) {
+      this.#wake()
+      await this.#working
+      if (this.#attempts.size === 0) return
+      await Promise.all(this.#attempts)
+    }
+  }
+
+  async #tick(): Promise<void> {
+    while (!this.#stopping.signal.aborted) {
+      this.#wake()
+      await delay(tickMs, undefined, { signal: this.#stopping.signal, ref: false }).catch(() => {})
+    }
+  }
+
+  #wake(): void {
+    this.#isWokenAgain = true
+    if (this.#isWorking) return
+    this.#isWorking = true
+    const run = async () => {
+      while (this.#isWokenAgain && !this.#stopping.signal.aborted) {
+        this.#isWokenAgain = false
+        await this.#work()
+      }
+    }
+    this.#working = run()
+      .catch((error) => this.#workshop.log.warn({ err: error }, 'webhooks not served'))
+      .finally(() => {
+        this.#isWorking = false
+      })
+  }
+
+  async #work(): Promise<void> {
+    const { database } = this.#workshop
+    while (await fanOutEvents(database, fanOutBatch)) {
+      // Batch after batch, each in a transaction of its own.
+    }
+    const free = concurrency - this.#busy.length
+    if (free <= 0) return
+    const claimed = await claimDeliveries(database, {
+      busyWebhookIds: this.#busy.filter((id) => count(this.#busy, id) >= concurrencyOfOne),
+      eachWebhook: concurrencyOfOne,
+      most: free,
+      leaseMs,
+    })
+    for (const each of claimed) this.#begin(each)
+  }
+
+  #begin(claimed: ClaimedDelivery): void {
+    const { webhook_id } = claimed.delivery
+    this.#busy.push(webhook_id)
+    const attempt = this.#attempt(claimed)
+      .catch((error) =>
+        this.#workshop.log.warn({ err: error, delivery: claimed.delivery.id }, 'delivery interrupted'),
+      )
+      .finally(() => {
+        this.#busy.splice(this.#busy.indexOf(webhook_id), 1)
+        this.#attempts.delete(attempt)
+        this.#wake()
+      })
+    this.#attempts.add(attempt)
+  }
+
+  async #attempt({ delivery, url, event }: ClaimedDelivery): Promise<void> {
+    const { database } = this.#workshop
+    const secrets = await listWebhookSecrets(database, delivery.webhook_id)
+    const record = eventRecord(event)
+    const body = JSON.stringify({ type: record.type, timestamp: record.created_at, data: record })
+    const headers = {
+      'content-type': 'application/json',
+      'user-agent': 'slipway-webhooks',
+      // Receivers compare this with their own clock, so that it is the world's time.
+      ...webhookHeaders(secrets, { id: event.id, sentAt: new Date(), body }),
+    }
+    const outcome = await this.#sender.post(url, headers, body, attemptMs)
+    if (outcome.error === '')
+      return void (await markDelivered(database, delivery.id, delivery.attempts, outcome.status))
+    await this.#failed(delivery, outcome)
+  }
+
+  async #failed(
+    delivery: ClaimedDelivery['delivery'],
+    outcome: { status: number; error: string },
+  ): Promise<void> {
+    const { database, signals } = this.#workshop
+    await database.transaction(async (tx) => {
+      const pauseS = retryPausesS[delivery.attempts - 1] ?? null
+      const after = await markAttemptFailed(tx, delivery.id, delivery.attempts, { ...outcome, pauseS })
+      if (after?.state !== 'failed') return
+      // Nobody has been there for days: trying on helps nobody, telling does.
+      const paused = await pauseFailingWebhook(tx, delivery.webhook_id, pauseAfterFailingS)
+      if (!paused) return
+      await emitEvent(tx, {
+        type: 'webhook.paused',
+        resourceType: 'webhook',
+        resourceId: paused.id,
+        projectId: paused.project_id,
+        actor: 'system',
+        requestId: '',
+        data: { ...webhookRecord(paused), reason: 'No delivery has succeeded for three days.' },
+      })
+      tx.afterCommit(() => signals.send('events'))
+    })
+  }
+}
+
+const count = (ids: string[], id: string) => ids.filter((each) => each === id).length

@@ -1,0 +1,36 @@
+import { expect, it, vi } from 'vitest'
+import { eventually, useService } from '../harness.ts'
+import { openStream } from './stream-client.ts'
+
+it('serves 500 readers at once, each event read from the table once', async () => {
+  vi.useFakeTimers({ toFake: ['setInterval'] })
+  const service = await useService()
+  const { project_id, access_key } = service.credentials
+  const clients = await Promise.all(
+    Array.from({ length: 500 }, () => openStream(service.url, project_id, { token: access_key })),
+  )
+  const reads = vi.spyOn(service.server.database, 'query')
+  const rule = {
+    name: 'for-all',
+    action: 'deny',
+    direction: 'ingress',
+    vpc_network_id: (await service.ok('networkList')).items[0]!.id,
+    protocols: ['tcp'],
+    sources: [{ cidr: '203.0.113.0/24' }],
+    destinations: [{ cidr: '0.0.0.0/0' }],
+  }
+  await service.ok('firewallRuleCreate', { body: rule })
+  const ended = await Promise.all(
+    clients.map((client) => client.next(({ type }) => type === 'operation.succeeded')),
+  )
+  expect(new Set(ended.map(({ position }) => position)).size).toBe(1)
+  expect(new Set(clients.map(({ ids }) => ids.join())).size).toBe(1)
+  const readings = reads.mock.calls.filter(([{ name }]) => name?.startsWith('event_'))
+  expect(readings.length).toBeLessThan(100)
+
+  const before = clients.map(({ comments }) => comments)
+  vi.advanceTimersByTime(15_000)
+  await eventually(async () => clients.every(({ comments }, index) => comments > before[index]!))
+  vi.useRealTimers()
+  expect(clients.some(({ isClosed }) => isClosed)).toBe(false)
+})

@@ -1,0 +1,92 @@
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { Database } from '../../src/store/database.ts'
+import { findEventBounds, listEventsBetween, stampEvents } from '../../src/store/events.ts'
+import { Signals } from '../../src/store/signals.ts'
+import { createDatabase } from '../harness.ts'
+
+let database: Database
+let drop: () => Promise<void>
+let signals: Signals
+beforeAll(async () => {
+  const created = await createDatabase()
+  drop = created.drop
+  database = new Database({ url: created.url, poolSize: 12 })
+  signals = new Signals(created.url)
+})
+afterAll(async () => {
+  await signals.close()
+  await database.close()
+  await drop()
+})
+
+const write = `INSERT INTO events (id, type, resource_type, resource_id, actor, request_id)
+               VALUES (gen_random_uuid(), 'test', 'test', $1, 'system', '')`
+
+it('gives every event one position for good, whoever stamps at the same time, and readers never skip a late one', async () => {
+  const writers = 6
+  const eachWrites = 60
+  let isWriting = true
+  const stampers = Array.from({ length: 4 }, async () => {
+    while (isWriting) await stampEvents({ database, signals })
+  })
+  const seen: { id: string; position: number }[] = []
+  const reader = (async () => {
+    let position = 0
+    for (;;) {
+      const isLast = !isWriting
+      const range = { after: position, upTo: Number.MAX_SAFE_INTEGER }
+      const rows = await listEventsBetween(database, null, range, 1000)
+      seen.push(...rows.map(({ id, position }) => ({ id, position })))
+      position = rows.at(-1)?.position ?? position
+      if (isLast) return
+    }
+  })()
+  await Promise.all(
+    Array.from({ length: writers }, async (_, writer) => {
+      for (let n = 0; n < eachWrites; n++)
+        await database.transaction(async (tx) => {
+          await tx.query({ text: write, values: [`writer-${writer}`] })
+          // Commits come in another order than writes.
+          await tx.query({ text: 'SELECT pg_sleep(random() * 0.004)' })
+        })
+    }),
+  )
+  await stampEvents({ database, signals }, true)
+  isWriting = false
+  await Promise.all([reader, ...stampers])
+
+  const { rows } = await database.pool.query('SELECT id, position FROM events ORDER BY position')
+  expect(rows.map(({ position }) => position)).toEqual(
+    Array.from({ length: writers * eachWrites }, (_, index) => index + 1),
+  )
+  expect(seen).toEqual(rows)
+  expect((await findEventBounds(database)).last).toBe(writers * eachWrites)
+})
+
+it('waits for an unfinished transaction without keeping others from their positions', async () => {
+  const { last } = await findEventBounds(database)
+  const slow = await database.pool.connect()
+  try {
+    await slow.query('BEGIN')
+    await slow.query(write, ['slow'])
+    await database.query({ text: write, values: ['quick'] })
+    expect(await stampEvents({ database, signals }, true)).toBe(1)
+    await slow.query('COMMIT')
+    expect(await stampEvents({ database, signals }, true)).toBe(1)
+  } finally {
+    slow.release()
+  }
+  const rows = await listEventsBetween(database, null, { after: last, upTo: Number.MAX_SAFE_INTEGER }, 10)
+  expect(rows.map(({ resource_id }) => resource_id)).toEqual(['quick', 'slow'])
+})
+
+it('keeps the order of writing within one resource, beyond one batch', async () => {
+  const { last } = await findEventBounds(database)
+  await database.query({
+    text: `INSERT INTO events (id, type, resource_type, resource_id, actor, request_id)
+           SELECT gen_random_uuid(), n::text, 'test', 'long', 'system', '' FROM generate_series(1, 2300) n`,
+  })
+  expect(await stampEvents({ database, signals }, true)).toBe(2300)
+  const rows = await listEventsBetween(database, null, { after: last, upTo: last + 2300 }, 3000)
+  expect(rows.map(({ type }) => Number(type))).toEqual(Array.from({ length: 2300 }, (_, n) => n + 1))
+})

@@ -1,0 +1,91 @@
+import { request } from 'node:http'
+import type { Event } from '@slipway/contract'
+import { onTestFinished } from 'vitest'
+
+export interface StreamClient {
+  events: Event[]
+  ids: string[]
+  comments: number
+  /** The next event that fits, from the first one that was not yet taken. */
+  next(fits?: (event: Event) => boolean): Promise<Event>
+  closed: Promise<void>
+  isClosed: boolean
+  close(): void
+}
+
+interface Options {
+  token: string
+  lastEventId?: string | number
+  query?: string
+  path?: string
+}
+
+/** Reads a stream over a connection of its own. */
+export async function openStream(url: string, projectId: string, options: Options): Promise<StreamClient> {
+  const path = options.path ?? `/v0.1/projects/${projectId}/events`
+  const outgoing = request(`${url}${path}${options.query ?? ''}`, {
+    agent: false,
+    headers: {
+      Accept: 'text/event-stream',
+      Authorization: `Bearer ${options.token}`,
+      ...(options.lastEventId !== undefined && { 'Last-Event-ID': String(options.lastEventId) }),
+    },
+  })
+  outgoing.on('error', () => {})
+  outgoing.end()
+  const answer = await new Promise<import('node:http').IncomingMessage>((resolve, reject) =>
+    outgoing.on('response', resolve).on('error', reject),
+  )
+  answer.setEncoding('utf8')
+  answer.on('error', () => {})
+  if (answer.statusCode !== 200) {
+    let body = ''
+    for await (const part of answer) body += part
+    throw new Error(`${answer.statusCode} ${body}`)
+  }
+  if (answer.headers['content-type'] !== 'text/event-stream') throw new Error('this is no stream')
+  let rest = ''
+  let wake = () => {}
+  let taken = 0
+  const client: StreamClient = {
+    events: [],
+    ids: [],
+    comments: 0,
+    isClosed: false,
+    closed: new Promise((resolve) =>
+      answer.on('close', () => {
+        client.isClosed = true
+        wake()
+        resolve()
+      }),
+    ),
+    async next(fits = () => true) {
+      for (;;) {
+        while (taken < client.events.length) {
+          const event = client.events[taken++]!
+          if (fits(event)) return event
+        }
+        if (client.isClosed) throw new Error('the stream is closed')
+        await new Promise<void>((resolve) => {
+          wake = resolve
+        })
+      }
+    },
+    close: () => outgoing.destroy(),
+  }
+  answer.on('data', (text: string) => {
+    const frames = (rest + text).split('\n\n')
+    rest = frames.pop()!
+    for (const frame of frames) {
+      if (frame.startsWith(':')) client.comments++
+      else {
+        const [id, data] = frame.split('\n') as [string, string]
+        client.ids.push(id.replace(/^id: /, ''))
+        client.events.push(JSON.parse(data.replace(/^data: /, '')))
+      }
+    }
+    wake()
+  })
+  onTestFinished(() => client.close())
+  return client
+}

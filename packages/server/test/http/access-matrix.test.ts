@@ -1,0 +1,130 @@
+import { randomBytes } from 'node:crypto'
+import { type Role, type Route, roles, routeIds, routeOf } from '@slipway/contract'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { newAccessKey } from '../../src/domain/access-key.ts'
+import { startService, type TestService } from '../harness.ts'
+import { addOrganization, addProject, type Callers, makeCallers, setPayment } from './callers.ts'
+
+let service: TestService
+let callers: Callers
+/** Owners whose organizations have no working payment method, each in its own way. */
+const unpaid: Record<string, { owner: string; organization_id: string; project_id: string }> = {}
+
+beforeAll(async () => {
+  service = await startService()
+  callers = await makeCallers(service)
+  for (const state of ['never', 'declined', 'removed'] as const) {
+    const { id, owner } = await addOrganization(service, state)
+    unpaid[state] = {
+      owner,
+      organization_id: id,
+      project_id: await addProject(service, owner, id, 'first'),
+    }
+    await setPayment(service, id, state)
+  }
+})
+afterAll(() => service.close())
+
+/** Who calls, as the rules see them. `role`: in the organization of the path; a key's also in its project. */
+interface Kind {
+  token: (callers: Callers) => string | null
+  isUser?: boolean
+  isOperator?: boolean
+  role?: Role
+  keyRole?: Role
+  /** Sees the organization record without a role in it. */
+  isKeyOfOrganization?: boolean
+}
+
+const nobodies: Record<string, Kind> = {
+  'no credential': { token: () => null },
+  garbage: { token: () => 'garbage' },
+  'a well-formed key that nobody has': { token: () => newAccessKey(randomBytes).text },
+  'an expired token': { token: (all) => all.expired },
+  'a revoked key': { token: (all) => all.revoked },
+}
+
+const somebodies: Record<string, Kind> = {
+  'the owner of another organization': { token: (all) => all.stranger, isUser: true },
+  'a key of another organization': { token: (all) => all.strangerKey },
+  'a key of another project': { token: (all) => all.siblingKey, isKeyOfOrganization: true },
+  'the read key': { token: (all) => all.readKey, keyRole: 'viewer', isKeyOfOrganization: true },
+  'the write key': { token: (all) => all.writeKey, keyRole: 'member', isKeyOfOrganization: true },
+  'the operator key': { token: (all) => all.operatorKey, isOperator: true },
+  'an operator who is no member': { token: (all) => all.operator, isUser: true, isOperator: true },
+  'the viewer': { token: (all) => all.members.viewer, isUser: true, role: 'viewer' },
+  'the member': { token: (all) => all.members.member, isUser: true, role: 'member' },
+  'the admin': { token: (all) => all.members.admin, isUser: true, role: 'admin' },
+  'the owner': { token: (all) => all.members.owner, isUser: true, role: 'owner' },
+}
+
+const scopeOf = (route: Route) =>
+  route.access === 'operator'
+    ? 'none'
+    : route.path.includes('{project_id}')
+      ? 'project'
+      : route.path.includes('{organization_id}')
+        ? 'organization'
+        : 'none'
+
+/** Every request is wrong in one way that is looked at last, so that who may pass gets 400 and nothing is changed. */
+const passes = 400
+
+function expectedStatus(route: Route, kind: Kind): number {
+  if (route.access === 'public') return passes
+  if (Object.values(nobodies).includes(kind)) return 401
+  if (route.access === 'operator') return kind.isOperator ? passes : 403
+  if (route.access === 'user' && !kind.isUser) return 403
+  if (scopeOf(route) === 'none') return passes
+  const role = scopeOf(route) === 'project' ? (kind.role ?? kind.keyRole) : kind.role
+  const isVisible = role !== undefined || (scopeOf(route) === 'organization' && kind.isKeyOfOrganization)
+  if (!isVisible) return 404
+  if (route.access === 'visible') return passes
+  return role && roles.indexOf(role) >= roles.indexOf(route.access as Role) ? passes : 403
+}
+
+async function probe(route: Route, token: string | null, scope: Record<string, string> = {}) {
+  const { project_id, organization_id } = service.credentials
+  const params: Record<string, string> = { project_id, organization_id, ...scope }
+  const path = route.path.replace(
+    /\{(\w+)\}/g,
+    (_, name: string) => params[name] ?? '0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7e10',
+  )
+  const body = route.body ? { body: '{}' } : {}
+  return service.request(route.method, `${path}?not_a_parameter=1`, { token, ...body })
+}
+
+const everybody = Object.entries({ ...nobodies, ...somebodies })
+
+describe.each(routeIds)('%s', (id) => {
+  const route = routeOf(id)
+
+  it('lets in exactly whom its access names', async () => {
+    const needsScope = roles.includes(route.access as Role) || route.access === 'visible'
+    expect(scopeOf(route) !== 'none', 'a role counts in a project or organization').toBe(needsScope)
+    const answers = await Promise.all(
+      everybody.map(async ([name, kind]) => ({ name, ...(await probe(route, kind.token(callers))) })),
+    )
+    expect(Object.fromEntries(answers.map(({ name, status }) => [name, status]))).toEqual(
+      Object.fromEntries(everybody.map(([name, kind]) => [name, expectedStatus(route, kind)])),
+    )
+    for (const { status, body, headers } of answers) {
+      if (status === passes) expect(body).toMatchObject({ code: 'invalid_argument' })
+      if (status === 401) expect(headers.get('www-authenticate')).toBe('Bearer')
+    }
+  })
+
+  it('asks for a payment method where the contract says so', async () => {
+    const isInProject = route.path.startsWith('/v0.1/projects/{project_id}/')
+    for (const [state, { owner, ...scope }] of Object.entries(unpaid)) {
+      const isGated = state === 'never' ? isInProject : route.costsMoney === true
+      const expected = route.access === 'operator' ? 403 : isGated ? 402 : passes
+      const { status, body } = await probe(route, owner, scope)
+      expect(status, state).toBe(expected)
+      if (status === 402)
+        expect(body).toMatchObject({
+          message: expect.stringContaining(`/v0.1/organizations/${scope.organization_id}/billing`),
+        })
+    }
+  })
+})

@@ -1,0 +1,199 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { connect, createServer, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import pg from 'pg'
+import { pino } from 'pino'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { loadConfig } from '../../src/config.ts'
+import { seedDemo } from '../../src/operations/demo.ts'
+import { type Server, startServer } from '../../src/server.ts'
+import { Signals } from '../../src/store/signals.ts'
+import { validateAnswer } from '../answers.ts'
+import { createDatabase, eventually, instantly, vmBody } from '../harness.ts'
+
+/** The way to the database, which can be cut and mended. */
+class Wire {
+  readonly #target: string
+  readonly #sockets = new Set<Socket>()
+  readonly #server = createServer((near) => {
+    const far = connect(this.#target)
+    for (const [socket, other] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      this.#sockets.add(socket)
+      socket.on('error', () => {})
+      socket.on('close', () => {
+        this.#sockets.delete(socket)
+        other.destroy()
+      })
+      socket.pipe(other)
+    }
+  })
+  port = 0
+
+  constructor(databaseUrl: string) {
+    this.#target = join(decodeURIComponent(new URL(databaseUrl).hostname), '.s.PGSQL.5432')
+  }
+
+  mend(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#server.listen(this.port, '127.0.0.1', () => {
+        this.port = (this.#server.address() as { port: number }).port
+        resolve()
+      })
+    })
+  }
+
+  cut(): Promise<void> {
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
+    for (const socket of this.#sockets) socket.destroy()
+    return closed
+  }
+}
+
+let database: Awaited<ReturnType<typeof createDatabase>>
+let wire: Wire
+let wiredUrl: string
+let server: Server
+let credentials: NonNullable<Awaited<ReturnType<typeof seedDemo>>>
+let direct: pg.Client
+let owner: string
+const dataDir = mkdtempSync(join(tmpdir(), 'slipway-away-'))
+
+beforeAll(async () => {
+  database = await createDatabase()
+  wire = new Wire(database.url)
+  await wire.mend()
+  const changed = new URL(database.url)
+  wiredUrl = `postgresql://${changed.username}:${changed.password}@127.0.0.1:${wire.port}${changed.pathname}`
+  const config = loadConfig(['--port', '0', '--data-dir', dataDir], {}, () => '')
+  instantly(config)
+  for (const location of config.locations)
+    if (location.engine === 'simulated') location.simulated.bootMs = [800, 800]
+  server = await startServer(config, wiredUrl, pino({ level: 'silent' }))
+  credentials = (await seedDemo({ database: server.database, config }, { api: server.url, console: '' }))!
+  direct = new pg.Client({ connectionString: database.url })
+  await direct.connect()
+  const { email, password } = credentials
+  owner = (await ask('POST', '/v0.1/auth/token', { grant_type: 'password', email, password })).body
+    .access_token
+})
+afterAll(async () => {
+  await server.close()
+  await wire.cut()
+  await direct.end()
+  await database.drop()
+  rmSync(dataDir, { recursive: true })
+})
+
+async function ask(method: string, path: string, body?: unknown, headers: Record<string, string> = {}) {
+  const answer = await fetch(`${server.url}${path}`, {
+    method,
+    headers: {
+      authorization: `Bearer ${owner}`,
+      ...(body !== undefined && { 'content-type': 'application/json' }),
+      ...headers,
+    },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  })
+  const text = await answer.text()
+  const type = answer.headers.get('content-type') ?? ''
+  const parsed = type.startsWith('application/json') ? JSON.parse(text) : text
+  validateAnswer(method, path, answer.status, type, parsed)
+  return { status: answer.status, headers: answer.headers, body: parsed }
+}
+
+const inProject = (rest: string) => `/v0.1/projects/${credentials.project_id}${rest}`
+
+describe('a database that goes away', () => {
+  it('is told as such, and everything goes on by itself when it is back', async () => {
+    const created = await ask('POST', inProject('/vms'), vmBody())
+    const { operation_id, metadata } = created.body.operation
+    await wire.cut()
+
+    const unavailable = { status: 503, body: { code: 'unavailable' } }
+    // Rights may be known for a moment longer; what is asked for is not.
+    for (let i = 0; i < 5; i++)
+      for (const [method, path, body] of [
+        ['GET', inProject('/vms'), undefined],
+        ['GET', '/v0.1/projects', undefined],
+        ['POST', inProject('/vms'), vmBody()],
+        ['POST', '/v0.1/auth/token', { grant_type: 'password', email: 'a@b.example', password: 'guess' }],
+        ['GET', '/readyz', undefined],
+      ] as const) {
+        const answer = await ask(method, path, body)
+        expect(answer, path).toMatchObject(unavailable)
+        expect(answer.headers.get('retry-after'), path).toBe('1')
+        expect(JSON.stringify(answer.body)).not.toMatch(/127\.0\.0\.1|ECONN|pg|postgres/i)
+      }
+    expect((await ask('GET', '/healthz')).status).toBe(200)
+    expect((await ask('GET', '/metrics')).status).toBe(200)
+
+    await wire.mend()
+    await eventually(async () => (await ask('GET', '/readyz')).status === 200)
+    const { body: ended } = await ask('GET', inProject(`/operations/${operation_id}?wait=20`))
+    expect(ended).toMatchObject({ state: 'SUCCEEDED' })
+    const { body: vm } = await ask('GET', inProject(`/vms/${metadata.id}`))
+    expect(vm.state).toBe('STATE_RUNNING')
+    expect((await ask('GET', inProject('/vms'))).body.items).toHaveLength(1)
+  })
+
+  it('again and again leaves nothing half-written', async () => {
+    let isOver = false
+    const names: string[] = []
+    const cuts = (async () => {
+      for (let i = 0; i < 6; i++) {
+        const before = names.length
+        await eventually(async () => names.length > before + 4)
+        await wire.cut()
+        await wire.mend()
+      }
+      isOver = true
+    })()
+    const seen = new Set<number>()
+    const write = async (writer: number) => {
+      for (let i = 0; !isOver; i++) {
+        const name = `${writer}-${i}`
+        const body = { name, organization_id: credentials.organization_id }
+        await eventually(async () => {
+          const { status } = await ask('POST', '/v0.1/projects', body, { 'idempotency-key': name })
+          seen.add(status)
+          return status === 200
+        })
+        names.push(name)
+      }
+    }
+    await Promise.all([cuts, ...[0, 1, 2, 3].map(write)])
+    expect([...seen].filter((status) => ![200, 409, 503].includes(status))).toEqual([])
+    expect(seen).toContain(503)
+    const { rows } = await direct.query(
+      `SELECT p.name, count(DISTINCT n.id)::int AS networks, count(DISTINCT s.id)::int AS subnets,
+              count(DISTINCT f.id)::int AS rules, count(DISTINCT q.name)::int > 0 AS has_quotas,
+              (SELECT count(*)::int FROM events e WHERE e.project_id = p.id AND e.type = 'project.created') AS events
+       FROM projects p LEFT JOIN networks n ON n.project_id = p.id LEFT JOIN subnets s ON s.network_id = n.id
+       LEFT JOIN firewall_rules f ON f.project_id = p.id LEFT JOIN quotas q ON q.project_id = p.id
+       WHERE p.id <> $1 GROUP BY p.id`,
+      [credentials.project_id],
+    )
+    expect(rows.map(({ name }) => name).toSorted()).toEqual(names.toSorted())
+    for (const { name, ...parts } of rows)
+      expect(parts, name).toEqual({ networks: 1, subnets: 3, rules: 4, has_quotas: true, events: 1 })
+  })
+
+  it('is listened to again for wake-ups', async () => {
+    const [listener, sender] = [new Signals(wiredUrl), new Signals(database.url)]
+    await Promise.all([listener.open(), sender.open()])
+    let heard = 0
+    listener.on('events', () => heard++)
+    await wire.cut()
+    await wire.mend()
+    const heardByReconnecting = await eventually(async () => heard)
+    await eventually(async () => {
+      sender.send('events')
+      return heard > heardByReconnecting
+    })
+    await Promise.all([listener.close(), sender.close()])
+  })
+})

@@ -1,0 +1,266 @@
+import { execFile } from 'node:child_process'
+import { chownSync, existsSync, mkdtempSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { credentialsOf, Launcher, readyLine, root } from './start-harness.ts'
+import { postmasterPid, until } from './store/embedded-harness.ts'
+
+const run = promisify(execFile)
+const hasCurl = (process.env.PATH ?? '').split(':').some((dir) => existsSync(join(dir, 'curl')))
+const isRoot = process.getuid?.() === 0
+const nobody = 65534
+const launcher = new Launcher()
+
+beforeAll(() => launcher.build())
+afterAll(() => launcher.clear())
+
+describe('the demo', () => {
+  const dataDir = launcher.newDataDir()
+  let first: Record<string, string>
+
+  it('starts by npm and introduces itself', async () => {
+    const server = launcher.npmStart(['--port', '0', '--data-dir', dataDir])
+    const text = await server.until(readyLine)
+    first = credentialsOf(dataDir)
+    expect(Object.keys(first)).toEqual([
+      ...['api_url', 'console_url', 'organization_id', 'project_id'],
+      ...['email', 'password', 'access_key', 'operator_key'],
+    ])
+    expect(statSync(join(dataDir, 'credentials.json')).mode & 0o777).toBe(0o600)
+    for (const shown of ['console_url', 'project_id', 'access_key']) expect(text).toContain(first[shown])
+    expect(text).not.toContain(first.password)
+    expect(text).toMatch(/"ms":\d+,"msg":"ready"/)
+
+    const curl = text.split('\n').find((line) => line.trim().startsWith('curl '))!
+    const answer = hasCurl
+      ? (await run('sh', ['-c', curl.replace('curl ', 'curl -sS ')])).stdout
+      : await fetchAsCurlWould(curl)
+    expect(JSON.parse(answer).items).toContainEqual({
+      type: 'a100.8x',
+      location: 'us-east1-a',
+      available: true,
+    })
+    expect(postmasterPid(dataDir)).toBeDefined()
+    // To npm, as a supervisor would.
+    expect(await server.end('SIGTERM')).toBe(0)
+    expect(postmasterPid(dataDir)).toBeUndefined()
+    await expect(fetch(`${first.api_url}/healthz`)).rejects.toThrow()
+  })
+
+  it('keeps its secrets, tells its new address, and shares its data with a second server', async () => {
+    const servers = [0, 1].map(() => launcher.start(['--port', '0', '--data-dir', dataDir]))
+    const urls = []
+    for (const server of servers) urls.push(/Console +(\S+)/.exec(await server.until(readyLine))![1]!)
+    expect(new Set(urls).size).toBe(2)
+    const second = credentialsOf(dataDir)
+    expect(urls).toContain(second.api_url)
+    expect({ ...second, api_url: '', console_url: '' }).toEqual({ ...first, api_url: '', console_url: '' })
+    for (const url of urls) {
+      const headers = { authorization: `Bearer ${first.access_key}` }
+      expect((await fetch(`${url}/v0.1`, { headers })).status).toBe(200)
+    }
+    expect(await servers[0]!.end('SIGTERM')).toBe(0)
+    expect(postmasterPid(dataDir)).toBeDefined()
+    // As Ctrl-C does: to everyone in the foreground.
+    expect(await servers[1]!.endGroup('SIGINT')).toBe(0)
+    expect(postmasterPid(dataDir)).toBeUndefined()
+  })
+
+  it('loses no acknowledged row by ten kills in the middle of writes', async () => {
+    const acknowledged = new Set<string>()
+    let token = ''
+    let refused = 0
+    for (let round = 0; round < 10; round++) {
+      const server = launcher.start(['--port', '0', '--data-dir', dataDir])
+      await server.until(readyLine)
+      const { api_url, email, password, organization_id } = credentialsOf(dataDir)
+      const post = async (path: string, body: object): Promise<{ id: string; access_token: string }> => {
+        const headers = { 'content-type': 'application/json', authorization: `Bearer ${token}` }
+        const answer = await fetch(`${api_url}${path}`, {
+          method: 'POST',
+          headers,
+          body: JSON.stringify(body),
+        })
+        if (answer.status !== 200) refused++
+        return answer.json() as Promise<{ id: string; access_token: string }>
+      }
+      if (!token)
+        token = (await post('/v0.1/auth/token', { grant_type: 'password', email, password })).access_token
+      let isKilled = false
+      const write = async (writer: number) => {
+        for (let i = 0; !isKilled; i++) {
+          const { id } = await post('/v0.1/projects', { name: `${round} ${writer} ${i}`, organization_id })
+          acknowledged.add(id)
+        }
+      }
+      const before = acknowledged.size
+      const writers = [0, 1, 2].map((writer) => write(writer).catch(() => {}))
+      await until(() => acknowledged.size > before + 3 * round)
+      isKilled = true
+      await server.end('SIGKILL')
+      await Promise.all(writers)
+    }
+    const server = launcher.start(['--port', '0', '--data-dir', dataDir])
+    await server.until(readyLine)
+    const headers = { authorization: `Bearer ${token}` }
+    const projects = await fetch(`${credentialsOf(dataDir).api_url}/v0.1/projects`, { headers })
+    const stored = new Set(((await projects.json()) as { id: string }[]).map(({ id }) => id))
+    expect(refused).toBe(0)
+    expect(acknowledged.size).toBeGreaterThan(100)
+    expect([...acknowledged].filter((id) => !stored.has(id))).toEqual([])
+
+    await launcher.sql(
+      dataDir,
+      'INSERT INTO schema_versions (version, min_compatible_version) VALUES (999, 999)',
+    )
+    expect(await server.end('SIGTERM')).toBe(0)
+  })
+
+  it('written by a newer version is refused in one line', async () => {
+    const { code, errors } = await launcher.start(['--port', '0', '--data-dir', dataDir]).ended()
+    expect(errors).toMatch(/^slipway: this data was written by a newer version of Slipway .*\n$/)
+    expect(code).toBe(1)
+    expect(postmasterPid(dataDir)).toBeUndefined()
+  })
+})
+
+describe('without the demo', () => {
+  const dataDir = launcher.newDataDir()
+  const args = ['--port', '0', '--data-dir', dataDir, '--no-demo']
+
+  it('offers a set-up code once, which makes the first operator', async () => {
+    const first = launcher.start(args)
+    const text = await first.until(readyLine)
+    const url = /ready at (\S+)/.exec(text)![1]!
+    const code = /Set-up code .*: (\S+)/.exec(text)![1]!
+    expect(existsSync(join(dataDir, 'credentials.json'))).toBe(false)
+
+    const second = launcher.start(args)
+    expect(await second.until(readyLine)).not.toContain('Set-up code')
+    await second.end('SIGTERM')
+
+    const redeem = (password: string) =>
+      fetch(`${url}/v0.1/auth/setup`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ code, email: 'first@example.com', password }),
+      })
+    const answer = await redeem('a good password')
+    const { access_token } = (await answer.json()) as { access_token: string }
+    expect(answer.status).toBe(200)
+    const headers = { authorization: `Bearer ${access_token}` }
+    expect((await fetch(`${url}/v0.1/admin/organizations`, { headers })).status).toBe(200)
+    expect((await redeem('another password')).status).toBe(400)
+
+    // Nothing else is running on a port that is taken, either.
+    const taken = launcher.start(['--port', new URL(url).port, '--data-dir', dataDir, '--no-demo'])
+    const { code: exitCode, errors } = await taken.ended()
+    expect(errors).toMatch(/^slipway: 127\.0\.0\.1:\d+ is taken: .*--port.*\n$/)
+    expect(exitCode).toBe(1)
+    expect((await fetch(`${url}/readyz`)).status).toBe(200)
+    expect(await first.end('SIGTERM')).toBe(0)
+    expect(postmasterPid(dataDir)).toBeUndefined()
+  })
+})
+
+describe('wrong configuration', () => {
+  const fileWith = (text: string) => {
+    const file = join(mkdtempSync(join(launcher.dir, 'config-')), 'slipway.toml')
+    writeFileSync(file, text)
+    return file
+  }
+  it.each([
+    ['a flag that is misspelt', () => ['--prot', '1'], /--prot is not a flag; did you mean --port\?/],
+    ['a port that is none', () => ['--port', '99999'], /--port.*99999/],
+    ['a role that is none', () => ['--role', 'wroker'], /--role.*wroker.*worker/],
+    ['a flag without its value', () => ['--data-dir'], /--data-dir needs a value/],
+    [
+      'a key that is misspelt',
+      () => ['--config', fileWith('[server]\nprot = 80\n')],
+      /server\.prot.*did you mean server\.port\?/,
+    ],
+    [
+      'a section that is misspelt',
+      () => ['--config', fileWith('[sever]\nport = 80\n')],
+      /sever.*did you mean server\?/,
+    ],
+    [
+      'a value of the wrong type',
+      () => ['--config', fileWith('[limits]\nburst = "many"\n')],
+      /limits\.burst.*many/,
+    ],
+    ['a file that is not TOML', () => ['--config', fileWith('[server\n')], /slipway\.toml:1:/],
+    ['a file that is not there', () => ['--config', '/nowhere/slipway.toml'], /\/nowhere\/slipway\.toml/],
+  ])('%s is told in one line, with exit code 2', async (_name, args, line) => {
+    const { code, errors, output } = await launcher.start(args()).ended()
+    expect(errors).toMatch(line)
+    expect(errors).toMatch(/^slipway: [^\n]+\n$/)
+    expect([code, output]).toEqual([2, ''])
+  })
+
+  it('a data directory that cannot be made is told in one line', async () => {
+    const file = fileWith('')
+    const { code, errors } = await launcher.start(['--port', '0', '--data-dir', join(file, 'data')]).ended()
+    expect(errors).toMatch(/^slipway: [^\n]+\n$/)
+    expect(code).toBe(1)
+  })
+
+  it('--help and --version answer and leave', async () => {
+    const help = await launcher.start(['--help']).ended()
+    expect([help.code, help.output]).toEqual([0, expect.stringContaining('--data-dir DIR')])
+    const { version } = JSON.parse(readFileSync(join(root, 'packages/server/package.json'), 'utf8'))
+    expect(await launcher.start(['--version']).ended()).toEqual({
+      code: 0,
+      output: `${version}\n`,
+      errors: '',
+    })
+  })
+})
+
+it('an outside database that does not answer is told in one line', async () => {
+  const port = await freePort()
+  const env = { DATABASE_URL: `postgresql://slipway:secret-of-database@127.0.0.1:${port}/slipway` }
+  const { code, errors } = await launcher
+    .start(['--port', '0', '--data-dir', launcher.newDataDir()], { env })
+    .ended()
+  expect(errors).toMatch(/^slipway: [^\n]+\n$/)
+  expect(errors).not.toContain('secret-of-database')
+  expect(code).toBe(1)
+})
+
+it.skipIf(!isRoot || !isReachable(root))(
+  'an ordinary user can start it from a clone of somebody else',
+  async () => {
+    const home = mkdtempSync(join(tmpdir(), 'slipway-nobody-'))
+    chownSync(home, nobody, nobody)
+    const own = join(home, 'data')
+    launcher.use(own)
+    const server = launcher.start(['--port', '0', '--data-dir', own], { uid: nobody, gid: nobody, cwd: home })
+    await server.until(readyLine)
+    expect(statSync(`/proc/${postmasterPid(own)}`).uid).toBe(nobody)
+    expect(await server.end('SIGTERM')).toBe(0)
+  },
+)
+
+/** Whether others may pass through to it. */
+function isReachable(path: string): boolean {
+  for (let at = path; at !== '/'; at = join(at, '..')) if ((statSync(at).mode & 0o005) !== 0o005) return false
+  return true
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve) => {
+    const server = createServer().listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as { port: number }
+      server.close(() => resolve(port))
+    })
+  })
+}
+
+async function fetchAsCurlWould(line: string): Promise<string> {
+  const [, header, value, url] = /-H "(\w+): ([^"]+)" (\S+)/.exec(line)!
+  return (await fetch(url!, { headers: { [header!]: value! } })).text()
+}

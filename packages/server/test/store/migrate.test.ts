@@ -1,0 +1,145 @@
+import { randomBytes } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import pg from 'pg'
+import { describe, expect, inject, it, onTestFinished } from 'vitest'
+import { packageRoot } from '../../src/package-root.ts'
+import { migrate, migrations, NewerSchemaError } from '../../src/store/migrate.ts'
+import { withDatabase } from '../harness.ts'
+
+/** A database with nothing in it. */
+async function emptyDatabase(): Promise<{ url: string; query: pg.Client['query'] }> {
+  const name = `test_${randomBytes(6).toString('hex')}`
+  const admin = await connect(inject('postgresUrl'))
+  await admin.query(`CREATE DATABASE ${name}`)
+  const url = withDatabase(inject('postgresUrl'), name)
+  const client = await connect(url)
+  onTestFinished(async () => {
+    await client.end()
+    await admin.query(`DROP DATABASE ${name} WITH (FORCE)`)
+    await admin.end()
+  })
+  return { url, query: client.query.bind(client) as pg.Client['query'] }
+}
+
+async function connect(url: string): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  return client
+}
+
+const ours = `n.nspname = 'public' AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = o.oid AND d.deptype = 'e')`
+
+/** Everything that makes two schemas the same, as text. */
+const catalogs: Record<string, string> = {
+  extensions: 'SELECT extname AS name FROM pg_extension',
+  relations: `SELECT concat_ws(' ', o.relname, o.relkind) AS name FROM pg_class o JOIN pg_namespace n ON n.oid = o.relnamespace WHERE ${ours}`,
+  columns: `SELECT concat_ws(' ', o.relname, a.attnum, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull,
+                             a.attidentity, a.attgenerated, a.attcollation, pg_get_expr(f.adbin, f.adrelid)) AS name
+            FROM pg_attribute a JOIN pg_class o ON o.oid = a.attrelid JOIN pg_namespace n ON n.oid = o.relnamespace
+            LEFT JOIN pg_attrdef f ON f.adrelid = o.oid AND f.adnum = a.attnum
+            WHERE a.attnum > 0 AND NOT a.attisdropped AND o.relkind IN ('r', 'p', 'v', 'm') AND ${ours}`,
+  constraints: `SELECT concat_ws(' ', o.conrelid::regclass, o.conname, pg_get_constraintdef(o.oid)) AS name
+                FROM pg_constraint o JOIN pg_namespace n ON n.oid = o.connamespace WHERE ${ours}`,
+  indexes: `SELECT indexdef AS name FROM pg_indexes WHERE schemaname = 'public'`,
+  triggers: `SELECT pg_get_triggerdef(oid) AS name FROM pg_trigger WHERE NOT tgisinternal`,
+  functions: `SELECT pg_get_functiondef(o.oid) AS name FROM pg_proc o JOIN pg_namespace n ON n.oid = o.pronamespace
+              WHERE o.prokind IN ('f', 'p') AND ${ours}`,
+  types: `SELECT concat_ws(' ', o.typname, o.typtype, (SELECT string_agg(e.enumlabel, ',' ORDER BY e.enumsortorder)
+                                                       FROM pg_enum e WHERE e.enumtypid = o.oid)) AS name
+          FROM pg_type o JOIN pg_namespace n ON n.oid = o.typnamespace WHERE o.typtype IN ('e', 'd', 'r') AND ${ours}`,
+  views: `SELECT viewname || ' ' || definition AS name FROM pg_views WHERE schemaname = 'public'`,
+  storage: `SELECT o.relname || ' ' || array_to_string(o.reloptions, ',') AS name
+            FROM pg_class o JOIN pg_namespace n ON n.oid = o.relnamespace WHERE o.reloptions IS NOT NULL AND ${ours}`,
+}
+
+async function describeSchema(query: pg.Client['query']): Promise<Record<string, string[]>> {
+  const described: Record<string, string[]> = {}
+  for (const [what, text] of Object.entries(catalogs)) {
+    const { rows } = await query(text)
+    const names = rows.map(({ name }) => String(name)).filter((name) => !name.includes('schema_versions'))
+    described[what] = names.toSorted()
+  }
+  const { rows: tables } = await query(
+    `SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1`,
+  )
+  described.rows = []
+  for (const { tablename } of tables) {
+    if (tablename === 'schema_versions') continue
+    const { rows } = await query(`SELECT to_jsonb(t)::text AS row FROM ${tablename} t ORDER BY 1`)
+    described.rows.push(...rows.map(({ row }) => `${tablename} ${row}`))
+  }
+  return described
+}
+
+const versionsOf = async (query: pg.Client['query']) =>
+  (await query('SELECT version, applied_at FROM schema_versions ORDER BY version')).rows
+
+describe('migrating', () => {
+  it('brings an empty database to the very schema of schema.sql', async () => {
+    const migrated = await emptyDatabase()
+    await migrate(migrated.url)
+    const written = await emptyDatabase()
+    await written.query(readFileSync(join(packageRoot(), 'schema.sql'), 'utf8'))
+    const schema = await describeSchema(migrated.query)
+    expect(schema).toEqual(await describeSchema(written.query))
+    for (const what of ['columns', 'constraints', 'indexes', 'triggers', 'functions', 'rows'])
+      expect(schema[what]!.length, what).toBeGreaterThan(0)
+  })
+
+  it('a second time does nothing', async () => {
+    const { url, query } = await emptyDatabase()
+    await migrate(url)
+    const [schema, versions] = [await describeSchema(query), await versionsOf(query)]
+    expect(versions.map(({ version }) => version)).toEqual(migrations().map(({ version }) => version))
+    await migrate(url)
+    expect(await versionsOf(query)).toEqual(versions)
+    expect(await describeSchema(query)).toEqual(schema)
+  })
+
+  it('by five at once happens once', async () => {
+    const { url, query } = await emptyDatabase()
+    await Promise.all(Array.from({ length: 5 }, () => migrate(url)))
+    expect((await versionsOf(query)).map(({ version }) => version)).toEqual(
+      migrations().map(({ version }) => version),
+    )
+    const alone = await emptyDatabase()
+    await migrate(alone.url)
+    expect(await describeSchema(query)).toEqual(await describeSchema(alone.query))
+  })
+
+  it('leaves nothing of a step that fails, and can be tried again', async () => {
+    const { url, query } = await emptyDatabase()
+    await query('CREATE TABLE operations (id integer)')
+    await expect(migrate(url)).rejects.toThrow(/"operations" already exists/)
+    expect(await versionsOf(query)).toEqual([])
+    await query('DROP TABLE operations')
+    await migrate(url)
+    expect(await versionsOf(query)).toHaveLength(migrations().length)
+  })
+
+  it('numbers its steps without a gap', () => {
+    expect(migrations().map(({ version }) => version)).toEqual(migrations().map((_, i) => i + 1))
+  })
+})
+
+describe('a schema of a newer version', () => {
+  it('that this version cannot use is refused in one line, untouched', async () => {
+    const { url, query } = await emptyDatabase()
+    await migrate(url)
+    await query('INSERT INTO schema_versions (version, min_compatible_version) VALUES (999, 998)')
+    const schema = await describeSchema(query)
+    const refusal = await migrate(url).catch((error) => error)
+    expect(refusal).toBeInstanceOf(NewerSchemaError)
+    expect(refusal.message).toMatch(/^this data was written by a newer version of Slipway \(schema 999, .*$/)
+    expect(await describeSchema(query)).toEqual(schema)
+  })
+
+  it('that older ones may share is taken as it is', async () => {
+    const { url, query } = await emptyDatabase()
+    await migrate(url)
+    await query('INSERT INTO schema_versions (version, min_compatible_version) VALUES (999, 1)')
+    await migrate(url)
+    expect((await versionsOf(query)).at(-1)!.version).toBe(999)
+  })
+})
