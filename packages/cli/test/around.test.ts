@@ -185,6 +185,60 @@ describe('people, projects and keys, as an owner', () => {
     )
   })
 
+  test('budgets, costs, usage, invoices and the billing link', async () => {
+    const json = async (...words: string[]) => {
+      const run = await slipway(...words, '-o', 'json')
+      expect(run).toMatchObject({ code: 0, stderr: '' })
+      return JSON.parse(run.stdout)
+    }
+    expect(await json('project', 'budget', '--set', '500', '--hard-stop')).toMatchObject({
+      monthly_usd: 500,
+      hard_stop: true,
+    })
+    expect(await json('project', 'budget', '--none')).toMatchObject({ monthly_usd: null })
+    expect((await json('cost')).usd_per_hour).toBeCloseTo(0.9)
+    expect((await json('cost', '--org')).usd_per_hour).toBeCloseTo(0.9)
+    expect(await json('usage')).toEqual([])
+    expect(await json('org', 'invoices')).toBeInstanceOf(Array)
+    expect((await slipway('usage', '--csv')).stdout).toContain('product_name')
+    expect((await slipway('billing', '--no-open')).stdout).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/\S+\n$/)
+  })
+
+  test('webhooks are created, paused, changed and deleted', async () => {
+    // A public address; nothing is ever sent there, since no VM changes before the pause.
+    const url = 'https://11.0.0.1/slipway'
+    const made = await slipway('webhook', 'create', url, '--events', 'vm.*', '-o', 'json')
+    expect(JSON.parse(made.stdout).secret).toMatch(/^whsec_/)
+    expect((await slipway('webhook', 'pause', url, '-o', 'columns=state')).stdout).toBe('paused\n')
+    expect((await slipway('webhook', 'deliveries', url, '-o', 'json')).stdout).toBe('[]\n')
+    expect((await slipway('webhook', 'delete', url, '--yes')).code).toBe(0)
+    expect((await slipway('webhook', 'list', '-o', 'json')).stdout).toBe('[]\n')
+  })
+
+  test('events are listed, and followed as they happen', async () => {
+    const listed = JSON.parse((await slipway('events', '--type', 'vm.running', '-o', 'json')).stdout)
+    expect(listed.map((event: { type: string }) => event.type)).toEqual(['vm.running'])
+    const words = [
+      binary,
+      'events',
+      '-f',
+      '--after',
+      String(listed[0].position),
+      '--context',
+      'owner',
+      '-o',
+      'json',
+    ]
+    const follower = spawn(process.execPath, words, { env: base, cwd: home })
+    const lines = createInterface({ input: follower.stdout })[Symbol.asyncIterator]()
+    const made = slipway('network', 'create', 'followed', '--cidr', '10.30.0.0/16')
+    let seen = ''
+    while (seen !== 'network.created') seen = JSON.parse((await lines.next()).value).type
+    follower.kill('SIGINT')
+    expect((await made).code).toBe(0)
+    await slipway('network', 'delete', 'followed', '--yes')
+  })
+
   test('the operator makes organizations and users, and suspends them', async () => {
     const operator = { SLIPWAY_API_URL: server.api_url, SLIPWAY_OPERATOR_KEY: server.operator_key }
     const admin = async (...words: string[]) => {

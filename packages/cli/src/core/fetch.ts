@@ -1,15 +1,14 @@
 import { request as requestHttp } from 'node:http'
-import { request as requestHttps } from 'node:https'
 import { Readable } from 'node:stream'
 
 /**
  * As much of `fetch` as the SDK uses, over Node's own HTTP client: the built-in `fetch` takes 60 ms to load and
  * 150 ms more before the process can end, which is longer than most commands take.
  */
-export const lightFetch = ((url: string, init: RequestInit = {}) =>
-  new Promise<unknown>((resolve, reject) => {
-    const target = new URL(url)
-    const send = target.protocol === 'https:' ? requestHttps : requestHttp
+export const lightFetch = (async (url: string, init: RequestInit = {}) => {
+  const target = new URL(url)
+  const send = target.protocol === 'https:' ? (await import('node:https')).request : requestHttp
+  return new Promise<unknown>((resolve, reject) => {
     const request = send(target, {
       method: init.method ?? 'GET',
       headers: init.headers as Record<string, string>,
@@ -35,4 +34,5 @@ export const lightFetch = ((url: string, init: RequestInit = {}) =>
       })
     })
     request.end(init.body as string | undefined)
-  })) as unknown as typeof fetch
+  })
+}) as unknown as typeof fetch

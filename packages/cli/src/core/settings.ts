@@ -34,6 +34,9 @@ export function resolveSettings(flags: GlobalFlags, env: NodeJS.ProcessEnv, fold
       'Log in with `slipway login`, or set SLIPWAY_API_URL and SLIPWAY_ACCESS_KEY.',
     ])
   }
+  if (!/^https?:$/.test(URL.canParse(apiUrl) ? new URL(apiUrl).protocol : '')) {
+    throw new UsageError(`${apiUrl} is not an address: write http://… or https://…`)
+  }
   // A stored credential goes to the service it was made for, and nowhere else.
   const own = context && sameOrigin(context.api_url, apiUrl) ? context : undefined
   return {

@@ -1,7 +1,7 @@
 import type { Cli } from '../core/cli.ts'
 import { UsageError } from '../core/failure.ts'
 import { paintState } from './colors.ts'
-import type { Cell, TableColumn } from './table.ts'
+import { type Cell, renderTable, type TableColumn } from './table.ts'
 
 export interface Column<T> {
   /** As in `-o columns=…`; the header is the same in capitals. */
@@ -30,7 +30,6 @@ export async function printList<T extends object>(cli: Cli, rows: T[], columns: 
     spare: cli.format.columns ? undefined : spare,
   }))
   const cells = rows.map((row) => chosen.map((column) => cellOf(cli, column, row)))
-  const { renderTable } = await import('./table.ts')
   const width = process.stdout.isTTY ? process.stdout.columns : undefined
   print(renderTable(heads, cells, { hasHeader: cli.format.hasHeader, width, colors: cli.colors }))
 }

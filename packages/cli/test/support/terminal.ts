@@ -40,7 +40,9 @@ export function openTerminal({ folder, env, columns = 100 }: TerminalOptions) {
     see,
     /** Begins a command on a clean screen. */
     run(words: string, environment = ''): void {
-      tmux('send-keys', '-l', `clear; ${environment} node ${binary} ${words}; echo "ended with $?"`)
+      // Emptied here and now: what the last command showed must not be taken for this one's.
+      tmux('send-keys', '-R')
+      tmux('send-keys', '-l', `${environment} node ${binary} ${words}; echo "ended with $?"`)
       tmux('send-keys', 'Enter')
     },
     press: (...keys: string[]) => tmux('send-keys', ...keys),
