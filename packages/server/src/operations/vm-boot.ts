@@ -3,7 +3,7 @@ import { gatewayOf } from '../domain/addresses.ts'
 import type { Queryable } from '../store/database.ts'
 import { findSubnet } from '../store/networks.ts'
 import { findVmGpus, type VmRow } from '../store/vms.ts'
-import type { VmSpec } from './engine.ts'
+import { EngineError, type VmSpec } from './engine.ts'
 import { attachedDisks, callOf, engineAt, refOf, vmOf } from './engine-work.ts'
 import { compileFor } from './firewalls.ts'
 import { fail, next, type Outcome, type Work, wait } from './operation.ts'
@@ -53,7 +53,13 @@ export async function protectVm(work: Work): Promise<Outcome> {
   const vm = await vmOf(work)
   const rules = await compileFor(work.workshop.database, vm)
   const call = { generation: vm.firewall_wanted, signal: work.signal }
-  await engineAt(work.workshop, vm.location).applyFirewall(refOf(vm), rules, call)
+  const apply = () => engineAt(work.workshop, vm.location).applyFirewall(refOf(vm), rules, call)
+  await apply().catch(async (error) => {
+    if (!(error instanceof EngineError) || error.kind !== 'missing') throw error
+    // It forgot the VM that was just defined.
+    await defineVm(work)
+    await apply()
+  })
   return next({ firewallGeneration: call.generation })
 }
 

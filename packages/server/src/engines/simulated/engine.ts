@@ -77,10 +77,10 @@ export class SimulatedEngine implements Engine {
     return this.#do('powerVm', id, async () => {
       const vm = await this.#living(id)
       const now = powerOf(vm)
-      if (action === 'on' && (now === 'running' || now === 'booting')) return
-      if ((action === 'off' || action === 'shutdown') && now === 'off') return
-      if (action === 'shutdown' && now === 'stopping') return
-      if (action === 'reset' && vm.generation === call.generation) return
+      if (isThereAlready(action, now) || (action === 'reset' && vm.generation === call.generation)) {
+        if (!(await simulated.seeVm(this.#db, id, call.generation))) throw stale(id)
+        return
+      }
       const spec = vm.spec as unknown as VmSpec
       const boot = this.#bootMs()
       const change = {
@@ -262,6 +262,11 @@ export class SimulatedEngine implements Engine {
   }
 }
 
+const isThereAlready = (action: 'on' | 'shutdown' | 'off' | 'reset', now: VmStatus['power']) =>
+  (action === 'on' && (now === 'running' || now === 'booting')) ||
+  ((action === 'off' || action === 'shutdown') && now === 'off') ||
+  (action === 'shutdown' && now === 'stopping')
+
 const stale = (id: string) => new EngineError('stale', `a newer generation of ${id} was seen`)
 const hostAway = (host: string) => new EngineError('unavailable', `the host ${host} does not answer`)
 const disksOf = (vm: SimulatedVm) => (vm.spec as { disks?: AttachedDisk[] }).disks ?? []
@@ -322,7 +327,7 @@ function report(
         numaNode: index < host.gpu_count / 2 ? 0 : 1,
         iommuGroup: index,
         holderVmId: holderOf.get(pciAddress) ?? null,
-        isClean: !dirty.has(pciAddress),
+        isClean: !dirty.has(pciAddress) && !holderOf.has(pciAddress),
       }
     }),
     vms: host.vms.map(status),
