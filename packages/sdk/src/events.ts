@@ -10,6 +10,8 @@ export interface EventStreamOptions {
   resource_id?: string | undefined
   type?: string | undefined
   actor?: string | undefined
+  /** Told when a connection stands, the first and each later one. */
+  onConnect?: (() => void) | undefined
   /** Told before each new connection after a broken one. */
   onReconnect?: ((error: unknown) => void) | undefined
 }
@@ -26,19 +28,20 @@ export async function* eventStream(
   project_id: string,
   options: EventStreamOptions,
 ): AsyncGenerator<Event> {
-  const { signal, resource_id, type, actor, onReconnect } = options
+  const { signal, resource_id, type, actor, onConnect, onReconnect } = options
   const query = { resource_id, type, actor }
   let position = options.after ?? (await latestPosition(transport, project_id, signal))
   let failures = 0
   for (;;) {
     try {
-      for await (const event of connect(transport, project_id, query, position, signal)) {
+      for await (const event of connect(transport, project_id, query, position, signal, onConnect)) {
         failures = 0
         if (position !== undefined && event.position <= position) continue
         position = event.position
         yield event
       }
       failures += 1
+      onReconnect?.(undefined)
     } catch (error) {
       signal?.throwIfAborted()
       if (error instanceof ApiError && error.status >= 400 && error.status < 500) throw error
@@ -66,6 +69,7 @@ async function* connect(
   query: Record<string, unknown>,
   position: number | undefined,
   signal: AbortSignal | undefined,
+  onConnect: (() => void) | undefined,
 ): AsyncGenerator<Event> {
   const silence = new AbortController()
   const stop = () => silence.abort(signal?.reason)
@@ -82,6 +86,7 @@ async function* connect(
     const response = await transport.send({ ...request, headers, isStream: true }, async (answer) => answer)
     checkStreams(response)
     heard()
+    onConnect?.()
     for await (const line of lines(response.body!)) {
       heard()
       if (line.startsWith('data:')) yield JSON.parse(line.slice(5)) as Event

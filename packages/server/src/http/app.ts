@@ -13,6 +13,7 @@ import { Access } from './access.ts'
 import { mountBilling } from './billing/mount.ts'
 import { mountStripeWebhook } from './billing/stripe-webhook.ts'
 import { parseJson } from './body.ts'
+import { mountConsole } from './console.ts'
 import type { Services } from './context.ts'
 import { mountDocs } from './docs.ts'
 import { sendFailure, toFailure } from './errors.ts'
@@ -121,6 +122,7 @@ export function buildApp(outside: Omit<Services, 'streams'>, log: FastifyBaseLog
   mountStripeWebhook(app, services)
   mountHealth(app, services, metrics)
   mountDocs(app, { version: services.version, serverUrl: services.publicUrl })
+  mountConsole(app, services)
   return { fastify: app, access, metrics }
 }
 

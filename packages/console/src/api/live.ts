@@ -1,0 +1,141 @@
+import type { Event, RouteId } from '@slipway/sdk'
+import { useEffect, useSyncExternalStore } from 'react'
+import { client, queryClient } from './client.ts'
+
+/** What an event of a resource type makes stale. Lists of VMs and disks are mended row by row instead. */
+const touchedBy: Record<string, RouteId[]> = {
+  vm: ['vmGet', 'quotaList', 'projectCosts', 'availabilityList', 'capacityList', 'firewallRuleList'],
+  disk: ['diskGet', 'vmGet', 'quotaList', 'projectCosts'],
+  firewall_rule: ['firewallRuleList', 'quotaList'],
+  network: ['networkList', 'subnetList'],
+  subnet: ['networkList', 'subnetList'],
+  access_key: ['accessKeyList'],
+  member: ['memberList'],
+  webhook: ['webhookList', 'webhookDeliveryList'],
+  budget: ['budgetGet'],
+  project: ['projectList'],
+  price: ['priceList'],
+  image: ['imageList'],
+}
+const touchedByAll: RouteId[] = ['eventList', 'operationList', 'operationGet', 'operationSteps']
+
+export type LiveState = 'connecting' | 'live' | 'reconnecting' | 'off'
+let state: LiveState = 'connecting'
+const listeners = new Set<() => void>()
+function setState(next: LiveState): void {
+  if (state === next) return
+  state = next
+  for (const listener of listeners) listener()
+}
+export const useLiveState = (): LiveState =>
+  useSyncExternalStore(
+    (listener) => {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
+    () => state,
+  )
+
+/** Keeps everything on the page true to the project's event stream; polls while there is none. */
+export function useLiveProject(projectId: string, isEnabled: boolean): void {
+  useEffect(() => {
+    if (!projectId || !isEnabled) return
+    const stop = new AbortController()
+    const batch = newBatch(projectId)
+    const poll = setInterval(() => {
+      if (state !== 'live' && !document.hidden) refetchProject()
+    }, 5_000)
+    setState('connecting')
+    follow(projectId, stop.signal, batch.add)
+    return () => {
+      stop.abort()
+      batch.drop()
+      clearInterval(poll)
+    }
+  }, [projectId, isEnabled])
+}
+
+async function follow(projectId: string, signal: AbortSignal, add: (event: Event) => void): Promise<void> {
+  const options = {
+    signal,
+    onConnect: () => setState('live'),
+    onReconnect: () => setState('reconnecting'),
+  }
+  while (!signal.aborted) {
+    try {
+      for await (const event of client.events({ project_id: projectId }, options)) add(event)
+    } catch {
+      if (signal.aborted) return
+      // Refused, not broken: perhaps for now (payment method, rights). Polling covers the pause.
+      setState('off')
+      await new Promise((resolve) => setTimeout(resolve, 15_000))
+    }
+  }
+}
+
+const refetchProject = () =>
+  queryClient.invalidateQueries({ predicate: ({ queryKey }) => !String(queryKey[0]).startsWith('admin') })
+
+/** Events often come in bursts: what they touch is read once for all of them. */
+function newBatch(projectId: string) {
+  const pauseMs = 150
+  let events: Event[] = []
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const flush = () => {
+    timer = undefined
+    const stale = new Set<RouteId>(touchedByAll)
+    for (const event of events) for (const id of touchedBy[event.resource_type] ?? []) stale.add(id)
+    const idsOf = (type: string) => [
+      ...new Set(events.filter((event) => event.resource_type === type).map((event) => event.resource_id)),
+    ]
+    void mendList('vmList', projectId, idsOf('vm'))
+    void mendList('diskList', projectId, idsOf('disk'))
+    // An attachment changes the disks' side too.
+    if (events.some((event) => event.resource_type === 'vm')) stale.add('diskGet')
+    events = []
+    queryClient.invalidateQueries({ predicate: ({ queryKey }) => stale.has(queryKey[0] as RouteId) })
+  }
+  return {
+    add(event: Event) {
+      events.push(event)
+      timer ??= setTimeout(flush, pauseMs)
+    },
+    drop: () => clearTimeout(timer),
+  }
+}
+
+/** Reads the rows that changed and puts them into the list; a list of thousands is never read again as a whole. */
+async function mendList(id: 'vmList' | 'diskList', projectId: string, ids: string[]): Promise<void> {
+  if (ids.length === 0) return
+  const lists = queryClient.getQueryCache().findAll({ queryKey: [id] })
+  if (ids.length > 200 || lists.some((query) => query.state.status === 'pending')) {
+    await queryClient.invalidateQueries({ queryKey: [id] })
+    return
+  }
+  if (lists.length === 0) return
+  type Row = { id: string }
+  let fresh: Row[]
+  try {
+    const page = await client.call(id, {
+      params: { project_id: projectId },
+      query: { ids: ids.join(','), limit: 500 },
+    })
+    fresh = page.items
+  } catch {
+    await queryClient.invalidateQueries({ queryKey: [id] })
+    return
+  }
+  const changed = new Set(ids)
+  const byId = new Map(fresh.map((row) => [row.id, row]))
+  for (const { queryKey } of lists) {
+    const target = queryKey[1] as { project_id?: string; all?: boolean }
+    if (target.project_id !== projectId || !target.all) continue
+    queryClient.setQueryData<Row[]>(queryKey, (rows) => {
+      if (!rows) return rows
+      const known = new Set(rows.map((row) => row.id))
+      const kept = rows.filter((row) => !changed.has(row.id) || byId.has(row.id))
+      const born = fresh.filter((row) => !known.has(row.id))
+      return [...born, ...kept.map((row) => byId.get(row.id) ?? row)]
+    })
+  }
+}

@@ -1,0 +1,36 @@
+import type { CallInput, ListId, ListItem, RouteAnswer, RouteId, Target } from '@slipway/sdk'
+import { queryOptions } from '@tanstack/react-query'
+import { client } from './client.ts'
+
+/** One answer of one route. The key begins with the route's id, so that live events can name what they touch. */
+export function read<Id extends RouteId>(id: Id, input: CallInput<Id>) {
+  const { params, query } = input as { params?: object; query?: object }
+  return queryOptions<RouteAnswer<Id>>({
+    queryKey: [id, { ...params, ...query }],
+    queryFn: ({ signal }) => client.call(id, { ...input, signal }),
+  })
+}
+
+/** All items of a list, page after page. */
+export function readAll<Id extends ListId>(id: Id, target: Omit<Target<Id>, 'page_token'>) {
+  return queryOptions<ListItem<Id>[]>({
+    queryKey: [id, { ...target, all: true }],
+    queryFn: ({ signal }) =>
+      client.collect(id, pagedIds.has(id) ? { ...target, limit: 500 } : target, { signal }),
+  })
+}
+
+const pagedIds = new Set<RouteId>([
+  'vmList',
+  'diskList',
+  'networkList',
+  'subnetList',
+  'firewallRuleList',
+  'accessKeyList',
+  'memberList',
+  'webhookList',
+  'organizationInvoices',
+  'adminHostList',
+  'adminOrganizationList',
+  'adminUserList',
+])

@@ -1,0 +1,98 @@
+import { ApiError, type ApiErrorBody } from '@slipway/sdk'
+
+/**
+ * The page holds the access token in memory only; the refresh token lives in a cookie that scripts cannot read and
+ * that goes to this one path.
+ */
+const path = '/_console/session'
+const refreshEarlyMs = 60_000
+
+let access = { token: '', expiresAt: 0 }
+let refreshing: Promise<string> | undefined
+const endListeners = new Set<() => void>()
+const otherTabs = new BroadcastChannel('slipway-session')
+otherTabs.onmessage = (message) => {
+  if (message.data === 'signed-out') end()
+}
+
+export type SignIn =
+  | { email: string; password: string }
+  | { code: string; email: string; password: string }
+  | { code: string; password: string }
+
+export const session = {
+  /** What the client takes as its token source. */
+  token(rejected?: string): Promise<string> {
+    const isUsable = access.token !== rejected && Date.now() < access.expiresAt - refreshEarlyMs
+    if (isUsable && access.token) return Promise.resolve(access.token)
+    refreshing ??= refresh().finally(() => {
+      refreshing = undefined
+    })
+    return refreshing
+  },
+
+  isOpen: () => access.token !== '',
+
+  async signIn(credentials: SignIn): Promise<void> {
+    await ask('POST', credentials)
+  },
+
+  async signOut(): Promise<void> {
+    await send('DELETE')
+    otherTabs.postMessage('signed-out')
+    end()
+  },
+
+  /** Called when the session is over, here or in another tab. */
+  onEnd(listener: () => void): () => void {
+    endListeners.add(listener)
+    return () => endListeners.delete(listener)
+  },
+}
+
+async function refresh(): Promise<string> {
+  try {
+    return await ask('POST')
+  } catch (error) {
+    const wasOpen = access.token !== ''
+    if (wasOpen && error instanceof ApiError && error.code === 'unauthenticated') end()
+    throw error
+  }
+}
+
+export function end(): void {
+  access = { token: '', expiresAt: 0 }
+  for (const listener of endListeners) listener()
+}
+
+async function ask(method: string, body?: SignIn): Promise<string> {
+  const response = await send(method, body)
+  const answer = (await response.json()) as { access_token: string; expires_in: number }
+  access = { token: answer.access_token, expiresAt: Date.now() + answer.expires_in * 1000 }
+  return access.token
+}
+
+async function send(method: string, body?: SignIn): Promise<Response> {
+  let response: Response
+  try {
+    response = await fetch(path, {
+      method,
+      ...(body && { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
+    })
+  } catch (cause) {
+    throw new ApiError({
+      code: 'connection_failed',
+      message: 'The service does not answer. It may be restarting: try again in a moment.',
+      cause,
+    })
+  }
+  if (response.ok) return response
+  const answer = (await response.json().catch(() => ({}))) as Partial<ApiErrorBody>
+  throw new ApiError({
+    code: answer.code ?? 'unexpected_answer',
+    message: answer.message ?? `The service answered ${response.status}.`,
+    status: response.status,
+    requestId: answer.request_id ?? response.headers.get('x-request-id') ?? '',
+    details: answer.details ?? [],
+  })
+}

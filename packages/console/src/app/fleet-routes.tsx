@@ -1,0 +1,42 @@
+import { createRoute, lazyRouteComponent, redirect } from '@tanstack/react-router'
+import type { shellRoute } from './router.tsx'
+import { readSearch } from './search.ts'
+
+const pages = {
+  fleet: () => import('../pages/fleet/fleet.tsx'),
+  host: () => import('../pages/fleet/host.tsx'),
+  capacity: () => import('../pages/fleet/capacity.tsx'),
+  operations: () => import('../pages/fleet/operations.tsx'),
+  organizations: () => import('../pages/fleet/organizations.tsx'),
+  users: () => import('../pages/fleet/users.tsx'),
+  quotas: () => import('../pages/fleet/quotas.tsx'),
+  prices: () => import('../pages/fleet/prices.tsx'),
+  images: () => import('../pages/fleet/images.tsx'),
+  audit: () => import('../pages/fleet/audit.tsx'),
+}
+
+/** The operators' part: a chunk of its own, and nothing that the public operator API does not offer. */
+export function fleetRoutes(shell: typeof shellRoute) {
+  const page = <const Path extends string>(path: Path, component: ReturnType<typeof lazyRouteComponent>) =>
+    createRoute({
+      getParentRoute: () => shell,
+      path,
+      validateSearch: readSearch,
+      beforeLoad: ({ context }) => {
+        if (!context.me.caller.is_operator) throw redirect({ to: '/' })
+      },
+      component,
+    })
+  return [
+    page('/fleet', lazyRouteComponent(pages.fleet, 'Fleet')),
+    page('/fleet/hosts/$hostId', lazyRouteComponent(pages.host, 'HostPage')),
+    page('/fleet/capacity', lazyRouteComponent(pages.capacity, 'Capacity')),
+    page('/fleet/operations', lazyRouteComponent(pages.operations, 'FleetOperations')),
+    page('/fleet/organizations', lazyRouteComponent(pages.organizations, 'Organizations')),
+    page('/fleet/users', lazyRouteComponent(pages.users, 'Users')),
+    page('/fleet/quotas', lazyRouteComponent(pages.quotas, 'Quotas')),
+    page('/fleet/prices', lazyRouteComponent(pages.prices, 'Prices')),
+    page('/fleet/images', lazyRouteComponent(pages.images, 'Images')),
+    page('/fleet/audit', lazyRouteComponent(pages.audit, 'Audit')),
+  ]
+}

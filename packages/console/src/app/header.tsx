@@ -1,0 +1,178 @@
+import { Link, useNavigate } from '@tanstack/react-router'
+import {
+  ChevronsUpDown,
+  CircleQuestionMark,
+  LogOut,
+  Menu as MenuIcon,
+  Monitor,
+  Moon,
+  Plus,
+  Search,
+  Sun,
+  UserRound,
+} from 'lucide-react'
+import { useState } from 'react'
+import { useLiveState } from '../api/live.ts'
+import { session } from '../api/session.ts'
+import { chooseTheme, type ThemeChoice, useThemeChoice } from '../lib/theme.ts'
+import { IconButton, Key } from '../ui/button.tsx'
+import { Hint } from '../ui/hint.tsx'
+import { Menu } from '../ui/menu.tsx'
+import { showResult } from '../ui/toast.tsx'
+import { CreateProject } from './create-project.tsx'
+import { useMe, useProjectId } from './me.ts'
+
+const themes: [ThemeChoice, string, typeof Sun][] = [
+  ['light', 'Light', Sun],
+  ['dark', 'Dark', Moon],
+  ['system', 'Like the system', Monitor],
+]
+
+export function Header({
+  onSearch,
+  onHelp,
+  onMenu,
+}: {
+  onSearch: () => void
+  onHelp: () => void
+  onMenu: () => void
+}) {
+  const { caller } = useMe()
+  const navigate = useNavigate()
+  const choice = useThemeChoice()
+  const ThemeIcon = themes.find(([name]) => name === choice)?.[2] ?? Monitor
+  return (
+    <header className="z-30 flex h-12 shrink-0 items-center gap-2 border-b border-line bg-surface px-4">
+      <span className="md:hidden">
+        <IconButton label="Menu" icon={<MenuIcon size={18} />} onClick={onMenu} />
+      </span>
+      <Link to="/" className="mr-2 flex items-center gap-2 font-semibold tracking-tight max-sm:hidden">
+        <img src="/favicon.svg" alt="" width={20} height={20} />
+        slipway
+      </Link>
+      <ProjectSwitcher />
+      <div className="flex flex-1 justify-end">
+        <button
+          type="button"
+          onClick={onSearch}
+          className="flex h-8 w-full max-w-72 items-center gap-2 rounded-md border border-line bg-canvas px-2.5 text-ink-muted hover:border-line-strong max-md:w-8 max-md:justify-center max-md:border-transparent max-md:bg-transparent max-md:px-0"
+          aria-label="Search"
+        >
+          <Search size={15} className="shrink-0" />
+          <span className="flex-1 text-left max-md:hidden">Search</span>
+          <Key>/</Key>
+        </button>
+      </div>
+      <LiveMark />
+      <Menu
+        label="Theme"
+        trigger={<IconButton label="Theme" icon={<ThemeIcon size={16} />} />}
+        entries={themes.map(([name, label, Icon]) => ({
+          key: name,
+          label,
+          icon: <Icon size={14} />,
+          isCurrent: name === choice,
+          onSelect: () => chooseTheme(name),
+        }))}
+      />
+      <span className="max-sm:hidden">
+        <IconButton label="Help and shortcuts" icon={<CircleQuestionMark size={16} />} onClick={onHelp} />
+      </span>
+      <Menu
+        label="Account"
+        trigger={<IconButton label="Account" icon={<UserRound size={16} />} />}
+        header={<span className="text-ink">{caller.email}</span>}
+        entries={[
+          {
+            key: 'account',
+            label: 'Account and password',
+            icon: <UserRound size={14} />,
+            onSelect: () => void navigate({ to: '/account' }),
+          },
+          {
+            key: 'sign-out',
+            label: 'Sign out',
+            icon: <LogOut size={14} />,
+            onSelect: () =>
+              void session
+                .signOut()
+                .catch((error) => showResult({ title: 'Signing out did not work', error })),
+          },
+        ]}
+      />
+    </header>
+  )
+}
+
+function ProjectSwitcher() {
+  const { projects, organizations } = useMe()
+  const projectId = useProjectId()
+  const navigate = useNavigate()
+  const [isCreating, setCreating] = useState(false)
+  const current = projects.find((project) => project.id === projectId)
+  const nameOf = (organizationId: string) => organizations.find(({ id }) => id === organizationId)?.name ?? ''
+  if (projects.length === 0) return null
+  return (
+    <>
+      <Menu
+        label="Project"
+        trigger={
+          <button
+            type="button"
+            className="flex h-8 min-w-0 items-center gap-2 rounded-md border border-line px-2.5 hover:border-line-strong"
+          >
+            <span className="sr-only">Project </span>
+            <span className="truncate font-medium">{current?.name ?? 'Choose a project'}</span>
+            <ChevronsUpDown size={14} className="shrink-0 text-ink-muted" />
+          </button>
+        }
+        entries={[
+          ...projects.map((project) => ({
+            key: project.id,
+            label: (
+              <>
+                {project.name} <span className="text-ink-muted">{nameOf(project.organization_id)}</span>
+              </>
+            ),
+            isCurrent: project.id === projectId,
+            onSelect: () => void navigate({ to: '/projects/$projectId', params: { projectId: project.id } }),
+          })),
+          { key: 'new', label: 'New project', icon: <Plus size={14} />, onSelect: () => setCreating(true) },
+        ]}
+      />
+      <CreateProject isOpen={isCreating} onClose={() => setCreating(false)} />
+    </>
+  )
+}
+
+/** Whether what is on the page keeps itself up to date. */
+function LiveMark() {
+  const state = useLiveState()
+  const projectId = useProjectId()
+  if (!projectId) return null
+  const [word, dot, hint] =
+    state === 'live'
+      ? ['Live', 'bg-green', 'Everything on this page updates by itself.']
+      : state === 'off'
+        ? [
+            'Polling',
+            'bg-amber',
+            'The event stream is not open to you now; the page asks every few seconds instead.',
+          ]
+        : [
+            state === 'connecting' ? 'Connecting' : 'Reconnecting',
+            'bg-blue pulsing',
+            'The event stream is being opened; until then the page asks every few seconds.',
+          ]
+  return (
+    <Hint text={hint!}>
+      <span
+        role="status"
+        className="flex items-center gap-1.5 rounded px-1.5 text-sm text-ink-muted max-md:hidden"
+      >
+        <span className={`size-2 rounded-full ${dot}`} aria-hidden="true" />
+        {word}
+      </span>
+    </Hint>
+  )
+}

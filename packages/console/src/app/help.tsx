@@ -1,0 +1,42 @@
+import { Dialog } from '../ui/dialog.tsx'
+import { destinations } from './shortcuts.ts'
+
+const keys: [string, string][] = [
+  ['/', 'Search VMs, disks and pages'],
+  ['c', 'Create a VM'],
+  ...Object.entries(destinations).map(([key, { name }]): [string, string] => [`g ${key}`, `Go to ${name}`]),
+  ['g f', 'Go to Fleet (operators)'],
+  ['?', 'This page'],
+  ['Esc', 'Close what is open'],
+]
+
+export function Help({ isOpen, onClose }: { isOpen: boolean; onClose: () => void }) {
+  return (
+    <Dialog isOpen={isOpen} onClose={onClose} title="Help">
+      <h3 className="mb-1 font-medium">Keyboard</h3>
+      <dl className="grid grid-cols-[72px_1fr] gap-y-1">
+        {keys.map(([key, what]) => (
+          <div key={key} className="contents">
+            <dt>
+              <kbd className="rounded-[4px] border border-line-strong bg-sunken px-1.5 font-mono text-xs">
+                {key}
+              </kbd>
+            </dt>
+            <dd>{what}</dd>
+          </div>
+        ))}
+      </dl>
+      <h3 className="mt-4 mb-1 font-medium">Beyond the console</h3>
+      <p className="text-ink-muted">
+        Everything here goes through the public API.{' '}
+        <a className="link" href="/docs">
+          API reference
+        </a>
+        {' · '}
+        <a className="link" href="/openapi.json">
+          OpenAPI document
+        </a>
+      </p>
+    </Dialog>
+  )
+}

@@ -1,0 +1,54 @@
+import { isApiError } from '@slipway/sdk'
+import { Outlet, useLocation } from '@tanstack/react-router'
+import { CreditCard } from 'lucide-react'
+import { useEffect } from 'react'
+import { useLiveProject } from '../api/live.ts'
+import { read } from '../api/read.ts'
+import { useQuery } from '../api/use-query.ts'
+import { lastProject } from '../lib/last-project.ts'
+import { Page } from '../ui/page.tsx'
+import { BillingButton } from './billing-button.tsx'
+import { useMe, useProject } from './me.ts'
+import { NotFound } from './page-states.tsx'
+
+/** Around every page of a project: its live events, and the gate while there is no payment method. */
+export function ProjectFrame() {
+  const project = useProject()
+  const { projects } = useMe()
+  const isKnown = projects.some(({ id }) => id === project.id)
+  const { pathname } = useLocation()
+  const gate = useQuery({
+    ...read('quotaList', { params: { project_id: project.id } }),
+    enabled: isKnown,
+    // The way out of the gate leads through another tab.
+    refetchInterval: ({ state }) => (isUnpaid(state.error) ? 2_000 : false),
+  })
+  const isGated = isUnpaid(gate.error)
+  useLiveProject(project.id, isKnown && !isGated)
+  useEffect(() => {
+    if (isKnown) lastProject.set(project.id)
+  }, [project.id, isKnown])
+
+  if (!isKnown) return <NotFound />
+  const isOfOrganization = /\/settings\/(members|billing)$/.test(pathname)
+  if (isGated && !isOfOrganization) return <Gate />
+  return <Outlet />
+}
+
+const isUnpaid = (error: unknown): boolean => isApiError(error) && error.code === 'payment_method_required'
+
+function Gate() {
+  return (
+    <Page title="Payment method needed">
+      <div className="card flex max-w-2xl flex-col items-start gap-3 p-6">
+        <CreditCard size={20} className="text-accent-text" />
+        <p className="text-lg font-semibold">Add a payment method to use this project</p>
+        <p className="text-ink-muted">
+          The organization has none yet, so nothing can be created or read here. Billing opens in another tab;
+          once a card is in, this page goes on by itself.
+        </p>
+        <BillingButton />
+      </div>
+    </Page>
+  )
+}

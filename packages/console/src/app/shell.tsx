@@ -1,0 +1,69 @@
+import { Dialog } from '@base-ui/react/dialog'
+import { Outlet, useLocation } from '@tanstack/react-router'
+import { useEffect, useRef, useState } from 'react'
+import { Header } from './header.tsx'
+import { Help } from './help.tsx'
+import { useProjectId } from './me.ts'
+import { Palette } from './palette.tsx'
+import { Rail } from './rail.tsx'
+import { useShortcuts } from './shortcuts.ts'
+
+/** The frame around every page: header, rail, and what the keyboard opens. */
+export function Shell() {
+  const [isSearching, setSearching] = useState(false)
+  const [isHelping, setHelping] = useState(false)
+  const [isSheetOpen, setSheetOpen] = useState(false)
+  const projectId = useProjectId()
+  const { pathname } = useLocation()
+  useShortcuts(projectId, { search: () => setSearching(true), help: () => setHelping(true) })
+  const main = useRef<HTMLElement>(null)
+  // biome-ignore lint/correctness/useExhaustiveDependencies: when the page changes
+  useEffect(() => {
+    setSheetOpen(false)
+    // The page scrolls inside main: with the focus there, the keyboard scrolls it.
+    if (!main.current?.contains(document.activeElement)) main.current?.focus({ preventScroll: true })
+  }, [pathname])
+  return (
+    <div className="flex h-dvh flex-col">
+      <a
+        href="#content"
+        className="sr-only z-60 rounded-md bg-surface p-2 focus:not-sr-only focus:absolute focus:top-2 focus:left-2"
+      >
+        Skip to content
+      </a>
+      <Header
+        onSearch={() => setSearching(true)}
+        onHelp={() => setHelping(true)}
+        onMenu={() => setSheetOpen(true)}
+      />
+      <div className="flex min-h-0 flex-1">
+        <aside className="w-44 shrink-0 overflow-y-auto border-r border-line max-md:hidden">
+          <Rail />
+        </aside>
+        <main
+          ref={main}
+          id="content"
+          tabIndex={-1}
+          data-scroll-restoration-id="content"
+          className="min-w-0 flex-1 overflow-y-auto outline-none [scrollbar-gutter:stable]"
+        >
+          <Outlet />
+        </main>
+      </div>
+      <Dialog.Root open={isSheetOpen} onOpenChange={setSheetOpen}>
+        <Dialog.Portal>
+          <Dialog.Backdrop className="fixed inset-0 z-40 bg-backdrop" />
+          <Dialog.Popup
+            data-modal
+            className="fixed inset-y-0 left-0 z-50 w-60 overflow-y-auto border-r border-line-strong bg-surface shadow-float"
+          >
+            <Dialog.Title className="px-5 pt-4 font-semibold">Menu</Dialog.Title>
+            <Rail />
+          </Dialog.Popup>
+        </Dialog.Portal>
+      </Dialog.Root>
+      <Palette isOpen={isSearching} onClose={() => setSearching(false)} />
+      <Help isOpen={isHelping} onClose={() => setHelping(false)} />
+    </div>
+  )
+}

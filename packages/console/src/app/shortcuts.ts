@@ -1,0 +1,50 @@
+import { useNavigate } from '@tanstack/react-router'
+import { useEffect } from 'react'
+
+/** After `g`: where to go. */
+export const destinations: Record<string, { name: string; path: string }> = {
+  o: { name: 'Overview', path: '' },
+  v: { name: 'VMs', path: '/vms' },
+  d: { name: 'Disks', path: '/disks' },
+  n: { name: 'Network', path: '/network/firewall' },
+  u: { name: 'Usage', path: '/usage' },
+  e: { name: 'Events', path: '/events' },
+  s: { name: 'Settings', path: '/settings/keys' },
+}
+
+const chordMs = 1200
+
+export function useShortcuts(projectId: string, on: { search: () => void; help: () => void }): void {
+  const navigate = useNavigate()
+  useEffect(() => {
+    let chordUntil = 0
+    const listen = (event: KeyboardEvent) => {
+      if (event.metaKey || event.ctrlKey || event.altKey || isTyping(event.target)) return
+      if (document.querySelector('[data-modal], [role="menu"]')) return
+      const isChord = performance.now() < chordUntil
+      chordUntil = 0
+      const act = (action: () => void) => {
+        event.preventDefault()
+        action()
+      }
+      if (isChord) {
+        const target = destinations[event.key]
+        if (target && projectId) act(() => void navigate({ to: `/projects/${projectId}${target.path}` }))
+        else if (event.key === 'f') act(() => void navigate({ to: '/fleet' }))
+      } else if (event.key === 'g') chordUntil = performance.now() + chordMs
+      else if (event.key === '/') act(on.search)
+      else if (event.key === '?') act(on.help)
+      else if (event.key === 'c' && projectId)
+        act(() => void navigate({ to: `/projects/${projectId}/vms/new` }))
+    }
+    document.addEventListener('keydown', listen)
+    return () => document.removeEventListener('keydown', listen)
+  }, [projectId, navigate, on.search, on.help])
+}
+
+function isTyping(target: EventTarget | null): boolean {
+  const element = target as HTMLElement | null
+  if (!element) return false
+  const isTextInput = element.tagName === 'INPUT' && (element as HTMLInputElement).type !== 'checkbox'
+  return isTextInput || ['TEXTAREA', 'SELECT'].includes(element.tagName) || element.isContentEditable
+}

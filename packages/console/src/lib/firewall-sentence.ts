@@ -1,0 +1,59 @@
+import type { FirewallEndpoint, FirewallRule, RouteBody, Vm } from '@slipway/sdk'
+import { holds } from './cidr.ts'
+
+type RuleParts = Pick<
+  RouteBody<'firewallRuleCreate'>,
+  | 'action'
+  | 'direction'
+  | 'protocols'
+  | 'sources'
+  | 'destinations'
+  | 'source_ports'
+  | 'destination_ports'
+  | 'vpc_network_id'
+>
+type Endpoint = Partial<FirewallEndpoint>
+
+const anywhere = '0.0.0.0/0'
+
+/** "Allow tcp 22 from anywhere to every VM." `nameOf` gives the words for a VM, subnet or network. */
+export function sentenceOf(rule: RuleParts, nameOf: (id: string) => string): string {
+  const isIn = rule.direction === 'ingress'
+  const verb = rule.action === 'allow' ? 'Allow' : 'Deny'
+  const ports = rule.destination_ports?.length ? ` ${list(rule.destination_ports)}` : ''
+  const protocols = rule.protocols.length === 3 && !ports ? 'everything' : `${list(rule.protocols)}${ports}`
+  const inside = isIn ? 'inside the network' : 'anywhere inside the network'
+  const far = (id: string) => (id === rule.vpc_network_id ? inside : nameOf(id))
+  const near = (id: string) => (id === rule.vpc_network_id ? 'every VM' : nameOf(id))
+  const from = isIn ? place(rule.sources, far, 'anywhere') : place(rule.sources, near, 'every VM')
+  const to = isIn ? place(rule.destinations, near, 'every VM') : place(rule.destinations, far, 'anywhere')
+  const sourcePorts = rule.source_ports?.length ? `, source port ${list(rule.source_ports)}` : ''
+  return `${verb} ${protocols || '…'} from ${from} to ${to}${sourcePorts}`
+}
+
+function place(endpoints: Endpoint[], nameOf: (id: string) => string, all: string): string {
+  const words = endpoints.map(({ cidr, resource_id }) =>
+    resource_id ? nameOf(resource_id) : cidr === anywhere ? all : cidr || '…',
+  )
+  return list(words) || '…'
+}
+
+function list(words: string[]): string {
+  if (words.length < 3) return words.join(' and ')
+  return `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`
+}
+
+/** The rules that a VM's interface is subject to, by the side of the rule on which the VM stands. */
+export function rulesOf(
+  rules: FirewallRule[],
+  vm: Vm,
+  nic: Vm['network_interfaces'][number],
+): FirewallRule[] {
+  const address = nic.ips[0]?.private_ipv4.address ?? ''
+  const ids = new Set([vm.id, nic.subnet, nic.network])
+  return rules.filter((rule) => {
+    if (rule.vpc_network_id !== nic.network) return false
+    const side = rule.direction === 'ingress' ? rule.destinations : rule.sources
+    return side.some(({ cidr, resource_id }) => (resource_id ? ids.has(resource_id) : holds(cidr, address)))
+  })
+}

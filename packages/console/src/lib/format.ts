@@ -1,0 +1,77 @@
+import type { Event } from '@slipway/sdk'
+
+const dollars = (digits: number) =>
+  new Intl.NumberFormat('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits })
+const cents = dollars(2)
+const fine = dollars(4)
+
+/** Prices below a cent keep the digits that matter. */
+export function usd(value: number | null | undefined): string {
+  if (value === null || value === undefined) return 'no price set'
+  return `${value !== 0 && Math.abs(value) < 0.1 ? fine.format(value) : cents.format(value)} USD`
+}
+
+export const count = (value: number): string => value.toLocaleString('en-US')
+export const plural = (value: number, one: string, many = `${one}s`): string =>
+  `${count(value)} ${value === 1 ? one : many}`
+
+export function duration(ms: number): string {
+  const seconds = Math.max(0, Math.floor(ms / 1000))
+  if (seconds < 60) return `${seconds} s`
+  const minutes = Math.floor(seconds / 60)
+  if (minutes < 60) return `${minutes} min`
+  const hours = Math.floor(minutes / 60)
+  if (hours < 48) return `${hours} h`
+  return `${Math.floor(hours / 24)} d`
+}
+
+export function preciseDuration(ms: number): string {
+  if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`
+  if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`
+  return `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`
+}
+
+const localTime = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' })
+export const localDate = (iso: string): string => (iso ? localTime.format(new Date(iso)) : '–')
+export const utcDate = (iso: string): string => (iso ? `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC` : '')
+
+export function quantity(value: number, unit: string): string {
+  const digits = value >= 100 ? 0 : value >= 1 ? 1 : 3
+  const name = unit === 'vm_hour' ? 'VM hours' : unit === 'gb_hour' ? 'GB hours' : unit
+  return `${value.toLocaleString('en-US', { maximumFractionDigits: digits })} ${name}`
+}
+
+export const shortId = (id: string): string => id.slice(-8)
+
+export const quotaLabel = (name: string): string => {
+  const words: Record<string, string> = {
+    a40_gpus: 'A40 GPUs',
+    a100_gpus: 'A100 40GB GPUs',
+    'a100-80gb_gpus': 'A100 80GB GPUs',
+    'l40s-48gb_gpus': 'L40S GPUs',
+    vms: 'VMs',
+    disk_gib: 'Disk, GiB',
+    shared_volume_tib: 'Shared volume, TiB',
+    firewall_rules: 'Firewall rules',
+  }
+  return words[name] ?? name
+}
+
+/** "vm.running" → "VM running"; "operation.failed" → "Create VM failed". */
+export function eventWords({
+  type,
+  resource_type,
+  data,
+}: Pick<Event, 'type' | 'resource_type' | 'data'>): string {
+  const [, end = ''] = type.split('.')
+  if (type.startsWith('operation.') && typeof data.operation_name === 'string')
+    return `${stepWords(data.operation_name.toLowerCase())} ${resourceWords(resource_type)} ${end}`
+  return stepWords(type).replace(/^Vm\b/, 'VM').replace('shutoff', 'shut off')
+}
+
+export const resourceWords = (type: string): string => type.replaceAll('_', ' ').replace(/^vm$/, 'VM')
+
+export const stepWords = (name: string): string => {
+  const words = name.replaceAll(/[._-]/g, ' ')
+  return words.charAt(0).toUpperCase() + words.slice(1)
+}

@@ -1,0 +1,38 @@
+import { useSyncExternalStore } from 'react'
+
+export type ThemeChoice = 'light' | 'dark' | 'system'
+const storageKey = 'slipway-theme'
+const systemIsDark = matchMedia('(prefers-color-scheme: dark)')
+const listeners = new Set<() => void>()
+
+function chosen(): ThemeChoice {
+  const stored = localStorage.getItem(storageKey)
+  return stored === 'light' || stored === 'dark' ? stored : 'system'
+}
+
+function apply(): void {
+  const choice = chosen()
+  const isDark = choice === 'dark' || (choice === 'system' && systemIsDark.matches)
+  document.documentElement.dataset.theme = isDark ? 'dark' : 'light'
+  for (const listener of listeners) listener()
+}
+
+export function chooseTheme(choice: ThemeChoice): void {
+  localStorage.setItem(storageKey, choice)
+  apply()
+}
+
+systemIsDark.addEventListener('change', apply)
+// Another tab chose.
+addEventListener('storage', (event) => {
+  if (event.key === storageKey) apply()
+})
+
+const subscribe = (listener: () => void) => {
+  listeners.add(listener)
+  return () => listeners.delete(listener)
+}
+export const useThemeChoice = (): ThemeChoice => useSyncExternalStore(subscribe, chosen)
+/** The theme in force, for what draws with colours of its own. */
+export const useTheme = (): string =>
+  useSyncExternalStore(subscribe, () => document.documentElement.dataset.theme ?? 'light')

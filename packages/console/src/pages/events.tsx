@@ -1,0 +1,60 @@
+import { useProjectId } from '../app/me.ts'
+import { useSearchState } from '../lib/use-search.ts'
+import { EventTable } from '../ui/event-table.tsx'
+import { Select } from '../ui/field.tsx'
+import { Page } from '../ui/page.tsx'
+import { EventTabs } from '../ui/page-tabs.tsx'
+
+const types = [
+  'vm.created',
+  'vm.running',
+  'vm.stopped',
+  'vm.deleted',
+  'vm.crashed',
+  'vm.unreachable',
+  'disk.created',
+  'disk.deleted',
+  'firewall_rule.created',
+  'firewall_rule.deleted',
+  'operation.failed',
+  'operation.succeeded',
+  'access_key.created',
+  'access_key.deleted',
+]
+
+/** The audit and life-cycle log of the project: who did what, when. */
+export function Events() {
+  const projectId = useProjectId()
+  const [search, setSearch] = useSearchState()
+  const known = search.type && !types.includes(search.type) ? [search.type, ...types] : types
+  return (
+    <Page title="Events" isWide>
+      <EventTabs />
+      <div className="flex flex-wrap items-center gap-2">
+        <Select
+          isSmall
+          label="Type"
+          value={search.type ?? ''}
+          onChange={(type) => setSearch({ type })}
+          choices={[{ value: '', label: 'Any type' }, ...known.map((value) => ({ value, label: value }))]}
+        />
+        {(search.resource || search.actor) && (
+          <button
+            type="button"
+            className="link text-sm"
+            onClick={() => setSearch({ resource: '', actor: '' })}
+          >
+            Clear the filter
+          </button>
+        )}
+        <span className="ml-auto text-sm text-ink-muted">Kept for 90 days</span>
+      </div>
+      <EventTable
+        projectId={projectId}
+        type={search.type ?? ''}
+        resourceId={search.resource ?? ''}
+        actor={search.actor ?? ''}
+      />
+    </Page>
+  )
+}

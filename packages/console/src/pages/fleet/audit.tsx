@@ -1,0 +1,38 @@
+import { useInfiniteQuery } from '@tanstack/react-query'
+import { client } from '../../api/client.ts'
+import { Button } from '../../ui/button.tsx'
+import { ErrorState } from '../../ui/error.tsx'
+import { EventRows } from '../../ui/event-table.tsx'
+import { Page, Skeleton } from '../../ui/page.tsx'
+import { FleetTabs } from '../../ui/page-tabs.tsx'
+
+/** What all tenants and operators did. */
+export function Audit() {
+  const events = useInfiniteQuery({
+    queryKey: ['adminEventList'],
+    initialPageParam: '',
+    queryFn: ({ pageParam, signal }) =>
+      client.adminEventList({ limit: 100, page_token: pageParam || undefined }, { signal }),
+    getNextPageParam: (page) => page.next_page_token || undefined,
+    refetchInterval: 5_000,
+  })
+  return (
+    <Page title="Fleet" isWide>
+      <FleetTabs />
+      {events.error && !events.data ? (
+        <ErrorState error={events.error} onRetry={() => events.refetch()} />
+      ) : !events.data ? (
+        <Skeleton />
+      ) : (
+        <EventRows rows={events.data.pages.flatMap((page) => page.items)} />
+      )}
+      {events.hasNextPage && (
+        <div>
+          <Button isBusy={events.isFetchingNextPage} onClick={() => events.fetchNextPage()}>
+            Older events
+          </Button>
+        </div>
+      )}
+    </Page>
+  )
+}

@@ -1,0 +1,209 @@
+import type { Gpu, Host } from '@slipway/sdk'
+import { useNavigate, useParams } from '@tanstack/react-router'
+import { useState } from 'react'
+import { useAction } from '../../api/actions.ts'
+import { client } from '../../api/client.ts'
+import { read } from '../../api/read.ts'
+import { useQuery } from '../../api/use-query.ts'
+import { plural, shortId } from '../../lib/format.ts'
+import { Button } from '../../ui/button.tsx'
+import { Copyable } from '../../ui/copy.tsx'
+import { Confirm } from '../../ui/dialog.tsx'
+import { ErrorState } from '../../ui/error.tsx'
+import { Facts, Page, Section, Skeleton } from '../../ui/page.tsx'
+import { FleetTabs } from '../../ui/page-tabs.tsx'
+import { StateBadge } from '../../ui/state.tsx'
+import { Table } from '../../ui/table.tsx'
+import { Age } from '../../ui/time.tsx'
+import { fleetPollMs } from './fleet.tsx'
+
+export function HostPage() {
+  const { hostId = '' } = useParams({ strict: false })
+  const host = useQuery({
+    ...read('adminHostGet', { params: { host_id: hostId } }),
+    refetchInterval: fleetPollMs,
+  })
+  if (!host.data)
+    return (
+      <Page title="Host">
+        <FleetTabs />
+        {host.error ? <ErrorState error={host.error} onRetry={() => host.refetch()} /> : <Skeleton />}
+      </Page>
+    )
+  const { name, location, engine, state, schedulable, last_report_at, gpus } = host.data
+  return (
+    <Page title={name} aside={<StateBadge state={state} />} actions={<HostActions host={host.data} />}>
+      <FleetTabs />
+      {state === 'draining' && <Drain host={host.data} />}
+      <Facts
+        items={[
+          ['Location', location],
+          ['Engine', engine],
+          ['New VMs', schedulable && state === 'up' ? 'may be placed here' : 'are not placed here'],
+          ['Last report', <Age key="report" iso={last_report_at} />],
+          ['Id', <Copyable key="id" text={host.data.id} />],
+          ['GPUs', `${gpus.filter((gpu) => gpu.state === 'free').length} of ${gpus.length} free`],
+        ]}
+      />
+      <Section title="GPUs">
+        <Gpus gpus={gpus} />
+      </Section>
+    </Page>
+  )
+}
+
+const vmsOf = (host: Host): string[] => [...new Set(host.gpus.map(({ vm_id }) => vm_id).filter(Boolean))]
+
+/** How far a drain has come: it ends when the last VM has gone by its owner's will. */
+function Drain({ host }: { host: Host }) {
+  const vms = vmsOf(host)
+  const held = host.gpus.filter((gpu) => gpu.vm_id !== '').length
+  return (
+    <div role="status" className="card px-4 py-3">
+      <p className="font-medium">Draining: {plural(vms.length, 'VM')} left</p>
+      <p className="text-ink-muted">
+        No new VM comes here, and the tenants have been told. The host is drained when the last VM has gone;
+        none is stopped.
+      </p>
+      <div className="mt-2 h-1.5 overflow-hidden rounded-full bg-sunken">
+        <div
+          className="h-full rounded-full bg-accent"
+          style={{ width: `${host.gpus.length === 0 ? 100 : (1 - held / host.gpus.length) * 100}%` }}
+        />
+      </div>
+    </div>
+  )
+}
+
+const touches = ['adminHostList', 'adminHostGet', 'adminCapacityList'] as const
+
+function HostActions({ host }: { host: Host }) {
+  const target = { host_id: host.id }
+  const navigate = useNavigate()
+  const [asked, setAsked] = useState<'drain' | 'remove' | ''>('')
+  const schedule = useAction({
+    run: (schedulable: boolean) => client.adminHostUpdate(target, { schedulable }),
+    done: (schedulable) =>
+      schedulable ? `Opened ${host.name} for new VMs` : `Closed ${host.name} for new VMs`,
+    touches: [...touches],
+  })
+  const drain = useAction({
+    run: () => client.adminHostDrain(target),
+    done: (_, answer) =>
+      answer.state === 'drained' ? `${host.name} is drained` : `${host.name} is draining`,
+    touches: [...touches],
+    showsErrors: true,
+  })
+  const remove = useAction({
+    run: () => client.adminHostDelete(target),
+    done: () => `Removed ${host.name}`,
+    touches: ['adminHostList', 'adminCapacityList'],
+    showsErrors: true,
+  })
+  const vms = vmsOf(host)
+  const isLeaving = host.state === 'draining' || host.state === 'drained'
+  return (
+    <>
+      <Button isBusy={schedule.isPending} onClick={() => schedule.mutate(!host.schedulable)}>
+        {host.schedulable ? 'Cordon' : 'Open for new VMs'}
+      </Button>
+      <Button reason={isLeaving ? `It is ${host.state}.` : undefined} onClick={() => setAsked('drain')}>
+        Drain
+      </Button>
+      <Button
+        kind="danger"
+        reason={vms.length > 0 ? `${plural(vms.length, 'VM')} still on it.` : undefined}
+        onClick={() => setAsked('remove')}
+      >
+        Remove
+      </Button>
+      <Confirm
+        isOpen={asked === 'drain'}
+        onClose={() => setAsked('')}
+        title={`Drain ${host.name}`}
+        action="Drain host"
+        isBusy={drain.isPending}
+        error={drain.error}
+        onConfirm={() => drain.mutate(undefined, { onSuccess: () => setAsked('') })}
+      >
+        <p>
+          No new VM is placed here.{' '}
+          {vms.length === 0
+            ? 'No VM is on it.'
+            : `The owners of ${plural(vms.length, 'VM')} are told by an event; nothing is stopped.`}
+        </p>
+      </Confirm>
+      <Confirm
+        isOpen={asked === 'remove'}
+        onClose={() => setAsked('')}
+        title={`Remove ${host.name}`}
+        action="Remove host"
+        isBusy={remove.isPending}
+        error={remove.error}
+        onConfirm={() => remove.mutate(undefined, { onSuccess: () => void navigate({ to: '/fleet' }) })}
+      >
+        <p>The host and its GPUs leave the fleet. It can be registered again.</p>
+      </Confirm>
+    </>
+  )
+}
+
+function Gpus({ gpus }: { gpus: Gpu[] }) {
+  const change = useAction({
+    run: ({ gpu, state }: { gpu: Gpu; state: 'free' | 'quarantined' }) =>
+      client.adminGpuUpdate({ gpu_id: gpu.id }, { state }),
+    done: ({ gpu, state }) =>
+      state === 'free' ? `${gpu.pci_address} is free` : `Quarantined ${gpu.pci_address}`,
+    touches: [...touches],
+  })
+  return (
+    <Table
+      label="GPUs"
+      rows={[...gpus].sort((a, b) => a.pci_address.localeCompare(b.pci_address))}
+      rowKey={(gpu) => gpu.id}
+      columns={[
+        {
+          key: 'pci',
+          title: 'PCI address',
+          width: 'minmax(130px, 1fr)',
+          cell: (gpu) => <span className="mono">{gpu.pci_address}</span>,
+        },
+        { key: 'model', title: 'Model', width: 'minmax(130px, 1fr)', cell: (gpu) => gpu.model },
+        { key: 'numa', title: 'NUMA', width: '70px', align: 'right', cell: (gpu) => gpu.numa_node },
+        { key: 'state', title: 'State', width: '140px', cell: (gpu) => <StateBadge state={gpu.state} /> },
+        {
+          key: 'vm',
+          title: 'VM',
+          width: 'minmax(150px, 1.6fr)',
+          cell: (gpu) => <Copyable text={gpu.vm_id} shown={gpu.vm_id && `…${shortId(gpu.vm_id)}`} />,
+        },
+        {
+          key: 'actions',
+          title: '',
+          width: '130px',
+          align: 'right',
+          isBare: true,
+          cell: (gpu) => {
+            const isQuarantined = gpu.state === 'quarantined'
+            return (
+              <Button
+                size="small"
+                isBusy={change.isPending && change.variables?.gpu.id === gpu.id}
+                reason={
+                  gpu.state === 'claimed'
+                    ? 'A VM holds it.'
+                    : gpu.state === 'gone'
+                      ? 'The host no longer reports it.'
+                      : undefined
+                }
+                onClick={() => change.mutate({ gpu, state: isQuarantined ? 'free' : 'quarantined' })}
+              >
+                {isQuarantined ? 'Set free' : 'Quarantine'}
+              </Button>
+            )
+          },
+        },
+      ]}
+    />
+  )
+}

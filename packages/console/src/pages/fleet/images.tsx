@@ -1,0 +1,183 @@
+import type { Image } from '@slipway/sdk'
+import { Plus } from 'lucide-react'
+import { useState } from 'react'
+import { useAction } from '../../api/actions.ts'
+import { client } from '../../api/client.ts'
+import { read } from '../../api/read.ts'
+import { useQuery } from '../../api/use-query.ts'
+import { Button } from '../../ui/button.tsx'
+import { Confirm, FormDialog } from '../../ui/dialog.tsx'
+import { ErrorState } from '../../ui/error.tsx'
+import { CheckField, TextField } from '../../ui/field.tsx'
+import { Page, Skeleton } from '../../ui/page.tsx'
+import { FleetTabs } from '../../ui/page-tabs.tsx'
+import { Table } from '../../ui/table.tsx'
+import { When } from '../../ui/time.tsx'
+
+export function Images() {
+  const images = useQuery(read('adminImageList', {}))
+  const [open, setOpen] = useState<{ what: 'create' | 'change' | 'delete'; image?: Image } | null>(null)
+  return (
+    <Page
+      title="Fleet"
+      isWide
+      actions={
+        <Button kind="primary" icon={<Plus size={16} />} onClick={() => setOpen({ what: 'create' })}>
+          Import image
+        </Button>
+      }
+    >
+      <FleetTabs />
+      {images.error && !images.data ? (
+        <ErrorState error={images.error} onRetry={() => images.refetch()} />
+      ) : !images.data ? (
+        <Skeleton />
+      ) : (
+        <Table
+          label="Images"
+          rows={images.data.items}
+          rowKey={(image) => image.id}
+          columns={[
+            {
+              key: 'name',
+              title: 'Name',
+              width: 'minmax(200px, 1.4fr)',
+              cell: (image) => <span className="font-medium">{image.name}</span>,
+            },
+            {
+              key: 'description',
+              title: 'Description',
+              width: 'minmax(180px, 2fr)',
+              cell: (image) => <span title={image.description}>{image.description}</span>,
+            },
+            {
+              key: 'locations',
+              title: 'Locations',
+              width: 'minmax(160px, 1.6fr)',
+              cell: (image) => (
+                <span title={image.locations.join(', ')}>{image.locations.join(', ') || 'none'}</span>
+              ),
+            },
+            {
+              key: 'since',
+              title: 'Imported',
+              width: '200px',
+              align: 'right',
+              cell: (image) => <When iso={image.created_at} />,
+            },
+            {
+              key: 'actions',
+              title: '',
+              width: '200px',
+              align: 'right',
+              isBare: true,
+              cell: (image) => (
+                <span className="inline-flex gap-1">
+                  <Button
+                    size="small"
+                    onClick={() => setOpen({ what: 'change', image })}
+                    aria-label={`Locations of ${image.name}`}
+                  >
+                    Locations
+                  </Button>
+                  <Button
+                    size="small"
+                    kind="danger"
+                    onClick={() => setOpen({ what: 'delete', image })}
+                    aria-label={`Remove ${image.name}`}
+                  >
+                    Remove
+                  </Button>
+                </span>
+              ),
+            },
+          ]}
+        />
+      )}
+      {open?.what === 'delete' && open.image ? (
+        <RemoveDialog image={open.image} onClose={() => setOpen(null)} />
+      ) : (
+        open && <ImageDialog image={open.image} onClose={() => setOpen(null)} />
+      )}
+    </Page>
+  )
+}
+
+function ImageDialog({ image, onClose }: { image?: Image | undefined; onClose: () => void }) {
+  const locations = useQuery(read('adminLocationList', {}))
+  const [name, setName] = useState('')
+  const [description, setDescription] = useState('')
+  const [chosen, setChosen] = useState<string[]>(image?.locations ?? [])
+  const save = useAction({
+    run: () =>
+      image
+        ? client.adminImageUpdate({ image_id: image.id }, { locations: chosen })
+        : client.adminImageCreate({ name, description, locations: chosen }),
+    done: () => (image ? `Changed where ${image.name} can be used` : `Imported ${name}`),
+    touches: ['adminImageList', 'imageList'],
+    showsErrors: true,
+  })
+  return (
+    <FormDialog
+      isOpen
+      onClose={onClose}
+      title={image ? `Locations of ${image.name}` : 'Import image'}
+      action={image ? 'Save' : 'Import image'}
+      isBusy={save.isPending}
+      error={save.error}
+      reason={image || name ? undefined : 'Give it a name'}
+      onSubmit={() => save.mutate(undefined, { onSuccess: onClose })}
+    >
+      {!image && (
+        <>
+          <TextField
+            label="Name"
+            value={name}
+            onChange={setName}
+            placeholder="ubuntu24.04-nvidia:latest"
+            isMono
+            autoFocus
+          />
+          <TextField label="Description" value={description} onChange={setDescription} />
+        </>
+      )}
+      <fieldset className="flex flex-col gap-2">
+        <legend className="mb-1 text-sm font-medium">Locations</legend>
+        {(locations.data?.items ?? []).map((location) => (
+          <CheckField
+            key={location.name}
+            label={location.name}
+            isChecked={chosen.includes(location.name)}
+            onChange={(isChecked) =>
+              setChosen(
+                isChecked ? [...chosen, location.name] : chosen.filter((each) => each !== location.name),
+              )
+            }
+          />
+        ))}
+      </fieldset>
+    </FormDialog>
+  )
+}
+
+function RemoveDialog({ image, onClose }: { image: Image; onClose: () => void }) {
+  const remove = useAction({
+    run: () => client.adminImageDelete({ image_id: image.id }),
+    done: () => `Removed ${image.name}`,
+    touches: ['adminImageList', 'imageList'],
+    showsErrors: true,
+  })
+  return (
+    <Confirm
+      isOpen
+      onClose={onClose}
+      title={`Remove ${image.name}`}
+      action="Remove image"
+      isBusy={remove.isPending}
+      error={remove.error}
+      onConfirm={() => remove.mutate(undefined, { onSuccess: onClose })}
+    >
+      <p>No new VM can be made from it. VMs that were stay.</p>
+    </Confirm>
+  )
+}

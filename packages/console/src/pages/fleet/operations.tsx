@@ -1,0 +1,155 @@
+import type { RouteAnswer } from '@slipway/sdk'
+import { keepPreviousData } from '@tanstack/react-query'
+import { useState } from 'react'
+import { useAction } from '../../api/actions.ts'
+import { client } from '../../api/client.ts'
+import { read } from '../../api/read.ts'
+import { useQuery } from '../../api/use-query.ts'
+import { shortId } from '../../lib/format.ts'
+import { useSearchState } from '../../lib/use-search.ts'
+import { Button } from '../../ui/button.tsx'
+import { Confirm } from '../../ui/dialog.tsx'
+import { ErrorState } from '../../ui/error.tsx'
+import { Select } from '../../ui/field.tsx'
+import { Page, Skeleton } from '../../ui/page.tsx'
+import { FleetTabs } from '../../ui/page-tabs.tsx'
+import { StateBadge } from '../../ui/state.tsx'
+import { operationWords } from '../../ui/steps.tsx'
+import { type Column, Table } from '../../ui/table.tsx'
+import { When } from '../../ui/time.tsx'
+import { fleetPollMs } from './fleet.tsx'
+
+type Row = RouteAnswer<'adminOperationList'>['items'][number]
+
+export function FleetOperations() {
+  const [search, setSearch] = useSearchState()
+  const isOnlyStuck = search.show !== 'all'
+  const operations = useQuery({
+    ...read('adminOperationList', { query: isOnlyStuck ? { stuck: true, limit: 100 } : { limit: 100 } }),
+    placeholderData: keepPreviousData,
+    refetchInterval: fleetPollMs,
+  })
+  const [abandoning, setAbandoning] = useState<Row | null>(null)
+  const retry = useAction({
+    run: (row: Row) => client.adminOperationRetry({ operation_id: row.operation_id }),
+    done: (row) => `${operationWords(row)} is tried again`,
+    touches: ['adminOperationList'],
+  })
+  const abandon = useAction({
+    run: (row: Row) => client.adminOperationAbandon({ operation_id: row.operation_id }),
+    done: (row) => `Gave up: ${operationWords(row)}`,
+    touches: ['adminOperationList'],
+    showsErrors: true,
+  })
+  const columns: Column<Row>[] = [
+    {
+      key: 'what',
+      title: 'What',
+      width: 'minmax(150px, 1fr)',
+      cell: (row) => (
+        <span className="font-medium" title={row.operation_id}>
+          {operationWords(row)}
+        </span>
+      ),
+    },
+    {
+      key: 'project',
+      title: 'Project',
+      width: '110px',
+      cell: (row) => (
+        <span className="mono" title={row.project_id}>
+          …{shortId(row.project_id)}
+        </span>
+      ),
+    },
+    {
+      key: 'state',
+      title: 'State',
+      width: '130px',
+      cell: (row) => <StateBadge state={row.is_stuck ? 'stuck' : row.state} />,
+    },
+    { key: 'step', title: 'Step', width: 'minmax(110px, 1fr)', cell: (row) => row.step || '–' },
+    { key: 'attempts', title: 'Tries', width: '70px', align: 'right', cell: (row) => row.attempts },
+    {
+      key: 'error',
+      title: 'Last error',
+      width: 'minmax(160px, 2fr)',
+      cell: (row) => <span title={row.error}>{row.error || '–'}</span>,
+    },
+    {
+      key: 'when',
+      title: 'Started',
+      width: '200px',
+      align: 'right',
+      cell: (row) => <When iso={row.started_at} />,
+    },
+    {
+      key: 'actions',
+      title: '',
+      width: '170px',
+      align: 'right',
+      isBare: true,
+      cell: (row) =>
+        row.is_stuck && (
+          <span className="inline-flex gap-1">
+            <Button
+              size="small"
+              isBusy={retry.isPending && retry.variables?.operation_id === row.operation_id}
+              onClick={() => retry.mutate(row)}
+            >
+              Retry
+            </Button>
+            <Button size="small" kind="danger" onClick={() => setAbandoning(row)}>
+              Abandon
+            </Button>
+          </span>
+        ),
+    },
+  ]
+  return (
+    <Page title="Fleet" isWide>
+      <FleetTabs />
+      <div>
+        <Select
+          isSmall
+          label="Show"
+          value={search.show ?? ''}
+          onChange={(show) => setSearch({ show })}
+          choices={[
+            { value: '', label: 'Stuck only' },
+            { value: 'all', label: 'All tenants’ operations' },
+          ]}
+        />
+      </div>
+      {operations.error && !operations.data ? (
+        <ErrorState error={operations.error} onRetry={() => operations.refetch()} />
+      ) : !operations.data ? (
+        <Skeleton />
+      ) : operations.data.items.length === 0 ? (
+        <p className="card px-4 py-3 text-ink-muted">
+          {isOnlyStuck ? 'Nothing is stuck.' : 'No operation yet.'}
+        </p>
+      ) : (
+        <Table
+          label="Operations"
+          rows={operations.data.items}
+          columns={columns}
+          rowKey={(row) => row.operation_id}
+        />
+      )}
+      {abandoning && (
+        <Confirm
+          isOpen
+          onClose={() => setAbandoning(null)}
+          title={`Give up: ${operationWords(abandoning)}`}
+          action="Abandon operation"
+          isBusy={abandon.isPending}
+          error={abandon.error}
+          onConfirm={() => abandon.mutate(abandoning, { onSuccess: () => setAbandoning(null) })}
+        >
+          <p>It ends as failed. What its undo could not remove is left to the reconcilers and to you.</p>
+        </Confirm>
+      )}
+    </Page>
+  )
+}

@@ -1,0 +1,129 @@
+import type { RouteAnswer } from '@slipway/sdk'
+import { Plus } from 'lucide-react'
+import { useState } from 'react'
+import { useAction } from '../../api/actions.ts'
+import { client } from '../../api/client.ts'
+import { readAll } from '../../api/read.ts'
+import { useQuery } from '../../api/use-query.ts'
+import { shortId } from '../../lib/format.ts'
+import { Button } from '../../ui/button.tsx'
+import { Copyable } from '../../ui/copy.tsx'
+import { FormDialog } from '../../ui/dialog.tsx'
+import { ErrorState } from '../../ui/error.tsx'
+import { TextField } from '../../ui/field.tsx'
+import { Page, Skeleton } from '../../ui/page.tsx'
+import { FleetTabs } from '../../ui/page-tabs.tsx'
+import { StateBadge } from '../../ui/state.tsx'
+import { Table } from '../../ui/table.tsx'
+import { When } from '../../ui/time.tsx'
+
+type Row = RouteAnswer<'adminOrganizationList'>['items'][number]
+
+export function Organizations() {
+  const organizations = useQuery(readAll('adminOrganizationList', {}))
+  const [isCreating, setCreating] = useState(false)
+  const suspend = useAction({
+    run: (row: Row) =>
+      client.adminOrganizationUpdate({ organization_id: row.id }, { suspended: !row.suspended }),
+    done: (row) => (row.suspended ? `Restored ${row.name}` : `Suspended ${row.name}`),
+    touches: ['adminOrganizationList'],
+  })
+  return (
+    <Page
+      title="Fleet"
+      isWide
+      actions={
+        <Button kind="primary" icon={<Plus size={16} />} onClick={() => setCreating(true)}>
+          Create organization
+        </Button>
+      }
+    >
+      <FleetTabs />
+      {organizations.error && !organizations.data ? (
+        <ErrorState error={organizations.error} onRetry={() => organizations.refetch()} />
+      ) : !organizations.data ? (
+        <Skeleton />
+      ) : (
+        <Table
+          label="Organizations"
+          rows={organizations.data}
+          rowKey={(row) => row.id}
+          columns={[
+            {
+              key: 'name',
+              title: 'Name',
+              width: 'minmax(140px, 2fr)',
+              cell: (row) => <span className="font-medium">{row.name}</span>,
+            },
+            {
+              key: 'state',
+              title: 'State',
+              width: '130px',
+              cell: (row) => <StateBadge state={row.suspended ? 'suspended' : 'active'} />,
+            },
+            {
+              key: 'id',
+              title: 'Id',
+              width: '150px',
+              cell: (row) => <Copyable text={row.id} shown={`…${shortId(row.id)}`} />,
+            },
+            {
+              key: 'since',
+              title: 'Created',
+              width: '200px',
+              align: 'right',
+              cell: (row) => <When iso={row.created_at} />,
+            },
+            {
+              key: 'actions',
+              title: '',
+              width: '120px',
+              align: 'right',
+              isBare: true,
+              cell: (row) => (
+                <Button
+                  size="small"
+                  isBusy={suspend.isPending && suspend.variables?.id === row.id}
+                  onClick={() => suspend.mutate(row)}
+                >
+                  {row.suspended ? 'Restore' : 'Suspend'}
+                </Button>
+              ),
+            },
+          ]}
+        />
+      )}
+      {isCreating && <CreateDialog onClose={() => setCreating(false)} />}
+    </Page>
+  )
+}
+
+function CreateDialog({ onClose }: { onClose: () => void }) {
+  const [name, setName] = useState('')
+  const create = useAction({
+    run: () => client.adminOrganizationCreate({ name: name.trim() }),
+    done: () => `Created ${name.trim()}`,
+    touches: ['adminOrganizationList'],
+    showsErrors: true,
+  })
+  return (
+    <FormDialog
+      isOpen
+      onClose={onClose}
+      title="Create organization"
+      action="Create organization"
+      isBusy={create.isPending}
+      error={create.error}
+      reason={name.trim() ? undefined : 'Give it a name'}
+      onSubmit={() => create.mutate(undefined, { onSuccess: onClose })}
+    >
+      <TextField
+        label="Name"
+        value={name}
+        onChange={setName}
+        hint="Then add a user to it as owner, on the page Users."
+        autoFocus
+      />
+    </FormDialog>
+  )
+}

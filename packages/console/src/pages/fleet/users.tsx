@@ -1,0 +1,179 @@
+import { type Role, type RouteAnswer, roles } from '@slipway/sdk'
+import { UserPlus } from 'lucide-react'
+import { useState } from 'react'
+import { useAction } from '../../api/actions.ts'
+import { client } from '../../api/client.ts'
+import { readAll } from '../../api/read.ts'
+import { useQuery } from '../../api/use-query.ts'
+import { useMe } from '../../app/me.ts'
+import { Button } from '../../ui/button.tsx'
+import { FormDialog } from '../../ui/dialog.tsx'
+import { ErrorState } from '../../ui/error.tsx'
+import { CheckField, SelectField, TextField } from '../../ui/field.tsx'
+import { Page, Skeleton } from '../../ui/page.tsx'
+import { FleetTabs } from '../../ui/page-tabs.tsx'
+import { SecretDialog } from '../../ui/secret.tsx'
+import { StateBadge } from '../../ui/state.tsx'
+import { Table } from '../../ui/table.tsx'
+import { When } from '../../ui/time.tsx'
+
+type Row = RouteAnswer<'adminUserList'>['items'][number]
+
+export function Users() {
+  const { caller } = useMe()
+  const users = useQuery(readAll('adminUserList', {}))
+  const [isAdding, setAdding] = useState(false)
+  const [inviteUrl, setInviteUrl] = useState('')
+  const suspend = useAction({
+    run: (row: Row) => client.adminUserUpdate({ user_id: row.id }, { suspended: !row.suspended }),
+    done: (row) => (row.suspended ? `Restored ${row.email}` : `Suspended ${row.email}`),
+    touches: ['adminUserList'],
+  })
+  return (
+    <Page
+      title="Fleet"
+      isWide
+      actions={
+        <Button kind="primary" icon={<UserPlus size={16} />} onClick={() => setAdding(true)}>
+          Add user
+        </Button>
+      }
+    >
+      <FleetTabs />
+      {users.error && !users.data ? (
+        <ErrorState error={users.error} onRetry={() => users.refetch()} />
+      ) : !users.data ? (
+        <Skeleton />
+      ) : (
+        <Table
+          label="Users"
+          rows={users.data}
+          rowKey={(row) => row.id}
+          columns={[
+            {
+              key: 'email',
+              title: 'E-mail',
+              width: 'minmax(180px, 2fr)',
+              cell: (row) => <span className="font-medium">{row.email}</span>,
+            },
+            {
+              key: 'state',
+              title: 'State',
+              width: '130px',
+              cell: (row) => <StateBadge state={row.suspended ? 'suspended' : row.state} />,
+            },
+            {
+              key: 'operator',
+              title: 'Operator',
+              width: '100px',
+              cell: (row) => (row.is_operator ? 'yes' : 'no'),
+            },
+            {
+              key: 'since',
+              title: 'Created',
+              width: '200px',
+              align: 'right',
+              cell: (row) => <When iso={row.created_at} />,
+            },
+            {
+              key: 'actions',
+              title: '',
+              width: '120px',
+              align: 'right',
+              isBare: true,
+              cell: (row) => (
+                <Button
+                  size="small"
+                  reason={row.id === caller.id ? 'This is you.' : undefined}
+                  isBusy={suspend.isPending && suspend.variables?.id === row.id}
+                  onClick={() => suspend.mutate(row)}
+                >
+                  {row.suspended ? 'Restore' : 'Suspend'}
+                </Button>
+              ),
+            },
+          ]}
+        />
+      )}
+      {isAdding && <AddDialog onClose={() => setAdding(false)} onInvited={setInviteUrl} />}
+      {inviteUrl && (
+        <SecretDialog
+          title="The invitation"
+          secret={inviteUrl}
+          note="Send this link to the new user. Whoever opens it sets the password, once."
+          onClose={() => setInviteUrl('')}
+        />
+      )}
+    </Page>
+  )
+}
+
+function AddDialog({ onClose, onInvited }: { onClose: () => void; onInvited: (url: string) => void }) {
+  const organizations = useQuery(readAll('adminOrganizationList', {}))
+  const [email, setEmail] = useState('')
+  const [organizationId, setOrganizationId] = useState('')
+  const [role, setRole] = useState<Role>('owner')
+  const [isOperator, setOperator] = useState(false)
+  const add = useAction({
+    run: () =>
+      client.adminUserCreate({
+        email: email.trim(),
+        is_operator: isOperator,
+        ...(organizationId && { organization_id: organizationId, role }),
+      }),
+    done: (_, { invite_url }) => (invite_url ? '' : `Added ${email.trim()}`),
+    touches: ['adminUserList'],
+    showsErrors: true,
+  })
+  return (
+    <FormDialog
+      isOpen
+      onClose={onClose}
+      title="Add user"
+      action="Add user"
+      isBusy={add.isPending}
+      error={add.error}
+      reason={
+        !/^\S+@\S+$/.test(email.trim())
+          ? 'Give an e-mail address'
+          : !organizationId && !isOperator
+            ? 'Choose an organization, or make it an operator'
+            : undefined
+      }
+      onSubmit={() =>
+        add.mutate(undefined, {
+          onSuccess: ({ invite_url }) => {
+            onClose()
+            onInvited(invite_url)
+          },
+        })
+      }
+    >
+      <TextField label="E-mail" type="email" value={email} onChange={setEmail} autoComplete="off" autoFocus />
+      <div className="grid grid-cols-2 gap-4">
+        <SelectField
+          label="Organization"
+          value={organizationId}
+          onChange={setOrganizationId}
+          choices={[
+            { value: '', label: 'None' },
+            ...(organizations.data ?? []).map(({ id, name }) => ({ value: id, label: name })),
+          ]}
+        />
+        <SelectField
+          label="Role"
+          value={role}
+          disabled={!organizationId}
+          onChange={(value) => setRole(value as Role)}
+          choices={roles.map((each) => ({ value: each, label: each }))}
+        />
+      </div>
+      <CheckField
+        label="Operator"
+        hint="May use everything under Fleet."
+        isChecked={isOperator}
+        onChange={setOperator}
+      />
+    </FormDialog>
+  )
+}

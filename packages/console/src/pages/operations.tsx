@@ -1,0 +1,146 @@
+import type { Operation, OperationState } from '@slipway/sdk'
+import { keepPreviousData } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { read } from '../api/read.ts'
+import { useQuery } from '../api/use-query.ts'
+import { useProjectId } from '../app/me.ts'
+import { shortId } from '../lib/format.ts'
+import { useSearchState } from '../lib/use-search.ts'
+import { Button } from '../ui/button.tsx'
+import { ErrorState } from '../ui/error.tsx'
+import { Select } from '../ui/field.tsx'
+import { Page, Skeleton } from '../ui/page.tsx'
+import { EventTabs } from '../ui/page-tabs.tsx'
+import { StateBadge, stateWord } from '../ui/state.tsx'
+import { operationWords, Steps } from '../ui/steps.tsx'
+import { type Column, Table } from '../ui/table.tsx'
+import { Lasted, When } from '../ui/time.tsx'
+
+const states: OperationState[] = ['IN_PROGRESS', 'SUCCEEDED', 'FAILED']
+
+export function Operations() {
+  const projectId = useProjectId()
+  const [search, setSearch] = useSearchState()
+  const operations = useQuery({
+    ...read('operationList', {
+      params: { project_id: projectId },
+      query: { state: search.state as OperationState | undefined, page_token: search.page, limit: 100 },
+    }),
+    placeholderData: keepPreviousData,
+    refetchInterval: ({ state }) =>
+      state.data?.items.some((each) => each.state === 'IN_PROGRESS') ? 2_000 : false,
+  })
+  const open = operations.data?.items.find(({ operation_id }) => operation_id === search.operation)
+  const columns: Column<Operation>[] = [
+    {
+      key: 'what',
+      title: 'What',
+      width: 'minmax(160px, 1.2fr)',
+      cell: (operation) => (
+        <button
+          type="button"
+          className="font-medium hover:text-accent-text hover:underline"
+          onClick={() =>
+            setSearch({
+              operation: operation.operation_id === search.operation ? '' : operation.operation_id,
+            })
+          }
+        >
+          {operationWords(operation)}
+        </button>
+      ),
+    },
+    {
+      key: 'on',
+      title: 'On',
+      width: 'minmax(140px, 1.2fr)',
+      cell: (operation) => <Resource operation={operation} projectId={projectId} />,
+    },
+    {
+      key: 'state',
+      title: 'State',
+      width: '130px',
+      cell: (operation) => <StateBadge state={operation.state} />,
+    },
+    {
+      key: 'why',
+      title: 'Result',
+      width: 'minmax(160px, 2fr)',
+      cell: (operation) => <Outcome operation={operation} />,
+    },
+    {
+      key: 'took',
+      title: 'Took',
+      width: '100px',
+      align: 'right',
+      cell: (operation) => <Lasted from={operation.started_at} to={operation.completed_at} />,
+    },
+    {
+      key: 'when',
+      title: 'Started',
+      width: '200px',
+      align: 'right',
+      cell: (operation) => <When iso={operation.started_at} />,
+    },
+  ]
+  return (
+    <Page title="Operations" isWide>
+      <EventTabs />
+      <div className="flex items-center gap-2">
+        <Select
+          isSmall
+          label="State"
+          value={search.state ?? ''}
+          onChange={(state) => setSearch({ state, page: '' })}
+          choices={[
+            { value: '', label: 'Any state' },
+            ...states.map((value) => ({ value, label: stateWord(value) })),
+          ]}
+        />
+      </div>
+      {open && <Steps projectId={projectId} operation={open} />}
+      {operations.error && !operations.data ? (
+        <ErrorState error={operations.error} onRetry={() => operations.refetch()} />
+      ) : !operations.data ? (
+        <Skeleton />
+      ) : operations.data.items.length === 0 ? (
+        <p className="card px-4 py-3 text-ink-muted">
+          No operation here. Each creation, change and deletion of a VM, disk or rule leaves one, for 90 days.
+        </p>
+      ) : (
+        <Table
+          label="Operations"
+          rows={operations.data.items}
+          columns={columns}
+          rowKey={({ operation_id }) => operation_id}
+        />
+      )}
+      <div className="flex gap-2">
+        {search.page && <Button onClick={() => setSearch({ page: '' })}>Newest</Button>}
+        {operations.data?.next_page_token && (
+          <Button onClick={() => setSearch({ page: operations.data.next_page_token })}>Older</Button>
+        )}
+      </div>
+    </Page>
+  )
+}
+
+function Resource({ operation: { metadata }, projectId }: { operation: Operation; projectId: string }) {
+  const name = typeof metadata.request.name === 'string' ? metadata.request.name : `…${shortId(metadata.id)}`
+  if (metadata.type !== 'vm') return <span title={metadata.id}>{name}</span>
+  return (
+    <Link
+      to="/projects/$projectId/vms/$vmId"
+      params={{ projectId, vmId: metadata.id }}
+      className="hover:text-accent-text hover:underline"
+    >
+      {name}
+    </Link>
+  )
+}
+
+function Outcome({ operation }: { operation: Operation }) {
+  if (operation.state !== 'FAILED') return <span className="text-ink-muted">–</span>
+  const { code, message } = (operation.result ?? {}) as { code?: string; message?: string }
+  return <span title={`${code}: ${message}`}>{message}</span>
+}

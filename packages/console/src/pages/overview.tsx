@@ -1,0 +1,162 @@
+import { Link } from '@tanstack/react-router'
+import { ArrowRight, TriangleAlert } from 'lucide-react'
+import { read, readAll } from '../api/read.ts'
+import { useQuery } from '../api/use-query.ts'
+import { useProject } from '../app/me.ts'
+import { plural, quotaLabel, usd } from '../lib/format.ts'
+import { ButtonLink } from '../ui/button.tsx'
+import { ErrorState } from '../ui/error.tsx'
+import { EventTable } from '../ui/event-table.tsx'
+import { Page, Section, Skeleton, UsageBar } from '../ui/page.tsx'
+import { StateBadge } from '../ui/state.tsx'
+
+export function Overview() {
+  const project = useProject()
+  const projectId = project.id
+  const params = { project_id: projectId }
+  const vms = useQuery(readAll('vmList', params))
+  const quotas = useQuery(read('quotaList', { params }))
+  const costs = useQuery({ ...read('projectCosts', { params }), refetchInterval: 30_000 })
+  const budget = useQuery(read('budgetGet', { params }))
+  const count = (state: string) => (vms.data ?? []).filter((vm) => vm.state === state).length
+  return (
+    <Page
+      title={project.name}
+      actions={
+        <ButtonLink kind="primary" to="/projects/$projectId/vms/new" params={{ projectId }} hotkey="c">
+          Create VM
+        </ButtonLink>
+      }
+    >
+      <NextStep projectId={projectId} />
+      <div className="grid grid-cols-2 gap-3 lg:grid-cols-4">
+        <Figure label="Running now" value={vms.data ? plural(count('STATE_RUNNING'), 'VM') : '–'} />
+        <Figure label="Costs now" value={costs.data ? `${usd(costs.data.usd_per_hour)}/h` : '–'} />
+        <Figure
+          label="This month so far"
+          value={costs.data ? usd(costs.data.month_to_date_usd) : '–'}
+          note={budget.data?.monthly_usd ? `of ${usd(budget.data.monthly_usd)} budget` : ''}
+        />
+        <Figure label="This month, forecast" value={costs.data ? usd(costs.data.forecast_usd) : '–'} />
+      </div>
+      {costs.error && !costs.data && <ErrorState error={costs.error} onRetry={() => costs.refetch()} />}
+      <div className="grid grid-cols-1 items-start gap-6 lg:grid-cols-2">
+        <Section title="VMs">
+          {vms.error && !vms.data ? (
+            <ErrorState error={vms.error} onRetry={() => vms.refetch()} />
+          ) : !vms.data ? (
+            <Skeleton rows={3} />
+          ) : (
+            <ul className="card divide-y divide-line">
+              {vms.data.slice(0, 6).map((vm) => (
+                <li key={vm.id} className="flex h-9 items-center gap-3 px-3">
+                  <Link
+                    to="/projects/$projectId/vms/$vmId"
+                    params={{ projectId, vmId: vm.id }}
+                    className="min-w-0 flex-1 truncate font-medium hover:text-accent-text hover:underline"
+                  >
+                    {vm.name}
+                  </Link>
+                  <span className="text-sm text-ink-muted max-sm:hidden">{vm.type}</span>
+                  <span className="w-28">
+                    <StateBadge state={vm.state} />
+                  </span>
+                </li>
+              ))}
+              {vms.data.length === 0 && <li className="px-3 py-2 text-ink-muted">None yet.</li>}
+              {vms.data.length > 6 && (
+                <li className="px-3 py-2">
+                  <Link to="/projects/$projectId/vms" params={{ projectId }} className="link">
+                    All {vms.data.length} VMs
+                  </Link>
+                </li>
+              )}
+            </ul>
+          )}
+        </Section>
+        <Section title="Quotas">
+          {quotas.error && !quotas.data ? (
+            <ErrorState error={quotas.error} onRetry={() => quotas.refetch()} />
+          ) : !quotas.data ? (
+            <Skeleton rows={4} />
+          ) : (
+            <div className="card grid gap-x-6 gap-y-3 p-4 sm:grid-cols-2">
+              {quotas.data.items.map((quota) => (
+                <UsageBar key={quota.name} label={quotaLabel(quota.name)} used={quota.used} max={quota.max} />
+              ))}
+            </div>
+          )}
+        </Section>
+      </div>
+      <Section
+        title="Latest events"
+        actions={
+          <Link to="/projects/$projectId/events" params={{ projectId }} className="link text-sm">
+            All events
+          </Link>
+        }
+      >
+        <EventTable projectId={projectId} limit={8} isExcerpt />
+      </Section>
+    </Page>
+  )
+}
+
+function Figure({ label, value, note = '' }: { label: string; value: string; note?: string }) {
+  return (
+    <div className="card min-h-21 px-4 py-3">
+      <p className="text-sm text-ink-muted">{label}</p>
+      <p className="figures mt-0.5 truncate text-xl font-semibold">{value}</p>
+      {note && <p className="figures text-sm text-ink-muted">{note}</p>}
+    </div>
+  )
+}
+
+/** The one thing that needs doing, if any. */
+function NextStep({ projectId }: { projectId: string }) {
+  const params = { project_id: projectId }
+  const vms = useQuery(readAll('vmList', params))
+  const budget = useQuery(read('budgetGet', { params }))
+  const troubled = vms.data?.find((vm) => vm.state === 'STATE_CRASHED' || vm.state === 'STATE_UNREACHABLE')
+  const limit = budget.data?.monthly_usd
+  const isNearBudget = typeof limit === 'number' && limit > 0 && budget.data!.spent_usd >= limit * 0.8
+  const box = 'flex items-center gap-3 rounded-md border px-4 py-2.5'
+  if (troubled)
+    return (
+      <div className={`${box} border-amber/50 bg-amber-soft`}>
+        <TriangleAlert size={16} className="shrink-0 text-amber-text" />
+        <span className="flex-1">
+          {troubled.name} is{' '}
+          {troubled.state === 'STATE_CRASHED'
+            ? 'crashed: reset or stop it.'
+            : 'unreachable: its host does not report.'}
+        </span>
+        <Link to="/projects/$projectId/vms/$vmId" params={{ projectId, vmId: troubled.id }} className="link">
+          Open
+        </Link>
+      </div>
+    )
+  if (isNearBudget)
+    return (
+      <div className={`${box} border-amber/50 bg-amber-soft`}>
+        <TriangleAlert size={16} className="shrink-0 text-amber-text" />
+        <span className="flex-1">
+          {usd(budget.data!.spent_usd)} of the budget of {usd(limit)} is spent this month.
+        </span>
+        <Link to="/projects/$projectId/settings/billing" params={{ projectId }} className="link">
+          Budget
+        </Link>
+      </div>
+    )
+  if (vms.data?.length === 0)
+    return (
+      <div className={`${box} border-line bg-surface`}>
+        <ArrowRight size={16} className="shrink-0 text-accent-text" />
+        <span className="flex-1">Nothing runs here yet. A first VM takes a minute.</span>
+        <Link to="/projects/$projectId/vms/new" params={{ projectId }} className="link">
+          Create VM
+        </Link>
+      </div>
+    )
+  return null
+}

@@ -1,0 +1,64 @@
+import type { Disk, VmType } from '@slipway/sdk'
+import { CheckField, Select } from '../../ui/field.tsx'
+import type { Draft } from '../vm-create.tsx'
+
+interface DiskPickerProps {
+  disks: Disk[]
+  location: string
+  type: VmType
+  chosen: Draft['disks']
+  onChange: (chosen: Draft['disks']) => void
+}
+
+/** Disks of the location that are free or can be shared. */
+export function DiskPicker({ disks, location, type, chosen, onChange }: DiskPickerProps) {
+  const usable = disks.filter(
+    (disk) =>
+      disk.location === location &&
+      disk.state === 'available' &&
+      (disk.type === 'shared-volume'
+        ? type.isWholeHost
+        : disk.attached_to.every(({ mode }) => mode === 'read-only')),
+  )
+  if (usable.length === 0)
+    return (
+      <p className="text-ink-muted">
+        No free disk in {location || 'this location'}. One can be attached later, too.
+      </p>
+    )
+  return (
+    <div className="card divide-y divide-line">
+      {usable.map((disk) => {
+        const entry = chosen.find((each) => each.disk.id === disk.id)
+        const mustBeReadOnly = disk.type === 'persistent-ssd' && disk.attached_to.length > 0
+        const rest = chosen.filter((each) => each.disk.id !== disk.id)
+        return (
+          <div key={disk.id} className="flex min-h-11 items-center justify-between gap-4 px-3 py-1.5">
+            <CheckField
+              label={disk.name}
+              hint={`${disk.size} ${disk.type}${mustBeReadOnly ? ', attached elsewhere: read-only' : ''}`}
+              isChecked={entry !== undefined}
+              onChange={(isChecked) =>
+                onChange(
+                  isChecked ? [...rest, { disk, mode: mustBeReadOnly ? 'read-only' : 'read-write' }] : rest,
+                )
+              }
+            />
+            {entry && (
+              <Select
+                isSmall
+                label={`Mode of ${disk.name}`}
+                value={entry.mode}
+                onChange={(mode) => onChange([...rest, { disk, mode: mode as 'read-write' | 'read-only' }])}
+                choices={[
+                  { value: 'read-write', label: 'read-write', isOff: mustBeReadOnly },
+                  { value: 'read-only', label: 'read-only' },
+                ]}
+              />
+            )}
+          </div>
+        )
+      })}
+    </div>
+  )
+}

@@ -1,0 +1,46 @@
+import { useState } from 'react'
+import { Button } from '../../ui/button.tsx'
+import { TextArea } from '../../ui/field.tsx'
+import type { Draft } from '../vm-create.tsx'
+
+export const scriptProblem = (script: string): string =>
+  script === '' || script.startsWith('#!') ? '' : 'A script starts with #!, for example #!/bin/bash'
+
+export function ScriptFields({
+  draft,
+  onChange,
+}: {
+  draft: Draft
+  onChange: (changes: Partial<Draft>) => void
+}) {
+  const [isOpen, setOpen] = useState(false)
+  if (!isOpen)
+    return (
+      <div>
+        <Button size="small" onClick={() => setOpen(true)}>
+          Add start-up or shutdown script
+        </Button>
+      </div>
+    )
+  return (
+    <>
+      <TextArea
+        label="Start-up script"
+        rows={5}
+        value={draft.startupScript}
+        onChange={(startupScript) => onChange({ startupScript })}
+        problem={scriptProblem(draft.startupScript)}
+        hint="Runs once, at first boot, as root."
+        placeholder={'#!/bin/bash\napt-get install -y htop'}
+      />
+      <TextArea
+        label="Shutdown script"
+        rows={3}
+        value={draft.shutdownScript}
+        onChange={(shutdownScript) => onChange({ shutdownScript })}
+        problem={scriptProblem(draft.shutdownScript)}
+        hint="Runs before the VM stops; the VM is powered off after 90 s at the latest."
+      />
+    </>
+  )
+}

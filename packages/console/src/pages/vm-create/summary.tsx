@@ -1,0 +1,122 @@
+import type { Quota, VmCreate, VmType } from '@slipway/sdk'
+import { client } from '../../api/client.ts'
+import { useQuery } from '../../api/use-query.ts'
+import { useProjectId } from '../../app/me.ts'
+import { quotaLabel, usd } from '../../lib/format.ts'
+import { Button } from '../../ui/button.tsx'
+import { CommandLines, curlLine, shellQuote } from '../../ui/command-lines.tsx'
+import { ErrorNote } from '../../ui/error.tsx'
+import { UsageBar } from '../../ui/page.tsx'
+
+interface SummaryProps {
+  request: VmCreate
+  type: VmType
+  problem: string
+  isBusy: boolean
+  error: Error | null
+  quota: Quota | undefined
+  vmQuota: Quota | undefined
+  stock: number | undefined
+  otherPlaces: string[]
+  onMove: (location: string) => void
+}
+
+/** Never scrolls away: what it costs, what of the quota it takes, the same by terminal, and the one button. */
+export function Summary(props: SummaryProps) {
+  const { request, type, problem, isBusy, error, quota, vmQuota, stock, otherPlaces, onMove } = props
+  const projectId = useProjectId()
+  const { type: typeName, location, image } = request
+  const estimate = useQuery({
+    queryKey: ['estimateCreate', projectId, typeName, location],
+    enabled: image !== '',
+    staleTime: 60_000,
+    // The price depends on neither name nor key, so that it stands before they do.
+    queryFn: ({ signal }) =>
+      client.estimateCreate(
+        { project_id: projectId },
+        { vm: { name: 'estimate', type: typeName, location, image, ssh_public_key: sampleKey } },
+        { signal },
+      ),
+  })
+  return (
+    <aside aria-label="Summary" className="card sticky top-6 flex flex-col gap-4 p-4 max-lg:static">
+      <div>
+        <p className="figures text-2xl font-semibold">
+          {estimate.data ? usd(estimate.data.usd_per_hour) : '–'}
+          <span className="text-base font-normal text-ink-muted"> per hour</span>
+        </p>
+        <p className="figures text-ink-muted">
+          {estimate.data ? usd(estimate.data.usd_per_month) : '–'} per month of 730 hours
+        </p>
+        <p className="mt-1 text-sm text-ink-muted">
+          {typeName} in {location || '–'}. Billed while it runs; attached disks are billed apart.
+        </p>
+      </div>
+      {quota && (
+        <div className="flex flex-col gap-2">
+          <UsageBar
+            label={`${quotaLabel(quota.name)} after this`}
+            used={quota.used + type.gpuCount}
+            max={quota.max}
+          />
+          {vmQuota && <UsageBar label="VMs after this" used={vmQuota.used + 1} max={vmQuota.max} />}
+        </div>
+      )}
+      {stock === 0 && !error && (
+        <div className="rounded-md border border-amber/50 bg-amber-soft p-3 text-sm">
+          <p className="text-amber-text">
+            {typeName} is out of stock in {location}.
+          </p>
+          <Moves places={otherPlaces} onMove={onMove} />
+        </div>
+      )}
+      {error && (
+        <ErrorNote error={error}>
+          {'code' in error && error.code === 'out_of_stock' && <Moves places={otherPlaces} onMove={onMove} />}
+        </ErrorNote>
+      )}
+      <Button type="submit" kind="primary" isBusy={isBusy} reason={problem || undefined} className="w-full">
+        {isBusy ? 'Creating …' : 'Create VM'}
+      </Button>
+      <CommandLines
+        cli={cliLine(request)}
+        curl={curlLine('POST', `/v0.1/projects/${projectId}/vms`, request)}
+      />
+    </aside>
+  )
+}
+
+function Moves({ places, onMove }: { places: string[]; onMove: (location: string) => void }) {
+  if (places.length === 0)
+    return <p className="mt-1 text-ink-muted">It fits nowhere now: try a smaller type.</p>
+  return (
+    <div className="mt-2 flex flex-wrap gap-2">
+      {places.map((place) => (
+        <Button key={place} size="small" onClick={() => onMove(place)}>
+          Use {place}
+        </Button>
+      ))}
+    </div>
+  )
+}
+
+const sampleKey =
+  'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBvmWxvLnVPXnO3xXQ2n3yUoP1yT8kQ5cXqkqN3u9Ckm ada@laptop'
+
+function cliLine(request: VmCreate): string {
+  const parts = [
+    `slipway vm create ${shellQuote(request.name || 'NAME')}`,
+    `--type ${request.type}`,
+    `--location ${request.location}`,
+    `--image ${request.image}`,
+    '--ssh-key ~/.ssh/id_ed25519.pub',
+    ...(request.startup_script ? ['--startup-script start.sh'] : []),
+    ...(request.shutdown_script ? ['--shutdown-script stop.sh'] : []),
+    ...(request.disks ?? []).map(
+      ({ disk_id, mode }) => `--disk ${disk_id}${mode === 'read-only' ? ':read-only' : ''}`,
+    ),
+    ...(request.public_ip ? [`--public-ip ${request.public_ip}`] : []),
+    ...(request.ttl_seconds ? [`--ttl ${request.ttl_seconds / 3600}h --on-expiry ${request.on_expiry}`] : []),
+  ]
+  return parts.join(' \\\n  ')
+}

@@ -1,0 +1,68 @@
+import type { Vm } from '@slipway/sdk'
+import { Link } from '@tanstack/react-router'
+import { readAll } from '../../api/read.ts'
+import { useQuery } from '../../api/use-query.ts'
+import { rulesOf, sentenceOf } from '../../lib/firewall-sentence.ts'
+import { useEndpointNames } from '../../lib/use-endpoint-names.ts'
+import { Copyable } from '../../ui/copy.tsx'
+import { Section } from '../../ui/page.tsx'
+
+export function Interfaces({ vm }: { vm: Vm }) {
+  const projectId = vm.project_id
+  const rules = useQuery(readAll('firewallRuleList', { project_id: projectId }))
+  const nameOf = useEndpointNames(projectId)
+  return (
+    <Section
+      title="Network"
+      actions={
+        <Link to="/projects/$projectId/network/firewall" params={{ projectId }} className="link text-sm">
+          Edit firewall
+        </Link>
+      }
+    >
+      {vm.network_interfaces.map((nic) => {
+        const ip = nic.ips[0]
+        const applying = rulesOf(rules.data ?? [], vm, nic)
+        return (
+          <div key={nic.id} className="card px-4 py-3">
+            <div className="flex flex-wrap gap-x-8 gap-y-1">
+              <Pair label="Interface">{nic.name}</Pair>
+              <Pair label="Public">
+                <Copyable text={ip?.public_ipv4.address ?? ''} />
+              </Pair>
+              <Pair label="Private">
+                <Copyable text={ip?.private_ipv4.address ?? ''} />
+              </Pair>
+              <Pair label="MAC">
+                <span className="mono">{nic.mac_address}</span>
+              </Pair>
+              <Pair label="Subnet">{nameOf(nic.subnet)}</Pair>
+            </div>
+            <p className="mt-3 mb-1 text-sm text-ink-muted">Rules that apply</p>
+            <ul className="flex flex-col gap-0.5">
+              {applying.map((rule) => (
+                <li key={rule.id} className="flex items-baseline gap-2">
+                  <span className="w-7 shrink-0 text-sm text-ink-muted">
+                    {rule.direction === 'ingress' ? 'in' : 'out'}
+                  </span>
+                  <span>{sentenceOf(rule, nameOf)}</span>
+                  <span className="truncate text-sm text-ink-muted max-md:hidden">{rule.name}</span>
+                </li>
+              ))}
+              {rules.data && applying.length === 0 && <li>None: everything is denied, in and out.</li>}
+            </ul>
+          </div>
+        )
+      })}
+    </Section>
+  )
+}
+
+function Pair({ label, children }: { label: string; children: React.ReactNode }) {
+  return (
+    <span className="inline-flex items-center gap-2">
+      <span className="text-sm text-ink-muted">{label}</span>
+      {children}
+    </span>
+  )
+}

@@ -1,0 +1,88 @@
+import type { Vm } from '@slipway/sdk'
+import { useEffect, useLayoutEffect, useRef, useState } from 'react'
+import { client } from '../../api/client.ts'
+import { Button } from '../../ui/button.tsx'
+import { ErrorNote } from '../../ui/error.tsx'
+import { Section } from '../../ui/page.tsx'
+
+const pollMs = 1_500
+const mostChars = 400_000
+
+/** The serial console as it grows; scrolling up pauses it, scrolling to the end goes on. */
+export function SerialLog({ vm }: { vm: Vm }) {
+  const { text, error } = useSerialLog(vm.project_id, vm.id)
+  const [isFollowing, setFollowing] = useState(true)
+  const frame = useRef<HTMLPreElement>(null)
+  // biome-ignore lint/correctness/useExhaustiveDependencies: each new text scrolls to its end
+  useLayoutEffect(() => {
+    if (isFollowing && frame.current) frame.current.scrollTop = frame.current.scrollHeight
+  }, [text, isFollowing])
+  return (
+    <Section
+      title="Serial log"
+      actions={
+        <Button
+          size="small"
+          kind="quiet"
+          onClick={() => setFollowing(!isFollowing)}
+          aria-pressed={isFollowing}
+        >
+          {isFollowing ? 'Following' : 'Paused: follow'}
+        </Button>
+      }
+    >
+      {error && !text ? (
+        <ErrorNote error={error} />
+      ) : (
+        <pre
+          ref={frame}
+          // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard
+          tabIndex={0}
+          role="log"
+          aria-label="Serial log"
+          aria-live="off"
+          onScroll={({ currentTarget: { scrollTop, scrollHeight, clientHeight } }) =>
+            setFollowing(scrollTop + clientHeight >= scrollHeight - 8)
+          }
+          className="card mono h-72 overflow-auto p-3 break-all whitespace-pre-wrap"
+        >
+          {text || (
+            <span className="text-ink-muted">Nothing has been written to the serial console yet.</span>
+          )}
+        </pre>
+      )}
+    </Section>
+  )
+}
+
+function useSerialLog(projectId: string, vmId: string): { text: string; error: Error | null } {
+  const [text, setText] = useState('')
+  const [error, setError] = useState<Error | null>(null)
+  useEffect(() => {
+    const stop = new AbortController()
+    let offset: number | undefined
+    let timer: ReturnType<typeof setTimeout> | undefined
+    setText('')
+    const poll = async () => {
+      try {
+        if (!document.hidden || offset === undefined) {
+          const target = { project_id: projectId, vm_id: vmId, ...(offset !== undefined && { offset }) }
+          const { content, next_offset } = await client.vmSerialLog(target, { signal: stop.signal })
+          offset = next_offset
+          if (content) setText((before) => (before + content).slice(-mostChars))
+          setError(null)
+        }
+      } catch (cause) {
+        if (stop.signal.aborted) return
+        setError(cause as Error)
+      }
+      timer = setTimeout(poll, pollMs)
+    }
+    void poll()
+    return () => {
+      stop.abort()
+      clearTimeout(timer)
+    }
+  }, [projectId, vmId])
+  return { text, error }
+}

@@ -1,0 +1,117 @@
+import { Link, type LinkProps } from '@tanstack/react-router'
+import type { ButtonHTMLAttributes, ReactNode } from 'react'
+import { Hint } from './hint.tsx'
+
+type Kind = 'primary' | 'plain' | 'quiet' | 'danger'
+type Size = 'small' | 'normal'
+
+const base =
+  'inline-flex shrink-0 items-center justify-center gap-2 rounded-md font-medium whitespace-nowrap transition-colors duration-100 select-none'
+const sizes: Record<Size, string> = { small: 'h-7 px-2 text-sm', normal: 'h-8 px-3 text-base' }
+const kinds: Record<Kind, string> = {
+  primary: 'bg-accent text-on-accent hover:bg-accent-hover',
+  plain: 'border border-line-strong bg-surface text-ink hover:bg-sunken',
+  quiet: 'text-ink-muted hover:bg-sunken hover:text-ink',
+  danger: 'border border-line-strong bg-surface text-red-text hover:border-red hover:bg-red-soft',
+}
+const off =
+  'disabled:cursor-not-allowed aria-disabled:cursor-not-allowed aria-disabled:opacity-55 disabled:opacity-55'
+
+const classOf = (kind: Kind, size: Size, more = '') => `${base} ${sizes[size]} ${kinds[kind]} ${off} ${more}`
+
+interface Look {
+  kind?: Kind
+  size?: Size
+  icon?: ReactNode
+  /** A key that does the same. */
+  hotkey?: string
+}
+
+interface ButtonProps extends Look, ButtonHTMLAttributes<HTMLButtonElement> {
+  isBusy?: boolean
+  /** Why it cannot be used now: the button stays in sight and says so. */
+  reason?: string | undefined
+}
+
+export function Button({
+  kind = 'plain',
+  size = 'normal',
+  icon,
+  hotkey,
+  isBusy = false,
+  reason = '',
+  className,
+  children,
+  onClick,
+  ...rest
+}: ButtonProps) {
+  const isOff = Boolean(reason) || isBusy
+  const button = (
+    <button
+      type="button"
+      {...rest}
+      aria-disabled={isOff || undefined}
+      aria-busy={isBusy || undefined}
+      className={classOf(kind, size, className)}
+      onClick={(event) => {
+        if (isOff) event.preventDefault()
+        else onClick?.(event)
+      }}
+    >
+      {icon}
+      {children}
+      {hotkey && <Key>{hotkey}</Key>}
+    </button>
+  )
+  return reason ? <Hint text={reason}>{button}</Hint> : button
+}
+
+type ButtonLinkProps = Look & LinkProps & { className?: string; children?: ReactNode }
+
+export function ButtonLink({
+  kind = 'plain',
+  size = 'normal',
+  icon,
+  hotkey,
+  className,
+  children,
+  ...rest
+}: ButtonLinkProps) {
+  return (
+    <Link {...(rest as LinkProps)} className={classOf(kind, size, className)}>
+      {icon}
+      {children}
+      {hotkey && <Key>{hotkey}</Key>}
+    </Link>
+  )
+}
+
+export function Key({ children }: { children: ReactNode }) {
+  return (
+    <span aria-hidden="true" className="inline-flex max-md:hidden">
+      <kbd className="rounded-[4px] border border-current/30 px-1 font-mono text-[11px] leading-4">
+        {children}
+      </kbd>
+    </span>
+  )
+}
+
+export function IconButton({
+  label,
+  icon,
+  className = '',
+  ...rest
+}: { label: string; icon: ReactNode } & ButtonHTMLAttributes<HTMLButtonElement>) {
+  return (
+    <Hint text={label}>
+      <button
+        type="button"
+        aria-label={label}
+        {...rest}
+        className={`inline-flex size-7 shrink-0 items-center justify-center rounded-md text-ink-muted hover:bg-sunken hover:text-ink ${className}`}
+      >
+        {icon}
+      </button>
+    </Hint>
+  )
+}

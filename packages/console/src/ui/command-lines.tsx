@@ -1,0 +1,53 @@
+import { Tabs } from '@base-ui/react/tabs'
+import { CopyButton } from './copy.tsx'
+
+const tab =
+  'h-7 px-2 text-sm text-ink-muted rounded-[4px] hover:text-ink data-active:text-ink data-active:bg-surface data-active:font-medium'
+
+/** The same thing from a terminal. */
+export function CommandLines({ cli, curl }: { cli: string; curl: string }) {
+  return (
+    <Tabs.Root
+      defaultValue="cli"
+      className="overflow-hidden rounded-md border border-line bg-sunken text-left"
+    >
+      <Tabs.List className="flex items-center gap-1 border-b border-line px-2 py-1" aria-label="Command line">
+        <Tabs.Tab value="cli" className={tab}>
+          CLI
+        </Tabs.Tab>
+        <Tabs.Tab value="curl" className={tab}>
+          curl
+        </Tabs.Tab>
+      </Tabs.List>
+      <Line value="cli" text={cli} />
+      <Line value="curl" text={curl} />
+    </Tabs.Root>
+  )
+}
+
+function Line({ value, text }: { value: string; text: string }) {
+  return (
+    <Tabs.Panel value={value} className="flex items-start gap-2 p-2 pl-3">
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard */}
+      <pre tabIndex={0} className="mono min-w-0 flex-1 overflow-x-auto whitespace-pre">
+        {text}
+      </pre>
+      <CopyButton text={text} label="Copy the command" />
+    </Tabs.Panel>
+  )
+}
+
+/** A request as curl would send it. */
+export function curlLine(method: string, path: string, body?: unknown): string {
+  const lines = [`curl ${method === 'GET' ? '' : `-X ${method} `}${location.origin}${path} \\`]
+  lines.push('  -H "Authorization: Bearer $SLIPWAY_ACCESS_KEY"')
+  if (body !== undefined) {
+    lines[lines.length - 1] += ' \\'
+    lines.push('  -H "Content-Type: application/json" \\')
+    lines.push(`  -d ${shellQuote(JSON.stringify(body))}`)
+  }
+  return lines.join('\n')
+}
+
+export const shellQuote = (text: string): string =>
+  /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`

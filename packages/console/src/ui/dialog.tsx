@@ -1,0 +1,124 @@
+import { Dialog as Base } from '@base-ui/react/dialog'
+import { X } from 'lucide-react'
+import { type FormEvent, type ReactNode, useState } from 'react'
+import { Button } from './button.tsx'
+import { ErrorNote } from './error.tsx'
+import { TextField } from './field.tsx'
+
+interface DialogProps {
+  isOpen: boolean
+  onClose: () => void
+  title: string
+  children: ReactNode
+  isWide?: boolean
+}
+
+export function Dialog({ isOpen, onClose, title, children, isWide = false }: DialogProps) {
+  return (
+    <Base.Root open={isOpen} onOpenChange={(open) => !open && onClose()}>
+      <Base.Portal>
+        <Base.Backdrop className="fixed inset-0 z-40 bg-backdrop" />
+        <Base.Viewport className="fixed inset-0 z-50 flex items-start justify-center overflow-y-auto p-4 pt-[10vh]">
+          <Base.Popup
+            data-modal
+            className={`w-full rounded-md border border-line-strong bg-surface p-5 shadow-float ${isWide ? 'max-w-2xl' : 'max-w-md'}`}
+          >
+            <div className="mb-3 flex items-start justify-between gap-4">
+              <Base.Title className="text-lg font-semibold">{title}</Base.Title>
+              {/* Without a hint: the first Escape would close that instead of the dialog. */}
+              <Base.Close
+                aria-label="Close"
+                className="inline-flex size-7 shrink-0 items-center justify-center rounded-md text-ink-muted hover:bg-sunken hover:text-ink"
+              >
+                <X size={16} />
+              </Base.Close>
+            </div>
+            {children}
+          </Base.Popup>
+        </Base.Viewport>
+      </Base.Portal>
+    </Base.Root>
+  )
+}
+
+interface FormDialogProps extends DialogProps {
+  action: string
+  onSubmit: () => void
+  isBusy: boolean
+  error: Error | null
+  reason?: string | undefined
+  kind?: 'primary' | 'danger'
+}
+
+/** A dialog that ends by one button; it stays open, with the error, when that did not work. */
+export function FormDialog({
+  action,
+  onSubmit,
+  isBusy,
+  error,
+  reason,
+  kind = 'primary',
+  children,
+  ...dialog
+}: FormDialogProps) {
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    if (!reason && !isBusy) onSubmit()
+  }
+  return (
+    <Dialog {...dialog}>
+      <form onSubmit={submit} noValidate>
+        <div className="flex flex-col gap-4">{children}</div>
+        {error && (
+          <div className="mt-4">
+            <ErrorNote error={error} />
+          </div>
+        )}
+        <div className="mt-5 flex justify-end gap-2">
+          <Button onClick={dialog.onClose}>Cancel</Button>
+          <Button type="submit" kind={kind} isBusy={isBusy} reason={reason}>
+            {action}
+          </Button>
+        </div>
+      </form>
+    </Dialog>
+  )
+}
+
+interface ConfirmProps {
+  isOpen: boolean
+  onClose: () => void
+  title: string
+  /** What goes and what stays. */
+  children: ReactNode
+  action: string
+  onConfirm: () => void
+  isBusy: boolean
+  error: Error | null
+  /** Only where data is lost for good: the name to type. */
+  nameToType?: string
+}
+
+export function Confirm({ nameToType = '', onConfirm, children, ...rest }: ConfirmProps) {
+  const [typed, setTyped] = useState('')
+  const mustType = nameToType !== '' && typed !== nameToType
+  return (
+    <FormDialog
+      {...rest}
+      kind="danger"
+      onSubmit={onConfirm}
+      reason={mustType ? `Type ${nameToType} to confirm` : undefined}
+    >
+      <div className="text-ink-muted">{children}</div>
+      {nameToType && (
+        <TextField
+          label={`Type ${nameToType} to confirm`}
+          value={typed}
+          onChange={setTyped}
+          autoComplete="off"
+          isMono
+        />
+      )}
+    </FormDialog>
+  )
+}

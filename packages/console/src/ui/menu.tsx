@@ -1,0 +1,49 @@
+import { Menu as Base } from '@base-ui/react/menu'
+import type { ReactElement, ReactNode } from 'react'
+
+export interface MenuEntry {
+  key: string
+  label: ReactNode
+  icon?: ReactNode
+  onSelect: () => void
+  isDanger?: boolean
+  isCurrent?: boolean
+}
+
+export function Menu({
+  trigger,
+  label,
+  entries,
+  header,
+}: {
+  trigger: ReactElement
+  label: string
+  entries: MenuEntry[]
+  header?: ReactNode
+}) {
+  return (
+    <Base.Root>
+      <Base.Trigger render={trigger as ReactElement<Record<string, unknown>>} />
+      <Base.Portal>
+        <Base.Positioner sideOffset={6} align="end" className="z-50">
+          <Base.Popup
+            aria-label={label}
+            className="max-h-[70vh] min-w-48 overflow-y-auto rounded-md border border-line-strong bg-surface py-1 shadow-float outline-none"
+          >
+            {header && <div className="border-b border-line px-3 py-2 text-sm text-ink-muted">{header}</div>}
+            {entries.map((entry) => (
+              <Base.Item
+                key={entry.key}
+                onClick={entry.onSelect}
+                className={`flex h-8 cursor-pointer items-center gap-2 px-3 outline-none select-none data-highlighted:bg-sunken ${entry.isDanger ? 'text-red-text' : ''} ${entry.isCurrent ? 'font-medium text-accent-text' : ''}`}
+              >
+                {entry.icon}
+                {entry.label}
+              </Base.Item>
+            ))}
+          </Base.Popup>
+        </Base.Positioner>
+      </Base.Portal>
+    </Base.Root>
+  )
+}

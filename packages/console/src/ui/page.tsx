@@ -1,0 +1,145 @@
+import type { ReactNode } from 'react'
+import { useEffect } from 'react'
+import { CommandLines } from './command-lines.tsx'
+
+interface PageProps {
+  title: string
+  /** Beside the title. */
+  aside?: ReactNode
+  actions?: ReactNode
+  /** Tables may use all of the width. */
+  isWide?: boolean
+  children: ReactNode
+}
+
+export function Page({ title, aside, actions, isWide = false, children }: PageProps) {
+  useEffect(() => {
+    document.title = `${title} · Slipway`
+  }, [title])
+  return (
+    <div className={`flex flex-col gap-4 p-6 max-md:p-4 ${isWide ? '' : 'max-w-[1280px]'}`}>
+      <div className="flex min-h-8 flex-wrap items-center justify-between gap-x-6 gap-y-2">
+        <div className="flex min-w-0 items-center gap-3">
+          <h1 className="truncate text-xl font-semibold">{title}</h1>
+          {aside}
+        </div>
+        {actions && <div className="flex flex-wrap items-center gap-2">{actions}</div>}
+      </div>
+      {children}
+    </div>
+  )
+}
+
+export function Section({
+  title,
+  actions,
+  children,
+  id,
+}: {
+  title: string
+  actions?: ReactNode
+  children: ReactNode
+  id?: string
+}) {
+  return (
+    <section aria-label={title} id={id} className="flex flex-col gap-3">
+      <div className="flex min-h-7 flex-wrap items-center justify-between gap-2">
+        <h2 className="text-lg font-semibold">{title}</h2>
+        {actions && <div className="flex items-center gap-2">{actions}</div>}
+      </div>
+      {children}
+    </section>
+  )
+}
+
+/** Label and value, line by line, in two columns where there is room. */
+export function Facts({ items }: { items: [string, ReactNode][] }) {
+  return (
+    <dl className="card grid grid-cols-1 gap-x-8 px-4 py-2 md:grid-cols-2">
+      {items.map(([label, value]) => (
+        <div key={label} className="flex min-h-8 items-center gap-4 py-1">
+          <dt className="w-28 shrink-0 text-ink-muted">{label}</dt>
+          <dd className="min-w-0 flex-1">{value}</dd>
+        </div>
+      ))}
+    </dl>
+  )
+}
+
+interface EmptyProps {
+  title: string
+  children: ReactNode
+  action?: ReactNode
+  cli?: string
+  curl?: string
+}
+
+/** Nothing here yet: what it is for, the button, and the same from a terminal. */
+export function Empty({ title, children, action, cli = '', curl = '' }: EmptyProps) {
+  return (
+    <div className="card flex flex-col items-center gap-3 px-6 py-10 text-center">
+      <p className="text-lg font-semibold">{title}</p>
+      <p className="max-w-lg text-ink-muted">{children}</p>
+      {action}
+      {cli && (
+        <div className="mt-3 w-full max-w-2xl">
+          <CommandLines cli={cli} curl={curl} />
+        </div>
+      )}
+    </div>
+  )
+}
+
+/** Grey bars of the size of what comes, so that nothing moves when it does. */
+export function Skeleton({ rows = 6, className = '' }: { rows?: number; className?: string }) {
+  return (
+    <div role="status" aria-label="Loading" className={`card divide-y divide-line ${className}`}>
+      {Array.from({ length: rows }, (_, index) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: rows without identity
+        <div key={index} className="flex h-9 items-center gap-6 px-3">
+          <span className="h-2.5 w-40 rounded bg-sunken" />
+          <span className="h-2.5 w-24 rounded bg-sunken" />
+          <span className="h-2.5 w-20 rounded bg-sunken max-md:hidden" />
+        </div>
+      ))}
+    </div>
+  )
+}
+
+/** How much of a limit is used. */
+export function UsageBar({
+  label,
+  used,
+  max,
+  unit = '',
+}: {
+  label: string
+  used: number
+  max: number
+  unit?: string
+}) {
+  const share = max > 0 ? Math.min(1, used / max) : used > 0 ? 1 : 0
+  const tone = share >= 1 ? 'bg-red' : share >= 0.8 ? 'bg-amber' : 'bg-accent'
+  return (
+    <div>
+      <div className="flex justify-between gap-4 text-sm">
+        <span className="truncate">{label}</span>
+        <span className="figures whitespace-nowrap text-ink-muted">
+          {used.toLocaleString('en-US')} of {max.toLocaleString('en-US')}
+          {unit && ` ${unit}`}
+        </span>
+      </div>
+      {/* biome-ignore lint/a11y/useSemanticElements: browsers draw <meter> by rules of their own */}
+      <div
+        role="meter"
+        aria-label={label}
+        aria-valuemin={0}
+        aria-valuemax={max}
+        aria-valuenow={used}
+        className="mt-1 h-1.5 overflow-hidden rounded-full bg-sunken"
+      >
+        <div className={`h-full rounded-full ${tone}`} style={{ width: `${share * 100}%` }} />
+      </div>
+    </div>
+  )
+}

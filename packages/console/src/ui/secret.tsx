@@ -1,0 +1,38 @@
+import { TriangleAlert } from 'lucide-react'
+import { Button } from './button.tsx'
+import { Copyable } from './copy.tsx'
+import { Dialog } from './dialog.tsx'
+
+/** A secret that is shown this once. */
+export function SecretDialog({
+  title,
+  secret,
+  note,
+  onClose,
+}: {
+  title: string
+  secret: string
+  note: string
+  onClose: () => void
+}) {
+  return (
+    <Dialog isOpen onClose={onClose} title={title} isWide>
+      <p className="flex items-start gap-2 rounded-md border border-amber/50 bg-amber-soft p-3 text-sm">
+        <TriangleAlert size={16} className="mt-0.5 shrink-0 text-amber-text" />
+        Shown this once. Copy it now: it cannot be read again.
+      </p>
+      <div
+        data-secret
+        className="mt-3 flex min-w-0 items-center rounded-md border border-line bg-sunken px-3 py-2"
+      >
+        <Copyable text={secret} label="Copy the secret" />
+      </div>
+      <p className="mt-3 text-sm text-ink-muted">{note}</p>
+      <div className="mt-5 flex justify-end">
+        <Button kind="primary" onClick={onClose}>
+          I have stored it
+        </Button>
+      </div>
+    </Dialog>
+  )
+}

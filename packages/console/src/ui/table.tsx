@@ -1,0 +1,214 @@
+// biome-ignore-all lint/a11y/useSemanticElements: a grid of absolutely placed rows cannot be a <table>
+// biome-ignore-all lint/a11y/useFocusableInteractive: rows and headers are not controls here
+import { useVirtualizer } from '@tanstack/react-virtual'
+import { type ReactNode, useLayoutEffect, useRef, useState } from 'react'
+
+export interface Column<Row> {
+  key: string
+  title: string
+  cell: (row: Row) => ReactNode
+  /** A CSS grid track: `minmax(140px, 2fr)`. */
+  width: string
+  align?: 'right'
+  /** In the narrow form the first column is the card's title; these follow without a label. */
+  isBare?: boolean
+}
+
+interface TableProps<Row> {
+  label: string
+  rows: Row[]
+  columns: Column<Row>[]
+  rowKey: (row: Row) => string
+  selected?: ReadonlySet<string>
+  onSelect?: (selected: Set<string>) => void
+  /** What a row is called, for its checkbox. */
+  rowName?: (row: Row) => string
+}
+
+const rowPx = 36
+/** Below this everything is in the document, so that the browser's own search finds it. */
+const virtualFrom = 200
+
+/** A table that scrolls ten thousand rows as it does ten; on narrow screens, cards with the same data. */
+export function Table<Row>(props: TableProps<Row>) {
+  const { label, rows, columns, rowKey, selected, onSelect } = props
+  const frame = useRef<HTMLDivElement>(null)
+  const isNarrow = useIsNarrow()
+  const isVirtual = rows.length > virtualFrom
+  const virtual = useVirtualizer({
+    count: isVirtual ? rows.length : 0,
+    getScrollElement: () => frame.current,
+    estimateSize: () => (isNarrow ? 28 + 24 * (columns.length - 1) + 16 : rowPx),
+    overscan: 12,
+  })
+  const tracks = [...(onSelect ? ['36px'] : []), ...columns.map((column) => column.width)].join(' ')
+  const select = (key: string, isSelected: boolean) => {
+    const next = new Set(selected)
+    if (isSelected) next.add(key)
+    else next.delete(key)
+    onSelect?.(next)
+  }
+  const renderRow = (row: Row, index: number, top: number | null) => (
+    <TableRow
+      key={rowKey(row)}
+      {...props}
+      row={row}
+      index={index}
+      tracks={tracks}
+      isNarrow={isNarrow}
+      top={top}
+      onToggle={(isSelected) => select(rowKey(row), isSelected)}
+    />
+  )
+  const allSelected = rows.length > 0 && rows.every((row) => selected?.has(rowKey(row)))
+  return (
+    <div
+      role="table"
+      aria-label={label}
+      aria-rowcount={rows.length + 1}
+      className="card flex min-h-0 flex-col overflow-hidden"
+    >
+      <div
+        ref={frame}
+        className={isVirtual ? 'max-h-[calc(100dvh-220px)] overflow-auto' : 'overflow-x-auto'}
+        tabIndex={isVirtual ? 0 : undefined}
+      >
+        {!isNarrow && (
+          <div
+            role="row"
+            className="sticky top-0 z-10 grid h-9 min-w-fit items-center border-b border-line bg-surface text-sm text-ink-muted"
+            style={{ gridTemplateColumns: tracks }}
+          >
+            {onSelect && (
+              <span role="columnheader" className="flex justify-center">
+                <input
+                  type="checkbox"
+                  aria-label="Select all"
+                  className="size-4 accent-accent"
+                  checked={allSelected}
+                  onChange={(event) => onSelect(new Set(event.target.checked ? rows.map(rowKey) : []))}
+                />
+              </span>
+            )}
+            {columns.map((column) => (
+              <span
+                key={column.key}
+                role="columnheader"
+                className={`truncate px-3 font-normal ${column.align === 'right' ? 'figures text-right' : ''}`}
+              >
+                {column.title}
+              </span>
+            ))}
+          </div>
+        )}
+        <div
+          role="rowgroup"
+          className={isVirtual ? 'relative' : ''}
+          style={isVirtual ? { height: virtual.getTotalSize() } : undefined}
+        >
+          {isVirtual
+            ? virtual.getVirtualItems().map((item) => renderRow(rows[item.index]!, item.index, item.start))
+            : rows.map((row, index) => renderRow(row, index, null))}
+        </div>
+      </div>
+    </div>
+  )
+}
+
+type RowProps<Row> = TableProps<Row> & {
+  row: Row
+  index: number
+  tracks: string
+  isNarrow: boolean
+  top: number | null
+  onToggle: (isSelected: boolean) => void
+}
+
+function TableRow<Row>({
+  row,
+  index,
+  columns,
+  rowKey,
+  selected,
+  onSelect,
+  rowName,
+  tracks,
+  isNarrow,
+  top,
+  onToggle,
+}: RowProps<Row>) {
+  const isSelected = selected?.has(rowKey(row)) ?? false
+  const box = onSelect && (
+    <input
+      type="checkbox"
+      aria-label={`Select ${rowName?.(row) ?? rowKey(row)}`}
+      className="size-4 shrink-0 accent-accent"
+      checked={isSelected}
+      onChange={(event) => onToggle(event.target.checked)}
+    />
+  )
+  const place = top === null ? '' : 'absolute inset-x-0'
+  const look = `border-b border-line last:border-b-0 ${isSelected ? 'bg-accent-soft' : 'hover:bg-sunken/60'} ${place}`
+  const style = { ...(top !== null && { transform: `translateY(${top}px)` }) }
+  const [first, ...rest] = columns
+  if (isNarrow && first) {
+    return (
+      <div
+        role="row"
+        aria-rowindex={index + 2}
+        className={`flex flex-col gap-1 px-3 py-2 ${look}`}
+        style={style}
+      >
+        <div role="cell" className="flex items-center gap-2 font-medium">
+          {box}
+          <span className="min-w-0 flex-1">{first.cell(row)}</span>
+        </div>
+        {rest.map((column) => (
+          <div
+            key={column.key}
+            role="cell"
+            className="flex min-w-0 items-center justify-between gap-4 text-sm"
+          >
+            <span className="shrink-0 text-ink-muted">{column.isBare ? '' : column.title}</span>
+            <span className="min-w-0 truncate text-right">{column.cell(row)}</span>
+          </div>
+        ))}
+      </div>
+    )
+  }
+  return (
+    <div
+      role="row"
+      aria-rowindex={index + 2}
+      className={`grid min-h-9 min-w-fit items-center ${look}`}
+      style={{ gridTemplateColumns: tracks, ...style }}
+    >
+      {box && (
+        <span role="cell" className="flex justify-center">
+          {box}
+        </span>
+      )}
+      {columns.map((column) => (
+        <span
+          key={column.key}
+          role="cell"
+          className={`min-w-0 truncate px-3 ${column.align === 'right' ? 'figures text-right' : ''}`}
+        >
+          {column.cell(row)}
+        </span>
+      ))}
+    </div>
+  )
+}
+
+const narrow = matchMedia('(max-width: 767px)')
+
+export function useIsNarrow(): boolean {
+  const [isNarrow, setNarrow] = useState(narrow.matches)
+  useLayoutEffect(() => {
+    const listen = () => setNarrow(narrow.matches)
+    narrow.addEventListener('change', listen)
+    return () => narrow.removeEventListener('change', listen)
+  }, [])
+  return isNarrow
+}

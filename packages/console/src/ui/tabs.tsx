@@ -1,0 +1,30 @@
+import { Link, type LinkProps } from '@tanstack/react-router'
+
+export interface TabLink {
+  label: string
+  to: string
+  isExact?: boolean
+}
+
+/** Tabs that are addresses. */
+export function TabLinks({ label, tabs }: { label: string; tabs: TabLink[] }) {
+  return (
+    <nav
+      aria-label={label}
+      className="-mx-6 overflow-x-auto border-b border-line px-6 max-md:-mx-4 max-md:px-4"
+    >
+      <div className="flex gap-1">
+        {tabs.map((tab) => (
+          <Link
+            key={tab.to}
+            {...({ to: tab.to } as LinkProps)}
+            activeOptions={{ exact: tab.isExact ?? false, includeSearch: false }}
+            className="-mb-px flex h-9 items-center border-b-2 border-transparent px-3 whitespace-nowrap text-ink-muted hover:text-ink aria-[current=page]:border-accent aria-[current=page]:font-medium aria-[current=page]:text-ink"
+          >
+            {tab.label}
+          </Link>
+        ))}
+      </div>
+    </nav>
+  )
+}

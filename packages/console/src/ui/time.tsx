@@ -1,0 +1,31 @@
+import { useNow } from '../lib/clock.ts'
+import { duration, localDate, preciseDuration, utcDate } from '../lib/format.ts'
+
+/** Local time; UTC on hover. */
+export function When({ iso, empty = '–' }: { iso: string; empty?: string }) {
+  if (!iso) return <span className="text-ink-muted">{empty}</span>
+  return (
+    <time dateTime={iso} title={utcDate(iso)} className="figures whitespace-nowrap">
+      {localDate(iso)}
+    </time>
+  )
+}
+
+/** How long ago; local time and UTC on hover. */
+export function Age({ iso }: { iso: string }) {
+  const now = useNow()
+  if (!iso) return <span className="text-ink-muted">–</span>
+  return (
+    <time dateTime={iso} title={`${localDate(iso)} · ${utcDate(iso)}`} className="figures whitespace-nowrap">
+      {duration(now - Date.parse(iso))}
+    </time>
+  )
+}
+
+/** From one moment to another, or up to now. */
+export function Lasted({ from, to }: { from: string; to: string }) {
+  const now = useNow()
+  if (!from) return null
+  const endMs = to ? Date.parse(to) : Math.max(now, Date.parse(from))
+  return <span className="figures text-ink-muted">{preciseDuration(endMs - Date.parse(from))}</span>
+}

@@ -1,0 +1,341 @@
+import type { Vm } from '@slipway/sdk'
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import {
+  acceptInvitation,
+  expectNoComplaints,
+  isBrowserMissing,
+  launch,
+  openTab,
+  screenshot,
+  seriousFindings,
+  type Tab,
+} from './browser.ts'
+import { type Service, startService } from './service.ts'
+
+const sshKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBvmWxvLnVPXnO3xXQ2n3yUoP1yT8kQ5cXqkqN3u9Ckm ada@laptop'
+const wide = { width: 1280, height: 860 }
+const narrowWidth = 390
+const scriptBudgetBytes = 250_000
+const operator = { email: 'ops@example.com', password: 'harbour-pilot' }
+
+describe.skipIf(isBrowserMissing)('the pages of the console', () => {
+  let service: Service
+  let browser: Browser
+  let tab: Tab
+  let page: Page
+  let vm: Vm
+
+  beforeAll(async () => {
+    ;[service, browser] = await Promise.all([startService(), launch()])
+    tab = await openTab(await browser.newContext({ viewport: wide, reducedMotion: 'reduce' }))
+    page = tab.page
+    vm = await fill(service)
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await service?.close()
+  })
+
+  const main = () => page.getByRole('main')
+
+  test('an operator accepts the invitation and sees the fleet', async () => {
+    const { organization_id } = service.credentials
+    const user = { email: operator.email, is_operator: true, organization_id, role: 'owner' as const }
+    await acceptInvitation(page, service, user, operator.password)
+    await page.getByRole('link', { name: 'Fleet' }).click()
+    await main().getByRole('heading', { name: 'us-east1-a' }).waitFor()
+    expect(
+      await main()
+        .getByRole('img', { name: /claimed$/ })
+        .count(),
+    ).toBeGreaterThan(0)
+  })
+
+  test('an operator drains a host and sees it end when its last VM has gone', async () => {
+    const { items } = await service.operator.adminHostList({ limit: 500 })
+    const host = items.find(({ gpus }) => gpus.some(({ vm_id }) => vm_id === vm.id))!
+    const at = page
+      .getByRole('region', { name: vm.location })
+      .getByRole('link', { name: new RegExp(`^${host.name}`) })
+    await at.click()
+    await page.getByRole('button', { name: 'Drain', exact: true }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Drain host' }).click()
+    await main().getByText('Draining: 1 VM left').waitFor()
+    await screenshotBoth('fleet-draining')
+    await service.tenant.vmDelete({ project_id: vm.project_id, vm_id: vm.id })
+    await main().getByText('drained', { exact: true }).waitFor()
+    vm = await createVm(service, 'train-8', 'a100.2x')
+  })
+
+  test('starts within the budget for scripts', async () => {
+    const bytes = await page.evaluate(() =>
+      performance
+        .getEntriesByType('resource')
+        .filter(({ name }) => name.endsWith('.js'))
+        .reduce((sum, entry) => sum + (entry as PerformanceResourceTiming).encodedBodySize, 0),
+    )
+    expect(bytes).toBeGreaterThan(50_000)
+    expect(bytes).toBeLessThan(scriptBudgetBytes)
+  })
+
+  /** As a photographer: the page with all that it shows, in each theme, and narrow. */
+  async function screenshotBoth(name: string, findings: string[] = []) {
+    for (const theme of ['light', 'dark'] as const) {
+      await page.evaluate((wanted) => {
+        document.documentElement.dataset.theme = wanted
+      }, theme)
+      const found = await seriousFindings(page, theme === 'light' ? 'everything' : 'colours')
+      findings.push(...found.map((finding) => `${name} ${theme}: ${finding}`))
+      await screenshot(page, `${name}-${theme}`)
+    }
+    await page.evaluate(() => {
+      document.documentElement.dataset.theme = 'light'
+    })
+  }
+
+  async function screenshotNarrow(name: string) {
+    await page.setViewportSize({ width: narrowWidth, height: 860 })
+    const { height, overflow } = await page.evaluate(() => {
+      const content = document.querySelector('#content') ?? document.documentElement
+      return { height: content.scrollHeight + 48, overflow: content.scrollWidth - content.clientWidth }
+    })
+    await page.setViewportSize({ width: narrowWidth, height: Math.min(3000, Math.max(860, height)) })
+    await screenshot(page, `${name}-narrow`)
+    await page.setViewportSize(wide)
+    return overflow > 0 ? [`${name} narrow: ${overflow} px too wide`] : []
+  }
+
+  const settled = async () => {
+    await page.getByRole('heading', { level: 1 }).waitFor()
+    await page.getByRole('status', { name: 'Loading' }).first().waitFor({ state: 'detached' })
+  }
+
+  test('have nothing serious for axe to find, in either theme, and fit narrow screens', async () => {
+    const findings: string[] = []
+    const base = `/projects/${service.credentials.project_id}`
+    const { items } = await service.operator.adminHostList({ limit: 1 })
+    const { project_id } = service.credentials
+    const [webhook] = await service.asOwner.collect('webhookList', { project_id })
+    const paths: [string, string][] = [
+      ['overview', base],
+      ['vms', `${base}/vms`],
+      ['vm-create', `${base}/vms/new`],
+      ['vm', `${base}/vms/${vm.id}`],
+      ['vm-gone', `${base}/vms/00000000-0000-7000-8000-000000000000`],
+      ['disks', `${base}/disks`],
+      ['firewall', `${base}/network/firewall`],
+      ['networks', `${base}/network/networks`],
+      ['usage', `${base}/usage`],
+      ['events', `${base}/events`],
+      ['operations', `${base}/operations`],
+      ['access-keys', `${base}/settings/keys`],
+      ['members', `${base}/settings/members`],
+      ['webhooks', `${base}/settings/webhooks`],
+      ['webhook', `${base}/settings/webhooks/${webhook!.id}`],
+      ['billing', `${base}/settings/billing`],
+      ['project', `${base}/settings/project`],
+      ['account', '/account'],
+      ['fleet', '/fleet'],
+      ['fleet-host', `/fleet/hosts/${items[0]!.id}`],
+      ['fleet-capacity', '/fleet/capacity'],
+      ['fleet-operations', '/fleet/operations?show=all'],
+      ['fleet-organizations', '/fleet/organizations'],
+      ['fleet-users', '/fleet/users'],
+      ['fleet-quotas', '/fleet/quotas'],
+      ['fleet-prices', '/fleet/prices'],
+      ['fleet-images', '/fleet/images'],
+      ['fleet-audit', '/fleet/audit'],
+    ]
+    for (const [name, path] of paths) {
+      await page.goto(service.url + path)
+      await settled()
+      await screenshotBoth(name, findings)
+      findings.push(...(await screenshotNarrow(name)))
+    }
+    expect(findings).toEqual([])
+  }, 240_000)
+
+  test('have dialogs and menus that axe accepts', async () => {
+    const findings: string[] = []
+    const base = `${service.url}/projects/${service.credentials.project_id}`
+    const open = async (name: string, path: string, button: string | RegExp) => {
+      await page.goto(base + path)
+      await settled()
+      await page.getByRole('button', { name: button }).first().click()
+      await page.getByRole('dialog').or(page.getByRole('menu')).first().waitFor()
+      await screenshotBoth(name, findings)
+    }
+    await open('dialog-disk', '/disks', 'Create disk')
+    await open('dialog-rule', '/network/firewall', 'Create rule')
+    await open('dialog-key', '/settings/keys', 'Create key')
+    await open('dialog-delete-vm', `/vms/${vm.id}`, 'Delete VM')
+    await open('dialog-search', '', 'Search')
+    await open('dialog-help', '', 'Help and shortcuts')
+    await open('menu-project', '', /^Project/)
+    expect(findings).toEqual([])
+  })
+
+  test('hold still while they load', async () => {
+    await page.addInitScript(() => {
+      const shifts = { sum: 0 }
+      Object.assign(window, { shifts })
+      new PerformanceObserver((list) => {
+        for (const entry of list.getEntries())
+          shifts.sum += (entry as PerformanceEntry & { value: number }).value
+      }).observe({ type: 'layout-shift', buffered: true })
+    })
+    const base = `${service.url}/projects/${service.credentials.project_id}`
+    for (const path of ['', '/vms', '/vms/new', `/vms/${vm.id}`]) {
+      await page.goto(base + path)
+      await settled()
+      const sum = await page.evaluate(() => (window as unknown as { shifts: { sum: number } }).shifts.sum)
+      expect(sum, path).toBeLessThan(0.1)
+    }
+  })
+
+  test('scroll ten thousand VMs with a few dozen rows in the document', async () => {
+    const total = 10_000
+    const pageSize = 500
+    await page.route(/\/vms\?/, async (route) => {
+      const url = new URL(route.request().url())
+      const from = Number(url.searchParams.get('page_token') || 0)
+      const items = Array.from({ length: pageSize }, (_, index) => ({
+        ...vm,
+        id: `vm-${from + index}`,
+        name: `vm-${from + index}`,
+      }))
+      const next = from + pageSize
+      await route.fulfill({ json: { items, next_page_token: next < total ? String(next) : '' } })
+    })
+    await page.goto(`${service.url}/projects/${service.credentials.project_id}/vms`)
+    const table = page.getByRole('table', { name: 'VMs' })
+    await table.getByRole('link', { name: 'vm-0', exact: true }).waitFor()
+    expect(await table.getAttribute('aria-rowcount')).toBe(String(total + 1))
+    await table.locator('> div').evaluate((frame) => frame.scrollTo(0, frame.scrollHeight))
+    await table.getByRole('link', { name: `vm-${total - 1}`, exact: true }).waitFor()
+    expect(await table.getByRole('row').count()).toBeLessThan(80)
+    await screenshot(page, 'vms-ten-thousand')
+    await page.unroute(/\/vms\?/)
+  })
+
+  test('draw the usage of a month by day and product', async () => {
+    const month = new Date().toISOString().slice(0, 7)
+    const products = ['a100.4x', 'l40s-48gb.2x', 'persistent-ssd']
+    const items = Array.from({ length: 12 }, (_, day) =>
+      products.map((product_name, index) => ({
+        date: `${month}-${String(day + 1).padStart(2, '0')}`,
+        project_id: service.credentials.project_id,
+        location: 'us-east1-a',
+        resource_type: index < 2 ? 'vm' : 'disk',
+        product_name,
+        quantity: 24,
+        unit: index < 2 ? 'vm_hour' : 'gb_hour',
+        usd: (3 - index) * (10 + (day % 5)),
+      })),
+    ).flat()
+    await page.route(/\/usage\?/, (route) =>
+      route.fulfill({ json: { items, updated_at: `${month}-13T00:05:00.000Z` } }),
+    )
+    await page.goto(`${service.url}/projects/${service.credentials.project_id}/usage`)
+    const total = items.reduce((sum, { usd }) => sum + usd, 0)
+    await main().getByText(`${total}.00 USD`).first().waitFor()
+    await page.getByRole('img', { name: /Daily cost .* by product/ }).waitFor()
+    await main().getByRole('table', { name: 'By product' }).getByText('288 VM hours').first().waitFor()
+    const findings: string[] = []
+    await screenshotBoth('usage-month', findings)
+    findings.push(...(await screenshotNarrow('usage-month')))
+    expect(findings).toEqual([])
+    await page.unroute(/\/usage\?/)
+  })
+
+  test('show errors with what to do and the request id', async () => {
+    await page.route(/\/disks\?/, (route) =>
+      route.fulfill({
+        status: 500,
+        json: {
+          code: 'internal_error',
+          message: 'Something went wrong on our side: it is safe to try again.',
+          request_id: 'request-7',
+        },
+      }),
+    )
+    await page.goto(`${service.url}/projects/${service.credentials.project_id}/disks`)
+    await main().getByText('give the operator the request id').waitFor()
+    await main().getByText('request-7').waitFor()
+    await screenshotBoth('disks-error')
+    await main().getByRole('button', { name: 'Try again' }).waitFor()
+    await page.unroute(/\/disks\?/)
+    // The page also tries again by itself, and may be first.
+    await page.evaluate(() => {
+      const buttons = [...document.querySelectorAll('button')]
+      buttons.find(({ textContent }) => textContent === 'Try again')?.click()
+    })
+    await main()
+      .getByRole('row', { name: /datasets/ })
+      .waitFor()
+  })
+
+  test('for those outside are sound too: sign-in, set-up, invitation', async () => {
+    const findings: string[] = []
+    const visitor = await openTab(await browser.newContext({ viewport: wide }))
+    const signedIn = page
+    page = visitor.page
+    for (const [name, path] of [
+      ['sign-in', '/sign-in'],
+      ['set-up', '/setup?code=slpc_example'],
+      ['accept', '/accept?code=slpc_example'],
+    ] as const) {
+      await page.goto(service.url + path)
+      await settled()
+      await screenshotBoth(name, findings)
+      findings.push(...(await screenshotNarrow(name)))
+    }
+    expect(findings).toEqual([])
+    expectNoComplaints(visitor)
+    page = signedIn
+  })
+
+  test('let a viewer look and say why nothing can be changed', async () => {
+    const { organization_id } = service.credentials
+    const viewer = await openTab(await browser.newContext({ viewport: wide }))
+    await acceptInvitation(
+      viewer.page,
+      service,
+      { email: 'eve@example.com', organization_id, role: 'viewer' },
+      'only-looking',
+    )
+    await viewer.page.getByRole('link', { name: 'Disks' }).click()
+    await viewer.page.getByRole('row', { name: /datasets/ }).waitFor()
+    const create = viewer.page.getByRole('button', { name: 'Create disk' })
+    expect(await create.getAttribute('aria-disabled')).toBe('true')
+    await create.hover()
+    await viewer.page.getByText('This needs the role member; yours is viewer.').waitFor()
+  })
+
+  test('met no script error and no breach of the Content-Security-Policy', () => expectNoComplaints(tab))
+})
+
+async function createVm(service: Service, name: string, type: string): Promise<Vm> {
+  const { project_id } = service.credentials
+  const body = { name, type, location: 'us-east1-a', image: 'ubuntu24.04-nvidia', ssh_public_key: sshKey }
+  const { operation } = await service.tenant.vmCreate({ project_id }, body)
+  return (await service.tenant.wait<Vm>({ project_id }, operation)).result
+}
+
+/** Something to see on every page. */
+async function fill(service: Service): Promise<Vm> {
+  const { tenant } = service
+  const { project_id } = service.credentials
+  const disk = { size: '500GiB', location: 'us-east1-a' }
+  const [vm, , stopped] = await Promise.all([
+    createVm(service, 'train-7', 'a100.4x'),
+    createVm(service, 'inference-gateway-production', 'l40s-48gb.2x'),
+    createVm(service, 'notebook', 'a40.1x'),
+    service.asOwner.webhookCreate({ project_id }, { url: 'http://127.0.0.1:9/slipway' }),
+    tenant.diskCreate({ project_id }, { ...disk, name: 'datasets' }),
+    tenant.diskCreate({ project_id }, { ...disk, name: 'corpus', size: '2TiB', type: 'shared-volume' }),
+  ])
+  await tenant.vmUpdate({ project_id, vm_id: stopped.id }, { action: 'STOP' })
+  return vm
+}

@@ -1,0 +1,294 @@
+import { createClient, logIn } from '@slipway/sdk'
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { expectNoComplaints, isBrowserMissing, launch, openTab, signIn, type Tab } from './browser.ts'
+import { type Service, startService } from './service.ts'
+
+const sshKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBvmWxvLnVPXnO3xXQ2n3yUoP1yT8kQ5cXqkqN3u9Ckm ada@laptop'
+
+describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
+  let service: Service
+  let browser: Browser
+  let tab: Tab
+  let page: Page
+
+  beforeAll(async () => {
+    ;[service, browser] = await Promise.all([startService(), launch()])
+    tab = await openTab(await browser.newContext({ acceptDownloads: true }))
+    page = tab.page
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await service?.close()
+  })
+
+  const main = () => page.getByRole('main')
+  const result = (words: string | RegExp) =>
+    page.getByRole('region', { name: /notification/i }).getByText(words)
+  const goTo = (name: string) =>
+    page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name }).click()
+
+  test('is told when the password is wrong, and comes in with the right one', async () => {
+    await page.goto(`${service.url}/`)
+    await page.getByLabel('E-mail').fill(service.credentials.email)
+    await page.getByLabel('Password').fill('wrong')
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByRole('alert').getByText('The e-mail or the password is wrong.').waitFor()
+    await page.getByRole('alert').getByText('Request id').waitFor()
+    await signIn(page, service)
+    await page.getByRole('heading', { level: 1, name: 'default' }).waitFor()
+  })
+
+  test('keeps no token where scripts of the page could read it later', async () => {
+    const stored = await page.evaluate(
+      () => JSON.stringify({ ...localStorage, ...sessionStorage }) + document.cookie,
+    )
+    expect(stored).not.toMatch(/slp[ar]_/)
+    const cookies = await page.context().cookies(`${service.url}/_console/session`)
+    expect(cookies).toMatchObject([{ httpOnly: true, sameSite: 'Strict', path: '/_console/session' }])
+  })
+
+  test('creates a VM with the keyboard shortcut and watches it run', async () => {
+    await page.keyboard.press('c')
+    await page.getByRole('heading', { level: 1, name: 'Create VM' }).waitFor()
+    const create = page
+      .getByRole('complementary', { name: 'Summary' })
+      .getByRole('button', { name: 'Create VM' })
+    expect(await create.getAttribute('aria-disabled')).toBe('true')
+    await page.getByRole('radio', { name: /^a100\.2x/ }).check({ force: true })
+    await page.getByRole('complementary', { name: 'Summary' }).getByText('2.90 USD').waitFor()
+    await page.getByLabel('Name', { exact: true }).fill('train-7')
+    await page.getByLabel('SSH public key').fill('ssh-ed25519 AAAA')
+    await page.getByText(/The key is not a valid public key/).waitFor()
+    await page.getByLabel('SSH public key').fill(sshKey)
+    await page.getByText('ssh-ed25519, 256 bits, ada@laptop').waitFor()
+    await create.click()
+    await page.getByRole('heading', { level: 1, name: 'train-7' }).waitFor()
+    await page
+      .getByRole('region', { name: 'Create VM' })
+      .getByText(/power on|boot|place/i)
+      .first()
+      .waitFor()
+    await main().getByText('running', { exact: true }).first().waitFor()
+    await main()
+      .getByText(/^ssh ubuntu@198\.18\./)
+      .waitFor()
+    await result('train-7 is running').waitFor()
+  })
+
+  test('reads the serial log as it grows', async () => {
+    await page
+      .getByRole('log', { name: 'Serial log' })
+      .getByText(/A100 40GB PCIe ready/)
+      .first()
+      .waitFor()
+  })
+
+  test('creates a disk and attaches it', async () => {
+    await goTo('Disks')
+    await main().getByText('slipway disk create datasets').waitFor()
+    await main().getByRole('button', { name: 'Create disk' }).first().click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Name').fill('datasets')
+    await dialog.getByRole('button', { name: 'Create disk' }).click()
+    await main()
+      .getByRole('row', { name: /datasets/ })
+      .getByText('available')
+      .waitFor()
+    await goTo('VMs')
+    await main().getByRole('link', { name: 'train-7' }).click()
+    await page.getByRole('button', { name: 'Attach disk' }).click()
+    await dialog.getByRole('button', { name: 'Attach disk' }).click()
+    await page.getByRole('table', { name: 'Disks' }).getByText('datasets').waitFor()
+    await result('Attached datasets to train-7').waitFor()
+  })
+
+  test('writes a rule that explains itself, and tests a packet against it', async () => {
+    await goTo('Network')
+    await main().getByText('Allow tcp 22 from anywhere to every VM').waitFor()
+    await page.getByRole('button', { name: 'Create rule' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Name', { exact: true }).fill('allow-jupyter')
+    await dialog.getByLabel('Destination ports').fill('8888')
+    await dialog.getByText('Allow tcp 8888 from anywhere to every VM.').waitFor()
+    const tester = page.getByRole('form', { name: 'Tester' })
+    await dialog.getByRole('button', { name: 'Create rule' }).click()
+    await main().getByText('Allow tcp 8888 from anywhere to every VM').waitFor()
+    await result('The rule allow-jupyter is in force').waitFor()
+    await tester.getByLabel('To', { exact: true }).fill('train-7')
+    await tester.getByLabel('Port').fill('8888')
+    await tester.getByRole('button', { name: 'Test' }).click()
+    await tester.getByText('the rule allow-jupyter decides').waitFor()
+    await tester.getByLabel('Port').fill('9999')
+    await tester.getByRole('button', { name: 'Test' }).click()
+    await tester.getByText('no rule allows it').waitFor()
+  })
+
+  test('sees what others do without reloading', async () => {
+    await goTo('VMs')
+    await main()
+      .getByRole('row', { name: /train-7/ })
+      .waitFor()
+    const { project_id } = service.credentials
+    await service.tenant.vmCreate(
+      { project_id },
+      {
+        name: 'made-elsewhere',
+        type: 'a40.1x',
+        location: 'us-east1-a',
+        image: 'ubuntu24.04-nvidia',
+        ssh_public_key: sshKey,
+      },
+    )
+    await main()
+      .getByRole('row', { name: /made-elsewhere/ })
+      .getByText('running')
+      .waitFor()
+  })
+
+  test('finds things by name from anywhere', async () => {
+    await page.keyboard.press('g')
+    await page.keyboard.press('u')
+    await page.getByRole('heading', { level: 1, name: 'Usage' }).waitFor()
+    await page.keyboard.press('/')
+    await page.getByRole('combobox', { name: /Search/ }).fill('made-else')
+    await page.getByRole('option', { name: /made-elsewhere/ }).waitFor()
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { level: 1, name: 'made-elsewhere' }).waitFor()
+    await page.keyboard.press('?')
+    await page.getByRole('dialog').getByText('Search VMs, disks and pages').waitFor()
+    await page.keyboard.press('Escape')
+    await page.getByRole('dialog', { name: 'Help' }).waitFor({ state: 'detached' })
+  })
+
+  test('stops and deletes; what the state forbids says why', async () => {
+    await page.getByRole('button', { name: 'Start' }).hover()
+    await page.getByText('Start is possible when the VM is shut off; it is running.').waitFor()
+    await page.getByRole('button', { name: 'Stop' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Stop VM' }).click()
+    await main().getByText('shut off', { exact: true }).first().waitFor()
+    await result('Stopped made-elsewhere').waitFor()
+    await page.getByRole('button', { name: 'Delete VM' }).click()
+    const dialog = page.getByRole('dialog')
+    expect(await dialog.getByRole('button', { name: 'Delete VM' }).getAttribute('aria-disabled')).toBe('true')
+    await dialog.getByLabel('Type made-elsewhere to confirm').fill('made-elsewhere')
+    await dialog.getByRole('button', { name: 'Delete VM' }).click()
+    await main().getByText('no longer exists').waitFor()
+    await result('Deleted made-elsewhere').waitFor()
+  })
+
+  test('says what would fit where when a type is out of stock', async () => {
+    const { project_id } = service.credentials
+    await page.goto(`${service.url}/projects/${project_id}/vms/new?type=a100.8x&location=eu-north1-a`)
+    const summary = page.getByRole('complementary', { name: 'Summary' })
+    await summary.getByText('a100.8x in eu-north1-a').waitFor()
+    const taken = {
+      name: 'takes-all',
+      type: 'a100.8x',
+      location: 'eu-north1-a',
+      image: 'ubuntu24.04-nvidia',
+      ssh_public_key: sshKey,
+    }
+    const { operation } = await service.tenant.vmCreate({ project_id }, taken)
+    await summary.getByText('a100.8x is out of stock in eu-north1-a.').waitFor()
+    await summary.getByRole('button', { name: 'Use us-east1-a' }).click()
+    await summary.getByText('a100.8x in us-east1-a').waitFor()
+    await service.tenant.vmDelete({ project_id, vm_id: operation.metadata.id })
+  })
+
+  test('gets a key whose secret is shown once and works', async () => {
+    await goTo('Settings')
+    await main().getByRole('button', { name: 'Create key' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Name').fill('ci')
+    await dialog.getByRole('button', { name: 'Create key' }).click()
+    await dialog.getByText('Shown this once.').waitFor()
+    const secret = (await dialog.getByText(/^slp_/).textContent()) ?? ''
+    const answer = await fetch(`${service.url}/v0.1/projects`, {
+      headers: { authorization: `Bearer ${secret}` },
+    })
+    expect(answer.status).toBe(200)
+    await dialog.getByRole('button', { name: 'I have stored it' }).click()
+    const row = page.getByRole('row', { name: /^ci/ })
+    await row.waitFor()
+    expect(await page.content()).not.toContain(secret)
+    await row.getByRole('button', { name: 'Revoke ci' }).click()
+    await dialog.getByRole('button', { name: 'Revoke key' }).click()
+    await row.waitFor({ state: 'detached' })
+  })
+
+  test('goes on through a restart of the server, in the middle of a creation', async () => {
+    const { project_id } = service.credentials
+    const request = {
+      name: 'survivor',
+      type: 'a40.1x',
+      location: 'us-east1-a',
+      image: 'ubuntu24.04-nvidia',
+      ssh_public_key: sshKey,
+    }
+    const { operation } = await service.tenant.vmCreate({ project_id }, request)
+    await page.goto(`${service.url}/projects/${project_id}/vms/${operation.metadata.id}`)
+    await main().getByText('survivor').first().waitFor()
+    await service.stop()
+    await service.start()
+    await main().getByText('running', { exact: true }).first().waitFor()
+    await main()
+      .getByText(/^ssh ubuntu@198\.18\./)
+      .waitFor()
+  })
+
+  test('gets its events again after the restart', async () => {
+    await page.getByRole('banner').getByText('Live', { exact: true }).waitFor()
+    await goTo('Disks')
+    await page.getByRole('row', { name: /datasets/ }).waitFor()
+    const disk = { name: 'after-the-storm', size: '10GiB', location: 'us-east1-a' }
+    await service.tenant.diskCreate({ project_id: service.credentials.project_id }, disk)
+    await page
+      .getByRole('row', { name: /after-the-storm/ })
+      .getByText('available')
+      .waitFor()
+  })
+
+  test('sees what this costs and downloads it', async () => {
+    await goTo('Usage')
+    await main()
+      .getByText(/USD with today/)
+      .waitFor()
+    const download = page.waitForEvent('download')
+    await page.getByRole('button', { name: 'CSV' }).click()
+    expect((await download).suggestedFilename()).toMatch(/^slipway-usage-default-\d{4}-\d{2}\.csv$/)
+  })
+
+  test('signs out in every tab at once', async () => {
+    const other = await openTab(page.context())
+    await other.page.goto(`${service.url}/`)
+    await other.page.getByRole('heading', { level: 1, name: 'default' }).waitFor()
+    await page.getByRole('button', { name: 'Account' }).click()
+    await page.getByRole('menuitem', { name: 'Sign out' }).click()
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor()
+    await other.page.getByText('The session has ended.').waitFor()
+    expectNoComplaints(other)
+    await other.page.close()
+  })
+
+  test('comes back to where they were when the session ends by itself', async () => {
+    await signIn(page, service)
+    await goTo('Disks')
+    await page.getByRole('row', { name: /datasets/ }).waitFor()
+    const { email, password } = service.credentials
+    const elsewhere = await logIn({ baseUrl: service.url, email, password })
+    // Changing the password, even to the same one, ends all other sessions.
+    await createClient({ baseUrl: service.url, token: elsewhere.token }).authPassword({
+      current_password: password,
+      new_password: password,
+    })
+    await page.getByText('The session has ended.').waitFor()
+    await page.getByLabel('E-mail').fill(service.credentials.email)
+    await page.getByLabel('Password').fill(service.credentials.password)
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByRole('heading', { level: 1, name: 'Disks' }).waitFor()
+    await page.getByRole('row', { name: /datasets/ }).waitFor()
+  })
+
+  test('met no script error and no breach of the Content-Security-Policy', () => expectNoComplaints(tab))
+})

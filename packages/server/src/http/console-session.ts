@@ -1,0 +1,101 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { Failure } from '../domain/failure.ts'
+import type { Services } from './context.ts'
+
+const path = '/_console/session'
+const refreshDays = 30
+
+interface Credentials {
+  email?: string
+  password?: string
+  code?: string
+}
+
+/**
+ * The browser's session: the refresh token stays in a cookie that scripts cannot read and that goes to this path
+ * alone; the page gets the access token. Every call goes through the public token endpoints, so that their checks,
+ * limits and errors hold here too.
+ */
+export function mountConsoleSession(app: FastifyInstance, services: Services): void {
+  const ask = (request: FastifyRequest, url: string, payload: object) =>
+    app.inject({
+      method: 'POST',
+      url,
+      payload,
+      remoteAddress: request.ip,
+      headers: { 'x-request-id': request.id },
+    })
+
+  app.addHook('onRequest', async (request) => {
+    if (request.routeOptions.url === path) requireOwnOrigin(request, services)
+  })
+
+  app.post(path, async (request, reply) => {
+    reply.header('Cache-Control', 'no-store')
+    const credentials = (request.body ?? null) as Credentials | null
+    const cookie = readCookie(request)
+    if (!credentials && !cookie) throw new Failure('unauthenticated', 'There is no session: sign in.')
+    const [url, payload] = credentials
+      ? entryOf(credentials)
+      : ['/v0.1/auth/token', { grant_type: 'refresh_token', refresh_token: cookie }]
+    const answer = await ask(request, url, payload)
+    if (answer.statusCode === 200) {
+      const { refresh_token, access_token, expires_in } = answer.json()
+      setCookie(request, reply, refresh_token, refreshDays * 86_400)
+      return reply.send({ access_token, expires_in })
+    }
+    if (!credentials && answer.statusCode === 400) {
+      setCookie(request, reply, '', 0)
+      throw new Failure('unauthenticated', 'The session has ended: sign in again.')
+    }
+    const retryAfter = answer.headers['retry-after']
+    if (retryAfter) reply.header('Retry-After', retryAfter)
+    return reply.code(answer.statusCode).type('application/json').send(answer.payload)
+  })
+
+  app.delete(path, async (request, reply) => {
+    reply.header('Cache-Control', 'no-store')
+    const cookie = readCookie(request)
+    if (cookie) await ask(request, '/v0.1/auth/revoke', { refresh_token: cookie })
+    setCookie(request, reply, '', 0)
+    return reply.send({})
+  })
+}
+
+/** A password, a set-up code or an invitation opens a session; the endpoint checks the rest. */
+function entryOf({ code, ...rest }: Credentials): [string, object] {
+  if (code === undefined) return ['/v0.1/auth/token', { grant_type: 'password', ...rest }]
+  return [rest.email === undefined ? '/v0.1/auth/accept' : '/v0.1/auth/setup', { code, ...rest }]
+}
+
+/** SameSite keeps the cookie from other sites; this also keeps other origins of the same site out. */
+function requireOwnOrigin(request: FastifyRequest, services: Services): void {
+  const origin = request.headers.origin
+  const isOwn = origin !== undefined && [request.host, hostOf(services.publicUrl())].includes(hostOf(origin))
+  if (!isOwn) throw new Failure('permission_denied', 'This is for the console’s own page only.')
+}
+
+function hostOf(url: string): string {
+  try {
+    return new URL(url).host
+  } catch {
+    return ''
+  }
+}
+
+/** Cookies do not tell ports apart: two services on one machine need two names. */
+const cookieName = (request: FastifyRequest) => `slipway_session_${request.port ?? 'default'}`
+
+function readCookie(request: FastifyRequest): string {
+  const wanted = `${cookieName(request)}=`
+  const parts = (request.headers.cookie ?? '').split(/; */)
+  return parts.find((part) => part.startsWith(wanted))?.slice(wanted.length) ?? ''
+}
+
+function setCookie(request: FastifyRequest, reply: FastifyReply, value: string, maxAgeSeconds: number): void {
+  const isSecure = request.headers.origin?.startsWith('https:') ?? false
+  reply.header(
+    'Set-Cookie',
+    `${cookieName(request)}=${value}; Path=${path}; Max-Age=${maxAgeSeconds}; HttpOnly; SameSite=Strict${isSecure ? '; Secure' : ''}`,
+  )
+}

@@ -1,0 +1,97 @@
+import { createHash } from 'node:crypto'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { extname, join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { packageRoot } from '../package-root.ts'
+
+/** Nothing from elsewhere, nothing inline, nothing evaluated. */
+const securityPolicy = [
+  "default-src 'self'",
+  "object-src 'none'",
+  "base-uri 'none'",
+  "form-action 'self'",
+  "frame-ancestors 'none'",
+].join('; ')
+
+const types: Record<string, string> = {
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml',
+  '.woff2': 'font/woff2',
+}
+const compressed = new Set(['.html', '.js', '.css', '.svg'])
+
+interface StaticFile {
+  content: Buffer
+  gzipped: Buffer | null
+  type: string
+  etag: string
+  /** Its name has a digest of its content in it. */
+  isImmutable: boolean
+}
+
+/** Serves the built console: its files, and its page for every address that the console itself understands. */
+export function mountStaticFiles(app: FastifyInstance): void {
+  const files = readFiles(join(packageRoot(), '../console/dist'))
+  app.route({
+    method: ['GET', 'HEAD'],
+    url: '/*',
+    handler: async (request, reply) => {
+      const path = request.url.split('?', 1)[0]!
+      if (path.startsWith('/v0.1')) return reply.callNotFound()
+      const file = files.get(path)
+      if (file && path !== '/index.html') return sendFile(file, request, reply)
+      if (!(request.headers.accept ?? '').includes('text/html') && path !== '/') return reply.callNotFound()
+      const page = files.get('/index.html')
+      return page ? sendFile(page, request, reply) : sendHowToBuild(reply)
+    },
+  })
+}
+
+/** A few hundred kilobytes: held in memory, and compressed once. */
+function readFiles(directory: string): Map<string, StaticFile> {
+  const files = new Map<string, StaticFile>()
+  if (!existsSync(directory)) return files
+  for (const entry of readdirSync(directory, { recursive: true, withFileTypes: true })) {
+    const extension = extname(entry.name)
+    const type = types[extension]
+    if (!entry.isFile() || !type) continue
+    const absolute = join(entry.parentPath, entry.name)
+    const content = readFileSync(absolute)
+    const path = absolute.slice(directory.length).replaceAll('\\', '/')
+    files.set(path, {
+      content,
+      gzipped: compressed.has(extension) ? gzipSync(content) : null,
+      type,
+      etag: `"${createHash('sha256').update(content).digest('base64url').slice(0, 22)}"`,
+      isImmutable: path.startsWith('/assets/'),
+    })
+  }
+  return files
+}
+
+function sendFile(file: StaticFile, request: FastifyRequest, reply: FastifyReply) {
+  const { content, gzipped, type, etag, isImmutable } = file
+  reply
+    .header('Content-Security-Policy', securityPolicy)
+    .header('Cache-Control', isImmutable ? 'public, max-age=31536000, immutable' : 'no-cache')
+    .header('ETag', etag)
+    .header('Vary', 'Accept-Encoding')
+  if (request.headers['if-none-match'] === etag) return reply.code(304).send()
+  reply.type(type)
+  if (gzipped && /\bgzip\b/.test(request.headers['accept-encoding'] ?? ''))
+    return reply.header('Content-Encoding', 'gzip').send(gzipped)
+  return reply.send(content)
+}
+
+function sendHowToBuild(reply: FastifyReply) {
+  return reply
+    .code(503)
+    .type('text/plain; charset=utf-8')
+    .send(
+      'The console has not been built. Run `npm start` in the repository, or `npx vite build` in packages/console, ' +
+        'and start the server again. The API works without it: see /docs.\n',
+    )
+}
