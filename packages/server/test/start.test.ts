@@ -1,7 +1,6 @@
 import { execFile } from 'node:child_process'
 import { chownSync, existsSync, mkdtempSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
@@ -236,7 +235,7 @@ it('an outside database that does not answer is told in one line', async () => {
 it.skipIf(!isRoot || !isReachable(root))(
   'an ordinary user can start it from a clone of somebody else',
   async () => {
-    const home = mkdtempSync(join(tmpdir(), 'slipway-nobody-'))
+    const home = mkdtempSync(join(launcher.dir, 'nobody-'))
     chownSync(home, nobody, nobody)
     const own = join(home, 'data')
     launcher.use(own)
