@@ -30,6 +30,12 @@ export async function build() {
     },
     {
       ...common,
+      entryPoints: [join(server, 'src/engines/qemu/forwarder-main.ts')],
+      outfile: join(server, 'dist/qemu-forwarder.js'),
+      plugins: [packagesStayOutside],
+    },
+    {
+      ...common,
       entryPoints: [join(cli, 'src/main.ts')],
       outfile: join(cli, 'dist/slipway.js'),
       // Packages inlined from CommonJS call require.

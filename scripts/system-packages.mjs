@@ -9,10 +9,13 @@ const PROGRAMS = [
   { name: 'chromium', binary: 'chromium', packages: ['chromium'], suites: ['packages/console/test/'] },
   {
     name: 'qemu',
-    binary: 'qemu-system-x86_64',
-    packages: ['qemu-system-x86', 'qemu-utils', 'genisoimage'],
+    binary: process.arch === 'arm64' ? 'qemu-system-aarch64' : 'qemu-system-x86_64',
+    packages: [process.arch === 'arm64' ? 'qemu-system-arm' : 'qemu-system-x86', 'qemu-utils'],
     suites: ['packages/server/test/engines/qemu'],
   },
+  { name: 'tmux', binary: 'tmux', packages: ['tmux'], suites: ['packages/cli/test/terminal'] },
+  { name: 'zsh', binary: 'zsh', packages: ['zsh'], suites: ['packages/cli/test/shells'] },
+  { name: 'fish', binary: 'fish', packages: ['fish'], suites: ['packages/cli/test/shells'] },
   { name: 'ssh', binary: 'ssh', packages: ['openssh-client'], suites: ['packages/server/test/engines/qemu'] },
 ]
 

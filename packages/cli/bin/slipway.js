@@ -1,9 +1,17 @@
 #!/usr/bin/env node
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
+import module from 'node:module'
 
 const bundle = new URL('../dist/slipway.js', import.meta.url)
+const words = process.argv.slice(2)
 
-if (existsSync(bundle)) {
+if (words.length === 1 && ['--version', '-V'].includes(words[0])) {
+  // Asked often by scripts and prompts: answered without loading anything.
+  const manifest = readFileSync(new URL('../package.json', import.meta.url), 'utf8')
+  console.log(JSON.parse(manifest).version)
+} else if (existsSync(bundle)) {
+  // Since Node 22 the compiled form is kept between runs.
+  module.enableCompileCache?.()
   await import(bundle.href)
 } else {
   console.error('slipway: not built yet. `npm start` and `npm test` build it.')

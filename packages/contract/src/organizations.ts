@@ -86,6 +86,9 @@ export const UsageQuery = Type.Object({
   resource_type: Type.Optional(Type.Enum(['vm', 'disk'])),
 })
 
+const usageDescription =
+  'Whole UTC days, written shortly after midnight UTC for the day before. Both dates are included; without dates the answer covers the last 31 days, at most 366 at once.'
+
 export const organizationRoutes = defineRoutes({
   organizationList: {
     method: 'GET',
@@ -134,7 +137,7 @@ export const organizationRoutes = defineRoutes({
     path: '/v0.1/organizations/{organization_id}/usage',
     tag: 'Organizations',
     summary: 'Daily usage of all projects',
-    description: 'Whole UTC days, written shortly after midnight UTC for the day before.',
+    description: usageDescription,
     access: 'viewer',
     query: UsageQuery,
     answer: UsageList,
@@ -200,7 +203,7 @@ export const organizationRoutes = defineRoutes({
     path: '/v0.1/projects/{project_id}/usage',
     tag: 'Projects',
     summary: 'Daily usage',
-    description: 'Whole UTC days, written shortly after midnight UTC for the day before.',
+    description: usageDescription,
     access: 'viewer',
     query: UsageQuery,
     answer: UsageList,

@@ -36,7 +36,7 @@ export async function* eventStream(
     try {
       for await (const event of connect(transport, project_id, query, position, signal, onConnect)) {
         failures = 0
-        if (event.position <= position) continue
+        if (position !== undefined && event.position <= position) continue
         position = event.position
         yield event
       }
@@ -58,14 +58,16 @@ async function latestPosition(transport: Transport, project_id: string, signal: 
     query: { limit: 20 },
     signal,
   })
-  return Math.max(0, ...page.items.map((event) => event.position))
+  // Position 0 is an event that has not got its place yet.
+  const positions = page.items.map((event) => event.position).filter((position) => position > 0)
+  return positions.length > 0 ? Math.max(...positions) : undefined
 }
 
 async function* connect(
   transport: Transport,
   project_id: string,
   query: Record<string, unknown>,
-  position: number,
+  position: number | undefined,
   signal: AbortSignal | undefined,
   onConnect: (() => void) | undefined,
 ): AsyncGenerator<Event> {
@@ -79,9 +81,10 @@ async function* connect(
   }
   try {
     const headers: Record<string, string> = { accept: 'text/event-stream' }
-    if (position > 0) headers['last-event-id'] = String(position)
+    if (position !== undefined) headers['last-event-id'] = String(position)
     const request = requestOf('eventList', { params: { project_id }, query, signal: silence.signal })
     const response = await transport.send({ ...request, headers, isStream: true }, async (answer) => answer)
+    checkStreams(response)
     heard()
     onConnect?.()
     for await (const line of lines(response.body!)) {
@@ -94,6 +97,15 @@ async function* connect(
     // Closes the connection when the consumer stops reading.
     silence.abort()
   }
+}
+
+function checkStreams(response: Response): void {
+  if (response.headers.get('content-type')?.startsWith('text/event-stream')) return
+  throw new ApiError({
+    code: 'unexpected_answer',
+    status: 406,
+    message: 'This server does not stream events: it may be too old.',
+  })
 }
 
 async function* lines(body: ReadableStream<Uint8Array>): AsyncGenerator<string> {

@@ -12,6 +12,7 @@ export type {
   FirewallEndpoint,
   FirewallRule,
   FirewallRuleCreate,
+  FirewallRuleUpdate,
   Gpu,
   Host,
   Image,

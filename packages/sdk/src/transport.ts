@@ -54,7 +54,7 @@ export interface Transport {
 }
 
 export function createTransport(options: ClientOptions): Transport {
-  const baseUrl = options.baseUrl.replace(/\/+$/, '')
+  const baseUrl = options.baseUrl.replace(/\/+$/, '').replace(/\/v0\.1$/, '')
   const retries = options.retries ?? 3
   // Called through a wrapper because browsers refuse a fetch that is detached from window.
   const fetchIt: typeof fetch = options.fetch ?? ((input, init) => fetch(input, init))

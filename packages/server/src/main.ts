@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { pino } from 'pino'
 import { type Config, ConfigError, HELP, loadConfig } from './config.ts'
+import { runImagesCommand } from './images-command.ts'
 import { offerSetupCode, seedDemo } from './operations/demo.ts'
 import { packageVersion } from './package-root.ts'
 import { type Server, startServer } from './server.ts'
@@ -14,6 +15,7 @@ await main()
 
 async function main(): Promise<void> {
   const begun = performance.timeOrigin
+  if (process.argv[2] === 'images') return images()
   const config = read()
   if (config.command === 'help') return void process.stdout.write(HELP)
   if (config.command === 'version') return void console.log(packageVersion())
@@ -24,6 +26,14 @@ async function main(): Promise<void> {
     const reason = expectedReason(error, config)
     if (reason) leave(1, reason)
     throw error
+  }
+}
+
+async function images(): Promise<void> {
+  try {
+    await runImagesCommand(process.argv.slice(3))
+  } catch (error) {
+    leave(error instanceof ConfigError || error instanceof TypeError ? 2 : 1, (error as Error).message)
   }
 }
 

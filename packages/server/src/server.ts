@@ -3,7 +3,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import type { Config } from './config.ts'
 import { createEngines } from './engines/engines.ts'
 import { type App, buildApp } from './http/app.ts'
-import { applyConfig } from './operations/apply-config.ts'
+import { applyConfig, offerImages } from './operations/apply-config.ts'
 import type { Engines } from './operations/engine.ts'
 import type { Workshop } from './operations/operation.ts'
 import { Reconciler } from './operations/reconcile.ts'
@@ -43,6 +43,7 @@ export async function startServer(
   await signals.open()
   const config = { ...given, locations: await applyConfig(database, given) }
   const engines = await createEngines(config, database, log)
+  for (const [location, images] of engines.images) await offerImages(database, location, images)
   const workshop: Workshop = { config, database, signals, engines: engines.byLocation, log }
 
   const reconciler = new Reconciler(workshop)

@@ -74,7 +74,7 @@ export class Launcher {
   }
 
   async clear(): Promise<void> {
-    for (const program of this.#programs) await program.end('SIGKILL')
+    for (const program of this.#programs) await program.kill()
     for (const dataDir of this.#dataDirs) {
       const pid = postmasterPid(dataDir)
       if (pid) await killAndWait(pid, 'SIGQUIT')
@@ -126,6 +126,16 @@ export class Program {
   endGroup(signal: NodeJS.Signals): Promise<number | null> {
     process.kill(-this.#child.pid!, signal)
     return this.#closed
+  }
+
+  /** With whatever it has started in its group. */
+  async kill(): Promise<void> {
+    try {
+      process.kill(-this.#child.pid!, 'SIGKILL')
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+    }
+    await this.#closed
   }
 
   async ended(): Promise<{ code: number | null; output: string; errors: string }> {

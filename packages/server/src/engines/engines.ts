@@ -1,30 +1,71 @@
 import type { Config, LocationConfig } from '../config.ts'
+import type { EngineImage } from '../operations/apply-config.ts'
 import type { Engine, Engines } from '../operations/engine.ts'
 import type { Log } from '../operations/operation.ts'
 import type { Database } from '../store/database.ts'
+import { createQemuEngine, ensureMiniGuest } from './qemu/index.ts'
 import { SimulatedEngine } from './simulated/engine.ts'
 
-/** The engine of each configured location. */
-export async function createEngines(
-  config: Config,
-  database: Database,
-  _log: Log,
-): Promise<{ byLocation: Engines; close(): Promise<void> }> {
-  const byLocation = new Map<string, Engine>()
-  for (const location of config.locations) byLocation.set(location.name, createEngine(location, database))
-  return { byLocation, close: async () => {} }
+export interface OpenEngines {
+  byLocation: Engines
+  /** What an engine brings along, by location. */
+  images: Map<string, EngineImage[]>
+  close(): Promise<void>
 }
 
-function createEngine(location: LocationConfig, database: Database): Engine {
-  switch (location.engine) {
-    case 'simulated':
-      return new SimulatedEngine({
-        database,
-        location: location.name,
-        bootMs: location.simulated.bootMs,
-        quarantineMs: location.simulated.quarantineMs,
-      })
-    default:
-      throw new Error(`the engine ${location.engine} is not part of this build`)
+/** The engine of each configured location. */
+export async function createEngines(config: Config, database: Database, log: Log): Promise<OpenEngines> {
+  const byLocation = new Map<string, Engine>()
+  const images = new Map<string, EngineImage[]>()
+  const closings: (() => Promise<void>)[] = []
+  for (const location of config.locations) {
+    switch (location.engine) {
+      case 'simulated':
+        byLocation.set(location.name, simulatedEngine(location, database))
+        break
+      case 'qemu': {
+        const engine = await createQemuEngine({
+          dataDir: config.server.dataDir,
+          location: location.name,
+          ...location.qemu,
+          gpus: location.qemu.gpus as never,
+          log,
+        })
+        byLocation.set(location.name, engine)
+        images.set(location.name, [await miniImage(config.server.dataDir, log)])
+        closings.push(() => engine.close())
+        break
+      }
+      case 'incus':
+        log.error(
+          { location: location.name },
+          'the incus engine is not part of this version: the location stays empty',
+        )
+    }
+  }
+  return {
+    byLocation,
+    images,
+    async close() {
+      for (const close of closings) await close()
+    },
+  }
+}
+
+const simulatedEngine = (location: LocationConfig & { engine: 'simulated' }, database: Database) =>
+  new SimulatedEngine({
+    database,
+    location: location.name,
+    bootMs: location.simulated.bootMs,
+    quarantineMs: location.simulated.quarantineMs,
+  })
+
+async function miniImage(dataDir: string, log: Log): Promise<EngineImage> {
+  const source = await ensureMiniGuest(dataDir, (message) => log.info({}, message))
+  return {
+    name: 'mini:latest',
+    description: 'A small Linux guest with busybox and SSH, made from Debian packages',
+    tags: ['mini', 'debian'],
+    source,
   }
 }

@@ -1,7 +1,7 @@
 import { type ErrorCode, errorStatus } from '@slipway/contract'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { Failure } from '../domain/failure.ts'
-import { isDatabaseAway } from '../store/database.ts'
+import { isDatabaseAway, sqlState } from '../store/database.ts'
 
 /** Turns whatever was thrown into what the client sees; nothing internal ever shows. */
 export function toFailure(error: unknown): Failure {
@@ -10,6 +10,9 @@ export function toFailure(error: unknown): Failure {
     return new Failure('unavailable', 'The database is away for the moment: try again shortly.', {
       cause: error,
     })
+  // Data that PostgreSQL cannot read as what it should be, such as a forged page token: the caller's, not ours.
+  if (sqlState(error)?.startsWith('22'))
+    return new Failure('invalid_argument', 'A value in the request is not acceptable.', { cause: error })
   return (
     fromFastify(error as Partial<FastifyError>) ??
     new Failure('internal_error', 'Something went wrong on our side: it is safe to try again.', {

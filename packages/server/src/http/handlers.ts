@@ -16,7 +16,7 @@ import { vmHandlers } from './handlers/vms.ts'
 import { webhookHandlers } from './handlers/webhooks.ts'
 
 /** Every route has its handler, or this does not compile. */
-export const handlers = {
+export const handlers: Handlers<RouteId> = {
   ...identityHandlers,
   ...organizationHandlers,
   ...billingHandlers,
@@ -31,4 +31,4 @@ export const handlers = {
   ...adminOperationHandlers,
   ...eventHandlers,
   ...webhookHandlers,
-} as Handlers<RouteId>
+}

@@ -38,7 +38,6 @@ export function mountRoutes(
     const route = routeOf(id)
     const validators = compileValidators(route)
     const handle = handlers[id] as unknown as AnyHandler
-    if (!handle) continue
     app.route({
       method: route.method,
       url: route.path.replace(/\{(\w+)\}/g, ':$1'),

@@ -129,6 +129,16 @@ async function applyImages(
   }
 }
 
+/** What an engine brings along is offered where it runs. */
+export function offerImages(database: Database, location: string, images: EngineImage[]): Promise<void> {
+  return database.transaction(async (tx) => {
+    await holdLock(tx, 'applyConfig')
+    for (const image of images)
+      if (!(await insertImage(tx, { ...image, locations: [location] })))
+        await extendImage(tx, image.name, [location], image.source)
+  })
+}
+
 /** Prices of a file hold; the demo's examples and the price of disks only stand in where there is none. */
 async function applyPrices(tx: Tx, prices: PriceConfig[]): Promise<void> {
   await setPrices(tx, diskPrices, { onlyUnset: true })

@@ -1,10 +1,12 @@
 import { Failure } from '../domain/failure.ts'
 import { uuid } from '../domain/ids.ts'
 import type { Queryable, Tx } from '../store/database.ts'
+import { emitEvent } from '../store/events.ts'
 import {
   advanceOperation,
   type ClaimedOperation,
   endOperation,
+  fenceOperation,
   type Progress,
   parkOperation,
   type StepEntry,
@@ -12,18 +14,15 @@ import {
 import { EngineError } from './engine.ts'
 import { type Definition, next, type Outcome, type Step, type Work, type Workshop } from './operation.ts'
 
-const stepTimeMs = 60_000
 const firstPauseMs = 100
 const longestPauseMs = 30_000
+/** Sooner than this, a parked operation is woken by its own process instead of the poll. */
+const soonMs = 1_000
 /** An undo that failed so often waits for an operator, and is tried again only now and then. */
 const undoAttempts = 12
 const stuckPauseMs = 300_000
-/** Waits up to this long are woken in time; longer ones are found by the poll. */
-const wakeMs = 1_000
 /** Engine work that is done so soon is not noted step by step: doing it again does no harm. */
 const quickMs = 50
-
-const cancelled = { code: 'cancelled', message: 'The resource is being deleted.' }
 
 /** Thrown inside a step's transaction to roll it back: the lease is gone or the operation was cancelled. */
 export class LostLease extends Error {}
@@ -41,21 +40,28 @@ export class Attempt {
   readonly #workshop: Workshop
   readonly #definition: Definition
   readonly #held: Held
+  readonly #stepMs: number
   readonly #claimedAt = performance.now()
   #notedAt = performance.now()
   #progress: Progress
+  /** Engine work of an earlier attempt may still be under way somewhere. */
+  #needsFence: boolean
   #isOver = false
 
-  constructor(workshop: Workshop, definition: Definition, held: Held) {
+  constructor(workshop: Workshop, definition: Definition, held: Held, stepMs: number) {
+    const { row } = held
     this.#workshop = workshop
     this.#definition = definition
     this.#held = held
-    this.#progress = held.row
+    this.#stepMs = stepMs
+    this.#needsFence = row.was_held || row.attempts > 0
+    this.#progress = row
   }
 
   /** Runs one step or one undo; answers whether there is more to do now. */
   async step(): Promise<boolean> {
-    if (this.#held.row.is_cancelled && !this.#progress.is_undoing) await this.#end('FAILED', cancelled)
+    if (this.#held.row.is_cancelled) await this.#end('FAILED', cancelled)
+    else if (this.#needsFence) await this.#fence()
     else if (this.#progress.is_undoing) await this.#undoStep()
     else await this.#doStep()
     return !this.#isOver
@@ -65,20 +71,29 @@ export class Attempt {
     if (!this.#isOver) await this.#park(this.#progress, 0)
   }
 
+  /** From here on the engine refuses what earlier attempts, of this or another worker, may still send. */
+  async #fence(): Promise<void> {
+    await this.#orBack(
+      () =>
+        this.#inTx(async (tx) => {
+          const generation = await fenceOperation(tx, this.#held.row.id, this.#held.leaseToken)
+          if (generation === undefined) throw new LostLease()
+          this.#held.row = { ...this.#held.row, generation }
+          this.#needsFence = false
+        }),
+      (error) => Promise.reject(error),
+    )
+  }
+
   async #doStep(): Promise<void> {
     const step = this.#definition.steps[this.#progress.step]!
     this.#log(step, 'running')
-    if (this.#isPastDeadline() && !this.#definition.isTeardown)
-      return this.#settle(step, {
-        flow: 'fail',
-        ...(step.onDeadline ?? { code: 'engine_error', message: 'It did not finish in time.' }),
-      })
+    const isTooLate = this.#isPastDeadline() && !this.#definition.isTeardown
     await this.#orBack(
       async () => {
-        if (step.tx)
-          await this.#workshop.database.transaction(async (tx) =>
-            this.#settle(step, await step.tx!(this.#work(), tx), tx),
-          )
+        if (isTooLate) await this.#settle(step, { flow: 'fail', ...(step.onDeadline ?? late) })
+        else if (step.tx)
+          await this.#inTx(async (tx) => this.#settle(step, await step.tx!(this.#work(), tx), tx))
         else await this.#settle(step, step.call ? await this.#timed(step.call) : next())
       },
       (error) => this.#failed(step, error),
@@ -94,7 +109,9 @@ export class Attempt {
     if (outcome.flow === 'fail') {
       this.#log(step, 'failed')
       const failure = { code: outcome.code, message: outcome.message }
-      return this.#advance({ ...this.#progress, is_undoing: true, failure, attempts: 0 }, db)
+      await this.#advance({ ...this.#progress, is_undoing: true, failure, attempts: 0 }, db)
+      this.#needsFence = true
+      return
     }
     if (outcome.flow === 'next') this.#log(step, 'done')
     const progress = this.#progress
@@ -118,8 +135,26 @@ export class Attempt {
     const last_error = error instanceof Error ? error.message : String(error)
     const at = { operation: this.#held.row.id, step: step.name, attempts }
     this.#workshop.log.warn({ err: error, ...at }, 'step failed')
+    const isNews = isStuck && !this.#progress.is_stuck
     const progress = { ...this.#progress, attempts, last_error, is_stuck: isStuck }
-    await this.#park(progress, isStuck ? stuckPauseMs : pause(attempts))
+    await this.#inTx(async (tx) => {
+      await this.#park(progress, isStuck ? stuckPauseMs : pause(attempts), tx)
+      if (isNews) await this.#tellOfBeingStuck(tx, step)
+    })
+  }
+
+  #tellOfBeingStuck(tx: Tx, step: Step): Promise<void> {
+    const { id, name, project_id, resource_type, resource_id } = this.#held.row
+    tx.afterCommit(() => this.#workshop.signals.send('events'))
+    return emitEvent(tx, {
+      type: 'operation.stuck',
+      resourceType: resource_type,
+      resourceId: resource_id,
+      projectId: project_id,
+      actor: 'system',
+      requestId: '',
+      data: { operation_id: id, operation_name: name, step: step.name },
+    })
   }
 
   /** Undoes in reverse, the failed step included: it may have done its work before it failed. */
@@ -128,7 +163,7 @@ export class Attempt {
     await this.#orBack(
       async () => {
         if (step.undoCall) await this.#timed(step.undoCall)
-        await this.#workshop.database.transaction(async (tx) => {
+        await this.#inTx(async (tx) => {
           await step.undoTx?.(this.#work(), tx)
           this.#log(step, 'undone')
           if (this.#progress.step === 0) return this.#end('FAILED', this.#progress.failure, tx)
@@ -138,6 +173,10 @@ export class Attempt {
       },
       (error) => this.#again(step, error, this.#progress.attempts + 1 >= undoAttempts),
     )
+  }
+
+  #inTx(work: (tx: Tx) => Promise<void>): Promise<void> {
+    return this.#workshop.database.transaction(work)
   }
 
   /** What `work` noted in memory counts only if it got through: its transaction may not have committed. */
@@ -156,7 +195,7 @@ export class Attempt {
 
   /** Engine work with a limit of its own: an engine that hangs costs one attempt, not the operation. */
   async #timed<T>(call: (work: Work) => Promise<T>): Promise<T> {
-    const signal = AbortSignal.any([this.#held.abort.signal, AbortSignal.timeout(stepTimeMs)])
+    const signal = AbortSignal.any([this.#held.abort.signal, AbortSignal.timeout(this.#stepMs)])
     const aborted = new Promise<never>((_, reject) => {
       const giveUp = () => reject(new EngineError('unavailable', 'the engine did not answer in time'))
       signal.addEventListener('abort', giveUp, { once: true })
@@ -166,7 +205,13 @@ export class Attempt {
   }
 
   #work(signal = this.#held.abort.signal): Work {
-    return { operation: this.#held.row, scratch: this.#progress.scratch, workshop: this.#workshop, signal }
+    return {
+      operation: this.#held.row,
+      scratch: this.#progress.scratch,
+      nowMs: this.#now(),
+      workshop: this.#workshop,
+      signal,
+    }
   }
 
   async #advance(progress: Progress, db: Queryable): Promise<void> {
@@ -177,10 +222,10 @@ export class Attempt {
   }
 
   async #park(progress: Progress, ms: number, db: Queryable = this.#workshop.database): Promise<void> {
-    this.#isOver = true
     if (!(await parkOperation(db, this.#held.row.id, this.#held.leaseToken, progress, ms)))
       throw new LostLease()
-    if (ms < wakeMs) setTimeout(() => this.#workshop.signals.send('operations'), ms).unref()
+    this.#isOver = true
+    if (ms < soonMs) setTimeout(() => this.#workshop.signals.send('operations'), ms).unref()
   }
 
   async #end(state: Ending, result: unknown, db: Queryable = this.#workshop.database): Promise<void> {
@@ -214,6 +259,9 @@ export class Attempt {
     this.#progress = { ...this.#progress, step_log: log }
   }
 }
+
+const late = { code: 'engine_error', message: 'It did not finish in time.' } as const
+const cancelled = { code: 'cancelled', message: 'The resource is being deleted.' }
 
 function pause(attempts: number): number {
   return Math.min(longestPauseMs, firstPauseMs * 2 ** Math.min(attempts, 12)) * (0.75 + Math.random() / 2)

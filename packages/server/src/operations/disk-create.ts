@@ -11,7 +11,7 @@ import { giveBackQuota } from '../store/quotas.ts'
 import { closeUsage, openUsage } from '../store/usage.ts'
 import { serialNumberOf } from '../store/vms.ts'
 import { beginOperation, type Requester, requireQuota } from './admission.ts'
-import type { DiskSpec } from './engine.ts'
+import { type DiskSpec, EngineError } from './engine.ts'
 import { callOf, engineAt } from './engine-work.ts'
 import { type Definition, done, next, type Outcome, type Work } from './operation.ts'
 
@@ -98,9 +98,15 @@ export async function removeDisk(work: Work): Promise<void> {
   await engineAt(work.workshop, disk.location).removeDisk(diskSpec(disk), callOf(work))
 }
 
+/** Growing a disk to the size that it has changes nothing, but an engine that forgot to make it has to say so. */
 async function create(work: Work): Promise<Outcome> {
   const disk = await diskOf(work)
-  await engineAt(work.workshop, disk.location).ensureDisk(diskSpec(disk), callOf(work))
+  const engine = engineAt(work.workshop, disk.location)
+  await engine.ensureDisk(diskSpec(disk), callOf(work))
+  await engine.growDisk(diskSpec(disk), callOf(work)).catch((error) => {
+    if (!(error instanceof EngineError) || error.kind !== 'missing') throw error
+    throw new EngineError('unavailable', 'the engine does not have the disk after its creation')
+  })
   return next()
 }
 

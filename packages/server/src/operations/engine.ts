@@ -105,6 +105,8 @@ export interface VmStatus {
   etaMs?: number
   /** Of the firewall in force, where the engine can tell: one that it forgot is applied again. */
   firewallGeneration?: number
+  /** The data disks that it has, where the engine can tell: attachment and detachment are checked by it. */
+  diskIds?: string[]
   /** For operators and failure messages: exit reason, last serial lines. */
   detail?: string
 }

@@ -49,11 +49,12 @@ export async function applyFirewalls(
   for (const vm of vms) {
     const rules = await compileFor(workshop.database, vm)
     try {
-      await engineAt(workshop, vm.location).applyFirewall(vm, rules, {
-        generation: vm.firewall_wanted,
-        signal,
-      })
-      await markFirewallApplied(workshop.database, vm.id, vm.firewall_wanted)
+      const engine = engineAt(workshop, vm.location)
+      const generation = vm.firewall_wanted
+      await engine.applyFirewall(vm, rules, { generation, signal })
+      const inForce = (await engine.inspectVm(vm, signal))?.firewallGeneration ?? generation
+      if (inForce < generation) throw new EngineError('unavailable', 'the engine did not apply the firewall')
+      await markFirewallApplied(workshop.database, vm.id, generation)
     } catch (error) {
       if (!(error instanceof EngineError)) throw error
       // Stale: someone applied a newer one. Missing: it is being removed, or the VM reconciler will notice.

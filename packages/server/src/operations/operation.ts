@@ -43,6 +43,8 @@ export const fail = (code: FailureCode, message: string): Outcome => ({ flow: 'f
 export interface Work {
   operation: OperationRow
   scratch: Record<string, unknown>
+  /** The service's time. */
+  nowMs: number
   workshop: Workshop
   /** Falls when the step's time is up, the lease is lost or the process stops. */
   signal: AbortSignal

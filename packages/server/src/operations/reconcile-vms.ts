@@ -21,8 +21,10 @@ export async function reconcileVms(
   const hosts = reports.map(({ name }) => name)
   for (const vm of await listKnownVms(workshop.database, location, hosts)) {
     const status = reported.get(vm.id)
-    if (vm.is_hidden) await removeHidden(workshop, vm.id)
+    if (vm.is_hidden) await unlessAway(workshop, vm.id, () => removeHidden(workshop, vm.id))
     else if (looksOff(vm.state, status)) await settleVm(workshop, vm.id)
+    else if (vm.state === 'STATE_SHUTOFF' && (status?.power ?? 'off') !== 'off')
+      await unlessAway(workshop, vm.id, () => turnOff(workshop, vm.id))
     else if (status && (status.firewallGeneration ?? vm.firewall_applied) < vm.firewall_applied)
       await markFirewallLost(workshop.database, vm.id)
   }
@@ -94,6 +96,24 @@ async function inspect(workshop: Workshop, vm: VmRow): Promise<VmStatus | null |
     if (error instanceof EngineError) return 'away'
     throw error
   }
+}
+
+/** One VM that its engine cannot settle now is no reason to neglect the others. */
+async function unlessAway(workshop: Workshop, id: string, work: () => Promise<void>): Promise<void> {
+  try {
+    await work()
+  } catch (error) {
+    if (!(error instanceof EngineError)) throw error
+    workshop.log.warn({ err: error, vm: id }, 'VM not settled')
+  }
+}
+
+/** Shut off by our books, and its GPUs given back: it must not run. A start meanwhile has a newer generation. */
+async function turnOff(workshop: Workshop, id: string): Promise<void> {
+  const vm = await findAnyVm(workshop.database, id)
+  if (vm?.state !== 'STATE_SHUTOFF') return
+  const call = { generation: vm.generation, signal: AbortSignal.timeout(lookMs) }
+  await engineAt(workshop, vm.location).powerVm(refOf(vm), 'off', call)
 }
 
 /** Deleted while its host was away, and the host is back: now it really goes. */

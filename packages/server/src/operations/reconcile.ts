@@ -1,21 +1,30 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { findStrangers, listExpiredVms, listVmsToWarn, markWarned, pruneExpired } from '../store/drift.ts'
-import { emitEvent, stampEvents } from '../store/events.ts'
+import type { Tx } from '../store/database.ts'
+import {
+  findStrangers,
+  listExpiredVms,
+  listVmsToWarn,
+  lockExpiredVm,
+  markWarned,
+  pruneExpired,
+} from '../store/drift.ts'
+import { emitEvent, type NewEvent, stampEvents } from '../store/events.ts'
 import { settleDrainedHosts } from '../store/fleet.ts'
 import { pingDatabase } from '../store/meta.ts'
 import { pruneOperations } from '../store/operations.ts'
 import { freeCleanGpus, listQuarantinedGpus } from '../store/placement.ts'
 import { simulated } from '../store/simulated.ts'
+import { time } from '../store/time.ts'
 import { findAnyVm, lockVm } from '../store/vms.ts'
 import type { Requester } from './admission.ts'
 import { runBilling } from './billing.ts'
-import type { HostReport } from './engine.ts'
+import { EngineError, type HostReport } from './engine.ts'
 import { applyFirewalls } from './firewalls.ts'
 import { applyHostReports, markLostHosts } from './host-reports.ts'
 import type { Workshop } from './operation.ts'
+import { regrowDisks } from './reconcile-disks.ts'
 import { reconcileLostVms, reconcileVms } from './reconcile-vms.ts'
 import { admitVmDelete } from './vm-delete.ts'
-import { tellOf } from './vm-state.ts'
 import { admitVmStop } from './vm-stop.ts'
 
 const tickMs = 1_000
@@ -91,7 +100,8 @@ export class Reconciler {
         await applyHostReports(this.#workshop.database, location, engineName, pending)
         await reconcileVms(this.#workshop, location, pending)
         await this.#freeGpus(location, pending, inspectedAt)
-        await this.#removeStrangers(location, pending)
+        await regrowDisks(this.#workshop, location, pending)
+        await this.#removeStrangers(location, pending, inspectedAt)
         pending = []
       }
       try {
@@ -121,16 +131,20 @@ export class Reconciler {
       await database.transaction(async (tx) => {
         const vm = await findAnyVm(tx, id)
         if (vm && (await markWarned(tx, id)))
-          await tellOf(tx, vm, 'vm.expiring', { actor: 'system', requestId: '' })
+          await this.#tell(tx, {
+            type: 'vm.expiring',
+            resourceType: 'vm',
+            resourceId: id,
+            projectId: vm.project_id,
+            data: { name: vm.name, expires_at: time(vm.expires_at), on_expiry: vm.on_expiry },
+          })
       })
     for (const { id, project_id, on_expiry } of await listExpiredVms(database, batch))
       await database
         .transaction(async (tx) => {
-          const vm = await lockVm(tx, project_id, id)
+          const vm = (await lockExpiredVm(tx, id)) && (await lockVm(tx, project_id, id))
           if (!vm) return
-          const by = this.#system(project_id, (event) =>
-            emitEvent(tx, { ...event, actor: 'system', requestId: '' }),
-          )
+          const by = this.#system(project_id, (event) => this.#tell(tx, event))
           const admit = on_expiry === 'delete' ? admitVmDelete : admitVmStop
           await admit(tx, by, vm, config.operations.vmDeadlineS)
         })
@@ -164,6 +178,11 @@ export class Reconciler {
     await simulated.prune(database, batch)
   }
 
+  #tell(tx: Tx, event: Omit<NewEvent, 'actor' | 'requestId'>): Promise<void> {
+    tx.afterCommit(() => this.#workshop.signals.send('events'))
+    return emitEvent(tx, { ...event, actor: 'system', requestId: '' })
+  }
+
   #system(projectId: string, audit: Requester['audit']): Requester {
     return { projectId, actor: 'system', requestId: '', signals: this.#workshop.signals, audit }
   }
@@ -184,7 +203,7 @@ export class Reconciler {
   }
 
   /** Engine objects of a deleted id go at once; those that no row ever knew, after an hour. */
-  async #removeStrangers(location: string, reports: HostReport[]): Promise<void> {
+  async #removeStrangers(location: string, reports: HostReport[], inspectedAt: Date): Promise<void> {
     const engine = this.#workshop.engines.get(location)!
     const vms = new Map(
       reports.flatMap((report) => report.vms.map((vm) => [vm.id, { ...vm, host: report.name }])),
@@ -193,7 +212,7 @@ export class Reconciler {
       reports.flatMap((report) => report.disks.map((disk) => [disk.id, { ...disk, host: report.name }])),
     )
     const strangers = await findStrangers(this.#workshop.database, [...vms.keys(), ...disks.keys()])
-    const now = performance.now()
+    const now = inspectedAt.getTime()
     for (const { id, newest_generation } of strangers) {
       const since = this.#strangersSince.get(id) ?? now
       this.#strangersSince.set(id, since)
@@ -202,9 +221,15 @@ export class Reconciler {
       const object = vm ?? disks.get(id)!
       const generation = Math.max(newest_generation ?? 0, object.generation)
       this.#workshop.log.warn({ id, location }, 'removing what no record knows')
-      if (vm) await engine.removeVm({ id, host: object.host }, { generation, signal: this.#limit() })
-      else await engine.removeDisk({ id, host: object.host }, { generation, signal: this.#limit() })
-      this.#strangersSince.delete(id)
+      const call = { generation, signal: this.#limit() }
+      try {
+        if (vm) await engine.removeVm({ id, host: object.host }, call)
+        else await engine.removeDisk({ id, host: object.host }, call)
+        this.#strangersSince.delete(id)
+      } catch (error) {
+        if (!(error instanceof EngineError)) throw error
+        this.#workshop.log.warn({ err: error, id, location }, 'stranger not removed')
+      }
     }
   }
 

@@ -5,6 +5,8 @@ import { Attempt, type Held, LostLease } from './attempt.ts'
 import type { Definition, Workshop } from './operation.ts'
 
 const pollMs = 1_000
+/** An engine that hangs costs one attempt of this length, not the operation. */
+const longestStepMs = 60_000
 
 /**
  * Runs operations: claims what is due, one step at a time, under a lease that is renewed while it lives. Whatever a
@@ -13,6 +15,7 @@ const pollMs = 1_000
 export class Runner {
   readonly #workshop: Workshop
   readonly #definitions: Map<string, Definition>
+  readonly #stepMs: number
   readonly #held = new Map<string, Held>()
   readonly #stopping = new AbortController()
   #isClaiming = false
@@ -21,8 +24,9 @@ export class Runner {
   #running = new Set<Promise<void>>()
   #unsubscribe = () => {}
 
-  constructor(workshop: Workshop, definitions: Definition[]) {
+  constructor(workshop: Workshop, definitions: Definition[], stepMs = longestStepMs) {
     this.#workshop = workshop
+    this.#stepMs = stepMs
     this.#definitions = new Map(definitions.map((definition) => [definition.kind, definition]))
   }
 
@@ -64,13 +68,13 @@ export class Runner {
     try {
       while (this.#isWokenAgain && !this.#stopping.signal.aborted) {
         this.#isWokenAgain = false
-        const most = this.#settings.concurrency - this.#held.size
+        const { saturated, most } = this.#shares()
         if (most <= 0) break
         const leaseToken = uuid()
-        const { database } = this.#workshop
         const { leaseMs } = this.#settings
-        const rows = await claimOperations(database, leaseToken, leaseMs, this.#saturated(), most)
+        const rows = await claimOperations(this.#workshop.database, leaseToken, leaseMs, saturated, most)
         for (const row of rows) this.#begin({ row, leaseToken, abort: new AbortController() })
+        if (rows.length === most) this.#isWokenAgain = true
       }
     } catch (error) {
       this.#workshop.log.warn({ err: error }, 'cannot claim operations')
@@ -80,12 +84,15 @@ export class Runner {
   }
 
   /** No project holds more than three quarters of the places: a long queue of one never keeps another out. */
-  #saturated(): string[] {
-    const share = Math.max(1, Math.floor(this.#settings.concurrency * 0.75))
+  #shares(): { saturated: string[]; most: number } {
+    const { concurrency } = this.#settings
+    const share = Math.max(1, Math.floor(concurrency * 0.75))
     const counts = new Map<string, number>()
     for (const { row } of this.#held.values())
       counts.set(row.project_id, (counts.get(row.project_id) ?? 0) + 1)
-    return [...counts].filter(([, count]) => count >= share).map(([project]) => project)
+    const saturated = [...counts].filter(([, count]) => count >= share).map(([project]) => project)
+    const largest = Math.max(0, ...[...counts.values()].filter((count) => count < share))
+    return { saturated, most: Math.min(concurrency - this.#held.size, share - largest) }
   }
 
   #begin(held: Held): void {
@@ -96,7 +103,7 @@ export class Runner {
           this.#workshop.log.error({ err: error, operation: held.row.id }, 'operation interrupted')
       })
       .finally(() => {
-        this.#held.delete(held.row.id)
+        if (this.#held.get(held.row.id) === held) this.#held.delete(held.row.id)
         this.#running.delete(run)
         if (!this.#stopping.signal.aborted) this.#wake()
       })
@@ -114,7 +121,7 @@ export class Runner {
   async #run(held: Held): Promise<void> {
     const definition = this.#definitions.get(held.row.kind)
     if (!definition) throw new Error(`there is no operation called ${held.row.kind}`)
-    const attempt = new Attempt(this.#workshop, definition, held)
+    const attempt = new Attempt(this.#workshop, definition, held, this.#stepMs)
     while (!this.#stopping.signal.aborted && (await attempt.step())) {
       // One step after the other, under the same lease.
     }

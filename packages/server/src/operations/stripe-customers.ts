@@ -11,7 +11,14 @@ import {
   findPaymentMethod,
   putPaymentMethod,
 } from '../store/payments.ts'
-import { changePaymentState, type Payer, requireNothingRuns, systemPayer, tell } from './payments.ts'
+import {
+  changePaymentState,
+  type Payer,
+  removeCard,
+  requireNothingRuns,
+  systemPayer,
+  tell,
+} from './payments.ts'
 import { stripeOf, type Till } from './stripe-client.ts'
 
 const isCustomer = (id: string) => id.startsWith('cus_')
@@ -32,7 +39,8 @@ export async function ensureCustomer(till: Till, organizationId: string): Promis
 export async function providerLink(till: Till, organizationId: string, returnUrl: string): Promise<string> {
   const stripe = stripeOf(till)
   const customer = await ensureCustomer(till, organizationId)
-  if (await findPaymentMethod(till.database, organizationId)) {
+  const method = await findPaymentMethod(till.database, organizationId)
+  if (method?.provider === 'stripe') {
     const session = await stripe.billingPortal.sessions.create({
       customer,
       return_url: returnUrl,
@@ -58,6 +66,8 @@ export async function removeProviderMethod(till: Till, by: Payer): Promise<void>
   const { database } = till
   await database.transaction((tx) => requireNothingRuns(tx, by.organizationId))
   const method = await findPaymentMethod(database, by.organizationId)
+  // Left over from the built-in provider: nothing at Stripe knows of it.
+  if (method?.provider === 'builtin') return database.transaction((tx) => removeCard(tx, by))
   const organization = await findOrganization(database, by.organizationId)
   if (method) await stripeOf(till).paymentMethods.detach(method.reference)
   if (organization) await syncCustomer(till, organization.payment_customer_id)

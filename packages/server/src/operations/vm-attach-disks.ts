@@ -7,6 +7,7 @@ import type { OperationRow } from '../store/operations.ts'
 import { raiseVmGeneration, type VmRow, vmRecord } from '../store/vms.ts'
 import { beginOperation, type Requester, requireIdle } from './admission.ts'
 import { admitAttachments, lockDisksFor, type WantedDisk } from './disk-attachments.ts'
+import { EngineError } from './engine.ts'
 import { attachedDisks, callOf, engineAt, refOf, vmOf } from './engine-work.ts'
 import { type Definition, done, next, type Outcome, type Work } from './operation.ts'
 
@@ -72,8 +73,11 @@ async function giveBack(work: Work, tx: Tx): Promise<void> {
 export async function attachAll(work: Work): Promise<Outcome> {
   const vm = await vmOf(work)
   const engine = engineAt(work.workshop, vm.location)
-  for (const disk of attachedDisks(vm).filter(({ id }) => diskIdsOf(work).includes(id)))
-    await engine.attachDisk(refOf(vm), disk, callOf(work))
+  const disks = attachedDisks(vm).filter(({ id }) => diskIdsOf(work).includes(id))
+  for (const disk of disks) await engine.attachDisk(refOf(vm), disk, callOf(work))
+  const attached = (await engine.inspectVm(refOf(vm), work.signal))?.diskIds
+  if (attached && !disks.every(({ id }) => attached.includes(id)))
+    throw new EngineError('unavailable', 'the engine does not show the disks after their attachment')
   return next()
 }
 
@@ -82,4 +86,7 @@ export async function detachAll(work: Work): Promise<void> {
   const engine = engineAt(work.workshop, vm.location)
   for (const id of diskIdsOf(work))
     await engine.detachDisk(refOf(vm), { id, host: vm.host ?? '' }, callOf(work))
+  const attached = (await engine.inspectVm(refOf(vm), work.signal))?.diskIds ?? []
+  if (attached.some((id) => diskIdsOf(work).includes(id)))
+    throw new EngineError('unavailable', 'the engine still shows the disks after their detachment')
 }

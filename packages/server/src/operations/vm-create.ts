@@ -13,9 +13,9 @@ import { insertVm, markVmStarted, vmRecord } from '../store/vms.ts'
 import { beginOperation, type Requester, requireIdle, requireQuota } from './admission.ts'
 import { requireBudget } from './budgets.ts'
 import { admitAttachments, hostsOfLocalDisks, lockDisksFor } from './disk-attachments.ts'
-import { bootDeadline, bootVm, callOf, defineVm, engineAt, refOf, vmOf } from './engine-work.ts'
-import { compileFor } from './firewalls.ts'
-import { type Definition, done, next, type Outcome, type Work } from './operation.ts'
+import { removeVm, vmOf } from './engine-work.ts'
+import { type Definition, done, type Outcome, type Work } from './operation.ts'
+import { bootDeadline, bootVm, defineVm, protectVm } from './vm-boot.ts'
 import {
   newMacAddress,
   onVmCollision,
@@ -124,7 +124,7 @@ export const vmCreate: Definition = {
   steps: [
     { name: 'admit', undoTx: forget },
     { name: 'define', call: defineVm, undoCall: remove },
-    { name: 'protect', call: protect },
+    { name: 'protect', call: protectVm },
     { name: 'boot', call: bootVm, onDeadline: bootDeadline },
     { name: 'finish', tx: finish },
   ],
@@ -136,20 +136,7 @@ async function forget(work: Work, tx: Tx): Promise<void> {
 }
 
 async function remove(work: Work): Promise<void> {
-  const vm = await vmOf(work)
-  await engineAt(work.workshop, vm.location).removeVm(refOf(vm), callOf(work))
-}
-
-/** The firewall stands before the guest does: there is no moment without it. */
-export async function protect(work: Work): Promise<Outcome> {
-  const vm = await vmOf(work)
-  const rules = await compileFor(work.workshop.database, vm)
-  const generation = vm.firewall_wanted
-  await engineAt(work.workshop, vm.location).applyFirewall(refOf(vm), rules, {
-    generation,
-    signal: work.signal,
-  })
-  return next({ firewallGeneration: generation })
+  await removeVm(work, await vmOf(work))
 }
 
 /** Also the end of a start: running, metered, reachable. */

@@ -1,13 +1,13 @@
 import type { VmState } from '@slipway/contract'
 import { vmStates } from '@slipway/contract'
 import type { Tx } from '../store/database.ts'
+import { wantFirewallsNaming } from '../store/firewalls.ts'
 import type { OperationRow } from '../store/operations.ts'
 import { giveBackQuota } from '../store/quotas.ts'
 import { closeUsage } from '../store/usage.ts'
 import { findVmGpus, hideVm, raiseVmGeneration, type VmRow } from '../store/vms.ts'
 import { beginOperation, makeWayForDeletion, type Requester, settle } from './admission.ts'
-import { EngineError } from './engine.ts'
-import { callOf, engineAt, refOf, vmOf } from './engine-work.ts'
+import { removeVm, vmOf } from './engine-work.ts'
 import { type Definition, done, next, type Outcome, type Work } from './operation.ts'
 import { causeOf, changeVmState, forgetVm, gpuAmount, tellOf } from './vm-state.ts'
 
@@ -59,14 +59,11 @@ export const vmDelete: Definition = {
   ],
 }
 
-/** Removed is what inspection no longer shows. A host that is away cannot be asked: its VM is hidden instead. */
+/** A host that is away cannot be asked: its VM is hidden instead. */
 async function remove(work: Work): Promise<Outcome> {
   const vm = await vmOf(work)
   if (vm.host_state === 'down') return next({ isHostAway: true })
-  const engine = engineAt(work.workshop, vm.location)
-  await engine.removeVm(refOf(vm), callOf(work))
-  if (await engine.inspectVm(refOf(vm), work.signal))
-    throw new EngineError('unavailable', 'the engine still shows the VM after its removal')
+  await removeVm(work, vm)
   return next()
 }
 
@@ -82,6 +79,7 @@ async function release(work: Work, tx: Tx): Promise<Outcome> {
 async function hide(tx: Tx, vm: VmRow): Promise<void> {
   const gpus = await findVmGpus(tx, vm.id)
   await closeUsage(tx, vm.id)
+  await wantFirewallsNaming(tx, vm.project_id, vm.id)
   await hideVm(tx, vm.id)
   await giveBackQuota(tx, vm.project_id, { vms: 1, ...gpuAmount(vm, gpus.length) })
 }

@@ -2,9 +2,11 @@ import type { Tx } from '../store/database.ts'
 import type { OperationRow } from '../store/operations.ts'
 import type { VmRow } from '../store/vms.ts'
 import type { Requester } from './admission.ts'
-import { bootDeadline, bootVm, callOf, engineAt, refOf, vmOf } from './engine-work.ts'
+import { EngineError } from './engine.ts'
+import { callOf, engineAt, refOf, vmOf } from './engine-work.ts'
 import { type Definition, next, type Outcome, type Work } from './operation.ts'
 import { beginVmAction } from './vm-action.ts'
+import { bootDeadline, bootVm } from './vm-boot.ts'
 import { finish } from './vm-create.ts'
 import { causeOf, changeVmState } from './vm-state.ts'
 
@@ -24,9 +26,14 @@ export const vmReset: Definition = {
   ],
 }
 
+/** A running VM looks the same before and after: that the reset took place shows in the generation alone. */
 async function reset(work: Work): Promise<Outcome> {
   const vm = await vmOf(work)
-  await engineAt(work.workshop, vm.location).powerVm(refOf(vm), 'reset', callOf(work))
+  const engine = engineAt(work.workshop, vm.location)
+  await engine.powerVm(refOf(vm), 'reset', callOf(work))
+  const status = await engine.inspectVm(refOf(vm), work.signal)
+  if (status && status.generation < work.operation.generation)
+    throw new EngineError('unavailable', 'the engine did not reset the VM')
   return next()
 }
 

@@ -2,13 +2,14 @@ import { gpuQuota, vmActions, vmType } from '@slipway/contract'
 import type { Tx } from '../store/database.ts'
 import { findLocation } from '../store/locations.ts'
 import type { OperationRow } from '../store/operations.ts'
-import { setVmHost, type VmRow } from '../store/vms.ts'
+import { setVmHost, spendVmTtl, type VmRow } from '../store/vms.ts'
 import { type Requester, requireQuota } from './admission.ts'
 import { requireBudget } from './budgets.ts'
-import { bootDeadline, bootVm, callOf, defineVm, engineAt, refOf, vmOf } from './engine-work.ts'
+import { powerOffVm, vmOf } from './engine-work.ts'
 import type { Definition, Work } from './operation.ts'
 import { beginVmAction } from './vm-action.ts'
-import { finish, protect } from './vm-create.ts'
+import { bootDeadline, bootVm, defineVm, protectVm } from './vm-boot.ts'
+import { finish } from './vm-create.ts'
 import { placeVm } from './vm-place.ts'
 import { causeOf, changeVmState, releaseGpus } from './vm-state.ts'
 
@@ -22,6 +23,7 @@ export async function admitVmStart(
   await requireBudget(tx, by.projectId)
   const type = vmType(vm.type)!
   const operation = await beginVmAction(tx, by, { ...vmStart, deadlineS }, vm, 'START')
+  await spendVmTtl(tx, vm.id)
   const location = await findLocation(tx, vm.location)
   const allowedHosts = location?.storage === 'local' && vm.host_id ? [vm.host_id] : null
   const { hostId } = await placeVm(tx, vm.id, type, vm.location, allowedHosts)
@@ -38,16 +40,14 @@ export const vmStart: Definition = {
   steps: [
     { name: 'admit', undoTx: backToShutoff },
     { name: 'define', call: defineVm },
-    { name: 'protect', call: protect },
+    { name: 'protect', call: protectVm },
     { name: 'boot', call: bootVm, undoCall: powerOff, onDeadline: bootDeadline },
     { name: 'finish', tx: finish },
   ],
 }
 
 async function powerOff(work: Work): Promise<void> {
-  const vm = await vmOf(work)
-  const engine = engineAt(work.workshop, vm.location)
-  if (await engine.inspectVm(refOf(vm), work.signal)) await engine.powerVm(refOf(vm), 'off', callOf(work))
+  await powerOffVm(work, await vmOf(work))
 }
 
 async function backToShutoff(work: Work, tx: Tx): Promise<void> {

@@ -1,7 +1,7 @@
 import type { VmState } from '@slipway/contract'
 import type { Tx } from '../store/database.ts'
 import type { OperationRow } from '../store/operations.ts'
-import { markVmStopped, type VmRow, vmRecord } from '../store/vms.ts'
+import { markVmStopped, spendVmTtl, type VmRow, vmRecord } from '../store/vms.ts'
 import type { Requester } from './admission.ts'
 import { callOf, engineAt, refOf, vmOf } from './engine-work.ts'
 import { type Definition, done, next, type Outcome, type Work, wait } from './operation.ts'
@@ -11,6 +11,7 @@ import { causeOf, changeVmState, releaseGpus } from './vm-state.ts'
 /** The guest's time for its shutdown script and services before the plug is pulled. */
 const graceMs = 90_000
 const lookAgainMs = 250
+const longestLookMs = 5_000
 
 export const admitVmStop = (tx: Tx, by: Requester, vm: VmRow, deadlineS: number): Promise<OperationRow> =>
   beginVmAction(tx, by, { ...vmStop, deadlineS }, vm, 'STOP')
@@ -43,21 +44,22 @@ async function powerOff(work: Work): Promise<Outcome> {
   const engine = engineAt(work.workshop, vm.location)
   const status = await engine.inspectVm(refOf(vm), work.signal)
   if (!status || status.power === 'off') return next()
-  const waitedMs = Number(work.scratch.waitedMs ?? 0)
-  if (status.power === 'running' && waitedMs === 0) await engine.powerVm(refOf(vm), 'shutdown', callOf(work))
-  if (status.power === 'crashed' || waitedMs >= graceMs) {
+  const askedAtMs = Number(work.scratch.askedAtMs ?? work.nowMs)
+  if (status.power === 'running' && work.scratch.askedAtMs === undefined)
+    await engine.powerVm(refOf(vm), 'shutdown', callOf(work))
+  if (status.power === 'crashed' || work.nowMs - askedAtMs >= graceMs) {
     await engine.powerVm(refOf(vm), 'off', callOf(work))
     const after = await engine.inspectVm(refOf(vm), work.signal)
     return !after || after.power === 'off' ? next() : wait(lookAgainMs)
   }
-  const ms = status.etaMs ?? lookAgainMs
-  return wait(ms, { waitedMs: waitedMs + ms })
+  return wait(Math.min(status.etaMs ?? lookAgainMs, longestLookMs), { askedAtMs })
 }
 
 async function finish(work: Work, tx: Tx): Promise<Outcome> {
   const vm = await vmOf(work, tx)
   if (await changeVmState(tx, vm, 'STATE_SHUTOFF', { cause: causeOf(work) })) {
     await markVmStopped(tx, vm.id)
+    await spendVmTtl(tx, vm.id)
     await releaseGpus(tx, vm)
   }
   return done(vmRecord(await vmOf(work, tx)))

@@ -1,5 +1,4 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { addressGuard } from '../domain/public-address.ts'
 import { webhookHeaders } from '../domain/webhook-signature.ts'
 import { emitEvent, eventRecord } from '../store/events.ts'
 import {
@@ -11,6 +10,7 @@ import {
 } from '../store/webhook-deliveries.ts'
 import { listWebhookSecrets, pauseFailingWebhook, webhookRecord } from '../store/webhooks.ts'
 import type { Workshop } from './operation.ts'
+import { addressGuard } from './public-address.ts'
 import { WebhookSender } from './webhook-sender.ts'
 
 /** Between one attempt and the next; the last comes a day after the first. */

@@ -1,5 +1,6 @@
 import type { VmState } from '@slipway/contract'
 import { type Queryable, statement, type Tx } from './database.ts'
+import type { DiskRow } from './disks.ts'
 
 export interface KnownVm {
   id: string
@@ -33,6 +34,16 @@ const strangers = statement<{ id: string; newest_generation: number | null }, [s
    WHERE NOT EXISTS (SELECT FROM vms v WHERE v.id = s.id) AND NOT EXISTS (SELECT FROM disks d WHERE d.id = s.id)`,
 )
 
+// Disks at rest that their engine shows as of an older generation.
+const disksBehind = statement<DiskRow, [string[], number[]]>(
+  'drift_disks_behind',
+  `SELECT d.*, h.name AS host, '[]'::jsonb AS attached_to
+   FROM unnest($1::uuid[], $2::bigint[]) AS seen (id, generation)
+   JOIN disks d ON d.id = seen.id AND d.generation > seen.generation LEFT JOIN hosts h ON h.id = d.host_id
+   WHERE d.state = 'available'
+     AND NOT EXISTS (SELECT FROM operations o WHERE o.resource_id = d.id AND o.state = 'IN_PROGRESS')`,
+)
+
 const lockUnchanged = statement<{ id: string }, [string, number]>(
   'drift_lock_unchanged',
   `SELECT v.id FROM vms v WHERE v.id = $1 AND v.generation = $2
@@ -41,15 +52,28 @@ const lockUnchanged = statement<{ id: string }, [string, number]>(
 
 const dueToExpire = statement<{ id: string; project_id: string; on_expiry: 'stop' | 'delete' }, [number]>(
   'drift_expired',
-  `SELECT id, project_id, on_expiry FROM vms
-   WHERE expires_at <= slipway_now() AND deleted_at IS NULL AND state IN ('STATE_RUNNING', 'STATE_CRASHED') LIMIT $1`,
+  `SELECT id, project_id, on_expiry FROM vms v
+   WHERE expires_at <= slipway_now() AND deleted_at IS NULL
+     AND CASE on_expiry
+           WHEN 'delete' THEN state <> 'STATE_DELETING'
+           ELSE state IN ('STATE_RUNNING', 'STATE_CRASHED')
+             AND NOT EXISTS (SELECT FROM operations o WHERE o.resource_id = v.id AND o.state = 'IN_PROGRESS')
+         END
+   ORDER BY expires_at LIMIT $1`,
+)
+
+// Its owner may have given it more time since it was found.
+const lockExpired = statement<{ id: string }, [string]>(
+  'drift_lock_expired',
+  'SELECT id FROM vms WHERE id = $1 AND expires_at <= slipway_now() AND deleted_at IS NULL FOR UPDATE',
 )
 
 const dueToWarn = statement<{ id: string }, [number, number]>(
   'drift_expiring_soon',
   `SELECT id FROM vms
    WHERE expires_at <= slipway_now() + $1 * interval '1 second' AND expires_at > slipway_now()
-     AND expiry_warned_at IS NULL AND deleted_at IS NULL AND state = 'STATE_RUNNING' LIMIT $2`,
+     AND expiry_warned_at IS NULL AND deleted_at IS NULL AND state <> 'STATE_DELETING'
+     AND (on_expiry = 'delete' OR state <> 'STATE_SHUTOFF') LIMIT $2`,
 )
 
 const warned = statement<{ id: string }, [string]>(
@@ -61,10 +85,17 @@ export const listKnownVms = (db: Queryable, location: string, hosts: string[]) =
   onHosts.all(db, location, hosts)
 export const listVmsOnLostHosts = (db: Queryable, states: VmState[]) => onLostHosts.all(db, states)
 export const findStrangers = (db: Queryable, ids: string[]) => strangers.all(db, ids)
+export const listDisksBehind = (db: Queryable, seen: { id: string; generation: number }[]) =>
+  disksBehind.all(
+    db,
+    seen.map(({ id }) => id),
+    seen.map(({ generation }) => generation),
+  )
 /** Locks the VM unless an operation has touched it since it had this generation. */
 export const lockUnchangedVm = (tx: Tx, id: string, generation: number) =>
   lockUnchanged.one(tx, id, generation)
 export const listExpiredVms = (db: Queryable, most: number) => dueToExpire.all(db, most)
+export const lockExpiredVm = (tx: Tx, id: string) => lockExpired.one(tx, id)
 export const listVmsToWarn = (db: Queryable, aheadS: number, most: number) => dueToWarn.all(db, aheadS, most)
 export const markWarned = (tx: Tx, id: string) => warned.one(tx, id)
 

@@ -44,6 +44,8 @@ export interface OperationRow {
 export interface ClaimedOperation extends OperationRow {
   /** The service's time at the claim. */
   now: Date
+  /** Taken from a worker whose lease ran out. */
+  was_held: boolean
 }
 
 export interface NewOperation {
@@ -86,10 +88,10 @@ const claim = statement<ClaimedOperation, [string, number, string[], number]>(
   'operation_claim',
   `UPDATE operations o SET lease_token = $1, lease_until = slipway_now() + $2 * interval '1 millisecond',
           run_at = slipway_now() + $2 * interval '1 millisecond'
-   FROM (SELECT id FROM operations
+   FROM (SELECT id, lease_token IS NOT NULL AS was_held FROM operations
          WHERE state = 'IN_PROGRESS' AND run_at <= slipway_now() AND project_id <> ALL ($3::uuid[])
          ORDER BY run_at LIMIT $4 FOR UPDATE SKIP LOCKED) due
-   WHERE o.id = due.id RETURNING o.*, slipway_now() AS now`,
+   WHERE o.id = due.id RETURNING o.*, slipway_now() AS now, due.was_held`,
 )
 
 const renew = statement<{ id: string }, [string[], string[], number]>(
@@ -100,7 +102,20 @@ const renew = statement<{ id: string }, [string[], string[], number]>(
    WHERE o.id = held.id AND o.lease_token = held.token AND o.state = 'IN_PROGRESS' RETURNING o.id`,
 )
 
-// The fence: a worker that lost its lease, or whose operation was cancelled meanwhile, changes nothing.
+// A generation of its own for this attempt, at the resource too: whoever comes after us counts on from there.
+const fence = statement<{ generation: number }, [string, string]>(
+  'operation_fence',
+  `WITH fenced AS (
+     UPDATE operations SET generation = generation + 1
+     WHERE id = $1 AND lease_token = $2 AND state = 'IN_PROGRESS' AND NOT is_cancelled
+     RETURNING resource_id, generation),
+   vm AS (UPDATE vms v SET generation = f.generation FROM fenced f WHERE v.id = f.resource_id),
+   disk AS (UPDATE disks d SET generation = f.generation FROM fenced f WHERE d.id = f.resource_id),
+   rule AS (UPDATE firewall_rules r SET generation = f.generation FROM fenced f WHERE r.id = f.resource_id)
+   SELECT generation FROM fenced`,
+)
+
+// A worker that lost its lease, or whose operation was cancelled meanwhile, changes nothing.
 const advance = statement<
   { id: string },
   [string, string, number, string, string, number, string, boolean, string | null, boolean]
@@ -108,7 +123,7 @@ const advance = statement<
   'operation_advance',
   `UPDATE operations SET step = $3, scratch = $4, step_log = $5, attempts = $6, last_error = $7, is_undoing = $8,
           failure = $9, is_stuck = $10
-   WHERE id = $1 AND lease_token = $2 AND state = 'IN_PROGRESS' AND (NOT is_cancelled OR $8) RETURNING id`,
+   WHERE id = $1 AND lease_token = $2 AND state = 'IN_PROGRESS' AND NOT is_cancelled RETURNING id`,
 )
 
 const park = statement<
@@ -129,7 +144,7 @@ const end = statement<{ id: string }, [string, string | null, string, string | n
      UPDATE operations SET state = $3, result = $4, step_log = $5, completed_at = slipway_now(), is_stuck = false,
             lease_token = NULL, lease_until = NULL
      WHERE id = $1 AND lease_token IS NOT DISTINCT FROM $2 AND state = 'IN_PROGRESS'
-       AND (NOT is_cancelled OR is_undoing OR $3 = 'FAILED')
+       AND (NOT is_cancelled OR $4::jsonb ->> 'code' = 'cancelled')
      RETURNING *
    ), told AS (
      INSERT INTO events (id, project_id, organization_id, type, resource_type, resource_id, actor, request_id, data)
@@ -272,6 +287,11 @@ const progressValues = (
   p.is_stuck,
 ]
 
+/** The generation from which on engines refuse earlier attempts; undefined when the lease is lost or it is cancelled. */
+export async function fenceOperation(tx: Tx, id: string, token: string): Promise<number | undefined> {
+  return (await fence.one(tx, id, token))?.generation
+}
+
 /** Records progress and keeps the lease. False: the lease is lost or the operation cancelled; nothing was written. */
 export async function advanceOperation(db: Queryable, id: string, token: string, progress: Progress) {
   return (await advance.one(db, id, token, ...progressValues(progress))) !== undefined
@@ -288,7 +308,7 @@ export async function parkOperation(
   return (await park.one(db, id, token, ...progressValues(progress), ms)) !== undefined
 }
 
-/** False: the lease is lost, or it was cancelled and may only fail. */
+/** False: the lease is lost, or it was cancelled and may only end so. */
 export async function endOperation(
   db: Queryable,
   operation: { id: string; leaseToken: string | null; eventId: string },

@@ -40,6 +40,12 @@ const power = statement<{ id: string }, [string, number, string, number, string]
    WHERE id = $1 AND generation <= $2 AND NOT is_removed RETURNING id`,
 )
 
+// A call that has nothing to do still counts: older ones come too late from then on.
+const see = statement<{ id: string }, [string, number]>(
+  'simulated_vm_see',
+  `UPDATE simulated_vms SET generation = $2 WHERE id = $1 AND generation <= $2 AND NOT is_removed RETURNING id`,
+)
+
 // Removal is remembered, so that whoever comes late with an older generation is refused.
 const remove = statement<{ id: string }, [string, string, string, number, number]>(
   'simulated_vm_remove',
@@ -176,6 +182,7 @@ export const simulated = {
     readyInMs: number,
     lines: string,
   ) => power.one(db, id, generation, to, readyInMs, lines),
+  seeVm: (db: Queryable, id: string, generation: number) => see.one(db, id, generation),
   removeVm: (
     db: Queryable,
     vm: { id: string; location: string; host: string; generation: number },

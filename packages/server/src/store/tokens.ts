@@ -53,10 +53,10 @@ const revoke = statement<never, [string]>(
   'UPDATE token_families SET revoked_at = slipway_now() WHERE id = $1 AND revoked_at IS NULL',
 )
 
-const revokeByToken = statement<never, [Buffer]>(
+const revokeByToken = statement<{ user_id: string }, [Buffer]>(
   'token_family_revoke_by_token',
   `UPDATE token_families SET revoked_at = slipway_now()
-   WHERE id = (SELECT family_id FROM refresh_tokens WHERE token_hash = $1) AND revoked_at IS NULL`,
+   WHERE id = (SELECT family_id FROM refresh_tokens WHERE token_hash = $1) AND revoked_at IS NULL RETURNING user_id`,
 )
 
 const revokeOfUser = statement<never, [string, string | null]>(
@@ -106,7 +106,8 @@ export const spendRefreshToken = (tx: Tx, hash: Buffer, successorHash: Buffer, s
 
 export const revokeTokenFamily = (db: Queryable, familyId: string) => revoke.run(db, familyId)
 
-export const revokeTokenFamilyOf = (db: Queryable, refreshHash: Buffer) => revokeByToken.run(db, refreshHash)
+/** Answers whose it was, if it was anybody's. */
+export const revokeTokenFamilyOf = (db: Queryable, refreshHash: Buffer) => revokeByToken.one(db, refreshHash)
 
 export const revokeTokenFamiliesOfUser = (tx: Tx, userId: string, exceptFamilyId: string | null = null) =>
   revokeOfUser.run(tx, userId, exceptFamilyId)

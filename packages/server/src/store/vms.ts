@@ -160,9 +160,13 @@ const started = statement<never, [string, string, number]>(
    WHERE id = $1`,
 )
 
-const stopped = statement<never, [string]>(
-  'vm_stopped',
-  `UPDATE vms SET ssh_destination = '', expires_at = NULL, ttl_seconds = NULL, expiry_warned_at = NULL WHERE id = $1`,
+const stopped = statement<never, [string]>('vm_stopped', `UPDATE vms SET ssh_destination = '' WHERE id = $1`)
+
+// Off when its time was up: what was asked for has happened, and a start begins without a time to live.
+const spendTtl = statement<never, [string]>(
+  'vm_spend_ttl',
+  `UPDATE vms SET expires_at = NULL, ttl_seconds = NULL, expiry_warned_at = NULL
+   WHERE id = $1 AND on_expiry = 'stop' AND expires_at <= slipway_now()`,
 )
 
 const setHost = statement<never, [string, string]>('vm_set_host', 'UPDATE vms SET host_id = $2 WHERE id = $1')
@@ -174,8 +178,8 @@ const setType = statement<never, [string, string, number]>(
 
 const setTtl = statement<never, [string, number, string | null]>(
   'vm_set_ttl',
-  `UPDATE vms SET ttl_seconds = $2::integer, on_expiry = coalesce($3, on_expiry), updated_at = slipway_now(), expiry_warned_at = NULL,
-          expires_at = CASE WHEN state = 'STATE_SHUTOFF' THEN NULL ELSE slipway_now() + $2::integer * interval '1 second' END
+  `UPDATE vms SET ttl_seconds = $2::int, on_expiry = coalesce($3, on_expiry), updated_at = slipway_now(), expiry_warned_at = NULL,
+          expires_at = slipway_now() + $2::int * interval '1 second'
    WHERE id = $1`,
 )
 
@@ -258,6 +262,8 @@ export const markVmStopped = (tx: Tx, id: string) => stopped.run(tx, id)
 export const setVmHost = (tx: Tx, id: string, hostId: string) => setHost.run(tx, id, hostId)
 export const setVmType = (tx: Tx, id: string, type: string, gpuCount: number) =>
   setType.run(tx, id, type, gpuCount)
+/** Forgets a time to live that is over. */
+export const spendVmTtl = (tx: Tx, id: string) => spendTtl.run(tx, id)
 export const setVmTtl = (tx: Tx, id: string, ttlSeconds: number, onExpiry: string | null) =>
   setTtl.run(tx, id, ttlSeconds, onExpiry)
 export const deleteVmRow = (tx: Tx, id: string) => remove.run(tx, id)

@@ -150,7 +150,7 @@ describe('usage', () => {
     expect(items).toMatchObject([{ quantity: 1024, unit: 'gb_hour', usd: 0.13312 }])
   })
 
-  it('can be narrowed by day, location and kind, for a project and for its organization, also as CSV', async () => {
+  it('can be narrowed by day, location and kind, also as CSV', async () => {
     await price('a100.1x', '2026-01-01', '1.45')
     for (const location of ['us-east1-a', 'eu-north1-a'])
       await write(
@@ -170,6 +170,8 @@ describe('usage', () => {
     expect(await count({ location: 'nowhere' })).toBe(0)
     for (const query of [
       { start_date: '2026-02-30' },
+      { start_date: '9999-12-31' },
+      { end_date: '0000-01-01' },
       { start_date: '2026-03-07', end_date: '2026-03-06' },
       { start_date: '2020-01-01', end_date: '2026-01-01' },
       { resource_type: 'network' },
@@ -232,7 +234,7 @@ describe('usage of random histories', () => {
           ).toEqual(new Map([...expected].sort()))
         },
       ),
-      { numRuns: 40 },
+      { numRuns: 25 },
     )
   })
 })

@@ -147,6 +147,10 @@ describe('an event stream', () => {
     ])
     await service.ok('authRevoke', { token: null, body: { refresh_token: session.refresh_token } })
     await Promise.all([first!.closed, second!.closed])
+    const trail = await service.ok('adminEventList', { token: service.credentials.operator_key })
+    expect(trail.items.map(({ type }) => type)).toEqual(
+      expect.arrayContaining(['user.signed_in', 'user.signed_out']),
+    )
   })
 
   it('drops a reader that does not read, and nobody else', async () => {
@@ -163,6 +167,8 @@ describe('an event stream', () => {
     await write(60, 'test.large', { text: 'x'.repeat(100_000) })
     await write(1, 'test.last')
     await keen.next()
+    // A socket that does not read does not notice its end either.
+    lazy.resume()
     await dropped
     expect(keen.isClosed).toBe(false)
   })

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { uuid } from '../../src/domain/ids.ts'
-import { stampEvents } from '../../src/store/events.ts'
 import { settleDrainedHosts } from '../../src/store/fleet.ts'
 import { claimGpus, lockHostFor, quarantineGpus } from '../../src/store/placement.ts'
 import { addLocation, hostReport, reportHost, rows } from '../fleet.ts'
@@ -309,7 +308,7 @@ describe('the audit log', () => {
     const { id } = await addHost()
     await call('PATCH', `/hosts/${id}`, { schedulable: false })
     await call('PATCH', `/hosts/${id}`, { schedulable: true })
-    while ((await stampEvents(service.server.database)) > 0);
+    await service.server.reconciler.stamp()
     const { body } = await call('GET', `/events?resource_id=${id}&type=host.updated`)
     expect(body.items).toMatchObject([
       { type: 'host.updated', resource_type: 'host', resource_id: id, data: { schedulable: true } },

@@ -188,7 +188,10 @@ export function requestsTo(
   )
   const headers = fc.record(
     {
-      'idempotency-key': fc.oneof(fc.constantFrom('a', 'b', 'c'), fc.stringMatching(/^[\x21-\x7e]{1,40}$/)),
+      'idempotency-key': fc.oneof(
+        { weight: 1, arbitrary: fc.constantFrom('a', 'b', 'c') },
+        { weight: 6, arbitrary: fc.stringMatching(/^[\x21-\x7e]{8,40}$/) },
+      ),
       'x-request-id': fc.stringMatching(/^[\x20-\x7e]{0,140}$/),
       accept: fc.constantFrom('*/*', 'application/json', 'text/csv', 'text/html', 'image/png'),
     },

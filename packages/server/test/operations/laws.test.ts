@@ -27,10 +27,10 @@ afterAll(async () => {
   await service.close()
 })
 
-function workshop(renewMs: number): Workshop {
+function workshop(renewMs: number, concurrency = 32): Workshop {
   const { server, config } = service
   const quiet = { info() {}, warn() {}, error() {} }
-  const operations = { ...config.operations, renewMs }
+  const operations = { ...config.operations, renewMs, concurrency }
   return {
     config: { ...config, operations },
     database: server.database,
@@ -283,7 +283,8 @@ describe.each(definitions.map((definition) => ({ kind: definition.kind, definiti
             await released
           }),
         )
-        const late = new Runner(workshop(3_600_000), stopping)
+        // One place, and that is taken: it does not claim again what it lost.
+        const late = new Runner(workshop(3_600_000, 1), stopping)
         late.start()
         await eventually(async () => isStopped)
         await service.clock.advance('11 seconds')

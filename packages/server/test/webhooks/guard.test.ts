@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { addressGuard } from '../../src/domain/public-address.ts'
+import { addressGuard } from '../../src/operations/public-address.ts'
 import { WebhookSender } from '../../src/operations/webhook-sender.ts'
 import { useService } from '../harness.ts'
 import { startReceiver } from './receiver.ts'

@@ -15,7 +15,7 @@ import {
 } from '../../operations/engine.ts'
 import type { Database } from '../../store/database.ts'
 import { type SimulatedFault, type SimulatedVm, simulated } from '../../store/simulated.ts'
-import { bootLines, crashLines, shutdownLines } from './serial.ts'
+import { bootLines, crashLines, scriptMs, shutdownLines } from './serial.ts'
 
 const serialTailBytes = 64 * 1024
 const hostsPerPage = 500
@@ -77,15 +77,20 @@ export class SimulatedEngine implements Engine {
     return this.#do('powerVm', id, async () => {
       const vm = await this.#living(id)
       const now = powerOf(vm)
-      if (action === 'on' && (now === 'running' || now === 'booting')) return
-      if ((action === 'off' || action === 'shutdown') && now === 'off') return
-      if (action === 'shutdown' && now === 'stopping') return
+      if (isThereAlready(action, now) || (action === 'reset' && vm.generation === call.generation)) {
+        if (!(await simulated.seeVm(this.#db, id, call.generation))) throw stale(id)
+        return
+      }
       const spec = vm.spec as unknown as VmSpec
       const boot = this.#bootMs()
       const change = {
         on: { to: 'on', ms: boot, lines: bootLines(spec) },
         reset: { to: 'on', ms: boot, lines: bootLines(spec) },
-        shutdown: { to: 'shutdown', ms: Math.min(shutdownMs, boot), lines: shutdownLines(spec) },
+        shutdown: {
+          to: 'shutdown',
+          ms: Math.min(shutdownMs, boot) + scriptMs(spec.shutdownScript),
+          lines: shutdownLines(spec),
+        },
         off: { to: 'off', ms: 0, lines: '' },
       } as const
       const { to, ms, lines } = change[action]
@@ -97,6 +102,7 @@ export class SimulatedEngine implements Engine {
   removeVm({ id, host }: VmRef, call: Call): Promise<void> {
     return this.#do('removeVm', id, async () => {
       const { location, quarantineMs } = this.#options
+      if ((await simulated.findVm(this.#db, id))?.is_host_lost) throw hostAway(host)
       const removed = await simulated.removeVm(
         this.#db,
         { id, location, host, generation: call.generation },
@@ -248,12 +254,18 @@ export class SimulatedEngine implements Engine {
     }
     const fault = this.#mayHaveFaults ? await simulated.takeFault(this.#db, method, id) : undefined
     if (!fault) return undefined
-    if (fault.delay_ms > 0) await delay(fault.delay_ms)
+    // Deaf to its caller's signal on purpose: what a hung engine does at last, it does late.
+    if (fault.delay_ms > 0) await delay(fault.delay_ms, undefined, { ref: false })
     if (fault.kind === 'fail') throw new EngineError('unavailable', `simulated: ${method} failed`)
     if (fault.kind === 'reject') throw new EngineError('rejected', `simulated: ${method} is refused`)
     return fault.kind
   }
 }
+
+const isThereAlready = (action: 'on' | 'shutdown' | 'off' | 'reset', now: VmStatus['power']) =>
+  (action === 'on' && (now === 'running' || now === 'booting')) ||
+  ((action === 'off' || action === 'shutdown') && now === 'off') ||
+  (action === 'shutdown' && now === 'stopping')
 
 const stale = (id: string) => new EngineError('stale', `a newer generation of ${id} was seen`)
 const hostAway = (host: string) => new EngineError('unavailable', `the host ${host} does not answer`)
@@ -284,6 +296,7 @@ function status(vm: SimulatedVm): VmStatus {
     sshDestination: power === 'running' && network?.publicAddress ? `${user}@${network.publicAddress}` : '',
     ...(isChanging && { etaMs: Math.ceil(vm.ready_in_ms ?? 0) + 1 }),
     firewallGeneration: vm.firewall_generation,
+    diskIds: disksOf(vm).map(({ id }) => id),
   }
 }
 
@@ -314,7 +327,7 @@ function report(
         numaNode: index < host.gpu_count / 2 ? 0 : 1,
         iommuGroup: index,
         holderVmId: holderOf.get(pciAddress) ?? null,
-        isClean: !dirty.has(pciAddress),
+        isClean: !dirty.has(pciAddress) && !holderOf.has(pciAddress),
       }
     }),
     vms: host.vms.map(status),

@@ -25,6 +25,12 @@ export function bootLines(spec: VmSpec): string {
   ])
 }
 
+/** How long a script takes: what its plain `sleep` lines add up to. */
+export function scriptMs(script: string): number {
+  const seconds = [...script.matchAll(/^\s*sleep (\d{1,6})\s*$/gm)].map(([, count]) => Number(count))
+  return seconds.reduce((sum, count) => sum + count * 1_000, 0)
+}
+
 export function shutdownLines(spec: VmSpec): string {
   return lines([
     ...(spec.shutdownScript === '' ? [] : ['slipway[933]: Running shutdown script']),

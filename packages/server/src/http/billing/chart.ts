@@ -57,11 +57,11 @@ export function dailyChart(rows: MonthRow[], month: string): Html {
   return html`<div class="chart" tabindex="0" role="group" aria-label="Daily costs, chart"><svg viewBox="0 0 ${width} ${height}" role="img" aria-label="Costs of each day by product, in USD">${lines}${drawn}${labels}</svg></div>`
 }
 
-/** 1, 2 or 5 times a power of ten, at or above the value. */
+/** A round number at or above the value. */
 function niceCeiling(value: number): number {
   if (value <= 0) return 1
   const power = 10 ** Math.floor(Math.log10(value))
-  return [1, 2, 5, 10].map((factor) => factor * power).find((nice) => nice >= value) ?? value
+  return [1, 1.5, 2, 3, 4, 5, 6, 8, 10].map((factor) => factor * power).find((nice) => nice >= value) ?? value
 }
 
 const axisText = (value: number) => String(Number(value.toPrecision(3)))

@@ -62,7 +62,7 @@ export function dashboardPage(board: Dashboard): string {
   const gate = gateTexts[organization.payment_state]
   return page(
     `Billing · ${organization.name}`,
-    html`<header><div><strong>slipway</strong><span>Billing</span><span class="muted">${organization.name}</span><span class="until">This link works until ${expiresAt.toISOString().slice(11, 16)} UTC</span></div></header>
+    html`<header><div><strong>slipway</strong><span>Billing</span><span class="until">This link works until ${expiresAt.toISOString().slice(11, 16)} UTC</span></div></header>
 <main>
 <h1 class="wide">${organization.name}</h1>
 ${told ? html`<p class="notice ${told.tone}" role="status">${told.text}</p>` : null}
@@ -89,34 +89,29 @@ function methodSection(board: Dashboard): Html {
   return html`<section>
 <div class="heading"><h2>Payment method</h2><span class="state ${tone}"><span aria-hidden="true">${sign}</span> ${word}</span></div>
 ${method ? html`<div class="card"><span>${method.brand} ending in ${method.last4}</span><span class="muted">${String(method.expires_month).padStart(2, '0')}/${method.expires_year}</span></div>` : html`<p class="muted">None is set.</p>`}
-${provider === 'stripe' ? stripeForm(base, method !== undefined) : cardForm(base, method !== undefined)}
-${method ? removeForm(board) : null}
+${method ? html`<form id="remove" method="post" action="${base}/card/remove"></form>` : null}
+${provider === 'stripe' ? stripeForm(board) : cardForm(board)}
 ${provider === 'builtin' ? testCardList(method !== undefined) : null}
 </section>`
 }
 
 const cardForm = (
-  base: string,
-  isReplacing: boolean,
-) => html`<form method="post" action="${base}/card" autocomplete="off">
+  board: Dashboard,
+) => html`<form method="post" action="${board.base}/card" autocomplete="off">
 <label>Test card number<input name="number" inputmode="numeric" required maxlength="23" placeholder="4242 4242 4242 4242"></label>
 <label>Expiry<input name="expiry" required maxlength="9" placeholder="MM/YY"></label>
-<button type="submit">${isReplacing ? 'Replace card' : 'Add card'}</button>
+<div class="actions"><button type="submit">${board.method ? 'Replace card' : 'Add card'}</button>${removeButton(board)}</div>
 </form>`
 
-const stripeForm = (
-  base: string,
-  isReplacing: boolean,
-) => html`<form class="line" method="post" action="${base}/provider">
-<button type="submit">${isReplacing ? 'Replace at Stripe' : 'Add at Stripe'}</button>
+const stripeForm = (board: Dashboard) => html`<form method="post" action="${board.base}/provider">
+<div class="actions"><button type="submit">${board.method ? 'Replace at Stripe' : 'Add at Stripe'}</button>${removeButton(board)}</div>
 </form>`
 
-function removeForm({ base, running: { vms, disks } }: Dashboard): Html {
+function removeButton({ method, running: { vms, disks } }: Dashboard): Html | null {
+  if (!method) return null
   const isBlocked = vms + disks > 0
-  return html`<form class="line" method="post" action="${base}/card/remove">
-<button class="quiet" type="submit"${isBlocked ? html` disabled` : null}>Remove</button>
-${isBlocked ? html` <span class="muted">${plural(vms, 'VM')} not shut off, ${plural(disks, 'disk')}: the last method stays until they are gone.</span>` : null}
-</form>`
+  return html`<button class="quiet" type="submit" form="remove" formnovalidate${isBlocked ? html` disabled` : null}>Remove</button>
+${isBlocked ? html`<span class="muted">${plural(vms, 'VM')} not shut off, ${plural(disks, 'disk')}: the last method stays until they are gone.</span>` : null}`
 }
 
 const plural = (count: number, word: string) => `${count} ${word}${count === 1 ? '' : 's'}`
@@ -160,7 +155,7 @@ const invoiceSection = ({ base, invoices }: Dashboard) => html`<section class="w
 ${
   invoices.length === 0
     ? html`<p class="muted">The first one comes on the first of the month after something was used.</p>`
-    : html`<table><thead><tr><th>Month</th><th>State</th><th class="number">USD</th><th class="number optional">Lines</th><th class="number"></th></tr></thead>
+    : html`<table><thead><tr><th>Month</th><th>State</th><th class="number">USD</th><th class="number optional">Lines</th><th class="number"><span class="unseen">Document</span></th></tr></thead>
 <tbody>${invoices.map(
         (invoice) =>
           html`<tr><td>${monthTitle(invoice.month)}</td><td>${invoiceState(invoice.state)}</td><td class="number">${money(centsToUsd(BigInt(invoice.usd_cents)))}</td><td class="number optional">${invoice.lines.length}</td><td class="number"><a href="${base}/invoices/${invoice.id}">View</a></td></tr>`,

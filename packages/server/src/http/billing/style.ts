@@ -31,7 +31,7 @@ header > div, main { max-width: 1080px; margin: 0 auto; padding: 0 24px; }
 header > div { display: flex; flex-wrap: wrap; align-items: baseline; gap: 4px 16px; padding-top: 14px; padding-bottom: 14px; }
 header strong { font-size: 16px; }
 header .until { margin-left: auto; color: var(--muted); }
-main { padding-top: 24px; padding-bottom: 64px; display: grid; gap: 24px; grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); align-items: start; }
+main { padding-top: 24px; padding-bottom: 64px; display: grid; gap: 24px; grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); }
 section { background: var(--surface); border: 1px solid var(--line); border-radius: 6px; padding: 20px; }
 .wide { grid-column: 1 / -1; }
 h1 { margin: 0; font-size: 20px; line-height: 28px; }
@@ -50,19 +50,22 @@ dd { margin: 0; text-align: right; }
 .notice.good { background: var(--green-soft); border-color: currentColor; } .notice.bad { background: var(--red-soft); border-color: currentColor; } .notice.near { background: var(--amber-soft); border-color: currentColor; }
 .card { display: flex; justify-content: space-between; gap: 12px; padding: 12px 16px; margin-bottom: 16px; border: 1px solid var(--line); border-radius: 6px; background: var(--sunken); }
 form { display: grid; grid-template-columns: 1fr 108px; gap: 12px; align-items: end; }
-form > button { justify-self: start; }
-form.line { display: block; margin-top: 12px; }
+.actions { grid-column: 1 / -1; display: flex; flex-wrap: wrap; align-items: center; gap: 12px; }
+#remove { display: none; }
 label { display: grid; gap: 4px; color: var(--muted); font-size: 13px; }
 input { width: 100%; height: 36px; padding: 0 10px; border: 1px solid var(--line-strong); border-radius: 6px; background: var(--surface); color: var(--ink); font: inherit; font-variant-numeric: tabular-nums; }
 button { height: 36px; padding: 0 16px; border: 1px solid transparent; border-radius: 6px; background: var(--accent); color: var(--on-accent); font: inherit; font-weight: 600; cursor: pointer; }
 button.quiet { background: none; border-color: var(--line-strong); color: var(--ink); font-weight: 400; }
 button:disabled { opacity: 0.55; cursor: not-allowed; }
 details { margin-top: 16px; }
-summary { cursor: pointer; color: var(--muted); }
+details p { margin-top: 8px; }
+summary { cursor: pointer; color: var(--muted); margin-bottom: 8px; }
+td code { white-space: nowrap; }
 table { width: 100%; border-collapse: collapse; }
 th, td { height: 36px; padding: 6px 12px 6px 0; border-top: 1px solid var(--line); text-align: left; font-weight: 400; }
 thead th { border-top: 0; color: var(--muted); font-size: 13px; }
 th:last-child, td:last-child { padding-right: 0; }
+.unseen { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
 .number { text-align: right; white-space: nowrap; }
 tfoot td, tfoot th { font-weight: 600; border-top: 1px solid var(--line-strong); }
 .heading { display: flex; flex-wrap: wrap; justify-content: space-between; gap: 4px 16px; align-items: baseline; margin-bottom: 12px; }
@@ -86,9 +89,11 @@ tfoot td, tfoot th { font-weight: 600; border-top: 1px solid var(--line-strong);
   main { grid-template-columns: minmax(0, 1fr); gap: 16px; padding-top: 16px; }
   section { padding: 16px; }
   .optional { display: none; }
+  .chart text { font-size: 17px; }
 }
 @media print {
-  body, section { background: none; }
+  :root { color-scheme: light; }
+  body, section { background: oklch(1 0 0); }
   header, .screen { display: none; }
   main { max-width: none; padding: 0; }
   section { border: 0; padding: 0; }

@@ -16,7 +16,8 @@ import { invalidGrant, requirePassword } from '../sign-in.ts'
 type TokenRoutes = 'authToken' | 'authRevoke' | 'authPassword' | 'authSetup' | 'authAccept'
 
 export const tokenHandlers = {
-  async authToken({ services, body, address }) {
+  async authToken(context) {
+    const { services, body, address } = context
     if (body.grant_type === 'refresh_token') {
       const outcome = await services.database.transaction((tx) => refreshSession(tx, body.refresh_token))
       if (outcome === 'reused') services.signals.send('access')
@@ -30,14 +31,20 @@ export const tokenHandlers = {
       const current = await holdUser(tx, user.id)
       if (!current || current.suspended_at || current.password_hash !== user.password_hash)
         throw invalidGrant('The e-mail or the password is wrong.')
+      await record(context, tx, { type: 'user.signed_in', userId: user.id })
       return startSession(tx, user.id)
     })
   },
 
   // An unknown token is no error: what the caller wants is so.
-  async authRevoke({ services, body }) {
-    const count = await revokeTokenFamilyOf(services.database, hashSecret(body.refresh_token))
-    if (count > 0) services.signals.send('access')
+  async authRevoke(context) {
+    const { services, body } = context
+    await services.database.transaction(async (tx) => {
+      const revoked = await revokeTokenFamilyOf(tx, hashSecret(body.refresh_token))
+      if (!revoked) return
+      await record(context, tx, { type: 'user.signed_out', userId: revoked.user_id })
+      tx.afterCommit(() => services.signals.send('access'))
+    })
     return {}
   },
 

@@ -10,6 +10,9 @@ import { type Context, type Handlers, RawAnswer } from '../context.ts'
 
 const defaultDays = 31
 const mostDays = 366
+/** Where counting days forwards and backwards stays within four digits of a year. */
+const firstDay = '1970-01-01'
+const lastDay = '2999-12-31'
 
 type UsageRoutes = 'organizationUsage' | 'projectUsage'
 
@@ -36,6 +39,11 @@ async function usageOf(
   query: Context<UsageRoutes>['query'],
   today: string,
 ): Promise<UsageItem[]> {
+  for (const field of ['start_date', 'end_date'] as const) {
+    const day = query[field]
+    if (day !== undefined && (day < firstDay || day > lastDay))
+      throw badDate(field, `must be from ${firstDay} to ${lastDay}`)
+  }
   const endDate = query.end_date ?? (query.start_date ? addDays(query.start_date, mostDays - 1) : today)
   const startDate = query.start_date ?? addDays(endDate, 1 - defaultDays)
   const days = daysBetween(startDate, endDate) + 1

@@ -1,7 +1,7 @@
 import { Failure, invalidField, notFound } from '../../domain/failure.ts'
 import { uuid } from '../../domain/ids.ts'
-import { addressGuard } from '../../domain/public-address.ts'
 import { newWebhookSecret } from '../../domain/webhook-signature.ts'
+import { addressGuard } from '../../operations/public-address.ts'
 import { WebhookSender } from '../../operations/webhook-sender.ts'
 import {
   deliveryRecord,

@@ -1,0 +1,26 @@
+import { spawn } from 'node:child_process'
+import { command } from '../core/command.ts'
+import { print, printData } from '../output/print.ts'
+
+export const billing = command<{ org?: string; open?: boolean }>({
+  name: 'billing',
+  summary: 'print the link to the billing dashboard, and open it',
+  details: 'The link works for 15 minutes. It is opened in the browser when a person is at the terminal.',
+  arguments: [{ syntax: '[org]', description: 'name or id of the organization', complete: 'org' }],
+  options: [{ flags: '--no-open', description: 'only print it' }],
+  examples: ['slipway billing', 'slipway billing --no-open'],
+  async run(cli, { org, open }) {
+    const session = await cli.client.organizationBilling({ organization_id: await cli.organization(org) })
+    if (cli.format.kind === 'table') print(session.url)
+    else await printData(cli, session)
+    if (open !== false && cli.isInteractive && process.stdout.isTTY) openInBrowser(session.url)
+  },
+})
+
+/** Best effort: the link is on the screen anyway. */
+function openInBrowser(url: string): void {
+  const program = process.platform === 'darwin' ? 'open' : 'xdg-open'
+  spawn(program, [url], { stdio: 'ignore', detached: true })
+    .on('error', () => {})
+    .unref()
+}

@@ -1,0 +1,38 @@
+import { candidatesFor } from '../completion/candidates.ts'
+import { completionScripts, type Shell } from '../completion/scripts.ts'
+import { command } from '../core/command.ts'
+import { UsageError } from '../core/failure.ts'
+import { print } from '../output/print.ts'
+
+const shells = Object.keys(completionScripts) as Shell[]
+
+export const completion = command<{ shell: string }>({
+  name: 'completion',
+  summary: 'print a completion script for bash, zsh or fish',
+  details: 'Completes commands, options, and the live names of VMs, disks and everything else that has one.',
+  arguments: [{ syntax: '<shell>', description: shells.join(', '), complete: shells }],
+  examples: [
+    'source <(slipway completion bash)',
+    'slipway completion zsh > ~/.zsh/completions/_slipway',
+    'slipway completion fish > ~/.config/fish/completions/slipway.fish',
+  ],
+  async run(_cli, { shell }) {
+    if (!Object.hasOwn(completionScripts, shell))
+      throw new UsageError(`There is no completion for ${shell}.`, [shells.join(', ')])
+    process.stdout.write(completionScripts[shell as Shell])
+  },
+})
+
+/** Asked by the scripts above: the words after `--`, the last of them unfinished. */
+export const complete = command<{ words: string[] }>({
+  name: '__complete',
+  summary: 'list what may come next',
+  isHidden: true,
+  arguments: [{ syntax: '[words...]', description: 'the line so far' }],
+  examples: [],
+  async run(cli, { words }) {
+    // A shell has no use for an error message in the middle of a line.
+    const candidates = await candidatesFor(cli, words).catch(() => [])
+    for (const { word, meaning } of candidates) print(meaning ? `${word}\t${meaning}` : word)
+  },
+})

@@ -1,0 +1,32 @@
+import { command } from '../core/command.ts'
+import { print, printOne } from '../output/print.ts'
+import { bar, usd } from '../output/text.ts'
+
+export const cost = command<{ org?: string | true }>({
+  name: 'cost',
+  summary: 'show what runs up now, this month, and by its end',
+  options: [
+    { flags: '--org [organization]', description: 'all projects of the organization', complete: 'org' },
+  ],
+  examples: ['slipway cost', 'slipway cost --org', 'slipway cost -o json'],
+  async run(cli, { org }) {
+    const costs = org
+      ? await cli.client.organizationCosts({
+          organization_id: await cli.organization(org === true ? undefined : org),
+        })
+      : await cli.client.projectCosts({ project_id: await cli.project() })
+    await printOne(cli, costs, ({ usd_per_hour, month_to_date_usd, forecast_usd, as_of }) => [
+      ['Now', `${usd(usd_per_hour)} per hour`],
+      ['Month to date', usd(month_to_date_usd)],
+      ['Estimate to month’s end', usd(forecast_usd)],
+      ['As of', as_of],
+    ])
+    if (cli.format.kind !== 'table' || cli.format.columns || costs.by_product.length === 0) return
+    const most = Math.max(...costs.by_product.map((product) => product.usd))
+    print('')
+    for (const { product_name, usd: sum } of costs.by_product) {
+      const drawn = bar(most > 0 ? sum / most : 0, 40)
+      print(`${product_name.padEnd(16)}${usd(sum).padStart(12)}  ${cli.colors.cyan(drawn)}`)
+    }
+  },
+})

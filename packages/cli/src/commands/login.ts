@@ -1,0 +1,147 @@
+import { type Client, createClient, logIn, type TokenSource } from '@slipway/sdk'
+import { askChoice, askSecret, askText } from '../core/ask.ts'
+import { type Cli, isUuid } from '../core/cli.ts'
+import { command } from '../core/command.ts'
+import {
+  type Context,
+  changeContext,
+  contextFilePath,
+  readContexts,
+  writeContexts,
+} from '../core/contexts.ts'
+import { NotFound, UsageError } from '../core/failure.ts'
+import { lightFetch } from '../core/fetch.ts'
+import { resolveAmong } from '../core/names.ts'
+import { readTextFile } from '../core/parse.ts'
+import { readCredentialsFile } from '../core/settings.ts'
+
+interface LoginInput {
+  name: string
+  email?: string
+  passwordStdin?: boolean
+  credentials?: string
+}
+
+export const login = command<LoginInput>({
+  name: 'login',
+  summary: 'log in and remember it as a context',
+  details:
+    'With an access key (--access-key), an e-mail and a password, or the credentials file that a local server wrote. ' +
+    'What is missing is asked for on a terminal. Contexts are kept in ~/.config/slipway/contexts.json, readable by you alone.',
+  options: [
+    {
+      flags: '--name <context>',
+      description: 'name of the context',
+      default: 'default',
+      complete: 'context',
+    },
+    { flags: '--email <email>', description: 'log in with a password' },
+    { flags: '--password-stdin', description: 'read the password from standard input' },
+    { flags: '--credentials <file>', description: 'a credentials.json of a local server', complete: 'file' },
+  ],
+  examples: [
+    'slipway login',
+    'slipway login --api-url https://slipway.example.com --access-key "$KEY"',
+    'slipway login --name work --email ada@example.com --password-stdin < password.txt',
+    'slipway login --credentials .slipway/credentials.json',
+  ],
+  async run(cli, input) {
+    const context = await obtain(cli, input)
+    const file = readContexts(cli.env)
+    file.contexts[input.name] = context
+    file.current = input.name
+    writeContexts(cli.env, file)
+    cli.note(
+      `Logged in to ${context.api_url}; the context ${input.name} is kept in ${contextFilePath(cli.env)}.`,
+    )
+  },
+})
+
+async function obtain(cli: Cli, input: LoginInput): Promise<Context> {
+  if (input.credentials) {
+    const context = readCredentialsFile(input.credentials)
+    await clientOf(context.api_url, context.access_key).rootGet()
+    return context
+  }
+  const api_url = (cli.flags.apiUrl ?? cli.env.SLIPWAY_API_URL ?? (await askUrl(cli))).replace(/\/+$/, '')
+  const accessKey = cli.flags.accessKey ?? (input.email ? undefined : cli.env.SLIPWAY_ACCESS_KEY)
+  if (accessKey) return contextOfKey(cli, api_url, accessKey)
+  if (input.email) return contextOfPassword(cli, api_url, input.email, await obtainPassword(cli, input))
+  if (!cli.isInteractive) throw new UsageError('Say who you are: --access-key, --email or --credentials.')
+  const way = await askChoice('How do you want to log in?', [
+    { value: 'key', label: 'Access key', hint: 'from the console, under Access keys' },
+    { value: 'password', label: 'E-mail and password' },
+  ])
+  if (way === 'key') return contextOfKey(cli, api_url, await askSecret('Access key'))
+  return contextOfPassword(cli, api_url, await askText('E-mail'), await askSecret('Password'))
+}
+
+const clientOf = (baseUrl: string, token: TokenSource | undefined): Client =>
+  createClient({ baseUrl, token, fetch: lightFetch })
+
+async function askUrl(cli: Cli): Promise<string> {
+  if (!cli.isInteractive) throw new UsageError('Say where the service is: --api-url or SLIPWAY_API_URL.')
+  return askText('Address of the service', {
+    initial: 'http://127.0.0.1:8080',
+    validate: (text) => (URL.canParse(text) ? undefined : 'That is not a URL.'),
+  })
+}
+
+async function obtainPassword(cli: Cli, input: LoginInput): Promise<string> {
+  if (input.passwordStdin) return readTextFile('-').replace(/\r?\n$/, '')
+  if (!cli.isInteractive) throw new UsageError('Give the password with --password-stdin.')
+  return askSecret('Password')
+}
+
+async function contextOfKey(cli: Cli, api_url: string, key: string): Promise<Context> {
+  const client = clientOf(api_url, key)
+  const { caller } = await client.rootGet()
+  if (caller.kind === 'operator_key') return { api_url, operator_key: key }
+  const project = cli.flags.project ?? caller.project_id
+  return { api_url, access_key: key, ...(project && { project }) }
+}
+
+async function contextOfPassword(
+  cli: Cli,
+  api_url: string,
+  email: string,
+  password: string,
+): Promise<Context> {
+  const session = await logIn({ baseUrl: api_url, fetch: lightFetch, email, password })
+  const projects = await clientOf(api_url, session.token).projectList()
+  const project = await chooseProject(cli, projects)
+  return { api_url, email, session: session.tokens(), ...(project && { project }) }
+}
+
+async function chooseProject(cli: Cli, projects: { id: string; name: string }[]): Promise<string> {
+  const wanted = cli.flags.project ?? cli.env.SLIPWAY_PROJECT
+  if (isUuid(wanted)) return wanted
+  if (wanted) return resolveAmong('project', wanted, projects, (project) => project).id
+  if (projects.length <= 1 || !cli.isInteractive) return projects[0]?.id ?? ''
+  return askChoice(
+    'Which project?',
+    projects.map(({ id, name }) => ({ value: id, label: name, hint: id })),
+  )
+}
+
+export const logout = command<{ name?: string }>({
+  name: 'logout',
+  summary: 'end the session and forget its context',
+  arguments: [
+    { syntax: '[name]', description: 'the context; the current one if left out', complete: 'context' },
+  ],
+  examples: ['slipway logout', 'slipway logout work'],
+  async run(cli, input) {
+    const file = readContexts(cli.env)
+    const name = input.name ?? file.current
+    const context = file.contexts[name]
+    if (!context) throw new NotFound(name ? `There is no context ${name}.` : 'You are not logged in.')
+    if (context.session) {
+      const client = clientOf(context.api_url, '')
+      // Forgetting must work even when the service is away.
+      await client.authRevoke({ refresh_token: context.session.refreshToken }).catch(() => undefined)
+    }
+    changeContext(cli.env, name, () => undefined)
+    cli.note(`Logged out of ${name}.`)
+  },
+})

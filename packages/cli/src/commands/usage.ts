@@ -1,0 +1,105 @@
+import type { UsageItem } from '@slipway/sdk'
+import { command } from '../core/command.ts'
+import { UsageError } from '../core/failure.ts'
+import { print, printData, printList } from '../output/print.ts'
+import { bar, quantityText, usd, words } from '../output/text.ts'
+
+interface UsageInput {
+  month?: string
+  org?: string | true
+  location?: string
+  csv?: boolean
+}
+
+interface ProductUsage {
+  product: string
+  location: string
+  quantity: number
+  unit: string
+  usd: number | null
+}
+
+export const usage = command<UsageInput>({
+  name: 'usage',
+  summary: 'show what was used, day by day',
+  details:
+    'Whole UTC days, written shortly after midnight UTC for the day before; `slipway cost` shows what runs now.',
+  options: [
+    { flags: '--month <month>', description: 'like 2026-11; default: this month' },
+    { flags: '--location <location>', description: 'one location', complete: 'location' },
+    { flags: '--org [organization]', description: 'all projects of the organization', complete: 'org' },
+    { flags: '--csv', description: 'the rows as CSV, for the project' },
+  ],
+  examples: [
+    'slipway usage',
+    'slipway usage --month 2026-10',
+    'slipway usage --org -o json',
+    'slipway usage --csv > november.csv',
+  ],
+  async run(cli, { month, org, location, csv }) {
+    const period = { ...monthRange(month), location }
+    if (csv) {
+      const text = await cli.client.usageCsv({ project_id: await cli.project(), ...period })
+      return print(text.trimEnd())
+    }
+    const { items } = org
+      ? await cli.client.organizationUsage({
+          organization_id: await cli.organization(org === true ? undefined : org),
+          ...period,
+        })
+      : await cli.client.projectUsage({ project_id: await cli.project(), ...period })
+    if (cli.format.kind !== 'table') return printData(cli, items)
+    await printList(cli, byProduct(items), [
+      { name: 'product', value: (row) => row.product },
+      { name: 'location', value: (row) => row.location },
+      { name: 'quantity', value: (row) => quantityText(row.quantity), align: 'right' },
+      { name: 'unit', value: (row) => words(row.unit), spare: 1 },
+      { name: '$', value: (row) => usd(row.usd), align: 'right' },
+    ])
+    if (items.length > 0) for (const line of dailyChart(items, cli.colors.cyan)) print(line)
+  },
+})
+
+export function monthRange(
+  month: string | undefined,
+  now = new Date(),
+): { start_date: string; end_date: string } {
+  const text = month ?? now.toISOString().slice(0, 7)
+  if (!/^\d{4}-(0[1-9]|1[0-2])$/.test(text)) throw new UsageError(`${text} is not a month: write 2026-11.`)
+  const [year = 0, number = 0] = text.split('-').map(Number)
+  const end = new Date(Date.UTC(year, number, 0))
+  return { start_date: `${text}-01`, end_date: end.toISOString().slice(0, 10) }
+}
+
+function byProduct(items: UsageItem[]): ProductUsage[] {
+  const rows = new Map<string, ProductUsage>()
+  for (const item of items) {
+    const key = `${item.product_name} ${item.location}`
+    const row = rows.get(key) ?? {
+      product: item.product_name,
+      location: item.location,
+      quantity: 0,
+      unit: item.unit,
+      usd: null,
+    }
+    row.quantity += item.quantity
+    if (item.usd !== null) row.usd = (row.usd ?? 0) + item.usd
+    rows.set(key, row)
+  }
+  return Array.from(rows.values()).sort((one, other) => (other.usd ?? 0) - (one.usd ?? 0))
+}
+
+/** A line per day: its date, a bar, the sum. */
+function dailyChart(items: UsageItem[], paint: (text: string) => string): string[] {
+  const days = new Map<string, number>()
+  for (const item of items) days.set(item.date, (days.get(item.date) ?? 0) + (item.usd ?? 0))
+  const most = Math.max(...days.values())
+  const width = Math.max(10, Math.min(60, (process.stdout.columns ?? 80) - 24))
+  const lines = Array.from(days)
+    .sort(([one], [other]) => one.localeCompare(other))
+    .map(([date, sum]) => {
+      const drawn = bar(most > 0 ? sum / most : 0, width)
+      return `${date}  ${paint(drawn)}${' '.repeat(width - drawn.length)}  ${usd(sum).padStart(10)}`
+    })
+  return ['', ...lines]
+}

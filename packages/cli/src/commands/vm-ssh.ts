@@ -1,0 +1,53 @@
+import { spawn } from 'node:child_process'
+import { constants } from 'node:os'
+import { command } from '../core/command.ts'
+import { CliError, exitCodes } from '../core/failure.ts'
+import { idOf } from '../core/names.ts'
+import { refArgument } from '../core/resource.ts'
+import { sshArguments, sshDestination } from '../export/ssh.ts'
+import { vms } from '../resources.ts'
+
+export const vmSsh = command<{ ref: string; command: string[]; identity?: string }>({
+  name: 'ssh',
+  summary: 'open a shell on a VM, or run a command there',
+  details: "Runs the system's ssh with the right user, address and port, and ends with its exit code.",
+  arguments: [refArgument(vms), { syntax: '[command...]', description: 'after `--`: what to run there' }],
+  options: [{ flags: '-i, --identity <file>', description: 'private key', complete: 'file' }],
+  examples: [
+    'slipway vm ssh train-7',
+    'slipway vm ssh train-7 -- nvidia-smi',
+    'slipway vm ssh train-7 -i ~/.ssh/work',
+  ],
+  async run(cli, { ref, command, identity }) {
+    const vm = await cli.client.vmGet({ project_id: await cli.project(), vm_id: await idOf(cli, vms, ref) })
+    const destination = sshDestination(vm)
+    if (!destination) {
+      const state = vm.state.replace('STATE_', '').toLowerCase()
+      const reason = vm.state === 'STATE_RUNNING' ? 'it has no public address' : `it is ${state}`
+      throw new CliError('conflict', `${vm.name} cannot be reached by SSH: ${reason}.`, exitCodes.conflict)
+    }
+    const words = [...(identity ? ['-i', identity] : []), ...sshArguments(destination), ...command]
+    process.exitCode = await runToEnd('ssh', words)
+  },
+})
+
+/** The terminal is the child's until it ends; a death by signal becomes the shell's usual number. */
+function runToEnd(program: string, words: string[]): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(program, words, { stdio: 'inherit' })
+    // Ctrl-C is for the remote side.
+    const ignore = () => {}
+    process.on('SIGINT', ignore)
+    child.once('error', (error: NodeJS.ErrnoException) =>
+      reject(
+        error.code === 'ENOENT'
+          ? new CliError('no_ssh', `${program} is not installed.`, exitCodes.error)
+          : error,
+      ),
+    )
+    child.once('close', (code, signal) => {
+      process.off('SIGINT', ignore)
+      resolve(code ?? 128 + (signal ? constants.signals[signal] : 0))
+    })
+  })
+}

@@ -1,0 +1,30 @@
+/** What a shell loads. Each asks `slipway __complete` for words; files are left to the shell when there are none. */
+export const completionScripts = {
+  bash: `_slipway() {
+  local IFS=$'\\n'
+  COMPREPLY=($(slipway __complete -- "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null | cut -f1))
+  for i in "\${!COMPREPLY[@]}"; do COMPREPLY[i]=$(printf '%q' "\${COMPREPLY[i]}"); done
+}
+complete -o default -F _slipway slipway
+`,
+  zsh: `#compdef slipway
+_slipway() {
+  local -a lines
+  local line
+  for line in "\${(@f)$(slipway __complete -- "\${(@)words[2,CURRENT]}" 2>/dev/null)}"; do
+    [[ -n $line ]] && lines+=("\${\${line%%$'\\t'*}//:/\\\\:}:\${line#*$'\\t'}")
+  done
+  if (( \${#lines} )); then _describe 'slipway' lines; else _files; fi
+}
+compdef _slipway slipway
+`,
+  fish: `function __slipway_complete
+  set -l words (commandline -opc) (commandline -ct)
+  slipway __complete -- $words[2..-1] 2>/dev/null
+end
+complete -c slipway -f -a '(__slipway_complete)'
+complete -c slipway -n 'test -z "$(__slipway_complete)"' -F
+`,
+} as const
+
+export type Shell = keyof typeof completionScripts

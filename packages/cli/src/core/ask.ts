@@ -1,0 +1,64 @@
+import type { Option } from '@clack/prompts'
+import type { Cli } from './cli.ts'
+import { Interrupted, UsageError } from './failure.ts'
+
+// Questions go to stderr: stdout belongs to the result.
+const output = process.stderr
+
+export interface Choice {
+  value: string
+  label?: string
+  hint?: string
+}
+
+export async function askText(
+  message: string,
+  options: { initial?: string; placeholder?: string; validate?: (text: string) => string | undefined } = {},
+): Promise<string> {
+  const { text } = await import('@clack/prompts')
+  const { initial, placeholder, validate } = options
+  const answer = await text({
+    message,
+    output,
+    ...(initial !== undefined && { initialValue: initial }),
+    ...(placeholder !== undefined && { placeholder }),
+    ...(validate && { validate: (value) => validate(value ?? '') }),
+  })
+  return answered(answer)
+}
+
+export async function askSecret(message: string): Promise<string> {
+  const { password } = await import('@clack/prompts')
+  return answered(await password({ message, output }))
+}
+
+export async function askChoice(message: string, choices: Choice[], initial?: string): Promise<string> {
+  const { select } = await import('@clack/prompts')
+  const options = choices as Option<string>[]
+  return answered(
+    await select({
+      message,
+      output,
+      options,
+      maxItems: 10,
+      ...(initial !== undefined && { initialValue: initial }),
+    }),
+  )
+}
+
+export async function askYes(message: string, initial = false): Promise<boolean> {
+  const { confirm } = await import('@clack/prompts')
+  return answered(await confirm({ message, output, initialValue: initial }))
+}
+
+/** Asks before something is lost. Without a terminal only `--yes` will do. */
+export async function confirmLoss(cli: Cli, question: string, isSure: boolean | undefined): Promise<void> {
+  if (isSure) return
+  if (!cli.isInteractive) throw new UsageError('This needs a confirmation: add --yes.')
+  if (!(await askYes(question))) throw new Interrupted()
+}
+
+function answered<T>(answer: T): Exclude<T, symbol> {
+  if (typeof answer === 'symbol') throw new Interrupted()
+  return answer as Exclude<T, symbol>
+}

@@ -1,0 +1,109 @@
+import { type Client, createClient, type TokenSource } from '@slipway/sdk'
+import { colorsFor, type Palette } from '../output/colors.ts'
+import { type OutputFormat, parseOutput } from '../output/format.ts'
+import { version } from '../version.ts'
+import { UsageError } from './failure.ts'
+import { lightFetch } from './fetch.ts'
+import { storedSession } from './session.ts'
+import { type GlobalFlags, resolveSettings, type Settings } from './settings.ts'
+
+/** One run of the command line: whom it speaks with, and how it prints. */
+export class Cli {
+  readonly flags: GlobalFlags
+  readonly env: NodeJS.ProcessEnv
+  readonly format: OutputFormat
+  /** Colours of results, on stdout. */
+  readonly colors: Palette
+  /** Colours of notes and progress, on stderr. */
+  readonly noteColors: Palette
+  /** Somebody is there to answer questions. */
+  readonly isInteractive: boolean
+  readonly showsProgress: boolean
+  private chosen: Settings | undefined
+  private projectId: Promise<string> | undefined
+
+  constructor(flags: GlobalFlags, env: NodeJS.ProcessEnv = process.env) {
+    this.flags = flags
+    this.env = env
+    this.format = parseOutput(flags.output ?? 'table', flags.header !== false)
+    this.colors = colorsFor(process.stdout, flags, env)
+    this.noteColors = colorsFor(process.stderr, flags, env)
+    this.isInteractive = Boolean(process.stdin.isTTY && process.stderr.isTTY) && !flags.quiet
+    this.showsProgress = Boolean(process.stderr.isTTY) && !flags.quiet
+  }
+
+  get settings(): Settings {
+    this.chosen ??= resolveSettings(this.flags, this.env, process.cwd())
+    return this.chosen
+  }
+
+  get client(): Client {
+    return this.clientWith(this.settings.accessKey || storedSession(this.settings, this.env) || '')
+  }
+
+  /** The operator's side: an operator key where there is one, else whoever is logged in. */
+  get operator(): Client {
+    const { operatorKey } = this.settings
+    return operatorKey ? this.clientWith(operatorKey) : this.client
+  }
+
+  private clientWith(token: TokenSource): Client {
+    if (!token) {
+      throw new UsageError(`There is no credential for ${this.settings.apiUrl}.`, [
+        'Log in with `slipway login`, or set SLIPWAY_ACCESS_KEY.',
+      ])
+    }
+    return createClient({
+      baseUrl: this.settings.apiUrl,
+      token,
+      fetch: lightFetch,
+      userAgent: `slipway-cli/${version}`,
+    })
+  }
+
+  /** The id of the project that the command is about. */
+  project(): Promise<string> {
+    this.projectId ??= this.findProject()
+    return this.projectId
+  }
+
+  private async findProject(): Promise<string> {
+    const wanted = this.settings.project
+    if (isUuid(wanted)) return wanted
+    const { resolveAmong } = await import('./names.ts')
+    const projects = await this.client.projectList()
+    if (wanted) return resolveAmong('project', wanted, projects, (project) => project).id
+    if (projects.length === 1 && projects[0]) return projects[0].id
+    throw new UsageError(
+      projects.length === 0 ? 'You have no project yet.' : 'You have several projects: say which one.',
+      projects.length === 0
+        ? ['Create one with `slipway project create NAME`.']
+        : [`Use --project or SLIPWAY_PROJECT: ${projects.map((project) => project.name).join(', ')}`],
+    )
+  }
+
+  /** The organization named, or that of the project. */
+  async organization(wanted?: string): Promise<string> {
+    if (isUuid(wanted)) return wanted
+    const organizations = await this.client.organizationList()
+    if (wanted) {
+      const { resolveAmong } = await import('./names.ts')
+      return resolveAmong('organization', wanted, organizations, (organization) => organization).id
+    }
+    if (organizations.length === 1 && organizations[0]) return organizations[0].id
+    return (await this.client.projectGet({ project_id: await this.project() })).organization_id
+  }
+
+  /** For people, beside the result: stays away when nobody watches. */
+  note(text: string): void {
+    if (process.stderr.isTTY && !this.flags.quiet) process.stderr.write(`${text}\n`)
+  }
+
+  /** What must be known even when piped. */
+  warn(text: string): void {
+    process.stderr.write(`${text}\n`)
+  }
+}
+
+const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
+export const isUuid = (text: string | undefined): text is string => text !== undefined && uuid.test(text)

@@ -1,0 +1,74 @@
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { dirname, join } from 'node:path'
+import type { SessionTokens } from '@slipway/sdk'
+import { CliError, exitCodes } from './failure.ts'
+
+/** One service and how to speak with it. */
+export interface Context {
+  api_url: string
+  /** Id or name of the project that commands are about. */
+  project?: string
+  access_key?: string
+  operator_key?: string
+  email?: string
+  session?: SessionTokens
+}
+
+export interface ContextFile {
+  current: string
+  contexts: Record<string, Context>
+}
+
+export function contextFilePath(env: NodeJS.ProcessEnv): string {
+  return join(env.XDG_CONFIG_HOME || join(homedir(), '.config'), 'slipway', 'contexts.json')
+}
+
+export function readContexts(env: NodeJS.ProcessEnv): ContextFile {
+  const path = contextFilePath(env)
+  let text: string
+  try {
+    text = readFileSync(path, 'utf8')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { current: '', contexts: {} }
+    throw new CliError(
+      'bad_context_file',
+      `Cannot read ${path}: ${(error as Error).message}`,
+      exitCodes.error,
+    )
+  }
+  try {
+    const file = JSON.parse(text) as ContextFile
+    if (typeof file.contexts !== 'object') throw new Error('it has no contexts')
+    return file
+  } catch (error) {
+    throw new CliError(
+      'bad_context_file',
+      `${path} is damaged: ${(error as Error).message}`,
+      exitCodes.error,
+      ['Remove it and log in again.'],
+    )
+  }
+}
+
+/** Replaces the file in one step: a reader never sees half of it, and nobody else may read it at all. */
+export function writeContexts(env: NodeJS.ProcessEnv, file: ContextFile): void {
+  const path = contextFilePath(env)
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+  const draft = `${path}.${process.pid}`
+  writeFileSync(draft, `${JSON.stringify(file, null, 2)}\n`, { mode: 0o600 })
+  renameSync(draft, path)
+}
+
+export function changeContext(
+  env: NodeJS.ProcessEnv,
+  name: string,
+  change: (context: Context | undefined) => Context | undefined,
+): void {
+  const file = readContexts(env)
+  const next = change(file.contexts[name])
+  if (next) file.contexts[name] = next
+  else delete file.contexts[name]
+  if (!file.contexts[file.current]) file.current = next ? name : (Object.keys(file.contexts)[0] ?? '')
+  writeContexts(env, file)
+}

@@ -1,0 +1,34 @@
+import { ApiError } from '@slipway/sdk'
+import { version } from '../version.ts'
+import type { Cli } from './cli.ts'
+import { CliError, exitCodeOf, hintsOf } from './failure.ts'
+
+const suspicious = new Set(['not_found', 'method_not_allowed', 'unexpected_answer', 'invalid_argument'])
+
+/** A server older than this command line may not know what was asked for: then the error says so. */
+export async function explainIfOld(cli: Cli, error: unknown): Promise<unknown> {
+  if (!(error instanceof ApiError) || !suspicious.has(error.code) || error.status === 0) return error
+  const root = await cli.client.rootGet({}, { timeoutMs: 3000 }).catch(() => undefined)
+  if (typeof root?.version !== 'string') return error
+  if (root.api_version !== 'v0.1') {
+    return withHint(error, `The server speaks API ${root.api_version}, this command line v0.1.`)
+  }
+  if (!isOlder(root.version, version)) return error
+  return withHint(
+    error,
+    `The server is Slipway ${root.version}, older than this command line (${version}): it may not know this command.`,
+  )
+}
+
+function withHint(error: ApiError, hint: string): CliError {
+  return new CliError(error.code, error.message, exitCodeOf(error), [...hintsOf(error), hint])
+}
+
+function isOlder(one: string, other: string): boolean {
+  const [a, b] = [one, other].map((text) => text.split(/[.-]/).map(Number))
+  for (const index of [0, 1, 2]) {
+    const difference = (a?.[index] ?? 0) - (b?.[index] ?? 0)
+    if (difference !== 0) return difference < 0
+  }
+  return false
+}

@@ -1,0 +1,40 @@
+import { readFileSync } from 'node:fs'
+import { UsageError } from './failure.ts'
+
+const unitMs = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
+
+/** `90s`, `15m`, `4h`, `2d`, or several of them: `1h30m`. */
+export function parseDurationMs(text: string): number {
+  const parts = Array.from(text.matchAll(/(\d+)(s|m|h|d)/g))
+  if (parts.length === 0 || parts.map((part) => part[0]).join('') !== text) {
+    throw new UsageError(`${text} is not a duration: write 90s, 15m, 4h or 2d.`)
+  }
+  return parts.reduce((sum, [, count, unit]) => sum + Number(count) * unitMs[unit as keyof typeof unitMs], 0)
+}
+
+export function parseNumber(text: string): number {
+  const number = Number(text)
+  if (text.trim() === '' || !Number.isFinite(number)) throw new UsageError(`${text} is not a number.`)
+  return number
+}
+
+export const parseList = (text: string): string[] =>
+  text
+    .split(',')
+    .map((part) => part.trim())
+    .filter((part) => part !== '')
+
+/** `name=value` pairs, as `price set a100.1x=1.45` takes them. */
+export function parsePair(text: string): [name: string, value: number] {
+  const [name = '', value = ''] = text.split('=')
+  if (!name || !value) throw new UsageError(`${text} is not of the form NAME=NUMBER.`)
+  return [name, parseNumber(value)]
+}
+
+export function readTextFile(path: string): string {
+  try {
+    return readFileSync(path === '-' ? 0 : path, 'utf8')
+  } catch (error) {
+    throw new UsageError(`Cannot read ${path}: ${(error as Error).message}`)
+  }
+}

@@ -1,0 +1,34 @@
+import { ApiError } from '@slipway/sdk'
+import { colorsFor } from '../output/colors.ts'
+import { CliError, errorRecord, exitCodeOf, hintsOf } from './failure.ts'
+
+/** Tells what went wrong on stderr, for programs if they asked for JSON, and gives the exit code. */
+export function reportFailure(error: unknown, words: string[]): number {
+  if (wantsJson(words)) process.stderr.write(`${JSON.stringify(errorRecord(error), null, 2)}\n`)
+  else process.stderr.write(`${describe(error)}\n`)
+  return exitCodeOf(error)
+}
+
+function describe(error: unknown): string {
+  const colors = colorsFor(process.stderr, {}, process.env)
+  const isOurs = error instanceof CliError || error instanceof ApiError
+  const message = error instanceof Error ? error.message : String(error)
+  const lines = [`${colors.red('slipway:')} ${message}`]
+  for (const hint of hintsOf(error)) lines.push(`  ${hint}`)
+  if (error instanceof ApiError && error.requestId && error.status >= 500)
+    lines.push(`  Request id: ${error.requestId}`)
+  if (!isOurs && process.env.SLIPWAY_DEBUG && error instanceof Error) lines.push(error.stack ?? '')
+  return lines.join('\n')
+}
+
+/** Read from the words themselves, since an error may come before they were understood. */
+function wantsJson(words: string[]): boolean {
+  const end = words.indexOf('--')
+  const own = end < 0 ? words : words.slice(0, end)
+  return own.some(
+    (word, index) =>
+      word === '-ojson' ||
+      word === '--output=json' ||
+      (/^(-o|--output)$/.test(word) && own[index + 1] === 'json'),
+  )
+}

@@ -1,0 +1,20 @@
+import { resumeSession, type SessionTokens, type TokenSource } from '@slipway/sdk'
+import { changeContext, readContexts } from './contexts.ts'
+import { lightFetch } from './fetch.ts'
+import type { Settings } from './settings.ts'
+
+/** The access token of a context that was logged in with a password, kept fresh in the context file. */
+export function storedSession(settings: Settings, env: NodeJS.ProcessEnv): TokenSource | undefined {
+  const { contextName } = settings
+  const first = settings.context?.session
+  if (!first || !contextName) return undefined
+  const store = (session: SessionTokens) =>
+    changeContext(env, contextName, (context) => context && { ...context, session })
+  return async (rejected) => {
+    // Another process may have refreshed meanwhile, and a refresh token works once.
+    const session = readContexts(env).contexts[contextName]?.session ?? first
+    return resumeSession({ baseUrl: settings.apiUrl, fetch: lightFetch, onTokens: store }, session).token(
+      rejected,
+    )
+  }
+}

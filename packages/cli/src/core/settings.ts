@@ -1,0 +1,98 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Context, readContexts } from './contexts.ts'
+import { UsageError } from './failure.ts'
+
+export interface GlobalFlags {
+  apiUrl?: string
+  accessKey?: string
+  project?: string
+  context?: string
+  output?: string
+  quiet?: boolean
+  header?: boolean
+  color?: boolean
+}
+
+/** Whom to speak with and as whom, after flags, environment and files were weighed. */
+export interface Settings {
+  apiUrl: string
+  accessKey: string
+  operatorKey: string
+  project: string
+  /** The context that a stored session belongs to; empty when none is used. */
+  contextName: string
+  context: Context | undefined
+}
+
+/** Flags win over the environment, that over the chosen context, that over a local server's own file. */
+export function resolveSettings(flags: GlobalFlags, env: NodeJS.ProcessEnv, folder: string): Settings {
+  const { name, context } = chosenContext(flags, env, folder)
+  const apiUrl = (flags.apiUrl ?? env.SLIPWAY_API_URL ?? context?.api_url ?? '').replace(/\/+$/, '')
+  if (!apiUrl) {
+    throw new UsageError('No service is chosen.', [
+      'Log in with `slipway login`, or set SLIPWAY_API_URL and SLIPWAY_ACCESS_KEY.',
+    ])
+  }
+  if (!/^https?:$/.test(URL.canParse(apiUrl) ? new URL(apiUrl).protocol : '')) {
+    throw new UsageError(`${apiUrl} is not an address: write http://… or https://…`)
+  }
+  // A stored credential goes to the service it was made for, and nowhere else.
+  const own = context && sameOrigin(context.api_url, apiUrl) ? context : undefined
+  return {
+    apiUrl,
+    accessKey: flags.accessKey ?? env.SLIPWAY_ACCESS_KEY ?? own?.access_key ?? '',
+    operatorKey: flags.accessKey ?? env.SLIPWAY_OPERATOR_KEY ?? own?.operator_key ?? '',
+    project: flags.project ?? env.SLIPWAY_PROJECT ?? projectOf(own, flags, env),
+    contextName: own ? name : '',
+    context: own,
+  }
+}
+
+/** The project of a context means nothing to a key that came from elsewhere. */
+function projectOf(context: Context | undefined, flags: GlobalFlags, env: NodeJS.ProcessEnv): string {
+  const key = flags.accessKey ?? env.SLIPWAY_ACCESS_KEY
+  if (key && key !== context?.access_key) return ''
+  return context?.project ?? ''
+}
+
+function chosenContext(flags: GlobalFlags, env: NodeJS.ProcessEnv, folder: string) {
+  const file = readContexts(env)
+  const wanted = flags.context ?? env.SLIPWAY_CONTEXT
+  const name = wanted ?? file.current
+  const context = file.contexts[name]
+  if (wanted && !context) {
+    throw new UsageError(`There is no context ${wanted}.`, [
+      `Known: ${Object.keys(file.contexts).join(', ') || 'none; log in with `slipway login`'}`,
+    ])
+  }
+  return context ? { name, context } : { name: '', context: localServer(folder) }
+}
+
+/** What a server that was started in this folder wrote down for its first user. */
+export function readCredentialsFile(path: string): Context {
+  const file = JSON.parse(readFileSync(path, 'utf8')) as Record<string, string>
+  if (!file.api_url) throw new UsageError(`${path} has no api_url.`)
+  return {
+    api_url: file.api_url,
+    ...(file.access_key && { access_key: file.access_key }),
+    ...(file.operator_key && { operator_key: file.operator_key }),
+    ...(file.project_id && { project: file.project_id }),
+  }
+}
+
+function localServer(folder: string): Context | undefined {
+  try {
+    return readCredentialsFile(join(folder, '.slipway', 'credentials.json'))
+  } catch {
+    return undefined
+  }
+}
+
+function sameOrigin(one: string, other: string): boolean {
+  try {
+    return new URL(one).origin === new URL(other).origin
+  } catch {
+    return false
+  }
+}

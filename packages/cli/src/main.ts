@@ -1,0 +1,19 @@
+import { exitCodes } from './core/failure.ts'
+import { reportFailure } from './core/report.ts'
+import { runProgram } from './program.ts'
+
+// A reader that has seen enough (`| head`) is no error.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code === 'EPIPE') process.exit(exitCodes.done)
+  throw error
+})
+
+async function main(words: string[]): Promise<number> {
+  try {
+    return await runProgram(words)
+  } catch (error) {
+    return reportFailure(error, words)
+  }
+}
+
+process.exitCode = await main(process.argv.slice(2))

@@ -1,0 +1,16 @@
+import { UsageError } from '../core/failure.ts'
+
+export interface OutputFormat {
+  kind: 'table' | 'json' | 'yaml'
+  /** Chosen with `columns=…`. */
+  columns: string[] | undefined
+  hasHeader: boolean
+}
+
+export function parseOutput(text: string, hasHeader: boolean): OutputFormat {
+  if (text === 'table' || text === 'json' || text === 'yaml')
+    return { kind: text, columns: undefined, hasHeader }
+  const list = /^columns=(.+)$/.exec(text)?.[1]
+  if (list) return { kind: 'table', columns: list.split(',').map((name) => name.trim()), hasHeader }
+  throw new UsageError(`There is no output form ${text}.`, ['Use table, json, yaml or columns=name,state,…'])
+}

@@ -1,0 +1,72 @@
+import type { Palette } from './colors.ts'
+
+export interface Cell {
+  text: string
+  /** Applied after the layout, which counts plain characters. */
+  paint?: ((text: string) => string) | undefined
+}
+
+export interface TableColumn {
+  title: string
+  align?: 'left' | 'right'
+  /** Left out on a narrow terminal, the highest first. */
+  spare?: number | undefined
+}
+
+const gap = 2
+const narrowest = 8
+
+/** Columns without lines, as wide as they need and no wider than the terminal where that can be had. */
+export function renderTable(
+  columns: TableColumn[],
+  rows: Cell[][],
+  options: { hasHeader: boolean; width: number | undefined; colors: Palette },
+): string {
+  const header = columns.map(({ title }): Cell => ({ text: title, paint: options.colors.dim }))
+  const lines = options.hasHeader ? [header, ...rows] : rows
+  const widths = columns.map((_, index) => Math.max(0, ...lines.map((line) => line[index]!.text.length)))
+  const kept = fit(columns, widths, options.width)
+  const room = shrink(
+    kept.map((index) => widths[index]!),
+    options.width,
+  )
+  return lines
+    .map((line) =>
+      kept
+        .map((index, place) => pad(line[index]!, room[place]!, columns[index]!.align))
+        .join(' '.repeat(gap))
+        .trimEnd(),
+    )
+    .join('\n')
+}
+
+function pad({ text, paint }: Cell, room: number, align: TableColumn['align']): string {
+  const shown = text.length > room ? `${text.slice(0, room - 1)}…` : text
+  const space = ' '.repeat(room - shown.length)
+  const painted = paint ? paint(shown) : shown
+  return align === 'right' ? space + painted : painted + space
+}
+
+const needed = (widths: number[]) => widths.reduce((sum, width) => sum + width + gap, -gap)
+
+/** Which columns stay when the terminal is too narrow for all. */
+function fit(columns: TableColumn[], widths: number[], width: number | undefined): number[] {
+  let kept = columns.map((_, index) => index)
+  while (width !== undefined && needed(kept.map((index) => widths[index]!)) > width) {
+    const spare = Math.max(0, ...kept.map((index) => columns[index]!.spare ?? 0))
+    if (spare === 0) break
+    kept = kept.filter((index) => columns[index]!.spare !== spare)
+  }
+  return kept
+}
+
+/** What still does not fit is cut at the widest column first. */
+function shrink(widths: number[], width: number | undefined): number[] {
+  const room = [...widths]
+  while (width !== undefined && needed(room) > width) {
+    const widest = Math.max(...room)
+    if (widest <= narrowest) break
+    room[room.indexOf(widest)] = widest - 1
+  }
+  return room
+}

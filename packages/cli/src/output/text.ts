@@ -1,0 +1,35 @@
+/** How long ago, or how long until, in one unit: `3m`, `2h`, `5d`. */
+export function ageOf(timestamp: string, now = Date.now()): string {
+  if (!timestamp) return ''
+  return durationText(Math.abs(now - Date.parse(timestamp)))
+}
+
+export function durationText(durationMs: number): string {
+  const seconds = Math.max(0, Math.round(durationMs / 1000))
+  if (seconds < 60) return `${seconds}s`
+  if (seconds < 3600) return `${Math.floor(seconds / 60)}m`
+  if (seconds < 48 * 3600) return `${Math.floor(seconds / 3600)}h`
+  return `${Math.floor(seconds / 86400)}d`
+}
+
+/** Whole cents from a dollar up, more digits below, nothing for an unset price. */
+export function usd(amount: number | null | undefined): string {
+  if (amount === null || amount === undefined) return '-'
+  const isTiny = amount !== 0 && Math.abs(amount) < 0.01
+  const digits = isTiny ? 5 : 2
+  return `$${amount.toLocaleString('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits })}`
+}
+
+export const quantityText = (quantity: number): string =>
+  quantity.toLocaleString('en-US', { maximumFractionDigits: 2 })
+
+/** `a40_gpus` as people say it. */
+export const words = (name: string): string => name.replaceAll('_', ' ').toLowerCase()
+
+/** A bar of a chart, exact to an eighth of a character. */
+export function bar(share: number, width: number): string {
+  const eighths = Math.round(Math.min(1, Math.max(0, share)) * width * 8)
+  const rest = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉'][eighths % 8]!
+  const text = '█'.repeat(Math.floor(eighths / 8)) + rest
+  return share > 0 && text === '' ? '▏' : text
+}

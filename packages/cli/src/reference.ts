@@ -1,0 +1,109 @@
+import {
+  type AnyCommand,
+  type ArgumentSpec,
+  type GroupSpec,
+  isGroup,
+  type OptionSpec,
+} from './core/command.ts'
+import { globalOptions } from './program.ts'
+import { registry } from './registry.ts'
+
+export interface ReferencePage {
+  /** Inside docs/cli. */
+  file: string
+  text: string
+}
+
+interface Leaf {
+  words: string
+  spec: AnyCommand
+}
+
+/** The reference: a page for each command, and one that lists them all. */
+export async function referencePages(): Promise<ReferencePage[]> {
+  const specs = await Promise.all(Object.values(registry).map((load) => load()))
+  const leaves = specs.flatMap((spec) => leavesOf('slipway', spec)).filter(({ spec }) => !spec.isHidden)
+  return [indexPage(specs, leaves), ...leaves.map(commandPage)]
+}
+
+function leavesOf(before: string, spec: AnyCommand | GroupSpec): Leaf[] {
+  const words = `${before} ${spec.name}`
+  return isGroup(spec) ? spec.commands.flatMap((inner) => leavesOf(words, inner)) : [{ words, spec }]
+}
+
+const fileOf = (words: string) => `${words.replace(/^slipway /, '').replaceAll(' ', '-')}.md`
+
+function indexPage(specs: (AnyCommand | GroupSpec)[], leaves: Leaf[]): ReferencePage {
+  const sections = specs
+    .filter((spec) => isGroup(spec) || !spec.isHidden)
+    .map((spec) => {
+      const own = leaves.filter(({ words }) => words.split(' ')[1] === spec.name)
+      const rows = own.map(
+        ({ words, spec: leaf }) => `| [\`${words}\`](${fileOf(words)}) | ${cell(leaf.summary)} |`,
+      )
+      const title = isGroup(spec) ? `## ${spec.name}: ${spec.summary}` : `## ${spec.name}`
+      return [title, '', '| command | does |', '|---|---|', ...rows].join('\n')
+    })
+  const text = [
+    '# The command line',
+    'Every command takes `--help`. Flags win over the environment, that over the current context.',
+    '## Options that work everywhere',
+    optionTable(globalOptions),
+    '## Exit codes',
+    [
+      '| code | means |',
+      '|---|---|',
+      '| 0 | done |',
+      '| 1 | an error |',
+      '| 2 | the command line is wrong |',
+      '| 3 | not found |',
+      '| 4 | a conflict, or out of stock |',
+      '| 5 | denied: no login, no permission, no payment method, no quota |',
+      '| 124 | waited too long; the work goes on |',
+    ].join('\n'),
+    ...sections,
+  ]
+  return { file: 'README.md', text: `${text.join('\n\n')}\n` }
+}
+
+function commandPage({ words, spec }: Leaf): ReferencePage {
+  const usage = [
+    words,
+    ...((spec.options ?? []).length > 0 ? ['[options]'] : []),
+    ...(spec.arguments ?? []).map(({ syntax }) => syntax),
+  ]
+  const parts = [
+    `# ${words}`,
+    `${spec.summary.charAt(0).toUpperCase()}${spec.summary.slice(1)}.`,
+    ...(spec.details ? [spec.details] : []),
+    `\`\`\`\n${usage.join(' ')}\n\`\`\``,
+    ...(spec.arguments?.length ? ['## Arguments', argumentTable(spec.arguments)] : []),
+    ...(spec.options?.length ? ['## Options', optionTable(spec.options)] : []),
+    '## Examples',
+    `\`\`\`sh\n${spec.examples.join('\n')}\n\`\`\``,
+    '[All commands](README.md)',
+  ]
+  return { file: fileOf(words), text: `${parts.join('\n\n')}\n` }
+}
+
+function argumentTable(specs: ArgumentSpec[]): string {
+  return [
+    '| argument | meaning |',
+    '|---|---|',
+    ...specs.map(({ syntax, description }) => `| \`${syntax}\` | ${cell(description)} |`),
+  ].join('\n')
+}
+
+function optionTable(specs: OptionSpec[]): string {
+  const rows = specs.map((option) => {
+    const notes = [
+      option.description,
+      option.required && 'required',
+      option.default && `default: ${option.default}`,
+    ]
+    return `| \`${option.flags}\` | ${cell(notes.filter(Boolean).join('; '))} |`
+  })
+  return ['| option | meaning |', '|---|---|', ...rows].join('\n')
+}
+
+const cell = (text: string) => text.replaceAll('|', '\\|')

@@ -1,0 +1,62 @@
+import type { Vm } from '@slipway/sdk'
+import { expect, test } from 'vitest'
+import { parse } from 'yaml'
+import { dstackFleet, skypilotPools, sshConfig } from '../src/export/formats.ts'
+
+const vm = (name: string, ssh_destination: string, state = 'STATE_RUNNING') =>
+  ({ id: `id-of-${name}`, name, ssh_destination, state }) as Vm
+const fleet = [
+  vm('train-2', 'ubuntu@127.100.0.2:2222'),
+  vm('train-1', 'ubuntu@198.18.0.4'),
+  vm('off', 'ubuntu@198.18.0.9', 'STATE_SHUTOFF'),
+  vm('hidden', ''),
+]
+const options = { identity: '~/.ssh/id_ed25519', name: 'slipway' }
+
+test('an SSH config names what runs and can be reached, in the order of names', () => {
+  expect(sshConfig(fleet, options)).toBe(`# Written by \`slipway export ssh-config\`
+
+Host train-1
+  HostName 198.18.0.4
+  User ubuntu
+  Port 22
+  IdentityFile ~/.ssh/id_ed25519
+  HostKeyAlias slipway-id-of-train-1
+  StrictHostKeyChecking accept-new
+
+Host train-2
+  HostName 127.100.0.2
+  User ubuntu
+  Port 2222
+  IdentityFile ~/.ssh/id_ed25519
+  HostKeyAlias slipway-id-of-train-2
+  StrictHostKeyChecking accept-new
+`)
+})
+
+test('a dstack fleet has a host for each, with its port where it is not 22', () => {
+  expect(parse(dstackFleet(fleet, options))).toEqual({
+    type: 'fleet',
+    name: 'slipway',
+    ssh_config: {
+      identity_file: '~/.ssh/id_ed25519',
+      hosts: [
+        { hostname: '198.18.0.4', user: 'ubuntu' },
+        { hostname: '127.100.0.2', port: 2222, user: 'ubuntu' },
+      ],
+    },
+  })
+})
+
+test('a SkyPilot pool names a host behind another port as the SSH config does', () => {
+  expect(parse(skypilotPools(fleet, options))).toEqual({
+    slipway: {
+      hosts: [{ ip: '198.18.0.4', user: 'ubuntu', identity_file: '~/.ssh/id_ed25519' }, 'train-2'],
+    },
+  })
+})
+
+test('an empty fleet is still a document', () => {
+  expect(parse(dstackFleet([], options)).ssh_config.hosts).toEqual([])
+  expect(parse(skypilotPools([], options)).slipway.hosts).toEqual([])
+})

@@ -1,0 +1,120 @@
+import { afterAll, afterEach, expect, test } from 'vitest'
+import { answer, breakOff, failure, hangUp, scriptedServer } from '../../sdk/test/support/scripted-server.ts'
+import { version } from '../src/version.ts'
+import { freshHome } from './support/cli.ts'
+
+const { slipway, remove } = freshHome()
+afterAll(remove)
+const closers: (() => Promise<void>)[] = []
+afterEach(async () => {
+  for (const close of closers.splice(0)) await close()
+})
+
+const project = '0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7e10'
+
+async function against(...replies: Parameters<typeof scriptedServer>) {
+  const server = await scriptedServer(...replies)
+  closers.push(server.close)
+  const env = { SLIPWAY_API_URL: server.url, SLIPWAY_ACCESS_KEY: 'key', SLIPWAY_PROJECT: project }
+  return { server, run: (...words: string[]) => slipway(words, { env }) }
+}
+
+const empty = answer(200, { items: [], next_page_token: '' })
+const root = (over: object) =>
+  answer(200, { name: 'slipway', version, api_version: 'v0.1', caller: {}, ...over })
+
+test('429, 503 and broken lines are sat out', async () => {
+  const { server, run } = await against(
+    failure(429, 'rate_limited', { 'retry-after': '0' }),
+    failure(503, 'unavailable', { 'retry-after': '0' }),
+    breakOff,
+    empty,
+  )
+  expect(await run('vm', 'list', '-o', 'json')).toEqual({ code: 0, stdout: '[]\n', stderr: '' })
+  expect(server.requests).toHaveLength(4)
+})
+
+test('a server that stays busy is told as such, with the request to quote', async () => {
+  const { run } = await against(failure(503, 'unavailable', { 'retry-after': '0' }))
+  const { code, stdout, stderr } = await run('vm', 'list')
+  expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+  expect(stderr).toBe('slipway: it is unavailable\n  Request id: request-1\n')
+})
+
+test('a server that always hangs up, or is not there, is an error that names the address', async () => {
+  const { server, run } = await against(hangUp)
+  const first = await run('vm', 'list')
+  expect(first.code).toBe(1)
+  expect(first.stderr).toContain(`Cannot reach ${server.url}`)
+  await server.close()
+  closers.length = 0
+  const second = await run('vm', 'list', '-o', 'json')
+  expect(second.code).toBe(1)
+  expect(JSON.parse(second.stderr)).toMatchObject({ code: 'connection_failed' })
+})
+
+test('a server that is too old for the command says so', async () => {
+  const { run } = await against(failure(404, 'not_found'), root({ version: '0.0.9' }))
+  const { code, stderr } = await run('events')
+  expect(code).toBe(3)
+  expect(stderr).toContain(`The server is Slipway 0.0.9, older than this command line (${version})`)
+})
+
+test('a server of another API says which', async () => {
+  const { run } = await against(failure(404, 'not_found'), root({ api_version: 'v0.2' }))
+  expect((await run('events')).stderr).toContain('The server speaks API v0.2, this command line v0.1.')
+})
+
+test('what is not there on a server of this age is just not there', async () => {
+  const { run } = await against(failure(404, 'not_found'), root({}))
+  expect(await run('vm', 'show', project)).toEqual({
+    code: 3,
+    stdout: '',
+    stderr: 'slipway: it is not_found\n',
+  })
+})
+
+test('something that is no Slipway server is told as such', async () => {
+  const { run } = await against(answer(200, '<html>hello</html>'))
+  const { code, stderr } = await run('vm', 'list')
+  expect(code).toBe(1)
+  expect(stderr).toContain('is this a Slipway server?')
+})
+
+test.each([
+  [400, 'invalid_argument', 1],
+  [401, 'unauthenticated', 5],
+  [402, 'payment_method_required', 5],
+  [403, 'permission_denied', 5],
+  [403, 'quota_exceeded', 5],
+  [404, 'not_found', 3],
+  [409, 'already_exists', 4],
+  [409, 'conflict', 4],
+  [409, 'out_of_stock', 4],
+])('%s %s ends with exit code %s, and with JSON on stderr when asked', async (status, code, exitCode) => {
+  const { run } = await against(failure(status, code))
+  const plain = await run('vm', 'list')
+  expect(plain).toMatchObject({ code: exitCode, stdout: '' })
+  const forPrograms = await run('vm', 'list', '-o', 'json')
+  expect(forPrograms.code).toBe(exitCode)
+  expect(JSON.parse(forPrograms.stderr)).toMatchObject({ code, message: `it is ${code}` })
+})
+
+test('a key is sent to the service it belongs to, and to no other', async () => {
+  const { server, run: direct } = await against(
+    root({ caller: { kind: 'access_key', project_id: project } }),
+    empty,
+  )
+  const login = await slipway(['login', '--api-url', server.url, '--access-key', 'stored-key'])
+  expect(login.code).toBe(0)
+  expect((await slipway(['vm', 'list'])).code).toBe(0)
+  expect(server.requests.at(-1)?.headers.authorization).toBe('Bearer stored-key')
+  expect((await direct('vm', 'list')).code).toBe(0)
+  expect(server.requests.at(-1)?.headers.authorization).toBe('Bearer key')
+
+  const { server: other } = await against(empty)
+  const refused = await slipway(['vm', 'list', '--api-url', other.url])
+  expect(refused.code).toBe(2)
+  expect(refused.stderr).toContain('There is no credential for')
+  expect(other.requests).toHaveLength(0)
+})

@@ -1,0 +1,74 @@
+import { routes } from '@slipway/contract'
+import Value from 'typebox/value'
+import { afterAll, afterEach, expect, test } from 'vitest'
+import { answer, scriptedServer } from '../../sdk/test/support/scripted-server.ts'
+import { freshHome } from './support/cli.ts'
+import { goldenFile, transcript } from './support/golden.ts'
+
+const { slipway, remove } = freshHome()
+afterAll(remove)
+let close = async () => {}
+afterEach(() => close())
+
+const project = '0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7e10'
+const day = (date: string, product_name: string, quantity: number, usd: number | null) => ({
+  date,
+  project_id: project,
+  location: 'us-east1-a',
+  resource_type: product_name.includes('.') ? 'vm' : 'disk',
+  product_name,
+  quantity,
+  unit: product_name.includes('.') ? 'vm_hour' : 'gb_hour',
+  usd,
+})
+// Fixed figures: what a real month looks like depends on the day it is looked at.
+const usage = {
+  items: [
+    day('2026-10-01', 'a100.1x', 24, 34.8),
+    day('2026-10-01', 'persistent-ssd', 12_000, 1.56),
+    day('2026-10-02', 'a100.1x', 12, 17.4),
+    day('2026-10-03', 'a100.8x', 3.25, 37.7),
+    day('2026-10-03', 'l40s-48gb.1x', 5, null),
+  ],
+  updated_at: '2026-10-04T00:05:00.000Z',
+}
+const costs = {
+  usd_per_hour: 13.05,
+  month_to_date_usd: 1234.5,
+  forecast_usd: 4321.09,
+  by_product: [
+    { product_name: 'a100.8x', usd: 1000 },
+    { product_name: 'a100.1x', usd: 234.4 },
+    { product_name: 'persistent-ssd', usd: 0.1 },
+  ],
+  as_of: '2026-10-04T00:05:00.000Z',
+}
+
+async function golden(name: string, reply: object, ...lines: string[][]) {
+  const server = await scriptedServer(answer(200, reply))
+  close = server.close
+  const env = { SLIPWAY_API_URL: server.url, SLIPWAY_ACCESS_KEY: 'key', SLIPWAY_PROJECT: project }
+  const texts: string[] = []
+  for (const words of lines) texts.push(transcript(words, await slipway(words, { env })))
+  await expect(`${texts.join('\n\n')}\n`).toMatchFileSnapshot(goldenFile(name))
+  return server.requests
+}
+
+test('the figures are ones that the service could answer', () => {
+  expect([...Value.Errors(routes.projectUsage.answer, usage)]).toEqual([])
+  expect([...Value.Errors(routes.projectCosts.answer, costs)]).toEqual([])
+})
+
+test('usage is a table by product and a chart by day', async () => {
+  const requests = await golden(
+    'usage.txt',
+    usage,
+    ['usage', '--month', '2026-10'],
+    ['usage', '--month', '2026-13'],
+  )
+  expect(requests[0]?.path).toBe(`/v0.1/projects/${project}/usage?start_date=2026-10-01&end_date=2026-10-31`)
+})
+
+test('cost shows now, the month so far, the estimate and the products', async () => {
+  await golden('cost.txt', costs, ['cost'], ['cost', '-o', 'columns=usd_per_hour,forecast_usd'])
+})

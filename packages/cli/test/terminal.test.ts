@@ -1,0 +1,130 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type RealServer, startRealServer } from '../../sdk/test/support/real-server.ts'
+import { freshHome } from './support/cli.ts'
+import { isMissing } from './support/programs.ts'
+import { openTerminal } from './support/terminal.ts'
+
+describe.skipIf(isMissing('tmux'))('at a terminal', () => {
+  const { home, base, slipway: runAs, remove } = freshHome()
+  const terminals: ReturnType<typeof openTerminal>[] = []
+  let server: RealServer
+  let env: Record<string, string>
+  let terminal: ReturnType<typeof openTerminal>
+
+  beforeAll(async () => {
+    mkdirSync(join(home, '.ssh'))
+    writeFileSync(
+      join(home, '.ssh/id_ed25519.pub'),
+      'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBvmWxvLnVPXnO3xXQ2n3yUoP1yT8kQ5cXqkqN3u9Ckm ada@laptop\n',
+    )
+    server = await startRealServer({ bootMs: 3000 })
+    env = {
+      ...base,
+      SLIPWAY_API_URL: server.api_url,
+      SLIPWAY_ACCESS_KEY: server.access_key,
+      SLIPWAY_PROJECT: server.project_id,
+    }
+    terminal = openTerminal({ folder: home, env })
+    terminals.push(terminal)
+  })
+  afterAll(async () => {
+    for (const each of terminals) each.close()
+    await server?.stop()
+    remove()
+  })
+
+  test('vm create asks for what is missing, shows the price, the live steps and the ssh line', async () => {
+    terminal.run('vm create')
+    const types = await terminal.see(/Which type\?/)
+    expect(types).toMatch(/● a40\.1x +1 x A40 48GB PCIe +\$0\.90\/h/)
+    terminal.press('Down', 'Enter')
+    await terminal.see(/Where\?/)
+    terminal.press('Enter')
+    await terminal.see(/Name\n/)
+    terminal.press('C-u')
+    terminal.type('train-7')
+    terminal.press('Enter')
+    const question = await terminal.see(/Create it\?/)
+    expect(question).toContain('Using the key ~/.ssh/id_ed25519.pub')
+    expect(question).toContain('train-7: a100.1x in eu-north1-a, $1.45 per hour, $1,058.50 per month')
+    terminal.press('Enter')
+    const live = await terminal.see(/✓ admit[\s\S]*. boot/)
+    expect(live).toMatch(/[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] Creating train-7 \d+s/)
+    const end = await terminal.see(/ended with 0/)
+    expect(end).toMatch(/✓ Creating train-7 \d+s\n {2}✓ admit/)
+    expect(end).toMatch(/\nssh ubuntu@198\.18\.\d+\.\d+\n/)
+  })
+
+  test('delete asks; no is no, and Ctrl-C too', async () => {
+    terminal.run('vm delete train-7')
+    await terminal.see(/Delete train-7\? Its OS disk goes with it; data disks stay\./)
+    terminal.press('Enter')
+    await terminal.see(/Cancelled\.\nended with 130/)
+    terminal.run('vm delete train-7')
+    await terminal.see(/Delete train-7\?/)
+    terminal.press('C-c')
+    await terminal.see(/ended with 130/)
+    expect((await runAs(['vm', 'list', '-o', 'columns=name', '--no-header'], { env })).stdout).toBe(
+      'train-7\n',
+    )
+  })
+
+  test('states have colours at a terminal, and none with NO_COLOR, --no-color or in a pipe', async () => {
+    terminal.run('vm list')
+    await terminal.see(/ended with 0/)
+    expect(terminal.colours()).toContain('\x1b[32mrunning')
+    for (const [words, environment] of [
+      ['vm list --no-color'],
+      ['vm list | cat'],
+      ['vm list', 'NO_COLOR=1'],
+    ] as const) {
+      terminal.run(words, environment)
+      expect(await terminal.see(/ended with 0/)).toContain('running')
+      expect(terminal.colours()).not.toContain('\x1b[32m')
+    }
+  })
+
+  test('on a narrow terminal the less important columns go, and no line breaks', async () => {
+    const narrow = openTerminal({ folder: home, env, columns: 60 })
+    terminals.push(narrow)
+    narrow.run('offers --gpu a100')
+    const text = await narrow.see(/ended with 0/)
+    expect(text).toMatch(/TYPE +LOCATION +AVAILABLE +\$\/HOUR +QUOTA LEFT\n/)
+    expect(text).toMatch(/a100\.1x +eu-north1-a +7 +\$1\.45 +\d+\n/)
+  })
+
+  test('waiting too long ends with 124 and says how to go on', async () => {
+    const words = ['vm', 'create', 'slow', '--type', 'a40.1x', '--location', 'us-east1-a', '--timeout', '1s']
+    const { code, stderr } = await runAs(words, { env })
+    expect(code).toBe(124)
+    expect(stderr).toMatch(/Wait on with `slipway operation wait [0-9a-f-]{36}`\./)
+    const id = /wait ([0-9a-f-]{36})/.exec(stderr)?.[1] ?? ''
+    expect((await runAs(['operation', 'wait', id], { env })).code).toBe(0)
+  })
+
+  test('login asks, and keeps what it was told', async () => {
+    const clean = { ...base, XDG_CONFIG_HOME: join(home, 'other') }
+    const fresh = openTerminal({ folder: home, env: clean, columns: 90 })
+    terminals.push(fresh)
+    fresh.run('login')
+    await fresh.see(/Address of the service/)
+    fresh.press('C-u')
+    fresh.type(server.api_url)
+    fresh.press('Enter')
+    await fresh.see(/How do you want to log in\?/)
+    fresh.press('Down', 'Enter')
+    await fresh.see(/E-mail\n/)
+    fresh.type(server.email)
+    fresh.press('Enter')
+    await fresh.see(/Password\n/)
+    fresh.type(server.password)
+    fresh.press('Enter')
+    const end = await fresh.see(/ended with 0/)
+    expect(end).toContain(`Logged in to ${server.api_url}`)
+    expect(end).not.toContain(server.password)
+    const { stdout } = await runAs(['whoami', '-o', 'json'], { env: clean })
+    expect(JSON.parse(stdout).caller.email).toBe(server.email)
+  })
+})

@@ -1,0 +1,228 @@
+import { routeIds, routeOf } from '@slipway/contract'
+import { type ApiError, type ClientOptions, createClient } from '@slipway/sdk'
+import { afterEach, expect, test } from 'vitest'
+import { routePaths } from '../src/route-paths.ts'
+import { answer, breakOff, failure, hangUp, scriptedServer, silence } from './support/scripted-server.ts'
+
+const project_id = '0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7e10'
+const vm_id = '0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7e11'
+const closers: (() => Promise<void>)[] = []
+afterEach(async () => {
+  for (const close of closers.splice(0)) await close()
+})
+
+async function speakWith(
+  replies: Parameters<typeof scriptedServer>,
+  options: Omit<ClientOptions, 'baseUrl'> = {},
+) {
+  const server = await scriptedServer(...replies)
+  closers.push(server.close)
+  return { server, client: createClient({ baseUrl: server.url, token: 'key', retryPauseMs: 1, ...options }) }
+}
+
+const failureOf = (promise: Promise<unknown>): Promise<ApiError> =>
+  promise.then(
+    () => expect.fail('the call succeeded'),
+    (error) => error,
+  )
+
+test('every route of the table has a method and a line that says the same', () => {
+  const client = createClient({ baseUrl: 'http://127.0.0.1:1' })
+  for (const id of routeIds) {
+    const { method, path, body } = routeOf(id)
+    expect(routePaths[id]).toBe(`${method} ${path}${body ? ' body' : ''}`)
+    expect(client[id]).toBeTypeOf('function')
+  }
+  expect(Object.keys(routePaths)).toHaveLength(routeIds.length)
+})
+
+test('no member of a path is called like a member of the query beside it', () => {
+  for (const id of routeIds) {
+    const { path, query } = routeOf(id)
+    for (const name of Object.keys(query?.properties ?? {})) expect(path).not.toContain(`{${name}}`)
+  }
+})
+
+test('a target fills the path and the query, and what is undefined is left out', async () => {
+  const { server, client } = await speakWith([answer(200, { items: [], next_page_token: '' })])
+  await client.vmList({ project_id, states: 'STATE_RUNNING', names: 'a b&c', types: undefined })
+  expect(server.requests[0]?.path).toBe(`/v0.1/projects/${project_id}/vms?states=STATE_RUNNING&names=a+b%26c`)
+  expect(server.requests[0]?.headers.authorization).toBe('Bearer key')
+})
+
+test('an id cannot climb out of its place in the path', async () => {
+  const { server, client } = await speakWith([answer(200, {})])
+  await client.vmGet({ project_id, vm_id: '../../admin/hosts?x' })
+  expect(server.requests[0]?.path).toBe(`/v0.1/projects/${project_id}/vms/..%2F..%2Fadmin%2Fhosts%3Fx`)
+})
+
+test('a read is tried again after 429, 503, a refusal to talk and a broken answer', async () => {
+  const { server, client } = await speakWith(
+    [
+      failure(429, 'rate_limited', { 'retry-after': '0' }),
+      failure(503, 'unavailable'),
+      hangUp,
+      breakOff,
+      answer(200, []),
+    ],
+    { retries: 4 },
+  )
+  expect(await client.projectList()).toEqual([])
+  expect(server.requests).toHaveLength(5)
+})
+
+test('a write is tried again under one idempotency key, a new one for each call', async () => {
+  const operation = { operation: {} }
+  const { server, client } = await speakWith([hangUp, failure(500, 'internal_error'), answer(200, operation)])
+  await client.vmUpdate({ project_id, vm_id }, { action: 'STOP' })
+  await client.vmUpdate({ project_id, vm_id }, { action: 'STOP' })
+  const keys = server.requests.map((request) => request.headers['idempotency-key'])
+  expect(keys[0]).toMatch(/^[0-9a-f]{32}$/)
+  expect(keys.slice(0, 3)).toEqual([keys[0], keys[0], keys[0]])
+  expect(keys[3]).not.toBe(keys[0])
+  expect(server.requests[0]?.body).toBe('{"action":"STOP"}')
+})
+
+test("a caller's own idempotency key is kept", async () => {
+  const { server, client } = await speakWith([answer(200, { operation: {} })])
+  await client.vmDelete({ project_id, vm_id }, { idempotencyKey: 'job-7' })
+  expect(server.requests[0]?.headers['idempotency-key']).toBe('job-7')
+})
+
+test('a conflict is final, unless it is our own request still under way', async () => {
+  const final = await speakWith([failure(409, 'conflict'), answer(200, {})])
+  expect((await failureOf(final.client.vmDelete({ project_id, vm_id }))).code).toBe('conflict')
+  const underWay = await speakWith([
+    failure(409, 'conflict', { 'retry-after': '0' }),
+    answer(200, { operation: {} }),
+  ])
+  await underWay.client.vmDelete({ project_id, vm_id })
+  expect(underWay.server.requests).toHaveLength(2)
+})
+
+test('a login is sent once, without a key or a credential, whatever goes wrong', async () => {
+  const { server, client } = await speakWith([failure(503, 'unavailable'), answer(200, {})])
+  const login = client.authToken({ grant_type: 'password', email: 'ada@example.com', password: 'secret' })
+  expect((await failureOf(login)).code).toBe('unavailable')
+  expect(server.requests).toHaveLength(1)
+  expect(server.requests[0]?.headers).not.toHaveProperty('idempotency-key')
+  expect(server.requests[0]?.headers).not.toHaveProperty('authorization')
+})
+
+test('the pause that the service asks for is kept, and one of hours is not waited for', async () => {
+  const { server, client } = await speakWith([
+    failure(429, 'rate_limited', { 'retry-after': '7200' }),
+    answer(200, []),
+  ])
+  const error = await failureOf(client.projectList())
+  expect(error).toMatchObject({ code: 'rate_limited', status: 429, retryAfterMs: 7_200_000 })
+  expect(server.requests).toHaveLength(1)
+})
+
+test('what is wrong with the request is told at once, with its fields', async () => {
+  const body = {
+    code: 'invalid_argument',
+    message: 'bad',
+    request_id: 'r',
+    details: [{ field: '/size', message: 'too big' }],
+  }
+  const { server, client } = await speakWith([answer(400, body)])
+  const error = await failureOf(client.diskUpdate({ project_id, disk_id: vm_id }, { size: '1GiB' }))
+  expect(error).toMatchObject({
+    code: 'invalid_argument',
+    status: 400,
+    requestId: 'r',
+    details: body.details,
+  })
+  expect(server.requests).toHaveLength(1)
+})
+
+test('want of stock names the places where it would fit', async () => {
+  const body = {
+    code: 'out_of_stock',
+    message: 'out of stock',
+    request_id: 'r',
+    available_locations: ['eu-north1-a'],
+  }
+  const { client } = await speakWith([answer(409, body)])
+  expect((await failureOf(client.vmDelete({ project_id, vm_id }))).availableLocations).toEqual([
+    'eu-north1-a',
+  ])
+})
+
+test('an answer that is not of this API is told as such', async () => {
+  const page = await speakWith([answer(404, '<html>not here</html>')])
+  expect((await failureOf(page.client.rootGet())).code).toBe('unexpected_answer')
+  const text = await speakWith([answer(200, 'hello')])
+  expect((await failureOf(text.client.rootGet())).code).toBe('unexpected_answer')
+})
+
+test('nobody there is a failed connection', async () => {
+  const { server, client } = await speakWith([hangUp], { retries: 1 })
+  await server.close()
+  closers.length = 0
+  expect(await failureOf(client.projectList())).toMatchObject({ code: 'connection_failed', status: 0 })
+})
+
+test('a server that says nothing runs into the time limit', async () => {
+  const { server, client } = await speakWith([silence], { timeoutMs: 50, retries: 1 })
+  expect((await failureOf(client.projectList())).code).toBe('timed_out')
+  expect(server.requests).toHaveLength(2)
+})
+
+test('an aborted call ends with the reason of the signal, during the request and during a pause', async () => {
+  const controller = new AbortController()
+  const silent = await speakWith([
+    (_response, _request) => {
+      controller.abort(new Error('enough'))
+    },
+  ])
+  await expect(silent.client.projectList({}, { signal: controller.signal })).rejects.toThrow('enough')
+
+  const pausing = new AbortController()
+  const busy = await speakWith([
+    (response, request) => {
+      failure(429, 'rate_limited', { 'retry-after': '30' })(response, request)
+      setTimeout(() => pausing.abort(new Error('enough')), 20)
+    },
+  ])
+  await expect(busy.client.projectList({}, { signal: pausing.signal })).rejects.toThrow('enough')
+  expect(busy.server.requests).toHaveLength(1)
+})
+
+test('a refused token is replaced once, and a second refusal is final', async () => {
+  const asked: (string | undefined)[] = []
+  const token = (rejected?: string) => {
+    asked.push(rejected)
+    return rejected === undefined ? 'old' : 'new'
+  }
+  const good = await speakWith([failure(401, 'unauthenticated'), answer(200, [])], { token })
+  await good.client.projectList()
+  expect(good.server.requests.map((request) => request.headers.authorization)).toEqual([
+    'Bearer old',
+    'Bearer new',
+  ])
+
+  const refusals: ApiError[] = []
+  const bad = await speakWith([failure(401, 'unauthenticated')], {
+    token,
+    onUnauthenticated: (error) => refusals.push(error),
+  })
+  expect((await failureOf(bad.client.projectList())).code).toBe('unauthenticated')
+  expect(bad.server.requests).toHaveLength(2)
+  expect(refusals).toHaveLength(1)
+  expect(asked).toEqual([undefined, 'old', undefined, 'old'])
+})
+
+test('pages are read one after the other, and no further than needed', async () => {
+  const page = (names: string[], next: string) =>
+    answer(200, { items: names.map((name) => ({ name })), next_page_token: next })
+  const whole = await speakWith([page(['a', 'b'], 'two'), page(['c'], '')])
+  const names = (await whole.client.collect('vmList', { project_id })).map((vm) => vm.name)
+  expect(names).toEqual(['a', 'b', 'c'])
+  expect(whole.server.requests[1]?.path).toContain('page_token=two')
+
+  const part = await speakWith([page(['a', 'b'], 'two'), page(['c'], '')])
+  for await (const vm of part.client.each('vmList', { project_id })) if (vm.name === 'b') break
+  expect(part.server.requests).toHaveLength(1)
+})

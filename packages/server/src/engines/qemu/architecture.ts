@@ -1,0 +1,48 @@
+import { EngineError } from '../../operations/engine.ts'
+
+/** What differs between the two kinds of host; a guest always has its host's architecture. */
+export interface Architecture {
+  name: 'x86_64' | 'aarch64'
+  debianName: 'amd64' | 'arm64'
+  qemuProgram: string
+  qemuPackage: string
+  machineType: string
+  tcgCpu: string
+  serialConsole: string
+  /** Where the dynamic linker must be for the mini guest's dropbear. */
+  dynamicLinker: string
+  /** Direct kernel boot brings ACPI, and with it a power button, on x86_64 only. */
+  hasPowerButtonWithoutFirmware: boolean
+}
+
+const ARCHITECTURES: Record<string, Architecture> = {
+  x64: {
+    name: 'x86_64',
+    debianName: 'amd64',
+    qemuProgram: 'qemu-system-x86_64',
+    qemuPackage: 'qemu-system-x86',
+    machineType: 'q35',
+    tcgCpu: 'max',
+    serialConsole: 'ttyS0',
+    dynamicLinker: 'lib64/ld-linux-x86-64.so.2',
+    hasPowerButtonWithoutFirmware: true,
+  },
+  arm64: {
+    name: 'aarch64',
+    debianName: 'arm64',
+    qemuProgram: 'qemu-system-aarch64',
+    qemuPackage: 'qemu-system-arm',
+    machineType: 'virt,gic-version=max',
+    tcgCpu: 'max,pauth-impdef=on',
+    serialConsole: 'ttyAMA0',
+    dynamicLinker: 'lib/ld-linux-aarch64.so.1',
+    hasPowerButtonWithoutFirmware: false,
+  },
+}
+
+export function hostArchitecture(nodeArch: string = process.arch): Architecture {
+  const architecture = ARCHITECTURES[nodeArch]
+  if (!architecture)
+    throw new EngineError('rejected', `the qemu engine runs on x86_64 and aarch64, not on ${nodeArch}`)
+  return architecture
+}

@@ -1,0 +1,51 @@
+import type { AcceleratorVerdict } from './accelerator.ts'
+import type { Architecture } from './architecture.ts'
+import type { DiskFiles } from './disk-files.ts'
+import type { Fences } from './fences.ts'
+import type { Firmware } from './firmware.ts'
+import type { ForwarderClient } from './forwarder-client.ts'
+import type { GpuOption, HostGpus } from './gpus.ts'
+import type { Locks } from './lock.ts'
+import type { StatePaths } from './paths.ts'
+import type { VmRecords } from './vm-records.ts'
+
+export interface QemuEngineOptions {
+  dataDir: string
+  location: string
+  /** Share of the type's cores and memory that a guest really gets. */
+  scale: number
+  addressRange: string
+  egress: 'none' | 'user'
+  gpus: GpuOption
+  bootTimeoutS: number
+  log: EngineLog
+  /** Bundle of `forwarder-main.ts`; beside the server's own bundle unless given. */
+  forwarderProgram?: string
+  qemuProgram?: string
+  sysfsRoot?: string
+  /** How long a guest may take to shut down before its plug is pulled. */
+  shutdownLimitMs?: number
+  qmpTimeoutMs?: number
+}
+
+export interface EngineLog {
+  info(details: object, message: string): void
+  warn(details: object, message: string): void
+}
+
+/** What the parts of the engine share. */
+export interface QemuContext {
+  options: Required<QemuEngineOptions>
+  hostName: string
+  arch: Architecture
+  qemuVersion: string
+  verdict: AcceleratorVerdict
+  firmware: Firmware | null
+  paths: StatePaths
+  locks: Locks
+  fences: Fences
+  records: VmRecords
+  disks: DiskFiles
+  gpus: HostGpus
+  forwarder: ForwarderClient
+}

@@ -1,0 +1,36 @@
+/** Writes the `newc` cpio archives that the kernel unpacks as its first root. Every entry belongs to root. */
+export type CpioEntry =
+  | { path: string; kind: 'directory' }
+  | { path: string; kind: 'file'; mode: number; content: Buffer }
+  | { path: string; kind: 'link'; target: string }
+
+const TYPE_BITS = { directory: 0o040000, file: 0o100000, link: 0o120000 }
+
+export function cpioArchive(entries: CpioEntry[]): Buffer {
+  const parts: Buffer[] = []
+  let inode = 1
+  for (const entry of entries) {
+    const content =
+      entry.kind === 'file'
+        ? entry.content
+        : entry.kind === 'link'
+          ? Buffer.from(entry.target)
+          : Buffer.alloc(0)
+    const mode = TYPE_BITS[entry.kind] | (entry.kind === 'file' ? entry.mode : 0o755)
+    pushRecord(parts, inode++, mode, entry.path, content)
+  }
+  pushRecord(parts, 0, 0, 'TRAILER!!!', Buffer.alloc(0))
+  return Buffer.concat(parts)
+}
+
+function pushRecord(parts: Buffer[], inode: number, mode: number, path: string, content: Buffer): void {
+  const name = Buffer.from(`${path}\0`)
+  const fields = [inode, mode, 0, 0, 1, 0, content.length, 0, 0, 0, 0, name.length, 0]
+  const header = Buffer.from(`070701${fields.map((field) => field.toString(16).padStart(8, '0')).join('')}`)
+  parts.push(padded(Buffer.concat([header, name])), padded(content))
+}
+
+function padded(buffer: Buffer): Buffer {
+  const rest = buffer.length % 4
+  return rest === 0 ? buffer : Buffer.concat([buffer, Buffer.alloc(4 - rest)])
+}

@@ -1,0 +1,240 @@
+import { mkdir, rm } from 'node:fs/promises'
+import { cpus } from 'node:os'
+import { join } from 'node:path'
+import type { CompiledRule } from '../../domain/firewall.ts'
+import {
+  type AttachedDisk,
+  type Call,
+  type DiskRef,
+  type DiskSpec,
+  type Engine,
+  EngineError,
+  type HostReport,
+  type VmRef,
+  type VmSpec,
+  type VmStatus,
+} from '../../operations/engine.ts'
+import { plug, resizeInGuest, unplug } from './attachments.ts'
+import { run } from './command.ts'
+import type { QemuContext } from './context.ts'
+import { createOverlay } from './disk-files.ts'
+import { writeAtomically } from './files.ts'
+import { hostReport } from './host-report.ts'
+import { type ImageSource, osBaseOf } from './images.ts'
+import { Monitor } from './monitor.ts'
+import { syncForwards } from './network.ts'
+import { type Observed, observe, toStatus } from './observe.ts'
+import { askToShutDown, powerOff, powerOn, reset } from './power.ts'
+import { seedImage } from './seed.ts'
+import { readSerial } from './serial-log.ts'
+
+/** VMs of this machine, each a QEMU process of its own. All state is in files that every server process reads anew. */
+export class QemuEngine implements Engine {
+  readonly #ctx: QemuContext
+  readonly #monitor: Monitor
+  readonly #watchers = new Set<(vmId: string) => void>()
+
+  constructor(ctx: QemuContext) {
+    this.#ctx = ctx
+    this.#monitor = new Monitor(ctx, (vmId) => {
+      for (const onChange of this.#watchers) onChange(vmId)
+    })
+    this.#monitor.start()
+  }
+
+  async *inventory(signal: AbortSignal): AsyncIterable<HostReport> {
+    signal.throwIfAborted()
+    yield await hostReport(this.#ctx, cpus().length)
+  }
+
+  async ensureVm(spec: VmSpec, call: Call): Promise<void> {
+    await this.#exclusively(spec, call, 'make', async (seen) => {
+      if (seen?.process || seen?.power === 'booting') return
+      for (const disk of spec.disks) await this.#ctx.disks.require(disk.id)
+      const { dataDir, egress } = this.#ctx.options
+      const source = spec.image.source as ImageSource
+      const folder = this.#ctx.records.folder(spec.id)
+      const base = await this.#ctx.locks.with('images', call.signal, () =>
+        osBaseOf(dataDir, source, spec.image.name, spec.osDiskGib),
+      )
+      if (!seen) {
+        await rm(folder, { recursive: true, force: true })
+        await mkdir(folder, { mode: 0o700 })
+        await createOverlay(join(folder, 'os.qcow2'), base, call.signal)
+      }
+      await writeAtomically(join(folder, 'seed.iso'), seedImage(spec, egress))
+      await this.#ctx.records.write(spec.id, { spec, rules: seen?.record.rules ?? [] })
+    })
+  }
+
+  async powerVm(vm: VmRef, action: 'on' | 'shutdown' | 'off' | 'reset', call: Call): Promise<void> {
+    await this.#exclusively(vm, call, 'change', async (found) => {
+      const seen = required(vm, found)
+      const { signal } = call
+      switch (action) {
+        case 'on':
+          return powerOn(this.#ctx, vm.id, seen, signal)
+        case 'shutdown':
+          return askToShutDown(this.#ctx, vm.id, seen)
+        case 'off':
+          return powerOff(this.#ctx, vm.id, seen)
+        case 'reset':
+          return reset(this.#ctx, vm.id, seen, call.generation, signal)
+      }
+    })
+    if (action === 'on' || action === 'reset') this.#monitor.watchBoot(vm.id)
+  }
+
+  async removeVm(vm: VmRef, call: Call): Promise<void> {
+    await this.#exclusively(vm, call, 'remove', async (seen) => {
+      if (seen) await powerOff(this.#ctx, vm.id, seen)
+      else await this.#ctx.forwarder.remove(vm.id)
+      await rm(this.#ctx.records.folder(vm.id), { recursive: true, force: true, maxRetries: 5 })
+      await this.#ctx.fences.markRemoved(vm.id, call.generation)
+    })
+  }
+
+  async inspectVm(vm: VmRef, signal: AbortSignal): Promise<VmStatus | null> {
+    this.#requireHost(vm.host)
+    signal.throwIfAborted()
+    const seen = await observe(this.#ctx, vm.id)
+    if (!seen) return null
+    if (seen.power === 'booting') this.#monitor.watchBoot(vm.id)
+    return toStatus(vm.id, (await this.#ctx.fences.read(vm.id))?.generation ?? 0, seen)
+  }
+
+  async ensureDisk(disk: DiskSpec, call: Call): Promise<void> {
+    await this.#withDisk(disk, call, 'make', async () => {
+      if (!(await this.#ctx.disks.read(disk.id))) await this.#ctx.disks.create(disk, call.signal)
+    })
+  }
+
+  async growDisk(disk: DiskSpec, call: Call): Promise<void> {
+    await this.#withDisk(disk, call, 'change', async () => {
+      const known = await this.#ctx.disks.require(disk.id)
+      if (disk.sizeGib <= known.sizeGib) return
+      if (known.type === 'persistent-ssd') await this.#growImage(disk, call.signal)
+      await this.#ctx.disks.recordSize(known, disk.sizeGib)
+    })
+  }
+
+  async removeDisk(disk: DiskRef, call: Call): Promise<void> {
+    await this.#withDisk(disk, call, 'remove', async () => {
+      const user = (await this.#usersOf(disk.id))[0]
+      if (user) throw new EngineError('rejected', `disk ${disk.id} is attached to VM ${user.id}`)
+      await this.#ctx.disks.remove(disk.id)
+      await this.#ctx.fences.markRemoved(disk.id, call.generation)
+    })
+  }
+
+  async attachDisk(vm: VmRef, disk: AttachedDisk, call: Call): Promise<void> {
+    await this.#exclusively(vm, call, 'change', async (found) => {
+      const { record, process } = required(vm, found)
+      await this.#ctx.disks.require(disk.id)
+      if (process) await plug(this.#ctx, vm.id, disk)
+      const others = record.spec.disks.filter((attached) => attached.id !== disk.id)
+      await this.#ctx.records.write(vm.id, { ...record, spec: { ...record.spec, disks: [...others, disk] } })
+    })
+  }
+
+  async detachDisk(vm: VmRef, disk: DiskRef, call: Call): Promise<void> {
+    await this.#exclusively(vm, call, 'change', async (found) => {
+      const { record, process } = required(vm, found)
+      const attached = record.spec.disks.find((candidate) => candidate.id === disk.id)
+      if (!attached) return
+      if (process) await unplug(this.#ctx, vm.id, attached)
+      const disks = record.spec.disks.filter((candidate) => candidate.id !== disk.id)
+      await this.#ctx.records.write(vm.id, { ...record, spec: { ...record.spec, disks } })
+    })
+  }
+
+  async applyFirewall(vm: VmRef, rules: CompiledRule[], call: Call): Promise<void> {
+    this.#requireHost(vm.host)
+    await this.#ctx.locks.with(vm.id, call.signal, async () => {
+      const seen = required(vm, await observe(this.#ctx, vm.id))
+      await this.#ctx.fences.passFirewall(vm.id, call.generation)
+      const record = { ...seen.record, rules }
+      await this.#ctx.records.write(vm.id, record)
+      if (seen.run && seen.process)
+        await syncForwards(this.#ctx, vm.id, record, { ...seen.run, process: seen.process })
+    })
+  }
+
+  async serialLog(vm: VmRef, offset: number | undefined, signal: AbortSignal) {
+    this.#requireHost(vm.host)
+    signal.throwIfAborted()
+    if (!(await this.#ctx.records.read(vm.id))) throw new EngineError('missing', `no such VM: ${vm.id}`)
+    return readSerial(this.#ctx.records.folder(vm.id), offset)
+  }
+
+  watch(onChange: (vmId: string) => void): () => void {
+    this.#watchers.add(onChange)
+    return () => this.#watchers.delete(onChange)
+  }
+
+  /** Lets go of everything; the VMs and their forwarder live on. */
+  async close(): Promise<void> {
+    await this.#monitor.close()
+    await this.#ctx.forwarder.close()
+  }
+
+  async #exclusively(
+    vm: VmRef,
+    call: Call,
+    purpose: 'make' | 'change' | 'remove',
+    work: (seen: Observed | null) => Promise<void>,
+  ): Promise<void> {
+    this.#requireHost(vm.host)
+    await this.#ctx.locks.with(vm.id, call.signal, async () => {
+      const seen = await observe(this.#ctx, vm.id)
+      await this.#ctx.fences.check(vm.id, call.generation, purpose)
+      if (seen || purpose === 'make') await this.#ctx.fences.remember(vm.id, call.generation)
+      await work(seen)
+    })
+  }
+
+  async #withDisk(
+    disk: DiskRef,
+    call: Call,
+    purpose: 'make' | 'change' | 'remove',
+    work: () => Promise<void>,
+  ): Promise<void> {
+    if (disk.host !== '') this.#requireHost(disk.host)
+    await this.#ctx.locks.with(disk.id, call.signal, async () => {
+      const isThere = (await this.#ctx.disks.read(disk.id)) !== null
+      await this.#ctx.fences.check(disk.id, call.generation, purpose)
+      if (isThere || purpose === 'make') await this.#ctx.fences.remember(disk.id, call.generation)
+      await work()
+    })
+  }
+
+  /** Through the QEMU that has the disk open, which alone may touch it then. */
+  async #growImage(disk: DiskSpec, signal: AbortSignal): Promise<void> {
+    const users = await this.#usersOf(disk.id)
+    const user = users.find((candidate) => candidate.isRunning)
+    if (user) await resizeInGuest(this.#ctx, user.id, disk.id, disk.sizeGib * 1024 ** 3)
+    else
+      await run('qemu-img', ['resize', '-q', this.#ctx.disks.imageFile(disk.id), `${disk.sizeGib}G`], {
+        signal,
+      })
+  }
+
+  async #usersOf(diskId: string): Promise<{ id: string; isRunning: boolean }[]> {
+    const users = []
+    for (const id of await this.#ctx.records.ids()) {
+      const seen = await observe(this.#ctx, id)
+      if (seen?.record.spec.disks.some((disk) => disk.id === diskId))
+        users.push({ id, isRunning: seen.process !== null })
+    }
+    return users
+  }
+
+  #requireHost(host: string): void {
+    if (host !== this.#ctx.hostName) throw new EngineError('missing', `no such host: ${host}`)
+  }
+}
+
+function required(vm: VmRef, seen: Observed | null): Observed {
+  if (!seen) throw new EngineError('missing', `no such VM: ${vm.id}`)
+  return seen
+}

@@ -1,0 +1,64 @@
+import type { HostReport } from '../../operations/engine.ts'
+import type { QemuContext } from './context.ts'
+import { observe, toStatus } from './observe.ts'
+import { hostCapacity } from './power.ts'
+import { findVirtiofsd } from './volumes.ts'
+
+/** Said plainly to operators, in the host record as in the documentation. */
+const NOT_ENFORCED = [
+  'egress rules',
+  'udp and icmp from outside',
+  'filtering between guests of one network',
+  'size of shared volumes',
+]
+
+export async function hostReport(ctx: QemuContext, cpuCount: number): Promise<HostReport> {
+  const vms = []
+  const holders = new Map<string, string>()
+  const partlyServed: Record<string, string[]> = {}
+  for (const id of await ctx.records.ids()) {
+    const seen = await observe(ctx, id)
+    if (!seen) continue
+    vms.push(toStatus(id, (await ctx.fences.read(id))?.generation ?? 0, seen))
+    if (seen.power !== 'off') for (const gpu of seen.record.spec.gpus) holders.set(gpu.pciAddress, id)
+    if (seen.run && seen.run.notes.length > 0) partlyServed[id] = seen.run.notes
+  }
+  const disks = []
+  for (const id of await ctx.disks.ids())
+    if (await ctx.disks.read(id)) disks.push({ id, generation: (await ctx.fences.read(id))?.generation ?? 0 })
+
+  const { usable, unusable } = await ctx.gpus.list()
+  const { options } = ctx
+  return {
+    name: ctx.hostName,
+    ...hostCapacity(options.scale, usable.length, cpuCount),
+    capabilities: {
+      engine: 'qemu',
+      qemu_version: ctx.qemuVersion,
+      architecture: ctx.arch.name,
+      accelerator: ctx.verdict.accelerator,
+      accelerator_reason: ctx.verdict.reason,
+      scale: options.scale,
+      address_range: options.addressRange,
+      egress: options.egress,
+      uefi: ctx.firmware !== null,
+      shared_volumes: (await findVirtiofsd()) !== null,
+      not_enforced: NOT_ENFORCED,
+      partly_served: partlyServed,
+      unusable_gpus: unusable,
+    },
+    gpus: usable.map((gpu) => {
+      const holderVmId = holders.get(gpu.pciAddress) ?? null
+      return {
+        pciAddress: gpu.pciAddress,
+        model: gpu.model,
+        numaNode: gpu.numaNode,
+        iommuGroup: gpu.iommuGroup,
+        holderVmId,
+        isClean: holderVmId === null && gpu.canReset,
+      }
+    }),
+    vms,
+    disks,
+  }
+}

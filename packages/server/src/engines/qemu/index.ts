@@ -1,0 +1,83 @@
+import { mkdir } from 'node:fs/promises'
+import { hostname } from 'node:os'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Engine } from '../../operations/engine.ts'
+import { chooseAccelerator, requireQemu } from './accelerator.ts'
+import { hostArchitecture } from './architecture.ts'
+import type { QemuContext, QemuEngineOptions } from './context.ts'
+import { DiskFiles } from './disk-files.ts'
+import { QemuEngine } from './engine.ts'
+import { Fences } from './fences.ts'
+import { readJson, writeJson } from './files.ts'
+import { findFirmware } from './firmware.ts'
+import { ForwarderClient } from './forwarder-client.ts'
+import { HostGpus } from './gpus.ts'
+import { Locks } from './lock.ts'
+import { ensureMiniGuest } from './mini-guest.ts'
+import { imagesDir, StatePaths } from './paths.ts'
+import { VmRecords } from './vm-records.ts'
+
+export type { QemuEngineOptions } from './context.ts'
+export { importImage } from './images.ts'
+export { buildMiniGuest, ensureMiniGuest } from './mini-guest.ts'
+
+/** Fails with a sentence that says what to install when this machine cannot run VMs. */
+export async function createQemuEngine(
+  given: QemuEngineOptions,
+): Promise<Engine & { close(): Promise<void> }> {
+  const arch = hostArchitecture()
+  const options: Required<QemuEngineOptions> = {
+    forwarderProgram: join(dirname(fileURLToPath(import.meta.url)), 'qemu-forwarder.js'),
+    qemuProgram: arch.qemuProgram,
+    sysfsRoot: '/sys',
+    shutdownLimitMs: 90_000,
+    qmpTimeoutMs: 10_000,
+    ...given,
+  }
+  const qemuVersion = await requireQemu(arch, options.qemuProgram)
+  const paths = new StatePaths(options.dataDir, options.location)
+  for (const folder of [paths.root, paths.vms, paths.disks, paths.fences])
+    await mkdir(folder, { recursive: true, mode: 0o700 })
+
+  const locks = new Locks(paths.root)
+  const verdict = await locks.with('probe', AbortSignal.timeout(900_000), async () => {
+    const guest = await ensureMiniGuest(options.dataDir, (message) => options.log.info({}, message)).catch(
+      (error: Error) => {
+        options.log.warn({ err: error }, 'there is no mini guest')
+        return null
+      },
+    )
+    const guestFolder = guest && join(imagesDir(options.dataDir), guest.folder)
+    return chooseAccelerator(paths.root, arch, options.qemuProgram, guestFolder)
+  })
+  options.log.info({ ...verdict, qemuVersion }, 'accelerator chosen')
+
+  const fences = new Fences(paths)
+  await fences.forgetLongRemoved()
+  const ctx: QemuContext = {
+    options,
+    hostName: await persistentHostName(paths, options.location),
+    arch,
+    qemuVersion,
+    verdict,
+    firmware: await findFirmware(arch),
+    paths,
+    locks,
+    fences,
+    records: new VmRecords(paths),
+    disks: new DiskFiles(paths),
+    gpus: new HostGpus(options.gpus, options.sysfsRoot),
+    forwarder: new ForwarderClient(paths, options.forwarderProgram, locks),
+  }
+  return new QemuEngine(ctx)
+}
+
+/** Kept from the first start on: VMs are placed on a host by name, and a machine may be renamed. */
+async function persistentHostName(paths: StatePaths, location: string): Promise<string> {
+  const known = await readJson<{ name: string }>(paths.host)
+  if (known) return known.name
+  const name = `${location}-${hostname().split('.')[0]}`
+  await writeJson(paths.host, { name })
+  return name
+}

@@ -1,0 +1,56 @@
+import { createHash } from 'node:crypto'
+import { createServer, type Server } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+/**
+ * A mutex across all processes of this machine that share a state directory, held as an abstract unix socket: the
+ * kernel lets it go when its holder dies, so that there is no stale lock to clean up.
+ */
+export class Locks {
+  readonly #prefix: string
+  readonly #tails = new Map<string, Promise<unknown>>()
+
+  constructor(stateDir: string) {
+    this.#prefix = createHash('sha256').update(stateDir).digest('hex').slice(0, 24)
+  }
+
+  async with<T>(name: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+    const before = this.#tails.get(name) ?? Promise.resolve()
+    const mine = before.then(() => this.#exclusively(name, signal, work))
+    const settled = mine.then(
+      () => undefined,
+      () => undefined,
+    )
+    this.#tails.set(name, settled)
+    try {
+      return await mine
+    } finally {
+      if (this.#tails.get(name) === settled) this.#tails.delete(name)
+    }
+  }
+
+  async #exclusively<T>(name: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+    const address = `\0slipway-${this.#prefix}-${name}`
+    let server = await tryListen(address)
+    while (!server) {
+      await sleep(25, undefined, { signal })
+      server = await tryListen(address)
+    }
+    try {
+      signal.throwIfAborted()
+      return await work()
+    } finally {
+      await new Promise((resolve) => server.close(resolve))
+    }
+  }
+}
+
+function tryListen(address: string): Promise<Server | null> {
+  return new Promise((resolve, reject) => {
+    const server = createServer((socket) => socket.destroy())
+    server.once('error', (error: NodeJS.ErrnoException) =>
+      error.code === 'EADDRINUSE' ? resolve(null) : reject(error),
+    )
+    server.listen(address, () => resolve(server))
+  })
+}

@@ -1,0 +1,170 @@
+import type { QemuContext } from './context.ts'
+import { SSH_GUEST_PORT } from './forwarder-rules.ts'
+import type { ImageSource } from './images.ts'
+import { MINI_GUEST_UP } from './mini-guest-files.ts'
+import { syncForwards } from './network.ts'
+import { type Observed, observe } from './observe.ts'
+import { powerOff, pressPowerButton } from './power.ts'
+import { limitSerial, readSerial } from './serial-log.ts'
+import { sshGreeting } from './ssh-banner.ts'
+import type { Run } from './vm-records.ts'
+
+const ROUND_MS = 1_000
+/** Before the guest's network is up, a connection hangs and only a fresh one gets through: try often. */
+const MIN_GREETING_MS = 400
+const GREETING_SHARE_OF_WAIT = 1 / 10
+/** After that its SSH server may be slow on a busy machine, and abandoned connections are a burden to it: be patient. */
+const PATIENT_GREETING_MS = 6_000
+const GREETING_PAUSE_MS = 100
+const BUTTON_REPEAT_MS = 5_000
+
+/**
+ * Looks after the VMs of this machine: sees guests come up, end and crash, brings the forwarder back, pulls the plug on
+ * those that do not shut down. Several server processes may do this at once; all of it can be done twice.
+ */
+export class Monitor {
+  readonly #ctx: QemuContext
+  readonly #onChange: (vmId: string) => void
+  readonly #lastPower = new Map<string, string>()
+  readonly #bootsWatched = new Set<string>()
+  readonly #buttonPressedAtMs = new Map<string, number>()
+  readonly #stop = new AbortController()
+  #round: Promise<void> = Promise.resolve()
+  #timer: NodeJS.Timeout | null = null
+
+  constructor(ctx: QemuContext, onChange: (vmId: string) => void) {
+    this.#ctx = ctx
+    this.#onChange = onChange
+  }
+
+  start(): void {
+    this.#timer = setTimeout(() => {
+      this.#round = this.#goRound().finally(() => {
+        if (!this.#stop.signal.aborted) this.start()
+      })
+    }, ROUND_MS)
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort()
+    if (this.#timer) clearTimeout(this.#timer)
+    await this.#round
+  }
+
+  /** Returns at once; the guest's first SSH greeting is written down and told. */
+  watchBoot(id: string): void {
+    if (this.#bootsWatched.has(id) || this.#stop.signal.aborted) return
+    this.#bootsWatched.add(id)
+    void this.#followBoot(id)
+      .catch((error) => this.#ctx.options.log.warn({ vmId: id, err: error }, 'watching a boot failed'))
+      .finally(() => this.#bootsWatched.delete(id))
+  }
+
+  async #followBoot(id: string): Promise<void> {
+    const { records } = this.#ctx
+    let patientBootId = ''
+    while (!this.#stop.signal.aborted) {
+      const run = await records.readRun(id)
+      if (!run || (await records.hasAnswered(id, run))) return
+      const announcement = await this.#announcement(id, run)
+      const isPatient = announcement === 'made' || patientBootId === run.bootId
+      const greeting = announcement === 'awaited' ? 'silent' : await greetingOf(run, isPatient)
+      if (greeting === 'greeted') {
+        await records.markAnswered(id, run)
+        this.#report(id, 'running')
+        return
+      }
+      if (greeting === 'closed') patientBootId = run.bootId
+      const seen = await observe(this.#ctx, id)
+      if (!seen?.run || (!seen.process && seen.power !== 'booting')) return
+      await new Promise((resolve) => setTimeout(resolve, GREETING_PAUSE_MS))
+    }
+  }
+
+  /** The mini guest says on its console when it is up; of others we know nothing. */
+  async #announcement(id: string, run: Run): Promise<'awaited' | 'made' | 'unknown'> {
+    const record = await this.#ctx.records.read(id)
+    if ((record?.spec.image.source as ImageSource | undefined)?.kind !== 'mini') return 'unknown'
+    const { content } = await readSerial(this.#ctx.records.folder(id), run.bootSerialOffset)
+    return content.includes(MINI_GUEST_UP) ? 'made' : 'awaited'
+  }
+
+  async #goRound(): Promise<void> {
+    for (const id of await this.#ctx.records.ids()) {
+      try {
+        await this.#lookAfter(id)
+      } catch (error) {
+        if (this.#stop.signal.aborted) return
+        this.#ctx.options.log.warn({ vmId: id, err: error }, 'looking after a VM failed')
+      }
+    }
+  }
+
+  async #lookAfter(id: string): Promise<void> {
+    const seen = await observe(this.#ctx, id)
+    if (!seen || this.#stop.signal.aborted) return
+    this.#report(id, seen.power)
+    if (!seen.run) return
+    if (seen.process && !(await this.#ctx.records.hasAnswered(id, seen.run))) this.watchBoot(id)
+    if (seen.process) await this.#keepForwards(id)
+    if (seen.power === 'stopping') await this.#hurry(id, seen)
+    if (!seen.process && seen.power !== 'booting') await this.#tidyUp(id)
+    await limitSerial(this.#ctx.records.folder(id))
+  }
+
+  /** A forwarder that was started anew knows nothing of the VMs yet. */
+  async #keepForwards(id: string): Promise<void> {
+    const { vms } = await this.#ctx.forwarder.status()
+    if (vms[id]) return
+    await this.#locked(id, async (seen) => {
+      if (seen.run && seen.process)
+        await syncForwards(this.#ctx, id, seen.record, { ...seen.run, process: seen.process })
+    })
+  }
+
+  async #hurry(id: string, seen: Observed): Promise<void> {
+    const askedAtMs = await this.#ctx.records.stopRequestedAtMs(id, seen.run!)
+    if (askedAtMs === null) return
+    if (Date.now() - askedAtMs > this.#ctx.options.shutdownLimitMs) {
+      await this.#locked(id, async (now) => {
+        if (now.power === 'stopping') await powerOff(this.#ctx, id, now)
+      })
+      return
+    }
+    const pressedAtMs = this.#buttonPressedAtMs.get(id) ?? askedAtMs
+    if (Date.now() - pressedAtMs < BUTTON_REPEAT_MS) return
+    this.#buttonPressedAtMs.set(id, Date.now())
+    await this.#locked(id, async (now) => {
+      if (now.power === 'stopping') await pressPowerButton(this.#ctx, id)
+    })
+  }
+
+  /** Closes the public ports of a VM that is no more, and puts the papers of an orderly end away. */
+  async #tidyUp(id: string): Promise<void> {
+    await this.#locked(id, async (now) => {
+      if (now.process || now.power === 'booting') return
+      await this.#ctx.forwarder.remove(id)
+      if (now.power === 'off') await this.#ctx.records.clearRun(id)
+    })
+  }
+
+  async #locked(id: string, work: (seen: Observed) => Promise<void>): Promise<void> {
+    await this.#ctx.locks.with(id, this.#stop.signal, async () => {
+      const seen = await observe(this.#ctx, id)
+      if (seen) await work(seen)
+    })
+  }
+
+  #report(id: string, power: string): void {
+    if (this.#lastPower.get(id) === power) return
+    this.#lastPower.set(id, power)
+    this.#onChange(id)
+  }
+}
+
+async function greetingOf(run: Run, isPatient: boolean): Promise<'greeted' | 'closed' | 'silent'> {
+  const port = run.backend.ports.find(([guestPort]) => guestPort === SSH_GUEST_PORT)?.[1]
+  if (port === undefined) return 'silent'
+  const eagerMs = Math.max(MIN_GREETING_MS, (Date.now() - run.bootStartedAtMs) * GREETING_SHARE_OF_WAIT)
+  return sshGreeting(run.backend.address, port, isPatient ? PATIENT_GREETING_MS : eagerMs)
+}

@@ -1,0 +1,87 @@
+import { join } from 'node:path'
+import type { VmStatus } from '../../operations/engine.ts'
+import { lastLines } from './command.ts'
+import type { QemuContext } from './context.ts'
+import { readText } from './files.ts'
+import { awaitExitCode, exitCode, identify, isAlive, type ProcessIdentity } from './process.ts'
+import { lastSerialLines } from './serial-log.ts'
+import type { Run, VmRecord } from './vm-records.ts'
+
+/** A QEMU that was just spawned has no pid file yet; its server may have died in that very moment. */
+const SPAWN_GRACE_MS = 10_000
+
+export interface Observed {
+  record: VmRecord
+  run: Run | null
+  /** The living QEMU. */
+  process: ProcessIdentity | null
+  power: VmStatus['power']
+  detail: string
+}
+
+/** What a VM does right now, read from its files and the process list: any server process sees the same. */
+export async function observe(ctx: QemuContext, id: string): Promise<Observed | null> {
+  const record = await ctx.records.read(id)
+  if (!record) return null
+  const run = await ctx.records.readRun(id)
+  if (!run) return { record, run, process: null, power: 'off', detail: '' }
+  const alive = await livingProcess(ctx, id, run)
+  if (!alive) {
+    if (
+      run.process === null &&
+      Date.now() - run.bootStartedAtMs < SPAWN_GRACE_MS &&
+      !(await hasExited(ctx, id))
+    )
+      return { record, run, process: null, power: 'booting', detail: '' }
+    return { record, run, process: null, ...(await obituary(ctx, id, run)) }
+  }
+  const seen = { record, run, process: alive }
+  if ((await ctx.records.stopRequestedAtMs(id, run)) !== null)
+    return { ...seen, power: 'stopping', detail: '' }
+  if (await ctx.records.hasAnswered(id, run))
+    return { ...seen, power: 'running', detail: run.notes.join('; ') }
+  const waitedMs = Date.now() - run.bootStartedAtMs
+  if (waitedMs < ctx.options.bootTimeoutS * 1000) return { ...seen, power: 'booting', detail: '' }
+  const serial = await lastSerialLines(ctx.records.folder(id))
+  const detail = `no SSH answer within ${ctx.options.bootTimeoutS} s; the serial console ends with:\n${serial}`
+  return { ...seen, power: 'crashed', detail }
+}
+
+async function livingProcess(ctx: QemuContext, id: string, run: Run): Promise<ProcessIdentity | null> {
+  if (run.process) return (await isAlive(run.process)) ? run.process : null
+  return identify(ctx.records.folder(id), run.label)
+}
+
+async function hasExited(ctx: QemuContext, id: string): Promise<boolean> {
+  return (await exitCode(ctx.records.folder(id))) !== null
+}
+
+/** QEMU ends with 0 when the guest powered itself off, or when we ended it. */
+async function obituary(
+  ctx: QemuContext,
+  id: string,
+  run: Run,
+): Promise<{ power: 'off' | 'crashed'; detail: string }> {
+  const folder = ctx.records.folder(id)
+  const code = await awaitExitCode(folder)
+  if (code === 0 || (await ctx.records.isOffRequested(id, run))) return { power: 'off', detail: '' }
+  const log = lastLines((await readText(join(folder, 'qemu.log'))) ?? '')
+  const how = code === null ? 'QEMU vanished' : `QEMU ended with code ${code}`
+  const serial = await lastSerialLines(folder)
+  return { power: 'crashed', detail: [how, log, serial].filter(Boolean).join('\n') }
+}
+
+export function toStatus(id: string, generation: number, observed: Observed): VmStatus {
+  const { power, detail, run, record } = observed
+  const { publicAddress } = record.spec.network
+  const isReachable = run !== null && run.sshPort !== 0 && publicAddress !== '' && power !== 'off'
+  const port = run?.sshPort === 22 ? '' : `:${run?.sshPort}`
+  return {
+    id,
+    generation,
+    power,
+    sshDestination: isReachable ? `root@${publicAddress}${port}` : '',
+    ...(detail ? { detail } : {}),
+    ...(power === 'booting' || power === 'stopping' ? { etaMs: 500 } : {}),
+  }
+}

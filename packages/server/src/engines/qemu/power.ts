@@ -1,0 +1,200 @@
+import { randomBytes } from 'node:crypto'
+import { copyFile } from 'node:fs/promises'
+import { totalmem } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { EngineError, type VmSpec } from '../../operations/engine.ts'
+import type { QemuContext } from './context.ts'
+import { createImage } from './disk-files.ts'
+import { isMissing } from './files.ts'
+import { type ImageSource, osBaseOf } from './images.ts'
+import { kernelPaths, type Machine, machineArguments } from './machine.ts'
+import { randomBackendAddress, syncForwards } from './network.ts'
+import { type Observed, observe } from './observe.ts'
+import { imagesDir } from './paths.ts'
+import { awaitExitCode, endProcess, startQemu } from './process.ts'
+import { withQmp } from './qmp.ts'
+import { serialEnd } from './serial-log.ts'
+import type { Run, VmRecord } from './vm-records.ts'
+import { serveVolume } from './volumes.ts'
+
+const MIN_MEMORY_MIB = 256
+
+/** All of these are called with the VM's lock held. */
+
+export async function powerOn(
+  ctx: QemuContext,
+  id: string,
+  seen: Observed,
+  signal: AbortSignal,
+): Promise<void> {
+  const current = seen.run && !seen.process ? await settle(ctx, id, seen) : seen
+  if (current.run && current.process) {
+    await syncForwards(ctx, id, current.record, { ...current.run, process: current.process })
+    return
+  }
+  await ctx.records.clearRun(id)
+  await requireFreeGpus(ctx, id, current.record.spec)
+  await start(ctx, id, current.record, signal)
+}
+
+/** Asks the guest through ACPI, and through its keyboard where a directly booted kernel has no ACPI. */
+export async function askToShutDown(ctx: QemuContext, id: string, seen: Observed): Promise<void> {
+  if (!seen.run) return
+  if (!seen.process) return powerOff(ctx, id, seen)
+  await ctx.records.markStopRequested(id, seen.run)
+  await pressPowerButton(ctx, id)
+}
+
+export async function pressPowerButton(ctx: QemuContext, id: string): Promise<void> {
+  await withQmp(join(ctx.records.folder(id), 'qmp.sock'), ctx.options.qmpTimeoutMs, async (qmp) => {
+    await qmp.execute('system_powerdown')
+    if (!ctx.arch.hasPowerButtonWithoutFirmware)
+      await qmp.execute('send-key', { keys: [{ type: 'qcode', data: 'power' }] })
+  })
+}
+
+export async function powerOff(ctx: QemuContext, id: string, seen: Observed): Promise<void> {
+  if (!seen.run) return
+  const settled = seen.process ? seen : await settle(ctx, id, seen)
+  if (settled.process) {
+    await ctx.records.markOffRequested(id, seen.run)
+    await endProcess(settled.process)
+    await awaitExitCode(ctx.records.folder(id))
+  }
+  await ctx.forwarder.remove(id)
+  await ctx.records.clearRun(id)
+}
+
+export async function reset(
+  ctx: QemuContext,
+  id: string,
+  seen: Observed,
+  generation: number,
+  signal: AbortSignal,
+): Promise<void> {
+  if (!seen.run) throw new EngineError('rejected', `${id} is off`)
+  if (seen.run.resetGeneration === generation) return
+  if (!seen.process) {
+    await powerOn(ctx, id, seen, signal)
+    const started = await ctx.records.readRun(id)
+    if (started) await ctx.records.writeRun(id, { ...started, resetGeneration: generation })
+    return
+  }
+  await withQmp(join(ctx.records.folder(id), 'qmp.sock'), ctx.options.qmpTimeoutMs, async (qmp) => {
+    await qmp.execute('system_reset')
+    await qmp.execute('cont')
+  })
+  const bootSerialOffset = await serialEnd(ctx.records.folder(id))
+  const boot = { bootId: newId(), bootStartedAtMs: Date.now(), bootSerialOffset, resetGeneration: generation }
+  await ctx.records.writeRun(id, { ...seen.run, process: seen.process, ...boot })
+}
+
+/** A run whose QEMU was spawned by a server that died before it saw it up: wait for what becomes of it. */
+async function settle(ctx: QemuContext, id: string, seen: Observed): Promise<Observed> {
+  let now = seen
+  while (now.run && !now.process && now.power === 'booting') {
+    await sleep(100)
+    now = (await observe(ctx, id)) ?? now
+  }
+  return now
+}
+
+async function start(ctx: QemuContext, id: string, record: VmRecord, signal: AbortSignal): Promise<void> {
+  const folder = ctx.records.folder(id)
+  const machine = await describeMachine(ctx, id, record.spec)
+  if (machine.hasScratch) await createImage(join(folder, 'scratch.qcow2'), record.spec.scratchGb, signal)
+  const run: Run = {
+    runId: machine.runId,
+    bootId: newId(),
+    bootStartedAtMs: Date.now(),
+    bootSerialOffset: await serialEnd(folder),
+    resetGeneration: null,
+    label: machine.label,
+    process: null,
+    backend: { address: randomBackendAddress(), ports: [] },
+    sshPort: 0,
+    notes: [],
+  }
+  signal.throwIfAborted()
+  await ctx.records.writeRun(id, run)
+  try {
+    for (const volume of machine.volumes)
+      await serveVolume(folder, volume.id, ctx.disks.shareFolder(volume.id))
+    const process = await startQemu(folder, ctx.options.qemuProgram, machineArguments(machine))
+    const started = { ...run, process }
+    await ctx.records.writeRun(id, started)
+    await syncForwards(ctx, id, record, started)
+  } catch (error) {
+    const seen = await observe(ctx, id)
+    if (seen && !seen.process) await ctx.records.clearRun(id)
+    throw error
+  }
+}
+
+async function describeMachine(ctx: QemuContext, id: string, spec: VmSpec): Promise<Machine> {
+  const { options } = ctx
+  const source = spec.image.source as ImageSource
+  await osBaseOf(options.dataDir, source, spec.image.name, spec.osDiskGib)
+  const runId = newId()
+  return {
+    arch: ctx.arch,
+    accelerator: ctx.verdict.accelerator,
+    spec,
+    memoryMib: Math.max(MIN_MEMORY_MIB, Math.ceil(spec.memoryGb * 1024 * options.scale)),
+    cpuCores: Math.max(1, Math.round(spec.cpuCores * options.scale)),
+    runId,
+    label: `slipway-${id}-${runId}`,
+    boot: await describeBoot(ctx, id, source),
+    egress: options.egress,
+    diskFile: (disk) => ctx.disks.imageFile(disk.id),
+    volumes: spec.disks.filter((disk) => disk.type === 'shared-volume'),
+    gpus: await ctx.gpus.passthrough(spec.gpus.map((gpu) => gpu.pciAddress)),
+    hasScratch: spec.scratchGb > 0,
+  }
+}
+
+async function describeBoot(ctx: QemuContext, id: string, source: ImageSource): Promise<Machine['boot']> {
+  if (source.kind === 'mini')
+    return { kind: 'kernel', ...kernelPaths(join(imagesDir(ctx.options.dataDir), source.folder)) }
+  if (!ctx.firmware) {
+    if (ctx.arch.name === 'aarch64')
+      throw new EngineError('rejected', 'cloud images on aarch64 need UEFI: apt-get install qemu-efi-aarch64')
+    return { kind: 'disk', firmware: null }
+  }
+  const variables = join(ctx.records.folder(id), 'uefi-variables.fd')
+  await copyFile(ctx.firmware.variables, variables, 1).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EEXIST') throw isMissing(error) ? new EngineError('missing', error.message) : error
+  })
+  return { kind: 'disk', firmware: { code: ctx.firmware.code, variables: 'uefi-variables.fd' } }
+}
+
+/** The books say the same; this is for the day when they are wrong. */
+async function requireFreeGpus(ctx: QemuContext, id: string, spec: VmSpec): Promise<void> {
+  const wanted = new Set(spec.gpus.map((gpu) => gpu.pciAddress))
+  if (wanted.size === 0) return
+  for (const other of await ctx.records.ids()) {
+    if (other === id) continue
+    const run = await ctx.records.readRun(other)
+    const held = run
+      ? (await ctx.records.read(other))?.spec.gpus.find((gpu) => wanted.has(gpu.pciAddress))
+      : null
+    if (held && (await observe(ctx, other))?.power !== 'off')
+      throw new EngineError('unavailable', `GPU ${held.pciAddress} is held by VM ${other}`)
+  }
+}
+
+export function hostCapacity(scale: number, gpuCount: number, cpuCount: number) {
+  const memoryGb = totalmem() / 1024 ** 3
+  return {
+    cpuCores: Math.max(Math.floor(cpuCount / scale), gpuCount * LARGEST_SHARE.cpuCores),
+    memoryGb: Math.max(Math.floor(memoryGb / scale), gpuCount * LARGEST_SHARE.memoryGb),
+  }
+}
+
+/** What the catalogue's types ask for per GPU, at most. */
+const LARGEST_SHARE = { cpuCores: 12, memoryGb: 147 }
+
+function newId(): string {
+  return randomBytes(8).toString('hex')
+}

@@ -1,0 +1,118 @@
+import { readdir, readFile, readlink } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+
+/** Datacentre GPUs of the catalogue, by PCI id: marketing names vary, ids do not. */
+const MODEL_BY_DEVICE_ID: Record<string, string> = {
+  '0x2235': 'A40 48GB PCIe',
+  '0x20f1': 'A100 40GB PCIe',
+  '0x20b5': 'A100 80GB PCIe',
+  '0x26b9': 'L40S 48GB PCIe',
+}
+const NVIDIA = '0x10de'
+const PCI_BRIDGE_CLASS = '0x06'
+
+export interface SysfsGpu {
+  pciAddress: string
+  model: string
+  /** Others are offered only where an operator lists them. */
+  isInCatalogue: boolean
+  numaNode: number
+  iommuGroup: number | null
+  /** All GPUs of the same IOMMU group, itself included: they can only go to one VM together. */
+  groupGpus: string[]
+  barBytes: number
+  canReset: boolean
+  /** Why it cannot be handed to a guest; '' when it can. */
+  problem: string
+}
+
+interface PciDevice {
+  address: string
+  vendor: string
+  device: string
+  class: string
+  driver: string | null
+  iommuGroup: number | null
+  numaNode: number
+  barBytes: number
+  canReset: boolean
+}
+
+/** Every NVIDIA GPU that sysfs shows, with the reason where one cannot be passed through. */
+export async function scanGpus(sysfsRoot: string): Promise<SysfsGpu[]> {
+  const devices = await readPciDevices(sysfsRoot)
+  const gpus = devices.filter(isGpu)
+  return gpus.map((gpu) => {
+    const group = devices.filter(
+      (device) => gpu.iommuGroup !== null && device.iommuGroup === gpu.iommuGroup && !isBridge(device),
+    )
+    return {
+      pciAddress: gpu.address,
+      model: MODEL_BY_DEVICE_ID[gpu.device] ?? `PCI ${gpu.vendor.slice(2)}:${gpu.device.slice(2)}`,
+      isInCatalogue: gpu.device in MODEL_BY_DEVICE_ID,
+      numaNode: Math.max(gpu.numaNode, 0),
+      iommuGroup: gpu.iommuGroup,
+      groupGpus:
+        gpu.iommuGroup === null ? [gpu.address] : group.filter(isGpu).map((device) => device.address),
+      barBytes: gpu.barBytes,
+      canReset: gpu.canReset,
+      problem: problemOf(gpu, group),
+    }
+  })
+}
+
+function problemOf(gpu: PciDevice, group: PciDevice[]): string {
+  if (gpu.iommuGroup === null) return 'no IOMMU group: the IOMMU is off in firmware or kernel'
+  if (gpu.driver !== 'vfio-pci') return `bound to ${gpu.driver ?? 'no driver'}, not to vfio-pci`
+  const foreign = group.find((device) => device.driver !== 'vfio-pci' && device.driver !== null)
+  if (foreign)
+    return `shares IOMMU group ${gpu.iommuGroup} with ${foreign.address}, bound to ${foreign.driver}`
+  return ''
+}
+
+async function readPciDevices(sysfsRoot: string): Promise<PciDevice[]> {
+  const root = join(sysfsRoot, 'bus/pci/devices')
+  const addresses = (await readdir(root).catch(() => [])).sort()
+  return Promise.all(
+    addresses.map(async (address) => {
+      const text = async (file: string) =>
+        (await readFile(join(root, address, file), 'utf8').catch(() => '')).trim()
+      const link = async (file: string) =>
+        readlink(join(root, address, file)).then(
+          (target) => basename(target),
+          () => null,
+        )
+      const group = await link('iommu_group')
+      return {
+        address,
+        vendor: await text('vendor'),
+        device: await text('device'),
+        class: await text('class'),
+        driver: await link('driver'),
+        iommuGroup: group === null ? null : Number(group),
+        numaNode: Number((await text('numa_node')) || -1),
+        barBytes: barBytesOf(await text('resource')),
+        canReset: (await text('reset_method')) !== '',
+      }
+    }),
+  )
+}
+
+/** The first six lines of `resource` are the BARs: first address, last address, flags. */
+function barBytesOf(resource: string): number {
+  return resource
+    .split('\n')
+    .slice(0, 6)
+    .map((line) => line.trim().split(/\s+/))
+    .filter(([first, last]) => first !== undefined && last !== undefined && BigInt(last) > 0n)
+    .reduce((sum, [first, last]) => sum + Number(BigInt(last!) - BigInt(first!) + 1n), 0)
+}
+
+/** Display controllers: VGA (0x0300) and 3D (0x0302). */
+function isGpu(device: PciDevice): boolean {
+  return device.vendor === NVIDIA && /^0x030[02]/.test(device.class)
+}
+
+function isBridge(device: PciDevice): boolean {
+  return device.class.startsWith(PCI_BRIDGE_CLASS)
+}

@@ -1,0 +1,69 @@
+import { spawn } from 'node:child_process'
+import { access, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { EngineError } from '../../operations/engine.ts'
+import { run } from './command.ts'
+import { volumeSocket } from './machine.ts'
+
+const PROGRAMS = ['/usr/libexec/virtiofsd', '/usr/lib/qemu/virtiofsd', '/usr/bin/virtiofsd']
+const START_LIMIT_MS = 5_000
+
+export async function findVirtiofsd(): Promise<string | null> {
+  for (const program of PROGRAMS) if (await exists(program)) return program
+  return null
+}
+
+/** One virtiofsd per VM and volume; it leaves by itself when its QEMU does. */
+export async function serveVolume(vmDir: string, diskId: string, shareFolder: string): Promise<void> {
+  const program = await findVirtiofsd()
+  if (!program)
+    throw new EngineError('rejected', 'shared volumes need virtiofsd, which is not installed on this host')
+  const socket = volumeSocket(diskId)
+  await rm(join(vmDir, socket), { force: true })
+  const child = spawn(program, await argumentsFor(program, socket, shareFolder), {
+    cwd: vmDir,
+    detached: true,
+    stdio: 'ignore',
+  })
+  let failure: string | null = null
+  child.on('error', (error) => {
+    failure = error.message
+  })
+  child.on('exit', (code) => {
+    failure = `virtiofsd ended with code ${code}`
+  })
+  child.unref()
+  const until = Date.now() + START_LIMIT_MS
+  while (!(await exists(join(vmDir, socket)))) {
+    if (failure !== null || Date.now() > until)
+      throw new EngineError(
+        'unavailable',
+        `the shared volume is not served: ${failure ?? 'no socket in time'}`,
+      )
+    await sleep(20)
+  }
+}
+
+/** The C program of QEMU 7.2 and its successor in Rust take different words, and only the latter runs without root. */
+async function argumentsFor(program: string, socket: string, shareFolder: string): Promise<string[]> {
+  const help = await run(program, ['--help']).catch((error: Error) => error.message)
+  const isUnprivileged = process.getuid?.() !== 0
+  if (help.includes('--shared-dir')) {
+    const sandbox = isUnprivileged ? ['--sandbox', 'none'] : []
+    return [`--socket-path=${socket}`, `--shared-dir=${shareFolder}`, ...sandbox]
+  }
+  if (isUnprivileged)
+    throw new EngineError(
+      'rejected',
+      `${program} needs root; install the virtiofsd package of a later release`,
+    )
+  return [`--socket-path=${socket}`, '-o', `source=${shareFolder}`, '-o', 'cache=auto']
+}
+
+function exists(file: string): Promise<boolean> {
+  return access(file).then(
+    () => true,
+    () => false,
+  )
+}

@@ -1,0 +1,87 @@
+import { osDiskGib, vmType } from '@slipway/contract'
+import { gatewayOf } from '../domain/addresses.ts'
+import type { Queryable } from '../store/database.ts'
+import { findSubnet } from '../store/networks.ts'
+import { findVmGpus, type VmRow } from '../store/vms.ts'
+import { EngineError, type VmSpec } from './engine.ts'
+import { attachedDisks, callOf, engineAt, refOf, vmOf } from './engine-work.ts'
+import { compileFor } from './firewalls.ts'
+import { fail, next, type Outcome, type Work, wait } from './operation.ts'
+
+/** How soon to look again when the engine does not say. */
+const lookAgainMs = 250
+
+async function vmSpec(db: Queryable, vm: VmRow): Promise<VmSpec> {
+  const type = vmType(vm.type)!
+  const [gpus, subnet] = [await findVmGpus(db, vm.id), await findSubnet(db, vm.project_id, vm.subnet_id)]
+  return {
+    ...refOf(vm),
+    name: vm.name,
+    projectId: vm.project_id,
+    type: vm.type,
+    cpuCores: type.cpuCores,
+    memoryGb: type.memoryGb,
+    gpus: gpus.map(({ pci_address, model }) => ({ pciAddress: pci_address, model })),
+    image: { name: vm.image, source: vm.image_source },
+    osDiskGib,
+    scratchGb: type.nvmeGb,
+    sshPublicKey: vm.ssh_public_key,
+    startupScript: vm.startup_script,
+    shutdownScript: vm.shutdown_script,
+    network: {
+      networkId: vm.network_id,
+      macAddress: vm.mac_address,
+      privateAddress: vm.private_address,
+      subnetCidr: subnet!.cidr,
+      gateway: gatewayOf(subnet!.cidr),
+      publicAddress: vm.public_address ?? '',
+    },
+    disks: attachedDisks(vm),
+  }
+}
+
+/** Defines the VM at the engine as its row says. */
+export async function defineVm(work: Work): Promise<Outcome> {
+  const vm = await vmOf(work)
+  const engine = engineAt(work.workshop, vm.location)
+  await engine.ensureVm(await vmSpec(work.workshop.database, vm), callOf(work))
+  return next()
+}
+
+/** The firewall stands before the guest does: there is no moment without it. */
+export async function protectVm(work: Work): Promise<Outcome> {
+  const vm = await vmOf(work)
+  const rules = await compileFor(work.workshop.database, vm)
+  const call = { generation: vm.firewall_wanted, signal: work.signal }
+  const apply = () => engineAt(work.workshop, vm.location).applyFirewall(refOf(vm), rules, call)
+  await apply().catch(async (error) => {
+    if (!(error instanceof EngineError) || error.kind !== 'missing') throw error
+    // It forgot the VM that was just defined.
+    await defineVm(work)
+    await apply()
+  })
+  return next({ firewallGeneration: call.generation })
+}
+
+/** Powers the VM on and waits until its guest answers; an engine that forgot what it was told is told again. */
+export async function bootVm(work: Work): Promise<Outcome> {
+  const vm = await vmOf(work)
+  const engine = engineAt(work.workshop, vm.location)
+  const protectedBy = Number(work.scratch.firewallGeneration ?? 0)
+  let status = await engine.inspectVm(refOf(vm), work.signal)
+  if (!status || status.power === 'off') {
+    if (!status || status.generation < work.operation.generation) await defineVm(work)
+    if (!status || (status.firewallGeneration ?? protectedBy) < protectedBy) await protectVm(work)
+    await engine.powerVm(refOf(vm), 'on', callOf(work))
+    status = await engine.inspectVm(refOf(vm), work.signal)
+  }
+  if (status?.power === 'running') return next({ sshDestination: status.sshDestination })
+  if (status?.power === 'crashed')
+    return fail('boot_failed', `The guest did not boot. ${status.detail ?? ''}`.trim())
+  return wait(status?.etaMs ?? lookAgainMs, status?.detail ? { detail: status.detail } : undefined)
+}
+
+export const bootDeadline = {
+  code: 'boot_failed',
+  message: 'The guest did not answer in time; the serial log may say why.',
+} as const

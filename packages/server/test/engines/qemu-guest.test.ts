@@ -1,0 +1,326 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { readdirSync } from 'node:fs'
+import { readFile, writeFile } from 'node:fs/promises'
+import { connect, type Socket } from 'node:net'
+import { join, resolve } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { build } from 'esbuild'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { CompiledRule } from '../../src/domain/firewall.ts'
+import { findVirtiofsd } from '../../src/engines/qemu/volumes.ts'
+import type { Engine, VmSpec, VmStatus } from '../../src/operations/engine.ts'
+import { makeBench, type QemuBench } from './qemu-harness.ts'
+import { diskOf, specOf } from './qemu-spec.ts'
+
+const WITHIN = { timeout: 300_000 }
+const signal = AbortSignal.timeout(900_000)
+/** The C virtiofsd of Debian 12 needs root. */
+const canShareVolumes = process.getuid?.() === 0 && (await findVirtiofsd()) !== null
+
+describe('a guest of the qemu engine', () => {
+  let bench: QemuBench
+  let engine: Engine & { close(): Promise<void> }
+  let host: string
+  let first: VmSpec
+  let second: VmSpec
+  let generation = 1
+  let firewallGeneration = 1
+  const next = () => ({ generation: ++generation, signal })
+
+  beforeAll(async () => {
+    bench = await makeBench()
+    const setup = await bench.open()
+    for await (const report of setup.inventory(signal)) host = report.name
+    await setup.close()
+    first = specOf(bench, host, { name: 'guest-one' })
+    second = specOf(bench, host, { name: 'guest-two' })
+    second.network = { ...second.network, networkId: first.network.networkId, publicAddress: '' }
+  }, 300_000)
+
+  afterAll(async () => {
+    await engine?.close()
+    await bench?.close()
+  }, 60_000)
+
+  it('outlives the server that started it, and the next server adopts it', WITHIN, async () => {
+    const child = await startServerChild()
+    const before = await qemuProcesses()
+    expect(before).toHaveLength(1)
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+    engine = await bench.open()
+    expect((await status(first))?.power).toMatch(/booting|running/)
+    await engine.powerVm(first, 'on', { generation: 1, signal })
+    expect((await qemuProcesses()).map(({ pid }) => pid)).toEqual(before.map(({ pid }) => pid))
+    await until(first, 'running')
+  })
+
+  it('lets in the owner of the key, and nobody else', WITHIN, async () => {
+    expect(await inFirst('hostname')).toBe('guest-one')
+    const stranger = await makeStrangerKey()
+    await expect(bench.ssh(await destination(), 'true', { keyFile: stranger })).rejects.toThrow(
+      /denied|publickey/i,
+    )
+  })
+
+  it('ran its startup script', WITHIN, async () => {
+    await eventually(async () => expect(await inFirst('cat /root/made-by-startup')).toBe('yes'))
+    const log = await engine.serialLog(first, undefined, signal)
+    expect(log.content).toContain('startup script of guest-one')
+  })
+
+  it('cannot reach the services of its host', WITHIN, async () => {
+    const answer = await inFirst(
+      'nc -w 2 100.127.255.2 22 </dev/null >/dev/null 2>&1 && echo open || echo closed',
+    )
+    expect(answer).toBe('closed')
+  })
+
+  it('sees an attached disk with its sector size and serial, and keeps what it writes', WITHIN, async () => {
+    const disk = diskOf(host, { blockSize: 4096 })
+    const readOnly = diskOf(host, { mode: 'read-only' })
+    for (const each of [readOnly, disk]) {
+      await engine.ensureDisk(each, { generation: 1, signal })
+      await engine.attachDisk(first, each, next())
+    }
+    const device = await findBySerial(disk.serialNumber)
+    expect(await inFirst(`cat /sys/block/${device}/queue/logical_block_size`)).toBe('4096')
+    const other = await findBySerial(readOnly.serialNumber)
+    expect(await inFirst(`cat /sys/block/${other}/ro /sys/block/${other}/queue/logical_block_size`)).toBe(
+      '1\n512',
+    )
+    await engine.detachDisk(first, readOnly, next())
+    await engine.removeDisk(readOnly, { generation: 2, signal })
+    expect(await inFirst(`ls -d /sys/block/${other} 2>/dev/null || echo gone`)).toBe('gone')
+    first.disks = [disk]
+    await engine.growDisk({ ...disk, sizeGib: 2 }, { generation: 2, signal })
+    await eventually(async () =>
+      expect(await inFirst(`cat /sys/block/${device}/size`)).toBe(String((2 * 1024 ** 3) / 512)),
+    )
+    await inFirst(`echo kept-on-data-disk | dd of=/dev/${device} bs=4096 conv=sync 2>/dev/null; sync`)
+    await inFirst('echo kept-on-os-disk > /root/note; sync')
+  })
+
+  it('mounts a shared volume', { ...WITHIN, skip: !canShareVolumes }, async () => {
+    const volume = diskOf(host, {
+      type: 'shared-volume',
+      sizeGib: 1024,
+      blockSize: 0,
+      serialNumber: 'shared-1',
+    })
+    await engine.ensureDisk(volume, { generation: 1, signal })
+    await engine.attachDisk(first, volume, next())
+    await eventually(async () => {
+      await inFirst('mkdir -p /mnt/shared && mount -t virtiofs shared-1 /mnt/shared')
+    })
+    await inFirst('echo from-the-guest > /mnt/shared/note && umount /mnt/shared')
+    const share = join(bench.dataDir, 'qemu/local-a/disks', volume.id, 'share')
+    expect(await readFile(join(share, 'note'), 'utf8')).toBe('from-the-guest\n')
+    await engine.detachDisk(first, volume, next())
+    await engine.removeDisk(volume, { generation: 2, signal })
+  })
+
+  it('opens and closes a port for one source and not for another', WITHIN, async () => {
+    await inFirst('(while true; do echo hello-from-guest | nc -l -p 8080; done) >/dev/null 2>&1 &')
+    const ssh = allow(['0.0.0.0/0'], 22)
+    expect(await reads(8080, '127.0.0.1')).toBe('')
+    await apply([ssh, allow(['127.0.0.1/32'], 8080)])
+    await eventually(async () => expect(await reads(8080, '127.0.0.1')).toContain('hello-from-guest'))
+    expect(await reads(8080, '127.0.0.2')).toBe('')
+    await apply([ssh, allow(['127.0.0.0/8'], 8080), { ...allow(['127.0.0.1/32'], 8080), action: 'deny' }])
+    expect(await reads(8080, '127.0.0.1')).toBe('')
+    await eventually(async () => expect(await reads(8080, '127.0.0.2')).toContain('hello-from-guest'))
+  })
+
+  it('loses an open connection with the rule that allowed it', WITHIN, async () => {
+    const socket = await openSsh()
+    const closed = new Promise((done) => socket.once('close', done))
+    await apply([])
+    await closed
+    await expect(openSsh()).rejects.toThrow()
+    await apply([allow(['0.0.0.0/0'], 22)])
+    ;(await openSsh()).destroy()
+  })
+
+  it('is reachable again after its forwarder was killed', WITHIN, async () => {
+    const forwarder = (await bench.processes()).find(({ commandLine }) =>
+      commandLine.includes('qemu-forwarder'),
+    )
+    process.kill(forwarder!.pid, 'SIGKILL')
+    await eventually(async () => {
+      ;(await openSsh()).destroy()
+    })
+  })
+
+  it('talks to its neighbour in the network, which has no public address', WITHIN, async () => {
+    await engine.ensureVm(second, { generation: 1, signal })
+    await engine.powerVm(second, 'on', { generation: 1, signal })
+    expect((await until(second, 'running')).sshDestination).toBe('')
+    await eventually(async () =>
+      expect(await inFirst(`ping -c 1 -W 2 ${second.network.privateAddress}`)).toContain(
+        '1 packets received',
+      ),
+    )
+  })
+
+  it('is reported as crashed when its QEMU dies, and starts anew on reset', WITHIN, async () => {
+    const qemu = (await qemuProcesses()).find(({ commandLine }) => commandLine.includes(second.id))
+    process.kill(qemu!.pid, 'SIGKILL')
+    const crashed = await until(second, 'crashed')
+    expect(crashed.detail).toContain('137')
+    await engine.powerVm(second, 'reset', { generation: 2, signal })
+    expect((await status(second))?.power).toBe('booting')
+    await engine.powerVm(second, 'off', { generation: 3, signal })
+    expect((await status(second))?.power).toBe('off')
+  })
+
+  it('runs its shutdown script when stopped, and finds its data after the next start', WITHIN, async () => {
+    await engine.powerVm(first, 'shutdown', next())
+    await until(first, 'off')
+    expect((await engine.serialLog(first, undefined, signal)).content).toContain(
+      'shutdown script of guest-one',
+    )
+    await engine.ensureVm(first, next())
+    await engine.powerVm(first, 'on', next())
+    await until(first, 'running')
+    expect(await inFirst('cat /root/note')).toBe('kept-on-os-disk')
+    const device = await findBySerial(first.disks[0]!.serialNumber)
+    expect(await inFirst(`head -c 17 /dev/${device}`)).toBe('kept-on-data-disk')
+  })
+
+  it('leaves no process, file, socket or port behind when it is removed', WITHIN, async () => {
+    const sshPort = await publicSshPort()
+    await engine.removeVm(first, next())
+    await engine.removeVm(second, { generation: 9, signal })
+    await engine.removeDisk(first.disks[0]!, { generation: 9, signal })
+    expect(await qemuProcesses()).toEqual([])
+    const state = join(bench.dataDir, 'qemu/local-a')
+    expect(readdirSync(join(state, 'vms'))).toEqual([])
+    expect(readdirSync(join(state, 'disks'))).toEqual([])
+    await expect(openSsh(sshPort)).rejects.toThrow(/ECONNREFUSED/)
+    await engine.close()
+    await eventually(async () => expect(await bench.processes()).toEqual([]))
+    expect(readdirSync(state).filter((name) => name.endsWith('.sock'))).toEqual([])
+  })
+
+  async function startServerChild(): Promise<ChildProcess> {
+    const program = join(bench.dataDir, 'child.js')
+    await build({
+      entryPoints: [resolve(import.meta.dirname, 'qemu-server-child.ts')],
+      ...{ outfile: program, bundle: true, platform: 'node', format: 'esm', logLevel: 'error' },
+    })
+    const options = {
+      ...{ dataDir: bench.dataDir, location: 'local-a', scale: 0.002, addressRange: '127.100.0.0/16' },
+      ...{ egress: 'none', gpus: [{ model: 'A100 80GB PCIe', count: 8 }], bootTimeoutS: 300 },
+      forwarderProgram: bench.forwarderProgram,
+    }
+    const input = join(bench.dataDir, 'child.json')
+    const rules = [allow(['0.0.0.0/0'], 22)]
+    await writeFile(input, JSON.stringify({ options, spec: first, rules }))
+    const child = spawn(process.execPath, [program, input], { stdio: ['ignore', 'pipe', 'inherit'] })
+    const [line] = await Promise.race([
+      once(child.stdout!, 'data'),
+      once(child, 'exit').then(() => Promise.reject(new Error('the child ended early'))),
+    ])
+    expect(String(line)).toContain('started')
+    return child
+  }
+
+  async function apply(rules: CompiledRule[]): Promise<void> {
+    await engine.applyFirewall(first, rules, { generation: ++firewallGeneration, signal })
+  }
+
+  async function destination(): Promise<string> {
+    return (await status(first))!.sshDestination
+  }
+
+  async function inFirst(command: string): Promise<string> {
+    return bench.ssh(await destination(), command)
+  }
+
+  function status(spec: VmSpec): Promise<VmStatus | null> {
+    return engine.inspectVm(spec, signal)
+  }
+
+  async function until(spec: VmSpec, power: VmStatus['power']): Promise<VmStatus> {
+    for (;;) {
+      const seen = await status(spec)
+      if (seen?.power === power) return seen
+      if (seen?.power === 'crashed') throw new Error(seen.detail)
+      await sleep(100)
+    }
+  }
+
+  async function findBySerial(serial: string): Promise<string> {
+    let device = ''
+    await eventually(async () => {
+      device = await inFirst(
+        `for d in /sys/block/vd*; do [ "$(cat $d/serial)" = ${serial} ] && basename $d; done; true`,
+      )
+      expect(device).not.toBe('')
+    })
+    return device
+  }
+
+  async function qemuProcesses() {
+    return (await bench.processes()).filter(({ commandLine }) => /^qemu-system/.test(commandLine))
+  }
+
+  /** What a service of the first guest says to a client at `source`; '' when it is not let in. */
+  async function reads(port: number, source: string): Promise<string> {
+    const socket = connect({ host: bench.publicAddress, port, localAddress: source })
+    const received: Buffer[] = []
+    socket.on('data', (chunk) => received.push(chunk))
+    socket.on('error', () => {})
+    const timer = setTimeout(() => socket.destroy(), 3_000)
+    await new Promise((done) => socket.on('close', done))
+    clearTimeout(timer)
+    return Buffer.concat(received).toString()
+  }
+
+  async function publicSshPort(): Promise<number> {
+    return Number((await destination()).split(':')[1] ?? 22)
+  }
+
+  /** A connection that has received the guest's greeting. */
+  async function openSsh(knownPort?: number): Promise<Socket> {
+    const port = knownPort ?? (await publicSshPort())
+    const socket = connect({ host: bench.publicAddress, port })
+    await new Promise((done, fail) => {
+      socket.once('data', done)
+      socket.on('error', fail)
+      socket.once('close', () => fail(new Error('closed without a greeting')))
+    })
+    return socket
+  }
+
+  async function makeStrangerKey(): Promise<string> {
+    const other = await makeBench()
+    const file = join(bench.dataDir, 'stranger')
+    await writeFile(file, await readFile(other.sshKeyFile), { mode: 0o600 })
+    await other.close()
+    return file
+  }
+})
+
+function allow(peers: string[], port: number): CompiledRule {
+  return {
+    ...{ ruleId: randomUUID(), action: 'allow', direction: 'ingress', protocols: ['tcp'], peers },
+    ...{ sourcePorts: [], destinationPorts: [[port, port]] },
+  }
+}
+
+/** Tries until it holds; the test's own time limit is the only clock. */
+async function eventually(check: () => Promise<void>): Promise<void> {
+  for (;;) {
+    try {
+      await check()
+      return
+    } catch (error) {
+      if (signal.aborted) throw error
+      await sleep(200)
+    }
+  }
+}

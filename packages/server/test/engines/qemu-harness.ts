@@ -1,0 +1,107 @@
+import { execFile } from 'node:child_process'
+import { randomInt } from 'node:crypto'
+import { mkdirSync } from 'node:fs'
+import { mkdir, mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { promisify } from 'node:util'
+import { build } from 'esbuild'
+import { createQemuEngine, ensureMiniGuest, type QemuEngineOptions } from '../../src/engines/qemu/index.ts'
+import { Locks } from '../../src/engines/qemu/lock.ts'
+import type { Engine } from '../../src/operations/engine.ts'
+
+const exec = promisify(execFile)
+const REPOSITORY = resolve(import.meta.dirname, '../../../..')
+/** The mini guest is built once and shared by all test files and runs. */
+const CACHE = join(REPOSITORY, 'node_modules/.cache/slipway-qemu')
+
+export interface QemuBench {
+  dataDir: string
+  forwarderProgram: string
+  sshKeyFile: string
+  sshPublicKey: string
+  image: { name: string; source: Record<string, unknown> }
+  /** Unlike that of any test file that runs beside this one. */
+  publicAddress: string
+  open(options?: Partial<QemuEngineOptions>): Promise<Engine & { close(): Promise<void> }>
+  ssh(destination: string, command: string, options?: { keyFile?: string; source?: string }): Promise<string>
+  /** Every process of this machine that has something of this bench in its command line. */
+  processes(): Promise<{ pid: number; commandLine: string }[]>
+  close(): Promise<void>
+}
+
+export async function makeBench(): Promise<QemuBench> {
+  mkdirSync(join(CACHE, 'qemu/images'), { recursive: true })
+  const dataDir = await mkdtemp(join(tmpdir(), 'slipway-qemu-'))
+  await mkdir(join(dataDir, 'qemu'))
+  await symlink(join(CACHE, 'qemu/images'), join(dataDir, 'qemu/images'))
+  const source = await new Locks(CACHE).with('build', AbortSignal.timeout(300_000), () =>
+    ensureMiniGuest(CACHE, () => {}),
+  )
+  const forwarderProgram = join(dataDir, 'qemu-forwarder.js')
+  await build({
+    entryPoints: [join(REPOSITORY, 'packages/server/src/engines/qemu/forwarder-main.ts')],
+    ...{ outfile: forwarderProgram, bundle: true, platform: 'node', format: 'esm', logLevel: 'error' },
+    packages: 'external',
+  })
+  await exec('sh', ['-c', `echo '{"type":"module"}' > ${dataDir}/package.json`])
+  const sshKeyFile = join(dataDir, 'key')
+  await exec('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', sshKeyFile])
+
+  return {
+    dataDir,
+    forwarderProgram,
+    sshKeyFile,
+    sshPublicKey: (await readFile(`${sshKeyFile}.pub`, 'utf8')).trim(),
+    image: { name: 'mini:latest', source },
+    publicAddress: `127.100.${randomInt(1, 255)}.${randomInt(1, 255)}`,
+    open: (options = {}) =>
+      createQemuEngine({
+        ...{ dataDir, location: 'local-a', scale: 0.002, addressRange: '127.100.0.0/16', egress: 'none' },
+        gpus: [{ model: 'A100 80GB PCIe', count: 8 }],
+        bootTimeoutS: 300,
+        log: { info() {}, warn: (details, message) => console.warn(message, details) },
+        forwarderProgram,
+        ...options,
+      }),
+    ssh: (destination, command, options = {}) =>
+      ssh(destination, command, options.keyFile ?? sshKeyFile, options.source),
+    processes: () => processesWith(dataDir),
+    async close() {
+      for (const { pid } of await processesWith(dataDir))
+        try {
+          process.kill(pid, 'SIGKILL')
+        } catch {}
+      await rm(dataDir, { recursive: true, force: true })
+    },
+  }
+}
+
+async function ssh(destination: string, command: string, keyFile: string, source?: string): Promise<string> {
+  const [userAndHost, port = '22'] = destination.split(':')
+  const options = [
+    'BatchMode=yes',
+    'StrictHostKeyChecking=no',
+    'UserKnownHostsFile=/dev/null',
+    'LogLevel=ERROR',
+  ]
+  const { stdout } = await exec('ssh', [
+    ...['-F', 'none', '-i', keyFile, '-p', port, '-o', 'IdentitiesOnly=yes', '-o', 'ConnectTimeout=20'],
+    ...options.flatMap((option) => ['-o', option]),
+    ...(source ? ['-b', source] : []),
+    userAndHost!,
+    command,
+  ])
+  return stdout.trim()
+}
+
+async function processesWith(text: string): Promise<{ pid: number; commandLine: string }[]> {
+  const found = []
+  for (const name of await readdir('/proc')) {
+    const pid = Number(name)
+    if (!pid || pid === process.pid) continue
+    const commandLine = (await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')).replaceAll('\0', ' ')
+    if (commandLine.includes(text) && !commandLine.startsWith('ssh ')) found.push({ pid, commandLine })
+  }
+  return found
+}

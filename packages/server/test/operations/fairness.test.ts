@@ -1,0 +1,35 @@
+import { expect, it } from 'vitest'
+import { eventually, useService } from '../harness.ts'
+import { tokenOf } from '../http/people.ts'
+import { thingsOf } from './things.ts'
+
+it('a long queue of one project does not keep another out', async () => {
+  const service = await useService((config) => {
+    config.operations.concurrency = 8
+  })
+  const things = thingsOf(service)
+  const { organization_id, email } = service.credentials
+  const [owner] = await service.sql<{ id: string }>('SELECT id FROM users WHERE email = $1', [email])
+  const token = await tokenOf(service.server.database, owner!)
+  const other = await service.ok('projectCreate', { token, body: { name: 'other', organization_id } })
+
+  // Every VM of the first project hangs for long: without a bound its queue would hold all eight places.
+  await service.simulator().addFault({ method: 'ensureVm', kind: 'delay', delayMs: 30_000, times: 100 })
+  for (let index = 0; index < 16; index++) await things.createVm({ public_ip: 'none' })
+  const held = () =>
+    service.sql(`SELECT FROM operations WHERE lease_token IS NOT NULL AND state = 'IN_PROGRESS'`)
+  await eventually(async () => (await held()).length === 6)
+
+  const params = { project_id: other.id }
+  const body = { name: 'theirs', size: '1GiB', location: 'us-east1-a' }
+  const { operation } = await service.ok('diskCreate', { token, params, body })
+  const ended = await eventually(async () => {
+    const now = await service.ok('operationGet', {
+      token,
+      params: { ...params, operation_id: operation.operation_id },
+    })
+    return now.state !== 'IN_PROGRESS' && now
+  })
+  expect(ended.state).toBe('SUCCEEDED')
+  expect(await held()).toHaveLength(6)
+})

@@ -1,0 +1,249 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import type { Workshop } from '../../src/operations/operation.ts'
+import { definitions } from '../../src/operations/registry.ts'
+import { Runner } from '../../src/operations/runner.ts'
+import { Signals } from '../../src/store/signals.ts'
+import type { SimulatedFault } from '../../src/store/simulated.ts'
+import { eventually, startService, type TestService } from '../harness.ts'
+import { checkInvariants, settle } from '../invariants.ts'
+import { thingsOf } from './things.ts'
+
+const stepMs = 150
+let service: TestService
+let things: ReturnType<typeof thingsOf>
+let runner: Runner
+let signals: Signals
+
+beforeAll(async () => {
+  // A worker that loses patience soon, so that an engine which hangs costs a moment and not a minute.
+  service = await startService((config) => {
+    config.server.role = 'api'
+  })
+  things = thingsOf(service)
+  signals = new Signals(service.databaseUrl)
+  await signals.open()
+  const { database, engines } = service.server
+  const log = { info() {}, warn() {}, error() {} }
+  const workshop: Workshop = { config: service.config, database, signals, engines, log }
+  runner = new Runner(workshop, definitions, stepMs)
+  runner.start()
+  await settle(service)
+}, 60_000)
+afterAll(async () => {
+  await runner.stop()
+  await signals.close()
+  await service.close()
+})
+afterEach(async () => {
+  await things.clear()
+  for (const { id, name } of (await service.ok('firewallRuleList')).items)
+    if (name.startsWith('rule-')) await things.succeeded(await things.removeRule(id))
+})
+
+type Begun = { operation: { operation_id: string; metadata: { id: string } } }
+const stopped = async () => {
+  const id = await things.newVm()
+  await things.succeeded(await things.act(id, { action: 'STOP' }))
+  return id
+}
+
+/** What each kind of operation asks of an engine, and how it comes about. */
+const scenarios: Record<string, { methods: string[]; prepare: () => Promise<() => Promise<Begun>> }> = {
+  'vm-create': {
+    methods: ['ensureVm', 'applyFirewall', 'powerVm', 'inspectVm'],
+    prepare: async () => {
+      const disk_id = await things.newDisk()
+      return () => things.createVm({ disks: [{ disk_id }] })
+    },
+  },
+  'vm-start': {
+    methods: ['ensureVm', 'applyFirewall', 'powerVm', 'inspectVm'],
+    prepare: async () => {
+      const id = await stopped()
+      return () => things.act(id, { action: 'START' })
+    },
+  },
+  'vm-stop': {
+    methods: ['powerVm', 'inspectVm'],
+    prepare: async () => {
+      const id = await things.newVm()
+      return () => things.act(id, { action: 'STOP' })
+    },
+  },
+  'vm-reset': {
+    methods: ['powerVm', 'inspectVm'],
+    prepare: async () => {
+      const id = await things.newVm()
+      return () => things.act(id, { action: 'RESET' })
+    },
+  },
+  'vm-attach-disks': {
+    methods: ['attachDisk', 'inspectVm'],
+    prepare: async () => {
+      const [vm, disk] = [await things.newVm(), await things.newDisk()]
+      return () => things.attach(vm, disk)
+    },
+  },
+  'vm-detach-disks': {
+    methods: ['detachDisk', 'inspectVm'],
+    prepare: async () => {
+      const [vm, disk] = [await things.newVm(), await things.newDisk()]
+      await things.succeeded(await things.attach(vm, disk))
+      return () => things.detach(vm, disk)
+    },
+  },
+  'vm-delete': {
+    methods: ['removeVm', 'inspectVm'],
+    prepare: async () => {
+      const id = await things.newVm()
+      return () => things.removeVm(id)
+    },
+  },
+  'disk-create': { methods: ['ensureDisk', 'growDisk'], prepare: async () => () => things.createDisk() },
+  'disk-resize': {
+    methods: ['growDisk'],
+    prepare: async () => {
+      const id = await things.newDisk()
+      return () => things.grow(id, '20GiB')
+    },
+  },
+  'disk-delete': {
+    methods: ['removeDisk'],
+    prepare: async () => {
+      const id = await things.newDisk()
+      return () => things.removeDisk(id)
+    },
+  },
+  'firewall-rule-create': {
+    methods: ['applyFirewall', 'inspectVm'],
+    prepare: async () => {
+      await things.newVm()
+      return () => things.createRule()
+    },
+  },
+  'firewall-rule-update': {
+    methods: ['applyFirewall', 'inspectVm'],
+    prepare: async () => {
+      const [rule] = [await things.newRule(), await things.newVm()]
+      return () => things.changeRule(rule, { destination_ports: ['9999'] })
+    },
+  },
+  'firewall-rule-delete': {
+    methods: ['applyFirewall', 'inspectVm'],
+    prepare: async () => {
+      const [rule] = [await things.newRule(), await things.newVm()]
+      return () => things.removeRule(rule)
+    },
+  },
+}
+
+/** Only what changes something can be forgotten or lied about. */
+const faults: { fault: string; kind: SimulatedFault['kind']; delayMs: number; times: number }[] = [
+  { fault: 'hangs', kind: 'delay', delayMs: stepMs * 2, times: 1 },
+  { fault: 'fails twice and then works', kind: 'fail', delayMs: 0, times: 2 },
+  { fault: 'answers an error after doing the work', kind: 'lie', delayMs: 0, times: 1 },
+  { fault: 'answers success and does nothing', kind: 'forget', delayMs: 0, times: 1 },
+  { fault: 'refuses', kind: 'reject', delayMs: 0, times: 1 },
+]
+
+it('covers every kind of operation that asks an engine for anything', () => {
+  const asking = definitions.filter(({ steps }) => steps.some(({ call }) => call)).map(({ kind }) => kind)
+  expect(Object.keys(scenarios).sort()).toEqual(asking.sort())
+})
+
+const plan = Object.entries(scenarios).flatMap(([kind, { methods, prepare }]) =>
+  methods.flatMap((method) =>
+    faults
+      .filter((fault) => method !== 'inspectVm' || fault.kind === 'fail' || fault.kind === 'delay')
+      .map((fault) => ({ ...fault, operation: kind, method, prepare, what: fault.kind })),
+  ),
+)
+// A refused firewall is tried again for as long as there is time: other VMs of the network must get theirs.
+const isRefusalFinal = ({ operation, method, what }: (typeof plan)[number]) =>
+  what === 'reject' &&
+  !operation.endsWith('-delete') &&
+  !(operation.startsWith('firewall') && method === 'applyFirewall')
+
+describe('an engine', () => {
+  it.each(plan)('that $fault at $method costs $operation nothing', async (given) => {
+    const begin = await given.prepare()
+    const { method, what: kind, delayMs, times } = given
+    await service.simulator().addFault({ method, kind, delayMs, times })
+    const ended = await things.ended(await begin())
+    if (isRefusalFinal(given))
+      expect(ended).toMatchObject({ state: 'FAILED', result: { code: 'engine_error' } })
+    else expect(ended, JSON.stringify(ended)).toMatchObject({ state: 'SUCCEEDED' })
+    await service.simulator().clearFaults()
+    await settle(service)
+    // What the first round put right shows in the second.
+    await settle(service)
+    await checkInvariants(service)
+  })
+})
+
+describe('an undo that cannot be done', () => {
+  const stuck = async () => {
+    const simulator = service.simulator()
+    await simulator.addFault({ method: 'powerVm', kind: 'reject' })
+    await simulator.addFault({ method: 'removeVm', kind: 'fail', times: 1000 })
+    const { operation } = await things.createVm()
+    await eventually(async () => {
+      // Pauses grow to half a minute: turn the clock instead of waiting.
+      await service.clock.advance('30 seconds')
+      signals.send('operations')
+      const [row] = await service.sql('SELECT FROM operations WHERE id = $1 AND is_stuck', [
+        operation.operation_id,
+      ])
+      return row
+    }, 40_000)
+    return operation
+  }
+  const token = () => service.credentials.operator_key
+
+  it('shows to operators, in metrics and in events, and goes on when told', async () => {
+    const { operation_id, metadata } = await stuck()
+    const { items } = await service.ok('adminOperationList', { token: token(), query: { stuck: true } })
+    expect(items.map((item) => [item.operation_id, item.is_stuck])).toEqual([[operation_id, true]])
+    expect(items[0]!.error).toContain('removeVm failed')
+    const metrics = String((await service.request('GET', '/metrics')).body)
+    expect(metrics).toMatch(/slipway_operations_stuck\S* 1\n/)
+    const told = await service.sql(`SELECT FROM events WHERE type = 'operation.stuck' AND resource_id = $1`, [
+      metadata.id,
+    ])
+    expect(told).toHaveLength(1)
+    await service.simulator().clearFaults()
+    await service.ok('adminOperationRetry', { token: token(), params: { operation_id } })
+    expect(await service.ended(operation_id)).toMatchObject({
+      state: 'FAILED',
+      result: { code: 'engine_error' },
+    })
+    expect((await service.call('vmGet', { params: { vm_id: metadata.id } })).status).toBe(404)
+    await settle(service)
+    await checkInvariants(service)
+  })
+
+  it('can be given up, and the VM be deleted afterwards', async () => {
+    const { operation_id, metadata } = await stuck()
+    await service.ok('adminOperationAbandon', { token: token(), params: { operation_id } })
+    expect((await service.ended(operation_id)).state).toBe('FAILED')
+    const again = await service.call('adminOperationRetry', { token: token(), params: { operation_id } })
+    expect(again.status).toBe(409)
+    await service.simulator().clearFaults()
+    await things.succeeded(await things.removeVm(metadata.id))
+    await settle(service)
+    await checkInvariants(service)
+  })
+})
+
+it('what is left of a failed start comes too late for the engine', async () => {
+  const id = await stopped()
+  const simulator = service.simulator()
+  const [vm] = await service.sql<{ generation: number }>('SELECT generation FROM vms WHERE id = $1', [id])
+  await simulator.addFault({ method: 'powerVm', resourceId: id, kind: 'reject' })
+  expect(await things.ended(await things.act(id, { action: 'START' }))).toMatchObject({ state: 'FAILED' })
+  const call = { generation: vm!.generation + 1, signal: AbortSignal.timeout(1_000) }
+  await expect(simulator.powerVm({ id, host: '' }, 'on', call)).rejects.toMatchObject({ kind: 'stale' })
+  await settle(service)
+  expect(await things.stateOf(id)).toBe('STATE_SHUTOFF')
+  await checkInvariants(service)
+})

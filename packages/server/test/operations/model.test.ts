@@ -1,0 +1,65 @@
+import fc from 'fast-check'
+import { afterAll, beforeAll, it } from 'vitest'
+import { startService, type TestService } from '../harness.ts'
+import { tokenOf } from '../http/people.ts'
+import { checkInvariants, settle } from '../invariants.ts'
+import { Lane, type LanePlace, type Step, steps } from './model.ts'
+
+/** Projects that live side by side, each with hosts of its own, so that one run's losses are not another's. */
+const families = ['a40', 'a100', 'a100-80gb', 'l40s-48gb']
+const locations = ['us-east1-a', 'us-west1-a']
+const stepsPerRun = 50
+const batches = 25
+
+let service: TestService
+let places: LanePlace[]
+
+beforeAll(async () => {
+  service = await startService()
+  const { organization_id, email, operator_key } = service.credentials
+  const [owner] = await service.sql<{ id: string }>('SELECT id FROM users WHERE email = $1', [email])
+  const token = await tokenOf(service.server.database, owner!)
+  places = []
+  for (const location of locations)
+    for (const family of families) {
+      const name = `${location} ${family}`
+      const { id: projectId } = await service.ok('projectCreate', { token, body: { name, organization_id } })
+      const items = [{ name: `${family}_gpus`, max: 100 }]
+      await service.ok('adminQuotaSet', { token: operator_key, body: { project_id: projectId, items } })
+      const networks = await service.ok('networkList', { token, params: { project_id: projectId } })
+      places.push({ projectId, token, location, family, networkId: networks.items[0]!.id })
+    }
+}, 60_000)
+afterAll(() => service.close())
+
+async function runAll(histories: Step[][]): Promise<void> {
+  const lanes = places.map((place) => new Lane(service, place))
+  try {
+    await Promise.all(
+      histories.map(async (history, index) => {
+        for (const step of history) await lanes[index]!.run(step)
+      }),
+    )
+    for (const lane of lanes) await lane.compare()
+    for (const location of locations) await service.simulator(location).clearFaults()
+    await settle(service)
+    await settle(service)
+    await checkInvariants(service)
+  } finally {
+    for (const location of locations) await service.simulator(location).clearFaults()
+    await Promise.allSettled(lanes.map((lane) => lane.clear()))
+  }
+}
+
+it('keeps its word through any history of requests and mishaps', { timeout: 900_000 }, async () => {
+  const history = fc.array(steps, { minLength: stepsPerRun, maxLength: stepsPerRun, size: 'max' })
+  const histories = fc.array(history, { minLength: families.length * 2, maxLength: families.length * 2 })
+  const seed = Number(process.env.SLIPWAY_SEED ?? Date.now() % 2 ** 31)
+  console.log(`seed ${seed}`)
+  const numRuns = Number(process.env.SLIPWAY_MODEL_BATCHES ?? batches)
+  await fc.assert(
+    fc.asyncProperty(histories, runAll),
+    // Every try at a smaller history costs seconds: that search is for whoever has the time and the seed.
+    { seed, numRuns, endOnFailure: process.env.SLIPWAY_SHRINK === undefined },
+  )
+})

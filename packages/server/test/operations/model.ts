@@ -1,0 +1,436 @@
+import fc from 'fast-check'
+import { expect } from 'vitest'
+import { eventually, type TestService, vmBody } from '../harness.ts'
+
+/** What a tenant does, and what happens to it. Numbers choose among what there is at that moment. */
+export type Step =
+  | { do: 'nothing' }
+  | { do: 'createVm'; name: number; gpus: 1 | 2; disk: number | null }
+  | { do: 'start' | 'stop' | 'reset' | 'deleteVm' | 'crash' | 'refusePower'; vm: number }
+  | { do: 'retype'; vm: number; gpus: 1 | 2 }
+  | { do: 'hostAway'; vm: number; isDeleted: boolean }
+  | { do: 'createDisk'; name: number }
+  | { do: 'attach' | 'detach'; vm: number; disk: number }
+  | { do: 'grow'; disk: number; gib: number }
+  | { do: 'deleteDisk'; disk: number }
+  | { do: 'createRule'; name: number }
+  | { do: 'changeRule'; rule: number; port: number }
+  | { do: 'deleteRule'; rule: number }
+  | { do: 'fault'; method: number; kind: 'fail' | 'lie' | 'forget' }
+  | { do: 'turnClock' }
+
+const some = fc.nat(9)
+const gpus = fc.constantFrom<1 | 2>(1, 2)
+const all = (...names: ('start' | 'stop' | 'reset' | 'deleteVm' | 'crash' | 'refusePower')[]) =>
+  fc.record({ do: fc.constantFrom(...names), vm: some })
+
+/** Nothing first: shrinking turns what does not matter into it. */
+export const steps: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 1, arbitrary: fc.constant({ do: 'nothing' as const }) },
+  {
+    weight: 14,
+    arbitrary: fc.record({
+      do: fc.constant('createVm' as const),
+      name: some,
+      gpus,
+      disk: fc.option(some, { freq: 3 }),
+    }),
+  },
+  { weight: 30, arbitrary: all('start', 'stop', 'reset') },
+  { weight: 8, arbitrary: all('deleteVm') },
+  { weight: 3, arbitrary: all('crash', 'refusePower') },
+  { weight: 5, arbitrary: fc.record({ do: fc.constant('retype' as const), vm: some, gpus }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ do: fc.constant('hostAway' as const), vm: some, isDeleted: fc.boolean() }),
+  },
+  { weight: 8, arbitrary: fc.record({ do: fc.constant('createDisk' as const), name: some }) },
+  {
+    weight: 14,
+    arbitrary: fc.record({ do: fc.constantFrom('attach' as const, 'detach' as const), vm: some, disk: some }),
+  },
+  { weight: 4, arbitrary: fc.record({ do: fc.constant('grow' as const), disk: some, gib: fc.nat(40) }) },
+  { weight: 4, arbitrary: fc.record({ do: fc.constant('deleteDisk' as const), disk: some }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('createRule' as const), name: some }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({ do: fc.constant('changeRule' as const), rule: some, port: fc.nat(9) }),
+  },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('deleteRule' as const), rule: some }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      do: fc.constant('fault' as const),
+      method: some,
+      kind: fc.constantFrom('fail' as const, 'lie' as const, 'forget' as const),
+    }),
+  },
+  { weight: 1, arbitrary: fc.constant({ do: 'turnClock' as const }) },
+)
+
+const faulty = [
+  ...['ensureVm', 'powerVm', 'removeVm', 'applyFirewall', 'attachDisk'],
+  ...['detachDisk', 'ensureDisk', 'growDisk', 'removeDisk', 'removeVm'],
+]
+
+type State = 'STATE_RUNNING' | 'STATE_SHUTOFF' | 'STATE_CRASHED'
+interface ModelVm {
+  name: string
+  type: string
+  state: State
+  refusesPower: boolean
+}
+interface ModelDisk {
+  name: string
+  gib: number
+  vm: string | null
+}
+
+export interface LanePlace {
+  projectId: string
+  token: string
+  location: string
+  family: string
+  networkId: string
+}
+
+const mostVms = 5
+const mostDisks = 6
+
+/** One project on hosts of its own, and what it should look like by all that was done to it. */
+export class Lane {
+  readonly #service: TestService
+  readonly #place: LanePlace
+  readonly #vms = new Map<string, ModelVm>()
+  readonly #disks = new Map<string, ModelDisk>()
+  readonly #rules = new Map<string, { name: string; port: string }>()
+
+  constructor(service: TestService, place: LanePlace) {
+    this.#service = service
+    this.#place = place
+  }
+
+  async run(step: Step): Promise<void> {
+    switch (step.do) {
+      case 'nothing':
+        return
+      case 'createVm':
+        return this.#createVm(`vm-${step.name}`, step.gpus, step.disk)
+      case 'start':
+        return this.#act(step.vm, 'START', ['STATE_SHUTOFF'], 'STATE_RUNNING', 'STATE_SHUTOFF')
+      case 'stop':
+        return this.#act(step.vm, 'STOP', ['STATE_RUNNING', 'STATE_CRASHED'], 'STATE_SHUTOFF', null)
+      case 'reset':
+        return this.#act(
+          step.vm,
+          'RESET',
+          ['STATE_RUNNING', 'STATE_CRASHED'],
+          'STATE_RUNNING',
+          'STATE_CRASHED',
+        )
+      case 'deleteVm':
+        return this.#deleteVm(step.vm)
+      case 'crash':
+        return this.#crash(step.vm)
+      case 'refusePower':
+        return this.#refusePower(step.vm)
+      case 'retype':
+        return this.#retype(step.vm, step.gpus)
+      case 'hostAway':
+        return this.#hostAway(step.vm, step.isDeleted)
+      case 'createDisk':
+        return this.#createDisk(`disk-${step.name}`)
+      case 'attach':
+        return this.#attach(step.vm, step.disk)
+      case 'detach':
+        return this.#detach(step.vm, step.disk)
+      case 'grow':
+        return this.#grow(step.disk, step.gib)
+      case 'deleteDisk':
+        return this.#deleteDisk(step.disk)
+      case 'createRule':
+        return this.#createRule(`rule-${step.name}`)
+      case 'changeRule':
+        return this.#changeRule(step.rule, String(9000 + step.port))
+      case 'deleteRule':
+        return this.#deleteRule(step.rule)
+      case 'fault':
+        return this.#simulator.addFault({ method: faulty[step.method]!, kind: step.kind })
+      case 'turnClock':
+        return this.#service.clock.advance('3 seconds')
+    }
+  }
+
+  /** What the tenant reads is what the model says. */
+  async compare(): Promise<void> {
+    const vms = await this.#ok('vmList', {})
+    expect(vms.items.map(({ id, name, type, state }) => ({ id, name, type, state })).sort(byId)).toEqual(
+      [...this.#vms].map(([id, { name, type, state }]) => ({ id, name, type, state })).sort(byId),
+    )
+    const disks = await this.#ok('diskList', {})
+    expect(
+      disks.items
+        .map(({ id, name, size, state, attached_to }) => ({
+          ...{ id, name, size, state },
+          vm: attached_to[0]?.vm_id ?? null,
+        }))
+        .sort(byId),
+    ).toEqual(
+      [...this.#disks]
+        .map(([id, { name, gib, vm }]) => ({ id, name, size: `${gib}GiB`, state: 'available', vm }))
+        .sort(byId),
+    )
+    const rules = await this.#ok('firewallRuleList', {})
+    expect(
+      rules.items
+        .filter(({ name }) => name.startsWith('rule-'))
+        .map(({ id, name, state, destination_ports }) => ({ id, name, state, port: destination_ports[0] }))
+        .sort(byId),
+    ).toEqual(
+      [...this.#rules].map(([id, { name, port }]) => ({ id, name, state: 'active', port })).sort(byId),
+    )
+  }
+
+  /** Everything goes, so that the next run begins with an empty project. */
+  async clear(): Promise<void> {
+    while (this.#vms.size > 0) await this.#deleteVm(0)
+    while (this.#disks.size > 0) await this.#deleteDisk(0)
+    while (this.#rules.size > 0) await this.#deleteRule(0)
+  }
+
+  get #simulator() {
+    return this.#service.simulator(this.#place.location)
+  }
+
+  async #createVm(name: string, gpus: 1 | 2, diskIndex: number | null): Promise<void> {
+    if (this.#vms.size >= mostVms) return
+    const type = `${this.#place.family}.${gpus}x`
+    const disk = diskIndex === null ? undefined : pick(this.#disks, diskIndex)
+    const { location } = this.#place
+    const body = vmBody({ name, type, location, ...(disk && { disks: [{ disk_id: disk[0] }] }) })
+    const answer = await this.#call('vmCreate', {}, body)
+    if (disk?.[1].vm) return this.#refused(answer, 'conflict')
+    // GPUs of those that left may still be in quarantine: then, and only then, this is an answer too.
+    if (answer.status === 409 && answer.body.code === 'out_of_stock') return
+    if ([...this.#vms.values()].some((vm) => vm.name === name)) return this.#refused(answer, 'already_exists')
+    const id = await this.#ends(answer)
+    this.#vms.set(id, { name, type, state: 'STATE_RUNNING', refusesPower: false })
+    if (disk) disk[1].vm = id
+  }
+
+  async #act(
+    index: number,
+    action: string,
+    from: State[],
+    to: State,
+    whenRefused: State | null,
+  ): Promise<void> {
+    const [id, vm] = pick(this.#vms, index) ?? []
+    if (!id || !vm) return
+    const answer = await this.#call('vmUpdate', { vm_id: id }, { action })
+    if (!from.includes(vm.state)) return this.#refused(answer, 'conflict')
+    if (answer.status === 409 && answer.body.code === 'out_of_stock') return
+    if (!vm.refusesPower) {
+      await this.#ends(answer)
+      vm.state = to
+    } else {
+      await this.#ends(answer, 'FAILED')
+      vm.refusesPower = false
+      vm.state = whenRefused ?? vm.state
+    }
+  }
+
+  async #deleteVm(index: number): Promise<void> {
+    const [id] = pick(this.#vms, index) ?? []
+    if (!id) return
+    await this.#ends(await this.#call('vmDelete', { vm_id: id }))
+    this.#forgetVm(id)
+  }
+
+  async #crash(index: number): Promise<void> {
+    const [id, vm] = pick(this.#vms, index) ?? []
+    if (!id || vm?.state !== 'STATE_RUNNING') return
+    await this.#simulator.crashVm(id)
+    await this.#until(id, 'STATE_CRASHED')
+    vm.state = 'STATE_CRASHED'
+  }
+
+  async #refusePower(index: number): Promise<void> {
+    const [id, vm] = pick(this.#vms, index) ?? []
+    if (!id || !vm || vm.refusesPower) return
+    await this.#simulator.addFault({ method: 'powerVm', kind: 'reject', resourceId: id })
+    vm.refusesPower = true
+  }
+
+  async #retype(index: number, gpus: 1 | 2): Promise<void> {
+    const [id, vm] = pick(this.#vms, index) ?? []
+    if (!id || !vm) return
+    const type = `${this.#place.family}.${gpus}x`
+    const answer = await this.#call('vmUpdate', { vm_id: id }, { type })
+    if (vm.state !== 'STATE_SHUTOFF') return this.#refused(answer, 'conflict')
+    await this.#ends(answer)
+    vm.type = type
+  }
+
+  /** Its host is lost for a while; with it go all of this project's VMs there. Then it is back, and so are they. */
+  async #hostAway(index: number, isDeleted: boolean): Promise<void> {
+    const [id, vm] = pick(this.#vms, index) ?? []
+    if (!id || vm?.state !== 'STATE_RUNNING') return
+    const [host] = await this.#service.sql<{ id: string; name: string }>(
+      'SELECT h.id, h.name FROM vms v JOIN hosts h ON h.id = v.host_id WHERE v.id = $1',
+      [id],
+    )
+    await this.#simulator.setHostLost(host!.name, true)
+    await eventually(async () => {
+      await this.#service.sql(
+        `UPDATE host_reports SET reported_at = reported_at - interval '1 minute' WHERE host_id = $1`,
+        [host!.id],
+      )
+      await this.#service.server.reconciler.reports()
+      return (await this.#stateOf(id)) === 'STATE_UNREACHABLE'
+    })
+    if (isDeleted) await this.#ends(await this.#call('vmDelete', { vm_id: id }))
+    await this.#simulator.setHostLost(host!.name, false)
+    await eventually(async () => {
+      await this.#service.server.reconciler.reports()
+      const rows = await this.#service.sql(
+        `SELECT FROM vms WHERE host_id = $1 AND (state = 'STATE_UNREACHABLE' OR deleted_at IS NOT NULL)`,
+        [host!.id],
+      )
+      return rows.length === 0
+    })
+    if (isDeleted) this.#forgetVm(id)
+  }
+
+  async #createDisk(name: string): Promise<void> {
+    if (this.#disks.size >= mostDisks) return
+    const answer = await this.#call('diskCreate', {}, { name, size: '10GiB', location: this.#place.location })
+    if ([...this.#disks.values()].some((disk) => disk.name === name))
+      return this.#refused(answer, 'already_exists')
+    this.#disks.set(await this.#ends(answer), { name, gib: 10, vm: null })
+  }
+
+  async #attach(vmIndex: number, diskIndex: number): Promise<void> {
+    const [vmId, vm] = pick(this.#vms, vmIndex) ?? []
+    const [diskId, disk] = pick(this.#disks, diskIndex) ?? []
+    if (!vmId || !vm || !diskId || !disk) return
+    const attach_disks = [{ disk_id: diskId, attachment_type: 'data', mode: 'read-write' }]
+    const answer = await this.#call('vmAttachDisks', { vm_id: vmId }, { attach_disks })
+    if (vm.state === 'STATE_CRASHED' || disk.vm) return this.#refused(answer, 'conflict')
+    await this.#ends(answer)
+    disk.vm = vmId
+  }
+
+  async #detach(vmIndex: number, diskIndex: number): Promise<void> {
+    const [vmId, vm] = pick(this.#vms, vmIndex) ?? []
+    const [diskId, disk] = pick(this.#disks, diskIndex) ?? []
+    if (!vmId || !vm || !diskId || !disk) return
+    const answer = await this.#call('vmDetachDisks', { vm_id: vmId }, { detach_disks: [diskId] })
+    if (vm.state === 'STATE_CRASHED' || disk.vm !== vmId) return this.#refused(answer, 'conflict')
+    await this.#ends(answer)
+    disk.vm = null
+  }
+
+  async #grow(index: number, gib: number): Promise<void> {
+    const [id, disk] = pick(this.#disks, index) ?? []
+    if (!id || !disk) return
+    const answer = await this.#call('diskUpdate', { disk_id: id }, { size: `${gib + 1}GiB` })
+    if (gib + 1 <= disk.gib) return this.#refused(answer, 'invalid_argument')
+    await this.#ends(answer)
+    disk.gib = gib + 1
+  }
+
+  async #deleteDisk(index: number): Promise<void> {
+    const [id, disk] = pick(this.#disks, index) ?? []
+    if (!id || !disk) return
+    const answer = await this.#call('diskDelete', { disk_id: id })
+    if (disk.vm) return this.#refused(answer, 'conflict')
+    await this.#ends(answer)
+    this.#disks.delete(id)
+  }
+
+  async #createRule(name: string): Promise<void> {
+    const answer = await this.#call(
+      'firewallRuleCreate',
+      {},
+      {
+        ...{ name, vpc_network_id: this.#place.networkId, action: 'allow', direction: 'ingress' },
+        ...{ protocols: ['tcp'], sources: [{ cidr: '203.0.113.0/24' }], destination_ports: ['8888'] },
+        destinations: [{ resource_id: [...this.#vms.keys()][0] ?? this.#place.networkId }],
+      },
+    )
+    if ([...this.#rules.values()].some((rule) => rule.name === name))
+      return this.#refused(answer, 'already_exists')
+    this.#rules.set(await this.#ends(answer), { name, port: '8888' })
+  }
+
+  async #changeRule(index: number, port: string): Promise<void> {
+    const [id, rule] = pick(this.#rules, index) ?? []
+    if (!id || !rule) return
+    await this.#ends(await this.#call('firewallRuleUpdate', { rule_id: id }, { destination_ports: [port] }))
+    rule.port = port
+  }
+
+  async #deleteRule(index: number): Promise<void> {
+    const [id] = pick(this.#rules, index) ?? []
+    if (!id) return
+    await this.#ends(await this.#call('firewallRuleDelete', { rule_id: id }))
+    this.#rules.delete(id)
+  }
+
+  #forgetVm(id: string): void {
+    this.#vms.delete(id)
+    for (const disk of this.#disks.values()) if (disk.vm === id) disk.vm = null
+  }
+
+  #refused(answer: { body: unknown }, code: string): void {
+    expect(answer.body).toMatchObject({ code })
+  }
+
+  /** Waits for the operation's end; answers the id of what it was about. */
+  async #ends(answer: { body: unknown }, state = 'SUCCEEDED'): Promise<string> {
+    expect(answer.body).toHaveProperty('operation')
+    const { operation } = answer.body as { operation: { operation_id: string; metadata: { id: string } } }
+    const { operation_id } = operation
+    const { projectId: project_id, token } = this.#place
+    const ended = await eventually(async () => {
+      const params = { project_id, operation_id }
+      const now = await this.#service.ok('operationGet', { token, params, query: { wait: 20 } })
+      return now.state !== 'IN_PROGRESS' && now
+    }, 60_000)
+    expect(ended, JSON.stringify(ended)).toMatchObject({ state })
+    return operation.metadata.id
+  }
+
+  async #stateOf(vm_id: string): Promise<string> {
+    const { projectId: project_id, token } = this.#place
+    return (await this.#service.ok('vmGet', { token, params: { project_id, vm_id } })).state
+  }
+
+  #until(vmId: string, state: string) {
+    return eventually(async () => {
+      await this.#service.server.reconciler.reports()
+      return (await this.#stateOf(vmId)) === state
+    })
+  }
+
+  #call(id: Parameters<TestService['call']>[0], params: Record<string, string>, body?: unknown) {
+    const { projectId: project_id, token } = this.#place
+    return this.#service.call(id, {
+      token,
+      params: { project_id, ...params },
+      ...(body !== undefined && { body }),
+    }) as Promise<{ status: number; body: { code?: string } }>
+  }
+
+  #ok<Id extends 'vmList' | 'diskList' | 'firewallRuleList'>(id: Id, params: Record<string, string>) {
+    const { projectId: project_id, token } = this.#place
+    return this.#service.ok(id, { token, params: { project_id, ...params } })
+  }
+}
+
+const byId = (a: { id: string }, b: { id: string }) => (a.id < b.id ? -1 : 1)
+
+function pick<V>(map: Map<string, V>, index: number): [string, V] | undefined {
+  return map.size === 0 ? undefined : [...map][index % map.size]
+}

@@ -1,0 +1,237 @@
+import { afterEach, beforeAll, describe, expect, it } from 'vitest'
+import type { Server } from '../../src/server.ts'
+import { type Answer, eventually, startService, type TestService, vmBody } from '../harness.ts'
+import { checkInvariants, settle } from '../invariants.ts'
+import { freshName, thingsOf } from './things.ts'
+
+let service: TestService
+let things: ReturnType<typeof thingsOf>
+const others: Server[] = []
+
+beforeAll(async () => {
+  // One small host of each kind and a pool of six public addresses: the last one is soon reached.
+  service = await startService((config) => {
+    config.locations = config.locations.slice(0, 1)
+    const [location] = config.locations
+    location!.publicIpv4 = '198.18.0.0/29'
+    if (location!.engine === 'simulated')
+      location!.simulated.hosts = [
+        { count: 1, model: 'A100 40GB PCIe', gpus: 1 },
+        { count: 4, model: 'A40 48GB PCIe', gpus: 8 },
+      ]
+  })
+  things = thingsOf(service)
+  others.push(await service.another())
+  return () => service.close()
+}, 60_000)
+
+afterEach(async () => {
+  await things.clear()
+  await settle(service)
+  await checkInvariants(service)
+})
+
+/** All at once, in turn to one server process and the other. */
+const atOnce = <T>(times: number, request: (index: number) => Promise<T>): Promise<T[]> =>
+  Promise.all(Array.from({ length: times }, (_, index) => request(index)))
+
+const post = async (index: number, path: string, body: unknown): Promise<Answer<{ code?: string }>> => {
+  const base = index % 2 === 0 ? service.url : others[0]!.url
+  const response = await fetch(`${base}/v0.1/projects/${service.credentials.project_id}${path}`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${service.credentials.access_key}`,
+      'content-type': 'application/json',
+    },
+    body: JSON.stringify(body),
+  })
+  return { status: response.status, headers: response.headers, body: (await response.json()) as object }
+}
+const codes = (answers: Answer<{ code?: string }>[]) => answers.map(({ body }) => body.code ?? 'ok').sort()
+const idle = () =>
+  eventually(async () => {
+    const [row] = await service.sql<{ count: number }>(
+      `SELECT count(*)::int AS count FROM operations WHERE state = 'IN_PROGRESS'`,
+    )
+    return row!.count === 0
+  })
+
+describe('of requests at once', () => {
+  it('the last GPU goes to exactly one, sixty times', async () => {
+    for (let round = 0; round < 60; round++) {
+      const answers = await atOnce(2, (index) => post(index, '/vms', vmBody({ public_ip: 'none' })))
+      expect(codes(answers)).toEqual(['ok', 'out_of_stock'])
+      const { items } = await service.ok('vmList')
+      await things.succeeded(await things.removeVm(items[0]!.id))
+      await eventually(async () => {
+        await service.server.reconciler.reports()
+        return (await service.ok('availabilityList', { query: { product_name: 'a100.1x' } })).items[0]!
+          .available
+      })
+    }
+  })
+
+  it('the last public addresses go to as many as there are', async () => {
+    const answers = await atOnce(10, (index) => post(index, '/vms', vmBody({ type: 'a40.1x' })))
+    expect(codes(answers)).toEqual([...Array(6).fill('ok'), ...Array(4).fill('out_of_stock')])
+    await idle()
+    const { items } = await service.ok('vmList')
+    const addresses = items.map((vm) => vm.network_interfaces[0]!.ips[0]!.public_ipv4.address)
+    expect(new Set(addresses).size).toBe(6)
+  })
+
+  it('the last private addresses of a subnet go to as many as there are', async () => {
+    const network = await service.ok('networkCreate', {
+      body: { name: freshName('net'), cidr: '10.77.0.0/24' },
+    })
+    const subnet = await service.ok('subnetCreate', {
+      body: {
+        name: freshName('sub'),
+        cidr: '10.77.0.0/28',
+        vpc_network_id: network.id,
+        location: 'us-east1-a',
+      },
+    })
+    const body = () => vmBody({ type: 'a40.1x', public_ip: 'none', subnet_id: subnet.id })
+    const answers = await atOnce(14, (index) => post(index, '/vms', body()))
+    expect(codes(answers)).toEqual([...Array(10).fill('ok'), ...Array(4).fill('out_of_stock')])
+    await idle()
+  })
+
+  it('one name goes to exactly one', async () => {
+    for (const path of ['/vms', '/disks'] as const) {
+      const name = freshName('same')
+      const body =
+        path === '/vms'
+          ? () => vmBody({ name, type: 'a40.1x', public_ip: 'none' })
+          : () => ({ name, size: '1GiB', location: 'us-east1-a' })
+      const answers = await atOnce(6, (index) => post(index, path, body()))
+      expect(codes(answers)).toEqual([...Array(5).fill('already_exists'), 'ok'])
+    }
+    await idle()
+  })
+
+  it('the last of a quota goes to as many as it covers', async () => {
+    const { project_id } = service.credentials
+    const token = service.credentials.operator_key
+    const quota = (max: number) =>
+      service.ok('adminQuotaSet', { token, body: { project_id, items: [{ name: 'a40_gpus', max }] } })
+    await quota(5)
+    const answers = await atOnce(8, (index) =>
+      post(index, '/vms', vmBody({ type: 'a40.2x', public_ip: 'none' })),
+    )
+    expect(codes(answers)).toEqual(['ok', 'ok', ...Array(6).fill('quota_exceeded')])
+    await idle()
+    await quota(1000)
+  })
+
+  it('one disk goes to exactly one of two VMs', async () => {
+    const vms = [
+      await things.newVm({ type: 'a40.1x', public_ip: 'none' }),
+      await things.newVm({ type: 'a40.1x', public_ip: 'none' }),
+    ]
+    for (let round = 0; round < 10; round++) {
+      const disk_id = await things.newDisk()
+      const attach_disks = [{ disk_id, attachment_type: 'data', mode: 'read-write' }]
+      const answers = await atOnce(2, (index) =>
+        post(index, `/vms/${vms[index]}/attach-disks`, { attach_disks }),
+      )
+      expect(codes(answers)).toEqual(['conflict', 'ok'])
+      await idle()
+    }
+  })
+
+  it('twenty deletions of one VM are the same operation', async () => {
+    const id = await things.newVm({ type: 'a40.1x', public_ip: 'none' })
+    await service.simulator().addFault({ method: 'removeVm', kind: 'delay', delayMs: 500 })
+    const answers = await atOnce(20, () => things.removeVm(id))
+    expect(new Set(answers.map(({ operation }) => operation.operation_id)).size).toBe(1)
+    await idle()
+  })
+
+  it('changes of firewall rules all come into force', async () => {
+    await things.newVm({ type: 'a40.1x', public_ip: 'none' })
+    const rules = await Promise.all([things.newRule(), things.newRule(), things.newRule()])
+    const begun = await Promise.all([
+      ...rules.map((id, index) => things.changeRule(id, { destination_ports: [String(9000 + index)] })),
+      things.createRule(),
+      things.createVm({ type: 'a40.1x', public_ip: 'none' }),
+    ])
+    for (const one of begun) await things.succeeded(one)
+    await Promise.all(rules.map(async (id) => things.succeeded(await things.removeRule(id))))
+  })
+})
+
+describe('a deletion', () => {
+  // One worker: it is the one that the faults below hold up.
+  beforeAll(() => others[0]!.close())
+
+  const slow = (method: string) =>
+    service.simulator().addFault({ method, kind: 'delay', delayMs: 400, times: 1 })
+
+  const small = { type: 'a40.1x', public_ip: 'none' }
+  const cases: [string, string, () => Promise<() => ReturnType<typeof things.createVm>>][] = [
+    ['being created', 'ensureVm', async () => () => things.createVm(small)],
+    ['booting', 'powerVm', async () => () => things.createVm(small)],
+    [
+      'being stopped',
+      'powerVm',
+      async () => {
+        const id = await things.newVm(small)
+        return () => things.act(id, { action: 'STOP' })
+      },
+    ],
+    [
+      'being started',
+      'ensureVm',
+      async () => {
+        const id = await things.newVm(small)
+        await things.succeeded(await things.act(id, { action: 'STOP' }))
+        return () => things.act(id, { action: 'START' })
+      },
+    ],
+    [
+      'getting a disk',
+      'attachDisk',
+      async () => {
+        const [vm, disk] = [await things.newVm(small), await things.newDisk()]
+        return () => things.attach(vm, disk)
+      },
+    ],
+  ]
+
+  it.each(cases)('of a VM %s cancels that and leaves nothing', async (_, method, prepare) => {
+    const begin = await prepare()
+    await slow(method)
+    const { operation } = await begin()
+    const deletion = await things.removeVm(operation.metadata.id)
+    expect(await things.ended(deletion)).toMatchObject({ state: 'SUCCEEDED', result: null })
+    expect(await service.ended(operation.operation_id)).toMatchObject({
+      state: 'FAILED',
+      result: { code: 'cancelled' },
+    })
+    expect((await service.call('vmGet', { params: { vm_id: operation.metadata.id } })).status).toBe(404)
+  })
+
+  it('of a VM whose failed creation is being undone takes over from the undo', async () => {
+    await service.simulator().addFault({ method: 'powerVm', kind: 'reject' })
+    await service.simulator().addFault({ method: 'removeVm', kind: 'delay', delayMs: 500 })
+    const { operation } = await things.createVm({ type: 'a40.1x', public_ip: 'none' })
+    await eventually(async () => {
+      const [row] = await service.sql('SELECT FROM operations WHERE id = $1 AND is_undoing', [
+        operation.operation_id,
+      ])
+      return row
+    })
+    const answer = await service.call('vmDelete', { params: { vm_id: operation.metadata.id } })
+    if (answer.status === 200) expect(await things.ended(answer.body)).toMatchObject({ state: 'SUCCEEDED' })
+    expect((await service.ended(operation.operation_id)).state).toBe('FAILED')
+  })
+
+  it('of a growing disk gives back exactly what it had', async () => {
+    const disk = await things.newDisk()
+    await slow('growDisk')
+    await things.grow(disk, '50GiB')
+    await things.succeeded(await things.removeDisk(disk))
+  })
+})

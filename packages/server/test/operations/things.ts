@@ -1,0 +1,65 @@
+import { expect } from 'vitest'
+import { eventually, type TestService, vmBody } from '../harness.ts'
+
+let count = 0
+/** A name that no other thing of this run has. */
+export const freshName = (prefix: string) => `${prefix}-${++count}`
+
+type Begun = { operation: { operation_id: string; metadata: { id: string } } }
+
+/** The everyday requests of a tenant, for tests that are about something else. */
+export function thingsOf(service: TestService) {
+  const location = 'us-east1-a'
+  const networkId = async () => (await service.ok('networkList')).items[0]!.id
+  const ended = ({ operation }: Begun) => service.ended(operation.operation_id)
+  const succeeded = async (begun: Begun) => {
+    const operation = await ended(begun)
+    expect(operation, JSON.stringify(operation)).toMatchObject({ state: 'SUCCEEDED' })
+    return begun.operation.metadata.id
+  }
+  const things = {
+    ended,
+    succeeded,
+    createVm: (changes = {}) => service.ok('vmCreate', { body: vmBody(changes) }),
+    newVm: async (changes = {}) => succeeded(await things.createVm(changes)),
+    act: (vm_id: string, body: unknown) => service.ok('vmUpdate', { params: { vm_id }, body }),
+    removeVm: (vm_id: string) => service.ok('vmDelete', { params: { vm_id } }),
+    createDisk: (changes = {}) =>
+      service.ok('diskCreate', { body: { name: freshName('disk'), size: '10GiB', location, ...changes } }),
+    newDisk: async (changes = {}) => succeeded(await things.createDisk(changes)),
+    grow: (disk_id: string, size: string) =>
+      service.ok('diskUpdate', { params: { disk_id }, body: { size } }),
+    removeDisk: (disk_id: string) => service.ok('diskDelete', { params: { disk_id } }),
+    attach: (vm_id: string, disk_id: string, mode = 'read-write') =>
+      service.ok('vmAttachDisks', {
+        params: { vm_id },
+        body: { attach_disks: [{ disk_id, attachment_type: 'data', mode }] },
+      }),
+    detach: (vm_id: string, disk_id: string) =>
+      service.ok('vmDetachDisks', { params: { vm_id }, body: { detach_disks: [disk_id] } }),
+    ruleBody: async (changes = {}) => {
+      const id = await networkId()
+      return {
+        ...{ name: freshName('rule'), vpc_network_id: id, action: 'allow', direction: 'ingress' },
+        ...{ protocols: ['tcp'], sources: [{ cidr: '203.0.113.0/24' }], destinations: [{ resource_id: id }] },
+        ...{ destination_ports: ['8888'], ...changes },
+      }
+    },
+    createRule: async (changes = {}) =>
+      service.ok('firewallRuleCreate', { body: await things.ruleBody(changes) }),
+    newRule: async (changes = {}) => succeeded(await things.createRule(changes)),
+    changeRule: (rule_id: string, body: unknown) =>
+      service.ok('firewallRuleUpdate', { params: { rule_id }, body }),
+    removeRule: (rule_id: string) => service.ok('firewallRuleDelete', { params: { rule_id } }),
+    stateOf: async (vm_id: string) => (await service.ok('vmGet', { params: { vm_id } })).state,
+    /** Everything that a test left, so that the next begins with an empty project. */
+    async clear() {
+      await service.simulator().clearFaults()
+      for (const { id } of (await service.ok('vmList')).items) await things.removeVm(id)
+      await eventually(async () => (await service.ok('vmList')).items.length === 0)
+      for (const { id } of (await service.ok('diskList')).items) await things.removeDisk(id)
+      await eventually(async () => (await service.ok('diskList')).items.length === 0)
+    },
+  }
+  return things
+}
