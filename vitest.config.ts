@@ -1,12 +1,12 @@
 import { defineConfig } from 'vitest/config'
 
-export default defineConfig({
-  test: {
-    include: ['packages/*/test/**/*.test.ts'],
-    globalSetup: ['packages/server/test/postgres.setup.ts'],
-    testTimeout: 60_000,
-    hookTimeout: 120_000,
-    pool: 'forks',
-    maxWorkers: 2,
-  },
-})
+export const base = {
+  include: ['packages/*/test/**/*.test.ts'],
+  globalSetup: ['packages/server/test/postgres.setup.ts'],
+  testTimeout: 60_000,
+  hookTimeout: 120_000,
+  pool: 'forks',
+  maxWorkers: 2,
+}
+
+export default defineConfig({ test: base })

@@ -54,7 +54,7 @@ export function buildApp(outside: Omit<Services, 'streams'>, log: FastifyBaseLog
     exposeHeadRoutes: false,
     logController: new LogController({ disableRequestLogging: true }),
     forceCloseConnections: 'idle',
-    routerOptions: { maxParamLength: 200 },
+    routerOptions: { maxParamLength: headerBytes },
     // What comes while we close is still answered, on a connection that then ends.
     return503OnClosing: false,
     clientErrorHandler: (_error, socket) => refuseMalformed(socket),
