@@ -57,7 +57,7 @@ const idle = () =>
   })
 
 describe('of requests at once', () => {
-  it('the last GPU goes to exactly one, sixty times', async () => {
+  it('the last GPU goes to exactly one, sixty times', { timeout: 240_000 }, async () => {
     for (let round = 0; round < 60; round++) {
       const answers = await atOnce(2, (index) => post(index, '/vms', vmBody({ public_ip: 'none' })))
       expect(codes(answers)).toEqual(['ok', 'out_of_stock'])
