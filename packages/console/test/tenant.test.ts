@@ -231,11 +231,12 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
     await main().getByText('survivor').first().waitFor()
     await service.stop()
     await service.start()
-    await main().getByText('running', { exact: true }).first().waitFor()
+    // The lease of the worker that went has to run out first.
+    await main().getByText('running', { exact: true }).first().waitFor({ timeout: 60_000 })
     await main()
       .getByText(/^ssh ubuntu@198\.18\./)
       .waitFor()
-  })
+  }, 120_000)
 
   test('gets its events again after the restart', async () => {
     await page.getByRole('banner').getByText('Live', { exact: true }).waitFor()
