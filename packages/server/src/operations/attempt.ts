@@ -183,13 +183,16 @@ export class Attempt {
   async #orBack(work: () => Promise<void>, otherwise: (error: unknown) => Promise<void>): Promise<void> {
     const before = this.#progress
     try {
-      await work()
+      await work().catch((error) => {
+        this.#progress = before
+        this.#isOver = false
+        if (error instanceof LostLease) throw error
+        return otherwise(error)
+      })
     } catch (error) {
-      this.#progress = before
-      this.#isOver = false
+      if (!(error instanceof LostLease)) throw error
       // Cancelled meanwhile, or the lease is gone; then this throws and nothing more is written.
-      if (error instanceof LostLease) await this.#end('FAILED', cancelled)
-      else await otherwise(error)
+      await this.#end('FAILED', cancelled)
     }
   }
 
