@@ -92,6 +92,7 @@ const mayUse: Record<string, string[]> = {
   [`${server}package-root.ts`]: [],
   [`${server}server.ts`]: [server],
   [`${server}main.ts`]: [server],
+  [`${server}images-command.ts`]: [server],
   'packages/sdk/': ['@slipway/contract'],
   'packages/cli/': ['@slipway/contract', '@slipway/sdk'],
   'packages/console/': ['@slipway/contract', '@slipway/sdk'],

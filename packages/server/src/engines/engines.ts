@@ -1,6 +1,5 @@
 import type { Config, LocationConfig } from '../config.ts'
-import type { EngineImage } from '../operations/apply-config.ts'
-import type { Engine, Engines } from '../operations/engine.ts'
+import type { Engine, EngineImage, Engines } from '../operations/engine.ts'
 import type { Log } from '../operations/operation.ts'
 import type { Database } from '../store/database.ts'
 import { createQemuEngine, ensureMiniGuest } from './qemu/index.ts'

@@ -21,13 +21,7 @@ import { holdLock } from '../store/locks.ts'
 import { insertSubnet } from '../store/networks.ts'
 import { type PriceRow, setPrices } from '../store/prices.ts'
 import { putSimulatedHosts, type SimulatedHost } from '../store/simulated-hosts.ts'
-
-export interface EngineImage {
-  name: string
-  description: string
-  tags: string[]
-  source: Record<string, unknown>
-}
+import type { EngineImage } from './engine.ts'
 
 /** What a location's engine has on its shelf. */
 export type ImagesOf = (location: LocationConfig) => EngineImage[]

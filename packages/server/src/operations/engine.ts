@@ -148,5 +148,13 @@ export class EngineError extends Error {
   }
 }
 
+/** What an engine has on its shelf. */
+export interface EngineImage {
+  name: string
+  description: string
+  tags: string[]
+  source: Record<string, unknown>
+}
+
 /** The engine of each location. */
 export type Engines = ReadonlyMap<string, Engine>

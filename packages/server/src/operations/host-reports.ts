@@ -159,9 +159,13 @@ function fingerprintOf({ cpuCores, memoryGb, capabilities, gpus }: HostReport): 
 }
 
 /** Hosts that have not reported for so long take no more VMs. Answers how many were lost. */
-export async function markLostHosts(database: Database, afterMs: number): Promise<number> {
+export async function markLostHosts(
+  database: Database,
+  afterMs: number,
+  asOf: Date | null = null,
+): Promise<number> {
   return database.transaction(async (tx) => {
-    const lost = await loseSilentHosts(tx, afterMs)
+    const lost = await loseSilentHosts(tx, afterMs, asOf)
     for (const { id, name, location } of lost)
       await emitEvent(tx, systemEvent('host.down', id, { name, location }))
     return lost.length

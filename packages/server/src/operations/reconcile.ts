@@ -92,6 +92,7 @@ export class Reconciler {
   /** Hosts, GPUs and VMs as the engines report them. */
   async reports(): Promise<void> {
     const { engines, config } = this.#workshop
+    const begunAt = await pingDatabase(this.#workshop.database)
     for (const [location, engine] of engines) {
       const engineName = config.locations.find(({ name }) => name === location)?.engine ?? 'simulated'
       const inspectedAt = await pingDatabase(this.#workshop.database)
@@ -115,7 +116,7 @@ export class Reconciler {
         this.#workshop.log.warn({ err: error, location }, 'location not reconciled')
       }
     }
-    await markLostHosts(this.#workshop.database, silenceMs)
+    await markLostHosts(this.#workshop.database, silenceMs, begunAt)
     await reconcileLostVms(this.#workshop)
     await this.#workshop.database.transaction((tx) => settleDrainedHosts(tx))
   }

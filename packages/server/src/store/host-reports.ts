@@ -69,10 +69,11 @@ const putReports = statement<never, [string[], string[]]>(
    ON CONFLICT (host_id) DO UPDATE SET reported_at = excluded.reported_at, fingerprint = excluded.fingerprint`,
 )
 
-const loseSilent = statement<{ id: string; name: string; location: string }, [number]>(
+// As of a moment before the newest reports: whoever turns the clock in between loses no host.
+const loseSilent = statement<{ id: string; name: string; location: string }, [number, Date | null]>(
   'host_lose_silent',
   `UPDATE hosts h SET state = 'down' FROM host_reports r
-   WHERE r.host_id = h.id AND h.state <> 'down' AND r.reported_at < slipway_now() - $1 * interval '1 millisecond'
+   WHERE r.host_id = h.id AND h.state <> 'down' AND r.reported_at < coalesce($2, slipway_now()) - $1 * interval '1 millisecond'
    RETURNING h.id, h.name, h.location`,
 )
 
@@ -177,4 +178,5 @@ const columnsOf = (gpus: GpuPlace[]): GpuColumns => [
 ]
 
 /** Hosts without a report for so long go down; answers them. */
-export const loseSilentHosts = (tx: Tx, afterMs: number) => loseSilent.all(tx, afterMs)
+export const loseSilentHosts = (tx: Tx, afterMs: number, asOf: Date | null) =>
+  loseSilent.all(tx, afterMs, asOf)
