@@ -6,7 +6,8 @@ export const base = {
   testTimeout: 60_000,
   hookTimeout: 120_000,
   pool: 'forks',
-  maxWorkers: 2,
+  // Tests wait more than they compute.
+  maxWorkers: 3,
 }
 
 export default defineConfig({ test: base })
