@@ -314,8 +314,9 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
     )
     await viewer.page.getByRole('link', { name: 'Disks' }).click()
     await viewer.page.getByRole('row', { name: /datasets/ }).waitFor()
-    const create = viewer.page.getByRole('button', { name: 'Create disk' })
-    expect(await create.getAttribute('aria-disabled')).toBe('true')
+    // The button knows once the role has been read.
+    const create = viewer.page.getByRole('button', { name: 'Create disk', disabled: true })
+    await create.waitFor()
     await create.hover()
     await viewer.page.getByText('This needs the role member; yours is viewer.').waitFor()
   })
