@@ -107,7 +107,7 @@ export async function checkInvariants(service: TestService): Promise<void> {
     check(meters.has(disk.id), `disk ${disk.id} is not metered`)
     check(
       Number(engineDisks.get(disk.id)?.size_gib ?? 0) >= Number(disk.size_gib),
-      `disk ${disk.id} is smaller at the engine`,
+      `disk ${disk.id} has ${disk.size_gib} GiB, at the engine ${engineDisks.get(disk.id)?.size_gib ?? 'none'}`,
     )
   }
   for (const id of engineDisks.keys())

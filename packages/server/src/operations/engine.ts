@@ -119,7 +119,8 @@ export interface HostReport {
   capabilities: Record<string, unknown>
   gpus: GpuReport[]
   vms: VmStatus[]
-  disks: { id: string; generation: number }[]
+  /** `sizeGib` where the engine can tell: a growth that it forgot is done again. */
+  disks: { id: string; generation: number; sizeGib?: number }[]
 }
 
 export interface GpuReport {

@@ -6,7 +6,7 @@ import type { Workshop } from './operation.ts'
 
 const callMs = 10_000
 
-/** A disk that its engine shows at an older generation than its last operation was never grown: it is now. */
+/** A disk that its engine shows smaller, or at an older generation than its last operation, was never grown: it is now. */
 export async function regrowDisks(
   workshop: Workshop,
   location: string,

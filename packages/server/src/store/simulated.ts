@@ -123,9 +123,9 @@ const hosts = statement<SimulatedHost, [string, string, number]>(
    FROM simulated_hosts h WHERE h.location = $1 AND NOT h.is_lost AND h.name > $2 ORDER BY h.name LIMIT $3`,
 )
 
-const disks = statement<{ id: string; generation: number }, [string]>(
+const disks = statement<{ id: string; generation: number; sizeGib: number }, [string]>(
   'simulated_disks',
-  'SELECT id, generation FROM simulated_disks WHERE location = $1 AND NOT is_removed',
+  'SELECT id, generation, size_gib AS "sizeGib" FROM simulated_disks WHERE location = $1 AND NOT is_removed',
 )
 
 const loseHost = statement<never, [string, string, boolean]>(

@@ -68,6 +68,15 @@ export const steps: fc.Arbitrary<Step> = fc.oneof(
   { weight: 1, arbitrary: fc.constant({ do: 'turnClock' as const }) },
 )
 
+/**
+ * A creation is checked by growing the disk to the size that it should have. An engine that forgets both calls, one
+ * after the other, is beyond what can be noticed: forgotten growths are tested alone.
+ */
+const faultOf = (method: string, kind: 'fail' | 'lie' | 'forget') => ({
+  method,
+  kind: method === 'growDisk' && kind === 'forget' ? ('fail' as const) : kind,
+})
+
 const faulty = [
   ...['ensureVm', 'powerVm', 'removeVm', 'applyFirewall', 'attachDisk'],
   ...['detachDisk', 'ensureDisk', 'growDisk', 'removeDisk', 'removeVm'],
@@ -155,7 +164,7 @@ export class Lane {
       case 'deleteRule':
         return this.#deleteRule(step.rule)
       case 'fault':
-        return this.#simulator.addFault({ method: faulty[step.method]!, kind: step.kind })
+        return this.#simulator.addFault(faultOf(faulty[step.method]!, step.kind))
       case 'turnClock':
         return this.#service.clock.advance('3 seconds')
     }
