@@ -69,8 +69,9 @@ export const steps: fc.Arbitrary<Step> = fc.oneof(
 )
 
 /**
- * A creation is checked by growing the disk to the size that it should have. An engine that forgets both calls, one
- * after the other, is beyond what can be noticed: forgotten growths are tested alone.
+ * Forgotten growths are left out here and tested alone (faults.test.ts). With them a run now and then ended with a disk
+ * smaller at the engine than in its record; a creation and its check, both forgotten, would do that, but it was never
+ * seen in the act.
  */
 const faultOf = (method: string, kind: 'fail' | 'lie' | 'forget') => ({
   method,
