@@ -1,4 +1,4 @@
-import { createClient, logIn } from '@slipway/sdk'
+import { createClient, logIn, type Vm } from '@slipway/sdk'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { expectNoComplaints, isBrowserMissing, launch, openTab, signIn, type Tab } from './browser.ts'
@@ -231,12 +231,34 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
     await main().getByText('survivor').first().waitFor()
     await service.stop()
     await service.start()
-    // The lease of the worker that went has to run out first.
-    await main().getByText('running', { exact: true }).first().waitFor({ timeout: 60_000 })
+    await main().getByText('running', { exact: true }).first().waitFor({ timeout: 30_000 })
     await main()
       .getByText(/^ssh ubuntu@198\.18\./)
       .waitFor()
   }, 120_000)
+
+  test('sees what happened between the first reading and the start of the stream', async () => {
+    const { project_id } = service.credentials
+    const request = {
+      name: 'quick',
+      type: 'a40.1x',
+      location: 'us-east1-a',
+      image: 'ubuntu24.04-nvidia',
+      ssh_public_key: sshKey,
+    }
+    const { operation } = await service.tenant.vmCreate({ project_id }, request)
+    const { result } = await service.tenant.wait<Vm>({ project_id }, operation)
+    // The page reads the VM as it was before, and the stream begins behind all that has happened to it.
+    const json = { ...result, state: 'STATE_CREATING' }
+    await page.route(`**/v0.1/projects/${project_id}/vms/${result.id}`, (route) => route.fulfill({ json }), {
+      times: 1,
+    })
+    const isRead = main().getByText(/^creating/).first().waitFor()
+    await page.route('**/events?limit=20', (route) => isRead.then(() => route.continue()), { times: 1 })
+    await page.goto(`${service.url}/projects/${project_id}/vms/${result.id}`)
+    await main().getByText('running', { exact: true }).first().waitFor()
+    await service.tenant.vmDelete({ project_id, vm_id: operation.metadata.id })
+  })
 
   test('gets its events again after the restart', async () => {
     await page.getByRole('banner').getByText('Live', { exact: true }).waitFor()

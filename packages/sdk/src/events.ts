@@ -32,9 +32,13 @@ export async function* eventStream(
   const query = { resource_id, type, actor }
   let position = options.after ?? (await latestPosition(transport, project_id, signal))
   let failures = 0
+  const onPosition = (first: number) => {
+    position ??= first
+  }
   for (;;) {
     try {
-      for await (const event of connect(transport, project_id, query, position, signal, onConnect)) {
+      const request = { project_id, query, position, signal, onConnect, onPosition }
+      for await (const event of connect(transport, request)) {
         failures = 0
         if (position !== undefined && event.position <= position) continue
         position = event.position
@@ -63,14 +67,18 @@ async function latestPosition(transport: Transport, project_id: string, signal: 
   return positions.length > 0 ? Math.max(...positions) : undefined
 }
 
-async function* connect(
-  transport: Transport,
-  project_id: string,
-  query: Record<string, unknown>,
-  position: number | undefined,
-  signal: AbortSignal | undefined,
-  onConnect: (() => void) | undefined,
-): AsyncGenerator<Event> {
+interface StreamRequest {
+  project_id: string
+  query: Record<string, unknown>
+  position: number | undefined
+  signal: AbortSignal | undefined
+  onConnect: (() => void) | undefined
+  /** Told what the service names as the stream's beginning: a project without events has no other. */
+  onPosition: (position: number) => void
+}
+
+async function* connect(transport: Transport, wanted: StreamRequest): AsyncGenerator<Event> {
+  const { project_id, query, position, signal } = wanted
   const silence = new AbortController()
   const stop = () => silence.abort(signal?.reason)
   signal?.addEventListener('abort', stop, { once: true })
@@ -86,9 +94,10 @@ async function* connect(
     const response = await transport.send({ ...request, headers, isStream: true }, async (answer) => answer)
     checkStreams(response)
     heard()
-    onConnect?.()
+    wanted.onConnect?.()
     for await (const line of lines(response.body!)) {
       heard()
+      if (line.startsWith('id:')) wanted.onPosition(Number(line.slice(3)))
       if (line.startsWith('data:')) yield JSON.parse(line.slice(5)) as Event
     }
   } finally {

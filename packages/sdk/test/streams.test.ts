@@ -48,6 +48,19 @@ test('a broken event stream is taken up behind the last event, without loss or r
   expect(server.requests[1]?.headers.accept).toBe('text/event-stream')
 })
 
+test('a stream of a project that has no events yet goes on where the service says it began', async () => {
+  const server = await serve(
+    answer(200, { items: [], next_page_token: '' }),
+    stream('id: 41\n\n: nothing has happened yet\n\n'),
+    stream(event(42)),
+  )
+  const client = createClient({ baseUrl: server.url, token: 'key', retryPauseMs: 1 })
+  const first = await client.events({ project_id }).next()
+  expect(first.value?.position).toBe(42)
+  const marks = server.requests.map((request) => request.headers['last-event-id'])
+  expect(marks).toEqual([undefined, undefined, '41'])
+})
+
 test('a stream that may not be read ends with the error', async () => {
   const server = await serve(failure(403, 'permission_denied'))
   const client = createClient({ baseUrl: server.url, token: 'key' })

@@ -58,7 +58,11 @@ export function useLiveProject(projectId: string, isEnabled: boolean): void {
 async function follow(projectId: string, signal: AbortSignal, add: (event: Event) => void): Promise<void> {
   const options = {
     signal,
-    onConnect: () => setState('live'),
+    onConnect: () => {
+      setState('live')
+      // The stream tells what happens from its start on; what was read before that may be older.
+      refetchProject()
+    },
     onReconnect: () => setState('reconnecting'),
   }
   while (!signal.aborted) {

@@ -109,7 +109,8 @@ export class EventStreams {
     answer.on('close', () => this.#forget(reader)).on('error', () => this.#forget(reader))
     if (answer.destroyed) this.#forget(reader)
     this.#tail ??= last
-    reader.stream.write(': slipway\n\n')
+    // Without data it is no event, yet a reader that loses the connection now knows where to go on.
+    reader.stream.write(`id: ${wanted ?? last}\n\n`)
     this.#catchUp(reader.stream).catch(() => reader.stream.end())
     this.#wake().catch(() => {})
     return answered

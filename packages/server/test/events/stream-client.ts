@@ -5,6 +5,7 @@ import { onTestFinished } from 'vitest'
 export interface StreamClient {
   events: Event[]
   ids: string[]
+  /** Frames that are no event: comments, and the one that names where the stream begins. */
   comments: number
   /** The next event that fits, from the first one that was not yet taken. */
   next(fits?: (event: Event) => boolean): Promise<Event>
@@ -77,7 +78,7 @@ export async function openStream(url: string, projectId: string, options: Option
     const frames = (rest + text).split('\n\n')
     rest = frames.pop()!
     for (const frame of frames) {
-      if (frame.startsWith(':')) client.comments++
+      if (!frame.includes('\ndata: ')) client.comments++
       else {
         const [id, data] = frame.split('\n') as [string, string]
         client.ids.push(id.replace(/^id: /, ''))

@@ -139,14 +139,18 @@ describe('an event stream', () => {
   })
 
   it('ends when its key expires and when its user signs out', async () => {
-    const expiring = await newKey({ expires_at: new Date(Date.now() + 700).toISOString() })
+    const expiring = await newKey({ expires_at: new Date(Date.now() + 600_000).toISOString() })
     const session = await signIn()
     const [first, second] = await Promise.all([
       stream({ token: expiring.secret }),
       stream({ token: session.access_token }),
     ])
     await service.ok('authRevoke', { token: null, body: { refresh_token: session.refresh_token } })
-    await Promise.all([first!.closed, second!.closed])
+    await second!.closed
+    expect(first!.isClosed).toBe(false)
+    await service.clock.advance('11 minutes')
+    await first!.closed
+    await service.clock.reset()
     const trail = await service.ok('adminEventList', { token: service.credentials.operator_key })
     expect(trail.items.map(({ type }) => type)).toEqual(
       expect.arrayContaining(['user.signed_in', 'user.signed_out']),
