@@ -116,27 +116,40 @@ async function measureReading(rows: number): Promise<void> {
   ).text()
   const bare = await bareRoutes(answer, vm.rows[0].id)
   const load: Load = { kind: 'get', url: server.url, path, token: demo.access_key, clients, seconds }
-  const get = await runLoad(load)
-  const withoutSelect = await runLoad({ ...load, url: bare.url, path: '/bare' })
-  const withSelect = await runLoad({ ...load, url: bare.url, path: '/select' })
+  const [get, withSelect, withoutSelect] = await inTurns([
+    load,
+    { ...load, url: bare.url, path: '/select' },
+    { ...load, url: bare.url, path: '/bare' },
+  ])
   await bare.close()
   figures.push(
     {
       what: `GET VM per second, ${rows} VM rows`,
-      value: get.perSecond,
+      value: get!,
       unit: '/s',
-      limit: withSelect.perSecond,
+      limit: withSelect!,
       limitIs: 'bare route with one SELECT',
       aim: 'ratio ≥ 0.8',
     },
     {
       what: `GET VM per second, ${rows} VM rows`,
-      value: get.perSecond,
+      value: get!,
       unit: '/s',
-      limit: withoutSelect.perSecond,
+      limit: withoutSelect!,
       limitIs: 'bare route',
     },
   )
+}
+
+/** Short rounds that take turns, so that whatever else the machine does meets all alike; the median of each. */
+async function inTurns(loads: (Load & { kind: 'get' })[]): Promise<number[]> {
+  const rounds = Math.max(3, seconds)
+  const rates = loads.map((): number[] => [])
+  for (const load of loads) await runLoad({ ...load, seconds: 1 })
+  for (let round = 0; round < rounds; round++)
+    for (const [i, load] of loads.entries())
+      rates[i]!.push((await runLoad({ ...load, seconds: 1 })).perSecond)
+  return rates.map((each) => each.sort((a, b) => a - b)[Math.floor(each.length / 2)]!)
 }
 
 /** Commits of the service's own database so far. */

@@ -26,8 +26,8 @@ export interface Grant {
 /** Decides who calls and whether they may; answers from a cache that lives half a second. */
 export class Access {
   readonly #database: Database
-  readonly #callers = new Map<string, { caller: Caller | null; until: number }>()
-  readonly #projects = new Map<string, { scope: ProjectScope | null; until: number }>()
+  readonly #callers = new Remembered<Caller | null>()
+  readonly #projects = new Remembered<ProjectScope | null>()
 
   constructor(database: Database, signals: Signals) {
     this.#database = database
@@ -84,26 +84,33 @@ export class Access {
     return { caller, project: null, organizationId }
   }
 
-  async #findCaller(bearer: string): Promise<Caller | null> {
+  #findCaller(bearer: string): Promise<Caller | null> {
     const hash = hashSecret(bearer)
-    const key = hash.toString('base64')
-    const cached = this.#callers.get(key)
-    if (cached && cached.until > Date.now()) return cached.caller
-    const caller = isAccessKeyShape(bearer)
-      ? await findKeyCaller(this.#database, hash)
-      : await findTokenCaller(this.#database, hash)
-    if (this.#callers.size >= mostCached) this.#callers.clear()
-    this.#callers.set(key, { caller, until: Date.now() + cacheMs })
-    return caller
+    const find = isAccessKeyShape(bearer) ? findKeyCaller : findTokenCaller
+    return this.#callers.get(hash.toString('base64'), () => find(this.#database, hash))
   }
 
-  async #findProject(projectId: string): Promise<ProjectScope | null> {
-    const cached = this.#projects.get(projectId)
-    if (cached && cached.until > Date.now()) return cached.scope
-    const scope = await findProjectScope(this.#database, projectId)
-    if (this.#projects.size >= mostCached) this.#projects.clear()
-    this.#projects.set(projectId, { scope, until: Date.now() + cacheMs })
-    return scope
+  #findProject(projectId: string): Promise<ProjectScope | null> {
+    return this.#projects.get(projectId, () => findProjectScope(this.#database, projectId))
+  }
+}
+
+/** Answers for half a second. Who asks while an answer is on its way waits for the same one. */
+class Remembered<T> {
+  readonly #answers = new Map<string, { answer: Promise<T>; until: number }>()
+
+  get(key: string, find: () => Promise<T>): Promise<T> {
+    const known = this.#answers.get(key)
+    if (known && known.until > performance.now()) return known.answer
+    if (this.#answers.size >= mostCached) this.#answers.clear()
+    const answer = find()
+    this.#answers.set(key, { answer, until: performance.now() + cacheMs })
+    answer.catch(() => this.#answers.delete(key))
+    return answer
+  }
+
+  clear(): void {
+    this.#answers.clear()
   }
 }
 

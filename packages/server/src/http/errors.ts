@@ -39,7 +39,8 @@ function fromFastify(error: Partial<FastifyError>): Failure | undefined {
 export function sendFailure(failure: Failure, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const code: ErrorCode = failure.code in errorStatus ? (failure.code as ErrorCode) : 'internal_error'
   const status = errorStatus[code]
-  if (status >= 500) request.log.error({ err: failure.cause ?? failure }, 'request failed')
+  if (status >= 500)
+    request.log.error({ request: request.id, err: failure.cause ?? failure }, 'request failed')
   if (code === 'unauthenticated') reply.header('WWW-Authenticate', 'Bearer')
   const retryAfter = failure.retryAfterSeconds ?? (code === 'unavailable' ? 1 : undefined)
   if (retryAfter !== undefined) reply.header('Retry-After', String(retryAfter))

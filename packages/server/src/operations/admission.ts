@@ -92,8 +92,8 @@ export async function makeWayForDeletion(
     await cancelOperation(tx, operation.id)
     const result = { code: 'cancelled', message: 'The resource is being deleted.' }
     const unheld = { id: operation.id, leaseToken: null, eventId: uuid() }
-    if (await endOperation(tx, unheld, 'FAILED', result, operation.step_log))
-      tx.afterCommit(() => by.signals.send('ended'))
+    if ((await endOperation(tx, unheld, 'FAILED', result, operation.step_log)) !== undefined)
+      tx.afterCommit(() => by.signals.send('ended', operation.id))
   }
   return undefined
 }

@@ -22,7 +22,7 @@ const soonMs = 1_000
 const undoAttempts = 12
 const stuckPauseMs = 300_000
 /** Engine work that is done so soon is not noted step by step: doing it again does no harm. */
-const quickMs = 50
+const quickMs = 250
 
 /** Thrown inside a step's transaction to roll it back: the lease is gone or the operation was cancelled. */
 export class LostLease extends Error {}
@@ -233,10 +233,14 @@ export class Attempt {
 
   async #end(state: Ending, result: unknown, db: Queryable = this.#workshop.database): Promise<void> {
     const operation = { id: this.#held.row.id, leaseToken: this.#held.leaseToken, eventId: uuid() }
-    if (!(await endOperation(db, operation, state, result, this.#progress.step_log))) throw new LostLease()
+    const woken = await endOperation(db, operation, state, result, this.#progress.step_log)
+    if (woken === undefined) throw new LostLease()
     this.#isOver = true
+    const { signals } = this.#workshop
     const tell = () => {
-      for (const topic of ['ended', 'events', 'operations'] as const) this.#workshop.signals.send(topic)
+      signals.send('ended', operation.id)
+      signals.send('events')
+      if (woken > 0) signals.send('operations')
     }
     if ('afterCommit' in db) (db as Tx).afterCommit(tell)
     else tell()

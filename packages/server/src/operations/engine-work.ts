@@ -13,10 +13,12 @@ export function engineAt(workshop: Pick<Workshop, 'engines'>, location: string):
 export const callOf = (work: Work): Call => ({ generation: work.operation.generation, signal: work.signal })
 export const refOf = (vm: VmRow): VmRef => ({ id: vm.id, host: vm.host ?? '' })
 
+export const vmGone = () => new Failure('not_found', 'The VM is gone.')
+
 /** The VM of a VM operation. It is there as long as the operation is: only deletion removes it. */
 export async function vmOf(work: Work, db: Queryable = work.workshop.database): Promise<VmRow> {
   const vm = await findAnyVm(db, work.operation.resource_id)
-  if (!vm) throw new Failure('not_found', 'The VM is gone.')
+  if (!vm) throw vmGone()
   return vm
 }
 

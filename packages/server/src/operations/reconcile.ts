@@ -41,6 +41,7 @@ const warnAheadS = 600
 const strangerMs = 3_600_000
 /** Somebody waits for it: however long it took, the next turn comes at its time. */
 const noRest = 0
+const stampSoonMs = 25
 
 /**
  * Compares what should be with what is, and acts. Takes no input and may run at any time, in any number of processes;
@@ -52,6 +53,7 @@ export class Reconciler {
   readonly #strangersSince = new Map<string, number>()
   #loops: Promise<void>[] = []
   #unwatch: (() => void)[] = []
+  #stampTimer: NodeJS.Timeout | undefined
   #isStamping = false
   #isStampingAgain = false
 
@@ -71,12 +73,13 @@ export class Reconciler {
     // A VM that changed by itself ends somebody's waiting, or has crashed.
     for (const engine of this.#workshop.engines.values())
       this.#unwatch.push(engine.watch(() => this.#workshop.signals.send('operations')))
-    this.#unwatch.push(this.#workshop.signals.on('events', () => void this.stamp().catch(() => {})))
+    this.#unwatch.push(this.#workshop.signals.on('events', () => this.#stampSoon()))
   }
 
   async stop(): Promise<void> {
     this.#stopping.abort()
     for (const unwatch of this.#unwatch) unwatch()
+    clearTimeout(this.#stampTimer)
     await Promise.race([Promise.all(this.#loops), delay(3_000)])
   }
 
@@ -160,11 +163,19 @@ export class Reconciler {
     try {
       while (this.#isStampingAgain) {
         this.#isStampingAgain = false
-        if ((await stampEvents(this.#workshop)) > 0) this.#isStampingAgain = true
+        if (await stampEvents(this.#workshop)) this.#isStampingAgain = true
       }
     } finally {
       this.#isStamping = false
     }
+  }
+
+  /** Events come in twos and threes: they get their positions together. */
+  #stampSoon(): void {
+    this.#stampTimer ??= setTimeout(() => {
+      this.#stampTimer = undefined
+      this.stamp().catch(() => {})
+    }, stampSoonMs)
   }
 
   /** Closes days and months, watches budgets and cards, tells the payment provider. */

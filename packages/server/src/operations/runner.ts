@@ -18,6 +18,8 @@ export class Runner {
   readonly #stepMs: number
   readonly #held = new Map<string, Held>()
   readonly #stopping = new AbortController()
+  /** More may be due than there were places for. */
+  #isStarved = false
   #isClaiming = false
   #isWokenAgain = false
   #loops: Promise<void>[] = []
@@ -69,6 +71,7 @@ export class Runner {
       while (this.#isWokenAgain && !this.#stopping.signal.aborted) {
         this.#isWokenAgain = false
         const { saturated, most } = this.#shares()
+        this.#isStarved = saturated.length > 0 || most <= 0
         if (most <= 0) break
         const leaseToken = uuid()
         const { leaseMs } = this.#settings
@@ -105,7 +108,7 @@ export class Runner {
       .finally(() => {
         if (this.#held.get(held.row.id) === held) this.#held.delete(held.row.id)
         this.#running.delete(run)
-        if (!this.#stopping.signal.aborted) this.#wake()
+        if (this.#isStarved) this.#wake()
       })
     this.#running.add(run)
   }

@@ -1,19 +1,16 @@
 import { osDiskGib, vmType } from '@slipway/contract'
 import { gatewayOf } from '../domain/addresses.ts'
-import type { Queryable } from '../store/database.ts'
-import { findSubnet } from '../store/networks.ts'
-import { findVmGpus, type VmRow } from '../store/vms.ts'
+import { findVmForEngine, type VmEngineRow } from '../store/vms.ts'
 import { EngineError, type VmSpec } from './engine.ts'
-import { attachedDisks, callOf, engineAt, refOf, vmOf } from './engine-work.ts'
+import { attachedDisks, callOf, engineAt, refOf, vmGone, vmOf } from './engine-work.ts'
 import { compileFor } from './firewalls.ts'
 import { fail, next, type Outcome, type Work, wait } from './operation.ts'
 
 /** How soon to look again when the engine does not say. */
 const lookAgainMs = 250
 
-async function vmSpec(db: Queryable, vm: VmRow): Promise<VmSpec> {
+function vmSpec(vm: VmEngineRow): VmSpec {
   const type = vmType(vm.type)!
-  const [gpus, subnet] = [await findVmGpus(db, vm.id), await findSubnet(db, vm.project_id, vm.subnet_id)]
   return {
     ...refOf(vm),
     name: vm.name,
@@ -21,7 +18,7 @@ async function vmSpec(db: Queryable, vm: VmRow): Promise<VmSpec> {
     type: vm.type,
     cpuCores: type.cpuCores,
     memoryGb: type.memoryGb,
-    gpus: gpus.map(({ pci_address, model }) => ({ pciAddress: pci_address, model })),
+    gpus: vm.gpus.map(({ pci_address, model }) => ({ pciAddress: pci_address, model })),
     image: { name: vm.image, source: vm.image_source },
     osDiskGib,
     scratchGb: type.nvmeGb,
@@ -32,8 +29,8 @@ async function vmSpec(db: Queryable, vm: VmRow): Promise<VmSpec> {
       networkId: vm.network_id,
       macAddress: vm.mac_address,
       privateAddress: vm.private_address,
-      subnetCidr: subnet!.cidr,
-      gateway: gatewayOf(subnet!.cidr),
+      subnetCidr: vm.subnet_cidr,
+      gateway: gatewayOf(vm.subnet_cidr),
       publicAddress: vm.public_address ?? '',
     },
     disks: attachedDisks(vm),
@@ -42,9 +39,9 @@ async function vmSpec(db: Queryable, vm: VmRow): Promise<VmSpec> {
 
 /** Defines the VM at the engine as its row says. */
 export async function defineVm(work: Work): Promise<Outcome> {
-  const vm = await vmOf(work)
-  const engine = engineAt(work.workshop, vm.location)
-  await engine.ensureVm(await vmSpec(work.workshop.database, vm), callOf(work))
+  const vm = await findVmForEngine(work.workshop.database, work.operation.resource_id)
+  if (!vm) throw vmGone()
+  await engineAt(work.workshop, vm.location).ensureVm(vmSpec(vm), callOf(work))
   return next()
 }
 

@@ -9,21 +9,15 @@ import { findImage } from '../store/images.ts'
 import { findLocation } from '../store/locations.ts'
 import { findSubnetFor } from '../store/networks.ts'
 import type { OperationRow } from '../store/operations.ts'
-import { insertVm, markVmStarted, vmRecord } from '../store/vms.ts'
+import { vmRecord } from '../store/vm-records.ts'
+import { insertVm, markVmStarted } from '../store/vms.ts'
 import { beginOperation, type Requester, requireIdle, requireQuota } from './admission.ts'
 import { requireBudget } from './budgets.ts'
 import { admitAttachments, hostsOfLocalDisks, lockDisksFor } from './disk-attachments.ts'
 import { removeVm, vmOf } from './engine-work.ts'
 import { type Definition, done, type Outcome, type Work } from './operation.ts'
 import { bootDeadline, bootVm, defineVm, protectVm } from './vm-boot.ts'
-import {
-  newMacAddress,
-  onVmCollision,
-  pickPrivateAddress,
-  pickPublicAddress,
-  placeVm,
-  typeNames,
-} from './vm-place.ts'
+import { newMacAddress, onVmCollision, pickAddresses, placeVm, typeNames } from './vm-place.ts'
 import { causeOf, changeVmState, forgetVm } from './vm-state.ts'
 
 /** GPUs, addresses, name, disks and quota are held when this commits: a 200 is a promise. */
@@ -61,10 +55,7 @@ export async function admitVmCreate(
       networkId: subnet.network_id,
       subnetId: subnet.id,
       macAddress: newMacAddress(),
-      privateAddress: await pickPrivateAddress(tx, subnet.network_id, subnet.cidr),
-      publicAddress: hasPublicAddress
-        ? await pickPublicAddress(tx, location.name, location.public_ipv4)
-        : null,
+      ...(await pickAddresses(tx, subnet, location, hasPublicAddress)),
       publicAddressId: hasPublicAddress ? uuid() : null,
       ttlSeconds: body.ttl_seconds ?? null,
       onExpiry: body.on_expiry ?? 'stop',
@@ -144,11 +135,7 @@ export async function finish(work: Work, tx: Tx): Promise<Outcome> {
   const vm = await vmOf(work, tx)
   if (!(await changeVmState(tx, vm, 'STATE_RUNNING', { cause: causeOf(work) })))
     throw new Failure('conflict', `The VM went to ${vm.state} meanwhile.`)
-  await markVmStarted(
-    tx,
-    vm.id,
-    vm.public_address ? String(work.scratch.sshDestination ?? '') : '',
-    Number(work.scratch.firewallGeneration ?? 0),
-  )
-  return done(vmRecord(await vmOf(work, tx)))
+  const sshDestination = vm.public_address ? String(work.scratch.sshDestination ?? '') : ''
+  const firewallGeneration = Number(work.scratch.firewallGeneration ?? 0)
+  return done(vmRecord(await markVmStarted(tx, vm, sshDestination, firewallGeneration)))
 }

@@ -3,7 +3,7 @@ import { type VmType, vmTypes } from '@slipway/contract'
 import { macFor, numberToAddress, parseCidr, usableRange } from '../domain/addresses.ts'
 import { Failure } from '../domain/failure.ts'
 import { chooseGpus } from '../domain/placement.ts'
-import { type AddressPool, findFreeAddress } from '../store/addresses.ts'
+import { type AddressRange, findFreeAddresses } from '../store/addresses.ts'
 import { TryAgain, type Tx } from '../store/database.ts'
 import { claimGpus, listAvailability, lockHostFor } from '../store/placement.ts'
 
@@ -41,53 +41,43 @@ async function outOfStock(tx: Tx, type: VmType, location: string): Promise<Failu
 const tries = 16
 
 /**
- * A free address: random tries first, so that creations do not queue up behind one counter; an exact search when the
- * pool is nearly full. The schema's unique index has the last word, and a collision tries the transaction again.
+ * Free addresses: random tries first, so that creations do not queue up behind one counter; an exact search when a
+ * pool is nearly full. The schema's unique indexes have the last word, and a collision tries the transaction again.
  */
-async function pickAddress(
+export async function pickAddresses(
   tx: Tx,
-  pool: AddressPool,
-  range: { first: number; last: number },
-): Promise<string | null> {
-  const candidates = Array.from({ length: tries }, () =>
-    numberToAddress(randomInt(range.first, range.last + 1)),
+  subnet: { network_id: string; cidr: string },
+  location: { name: string; public_ipv4: string | null },
+  wantsPublic: boolean,
+): Promise<{ privateAddress: string; publicAddress: string | null }> {
+  const pool = wantsPublic ? publicRange(location) : null
+  const free = await findFreeAddresses(
+    tx,
+    subnet.network_id,
+    rangeOf(usableRange(subnet.cidr)),
+    pool && rangeOf(pool),
   )
-  return findFreeAddress(tx, pool, candidates, numberToAddress(range.first), range.last - range.first + 1)
+  if (!free.privateAddress)
+    throw outOfAddresses(`The subnet ${subnet.cidr} is out of stock of addresses: use another subnet.`)
+  if (wantsPublic && !free.publicAddress)
+    throw outOfAddresses(`${location.name} is out of stock of public addresses: ask for public_ip "none".`)
+  return { privateAddress: free.privateAddress, publicAddress: free.publicAddress }
 }
 
-export async function pickPrivateAddress(tx: Tx, networkId: string, subnetCidr: string): Promise<string> {
-  const address = await pickAddress(tx, { networkId }, usableRange(subnetCidr))
-  if (!address)
-    throw new Failure(
-      'out_of_stock',
-      `The subnet ${subnetCidr} is out of stock of addresses: use another subnet.`,
-      {
-        extra: { available_locations: [] },
-      },
-    )
-  return address
+/** The first and the last address of a pool are its network and broadcast addresses. */
+function publicRange({ public_ipv4 }: { public_ipv4: string | null }) {
+  if (public_ipv4 === null) return null
+  const { base, prefix } = parseCidr(public_ipv4)!
+  return { first: base + 1, last: base + 2 ** (32 - prefix) - 2 }
 }
 
-export async function pickPublicAddress(tx: Tx, location: string, poolCidr: string | null): Promise<string> {
-  const pool = poolCidr === null ? null : parseCidr(poolCidr)
-  // The first and the last address of a pool are its network and broadcast addresses.
-  const address =
-    pool &&
-    (await pickAddress(
-      tx,
-      { networkId: null },
-      { first: pool.base + 1, last: pool.base + 2 ** (32 - pool.prefix) - 2 },
-    ))
-  if (!address)
-    throw new Failure(
-      'out_of_stock',
-      `${location} is out of stock of public addresses: ask for public_ip "none".`,
-      {
-        extra: { available_locations: [] },
-      },
-    )
-  return address
+function rangeOf({ first, last }: { first: number; last: number }): AddressRange {
+  const candidates = Array.from({ length: tries }, () => numberToAddress(randomInt(first, last + 1)))
+  return { candidates, first: numberToAddress(first), count: last - first + 1 }
 }
+
+const outOfAddresses = (message: string) =>
+  new Failure('out_of_stock', message, { extra: { available_locations: [] } })
 
 export const newMacAddress = (): string => macFor(randomBytes(6))
 

@@ -5,6 +5,7 @@ import {
   type ClaimedDelivery,
   claimDeliveries,
   fanOutEvents,
+  firstWantedPosition,
   markAttemptFailed,
   markDelivered,
 } from '../store/webhook-deliveries.ts'
@@ -95,7 +96,9 @@ export class WebhookDelivery {
 
   async #work(): Promise<void> {
     const { database } = this.#workshop
-    while (await fanOutEvents(database, fanOutBatch)) {
+    const since = await firstWantedPosition(database)
+    if (since === null) return
+    while (await fanOutEvents(database, since, fanOutBatch)) {
       // Batch after batch, each in a transaction of its own.
     }
     const free = concurrency - this.#busy.length

@@ -36,12 +36,14 @@ const keyByHash = statement<
     project_id: string
     organization_id: string
     remaining_ms: number | null
+    is_use_due: boolean
   },
   [Buffer]
 >(
   'access_key_by_hash',
   `SELECT k.id, k.kind, k.role, k.project_id, p.organization_id,
-          (extract(epoch FROM k.expires_at - slipway_now()) * 1000)::float8 AS remaining_ms
+          (extract(epoch FROM k.expires_at - slipway_now()) * 1000)::float8 AS remaining_ms,
+          coalesce(k.last_used_at < slipway_now() - interval '1 minute', true) AS is_use_due
    FROM access_keys k LEFT JOIN projects p ON p.id = k.project_id LEFT JOIN organizations o ON o.id = p.organization_id
    WHERE k.secret_hash = $1 AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > slipway_now())
      AND p.deleted_at IS NULL AND o.suspended_at IS NULL`,
@@ -87,7 +89,7 @@ const scopeOfProject = statement<
 export async function findKeyCaller(db: Queryable, secretHash: Buffer): Promise<Caller | null> {
   const row = await keyByHash.one(db, secretHash)
   if (!row) return null
-  keyUsed.run(db, row.id).catch(() => {})
+  if (row.is_use_due) keyUsed.run(db, row.id).catch(() => {})
   const expiresAt = Date.now() + (row.remaining_ms ?? Number.POSITIVE_INFINITY)
   if (row.kind === 'operator') return { kind: 'operator_key', id: row.id, expiresAt }
   return {

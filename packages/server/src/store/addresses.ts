@@ -1,14 +1,22 @@
 import { statement, type Tx } from './database.ts'
 
-/** Private addresses are unique in their network, public ones everywhere. */
-export interface AddressPool {
-  networkId: string | null
+/** Where an address may come from: `candidates` first, else any of the `count` addresses from `first` on. */
+export interface AddressRange {
+  candidates: string[]
+  first: string
+  count: number
 }
 
-const freePrivate = statement<{ address: string }, [string, string[]]>(
-  'address_private_candidate',
-  `SELECT c AS address FROM unnest($2::text[]) c
-   WHERE NOT EXISTS (SELECT FROM vms WHERE network_id = $1 AND private_address = c::inet) LIMIT 1`,
+// Private addresses are unique in their network, public ones everywhere.
+const candidates = statement<
+  { private_address: string | null; public_address: string | null },
+  [string, string[], string[]]
+>(
+  'address_candidates',
+  `SELECT (SELECT c FROM unnest($2::text[]) c
+           WHERE NOT EXISTS (SELECT FROM vms WHERE network_id = $1 AND private_address = c::inet) LIMIT 1) AS private_address,
+          (SELECT c FROM unnest($3::text[]) c
+           WHERE NOT EXISTS (SELECT FROM vms WHERE public_address = c::inet) LIMIT 1) AS public_address`,
 )
 
 const searchPrivate = statement<{ address: string }, [string, string, number]>(
@@ -17,30 +25,23 @@ const searchPrivate = statement<{ address: string }, [string, string, number]>(
    WHERE NOT EXISTS (SELECT FROM vms WHERE network_id = $1 AND private_address = $2::inet + n) ORDER BY random() LIMIT 1`,
 )
 
-const freePublic = statement<{ address: string }, [string[]]>(
-  'address_public_candidate',
-  `SELECT c AS address FROM unnest($1::text[]) c
-   WHERE NOT EXISTS (SELECT FROM vms WHERE public_address = c::inet) LIMIT 1`,
-)
-
 const searchPublic = statement<{ address: string }, [string, number]>(
   'address_public_search',
   `SELECT host($1::inet + n) AS address FROM generate_series(0, $2::bigint - 1) n
    WHERE NOT EXISTS (SELECT FROM vms WHERE public_address = $1::inet + n) ORDER BY random() LIMIT 1`,
 )
 
-/** One of the candidates if any is free, else any of the `count` addresses from `first` on; null when all are taken. */
-export async function findFreeAddress(
+/** Free addresses of the two ranges; null where all are taken, or none is wanted. */
+export async function findFreeAddresses(
   tx: Tx,
-  pool: AddressPool,
-  candidates: string[],
-  first: string,
-  count: number,
-): Promise<string | null> {
-  const found =
-    pool.networkId === null
-      ? ((await freePublic.one(tx, candidates)) ?? (await searchPublic.one(tx, first, count)))
-      : ((await freePrivate.one(tx, pool.networkId, candidates)) ??
-        (await searchPrivate.one(tx, pool.networkId, first, count)))
-  return found?.address ?? null
+  networkId: string,
+  inside: AddressRange,
+  outside: AddressRange | null,
+): Promise<{ privateAddress: string | null; publicAddress: string | null }> {
+  const found = (await candidates.one(tx, networkId, inside.candidates, outside?.candidates ?? []))!
+  const privateAddress =
+    found.private_address ?? (await searchPrivate.one(tx, networkId, inside.first, inside.count))?.address
+  const publicAddress =
+    found.public_address ?? (outside && (await searchPublic.one(tx, outside.first, outside.count))?.address)
+  return { privateAddress: privateAddress ?? null, publicAddress: publicAddress ?? null }
 }

@@ -120,24 +120,21 @@ export async function emitEvent(tx: Tx, event: NewEvent): Promise<void> {
 const stampBatch = 1_000
 
 /**
- * Gives positions to committed events; answers how many. Zero also when another process is at it, unless `isPatient`:
- * then whatever had committed before the call has its position after it. Readers are told.
+ * Gives positions to committed events; answers whether there may be more. Leaves it to another process that is at it,
+ * unless `isPatient`: then whatever had committed before the call has its position after it. Readers are told.
  */
 export async function stampEvents(
   { database, signals }: { database: Database; signals: Signals },
   isPatient = false,
-): Promise<number> {
-  if (!(await anyUnstamped.one(database))?.is_any) return 0
+): Promise<boolean> {
+  if (!(await anyUnstamped.one(database))?.is_any) return false
   return database.transaction(async (tx) => {
     if (isPatient) await stamperLock.run(tx)
-    else if (!(await tryStamperLock.one(tx))?.is_mine) return 0
-    let count = 0
+    else if (!(await tryStamperLock.one(tx))?.is_mine) return false
+    tx.afterCommit(() => signals.send('stamped'))
     for (;;) {
-      const stamped = await stamp.run(tx, stampBatch)
-      count += stamped
-      if (isPatient && stamped === stampBatch) continue
-      if (count > 0) tx.afterCommit(() => signals.send('stamped'))
-      return count
+      const isFull = (await stamp.run(tx, stampBatch)) === stampBatch
+      if (!isFull || !isPatient) return isFull
     }
   })
 }

@@ -138,7 +138,7 @@ const park = statement<
 )
 
 // Ends it, tells of it, and wakes a deletion that waits for it, all in one statement.
-const end = statement<{ id: string }, [string, string | null, string, string | null, string, string]>(
+const end = statement<{ woken: number }, [string, string | null, string, string | null, string, string]>(
   'operation_end',
   `WITH ended AS (
      UPDATE operations SET state = $3, result = $4, step_log = $5, completed_at = slipway_now(), is_stuck = false,
@@ -157,8 +157,9 @@ const end = statement<{ id: string }, [string, string | null, string, string | n
    ), woken AS (
      UPDATE operations o SET run_at = slipway_now() FROM ended e
      WHERE o.resource_id = e.resource_id AND o.id <> e.id AND o.state = 'IN_PROGRESS' AND o.lease_token IS NULL
+     RETURNING o.id
    )
-   SELECT id FROM ended`,
+   SELECT (SELECT count(*) FROM woken) AS woken FROM ended`,
 )
 
 const byId = statement<OperationRow, [string, string, string | null]>(
@@ -308,14 +309,14 @@ export async function parkOperation(
   return (await park.one(db, id, token, ...progressValues(progress), ms)) !== undefined
 }
 
-/** False: the lease is lost, or it was cancelled and may only end so. */
+/** How many operations waited for it; undefined: the lease is lost, or it was cancelled and may only end so. */
 export async function endOperation(
   db: Queryable,
   operation: { id: string; leaseToken: string | null; eventId: string },
   state: 'SUCCEEDED' | 'FAILED',
   result: unknown,
   stepLog: StepEntry[],
-): Promise<boolean> {
+): Promise<number | undefined> {
   const text = result === null ? null : JSON.stringify(result)
   const ended = await end.one(
     db,
@@ -326,7 +327,7 @@ export async function endOperation(
     JSON.stringify(stepLog),
     operation.eventId,
   )
-  return ended !== undefined
+  return ended?.woken
 }
 
 export const findOperation = (db: Queryable, projectId: string, id: string, type: OperationType | null) =>

@@ -46,13 +46,14 @@ export class Signals {
     for (const topic of this.#emitter.eventNames()) this.#emitter.emit(topic)
   }
 
-  send(topic: Topic): void {
-    this.#emitter.emit(topic)
+  /** `subject` says what it is about; only this process hears that, others hear of the topic alone. */
+  send(topic: Topic, subject?: string): void {
+    this.#emitter.emit(topic, subject)
     this.#pending.add(topic)
     this.#timer ??= setTimeout(() => this.#flush(), coalesceMs)
   }
 
-  on(topic: Topic, listener: () => void): () => void {
+  on(topic: Topic, listener: (subject?: string) => void): () => void {
     this.#emitter.on(topic, listener)
     return () => this.#emitter.off(topic, listener)
   }

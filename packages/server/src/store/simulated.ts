@@ -64,8 +64,10 @@ const remove = statement<{ id: string }, [string, string, string, number, number
 
 const setFirewall = statement<{ id: string }, [string, number, string]>(
   'simulated_vm_firewall',
-  `UPDATE simulated_vms SET firewall = $3, firewall_generation = $2
-   WHERE id = $1 AND firewall_generation <= $2 AND NOT is_removed RETURNING id`,
+  `UPDATE simulated_vms v SET firewall = $3, firewall_generation = $2
+   WHERE id = $1 AND firewall_generation <= $2 AND NOT is_removed
+     AND NOT EXISTS (SELECT FROM simulated_hosts h WHERE h.location = v.location AND h.name = v.host AND h.is_lost)
+   RETURNING id`,
 )
 
 const setDisks = statement<{ id: string }, [string, number, string]>(

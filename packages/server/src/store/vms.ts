@@ -1,6 +1,5 @@
-import { osDiskGib, type Vm, type VmState } from '@slipway/contract'
+import type { VmState } from '@slipway/contract'
 import { type Queryable, statement, type Tx } from './database.ts'
-import { time } from './time.ts'
 
 export interface VmDiskRow {
   id: string
@@ -55,15 +54,16 @@ export interface VmRow {
   disks: VmDiskRow[]
 }
 
-/** Everything a record or an engine spec needs, in one statement. */
-const selectVm = `
-  SELECT v.*, h.name AS host, h.state AS host_state,
+/** In the order in which they were attached. */
+export const attachedDisksOfVm = `
          coalesce((SELECT jsonb_agg(jsonb_build_object('id', d.id, 'name', d.name, 'type', d.type, 'size', d.size,
                      'size_gib', d.size_gib, 'location', d.location, 'block_size', d.block_size,
                      'serial_number', d.serial_number, 'generation', d.generation, 'created_at', d.created_at,
                      'updated_at', d.updated_at, 'mode', a.mode) ORDER BY a.position)
-                   FROM disk_attachments a JOIN disks d ON d.id = a.disk_id WHERE a.vm_id = v.id), '[]') AS disks
-  FROM vms v LEFT JOIN hosts h ON h.id = v.host_id`
+                   FROM disk_attachments a JOIN disks d ON d.id = a.disk_id WHERE a.vm_id = v.id), '[]') AS disks`
+
+const vmColumns = `v.*, h.name AS host, h.state AS host_state, ${attachedDisksOfVm}`
+const selectVm = `SELECT ${vmColumns} FROM vms v LEFT JOIN hosts h ON h.id = v.host_id`
 
 const byId = statement<VmRow, [string, string]>(
   'vm_by_id',
@@ -75,28 +75,6 @@ const anyById = statement<VmRow, [string]>('vm_any_by_id', `${selectVm} WHERE v.
 const lock = statement<{ id: string }, [string, string]>(
   'vm_lock',
   'SELECT id FROM vms WHERE id = $2 AND project_id = $1 AND deleted_at IS NULL FOR UPDATE',
-)
-
-const list = statement<
-  VmRow,
-  [
-    string,
-    string | null,
-    string[] | null,
-    string[] | null,
-    string[] | null,
-    string[] | null,
-    string[] | null,
-    number,
-  ]
->(
-  'vm_list',
-  `${selectVm}
-   WHERE v.project_id = $1 AND v.deleted_at IS NULL AND ($2::uuid IS NULL OR v.id < $2)
-     AND ($3::uuid[] IS NULL OR v.id = ANY ($3)) AND ($4::text[] IS NULL OR v.name = ANY ($4))
-     AND ($5::text[] IS NULL OR v.type = ANY ($5)) AND ($6::text[] IS NULL OR v.location = ANY ($6))
-     AND ($7::text[] IS NULL OR v.state = ANY ($7))
-   ORDER BY v.id DESC LIMIT $8`,
 )
 
 export interface NewVm {
@@ -152,12 +130,15 @@ const raise = statement<{ generation: number }, [string]>(
   'UPDATE vms SET generation = generation + 1 WHERE id = $1 RETURNING generation',
 )
 
-const started = statement<never, [string, string, number]>(
+const started = statement<
+  Pick<VmRow, 'state' | 'ssh_destination' | 'firewall_applied' | 'expires_at' | 'updated_at'>,
+  [string, string, number]
+>(
   'vm_started',
   `UPDATE vms SET ssh_destination = $2, firewall_applied = greatest(firewall_applied, $3),
           expires_at = CASE WHEN expires_at IS NULL AND ttl_seconds IS NOT NULL
                             THEN slipway_now() + ttl_seconds * interval '1 second' ELSE expires_at END
-   WHERE id = $1`,
+   WHERE id = $1 RETURNING state, ssh_destination, firewall_applied, expires_at, updated_at`,
 )
 
 const stopped = statement<never, [string]>('vm_stopped', `UPDATE vms SET ssh_destination = '' WHERE id = $1`)
@@ -195,28 +176,29 @@ const claimedGpus = statement<{ pci_address: string; model: string }, [string]>(
   'SELECT pci_address, model FROM gpus WHERE vm_id = $1 ORDER BY pci_address',
 )
 
+/** A VM with all that its engine has to know. */
+export interface VmEngineRow extends VmRow {
+  gpus: { pci_address: string; model: string }[]
+  subnet_cidr: string
+}
+
+const forEngine = statement<VmEngineRow, [string]>(
+  'vm_for_engine',
+  `SELECT ${vmColumns}, s.cidr::text AS subnet_cidr,
+          coalesce((SELECT jsonb_agg(jsonb_build_object('pci_address', g.pci_address, 'model', g.model) ORDER BY g.pci_address)
+                    FROM gpus g WHERE g.vm_id = v.id), '[]') AS gpus
+   FROM vms v JOIN subnets s ON s.id = v.subnet_id LEFT JOIN hosts h ON h.id = v.host_id WHERE v.id = $1`,
+)
+
 export const findVm = (db: Queryable, projectId: string, id: string) => byId.one(db, projectId, id)
 /** Of any project, also a hidden one. */
 export const findAnyVm = (db: Queryable, id: string) => anyById.one(db, id)
+export const findVmForEngine = (db: Queryable, id: string) => forEngine.one(db, id)
 
 /** Locked for the transaction, then read as it now is. */
 export async function lockVm(tx: Tx, projectId: string, id: string): Promise<VmRow | undefined> {
   return (await lock.one(tx, projectId, id)) && byId.one(tx, projectId, id)
 }
-
-export interface VmFilter {
-  projectId: string
-  beforeId: string | null
-  ids: string[] | null
-  names: string[] | null
-  types: string[] | null
-  locations: string[] | null
-  states: string[] | null
-  limit: number
-}
-
-export const listVms = (db: Queryable, f: VmFilter) =>
-  list.all(db, f.projectId, f.beforeId, f.ids, f.names, f.types, f.locations, f.states, f.limit)
 
 export async function insertVm(tx: Tx, vm: NewVm): Promise<void> {
   await insert.run(
@@ -256,8 +238,15 @@ export async function raiseVmGeneration(tx: Tx, id: string): Promise<number> {
   return (await raise.one(tx, id))!.generation
 }
 
-export const markVmStarted = (tx: Tx, id: string, sshDestination: string, firewallGeneration: number) =>
-  started.run(tx, id, sshDestination, firewallGeneration)
+/** Answers the VM as it now is. */
+export async function markVmStarted(
+  tx: Tx,
+  vm: VmRow,
+  sshDestination: string,
+  firewallGeneration: number,
+): Promise<VmRow> {
+  return { ...vm, ...(await started.one(tx, vm.id, sshDestination, firewallGeneration)) }
+}
 export const markVmStopped = (tx: Tx, id: string) => stopped.run(tx, id)
 export const setVmHost = (tx: Tx, id: string, hostId: string) => setHost.run(tx, id, hostId)
 export const setVmType = (tx: Tx, id: string, type: string, gpuCount: number) =>
@@ -269,80 +258,6 @@ export const setVmTtl = (tx: Tx, id: string, ttlSeconds: number, onExpiry: strin
 export const deleteVmRow = (tx: Tx, id: string) => remove.run(tx, id)
 export const hideVm = (tx: Tx, id: string) => hide.run(tx, id)
 export const findVmGpus = (db: Queryable, id: string) => claimedGpus.all(db, id)
-
-/** The record that clients see. */
-export function vmRecord(vm: VmRow): Vm {
-  const osDisk = {
-    id: vm.os_disk_id,
-    name: `${vm.name}-os`,
-    type: 'persistent-ssd',
-    size: `${osDiskGib}GiB`,
-    location: vm.location,
-    block_size: 0,
-    created_at: time(vm.created_at),
-    updated_at: time(vm.created_at),
-    serial_number: serialNumberOf(vm.os_disk_id),
-    attachment_type: 'os' as const,
-    mode: 'read-write' as const,
-  }
-  return {
-    id: vm.id,
-    project_id: vm.project_id,
-    type: vm.type,
-    state: vm.state,
-    ssh_destination: vm.ssh_destination,
-    created_at: time(vm.created_at),
-    updated_at: time(vm.updated_at),
-    name: vm.name,
-    location: vm.location,
-    commitment_period: 0,
-    commitment_end: '',
-    disks: [
-      osDisk,
-      ...vm.disks.map((disk) => ({
-        id: disk.id,
-        name: disk.name,
-        type: disk.type,
-        size: disk.size,
-        location: disk.location,
-        block_size: disk.block_size,
-        created_at: time(new Date(disk.created_at)),
-        updated_at: time(new Date(disk.updated_at)),
-        serial_number: disk.serial_number,
-        attachment_type: 'data' as const,
-        mode: disk.mode,
-      })),
-    ],
-    network_interfaces: [
-      {
-        id: vm.interface_id,
-        name: 'nic0',
-        network: vm.network_id,
-        subnet: vm.subnet_id,
-        interface_type: 'Ethernet' as const,
-        mac_address: vm.mac_address,
-        ips: [
-          {
-            private_ipv4: { address: vm.private_address },
-            public_ipv4: {
-              address: vm.public_address ?? '',
-              id: vm.public_address_id ?? '',
-              type: vm.public_address ? 'dynamic' : '',
-            },
-          },
-        ],
-      },
-    ],
-    host_channel_adapters: [],
-    virtualization_features: { nested_virtualization: false },
-    instance_template_id: '',
-    instance_group_id: '',
-    reservation_id: '',
-    image: vm.image,
-    expires_at: time(vm.expires_at),
-    on_expiry: vm.on_expiry,
-  }
-}
 
 /** What the guest sees as the disk's serial: at most 20 characters for virtio. */
 export const serialNumberOf = (diskId: string): string => diskId.replaceAll('-', '').slice(-20)

@@ -146,14 +146,16 @@ const find = statement<DeliveryRow, [string, string]>(
   'SELECT * FROM webhook_deliveries WHERE webhook_id = $1 AND id = $2',
 )
 
+/** Where events begin to matter to a webhook; null while there is none. */
+export const firstWantedPosition = async (db: Queryable): Promise<number | null> =>
+  (await oldest.one(db))?.since ?? null
+
 /**
  * Makes the deliveries of the next events; answers whether there may be more. One process at a time, and the cursor
  * moves in the transaction that makes them: no event is left out or taken twice.
  */
-export function fanOutEvents(database: Database, most: number): Promise<boolean> {
+export function fanOutEvents(database: Database, since: number, most: number): Promise<boolean> {
   return database.transaction(async (tx) => {
-    const since = (await oldest.one(tx))?.since ?? null
-    if (since === null) return false
     const cursor = await lockCursor.one(tx)
     if (!cursor) return false
     const rows = await fresh.all(tx, Math.max(cursor.position, since), most)

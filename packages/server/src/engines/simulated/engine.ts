@@ -158,8 +158,9 @@ export class SimulatedEngine implements Engine {
 
   applyFirewall({ id }: VmRef, rules: CompiledRule[], call: Call): Promise<void> {
     return this.#do('applyFirewall', id, async () => {
+      if (await simulated.setFirewall(this.#db, id, call.generation, rules)) return
       await this.#living(id)
-      if (!(await simulated.setFirewall(this.#db, id, call.generation, rules))) throw stale(id)
+      throw stale(id)
     })
   }
 

@@ -129,7 +129,7 @@ function mountForms(scope: FastifyInstance, services: Services): void {
       // The token stays here: the provider sends people back to a page that needs none.
       const returnUrl = `${services.publicUrl()}${returnedPath}`
       const url = await providerLink(services, session.organizationId, returnUrl).catch((error) => {
-        request.log.warn({ err: error }, 'payment provider does not answer')
+        request.log.warn({ request: request.id, err: error }, 'payment provider does not answer')
         return null
       })
       return url ? reply.redirect(url, 303) : done(reply, session, 'unavailable')
@@ -206,6 +206,7 @@ function sendFailedPage(error: unknown, request: FastifyRequest, reply: FastifyR
     { permission_denied: 403, rate_limited: 429, unavailable: 503, internal_error: 500 }[
       failure.code as string
     ] ?? 400
-  if (status >= 500) request.log.error({ err: failure.cause ?? failure }, 'billing page failed')
+  if (status >= 500)
+    request.log.error({ request: request.id, err: failure.cause ?? failure }, 'billing page failed')
   return sendPage(reply.code(status), failedPage(failure.message))
 }

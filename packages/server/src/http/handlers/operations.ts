@@ -49,15 +49,15 @@ async function get(context: Context<GetId>, type: OperationType | null): Promise
   if (!row) throw notFound('operation')
   const until = performance.now() + (context.query.wait ?? 0) * 1000
   while (row?.state === 'IN_PROGRESS' && performance.now() < until && !context.request.raw.destroyed) {
-    await nextEnding(context, Math.min(lookMs, until - performance.now()))
+    await endingOf(context, row.id, Math.min(lookMs, until - performance.now()))
     row = await find()
   }
   if (!row) throw notFound('operation')
   return viewOperation(row)
 }
 
-/** Resolves when some operation ends, the caller hangs up, or after `ms`. */
-function nextEnding(context: Context, ms: number): Promise<void> {
+/** Resolves when the operation ends (or any does in another process), the caller hangs up, or after `ms`. */
+function endingOf(context: Context, operationId: string, ms: number): Promise<void> {
   return new Promise((resolve) => {
     const finish = () => {
       clearTimeout(timer)
@@ -66,7 +66,9 @@ function nextEnding(context: Context, ms: number): Promise<void> {
       resolve()
     }
     const timer = setTimeout(finish, ms)
-    const unsubscribe = context.services.signals.on('ended', finish)
+    const unsubscribe = context.services.signals.on('ended', (ended) => {
+      if (ended === undefined || ended === operationId) finish()
+    })
     context.request.raw.once('close', finish)
   })
 }

@@ -12,7 +12,8 @@ import { admitVmStart } from '../../operations/vm-start.ts'
 import { admitVmStop } from '../../operations/vm-stop.ts'
 import { admitVmRetype, admitVmTtl } from '../../operations/vm-update.ts'
 import type { OperationRow } from '../../store/operations.ts'
-import { findVm, listVms, lockVm, type VmRow, vmRecord } from '../../store/vms.ts'
+import { findVmRecord, listVmRecords, vmRecord } from '../../store/vm-records.ts'
+import { findVm, lockVm, type VmRow } from '../../store/vms.ts'
 import type { Context, Handlers } from '../context.ts'
 import { pageLimit, readPageToken, toPage } from '../pages.ts'
 import { commaList, requesterOf } from '../requester.ts'
@@ -56,7 +57,7 @@ export const vmHandlers: Handlers<VmRouteId> = {
   async vmList({ tx, project, query }) {
     const key = `vms ${project.projectId}`
     const limit = pageLimit(query)
-    const rows = await listVms(tx, {
+    const rows = await listVmRecords(tx, {
       projectId: project.projectId,
       beforeId: readPageToken(key, query.page_token),
       ids: idList('ids', query.ids),
@@ -70,7 +71,7 @@ export const vmHandlers: Handlers<VmRouteId> = {
   },
 
   async vmGet({ tx, project, params }) {
-    const vm = await findVm(tx, project.projectId, params.vm_id)
+    const vm = await findVmRecord(tx, project.projectId, params.vm_id)
     if (!vm) throw notFound('VM')
     return vmRecord(vm)
   },

@@ -1,0 +1,149 @@
+import { osDiskGib, type Vm } from '@slipway/contract'
+import { type Queryable, statement } from './database.ts'
+import { time } from './time.ts'
+import { attachedDisksOfVm, serialNumberOf, type VmRow } from './vms.ts'
+
+const recordColumns = [
+  ...([
+    'id',
+    'project_id',
+    'name',
+    'type',
+    'location',
+    'state',
+    'image',
+    'ssh_destination',
+    'os_disk_id',
+  ] as const),
+  ...([
+    'interface_id',
+    'network_id',
+    'subnet_id',
+    'mac_address',
+    'private_address',
+    'public_address',
+  ] as const),
+  ...(['public_address_id', 'expires_at', 'on_expiry', 'created_at', 'updated_at'] as const),
+] as const
+
+/** What a record needs of a VM. Reading is what clients do most: nothing else is read for it. */
+export type VmRecordRow = Pick<VmRow, (typeof recordColumns)[number] | 'disks'>
+
+const selectRecord = `SELECT ${recordColumns.map((column) => `v.${column}`).join(', ')}, ${attachedDisksOfVm} FROM vms v`
+
+const byId = statement<VmRecordRow, [string, string]>(
+  'vm_record',
+  `${selectRecord} WHERE v.id = $2 AND v.project_id = $1 AND v.deleted_at IS NULL`,
+)
+
+const list = statement<
+  VmRecordRow,
+  [
+    string,
+    string | null,
+    string[] | null,
+    string[] | null,
+    string[] | null,
+    string[] | null,
+    string[] | null,
+    number,
+  ]
+>(
+  'vm_record_list',
+  `${selectRecord}
+   WHERE v.project_id = $1 AND v.deleted_at IS NULL AND ($2::uuid IS NULL OR v.id < $2)
+     AND ($3::uuid[] IS NULL OR v.id = ANY ($3)) AND ($4::text[] IS NULL OR v.name = ANY ($4))
+     AND ($5::text[] IS NULL OR v.type = ANY ($5)) AND ($6::text[] IS NULL OR v.location = ANY ($6))
+     AND ($7::text[] IS NULL OR v.state = ANY ($7))
+   ORDER BY v.id DESC LIMIT $8`,
+)
+
+export const findVmRecord = (db: Queryable, projectId: string, id: string) => byId.one(db, projectId, id)
+
+export interface VmFilter {
+  projectId: string
+  beforeId: string | null
+  ids: string[] | null
+  names: string[] | null
+  types: string[] | null
+  locations: string[] | null
+  states: string[] | null
+  limit: number
+}
+
+export const listVmRecords = (db: Queryable, f: VmFilter) =>
+  list.all(db, f.projectId, f.beforeId, f.ids, f.names, f.types, f.locations, f.states, f.limit)
+
+/** The record that clients see. */
+export function vmRecord(vm: VmRecordRow): Vm {
+  const osDisk = {
+    id: vm.os_disk_id,
+    name: `${vm.name}-os`,
+    type: 'persistent-ssd',
+    size: `${osDiskGib}GiB`,
+    location: vm.location,
+    block_size: 0,
+    created_at: time(vm.created_at),
+    updated_at: time(vm.created_at),
+    serial_number: serialNumberOf(vm.os_disk_id),
+    attachment_type: 'os' as const,
+    mode: 'read-write' as const,
+  }
+  return {
+    id: vm.id,
+    project_id: vm.project_id,
+    type: vm.type,
+    state: vm.state,
+    ssh_destination: vm.ssh_destination,
+    created_at: time(vm.created_at),
+    updated_at: time(vm.updated_at),
+    name: vm.name,
+    location: vm.location,
+    commitment_period: 0,
+    commitment_end: '',
+    disks: [
+      osDisk,
+      ...vm.disks.map((disk) => ({
+        id: disk.id,
+        name: disk.name,
+        type: disk.type,
+        size: disk.size,
+        location: disk.location,
+        block_size: disk.block_size,
+        created_at: time(new Date(disk.created_at)),
+        updated_at: time(new Date(disk.updated_at)),
+        serial_number: disk.serial_number,
+        attachment_type: 'data' as const,
+        mode: disk.mode,
+      })),
+    ],
+    network_interfaces: [
+      {
+        id: vm.interface_id,
+        name: 'nic0',
+        network: vm.network_id,
+        subnet: vm.subnet_id,
+        interface_type: 'Ethernet' as const,
+        mac_address: vm.mac_address,
+        ips: [
+          {
+            private_ipv4: { address: vm.private_address },
+            public_ipv4: {
+              address: vm.public_address ?? '',
+              id: vm.public_address_id ?? '',
+              type: vm.public_address ? 'dynamic' : '',
+            },
+          },
+        ],
+      },
+    ],
+    host_channel_adapters: [],
+    virtualization_features: { nested_virtualization: false },
+    instance_template_id: '',
+    instance_group_id: '',
+    reservation_id: '',
+    image: vm.image,
+    expires_at: time(vm.expires_at),
+    on_expiry: vm.on_expiry,
+  }
+}
