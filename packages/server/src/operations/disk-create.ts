@@ -11,7 +11,7 @@ import { giveBackQuota } from '../store/quotas.ts'
 import { closeUsage, openUsage } from '../store/usage.ts'
 import { serialNumberOf } from '../store/vms.ts'
 import { beginOperation, type Requester, requireQuota } from './admission.ts'
-import { type DiskSpec, EngineError } from './engine.ts'
+import { type DiskSpec, type Engine, EngineError } from './engine.ts'
 import { callOf, engineAt } from './engine-work.ts'
 import { type Definition, done, next, type Outcome, type Work } from './operation.ts'
 
@@ -93,21 +93,28 @@ export async function forgetDisk(work: Work, tx: Tx): Promise<void> {
   await giveBackQuota(tx, disk.project_id, diskQuota(disk.type, disk.size_gib))
 }
 
+/** Gone is what inspection no longer shows. */
 export async function removeDisk(work: Work): Promise<void> {
   const disk = await diskOf(work)
-  await engineAt(work.workshop, disk.location).removeDisk(diskSpec(disk), callOf(work))
+  const engine = engineAt(work.workshop, disk.location)
+  await engine.removeDisk(diskSpec(disk), callOf(work))
+  if (await engine.inspectDisk(diskSpec(disk), work.signal))
+    throw new EngineError('unavailable', 'the engine still shows the disk after its removal')
 }
 
-/** Growing a disk to the size that it has changes nothing, but an engine that forgot to make it has to say so. */
 async function create(work: Work): Promise<Outcome> {
   const disk = await diskOf(work)
   const engine = engineAt(work.workshop, disk.location)
   await engine.ensureDisk(diskSpec(disk), callOf(work))
-  await engine.growDisk(diskSpec(disk), callOf(work)).catch((error) => {
-    if (!(error instanceof EngineError) || error.kind !== 'missing') throw error
-    throw new EngineError('unavailable', 'the engine does not have the disk after its creation')
-  })
+  await requireSize(engine, diskSpec(disk), work)
   return next()
+}
+
+/** Made or grown is what inspection shows so. */
+export async function requireSize(engine: Engine, disk: DiskSpec, work: Work): Promise<void> {
+  const sizeGib = (await engine.inspectDisk(disk, work.signal))?.sizeGib ?? 0
+  if (sizeGib < disk.sizeGib)
+    throw new EngineError('unavailable', `the engine shows the disk with ${sizeGib} of ${disk.sizeGib} GiB`)
 }
 
 async function finish(work: Work, tx: Tx): Promise<Outcome> {

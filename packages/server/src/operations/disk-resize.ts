@@ -5,7 +5,7 @@ import { type DiskRow, diskRecord, moveDisk, raiseDiskGeneration, resizeDisk } f
 import type { OperationRow } from '../store/operations.ts'
 import { giveBackQuota } from '../store/quotas.ts'
 import { beginOperation, type Requester, requireIdle, requireQuota } from './admission.ts'
-import { diskOf, diskQuota, diskSpec, meterDisk, tellOfDisk } from './disk-create.ts'
+import { diskOf, diskQuota, diskSpec, meterDisk, requireSize, tellOfDisk } from './disk-create.ts'
 import { callOf, engineAt } from './engine-work.ts'
 import { type Definition, done, next, type Outcome, type Work } from './operation.ts'
 
@@ -56,7 +56,9 @@ async function giveBack(work: Work, tx: Tx): Promise<void> {
 async function grow(work: Work): Promise<Outcome> {
   const disk = await diskOf(work)
   const wanted = { ...diskSpec(disk), sizeGib: Number(work.scratch.sizeGib) }
-  await engineAt(work.workshop, disk.location).growDisk(wanted, callOf(work))
+  const engine = engineAt(work.workshop, disk.location)
+  await engine.growDisk(wanted, callOf(work))
+  await requireSize(engine, wanted, work)
   return next()
 }
 

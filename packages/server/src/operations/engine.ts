@@ -21,6 +21,7 @@ export interface Engine {
   ensureDisk(disk: DiskSpec, call: Call): Promise<void>
   growDisk(disk: DiskSpec, call: Call): Promise<void>
   removeDisk(disk: DiskRef, call: Call): Promise<void>
+  inspectDisk(disk: DiskRef, signal: AbortSignal): Promise<DiskStatus | null>
   /** Hot when the VM runs, else effective at its next start. The generation is the VM's. */
   attachDisk(vm: VmRef, disk: AttachedDisk, call: Call): Promise<void>
   detachDisk(vm: VmRef, disk: DiskRef, call: Call): Promise<void>
@@ -111,6 +112,12 @@ export interface VmStatus {
   detail?: string
 }
 
+export interface DiskStatus {
+  id: string
+  generation: number
+  sizeGib: number
+}
+
 export interface HostReport {
   name: string
   cpuCores: number
@@ -119,8 +126,7 @@ export interface HostReport {
   capabilities: Record<string, unknown>
   gpus: GpuReport[]
   vms: VmStatus[]
-  /** `sizeGib` where the engine can tell: a growth that it forgot is done again. */
-  disks: { id: string; generation: number; sizeGib?: number }[]
+  disks: DiskStatus[]
 }
 
 export interface GpuReport {

@@ -22,7 +22,6 @@ import { EngineError, type HostReport } from './engine.ts'
 import { applyFirewalls } from './firewalls.ts'
 import { applyHostReports, markLostHosts } from './host-reports.ts'
 import type { Workshop } from './operation.ts'
-import { regrowDisks } from './reconcile-disks.ts'
 import { reconcileLostVms, reconcileVms } from './reconcile-vms.ts'
 import { admitVmDelete } from './vm-delete.ts'
 import { admitVmStop } from './vm-stop.ts'
@@ -104,7 +103,6 @@ export class Reconciler {
         await applyHostReports(this.#workshop.database, location, engineName, pending)
         await reconcileVms(this.#workshop, location, pending)
         await this.#freeGpus(location, pending, inspectedAt)
-        await regrowDisks(this.#workshop, location, pending)
         await this.#removeStrangers(location, pending, inspectedAt)
         pending = []
       }

@@ -34,17 +34,6 @@ const strangers = statement<{ id: string; newest_generation: number | null }, [s
    WHERE NOT EXISTS (SELECT FROM vms v WHERE v.id = s.id) AND NOT EXISTS (SELECT FROM disks d WHERE d.id = s.id)`,
 )
 
-// Disks at rest that their engine shows as of an older generation.
-const disksBehind = statement<DiskRow, [string[], number[], (number | null)[]]>(
-  'drift_disks_behind',
-  `SELECT d.*, h.name AS host, '[]'::jsonb AS attached_to
-   FROM unnest($1::uuid[], $2::bigint[], $3::bigint[]) seen (id, generation, size_gib)
-   JOIN disks d ON d.id = seen.id AND (d.generation > seen.generation OR d.size_gib > seen.size_gib)
-   LEFT JOIN hosts h ON h.id = d.host_id
-   WHERE d.state = 'available'
-     AND NOT EXISTS (SELECT FROM operations o WHERE o.resource_id = d.id AND o.state = 'IN_PROGRESS')`,
-)
-
 const lockUnchanged = statement<{ id: string }, [string, number]>(
   'drift_lock_unchanged',
   `SELECT v.id FROM vms v WHERE v.id = $1 AND v.generation = $2
@@ -86,16 +75,6 @@ export const listKnownVms = (db: Queryable, location: string, hosts: string[]) =
   onHosts.all(db, location, hosts)
 export const listVmsOnLostHosts = (db: Queryable, states: VmState[]) => onLostHosts.all(db, states)
 export const findStrangers = (db: Queryable, ids: string[]) => strangers.all(db, ids)
-export const listDisksBehind = (
-  db: Queryable,
-  seen: { id: string; generation: number; sizeGib?: number }[],
-) =>
-  disksBehind.all(
-    db,
-    seen.map(({ id }) => id),
-    seen.map(({ generation }) => generation),
-    seen.map(({ sizeGib }) => sizeGib ?? null),
-  )
 /** Locks the VM unless an operation has touched it since it had this generation. */
 export const lockUnchangedVm = (tx: Tx, id: string, generation: number) =>
   lockUnchanged.one(tx, id, generation)

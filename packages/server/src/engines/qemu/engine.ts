@@ -7,6 +7,7 @@ import {
   type Call,
   type DiskRef,
   type DiskSpec,
+  type DiskStatus,
   type Engine,
   EngineError,
   type HostReport,
@@ -125,6 +126,13 @@ export class QemuEngine implements Engine {
       await this.#ctx.disks.remove(disk.id)
       await this.#ctx.fences.markRemoved(disk.id, call.generation)
     })
+  }
+
+  async inspectDisk({ id }: DiskRef, signal: AbortSignal): Promise<DiskStatus | null> {
+    signal.throwIfAborted()
+    const disk = await this.#ctx.disks.read(id)
+    if (!disk) return null
+    return { id, generation: (await this.#ctx.fences.read(id))?.generation ?? 0, sizeGib: disk.sizeGib }
   }
 
   async attachDisk(vm: VmRef, disk: AttachedDisk, call: Call): Promise<void> {

@@ -6,6 +6,7 @@ import {
   type Call,
   type DiskRef,
   type DiskSpec,
+  type DiskStatus,
   type Engine,
   EngineError,
   type HostReport,
@@ -138,6 +139,12 @@ export class SimulatedEngine implements Engine {
       if (!(await simulated.removeDisk(this.#db, { id, location, generation: call.generation })))
         throw stale(id)
     })
+  }
+
+  async inspectDisk({ id }: DiskRef): Promise<DiskStatus | null> {
+    await this.#misbehave('inspectDisk', id)
+    const disk = await simulated.findDisk(this.#db, id)
+    return disk && !disk.is_removed ? { id, generation: disk.generation, sizeGib: disk.size_gib } : null
   }
 
   attachDisk({ id }: VmRef, disk: AttachedDisk, call: Call): Promise<void> {
