@@ -82,13 +82,14 @@ export function engineConformance(name: string, make: () => Promise<EngineUnderT
       expect(await inspect()).toBeNull()
       await engine.ensureVm(spec, next())
       await engine.ensureVm(spec, same())
-      expect(await inspect()).toMatchObject({ id: spec.id, power: 'off', generation })
+      expect(await inspect()).toMatchObject({ id: spec.id, power: 'off', generation, diskIds: [] })
     })
 
     it('takes a firewall, takes it again, and refuses an older one', within, async () => {
       await engine.applyFirewall(spec, [allow([22, 22])], { generation: 2, signal })
       await engine.applyFirewall(spec, [allow([22, 22])], { generation: 2, signal })
       await expectKind('stale', engine.applyFirewall(spec, [], { generation: 1, signal }))
+      expect((await inspect())?.firewallGeneration).toBe(2)
     })
 
     it('powers it on until it answers at its SSH destination', within, async () => {
@@ -107,7 +108,9 @@ export function engineConformance(name: string, make: () => Promise<EngineUnderT
 
     it('shows the VM and the holder of its GPUs in the inventory', within, async () => {
       const host = await report()
-      expect(host.vms.find((vm) => vm.id === spec.id)).toMatchObject({ power: 'running', generation })
+      expect(host.vms.find((vm) => vm.id === spec.id)).toMatchObject({
+        ...{ power: 'running', generation, firewallGeneration: 2, diskIds: [] },
+      })
       for (const gpu of spec.gpus)
         expect(host.gpus.find((found) => found.pciAddress === gpu.pciAddress)).toMatchObject({
           holderVmId: spec.id,
@@ -141,14 +144,17 @@ export function engineConformance(name: string, make: () => Promise<EngineUnderT
       const diskCall = { generation: 1, signal }
       await engine.ensureDisk(disk, diskCall)
       await engine.ensureDisk(disk, diskCall)
-      expect((await report()).disks).toContainEqual(expect.objectContaining({ id: disk.id, generation: 1 }))
+      expect((await report()).disks).toContainEqual({ id: disk.id, generation: 1, sizeGib: 1 })
       await engine.attachDisk(spec, disk, next())
       await engine.attachDisk(spec, disk, same())
+      expect((await inspect())?.diskIds).toEqual([disk.id])
       const larger = { ...disk, sizeGib: 2 }
       await engine.growDisk(larger, { generation: 2, signal })
       await engine.growDisk(larger, { generation: 2, signal })
+      expect((await report()).disks).toContainEqual({ id: disk.id, generation: 2, sizeGib: 2 })
       await engine.detachDisk(spec, disk, next())
       await engine.detachDisk(spec, disk, same())
+      expect((await inspect())?.diskIds).toEqual([])
       await expectKind('stale', engine.growDisk({ ...disk, sizeGib: 3 }, { generation: 1, signal }))
       await engine.removeDisk(disk, { generation: 3, signal })
       await engine.removeDisk(disk, { generation: 3, signal })
@@ -179,7 +185,7 @@ export function engineConformance(name: string, make: () => Promise<EngineUnderT
         await engine.ensureDisk(disk, { generation: 1, signal })
         await engine.attachDisk(spec, { ...disk, mode: 'read-only' }, next())
         await engine.powerVm(spec, 'on', next())
-        await until('running')
+        expect(await until('running')).toMatchObject({ firewallGeneration: 2, diskIds: [disk.id] })
         await engine.powerVm(spec, 'off', next())
         await until('off')
         await engine.detachDisk(spec, disk, next())

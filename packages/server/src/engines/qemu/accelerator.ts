@@ -39,6 +39,17 @@ export async function requireQemu(arch: Architecture, program: string): Promise<
 }
 
 /**
+ * How much translated code an emulated VM may keep. QEMU's own default is a gigabyte; the usual boot fills a tenth of
+ * that. But QEMU begins each of its many thousand pieces of code on an instruction cache line, and on some ARM cores
+ * (Neoverse N1, for an erratum) Linux says that such a line is as long as a page: with too small a cache a boot there
+ * translates everything over and over, and takes three times as long.
+ */
+export async function translationCacheMib(): Promise<number> {
+  const lineBytes = Number(await run('getconf', ['LEVEL1_ICACHE_LINESIZE']).catch(() => 0))
+  return lineBytes >= 1024 ? 512 : 128
+}
+
+/**
  * KVM only where a real kernel really boots under it: the device node alone says nothing, and a hypervisor that hangs
  * looks healthy until then. The verdict holds for this boot of the host and this guest kernel.
  */

@@ -33,7 +33,8 @@ const ARCHITECTURES: Record<string, Architecture> = {
     qemuProgram: 'qemu-system-aarch64',
     qemuPackage: 'qemu-system-arm',
     machineType: 'virt,gic-version=max',
-    tcgCpu: 'max,pauth-impdef=on',
+    // `max` would emulate pointer authentication and long vectors, which slow every function call down.
+    tcgCpu: 'neoverse-n1',
     serialConsole: 'ttyAMA0',
     dynamicLinker: 'lib/ld-linux-aarch64.so.1',
     hasPowerButtonWithoutFirmware: false,

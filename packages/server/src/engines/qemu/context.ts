@@ -40,6 +40,7 @@ export interface QemuContext {
   arch: Architecture
   qemuVersion: string
   verdict: AcceleratorVerdict
+  translationCacheMib: number
   firmware: Firmware | null
   paths: StatePaths
   locks: Locks

@@ -1,26 +1,32 @@
-/** Writes the `newc` cpio archives that the kernel unpacks as its first root. Every entry belongs to root. */
-export type CpioEntry =
-  | { path: string; kind: 'directory' }
+/** One thing of a file tree that is made from scratch. Everything belongs to root. */
+export type TreeEntry =
+  | { path: string; kind: 'directory'; mode: number }
   | { path: string; kind: 'file'; mode: number; content: Buffer }
   | { path: string; kind: 'link'; target: string }
 
 const TYPE_BITS = { directory: 0o040000, file: 0o100000, link: 0o120000 }
 
-export function cpioArchive(entries: CpioEntry[]): Buffer {
+/** Writes the `newc` cpio archives that the kernel unpacks as its first root. */
+export function cpioArchive(entries: TreeEntry[]): Buffer {
   const parts: Buffer[] = []
   let inode = 1
   for (const entry of entries) {
-    const content =
-      entry.kind === 'file'
-        ? entry.content
-        : entry.kind === 'link'
-          ? Buffer.from(entry.target)
-          : Buffer.alloc(0)
-    const mode = TYPE_BITS[entry.kind] | (entry.kind === 'file' ? entry.mode : 0o755)
-    pushRecord(parts, inode++, mode, entry.path, content)
+    const mode = TYPE_BITS[entry.kind] | (entry.kind === 'link' ? 0o777 : entry.mode)
+    pushRecord(parts, inode++, mode, entry.path, contentOf(entry))
   }
   pushRecord(parts, 0, 0, 'TRAILER!!!', Buffer.alloc(0))
   return Buffer.concat(parts)
+}
+
+function contentOf(entry: TreeEntry): Buffer {
+  switch (entry.kind) {
+    case 'file':
+      return entry.content
+    case 'link':
+      return Buffer.from(entry.target)
+    case 'directory':
+      return Buffer.alloc(0)
+  }
 }
 
 function pushRecord(parts: Buffer[], inode: number, mode: number, path: string, content: Buffer): void {

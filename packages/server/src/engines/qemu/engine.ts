@@ -64,7 +64,8 @@ export class QemuEngine implements Engine {
         await createOverlay(join(folder, 'os.qcow2'), base, call.signal)
       }
       await writeAtomically(join(folder, 'seed.iso'), seedImage(spec, egress))
-      await this.#ctx.records.write(spec.id, { spec, rules: seen?.record.rules ?? [] })
+      const { rules, firewallGeneration } = seen?.record ?? { rules: [], firewallGeneration: 0 }
+      await this.#ctx.records.write(spec.id, { spec, rules, firewallGeneration })
     })
   }
 
@@ -161,7 +162,7 @@ export class QemuEngine implements Engine {
     await this.#ctx.locks.with(vm.id, call.signal, async () => {
       const seen = required(vm, await observe(this.#ctx, vm.id))
       await this.#ctx.fences.passFirewall(vm.id, call.generation)
-      const record = { ...seen.record, rules }
+      const record = { ...seen.record, rules, firewallGeneration: call.generation }
       await this.#ctx.records.write(vm.id, record)
       if (seen.run && seen.process)
         await syncForwards(this.#ctx, vm.id, record, { ...seen.run, process: seen.process })

@@ -24,8 +24,11 @@ export async function hostReport(ctx: QemuContext, cpuCount: number): Promise<Ho
     if (seen.run && seen.run.notes.length > 0) partlyServed[id] = seen.run.notes
   }
   const disks = []
-  for (const id of await ctx.disks.ids())
-    if (await ctx.disks.read(id)) disks.push({ id, generation: (await ctx.fences.read(id))?.generation ?? 0 })
+  for (const id of await ctx.disks.ids()) {
+    const disk = await ctx.disks.read(id)
+    if (!disk) continue
+    disks.push({ id, generation: (await ctx.fences.read(id))?.generation ?? 0, sizeGib: disk.sizeGib })
+  }
 
   const { usable, unusable } = await ctx.gpus.list()
   const { options } = ctx

@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
-import { access, chmod, mkdir, rename, rm, stat, truncate, writeFile } from 'node:fs/promises'
+import { access, chmod, mkdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
@@ -105,7 +105,7 @@ export async function verifyChecksum(file: string, sha256: string, imageName: st
   verified.set(file, identity)
 }
 
-/** The read-only base of a VM's OS disk, checked. Callers hold the images' lock. */
+/** The read-only base of a VM's OS disk, checked. */
 export async function osBaseOf(
   dataDir: string,
   source: ImageSource,
@@ -124,24 +124,6 @@ export async function osBaseOf(
   const folder = join(dir, source.folder)
   await verifyChecksum(join(folder, 'vmlinuz'), source.kernelSha256, imageName)
   await verifyChecksum(join(folder, 'initrd'), source.initrdSha256, imageName)
-  const file = join(folder, `os-${sizeGib}g.qcow2`)
-  await access(file).catch(() => makeEmptyOsDisk(file, sizeGib))
-  return { file, format: 'qcow2', sizeGib }
-}
-
-/** An empty file system of the full size; the mini guest fills it at its first boot. */
-async function makeEmptyOsDisk(file: string, sizeGib: number): Promise<void> {
-  const raw = `${file}.raw.tmp`
-  const converted = `${file}.tmp`
-  try {
-    await writeFile(raw, '')
-    await truncate(raw, sizeGib * 1024 ** 3)
-    const options = 'lazy_itable_init=1,lazy_journal_init=1,nodiscard'
-    await run('mkfs.ext4', ['-q', '-F', '-m', '0', '-N', '262144', '-J', 'size=16', '-E', options, raw])
-    await run('qemu-img', ['convert', '-f', 'raw', '-O', 'qcow2', raw, converted])
-    await rename(converted, file)
-  } finally {
-    await rm(raw, { force: true })
-    await rm(converted, { force: true })
-  }
+  await verifyChecksum(join(folder, 'os.qcow2'), source.osSha256, imageName)
+  return { file: join(folder, 'os.qcow2'), format: 'qcow2', sizeGib: Math.max(sizeGib, source.osSizeGib) }
 }

@@ -3,7 +3,7 @@ import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Engine } from '../../operations/engine.ts'
-import { chooseAccelerator, requireQemu } from './accelerator.ts'
+import { chooseAccelerator, requireQemu, translationCacheMib } from './accelerator.ts'
 import { hostArchitecture } from './architecture.ts'
 import type { QemuContext, QemuEngineOptions } from './context.ts'
 import { DiskFiles } from './disk-files.ts'
@@ -61,6 +61,7 @@ export async function createQemuEngine(
     arch,
     qemuVersion,
     verdict,
+    translationCacheMib: await translationCacheMib(),
     firmware: await findFirmware(arch),
     paths,
     locks,

@@ -36,7 +36,7 @@ async function readModule(file: string): Promise<Buffer> {
   return execFileSync(unpacker, ['-dc', file], { maxBuffer: 64 * 1024 * 1024 })
 }
 
-function dependenciesOf(content: Buffer): string[] {
+export function dependenciesOf(content: Buffer): string[] {
   const at = content.indexOf('\0depends=')
   if (at < 0) return []
   const start = at + '\0depends='.length

@@ -1,57 +1,50 @@
 /**
  * What runs inside the mini guest: busybox for everything, dropbear for SSH. All connections come from the access
  * network's one host address, and dropbear as a daemon lets in five at a time per address; one process per connection
- * has no such limit.
+ * has no such limit. Under emulation every new process is dear: busybox's shell runs its own commands without starting
+ * a program (once /proc is there), so that few things here are called by their path.
  */
 
 /** Said on the console just before SSH is served: there is no use in knocking earlier. */
 export const MINI_GUEST_UP = 'slipway: the guest is up'
 
-/**
- * Runs from the initramfs: loads drivers, finds the OS disk by its serial, fills it at the first boot with what the
- * initramfs holds and moves over to it, so that everything the user writes afterwards is on a real disk.
- */
+/** Runs from the initramfs: loads drivers, finds the OS disk by its serial and moves over to it. */
 export const INITRAMFS_INIT = `#!/bin/busybox sh
-/bin/busybox mkdir -p /proc /sys /dev /new
 /bin/busybox mount -t proc proc /proc
-/bin/busybox mount -t sysfs sysfs /sys
-/bin/busybox mount -t devtmpfs devtmpfs /dev
-case " $(/bin/busybox cat /proc/cmdline) " in
-*" slipway.probe "*) echo slipway-probe-ok >/dev/console; /bin/busybox poweroff -f ;;
+mount -t sysfs sysfs /sys
+mount -t devtmpfs devtmpfs /dev
+read -r command_line </proc/cmdline
+case " $command_line " in
+*" slipway.probe "*) echo slipway-probe-ok >/dev/console; poweroff -f ;;
 esac
-while read -r module; do /bin/busybox insmod "/lib/modules/$module.ko"; done </lib/modules/order
+read -r modules </lib/modules/wanted
+modprobe -a $modules
 os=
 tries=0
 while [ -z "$os" ] && [ $tries -lt 100 ]; do
-  for serial in /sys/block/vd*/serial; do
-    [ "$(/bin/busybox cat "$serial" 2>/dev/null)" = slipway-os ] && os=\${serial#/sys/block/} && os=/dev/\${os%/serial}
+  for file in /sys/block/vd*/serial; do
+    serial=
+    read -r serial <"$file"
+    [ "$serial" = slipway-os ] && os=\${file#/sys/block/} && os=/dev/\${os%/serial}
   done
   tries=$((tries + 1))
-  [ -z "$os" ] && /bin/busybox usleep 50000
+  [ -z "$os" ] && usleep 50000
 done
-if ! /bin/busybox mount -t ext4 -o noinit_itable "$os" /new; then
+if ! mount -t ext4 -o noinit_itable "$os" /new; then
   echo "slipway: no OS disk can be mounted" >/dev/console
-  /bin/busybox poweroff -f
-fi
-if [ ! -e /new/etc/slipway/installed ]; then
-  for item in bin etc lib root sbin usr; do /bin/busybox cp -a /$item /new/; done
-  [ -d /lib64 ] && /bin/busybox cp -a /lib64 /new/
-  /bin/busybox mkdir -p /new/proc /new/sys /new/dev /new/run /new/tmp /new/var/log /new/mnt /new/home
-  /bin/busybox chmod 1777 /new/tmp
-  /bin/busybox chroot /new /bin/busybox --install -s
-  /bin/busybox sync
-  : >/new/etc/slipway/installed
+  poweroff -f
 fi
 for item in proc sys dev; do /bin/busybox mount --move /$item /new/$item; done
 exec /bin/busybox switch_root /new /sbin/init
 `
 
+/** The root file system beside programs and libraries. */
 export const GUEST_FILES: Record<string, { mode: number; content: string }> = {
   'etc/inittab': {
     mode: 0o644,
     content: `::sysinit:/etc/slipway/boot
-::respawn:/usr/bin/nc -ll -p 22 -e /usr/sbin/dropbear -i -s -r /etc/dropbear/host_ed25519
-::respawn:/sbin/acpid -f -c /etc/acpi -l /dev/null
+::respawn:/bin/busybox nc -ll -p 22 -e /usr/sbin/dropbear -i -s -r /etc/dropbear/host_ed25519
+::respawn:/bin/busybox acpid -f -c /etc/acpi -l /dev/null
 ::once:/etc/slipway/startup
 ::shutdown:/etc/slipway/stop
 `,
@@ -62,40 +55,40 @@ export const GUEST_FILES: Record<string, { mode: number; content: string }> = {
   'etc/shells': { mode: 0o644, content: '/bin/sh\n' },
   'etc/profile': { mode: 0o644, content: 'export PATH=/usr/sbin:/usr/bin:/sbin:/bin\n' },
   'etc/os-release': { mode: 0o644, content: 'NAME="Slipway mini guest"\nID=slipway-mini\n' },
-  'etc/acpi/PWRF/00000080': { mode: 0o755, content: '#!/bin/sh\nexec /sbin/poweroff\n' },
+  'etc/acpi/PWRF/00000080': { mode: 0o755, content: '#!/bin/sh\nexec poweroff\n' },
   'etc/slipway/boot': {
     mode: 0o755,
     content: `#!/bin/sh
-mount -o remount,rw /
-mkdir -p /dev/pts /dev/shm /run/slipway
+mkdir -p /dev/pts /dev/shm
 mount -t devpts devpts /dev/pts
 mount -t tmpfs tmpfs /run
 mount -t tmpfs tmpfs /tmp
 mkdir -p /run/slipway /run/seed
-ip link set lo up
-for serial in /sys/block/vd*/serial; do
-  [ "$(cat "$serial")" = slipway-seed ] || continue
-  device=\${serial#/sys/block/}
+for file in /sys/block/vd*/serial; do
+  serial=
+  read -r serial <"$file"
+  [ "$serial" = slipway-seed ] || continue
+  device=\${file#/sys/block/}
   mount -t iso9660 -o ro "/dev/\${device%/serial}" /run/seed
 done
 . /run/seed/slipway-env
 hostname "$GUEST_HOSTNAME"
 echo "$GUEST_HOSTNAME" >/etc/hostname
 echo "127.0.0.1 localhost $GUEST_HOSTNAME" >/etc/hosts
-for address in /sys/class/net/*/address; do
-  interface=\${address#/sys/class/net/}
+ip link set lo up
+for file in /sys/class/net/*/address; do
+  read -r mac <"$file"
+  interface=\${file#/sys/class/net/}
   interface=\${interface%/address}
-  case "$(cat "$address")" in
+  case "$mac" in
   "$ACCESS_MAC") ip address add "$ACCESS_CIDR" dev "$interface"; ip link set "$interface" up
     [ -n "$ACCESS_GATEWAY" ] && ip route add default via "$ACCESS_GATEWAY" && echo "nameserver $ACCESS_DNS" >/etc/resolv.conf ;;
   "$PRIVATE_MAC") ip address add "$PRIVATE_CIDR" dev "$interface"; ip link set "$interface" up ;;
   esac
 done
+umask 077
 mkdir -p /root/.ssh
-cp /run/seed/authorized-keys /root/.ssh/authorized_keys
-chmod 700 /root /root/.ssh
-chmod 600 /root/.ssh/authorized_keys
-mkdir -p /etc/dropbear
+cat /run/seed/authorized-keys >/root/.ssh/authorized_keys
 [ -s /etc/dropbear/host_ed25519 ] || dropbearkey -t ed25519 -f /etc/dropbear/host_ed25519 >/dev/null 2>&1
 echo "${MINI_GUEST_UP} ($GUEST_HOSTNAME)" >/dev/console
 `,
@@ -125,6 +118,12 @@ mount -o remount,ro /
   },
 }
 
+/** Mount points and other folders that have to be there; with their modes where those are not the usual ones. */
+export const GUEST_FOLDERS: Record<string, number> = {
+  ...{ dev: 0o755, proc: 0o755, sys: 0o755, run: 0o755, mnt: 0o755, home: 0o755 },
+  ...{ 'var/log': 0o755, 'etc/dropbear': 0o700, root: 0o700, tmp: 0o1777 },
+}
+
 /** Drivers for the devices that the engine gives a guest; what is built in costs nothing to name. */
 export const GUEST_MODULES = [
   'virtio_pci',
@@ -140,4 +139,27 @@ export const GUEST_MODULES = [
   'evdev',
   'fuse',
   'virtiofs',
+]
+
+/** Programs and the libraries that they need, by file name; the dynamic linker differs by architecture. */
+export const GUEST_PROGRAMS = {
+  'usr/sbin/dropbear': 'dropbear',
+  'usr/bin/dropbearkey': 'dropbearkey',
+  'usr/lib/libc.so.6': 'libc.so.6',
+  'usr/lib/libcrypt.so.1': 'libcrypt.so.1',
+  'usr/lib/libtomcrypt.so.1': 'libtomcrypt.so.1',
+  'usr/lib/libtommath.so.1': 'libtommath.so.1',
+  'usr/lib/libz.so.1': 'libz.so.1',
+  'usr/lib/libgmp.so.10': 'libgmp.so.10',
+}
+
+export const GUEST_PACKAGES = [
+  'busybox-static',
+  'dropbear-bin',
+  'libc6',
+  'libcrypt1',
+  'libtomcrypt1',
+  'libtommath1',
+  'zlib1g',
+  'libgmp10',
 ]

@@ -9,6 +9,8 @@ import type { ProcessIdentity } from './process.ts'
 export interface VmRecord {
   spec: VmSpec
   rules: CompiledRule[]
+  /** Of these rules; 0 before the first ones. */
+  firewallGeneration: number
 }
 
 /** One life of a QEMU process, from power on to power off. */
