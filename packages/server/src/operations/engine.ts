@@ -104,10 +104,10 @@ export interface VmStatus {
   sshDestination: string
   /** When to look again, if the engine knows. */
   etaMs?: number
-  /** Of the firewall in force, where the engine can tell: one that it forgot is applied again. */
-  firewallGeneration?: number
-  /** The data disks that it has, where the engine can tell: attachment and detachment are checked by it. */
-  diskIds?: string[]
+  /** Of the firewall in force: one that the engine forgot is applied again. */
+  firewallGeneration: number
+  /** The data disks that it has: attachment and detachment are checked by it. */
+  diskIds: string[]
   /** For operators and failure messages: exit reason, last serial lines. */
   detail?: string
 }

@@ -25,7 +25,7 @@ export async function reconcileVms(
     else if (looksOff(vm.state, status)) await settleVm(workshop, vm.id)
     else if (vm.state === 'STATE_SHUTOFF' && (status?.power ?? 'off') !== 'off')
       await unlessAway(workshop, vm.id, () => turnOff(workshop, vm.id))
-    else if (status && (status.firewallGeneration ?? vm.firewall_applied) < vm.firewall_applied)
+    else if (status && status.firewallGeneration < vm.firewall_applied)
       await markFirewallLost(workshop.database, vm.id)
   }
 }

@@ -76,8 +76,8 @@ export async function attachAll(work: Work): Promise<Outcome> {
   const engine = engineAt(work.workshop, vm.location)
   const disks = attachedDisks(vm).filter(({ id }) => diskIdsOf(work).includes(id))
   for (const disk of disks) await engine.attachDisk(refOf(vm), disk, callOf(work))
-  const attached = (await engine.inspectVm(refOf(vm), work.signal))?.diskIds
-  if (attached && !disks.every(({ id }) => attached.includes(id)))
+  const attached = (await engine.inspectVm(refOf(vm), work.signal))?.diskIds ?? []
+  if (!disks.every(({ id }) => attached.includes(id)))
     throw new EngineError('unavailable', 'the engine does not show the disks after their attachment')
   return next()
 }

@@ -68,7 +68,7 @@ export async function bootVm(work: Work): Promise<Outcome> {
   let status = await engine.inspectVm(refOf(vm), work.signal)
   if (!status || status.power === 'off') {
     if (!status || status.generation < work.operation.generation) await defineVm(work)
-    if (!status || (status.firewallGeneration ?? protectedBy) < protectedBy) await protectVm(work)
+    if (!status || status.firewallGeneration < protectedBy) await protectVm(work)
     await engine.powerVm(refOf(vm), 'on', callOf(work))
     status = await engine.inspectVm(refOf(vm), work.signal)
   }

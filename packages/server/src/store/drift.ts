@@ -1,6 +1,5 @@
 import type { VmState } from '@slipway/contract'
 import { type Queryable, statement, type Tx } from './database.ts'
-import type { DiskRow } from './disks.ts'
 
 export interface KnownVm {
   id: string

@@ -280,8 +280,9 @@ describe.each(definitions.map((definition) => ({ kind: definition.kind, definiti
           // A transaction that is open when its process stops is ended by PostgreSQL: here the worker stops before it.
           around(step, step.tx ? 'before' : when, async () => {
             isStopped = true
-            if (step.tx) throw new Error('stopped')
-            await released
+            if (!step.tx) return released
+            late.stop()
+            throw new Error('stopped')
           }),
         )
         // One place, and that is taken: it does not claim again what it lost.
