@@ -1,4 +1,5 @@
 import { type RouteId, routeOf } from '@slipway/contract'
+import { Doorbell } from '../domain/doorbell.ts'
 import { Failure } from '../domain/failure.ts'
 import type { Caller } from '../store/access.ts'
 import { type Database, isDatabaseAway } from '../store/database.ts'
@@ -36,12 +37,11 @@ export class EventStreams {
   readonly #signals: Signals
   readonly #access: Access
   readonly #readers = new Set<Reader>()
+  readonly #bell = new Doorbell(() => this.#handOut())
   readonly #timers: NodeJS.Timeout[]
   readonly #off: (() => void)[]
   /** What the shared reader has handed out; undefined while nobody listens. */
   #tail: number | undefined
-  #isReading = false
-  #isWokenAgain = false
 
   constructor(database: Database, signals: Signals, access: Access, commentMs = 15_000) {
     this.#database = database
@@ -146,20 +146,10 @@ export class EventStreams {
     }
   }
 
-  async #wake(): Promise<void> {
-    this.#isWokenAgain = true
-    if (this.#isReading) return
-    this.#isReading = true
-    try {
-      while (this.#isWokenAgain) {
-        this.#isWokenAgain = false
-        if (await this.#handOut()) this.#isWokenAgain = true
-      }
-    } catch (error) {
+  #wake(): Promise<void> {
+    return this.#bell.ring().catch((error) => {
       if (!isDatabaseAway(error)) throw error
-    } finally {
-      this.#isReading = false
-    }
+    })
   }
 
   /** Answers whether there may be more. */

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { Doorbell } from '../domain/doorbell.ts'
 import type { Tx } from '../store/database.ts'
 import {
   findStrangers,
@@ -52,9 +53,8 @@ export class Reconciler {
   readonly #strangersSince = new Map<string, number>()
   #loops: Promise<void>[] = []
   #unwatch: (() => void)[] = []
+  readonly #stamping = new Doorbell(() => stampEvents(this.#workshop))
   #stampTimer: NodeJS.Timeout | undefined
-  #isStamping = false
-  #isStampingAgain = false
 
   constructor(workshop: Workshop) {
     this.#workshop = workshop
@@ -153,19 +153,9 @@ export class Reconciler {
         .catch((error) => this.#workshop.log.info({ err: error, vm: id }, 'expiry waits'))
   }
 
-  /** Gives new events their positions. Asked again meanwhile, it looks again. */
-  async stamp(): Promise<void> {
-    this.#isStampingAgain = true
-    if (this.#isStamping) return
-    this.#isStamping = true
-    try {
-      while (this.#isStampingAgain) {
-        this.#isStampingAgain = false
-        if (await stampEvents(this.#workshop)) this.#isStampingAgain = true
-      }
-    } finally {
-      this.#isStamping = false
-    }
+  /** Gives new events their positions. */
+  stamp(): Promise<void> {
+    return this.#stamping.ring()
   }
 
   /** Events come in twos and threes: they get their positions together. */

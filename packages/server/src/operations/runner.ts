@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { Doorbell } from '../domain/doorbell.ts'
 import { uuid } from '../domain/ids.ts'
 import { claimOperations, renewLeases } from '../store/operations.ts'
 import { Attempt, type Held, LostLease } from './attempt.ts'
@@ -18,10 +19,9 @@ export class Runner {
   readonly #stepMs: number
   readonly #held = new Map<string, Held>()
   readonly #stopping = new AbortController()
+  readonly #bell = new Doorbell(() => this.#claim())
   /** More may be due than there were places for. */
   #isStarved = false
-  #isClaiming = false
-  #isWokenAgain = false
   #loops: Promise<void>[] = []
   #running = new Set<Promise<void>>()
   #unsubscribe = () => {}
@@ -62,28 +62,21 @@ export class Runner {
     }
   }
 
-  /** Claims until nothing is due; wake-ups meanwhile are not lost. */
-  async #wake(): Promise<void> {
-    this.#isWokenAgain = true
-    if (this.#isClaiming) return
-    this.#isClaiming = true
-    try {
-      while (this.#isWokenAgain && !this.#stopping.signal.aborted) {
-        this.#isWokenAgain = false
-        const { saturated, most } = this.#shares()
-        this.#isStarved = saturated.length > 0 || most <= 0
-        if (most <= 0) break
-        const leaseToken = uuid()
-        const { leaseMs } = this.#settings
-        const rows = await claimOperations(this.#workshop.database, leaseToken, leaseMs, saturated, most)
-        for (const row of rows) this.#begin({ row, leaseToken, abort: new AbortController() })
-        if (rows.length === most) this.#isWokenAgain = true
-      }
-    } catch (error) {
-      this.#workshop.log.warn({ err: error }, 'cannot claim operations')
-    } finally {
-      this.#isClaiming = false
-    }
+  #wake(): void {
+    this.#bell.ring().catch((err) => this.#workshop.log.warn({ err }, 'cannot claim operations'))
+  }
+
+  /** Answers whether more may be due. */
+  async #claim(): Promise<boolean> {
+    if (this.#stopping.signal.aborted) return false
+    const { saturated, most } = this.#shares()
+    this.#isStarved = saturated.length > 0 || most <= 0
+    if (most <= 0) return false
+    const leaseToken = uuid()
+    const { leaseMs } = this.#settings
+    const rows = await claimOperations(this.#workshop.database, leaseToken, leaseMs, saturated, most)
+    for (const row of rows) this.#begin({ row, leaseToken, abort: new AbortController() })
+    return rows.length === most
   }
 
   /** No project holds more than three quarters of the places: a long queue of one never keeps another out. */

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { Doorbell } from '../domain/doorbell.ts'
 import { webhookHeaders } from '../domain/webhook-signature.ts'
 import { emitEvent, eventRecord } from '../store/events.ts'
 import {
@@ -34,14 +35,12 @@ export class WebhookDelivery {
   readonly #workshop: Workshop
   readonly #sender: WebhookSender
   readonly #stopping = new AbortController()
+  readonly #bell = new Doorbell(() => this.#work())
   /** Webhook ids of what is on its way, once for each attempt. */
   readonly #busy: string[] = []
   readonly #attempts = new Set<Promise<void>>()
   #loop: Promise<void> = Promise.resolve()
   #off: (() => void) | undefined
-  #working: Promise<void> = Promise.resolve()
-  #isWorking = false
-  #isWokenAgain = false
 
   constructor(workshop: Workshop) {
     this.#workshop = workshop
@@ -63,8 +62,7 @@ export class WebhookDelivery {
   /** All that is due, and its outcome: for tests and for whoever cannot wait. */
   async once(): Promise<void> {
     for (;;) {
-      this.#wake()
-      await this.#working
+      await this.#wake()
       if (this.#attempts.size === 0) return
       await Promise.all(this.#attempts)
     }
@@ -77,24 +75,12 @@ export class WebhookDelivery {
     }
   }
 
-  #wake(): void {
-    this.#isWokenAgain = true
-    if (this.#isWorking) return
-    this.#isWorking = true
-    const run = async () => {
-      while (this.#isWokenAgain && !this.#stopping.signal.aborted) {
-        this.#isWokenAgain = false
-        await this.#work()
-      }
-    }
-    this.#working = run()
-      .catch((error) => this.#workshop.log.warn({ err: error }, 'webhooks not served'))
-      .finally(() => {
-        this.#isWorking = false
-      })
+  #wake(): Promise<void> {
+    return this.#bell.ring().catch((error) => this.#workshop.log.warn({ err: error }, 'webhooks not served'))
   }
 
-  async #work(): Promise<void> {
+  async #work(): Promise<undefined> {
+    if (this.#stopping.signal.aborted) return
     const { database } = this.#workshop
     const since = await firstWantedPosition(database)
     if (since === null) return

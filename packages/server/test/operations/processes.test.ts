@@ -74,6 +74,7 @@ const bundle = () =>
 
 /** A worker process of its own, ready when it holds a connection that listens. */
 async function startWorker(): Promise<ChildProcess> {
+  const before = await listeners()
   const file = join(service.dataDir, 'slipway.toml')
   const args = [main, '--role', 'worker', '--config', file, '--data-dir', service.dataDir]
   const worker = spawn(process.execPath, args, {
@@ -85,17 +86,19 @@ async function startWorker(): Promise<ChildProcess> {
   worker.stderr!.on('data', (chunk) => {
     complaint += chunk
   })
-  const before = (await listeners()).length
   await eventually(async () => {
     if (worker.exitCode !== null) throw new Error(`the worker left: ${complaint}`)
-    return (await listeners()).length > before
+    // Of those before it, some may not have noticed yet that their worker has gone.
+    return (await listeners()).some((pid) => !before.includes(pid))
   }, 30_000)
   return worker
 }
-const listeners = () =>
-  service.sql(
-    `SELECT FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'slipway-signals'`,
+const listeners = async () => {
+  const rows = await service.sql<{ pid: number }>(
+    `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'slipway-signals'`,
   )
+  return rows.map(({ pid }) => pid)
+}
 const rowOf = async (id: string) =>
   (
     await service.sql<{ state: string; lease_token: string | null; was: string }>(
