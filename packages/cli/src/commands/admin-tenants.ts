@@ -61,6 +61,25 @@ export const adminOrg: GroupSpec = {
   ],
 }
 
+type AdminProject = RouteAnswer<'adminProjectList'>['items'][number]
+const projects: Resource<AdminProject> = {
+  noun: 'project',
+  title: 'project',
+  columns: [
+    { name: 'name', value: (project) => project.name },
+    { name: 'organization', value: (project) => project.organization_name },
+    { name: 'id', value: (project) => project.id },
+  ],
+  list: (cli) => cli.operator.collect('adminProjectList', {}),
+  named: (project) => project,
+}
+
+export const adminProject: GroupSpec = {
+  name: 'project',
+  summary: 'projects of all organizations',
+  commands: [listCommand(projects, { group: 'admin' })],
+}
+
 function suspendUser(name: 'suspend' | 'restore', summary: string): AnyCommand {
   return command<{ ref: string }>({
     name,
