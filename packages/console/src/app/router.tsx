@@ -86,6 +86,7 @@ const pages = {
   keys: () => import('../pages/access-keys.tsx'),
   members: () => import('../pages/members.tsx'),
   webhooks: () => import('../pages/webhooks.tsx'),
+  webhook: () => import('../pages/webhook.tsx'),
   billing: () => import('../pages/billing.tsx'),
   projectSettings: () => import('../pages/project-settings.tsx'),
 }
@@ -111,7 +112,7 @@ const tree = root.addChildren([
       inProject('/settings/keys', lazyRouteComponent(pages.keys, 'AccessKeys')),
       inProject('/settings/members', lazyRouteComponent(pages.members, 'Members')),
       inProject('/settings/webhooks', lazyRouteComponent(pages.webhooks, 'Webhooks')),
-      inProject('/settings/webhooks/$webhookId', lazyRouteComponent(pages.webhooks, 'Deliveries')),
+      inProject('/settings/webhooks/$webhookId', lazyRouteComponent(pages.webhook, 'WebhookPage')),
       inProject('/settings/billing', lazyRouteComponent(pages.billing, 'Billing')),
       inProject('/settings/project', lazyRouteComponent(pages.projectSettings, 'ProjectSettings')),
     ]),

@@ -8,7 +8,7 @@ import { useQuery } from '../api/use-query.ts'
 import { useProjectId, useWhyNot } from '../app/me.ts'
 import { nameProblem } from '../lib/names.ts'
 import { Button } from '../ui/button.tsx'
-import { Confirm, FormDialog } from '../ui/dialog.tsx'
+import { Confirm, FormDialog, submitting } from '../ui/dialog.tsx'
 import { ErrorState } from '../ui/error.tsx'
 import { SelectField, TextField } from '../ui/field.tsx'
 import { Page, Section, Skeleton } from '../ui/page.tsx'
@@ -151,10 +151,8 @@ function NetworkDialog({ projectId, onClose }: DialogProps) {
       onClose={onClose}
       title="Create network"
       action="Create network"
-      isBusy={create.isPending}
-      error={create.error}
+      {...submitting(create, undefined, onClose)}
       reason={name ? nameProblem(name) || undefined : 'Give it a name'}
-      onSubmit={() => create.mutate(undefined, { onSuccess: onClose })}
     >
       <TextField label="Name" value={name} onChange={setName} problem={nameProblem(name)} autoFocus />
       <TextField
@@ -190,10 +188,8 @@ function SubnetDialog({ projectId, network, onClose }: DialogProps & { network: 
       onClose={onClose}
       title={`Add a subnet to ${network.name}`}
       action="Add subnet"
-      isBusy={create.isPending}
-      error={create.error}
+      {...submitting(create, undefined, onClose)}
       reason={name && cidr ? nameProblem(name) || undefined : 'Give it a name and a block'}
-      onSubmit={() => create.mutate(undefined, { onSuccess: onClose })}
     >
       <TextField label="Name" value={name} onChange={setName} problem={nameProblem(name)} autoFocus />
       <TextField
@@ -235,9 +231,7 @@ function DeleteDialog({
       onClose={onClose}
       title={`Delete ${what}`}
       action={network ? 'Delete network' : 'Delete subnet'}
-      isBusy={remove.isPending}
-      error={remove.error}
-      onConfirm={() => remove.mutate(undefined, { onSuccess: onClose })}
+      {...submitting(remove, undefined, onClose)}
     >
       <p>Only an empty one can go. Rules that name it match nothing afterwards.</p>
     </Confirm>

@@ -7,9 +7,9 @@ import { useProjectId } from '../app/me.ts'
 import { shortId } from '../lib/format.ts'
 import { useSearchState } from '../lib/use-search.ts'
 import { Button } from '../ui/button.tsx'
-import { ErrorState } from '../ui/error.tsx'
 import { Select } from '../ui/field.tsx'
-import { Page, Skeleton } from '../ui/page.tsx'
+import { Loaded } from '../ui/loaded.tsx'
+import { Page } from '../ui/page.tsx'
 import { EventTabs } from '../ui/page-tabs.tsx'
 import { StateBadge, stateWord } from '../ui/state.tsx'
 import { operationWords, Steps } from '../ui/steps.tsx'
@@ -99,22 +99,23 @@ export function Operations() {
         />
       </div>
       {open && <Steps projectId={projectId} operation={open} />}
-      {operations.error && !operations.data ? (
-        <ErrorState error={operations.error} onRetry={() => operations.refetch()} />
-      ) : !operations.data ? (
-        <Skeleton />
-      ) : operations.data.items.length === 0 ? (
-        <p className="card px-4 py-3 text-ink-muted">
-          No operation here. Each creation, change and deletion of a VM, disk or rule leaves one, for 90 days.
-        </p>
-      ) : (
-        <Table
-          label="Operations"
-          rows={operations.data.items}
-          columns={columns}
-          rowKey={({ operation_id }) => operation_id}
-        />
-      )}
+      <Loaded query={operations}>
+        {(data) =>
+          data.items.length === 0 ? (
+            <p className="card px-4 py-3 text-ink-muted">
+              No operation here. Each creation, change and deletion of a VM, disk or rule leaves one, for 90
+              days.
+            </p>
+          ) : (
+            <Table
+              label="Operations"
+              rows={data.items}
+              columns={columns}
+              rowKey={({ operation_id }) => operation_id}
+            />
+          )
+        }
+      </Loaded>
       <div className="flex gap-2">
         {search.page && <Button onClick={() => setSearch({ page: '' })}>Newest</Button>}
         {operations.data?.next_page_token && (

@@ -9,9 +9,9 @@ import { useMe, useProject } from '../app/me.ts'
 import { localDate, money, quantity, usd, utcDate } from '../lib/format.ts'
 import { useSearchState } from '../lib/use-search.ts'
 import { Button } from '../ui/button.tsx'
-import { ErrorState } from '../ui/error.tsx'
 import { Select } from '../ui/field.tsx'
-import { Empty, Page, Section, Skeleton } from '../ui/page.tsx'
+import { Loaded } from '../ui/loaded.tsx'
+import { Empty, Page, Section } from '../ui/page.tsx'
 import { Table } from '../ui/table.tsx'
 import { showResult } from '../ui/toast.tsx'
 
@@ -92,51 +92,51 @@ export function Usage() {
         </>
       }
     >
-      {usage.error && !usage.data ? (
-        <ErrorState error={usage.error} onRetry={() => usage.refetch()} />
-      ) : !usage.data ? (
-        <Skeleton rows={8} />
-      ) : (
-        <>
-          <div className="flex flex-wrap items-baseline gap-x-8 gap-y-1">
-            <p className="figures text-2xl font-semibold">
-              {money(sum(items))}
-              <span className="text-base font-normal text-ink-muted"> in whole days of {month}</span>
-            </p>
-            {isCurrent && costs.data && (
-              <p className="figures text-ink-muted">
-                {money(costs.data.month_to_date_usd)} with today · {money(costs.data.forecast_usd)} expected
-                for the month
+      <Loaded query={usage} rows={8}>
+        {(data) => (
+          <>
+            <div className="flex flex-wrap items-baseline gap-x-8 gap-y-1">
+              <p className="figures text-2xl font-semibold">
+                {money(sum(items))}
+                <span className="text-base font-normal text-ink-muted"> in whole days of {month}</span>
               </p>
+              {isCurrent && costs.data && (
+                <p className="figures text-ink-muted">
+                  {money(costs.data.month_to_date_usd)} with today · {money(costs.data.forecast_usd)} expected
+                  for the month
+                </p>
+              )}
+            </div>
+            {items.length === 0 && !isCurrent ? (
+              <Empty title={`Nothing was used in ${month}`}>
+                Days appear here shortly after midnight UTC.
+              </Empty>
+            ) : (
+              <>
+                <div className="card p-4">
+                  <Suspense fallback={<div className="h-64" />}>
+                    <Chart
+                      items={items}
+                      month={month}
+                      days={daysIn(month)}
+                      forecastUsd={isCurrent ? (costs.data?.forecast_usd ?? null) : null}
+                    />
+                  </Suspense>
+                </div>
+                <Tables
+                  items={items}
+                  projectNames={new Map(projects.map(({ id, name }) => [id, name]))}
+                  isWhole={isWhole}
+                />
+              </>
             )}
-          </div>
-          {items.length === 0 && !isCurrent ? (
-            <Empty title={`Nothing was used in ${month}`}>Days appear here shortly after midnight UTC.</Empty>
-          ) : (
-            <>
-              <div className="card p-4">
-                <Suspense fallback={<div className="h-64" />}>
-                  <Chart
-                    items={items}
-                    month={month}
-                    days={daysIn(month)}
-                    forecastUsd={isCurrent ? (costs.data?.forecast_usd ?? null) : null}
-                  />
-                </Suspense>
-              </div>
-              <Tables
-                items={items}
-                projectNames={new Map(projects.map(({ id, name }) => [id, name]))}
-                isWhole={isWhole}
-              />
-            </>
-          )}
-          <p className="text-sm text-ink-muted" title={utcDate(usage.data.updated_at)}>
-            Whole UTC days, written shortly after midnight UTC
-            {usage.data.updated_at && `; last ${localDate(usage.data.updated_at)}`}.
-          </p>
-        </>
-      )}
+            <p className="text-sm text-ink-muted" title={utcDate(data.updated_at)}>
+              Whole UTC days, written shortly after midnight UTC
+              {data.updated_at && `; last ${localDate(data.updated_at)}`}.
+            </p>
+          </>
+        )}
+      </Loaded>
     </Page>
   )
 }

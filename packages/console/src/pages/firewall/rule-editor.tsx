@@ -7,7 +7,7 @@ import { useQuery } from '../../api/use-query.ts'
 import { sentenceOf } from '../../lib/firewall-sentence.ts'
 import { nameProblem } from '../../lib/names.ts'
 import { useEndpointNames } from '../../lib/use-endpoint-names.ts'
-import { FormDialog } from '../../ui/dialog.tsx'
+import { FormDialog, submitting } from '../../ui/dialog.tsx'
 import { CheckField, SelectField, TextField } from '../../ui/field.tsx'
 import { EndpointField } from './endpoint-field.tsx'
 
@@ -72,10 +72,8 @@ export function RuleEditor({ projectId, rule, onClose }: RuleEditorProps) {
       onClose={onClose}
       title={rule ? `Edit ${rule.name}` : 'Create rule'}
       action={rule ? 'Save rule' : 'Create rule'}
-      isBusy={save.isPending}
-      error={save.error}
+      {...submitting(save, undefined, onClose)}
       reason={problem || undefined}
-      onSubmit={() => save.mutate(undefined, { onSuccess: onClose })}
     >
       <p
         aria-live="polite"

@@ -1,9 +1,9 @@
 import { useInfiniteQuery } from '@tanstack/react-query'
 import { client } from '../../api/client.ts'
 import { Button } from '../../ui/button.tsx'
-import { ErrorState } from '../../ui/error.tsx'
 import { EventRows } from '../../ui/event-table.tsx'
-import { Page, Skeleton } from '../../ui/page.tsx'
+import { Loaded } from '../../ui/loaded.tsx'
+import { Page } from '../../ui/page.tsx'
 import { FleetTabs } from '../../ui/page-tabs.tsx'
 
 /** What all tenants and operators did. */
@@ -19,13 +19,9 @@ export function Audit() {
   return (
     <Page title="Fleet" isWide>
       <FleetTabs />
-      {events.error && !events.data ? (
-        <ErrorState error={events.error} onRetry={() => events.refetch()} />
-      ) : !events.data ? (
-        <Skeleton />
-      ) : (
-        <EventRows rows={events.data.pages.flatMap((page) => page.items)} />
-      )}
+      <Loaded query={events}>
+        {(data) => <EventRows rows={data.pages.flatMap((page) => page.items)} />}
+      </Loaded>
       {events.hasNextPage && (
         <div>
           <Button isBusy={events.isFetchingNextPage} onClick={() => events.fetchNextPage()}>

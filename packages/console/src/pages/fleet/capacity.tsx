@@ -2,8 +2,8 @@ import type { RouteAnswer } from '@slipway/sdk'
 import { Link } from '@tanstack/react-router'
 import { read, readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
-import { ErrorState } from '../../ui/error.tsx'
-import { Page, Section, Skeleton } from '../../ui/page.tsx'
+import { Loaded } from '../../ui/loaded.tsx'
+import { Page, Section } from '../../ui/page.tsx'
 import { FleetTabs } from '../../ui/page-tabs.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
 import { fleetPollMs } from './fleet.tsx'
@@ -49,18 +49,16 @@ export function Capacity() {
     <Page title="Fleet" isWide>
       <FleetTabs />
       <Section title="Capacity">
-        {capacity.error && !capacity.data ? (
-          <ErrorState error={capacity.error} onRetry={() => capacity.refetch()} />
-        ) : !capacity.data ? (
-          <Skeleton rows={12} />
-        ) : (
-          <Table
-            label="Capacity"
-            rows={capacity.data.items.filter(({ total }) => total > 0)}
-            columns={columns}
-            rowKey={(row) => `${row.location} ${row.family}`}
-          />
-        )}
+        <Loaded query={capacity} rows={12}>
+          {(data) => (
+            <Table
+              label="Capacity"
+              rows={data.items.filter(({ total }) => total > 0)}
+              columns={columns}
+              rowKey={(row) => `${row.location} ${row.family}`}
+            />
+          )}
+        </Loaded>
         <p className="text-sm text-ink-muted">
           Fragmentation is the share of free GPUs that the largest VM that still fits cannot use at once.
         </p>

@@ -5,9 +5,9 @@ import { read, readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { shortId } from '../../lib/format.ts'
 import { useSearchState } from '../../lib/use-search.ts'
-import { ErrorState } from '../../ui/error.tsx'
 import { Select } from '../../ui/field.tsx'
-import { Page, Skeleton } from '../../ui/page.tsx'
+import { Loaded } from '../../ui/loaded.tsx'
+import { Page } from '../../ui/page.tsx'
 import { FleetTabs } from '../../ui/page-tabs.tsx'
 import { StateBadge } from '../../ui/state.tsx'
 import { RegisterHost } from './register-host.tsx'
@@ -23,58 +23,56 @@ export function Fleet() {
   return (
     <Page title="Fleet" isWide actions={<RegisterHost />}>
       <FleetTabs />
-      {hosts.error && !hosts.data ? (
-        <ErrorState error={hosts.error} onRetry={() => hosts.refetch()} />
-      ) : !hosts.data ? (
-        <Skeleton rows={10} />
-      ) : (
-        <>
-          <div className="flex flex-wrap items-center gap-4">
-            <Select
-              isSmall
-              label="Family"
-              value={search.family ?? ''}
-              onChange={(family) => setSearch({ family })}
-              choices={[
-                { value: '', label: 'Any GPU' },
-                ...familyNames.map((value) => ({ value, label: value })),
-              ]}
-            />
-            <Legend />
-          </div>
-          {bands.map(({ location, families }) => (
-            <section key={location} aria-label={location} className="card">
-              <h2 className="border-b border-line px-4 py-2 text-lg font-semibold">{location}</h2>
-              {families.map(({ family, hosts: tiles }) => {
-                const facts = capacity.data?.items.find(
-                  (item) => item.location === location && item.family === family,
-                )
-                return (
-                  <div key={family} className="border-b border-line px-4 py-3 last:border-b-0">
-                    <div className="figures mb-2 flex flex-wrap items-baseline gap-x-4 text-sm text-ink-muted">
-                      <span className="text-base font-medium text-ink">{family}</span>
-                      {facts && (
-                        <>
-                          <span>
-                            {facts.free} of {facts.total} GPUs free
-                          </span>
-                          <span>largest that fits: {facts.largest_type || 'none'}</span>
-                        </>
-                      )}
+      <Loaded query={hosts} rows={10}>
+        {(data) => (
+          <>
+            <div className="flex flex-wrap items-center gap-4">
+              <Select
+                isSmall
+                label="Family"
+                value={search.family ?? ''}
+                onChange={(family) => setSearch({ family })}
+                choices={[
+                  { value: '', label: 'Any GPU' },
+                  ...familyNames.map((value) => ({ value, label: value })),
+                ]}
+              />
+              <Legend />
+            </div>
+            {bands.map(({ location, families }) => (
+              <section key={location} aria-label={location} className="card">
+                <h2 className="border-b border-line px-4 py-2 text-lg font-semibold">{location}</h2>
+                {families.map(({ family, hosts: tiles }) => {
+                  const facts = capacity.data?.items.find(
+                    (item) => item.location === location && item.family === family,
+                  )
+                  return (
+                    <div key={family} className="border-b border-line px-4 py-3 last:border-b-0">
+                      <div className="figures mb-2 flex flex-wrap items-baseline gap-x-4 text-sm text-ink-muted">
+                        <span className="text-base font-medium text-ink">{family}</span>
+                        {facts && (
+                          <>
+                            <span>
+                              {facts.free} of {facts.total} GPUs free
+                            </span>
+                            <span>largest that fits: {facts.largest_type || 'none'}</span>
+                          </>
+                        )}
+                      </div>
+                      <div className="grid grid-cols-[repeat(auto-fill,minmax(210px,1fr))] gap-2">
+                        {tiles.map((host) => (
+                          <HostTile key={host.id} host={host} />
+                        ))}
+                      </div>
                     </div>
-                    <div className="grid grid-cols-[repeat(auto-fill,minmax(210px,1fr))] gap-2">
-                      {tiles.map((host) => (
-                        <HostTile key={host.id} host={host} />
-                      ))}
-                    </div>
-                  </div>
-                )
-              })}
-            </section>
-          ))}
-          {hosts.data.length === 0 && <p className="text-ink-muted">No host yet. Register one to begin.</p>}
-        </>
-      )}
+                  )
+                })}
+              </section>
+            ))}
+            {data.length === 0 && <p className="text-ink-muted">No host yet. Register one to begin.</p>}
+          </>
+        )}
+      </Loaded>
     </Page>
   )
 }

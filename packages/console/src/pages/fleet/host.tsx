@@ -8,7 +8,7 @@ import { useQuery } from '../../api/use-query.ts'
 import { plural, shortId } from '../../lib/format.ts'
 import { Button } from '../../ui/button.tsx'
 import { Copyable } from '../../ui/copy.tsx'
-import { Confirm } from '../../ui/dialog.tsx'
+import { Confirm, submitting } from '../../ui/dialog.tsx'
 import { ErrorState } from '../../ui/error.tsx'
 import { Facts, Page, Section, Skeleton } from '../../ui/page.tsx'
 import { FleetTabs } from '../../ui/page-tabs.tsx'
@@ -122,9 +122,7 @@ function HostActions({ host }: { host: Host }) {
         onClose={() => setAsked('')}
         title={`Drain ${host.name}`}
         action="Drain host"
-        isBusy={drain.isPending}
-        error={drain.error}
-        onConfirm={() => drain.mutate(undefined, { onSuccess: () => setAsked('') })}
+        {...submitting(drain, undefined, () => setAsked(''))}
       >
         <p>
           No new VM is placed here.{' '}
@@ -138,9 +136,7 @@ function HostActions({ host }: { host: Host }) {
         onClose={() => setAsked('')}
         title={`Remove ${host.name}`}
         action="Remove host"
-        isBusy={remove.isPending}
-        error={remove.error}
-        onConfirm={() => remove.mutate(undefined, { onSuccess: () => void navigate({ to: '/fleet' }) })}
+        {...submitting(remove, undefined, () => void navigate({ to: '/fleet' }))}
       >
         <p>The host and its GPUs leave the fleet. It can be registered again.</p>
       </Confirm>

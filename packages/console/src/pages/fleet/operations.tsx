@@ -8,10 +8,10 @@ import { useQuery } from '../../api/use-query.ts'
 import { shortId } from '../../lib/format.ts'
 import { useSearchState } from '../../lib/use-search.ts'
 import { Button } from '../../ui/button.tsx'
-import { Confirm } from '../../ui/dialog.tsx'
-import { ErrorState } from '../../ui/error.tsx'
+import { Confirm, submitting } from '../../ui/dialog.tsx'
 import { Select } from '../../ui/field.tsx'
-import { Page, Skeleton } from '../../ui/page.tsx'
+import { Loaded } from '../../ui/loaded.tsx'
+import { Page } from '../../ui/page.tsx'
 import { FleetTabs } from '../../ui/page-tabs.tsx'
 import { StateBadge } from '../../ui/state.tsx'
 import { operationWords } from '../../ui/steps.tsx'
@@ -121,31 +121,29 @@ export function FleetOperations() {
           ]}
         />
       </div>
-      {operations.error && !operations.data ? (
-        <ErrorState error={operations.error} onRetry={() => operations.refetch()} />
-      ) : !operations.data ? (
-        <Skeleton />
-      ) : operations.data.items.length === 0 ? (
-        <p className="card px-4 py-3 text-ink-muted">
-          {isOnlyStuck ? 'Nothing is stuck.' : 'No operation yet.'}
-        </p>
-      ) : (
-        <Table
-          label="Operations"
-          rows={operations.data.items}
-          columns={columns}
-          rowKey={(row) => row.operation_id}
-        />
-      )}
+      <Loaded query={operations}>
+        {(data) =>
+          data.items.length === 0 ? (
+            <p className="card px-4 py-3 text-ink-muted">
+              {isOnlyStuck ? 'Nothing is stuck.' : 'No operation yet.'}
+            </p>
+          ) : (
+            <Table
+              label="Operations"
+              rows={data.items}
+              columns={columns}
+              rowKey={(row) => row.operation_id}
+            />
+          )
+        }
+      </Loaded>
       {abandoning && (
         <Confirm
           isOpen
           onClose={() => setAbandoning(null)}
           title={`Give up: ${operationWords(abandoning)}`}
           action="Abandon operation"
-          isBusy={abandon.isPending}
-          error={abandon.error}
-          onConfirm={() => abandon.mutate(abandoning, { onSuccess: () => setAbandoning(null) })}
+          {...submitting(abandon, abandoning, () => setAbandoning(null))}
         >
           <p>It ends as failed. What its undo could not remove is left to the reconcilers and to you.</p>
         </Confirm>

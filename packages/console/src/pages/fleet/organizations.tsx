@@ -8,10 +8,10 @@ import { useQuery } from '../../api/use-query.ts'
 import { shortId } from '../../lib/format.ts'
 import { Button } from '../../ui/button.tsx'
 import { Copyable } from '../../ui/copy.tsx'
-import { FormDialog } from '../../ui/dialog.tsx'
-import { ErrorState } from '../../ui/error.tsx'
+import { FormDialog, submitting } from '../../ui/dialog.tsx'
 import { TextField } from '../../ui/field.tsx'
-import { Page, Skeleton } from '../../ui/page.tsx'
+import { Loaded } from '../../ui/loaded.tsx'
+import { Page } from '../../ui/page.tsx'
 import { FleetTabs } from '../../ui/page-tabs.tsx'
 import { StateBadge } from '../../ui/state.tsx'
 import { Table } from '../../ui/table.tsx'
@@ -39,60 +39,58 @@ export function Organizations() {
       }
     >
       <FleetTabs />
-      {organizations.error && !organizations.data ? (
-        <ErrorState error={organizations.error} onRetry={() => organizations.refetch()} />
-      ) : !organizations.data ? (
-        <Skeleton />
-      ) : (
-        <Table
-          label="Organizations"
-          rows={organizations.data}
-          rowKey={(row) => row.id}
-          columns={[
-            {
-              key: 'name',
-              title: 'Name',
-              width: 'minmax(140px, 2fr)',
-              cell: (row) => <span className="font-medium">{row.name}</span>,
-            },
-            {
-              key: 'state',
-              title: 'State',
-              width: '130px',
-              cell: (row) => <StateBadge state={row.suspended ? 'suspended' : 'active'} />,
-            },
-            {
-              key: 'id',
-              title: 'Id',
-              width: '150px',
-              cell: (row) => <Copyable text={row.id} shown={`…${shortId(row.id)}`} />,
-            },
-            {
-              key: 'since',
-              title: 'Created',
-              width: '200px',
-              align: 'right',
-              cell: (row) => <When iso={row.created_at} />,
-            },
-            {
-              key: 'actions',
-              title: '',
-              width: '120px',
-              align: 'right',
-              isBare: true,
-              cell: (row) => (
-                <Button
-                  size="small"
-                  isBusy={suspend.isPending && suspend.variables?.id === row.id}
-                  onClick={() => suspend.mutate(row)}
-                >
-                  {row.suspended ? 'Restore' : 'Suspend'}
-                </Button>
-              ),
-            },
-          ]}
-        />
-      )}
+      <Loaded query={organizations}>
+        {(data) => (
+          <Table
+            label="Organizations"
+            rows={data}
+            rowKey={(row) => row.id}
+            columns={[
+              {
+                key: 'name',
+                title: 'Name',
+                width: 'minmax(140px, 2fr)',
+                cell: (row) => <span className="font-medium">{row.name}</span>,
+              },
+              {
+                key: 'state',
+                title: 'State',
+                width: '130px',
+                cell: (row) => <StateBadge state={row.suspended ? 'suspended' : 'active'} />,
+              },
+              {
+                key: 'id',
+                title: 'Id',
+                width: '150px',
+                cell: (row) => <Copyable text={row.id} shown={`…${shortId(row.id)}`} />,
+              },
+              {
+                key: 'since',
+                title: 'Created',
+                width: '200px',
+                align: 'right',
+                cell: (row) => <When iso={row.created_at} />,
+              },
+              {
+                key: 'actions',
+                title: '',
+                width: '120px',
+                align: 'right',
+                isBare: true,
+                cell: (row) => (
+                  <Button
+                    size="small"
+                    isBusy={suspend.isPending && suspend.variables?.id === row.id}
+                    onClick={() => suspend.mutate(row)}
+                  >
+                    {row.suspended ? 'Restore' : 'Suspend'}
+                  </Button>
+                ),
+              },
+            ]}
+          />
+        )}
+      </Loaded>
       {isCreating && <CreateDialog onClose={() => setCreating(false)} />}
     </Page>
   )
@@ -112,10 +110,8 @@ function CreateDialog({ onClose }: { onClose: () => void }) {
       onClose={onClose}
       title="Create organization"
       action="Create organization"
-      isBusy={create.isPending}
-      error={create.error}
+      {...submitting(create, undefined, onClose)}
       reason={name.trim() ? undefined : 'Give it a name'}
-      onSubmit={() => create.mutate(undefined, { onSuccess: onClose })}
     >
       <TextField
         label="Name"

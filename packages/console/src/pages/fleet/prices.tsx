@@ -5,8 +5,8 @@ import { client } from '../../api/client.ts'
 import { read } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { Button } from '../../ui/button.tsx'
-import { ErrorState } from '../../ui/error.tsx'
-import { Page, Skeleton } from '../../ui/page.tsx'
+import { Loaded } from '../../ui/loaded.tsx'
+import { Page } from '../../ui/page.tsx'
 import { FleetTabs } from '../../ui/page-tabs.tsx'
 
 const products: { name: string; unit: Price['unit']; words: string }[] = [
@@ -52,30 +52,28 @@ export function Prices() {
       }
     >
       <FleetTabs />
-      {prices.error && !prices.data ? (
-        <ErrorState error={prices.error} onRetry={() => prices.refetch()} />
-      ) : !prices.data ? (
-        <Skeleton rows={12} />
-      ) : (
-        <div className="card grid gap-x-8 px-4 py-2 md:grid-cols-2">
-          {products.map(({ name, words }) => (
-            <div key={name} className="flex h-11 items-center gap-3">
-              <span className="flex-1 whitespace-nowrap">{name}</span>
-              <input
-                aria-label={`Price of ${name}, USD ${words}`}
-                inputMode="decimal"
-                placeholder="not set"
-                value={values[name] ?? priceOf(name)?.toString() ?? ''}
-                onChange={(event) => setValues({ ...values, [name]: event.target.value })}
-                className="figures h-8 w-24 rounded-md border border-line-strong bg-surface px-2.5 text-right"
-              />
-              <span className="w-36 text-sm text-ink-muted max-md:w-auto">
-                USD <span className="max-md:hidden">{words}</span>
-              </span>
-            </div>
-          ))}
-        </div>
-      )}
+      <Loaded query={prices} rows={12}>
+        {(_data) => (
+          <div className="card grid gap-x-8 px-4 py-2 md:grid-cols-2">
+            {products.map(({ name, words }) => (
+              <div key={name} className="flex h-11 items-center gap-3">
+                <span className="flex-1 whitespace-nowrap">{name}</span>
+                <input
+                  aria-label={`Price of ${name}, USD ${words}`}
+                  inputMode="decimal"
+                  placeholder="not set"
+                  value={values[name] ?? priceOf(name)?.toString() ?? ''}
+                  onChange={(event) => setValues({ ...values, [name]: event.target.value })}
+                  className="figures h-8 w-24 rounded-md border border-line-strong bg-surface px-2.5 text-right"
+                />
+                <span className="w-36 text-sm text-ink-muted max-md:w-auto">
+                  USD <span className="max-md:hidden">{words}</span>
+                </span>
+              </div>
+            ))}
+          </div>
+        )}
+      </Loaded>
     </Page>
   )
 }
