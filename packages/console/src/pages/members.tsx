@@ -15,7 +15,7 @@ import { SettingsTabs } from '../ui/page-tabs.tsx'
 import { SecretDialog } from '../ui/secret.tsx'
 import { StateBadge } from '../ui/state.tsx'
 import { Table } from '../ui/table.tsx'
-import { When } from '../ui/time.tsx'
+import { whenColumn } from '../ui/time-column.tsx'
 
 export const roleWords: Record<Role, string> = {
   viewer: 'Viewer: sees everything',
@@ -106,13 +106,7 @@ export function Members() {
                 width: '120px',
                 cell: (member) => <StateBadge state={member.state} />,
               },
-              {
-                key: 'since',
-                title: 'Since',
-                width: '200px',
-                align: 'right',
-                cell: (member) => <When iso={member.created_at} />,
-              },
+              whenColumn('Since', 'created_at'),
               {
                 key: 'actions',
                 title: '',

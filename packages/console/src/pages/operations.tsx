@@ -14,7 +14,8 @@ import { EventTabs } from '../ui/page-tabs.tsx'
 import { StateBadge, stateWord } from '../ui/state.tsx'
 import { operationWords, Steps } from '../ui/steps.tsx'
 import { type Column, Table } from '../ui/table.tsx'
-import { Lasted, When } from '../ui/time.tsx'
+import { Lasted } from '../ui/time.tsx'
+import { whenColumn } from '../ui/time-column.tsx'
 
 const states: OperationState[] = ['IN_PROGRESS', 'SUCCEEDED', 'FAILED']
 
@@ -75,13 +76,7 @@ export function Operations() {
       align: 'right',
       cell: (operation) => <Lasted from={operation.started_at} to={operation.completed_at} />,
     },
-    {
-      key: 'when',
-      title: 'Started',
-      width: '200px',
-      align: 'right',
-      cell: (operation) => <When iso={operation.started_at} />,
-    },
+    whenColumn('Started', 'started_at'),
   ]
   return (
     <Page title="Operations" isWide>

@@ -11,7 +11,7 @@ import { Page } from '../ui/page.tsx'
 import { SettingsTabs } from '../ui/page-tabs.tsx'
 import { StateBadge } from '../ui/state.tsx'
 import { Table } from '../ui/table.tsx'
-import { When } from '../ui/time.tsx'
+import { whenColumn } from '../ui/time-column.tsx'
 import { WebhookActions } from './webhooks/actions.tsx'
 
 /** One webhook: what was delivered, and what was not. */
@@ -78,13 +78,7 @@ export function WebhookPage() {
                     <span title={delivery.error}>{delivery.response_status || delivery.error || '–'}</span>
                   ),
                 },
-                {
-                  key: 'when',
-                  title: 'Created',
-                  width: '200px',
-                  align: 'right',
-                  cell: (delivery) => <When iso={delivery.created_at} />,
-                },
+                whenColumn('Created', 'created_at'),
                 {
                   key: 'actions',
                   title: '',

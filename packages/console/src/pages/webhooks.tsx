@@ -11,7 +11,7 @@ import { Empty, Page } from '../ui/page.tsx'
 import { SettingsTabs } from '../ui/page-tabs.tsx'
 import { StateBadge } from '../ui/state.tsx'
 import { Table } from '../ui/table.tsx'
-import { When } from '../ui/time.tsx'
+import { whenColumn } from '../ui/time-column.tsx'
 import { CreateDialog } from './webhooks/create-dialog.tsx'
 import { Secret } from './webhooks/secret.tsx'
 
@@ -75,13 +75,7 @@ export function Webhooks() {
                   width: '110px',
                   cell: (webhook) => <StateBadge state={webhook.state} />,
                 },
-                {
-                  key: 'since',
-                  title: 'Created',
-                  width: '200px',
-                  align: 'right',
-                  cell: (webhook) => <When iso={webhook.created_at} />,
-                },
+                whenColumn('Created', 'created_at'),
               ]}
             />
           )

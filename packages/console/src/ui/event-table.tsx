@@ -8,7 +8,7 @@ import { Button } from './button.tsx'
 import { ErrorState } from './error.tsx'
 import { Skeleton } from './page.tsx'
 import { type Column, Table } from './table.tsx'
-import { When } from './time.tsx'
+import { whenColumn } from './time-column.tsx'
 
 interface EventTableProps {
   projectId: string
@@ -91,13 +91,7 @@ const columnsFor = (projectId: string, names: Map<string, string>): Column<Event
     width: 'minmax(140px, 1fr)',
     cell: (event) => <span title={event.actor}>{actorWords(event.actor)}</span>,
   },
-  {
-    key: 'when',
-    title: 'When',
-    width: '200px',
-    align: 'right',
-    cell: (event) => <When iso={event.created_at} />,
-  },
+  whenColumn('When', 'created_at'),
 ]
 
 const actorWords = (actor: string): string => {

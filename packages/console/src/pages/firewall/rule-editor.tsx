@@ -9,6 +9,7 @@ import { nameProblem } from '../../lib/names.ts'
 import { useEndpointNames } from '../../lib/use-endpoint-names.ts'
 import { FormDialog, submitting } from '../../ui/dialog.tsx'
 import { CheckField, SelectField, TextField } from '../../ui/field.tsx'
+import { DirectionField } from './direction-field.tsx'
 import { EndpointField } from './endpoint-field.tsx'
 
 type RuleBody = RouteBody<'firewallRuleCreate'>
@@ -100,15 +101,7 @@ export function RuleEditor({ projectId, rule, onClose }: RuleEditorProps) {
               { value: 'deny', label: 'Deny' },
             ]}
           />
-          <SelectField
-            label="Direction"
-            value={direction}
-            onChange={(value) => setDirection(value as typeof direction)}
-            choices={[
-              { value: 'ingress', label: 'In' },
-              { value: 'egress', label: 'Out' },
-            ]}
-          />
+          <DirectionField value={direction} onChange={setDirection} />
           <SelectField
             label="Network"
             value={vpc_network_id}

@@ -3,8 +3,7 @@ import { client } from '../../api/client.ts'
 import { Button } from '../../ui/button.tsx'
 import { EventRows } from '../../ui/event-table.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
-import { Page } from '../../ui/page.tsx'
-import { FleetTabs } from '../../ui/page-tabs.tsx'
+import { FleetPage } from '../../ui/page-tabs.tsx'
 
 /** What all tenants and operators did. */
 export function Audit() {
@@ -17,8 +16,7 @@ export function Audit() {
     refetchInterval: 5_000,
   })
   return (
-    <Page title="Fleet" isWide>
-      <FleetTabs />
+    <FleetPage>
       <Loaded query={events}>
         {(data) => <EventRows rows={data.pages.flatMap((page) => page.items)} />}
       </Loaded>
@@ -29,6 +27,6 @@ export function Audit() {
           </Button>
         </div>
       )}
-    </Page>
+    </FleetPage>
   )
 }

@@ -3,8 +3,8 @@ import { Link } from '@tanstack/react-router'
 import { read, readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { Loaded } from '../../ui/loaded.tsx'
-import { Page, Section } from '../../ui/page.tsx'
-import { FleetTabs } from '../../ui/page-tabs.tsx'
+import { Section } from '../../ui/page.tsx'
+import { FleetPage } from '../../ui/page-tabs.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
 import { fleetPollMs } from './fleet.tsx'
 
@@ -46,8 +46,7 @@ export function Capacity() {
     },
   ]
   return (
-    <Page title="Fleet" isWide>
-      <FleetTabs />
+    <FleetPage>
       <Section title="Capacity">
         <Loaded query={capacity} rows={12}>
           {(data) => (
@@ -81,7 +80,7 @@ export function Capacity() {
           </ul>
         )}
       </Section>
-    </Page>
+    </FleetPage>
   )
 }
 

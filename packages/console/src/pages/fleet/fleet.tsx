@@ -7,8 +7,7 @@ import { shortId } from '../../lib/format.ts'
 import { useSearchState } from '../../lib/use-search.ts'
 import { Select } from '../../ui/field.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
-import { Page } from '../../ui/page.tsx'
-import { FleetTabs } from '../../ui/page-tabs.tsx'
+import { FleetPage } from '../../ui/page-tabs.tsx'
 import { StateBadge } from '../../ui/state.tsx'
 import { RegisterHost } from './register-host.tsx'
 
@@ -21,8 +20,7 @@ export function Fleet() {
   const [search, setSearch] = useSearchState()
   const bands = useMemo(() => group(hosts.data ?? [], search.family ?? ''), [hosts.data, search.family])
   return (
-    <Page title="Fleet" isWide actions={<RegisterHost />}>
-      <FleetTabs />
+    <FleetPage actions={<RegisterHost />}>
       <Loaded query={hosts} rows={10}>
         {(data) => (
           <>
@@ -73,7 +71,7 @@ export function Fleet() {
           </>
         )}
       </Loaded>
-    </Page>
+    </FleetPage>
   )
 }
 

@@ -9,25 +9,21 @@ import { Button } from '../../ui/button.tsx'
 import { Confirm, FormDialog, submitting } from '../../ui/dialog.tsx'
 import { CheckField, TextField } from '../../ui/field.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
-import { Page } from '../../ui/page.tsx'
-import { FleetTabs } from '../../ui/page-tabs.tsx'
+import { FleetPage } from '../../ui/page-tabs.tsx'
 import { Table } from '../../ui/table.tsx'
-import { When } from '../../ui/time.tsx'
+import { whenColumn } from '../../ui/time-column.tsx'
 
 export function Images() {
   const images = useQuery(read('adminImageList', {}))
   const [open, setOpen] = useState<{ what: 'create' | 'change' | 'delete'; image?: Image } | null>(null)
   return (
-    <Page
-      title="Fleet"
-      isWide
+    <FleetPage
       actions={
         <Button kind="primary" icon={<Plus size={16} />} onClick={() => setOpen({ what: 'create' })}>
           Import image
         </Button>
       }
     >
-      <FleetTabs />
       <Loaded query={images}>
         {(data) => (
           <Table
@@ -55,13 +51,7 @@ export function Images() {
                   <span title={image.locations.join(', ')}>{image.locations.join(', ') || 'none'}</span>
                 ),
               },
-              {
-                key: 'since',
-                title: 'Imported',
-                width: '200px',
-                align: 'right',
-                cell: (image) => <When iso={image.created_at} />,
-              },
+              whenColumn('Imported', 'created_at'),
               {
                 key: 'actions',
                 title: '',
@@ -97,7 +87,7 @@ export function Images() {
       ) : (
         open && <ImageDialog image={open.image} onClose={() => setOpen(null)} />
       )}
-    </Page>
+    </FleetPage>
   )
 }
 

@@ -11,12 +11,11 @@ import { Button } from '../../ui/button.tsx'
 import { Confirm, submitting } from '../../ui/dialog.tsx'
 import { Select } from '../../ui/field.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
-import { Page } from '../../ui/page.tsx'
-import { FleetTabs } from '../../ui/page-tabs.tsx'
+import { FleetPage } from '../../ui/page-tabs.tsx'
 import { StateBadge } from '../../ui/state.tsx'
 import { operationWords } from '../../ui/steps.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
-import { When } from '../../ui/time.tsx'
+import { whenColumn } from '../../ui/time-column.tsx'
 import { fleetPollMs } from './fleet.tsx'
 
 type Row = RouteAnswer<'adminOperationList'>['items'][number]
@@ -76,13 +75,7 @@ export function FleetOperations() {
       width: 'minmax(160px, 2fr)',
       cell: (row) => <span title={row.error}>{row.error || '–'}</span>,
     },
-    {
-      key: 'when',
-      title: 'Started',
-      width: '200px',
-      align: 'right',
-      cell: (row) => <When iso={row.started_at} />,
-    },
+    whenColumn('Started', 'started_at'),
     {
       key: 'actions',
       title: '',
@@ -107,8 +100,7 @@ export function FleetOperations() {
     },
   ]
   return (
-    <Page title="Fleet" isWide>
-      <FleetTabs />
+    <FleetPage>
       <div>
         <Select
           isSmall
@@ -148,6 +140,6 @@ export function FleetOperations() {
           <p>It ends as failed. What its undo could not remove is left to the reconcilers and to you.</p>
         </Confirm>
       )}
-    </Page>
+    </FleetPage>
   )
 }

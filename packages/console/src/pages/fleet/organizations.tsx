@@ -11,11 +11,10 @@ import { Copyable } from '../../ui/copy.tsx'
 import { FormDialog, submitting } from '../../ui/dialog.tsx'
 import { TextField } from '../../ui/field.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
-import { Page } from '../../ui/page.tsx'
-import { FleetTabs } from '../../ui/page-tabs.tsx'
+import { FleetPage } from '../../ui/page-tabs.tsx'
 import { StateBadge } from '../../ui/state.tsx'
 import { Table } from '../../ui/table.tsx'
-import { When } from '../../ui/time.tsx'
+import { whenColumn } from '../../ui/time-column.tsx'
 
 type Row = RouteAnswer<'adminOrganizationList'>['items'][number]
 
@@ -29,16 +28,13 @@ export function Organizations() {
     touches: ['adminOrganizationList'],
   })
   return (
-    <Page
-      title="Fleet"
-      isWide
+    <FleetPage
       actions={
         <Button kind="primary" icon={<Plus size={16} />} onClick={() => setCreating(true)}>
           Create organization
         </Button>
       }
     >
-      <FleetTabs />
       <Loaded query={organizations}>
         {(data) => (
           <Table
@@ -64,13 +60,7 @@ export function Organizations() {
                 width: '150px',
                 cell: (row) => <Copyable text={row.id} shown={`…${shortId(row.id)}`} />,
               },
-              {
-                key: 'since',
-                title: 'Created',
-                width: '200px',
-                align: 'right',
-                cell: (row) => <When iso={row.created_at} />,
-              },
+              whenColumn('Created', 'created_at'),
               {
                 key: 'actions',
                 title: '',
@@ -92,7 +82,7 @@ export function Organizations() {
         )}
       </Loaded>
       {isCreating && <CreateDialog onClose={() => setCreating(false)} />}
-    </Page>
+    </FleetPage>
   )
 }
 

@@ -6,8 +6,7 @@ import { read } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { Button } from '../../ui/button.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
-import { Page } from '../../ui/page.tsx'
-import { FleetTabs } from '../../ui/page-tabs.tsx'
+import { FleetPage } from '../../ui/page-tabs.tsx'
 
 const products: { name: string; unit: Price['unit']; words: string }[] = [
   ...vmTypeNames.map((name) => ({ name, unit: 'vm_hour' as const, words: 'per VM and hour' })),
@@ -32,8 +31,7 @@ export function Prices() {
     touches: ['adminPriceList', 'priceList'],
   })
   return (
-    <Page
-      title="Fleet"
+    <FleetPage
       actions={
         <Button
           kind="primary"
@@ -51,7 +49,6 @@ export function Prices() {
         </Button>
       }
     >
-      <FleetTabs />
       <Loaded query={prices} rows={12}>
         {(_data) => (
           <div className="card grid gap-x-8 px-4 py-2 md:grid-cols-2">
@@ -74,6 +71,6 @@ export function Prices() {
           </div>
         )}
       </Loaded>
-    </Page>
+    </FleetPage>
   )
 }

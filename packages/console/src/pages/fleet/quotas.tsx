@@ -9,8 +9,8 @@ import { quotaLabel } from '../../lib/format.ts'
 import { useSearchState } from '../../lib/use-search.ts'
 import { Button } from '../../ui/button.tsx'
 import { ErrorState } from '../../ui/error.tsx'
-import { Page, Skeleton } from '../../ui/page.tsx'
-import { FleetTabs } from '../../ui/page-tabs.tsx'
+import { Skeleton } from '../../ui/page.tsx'
+import { FleetPage } from '../../ui/page-tabs.tsx'
 
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
@@ -28,8 +28,7 @@ export function Quotas() {
     if (uuid.test(typed.trim())) setSearch({ project: typed.trim() })
   }
   return (
-    <Page title="Fleet">
-      <FleetTabs />
+    <FleetPage>
       <form onSubmit={submit} className="flex flex-wrap items-center gap-2">
         <label htmlFor="quota-project" className="text-ink-muted">
           Project id
@@ -68,7 +67,7 @@ export function Quotas() {
           Quotas belong to a project. Its owner finds the id under Settings, Project.
         </p>
       )}
-    </Page>
+    </FleetPage>
   )
 }
 

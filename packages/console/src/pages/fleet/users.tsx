@@ -10,12 +10,11 @@ import { Button } from '../../ui/button.tsx'
 import { FormDialog, submitting } from '../../ui/dialog.tsx'
 import { CheckField, SelectField, TextField } from '../../ui/field.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
-import { Page } from '../../ui/page.tsx'
-import { FleetTabs } from '../../ui/page-tabs.tsx'
+import { FleetPage } from '../../ui/page-tabs.tsx'
 import { SecretDialog } from '../../ui/secret.tsx'
 import { StateBadge } from '../../ui/state.tsx'
 import { Table } from '../../ui/table.tsx'
-import { When } from '../../ui/time.tsx'
+import { whenColumn } from '../../ui/time-column.tsx'
 
 type Row = RouteAnswer<'adminUserList'>['items'][number]
 
@@ -30,16 +29,13 @@ export function Users() {
     touches: ['adminUserList'],
   })
   return (
-    <Page
-      title="Fleet"
-      isWide
+    <FleetPage
       actions={
         <Button kind="primary" icon={<UserPlus size={16} />} onClick={() => setAdding(true)}>
           Add user
         </Button>
       }
     >
-      <FleetTabs />
       <Loaded query={users}>
         {(data) => (
           <Table
@@ -65,13 +61,7 @@ export function Users() {
                 width: '100px',
                 cell: (row) => (row.is_operator ? 'yes' : 'no'),
               },
-              {
-                key: 'since',
-                title: 'Created',
-                width: '200px',
-                align: 'right',
-                cell: (row) => <When iso={row.created_at} />,
-              },
+              whenColumn('Created', 'created_at'),
               {
                 key: 'actions',
                 title: '',
@@ -102,7 +92,7 @@ export function Users() {
           onClose={() => setInviteUrl('')}
         />
       )}
-    </Page>
+    </FleetPage>
   )
 }
 
