@@ -61,23 +61,23 @@ export const adminOrg: GroupSpec = {
   ],
 }
 
-type AdminProject = RouteAnswer<'adminProjectList'>['items'][number]
-const projects: Resource<AdminProject> = {
-  noun: 'project',
-  title: 'project',
-  columns: [
-    { name: 'name', value: (project) => project.name },
-    { name: 'organization', value: (project) => project.organization_name },
-    { name: 'id', value: (project) => project.id },
-  ],
-  list: (cli) => cli.operator.collect('adminProjectList', {}),
-  named: (project) => project,
-}
-
 export const adminProject: GroupSpec = {
   name: 'project',
   summary: 'projects of all organizations',
-  commands: [listCommand(projects, { group: 'admin' })],
+  commands: [
+    command({
+      name: 'list',
+      summary: 'list the projects of all organizations',
+      examples: ['slipway admin project list', 'slipway admin project list -o json'],
+      async run(cli) {
+        await printList(cli, await cli.operator.collect('adminProjectList', {}), [
+          { name: 'name', value: (project) => project.name },
+          { name: 'organization', value: (project) => project.organization_name },
+          { name: 'id', value: (project) => project.id },
+        ])
+      },
+    }),
+  ],
 }
 
 function suspendUser(name: 'suspend' | 'restore', summary: string): AnyCommand {

@@ -44,6 +44,9 @@ export function quantity(value: number, unit: string): string {
   return `${value.toLocaleString('en-US', { maximumFractionDigits: digits })} ${name}`
 }
 
+/** "500GiB" → "500 GiB" */
+export const sizeWords = (size: string): string => size.replace(/(?=[GT]iB$)/, ' ')
+
 export const shortId = (id: string): string => id.slice(-8)
 
 export const quotaLabel = (name: string): string => {

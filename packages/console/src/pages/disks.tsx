@@ -5,6 +5,7 @@ import { useState } from 'react'
 import { readAll } from '../api/read.ts'
 import { useQuery } from '../api/use-query.ts'
 import { useProjectId, useWhyNot } from '../app/me.ts'
+import { sizeWords } from '../lib/format.ts'
 import { useEndpointNames } from '../lib/use-endpoint-names.ts'
 import { useSearchState } from '../lib/use-search.ts'
 import { Button } from '../ui/button.tsx'
@@ -46,7 +47,7 @@ export function Disks() {
       ),
     },
     { key: 'type', title: 'Type', width: 'minmax(140px, 1fr)', cell: (disk) => disk.type },
-    { key: 'size', title: 'Size', width: '90px', align: 'right', cell: (disk) => disk.size },
+    { key: 'size', title: 'Size', width: '90px', align: 'right', cell: (disk) => sizeWords(disk.size) },
     { key: 'location', title: 'Location', width: 'minmax(110px, 1fr)', cell: (disk) => disk.location },
     {
       key: 'state',

@@ -5,6 +5,7 @@ import { read } from '../api/read.ts'
 import { useQuery } from '../api/use-query.ts'
 import { useProjectId } from '../app/me.ts'
 import { shortId } from '../lib/format.ts'
+import { useResourceNames } from '../lib/use-endpoint-names.ts'
 import { useSearchState } from '../lib/use-search.ts'
 import { Button } from '../ui/button.tsx'
 import { Select } from '../ui/field.tsx'
@@ -31,6 +32,8 @@ export function Operations() {
     refetchInterval: ({ state }) =>
       state.data?.items.some((each) => each.state === 'IN_PROGRESS') ? 2_000 : false,
   })
+  const living = useResourceNames(projectId)
+  const names = new Map([...requestedNames(operations.data?.items ?? []), ...living])
   const open = operations.data?.items.find(({ operation_id }) => operation_id === search.operation)
   const columns: Column<Operation>[] = [
     {
@@ -55,7 +58,7 @@ export function Operations() {
       key: 'on',
       title: 'On',
       width: 'minmax(140px, 1.2fr)',
-      cell: (operation) => <Resource operation={operation} projectId={projectId} />,
+      cell: (operation) => <Resource operation={operation} projectId={projectId} names={names} />,
     },
     {
       key: 'state',
@@ -121,8 +124,20 @@ export function Operations() {
   )
 }
 
-function Resource({ operation: { metadata }, projectId }: { operation: Operation; projectId: string }) {
-  const name = typeof metadata.request.name === 'string' ? metadata.request.name : `…${shortId(metadata.id)}`
+/** Of what is gone, its creation still says the name. */
+const requestedNames = (operations: Operation[]) =>
+  operations.flatMap(({ metadata: { id, request } }): [string, string][] =>
+    typeof request.name === 'string' ? [[id, request.name]] : [],
+  )
+
+interface ResourceProps {
+  operation: Operation
+  projectId: string
+  names: Map<string, string>
+}
+
+function Resource({ operation: { metadata }, projectId, names }: ResourceProps) {
+  const name = names.get(metadata.id) ?? `…${shortId(metadata.id)}`
   if (metadata.type !== 'vm') return <span title={metadata.id}>{name}</span>
   return (
     <Link

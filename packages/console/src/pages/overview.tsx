@@ -108,7 +108,7 @@ function Figure({ label, value, note = '' }: { label: string; value: string; not
   return (
     <div className="card min-h-21 px-4 py-3">
       <p className="text-sm text-ink-muted">{label}</p>
-      <p className="figures mt-0.5 truncate text-xl font-semibold">{value}</p>
+      <p className="figures mt-0.5 truncate text-xl font-semibold max-sm:text-lg">{value}</p>
       {note && <p className="figures text-sm text-ink-muted">{note}</p>}
     </div>
   )

@@ -2,6 +2,7 @@ import type { Disk } from '@slipway/sdk'
 import { useState } from 'react'
 import { useOperation } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
+import { sizeWords } from '../../lib/format.ts'
 import { Confirm, FormDialog, submitting } from '../../ui/dialog.tsx'
 import { TextField } from '../../ui/field.tsx'
 
@@ -17,7 +18,7 @@ export function GrowDialog({ projectId, disk, onClose }: DialogProps) {
   const grow = useOperation({
     projectId,
     run: () => client.diskUpdate({ project_id: projectId, disk_id: disk.id }, { size: `${size}${unit}` }),
-    done: () => `${disk.name} has ${size}${unit}`,
+    done: () => `${disk.name} has ${size} ${unit}`,
     failed: () => `${disk.name} could not be grown`,
     touches: ['diskList', 'quotaList'],
     showsErrors: true,
@@ -29,14 +30,16 @@ export function GrowDialog({ projectId, disk, onClose }: DialogProps) {
       title={`Grow ${disk.name}`}
       action="Grow disk"
       {...submitting(grow, undefined, onClose)}
-      reason={Number(size) > Number(amount) ? undefined : `More than ${disk.size}: a disk only grows`}
+      reason={
+        Number(size) > Number(amount) ? undefined : `More than ${sizeWords(disk.size)}: a disk only grows`
+      }
     >
       <TextField
         label={`New size, ${unit}`}
         inputMode="numeric"
         value={size}
         onChange={setSize}
-        hint={`Now ${disk.size}. Grow the file system inside the VM afterwards.`}
+        hint={`Now ${sizeWords(disk.size)}. Grow the file system inside the VM afterwards.`}
         autoFocus
       />
     </FormDialog>
@@ -61,7 +64,7 @@ export function DeleteDialog({ projectId, disk, onClose }: DialogProps) {
       {...submitting(remove, undefined, onClose)}
       nameToType={disk.name}
     >
-      <p>The disk goes with all {disk.size} of data on it. This cannot be undone.</p>
+      <p>The disk goes with all {sizeWords(disk.size)} of data on it. This cannot be undone.</p>
     </Confirm>
   )
 }

@@ -1,5 +1,7 @@
 import { useInfiniteQuery } from '@tanstack/react-query'
 import { client } from '../../api/client.ts'
+import { readAll } from '../../api/read.ts'
+import { useQuery } from '../../api/use-query.ts'
 import { Button } from '../../ui/button.tsx'
 import { EventRows } from '../../ui/event-table.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
@@ -7,6 +9,8 @@ import { FleetPage } from '../../ui/page-tabs.tsx'
 
 /** What all tenants and operators did. */
 export function Audit() {
+  const users = useQuery({ ...readAll('adminUserList', {}), staleTime: 60_000 })
+  const actors = new Map((users.data ?? []).map(({ id, email }) => [`user:${id}`, email]))
   const events = useInfiniteQuery({
     queryKey: ['adminEventList'],
     initialPageParam: '',
@@ -18,7 +22,7 @@ export function Audit() {
   return (
     <FleetPage>
       <Loaded query={events}>
-        {(data) => <EventRows rows={data.pages.flatMap((page) => page.items)} />}
+        {(data) => <EventRows rows={data.pages.flatMap((page) => page.items)} actors={actors} />}
       </Loaded>
       {events.hasNextPage && (
         <div>

@@ -3,9 +3,9 @@ import { keepPreviousData } from '@tanstack/react-query'
 import { useState } from 'react'
 import { useAction } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
-import { read } from '../../api/read.ts'
+import { read, readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
-import { shortId } from '../../lib/format.ts'
+import { shortId, stepWords } from '../../lib/format.ts'
 import { useSearchState } from '../../lib/use-search.ts'
 import { Button } from '../../ui/button.tsx'
 import { Confirm, submitting } from '../../ui/dialog.tsx'
@@ -17,6 +17,7 @@ import { operationWords } from '../../ui/steps.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
 import { whenColumn } from '../../ui/time-column.tsx'
 import { fleetPollMs } from './fleet.tsx'
+import { projectWords } from './project-picker.tsx'
 
 type Row = RouteAnswer<'adminOperationList'>['items'][number]
 
@@ -40,11 +41,36 @@ export function FleetOperations() {
     touches: ['adminOperationList'],
     showsErrors: true,
   })
+  const projects = useQuery(readAll('adminProjectList', {}))
+  const nameOf = new Map((projects.data ?? []).map((project) => [project.id, projectWords(project)]))
+  const hasStuck = operations.data?.items.some(({ is_stuck }) => is_stuck)
+  const actions: Column<Row> = {
+    key: 'actions',
+    title: '',
+    width: '170px',
+    align: 'right',
+    isBare: true,
+    cell: (row) =>
+      row.is_stuck && (
+        <span className="inline-flex gap-1">
+          <Button
+            size="small"
+            isBusy={retry.isPending && retry.variables?.operation_id === row.operation_id}
+            onClick={() => retry.mutate(row)}
+          >
+            Retry
+          </Button>
+          <Button size="small" kind="danger" onClick={() => setAbandoning(row)}>
+            Abandon
+          </Button>
+        </span>
+      ),
+  }
   const columns: Column<Row>[] = [
     {
       key: 'what',
       title: 'What',
-      width: 'minmax(150px, 1fr)',
+      width: 'minmax(120px, 1fr)',
       cell: (row) => (
         <span className="font-medium" title={row.operation_id}>
           {operationWords(row)}
@@ -52,52 +78,43 @@ export function FleetOperations() {
       ),
     },
     {
-      key: 'project',
-      title: 'Project',
-      width: '110px',
-      cell: (row) => (
-        <span className="mono" title={row.project_id}>
-          …{shortId(row.project_id)}
+      key: 'on',
+      title: 'On',
+      width: 'minmax(100px, 1fr)',
+      cell: ({ metadata }) => (
+        <span title={metadata.id}>
+          {typeof metadata.request.name === 'string' ? metadata.request.name : `…${shortId(metadata.id)}`}
         </span>
+      ),
+    },
+    {
+      key: 'project',
+      title: 'Organization / project',
+      width: 'minmax(150px, 1.2fr)',
+      cell: (row) => (
+        <span title={row.project_id}>{nameOf.get(row.project_id) ?? `…${shortId(row.project_id)}`}</span>
       ),
     },
     {
       key: 'state',
       title: 'State',
-      width: '130px',
+      width: '120px',
       cell: (row) => <StateBadge state={row.is_stuck ? 'stuck' : row.state} />,
     },
-    { key: 'step', title: 'Step', width: 'minmax(110px, 1fr)', cell: (row) => row.step || '–' },
-    { key: 'attempts', title: 'Tries', width: '70px', align: 'right', cell: (row) => row.attempts },
+    { key: 'attempts', title: 'Tries', width: '60px', align: 'right', cell: (row) => row.attempts },
     {
       key: 'error',
-      title: 'Last error',
-      width: 'minmax(160px, 2fr)',
-      cell: (row) => <span title={row.error}>{row.error || '–'}</span>,
+      title: 'Step and last error',
+      width: 'minmax(140px, 2fr)',
+      cell: (row) => (
+        <span title={row.error}>
+          {row.step && <span className="text-ink-muted">{stepWords(row.step)} </span>}
+          {row.error || (row.step ? '' : '–')}
+        </span>
+      ),
     },
     whenColumn('Started', 'started_at'),
-    {
-      key: 'actions',
-      title: '',
-      width: '170px',
-      align: 'right',
-      isBare: true,
-      cell: (row) =>
-        row.is_stuck && (
-          <span className="inline-flex gap-1">
-            <Button
-              size="small"
-              isBusy={retry.isPending && retry.variables?.operation_id === row.operation_id}
-              onClick={() => retry.mutate(row)}
-            >
-              Retry
-            </Button>
-            <Button size="small" kind="danger" onClick={() => setAbandoning(row)}>
-              Abandon
-            </Button>
-          </span>
-        ),
-    },
+    ...(hasStuck ? [actions] : []),
   ]
   return (
     <FleetPage>
