@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createClient, logIn } from '@slipway/sdk'
 import pg from 'pg'
-import { createDatabase } from '../../server/test/harness.ts'
+import { createDatabase } from '../../server/test/database.ts'
 
 const root = join(import.meta.dirname, '../../..')
 
