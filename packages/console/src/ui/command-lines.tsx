@@ -43,7 +43,8 @@ function Line({ value, text }: { value: string; text: string }) {
 /** A request as curl would send it. */
 export function curlLine(method: string, path: string, body?: unknown): string {
   const lines = [`curl ${method === 'GET' ? '' : `-X ${method} `}${location.origin}${path} \\`]
-  lines.push('  -H "Authorization: Bearer $SLIPWAY_ACCESS_KEY"')
+  const key = path.startsWith('/v0.1/admin/') ? 'SLIPWAY_OPERATOR_KEY' : 'SLIPWAY_ACCESS_KEY'
+  lines.push(`  -H "Authorization: Bearer $${key}"`)
   if (body !== undefined) {
     lines[lines.length - 1] += ' \\'
     lines.push('  -H "Content-Type: application/json" \\')

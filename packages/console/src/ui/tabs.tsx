@@ -13,9 +13,14 @@ export function TabLinks({ label, tabs }: { label: string; tabs: TabLink[] }) {
   const nav = useRef<HTMLElement>(null)
   // biome-ignore lint/correctness/useExhaustiveDependencies: when the page changes
   useEffect(() => {
+    const row = nav.current
+    if (!row) return
     // On narrow screens the row scrolls, and the current tab may lie outside.
-    const current = nav.current?.querySelector('[aria-current=page]')
-    current?.scrollIntoView({ block: 'nearest', inline: 'center' })
+    const observer = new ResizeObserver(() =>
+      row.querySelector('[aria-current=page]')?.scrollIntoView({ block: 'nearest', inline: 'center' }),
+    )
+    observer.observe(row)
+    return () => observer.disconnect()
   }, [pathname])
   return (
     <nav

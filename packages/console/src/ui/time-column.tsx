@@ -8,7 +8,7 @@ export const whenColumn = <Member extends string>(
 ): Column<Record<Member, string>> => ({
   key: member,
   title,
-  width: '180px',
+  width: '190px',
   align: 'right',
   cell: (row) => <When iso={row[member]} />,
 })

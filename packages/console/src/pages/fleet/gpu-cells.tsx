@@ -66,7 +66,7 @@ export function GpuHints({ children }: { children: ReactNode }) {
       {children}
       <Tooltip.Root open={cell !== null}>
         <Tooltip.Portal>
-          <Tooltip.Positioner anchor={cell} sideOffset={6} className="pointer-events-none z-60">
+          <Tooltip.Positioner anchor={cell} align="start" sideOffset={6} className="pointer-events-none z-60">
             <Tooltip.Popup className="rounded-md border border-line-strong bg-surface px-3 py-2 text-sm shadow-float">
               {vm ? <p className="font-medium">{vm}</p> : <p className="font-medium">{state}</p>}
               {tenant && <p>{tenant}</p>}

@@ -6,9 +6,11 @@ import { client } from '../../api/client.ts'
 import { read } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { Button } from '../../ui/button.tsx'
+import { curlLine } from '../../ui/command-lines.tsx'
 import { Confirm, FormDialog, submitting } from '../../ui/dialog.tsx'
 import { CheckField, TextField } from '../../ui/field.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
+import { Empty } from '../../ui/page.tsx'
 import { FleetPage } from '../../ui/page-tabs.tsx'
 import { Table } from '../../ui/table.tsx'
 import { whenColumn } from '../../ui/time-column.tsx'
@@ -16,20 +18,32 @@ import { whenColumn } from '../../ui/time-column.tsx'
 export function Images() {
   const images = useQuery(read('adminImageList', {}))
   const [open, setOpen] = useState<{ what: 'create' | 'change' | 'delete'; image?: Image } | null>(null)
+  const create = (
+    <Button kind="primary" icon={<Plus size={16} />} onClick={() => setOpen({ what: 'create' })}>
+      Import image
+    </Button>
+  )
   return (
-    <FleetPage
-      actions={
-        <Button kind="primary" icon={<Plus size={16} />} onClick={() => setOpen({ what: 'create' })}>
-          Import image
-        </Button>
-      }
-    >
+    <FleetPage actions={create}>
       <Loaded query={images}>
         {(data) => (
           <Table
             label="Images"
             rows={data.items}
             rowKey={(image) => image.id}
+            empty={
+              <Empty
+                title="No image yet"
+                action={create}
+                cli="slipway admin image create debian13:latest --locations us-east1-a"
+                curl={curlLine('POST', '/v0.1/admin/images', {
+                  name: 'debian13:latest',
+                  locations: ['us-east1-a'],
+                })}
+              >
+                A VM begins as a copy of an image. Each image names the locations where it can be used.
+              </Empty>
+            }
             columns={[
               {
                 key: 'name',

@@ -47,7 +47,7 @@ export function FleetOperations() {
   const actions: Column<Row> = {
     key: 'actions',
     title: '',
-    width: '170px',
+    width: '160px',
     align: 'right',
     isBare: true,
     cell: (row) =>
@@ -70,7 +70,7 @@ export function FleetOperations() {
     {
       key: 'what',
       title: 'What',
-      width: 'minmax(120px, 1fr)',
+      width: 'minmax(110px, 1fr)',
       cell: (row) => (
         <span className="font-medium" title={row.operation_id}>
           {operationWords(row)}
@@ -80,7 +80,7 @@ export function FleetOperations() {
     {
       key: 'on',
       title: 'On',
-      width: 'minmax(100px, 1fr)',
+      width: 'minmax(90px, 1fr)',
       cell: ({ metadata }) => (
         <span title={metadata.id}>
           {typeof metadata.request.name === 'string' ? metadata.request.name : `…${shortId(metadata.id)}`}
@@ -89,8 +89,8 @@ export function FleetOperations() {
     },
     {
       key: 'project',
-      title: 'Organization / project',
-      width: 'minmax(150px, 1.2fr)',
+      title: 'Project',
+      width: 'minmax(130px, 1.2fr)',
       cell: (row) => (
         <span title={row.project_id}>{nameOf.get(row.project_id) ?? `…${shortId(row.project_id)}`}</span>
       ),
@@ -98,14 +98,14 @@ export function FleetOperations() {
     {
       key: 'state',
       title: 'State',
-      width: '120px',
+      width: '110px',
       cell: (row) => <StateBadge state={row.is_stuck ? 'stuck' : row.state} />,
     },
     { key: 'attempts', title: 'Tries', width: '60px', align: 'right', cell: (row) => row.attempts },
     {
       key: 'error',
       title: 'Step and last error',
-      width: 'minmax(140px, 2fr)',
+      width: 'minmax(180px, 2.4fr)',
       cell: (row) => (
         <span title={row.error}>
           {row.step && <span className="text-ink-muted">{stepWords(row.step)} </span>}
@@ -113,7 +113,7 @@ export function FleetOperations() {
         </span>
       ),
     },
-    whenColumn('Started', 'started_at'),
+    { ...whenColumn('Started', 'started_at'), width: '150px' },
     ...(hasStuck ? [actions] : []),
   ]
   return (

@@ -7,10 +7,12 @@ import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { shortId } from '../../lib/format.ts'
 import { Button } from '../../ui/button.tsx'
+import { curlLine } from '../../ui/command-lines.tsx'
 import { Copyable } from '../../ui/copy.tsx'
 import { FormDialog, submitting } from '../../ui/dialog.tsx'
 import { TextField } from '../../ui/field.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
+import { Empty } from '../../ui/page.tsx'
 import { FleetPage } from '../../ui/page-tabs.tsx'
 import { StateBadge } from '../../ui/state.tsx'
 import { Table } from '../../ui/table.tsx'
@@ -27,20 +29,29 @@ export function Organizations() {
     done: (row) => (row.suspended ? `Restored ${row.name}` : `Suspended ${row.name}`),
     touches: ['adminOrganizationList'],
   })
+  const create = (
+    <Button kind="primary" icon={<Plus size={16} />} onClick={() => setCreating(true)}>
+      Create organization
+    </Button>
+  )
   return (
-    <FleetPage
-      actions={
-        <Button kind="primary" icon={<Plus size={16} />} onClick={() => setCreating(true)}>
-          Create organization
-        </Button>
-      }
-    >
+    <FleetPage actions={create}>
       <Loaded query={organizations}>
         {(data) => (
           <Table
             label="Organizations"
             rows={data}
             rowKey={(row) => row.id}
+            empty={
+              <Empty
+                title="No organization yet"
+                action={create}
+                cli={'slipway admin org create "Harbour Labs"'}
+                curl={curlLine('POST', '/v0.1/admin/organizations', { name: 'Harbour Labs' })}
+              >
+                An organization pays for projects and has members. Add a user to it as owner next.
+              </Empty>
+            }
             columns={[
               {
                 key: 'name',
