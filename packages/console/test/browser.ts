@@ -74,18 +74,18 @@ export async function openInvitation(page: Page, inviteUrl: string, password: st
   await page.getByRole('navigation', { name: 'Main' }).waitFor()
 }
 
-/** What axe finds serious or critical, in words. */
-async function seriousFindings(page: Page): Promise<string[]> {
+/** What axe finds serious or critical, by all of its rules, in words. */
+async function seriousFindings(page: Page, part: string): Promise<string[]> {
   if (!(await page.evaluate(() => 'axe' in window))) await page.evaluate(axe.source)
-  const violations = await page.evaluate(async () => {
+  const violations = await page.evaluate(async (part) => {
     const { axe } = window as unknown as { axe: typeof import('axe-core') }
-    const { violations } = await axe.run(document, { resultTypes: ['violations'], preload: false })
+    const { violations } = await axe.run(part, { resultTypes: ['violations'], preload: false })
     return violations.map(({ id, impact, nodes }) => ({
       id,
       impact,
       nodes: nodes.slice(0, 3).map(({ target, failureSummary }) => `${target} ${failureSummary}`),
     }))
-  })
+  }, part)
   return violations
     .filter(({ impact }) => impact === 'serious' || impact === 'critical')
     .map(({ id, nodes }) => `${id}: ${nodes.join(' | ')}`)
@@ -95,12 +95,12 @@ export async function screenshot(page: Page, name: string): Promise<void> {
   await page.screenshot({ path: join(screenshots, `${name}.png`), animations: 'disabled' })
 }
 
-/** A screenshot in each theme, and what axe says of it. */
-export async function inBothThemes(page: Page, name: string): Promise<string[]> {
+/** A screenshot in each theme, and what axe says of the page, or of a part of it. */
+export async function inBothThemes(page: Page, name: string, part = 'html'): Promise<string[]> {
   const findings: string[] = []
   for (const theme of ['light', 'dark']) {
     await setTheme(page, theme)
-    findings.push(...(await seriousFindings(page)).map((finding) => `${name} ${theme}: ${finding}`))
+    findings.push(...(await seriousFindings(page, part)).map((finding) => `${name} ${theme}: ${finding}`))
     await screenshot(page, `${name}-${theme}`)
   }
   await setTheme(page, 'light')
@@ -122,6 +122,16 @@ export async function onNarrowScreen(page: Page, name: string): Promise<string[]
   await screenshot(page, `${name}-narrow`)
   await page.setViewportSize(wide)
   return overflow > 0 ? [`${name} narrow: ${overflow} px too wide`] : []
+}
+
+/** Goes to another page as a link does, without loading the console anew. */
+export async function visit(page: Page, path: string): Promise<void> {
+  await page.evaluate((path) => {
+    for (const heading of document.querySelectorAll('h1')) heading.dataset.left = ''
+    history.pushState(null, '', path)
+  }, path)
+  await page.locator('h1:not([data-left])').waitFor()
+  await settled(page)
 }
 
 /** Until the page shows what it has read. */

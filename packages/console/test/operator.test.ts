@@ -61,12 +61,12 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
     expect(await inBothThemes(page, 'fleet-draining')).toEqual([])
     await service.tenant.vmDelete({ project_id: vm.project_id, vm_id: vm.id })
     // The GPUs are inspected first, and a busy machine looks less often.
-    await main().getByText('drained', { exact: true }).waitFor({ timeout: 45_000 })
+    await main().getByText('drained', { exact: true }).waitFor({ timeout: 90_000 })
     await main().getByText('No VM lives here.').waitFor()
     await page.getByRole('button', { name: 'Cordon' }).click()
     await page.getByRole('button', { name: 'Open for new VMs' }).click()
     await main().getByText('up', { exact: true }).waitFor()
-  })
+  }, 120_000)
 
   test('quarantines a GPU, finds it under capacity and sets it free', async () => {
     const row = main().getByRole('table', { name: 'GPUs' }).getByRole('row').nth(1)

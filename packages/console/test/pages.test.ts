@@ -15,6 +15,7 @@ import {
   screenshot,
   settled,
   useConsole,
+  visit,
 } from './browser.ts'
 import type { Service } from './service.ts'
 
@@ -73,8 +74,8 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
       ['webhook', `${base}/settings/webhooks/${webhook!.id}`],
       ['billing', `${base}/settings/billing`],
       ['project', `${base}/settings/project`],
-      ['account', '/account'],
       ['fleet', '/fleet'],
+      ['account', '/account'],
       ['fleet-host', `/fleet/hosts/${host.id}`],
       ['fleet-capacity', '/fleet/capacity'],
       ['fleet-operations', '/fleet/operations?show=all'],
@@ -88,10 +89,11 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
     const second = await openTab(page.context())
     await Promise.all(
       [page, second.page].map(async (on) => {
+        await on.goto(`${service.url}/account`)
+        await settled(on)
         for (let next = paths.shift(); next; next = paths.shift()) {
           const [name, path] = next
-          await on.goto(service.url + path)
-          await settled(on)
+          await visit(on, path)
           findings.push(...(await inBothThemes(on, name)), ...(await onNarrowScreen(on, name)))
         }
       }),
@@ -103,18 +105,15 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
 
   test('have dialogs and menus that axe accepts', async () => {
     const findings: string[] = []
-    const base = `${service.url}/projects/${service.credentials.project_id}`
+    const base = `/projects/${service.credentials.project_id}`
     const open = async (name: string, button: string | RegExp) => {
       await page.getByRole('button', { name: button }).first().click()
       await page.getByRole('dialog').or(page.getByRole('menu')).first().waitFor()
-      findings.push(...(await inBothThemes(page, name)))
+      findings.push(...(await inBothThemes(page, name, '[data-modal], [role=menu]')))
       await page.keyboard.press('Escape')
       await page.getByRole('dialog').or(page.getByRole('menu')).waitFor({ state: 'detached' })
     }
-    const goTo = async (path: string) => {
-      await page.goto(base + path)
-      await settled(page)
-    }
+    const goTo = (path: string) => visit(page, base + path)
     await goTo('')
     await open('dialog-search', 'Search')
     await open('dialog-help', 'Help and shortcuts')

@@ -191,7 +191,10 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
       await main().getByLabel('Select all').check()
       await main().getByText('2 VMs selected').waitFor()
       await main().getByRole('button', { name: verb }).click()
-      await page.getByRole('dialog').getByText('batch-2, batch-1').waitFor()
+      await page
+        .getByRole('dialog')
+        .getByText(/^batch-\d, batch-\d$/)
+        .waitFor()
       await page
         .getByRole('dialog')
         .getByRole('button', { name: `${verb} 2 VMs` })

@@ -7,8 +7,8 @@ import { Section } from '../../ui/page.tsx'
 import { FleetPage } from '../../ui/page-tabs.tsx'
 import { StateBadge } from '../../ui/state.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
-import { fleetPollMs } from './fleet.tsx'
 import { GpuAction } from './gpu-action.tsx'
+import { fleetPollMs } from './poll.ts'
 
 type Row = RouteAnswer<'adminCapacityList'>['items'][number]
 

@@ -11,9 +11,8 @@ import { Empty } from '../../ui/page.tsx'
 import { FleetPage } from '../../ui/page-tabs.tsx'
 import { StateBadge } from '../../ui/state.tsx'
 import { GpuCells, GpuHints, gpuLook, gpuWords } from './gpu-cells.tsx'
+import { fleetPollMs } from './poll.ts'
 import { RegisterHost } from './register-host.tsx'
-
-export const fleetPollMs = 2_000
 
 /** Each location a band, each host a tile, each GPU a cell in its NUMA half. */
 export function Fleet() {

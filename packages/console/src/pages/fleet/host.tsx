@@ -15,9 +15,9 @@ import { FleetTabs } from '../../ui/page-tabs.tsx'
 import { StateBadge } from '../../ui/state.tsx'
 import { Table } from '../../ui/table.tsx'
 import { Age } from '../../ui/time.tsx'
-import { fleetPollMs } from './fleet.tsx'
 import { GpuAction } from './gpu-action.tsx'
 import { tenantOf } from './gpu-cells.tsx'
+import { fleetPollMs } from './poll.ts'
 
 export function HostPage() {
   const { hostId = '' } = useParams({ strict: false })

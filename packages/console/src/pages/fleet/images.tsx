@@ -14,9 +14,10 @@ import { Empty } from '../../ui/page.tsx'
 import { FleetPage } from '../../ui/page-tabs.tsx'
 import { Table } from '../../ui/table.tsx'
 import { whenColumn } from '../../ui/time-column.tsx'
+import { settingsPollMs } from './poll.ts'
 
 export function Images() {
-  const images = useQuery(read('adminImageList', {}))
+  const images = useQuery({ ...read('adminImageList', {}), refetchInterval: settingsPollMs })
   const [open, setOpen] = useState<{ what: 'create' | 'change' | 'delete'; image?: Image } | null>(null)
   const create = (
     <Button kind="primary" icon={<Plus size={16} />} onClick={() => setOpen({ what: 'create' })}>

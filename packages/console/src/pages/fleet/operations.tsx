@@ -16,7 +16,7 @@ import { StateBadge } from '../../ui/state.tsx'
 import { operationWords } from '../../ui/steps.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
 import { whenColumn } from '../../ui/time-column.tsx'
-import { fleetPollMs } from './fleet.tsx'
+import { fleetPollMs } from './poll.ts'
 import { projectWords } from './project-picker.tsx'
 
 type Row = RouteAnswer<'adminOperationList'>['items'][number]

@@ -17,11 +17,12 @@ import { FleetPage } from '../../ui/page-tabs.tsx'
 import { StateBadge } from '../../ui/state.tsx'
 import { Table } from '../../ui/table.tsx'
 import { whenColumn } from '../../ui/time-column.tsx'
+import { settingsPollMs } from './poll.ts'
 
 type Row = RouteAnswer<'adminOrganizationList'>['items'][number]
 
 export function Organizations() {
-  const organizations = useQuery(readAll('adminOrganizationList', {}))
+  const organizations = useQuery({ ...readAll('adminOrganizationList', {}), refetchInterval: settingsPollMs })
   const [isCreating, setCreating] = useState(false)
   const suspend = useAction({
     run: (row: Row) =>

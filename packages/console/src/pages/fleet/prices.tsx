@@ -7,6 +7,7 @@ import { useQuery } from '../../api/use-query.ts'
 import { Button } from '../../ui/button.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 import { FleetPage } from '../../ui/page-tabs.tsx'
+import { settingsPollMs } from './poll.ts'
 
 interface Product {
   name: string
@@ -31,7 +32,7 @@ const products = groups.flatMap((group) => group.products)
 
 /** Prices are valid from the moment they are set; what ran before keeps its price. */
 export function Prices() {
-  const prices = useQuery(read('adminPriceList', {}))
+  const prices = useQuery({ ...read('adminPriceList', {}), refetchInterval: settingsPollMs })
   const [values, setValues] = useState<Record<string, string>>({})
   const priceOf = (name: string) => prices.data?.items.find(({ product_name }) => product_name === name)?.usd
   const changed = products.filter(

@@ -9,6 +9,7 @@ import { useSearchState } from '../../lib/use-search.ts'
 import { Button } from '../../ui/button.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 import { FleetPage } from '../../ui/page-tabs.tsx'
+import { settingsPollMs } from './poll.ts'
 import { type AdminProject, ProjectPicker } from './project-picker.tsx'
 
 export function Quotas() {
@@ -33,7 +34,10 @@ export function Quotas() {
 function ProjectQuotas({ projects }: { projects: AdminProject[] }) {
   const [search, setSearch] = useSearchState()
   const project = projects.find(({ id }) => id === search.project) ?? projects[0]!
-  const quotas = useQuery(read('adminQuotaList', { query: { project_id: project.id } }))
+  const quotas = useQuery({
+    ...read('adminQuotaList', { query: { project_id: project.id } }),
+    refetchInterval: settingsPollMs,
+  })
   return (
     <>
       <ProjectPicker projects={projects} value={project} onChange={({ id }) => setSearch({ project: id })} />

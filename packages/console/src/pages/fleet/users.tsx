@@ -15,12 +15,13 @@ import { SecretDialog } from '../../ui/secret.tsx'
 import { StateBadge } from '../../ui/state.tsx'
 import { Table } from '../../ui/table.tsx'
 import { whenColumn } from '../../ui/time-column.tsx'
+import { settingsPollMs } from './poll.ts'
 
 type Row = RouteAnswer<'adminUserList'>['items'][number]
 
 export function Users() {
   const { caller } = useMe()
-  const users = useQuery(readAll('adminUserList', {}))
+  const users = useQuery({ ...readAll('adminUserList', {}), refetchInterval: settingsPollMs })
   const [isAdding, setAdding] = useState(false)
   const [inviteUrl, setInviteUrl] = useState('')
   const suspend = useAction({
