@@ -7,7 +7,6 @@ import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
 import { queryClient } from './api/client.ts'
 import { router } from './app/router.tsx'
-import { Results } from './ui/toast.tsx'
 
 createRoot(document.getElementById('root')!).render(
   <StrictMode>
@@ -15,7 +14,6 @@ createRoot(document.getElementById('root')!).render(
       <QueryClientProvider client={queryClient}>
         <Tooltip.Provider>
           <RouterProvider router={router} />
-          <Results />
         </Tooltip.Provider>
       </QueryClientProvider>
     </CSPProvider>

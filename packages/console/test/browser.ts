@@ -1,12 +1,14 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Vm } from '@slipway/sdk'
 import axe from 'axe-core'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
-import { expect } from 'vitest'
-import type { Service } from './service.ts'
+import { afterAll, beforeAll, expect } from 'vitest'
+import { type Service, startService } from './service.ts'
 
 const screenshots = join(import.meta.dirname, '../../../artifacts')
 mkdirSync(screenshots, { recursive: true })
+const wide = { width: 1280, height: 860 }
 
 /** Where Chromium is missing, npm test has said so; with CI=true it has already refused. */
 export const isBrowserMissing = (process.env.SLIPWAY_MISSING ?? '').split(',').includes('chromium')
@@ -62,27 +64,28 @@ export async function acceptInvitation(
   password: string,
 ) {
   const { invite_url } = await service.operator.adminUserCreate(user)
-  await page.goto(invite_url)
+  await openInvitation(page, invite_url, password)
+}
+
+export async function openInvitation(page: Page, inviteUrl: string, password: string) {
+  await page.goto(inviteUrl)
   await page.getByLabel('Password').fill(password)
   await page.getByRole('button', { name: 'Set password and sign in' }).click()
   await page.getByRole('navigation', { name: 'Main' }).waitFor()
 }
 
-/** What axe finds serious or critical, in words. Themes differ in colours alone. */
-export async function seriousFindings(page: Page, what: 'everything' | 'colours'): Promise<string[]> {
+/** What axe finds serious or critical, by all of its rules, in words. */
+async function seriousFindings(page: Page, part: string): Promise<string[]> {
   if (!(await page.evaluate(() => 'axe' in window))) await page.evaluate(axe.source)
-  const violations = await page.evaluate(async (isWhole) => {
+  const violations = await page.evaluate(async (part) => {
     const { axe } = window as unknown as { axe: typeof import('axe-core') }
-    const { violations } = await axe.run(document, {
-      resultTypes: ['violations'],
-      ...(!isWhole && { runOnly: ['color-contrast'] }),
-    })
+    const { violations } = await axe.run(part, { resultTypes: ['violations'], preload: false })
     return violations.map(({ id, impact, nodes }) => ({
       id,
       impact,
       nodes: nodes.slice(0, 3).map(({ target, failureSummary }) => `${target} ${failureSummary}`),
     }))
-  }, what === 'everything')
+  }, part)
   return violations
     .filter(({ impact }) => impact === 'serious' || impact === 'critical')
     .map(({ id, nodes }) => `${id}: ${nodes.join(' | ')}`)
@@ -92,4 +95,86 @@ export async function screenshot(page: Page, name: string): Promise<void> {
   await page.screenshot({ path: join(screenshots, `${name}.png`), animations: 'disabled' })
 }
 
+/** A screenshot in each theme, and what axe says of the page, or of a part of it. */
+export async function inBothThemes(page: Page, name: string, part = 'html'): Promise<string[]> {
+  const findings: string[] = []
+  for (const theme of ['light', 'dark']) {
+    await setTheme(page, theme)
+    findings.push(...(await seriousFindings(page, part)).map((finding) => `${name} ${theme}: ${finding}`))
+    await screenshot(page, `${name}-${theme}`)
+  }
+  await setTheme(page, 'light')
+  return findings
+}
+
+const setTheme = (page: Page, theme: string) =>
+  page.evaluate((wanted) => {
+    document.documentElement.dataset.theme = wanted
+  }, theme)
+
+/** A screenshot on a narrow screen, and whether anything is too wide for it. */
+export async function onNarrowScreen(page: Page, name: string): Promise<string[]> {
+  await page.setViewportSize({ width: 390, height: 1600 })
+  const overflow = await page.evaluate(() => {
+    const content = document.querySelector('#content') ?? document.documentElement
+    return content.scrollWidth - content.clientWidth
+  })
+  await screenshot(page, `${name}-narrow`)
+  await page.setViewportSize(wide)
+  return overflow > 0 ? [`${name} narrow: ${overflow} px too wide`] : []
+}
+
+/** Goes to another page as a link does, without loading the console anew. */
+export async function visit(page: Page, path: string): Promise<void> {
+  await page.evaluate((path) => {
+    for (const heading of document.querySelectorAll('h1')) heading.dataset.left = ''
+    history.pushState(null, '', path)
+  }, path)
+  await page.locator('h1:not([data-left])').waitFor()
+  await settled(page)
+}
+
+/** Until the page shows what it has read. */
+export async function settled(page: Page): Promise<void> {
+  await page.getByRole('heading', { level: 1 }).waitFor()
+  await page.getByRole('status', { name: 'Loading' }).first().waitFor({ state: 'detached' })
+}
+
+/** What the console says when something has come to its end. */
+export const result = (page: Page, words: string | RegExp) =>
+  page.getByRole('region', { name: /notification/i }).getByText(words)
+
 export const expectNoComplaints = (tab: Tab) => expect(tab.complaints).toEqual([])
+
+/** A service, a browser and a tab for a whole file of tests. */
+export function useConsole(): Scene {
+  const scene = {} as Scene
+  beforeAll(async () => {
+    const [service, browser] = await Promise.all([startService(), launch()])
+    const tab = await openTab(await browser.newContext({ viewport: wide, reducedMotion: 'reduce' }))
+    Object.assign(scene, { service, browser, tab, page: tab.page })
+  })
+  afterAll(async () => {
+    await scene.browser?.close()
+    await scene.service?.close()
+  })
+  return scene
+}
+
+export interface Scene {
+  service: Service
+  browser: Browser
+  tab: Tab
+  page: Page
+}
+
+export const sshKey =
+  'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBvmWxvLnVPXnO3xXQ2n3yUoP1yT8kQ5cXqkqN3u9Ckm ada@laptop'
+
+/** A VM of the demo project that runs. */
+export async function createVm({ tenant, credentials }: Service, name: string, type: string): Promise<Vm> {
+  const { project_id } = credentials
+  const body = { name, type, location: 'us-east1-a', image: 'ubuntu24.04-nvidia', ssh_public_key: sshKey }
+  const { operation } = await tenant.vmCreate({ project_id }, body)
+  return (await tenant.wait<Vm>({ project_id }, operation)).result
+}

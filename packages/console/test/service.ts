@@ -3,7 +3,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createClient, logIn } from '@slipway/sdk'
-import { createDatabase } from '../../server/test/harness.ts'
+import pg from 'pg'
+import { createDatabase } from '../../server/test/database.ts'
 
 const root = join(import.meta.dirname, '../../..')
 
@@ -44,23 +45,25 @@ hosts = [${list.join(', ')}]
 `
 }
 
-/** A real server process with the demo, on a database of its own. */
-export async function startService() {
+/** A real server process on a database of its own. */
+async function startProcess(flags: string[]) {
   const database = await createDatabase()
   const dataDir = mkdtempSync(join(tmpdir(), 'slipway-console-'))
   const configPath = join(dataDir, 'slipway.toml')
   writeFileSync(configPath, settings)
   let child: ChildProcess | undefined
-  let port = '0'
+  let url = ''
 
-  async function start(): Promise<void> {
-    const args = ['--port', port, '--data-dir', dataDir, '--config', configPath]
-    child = spawn(process.execPath, [join(root, 'packages/server/dist/main.js'), ...args], {
+  /** Answers what it said until it was ready. The port stays the same from one start to the next. */
+  async function start(): Promise<string> {
+    const args = ['--port', url ? new URL(url).port : '0', '--data-dir', dataDir, '--config', configPath]
+    child = spawn(process.execPath, [join(root, 'packages/server/dist/main.js'), ...args, ...flags], {
       env: { ...process.env, DATABASE_URL: database.url, SLIPWAY_LOG_LEVEL: 'info' },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
-    await ready(child)
-    port = new URL(credentials().console_url).port
+    const said = await ready(child)
+    url = /http:\/\/127\.0\.0\.1:\d+/.exec(said)![0]
+    return said
   }
   async function stop(): Promise<void> {
     const stopped = child
@@ -69,19 +72,20 @@ export async function startService() {
     stopped.kill('SIGTERM')
     await exit
   }
-  const credentials = (): Credentials => JSON.parse(readFileSync(join(dataDir, 'credentials.json'), 'utf8'))
-
-  await start()
-  const { console_url, access_key, operator_key, email, password } = credentials()
-  const owner = await logIn({ baseUrl: console_url, email, password })
+  /** Looks at the database, or turns its clock. */
+  async function sql<Row = object>(text: string, values: unknown[] = []): Promise<Row[]> {
+    const connection = new pg.Client({ connectionString: database.url })
+    await connection.connect()
+    return (await connection.query(text, values).finally(() => connection.end())).rows
+  }
+  const said = await start()
   return {
-    credentials: credentials(),
-    url: console_url,
-    tenant: createClient({ baseUrl: console_url, token: access_key }),
-    asOwner: createClient({ baseUrl: console_url, token: owner.token }),
-    operator: createClient({ baseUrl: console_url, token: operator_key }),
+    url,
+    said,
+    dataDir,
     start,
     stop,
+    sql,
     async close() {
       await stop()
       await database.drop()
@@ -90,14 +94,36 @@ export async function startService() {
   }
 }
 
+/** With the demo, whose people and keys the tests use. */
+export async function startService() {
+  const server = await startProcess([])
+  const credentials: Credentials = JSON.parse(readFileSync(join(server.dataDir, 'credentials.json'), 'utf8'))
+  const { access_key, operator_key, email, password } = credentials
+  const owner = await logIn({ baseUrl: server.url, email, password })
+  const asCaller = (token: string | typeof owner.token) => createClient({ baseUrl: server.url, token })
+  return {
+    ...server,
+    credentials,
+    tenant: asCaller(access_key),
+    asOwner: asCaller(owner.token),
+    operator: asCaller(operator_key),
+  }
+}
+
+/** Without it: an empty store, and the code that makes the first operator. */
+export async function startEmptyService() {
+  const server = await startProcess(['--no-demo'])
+  return { ...server, setupCode: /Set-up code[^:]*: (\S+)/.exec(server.said)![1]! }
+}
+
 export type Service = Awaited<ReturnType<typeof startService>>
 
-function ready(child: ChildProcess): Promise<void> {
+function ready(child: ChildProcess): Promise<string> {
   return new Promise((resolve, reject) => {
     let output = ''
     const listen = (chunk: Buffer) => {
       output += chunk
-      if (output.includes('"msg":"ready"')) resolve()
+      if (output.includes('"msg":"ready"')) resolve(output)
     }
     child.stdout?.on('data', listen)
     child.stderr?.on('data', listen)

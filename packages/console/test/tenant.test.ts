@@ -1,30 +1,30 @@
+import { readFileSync } from 'node:fs'
 import { createClient, logIn, type Vm } from '@slipway/sdk'
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { expectNoComplaints, isBrowserMissing, launch, openTab, signIn, type Tab } from './browser.ts'
-import { type Service, startService } from './service.ts'
-
-const sshKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBvmWxvLnVPXnO3xXQ2n3yUoP1yT8kQ5cXqkqN3u9Ckm ada@laptop'
+import type { Page } from 'playwright-core'
+import { beforeAll, describe, expect, test } from 'vitest'
+import {
+  createVm,
+  expectNoComplaints,
+  isBrowserMissing,
+  openTab,
+  result as resultOn,
+  signIn,
+  sshKey,
+  useConsole,
+} from './browser.ts'
+import { openLine } from './line.ts'
+import type { Service } from './service.ts'
 
 describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
+  const scene = useConsole()
   let service: Service
-  let browser: Browser
-  let tab: Tab
   let page: Page
-
-  beforeAll(async () => {
-    ;[service, browser] = await Promise.all([startService(), launch()])
-    tab = await openTab(await browser.newContext({ acceptDownloads: true }))
-    page = tab.page
-  })
-  afterAll(async () => {
-    await browser?.close()
-    await service?.close()
+  beforeAll(() => {
+    ;({ service, page } = scene)
   })
 
   const main = () => page.getByRole('main')
-  const result = (words: string | RegExp) =>
-    page.getByRole('region', { name: /notification/i }).getByText(words)
+  const result = (words: string | RegExp) => resultOn(page, words)
   const goTo = (name: string) =>
     page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name }).click()
 
@@ -161,9 +161,13 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
     await page.getByRole('dialog', { name: 'Help' }).waitFor({ state: 'detached' })
   })
 
-  test('stops and deletes; what the state forbids says why', async () => {
+  test('resets, stops and deletes; what the state forbids says why', async () => {
     await page.getByRole('button', { name: 'Start' }).hover()
     await page.getByText('Start is possible when the VM is shut off; it is running.').waitFor()
+    await page.getByRole('button', { name: 'Reset' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Reset VM' }).click()
+    await result('Reset made-elsewhere').waitFor()
+    await main().getByText('running', { exact: true }).first().waitFor()
     await page.getByRole('button', { name: 'Stop' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Stop VM' }).click()
     await main().getByText('shut off', { exact: true }).first().waitFor()
@@ -175,6 +179,36 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
     await dialog.getByRole('button', { name: 'Delete VM' }).click()
     await main().getByText('no longer exists').waitFor()
     await result('Deleted made-elsewhere').waitFor()
+  })
+
+  test('stops and deletes several VMs at once', async () => {
+    await Promise.all(['batch-1', 'batch-2'].map((name) => createVm(service, name, 'a40.1x')))
+    await goTo('VMs')
+    const row = (name: string) => main().getByRole('row', { name: new RegExp(name) })
+    await main().getByLabel('Filter by name, address or id').fill('batch-')
+    await row('train-7').waitFor({ state: 'detached' })
+    const act = async (verb: string) => {
+      await main().getByLabel('Select all').check()
+      await main().getByText('2 VMs selected').waitFor()
+      await main().getByRole('button', { name: verb }).click()
+      await page
+        .getByRole('dialog')
+        .getByText(/^batch-\d, batch-\d$/)
+        .waitFor()
+      await page
+        .getByRole('dialog')
+        .getByRole('button', { name: `${verb} 2 VMs` })
+        .click()
+    }
+    await act('Stop')
+    for (const name of ['batch-1', 'batch-2']) await row(name).getByText('shut off').waitFor()
+    await result('Stopped 2 VMs').waitFor()
+    await act('Delete')
+    await main().getByText('No VM matches the filter.').waitFor()
+    await result('Deleted 2 VMs').waitFor()
+    await row('train-7').waitFor({ state: 'detached' })
+    await main().getByRole('button', { name: 'Clear it' }).click()
+    await row('train-7').waitFor()
   })
 
   test('says what would fit where when a type is out of stock', async () => {
@@ -253,7 +287,10 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
     await page.route(`**/v0.1/projects/${project_id}/vms/${result.id}`, (route) => route.fulfill({ json }), {
       times: 1,
     })
-    const isRead = main().getByText(/^creating/).first().waitFor()
+    const isRead = main()
+      .getByText(/^creating/)
+      .first()
+      .waitFor()
     await page.route('**/events?limit=20', (route) => isRead.then(() => route.continue()), { times: 1 })
     await page.goto(`${service.url}/projects/${project_id}/vms/${result.id}`)
     await main().getByText('running', { exact: true }).first().waitFor()
@@ -272,6 +309,25 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
       .waitFor()
   })
 
+  test('catches up when the line was cut and comes back', async () => {
+    const line = await openLine(service.url)
+    const far = await openTab(await scene.browser.newContext())
+    await signIn(far.page, { ...service, url: line.url })
+    await far.page.getByRole('link', { name: 'Disks' }).click()
+    const live = far.page.getByRole('banner').getByText('Live', { exact: true })
+    await live.waitFor()
+    await line.cut()
+    await far.page.getByRole('banner').getByText('Reconnecting', { exact: true }).waitFor()
+    const disk = { name: 'made-meanwhile', size: '10GiB', location: 'us-east1-a' }
+    await service.tenant.diskCreate({ project_id: service.credentials.project_id }, disk)
+    await line.restore()
+    await live.waitFor()
+    await far.page.getByRole('row', { name: /made-meanwhile/ }).waitFor()
+    expectNoComplaints(far)
+    await far.page.context().close()
+    await line.cut()
+  })
+
   test('sees what this costs and downloads it', async () => {
     await goTo('Usage')
     await main()
@@ -280,12 +336,25 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
     const download = page.waitForEvent('download')
     await page.getByRole('button', { name: 'CSV' }).click()
     expect((await download).suggestedFilename()).toMatch(/^slipway-usage-default-\d{4}-\d{2}\.csv$/)
+    await main().getByLabel('Scope').selectOption('All projects')
+    await main().getByLabel('Bars by').selectOption('By project')
+    await page.getByRole('img', { name: /No usage|by project/ }).waitFor()
+    const whole = page.waitForEvent('download')
+    await page.getByRole('button', { name: 'CSV' }).click()
+    expect((await whole).suggestedFilename()).toMatch(/^slipway-usage-all-projects-/)
+    expect(readFileSync(await (await whole).path(), 'utf8')).toMatch(/^date,project_id,/)
   })
 
-  test('signs out in every tab at once', async () => {
+  test('has two tabs that show the same, and signs out in both at once', async () => {
     const other = await openTab(page.context())
-    await other.page.goto(`${service.url}/`)
-    await other.page.getByRole('heading', { level: 1, name: 'default' }).waitFor()
+    await other.page.goto(`${service.url}/projects/${service.credentials.project_id}/disks`)
+    const row = (on: Page) => on.getByRole('row', { name: /after-the-storm/ })
+    await row(other.page).waitFor()
+    await goTo('Disks')
+    await row(page).getByRole('button', { name: 'Delete' }).click()
+    await page.getByRole('dialog').getByLabel('Type after-the-storm to confirm').fill('after-the-storm')
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete disk' }).click()
+    for (const on of [page, other.page]) await row(on).waitFor({ state: 'detached' })
     await page.getByRole('button', { name: 'Account' }).click()
     await page.getByRole('menuitem', { name: 'Sign out' }).click()
     await page.getByRole('heading', { name: 'Sign in' }).waitFor()
@@ -294,10 +363,34 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
     await other.page.close()
   })
 
-  test('comes back to where they were when the session ends by itself', async () => {
-    await signIn(page, service)
-    await goTo('Disks')
+  const signInAgain = async () => {
+    await page.getByText('The session has ended.').waitFor()
+    await page.getByLabel('E-mail').fill(service.credentials.email)
+    await page.getByLabel('Password').fill(service.credentials.password)
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByRole('heading', { level: 1, name: 'Disks' }).waitFor()
     await page.getByRole('row', { name: /datasets/ }).waitFor()
+  }
+
+  test('comes back to where they were when the session has expired', async () => {
+    await signIn(page, service)
+    await service.sql('UPDATE access_tokens SET expires_at = slipway_now()')
+    await service.sql('UPDATE refresh_tokens SET expires_at = slipway_now()')
+    await goTo('Disks')
+    await signInAgain()
+  })
+
+  test('goes on without noticing when only the access token has expired', async () => {
+    await service.sql('UPDATE access_tokens SET expires_at = slipway_now()')
+    const disk = { name: 'an-hour-later', size: '10GiB', location: 'us-east1-a' }
+    await service.tenant.diskCreate({ project_id: service.credentials.project_id }, disk)
+    await page
+      .getByRole('row', { name: /an-hour-later/ })
+      .getByText('available')
+      .waitFor()
+  })
+
+  test('comes back to where they were when the session is ended elsewhere', async () => {
     const { email, password } = service.credentials
     const elsewhere = await logIn({ baseUrl: service.url, email, password })
     // Changing the password, even to the same one, ends all other sessions.
@@ -305,13 +398,9 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
       current_password: password,
       new_password: password,
     })
-    await page.getByText('The session has ended.').waitFor()
-    await page.getByLabel('E-mail').fill(service.credentials.email)
-    await page.getByLabel('Password').fill(service.credentials.password)
-    await page.getByRole('button', { name: 'Sign in' }).click()
-    await page.getByRole('heading', { level: 1, name: 'Disks' }).waitFor()
-    await page.getByRole('row', { name: /datasets/ }).waitFor()
+    await signInAgain()
   })
 
-  test('met no script error and no breach of the Content-Security-Policy', () => expectNoComplaints(tab))
+  test('met no script error and no breach of the Content-Security-Policy', () =>
+    expectNoComplaints(scene.tab))
 })

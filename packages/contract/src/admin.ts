@@ -2,7 +2,7 @@ import Type, { type Static } from 'typebox'
 import { Image, Price, Quota } from './catalogue.ts'
 import { EventList, EventListQuery } from './events.ts'
 import { Operation } from './operations.ts'
-import { Organization } from './organizations.ts'
+import { Organization, Project } from './organizations.ts'
 import { defineRoutes } from './route.ts'
 import {
   body,
@@ -17,7 +17,7 @@ import {
   Uuid,
   wholeList,
 } from './schema.ts'
-import { gpuStates, hostStates, operationStates, roles } from './states.ts'
+import { gpuStates, hostStates, operationStates, roles, vmStates } from './states.ts'
 import { quotaNames } from './vm-types.ts'
 
 export const Gpu = record('Gpu', {
@@ -30,6 +30,16 @@ export const Gpu = record('Gpu', {
 })
 export type Gpu = Static<typeof Gpu>
 
+export const HostVm = record('HostVm', {
+  id: Uuid,
+  name: Type.String(),
+  state: Type.Enum([...vmStates]),
+  project_id: Uuid,
+  project_name: Type.String(),
+  organization_name: Type.String(),
+})
+export type HostVm = Static<typeof HostVm>
+
 export const Host = record('Host', {
   id: Uuid,
   name: Type.String(),
@@ -40,6 +50,7 @@ export const Host = record('Host', {
   last_report_at: Timestamp,
   capabilities: Type.Record(Type.String(), Type.Unknown()),
   gpus: Type.Array(Gpu),
+  vms: Type.Array(HostVm, { description: 'The VMs that live on it: it is drained when there are none.' }),
 })
 export type Host = Static<typeof Host>
 
@@ -57,6 +68,11 @@ export const AdminOrganization = record('AdminOrganization', {
   ...Organization.properties,
   suspended: Type.Boolean(),
   created_at: Timestamp,
+})
+
+export const AdminProject = record('AdminProject', {
+  ...Project.properties,
+  organization_name: Type.String(),
 })
 
 export const AdminUser = record('AdminUser', {
@@ -313,6 +329,15 @@ export const adminRoutes = defineRoutes({
     access: 'operator',
     body: body('OrganizationUpdate', { suspended: Type.Boolean() }),
     answer: AdminOrganization,
+  },
+  adminProjectList: {
+    method: 'GET',
+    path: '/v0.1/admin/projects',
+    tag: 'Operators',
+    summary: 'List projects of all organizations',
+    access: 'operator',
+    query: PageQuery,
+    answer: pagedList('AdminProjectList', AdminProject),
   },
   adminUserList: {
     method: 'GET',

@@ -101,8 +101,11 @@ export interface ClientCore {
    */
   events(target: { project_id: string }, options?: EventStreamOptions): AsyncGenerator<Event>
 
-  /** The daily usage of a project as CSV text. */
-  usageCsv(target: Target<'projectUsage'>, options?: CallOptions): Promise<string>
+  /** The daily usage of a project, or of all projects of an organization, as CSV text. */
+  usageCsv(
+    target: Target<'projectUsage'> | Target<'organizationUsage'>,
+    options?: CallOptions,
+  ): Promise<string>
 }
 
 export type Client = ClientCore & { [Id in RouteId]: Method<Id> }
@@ -148,7 +151,8 @@ export function createClient(options: ClientOptions): Client {
       waitForOperation(transport, target.project_id, operation, waitOptions),
     events: (target, streamOptions = {}) => eventStream(transport, target.project_id, streamOptions),
     usageCsv: (target, callOptions) => {
-      const request = requestOf('projectUsage', { ...splitTarget('projectUsage', target), ...callOptions })
+      const id = 'project_id' in target ? 'projectUsage' : 'organizationUsage'
+      const request = requestOf(id, { ...splitTarget(id, target), ...callOptions })
       return transport.send({ ...request, headers: { accept: 'text/csv' } }, (response) => response.text())
     },
   }

@@ -15,6 +15,7 @@ export type {
   FirewallRuleUpdate,
   Gpu,
   Host,
+  HostVm,
   Image,
   Invoice,
   Location,

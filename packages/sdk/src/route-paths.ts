@@ -112,6 +112,7 @@ export const routePaths: { [Id in RouteId]: Line<Routes[Id]> } = {
   adminOrganizationList: 'GET /v0.1/admin/organizations',
   adminOrganizationCreate: 'POST /v0.1/admin/organizations body',
   adminOrganizationUpdate: 'PATCH /v0.1/admin/organizations/{organization_id} body',
+  adminProjectList: 'GET /v0.1/admin/projects',
   adminUserList: 'GET /v0.1/admin/users',
   adminUserCreate: 'POST /v0.1/admin/users body',
   adminUserUpdate: 'PATCH /v0.1/admin/users/{user_id} body',

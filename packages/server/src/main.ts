@@ -95,7 +95,8 @@ async function introduce(config: Config, server: Server): Promise<void> {
   if (!config.isDemo) {
     const code = await offerSetupCode(server.database)
     console.log(`\n  Slipway is ready at ${url}`)
-    if (code) console.log(`  Set-up code of the first operator (shown this once): ${code}`)
+    if (code)
+      console.log(`  Set-up code of the first operator (shown this once): ${code}\n  Use it at ${url}/setup`)
     return
   }
   const credentials = await seedDemo({ database: server.database, config }, { api: url, console: url })

@@ -1,40 +1,19 @@
-import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import { type RouteAnswer, type RouteBody, type RouteId, type RouteQuery, routeOf } from '@slipway/contract'
-import pg from 'pg'
 import { pino } from 'pino'
-import { inject, onTestFinished } from 'vitest'
+import { onTestFinished } from 'vitest'
 import { type Config, loadConfig } from '../src/config.ts'
 import type { SimulatedEngine } from '../src/engines/simulated/engine.ts'
 import { seedDemo } from '../src/operations/demo.ts'
 import { type Server, startServer } from '../src/server.ts'
 import { validateAnswer } from './answers.ts'
+import { createDatabase } from './database.ts'
 
-/** A fresh database, cloned from the migrated template. */
-export async function createDatabase(): Promise<{ url: string; drop(): Promise<void> }> {
-  const base = inject('postgresUrl')
-  const name = `test_${randomBytes(6).toString('hex')}`
-  await asAdmin(base, `CREATE DATABASE ${name} TEMPLATE ${inject('templateDatabase')}`)
-  return {
-    url: withDatabase(base, name),
-    drop: () => asAdmin(base, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`),
-  }
-}
-
-export function withDatabase(url: string, database: string): string {
-  const changed = new URL(url)
-  changed.pathname = `/${database}`
-  return changed.toString()
-}
-
-async function asAdmin(url: string, sql: string): Promise<void> {
-  const client = new pg.Client({ connectionString: url })
-  await client.connect()
-  await client.query(sql).finally(() => client.end())
-}
+export { createDatabase, withDatabase } from './database.ts'
+export { eventually } from './eventually.ts'
 
 export interface Answer<T = unknown> {
   status: number
@@ -257,17 +236,3 @@ export const vmBody = (changes: Record<string, unknown> = {}) => ({
   ssh_public_key: sshKey,
   ...changes,
 })
-
-/** Looks until `probe` gives something; the bound is for failures alone. */
-export async function eventually<T>(
-  probe: () => Promise<T | null | undefined | false>,
-  withinMs = 20_000,
-): Promise<T> {
-  const until = performance.now() + withinMs
-  for (;;) {
-    const found = await probe()
-    if (found) return found
-    if (performance.now() > until) throw new Error(`it did not happen within ${withinMs} ms`)
-    await new Promise((resolve) => setTimeout(resolve, 15))
-  }
-}

@@ -61,6 +61,25 @@ export const adminOrg: GroupSpec = {
   ],
 }
 
+export const adminProject: GroupSpec = {
+  name: 'project',
+  summary: 'projects of all organizations',
+  commands: [
+    command({
+      name: 'list',
+      summary: 'list the projects of all organizations',
+      examples: ['slipway admin project list', 'slipway admin project list -o json'],
+      async run(cli) {
+        await printList(cli, await cli.operator.collect('adminProjectList', {}), [
+          { name: 'name', value: (project) => project.name },
+          { name: 'organization', value: (project) => project.organization_name },
+          { name: 'id', value: (project) => project.id },
+        ])
+      },
+    }),
+  ],
+}
+
 function suspendUser(name: 'suspend' | 'restore', summary: string): AnyCommand {
   return command<{ ref: string }>({
     name,

@@ -5,7 +5,7 @@ import { printList } from '../output/print.ts'
 import { adminImage, adminLocation, adminPrice } from './admin-catalogue.ts'
 import { adminGpu, adminHost } from './admin-hosts.ts'
 import { adminOperation } from './admin-operations.ts'
-import { adminOrg, adminQuota, adminUser } from './admin-tenants.ts'
+import { adminOrg, adminProject, adminQuota, adminUser } from './admin-tenants.ts'
 import { eventColumns } from './events.ts'
 
 /** The operator's side. Needs an operator key (SLIPWAY_OPERATOR_KEY) or the login of an operator. */
@@ -32,6 +32,7 @@ export const admin: GroupSpec = {
       },
     }),
     adminOrg,
+    adminProject,
     adminUser,
     adminQuota,
     adminImage,

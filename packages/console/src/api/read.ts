@@ -32,5 +32,6 @@ const pagedIds = new Set<RouteId>([
   'organizationInvoices',
   'adminHostList',
   'adminOrganizationList',
+  'adminProjectList',
   'adminUserList',
 ])

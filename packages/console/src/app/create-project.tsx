@@ -2,7 +2,7 @@ import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { useAction } from '../api/actions.ts'
 import { client } from '../api/client.ts'
-import { FormDialog } from '../ui/dialog.tsx'
+import { FormDialog, submitting } from '../ui/dialog.tsx'
 import { SelectField, TextField } from '../ui/field.tsx'
 import { useMe } from './me.ts'
 
@@ -24,18 +24,12 @@ export function CreateProject({ isOpen, onClose }: { isOpen: boolean; onClose: (
       onClose={onClose}
       title="New project"
       action="Create project"
-      isBusy={create.isPending}
-      error={create.error}
+      {...submitting(create, undefined, (project) => {
+        setName('')
+        onClose()
+        void navigate({ to: '/projects/$projectId', params: { projectId: project.id } })
+      })}
       reason={name.trim() ? undefined : 'Give it a name first'}
-      onSubmit={() =>
-        create.mutate(undefined, {
-          onSuccess: (project) => {
-            setName('')
-            onClose()
-            void navigate({ to: '/projects/$projectId', params: { projectId: project.id } })
-          },
-        })
-      }
     >
       <TextField
         label="Name"

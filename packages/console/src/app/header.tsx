@@ -14,6 +14,7 @@ import {
 import { useState } from 'react'
 import { useLiveState } from '../api/live.ts'
 import { session } from '../api/session.ts'
+import { lastProject } from '../lib/last-project.ts'
 import { chooseTheme, type ThemeChoice, useThemeChoice } from '../lib/theme.ts'
 import { IconButton, Key } from '../ui/button.tsx'
 import { Hint } from '../ui/hint.tsx'
@@ -109,7 +110,7 @@ function ProjectSwitcher() {
   const projectId = useProjectId()
   const navigate = useNavigate()
   const [isCreating, setCreating] = useState(false)
-  const current = projects.find((project) => project.id === projectId)
+  const current = projects.find((project) => project.id === (projectId || lastProject.get()))
   const nameOf = (organizationId: string) => organizations.find(({ id }) => id === organizationId)?.name ?? ''
   if (projects.length === 0) return null
   return (

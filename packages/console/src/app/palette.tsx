@@ -4,6 +4,7 @@ import { Search } from 'lucide-react'
 import { type KeyboardEvent, useId, useMemo, useState } from 'react'
 import { readAll } from '../api/read.ts'
 import { useQuery } from '../api/use-query.ts'
+import { sizeWords } from '../lib/format.ts'
 import { stateWord } from '../ui/state.tsx'
 import { useMe, useProjectId } from './me.ts'
 import { destinations } from './shortcuts.ts'
@@ -142,7 +143,7 @@ function useCandidates(): Hit[] {
         key: disk.id,
         name: disk.name,
         kind: 'disk',
-        note: `${disk.size} · ${disk.location}`,
+        note: `${sizeWords(disk.size)} · ${disk.location}`,
         to: `${base}/disks?disk=${disk.id}`,
       })),
       ...pages,

@@ -45,7 +45,7 @@ export function Rail() {
       ))}
       {caller.is_operator && (
         <>
-          <hr className="my-2 border-line" />
+          {entries.length > 0 && <hr className="my-2 border-line" />}
           <RailLink label="Fleet" to="/fleet" icon={LayoutGrid} />
         </>
       )}

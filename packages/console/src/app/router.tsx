@@ -10,6 +10,7 @@ import {
 import { queryClient } from '../api/client.ts'
 import { session } from '../api/session.ts'
 import { lastProject } from '../lib/last-project.ts'
+import { Results } from '../ui/toast.tsx'
 import { fleetRoutes } from './fleet-routes.tsx'
 import { loadMe } from './me.ts'
 import { NotFound, PageError } from './page-states.tsx'
@@ -17,7 +18,14 @@ import { ProjectFrame } from './project-frame.tsx'
 import { readSearch } from './search.ts'
 import { Shell } from './shell.tsx'
 
-const root = createRootRoute({ component: Outlet, notFoundComponent: NotFound, errorComponent: PageError })
+/** Messages stand beside every page, and inside the router: what they offer may lead somewhere. */
+const Root = () => (
+  <>
+    <Outlet />
+    <Results />
+  </>
+)
+const root = createRootRoute({ component: Root, notFoundComponent: NotFound, errorComponent: PageError })
 
 const publicPage = <const Path extends string>(path: Path, name: 'SignIn' | 'SetUp' | 'Accept') =>
   createRoute({
@@ -86,6 +94,7 @@ const pages = {
   keys: () => import('../pages/access-keys.tsx'),
   members: () => import('../pages/members.tsx'),
   webhooks: () => import('../pages/webhooks.tsx'),
+  webhook: () => import('../pages/webhook.tsx'),
   billing: () => import('../pages/billing.tsx'),
   projectSettings: () => import('../pages/project-settings.tsx'),
 }
@@ -111,7 +120,7 @@ const tree = root.addChildren([
       inProject('/settings/keys', lazyRouteComponent(pages.keys, 'AccessKeys')),
       inProject('/settings/members', lazyRouteComponent(pages.members, 'Members')),
       inProject('/settings/webhooks', lazyRouteComponent(pages.webhooks, 'Webhooks')),
-      inProject('/settings/webhooks/$webhookId', lazyRouteComponent(pages.webhooks, 'Deliveries')),
+      inProject('/settings/webhooks/$webhookId', lazyRouteComponent(pages.webhook, 'WebhookPage')),
       inProject('/settings/billing', lazyRouteComponent(pages.billing, 'Billing')),
       inProject('/settings/project', lazyRouteComponent(pages.projectSettings, 'ProjectSettings')),
     ]),

@@ -34,8 +34,15 @@ export function preciseDuration(ms: number): string {
   return `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`
 }
 
-const localTime = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' })
-export const localDate = (iso: string): string => (iso ? localTime.format(new Date(iso)) : '–')
+const minutes = { month: 'short', day: 'numeric', hour: 'numeric', minute: '2-digit' } as const
+const thisYear = new Intl.DateTimeFormat(undefined, minutes)
+const anyYear = new Intl.DateTimeFormat(undefined, { ...minutes, year: 'numeric' })
+/** The year only where it is another one. */
+export function localDate(iso: string): string {
+  if (!iso) return '–'
+  const date = new Date(iso)
+  return (date.getFullYear() === new Date().getFullYear() ? thisYear : anyYear).format(date)
+}
 export const utcDate = (iso: string): string => (iso ? `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC` : '')
 
 export function quantity(value: number, unit: string): string {
@@ -43,6 +50,9 @@ export function quantity(value: number, unit: string): string {
   const name = unit === 'vm_hour' ? 'VM hours' : unit === 'gb_hour' ? 'GB hours' : unit
   return `${value.toLocaleString('en-US', { maximumFractionDigits: digits })} ${name}`
 }
+
+/** "500GiB" → "500 GiB" */
+export const sizeWords = (size: string): string => size.replace(/(?=[GT]iB$)/, ' ')
 
 export const shortId = (id: string): string => id.slice(-8)
 

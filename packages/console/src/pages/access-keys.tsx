@@ -8,10 +8,10 @@ import { useQuery } from '../api/use-query.ts'
 import { useProjectId, useWhyNot } from '../app/me.ts'
 import { Button } from '../ui/button.tsx'
 import { curlLine } from '../ui/command-lines.tsx'
-import { Confirm, FormDialog } from '../ui/dialog.tsx'
-import { ErrorState } from '../ui/error.tsx'
+import { Confirm, FormDialog, submitting } from '../ui/dialog.tsx'
 import { SelectField, TextField } from '../ui/field.tsx'
-import { Empty, Page, Skeleton } from '../ui/page.tsx'
+import { Loaded } from '../ui/loaded.tsx'
+import { Empty, Page } from '../ui/page.tsx'
 import { SettingsTabs } from '../ui/page-tabs.tsx'
 import { SecretDialog } from '../ui/secret.tsx'
 import { Table } from '../ui/table.tsx'
@@ -38,85 +38,88 @@ export function AccessKeys() {
   return (
     <Page title="Settings" actions={create}>
       <SettingsTabs />
-      {keys.error && !keys.data ? (
-        <ErrorState error={keys.error} onRetry={() => keys.refetch()} />
-      ) : !keys.data ? (
-        <Skeleton rows={3} />
-      ) : keys.data.length === 0 ? (
-        <Empty
-          title="No access key yet"
-          action={create}
-          cli="slipway key create ci --role write"
-          curl={curlLine('POST', `/v0.1/projects/${projectId}/access-keys`, { name: 'ci', role: 'write' })}
-        >
-          A key lets a program or the CLI use this project, and this project only.
-        </Empty>
-      ) : (
-        <Table
-          label="Access keys"
-          rows={keys.data}
-          rowKey={(key) => key.id}
-          columns={[
-            {
-              key: 'name',
-              title: 'Name',
-              width: 'minmax(140px, 2fr)',
-              cell: (key) => <span className="font-medium">{key.name}</span>,
-            },
-            {
-              key: 'prefix',
-              title: 'Begins with',
-              width: 'minmax(140px, 1fr)',
-              cell: (key) => <span className="mono">{key.prefix}…</span>,
-            },
-            { key: 'role', title: 'Role', width: '90px', cell: (key) => key.role },
-            {
-              key: 'used',
-              title: 'Last used',
-              width: '110px',
-              align: 'right',
-              cell: (key) =>
-                key.last_used_at ? (
-                  <Age iso={key.last_used_at} />
-                ) : (
-                  <span className="text-ink-muted">never</span>
-                ),
-            },
-            {
-              key: 'expires',
-              title: 'Expires',
-              width: '200px',
-              align: 'right',
-              cell: (key) => <When iso={key.expires_at} empty="never" />,
-            },
-            {
-              key: 'age',
-              title: 'Age',
-              width: '80px',
-              align: 'right',
-              cell: (key) => <Age iso={key.created_at} />,
-            },
-            {
-              key: 'actions',
-              title: '',
-              width: '100px',
-              align: 'right',
-              isBare: true,
-              cell: (key) => (
-                <Button
-                  size="small"
-                  kind="danger"
-                  reason={whyNot}
-                  onClick={() => setRevoking(key)}
-                  aria-label={`Revoke ${key.name}`}
-                >
-                  Revoke
-                </Button>
-              ),
-            },
-          ]}
-        />
-      )}
+      <Loaded query={keys} rows={3}>
+        {(data) =>
+          data.length === 0 ? (
+            <Empty
+              title="No access key yet"
+              action={create}
+              cli="slipway key create ci --role write"
+              curl={curlLine('POST', `/v0.1/projects/${projectId}/access-keys`, {
+                name: 'ci',
+                role: 'write',
+              })}
+            >
+              A key lets a program or the CLI use this project, and this project only.
+            </Empty>
+          ) : (
+            <Table
+              label="Access keys"
+              rows={data}
+              rowKey={(key) => key.id}
+              columns={[
+                {
+                  key: 'name',
+                  title: 'Name',
+                  width: 'minmax(140px, 2fr)',
+                  cell: (key) => <span className="font-medium">{key.name}</span>,
+                },
+                {
+                  key: 'prefix',
+                  title: 'Begins with',
+                  width: 'minmax(140px, 1fr)',
+                  cell: (key) => <span className="mono">{key.prefix}…</span>,
+                },
+                { key: 'role', title: 'Role', width: '90px', cell: (key) => key.role },
+                {
+                  key: 'used',
+                  title: 'Last used',
+                  width: '110px',
+                  align: 'right',
+                  cell: (key) =>
+                    key.last_used_at ? (
+                      <Age iso={key.last_used_at} />
+                    ) : (
+                      <span className="text-ink-muted">never</span>
+                    ),
+                },
+                {
+                  key: 'expires',
+                  title: 'Expires',
+                  width: '200px',
+                  align: 'right',
+                  cell: (key) => <When iso={key.expires_at} empty="never" />,
+                },
+                {
+                  key: 'age',
+                  title: 'Age',
+                  width: '80px',
+                  align: 'right',
+                  cell: (key) => <Age iso={key.created_at} />,
+                },
+                {
+                  key: 'actions',
+                  title: '',
+                  width: '100px',
+                  align: 'right',
+                  isBare: true,
+                  cell: (key) => (
+                    <Button
+                      size="small"
+                      kind="danger"
+                      reason={whyNot}
+                      onClick={() => setRevoking(key)}
+                      aria-label={`Revoke ${key.name}`}
+                    >
+                      Revoke
+                    </Button>
+                  ),
+                },
+              ]}
+            />
+          )
+        }
+      </Loaded>
       {isCreating && (
         <CreateDialog projectId={projectId} onClose={() => setCreating(false)} onCreated={setSecret} />
       )}
@@ -134,9 +137,7 @@ export function AccessKeys() {
           onClose={() => setRevoking(null)}
           title={`Revoke ${revoking.name}`}
           action="Revoke key"
-          isBusy={revoke.isPending}
-          error={revoke.error}
-          onConfirm={() => revoke.mutate(revoking, { onSuccess: () => setRevoking(null) })}
+          {...submitting(revoke, revoking, () => setRevoking(null))}
         >
           <p>Programs that use it are refused within a second. VMs that it made stay.</p>
         </Confirm>
@@ -186,17 +187,11 @@ function CreateDialog({
       onClose={onClose}
       title="Create access key"
       action="Create key"
-      isBusy={create.isPending}
-      error={create.error}
+      {...submitting(create, undefined, ({ secret }) => {
+        onClose()
+        onCreated(secret)
+      })}
       reason={name.trim() ? undefined : 'Give it a name'}
-      onSubmit={() =>
-        create.mutate(undefined, {
-          onSuccess: ({ secret }) => {
-            onClose()
-            onCreated(secret)
-          },
-        })
-      }
     >
       <TextField
         label="Name"

@@ -8,9 +8,10 @@ import { BillingButton } from '../app/billing-button.tsx'
 import { useMe, useProject, useRole, useWhyNot } from '../app/me.ts'
 import { money, usd } from '../lib/format.ts'
 import { Button } from '../ui/button.tsx'
-import { ErrorNote, ErrorState } from '../ui/error.tsx'
+import { ErrorNote } from '../ui/error.tsx'
 import { CheckField, TextField } from '../ui/field.tsx'
-import { Page, Section, Skeleton, UsageBar } from '../ui/page.tsx'
+import { Loaded } from '../ui/loaded.tsx'
+import { Page, Section, UsageBar } from '../ui/page.tsx'
 import { SettingsTabs } from '../ui/page-tabs.tsx'
 import { StateBadge } from '../ui/state.tsx'
 import { Table } from '../ui/table.tsx'
@@ -41,24 +42,20 @@ export function Billing() {
             <Button reason={`Only owners open billing; your role is ${role}.`}>Open billing</Button>
           )}
         </div>
-        {invoices.error && !invoices.data ? (
-          <ErrorState error={invoices.error} onRetry={() => invoices.refetch()} />
-        ) : !invoices.data ? (
-          <Skeleton rows={2} />
-        ) : invoices.data.length === 0 ? (
-          <p className="text-ink-muted">No invoice yet: the first comes after the month has ended.</p>
-        ) : (
-          <Invoices items={invoices.data} />
-        )}
+        <Loaded query={invoices} rows={2}>
+          {(data) =>
+            data.length === 0 ? (
+              <p className="text-ink-muted">No invoice yet: the first comes after the month has ended.</p>
+            ) : (
+              <Invoices items={data} />
+            )
+          }
+        </Loaded>
       </Section>
       <Section title={`Budget of ${project.name}`}>
-        {budget.error && !budget.data ? (
-          <ErrorState error={budget.error} onRetry={() => budget.refetch()} />
-        ) : !budget.data ? (
-          <Skeleton rows={2} />
-        ) : (
-          <BudgetForm key={project.id} projectId={project.id} budget={budget.data} />
-        )}
+        <Loaded query={budget} rows={2}>
+          {(data) => <BudgetForm key={project.id} projectId={project.id} budget={data} />}
+        </Loaded>
       </Section>
     </Page>
   )

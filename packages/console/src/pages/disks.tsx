@@ -1,25 +1,22 @@
-import type { Disk, DiskType } from '@slipway/sdk'
+import type { Disk } from '@slipway/sdk'
 import { Link } from '@tanstack/react-router'
 import { Plus } from 'lucide-react'
 import { useState } from 'react'
-import { useOperation } from '../api/actions.ts'
-import { client } from '../api/client.ts'
-import { read, readAll } from '../api/read.ts'
+import { readAll } from '../api/read.ts'
 import { useQuery } from '../api/use-query.ts'
 import { useProjectId, useWhyNot } from '../app/me.ts'
-import { usd } from '../lib/format.ts'
-import { nameProblem } from '../lib/names.ts'
+import { sizeWords } from '../lib/format.ts'
 import { useEndpointNames } from '../lib/use-endpoint-names.ts'
 import { useSearchState } from '../lib/use-search.ts'
 import { Button } from '../ui/button.tsx'
 import { curlLine } from '../ui/command-lines.tsx'
-import { Confirm, FormDialog } from '../ui/dialog.tsx'
-import { ErrorState } from '../ui/error.tsx'
-import { SelectField, TextField } from '../ui/field.tsx'
-import { Empty, Page, Skeleton } from '../ui/page.tsx'
+import { Loaded } from '../ui/loaded.tsx'
+import { Empty, Page } from '../ui/page.tsx'
 import { StateBadge } from '../ui/state.tsx'
 import { type Column, Table } from '../ui/table.tsx'
 import { Age } from '../ui/time.tsx'
+import { DeleteDialog, GrowDialog } from './disks/change-dialogs.tsx'
+import { CreateDialog } from './disks/create-dialog.tsx'
 
 export function Disks() {
   const projectId = useProjectId()
@@ -50,7 +47,7 @@ export function Disks() {
       ),
     },
     { key: 'type', title: 'Type', width: 'minmax(140px, 1fr)', cell: (disk) => disk.type },
-    { key: 'size', title: 'Size', width: '90px', align: 'right', cell: (disk) => disk.size },
+    { key: 'size', title: 'Size', width: '90px', align: 'right', cell: (disk) => sizeWords(disk.size) },
     { key: 'location', title: 'Location', width: 'minmax(110px, 1fr)', cell: (disk) => disk.location },
     {
       key: 'state',
@@ -117,27 +114,27 @@ export function Disks() {
   ]
   return (
     <Page title="Disks" actions={create} isWide>
-      {disks.error && !disks.data ? (
-        <ErrorState error={disks.error} onRetry={() => disks.refetch()} />
-      ) : !disks.data ? (
-        <Skeleton />
-      ) : disks.data.length === 0 ? (
-        <Empty
-          title="No disk yet"
-          action={create}
-          cli="slipway disk create datasets --size 500GiB --location us-east1-a"
-          curl={curlLine('POST', `/v0.1/projects/${projectId}/disks`, {
-            name: 'datasets',
-            size: '500GiB',
-            location: 'us-east1-a',
-          })}
-        >
-          A disk outlives the VMs it is attached to. A shared volume can be written by many whole-host VMs at
-          once.
-        </Empty>
-      ) : (
-        <Table label="Disks" rows={disks.data} columns={columns} rowKey={(disk) => disk.id} />
-      )}
+      <Loaded query={disks}>
+        {(data) =>
+          data.length === 0 ? (
+            <Empty
+              title="No disk yet"
+              action={create}
+              cli="slipway disk create datasets --size 500GiB --location us-east1-a"
+              curl={curlLine('POST', `/v0.1/projects/${projectId}/disks`, {
+                name: 'datasets',
+                size: '500GiB',
+                location: 'us-east1-a',
+              })}
+            >
+              A disk outlives the VMs it is attached to. A shared volume can be written by many whole-host VMs
+              at once.
+            </Empty>
+          ) : (
+            <Table label="Disks" rows={data} columns={columns} rowKey={(disk) => disk.id} />
+          )
+        }
+      </Loaded>
       {open?.what === 'create' && <CreateDialog projectId={projectId} onClose={() => setOpen(null)} />}
       {open?.what === 'grow' && open.disk && (
         <GrowDialog projectId={projectId} disk={open.disk} onClose={() => setOpen(null)} />
@@ -146,165 +143,5 @@ export function Disks() {
         <DeleteDialog projectId={projectId} disk={open.disk} onClose={() => setOpen(null)} />
       )}
     </Page>
-  )
-}
-
-interface DialogProps {
-  projectId: string
-  onClose: () => void
-}
-
-const unitOf: Record<DiskType, 'GiB' | 'TiB'> = { 'persistent-ssd': 'GiB', 'shared-volume': 'TiB' }
-const gibPerTib = 1024
-
-function CreateDialog({ projectId, onClose }: DialogProps) {
-  const params = { project_id: projectId }
-  const locations = useQuery(read('locationList', { params }))
-  const prices = useQuery(read('priceList', { params }))
-  const [name, setName] = useState('')
-  const [type, setType] = useState<DiskType>('persistent-ssd')
-  const [size, setSize] = useState('100')
-  const [place, setPlace] = useState('')
-  const [blockSize, setBlockSize] = useState('512')
-  const location = place || locations.data?.items[0]?.name || ''
-  const unit = unitOf[type]
-  const price = prices.data?.items.find(({ product_name }) => product_name === type)
-  const gb = Number(size) * (unit === 'TiB' ? gibPerTib : 1)
-  const create = useOperation({
-    projectId,
-    run: () =>
-      client.diskCreate(params, {
-        name,
-        size: `${size}${unit}`,
-        location,
-        type,
-        ...(type === 'persistent-ssd' && { block_size: Number(blockSize) as 512 | 4096 }),
-      }),
-    done: () => `Created the disk ${name}`,
-    failed: () => `The disk ${name} could not be created`,
-    touches: ['diskList', 'quotaList'],
-    showsErrors: true,
-  })
-  const problem =
-    name === ''
-      ? 'Give it a name'
-      : nameProblem(name) || (/^[1-9]\d*$/.test(size) ? '' : 'The size is a whole number')
-  return (
-    <FormDialog
-      isOpen
-      onClose={onClose}
-      title="Create disk"
-      action="Create disk"
-      isBusy={create.isPending}
-      error={create.error}
-      reason={problem || undefined}
-      onSubmit={() => create.mutate(undefined, { onSuccess: onClose })}
-    >
-      <TextField
-        label="Name"
-        value={name}
-        onChange={setName}
-        problem={nameProblem(name)}
-        autoComplete="off"
-        autoFocus
-      />
-      <SelectField
-        label="Type"
-        value={type}
-        onChange={(value) => {
-          setType(value as DiskType)
-          setSize(value === 'shared-volume' ? '1' : '100')
-        }}
-        choices={[
-          { value: 'persistent-ssd', label: 'persistent-ssd: for one VM, or many that only read' },
-          { value: 'shared-volume', label: 'shared-volume: written by many whole-host VMs' },
-        ]}
-      />
-      <div className="grid grid-cols-2 gap-4">
-        <TextField
-          label={`Size, ${unit}`}
-          inputMode="numeric"
-          value={size}
-          onChange={setSize}
-          hint={price && gb > 0 ? `${usd(price.usd * gb)} per hour` : undefined}
-        />
-        <SelectField
-          label="Location"
-          value={location}
-          onChange={setPlace}
-          choices={(locations.data?.items ?? []).map(({ name }) => ({ value: name, label: name }))}
-        />
-      </div>
-      {type === 'persistent-ssd' && (
-        <SelectField
-          label="Block size"
-          value={blockSize}
-          onChange={setBlockSize}
-          choices={[
-            { value: '512', label: '512 bytes' },
-            { value: '4096', label: '4096 bytes' },
-          ]}
-        />
-      )}
-    </FormDialog>
-  )
-}
-
-function GrowDialog({ projectId, disk, onClose }: DialogProps & { disk: Disk }) {
-  const [, amount = '', unit = 'GiB'] = /^(\d+)(GiB|TiB)$/.exec(disk.size) ?? []
-  const [size, setSize] = useState(amount)
-  const grow = useOperation({
-    projectId,
-    run: () => client.diskUpdate({ project_id: projectId, disk_id: disk.id }, { size: `${size}${unit}` }),
-    done: () => `${disk.name} has ${size}${unit}`,
-    failed: () => `${disk.name} could not be grown`,
-    touches: ['diskList', 'quotaList'],
-    showsErrors: true,
-  })
-  return (
-    <FormDialog
-      isOpen
-      onClose={onClose}
-      title={`Grow ${disk.name}`}
-      action="Grow disk"
-      isBusy={grow.isPending}
-      error={grow.error}
-      reason={Number(size) > Number(amount) ? undefined : `More than ${disk.size}: a disk only grows`}
-      onSubmit={() => grow.mutate(undefined, { onSuccess: onClose })}
-    >
-      <TextField
-        label={`New size, ${unit}`}
-        inputMode="numeric"
-        value={size}
-        onChange={setSize}
-        hint={`Now ${disk.size}. Grow the file system inside the VM afterwards.`}
-        autoFocus
-      />
-    </FormDialog>
-  )
-}
-
-function DeleteDialog({ projectId, disk, onClose }: DialogProps & { disk: Disk }) {
-  const remove = useOperation({
-    projectId,
-    run: () => client.diskDelete({ project_id: projectId, disk_id: disk.id }),
-    done: () => `Deleted the disk ${disk.name}`,
-    failed: () => `The disk ${disk.name} could not be deleted`,
-    touches: ['diskList', 'quotaList'],
-    showsErrors: true,
-  })
-  return (
-    <Confirm
-      isOpen
-      onClose={onClose}
-      title={`Delete ${disk.name}`}
-      action="Delete disk"
-      isBusy={remove.isPending}
-      error={remove.error}
-      nameToType={disk.name}
-      onConfirm={() => remove.mutate(undefined, { onSuccess: onClose })}
-    >
-      <p>The disk goes with all {disk.size} of data on it. This cannot be undone.</p>
-    </Confirm>
   )
 }

@@ -10,9 +10,9 @@ import { sentenceOf } from '../lib/firewall-sentence.ts'
 import { useEndpointNames } from '../lib/use-endpoint-names.ts'
 import { Button } from '../ui/button.tsx'
 import { curlLine } from '../ui/command-lines.tsx'
-import { Confirm } from '../ui/dialog.tsx'
-import { ErrorState } from '../ui/error.tsx'
-import { Empty, Page, Section, Skeleton } from '../ui/page.tsx'
+import { Confirm, submitting } from '../ui/dialog.tsx'
+import { Loaded } from '../ui/loaded.tsx'
+import { Empty, Page, Section } from '../ui/page.tsx'
 import { NetworkTabs } from '../ui/page-tabs.tsx'
 import { StateBadge } from '../ui/state.tsx'
 import { RuleEditor } from './firewall/rule-editor.tsx'
@@ -36,46 +36,44 @@ export function Firewall() {
   return (
     <Page title="Network" actions={create}>
       <NetworkTabs />
-      {rules.error && !rules.data ? (
-        <ErrorState error={rules.error} onRetry={() => rules.refetch()} />
-      ) : !rules.data ? (
-        <Skeleton />
-      ) : (
-        <div className="grid grid-cols-1 items-start gap-6 lg:grid-cols-[minmax(0,1fr)_320px]">
-          <div className="flex min-w-0 flex-col gap-6">
-            {listed.length === 0 ? (
-              <Empty
-                title="No rule: everything is denied"
-                action={create}
-                cli="slipway firewall allow ssh"
-                curl={curlLine('GET', `/v0.1/projects/${projectId}/vpc/firewall-rules`)}
-              >
-                What no rule allows is denied, in and out. A denial beats every permission.
-              </Empty>
-            ) : (
-              <>
-                <Rules
-                  title="In"
-                  rules={group('ingress')}
-                  {...{ projectId, whyNot, decisiveId }}
-                  onEdit={setEditing}
-                />
-                <Rules
-                  title="Out"
-                  rules={group('egress')}
-                  {...{ projectId, whyNot, decisiveId }}
-                  onEdit={setEditing}
-                />
-                <p className="text-sm text-ink-muted">
-                  What no rule allows is denied, in and out. A denial beats every permission. Answers to
-                  allowed traffic always pass.
-                </p>
-              </>
-            )}
+      <Loaded query={rules}>
+        {(_data) => (
+          <div className="grid grid-cols-1 items-start gap-6 lg:grid-cols-[minmax(0,1fr)_320px]">
+            <div className="flex min-w-0 flex-col gap-6">
+              {listed.length === 0 ? (
+                <Empty
+                  title="No rule: everything is denied"
+                  action={create}
+                  cli="slipway firewall allow ssh"
+                  curl={curlLine('GET', `/v0.1/projects/${projectId}/vpc/firewall-rules`)}
+                >
+                  What no rule allows is denied, in and out. A denial beats every permission.
+                </Empty>
+              ) : (
+                <>
+                  <Rules
+                    title="In"
+                    rules={group('ingress')}
+                    {...{ projectId, whyNot, decisiveId }}
+                    onEdit={setEditing}
+                  />
+                  <Rules
+                    title="Out"
+                    rules={group('egress')}
+                    {...{ projectId, whyNot, decisiveId }}
+                    onEdit={setEditing}
+                  />
+                  <p className="text-sm text-ink-muted">
+                    What no rule allows is denied, in and out. A denial beats every permission. Answers to
+                    allowed traffic always pass.
+                  </p>
+                </>
+              )}
+            </div>
+            <Tester projectId={projectId} rules={listed} onDecided={setDecisiveId} />
           </div>
-          <Tester projectId={projectId} rules={listed} onDecided={setDecisiveId} />
-        </div>
-      )}
+        )}
+      </Loaded>
       {editing && (
         <RuleEditor
           projectId={projectId}
@@ -153,9 +151,7 @@ function Rules({ title, rules, projectId, whyNot, decisiveId, onEdit }: RulesPro
           onClose={() => setDeleting(null)}
           title={`Delete the rule ${deleting.name}`}
           action="Delete rule"
-          isBusy={remove.isPending}
-          error={remove.error}
-          onConfirm={() => remove.mutate(deleting, { onSuccess: () => setDeleting(null) })}
+          {...submitting(remove, deleting, () => setDeleting(null))}
         >
           <p>
             No longer in force afterwards: “{sentenceOf(deleting, nameOf)}”. Connections that rely on it

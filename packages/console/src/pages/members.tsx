@@ -7,15 +7,15 @@ import { readAll } from '../api/read.ts'
 import { useQuery } from '../api/use-query.ts'
 import { useMe, useProject, useWhyNot } from '../app/me.ts'
 import { Button } from '../ui/button.tsx'
-import { Confirm, FormDialog } from '../ui/dialog.tsx'
-import { ErrorState } from '../ui/error.tsx'
+import { Confirm, FormDialog, submitting } from '../ui/dialog.tsx'
 import { Select, SelectField, TextField } from '../ui/field.tsx'
-import { Page, Skeleton } from '../ui/page.tsx'
+import { Loaded } from '../ui/loaded.tsx'
+import { Page } from '../ui/page.tsx'
 import { SettingsTabs } from '../ui/page-tabs.tsx'
 import { SecretDialog } from '../ui/secret.tsx'
 import { StateBadge } from '../ui/state.tsx'
 import { Table } from '../ui/table.tsx'
-import { When } from '../ui/time.tsx'
+import { whenColumn } from '../ui/time-column.tsx'
 
 export const roleWords: Record<Role, string> = {
   viewer: 'Viewer: sees everything',
@@ -63,78 +63,72 @@ export function Members() {
       <p className="text-ink-muted">
         Members of {organization?.name ?? 'the organization'} see all of its projects.
       </p>
-      {members.error && !members.data ? (
-        <ErrorState error={members.error} onRetry={() => members.refetch()} />
-      ) : !members.data ? (
-        <Skeleton rows={3} />
-      ) : (
-        <Table
-          label="Members"
-          rows={members.data}
-          rowKey={(member) => member.user_id}
-          columns={[
-            {
-              key: 'email',
-              title: 'E-mail',
-              width: 'minmax(180px, 2fr)',
-              cell: (member) => (
-                <span className="font-medium">
-                  {member.email}
-                  {member.user_id === caller.id && <span className="font-normal text-ink-muted"> (you)</span>}
-                </span>
-              ),
-            },
-            {
-              key: 'role',
-              title: 'Role',
-              width: '150px',
-              cell: (member) =>
-                whyNot ? (
-                  member.role
-                ) : (
-                  <Select
-                    isSmall
-                    label={`Role of ${member.email}`}
-                    value={member.role}
-                    onChange={(role) => change.mutate({ member, role: role as Role })}
-                    choices={roles.map((role) => ({ value: role, label: role }))}
-                  />
+      <Loaded query={members} rows={3}>
+        {(data) => (
+          <Table
+            label="Members"
+            rows={data}
+            rowKey={(member) => member.user_id}
+            columns={[
+              {
+                key: 'email',
+                title: 'E-mail',
+                width: 'minmax(180px, 2fr)',
+                cell: (member) => (
+                  <span className="font-medium">
+                    {member.email}
+                    {member.user_id === caller.id && (
+                      <span className="font-normal text-ink-muted"> (you)</span>
+                    )}
+                  </span>
                 ),
-            },
-            {
-              key: 'state',
-              title: 'State',
-              width: '120px',
-              cell: (member) => <StateBadge state={member.state} />,
-            },
-            {
-              key: 'since',
-              title: 'Since',
-              width: '200px',
-              align: 'right',
-              cell: (member) => <When iso={member.created_at} />,
-            },
-            {
-              key: 'actions',
-              title: '',
-              width: '110px',
-              align: 'right',
-              isBare: true,
-              cell: (member) => (
-                <Button
-                  size="small"
-                  kind="danger"
-                  reason={whyNot}
-                  onClick={() => setRemoving(member)}
-                  aria-label={`Remove ${member.email}`}
-                >
-                  Remove
-                </Button>
-              ),
-            },
-          ]}
-        />
-      )}
+              },
+              {
+                key: 'role',
+                title: 'Role',
+                width: '150px',
+                cell: (member) =>
+                  whyNot ? (
+                    member.role
+                  ) : (
+                    <Select
+                      isSmall
+                      label={`Role of ${member.email}`}
+                      value={member.role}
+                      onChange={(role) => change.mutate({ member, role: role as Role })}
+                      choices={roles.map((role) => ({ value: role, label: role }))}
+                    />
+                  ),
+              },
+              {
+                key: 'state',
+                title: 'State',
+                width: '120px',
+                cell: (member) => <StateBadge state={member.state} />,
+              },
+              whenColumn('Since', 'created_at'),
+              {
+                key: 'actions',
+                title: '',
+                width: '110px',
+                align: 'right',
+                isBare: true,
+                cell: (member) => (
+                  <Button
+                    size="small"
+                    kind="danger"
+                    reason={whyNot}
+                    onClick={() => setRemoving(member)}
+                    aria-label={`Remove ${member.email}`}
+                  >
+                    Remove
+                  </Button>
+                ),
+              },
+            ]}
+          />
+        )}
+      </Loaded>
       {isInviting && (
         <InviteDialog
           organizationId={organization_id}
@@ -156,9 +150,7 @@ export function Members() {
           onClose={() => setRemoving(null)}
           title={`Remove ${removing.email}`}
           action="Remove member"
-          isBusy={remove.isPending}
-          error={remove.error}
-          onConfirm={() => remove.mutate(removing, { onSuccess: () => setRemoving(null) })}
+          {...submitting(remove, removing, () => setRemoving(null))}
         >
           <p>They lose access to every project of the organization at once. What they made stays.</p>
         </Confirm>
@@ -190,17 +182,11 @@ function InviteDialog({
       onClose={onClose}
       title="Invite member"
       action="Invite"
-      isBusy={invite.isPending}
-      error={invite.error}
+      {...submitting(invite, undefined, ({ invite_url }) => {
+        onClose()
+        onInvited(invite_url)
+      })}
       reason={/^\S+@\S+$/.test(email.trim()) ? undefined : 'Give an e-mail address'}
-      onSubmit={() =>
-        invite.mutate(undefined, {
-          onSuccess: ({ invite_url }) => {
-            onClose()
-            onInvited(invite_url)
-          },
-        })
-      }
     >
       <TextField label="E-mail" type="email" value={email} onChange={setEmail} autoFocus autoComplete="off" />
       <SelectField

@@ -8,10 +8,11 @@ import { useQuery } from '../api/use-query.ts'
 import { useProjectId, useWhyNot } from '../app/me.ts'
 import { nameProblem } from '../lib/names.ts'
 import { Button } from '../ui/button.tsx'
-import { Confirm, FormDialog } from '../ui/dialog.tsx'
+import { curlLine } from '../ui/command-lines.tsx'
+import { Confirm, FormDialog, submitting } from '../ui/dialog.tsx'
 import { ErrorState } from '../ui/error.tsx'
 import { SelectField, TextField } from '../ui/field.tsx'
-import { Page, Section, Skeleton } from '../ui/page.tsx'
+import { Empty, Page, Section, Skeleton } from '../ui/page.tsx'
 import { NetworkTabs } from '../ui/page-tabs.tsx'
 import { Table } from '../ui/table.tsx'
 
@@ -27,25 +28,36 @@ export function Networks() {
   const whyNot = useWhyNot('member')
   const [open, setOpen] = useState<Open | null>(null)
   const error = networks.error ?? subnets.error
-  return (
-    <Page
-      title="Network"
-      actions={
-        <Button
-          kind="primary"
-          icon={<Plus size={16} />}
-          reason={whyNot}
-          onClick={() => setOpen({ what: 'network' })}
-        >
-          Create network
-        </Button>
-      }
+  const create = (
+    <Button
+      kind="primary"
+      icon={<Plus size={16} />}
+      reason={whyNot}
+      onClick={() => setOpen({ what: 'network' })}
     >
+      Create network
+    </Button>
+  )
+  return (
+    <Page title="Network" actions={create}>
       <NetworkTabs />
       {error && !(networks.data && subnets.data) ? (
         <ErrorState error={error} onRetry={() => void Promise.all([networks.refetch(), subnets.refetch()])} />
       ) : !networks.data || !subnets.data ? (
         <Skeleton />
+      ) : networks.data.length === 0 ? (
+        <Empty
+          title="No network yet"
+          action={create}
+          cli="slipway network create lab --cidr 10.20.0.0/16"
+          curl={curlLine('POST', `/v0.1/projects/${projectId}/vpc/networks`, {
+            name: 'lab',
+            cidr: '10.20.0.0/16',
+          })}
+        >
+          VMs of one network reach each other by private addresses. It needs a subnet in each location that
+          has VMs.
+        </Empty>
       ) : (
         networks.data.map((network) => {
           const own = subnets.data.filter(({ vpc_network_id }) => vpc_network_id === network.id)
@@ -151,10 +163,8 @@ function NetworkDialog({ projectId, onClose }: DialogProps) {
       onClose={onClose}
       title="Create network"
       action="Create network"
-      isBusy={create.isPending}
-      error={create.error}
+      {...submitting(create, undefined, onClose)}
       reason={name ? nameProblem(name) || undefined : 'Give it a name'}
-      onSubmit={() => create.mutate(undefined, { onSuccess: onClose })}
     >
       <TextField label="Name" value={name} onChange={setName} problem={nameProblem(name)} autoFocus />
       <TextField
@@ -190,10 +200,8 @@ function SubnetDialog({ projectId, network, onClose }: DialogProps & { network: 
       onClose={onClose}
       title={`Add a subnet to ${network.name}`}
       action="Add subnet"
-      isBusy={create.isPending}
-      error={create.error}
+      {...submitting(create, undefined, onClose)}
       reason={name && cidr ? nameProblem(name) || undefined : 'Give it a name and a block'}
-      onSubmit={() => create.mutate(undefined, { onSuccess: onClose })}
     >
       <TextField label="Name" value={name} onChange={setName} problem={nameProblem(name)} autoFocus />
       <TextField
@@ -235,9 +243,7 @@ function DeleteDialog({
       onClose={onClose}
       title={`Delete ${what}`}
       action={network ? 'Delete network' : 'Delete subnet'}
-      isBusy={remove.isPending}
-      error={remove.error}
-      onConfirm={() => remove.mutate(undefined, { onSuccess: onClose })}
+      {...submitting(remove, undefined, onClose)}
     >
       <p>Only an empty one can go. Rules that name it match nothing afterwards.</p>
     </Confirm>

@@ -5,16 +5,18 @@ import { read } from '../api/read.ts'
 import { useQuery } from '../api/use-query.ts'
 import { useProjectId } from '../app/me.ts'
 import { shortId } from '../lib/format.ts'
+import { useResourceNames } from '../lib/use-endpoint-names.ts'
 import { useSearchState } from '../lib/use-search.ts'
 import { Button } from '../ui/button.tsx'
-import { ErrorState } from '../ui/error.tsx'
 import { Select } from '../ui/field.tsx'
-import { Page, Skeleton } from '../ui/page.tsx'
+import { Loaded } from '../ui/loaded.tsx'
+import { Page } from '../ui/page.tsx'
 import { EventTabs } from '../ui/page-tabs.tsx'
 import { StateBadge, stateWord } from '../ui/state.tsx'
 import { operationWords, Steps } from '../ui/steps.tsx'
 import { type Column, Table } from '../ui/table.tsx'
-import { Lasted, When } from '../ui/time.tsx'
+import { Lasted } from '../ui/time.tsx'
+import { whenColumn } from '../ui/time-column.tsx'
 
 const states: OperationState[] = ['IN_PROGRESS', 'SUCCEEDED', 'FAILED']
 
@@ -30,6 +32,8 @@ export function Operations() {
     refetchInterval: ({ state }) =>
       state.data?.items.some((each) => each.state === 'IN_PROGRESS') ? 2_000 : false,
   })
+  const living = useResourceNames(projectId)
+  const names = new Map([...requestedNames(operations.data?.items ?? []), ...living])
   const open = operations.data?.items.find(({ operation_id }) => operation_id === search.operation)
   const columns: Column<Operation>[] = [
     {
@@ -54,7 +58,7 @@ export function Operations() {
       key: 'on',
       title: 'On',
       width: 'minmax(140px, 1.2fr)',
-      cell: (operation) => <Resource operation={operation} projectId={projectId} />,
+      cell: (operation) => <Resource operation={operation} projectId={projectId} names={names} />,
     },
     {
       key: 'state',
@@ -75,13 +79,7 @@ export function Operations() {
       align: 'right',
       cell: (operation) => <Lasted from={operation.started_at} to={operation.completed_at} />,
     },
-    {
-      key: 'when',
-      title: 'Started',
-      width: '200px',
-      align: 'right',
-      cell: (operation) => <When iso={operation.started_at} />,
-    },
+    whenColumn('Started', 'started_at'),
   ]
   return (
     <Page title="Operations" isWide>
@@ -99,22 +97,23 @@ export function Operations() {
         />
       </div>
       {open && <Steps projectId={projectId} operation={open} />}
-      {operations.error && !operations.data ? (
-        <ErrorState error={operations.error} onRetry={() => operations.refetch()} />
-      ) : !operations.data ? (
-        <Skeleton />
-      ) : operations.data.items.length === 0 ? (
-        <p className="card px-4 py-3 text-ink-muted">
-          No operation here. Each creation, change and deletion of a VM, disk or rule leaves one, for 90 days.
-        </p>
-      ) : (
-        <Table
-          label="Operations"
-          rows={operations.data.items}
-          columns={columns}
-          rowKey={({ operation_id }) => operation_id}
-        />
-      )}
+      <Loaded query={operations}>
+        {(data) =>
+          data.items.length === 0 ? (
+            <p className="card px-4 py-3 text-ink-muted">
+              No operation here. Each creation, change and deletion of a VM, disk or rule leaves one, for 90
+              days.
+            </p>
+          ) : (
+            <Table
+              label="Operations"
+              rows={data.items}
+              columns={columns}
+              rowKey={({ operation_id }) => operation_id}
+            />
+          )
+        }
+      </Loaded>
       <div className="flex gap-2">
         {search.page && <Button onClick={() => setSearch({ page: '' })}>Newest</Button>}
         {operations.data?.next_page_token && (
@@ -125,8 +124,20 @@ export function Operations() {
   )
 }
 
-function Resource({ operation: { metadata }, projectId }: { operation: Operation; projectId: string }) {
-  const name = typeof metadata.request.name === 'string' ? metadata.request.name : `…${shortId(metadata.id)}`
+/** Of what is gone, its creation still says the name. */
+const requestedNames = (operations: Operation[]) =>
+  operations.flatMap(({ metadata: { id, request } }): [string, string][] =>
+    typeof request.name === 'string' ? [[id, request.name]] : [],
+  )
+
+interface ResourceProps {
+  operation: Operation
+  projectId: string
+  names: Map<string, string>
+}
+
+function Resource({ operation: { metadata }, projectId, names }: ResourceProps) {
+  const name = names.get(metadata.id) ?? `…${shortId(metadata.id)}`
   if (metadata.type !== 'vm') return <span title={metadata.id}>{name}</span>
   return (
     <Link

@@ -7,7 +7,8 @@ import { money, plural, quotaLabel, usd } from '../lib/format.ts'
 import { ButtonLink } from '../ui/button.tsx'
 import { ErrorState } from '../ui/error.tsx'
 import { EventTable } from '../ui/event-table.tsx'
-import { Page, Section, Skeleton, UsageBar } from '../ui/page.tsx'
+import { Loaded } from '../ui/loaded.tsx'
+import { Page, Section, UsageBar } from '../ui/page.tsx'
 import { StateBadge } from '../ui/state.tsx'
 
 export function Overview() {
@@ -42,50 +43,51 @@ export function Overview() {
       {costs.error && !costs.data && <ErrorState error={costs.error} onRetry={() => costs.refetch()} />}
       <div className="grid grid-cols-1 items-start gap-6 lg:grid-cols-2">
         <Section title="VMs">
-          {vms.error && !vms.data ? (
-            <ErrorState error={vms.error} onRetry={() => vms.refetch()} />
-          ) : !vms.data ? (
-            <Skeleton rows={3} />
-          ) : (
-            <ul className="card divide-y divide-line">
-              {vms.data.slice(0, 6).map((vm) => (
-                <li key={vm.id} className="flex h-9 items-center gap-3 px-3">
-                  <Link
-                    to="/projects/$projectId/vms/$vmId"
-                    params={{ projectId, vmId: vm.id }}
-                    className="min-w-0 flex-1 truncate font-medium hover:text-accent-text hover:underline"
-                  >
-                    {vm.name}
-                  </Link>
-                  <span className="text-sm text-ink-muted max-sm:hidden">{vm.type}</span>
-                  <span className="w-28">
-                    <StateBadge state={vm.state} />
-                  </span>
-                </li>
-              ))}
-              {vms.data.length === 0 && <li className="px-3 py-2 text-ink-muted">None yet.</li>}
-              {vms.data.length > 6 && (
-                <li className="px-3 py-2">
-                  <Link to="/projects/$projectId/vms" params={{ projectId }} className="link">
-                    All {vms.data.length} VMs
-                  </Link>
-                </li>
-              )}
-            </ul>
-          )}
+          <Loaded query={vms} rows={3}>
+            {(data) => (
+              <ul className="card divide-y divide-line">
+                {data.slice(0, 6).map((vm) => (
+                  <li key={vm.id} className="flex h-9 items-center gap-3 px-3">
+                    <Link
+                      to="/projects/$projectId/vms/$vmId"
+                      params={{ projectId, vmId: vm.id }}
+                      className="min-w-0 flex-1 truncate font-medium hover:text-accent-text hover:underline"
+                    >
+                      {vm.name}
+                    </Link>
+                    <span className="text-sm text-ink-muted max-sm:hidden">{vm.type}</span>
+                    <span className="w-28">
+                      <StateBadge state={vm.state} />
+                    </span>
+                  </li>
+                ))}
+                {data.length === 0 && <li className="px-3 py-2 text-ink-muted">None yet.</li>}
+                {data.length > 6 && (
+                  <li className="px-3 py-2">
+                    <Link to="/projects/$projectId/vms" params={{ projectId }} className="link">
+                      All {data.length} VMs
+                    </Link>
+                  </li>
+                )}
+              </ul>
+            )}
+          </Loaded>
         </Section>
         <Section title="Quotas">
-          {quotas.error && !quotas.data ? (
-            <ErrorState error={quotas.error} onRetry={() => quotas.refetch()} />
-          ) : !quotas.data ? (
-            <Skeleton rows={4} />
-          ) : (
-            <div className="card grid gap-x-6 gap-y-3 p-4 sm:grid-cols-2">
-              {quotas.data.items.map((quota) => (
-                <UsageBar key={quota.name} label={quotaLabel(quota.name)} used={quota.used} max={quota.max} />
-              ))}
-            </div>
-          )}
+          <Loaded query={quotas} rows={4}>
+            {(data) => (
+              <div className="card grid gap-x-6 gap-y-3 p-4 sm:grid-cols-2">
+                {data.items.map((quota) => (
+                  <UsageBar
+                    key={quota.name}
+                    label={quotaLabel(quota.name)}
+                    used={quota.used}
+                    max={quota.max}
+                  />
+                ))}
+              </div>
+            )}
+          </Loaded>
         </Section>
       </div>
       <Section
@@ -106,7 +108,7 @@ function Figure({ label, value, note = '' }: { label: string; value: string; not
   return (
     <div className="card min-h-21 px-4 py-3">
       <p className="text-sm text-ink-muted">{label}</p>
-      <p className="figures mt-0.5 truncate text-xl font-semibold">{value}</p>
+      <p className="figures mt-0.5 truncate text-xl font-semibold max-sm:text-lg">{value}</p>
       {note && <p className="figures text-sm text-ink-muted">{note}</p>}
     </div>
   )

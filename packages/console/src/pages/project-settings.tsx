@@ -5,7 +5,7 @@ import { client } from '../api/client.ts'
 import { useMe, useProject, useWhyNot } from '../app/me.ts'
 import { Button } from '../ui/button.tsx'
 import { Copyable } from '../ui/copy.tsx'
-import { Confirm } from '../ui/dialog.tsx'
+import { Confirm, submitting } from '../ui/dialog.tsx'
 import { ErrorNote } from '../ui/error.tsx'
 import { TextField } from '../ui/field.tsx'
 import { Facts, Page, Section } from '../ui/page.tsx'
@@ -74,16 +74,10 @@ export function ProjectSettings() {
         onClose={() => setDeleting(false)}
         title={`Delete the project ${project.name}`}
         action="Delete project"
-        isBusy={remove.isPending}
-        error={remove.error}
+        {...submitting(remove, undefined, () => {
+          void navigate({ to: '/' }).then(() => location.reload())
+        })}
         nameToType={project.name}
-        onConfirm={() =>
-          remove.mutate(undefined, {
-            onSuccess: () => {
-              void navigate({ to: '/' }).then(() => location.reload())
-            },
-          })
-        }
       >
         <p>Its networks, rules, keys and webhooks go. Invoices and the audit log stay.</p>
       </Confirm>

@@ -178,7 +178,7 @@ function Entrance({
           {action}
         </Button>
       </form>
-      <p className="mt-4 max-w-sm text-center text-sm text-ink-muted">{footer}</p>
+      <p className="mt-4 max-w-sm text-center text-sm text-balance text-ink-muted">{footer}</p>
     </main>
   )
 }

@@ -14,10 +14,15 @@ const kinds: Record<Kind, string> = {
   quiet: 'text-ink-muted hover:bg-sunken hover:text-ink',
   danger: 'border border-line-strong bg-surface text-red-text hover:border-red hover:bg-red-soft',
 }
+/** In rows, where it stands often: without a frame. */
+const smallDanger = 'text-red-text hover:bg-red-soft'
 const off =
   'disabled:cursor-not-allowed aria-disabled:cursor-not-allowed aria-disabled:opacity-55 disabled:opacity-55'
 
-const classOf = (kind: Kind, size: Size, more = '') => `${base} ${sizes[size]} ${kinds[kind]} ${off} ${more}`
+const classOf = (kind: Kind, size: Size, more = '') => {
+  const look = kind === 'danger' && size === 'small' ? smallDanger : kinds[kind]
+  return `${base} ${sizes[size]} ${look} ${off} ${more}`
+}
 
 interface Look {
   kind?: Kind

@@ -27,12 +27,15 @@ export function CommandLines({ cli, curl }: { cli: string; curl: string }) {
 
 function Line({ value, text }: { value: string; text: string }) {
   return (
-    <Tabs.Panel value={value} className="flex items-start gap-2 p-2 pl-3">
+    <Tabs.Panel value={value} className="relative px-3 py-2">
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard */}
-      <pre tabIndex={0} className="mono min-w-0 flex-1 overflow-x-auto whitespace-pre">
+      <pre tabIndex={0} className="mono overflow-x-auto whitespace-pre">
         {text}
       </pre>
-      <CopyButton text={text} label="Copy the command" />
+      {/* In the row of the tabs, so that the command has the whole width. */}
+      <span className="absolute -top-8 right-2">
+        <CopyButton text={text} label="Copy the command" />
+      </span>
     </Tabs.Panel>
   )
 }
@@ -40,7 +43,8 @@ function Line({ value, text }: { value: string; text: string }) {
 /** A request as curl would send it. */
 export function curlLine(method: string, path: string, body?: unknown): string {
   const lines = [`curl ${method === 'GET' ? '' : `-X ${method} `}${location.origin}${path} \\`]
-  lines.push('  -H "Authorization: Bearer $SLIPWAY_ACCESS_KEY"')
+  const key = path.startsWith('/v0.1/admin/') ? 'SLIPWAY_OPERATOR_KEY' : 'SLIPWAY_ACCESS_KEY'
+  lines.push(`  -H "Authorization: Bearer $${key}"`)
   if (body !== undefined) {
     lines[lines.length - 1] += ' \\'
     lines.push('  -H "Content-Type: application/json" \\')

@@ -1,4 +1,5 @@
 import { Dialog as Base } from '@base-ui/react/dialog'
+import type { UseMutationResult } from '@tanstack/react-query'
 import { X } from 'lucide-react'
 import { type FormEvent, type ReactNode, useState } from 'react'
 import { Button } from './button.tsx'
@@ -85,6 +86,17 @@ export function FormDialog({
   )
 }
 
+/** The part of a dialog that makes a change; `then` follows once it has worked. */
+export const submitting = <Input, Answer>(
+  change: UseMutationResult<Answer, Error, Input>,
+  input: Input,
+  then: (answer: Answer) => void,
+) => ({
+  isBusy: change.isPending,
+  error: change.error,
+  onSubmit: () => change.mutate(input, { onSuccess: then }),
+})
+
 interface ConfirmProps {
   isOpen: boolean
   onClose: () => void
@@ -92,23 +104,18 @@ interface ConfirmProps {
   /** What goes and what stays. */
   children: ReactNode
   action: string
-  onConfirm: () => void
   isBusy: boolean
   error: Error | null
+  onSubmit: () => void
   /** Only where data is lost for good: the name to type. */
   nameToType?: string
 }
 
-export function Confirm({ nameToType = '', onConfirm, children, ...rest }: ConfirmProps) {
+export function Confirm({ nameToType = '', children, ...rest }: ConfirmProps) {
   const [typed, setTyped] = useState('')
   const mustType = nameToType !== '' && typed !== nameToType
   return (
-    <FormDialog
-      {...rest}
-      kind="danger"
-      onSubmit={onConfirm}
-      reason={mustType ? `Type ${nameToType} to confirm` : undefined}
-    >
+    <FormDialog {...rest} kind="danger" reason={mustType ? `Type ${nameToType} to confirm` : undefined}>
       <div className="text-ink-muted">{children}</div>
       {nameToType && (
         <TextField

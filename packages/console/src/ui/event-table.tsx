@@ -2,13 +2,14 @@ import type { Event } from '@slipway/sdk'
 import { useInfiniteQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { client } from '../api/client.ts'
+import { useProject } from '../app/me.ts'
 import { eventWords, resourceWords, shortId } from '../lib/format.ts'
-import { useResourceNames } from '../lib/use-endpoint-names.ts'
+import { useActorNames, useResourceNames } from '../lib/use-endpoint-names.ts'
 import { Button } from './button.tsx'
 import { ErrorState } from './error.tsx'
 import { Skeleton } from './page.tsx'
 import { type Column, Table } from './table.tsx'
-import { When } from './time.tsx'
+import { whenColumn } from './time-column.tsx'
 
 interface EventTableProps {
   projectId: string
@@ -28,6 +29,7 @@ export function EventTable({
   limit = 100,
   isExcerpt = false,
 }: EventTableProps) {
+  const actors = useActorNames(useProject())
   const events = useInfiniteQuery({
     queryKey: ['eventList', { projectId, resourceId, type, actor, limit }],
     initialPageParam: '',
@@ -53,7 +55,7 @@ export function EventTable({
     return <p className="card px-4 py-3 text-ink-muted">No events in the last 90 days.</p>
   return (
     <>
-      <EventRows rows={rows} projectId={projectId} />
+      <EventRows rows={rows} projectId={projectId} actors={actors} />
       {events.hasNextPage && !isExcerpt && (
         <div>
           <Button isBusy={events.isFetchingNextPage} onClick={() => events.fetchNextPage()}>
@@ -65,14 +67,27 @@ export function EventTable({
   )
 }
 
-export function EventRows({ rows, projectId = '' }: { rows: Event[]; projectId?: string }) {
-  const names = useResourceNames(projectId)
-  return (
-    <Table label="Events" rows={rows} columns={columnsFor(projectId, names)} rowKey={(event) => event.id} />
-  )
+interface EventRowsProps {
+  rows: Event[]
+  actors: Map<string, string>
+  projectId?: string
 }
 
-const columnsFor = (projectId: string, names: Map<string, string>): Column<Event>[] => [
+export function EventRows({ rows, actors, projectId = '' }: EventRowsProps) {
+  const living = useResourceNames(projectId)
+  // Of what is gone, other events still say the name.
+  const told = rows.flatMap(({ resource_id, data }): [string, string][] =>
+    typeof data.name === 'string' ? [[resource_id, data.name]] : [],
+  )
+  const columns = columnsFor(projectId, new Map([...told, ...living]), actors)
+  return <Table label="Events" rows={rows} columns={columns} rowKey={(event) => event.id} />
+}
+
+const columnsFor = (
+  projectId: string,
+  names: Map<string, string>,
+  actors: Map<string, string>,
+): Column<Event>[] => [
   {
     key: 'what',
     title: 'What',
@@ -89,15 +104,9 @@ const columnsFor = (projectId: string, names: Map<string, string>): Column<Event
     key: 'by',
     title: 'By',
     width: 'minmax(140px, 1fr)',
-    cell: (event) => <span title={event.actor}>{actorWords(event.actor)}</span>,
+    cell: (event) => <span title={event.actor}>{actors.get(event.actor) ?? actorWords(event.actor)}</span>,
   },
-  {
-    key: 'when',
-    title: 'When',
-    width: '200px',
-    align: 'right',
-    cell: (event) => <When iso={event.created_at} />,
-  },
+  whenColumn('When', 'created_at'),
 ]
 
 const actorWords = (actor: string): string => {
@@ -112,8 +121,7 @@ interface SubjectProps {
 }
 
 function Subject({ event, projectId, known }: SubjectProps) {
-  const name = typeof event.data.name === 'string' ? event.data.name : known
-  const words = `${resourceWords(event.resource_type)} ${name ?? `…${shortId(event.resource_id)}`}`
+  const words = `${resourceWords(event.resource_type)} ${known ?? `…${shortId(event.resource_id)}`}`
   if (event.resource_type !== 'vm' || !projectId) return <span title={event.resource_id}>{words}</span>
   return (
     <Link

@@ -1,4 +1,6 @@
+import type { ReactNode } from 'react'
 import { useProjectId } from '../app/me.ts'
+import { Page } from './page.tsx'
 import { TabLinks } from './tabs.tsx'
 
 export function NetworkTabs() {
@@ -59,5 +61,15 @@ export function FleetTabs() {
         { label: 'Audit log', to: '/fleet/audit' },
       ]}
     />
+  )
+}
+
+/** The pages of operators: tables of the whole service, under one row of tabs. */
+export function FleetPage({ actions, children }: { actions?: ReactNode; children: ReactNode }) {
+  return (
+    <Page title="Fleet" isWide actions={actions}>
+      <FleetTabs />
+      {children}
+    </Page>
   )
 }

@@ -15,6 +15,8 @@ export interface Column<Row> {
 }
 
 interface TableProps<Row> {
+  /** Instead of a table without rows. */
+  empty?: ReactNode
   label: string
   rows: Row[]
   columns: Column<Row>[]
@@ -30,7 +32,11 @@ const rowPx = 36
 const virtualFrom = 200
 
 /** A table that scrolls ten thousand rows as it does ten; on narrow screens, cards with the same data. */
-export function Table<Row>(props: TableProps<Row>) {
+export function Table<Row>({ empty, ...props }: TableProps<Row>) {
+  return props.rows.length === 0 && empty ? empty : <Rows {...props} />
+}
+
+function Rows<Row>(props: TableProps<Row>) {
   const { label, rows, columns, rowKey, selected, onSelect } = props
   const frame = useRef<HTMLDivElement>(null)
   const isNarrow = useIsNarrow()

@@ -1,4 +1,5 @@
-import { Link, type LinkProps } from '@tanstack/react-router'
+import { Link, type LinkProps, useLocation } from '@tanstack/react-router'
+import { useEffect, useRef } from 'react'
 
 export interface TabLink {
   label: string
@@ -8,8 +9,22 @@ export interface TabLink {
 
 /** Tabs that are addresses. */
 export function TabLinks({ label, tabs }: { label: string; tabs: TabLink[] }) {
+  const { pathname } = useLocation()
+  const nav = useRef<HTMLElement>(null)
+  // biome-ignore lint/correctness/useExhaustiveDependencies: when the page changes
+  useEffect(() => {
+    const row = nav.current
+    if (!row) return
+    // On narrow screens the row scrolls, and the current tab may lie outside.
+    const observer = new ResizeObserver(() =>
+      row.querySelector('[aria-current=page]')?.scrollIntoView({ block: 'nearest', inline: 'center' }),
+    )
+    observer.observe(row)
+    return () => observer.disconnect()
+  }, [pathname])
   return (
     <nav
+      ref={nav}
       aria-label={label}
       className="-mx-6 overflow-x-auto border-b border-line px-6 max-md:-mx-4 max-md:px-4"
     >

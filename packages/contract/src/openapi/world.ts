@@ -185,6 +185,13 @@ export const byComponent: Record<string, unknown> = {
   Organization: { id: id('a02'), name: 'Harbour Labs', payment_customer_id: 'cus_harbour_labs' },
   OrganizationCreate: { name: 'Harbour Labs' },
   Project: { id: id('a01'), name: 'research', version: 'v0.1', organization_id: id('a02') },
+  AdminProject: {
+    id: id('a01'),
+    name: 'research',
+    version: 'v0.1',
+    organization_id: id('a02'),
+    organization_name: 'Harbour Labs',
+  },
   ProjectCreate: { name: 'research', organization_id: id('a02') },
   ProjectUpdate: { name: 'research' },
   BillingSession: { url: 'https://slipway.example.com/billing/s/7tPz1nXk3QhYd5Wc' },
@@ -349,6 +356,16 @@ export const byComponent: Record<string, unknown> = {
     last_report_at: createdAt,
     capabilities: { cpu_cores: 96, memory_gb: 960 },
     gpus: [gpu],
+    vms: [
+      {
+        id: id('b01'),
+        name: 'train-7',
+        state: 'STATE_RUNNING',
+        project_id: id('a01'),
+        project_name: 'research',
+        organization_name: 'Harbour Labs',
+      },
+    ],
   },
   HostCreate: {
     name: 'us-east1-a-a100-5',

@@ -64,4 +64,5 @@ export const viewHost = (row: HostRow): Host => ({
   last_report_at: time(row.reported_at),
   capabilities: row.capabilities,
   gpus: row.gpus,
+  vms: row.vms,
 })

@@ -1,4 +1,4 @@
-import type { Gpu, HostState } from '@slipway/contract'
+import type { Gpu, HostState, HostVm } from '@slipway/contract'
 import { uuid } from '../domain/ids.ts'
 import { type Queryable, statement, type Tx } from './database.ts'
 import { emitEvent } from './events.ts'
@@ -14,13 +14,23 @@ export interface HostRow {
   capabilities: Record<string, unknown>
   reported_at: Date | null
   gpus: Gpu[]
+  vms: HostVm[]
 }
 
 const gpuRecord = `jsonb_build_object('id', g.id, 'model', g.model, 'pci_address', g.pci_address,
   'numa_node', g.numa_node, 'state', g.state, 'vm_id', coalesce(g.vm_id::text, ''))`
 
+// A VM that is shut off needs its host only where storage is local; elsewhere it starts on another.
+const livesOnHost = `v.host_id = h.id AND NOT (v.state = 'STATE_SHUTOFF' AND l.storage = 'shared')`
+
+const vmRecord = `jsonb_build_object('id', v.id, 'name', v.name, 'state', v.state, 'project_id', p.id,
+  'project_name', p.name, 'organization_name', o.name)`
+
 const hostRecords = `SELECT h.id, h.name, h.location, l.engine, h.is_schedulable, h.state, h.capabilities, r.reported_at,
-    coalesce((SELECT jsonb_agg(${gpuRecord} ORDER BY g.pci_address) FROM gpus g WHERE g.host_id = h.id), '[]') AS gpus
+    coalesce((SELECT jsonb_agg(${gpuRecord} ORDER BY g.pci_address) FROM gpus g WHERE g.host_id = h.id), '[]') AS gpus,
+    coalesce((SELECT jsonb_agg(${vmRecord} ORDER BY v.id)
+              FROM vms v JOIN projects p ON p.id = v.project_id JOIN organizations o ON o.id = p.organization_id
+              WHERE ${livesOnHost}), '[]') AS vms
   FROM hosts h JOIN locations l ON l.name = h.location LEFT JOIN host_reports r ON r.host_id = h.id`
 
 const list = statement<HostRow, [string | null, string | null, string | null, number]>(
@@ -50,13 +60,11 @@ const drain = statement<never, [string]>(
   `UPDATE hosts SET is_draining = true, state = CASE state WHEN 'up' THEN 'draining' ELSE state END WHERE id = $1`,
 )
 
-// A VM that is shut off needs its host only where storage is local; elsewhere it starts on another.
 const settleDrained = statement<{ id: string; name: string; location: string }>(
   'host_settle_drained',
   `UPDATE hosts h SET state = 'drained' FROM locations l
    WHERE l.name = h.location AND h.state = 'draining' AND h.claimed_gpus = 0
-     AND NOT EXISTS (SELECT FROM vms v WHERE v.host_id = h.id
-                     AND NOT (v.state = 'STATE_SHUTOFF' AND l.storage = 'shared'))
+     AND NOT EXISTS (SELECT FROM vms v WHERE ${livesOnHost})
    RETURNING h.id, h.name, h.location`,
 )
 

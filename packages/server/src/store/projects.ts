@@ -41,6 +41,12 @@ const listByIds = statement<ProjectRow, [string[], string[]]>(
    ORDER BY id DESC`,
 )
 
+const list = statement<ProjectRow & { organization_name: string }, [string | null, number]>(
+  'project_list_all',
+  `SELECT p.*, o.name AS organization_name FROM projects p JOIN organizations o ON o.id = p.organization_id
+   WHERE p.deleted_at IS NULL AND ($1::uuid IS NULL OR p.id < $1) ORDER BY p.id DESC LIMIT $2`,
+)
+
 const rename = statement<ProjectRow, [string, string]>(
   'project_rename',
   'UPDATE projects SET name = $2 WHERE id = $1 AND deleted_at IS NULL RETURNING *',
@@ -95,6 +101,10 @@ export const findProject = (db: Queryable, id: string) => find.one(db, id)
 /** The projects of some organizations, and some by id. */
 export const listProjects = (db: Queryable, organizationIds: string[], ids: string[]) =>
   listByIds.all(db, organizationIds, ids)
+
+/** Those of every organization. */
+export const listAllProjects = (db: Queryable, beforeId: string | null, limit: number) =>
+  list.all(db, beforeId, limit)
 
 export const renameProject = (tx: Tx, id: string, name: string) => rename.one(tx, id, name)
 

@@ -138,7 +138,18 @@ describe('a host', () => {
   it('drains when its last VM has gone, and tells the tenants', async () => {
     const { location, id } = await addHost()
     const vmId = await addVm(location)
-    expect((await call('POST', `/hosts/${id}/drain`)).body.state).toBe('draining')
+    const draining = (await call('POST', `/hosts/${id}/drain`)).body
+    expect(draining.state).toBe('draining')
+    expect(draining.vms).toEqual([
+      {
+        id: vmId,
+        name: vmId,
+        state: 'STATE_RUNNING',
+        project_id: service.credentials.project_id,
+        project_name: 'default',
+        organization_name: 'Demo',
+      },
+    ])
     expect(await service.server.database.transaction((tx) => settleDrainedHosts(tx))).toBe(0)
     const told = await rows<{ project_id: string | null; data: Record<string, unknown> }>(
       service.server.database,

@@ -199,9 +199,9 @@ describe('operators', () => {
     expect((await call('GET', '', { token: key.body.secret })).status).toBe(200)
   })
 
-  test('list organizations and users page by page', async () => {
+  test('list organizations, projects and users page by page', async () => {
     const token = await operatorKey()
-    for (const path of ['/admin/organizations', '/admin/users']) {
+    for (const path of ['/admin/organizations', '/admin/projects', '/admin/users']) {
       const all = (await call('GET', path, { token })).body.items
       const first = (await call('GET', `${path}?limit=1`, { token })).body
       const rest = await call('GET', `${path}?page_token=${first.next_page_token}`, { token })

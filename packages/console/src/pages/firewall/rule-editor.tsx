@@ -7,8 +7,9 @@ import { useQuery } from '../../api/use-query.ts'
 import { sentenceOf } from '../../lib/firewall-sentence.ts'
 import { nameProblem } from '../../lib/names.ts'
 import { useEndpointNames } from '../../lib/use-endpoint-names.ts'
-import { FormDialog } from '../../ui/dialog.tsx'
+import { FormDialog, submitting } from '../../ui/dialog.tsx'
 import { CheckField, SelectField, TextField } from '../../ui/field.tsx'
+import { DirectionField } from './direction-field.tsx'
 import { EndpointField } from './endpoint-field.tsx'
 
 type RuleBody = RouteBody<'firewallRuleCreate'>
@@ -72,10 +73,8 @@ export function RuleEditor({ projectId, rule, onClose }: RuleEditorProps) {
       onClose={onClose}
       title={rule ? `Edit ${rule.name}` : 'Create rule'}
       action={rule ? 'Save rule' : 'Create rule'}
-      isBusy={save.isPending}
-      error={save.error}
+      {...submitting(save, undefined, onClose)}
       reason={problem || undefined}
-      onSubmit={() => save.mutate(undefined, { onSuccess: onClose })}
     >
       <p
         aria-live="polite"
@@ -102,15 +101,7 @@ export function RuleEditor({ projectId, rule, onClose }: RuleEditorProps) {
               { value: 'deny', label: 'Deny' },
             ]}
           />
-          <SelectField
-            label="Direction"
-            value={direction}
-            onChange={(value) => setDirection(value as typeof direction)}
-            choices={[
-              { value: 'ingress', label: 'In' },
-              { value: 'egress', label: 'Out' },
-            ]}
-          />
+          <DirectionField value={direction} onChange={setDirection} />
           <SelectField
             label="Network"
             value={vpc_network_id}

@@ -8,6 +8,7 @@ import { useQuery } from '../../api/use-query.ts'
 import { Button } from '../../ui/button.tsx'
 import { ErrorNote } from '../../ui/error.tsx'
 import { SelectField, TextField } from '../../ui/field.tsx'
+import { DirectionField } from './direction-field.tsx'
 
 type Packet = RouteBody<'firewallRuleTest'>
 
@@ -58,15 +59,7 @@ export function Tester({
     >
       <h2 className="text-lg font-semibold">Would this packet pass?</h2>
       <div className="grid grid-cols-2 gap-3">
-        <SelectField
-          label="Direction"
-          value={direction}
-          onChange={(value) => setDirection(value as typeof direction)}
-          choices={[
-            { value: 'ingress', label: 'In' },
-            { value: 'egress', label: 'Out' },
-          ]}
-        />
+        <DirectionField value={direction} onChange={setDirection} />
         <SelectField
           label="Protocol"
           value={protocol}

@@ -1,13 +1,16 @@
 import { useInfiniteQuery } from '@tanstack/react-query'
 import { client } from '../../api/client.ts'
+import { readAll } from '../../api/read.ts'
+import { useQuery } from '../../api/use-query.ts'
 import { Button } from '../../ui/button.tsx'
-import { ErrorState } from '../../ui/error.tsx'
 import { EventRows } from '../../ui/event-table.tsx'
-import { Page, Skeleton } from '../../ui/page.tsx'
-import { FleetTabs } from '../../ui/page-tabs.tsx'
+import { Loaded } from '../../ui/loaded.tsx'
+import { FleetPage } from '../../ui/page-tabs.tsx'
 
 /** What all tenants and operators did. */
 export function Audit() {
+  const users = useQuery({ ...readAll('adminUserList', {}), staleTime: 60_000 })
+  const actors = new Map((users.data ?? []).map(({ id, email }) => [`user:${id}`, email]))
   const events = useInfiniteQuery({
     queryKey: ['adminEventList'],
     initialPageParam: '',
@@ -17,15 +20,10 @@ export function Audit() {
     refetchInterval: 5_000,
   })
   return (
-    <Page title="Fleet" isWide>
-      <FleetTabs />
-      {events.error && !events.data ? (
-        <ErrorState error={events.error} onRetry={() => events.refetch()} />
-      ) : !events.data ? (
-        <Skeleton />
-      ) : (
-        <EventRows rows={events.data.pages.flatMap((page) => page.items)} />
-      )}
+    <FleetPage>
+      <Loaded query={events}>
+        {(data) => <EventRows rows={data.pages.flatMap((page) => page.items)} actors={actors} />}
+      </Loaded>
       {events.hasNextPage && (
         <div>
           <Button isBusy={events.isFetchingNextPage} onClick={() => events.fetchNextPage()}>
@@ -33,6 +31,6 @@ export function Audit() {
           </Button>
         </div>
       )}
-    </Page>
+    </FleetPage>
   )
 }

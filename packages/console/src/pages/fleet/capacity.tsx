@@ -1,12 +1,14 @@
-import type { RouteAnswer } from '@slipway/sdk'
+import { familyOfModel, type Host, type RouteAnswer } from '@slipway/sdk'
 import { Link } from '@tanstack/react-router'
 import { read, readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
-import { ErrorState } from '../../ui/error.tsx'
-import { Page, Section, Skeleton } from '../../ui/page.tsx'
-import { FleetTabs } from '../../ui/page-tabs.tsx'
+import { Loaded } from '../../ui/loaded.tsx'
+import { Section } from '../../ui/page.tsx'
+import { FleetPage } from '../../ui/page-tabs.tsx'
+import { StateBadge } from '../../ui/state.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
-import { fleetPollMs } from './fleet.tsx'
+import { GpuAction } from './gpu-action.tsx'
+import { fleetPollMs } from './poll.ts'
 
 type Row = RouteAnswer<'adminCapacityList'>['items'][number]
 
@@ -42,62 +44,105 @@ export function Capacity() {
       key: 'fragmentation',
       title: 'Fragmentation',
       width: 'minmax(150px, 1fr)',
-      cell: (row) => <Fragmentation row={row} />,
+      cell: (row) => <Share value={scatteredShare(hosts.data ?? [], row)} />,
     },
   ]
   return (
-    <Page title="Fleet" isWide>
-      <FleetTabs />
+    <FleetPage>
       <Section title="Capacity">
-        {capacity.error && !capacity.data ? (
-          <ErrorState error={capacity.error} onRetry={() => capacity.refetch()} />
-        ) : !capacity.data ? (
-          <Skeleton rows={12} />
-        ) : (
-          <Table
-            label="Capacity"
-            rows={capacity.data.items.filter(({ total }) => total > 0)}
-            columns={columns}
-            rowKey={(row) => `${row.location} ${row.family}`}
-          />
-        )}
+        <Loaded query={capacity} rows={12}>
+          {(data) => (
+            <Table
+              label="Capacity"
+              rows={data.items.filter(({ total }) => total > 0)}
+              columns={columns}
+              rowKey={(row) => `${row.location} ${row.family}`}
+            />
+          )}
+        </Loaded>
         <p className="text-sm text-ink-muted">
-          Fragmentation is the share of free GPUs that the largest VM that still fits cannot use at once.
+          Fragmentation: the share of free GPUs that lie beside used ones. The rest lies on whole free hosts,
+          where the largest VMs fit.
         </p>
       </Section>
       <Section title="Quarantined and lost GPUs">
         {quarantined.length === 0 ? (
-          <p className="text-ink-muted">None.</p>
+          <p className="card px-4 py-3 text-ink-muted">None: every GPU is free or held by a VM.</p>
         ) : (
-          <ul className="card divide-y divide-line">
-            {quarantined.map(({ host, gpu }) => (
-              <li key={gpu.id} className="flex h-9 items-center gap-4 px-3">
-                <Link to="/fleet/hosts/$hostId" params={{ hostId: host.id }} className="link">
-                  {host.name}
-                </Link>
-                <span className="mono">{gpu.pci_address}</span>
-                <span className="text-ink-muted">{gpu.model}</span>
-                <span className="ml-auto text-amber-text">{gpu.state}</span>
-              </li>
-            ))}
-          </ul>
+          <Table
+            label="Quarantined and lost GPUs"
+            rows={quarantined}
+            rowKey={({ gpu }) => gpu.id}
+            columns={[
+              {
+                key: 'host',
+                title: 'Host',
+                width: 'minmax(140px, 1fr)',
+                cell: ({ host }) => (
+                  <Link to="/fleet/hosts/$hostId" params={{ hostId: host.id }} className="link">
+                    {host.name}
+                  </Link>
+                ),
+              },
+              {
+                key: 'location',
+                title: 'Location',
+                width: 'minmax(110px, 1fr)',
+                cell: ({ host }) => host.location,
+              },
+              {
+                key: 'pci',
+                title: 'PCI address',
+                width: '140px',
+                cell: ({ gpu }) => <span className="mono">{gpu.pci_address}</span>,
+              },
+              { key: 'model', title: 'Model', width: 'minmax(130px, 1fr)', cell: ({ gpu }) => gpu.model },
+              {
+                key: 'state',
+                title: 'State',
+                width: '140px',
+                cell: ({ gpu }) => <StateBadge state={gpu.state} />,
+              },
+              {
+                key: 'actions',
+                title: '',
+                width: '130px',
+                align: 'right',
+                isBare: true,
+                cell: ({ gpu }) => <GpuAction gpu={gpu} />,
+              },
+            ]}
+          />
         )}
       </Section>
-    </Page>
+    </FleetPage>
   )
 }
 
-function Fragmentation({ row }: { row: Row }) {
-  const largest = Number(/\.(\d+)x$/.exec(row.largest_type)?.[1] ?? 0)
-  const share =
-    row.free === 0 ? 0 : Math.max(0, 1 - (Math.floor(row.free / Math.max(1, largest)) * largest) / row.free)
-  const scattered = largest === 0 ? (row.free > 0 ? 1 : 0) : share
+const isWhole = (host: Host) => host.gpus.every(({ state }) => state === 'free')
+const freeOn = (hosts: Host[]) =>
+  hosts.reduce((sum, { gpus }) => sum + gpus.filter(({ state }) => state === 'free').length, 0)
+
+/** Of the free GPUs on hosts that take VMs, those beside GPUs that are not free. */
+function scatteredShare(hosts: Host[], { location, family }: Row): number {
+  const open = hosts.filter(
+    (host) =>
+      host.location === location &&
+      host.state === 'up' &&
+      host.schedulable &&
+      familyOfModel(host.gpus[0]?.model ?? '') === family,
+  )
+  const free = freeOn(open)
+  return free === 0 ? 0 : freeOn(open.filter((host) => !isWhole(host))) / free
+}
+
+function Share({ value }: { value: number }) {
   return (
-    <span className="flex items-center gap-2">
+    <span className="flex items-center gap-2 max-md:justify-end">
       <span className="h-1.5 w-20 overflow-hidden rounded-full bg-sunken">
-        <span className="block h-full bg-amber" style={{ width: `${scattered * 100}%` }} />
+        <span className="block h-full bg-amber" style={{ width: `${value * 100}%` }} />
       </span>
-      <span className="text-sm text-ink-muted">{Math.round(scattered * 100)} %</span>
+      <span className="figures text-sm text-ink-muted">{Math.round(value * 100)} %</span>
     </span>
   )
 }

@@ -1,4 +1,4 @@
-import type { Gpu, Host } from '@slipway/sdk'
+import type { Host, HostVm } from '@slipway/sdk'
 import { useNavigate, useParams } from '@tanstack/react-router'
 import { useState } from 'react'
 import { useAction } from '../../api/actions.ts'
@@ -8,14 +8,16 @@ import { useQuery } from '../../api/use-query.ts'
 import { plural, shortId } from '../../lib/format.ts'
 import { Button } from '../../ui/button.tsx'
 import { Copyable } from '../../ui/copy.tsx'
-import { Confirm } from '../../ui/dialog.tsx'
+import { Confirm, submitting } from '../../ui/dialog.tsx'
 import { ErrorState } from '../../ui/error.tsx'
 import { Facts, Page, Section, Skeleton } from '../../ui/page.tsx'
 import { FleetTabs } from '../../ui/page-tabs.tsx'
 import { StateBadge } from '../../ui/state.tsx'
 import { Table } from '../../ui/table.tsx'
 import { Age } from '../../ui/time.tsx'
-import { fleetPollMs } from './fleet.tsx'
+import { GpuAction } from './gpu-action.tsx'
+import { tenantOf } from './gpu-cells.tsx'
+import { fleetPollMs } from './poll.ts'
 
 export function HostPage() {
   const { hostId = '' } = useParams({ strict: false })
@@ -45,22 +47,22 @@ export function HostPage() {
           ['GPUs', `${gpus.filter((gpu) => gpu.state === 'free').length} of ${gpus.length} free`],
         ]}
       />
+      <Section title="VMs">
+        <Vms vms={host.data.vms} />
+      </Section>
       <Section title="GPUs">
-        <Gpus gpus={gpus} />
+        <Gpus host={host.data} />
       </Section>
     </Page>
   )
 }
 
-const vmsOf = (host: Host): string[] => [...new Set(host.gpus.map(({ vm_id }) => vm_id).filter(Boolean))]
-
 /** How far a drain has come: it ends when the last VM has gone by its owner's will. */
 function Drain({ host }: { host: Host }) {
-  const vms = vmsOf(host)
   const held = host.gpus.filter((gpu) => gpu.vm_id !== '').length
   return (
     <div role="status" className="card px-4 py-3">
-      <p className="font-medium">Draining: {plural(vms.length, 'VM')} left</p>
+      <p className="font-medium">Draining: {plural(host.vms.length, 'VM')} left</p>
       <p className="text-ink-muted">
         No new VM comes here, and the tenants have been told. The host is drained when the last VM has gone;
         none is stopped.
@@ -100,7 +102,7 @@ function HostActions({ host }: { host: Host }) {
     touches: ['adminHostList', 'adminCapacityList'],
     showsErrors: true,
   })
-  const vms = vmsOf(host)
+  const { vms } = host
   const isLeaving = host.state === 'draining' || host.state === 'drained'
   return (
     <>
@@ -122,9 +124,7 @@ function HostActions({ host }: { host: Host }) {
         onClose={() => setAsked('')}
         title={`Drain ${host.name}`}
         action="Drain host"
-        isBusy={drain.isPending}
-        error={drain.error}
-        onConfirm={() => drain.mutate(undefined, { onSuccess: () => setAsked('') })}
+        {...submitting(drain, undefined, () => setAsked(''))}
       >
         <p>
           No new VM is placed here.{' '}
@@ -138,9 +138,7 @@ function HostActions({ host }: { host: Host }) {
         onClose={() => setAsked('')}
         title={`Remove ${host.name}`}
         action="Remove host"
-        isBusy={remove.isPending}
-        error={remove.error}
-        onConfirm={() => remove.mutate(undefined, { onSuccess: () => void navigate({ to: '/fleet' }) })}
+        {...submitting(remove, undefined, () => void navigate({ to: '/fleet' }))}
       >
         <p>The host and its GPUs leave the fleet. It can be registered again.</p>
       </Confirm>
@@ -148,14 +146,44 @@ function HostActions({ host }: { host: Host }) {
   )
 }
 
-function Gpus({ gpus }: { gpus: Gpu[] }) {
-  const change = useAction({
-    run: ({ gpu, state }: { gpu: Gpu; state: 'free' | 'quarantined' }) =>
-      client.adminGpuUpdate({ gpu_id: gpu.id }, { state }),
-    done: ({ gpu, state }) =>
-      state === 'free' ? `${gpu.pci_address} is free` : `Quarantined ${gpu.pci_address}`,
-    touches: [...touches],
-  })
+function Vms({ vms }: { vms: HostVm[] }) {
+  if (vms.length === 0) return <p className="card px-4 py-3 text-ink-muted">No VM lives here.</p>
+  return (
+    <Table
+      label="VMs"
+      rows={vms}
+      rowKey={(vm) => vm.id}
+      columns={[
+        {
+          key: 'name',
+          title: 'Name',
+          width: 'minmax(140px, 1.4fr)',
+          cell: (vm) => <span className="font-medium">{vm.name}</span>,
+        },
+        {
+          key: 'state',
+          title: 'State',
+          width: '140px',
+          cell: (vm) => <StateBadge state={vm.state} />,
+        },
+        {
+          key: 'tenant',
+          title: 'Organization / project',
+          width: 'minmax(160px, 1.4fr)',
+          cell: tenantOf,
+        },
+        {
+          key: 'id',
+          title: 'Id',
+          width: '140px',
+          cell: (vm) => <Copyable text={vm.id} shown={`…${shortId(vm.id)}`} />,
+        },
+      ]}
+    />
+  )
+}
+
+function Gpus({ host: { gpus, vms } }: { host: Host }) {
   return (
     <Table
       label="GPUs"
@@ -175,7 +203,10 @@ function Gpus({ gpus }: { gpus: Gpu[] }) {
           key: 'vm',
           title: 'VM',
           width: 'minmax(150px, 1.6fr)',
-          cell: (gpu) => <Copyable text={gpu.vm_id} shown={gpu.vm_id && `…${shortId(gpu.vm_id)}`} />,
+          cell: (gpu) =>
+            vms.find(({ id }) => id === gpu.vm_id)?.name ?? (
+              <Copyable text={gpu.vm_id} shown={gpu.vm_id && `…${shortId(gpu.vm_id)}`} />
+            ),
         },
         {
           key: 'actions',
@@ -183,25 +214,7 @@ function Gpus({ gpus }: { gpus: Gpu[] }) {
           width: '130px',
           align: 'right',
           isBare: true,
-          cell: (gpu) => {
-            const isQuarantined = gpu.state === 'quarantined'
-            return (
-              <Button
-                size="small"
-                isBusy={change.isPending && change.variables?.gpu.id === gpu.id}
-                reason={
-                  gpu.state === 'claimed'
-                    ? 'A VM holds it.'
-                    : gpu.state === 'gone'
-                      ? 'The host no longer reports it.'
-                      : undefined
-                }
-                onClick={() => change.mutate({ gpu, state: isQuarantined ? 'free' : 'quarantined' })}
-              >
-                {isQuarantined ? 'Set free' : 'Quarantine'}
-              </Button>
-            )
-          },
+          cell: (gpu) => <GpuAction gpu={gpu} />,
         },
       ]}
     />

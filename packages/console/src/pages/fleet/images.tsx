@@ -6,100 +6,103 @@ import { client } from '../../api/client.ts'
 import { read } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { Button } from '../../ui/button.tsx'
-import { Confirm, FormDialog } from '../../ui/dialog.tsx'
-import { ErrorState } from '../../ui/error.tsx'
+import { curlLine } from '../../ui/command-lines.tsx'
+import { Confirm, FormDialog, submitting } from '../../ui/dialog.tsx'
 import { CheckField, TextField } from '../../ui/field.tsx'
-import { Page, Skeleton } from '../../ui/page.tsx'
-import { FleetTabs } from '../../ui/page-tabs.tsx'
+import { Loaded } from '../../ui/loaded.tsx'
+import { Empty } from '../../ui/page.tsx'
+import { FleetPage } from '../../ui/page-tabs.tsx'
 import { Table } from '../../ui/table.tsx'
-import { When } from '../../ui/time.tsx'
+import { whenColumn } from '../../ui/time-column.tsx'
+import { settingsPollMs } from './poll.ts'
 
 export function Images() {
-  const images = useQuery(read('adminImageList', {}))
+  const images = useQuery({ ...read('adminImageList', {}), refetchInterval: settingsPollMs })
   const [open, setOpen] = useState<{ what: 'create' | 'change' | 'delete'; image?: Image } | null>(null)
+  const create = (
+    <Button kind="primary" icon={<Plus size={16} />} onClick={() => setOpen({ what: 'create' })}>
+      Import image
+    </Button>
+  )
   return (
-    <Page
-      title="Fleet"
-      isWide
-      actions={
-        <Button kind="primary" icon={<Plus size={16} />} onClick={() => setOpen({ what: 'create' })}>
-          Import image
-        </Button>
-      }
-    >
-      <FleetTabs />
-      {images.error && !images.data ? (
-        <ErrorState error={images.error} onRetry={() => images.refetch()} />
-      ) : !images.data ? (
-        <Skeleton />
-      ) : (
-        <Table
-          label="Images"
-          rows={images.data.items}
-          rowKey={(image) => image.id}
-          columns={[
-            {
-              key: 'name',
-              title: 'Name',
-              width: 'minmax(200px, 1.4fr)',
-              cell: (image) => <span className="font-medium">{image.name}</span>,
-            },
-            {
-              key: 'description',
-              title: 'Description',
-              width: 'minmax(180px, 2fr)',
-              cell: (image) => <span title={image.description}>{image.description}</span>,
-            },
-            {
-              key: 'locations',
-              title: 'Locations',
-              width: 'minmax(160px, 1.6fr)',
-              cell: (image) => (
-                <span title={image.locations.join(', ')}>{image.locations.join(', ') || 'none'}</span>
-              ),
-            },
-            {
-              key: 'since',
-              title: 'Imported',
-              width: '200px',
-              align: 'right',
-              cell: (image) => <When iso={image.created_at} />,
-            },
-            {
-              key: 'actions',
-              title: '',
-              width: '200px',
-              align: 'right',
-              isBare: true,
-              cell: (image) => (
-                <span className="inline-flex gap-1">
-                  <Button
-                    size="small"
-                    onClick={() => setOpen({ what: 'change', image })}
-                    aria-label={`Locations of ${image.name}`}
-                  >
-                    Locations
-                  </Button>
-                  <Button
-                    size="small"
-                    kind="danger"
-                    onClick={() => setOpen({ what: 'delete', image })}
-                    aria-label={`Remove ${image.name}`}
-                  >
-                    Remove
-                  </Button>
-                </span>
-              ),
-            },
-          ]}
-        />
-      )}
+    <FleetPage actions={create}>
+      <Loaded query={images}>
+        {(data) => (
+          <Table
+            label="Images"
+            rows={data.items}
+            rowKey={(image) => image.id}
+            empty={
+              <Empty
+                title="No image yet"
+                action={create}
+                cli="slipway admin image create debian13:latest --locations us-east1-a"
+                curl={curlLine('POST', '/v0.1/admin/images', {
+                  name: 'debian13:latest',
+                  locations: ['us-east1-a'],
+                })}
+              >
+                A VM begins as a copy of an image. Each image names the locations where it can be used.
+              </Empty>
+            }
+            columns={[
+              {
+                key: 'name',
+                title: 'Name',
+                width: 'minmax(200px, 1.4fr)',
+                cell: (image) => <span className="font-medium">{image.name}</span>,
+              },
+              {
+                key: 'description',
+                title: 'Description',
+                width: 'minmax(180px, 2fr)',
+                cell: (image) => <span title={image.description}>{image.description}</span>,
+              },
+              {
+                key: 'locations',
+                title: 'Locations',
+                width: 'minmax(160px, 1.6fr)',
+                cell: (image) => (
+                  <span title={image.locations.join(', ')}>{image.locations.join(', ') || 'none'}</span>
+                ),
+              },
+              whenColumn('Imported', 'created_at'),
+              {
+                key: 'actions',
+                title: '',
+                width: '200px',
+                align: 'right',
+                isBare: true,
+                cell: (image) => (
+                  <span className="inline-flex gap-1">
+                    <Button
+                      size="small"
+                      onClick={() => setOpen({ what: 'change', image })}
+                      aria-label={`Locations of ${image.name}`}
+                    >
+                      Locations
+                    </Button>
+                    <Button
+                      size="small"
+                      kind="danger"
+                      onClick={() => setOpen({ what: 'delete', image })}
+                      aria-label={`Remove ${image.name}`}
+                    >
+                      Remove
+                    </Button>
+                  </span>
+                ),
+              },
+            ]}
+          />
+        )}
+      </Loaded>
       {open?.what === 'delete' && open.image ? (
         <RemoveDialog image={open.image} onClose={() => setOpen(null)} />
       ) : (
         open && <ImageDialog image={open.image} onClose={() => setOpen(null)} />
       )}
-    </Page>
+    </FleetPage>
   )
 }
 
@@ -123,10 +126,8 @@ function ImageDialog({ image, onClose }: { image?: Image | undefined; onClose: (
       onClose={onClose}
       title={image ? `Locations of ${image.name}` : 'Import image'}
       action={image ? 'Save' : 'Import image'}
-      isBusy={save.isPending}
-      error={save.error}
+      {...submitting(save, undefined, onClose)}
       reason={image || name ? undefined : 'Give it a name'}
-      onSubmit={() => save.mutate(undefined, { onSuccess: onClose })}
     >
       {!image && (
         <>
@@ -173,9 +174,7 @@ function RemoveDialog({ image, onClose }: { image: Image; onClose: () => void })
       onClose={onClose}
       title={`Remove ${image.name}`}
       action="Remove image"
-      isBusy={remove.isPending}
-      error={remove.error}
-      onConfirm={() => remove.mutate(undefined, { onSuccess: onClose })}
+      {...submitting(remove, undefined, onClose)}
     >
       <p>No new VM can be made from it. VMs that were stay.</p>
     </Confirm>

@@ -3,21 +3,21 @@ import { keepPreviousData } from '@tanstack/react-query'
 import { useState } from 'react'
 import { useAction } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
-import { read } from '../../api/read.ts'
+import { read, readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
-import { shortId } from '../../lib/format.ts'
+import { shortId, stepWords } from '../../lib/format.ts'
 import { useSearchState } from '../../lib/use-search.ts'
 import { Button } from '../../ui/button.tsx'
-import { Confirm } from '../../ui/dialog.tsx'
-import { ErrorState } from '../../ui/error.tsx'
+import { Confirm, submitting } from '../../ui/dialog.tsx'
 import { Select } from '../../ui/field.tsx'
-import { Page, Skeleton } from '../../ui/page.tsx'
-import { FleetTabs } from '../../ui/page-tabs.tsx'
+import { Loaded } from '../../ui/loaded.tsx'
+import { FleetPage } from '../../ui/page-tabs.tsx'
 import { StateBadge } from '../../ui/state.tsx'
 import { operationWords } from '../../ui/steps.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
-import { When } from '../../ui/time.tsx'
-import { fleetPollMs } from './fleet.tsx'
+import { whenColumn } from '../../ui/time-column.tsx'
+import { fleetPollMs } from './poll.ts'
+import { projectWords } from './project-picker.tsx'
 
 type Row = RouteAnswer<'adminOperationList'>['items'][number]
 
@@ -41,11 +41,36 @@ export function FleetOperations() {
     touches: ['adminOperationList'],
     showsErrors: true,
   })
+  const projects = useQuery(readAll('adminProjectList', {}))
+  const nameOf = new Map((projects.data ?? []).map((project) => [project.id, projectWords(project)]))
+  const hasStuck = operations.data?.items.some(({ is_stuck }) => is_stuck)
+  const actions: Column<Row> = {
+    key: 'actions',
+    title: '',
+    width: '160px',
+    align: 'right',
+    isBare: true,
+    cell: (row) =>
+      row.is_stuck && (
+        <span className="inline-flex gap-1">
+          <Button
+            size="small"
+            isBusy={retry.isPending && retry.variables?.operation_id === row.operation_id}
+            onClick={() => retry.mutate(row)}
+          >
+            Retry
+          </Button>
+          <Button size="small" kind="danger" onClick={() => setAbandoning(row)}>
+            Abandon
+          </Button>
+        </span>
+      ),
+  }
   const columns: Column<Row>[] = [
     {
       key: 'what',
       title: 'What',
-      width: 'minmax(150px, 1fr)',
+      width: 'minmax(110px, 1fr)',
       cell: (row) => (
         <span className="font-medium" title={row.operation_id}>
           {operationWords(row)}
@@ -53,62 +78,46 @@ export function FleetOperations() {
       ),
     },
     {
+      key: 'on',
+      title: 'On',
+      width: 'minmax(90px, 1fr)',
+      cell: ({ metadata }) => (
+        <span title={metadata.id}>
+          {typeof metadata.request.name === 'string' ? metadata.request.name : `…${shortId(metadata.id)}`}
+        </span>
+      ),
+    },
+    {
       key: 'project',
       title: 'Project',
-      width: '110px',
+      width: 'minmax(130px, 1.2fr)',
       cell: (row) => (
-        <span className="mono" title={row.project_id}>
-          …{shortId(row.project_id)}
-        </span>
+        <span title={row.project_id}>{nameOf.get(row.project_id) ?? `…${shortId(row.project_id)}`}</span>
       ),
     },
     {
       key: 'state',
       title: 'State',
-      width: '130px',
+      width: '110px',
       cell: (row) => <StateBadge state={row.is_stuck ? 'stuck' : row.state} />,
     },
-    { key: 'step', title: 'Step', width: 'minmax(110px, 1fr)', cell: (row) => row.step || '–' },
-    { key: 'attempts', title: 'Tries', width: '70px', align: 'right', cell: (row) => row.attempts },
+    { key: 'attempts', title: 'Tries', width: '60px', align: 'right', cell: (row) => row.attempts },
     {
       key: 'error',
-      title: 'Last error',
-      width: 'minmax(160px, 2fr)',
-      cell: (row) => <span title={row.error}>{row.error || '–'}</span>,
+      title: 'Step and last error',
+      width: 'minmax(180px, 2.4fr)',
+      cell: (row) => (
+        <span title={row.error}>
+          {row.step && <span className="text-ink-muted">{stepWords(row.step)} </span>}
+          {row.error || (row.step ? '' : '–')}
+        </span>
+      ),
     },
-    {
-      key: 'when',
-      title: 'Started',
-      width: '200px',
-      align: 'right',
-      cell: (row) => <When iso={row.started_at} />,
-    },
-    {
-      key: 'actions',
-      title: '',
-      width: '170px',
-      align: 'right',
-      isBare: true,
-      cell: (row) =>
-        row.is_stuck && (
-          <span className="inline-flex gap-1">
-            <Button
-              size="small"
-              isBusy={retry.isPending && retry.variables?.operation_id === row.operation_id}
-              onClick={() => retry.mutate(row)}
-            >
-              Retry
-            </Button>
-            <Button size="small" kind="danger" onClick={() => setAbandoning(row)}>
-              Abandon
-            </Button>
-          </span>
-        ),
-    },
+    { ...whenColumn('Started', 'started_at'), width: '150px' },
+    ...(hasStuck ? [actions] : []),
   ]
   return (
-    <Page title="Fleet" isWide>
-      <FleetTabs />
+    <FleetPage>
       <div>
         <Select
           isSmall
@@ -121,35 +130,33 @@ export function FleetOperations() {
           ]}
         />
       </div>
-      {operations.error && !operations.data ? (
-        <ErrorState error={operations.error} onRetry={() => operations.refetch()} />
-      ) : !operations.data ? (
-        <Skeleton />
-      ) : operations.data.items.length === 0 ? (
-        <p className="card px-4 py-3 text-ink-muted">
-          {isOnlyStuck ? 'Nothing is stuck.' : 'No operation yet.'}
-        </p>
-      ) : (
-        <Table
-          label="Operations"
-          rows={operations.data.items}
-          columns={columns}
-          rowKey={(row) => row.operation_id}
-        />
-      )}
+      <Loaded query={operations}>
+        {(data) =>
+          data.items.length === 0 ? (
+            <p className="card px-4 py-3 text-ink-muted">
+              {isOnlyStuck ? 'Nothing is stuck.' : 'No operation yet.'}
+            </p>
+          ) : (
+            <Table
+              label="Operations"
+              rows={data.items}
+              columns={columns}
+              rowKey={(row) => row.operation_id}
+            />
+          )
+        }
+      </Loaded>
       {abandoning && (
         <Confirm
           isOpen
           onClose={() => setAbandoning(null)}
           title={`Give up: ${operationWords(abandoning)}`}
           action="Abandon operation"
-          isBusy={abandon.isPending}
-          error={abandon.error}
-          onConfirm={() => abandon.mutate(abandoning, { onSuccess: () => setAbandoning(null) })}
+          {...submitting(abandon, abandoning, () => setAbandoning(null))}
         >
           <p>It ends as failed. What its undo could not remove is left to the reconcilers and to you.</p>
         </Confirm>
       )}
-    </Page>
+    </FleetPage>
   )
 }

@@ -7,20 +7,22 @@ import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { shortId } from '../../lib/format.ts'
 import { Button } from '../../ui/button.tsx'
+import { curlLine } from '../../ui/command-lines.tsx'
 import { Copyable } from '../../ui/copy.tsx'
-import { FormDialog } from '../../ui/dialog.tsx'
-import { ErrorState } from '../../ui/error.tsx'
+import { FormDialog, submitting } from '../../ui/dialog.tsx'
 import { TextField } from '../../ui/field.tsx'
-import { Page, Skeleton } from '../../ui/page.tsx'
-import { FleetTabs } from '../../ui/page-tabs.tsx'
+import { Loaded } from '../../ui/loaded.tsx'
+import { Empty } from '../../ui/page.tsx'
+import { FleetPage } from '../../ui/page-tabs.tsx'
 import { StateBadge } from '../../ui/state.tsx'
 import { Table } from '../../ui/table.tsx'
-import { When } from '../../ui/time.tsx'
+import { whenColumn } from '../../ui/time-column.tsx'
+import { settingsPollMs } from './poll.ts'
 
 type Row = RouteAnswer<'adminOrganizationList'>['items'][number]
 
 export function Organizations() {
-  const organizations = useQuery(readAll('adminOrganizationList', {}))
+  const organizations = useQuery({ ...readAll('adminOrganizationList', {}), refetchInterval: settingsPollMs })
   const [isCreating, setCreating] = useState(false)
   const suspend = useAction({
     run: (row: Row) =>
@@ -28,73 +30,71 @@ export function Organizations() {
     done: (row) => (row.suspended ? `Restored ${row.name}` : `Suspended ${row.name}`),
     touches: ['adminOrganizationList'],
   })
+  const create = (
+    <Button kind="primary" icon={<Plus size={16} />} onClick={() => setCreating(true)}>
+      Create organization
+    </Button>
+  )
   return (
-    <Page
-      title="Fleet"
-      isWide
-      actions={
-        <Button kind="primary" icon={<Plus size={16} />} onClick={() => setCreating(true)}>
-          Create organization
-        </Button>
-      }
-    >
-      <FleetTabs />
-      {organizations.error && !organizations.data ? (
-        <ErrorState error={organizations.error} onRetry={() => organizations.refetch()} />
-      ) : !organizations.data ? (
-        <Skeleton />
-      ) : (
-        <Table
-          label="Organizations"
-          rows={organizations.data}
-          rowKey={(row) => row.id}
-          columns={[
-            {
-              key: 'name',
-              title: 'Name',
-              width: 'minmax(140px, 2fr)',
-              cell: (row) => <span className="font-medium">{row.name}</span>,
-            },
-            {
-              key: 'state',
-              title: 'State',
-              width: '130px',
-              cell: (row) => <StateBadge state={row.suspended ? 'suspended' : 'active'} />,
-            },
-            {
-              key: 'id',
-              title: 'Id',
-              width: '150px',
-              cell: (row) => <Copyable text={row.id} shown={`…${shortId(row.id)}`} />,
-            },
-            {
-              key: 'since',
-              title: 'Created',
-              width: '200px',
-              align: 'right',
-              cell: (row) => <When iso={row.created_at} />,
-            },
-            {
-              key: 'actions',
-              title: '',
-              width: '120px',
-              align: 'right',
-              isBare: true,
-              cell: (row) => (
-                <Button
-                  size="small"
-                  isBusy={suspend.isPending && suspend.variables?.id === row.id}
-                  onClick={() => suspend.mutate(row)}
-                >
-                  {row.suspended ? 'Restore' : 'Suspend'}
-                </Button>
-              ),
-            },
-          ]}
-        />
-      )}
+    <FleetPage actions={create}>
+      <Loaded query={organizations}>
+        {(data) => (
+          <Table
+            label="Organizations"
+            rows={data}
+            rowKey={(row) => row.id}
+            empty={
+              <Empty
+                title="No organization yet"
+                action={create}
+                cli={'slipway admin org create "Harbour Labs"'}
+                curl={curlLine('POST', '/v0.1/admin/organizations', { name: 'Harbour Labs' })}
+              >
+                An organization pays for projects and has members. Add a user to it as owner next.
+              </Empty>
+            }
+            columns={[
+              {
+                key: 'name',
+                title: 'Name',
+                width: 'minmax(140px, 2fr)',
+                cell: (row) => <span className="font-medium">{row.name}</span>,
+              },
+              {
+                key: 'state',
+                title: 'State',
+                width: '130px',
+                cell: (row) => <StateBadge state={row.suspended ? 'suspended' : 'active'} />,
+              },
+              {
+                key: 'id',
+                title: 'Id',
+                width: '150px',
+                cell: (row) => <Copyable text={row.id} shown={`…${shortId(row.id)}`} />,
+              },
+              whenColumn('Created', 'created_at'),
+              {
+                key: 'actions',
+                title: '',
+                width: '120px',
+                align: 'right',
+                isBare: true,
+                cell: (row) => (
+                  <Button
+                    size="small"
+                    isBusy={suspend.isPending && suspend.variables?.id === row.id}
+                    onClick={() => suspend.mutate(row)}
+                  >
+                    {row.suspended ? 'Restore' : 'Suspend'}
+                  </Button>
+                ),
+              },
+            ]}
+          />
+        )}
+      </Loaded>
       {isCreating && <CreateDialog onClose={() => setCreating(false)} />}
-    </Page>
+    </FleetPage>
   )
 }
 
@@ -112,10 +112,8 @@ function CreateDialog({ onClose }: { onClose: () => void }) {
       onClose={onClose}
       title="Create organization"
       action="Create organization"
-      isBusy={create.isPending}
-      error={create.error}
+      {...submitting(create, undefined, onClose)}
       reason={name.trim() ? undefined : 'Give it a name'}
-      onSubmit={() => create.mutate(undefined, { onSuccess: onClose })}
     >
       <TextField
         label="Name"

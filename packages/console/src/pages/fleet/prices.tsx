@@ -1,22 +1,38 @@
-import { diskTypes, type Price, vmTypeNames } from '@slipway/sdk'
+import { diskTypes, families, familyNames, type Price, vmTypes } from '@slipway/sdk'
 import { useState } from 'react'
 import { useAction } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
 import { read } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { Button } from '../../ui/button.tsx'
-import { ErrorState } from '../../ui/error.tsx'
-import { Page, Skeleton } from '../../ui/page.tsx'
-import { FleetTabs } from '../../ui/page-tabs.tsx'
+import { Loaded } from '../../ui/loaded.tsx'
+import { FleetPage } from '../../ui/page-tabs.tsx'
+import { settingsPollMs } from './poll.ts'
 
-const products: { name: string; unit: Price['unit']; words: string }[] = [
-  ...vmTypeNames.map((name) => ({ name, unit: 'vm_hour' as const, words: 'per VM and hour' })),
-  ...diskTypes.map((name) => ({ name, unit: 'gb_hour' as const, words: 'per GB and hour' })),
+interface Product {
+  name: string
+  unit: Price['unit']
+}
+
+const groups: { title: string; words: string; products: Product[] }[] = [
+  ...familyNames.map((family) => ({
+    title: families[family].model,
+    words: 'per VM and hour',
+    products: vmTypes
+      .filter((type) => type.family === family)
+      .map(({ name }) => ({ name, unit: 'vm_hour' as const })),
+  })),
+  {
+    title: 'Disks',
+    words: 'per GB and hour',
+    products: diskTypes.map((name) => ({ name, unit: 'gb_hour' as const })),
+  },
 ]
+const products = groups.flatMap((group) => group.products)
 
 /** Prices are valid from the moment they are set; what ran before keeps its price. */
 export function Prices() {
-  const prices = useQuery(read('adminPriceList', {}))
+  const prices = useQuery({ ...read('adminPriceList', {}), refetchInterval: settingsPollMs })
   const [values, setValues] = useState<Record<string, string>>({})
   const priceOf = (name: string) => prices.data?.items.find(({ product_name }) => product_name === name)?.usd
   const changed = products.filter(
@@ -32,8 +48,7 @@ export function Prices() {
     touches: ['adminPriceList', 'priceList'],
   })
   return (
-    <Page
-      title="Fleet"
+    <FleetPage
       actions={
         <Button
           kind="primary"
@@ -51,31 +66,38 @@ export function Prices() {
         </Button>
       }
     >
-      <FleetTabs />
-      {prices.error && !prices.data ? (
-        <ErrorState error={prices.error} onRetry={() => prices.refetch()} />
-      ) : !prices.data ? (
-        <Skeleton rows={12} />
-      ) : (
-        <div className="card grid gap-x-8 px-4 py-2 md:grid-cols-2">
-          {products.map(({ name, words }) => (
-            <div key={name} className="flex h-11 items-center gap-3">
-              <span className="flex-1 whitespace-nowrap">{name}</span>
-              <input
-                aria-label={`Price of ${name}, USD ${words}`}
-                inputMode="decimal"
-                placeholder="not set"
-                value={values[name] ?? priceOf(name)?.toString() ?? ''}
-                onChange={(event) => setValues({ ...values, [name]: event.target.value })}
-                className="figures h-8 w-24 rounded-md border border-line-strong bg-surface px-2.5 text-right"
-              />
-              <span className="w-36 text-sm text-ink-muted max-md:w-auto">
-                USD <span className="max-md:hidden">{words}</span>
-              </span>
-            </div>
-          ))}
-        </div>
-      )}
-    </Page>
+      <Loaded query={prices} rows={12}>
+        {(_data) => (
+          <div className="grid items-start gap-4 lg:grid-cols-2">
+            {groups.map(({ title, words, products }) => (
+              <section key={title} aria-label={title} className="card">
+                <h2 className="flex items-baseline justify-between border-b border-line px-4 py-2 font-semibold">
+                  {title} <span className="text-sm font-normal text-ink-muted">USD {words}</span>
+                </h2>
+                <div className="py-1.5">
+                  {products.map(({ name }) => (
+                    <div key={name} className="flex h-10 items-center justify-between gap-3 px-4">
+                      <span className="whitespace-nowrap">{name}</span>
+                      <input
+                        aria-label={`Price of ${name}, USD ${words}`}
+                        inputMode="decimal"
+                        placeholder="not set"
+                        value={values[name] ?? shown(priceOf(name))}
+                        onChange={(event) => setValues({ ...values, [name]: event.target.value })}
+                        className="figures h-8 w-28 rounded-md border border-line-strong bg-surface px-2.5 text-right"
+                      />
+                    </div>
+                  ))}
+                </div>
+              </section>
+            ))}
+          </div>
+        )}
+      </Loaded>
+    </FleetPage>
   )
 }
+
+/** Cents at least: 0.90, but 0.00013. */
+const shown = (usd: number | undefined): string =>
+  usd === undefined ? '' : Number.isInteger(usd * 100) ? usd.toFixed(2) : String(usd)

@@ -1,74 +1,50 @@
 import type { Quota, QuotaName } from '@slipway/sdk'
-import { type FormEvent, useState } from 'react'
+import { useState } from 'react'
 import { useAction } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
-import { read } from '../../api/read.ts'
+import { read, readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
-import { useMe } from '../../app/me.ts'
-import { quotaLabel } from '../../lib/format.ts'
+import { count, quotaLabel } from '../../lib/format.ts'
 import { useSearchState } from '../../lib/use-search.ts'
 import { Button } from '../../ui/button.tsx'
-import { ErrorState } from '../../ui/error.tsx'
-import { Page, Skeleton } from '../../ui/page.tsx'
-import { FleetTabs } from '../../ui/page-tabs.tsx'
-
-const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+import { Loaded } from '../../ui/loaded.tsx'
+import { FleetPage } from '../../ui/page-tabs.tsx'
+import { settingsPollMs } from './poll.ts'
+import { type AdminProject, ProjectPicker } from './project-picker.tsx'
 
 export function Quotas() {
-  const { projects } = useMe()
-  const [search, setSearch] = useSearchState()
-  const projectId = search.project ?? projects[0]?.id ?? ''
-  const [typed, setTyped] = useState(projectId)
-  const quotas = useQuery({
-    ...read('adminQuotaList', { query: { project_id: projectId } }),
-    enabled: uuid.test(projectId),
-  })
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    if (uuid.test(typed.trim())) setSearch({ project: typed.trim() })
-  }
+  const projects = useQuery(readAll('adminProjectList', {}))
   return (
-    <Page title="Fleet">
-      <FleetTabs />
-      <form onSubmit={submit} className="flex flex-wrap items-center gap-2">
-        <label htmlFor="quota-project" className="text-ink-muted">
-          Project id
-        </label>
-        <input
-          id="quota-project"
-          value={typed}
-          list="quota-projects"
-          onChange={(event) => setTyped(event.target.value)}
-          className="mono h-8 w-80 max-w-full rounded-md border border-line-strong bg-surface px-2.5"
-        />
-        <datalist id="quota-projects">
-          {projects.map(({ id, name }) => (
-            <option key={id} value={id}>
-              {name}
-            </option>
-          ))}
-        </datalist>
-        <Button
-          type="submit"
-          reason={
-            uuid.test(typed.trim()) ? undefined : 'The id of a project, as its owner sees it under Settings'
-          }
-        >
-          Show quotas
-        </Button>
-      </form>
-      {quotas.error && !quotas.data ? (
-        <ErrorState error={quotas.error} onRetry={() => quotas.refetch()} />
-      ) : quotas.data ? (
-        <QuotaForm key={projectId} projectId={projectId} quotas={quotas.data.items} />
-      ) : uuid.test(projectId) ? (
-        <Skeleton rows={8} />
-      ) : (
-        <p className="text-ink-muted">
-          Quotas belong to a project. Its owner finds the id under Settings, Project.
-        </p>
-      )}
-    </Page>
+    <FleetPage>
+      <Loaded query={projects} rows={8}>
+        {(data) =>
+          data.length === 0 ? (
+            <p className="card px-4 py-3 text-ink-muted">
+              Quotas belong to a project, and no organization has one yet.
+            </p>
+          ) : (
+            <ProjectQuotas projects={data} />
+          )
+        }
+      </Loaded>
+    </FleetPage>
+  )
+}
+
+function ProjectQuotas({ projects }: { projects: AdminProject[] }) {
+  const [search, setSearch] = useSearchState()
+  const project = projects.find(({ id }) => id === search.project) ?? projects[0]!
+  const quotas = useQuery({
+    ...read('adminQuotaList', { query: { project_id: project.id } }),
+    refetchInterval: settingsPollMs,
+  })
+  return (
+    <>
+      <ProjectPicker projects={projects} value={project} onChange={({ id }) => setSearch({ project: id })} />
+      <Loaded query={quotas} rows={8}>
+        {({ items }) => <QuotaForm key={project.id} projectId={project.id} quotas={items} />}
+      </Loaded>
+    </>
   )
 }
 
@@ -85,14 +61,14 @@ function QuotaForm({ projectId, quotas }: { projectId: string; quotas: Quota[] }
         items: changed.map(({ name }) => ({ name: name as QuotaName, max: Number(values[name]) })),
       }),
     done: () => 'Set the quotas',
-    touches: ['adminQuotaList'],
+    touches: ['adminQuotaList', 'quotaList'],
   })
   return (
     <div className="card max-w-2xl divide-y divide-line">
       {quotas.map((quota) => (
         <div key={quota.name} className="flex min-h-11 items-center gap-4 px-4">
           <span className="flex-1">{quotaLabel(quota.name)}</span>
-          <span className="figures text-sm text-ink-muted">{quota.used.toLocaleString('en-US')} used of</span>
+          <span className="figures text-sm text-ink-muted">{count(quota.used)} used of</span>
           <input
             aria-label={quotaLabel(quota.name)}
             inputMode="numeric"

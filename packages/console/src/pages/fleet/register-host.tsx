@@ -6,7 +6,7 @@ import { client } from '../../api/client.ts'
 import { read } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { Button } from '../../ui/button.tsx'
-import { FormDialog } from '../../ui/dialog.tsx'
+import { FormDialog, submitting } from '../../ui/dialog.tsx'
 import { SelectField, TextField } from '../../ui/field.tsx'
 
 export function RegisterHost() {
@@ -46,12 +46,10 @@ function RegisterDialog({ onClose }: { onClose: () => void }) {
       onClose={onClose}
       title="Register host"
       action="Register host"
-      isBusy={create.isPending}
-      error={create.error}
+      {...submitting(create, undefined, onClose)}
       reason={
         /^[a-z0-9][a-z0-9.-]{0,62}$/.test(name) ? undefined : 'A name of lower-case letters, digits, . and -'
       }
-      onSubmit={() => create.mutate(undefined, { onSuccess: onClose })}
     >
       <TextField label="Name" value={name} onChange={setName} autoFocus />
       <SelectField

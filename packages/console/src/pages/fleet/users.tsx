@@ -7,21 +7,21 @@ import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { useMe } from '../../app/me.ts'
 import { Button } from '../../ui/button.tsx'
-import { FormDialog } from '../../ui/dialog.tsx'
-import { ErrorState } from '../../ui/error.tsx'
+import { FormDialog, submitting } from '../../ui/dialog.tsx'
 import { CheckField, SelectField, TextField } from '../../ui/field.tsx'
-import { Page, Skeleton } from '../../ui/page.tsx'
-import { FleetTabs } from '../../ui/page-tabs.tsx'
+import { Loaded } from '../../ui/loaded.tsx'
+import { FleetPage } from '../../ui/page-tabs.tsx'
 import { SecretDialog } from '../../ui/secret.tsx'
 import { StateBadge } from '../../ui/state.tsx'
 import { Table } from '../../ui/table.tsx'
-import { When } from '../../ui/time.tsx'
+import { whenColumn } from '../../ui/time-column.tsx'
+import { settingsPollMs } from './poll.ts'
 
 type Row = RouteAnswer<'adminUserList'>['items'][number]
 
 export function Users() {
   const { caller } = useMe()
-  const users = useQuery(readAll('adminUserList', {}))
+  const users = useQuery({ ...readAll('adminUserList', {}), refetchInterval: settingsPollMs })
   const [isAdding, setAdding] = useState(false)
   const [inviteUrl, setInviteUrl] = useState('')
   const suspend = useAction({
@@ -30,71 +30,60 @@ export function Users() {
     touches: ['adminUserList'],
   })
   return (
-    <Page
-      title="Fleet"
-      isWide
+    <FleetPage
       actions={
         <Button kind="primary" icon={<UserPlus size={16} />} onClick={() => setAdding(true)}>
           Add user
         </Button>
       }
     >
-      <FleetTabs />
-      {users.error && !users.data ? (
-        <ErrorState error={users.error} onRetry={() => users.refetch()} />
-      ) : !users.data ? (
-        <Skeleton />
-      ) : (
-        <Table
-          label="Users"
-          rows={users.data}
-          rowKey={(row) => row.id}
-          columns={[
-            {
-              key: 'email',
-              title: 'E-mail',
-              width: 'minmax(180px, 2fr)',
-              cell: (row) => <span className="font-medium">{row.email}</span>,
-            },
-            {
-              key: 'state',
-              title: 'State',
-              width: '130px',
-              cell: (row) => <StateBadge state={row.suspended ? 'suspended' : row.state} />,
-            },
-            {
-              key: 'operator',
-              title: 'Operator',
-              width: '100px',
-              cell: (row) => (row.is_operator ? 'yes' : 'no'),
-            },
-            {
-              key: 'since',
-              title: 'Created',
-              width: '200px',
-              align: 'right',
-              cell: (row) => <When iso={row.created_at} />,
-            },
-            {
-              key: 'actions',
-              title: '',
-              width: '120px',
-              align: 'right',
-              isBare: true,
-              cell: (row) => (
-                <Button
-                  size="small"
-                  reason={row.id === caller.id ? 'This is you.' : undefined}
-                  isBusy={suspend.isPending && suspend.variables?.id === row.id}
-                  onClick={() => suspend.mutate(row)}
-                >
-                  {row.suspended ? 'Restore' : 'Suspend'}
-                </Button>
-              ),
-            },
-          ]}
-        />
-      )}
+      <Loaded query={users}>
+        {(data) => (
+          <Table
+            label="Users"
+            rows={data}
+            rowKey={(row) => row.id}
+            columns={[
+              {
+                key: 'email',
+                title: 'E-mail',
+                width: 'minmax(180px, 2fr)',
+                cell: (row) => <span className="font-medium">{row.email}</span>,
+              },
+              {
+                key: 'state',
+                title: 'State',
+                width: '130px',
+                cell: (row) => <StateBadge state={row.suspended ? 'suspended' : row.state} />,
+              },
+              {
+                key: 'operator',
+                title: 'Operator',
+                width: '100px',
+                cell: (row) => (row.is_operator ? 'yes' : 'no'),
+              },
+              whenColumn('Created', 'created_at'),
+              {
+                key: 'actions',
+                title: '',
+                width: '120px',
+                align: 'right',
+                isBare: true,
+                cell: (row) => (
+                  <Button
+                    size="small"
+                    reason={row.id === caller.id ? 'This is you.' : undefined}
+                    isBusy={suspend.isPending && suspend.variables?.id === row.id}
+                    onClick={() => suspend.mutate(row)}
+                  >
+                    {row.suspended ? 'Restore' : 'Suspend'}
+                  </Button>
+                ),
+              },
+            ]}
+          />
+        )}
+      </Loaded>
       {isAdding && <AddDialog onClose={() => setAdding(false)} onInvited={setInviteUrl} />}
       {inviteUrl && (
         <SecretDialog
@@ -104,7 +93,7 @@ export function Users() {
           onClose={() => setInviteUrl('')}
         />
       )}
-    </Page>
+    </FleetPage>
   )
 }
 
@@ -131,22 +120,16 @@ function AddDialog({ onClose, onInvited }: { onClose: () => void; onInvited: (ur
       onClose={onClose}
       title="Add user"
       action="Add user"
-      isBusy={add.isPending}
-      error={add.error}
+      {...submitting(add, undefined, ({ invite_url }) => {
+        onClose()
+        onInvited(invite_url)
+      })}
       reason={
         !/^\S+@\S+$/.test(email.trim())
           ? 'Give an e-mail address'
           : !organizationId && !isOperator
             ? 'Choose an organization, or make it an operator'
             : undefined
-      }
-      onSubmit={() =>
-        add.mutate(undefined, {
-          onSuccess: ({ invite_url }) => {
-            onClose()
-            onInvited(invite_url)
-          },
-        })
       }
     >
       <TextField label="E-mail" type="email" value={email} onChange={setEmail} autoComplete="off" autoFocus />

@@ -1,4 +1,5 @@
 import type { Disk, VmType } from '@slipway/sdk'
+import { sizeWords } from '../../lib/format.ts'
 import { CheckField, Select } from '../../ui/field.tsx'
 import type { Draft } from '../vm-create.tsx'
 
@@ -36,7 +37,7 @@ export function DiskPicker({ disks, location, type, chosen, onChange }: DiskPick
           <div key={disk.id} className="flex min-h-11 items-center justify-between gap-4 px-3 py-1.5">
             <CheckField
               label={disk.name}
-              hint={`${disk.size} ${disk.type}${mustBeReadOnly ? ', attached elsewhere: read-only' : ''}`}
+              hint={`${sizeWords(disk.size)} ${disk.type}${mustBeReadOnly ? ', attached elsewhere: read-only' : ''}`}
               isChecked={entry !== undefined}
               onChange={(isChecked) =>
                 onChange(

@@ -66,7 +66,7 @@ export function VmActions({ vm }: { vm: Vm }) {
         action={`${confirmed?.verb} VM`}
         isBusy={act.isPending}
         error={null}
-        onConfirm={() => asked && act.mutate(asked, { onSettled: () => setAsked(null) })}
+        onSubmit={() => asked && act.mutate(asked, { onSettled: () => setAsked(null) })}
       >
         <p>{confirmed?.warning}</p>
       </Confirm>

@@ -5,7 +5,7 @@ import { client } from '../../api/client.ts'
 import { useWhyNot } from '../../app/me.ts'
 import { plural } from '../../lib/format.ts'
 import { Button } from '../../ui/button.tsx'
-import { Confirm, FormDialog } from '../../ui/dialog.tsx'
+import { Confirm, FormDialog, submitting } from '../../ui/dialog.tsx'
 import { SelectField } from '../../ui/field.tsx'
 import { Section } from '../../ui/page.tsx'
 import { stateWord } from '../../ui/state.tsx'
@@ -57,10 +57,8 @@ export function DangerZone({ vm }: { vm: Vm }) {
           onClose={() => setOpen('')}
           title={`Delete ${vm.name}`}
           action="Delete VM"
-          isBusy={remove.isPending}
-          error={remove.error}
+          {...submitting(remove, undefined, () => setOpen(''))}
           nameToType={vm.name}
-          onConfirm={() => remove.mutate(undefined, { onSuccess: () => setOpen('') })}
         >
           <p>
             <b className="font-medium text-ink">Goes:</b> the VM, its OS disk with everything on it, and its
@@ -106,9 +104,7 @@ function TypeDialog({ vm, onClose }: { vm: Vm; onClose: () => void }) {
       onClose={onClose}
       title={`Change the type of ${vm.name}`}
       action="Change type"
-      isBusy={change.isPending}
-      error={change.error}
-      onSubmit={() => change.mutate(undefined, { onSuccess: onClose })}
+      {...submitting(change, undefined, onClose)}
     >
       <SelectField
         label="Type"
@@ -145,9 +141,7 @@ function LifeDialog({ vm, onClose }: { vm: Vm; onClose: () => void }) {
       onClose={onClose}
       title={`Time to live of ${vm.name}`}
       action="Set time to live"
-      isBusy={change.isPending}
-      error={change.error}
-      onSubmit={() => change.mutate(undefined, { onSuccess: onClose })}
+      {...submitting(change, undefined, onClose)}
     >
       <SelectField
         label="From now"

@@ -6,6 +6,7 @@ import { client } from '../../api/client.ts'
 import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { useWhyNot } from '../../app/me.ts'
+import { sizeWords } from '../../lib/format.ts'
 import { Button } from '../../ui/button.tsx'
 import { FormDialog } from '../../ui/dialog.tsx'
 import { SelectField } from '../../ui/field.tsx'
@@ -40,7 +41,7 @@ export function VmDisks({ vm }: { vm: Vm }) {
       cell: (disk) => (disk.attachment_type === 'os' ? 'system' : 'data'),
     },
     { key: 'type', title: 'Type', width: 'minmax(120px, 1fr)', cell: (disk) => disk.type },
-    { key: 'size', title: 'Size', width: '100px', align: 'right', cell: (disk) => disk.size },
+    { key: 'size', title: 'Size', width: '100px', align: 'right', cell: (disk) => sizeWords(disk.size) },
     { key: 'mode', title: 'Mode', width: '110px', cell: (disk) => disk.mode },
     {
       key: 'action',
@@ -119,7 +120,7 @@ function AttachDialog({ vm, onClose }: { vm: Vm; onClose: () => void }) {
           attachable.length > 0
             ? attachable.map((disk) => ({
                 value: disk.id,
-                label: `${disk.name} (${disk.size} ${disk.type})`,
+                label: `${disk.name} (${sizeWords(disk.size)} ${disk.type})`,
               }))
             : [{ value: '', label: `No free disk in ${vm.location}` }]
         }

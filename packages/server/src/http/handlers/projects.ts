@@ -6,6 +6,7 @@ import {
   closeProject,
   deleteProject,
   findProject,
+  listAllProjects,
   listProjects,
   type ProjectRow,
   renameProject,
@@ -13,8 +14,15 @@ import {
 import { requireRole } from '../access.ts'
 import type { Handlers } from '../context.ts'
 import { requireCaller } from '../mount.ts'
+import { pageLimit, readPageToken, toPage } from '../pages.ts'
 
-type ProjectRoutes = 'projectList' | 'projectCreate' | 'projectGet' | 'projectUpdate' | 'projectDelete'
+type ProjectRoutes =
+  | 'projectList'
+  | 'projectCreate'
+  | 'projectGet'
+  | 'projectUpdate'
+  | 'projectDelete'
+  | 'adminProjectList'
 
 export const projectHandlers = {
   async projectList(context) {
@@ -38,6 +46,19 @@ export const projectHandlers = {
     })
     await audit({ type: 'project.created', ...subject(row) })
     return viewProject(row)
+  },
+
+  async adminProjectList({ tx, query }) {
+    const list = 'admin projects'
+    const limit = pageLimit(query)
+    const rows = await listAllProjects(tx, readPageToken(list, query.page_token), limit + 1)
+    return toPage(
+      list,
+      rows,
+      limit,
+      (row) => row.id,
+      (row) => ({ ...viewProject(row), organization_name: row.organization_name }),
+    )
   },
 
   async projectGet({ tx, params }) {

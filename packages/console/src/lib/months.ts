@@ -1,0 +1,18 @@
+/** Months are UTC months, as the daily rows are UTC days. */
+export const monthNow = () => new Date().toISOString().slice(0, 7)
+
+export function lastMonths(number: number): string[] {
+  const now = new Date()
+  return Array.from({ length: number }, (_, back) =>
+    new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - back, 1)).toISOString().slice(0, 7),
+  )
+}
+
+export const daysIn = (month: string): number => {
+  const [year, number] = month.split('-').map(Number)
+  return new Date(Date.UTC(year!, number!, 0)).getUTCDate()
+}
+
+const words = new Intl.DateTimeFormat('en', { month: 'long', year: 'numeric', timeZone: 'UTC' })
+/** "November 2026" */
+export const monthWords = (month: string): string => words.format(new Date(`${month}-01T00:00:00Z`))

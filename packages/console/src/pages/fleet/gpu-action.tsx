@@ -1,0 +1,30 @@
+import type { Gpu } from '@slipway/sdk'
+import { useAction } from '../../api/actions.ts'
+import { client } from '../../api/client.ts'
+import { Button } from '../../ui/button.tsx'
+
+const reasons: Partial<Record<Gpu['state'], string>> = {
+  claimed: 'A VM holds it.',
+  gone: 'The host no longer reports it.',
+}
+
+/** Takes a GPU out of placement, or gives it back. */
+export function GpuAction({ gpu }: { gpu: Gpu }) {
+  const isQuarantined = gpu.state === 'quarantined'
+  const change = useAction({
+    run: () => client.adminGpuUpdate({ gpu_id: gpu.id }, { state: isQuarantined ? 'free' : 'quarantined' }),
+    done: (_, { state }) =>
+      state === 'free' ? `${gpu.pci_address} is free` : `Quarantined ${gpu.pci_address}`,
+    touches: ['adminHostList', 'adminHostGet', 'adminCapacityList'],
+  })
+  return (
+    <Button
+      size="small"
+      isBusy={change.isPending}
+      reason={reasons[gpu.state]}
+      onClick={() => change.mutate(undefined)}
+    >
+      {isQuarantined ? 'Set free' : 'Quarantine'}
+    </Button>
+  )
+}

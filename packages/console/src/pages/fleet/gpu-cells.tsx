@@ -1,0 +1,83 @@
+import { Tooltip } from '@base-ui/react/tooltip'
+import type { Gpu, Host, HostVm } from '@slipway/sdk'
+import { type ReactNode, useState } from 'react'
+
+export const gpuLook: Record<Gpu['state'], string> = {
+  free: 'border-green bg-green/15',
+  claimed: 'border-blue bg-blue',
+  quarantined: 'border-amber bg-amber/40',
+  gone: 'border-red border-dashed bg-transparent',
+}
+
+export const gpuWords: Record<Gpu['state'], string> = {
+  free: 'free',
+  claimed: 'held by a VM',
+  quarantined: 'quarantined',
+  gone: 'gone',
+}
+
+export const tenantOf = (vm: HostVm): string => `${vm.organization_name} / ${vm.project_name}`
+
+/** A host's GPUs in their NUMA halves. */
+export function GpuCells({ host: { gpus, vms } }: { host: Host }) {
+  const nodes = [...new Set(gpus.map(({ numa_node }) => numa_node))].sort((a, b) => a - b)
+  return (
+    <span className="flex gap-2">
+      {nodes.map((node) => (
+        <span key={node} className="flex flex-1 gap-0.5">
+          {gpus
+            .filter(({ numa_node }) => numa_node === node)
+            .sort((a, b) => a.pci_address.localeCompare(b.pci_address))
+            .map((gpu) => (
+              <Cell key={gpu.id} gpu={gpu} vm={vms.find(({ id }) => id === gpu.vm_id)} />
+            ))}
+        </span>
+      ))}
+    </span>
+  )
+}
+
+function Cell({ gpu, vm }: { gpu: Gpu; vm: HostVm | undefined }) {
+  const place = `GPU ${gpu.pci_address}, NUMA node ${gpu.numa_node}`
+  const holder = vm ? vm.name : gpu.vm_id ? 'a VM that has been deleted' : ''
+  return (
+    <span
+      role="img"
+      aria-label={[gpuWords[gpu.state], holder, vm && tenantOf(vm), place].filter(Boolean).join(', ')}
+      data-gpu={place}
+      data-state={gpuWords[gpu.state]}
+      data-vm={holder}
+      data-tenant={vm ? tenantOf(vm) : ''}
+      className={`h-5 min-w-2 flex-1 rounded-[2px] border ${gpuLook[gpu.state]}`}
+    />
+  )
+}
+
+/** One hint for thousands of cells: it stands at whichever the pointer is on. */
+export function GpuHints({ children }: { children: ReactNode }) {
+  const [cell, setCell] = useState<HTMLElement | null>(null)
+  const { gpu, state, vm, tenant } = cell?.dataset ?? {}
+  return (
+    <div
+      className="flex flex-col gap-4"
+      onPointerOver={({ target }) => setCell((target as Element).closest<HTMLElement>('[data-gpu]'))}
+      onPointerLeave={() => setCell(null)}
+    >
+      {children}
+      <Tooltip.Root open={cell !== null}>
+        <Tooltip.Portal>
+          <Tooltip.Positioner anchor={cell} align="start" sideOffset={6} className="pointer-events-none z-60">
+            <Tooltip.Popup className="rounded-md border border-line-strong bg-surface px-3 py-2 text-sm shadow-float">
+              {vm ? <p className="font-medium">{vm}</p> : <p className="font-medium">{state}</p>}
+              {tenant && <p>{tenant}</p>}
+              <p className="text-ink-muted">
+                {gpu}
+                {vm && state !== gpuWords.claimed && `, ${state}`}
+              </p>
+            </Tooltip.Popup>
+          </Tooltip.Positioner>
+        </Tooltip.Portal>
+      </Tooltip.Root>
+    </div>
+  )
+}

@@ -1,0 +1,69 @@
+import { Combobox } from '@base-ui/react/combobox'
+import type { RouteAnswer } from '@slipway/sdk'
+import { ChevronDown } from 'lucide-react'
+
+export type AdminProject = RouteAnswer<'adminProjectList'>['items'][number]
+
+/** As many as anyone reads; typing narrows them down. */
+const mostShown = 50
+
+export const projectWords = (project: AdminProject): string =>
+  `${project.organization_name} / ${project.name}`
+
+/** Finds a project of any organization by either name. */
+export function ProjectPicker({
+  projects,
+  value,
+  onChange,
+}: {
+  projects: AdminProject[]
+  value: AdminProject | null
+  onChange: (project: AdminProject) => void
+}) {
+  return (
+    <Combobox.Root
+      items={projects}
+      value={value}
+      onValueChange={(project) => project && onChange(project)}
+      itemToStringLabel={projectWords}
+      isItemEqualToValue={(a, b) => a.id === b.id}
+      limit={mostShown}
+      autoHighlight
+    >
+      <div className="relative w-96 max-w-full">
+        <Combobox.Input
+          aria-label="Project"
+          placeholder="Organization or project"
+          className="h-8 w-full rounded-md border border-line-strong bg-surface pr-8 pl-2.5"
+        />
+        <Combobox.Trigger
+          aria-label="Show projects"
+          className="absolute inset-y-0 right-0 flex w-8 items-center justify-center text-ink-muted"
+        >
+          <ChevronDown size={14} />
+        </Combobox.Trigger>
+      </div>
+      <Combobox.Portal>
+        <Combobox.Positioner sideOffset={4} className="z-50">
+          <Combobox.Popup className="w-(--anchor-width) rounded-md border border-line-strong bg-surface shadow-float">
+            <Combobox.Empty className="px-3 py-2 text-ink-muted empty:hidden">
+              No project of this name.
+            </Combobox.Empty>
+            <Combobox.List className="max-h-80 overflow-y-auto p-1 empty:hidden">
+              {(project: AdminProject) => (
+                <Combobox.Item
+                  key={project.id}
+                  value={project}
+                  className="flex h-8 cursor-default items-center gap-2 rounded-[4px] px-2 data-highlighted:bg-sunken"
+                >
+                  <span className="truncate">{project.name}</span>
+                  <span className="truncate text-ink-muted">{project.organization_name}</span>
+                </Combobox.Item>
+              )}
+            </Combobox.List>
+          </Combobox.Popup>
+        </Combobox.Positioner>
+      </Combobox.Portal>
+    </Combobox.Root>
+  )
+}

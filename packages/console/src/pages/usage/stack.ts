@@ -1,0 +1,23 @@
+import type { UsageItem } from '@slipway/sdk'
+
+/** For each group the cumulated height of its part of the stack, day by day. */
+export function stackByDay(items: UsageItem[], groupOf: (item: UsageItem) => string, days: number) {
+  const groups = [...new Set(items.map(groupOf))].sort()
+  const totals = new Array<number>(days).fill(0)
+  const stacks = groups.map((group) => {
+    for (const item of items) {
+      if (groupOf(item) === group) totals[Number(item.date.slice(8, 10)) - 1]! += item.usd ?? 0
+    }
+    return [...totals]
+  })
+  return { groups, stacks, totals }
+}
+
+/** What is left of the forecast, spread evenly over today and the days to come. */
+export function forecastBars(totals: number[], forecastUsd: number | null): (number | null)[] {
+  if (forecastUsd === null) return totals.map(() => null)
+  const today = new Date().getUTCDate()
+  const spent = totals.slice(0, today - 1).reduce((sum, value) => sum + value, 0)
+  const left = Math.max(0, forecastUsd - spent) / (totals.length - today + 1)
+  return totals.map((_, index) => (index + 1 >= today ? left : null))
+}

@@ -1,0 +1,105 @@
+import { type Vm, type VmAction, vmActions } from '@slipway/sdk'
+import { Square, Trash2 } from 'lucide-react'
+import { useState } from 'react'
+import { touch } from '../../api/actions.ts'
+import { client } from '../../api/client.ts'
+import { plural } from '../../lib/format.ts'
+import { Button } from '../../ui/button.tsx'
+import { Confirm } from '../../ui/dialog.tsx'
+import { showResult } from '../../ui/toast.tsx'
+
+/** What can be done to several VMs at once; each is answered for on its own. */
+export function BulkActions({
+  vms,
+  projectId,
+  whyNot,
+  onDone,
+}: {
+  vms: Vm[]
+  projectId: string
+  whyNot: string | undefined
+  onDone: () => void
+}) {
+  const [wanted, setWanted] = useState<'stop' | 'delete' | ''>('')
+  const [isBusy, setBusy] = useState(false)
+  const stoppable = vms.filter((vm) => vmActions['STOP' satisfies VmAction].from.includes(vm.state))
+  const targets = wanted === 'stop' ? stoppable : vms
+  const verb = wanted === 'stop' ? 'Stop' : 'Delete'
+  const run = async () => {
+    setBusy(true)
+    const results = await Promise.allSettled(
+      targets.map(async (vm) => {
+        const target = { project_id: projectId, vm_id: vm.id }
+        const { operation } =
+          wanted === 'stop'
+            ? await client.vmUpdate(target, { action: 'STOP' })
+            : await client.vmDelete(target)
+        return () => client.wait({ project_id: projectId }, operation)
+      }),
+    )
+    setBusy(false)
+    setWanted('')
+    onDone()
+    await touch(['vmList'])
+    const refused = results.filter((result) => result.status === 'rejected')
+    if (refused[0])
+      showResult({ title: `${plural(refused.length, 'VM')} refused`, error: refused[0].reason as Error })
+    const ends = await Promise.allSettled(
+      results.flatMap((result) => (result.status === 'fulfilled' ? [result.value()] : [])),
+    )
+    const ended = ends.filter((end) => end.status === 'fulfilled').length
+    const failed = ends.find((end) => end.status === 'rejected')
+    if (ended > 0)
+      showResult({ title: `${wanted === 'stop' ? 'Stopped' : 'Deleted'} ${plural(ended, 'VM')}` })
+    if (failed)
+      showResult({
+        title: `${verb} failed for ${plural(ends.length - ended, 'VM')}`,
+        error: failed.reason as Error,
+      })
+  }
+  return (
+    <>
+      <span className="figures font-medium">{plural(vms.length, 'VM')} selected</span>
+      <Button
+        size="small"
+        icon={<Square size={14} />}
+        reason={
+          whyNot ?? (stoppable.length === 0 ? 'None of these is in a state that can be stopped' : undefined)
+        }
+        onClick={() => setWanted('stop')}
+      >
+        Stop
+      </Button>
+      <Button
+        size="small"
+        kind="danger"
+        icon={<Trash2 size={14} />}
+        reason={whyNot}
+        onClick={() => setWanted('delete')}
+      >
+        Delete
+      </Button>
+      <Button size="small" kind="quiet" onClick={onDone}>
+        Clear
+      </Button>
+      <Confirm
+        isOpen={wanted !== ''}
+        onClose={() => setWanted('')}
+        title={`${verb} ${plural(targets.length, 'VM')}`}
+        action={`${verb} ${plural(targets.length, 'VM')}`}
+        isBusy={isBusy}
+        error={null}
+        onSubmit={run}
+      >
+        <p>
+          {wanted === 'stop'
+            ? 'GPUs are given back and billing of the VMs ends. Disks and addresses stay.'
+            : 'The OS disks and addresses go. Data disks stay.'}
+        </p>
+        <p className="mono mt-2 max-h-40 overflow-y-auto text-ink">
+          {targets.map((vm) => vm.name).join(', ')}
+        </p>
+      </Confirm>
+    </>
+  )
+}

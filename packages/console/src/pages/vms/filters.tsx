@@ -1,0 +1,69 @@
+import { type Vm, vmStates } from '@slipway/sdk'
+import { Select } from '../../ui/field.tsx'
+import { stateWord } from '../../ui/state.tsx'
+
+export function matches(
+  vm: Vm,
+  { q = '', state = '', type = '', location = '' }: Record<string, string>,
+): boolean {
+  if (state && vm.state !== state) return false
+  if (type && vm.type !== type) return false
+  if (location && vm.location !== location) return false
+  const text = q.toLowerCase()
+  return !text || `${vm.name} ${vm.id} ${vm.ssh_destination}`.toLowerCase().includes(text)
+}
+
+export function Filters({
+  vms,
+  search,
+  setSearch,
+}: {
+  vms: Vm[]
+  search: Record<string, string>
+  setSearch: (changes: Record<string, string>) => void
+}) {
+  const choices = (name: string, values: string[], word: (value: string) => string = String) => [
+    { value: '', label: `Any ${name}` },
+    ...[...new Set(values)].sort().map((value) => ({ value, label: word(value) })),
+  ]
+  const present = new Set(vms.map((vm) => vm.state))
+  return (
+    <>
+      <input
+        aria-label="Filter by name, address or id"
+        placeholder="Filter by name"
+        value={search.q ?? ''}
+        onChange={(event) => setSearch({ q: event.target.value })}
+        className="h-7 w-44 rounded-md border border-line-strong bg-surface px-2 text-sm"
+      />
+      <Select
+        isSmall
+        label="State"
+        value={search.state ?? ''}
+        onChange={(state) => setSearch({ state })}
+        choices={choices(
+          'state',
+          vmStates.filter((state) => present.has(state) || search.state === state),
+          stateWord,
+        )}
+      />
+      <Select
+        isSmall
+        label="Type"
+        value={search.type ?? ''}
+        onChange={(type) => setSearch({ type })}
+        choices={choices('type', [...vms.map((vm) => vm.type), ...(search.type ? [search.type] : [])])}
+      />
+      <Select
+        isSmall
+        label="Location"
+        value={search.location ?? ''}
+        onChange={(location) => setSearch({ location })}
+        choices={choices('location', [
+          ...vms.map((vm) => vm.location),
+          ...(search.location ? [search.location] : []),
+        ])}
+      />
+    </>
+  )
+}

@@ -1,0 +1,184 @@
+import type { Page } from 'playwright-core'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { startReceiver } from '../../server/test/webhooks/receiver.ts'
+import {
+  acceptInvitation,
+  expectNoComplaints,
+  isBrowserMissing,
+  openInvitation,
+  openTab,
+  result,
+  screenshot,
+  signIn,
+  sshKey,
+  useConsole,
+} from './browser.ts'
+import type { Service } from './service.ts'
+
+const card = { number: '4242 4242 4242 4242', expiry: '12/40' }
+const owner = { email: 'ada@example.com', password: 'analytical-engine' }
+
+describe.skipIf(isBrowserMissing)('an owner in the console', () => {
+  const scene = useConsole()
+  let service: Service
+  let page: Page
+  beforeAll(() => {
+    ;({ service, page } = scene)
+  })
+
+  const main = () => page.getByRole('main')
+  const dialog = () => page.getByRole('dialog')
+  const goTo = (name: string) =>
+    page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name }).click()
+
+  /** Presses what opens billing, and does there what is wanted. */
+  async function inBilling(button: ReturnType<Page['getByRole']>, work: (billing: Page) => Promise<void>) {
+    const [billing] = await Promise.all([page.context().waitForEvent('page'), button.click()])
+    await work(billing)
+    await billing.close()
+  }
+  async function addCard(billing: Page) {
+    await billing.getByLabel('Test card number').fill(card.number)
+    await billing.getByLabel('Expiry').fill(card.expiry)
+    await billing.getByRole('button', { name: 'Add card' }).click()
+    await billing.getByText('4242').first().waitFor()
+  }
+
+  async function removeCard() {
+    await goTo('Settings')
+    await page.getByRole('link', { name: 'Billing and budget' }).click()
+    await inBilling(main().getByRole('button', { name: 'Open billing' }), async (billing) => {
+      await billing.getByRole('button', { name: 'Remove' }).click()
+      await billing.getByText('The payment method is removed.').waitFor()
+    })
+  }
+
+  test('makes the first project and meets the gate', async () => {
+    const { id } = await service.operator.adminOrganizationCreate({ name: 'Harbour Labs' })
+    const user = { email: owner.email, organization_id: id, role: 'owner' as const }
+    await acceptInvitation(page, service, user, owner.password)
+    await main().getByText('No project yet').waitFor()
+    await main().getByRole('button', { name: 'Create project' }).click()
+    await dialog().getByLabel('Name').fill('research')
+    await dialog().getByRole('button', { name: 'Create project' }).click()
+    await main().getByText('Add a payment method to use this project').waitFor()
+    await screenshot(page, 'gate-light')
+  })
+
+  test('opens the gate with a test card in the billing dashboard, without a reload', async () => {
+    await inBilling(main().getByRole('button', { name: 'Open billing' }), async (billing) => {
+      await addCard(billing)
+      await screenshot(billing, 'billing-dashboard-light')
+      await main().getByText('Nothing runs here yet.').waitFor()
+    })
+  })
+
+  test('is led to billing when the card is gone, and goes on when there is one again', async () => {
+    await removeCard()
+    // What costs nothing still works.
+    await goTo('VMs')
+    await main().getByText('No VM yet').waitFor()
+    await main().getByRole('link', { name: 'Create VM' }).first().click()
+    await page.getByLabel('Name', { exact: true }).fill('first')
+    await page.getByLabel('SSH public key').fill(sshKey)
+    const summary = page.getByRole('complementary', { name: 'Summary' })
+    await summary.getByRole('button', { name: 'Create VM' }).click()
+    const refusal = summary.getByRole('alert')
+    await refusal.getByText('Request id').waitFor()
+    await screenshot(page, 'payment-needed-light')
+    await inBilling(refusal.getByRole('button', { name: 'Open billing' }), addCard)
+    await summary.getByRole('button', { name: 'Create VM' }).click()
+    await page.getByRole('heading', { level: 1, name: 'first' }).waitFor()
+    await result(page, 'first is running').waitFor()
+  })
+
+  test('is led to billing from a message, too', async () => {
+    await page.getByRole('button', { name: 'Stop' }).click()
+    await dialog().getByRole('button', { name: 'Stop VM' }).click()
+    await result(page, 'Stopped first').waitFor()
+    const vmUrl = page.url()
+    await removeCard()
+    await page.goto(vmUrl)
+    await page.getByRole('button', { name: 'Start' }).click()
+    await result(page, 'Start of first failed').waitFor()
+    // A failure is read out by an alert of its own; the message counts as hidden until it has the focus.
+    const message = page.getByRole('region', { name: /notification/i })
+    await inBilling(message.getByRole('button', { name: 'Open billing', includeHidden: true }), addCard)
+    await page.getByRole('button', { name: 'Start' }).click()
+    await result(page, 'Started first').waitFor()
+  })
+
+  test('sets a budget and sees what is spent of it', async () => {
+    await goTo('Settings')
+    await page.getByRole('link', { name: 'Billing and budget' }).click()
+    await page.getByLabel('Monthly limit, USD').fill('0')
+    await page.getByLabel('Refuse new VMs when the budget is spent').check()
+    await page.getByRole('button', { name: 'Save budget' }).click()
+    await page.getByText('The budget is 0.00 USD a month').waitFor()
+    expect(await page.getByRole('meter', { name: 'Spent this month' }).count()).toBe(1)
+  })
+
+  test('has events delivered, and replays one', async () => {
+    const receiver = await startReceiver()
+    let isBroken = true
+    receiver.answer = () => (isBroken ? 500 : 204)
+    await page.getByRole('link', { name: 'Webhooks' }).click()
+    await main().getByText('slipway webhook create').waitFor()
+    await main().getByRole('button', { name: 'Create webhook' }).first().click()
+    await dialog().getByLabel('URL').fill(receiver.url)
+    await dialog().getByRole('button', { name: 'Create webhook' }).click()
+    await dialog()
+      .getByText(/^whsec_/)
+      .waitFor()
+    await dialog().getByRole('button', { name: 'I have stored it' }).click()
+    await main().getByRole('link', { name: receiver.url }).click()
+    await main().getByRole('button', { name: 'Send test' }).click()
+    const delivery = main().getByRole('row', { name: /test/ })
+    await delivery.getByText('500').waitFor()
+    isBroken = false
+    await delivery.getByRole('button', { name: 'Replay' }).click()
+    await result(page, 'Queued for another delivery').waitFor()
+    await main().getByRole('row', { name: /test/ }).filter({ hasText: 'delivered' }).first().waitFor()
+    expect(receiver.received.length).toBeGreaterThan(1)
+    await main().getByRole('button', { name: 'Pause' }).click()
+    await main().getByText('paused').waitFor()
+  })
+
+  test('invites a member, who chooses a password and changes it later', async () => {
+    await page.getByRole('link', { name: 'Members' }).click()
+    await main().getByRole('button', { name: 'Invite member' }).click()
+    await dialog().getByLabel('E-mail').fill('grace@example.com')
+    await dialog().getByRole('button', { name: 'Invite' }).click()
+    const inviteUrl =
+      (await dialog()
+        .getByText(/\/accept\?code=/)
+        .textContent()) ?? ''
+    await dialog().getByRole('button', { name: 'I have stored it' }).click()
+    await main().getByRole('row', { name: /grace/ }).getByText('invited').waitFor()
+
+    const guest = await openTab(await scene.browser.newContext())
+    await openInvitation(guest.page, inviteUrl, 'compiled-first')
+    await guest.page.getByRole('heading', { level: 1, name: 'research' }).waitFor()
+    await guest.page.goto(`${service.url}/account`)
+    const change = async (current: string) => {
+      await guest.page.getByLabel('Current password').fill(current)
+      await guest.page.getByLabel('New password').fill('nanoseconds')
+      await guest.page.getByRole('button', { name: 'Change password' }).click()
+    }
+    await change('not-this-one')
+    await guest.page.getByRole('alert').waitFor()
+    await change('compiled-first')
+    await result(guest.page, /password/i).waitFor()
+    await guest.page.context().clearCookies()
+    await signIn(guest.page, service, { email: 'grace@example.com', password: 'nanoseconds' })
+    expectNoComplaints(guest)
+    await guest.page.goto(inviteUrl)
+    await guest.page.getByLabel('Password').fill('a-second-time')
+    await guest.page.getByRole('button', { name: 'Set password and sign in' }).click()
+    await guest.page.getByRole('alert').getByText('Request id').waitFor()
+    await guest.page.close()
+  })
+
+  test('met no script error and no breach of the Content-Security-Policy', () =>
+    expectNoComplaints(scene.tab))
+})
