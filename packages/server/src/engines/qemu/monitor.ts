@@ -17,6 +17,7 @@ const GREETING_SHARE_OF_WAIT = 1 / 10
 const PATIENT_GREETING_MS = 6_000
 const GREETING_PAUSE_MS = 100
 const BUTTON_REPEAT_MS = 5_000
+const LOOK_AGAIN_MS = 100
 
 /**
  * Looks after the VMs of this machine: sees guests come up, end and crash, brings the forwarder back, pulls the plug on
@@ -58,6 +59,11 @@ export class Monitor {
     void this.#followBoot(id)
       .catch((error) => this.#ctx.options.log.warn({ vmId: id, err: error }, 'watching a boot failed'))
       .finally(() => this.#bootsWatched.delete(id))
+  }
+
+  /** The more guests boot at once, the longer each takes, and the less looking helps. */
+  lookAgainMs(): number {
+    return LOOK_AGAIN_MS * Math.max(1, this.#bootsWatched.size)
   }
 
   async #followBoot(id: string): Promise<void> {
