@@ -1,6 +1,9 @@
 import { execFileSync } from 'node:child_process'
+import { once } from 'node:events'
+import { createReadStream } from 'node:fs'
 import { chmod, cp, readdir, rm, writeFile } from 'node:fs/promises'
-import { createServer, type Server } from 'node:net'
+import { createServer as createHttpServer } from 'node:http'
+import { type AddressInfo, createServer, type Server } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -69,6 +72,22 @@ describe('the qemu engine out of luck', () => {
     const source = await importImage(bench.dataDir, file, sha256(file), 'cloud', () => {})
     expect(source).toMatchObject({ kind: 'disk', format: 'qcow2', virtualSizeGib: 2 })
     await rm(join(bench.dataDir, 'qemu/images', source.file))
+
+    const shop = createHttpServer((request, response) => {
+      if (request.url === '/cloud.qcow2') createReadStream(file).pipe(response)
+      else response.writeHead(404).end()
+    }).listen(0, '127.0.0.1')
+    await once(shop, 'listening')
+    const url = `http://127.0.0.1:${(shop.address() as AddressInfo).port}`
+    const wrongFile = importImage(bench.dataDir, `${url}/else`, sha256(file), 'cloud', () => {})
+    await expect(wrongFile).rejects.toThrow(/answered 404/)
+    const wrongSum = importImage(bench.dataDir, `${url}/cloud.qcow2`, '0'.repeat(64), 'cloud', () => {})
+    await expect(wrongSum).rejects.toThrow(/has SHA-256/)
+    expect(await importImage(bench.dataDir, `${url}/cloud.qcow2`, sha256(file), 'cloud', () => {})).toEqual(
+      source,
+    )
+    await rm(join(bench.dataDir, 'qemu/images', source.file))
+    shop.close()
 
     const pointing = join(bench.dataDir, 'pointing.qcow2')
     execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', '-b', '/etc/passwd', '-F', 'raw', pointing])

@@ -13,7 +13,7 @@ import type { Engine } from '../../src/operations/engine.ts'
 const exec = promisify(execFile)
 const REPOSITORY = resolve(import.meta.dirname, '../../../..')
 /** The mini guest is built once and shared by all test files and runs. */
-const CACHE = join(REPOSITORY, 'node_modules/.cache/slipway-qemu')
+export const CACHE = join(REPOSITORY, 'node_modules/.cache/slipway-qemu')
 
 export interface QemuBench {
   dataDir: string
