@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { accessSync, constants, existsSync, readdirSync } from 'node:fs'
-import { join } from 'node:path'
+import { isAbsolute, join } from 'node:path'
 import { root } from './install.mjs'
 
 /** Programs that some suites need. An entry counts only where a test file begins with one of its `suites`. */
@@ -13,17 +13,32 @@ const PROGRAMS = [
     packages: [process.arch === 'arm64' ? 'qemu-system-arm' : 'qemu-system-x86', 'qemu-utils'],
     suites: ['packages/server/test/engines/qemu'],
   },
+  {
+    name: 'mmdebstrap',
+    binary: 'mmdebstrap',
+    packages: ['mmdebstrap', 'mtools', 'dosfstools', 'fdisk', 'binutils'],
+    suites: ['packages/server/test/engines/qemu-cloud-image'],
+  },
+  {
+    name: 'uefi',
+    binary: process.arch === 'arm64' ? '/usr/share/AAVMF/AAVMF_CODE.fd' : '/usr/share/OVMF/OVMF_CODE_4M.fd',
+    packages: [process.arch === 'arm64' ? 'qemu-efi-aarch64' : 'ovmf'],
+    suites: ['packages/server/test/engines/qemu-cloud-image'],
+  },
   { name: 'tmux', binary: 'tmux', packages: ['tmux'], suites: ['packages/cli/test/terminal'] },
   { name: 'zsh', binary: 'zsh', packages: ['zsh'], suites: ['packages/cli/test/shells'] },
   { name: 'fish', binary: 'fish', packages: ['fish'], suites: ['packages/cli/test/shells'] },
   { name: 'ssh', binary: 'ssh', packages: ['openssh-client'], suites: ['packages/server/test/engines/qemu'] },
 ]
 
-/** Installs what is missing where that is allowed, and returns the names of the programs that stay missing. */
-export function ensureSystemPackages() {
+/**
+ * Installs what the test files with this ending need, where that is allowed, and returns the names of the programs
+ * that stay missing.
+ */
+export function ensureSystemPackages(ending = '.test.ts') {
   const tests = readdirSync(join(root, 'packages'))
     .flatMap((name) => filesUnder(`packages/${name}/test`))
-    .filter((path) => path.endsWith('.test.ts'))
+    .filter((path) => path.endsWith(ending))
   const isNeeded = ({ suites }) => suites.some((prefix) => tests.some((path) => path.startsWith(prefix)))
   const missing = PROGRAMS.filter((program) => isNeeded(program) && !isOnPath(program.binary))
   if (missing.length === 0) return []
@@ -45,6 +60,7 @@ function apt(...args) {
 }
 
 function isOnPath(binary) {
+  if (isAbsolute(binary)) return existsSync(binary)
   return (process.env.PATH ?? '').split(':').some((dir) => {
     try {
       accessSync(join(dir, binary), constants.X_OK)

@@ -8,7 +8,8 @@ import { ensureInstalled, leave, root } from './install.mjs'
 import { ensureSystemPackages } from './system-packages.mjs'
 
 ensureInstalled()
-const missing = ensureSystemPackages()
+const isVmRun = process.argv.includes('vitest.vm.config.ts')
+const missing = ensureSystemPackages(isVmRun ? '.vm.ts' : '.test.ts')
 if (missing.length > 0 && process.env.CI === 'true')
   leave(`Nothing may be skipped with CI=true: ${missing.join(', ')}`)
 await build()

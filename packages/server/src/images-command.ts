@@ -1,3 +1,4 @@
+import { basename } from 'node:path'
 import { parseArgs } from 'node:util'
 import { ConfigError, loadConfig } from './config.ts'
 import { buildMiniGuest, importImage } from './engines/qemu/index.ts'
@@ -8,7 +9,7 @@ import { listLocations } from './store/locations.ts'
 import { migrate } from './store/migrate.ts'
 
 const usage =
-  'usage: slipway-server images build mini | slipway-server images import FILE|URL --sha256 HEX --name NAME [--data-dir DIR]'
+  'usage: slipway-server images build mini | slipway-server images import FILE|URL --sha256 HEX [--name NAME] [--data-dir DIR]'
 
 /** Makes or takes an image for the qemu engine, and offers it in every location that runs it. */
 export async function runImagesCommand(argv: string[]): Promise<void> {
@@ -27,8 +28,9 @@ export async function runImagesCommand(argv: string[]): Promise<void> {
     await buildMiniGuest(dataDir, progress)
     return console.log('mini:latest is ready')
   }
-  if (verb !== 'import' || !what || !values.sha256 || !values.name) throw new ConfigError(usage)
-  const name = values.name.includes(':') ? values.name : `${values.name}:latest`
+  if (verb !== 'import' || !what || !values.sha256) throw new ConfigError(usage)
+  const given = values.name ?? nameOf(what)
+  const name = given.includes(':') ? given : `${given}:latest`
   const embedded = config.database.url ? null : await openEmbedded({ dataDir, log: () => {} })
   const url = embedded?.url ?? config.database.url
   await migrate(url)
@@ -47,4 +49,10 @@ export async function runImagesCommand(argv: string[]): Promise<void> {
     await database.close()
     await embedded?.stop()
   }
+}
+
+/** `https://…/debian-12-generic-arm64.qcow2` is called `debian-12-generic-arm64`. */
+function nameOf(source: string): string {
+  const file = basename(source.replace(/[?#].*$/, ''))
+  return file.replace(/\.(qcow2|img|raw)$/, '')
 }

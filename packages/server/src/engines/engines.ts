@@ -29,9 +29,11 @@ export async function createEngines(config: Config, database: Database, log: Log
           ...location.qemu,
           gpus: location.qemu.gpus as never,
           log,
+          ...(process.stderr.isTTY && { progress: (message: string) => console.error(`  ${message}`) }),
         })
         byLocation.set(location.name, engine)
-        images.set(location.name, [await miniImage(config.server.dataDir, log)])
+        // Where there are no Debian packages to make it from, only imported images are offered.
+        images.set(location.name, await miniImage(config.server.dataDir, log).catch(() => []))
         closings.push(() => engine.close())
         break
       }
@@ -59,12 +61,14 @@ const simulatedEngine = (location: LocationConfig & { engine: 'simulated' }, dat
     quarantineMs: location.simulated.quarantineMs,
   })
 
-async function miniImage(dataDir: string, log: Log): Promise<EngineImage> {
+async function miniImage(dataDir: string, log: Log): Promise<EngineImage[]> {
   const source = await ensureMiniGuest(dataDir, (message) => log.info({}, message))
-  return {
-    name: 'mini:latest',
-    description: 'A small Linux guest with busybox and SSH, made from Debian packages',
-    tags: ['mini', 'debian'],
-    source,
-  }
+  return [
+    {
+      name: 'mini:latest',
+      description: 'A small Linux guest with busybox and SSH, made from Debian packages',
+      tags: ['mini', 'debian'],
+      source,
+    },
+  ]
 }

@@ -1,12 +1,15 @@
 import { execFileSync } from 'node:child_process'
-import { chmod, cp, mkdir, readdir, rm, writeFile } from 'node:fs/promises'
-import { createServer, type Server } from 'node:net'
+import { once } from 'node:events'
+import { createReadStream } from 'node:fs'
+import { chmod, cp, readdir, rm, writeFile } from 'node:fs/promises'
+import { createServer as createHttpServer } from 'node:http'
+import { type AddressInfo, createServer, type Server } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { importImage } from '../../src/engines/qemu/index.ts'
 import type { Engine, VmSpec } from '../../src/operations/engine.ts'
-import { makeBench, type QemuBench } from './qemu-harness.ts'
+import { deafImage, makeBench, type QemuBench } from './qemu-harness.ts'
 import { diskOf, specOf } from './qemu-spec.ts'
 
 const WITHIN = { timeout: 90_000 }
@@ -17,15 +20,16 @@ describe('the qemu engine out of luck', () => {
   let bench: QemuBench
   let engine: Engine & { close(): Promise<void> }
   let host: string
+  let deaf: QemuBench['image']
 
   beforeAll(async () => {
     bench = await makeBench()
+    deaf = await deafImage(bench)
     engine = await bench.open({ bootTimeoutS: 4, qmpTimeoutMs: 1_000, shutdownLimitMs: 2_000 })
     for await (const report of engine.inventory(signal)) host = report.name
   }, 300_000)
   afterAll(async () => {
     await engine?.close()
-    await rm(join(bench.dataDir, 'qemu/images/deaf'), { recursive: true, force: true })
     await bench?.close()
   }, 60_000)
 
@@ -69,6 +73,22 @@ describe('the qemu engine out of luck', () => {
     expect(source).toMatchObject({ kind: 'disk', format: 'qcow2', virtualSizeGib: 2 })
     await rm(join(bench.dataDir, 'qemu/images', source.file))
 
+    const shop = createHttpServer((request, response) => {
+      if (request.url === '/cloud.qcow2') createReadStream(file).pipe(response)
+      else response.writeHead(404).end()
+    }).listen(0, '127.0.0.1')
+    await once(shop, 'listening')
+    const url = `http://127.0.0.1:${(shop.address() as AddressInfo).port}`
+    const wrongFile = importImage(bench.dataDir, `${url}/else`, sha256(file), 'cloud', () => {})
+    await expect(wrongFile).rejects.toThrow(/answered 404/)
+    const wrongSum = importImage(bench.dataDir, `${url}/cloud.qcow2`, '0'.repeat(64), 'cloud', () => {})
+    await expect(wrongSum).rejects.toThrow(/has SHA-256/)
+    expect(await importImage(bench.dataDir, `${url}/cloud.qcow2`, sha256(file), 'cloud', () => {})).toEqual(
+      source,
+    )
+    await rm(join(bench.dataDir, 'qemu/images', source.file))
+    shop.close()
+
     const pointing = join(bench.dataDir, 'pointing.qcow2')
     execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', '-b', '/etc/passwd', '-F', 'raw', pointing])
     const refused = importImage(bench.dataDir, pointing, sha256(pointing), 'pointing', () => {})
@@ -93,7 +113,7 @@ describe('the qemu engine out of luck', () => {
   })
 
   it('reports a guest that never answers, with the last words of its console', WITHIN, async () => {
-    const spec = await defined({ image: await deafImage() })
+    const spec = await defined({ image: deaf })
     await engine.powerVm(spec, 'on', call())
     for (;;) {
       const status = await engine.inspectVm(spec, signal)
@@ -119,7 +139,7 @@ describe('the qemu engine out of luck', () => {
   })
 
   it('pulls the plug on a guest that does not shut down in time', WITHIN, async () => {
-    const spec = await defined({ image: await deafImage() })
+    const spec = await defined({ image: deaf })
     await engine.powerVm(spec, 'on', call())
     await engine.powerVm(spec, 'shutdown', call(2))
     expect((await engine.inspectVm(spec, signal))?.power).toBe('stopping')
@@ -161,19 +181,6 @@ describe('the qemu engine out of luck', () => {
     const spec = specOf(bench, host, changes)
     await engine.ensureVm(spec, call())
     return spec
-  }
-
-  /** A kernel without an initramfs to speak of: it says something on the console and stays there. */
-  async function deafImage() {
-    const folder = join(bench.dataDir, 'qemu/images', 'deaf')
-    await mkdir(folder, { recursive: true })
-    const original = join(bench.dataDir, 'qemu/images', String(bench.image.source.folder))
-    await cp(join(original, 'vmlinuz'), join(folder, 'vmlinuz'), { force: true })
-    await writeFile(join(folder, 'initrd'), 'nothing')
-    const initrdSha256 = execFileSync('sha256sum', [join(folder, 'initrd')], { encoding: 'utf8' }).split(
-      ' ',
-    )[0]!
-    return { name: 'deaf', source: { ...bench.image.source, folder: 'deaf', initrdSha256 } }
   }
 
   function occupy(port: number): Promise<Server> {

@@ -1,9 +1,9 @@
 import { execFile } from 'node:child_process'
-import { randomInt } from 'node:crypto'
+import { createHash, randomInt } from 'node:crypto'
 import { mkdirSync } from 'node:fs'
-import { mkdir, mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { basename, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { build } from 'esbuild'
 import { createQemuEngine, ensureMiniGuest, type QemuEngineOptions } from '../../src/engines/qemu/index.ts'
@@ -13,7 +13,7 @@ import type { Engine } from '../../src/operations/engine.ts'
 const exec = promisify(execFile)
 const REPOSITORY = resolve(import.meta.dirname, '../../../..')
 /** The mini guest is built once and shared by all test files and runs. */
-const CACHE = join(REPOSITORY, 'node_modules/.cache/slipway-qemu')
+export const CACHE = join(REPOSITORY, 'node_modules/.cache/slipway-qemu')
 
 export interface QemuBench {
   dataDir: string
@@ -44,15 +44,15 @@ export async function makeBench(): Promise<QemuBench> {
     ...{ outfile: forwarderProgram, bundle: true, platform: 'node', format: 'esm', logLevel: 'error' },
     packages: 'external',
   })
-  await exec('sh', ['-c', `echo '{"type":"module"}' > ${dataDir}/package.json`])
+  await writeFile(join(dataDir, 'package.json'), '{"type":"module"}')
   const sshKeyFile = join(dataDir, 'key')
-  await exec('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', sshKeyFile])
+  const sshPublicKey = await makeKey(sshKeyFile)
 
   return {
     dataDir,
     forwarderProgram,
     sshKeyFile,
-    sshPublicKey: (await readFile(`${sshKeyFile}.pub`, 'utf8')).trim(),
+    sshPublicKey,
     image: { name: 'mini:latest', source },
     publicAddress: `127.100.${randomInt(1, 255)}.${randomInt(1, 255)}`,
     open: (options = {}) =>
@@ -72,9 +72,26 @@ export async function makeBench(): Promise<QemuBench> {
         try {
           process.kill(pid, 'SIGKILL')
         } catch {}
+      await rm(join(CACHE, 'qemu/images', `deaf-${basename(dataDir)}`), { recursive: true, force: true })
       await rm(dataDir, { recursive: true, force: true })
     },
   }
+}
+
+/** A guest whose kernel has no initramfs to speak of: it says something on the console and stays there. */
+export async function deafImage(bench: QemuBench): Promise<QemuBench['image']> {
+  const folder = `deaf-${basename(bench.dataDir)}`
+  const images = join(bench.dataDir, 'qemu/images')
+  await cp(join(images, String(bench.image.source.folder)), join(images, folder), { recursive: true })
+  const initrd = 'nothing'
+  await writeFile(join(images, folder, 'initrd'), initrd)
+  const initrdSha256 = createHash('sha256').update(initrd).digest('hex')
+  return { name: 'deaf', source: { ...bench.image.source, folder, initrdSha256 } }
+}
+
+export async function makeKey(file: string): Promise<string> {
+  await exec('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', file])
+  return (await readFile(`${file}.pub`, 'utf8')).trim()
 }
 
 async function ssh(destination: string, command: string, keyFile: string, source?: string): Promise<string> {

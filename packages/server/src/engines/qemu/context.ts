@@ -19,6 +19,8 @@ export interface QemuEngineOptions {
   gpus: GpuOption
   bootTimeoutS: number
   log: EngineLog
+  /** Shows how far the making of the mini guest is; logged unless given. */
+  progress?: (message: string) => void
   /** Bundle of `forwarder-main.ts`; beside the server's own bundle unless given. */
   forwarderProgram?: string
   qemuProgram?: string

@@ -102,7 +102,9 @@ export class QemuEngine implements Engine {
     const seen = await observe(this.#ctx, vm.id)
     if (!seen) return null
     if (seen.power === 'booting') this.#monitor.watchBoot(vm.id)
-    return toStatus(vm.id, (await this.#ctx.fences.read(vm.id))?.generation ?? 0, seen)
+    const status = toStatus(vm.id, (await this.#ctx.fences.read(vm.id))?.generation ?? 0, seen)
+    const isChanging = seen.power === 'booting' || seen.power === 'stopping'
+    return isChanging ? { ...status, etaMs: this.#monitor.lookAgainMs() } : status
   }
 
   async ensureDisk(disk: DiskSpec, call: Call): Promise<void> {

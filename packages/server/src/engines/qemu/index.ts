@@ -33,6 +33,7 @@ export async function createQemuEngine(
     sysfsRoot: '/sys',
     shutdownLimitMs: 90_000,
     qmpTimeoutMs: 10_000,
+    progress: (message) => given.log.info({}, message),
     ...given,
   }
   const qemuVersion = await requireQemu(arch, options.qemuProgram)
@@ -42,12 +43,10 @@ export async function createQemuEngine(
 
   const locks = new Locks(paths.root)
   const verdict = await locks.with('probe', AbortSignal.timeout(900_000), async () => {
-    const guest = await ensureMiniGuest(options.dataDir, (message) => options.log.info({}, message)).catch(
-      (error: Error) => {
-        options.log.warn({ err: error }, 'there is no mini guest')
-        return null
-      },
-    )
+    const guest = await ensureMiniGuest(options.dataDir, options.progress).catch((error: Error) => {
+      options.log.warn({ err: error }, 'there is no mini guest')
+      return null
+    })
     const guestFolder = guest && join(imagesDir(options.dataDir), guest.folder)
     return chooseAccelerator(paths.root, arch, options.qemuProgram, guestFolder)
   })

@@ -77,8 +77,9 @@ export function machineArguments(machine: Machine): string[] {
 
 function bootArguments({ boot, arch, accelerator }: Machine): string[] {
   if (boot.kind === 'kernel') {
-    // An emulated CPU does not speculate, and need not prove at each boot that its cryptography is right.
-    const emulated = accelerator === 'tcg' ? ' mitigations=off cryptomgr.notests' : ''
+    // Emulated, a CPU does not speculate, its cryptography need not be tested at each boot, and code that comes to lie
+    // at an address of its own in every process would be translated for every process.
+    const emulated = accelerator === 'tcg' ? ' mitigations=off cryptomgr.notests norandmaps' : ''
     const commandLine = `console=${arch.serialConsole} quiet loglevel=4 panic=-1${emulated}`
     return ['-kernel', boot.kernel, '-initrd', boot.initrd, '-append', commandLine]
   }

@@ -45,23 +45,25 @@ export async function ensureMiniGuest(dataDir: string, progress: Progress): Prom
 /** Makes kernel, initramfs and OS disk from Debian packages of the host's architecture. Needs no root. */
 export async function buildMiniGuest(dataDir: string, progress: Progress): Promise<MiniGuestSource> {
   const arch = hostArchitecture()
+  let steps = 0
+  const begin = (what: string) => progress(`mini guest, step ${++steps} of 4: ${what}`)
   const workDir = join(imagesDir(dataDir), `build-${randomBytes(4).toString('hex')}`)
   await mkdir(workDir, { recursive: true, mode: 0o700 })
   try {
     const packages = new DebianPackages(workDir, arch.debianName)
     const kernelMeta = `linux-image-cloud-${arch.debianName}`
-    progress('looking up the Debian packages of the mini guest')
+    begin('looking up Debian packages')
     await packages.refreshListsIfMissing(kernelMeta)
     const kernelPackage = (await packages.dependenciesOf(kernelMeta))[0]!
-    progress(`downloading ${kernelPackage}, busybox and dropbear (about 25 MB)`)
+    begin(`downloading ${kernelPackage}, busybox and dropbear (about 25 MB)`)
     const unpacked = join(workDir, 'root')
     await packages.unpack([kernelPackage, ...GUEST_PACKAGES], unpacked)
 
     const kernelVersion = kernelPackage.replace(/^linux-image-/, '').replace(/-unsigned$/, '')
-    progress(`packing the initramfs for Linux ${kernelVersion}`)
+    begin(`packing the initramfs for Linux ${kernelVersion}`)
     const initrd = gzipSync(cpioArchive(await initramfsTree(unpacked, kernelVersion)), { level: 6 })
     const kernel = await readFile(join(unpacked, 'boot', `vmlinuz-${kernelVersion}`))
-    progress('making the OS disk')
+    begin('making the OS disk')
     const osDisk = join(workDir, 'os.qcow2')
     await makeOsDisk(osDisk, await rootTree(unpacked, arch), OS_DISK_GIB, workDir)
     const source = await install(dataDir, arch, kernelVersion, kernel, initrd, osDisk)

@@ -1,4 +1,5 @@
 import type { QemuContext } from './context.ts'
+import type { ForwarderStatus } from './forwarder-protocol.ts'
 import { SSH_GUEST_PORT } from './forwarder-rules.ts'
 import type { ImageSource } from './images.ts'
 import { MINI_GUEST_UP } from './mini-guest-files.ts'
@@ -15,8 +16,8 @@ const MIN_GREETING_MS = 400
 const GREETING_SHARE_OF_WAIT = 1 / 10
 /** After that its SSH server may be slow on a busy machine, and abandoned connections are a burden to it: be patient. */
 const PATIENT_GREETING_MS = 6_000
-const GREETING_PAUSE_MS = 100
 const BUTTON_REPEAT_MS = 5_000
+const LOOK_AGAIN_MS = 100
 
 /**
  * Looks after the VMs of this machine: sees guests come up, end and crash, brings the forwarder back, pulls the plug on
@@ -60,6 +61,11 @@ export class Monitor {
       .finally(() => this.#bootsWatched.delete(id))
   }
 
+  /** The more guests boot at once, the longer each takes, and the less looking helps. */
+  lookAgainMs(): number {
+    return LOOK_AGAIN_MS * Math.max(1, this.#bootsWatched.size)
+  }
+
   async #followBoot(id: string): Promise<void> {
     const { records } = this.#ctx
     let patientBootId = ''
@@ -77,7 +83,7 @@ export class Monitor {
       if (greeting === 'closed') patientBootId = run.bootId
       const seen = await observe(this.#ctx, id)
       if (!seen?.run || (!seen.process && seen.power !== 'booting')) return
-      await new Promise((resolve) => setTimeout(resolve, GREETING_PAUSE_MS))
+      await new Promise((resolve) => setTimeout(resolve, this.lookAgainMs()))
     }
   }
 
@@ -90,9 +96,13 @@ export class Monitor {
   }
 
   async #goRound(): Promise<void> {
+    let forwarder: Promise<ForwarderStatus> | undefined
     for (const id of await this.#ctx.records.ids()) {
       try {
-        await this.#lookAfter(id)
+        await this.#lookAfter(id, async () => {
+          forwarder ??= this.#ctx.forwarder.status()
+          return (await forwarder).vms[id] !== undefined
+        })
       } catch (error) {
         if (this.#stop.signal.aborted) return
         this.#ctx.options.log.warn({ vmId: id, err: error }, 'looking after a VM failed')
@@ -100,22 +110,20 @@ export class Monitor {
     }
   }
 
-  async #lookAfter(id: string): Promise<void> {
+  async #lookAfter(id: string, isForwarded: () => Promise<boolean>): Promise<void> {
     const seen = await observe(this.#ctx, id)
     if (!seen || this.#stop.signal.aborted) return
     this.#report(id, seen.power)
     if (!seen.run) return
     if (seen.process && !(await this.#ctx.records.hasAnswered(id, seen.run))) this.watchBoot(id)
-    if (seen.process) await this.#keepForwards(id)
+    if (seen.process && !(await isForwarded())) await this.#restoreForwards(id)
     if (seen.power === 'stopping') await this.#hurry(id, seen)
     if (!seen.process && seen.power !== 'booting') await this.#tidyUp(id)
     await limitSerial(this.#ctx.records.folder(id))
   }
 
   /** A forwarder that was started anew knows nothing of the VMs yet. */
-  async #keepForwards(id: string): Promise<void> {
-    const { vms } = await this.#ctx.forwarder.status()
-    if (vms[id]) return
+  async #restoreForwards(id: string): Promise<void> {
     await this.#locked(id, async (seen) => {
       if (seen.run && seen.process)
         await syncForwards(this.#ctx, id, seen.record, { ...seen.run, process: seen.process })

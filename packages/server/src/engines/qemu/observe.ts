@@ -10,8 +10,6 @@ import type { Run, VmRecord } from './vm-records.ts'
 /** A QEMU that was just spawned has no pid file yet; its server may have died in that very moment. */
 const SPAWN_GRACE_MS = 10_000
 
-const LOOK_AGAIN_MS = 500
-
 export interface Observed {
   record: VmRecord
   run: Run | null
@@ -84,7 +82,6 @@ export function toStatus(id: string, generation: number, observed: Observed): Vm
     power,
     sshDestination: isReachable ? `root@${publicAddress}${port}` : '',
     ...(detail ? { detail } : {}),
-    ...(power === 'booting' || power === 'stopping' ? { etaMs: LOOK_AGAIN_MS } : {}),
     firewallGeneration: record.firewallGeneration,
     diskIds: record.spec.disks.map((disk) => disk.id),
   }

@@ -1,0 +1,132 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { RouteAnswer } from '@slipway/contract'
+import pg from 'pg'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createDatabase, eventually } from '../harness.ts'
+import { credentialsOf, Launcher, type Program, readyLine } from '../start-harness.ts'
+import { deafImage, makeBench, type QemuBench } from './qemu-harness.ts'
+
+const WITHIN = { timeout: 300_000 }
+const patienceMs = 250_000
+
+describe('the service on the qemu engine', () => {
+  const launcher = new Launcher()
+  let database: Awaited<ReturnType<typeof createDatabase>>
+  let bench: QemuBench
+  let server: Program
+
+  beforeAll(async () => {
+    await launcher.build()
+    bench = await makeBench()
+    database = await createDatabase()
+  }, 300_000)
+  afterAll(async () => {
+    await launcher.clear()
+    await bench?.close()
+    await database?.drop()
+  }, 60_000)
+
+  it('fails a creation whose guest never boots, with the last words of its console', WITHIN, async () => {
+    await start({ bootTimeoutS: 4 })
+    const { source } = await deafImage(bench)
+    await sql('UPDATE images SET source = $1', [source])
+    const { operation } = await api('POST', '/vms', vmBody('deaf'))
+    const { state, result } = await ended(operation.operation_id)
+    expect(state).toBe('FAILED')
+    expect(result).toMatchObject({ code: 'boot_failed' })
+    expect((result as { message: string }).message).toMatch(/no SSH answer within 4 s.*console ends with/s)
+    expect((await request('GET', `/vms/${operation.metadata.id}`)).status).toBe(404)
+    expect(await qemuPids()).toEqual([])
+    expect(await server.end('SIGTERM')).toBe(0)
+  })
+
+  it('makes a VM that answers SSH, and finds it again after its server was killed', WITHIN, async () => {
+    await start({ bootTimeoutS: 250 })
+    const { operation } = await api('POST', '/vms', vmBody('real_one'))
+    const created = await ended(operation.operation_id)
+    expect(created).toMatchObject({ state: 'SUCCEEDED', result: { state: 'STATE_RUNNING' } })
+    const { ssh_destination } = created.result as { ssh_destination: string }
+    expect(await bench.ssh(ssh_destination, 'hostname')).toBe('real-one')
+
+    const disk = await api('POST', '/disks', { name: 'data', size: '1GiB', location: 'local-a' })
+    expect(await ended(disk.operation.operation_id)).toMatchObject({ state: 'SUCCEEDED' })
+    const attachment = { disk_id: disk.operation.metadata.id, attachment_type: 'data', mode: 'read-write' }
+    const attach = await api('POST', `/vms/${operation.metadata.id}/attach-disks`, {
+      attach_disks: [attachment],
+    })
+    expect(await ended(attach.operation.operation_id)).toMatchObject({ state: 'SUCCEEDED' })
+
+    const before = await qemuPids()
+    expect(before).toHaveLength(1)
+    await server.end('SIGKILL')
+    expect(await bench.ssh(ssh_destination, 'ls /sys/block | grep -c vd')).toBe('4')
+    await start({ bootTimeoutS: 250 })
+    expect(await qemuPids()).toEqual(before)
+    expect(await stateOf(operation.metadata.id)).toBe('STATE_RUNNING')
+
+    process.kill(before[0]!, 'SIGKILL')
+    await eventually(async () => (await stateOf(operation.metadata.id)) === 'STATE_CRASHED', patienceMs)
+    const deletion = await api('DELETE', `/vms/${operation.metadata.id}`)
+    expect(await ended(deletion.operation.operation_id)).toMatchObject({ state: 'SUCCEEDED' })
+    expect((await request('GET', `/vms/${operation.metadata.id}`)).status).toBe(404)
+    expect(await server.end('SIGTERM')).toBe(0)
+    await eventually(async () => (await bench.processes()).length === 0, patienceMs)
+  })
+
+  async function start({ bootTimeoutS }: { bootTimeoutS: number }): Promise<void> {
+    const file = join(bench.dataDir, 'slipway.toml')
+    const range = `${bench.publicAddress.split('.').slice(0, 3).join('.')}.0/24`
+    writeFileSync(
+      file,
+      `[[location]]\nname = "local-a"\nengine = "qemu"\n[location.qemu]\nscale = 0.002\n` +
+        `address_range = "${range}"\nboot_timeout_s = ${bootTimeoutS}\n`,
+    )
+    const args = ['--port', '0', '--data-dir', bench.dataDir, '--config', file]
+    server = launcher.start(args, { env: { DATABASE_URL: database.url } })
+    await server.until(readyLine)
+  }
+
+  const vmBody = (name: string) => ({
+    ...{ name, type: 'a100-80gb.1x', location: 'local-a', image: 'mini:latest' },
+    ssh_public_key: bench.sshPublicKey,
+  })
+
+  function request(method: string, path: string, body?: unknown): Promise<Response> {
+    const { api_url, access_key, project_id } = credentialsOf(bench.dataDir)
+    const headers: Record<string, string> = { authorization: `Bearer ${access_key}` }
+    if (body !== undefined) headers['content-type'] = 'application/json'
+    const content = body === undefined ? {} : { body: JSON.stringify(body) }
+    return fetch(`${api_url}/v0.1/projects/${project_id}${path}`, { method, headers, ...content })
+  }
+
+  async function api(method: string, path: string, body?: unknown): Promise<RouteAnswer<'vmCreate'>> {
+    const answer = await request(method, path, body)
+    const text = await answer.text()
+    if (!answer.ok) throw new Error(`${method} ${path}: ${text}`)
+    return JSON.parse(text)
+  }
+
+  async function ended(operationId: string): Promise<RouteAnswer<'operationGet'>> {
+    for (;;) {
+      const answer = await request('GET', `/operations/${operationId}?wait=30`)
+      const operation = (await answer.json()) as RouteAnswer<'operationGet'>
+      if (operation.state !== 'IN_PROGRESS') return operation
+    }
+  }
+
+  async function stateOf(vmId: string): Promise<string> {
+    return ((await (await request('GET', `/vms/${vmId}`)).json()) as { state: string }).state
+  }
+
+  async function qemuPids(): Promise<number[]> {
+    const found = await bench.processes()
+    return found.filter(({ commandLine }) => commandLine.startsWith('qemu-system')).map(({ pid }) => pid)
+  }
+
+  async function sql(text: string, values: unknown[]): Promise<void> {
+    const client = new pg.Client({ connectionString: database.url })
+    await client.connect()
+    await client.query(text, values).finally(() => client.end())
+  }
+})
