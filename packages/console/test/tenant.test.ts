@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { createClient, logIn, type Vm } from '@slipway/sdk'
+import { createClient, logIn } from '@slipway/sdk'
 import type { Page } from 'playwright-core'
 import { beforeAll, describe, expect, test } from 'vitest'
 import {
@@ -273,15 +273,7 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
 
   test('sees what happened between the first reading and the start of the stream', async () => {
     const { project_id } = service.credentials
-    const request = {
-      name: 'quick',
-      type: 'a40.1x',
-      location: 'us-east1-a',
-      image: 'ubuntu24.04-nvidia',
-      ssh_public_key: sshKey,
-    }
-    const { operation } = await service.tenant.vmCreate({ project_id }, request)
-    const { result } = await service.tenant.wait<Vm>({ project_id }, operation)
+    const result = await createVm(service, 'quick', 'a40.1x')
     // The page reads the VM as it was before, and the stream begins behind all that has happened to it.
     const json = { ...result, state: 'STATE_CREATING' }
     await page.route(`**/v0.1/projects/${project_id}/vms/${result.id}`, (route) => route.fulfill({ json }), {
@@ -294,7 +286,7 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
     await page.route('**/events?limit=20', (route) => isRead.then(() => route.continue()), { times: 1 })
     await page.goto(`${service.url}/projects/${project_id}/vms/${result.id}`)
     await main().getByText('running', { exact: true }).first().waitFor()
-    await service.tenant.vmDelete({ project_id, vm_id: operation.metadata.id })
+    await service.tenant.vmDelete({ project_id, vm_id: result.id })
   })
 
   test('gets its events again after the restart', async () => {
