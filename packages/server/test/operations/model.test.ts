@@ -60,6 +60,11 @@ it('keeps its word through any history of requests and mishaps', { timeout: 900_
   await fc.assert(
     fc.asyncProperty(histories, runAll),
     // Every try at a smaller history costs seconds: that search is for whoever has the time and the seed.
-    { seed, numRuns, endOnFailure: process.env.SLIPWAY_SHRINK === undefined },
+    {
+      seed,
+      numRuns,
+      endOnFailure: process.env.SLIPWAY_SHRINK === undefined,
+      ...(process.env.SLIPWAY_PATH && { path: process.env.SLIPWAY_PATH }),
+    },
   )
 })
