@@ -274,6 +274,7 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
   test('sees what happened between the first reading and the start of the stream', async () => {
     const { project_id } = service.credentials
     const result = await createVm(service, 'quick', 'a40.1x')
+    await page.goto('about:blank')
     // The page reads the VM as it was before, and the stream begins behind all that has happened to it.
     const json = { ...result, state: 'STATE_CREATING' }
     await page.route(`**/v0.1/projects/${project_id}/vms/${result.id}`, (route) => route.fulfill({ json }), {

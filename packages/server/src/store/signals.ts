@@ -64,11 +64,13 @@ export class Signals {
     await this.#client?.end().catch(() => {})
   }
 
-  #flush(): void {
-    this.#timer = undefined
+  /** What is sent while a notification is on its way goes with the next one. */
+  async #flush(): Promise<void> {
     const payload = [...this.#pending].join(',')
     this.#pending.clear()
-    this.#client?.query('SELECT pg_notify($1, $2)', [channel, payload]).catch(() => {})
+    await this.#client?.query('SELECT pg_notify($1, $2)', [channel, payload]).catch(() => {})
+    const isMore = this.#pending.size > 0 && !this.#isClosed
+    this.#timer = isMore ? setTimeout(() => this.#flush(), coalesceMs) : undefined
   }
 
   #reconnect(client: pg.Client): void {
