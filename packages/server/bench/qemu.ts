@@ -20,6 +20,7 @@ const byHandPort = 22_022
 const program = join(dirname(fileURLToPath(import.meta.url)), '../main.js')
 const dataDir = mkdtempSync(join(tmpdir(), 'slipway-bench-'))
 const vmsDir = join(dataDir, 'qemu/local-a/vms')
+const byHandDir = join(dataDir, 'by-hand')
 const server = startServer()
 try {
   await untilReady(server)
@@ -27,17 +28,17 @@ try {
     readFileSync(join(dataDir, 'credentials.json'), 'utf8'),
   ) as Record<string, string>
   const call = caller(`${api_url}/v0.1/projects/${project_id}`, access_key!)
+  // Warms the page cache, starts the forwarder and shows the command; it does not count.
+  const { commandLine } = await throughApi(call, 'warm-up')
   const [byApiMs, byHandMs]: [number[], number[]] = [[], []]
-  // The first round warms the page cache and starts the forwarder; it does not count.
-  for (let round = 0; round <= rounds; round++) {
-    const { ms, folder, commandLine, remove } = await throughApi(call, round)
-    await remove()
-    const handMs = await byHand(folder, commandLine)
-    rmSync(folder, { recursive: true })
-    if (round === 0) continue
-    console.error(`  round ${round}: ${Math.round(ms)} ms through the API, ${Math.round(handMs)} ms by hand`)
-    byApiMs.push(ms)
-    byHandMs.push(handMs)
+  for (let round = 1; round <= rounds; round++) {
+    const measure = [
+      async () => byApiMs.push((await throughApi(call, `round-${round}`)).ms),
+      async () => byHandMs.push(await byHand(commandLine)),
+    ]
+    for (const one of round % 2 === 0 ? measure.reverse() : measure) await one()
+    const [apiMs, handMs] = [byApiMs.at(-1)!, byHandMs.at(-1)!].map(Math.round)
+    console.error(`  round ${round}: ${apiMs} ms through the API, ${handMs} ms by hand`)
   }
   const [value, limit] = [median(byApiMs), median(byHandMs)]
   const what = `POST → SSH banner, qemu, median of ${rounds}`
@@ -81,12 +82,12 @@ function caller(base: string, key: string): Call {
   }
 }
 
-async function throughApi(call: Call, round: number) {
+async function throughApi(call: Call, name: string) {
   const startedAt = performance.now()
   const vmId = await succeeded(
     call,
     await call('POST', '/vms', {
-      ...{ name: `bench-${round}`, type: 'a100-80gb.1x', location: 'local-a', image: 'mini:latest' },
+      ...{ name, type: 'a100-80gb.1x', location: 'local-a', image: 'mini:latest' },
       ssh_public_key:
         'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl bench',
     }),
@@ -98,14 +99,9 @@ async function throughApi(call: Call, round: number) {
 
   const pid = readFileSync(join(vmsDir, vmId, 'qemu.pid'), 'utf8').trim()
   const commandLine = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').slice(0, -1)
-  const folder = join(dataDir, `by-hand-${round}`)
-  cpSync(join(vmsDir, vmId, 'seed.iso'), join(folder, 'seed.iso'), { recursive: true })
-  return {
-    ms,
-    folder,
-    commandLine,
-    remove: async () => succeeded(call, await call('DELETE', `/vms/${vmId}`)),
-  }
+  cpSync(join(vmsDir, vmId, 'seed.iso'), join(byHandDir, 'seed.iso'), { recursive: true })
+  await succeeded(call, await call('DELETE', `/vms/${vmId}`))
+  return { ms, commandLine }
 }
 
 /** Waits for the operation as a client does, and answers the id of its VM. */
@@ -119,7 +115,7 @@ async function succeeded(call: Call, answer: Answer): Promise<string> {
 }
 
 /** The same arguments and a fresh disk; only the forward, which the engine adds later, is spelled out. */
-async function byHand(folder: string, commandLine: string[]): Promise<number> {
+async function byHand(commandLine: string[]): Promise<number> {
   const images = join(dataDir, 'qemu/images')
   const mini = readdirSync(images).find((name) => existsSync(join(images, name, 'os.qcow2')))!
   const base = join(images, mini, 'os.qcow2')
@@ -129,9 +125,13 @@ async function byHand(folder: string, commandLine: string[]): Promise<number> {
       : argument,
   )
   const startedAt = performance.now()
-  await finished('qemu-img', ['create', '-q', '-f', 'qcow2', '-b', base, '-F', 'qcow2', 'os.qcow2'], folder)
-  await finished('qemu-img', ['create', '-q', '-f', 'qcow2', 'scratch.qcow2', '960G'], folder)
-  const qemu = spawn(command!, args, { cwd: folder, stdio: ['ignore', 'ignore', 'inherit'] })
+  await finished(
+    'qemu-img',
+    ['create', '-q', '-f', 'qcow2', '-b', base, '-F', 'qcow2', 'os.qcow2'],
+    byHandDir,
+  )
+  await finished('qemu-img', ['create', '-q', '-f', 'qcow2', 'scratch.qcow2', '960G'], byHandDir)
+  const qemu = spawn(command!, args, { cwd: byHandDir, stdio: ['ignore', 'ignore', 'inherit'] })
   const ended = new Promise<never>((_, reject) => {
     qemu.once('exit', () => reject(new Error('QEMU ended early')))
   })

@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { CompiledRule } from '../../src/domain/firewall.ts'
 import { importImage } from '../../src/engines/qemu/index.ts'
 import type { Engine, VmSpec } from '../../src/operations/engine.ts'
 import { cloudImage } from './cloud-image.ts'
@@ -8,6 +9,11 @@ import { diskOf, specOf } from './qemu-spec.ts'
 
 const signal = AbortSignal.timeout(3_000_000)
 const call = (generation: number) => ({ generation, signal })
+
+const allowSsh: CompiledRule = {
+  ...{ ruleId: 'ssh', action: 'allow', direction: 'ingress', protocols: ['tcp'], peers: ['0.0.0.0/0'] },
+  ...{ sourcePorts: [], destinationPorts: [[22, 22]] },
+}
 
 describe('a cloud image with UEFI and cloud-init', () => {
   let bench: QemuBench
@@ -31,6 +37,7 @@ describe('a cloud image with UEFI and cloud-init', () => {
 
   it('boots, takes key, name and scripts from the seed, sees a disk, and shuts down', async () => {
     await engine.ensureVm(spec, call(1))
+    await engine.applyFirewall(spec, [allowSsh], call(1))
     await engine.powerVm(spec, 'on', call(1))
     const { sshDestination } = await until('running')
     const inGuest = (command: string) => bench.ssh(sshDestination, command)

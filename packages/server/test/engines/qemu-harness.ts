@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 import { createHash, randomInt } from 'node:crypto'
 import { mkdirSync } from 'node:fs'
-import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, readdir, readFile, readlink, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
@@ -25,7 +25,7 @@ export interface QemuBench {
   publicAddress: string
   open(options?: Partial<QemuEngineOptions>): Promise<Engine & { close(): Promise<void> }>
   ssh(destination: string, command: string, options?: { keyFile?: string; source?: string }): Promise<string>
-  /** Every process of this machine that has something of this bench in its command line. */
+  /** Every process of this machine that has this bench in its command line or works in its folder. */
   processes(): Promise<{ pid: number; commandLine: string }[]>
   close(): Promise<void>
 }
@@ -118,7 +118,9 @@ async function processesWith(text: string): Promise<{ pid: number; commandLine: 
     const pid = Number(name)
     if (!pid || pid === process.pid) continue
     const commandLine = (await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')).replaceAll('\0', ' ')
-    if (commandLine.includes(text) && !commandLine.startsWith('ssh ')) found.push({ pid, commandLine })
+    const workingDir = await readlink(`/proc/${pid}/cwd`).catch(() => '')
+    const isOurs = commandLine.includes(text) || workingDir.includes(text)
+    if (isOurs && !commandLine.startsWith('ssh ')) found.push({ pid, commandLine })
   }
   return found
 }

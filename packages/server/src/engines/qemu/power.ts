@@ -140,7 +140,8 @@ async function describeMachine(ctx: QemuContext, id: string, spec: VmSpec): Prom
   return {
     arch: ctx.arch,
     accelerator: ctx.verdict.accelerator,
-    translationCacheMib: ctx.translationCacheMib,
+    // A whole distribution runs far more code than the mini guest.
+    translationCacheMib: ctx.translationCacheMib * (source.kind === 'mini' ? 1 : 4),
     spec,
     memoryMib: Math.max(MIN_MEMORY_MIB, Math.ceil(spec.memoryGb * 1024 * options.scale)),
     cpuCores: Math.max(1, Math.round(spec.cpuCores * options.scale)),
