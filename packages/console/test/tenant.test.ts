@@ -373,9 +373,13 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
 
   test('comes back to where they were when the session has expired', async () => {
     await signIn(page, service)
+    await goTo('Disks')
+    await page.getByRole('row', { name: /datasets/ }).waitFor()
     await service.sql('UPDATE access_tokens SET expires_at = slipway_now()')
     await service.sql('UPDATE refresh_tokens SET expires_at = slipway_now()')
-    await goTo('Disks')
+    // Something to read anew.
+    const disk = { name: 'too-late-to-see', size: '10GiB', location: 'us-east1-a' }
+    await service.tenant.diskCreate({ project_id: service.credentials.project_id }, disk)
     await signInAgain()
   })
 
