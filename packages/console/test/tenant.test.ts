@@ -280,13 +280,20 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
     await page.route(`**/v0.1/projects/${project_id}/vms/${result.id}`, (route) => route.fulfill({ json }), {
       times: 1,
     })
-    const isRead = main()
+    let begin = () => {}
+    const isRead = new Promise<void>((resolve) => {
+      begin = resolve
+    })
+    const beginning = '**/events?limit=20'
+    await page.route(beginning, (route) => isRead.then(() => route.continue()))
+    await page.goto(`${service.url}/projects/${project_id}/vms/${result.id}`)
+    await main()
       .getByText(/^creating/)
       .first()
       .waitFor()
-    await page.route('**/events?limit=20', (route) => isRead.then(() => route.continue()), { times: 1 })
-    await page.goto(`${service.url}/projects/${project_id}/vms/${result.id}`)
+    begin()
     await main().getByText('running', { exact: true }).first().waitFor()
+    await page.unroute(beginning)
     await service.tenant.vmDelete({ project_id, vm_id: result.id })
   })
 
@@ -367,9 +374,13 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
 
   test('comes back to where they were when the session has expired', async () => {
     await signIn(page, service)
+    await goTo('Disks')
+    await page.getByRole('row', { name: /datasets/ }).waitFor()
     await service.sql('UPDATE access_tokens SET expires_at = slipway_now()')
     await service.sql('UPDATE refresh_tokens SET expires_at = slipway_now()')
-    await goTo('Disks')
+    // Something to read anew.
+    const disk = { name: 'too-late-to-see', size: '10GiB', location: 'us-east1-a' }
+    await service.tenant.diskCreate({ project_id: service.credentials.project_id }, disk)
     await signInAgain()
   })
 

@@ -106,7 +106,7 @@ export function Usage() {
             <div className="flex flex-wrap items-baseline gap-x-8 gap-y-1">
               <p className="figures text-2xl font-semibold">
                 {money(sum(items))}
-                <span className="text-base font-normal text-ink-muted">
+                <span className="text-base font-normal text-ink-muted max-sm:block">
                   {' '}
                   in whole days of {monthWords(month)}
                 </span>

@@ -1,7 +1,7 @@
 // biome-ignore-all lint/a11y/useSemanticElements: a grid of absolutely placed rows cannot be a <table>
 // biome-ignore-all lint/a11y/useFocusableInteractive: rows and headers are not controls here
 import { useVirtualizer } from '@tanstack/react-virtual'
-import { type ReactNode, useLayoutEffect, useRef, useState } from 'react'
+import { memo, type ReactNode, useLayoutEffect, useRef, useState } from 'react'
 
 export interface Column<Row> {
   key: string
@@ -48,12 +48,6 @@ function Rows<Row>(props: TableProps<Row>) {
     overscan: 12,
   })
   const tracks = [...(onSelect ? ['36px'] : []), ...columns.map((column) => column.width)].join(' ')
-  const select = (key: string, isSelected: boolean) => {
-    const next = new Set(selected)
-    if (isSelected) next.add(key)
-    else next.delete(key)
-    onSelect?.(next)
-  }
   const renderRow = (row: Row, index: number, top: number | null) => (
     <TableRow
       key={rowKey(row)}
@@ -63,7 +57,6 @@ function Rows<Row>(props: TableProps<Row>) {
       tracks={tracks}
       isNarrow={isNarrow}
       top={top}
-      onToggle={(isSelected) => select(rowKey(row), isSelected)}
     />
   )
   const allSelected = rows.length > 0 && rows.every((row) => selected?.has(rowKey(row)))
@@ -127,10 +120,12 @@ type RowProps<Row> = TableProps<Row> & {
   tracks: string
   isNarrow: boolean
   top: number | null
-  onToggle: (isSelected: boolean) => void
 }
 
-function TableRow<Row>({
+/** While the table scrolls, rows that stay in sight are not drawn again. */
+const TableRow = memo(PlainRow) as typeof PlainRow
+
+function PlainRow<Row>({
   row,
   index,
   columns,
@@ -141,16 +136,21 @@ function TableRow<Row>({
   tracks,
   isNarrow,
   top,
-  onToggle,
 }: RowProps<Row>) {
   const isSelected = selected?.has(rowKey(row)) ?? false
+  const toggle = (isChosen: boolean) => {
+    const next = new Set(selected)
+    if (isChosen) next.add(rowKey(row))
+    else next.delete(rowKey(row))
+    onSelect?.(next)
+  }
   const box = onSelect && (
     <input
       type="checkbox"
       aria-label={`Select ${rowName?.(row) ?? rowKey(row)}`}
       className="size-4 shrink-0 accent-accent"
       checked={isSelected}
-      onChange={(event) => onToggle(event.target.checked)}
+      onChange={(event) => toggle(event.target.checked)}
     />
   )
   const place = top === null ? '' : 'absolute inset-x-0'

@@ -98,7 +98,7 @@ export function FleetOperations() {
     {
       key: 'state',
       title: 'State',
-      width: '110px',
+      width: '120px',
       cell: (row) => <StateBadge state={row.is_stuck ? 'stuck' : row.state} />,
     },
     { key: 'attempts', title: 'Tries', width: '60px', align: 'right', cell: (row) => row.attempts },
@@ -107,7 +107,7 @@ export function FleetOperations() {
       title: 'Step and last error',
       width: 'minmax(180px, 2.4fr)',
       cell: (row) => (
-        <span title={row.error}>
+        <span className="block py-2 break-words whitespace-normal">
           {row.step && <span className="text-ink-muted">{stepWords(row.step)} </span>}
           {row.error || (row.step ? '' : '–')}
         </span>
