@@ -230,14 +230,21 @@ export class Lane {
     const answer = await this.#call('vmUpdate', { vm_id: id }, { action })
     if (!from.includes(vm.state)) return this.#refused(answer, 'conflict')
     if (answer.status === 409 && answer.body.code === 'out_of_stock') return
-    if (!vm.refusesPower) {
-      await this.#ends(answer)
-      vm.state = to
-    } else {
-      await this.#ends(answer, 'FAILED')
-      vm.refusesPower = false
-      vm.state = whenRefused ?? vm.state
-    }
+    const hadRefusal = vm.refusesPower
+    vm.refusesPower = hadRefusal && (await this.#isRefusalAhead(answer, id))
+    const isRefused = hadRefusal && !vm.refusesPower
+    await this.#ends(answer, isRefused ? 'FAILED' : 'SUCCEEDED')
+    vm.state = isRefused ? (whenRefused ?? vm.state) : to
+  }
+
+  /** An engine that did the work and answered an error was not asked a second time: its refusal is still to come. */
+  async #isRefusalAhead(answer: { body: unknown }, vmId: string): Promise<boolean> {
+    await this.#ended(answer)
+    const rows = await this.#service.sql(
+      `SELECT FROM simulated_faults WHERE resource_id = $1 AND kind = 'reject' AND remaining > 0`,
+      [vmId],
+    )
+    return rows.length > 0
   }
 
   async #deleteVm(index: number): Promise<void> {
@@ -389,17 +396,20 @@ export class Lane {
 
   /** Waits for the operation's end; answers the id of what it was about. */
   async #ends(answer: { body: unknown }, state = 'SUCCEEDED'): Promise<string> {
+    const ended = await this.#ended(answer)
+    expect(ended, JSON.stringify(ended)).toMatchObject({ state })
+    return ended.metadata.id
+  }
+
+  #ended(answer: { body: unknown }) {
     expect(answer.body).toHaveProperty('operation')
-    const { operation } = answer.body as { operation: { operation_id: string; metadata: { id: string } } }
-    const { operation_id } = operation
+    const { operation_id } = (answer.body as { operation: { operation_id: string } }).operation
     const { projectId: project_id, token } = this.#place
-    const ended = await eventually(async () => {
+    return eventually(async () => {
       const params = { project_id, operation_id }
       const now = await this.#service.ok('operationGet', { token, params, query: { wait: 20 } })
       return now.state !== 'IN_PROGRESS' && now
     }, 60_000)
-    expect(ended, JSON.stringify(ended)).toMatchObject({ state })
-    return operation.metadata.id
   }
 
   async #stateOf(vm_id: string): Promise<string> {
