@@ -41,6 +41,8 @@ export interface Context<Id extends RouteId = RouteId> {
   address: string
   /** Records what the call did, in its transaction. Every successful write does so at least once. */
   audit(event: Omit<NewEvent, 'actor' | 'requestId'>): Promise<void>
+  /** As `audit`, for an event that another statement has written. */
+  noteEvent(): void
   /** 402 unless the payment method works: for what costs money. */
   requirePayment(): void
   request: FastifyRequest

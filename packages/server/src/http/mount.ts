@@ -124,9 +124,12 @@ function makeContext(services: Services, tx: Tx, request: FastifyRequest, reply:
     actor,
     requestId: request.id,
     address: request.ip,
-    audit(event) {
+    noteEvent() {
       audits++
       tx.afterCommit(() => services.signals.send('events'))
+    },
+    audit(event) {
+      context.noteEvent()
       const scope = {
         projectId: grant?.project?.projectId ?? null,
         organizationId: grant?.organizationId ?? null,

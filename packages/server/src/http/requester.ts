@@ -8,6 +8,7 @@ export const requesterOf = (context: Context): Requester => ({
   requestId: context.requestId,
   signals: context.services.signals,
   audit: (event) => context.audit(event),
+  noteEvent: () => context.noteEvent(),
 })
 
 /** A comma-separated filter; null when it is not given. */

@@ -22,6 +22,8 @@ export interface Requester {
   requestId: string
   signals: Signals
   audit(event: Omit<NewEvent, 'actor' | 'requestId'>): Promise<void>
+  /** An event of this request was written otherwise. */
+  noteEvent(): void
 }
 
 interface Beginning {
@@ -56,14 +58,9 @@ export async function beginOperation(
     actor: by.actor,
     requestId: by.requestId,
     admittedStep: first && !first.tx && !first.call ? first.name : null,
+    event: { type: beginning.eventType, data: beginning.eventData ?? {} },
   })
-  await by.audit({
-    type: beginning.eventType,
-    resourceType: definition.resourceType,
-    resourceId: beginning.resourceId,
-    projectId: by.projectId,
-    data: { operation_id: operation.id, operation_name: definition.name, ...beginning.eventData },
-  })
+  by.noteEvent()
   tx.afterCommit(() => by.signals.send('operations'))
   return operation
 }

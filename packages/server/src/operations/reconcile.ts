@@ -146,7 +146,7 @@ export class Reconciler {
         .transaction(async (tx) => {
           const vm = (await lockExpiredVm(tx, id)) && (await lockVm(tx, project_id, id))
           if (!vm) return
-          const by = this.#system(project_id, (event) => this.#tell(tx, event))
+          const by = this.#system(tx, project_id)
           const admit = on_expiry === 'delete' ? admitVmDelete : admitVmStop
           await admit(tx, by, vm, config.operations.vmDeadlineS)
         })
@@ -183,8 +183,13 @@ export class Reconciler {
     return emitEvent(tx, { ...event, actor: 'system', requestId: '' })
   }
 
-  #system(projectId: string, audit: Requester['audit']): Requester {
-    return { projectId, actor: 'system', requestId: '', signals: this.#workshop.signals, audit }
+  #system(tx: Tx, projectId: string): Requester {
+    const { signals } = this.#workshop
+    return {
+      ...{ projectId, actor: 'system', requestId: '', signals },
+      audit: (event) => this.#tell(tx, event),
+      noteEvent: () => tx.afterCommit(() => signals.send('events')),
+    }
   }
 
   async #freeGpus(location: string, reports: HostReport[], inspectedAt: Date): Promise<void> {

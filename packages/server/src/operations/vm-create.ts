@@ -32,9 +32,23 @@ export async function admitVmCreate(
   const id = uuid()
   const disks = await lockDisksFor(tx, by.projectId, body.disks ?? [], { location: location.name, type })
   for (const { disk } of disks) await requireIdle(tx, disk.id, `The disk ${disk.name}`)
+  const hasPublicAddress = body.public_ip !== 'none'
+  const addresses = await pickAddresses(tx, subnet, location, hasPublicAddress)
+  const operation = await beginOperation(
+    tx,
+    by,
+    { ...vmCreate, deadlineS },
+    {
+      resourceId: id,
+      generation: 1,
+      request: body,
+      eventType: 'vm.creating',
+      eventData: { name: body.name, type: type.name, location: location.name },
+    },
+  )
+  // From here on a host is locked, and others may want it: little is left to do.
   const allowedHosts = location.storage === 'local' ? hostsOfLocalDisks(disks) : null
   const { hostId } = await placeVm(tx, id, type, location.name, allowedHosts)
-  const hasPublicAddress = body.public_ip !== 'none'
   try {
     await insertVm(tx, {
       id,
@@ -55,7 +69,7 @@ export async function admitVmCreate(
       networkId: subnet.network_id,
       subnetId: subnet.id,
       macAddress: newMacAddress(),
-      ...(await pickAddresses(tx, subnet, location, hasPublicAddress)),
+      ...addresses,
       publicAddressId: hasPublicAddress ? uuid() : null,
       ttlSeconds: body.ttl_seconds ?? null,
       onExpiry: body.on_expiry ?? 'stop',
@@ -64,18 +78,6 @@ export async function admitVmCreate(
     throw onVmCollision(violatedConstraint(error), body.name) ?? error
   }
   await admitAttachments(tx, id, disks, location.storage === 'local' ? hostId : null)
-  const operation = await beginOperation(
-    tx,
-    by,
-    { ...vmCreate, deadlineS },
-    {
-      resourceId: id,
-      generation: 1,
-      request: body,
-      eventType: 'vm.creating',
-      eventData: { name: body.name, type: type.name, location: location.name },
-    },
-  )
   await requireQuota(tx, by.projectId, { vms: 1, [gpuQuota(type.family)]: type.gpuCount })
   return operation
 }

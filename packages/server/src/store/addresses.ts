@@ -7,16 +7,17 @@ export interface AddressRange {
   count: number
 }
 
-// Private addresses are unique in their network, public ones everywhere.
+// Private addresses are unique in their network, public ones everywhere. Written so that candidates are looked up one by
+// one in the index, until one is free.
 const candidates = statement<
   { private_address: string | null; public_address: string | null },
   [string, string[], string[]]
 >(
   'address_candidates',
   `SELECT (SELECT c FROM unnest($2::text[]) c
-           WHERE NOT EXISTS (SELECT FROM vms WHERE network_id = $1 AND private_address = c::inet) LIMIT 1) AS private_address,
+           WHERE (SELECT id FROM vms WHERE network_id = $1 AND private_address = c::inet LIMIT 1) IS NULL LIMIT 1) AS private_address,
           (SELECT c FROM unnest($3::text[]) c
-           WHERE NOT EXISTS (SELECT FROM vms WHERE public_address = c::inet) LIMIT 1) AS public_address`,
+           WHERE (SELECT id FROM vms WHERE public_address = c::inet LIMIT 1) IS NULL LIMIT 1) AS public_address`,
 )
 
 const searchPrivate = statement<{ address: string }, [string, string, number]>(

@@ -1,4 +1,5 @@
 import type { OperationName, OperationState, OperationType } from '@slipway/contract'
+import { uuid } from '../domain/ids.ts'
 import { type Queryable, statement, type Tx } from './database.ts'
 
 export interface StepEntry {
@@ -63,24 +64,35 @@ export interface NewOperation {
   requestId: string
   /** The step that the admission itself was, if it counts as one. */
   admittedStep: string | null
+  /** Tells of the beginning. */
+  event: { type: string; data: Record<string, unknown> }
 }
 
 const insert = statement<
   OperationRow,
   [
     ...[string, string, string, string, string, string, number, string, string, number],
-    ...[string, string, string | null],
+    ...[string, string, string | null, string, string, string],
   ]
 >(
   'operation_insert',
-  `INSERT INTO operations
-     (id, project_id, kind, name, resource_type, resource_id, generation, request, scratch, deadline_at, actor, request_id,
-      step, step_log)
-   SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, slipway_now() + $10 * interval '1 second', $11, $12,
-          CASE WHEN $13::text IS NULL THEN 0 ELSE 1 END,
-          CASE WHEN $13::text IS NULL THEN '[]'
-               ELSE jsonb_build_array(jsonb_build_object('name', $13::text, 'state', 'done', 'started_at', t, 'completed_at', t)) END
-   FROM to_char(slipway_now() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') t RETURNING *`,
+  `WITH begun AS (
+     INSERT INTO operations
+       (id, project_id, kind, name, resource_type, resource_id, generation, request, scratch, deadline_at, actor, request_id,
+        step, step_log)
+     SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, slipway_now() + $10 * interval '1 second', $11, $12,
+            CASE WHEN $13::text IS NULL THEN 0 ELSE 1 END,
+            CASE WHEN $13::text IS NULL THEN '[]'
+                 ELSE jsonb_build_array(jsonb_build_object('name', $13::text, 'state', 'done', 'started_at', t, 'completed_at', t)) END
+     FROM to_char(slipway_now() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') t RETURNING *
+   ), told AS (
+     INSERT INTO events (id, project_id, organization_id, type, resource_type, resource_id, actor, request_id, data)
+     SELECT $14, b.project_id, (SELECT organization_id FROM projects WHERE projects.id = b.project_id),
+            $15, b.resource_type, b.resource_id, b.actor, b.request_id,
+            jsonb_build_object('operation_id', b.id, 'operation_name', b.name) || $16::jsonb
+     FROM begun b
+   )
+   SELECT * FROM begun`,
 )
 
 // A claim moves run_at to the lease's end: held work is simply not due, and falls due again if its holder dies.
@@ -224,6 +236,7 @@ const prune = statement<never, [number]>(
      SELECT id FROM operations WHERE completed_at < slipway_now() - interval '90 days' LIMIT $1)`,
 )
 
+/** With the event that tells of it. */
 export async function insertOperation(tx: Tx, operation: NewOperation): Promise<OperationRow> {
   const row = await insert.one(
     tx,
@@ -240,6 +253,9 @@ export async function insertOperation(tx: Tx, operation: NewOperation): Promise<
     operation.actor,
     operation.requestId,
     operation.admittedStep,
+    uuid(),
+    operation.event.type,
+    JSON.stringify(operation.event.data),
   )
   return row!
 }
