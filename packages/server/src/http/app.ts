@@ -14,7 +14,7 @@ import { mountBilling } from './billing/mount.ts'
 import { mountStripeWebhook } from './billing/stripe-webhook.ts'
 import { parseJson } from './body.ts'
 import { mountConsole } from './console.ts'
-import type { Services } from './context.ts'
+import { callerKey, type Services } from './context.ts'
 import { mountDocs } from './docs.ts'
 import { sendFailure, toFailure } from './errors.ts'
 import { EventStreams } from './event-streams.ts'
@@ -95,18 +95,16 @@ export function buildApp(outside: Omit<Services, 'streams'>, log: FastifyBaseLog
     const config = request.routeOptions.config as { routeId?: string }
     const route = config.routeId ?? request.routeOptions.url ?? 'none'
     metrics.observe(route, reply.statusCode, reply.elapsedTime / 1000)
-    // The path without its query: filters and links may carry what no log should.
-    const path = loggedPath(request.url, request.routeOptions.url)
-    const caller = request.grant ? `${request.grant.caller.kind}:${request.grant.caller.id}` : ''
-    request.log.info(
+    log.info(
       {
         request: request.id,
         route,
         method: request.method,
-        path,
+        // The path without its query: filters and links may carry what no log should.
+        path: loggedPath(request.url, request.routeOptions.url),
         status: reply.statusCode,
         ms: Math.round(reply.elapsedTime),
-        caller,
+        caller: request.grant ? callerKey(request.grant.caller) : '',
       },
       'request',
     )

@@ -76,6 +76,7 @@ export const listVmRecords = (db: Queryable, f: VmFilter) =>
 
 /** The record that clients see. */
 export function vmRecord(vm: VmRecordRow): Vm {
+  const createdAt = time(vm.created_at)
   const osDisk = {
     id: vm.os_disk_id,
     name: `${vm.name}-os`,
@@ -83,8 +84,8 @@ export function vmRecord(vm: VmRecordRow): Vm {
     size: `${osDiskGib}GiB`,
     location: vm.location,
     block_size: 0,
-    created_at: time(vm.created_at),
-    updated_at: time(vm.created_at),
+    created_at: createdAt,
+    updated_at: createdAt,
     serial_number: serialNumberOf(vm.os_disk_id),
     attachment_type: 'os' as const,
     mode: 'read-write' as const,
@@ -95,7 +96,7 @@ export function vmRecord(vm: VmRecordRow): Vm {
     type: vm.type,
     state: vm.state,
     ssh_destination: vm.ssh_destination,
-    created_at: time(vm.created_at),
+    created_at: createdAt,
     updated_at: time(vm.updated_at),
     name: vm.name,
     location: vm.location,

@@ -260,4 +260,5 @@ export const hideVm = (tx: Tx, id: string) => hide.run(tx, id)
 export const findVmGpus = (db: Queryable, id: string) => claimedGpus.all(db, id)
 
 /** What the guest sees as the disk's serial: at most 20 characters for virtio. */
-export const serialNumberOf = (diskId: string): string => diskId.replaceAll('-', '').slice(-20)
+export const serialNumberOf = (diskId: string): string =>
+  diskId.slice(14, 18) + diskId.slice(19, 23) + diskId.slice(24)
