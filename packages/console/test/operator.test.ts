@@ -164,6 +164,8 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
 
   test('finds a project by its name and sets its quotas', async () => {
     await openTabOf('Quotas')
+    // What was read before the project was made may still be in sight for a moment.
+    await page.reload()
     const picker = main().getByRole('combobox', { name: 'Project' })
     await picker.fill('harbour')
     const option = page.getByRole('option', { name: /research.*Harbour Labs/ })

@@ -56,7 +56,7 @@ export async function protectVm(work: Work): Promise<Outcome> {
     if (!(error instanceof EngineError) || error.kind !== 'missing') throw error
     // It forgot the VM that was just defined.
     await defineVm(work)
-    await apply()
+    await apply().catch(tryAgainIfMissing)
   })
   return next({ firewallGeneration: call.generation })
 }
@@ -70,13 +70,20 @@ export async function bootVm(work: Work): Promise<Outcome> {
   if (!status || status.power === 'off') {
     if (!status || status.generation < work.operation.generation) await defineVm(work)
     if (!status || status.firewallGeneration < protectedBy) await protectVm(work)
-    await engine.powerVm(refOf(vm), 'on', callOf(work))
+    await engine.powerVm(refOf(vm), 'on', callOf(work)).catch(tryAgainIfMissing)
     status = await engine.inspectVm(refOf(vm), work.signal)
   }
   if (status?.power === 'running') return next({ sshDestination: status.sshDestination })
   if (status?.power === 'crashed')
     return fail('boot_failed', `The guest did not boot. ${status.detail ?? ''}`.trim())
   return wait(status?.etaMs ?? lookAgainMs, status?.detail ? { detail: status.detail } : undefined)
+}
+
+/** What was defined a moment ago and is not there was forgotten, and can be defined again. */
+function tryAgainIfMissing(error: unknown): never {
+  if (error instanceof EngineError && error.kind === 'missing')
+    throw new EngineError('unavailable', error.message, { cause: error })
+  throw error
 }
 
 export const bootDeadline = {

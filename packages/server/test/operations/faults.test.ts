@@ -179,6 +179,15 @@ describe('an engine', () => {
   })
 })
 
+describe('an engine that forgets a VM again and again', () => {
+  it.each([1, 2, 3, 4])('makes it after %d definitions that it forgot', async (times) => {
+    await service.simulator().addFault({ method: 'ensureVm', kind: 'forget', times })
+    await things.newVm()
+    await settle(service)
+    await checkInvariants(service)
+  })
+})
+
 describe('an undo that cannot be done', () => {
   const stuck = async () => {
     const simulator = service.simulator()

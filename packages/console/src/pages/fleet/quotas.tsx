@@ -13,7 +13,7 @@ import { settingsPollMs } from './poll.ts'
 import { type AdminProject, ProjectPicker } from './project-picker.tsx'
 
 export function Quotas() {
-  const projects = useQuery(readAll('adminProjectList', {}))
+  const projects = useQuery({ ...readAll('adminProjectList', {}), refetchInterval: settingsPollMs })
   return (
     <FleetPage>
       <Loaded query={projects} rows={8}>
