@@ -1,6 +1,5 @@
 import { Failure } from '../domain/failure.ts'
 import type { Queryable } from '../store/database.ts'
-import type { OperationRow } from '../store/operations.ts'
 import { findAnyVm, type VmRow } from '../store/vms.ts'
 import { type AttachedDisk, type Call, type Engine, EngineError, type VmRef } from './engine.ts'
 import type { Work, Workshop } from './operation.ts'
@@ -15,21 +14,6 @@ export const callOf = (work: Work): Call => ({ generation: work.operation.genera
 export const refOf = (vm: VmRow): VmRef => ({ id: vm.id, host: vm.host ?? '' })
 
 export const vmGone = () => new Failure('not_found', 'The VM is gone.')
-
-const rowsOfAttempts = new WeakMap<OperationRow, VmRow>()
-
-/**
- * The VM of a VM operation, for engine work: read once for all steps of one attempt, during which nobody else changes
- * what a reference to it, its addresses or its disks say.
- */
-export async function heldVmOf(work: Work): Promise<VmRow> {
-  return rowsOfAttempts.get(work.operation) ?? holdVm(work, await vmOf(work))
-}
-
-export function holdVm<Row extends VmRow>(work: Work, vm: Row): Row {
-  rowsOfAttempts.set(work.operation, vm)
-  return vm
-}
 
 /** The VM of a VM operation. It is there as long as the operation is: only deletion removes it. */
 export async function vmOf(work: Work, db: Queryable = work.workshop.database): Promise<VmRow> {

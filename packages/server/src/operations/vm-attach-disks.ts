@@ -21,19 +21,20 @@ export async function admitVmAttachDisks(
 ): Promise<OperationRow> {
   await requireIdle(tx, vm.id, `The VM ${vm.name}`)
   requireDiskChangeState(vm)
+  // Local disks go where the VM is.
+  const hostId = (await findLocation(tx, vm.location))?.storage === 'local' ? vm.host_id : null
   const disks = await lockDisksFor(tx, by.projectId, request.attach_disks, {
     location: vm.location,
     type: vmType(vm.type)!,
     disks: vm.disks,
-    hostId: (await findLocation(tx, vm.location))?.storage === 'local' ? vm.host_id : null,
+    hostId,
   })
   for (const { disk } of disks) {
     if (vm.disks.some(({ id }) => id === disk.id))
       throw new Failure('conflict', `The disk ${disk.name} is attached to this VM already.`)
     await requireIdle(tx, disk.id, `The disk ${disk.name}`)
   }
-  const isLocal = (await findLocation(tx, vm.location))?.storage === 'local'
-  await admitAttachments(tx, vm.id, disks, isLocal ? vm.host_id : null)
+  await admitAttachments(tx, vm.id, disks, hostId)
   return beginOperation(tx, by, vmAttachDisks, {
     resourceId: vm.id,
     generation: await raiseVmGeneration(tx, vm.id),

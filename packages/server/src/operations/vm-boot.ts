@@ -2,7 +2,7 @@ import { osDiskGib, vmType } from '@slipway/contract'
 import { gatewayOf } from '../domain/addresses.ts'
 import { findVmForEngine, type VmEngineRow } from '../store/vms.ts'
 import { EngineError, type VmSpec } from './engine.ts'
-import { attachedDisks, callOf, engineAt, heldVmOf, holdVm, refOf, vmGone, vmOf } from './engine-work.ts'
+import { attachedDisks, callOf, engineAt, refOf, vmGone, vmOf } from './engine-work.ts'
 import { compileFor } from './firewalls.ts'
 import { fail, next, type Outcome, type Work, wait } from './operation.ts'
 
@@ -41,7 +41,6 @@ function vmSpec(vm: VmEngineRow): VmSpec {
 export async function defineVm(work: Work): Promise<Outcome> {
   const vm = await findVmForEngine(work.workshop.database, work.operation.resource_id)
   if (!vm) throw vmGone()
-  holdVm(work, vm)
   await engineAt(work.workshop, vm.location).ensureVm(vmSpec(vm), callOf(work))
   return next()
 }
@@ -63,7 +62,7 @@ export async function protectVm(work: Work): Promise<Outcome> {
 
 /** Powers the VM on and waits until its guest answers; an engine that forgot what it was told is told again. */
 export async function bootVm(work: Work): Promise<Outcome> {
-  const vm = await heldVmOf(work)
+  const vm = await vmOf(work)
   const engine = engineAt(work.workshop, vm.location)
   const protectedBy = Number(work.scratch.firewallGeneration ?? 0)
   let status = await engine.inspectVm(refOf(vm), work.signal)

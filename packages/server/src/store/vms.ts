@@ -166,10 +166,7 @@ const setTtl = statement<never, [string, number, string | null]>(
 
 const remove = statement<never, [string]>('vm_delete', 'DELETE FROM vms WHERE id = $1')
 
-const hide = statement<never, [string]>(
-  'vm_hide',
-  'UPDATE vms SET deleted_at = slipway_now(), public_address_id = public_address_id WHERE id = $1',
-)
+const hide = statement<never, [string]>('vm_hide', 'UPDATE vms SET deleted_at = slipway_now() WHERE id = $1')
 
 const claimedGpus = statement<{ pci_address: string; model: string }, [string]>(
   'vm_gpus',
