@@ -11,7 +11,7 @@ import {
 } from '../store/operations.ts'
 import { type QuotaAmounts, takeQuota } from '../store/quotas.ts'
 import type { Signals } from '../store/signals.ts'
-import { type Definition, next, type Outcome, type Work, wait } from './operation.ts'
+import { cancelled, type Definition, next, type Outcome, type Work, wait } from './operation.ts'
 
 const settleMs = 500
 
@@ -87,9 +87,8 @@ export async function makeWayForDeletion(
   for (const operation of await findUnfinishedOperations(tx, resourceId)) {
     if (operation.name === 'DELETE') return operation
     await cancelOperation(tx, operation.id)
-    const result = { code: 'cancelled', message: 'The resource is being deleted.' }
-    const unheld = { id: operation.id, leaseToken: null, eventId: uuid() }
-    if ((await endOperation(tx, unheld, 'FAILED', result, operation.step_log)) !== undefined)
+    const unheld = { id: operation.id, token: null }
+    if ((await endOperation(tx, unheld, 'FAILED', cancelled, operation.step_log)) !== undefined)
       tx.afterCommit(() => by.signals.send('ended', operation.id))
   }
   return undefined

@@ -12,6 +12,8 @@ export interface Workshop {
   signals: Signals
   engines: Engines
   log: Log
+  /** How long one step's engine work may take, if not as long as usual. */
+  stepMs?: number
 }
 
 export interface Log {
@@ -38,6 +40,9 @@ export const wait = (ms: number, scratch?: Record<string, unknown>): Outcome => 
 })
 export const done = (result: unknown): Outcome => ({ flow: 'done', result })
 export const fail = (code: FailureCode, message: string): Outcome => ({ flow: 'fail', code, message })
+
+/** How an operation ends that makes way for its resource's deletion. */
+export const cancelled = { code: 'cancelled', message: 'The resource is being deleted.' }
 
 /** The operation under way, as its steps see it. */
 export interface Work {

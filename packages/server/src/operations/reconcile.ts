@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Doorbell } from '../domain/doorbell.ts'
+import { Loops } from '../domain/loops.ts'
 import type { Tx } from '../store/database.ts'
 import {
   findStrangers,
@@ -39,8 +40,8 @@ const batch = 1_000
 const warnAheadS = 600
 /** An object that no row ever knew may belong to a creation that we have not read yet: it gets an hour. */
 const strangerMs = 3_600_000
-/** Somebody waits for it: however long it took, the next turn comes at its time. */
-const noRest = 0
+/** At most a tenth of the time goes into looking, however large the fleet; stamping does not rest: somebody waits. */
+const restFactor = 9
 const stampSoonMs = 25
 
 /**
@@ -49,26 +50,24 @@ const stampSoonMs = 25
  */
 export class Reconciler {
   readonly #workshop: Workshop
-  readonly #stopping = new AbortController()
+  readonly #loops: Loops
   readonly #strangersSince = new Map<string, number>()
-  #loops: Promise<void>[] = []
   #unwatch: (() => void)[] = []
   readonly #stamping = new Doorbell(() => stampEvents(this.#workshop))
   #stampTimer: NodeJS.Timeout | undefined
 
   constructor(workshop: Workshop) {
     this.#workshop = workshop
+    this.#loops = new Loops((err) => workshop.log.warn({ err }, 'reconciler failed'))
   }
 
   start(): void {
-    this.#loops = [
-      this.#every(reportMs, () => this.reports()),
-      this.#every(tickMs, () => this.firewalls()),
-      this.#every(tickMs, () => this.expiry()),
-      this.#every(tickMs, () => this.stamp(), noRest),
-      this.#every(pruneMs, () => this.prune()),
-      this.#every(billingMs, () => this.billing()),
-    ]
+    this.#loops.every(reportMs, () => this.reports(), restFactor)
+    this.#loops.every(tickMs, () => this.firewalls(), restFactor)
+    this.#loops.every(tickMs, () => this.expiry(), restFactor)
+    this.#loops.every(tickMs, () => this.stamp())
+    this.#loops.every(pruneMs, () => this.prune(), restFactor)
+    this.#loops.every(billingMs, () => this.billing(), restFactor)
     // A VM that changed by itself ends somebody's waiting, or has crashed.
     for (const engine of this.#workshop.engines.values())
       this.#unwatch.push(engine.watch(() => this.#workshop.signals.send('operations')))
@@ -76,10 +75,10 @@ export class Reconciler {
   }
 
   async stop(): Promise<void> {
-    this.#stopping.abort()
+    const stopped = this.#loops.stop()
     for (const unwatch of this.#unwatch) unwatch()
     clearTimeout(this.#stampTimer)
-    await Promise.race([Promise.all(this.#loops), delay(3_000)])
+    await Promise.race([stopped, delay(3_000)])
   }
 
   /** Everything once, in order: for tests and for whoever cannot wait. */
@@ -239,18 +238,6 @@ export class Reconciler {
   }
 
   #limit(): AbortSignal {
-    return AbortSignal.any([this.#stopping.signal, AbortSignal.timeout(callMs)])
-  }
-
-  /** At most a tenth of the time goes into looking, however large the fleet. */
-  async #every(ms: number, action: () => Promise<unknown>, restFactor = 9): Promise<void> {
-    while (!this.#stopping.signal.aborted) {
-      const begun = performance.now()
-      await action().catch((error) => {
-        if (!this.#stopping.signal.aborted) this.#workshop.log.warn({ err: error }, 'reconciler failed')
-      })
-      const pauseMs = Math.max(ms, (performance.now() - begun) * restFactor)
-      await delay(pauseMs, undefined, { signal: this.#stopping.signal, ref: false }).catch(() => {})
-    }
+    return AbortSignal.any([this.#loops.stopping, AbortSignal.timeout(callMs)])
   }
 }

@@ -1,12 +1,13 @@
-import type { StepEntry } from '../store/operations.ts'
+import type { Progress, StepEntry } from '../store/operations.ts'
 
-/** The log with the step's new state: begun where it is not in it yet, ended unless it runs. */
+/** With the step's new state in the log: begun where it is not in it yet, ended unless it runs. */
 export function noteStep(
-  log: StepEntry[],
+  progress: Progress,
   name: string,
   state: StepEntry['state'],
   atMs: number,
-): StepEntry[] {
+): Progress {
+  const log = progress.step_log
   const now = new Date(Math.round(atMs)).toISOString()
   const begun = log.find((entry) => entry.name === name)
   const entry = {
@@ -14,5 +15,8 @@ export function noteStep(
     state,
     completed_at: state === 'running' ? '' : now,
   }
-  return begun ? log.map((each) => (each === begun ? entry : each)) : [...log, entry]
+  return {
+    ...progress,
+    step_log: begun ? log.map((each) => (each === begun ? entry : each)) : [...log, entry],
+  }
 }

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Doorbell } from '../domain/doorbell.ts'
+import { Loops } from '../domain/loops.ts'
 import { webhookHeaders } from '../domain/webhook-signature.ts'
 import { emitEvent, eventRecord } from '../store/events.ts'
 import {
@@ -34,28 +35,26 @@ const tickMs = 1_000
 export class WebhookDelivery {
   readonly #workshop: Workshop
   readonly #sender: WebhookSender
-  readonly #stopping = new AbortController()
+  readonly #loops: Loops
   readonly #bell = new Doorbell(() => this.#work())
   /** Webhook ids of what is on its way, once for each attempt. */
   readonly #busy: string[] = []
   readonly #attempts = new Set<Promise<void>>()
-  #loop: Promise<void> = Promise.resolve()
-  #off: (() => void) | undefined
 
   constructor(workshop: Workshop) {
     this.#workshop = workshop
+    this.#loops = new Loops((err) => workshop.log.warn({ err }, 'webhooks not served'))
     this.#sender = new WebhookSender(addressGuard(workshop.config.webhooks.allowPrivateRanges))
   }
 
   start(): void {
-    this.#off = this.#workshop.signals.on('stamped', () => this.#wake())
-    this.#loop = this.#tick()
+    const unsubscribe = this.#workshop.signals.on('stamped', () => this.#wake())
+    this.#loops.stopping.addEventListener('abort', unsubscribe)
+    this.#loops.every(tickMs, () => void this.#wake())
   }
 
   async stop(): Promise<void> {
-    this.#stopping.abort()
-    this.#off?.()
-    await this.#loop
+    await this.#loops.stop()
     await Promise.race([Promise.all(this.#attempts), delay(3_000, undefined, { ref: false })])
   }
 
@@ -68,19 +67,12 @@ export class WebhookDelivery {
     }
   }
 
-  async #tick(): Promise<void> {
-    while (!this.#stopping.signal.aborted) {
-      this.#wake()
-      await delay(tickMs, undefined, { signal: this.#stopping.signal, ref: false }).catch(() => {})
-    }
-  }
-
   #wake(): Promise<void> {
     return this.#bell.ring().catch((error) => this.#workshop.log.warn({ err: error }, 'webhooks not served'))
   }
 
   async #work(): Promise<undefined> {
-    if (this.#stopping.signal.aborted) return
+    if (this.#loops.stopping.aborted) return
     const { database } = this.#workshop
     const since = await firstWantedPosition(database)
     if (since === null) return

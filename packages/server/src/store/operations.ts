@@ -49,6 +49,15 @@ export interface ClaimedOperation extends OperationRow {
   was_held: boolean
 }
 
+/** What a worker holds an operation by. */
+export interface Lease {
+  id: string
+  token: string
+}
+
+/** The lease is gone, or the operation was cancelled: nothing was written, and the transaction rolls back. */
+export class LostLease extends Error {}
+
 export interface NewOperation {
   id: string
   projectId: string
@@ -271,18 +280,10 @@ export function claimOperations(
 }
 
 /** Answers the ids whose lease still stood. */
-export async function renewLeases(
-  db: Queryable,
-  held: { id: string; leaseToken: string }[],
-  leaseMs: number,
-): Promise<Set<string>> {
-  const rows = await renew.all(
-    db,
-    held.map(({ id }) => id),
-    held.map(({ leaseToken }) => leaseToken),
-    leaseMs,
-  )
-  return new Set(rows.map(({ id }) => id))
+export async function renewLeases(db: Queryable, leases: Lease[], leaseMs: number): Promise<Set<string>> {
+  const ids = leases.map(({ id }) => id)
+  const tokens = leases.map(({ token }) => token)
+  return new Set((await renew.all(db, ids, tokens, leaseMs)).map(({ id }) => id))
 }
 
 /** What the runner writes as an operation goes on. */
@@ -304,46 +305,36 @@ const progressValues = (
   p.is_stuck,
 ]
 
-/** The generation from which on engines refuse earlier attempts; undefined when the lease is lost or it is cancelled. */
-export async function fenceOperation(tx: Tx, id: string, token: string): Promise<number | undefined> {
-  return (await fence.one(tx, id, token))?.generation
+/** From the answered generation on, engines refuse earlier attempts. */
+export async function fenceOperation(db: Queryable, lease: Lease): Promise<number> {
+  return held(await fence.one(db, lease.id, lease.token)).generation
 }
 
-/** Records progress and keeps the lease. False: the lease is lost or the operation cancelled; nothing was written. */
-export async function advanceOperation(db: Queryable, id: string, token: string, progress: Progress) {
-  return (await advance.one(db, id, token, ...progressValues(progress))) !== undefined
+/** Records progress and keeps the lease. */
+export async function advanceOperation(db: Queryable, lease: Lease, progress: Progress): Promise<void> {
+  held(await advance.one(db, lease.id, lease.token, ...progressValues(progress)))
 }
 
 /** Records progress, gives the lease back and is due again after `ms`. */
-export async function parkOperation(
-  db: Queryable,
-  id: string,
-  token: string,
-  progress: Progress,
-  ms: number,
-) {
-  return (await park.one(db, id, token, ...progressValues(progress), ms)) !== undefined
+export async function parkOperation(db: Queryable, lease: Lease, progress: Progress, ms: number) {
+  held(await park.one(db, lease.id, lease.token, ...progressValues(progress), ms))
+}
+
+function held<Row>(row: Row | undefined): Row {
+  if (!row) throw new LostLease()
+  return row
 }
 
 /** How many operations waited for it; undefined: the lease is lost, or it was cancelled and may only end so. */
 export async function endOperation(
   db: Queryable,
-  operation: { id: string; leaseToken: string | null; eventId: string },
+  { id, token }: { id: string; token: string | null },
   state: 'SUCCEEDED' | 'FAILED',
   result: unknown,
   stepLog: StepEntry[],
 ): Promise<number | undefined> {
   const text = result === null ? null : JSON.stringify(result)
-  const ended = await end.one(
-    db,
-    operation.id,
-    operation.leaseToken,
-    state,
-    text,
-    JSON.stringify(stepLog),
-    operation.eventId,
-  )
-  return ended?.woken
+  return (await end.one(db, id, token, state, text, JSON.stringify(stepLog), uuid()))?.woken
 }
 
 export const findOperation = (db: Queryable, projectId: string, id: string, type: OperationType | null) =>

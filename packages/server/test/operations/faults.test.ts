@@ -24,8 +24,8 @@ beforeAll(async () => {
   await signals.open()
   const { database, engines } = service.server
   const log = { info() {}, warn() {}, error() {} }
-  const workshop: Workshop = { config: service.config, database, signals, engines, log }
-  runner = new Runner(workshop, definitions, stepMs)
+  const workshop: Workshop = { config: service.config, database, signals, engines, log, stepMs }
+  runner = new Runner(workshop, definitions)
   runner.start()
   await settle(service)
 }, 60_000)

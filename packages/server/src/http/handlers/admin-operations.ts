@@ -1,5 +1,4 @@
 import { Failure, notFound } from '../../domain/failure.ts'
-import { uuid } from '../../domain/ids.ts'
 import { stepNames } from '../../operations/registry.ts'
 import {
   endOperation,
@@ -70,7 +69,7 @@ export const adminOperationHandlers: Handlers<'adminOperationList' | ById> = {
       const taken = await takeStuckOperation(tx, id)
       if (!taken) return undefined
       const result = taken.failure ?? { code: 'engine_error', message: 'Given up by an operator.' }
-      await endOperation(tx, { id, leaseToken: null, eventId: uuid() }, 'FAILED', result, taken.step_log)
+      await endOperation(tx, { id, token: null }, 'FAILED', result, taken.step_log)
       return findAnyOperation(tx, id)
     })
     return view(row)
