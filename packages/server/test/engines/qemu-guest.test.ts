@@ -19,6 +19,17 @@ const signal = AbortSignal.timeout(900_000)
 /** The C virtiofsd of Debian 12 needs root. */
 const canShareVolumes = process.getuid?.() === 0 && (await findVirtiofsd()) !== null
 
+/** Waits for a question on the shared volume and answers it there. */
+const answerOnVolume = `mkdir -p /mnt/shared
+(
+  until mount -t virtiofs shared-1 /mnt/shared; do sleep 1; done
+  until [ -s /mnt/shared/question ]; do sleep 1; done
+  echo "two has read: $(cat /mnt/shared/question)" > /mnt/shared/answer.new
+  mv /mnt/shared/answer.new /mnt/shared/answer
+  umount /mnt/shared
+) >/dev/null 2>&1 &
+`
+
 describe('a guest of the qemu engine', () => {
   let bench: QemuBench
   let engine: Engine & { close(): Promise<void> }
@@ -76,7 +87,7 @@ describe('a guest of the qemu engine', () => {
     const service = createServer((socket) => socket.end('hello-from-host')).listen(0, '127.0.0.1')
     await once(service, 'listening')
     const call = `nc -w 5 100.127.255.2 ${(service.address() as AddressInfo).port} </dev/null`
-    second.startupScript = `#!/bin/sh\necho "the host says: $(${call})"\n`
+    second.startupScript = `#!/bin/sh\necho "the host says: $(${call})"\n${answerOnVolume}`
     const open = await bench.open({ egress: 'user' })
     await open.ensureVm(second, { generation: 1, signal })
     await open.powerVm(second, 'on', { generation: 1, signal })
@@ -114,7 +125,7 @@ describe('a guest of the qemu engine', () => {
     await inFirst('echo kept-on-os-disk > /root/note; sync')
   })
 
-  it('mounts a shared volume', { ...WITHIN, skip: !canShareVolumes }, async () => {
+  it('shares a volume with its neighbour', { ...WITHIN, skip: !canShareVolumes }, async () => {
     const volume = diskOf(host, {
       type: 'shared-volume',
       sizeGib: 1024,
@@ -123,13 +134,21 @@ describe('a guest of the qemu engine', () => {
     })
     await engine.ensureDisk(volume, { generation: 1, signal })
     await engine.attachDisk(first, volume, next())
+    await engine.attachDisk(second, volume, { generation: 1, signal })
     await eventually(async () => {
       await inFirst('mkdir -p /mnt/shared && mount -t virtiofs shared-1 /mnt/shared')
     })
-    await inFirst('echo from-the-guest > /mnt/shared/note && umount /mnt/shared')
+    await inFirst('echo from one > /mnt/shared/question')
+    await eventually(async () =>
+      expect(await inFirst('cat /mnt/shared/answer')).toBe('two has read: from one'),
+    )
+    await inFirst('umount /mnt/shared')
     const share = join(bench.dataDir, 'qemu/local-a/disks', volume.id, 'share')
-    expect(await readFile(join(share, 'note'), 'utf8')).toBe('from-the-guest\n')
-    await engine.detachDisk(first, volume, next())
+    expect(await readFile(join(share, 'question'), 'utf8')).toBe('from one\n')
+    await Promise.all([
+      engine.detachDisk(first, volume, next()),
+      engine.detachDisk(second, volume, { generation: 1, signal }),
+    ])
     await engine.removeDisk(volume, { generation: 2, signal })
   })
 

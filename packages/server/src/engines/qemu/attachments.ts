@@ -15,12 +15,13 @@ export async function plug(ctx: QemuContext, vmId: string, disk: AttachedDisk): 
     if (await isPlugged(qmp, disk)) return
     await dropBackend(qmp, disk)
     if (disk.type === 'shared-volume') {
-      await serveVolume(ctx.records.folder(vmId), disk.id, ctx.disks.shareFolder(disk.id))
+      const path = volumeSocket(vmId, disk.id)
+      await serveVolume(ctx.records.folder(vmId), path, ctx.disks.shareFolder(disk.id))
       await qmp.execute('chardev-add', {
         id: `chr-${deviceId(disk.id)}`,
         backend: {
           type: 'socket',
-          data: { server: false, addr: { type: 'unix', data: { path: volumeSocket(disk.id) } } },
+          data: { server: false, addr: { type: 'unix', data: { path } } },
         },
       })
     } else await qmp.execute('blockdev-add', blockNode(disk, ctx.disks.imageFile(disk.id)))

@@ -66,7 +66,7 @@ export function machineArguments(machine: Machine): string[] {
         ...['-device', JSON.stringify(diskDevice(disk, `disk-slot${slot}`))],
       ]),
     ...machine.volumes.flatMap((volume, slot) => [
-      ...['-chardev', `socket,id=chr-${deviceId(volume.id)},path=${volumeSocket(volume.id)}`],
+      ...['-chardev', `socket,id=chr-${deviceId(volume.id)},path=${volumeSocket(spec.id, volume.id)}`],
       ...['-device', JSON.stringify(volumeDevice(volume, `volume-slot${slot}`))],
     ]),
     ...networkArguments(machine),
@@ -165,8 +165,9 @@ export function volumeTag(volume: AttachedDisk): string {
   return volume.serialNumber.slice(0, 35)
 }
 
-export function volumeSocket(diskId: string): string {
-  return `volume-${deviceId(diskId)}.sock`
+/** In the VM's folder, and yet not the same for two VMs: virtiofsd of QEMU 7.2 takes a lock by this name alone. */
+export function volumeSocket(vmId: string, diskId: string): string {
+  return `volume-${deviceId(diskId)}-${vmId}.sock`
 }
 
 export function slotNames(type: AttachedDisk['type']): string[] {

@@ -8,7 +8,7 @@ import type { QemuContext } from './context.ts'
 import { createImage } from './disk-files.ts'
 import { isMissing } from './files.ts'
 import { type ImageSource, osBaseOf } from './images.ts'
-import { kernelPaths, type Machine, machineArguments } from './machine.ts'
+import { kernelPaths, type Machine, machineArguments, volumeSocket } from './machine.ts'
 import { randomBackendAddress, syncForwards } from './network.ts'
 import { type Observed, observe } from './observe.ts'
 import { imagesDir } from './paths.ts'
@@ -120,7 +120,7 @@ async function start(ctx: QemuContext, id: string, record: VmRecord, signal: Abo
   await ctx.records.writeRun(id, run)
   try {
     for (const volume of machine.volumes)
-      await serveVolume(folder, volume.id, ctx.disks.shareFolder(volume.id))
+      await serveVolume(folder, volumeSocket(id, volume.id), ctx.disks.shareFolder(volume.id))
     const process = await startQemu(folder, ctx.options.qemuProgram, machineArguments(machine))
     const started = { ...run, process }
     await ctx.records.writeRun(id, started)

@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { EngineError } from '../../operations/engine.ts'
 import { run } from './command.ts'
-import { volumeSocket } from './machine.ts'
 
 const PROGRAMS = ['/usr/libexec/virtiofsd', '/usr/lib/qemu/virtiofsd', '/usr/bin/virtiofsd']
 const START_LIMIT_MS = 5_000
@@ -15,11 +14,10 @@ export async function findVirtiofsd(): Promise<string | null> {
 }
 
 /** One virtiofsd per VM and volume; it leaves by itself when its QEMU does. */
-export async function serveVolume(vmDir: string, diskId: string, shareFolder: string): Promise<void> {
+export async function serveVolume(vmDir: string, socket: string, shareFolder: string): Promise<void> {
   const program = await findVirtiofsd()
   if (!program)
     throw new EngineError('rejected', 'shared volumes need virtiofsd, which is not installed on this host')
-  const socket = volumeSocket(diskId)
   await rm(join(vmDir, socket), { force: true })
   const child = spawn(program, await argumentsFor(program, socket, shareFolder), {
     cwd: vmDir,
