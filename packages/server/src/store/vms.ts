@@ -60,9 +60,9 @@ export const attachedDisksOfVm = `
                      'size_gib', d.size_gib, 'location', d.location, 'block_size', d.block_size,
                      'serial_number', d.serial_number, 'generation', d.generation, 'created_at', d.created_at,
                      'updated_at', d.updated_at, 'mode', a.mode) ORDER BY a.position)
-                   FROM disk_attachments a JOIN disks d ON d.id = a.disk_id WHERE a.vm_id = v.id), '[]') AS disks`
+                   FROM disk_attachments a JOIN disks d ON d.id = a.disk_id WHERE a.vm_id = v.id), '[]')`
 
-const vmColumns = `v.*, h.name AS host, h.state AS host_state, ${attachedDisksOfVm}`
+const vmColumns = `v.*, h.name AS host, h.state AS host_state, ${attachedDisksOfVm} AS disks`
 const selectVm = `SELECT ${vmColumns} FROM vms v LEFT JOIN hosts h ON h.id = v.host_id`
 
 const byId = statement<VmRow, [string, string]>(
