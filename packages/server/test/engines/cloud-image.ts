@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import { copyFile, mkdir, readdir, readFile, rename, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -9,6 +10,11 @@ const MIB = 1024 ** 2
 const ESP_MIB = 128
 const ROOT_MIB = 1536
 const PACKAGES = ['systemd-sysv', 'udev', 'dbus', 'cloud-init', 'netplan.io', 'openssh-server', 'iproute2']
+const FILES = {
+  'etc/fstab': 'LABEL=root / ext4 defaults 0 1\n',
+  // Without it cloud-init asks for a locale that nobody has generated, and ends in an error.
+  'etc/default/locale': 'LANG=C.UTF-8\n',
+}
 const EFI_NAMES = {
   x86_64: ['linuxx64.efi.stub', 'BOOTX64.EFI'],
   aarch64: ['linuxaa64.efi.stub', 'BOOTAA64.EFI'],
@@ -20,7 +26,11 @@ const EFI_NAMES = {
  */
 export async function cloudImage(cacheDir: string): Promise<string> {
   const arch = hostArchitecture()
-  const image = join(cacheDir, `debian-cloud-${arch.name}.qcow2`)
+  const recipe = createHash('sha256')
+    .update(JSON.stringify([PACKAGES, FILES]))
+    .digest('hex')
+    .slice(0, 8)
+  const image = join(cacheDir, `debian-cloud-${arch.name}-${recipe}.qcow2`)
   if (await stat(image).catch(() => null)) return image
   const work = join(cacheDir, 'debian-cloud-build')
   await rm(work, { recursive: true, force: true })
@@ -29,7 +39,7 @@ export async function cloudImage(cacheDir: string): Promise<string> {
 
   const include = [...PACKAGES, `linux-image-cloud-${arch.debianName}`, 'systemd-boot-efi'].join(',')
   await exec('mmdebstrap', ['--variant=minbase', `--include=${include}`, 'bookworm', at('root')])
-  await writeFile(at('root/etc/fstab'), 'LABEL=root / ext4 defaults 0 1\n')
+  for (const [path, content] of Object.entries(FILES)) await writeFile(at(`root/${path}`), content)
   await unifiedKernel(at, EFI_NAMES[arch.name][0]!, `root=LABEL=root rw console=${arch.serialConsole}`)
 
   await writeFile(at('esp'), '')

@@ -42,7 +42,8 @@ describe('a cloud image with UEFI and cloud-init', () => {
     const { sshDestination } = await until('running')
     const inGuest = (command: string) => bench.ssh(sshDestination, command)
     // Its SSH server may answer before cloud-init has written the key.
-    await attempt(() => inGuest('cloud-init status --wait >/dev/null; true'))
+    await attempt(() => inGuest('true'))
+    expect(await inGuest('cloud-init status --wait --long || true')).toContain('status: done')
     expect(await inGuest('hostname')).toBe('cloud-guest')
     expect(await inGuest('ls -d /sys/firmware/efi')).toBe('/sys/firmware/efi')
     expect(await inGuest('cat /root/made-by-startup')).toBe('yes')
@@ -59,6 +60,7 @@ describe('a cloud image with UEFI and cloud-init', () => {
     await until('off')
     const { content } = await engine.serialLog(spec, undefined, signal)
     expect(content).toContain('startup script of cloud_guest')
+    expect(content).toContain('shutdown script of cloud_guest')
     await engine.removeVm(spec, call(4))
     await engine.removeDisk(disk, call(2))
   })

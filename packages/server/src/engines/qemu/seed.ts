@@ -33,6 +33,7 @@ RemainAfterExit=yes
 ExecStart=/bin/true
 ExecStop=/usr/local/lib/slipway-shutdown
 TimeoutStopSec=80
+StandardOutput=journal+console
 [Install]
 WantedBy=multi-user.target
 `
