@@ -70,17 +70,17 @@ async function answer(
   validators.params(request.params as Record<string, string>)
   validators.query(request.query as Record<string, unknown>)
   validators.body(request.body)
-  const withTx = (tx: Tx) => makeContext(services, tx, request, reply)
+  const withTx = (tx: Tx) => new RequestContext(services, tx, request, reply)
 
   if (route.method === 'GET' || route.path.startsWith('/v0.1/auth/'))
-    return send(await handle(withTx(services.database.withoutTransaction).context), reply)
+    return send(await handle(withTx(services.database.withoutTransaction)), reply)
 
   const key = readIdempotencyKey(request.headers['idempotency-key'])
   const { text, isReplay } = await services.database.transaction(async (tx) => {
-    const { context, wasAudited } = withTx(tx)
+    const context = withTx(tx)
     const work = async () => {
       const result = await handle(context)
-      if (!wasAudited() && !quietWrites.has(id)) throw new Error(`${id} wrote no audit event`)
+      if (!context.wasAudited && !quietWrites.has(id)) throw new Error(`${id} wrote no audit event`)
       return JSON.stringify(result)
     }
     if (key === undefined) return { text: await work(), isReplay: false }
@@ -102,47 +102,73 @@ function send(result: Awaited<ReturnType<AnyHandler>>, reply: FastifyReply) {
   return reply.type('application/json').send(JSON.stringify(result))
 }
 
-function makeContext(services: Services, tx: Tx, request: FastifyRequest, reply: FastifyReply) {
-  const { grant } = request
-  const actor = grant ? callerKey(grant.caller) : ''
-  let audits = 0
-  const context: Context = {
-    services,
-    caller: grant?.caller ?? null,
-    params: request.params as Context['params'],
-    query: request.query as Context['query'],
-    body: request.body as Context['body'],
-    get project() {
-      if (!grant?.project) throw new Error('this route has no project')
-      return grant.project
-    },
-    get organizationId() {
-      if (!grant?.organizationId) throw new Error('this route has no organization')
-      return grant.organizationId
-    },
-    tx,
-    actor,
-    requestId: request.id,
-    address: request.ip,
-    noteEvent() {
-      audits++
-      tx.afterCommit(() => services.signals.send('events'))
-    },
-    audit(event) {
-      context.noteEvent()
-      const scope = {
-        projectId: grant?.project?.projectId ?? null,
-        organizationId: grant?.organizationId ?? null,
-      }
-      return emitEvent(tx, { ...scope, ...event, actor, requestId: request.id })
-    },
-    requirePayment() {
-      if (grant?.project && grant.project.paymentState !== 'active') throw paymentRequired(grant.project)
-    },
-    request,
-    reply,
+/** One for each request, so it is made of little: what few handlers want is worked out when they ask. */
+class RequestContext implements Context {
+  readonly services: Services
+  readonly tx: Tx
+  readonly request: FastifyRequest
+  readonly reply: FastifyReply
+  readonly caller: Context['caller']
+  readonly params: Context['params']
+  readonly query: Context['query']
+  readonly body: Context['body']
+  wasAudited = false
+
+  constructor(services: Services, tx: Tx, request: FastifyRequest, reply: FastifyReply) {
+    this.services = services
+    this.tx = tx
+    this.request = request
+    this.reply = reply
+    this.caller = request.grant?.caller ?? null
+    this.params = request.params as Context['params']
+    this.query = request.query as Context['query']
+    this.body = request.body as Context['body']
   }
-  return { context, wasAudited: () => audits > 0 }
+
+  get project() {
+    const project = this.request.grant?.project
+    if (!project) throw new Error('this route has no project')
+    return project
+  }
+
+  get organizationId() {
+    const organizationId = this.request.grant?.organizationId
+    if (!organizationId) throw new Error('this route has no organization')
+    return organizationId
+  }
+
+  get actor() {
+    return this.caller ? callerKey(this.caller) : ''
+  }
+
+  get requestId() {
+    return this.request.id
+  }
+
+  get address() {
+    return this.request.ip
+  }
+
+  noteEvent() {
+    this.wasAudited = true
+    this.tx.afterCommit(() => this.services.signals.send('events'))
+  }
+
+  /** Bound, since handlers take it out of the context. */
+  readonly audit: Context['audit'] = (event) => {
+    this.noteEvent()
+    const { grant, id: requestId } = this.request
+    const scope = {
+      projectId: grant?.project?.projectId ?? null,
+      organizationId: grant?.organizationId ?? null,
+    }
+    return emitEvent(this.tx, { ...scope, ...event, actor: this.actor, requestId })
+  }
+
+  requirePayment() {
+    const project = this.request.grant?.project
+    if (project && project.paymentState !== 'active') throw paymentRequired(project)
+  }
 }
 
 export function requireCaller(context: Context): NonNullable<Context['caller']> {
