@@ -68,16 +68,16 @@ const askName = (initial: string) =>
     validate: (text) => (namePattern.test(text) ? undefined : 'Letters, digits, _ and -, at most 63.'),
   })
 
-/** The newest Ubuntu there; of one release, the one made for GPUs. */
+/** The only image there, or the newest Ubuntu; of one release, the one made for GPUs. */
 export async function defaultImage(cli: Cli, location: string): Promise<string> {
   const images = await cli.client.collect('imageList', { project_id: await cli.project() })
-  const fitting = images.filter((image) => image.locations.includes(location) && /^ubuntu/.test(image.name))
+  const there = images.filter((image) => image.locations.includes(location))
+  const fitting = there.length === 1 ? there : there.filter((image) => /^ubuntu/.test(image.name))
   const [best] = fitting.sort((one, other) => rank(other) - rank(one))
-  if (!best) {
+  if (!best)
     throw new UsageError(`No Ubuntu image is known in ${location}: choose one with --image.`, [
-      images.map((image) => image.name).join(', '),
+      there.map((image) => image.name).join(', '),
     ])
-  }
   return best.name
 }
 

@@ -1,6 +1,6 @@
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Vm } from '@slipway/sdk'
+import type { Image, Vm } from '@slipway/sdk'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type RealServer, startRealServer } from '../../sdk/test/support/real-server.ts'
 import { freshHome } from './support/cli.ts'
@@ -101,6 +101,26 @@ describe('the life of a VM', () => {
 
   test('without --image it has the newest Ubuntu made for GPUs', async () => {
     expect((await json('vm', 'show', 'train-7')).image).toBe('ubuntu24.04-nvidia:latest')
+  })
+
+  test('where there is only one image, it has that one', async () => {
+    const admin = async (path: string, change?: object) => {
+      const answer = await fetch(`${server.api_url}/v0.1/admin/images${path}`, {
+        method: change ? 'PATCH' : 'GET',
+        headers: { authorization: `Bearer ${server.operator_key}`, 'content-type': 'application/json' },
+        ...(change && { body: JSON.stringify(change) }),
+      })
+      expect(answer.status).toBe(200)
+      return answer.json()
+    }
+    const { items } = (await admin('')) as { items: Image[] }
+    const ubuntus = items.filter((image) => image.name.startsWith('ubuntu'))
+    for (const { id } of ubuntus) await admin(`/${id}`, { locations: ['us-east1-a'] })
+    const there = ['--type', 'a100.1x', '--location', 'eu-north1-a', '--ssh-key', publicKey]
+    expect(await slipway('vm', 'create', 'plain', ...there)).toMatchObject({ code: 0, stderr: '' })
+    expect((await json('vm', 'show', 'plain')).image).toBe('debian12:latest')
+    await slipway('vm', 'delete', 'plain', '--yes')
+    for (const { id, locations } of ubuntus) await admin(`/${id}`, { locations })
   })
 
   test('it is found by its name and by its id, and a wrong name suggests the right one', async () => {

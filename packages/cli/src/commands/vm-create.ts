@@ -41,7 +41,7 @@ export const vmCreate = command<CreateInput>({
     { flags: '--location <location>', description: 'where', complete: 'location' },
     {
       flags: '--image <image>',
-      description: 'image; default: the newest Ubuntu that fits',
+      description: 'image; default: the newest Ubuntu, or the only one there is',
       complete: 'image',
     },
     { flags: '--ssh-key <file>', description: 'public key; default: the one in ~/.ssh', complete: 'file' },
