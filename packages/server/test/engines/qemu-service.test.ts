@@ -1,5 +1,5 @@
 import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import type { RouteAnswer } from '@slipway/contract'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -82,7 +82,9 @@ describe('the service on the qemu engine', () => {
       `[[location]]\nname = "local-a"\nengine = "qemu"\n[location.qemu]\nscale = 0.002\n` +
         `address_range = "${range}"\nboot_timeout_s = ${bootTimeoutS}\n`,
     )
-    const args = ['--port', '0', '--data-dir', bench.dataDir, '--config', file]
+    // Relative, as people type it.
+    const dataDir = relative(launcher.dir, bench.dataDir)
+    const args = ['--port', '0', '--data-dir', dataDir, '--config', file]
     server = launcher.start(args, { env: { DATABASE_URL: database.url } })
     await server.until(readyLine)
   }

@@ -1,8 +1,8 @@
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 
-/** Shared by every location of a data directory. */
+/** Shared by every location of a data directory. Absolute: QEMU looks for what is not beside the file that names it. */
 export function imagesDir(dataDir: string): string {
-  return join(dataDir, 'qemu', 'images')
+  return resolve(dataDir, 'qemu', 'images')
 }
 
 /** Where one location's engine keeps its things; the folder is closed to other users. */
@@ -10,7 +10,7 @@ export class StatePaths {
   readonly root: string
 
   constructor(dataDir: string, location: string) {
-    this.root = join(dataDir, 'qemu', location)
+    this.root = resolve(dataDir, 'qemu', location)
   }
 
   get vms(): string {
