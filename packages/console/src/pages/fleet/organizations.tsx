@@ -18,6 +18,7 @@ import { StateBadge } from '../../ui/state.tsx'
 import { Table } from '../../ui/table.tsx'
 import { whenColumn } from '../../ui/time-column.tsx'
 import { settingsPollMs } from './poll.ts'
+import { suspendColumn } from './suspend-column.tsx'
 
 type Row = RouteAnswer<'adminOrganizationList'>['items'][number]
 
@@ -73,22 +74,7 @@ export function Organizations() {
                 cell: (row) => <Copyable text={row.id} shown={`…${shortId(row.id)}`} />,
               },
               whenColumn('Created', 'created_at'),
-              {
-                key: 'actions',
-                title: '',
-                width: '120px',
-                align: 'right',
-                isBare: true,
-                cell: (row) => (
-                  <Button
-                    size="small"
-                    isBusy={suspend.isPending && suspend.variables?.id === row.id}
-                    onClick={() => suspend.mutate(row)}
-                  >
-                    {row.suspended ? 'Restore' : 'Suspend'}
-                  </Button>
-                ),
-              },
+              suspendColumn(suspend),
             ]}
           />
         )}

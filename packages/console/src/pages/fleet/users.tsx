@@ -16,6 +16,7 @@ import { StateBadge } from '../../ui/state.tsx'
 import { Table } from '../../ui/table.tsx'
 import { whenColumn } from '../../ui/time-column.tsx'
 import { settingsPollMs } from './poll.ts'
+import { suspendColumn } from './suspend-column.tsx'
 
 type Row = RouteAnswer<'adminUserList'>['items'][number]
 
@@ -63,23 +64,7 @@ export function Users() {
                 cell: (row) => (row.is_operator ? 'yes' : 'no'),
               },
               whenColumn('Created', 'created_at'),
-              {
-                key: 'actions',
-                title: '',
-                width: '120px',
-                align: 'right',
-                isBare: true,
-                cell: (row) => (
-                  <Button
-                    size="small"
-                    reason={row.id === caller.id ? 'This is you.' : undefined}
-                    isBusy={suspend.isPending && suspend.variables?.id === row.id}
-                    onClick={() => suspend.mutate(row)}
-                  >
-                    {row.suspended ? 'Restore' : 'Suspend'}
-                  </Button>
-                ),
-              },
+              suspendColumn(suspend, (row) => (row.id === caller.id ? 'This is you.' : undefined)),
             ]}
           />
         )}
