@@ -43,7 +43,11 @@ export async function observe(ctx: QemuContext, id: string): Promise<Observed | 
   const waitedMs = Date.now() - run.bootStartedAtMs
   if (waitedMs < ctx.options.bootTimeoutS * 1000) return { ...seen, power: 'booting', detail: '' }
   const serial = await lastSerialLines(ctx.records.folder(id))
-  const detail = `no SSH answer within ${ctx.options.bootTimeoutS} s; the serial console ends with:\n${serial}`
+  const advice =
+    ctx.verdict.accelerator === 'tcg'
+      ? ' (emulated, without KVM: a full distribution may need a longer boot_timeout_s)'
+      : ''
+  const detail = `no SSH answer within ${ctx.options.bootTimeoutS} s${advice}; the serial console ends with:\n${serial}`
   return { ...seen, power: 'crashed', detail }
 }
 
