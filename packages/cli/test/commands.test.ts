@@ -193,7 +193,11 @@ describe('the life of a VM', () => {
     const words = ['vm', 'ssh', 'train-7', '-i', 'key', '--', 'nvidia-smi', '-L']
     const run = await runAs(words, { env: { ...env, PATH: `${bin}:${base.PATH}` } })
     expect(run.code).toBe(17)
-    expect(run.stdout).toMatch(/^ssh -i key ubuntu@198\.18\.\d+\.\d+ nvidia-smi -L\n$/)
+    const { id } = await json('vm', 'show', 'train-7')
+    const trust = `-o HostKeyAlias=slipway-${id} -o StrictHostKeyChecking=accept-new`
+    expect(run.stdout).toMatch(
+      new RegExp(`^ssh ${trust} -i key ubuntu@198\\.18\\.\\d+\\.\\d+ nvidia-smi -L\\n$`),
+    )
     await slipway('vm', 'stop', 'train-7')
     const off = await slipway('vm', 'ssh', 'train-7')
     expect(off.code).toBe(4)

@@ -4,13 +4,15 @@ import { command } from '../core/command.ts'
 import { CliError, exitCodes } from '../core/failure.ts'
 import { idOf } from '../core/names.ts'
 import { refArgument } from '../core/resource.ts'
-import { sshArguments, sshDestination } from '../export/ssh.ts'
+import { hostKeyRules, sshArguments, sshDestination } from '../export/ssh.ts'
 import { vms } from '../resources.ts'
 
 export const vmSsh = command<{ ref: string; command: string[]; identity?: string }>({
   name: 'ssh',
   summary: 'open a shell on a VM, or run a command there',
-  details: "Runs the system's ssh with the right user, address and port, and ends with its exit code.",
+  details:
+    "Runs the system's ssh with the right user, address and port, and ends with its exit code. The VM's host key is " +
+    'remembered at the first connection, under the id of the VM, and has to stay the same.',
   arguments: [refArgument(vms), { syntax: '[command...]', description: 'after `--`: what to run there' }],
   options: [{ flags: '-i, --identity <file>', description: 'private key', complete: 'file' }],
   examples: [
@@ -26,8 +28,9 @@ export const vmSsh = command<{ ref: string; command: string[]; identity?: string
       const reason = vm.state === 'STATE_RUNNING' ? 'it has no public address' : `it is ${state}`
       throw new CliError('conflict', `${vm.name} cannot be reached by SSH: ${reason}.`, exitCodes.conflict)
     }
-    const words = [...(identity ? ['-i', identity] : []), ...sshArguments(destination), ...command]
-    process.exitCode = await runToEnd('ssh', words)
+    const trust = hostKeyRules(vm).flatMap(([option, value]) => ['-o', `${option}=${value}`])
+    const key = identity ? ['-i', identity] : []
+    process.exitCode = await runToEnd('ssh', [...trust, ...key, ...sshArguments(destination), ...command])
   },
 })
 

@@ -1,5 +1,5 @@
 import type { Vm } from '@slipway/sdk'
-import { sshDestination } from './ssh.ts'
+import { hostKeyRules, sshDestination } from './ssh.ts'
 
 export interface ExportOptions {
   identity: string
@@ -32,9 +32,7 @@ export function sshConfig(vms: Vm[], { identity }: ExportOptions): string {
       `  User ${user}`,
       `  Port ${port}`,
       `  IdentityFile ${identity}`,
-      // Addresses are handed on to other VMs, each with a host key of its own.
-      `  HostKeyAlias slipway-${vm.id}`,
-      '  StrictHostKeyChecking accept-new',
+      ...hostKeyRules(vm).map(([option, value]) => `  ${option} ${value}`),
     ].join('\n'),
   )
   return `${['# Written by `slipway export ssh-config`', ...hosts].join('\n\n')}\n`

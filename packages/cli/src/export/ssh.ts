@@ -13,6 +13,12 @@ export function sshDestination(vm: Pick<Vm, 'ssh_destination'>): SshDestination 
   return { user: match[1]!, host: match[2]!, port: Number(match[3] ?? 22) }
 }
 
+/** A host key belongs to the VM, not to its address, which goes on to others: new ones are kept, changed ones refused. */
+export const hostKeyRules = (vm: Pick<Vm, 'id'>): [option: string, value: string][] => [
+  ['HostKeyAlias', `slipway-${vm.id}`],
+  ['StrictHostKeyChecking', 'accept-new'],
+]
+
 export function sshArguments({ user, host, port }: SshDestination): string[] {
   return [...(port === 22 ? [] : ['-p', String(port)]), `${user}@${host}`]
 }
