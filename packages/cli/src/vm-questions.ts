@@ -74,6 +74,8 @@ export async function defaultImage(cli: Cli, location: string): Promise<string> 
   const there = images.filter((image) => image.locations.includes(location))
   const fitting = there.length === 1 ? there : there.filter((image) => /^ubuntu/.test(image.name))
   const [best] = fitting.sort((one, other) => rank(other) - rank(one))
+  if (there.length === 0)
+    throw new UsageError(`No image can be used in ${location}.`, ['Choose another location.'])
   if (!best)
     throw new UsageError(`No Ubuntu image is known in ${location}: choose one with --image.`, [
       there.map((image) => image.name).join(', '),

@@ -10,7 +10,7 @@ export class Loops {
     this.#onError = onError
   }
 
-  /** Falls when it is told to stop. */
+  /** Aborts when it is told to stop. */
   get stopping(): AbortSignal {
     return this.#stopping.signal
   }

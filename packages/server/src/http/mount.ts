@@ -102,7 +102,10 @@ function send(result: Awaited<ReturnType<AnyHandler>>, reply: FastifyReply) {
   return reply.type('application/json').send(JSON.stringify(result))
 }
 
-/** One for each request, so it is made of little: what few handlers want is worked out when they ask. */
+/**
+ * One for each request, so it is made of little: what few handlers want is worked out when they ask. Its functions are
+ * bound, since handlers take them out.
+ */
 class RequestContext implements Context {
   readonly services: Services
   readonly tx: Tx
@@ -149,12 +152,11 @@ class RequestContext implements Context {
     return this.request.ip
   }
 
-  noteEvent() {
+  readonly noteEvent = () => {
     this.wasAudited = true
     this.tx.afterCommit(() => this.services.signals.send('events'))
   }
 
-  /** Bound, since handlers take it out of the context. */
   readonly audit: Context['audit'] = (event) => {
     this.noteEvent()
     const { grant, id: requestId } = this.request
@@ -165,7 +167,7 @@ class RequestContext implements Context {
     return emitEvent(this.tx, { ...scope, ...event, actor: this.actor, requestId })
   }
 
-  requirePayment() {
+  readonly requirePayment = () => {
     const project = this.request.grant?.project
     if (project && project.paymentState !== 'active') throw paymentRequired(project)
   }

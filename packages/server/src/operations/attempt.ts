@@ -38,6 +38,7 @@ export class Attempt {
   readonly #workshop: Workshop
   readonly #alone: Tx
   readonly #definition: Definition
+  readonly #deadline: number
   readonly #claimedAt = performance.now()
   #notedAt = performance.now()
   #progress: Progress
@@ -50,6 +51,7 @@ export class Attempt {
     this.#workshop = workshop
     this.#alone = workshop.database.withoutTransaction
     this.#definition = definition
+    this.#deadline = row.deadline_at.getTime()
     this.row = row
     this.#progress = row
     this.#needsFence = row.was_held || row.attempts > 0
@@ -81,8 +83,9 @@ export class Attempt {
   async #act(): Promise<void> {
     if (this.row.is_cancelled) return this.#end('FAILED', cancelled)
     if (this.#needsFence) {
-      // From here on the engine refuses what earlier attempts, of this or another worker, may still send.
-      const generation = await fenceOperation(this.#workshop.database, this.lease)
+      // From here on the engine refuses what earlier attempts, of this or another worker, may still send. Admissions
+      // take these locks in the other order: in a transaction, a deadlock is tried again.
+      const generation = await this.#workshop.database.transaction((tx) => fenceOperation(tx, this.lease))
       this.row = { ...this.row, generation }
       this.#needsFence = false
       return
@@ -93,7 +96,7 @@ export class Attempt {
   async #do(): Promise<void> {
     const { tx: write, call, onDeadline } = this.#step
     this.#log('running')
-    if (this.#isLate && !this.#definition.isTeardown)
+    if (this.#now > this.#deadline && !this.#definition.isTeardown)
       return this.#settle({ flow: 'fail', ...(onDeadline ?? late) })
     if (!write) return this.#settle(call ? await this.#timed(call) : next())
     await this.#workshop.database.transaction(async (tx) => this.#settle(await write(this.#work(), tx), tx))
@@ -119,9 +122,8 @@ export class Attempt {
     const progress = this.#progress
     if (outcome.flow === 'fail') {
       const failure = { code: outcome.code, message: outcome.message }
-      await this.#advance({ ...progress, is_undoing: true, failure, attempts: 0 }, tx)
       this.#needsFence = true
-      return
+      return this.#advance({ ...progress, is_undoing: true, failure, attempts: 0 }, tx)
     }
     const noted = { ...progress, scratch: { ...progress.scratch, ...outcome.scratch }, last_error: '' }
     if (outcome.flow === 'wait') return this.#park(noted, outcome.ms, tx)
@@ -139,7 +141,7 @@ export class Attempt {
     if (error instanceof Failure) return this.#settle({ flow: 'fail', code: error.code, message })
     if (error instanceof EngineError && error.kind !== 'unavailable' && !isTeardown)
       return this.#settle({ flow: 'fail', code: 'engine_error', message })
-    return this.#again(error, message, isTeardown && this.#isLate)
+    return this.#again(error, message, isTeardown && this.#now > this.#deadline)
   }
 
   async #again(err: unknown, last_error: string, is_stuck: boolean): Promise<void> {
@@ -170,19 +172,14 @@ export class Attempt {
     if (woken === undefined) throw new LostLease()
     this.#isOver = true
     tx.afterCommit(() => {
-      const { signals } = this.#workshop
-      signals.send('ended', this.lease.id)
-      signals.send('events')
-      if (woken > 0) signals.send('operations')
+      this.#workshop.signals.send('ended', this.lease.id)
+      this.#workshop.signals.send('events')
+      if (woken > 0) this.#workshop.signals.send('operations')
     })
   }
 
   get #step() {
     return this.#definition.steps[this.#progress.step]!
-  }
-
-  get #isLate(): boolean {
-    return this.#now > this.row.deadline_at.getTime()
   }
 
   /** The service's time: what the database said at the claim, and what has passed since. */

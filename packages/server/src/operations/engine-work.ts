@@ -19,6 +19,7 @@ export async function withinLimit<T>(
   const signal = AbortSignal.any([until, AbortSignal.timeout(ms)])
   const aborted = new Promise<never>((_, reject) => {
     const giveUp = () => reject(new EngineError('unavailable', 'the engine did not answer in time'))
+    if (signal.aborted) giveUp()
     signal.addEventListener('abort', giveUp, { once: true })
   })
   aborted.catch(() => {})

@@ -38,9 +38,14 @@ export class Runner {
   /** Takes no more work, and hands back what does not finish by itself in time. */
   async stop(graceMs = 5_000): Promise<void> {
     const stopped = this.#loops.stop()
-    await Promise.race([Promise.all(this.#running.values()), delay(graceMs)])
-    for (const attempt of this.#running.keys()) attempt.engineWork.abort()
-    await Promise.race([Promise.all(this.#running.values()), delay(1_000)])
+    const timer = setTimeout(() => {
+      for (const attempt of this.#running.keys()) attempt.engineWork.abort()
+    }, graceMs)
+    // A claim may be on its way: what it brings is handed back, too.
+    const claimed = this.#bell.ring().catch(() => {})
+    const idle = claimed.then(() => Promise.all(this.#running.values()))
+    await Promise.race([idle, delay(graceMs + 1_000)])
+    clearTimeout(timer)
     await stopped
   }
 
@@ -85,7 +90,7 @@ export class Runner {
     if (attempts.length === 0) return
     const { database, config } = this.#workshop
     const leases = attempts.map(({ lease }) => lease)
-    const alive = await renewLeases(database, leases, config.operations.leaseMs)
-    for (const attempt of attempts) if (!alive.has(attempt.lease.id)) attempt.engineWork.abort()
+    const lost = await renewLeases(database, leases, config.operations.leaseMs)
+    for (const attempt of attempts) if (lost.includes(attempt.lease)) attempt.engineWork.abort()
   }
 }

@@ -37,25 +37,26 @@ export class WebhookDelivery {
   readonly #sender: WebhookSender
   readonly #loops: Loops
   readonly #bell = new Doorbell(() => this.#work())
+  readonly #warn = (err: unknown) => this.#workshop.log.warn({ err }, 'webhooks not served')
   /** Webhook ids of what is on its way, once for each attempt. */
   readonly #busy: string[] = []
   readonly #attempts = new Set<Promise<void>>()
 
   constructor(workshop: Workshop) {
     this.#workshop = workshop
-    this.#loops = new Loops((err) => workshop.log.warn({ err }, 'webhooks not served'))
+    this.#loops = new Loops(this.#warn)
     this.#sender = new WebhookSender(addressGuard(workshop.config.webhooks.allowPrivateRanges))
   }
 
   start(): void {
     const unsubscribe = this.#workshop.signals.on('stamped', () => this.#wake())
     this.#loops.stopping.addEventListener('abort', unsubscribe)
-    this.#loops.every(tickMs, () => void this.#wake())
+    this.#loops.every(tickMs, () => this.#bell.ring())
   }
 
   async stop(): Promise<void> {
-    await this.#loops.stop()
-    await Promise.race([Promise.all(this.#attempts), delay(3_000, undefined, { ref: false })])
+    const stopped = this.#loops.stop()
+    await Promise.race([Promise.all([stopped, ...this.#attempts]), delay(3_000, undefined, { ref: false })])
   }
 
   /** All that is due, and its outcome: for tests and for whoever cannot wait. */
@@ -68,7 +69,7 @@ export class WebhookDelivery {
   }
 
   #wake(): Promise<void> {
-    return this.#bell.ring().catch((error) => this.#workshop.log.warn({ err: error }, 'webhooks not served'))
+    return this.#bell.ring().catch(this.#warn)
   }
 
   async #work(): Promise<undefined> {

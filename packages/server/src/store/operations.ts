@@ -115,12 +115,12 @@ const claim = statement<ClaimedOperation, [string, number, string[], number]>(
    WHERE o.id = due.id RETURNING o.*, slipway_now() AS now, due.was_held`,
 )
 
-const renew = statement<{ id: string }, [string[], string[], number]>(
+const renew = statement<Lease, [string[], string[], number]>(
   'operation_renew',
   `UPDATE operations o SET lease_until = slipway_now() + $3 * interval '1 millisecond',
           run_at = slipway_now() + $3 * interval '1 millisecond'
    FROM unnest($1::uuid[], $2::uuid[]) AS held (id, token)
-   WHERE o.id = held.id AND o.lease_token = held.token AND o.state = 'IN_PROGRESS' RETURNING o.id`,
+   WHERE o.id = held.id AND o.lease_token = held.token AND o.state = 'IN_PROGRESS' RETURNING held.*`,
 )
 
 // A generation of its own for this attempt, at the resource too: whoever comes after us counts on from there.
@@ -279,11 +279,12 @@ export function claimOperations(
   return claim.all(db, leaseToken, leaseMs, saturatedProjects, most)
 }
 
-/** Answers the ids whose lease still stood. */
-export async function renewLeases(db: Queryable, leases: Lease[], leaseMs: number): Promise<Set<string>> {
+/** Answers those that are lost. */
+export async function renewLeases(db: Queryable, leases: Lease[], leaseMs: number): Promise<Lease[]> {
   const ids = leases.map(({ id }) => id)
   const tokens = leases.map(({ token }) => token)
-  return new Set((await renew.all(db, ids, tokens, leaseMs)).map(({ id }) => id))
+  const stand = await renew.all(db, ids, tokens, leaseMs)
+  return leases.filter((lease) => !stand.some(({ id, token }) => id === lease.id && token === lease.token))
 }
 
 /** What the runner writes as an operation goes on. */
@@ -306,8 +307,8 @@ const progressValues = (
 ]
 
 /** From the answered generation on, engines refuse earlier attempts. */
-export async function fenceOperation(db: Queryable, lease: Lease): Promise<number> {
-  return held(await fence.one(db, lease.id, lease.token)).generation
+export async function fenceOperation(tx: Tx, lease: Lease): Promise<number> {
+  return held(await fence.one(tx, lease.id, lease.token)).generation
 }
 
 /** Records progress and keeps the lease. */

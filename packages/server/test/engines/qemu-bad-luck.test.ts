@@ -7,9 +7,10 @@ import { type AddressInfo, createServer, type Server } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { hostArchitecture } from '../../src/engines/qemu/architecture.ts'
 import { importImage } from '../../src/engines/qemu/index.ts'
 import type { Engine, VmSpec } from '../../src/operations/engine.ts'
-import { deafImage, makeBench, type QemuBench } from './qemu-harness.ts'
+import { canShareVolumes, deafImage, makeBench, type QemuBench } from './qemu-harness.ts'
 import { diskOf, specOf } from './qemu-spec.ts'
 
 const WITHIN = { timeout: 90_000 }
@@ -160,6 +161,31 @@ describe('the qemu engine out of luck', () => {
     } finally {
       execFileSync('umount', [disks])
     }
+  })
+
+  it('serves no volume to a QEMU that refused to start', { ...WITHIN, skip: !canShareVolumes }, async () => {
+    const broken = join(bench.dataDir, 'broken-qemu')
+    const real = hostArchitecture().qemuProgram
+    await writeFile(
+      broken,
+      `#!/bin/sh\n[ "$1" = --version ] && exec ${real} --version\necho broken; exit 1\n`,
+    )
+    await chmod(broken, 0o755)
+    const unlucky = await bench.open({ qemuProgram: broken })
+    const volume = diskOf(host, { type: 'shared-volume', sizeGib: 1024, blockSize: 0 })
+    const spec = specOf(bench, host, { image: deaf, disks: [volume] })
+    await engine.ensureDisk(volume, call())
+    await engine.ensureVm(spec, call())
+    await expect(unlucky.powerVm(spec, 'on', call())).rejects.toThrow(/refused to start: broken/)
+    await unlucky.close()
+    const servers = async () =>
+      (await bench.processes()).filter(({ commandLine }) => commandLine.includes('virtiofsd'))
+    expect(await servers()).toEqual([])
+    await engine.powerVm(spec, 'on', call())
+    expect(await servers()).not.toEqual([])
+    await engine.removeVm(spec, call(2))
+    expect(await servers()).toEqual([])
+    await engine.removeDisk(volume, call(2))
   })
 
   it('refuses to remove a disk that a VM still has', WITHIN, async () => {

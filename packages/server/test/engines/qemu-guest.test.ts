@@ -9,16 +9,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { build } from 'esbuild'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { CompiledRule } from '../../src/domain/firewall.ts'
-import { findVirtiofsd } from '../../src/engines/qemu/volumes.ts'
 import type { Engine, VmSpec, VmStatus } from '../../src/operations/engine.ts'
-import { makeBench, makeKey, type QemuBench } from './qemu-harness.ts'
+import { canShareVolumes, makeBench, makeKey, type QemuBench } from './qemu-harness.ts'
 import { diskOf, specOf } from './qemu-spec.ts'
 
 const WITHIN = { timeout: 300_000 }
 const signal = AbortSignal.timeout(900_000)
-/** The C virtiofsd of Debian 12 needs root. */
-const canShareVolumes = process.getuid?.() === 0 && (await findVirtiofsd()) !== null
-
 /** Waits for a question on the shared volume and answers it there. */
 const answerOnVolume = `mkdir -p /mnt/shared
 (

@@ -8,6 +8,7 @@ import { promisify } from 'node:util'
 import { build } from 'esbuild'
 import { createQemuEngine, ensureMiniGuest, type QemuEngineOptions } from '../../src/engines/qemu/index.ts'
 import { Locks } from '../../src/engines/qemu/lock.ts'
+import { findVirtiofsd } from '../../src/engines/qemu/volumes.ts'
 import type { Engine } from '../../src/operations/engine.ts'
 
 const exec = promisify(execFile)
@@ -29,6 +30,9 @@ export interface QemuBench {
   processes(): Promise<{ pid: number; commandLine: string }[]>
   close(): Promise<void>
 }
+
+/** The C virtiofsd of Debian 12 needs root. */
+export const canShareVolumes = process.getuid?.() === 0 && (await findVirtiofsd()) !== null
 
 export async function makeBench(): Promise<QemuBench> {
   mkdirSync(join(CACHE, 'qemu/images'), { recursive: true })

@@ -1,6 +1,6 @@
 import { join, resolve } from 'node:path'
 
-/** Shared by every location of a data directory. Absolute: QEMU looks for what is not beside the file that names it. */
+/** Shared by every location of a data directory. Absolute: QEMU takes a relative backing file to be beside its image. */
 export function imagesDir(dataDir: string): string {
   return resolve(dataDir, 'qemu', 'images')
 }

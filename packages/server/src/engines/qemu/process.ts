@@ -12,7 +12,7 @@ const QMP_TIMEOUT_MS = 5_000
 const TERM_GRACE_MS = 3_000
 const KEEPER_GRACE_MS = 1_000
 
-/** What identifies one QEMU beyond doubt: a pid alone may have been given to somebody else since. */
+/** What identifies one process beyond doubt: a pid alone may have been given to somebody else since. */
 export interface ProcessIdentity {
   pid: number
   /** Clock ticks between the machine's boot and the process's start. */
@@ -78,13 +78,16 @@ export async function awaitExitCode(vmDir: string): Promise<number | null> {
 export async function identify(vmDir: string, label?: string): Promise<ProcessIdentity | null> {
   const pid = Number((await readText(join(vmDir, 'qemu.pid')))?.trim() ?? 0)
   if (!pid) return null
-  const startTicks = await startTicksOf(pid)
-  if (startTicks === null) return null
   if (label) {
     const commandLine = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')
     if (!commandLine.includes(label)) return null
   }
-  return { pid, startTicks }
+  return identityOf(pid)
+}
+
+export async function identityOf(pid: number): Promise<ProcessIdentity | null> {
+  const startTicks = await startTicksOf(pid)
+  return startTicks === null ? null : { pid, startTicks }
 }
 
 export async function isAlive(identity: ProcessIdentity): Promise<boolean> {

@@ -5,6 +5,7 @@ import type { VmSpec } from '../../operations/engine.ts'
 import { readJson, readText, writeAtomically, writeJson } from './files.ts'
 import type { StatePaths } from './paths.ts'
 import type { ProcessIdentity } from './process.ts'
+import { endVolumes } from './volumes.ts'
 
 export interface VmRecord {
   spec: VmSpec
@@ -70,6 +71,7 @@ export class VmRecords {
   /** After this the VM counts as off. */
   async clearRun(id: string): Promise<void> {
     const folder = this.folder(id)
+    await endVolumes(folder)
     await rm(join(folder, 'run.json'), { force: true })
     for (const name of await readdir(folder).catch(() => []))
       if (/^(answered|stop|off)-|^(exit|qemu\.pid|scratch\.qcow2)$|\.sock$/.test(name))

@@ -1,23 +1,28 @@
 import { spawn } from 'node:child_process'
-import { access, rm } from 'node:fs/promises'
+import { access, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { EngineError } from '../../operations/engine.ts'
 import { run } from './command.ts'
+import { readJson, writeJson } from './files.ts'
+import { endProcess, identityOf, type ProcessIdentity } from './process.ts'
 
 const PROGRAMS = ['/usr/libexec/virtiofsd', '/usr/lib/qemu/virtiofsd', '/usr/bin/virtiofsd']
 const START_LIMIT_MS = 5_000
+/** Beside a socket: who serves it. */
+const RECORD = '.server.json'
 
 export async function findVirtiofsd(): Promise<string | null> {
   for (const program of PROGRAMS) if (await exists(program)) return program
   return null
 }
 
-/** One virtiofsd per VM and volume; it leaves by itself when its QEMU does. */
+/** One virtiofsd per VM and volume. It leaves by itself when its QEMU does, but waits for ever for one that never came. */
 export async function serveVolume(vmDir: string, socket: string, shareFolder: string): Promise<void> {
   const program = await findVirtiofsd()
   if (!program)
     throw new EngineError('rejected', 'shared volumes need virtiofsd, which is not installed on this host')
+  await endVolume(join(vmDir, `${socket}${RECORD}`))
   await rm(join(vmDir, socket), { force: true })
   const child = spawn(program, await argumentsFor(program, socket, shareFolder), {
     cwd: vmDir,
@@ -32,6 +37,8 @@ export async function serveVolume(vmDir: string, socket: string, shareFolder: st
     failure = `virtiofsd ended with code ${code}`
   })
   child.unref()
+  const identity = child.pid && (await identityOf(child.pid))
+  if (identity) await writeJson(join(vmDir, `${socket}${RECORD}`), identity)
   const until = Date.now() + START_LIMIT_MS
   while (!(await exists(join(vmDir, socket)))) {
     if (failure !== null || Date.now() > until)
@@ -41,6 +48,18 @@ export async function serveVolume(vmDir: string, socket: string, shareFolder: st
       )
     await sleep(20)
   }
+}
+
+/** Ends what still serves volumes to a VM whose QEMU is gone. */
+export async function endVolumes(vmDir: string): Promise<void> {
+  for (const name of await readdir(vmDir).catch(() => []))
+    if (name.endsWith(RECORD)) await endVolume(join(vmDir, name))
+}
+
+async function endVolume(record: string): Promise<void> {
+  const identity = await readJson<ProcessIdentity>(record)
+  if (identity) await endProcess(identity)
+  await rm(record, { force: true })
 }
 
 /** The C program of QEMU 7.2 and its successor in Rust take different words, and only the latter runs without root. */
