@@ -1,3 +1,4 @@
+import pg from 'pg'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { Workshop } from '../../src/operations/operation.ts'
 import { definitions } from '../../src/operations/registry.ts'
@@ -13,6 +14,8 @@ let service: TestService
 let things: ReturnType<typeof thingsOf>
 let runner: Runner
 let signals: Signals
+/** What no fault of an engine may bring about. */
+const errors: string[] = []
 
 beforeAll(async () => {
   // A worker that loses patience soon, so that an engine which hangs costs a moment and not a minute.
@@ -23,7 +26,7 @@ beforeAll(async () => {
   signals = new Signals(service.databaseUrl)
   await signals.open()
   const { database, engines } = service.server
-  const log = { info() {}, warn() {}, error() {} }
+  const log = { info() {}, warn() {}, error: (_: object, message: string) => errors.push(message) }
   const workshop: Workshop = { config: service.config, database, signals, engines, log, stepMs }
   runner = new Runner(workshop, definitions)
   runner.start()
@@ -35,6 +38,7 @@ afterAll(async () => {
   await service.close()
 })
 afterEach(async () => {
+  expect(errors.splice(0)).toEqual([])
   await things.clear()
   for (const { id, name } of (await service.ok('firewallRuleList')).items)
     if (name.startsWith('rule-')) await things.succeeded(await things.removeRule(id))
@@ -256,5 +260,29 @@ it('what is left of a failed start comes too late for the engine', async () => {
   await expect(simulator.powerVm({ id, host: '' }, 'on', call)).rejects.toMatchObject({ kind: 'stale' })
   await settle(service)
   expect(await things.stateOf(id)).toBe('STATE_SHUTOFF')
+  await checkInvariants(service)
+})
+
+it('a fence that meets an admission with the locks in the other order is tried again', async () => {
+  const id = await things.newVm()
+  await service.simulator().addFault({ method: 'powerVm', kind: 'fail', times: 1000 })
+  const stop = await things.act(id, { action: 'STOP' })
+  const admission = new pg.Client(service.databaseUrl)
+  await admission.connect()
+  await admission.query('BEGIN')
+  await admission.query('SELECT FROM vms WHERE id = $1 FOR UPDATE', [id])
+  await eventually(async () => {
+    const waiting = await service.sql(
+      `SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%WITH fenced AS%'`,
+    )
+    return waiting.length === 1
+  })
+  // The fence has waited longer and is the one to give way, unless this machine stood still for a second.
+  const second = admission.query('SELECT FROM operations WHERE resource_id = $1 FOR UPDATE', [id])
+  await second.catch((error) => expect(error.code).toBe('40P01'))
+  await admission.query('COMMIT')
+  await admission.end()
+  await service.simulator().clearFaults()
+  await things.succeeded(stop)
   await checkInvariants(service)
 })
