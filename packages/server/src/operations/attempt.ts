@@ -1,4 +1,3 @@
-import { backoffMs } from '../domain/backoff.ts'
 import { Failure } from '../domain/failure.ts'
 import type { Tx } from '../store/database.ts'
 import {
@@ -12,6 +11,7 @@ import {
   parkOperation,
   type StepEntry,
 } from '../store/operations.ts'
+import { backoffMs } from './backoff.ts'
 import { EngineError } from './engine.ts'
 import { withinLimit } from './engine-work.ts'
 import { cancelled, type Definition, next, type Outcome, type Work, type Workshop } from './operation.ts'

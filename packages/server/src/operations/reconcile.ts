@@ -1,6 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Doorbell } from '../domain/doorbell.ts'
-import { Loops } from '../domain/loops.ts'
 import type { Tx } from '../store/database.ts'
 import {
   findStrangers,
@@ -23,6 +22,7 @@ import { runBilling } from './billing.ts'
 import { EngineError, type HostReport } from './engine.ts'
 import { applyFirewalls } from './firewalls.ts'
 import { applyHostReports, markLostHosts } from './host-reports.ts'
+import { Loops } from './loops.ts'
 import type { Workshop } from './operation.ts'
 import { reconcileLostVms, reconcileVms } from './reconcile-vms.ts'
 import { admitVmDelete } from './vm-delete.ts'

@@ -2,9 +2,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Doorbell } from '../domain/doorbell.ts'
 import { fairShare } from '../domain/fairness.ts'
 import { uuid } from '../domain/ids.ts'
-import { Loops } from '../domain/loops.ts'
 import { claimOperations, LostLease, renewLeases } from '../store/operations.ts'
 import { Attempt } from './attempt.ts'
+import { Loops } from './loops.ts'
 import type { Definition, Workshop } from './operation.ts'
 
 const pollMs = 1_000

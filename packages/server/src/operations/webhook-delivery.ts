@@ -1,6 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Doorbell } from '../domain/doorbell.ts'
-import { Loops } from '../domain/loops.ts'
 import { webhookHeaders } from '../domain/webhook-signature.ts'
 import { emitEvent, eventRecord } from '../store/events.ts'
 import {
@@ -12,6 +11,7 @@ import {
   markDelivered,
 } from '../store/webhook-deliveries.ts'
 import { listWebhookSecrets, pauseFailingWebhook, webhookRecord } from '../store/webhooks.ts'
+import { Loops } from './loops.ts'
 import type { Workshop } from './operation.ts'
 import { addressGuard } from './public-address.ts'
 import { WebhookSender } from './webhook-sender.ts'
