@@ -75,7 +75,9 @@ export async function defaultImage(cli: Cli, location: string): Promise<string> 
   const fitting = there.length === 1 ? there : there.filter((image) => /^ubuntu/.test(image.name))
   const [best] = fitting.sort((one, other) => rank(other) - rank(one))
   if (there.length === 0)
-    throw new UsageError(`No image can be used in ${location}.`, ['Choose another location.'])
+    throw new UsageError(`No image can be used in ${location}.`, [
+      `There are some in ${[...new Set(images.flatMap((image) => image.locations))].join(', ')}.`,
+    ])
   if (!best)
     throw new UsageError(`No Ubuntu image is known in ${location}: choose one with --image.`, [
       there.map((image) => image.name).join(', '),

@@ -194,7 +194,7 @@ describe('the life of a VM', () => {
     const run = await runAs(words, { env: { ...env, PATH: `${bin}:${base.PATH}` } })
     expect(run.code).toBe(17)
     const { id } = await json('vm', 'show', 'train-7')
-    const trust = `-o HostKeyAlias=slipway-${id} -o StrictHostKeyChecking=accept-new`
+    const trust = `-o HostKeyAlias=slipway-${id} -o StrictHostKeyChecking=accept-new -o ConnectTimeout=15`
     expect(run.stdout).toMatch(
       new RegExp(`^ssh ${trust} -i key ubuntu@198\\.18\\.\\d+\\.\\d+ nvidia-smi -L\\n$`),
     )

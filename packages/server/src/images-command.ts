@@ -8,16 +8,24 @@ import { openEmbedded } from './store/embedded.ts'
 import { listLocations } from './store/locations.ts'
 import { migrate } from './store/migrate.ts'
 
-const usage =
-  'usage: slipway-server images build mini | slipway-server images import FILE|URL --sha256 HEX [--name NAME] [--data-dir DIR]'
+const usage = `Usage: slipway-server images build mini [--data-dir DIR]
+       slipway-server images import FILE|URL --sha256 HEX [--name NAME] [--data-dir DIR]
+
+Images are for the qemu engine; DIR is the data directory of the service that runs it (default .slipway).`
 
 /** Makes or takes an image for the qemu engine, and offers it in every location that runs it. */
 export async function runImagesCommand(argv: string[]): Promise<void> {
   const { positionals, values } = parseArgs({
     args: argv,
     allowPositionals: true,
-    options: { sha256: { type: 'string' }, name: { type: 'string' }, 'data-dir': { type: 'string' } },
+    options: {
+      sha256: { type: 'string' },
+      name: { type: 'string' },
+      'data-dir': { type: 'string' },
+      help: { type: 'boolean' },
+    },
   })
+  if (values.help) return console.log(usage)
   const [verb, what] = positionals
   const config = loadConfig(values['data-dir'] ? ['--data-dir', values['data-dir']] : [], process.env, () => {
     throw Object.assign(new Error('no file'), { code: 'ENOENT' })
@@ -26,7 +34,7 @@ export async function runImagesCommand(argv: string[]): Promise<void> {
   const progress = (line: string) => console.error(`  ${line}`)
   if (verb === 'build' && what === 'mini') {
     await buildMiniGuest(dataDir, progress)
-    return console.log('mini:latest is ready')
+    return console.log(`mini:latest is ready in ${dataDir}`)
   }
   if (verb !== 'import' || !what || !values.sha256) throw new ConfigError(usage)
   const given = values.name ?? nameOf(what)

@@ -68,8 +68,19 @@ export async function startServer(
     publicUrl: () => config.server.publicUrl || url,
   }
   const app = config.server.role === 'worker' ? null : buildApp(services, log)
+  const close = async () => {
+    await closeApp(app)
+    if (isWorker) await Promise.all([runner.stop(), reconciler.stop(), webhooks.stop()])
+    await engines.close()
+    await signals.close()
+    await database.close()
+  }
   if (app) {
-    await app.fastify.listen({ host: config.server.host, port: config.server.port })
+    const { host: address, port: wanted } = config.server
+    await app.fastify.listen({ host: address, port: wanted }).catch(async (error) => {
+      await close()
+      throw error
+    })
     const { port } = app.fastify.server.address() as AddressInfo
     const host = config.server.host.includes(':') ? `[${config.server.host}]` : config.server.host
     url = `http://${host}:${port}`
@@ -81,13 +92,7 @@ export async function startServer(
     engines: engines.byLocation,
     reconciler,
     webhooks,
-    async close() {
-      await closeApp(app)
-      if (isWorker) await Promise.all([runner.stop(), reconciler.stop(), webhooks.stop()])
-      await engines.close()
-      await signals.close()
-      await database.close()
-    },
+    close,
   }
 }
 

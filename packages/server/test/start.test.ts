@@ -159,11 +159,17 @@ describe('without the demo', () => {
     expect((await fetch(`${url}/v0.1/admin/organizations`, { headers })).status).toBe(200)
     expect((await redeem('another password')).status).toBe(400)
 
-    // Nothing else is running on a port that is taken, either.
-    const taken = launcher.start(['--port', new URL(url).port, '--data-dir', dataDir, '--no-demo'])
-    const { code: exitCode, errors } = await taken.ended()
-    expect(errors).toMatch(/^slipway: 127\.0\.0\.1:\d+ is taken: .*--port.*\n$/)
-    expect(exitCode).toBe(1)
+    // A port that is taken ends a start in one line, beside the other's data and with a fleet of its own.
+    const port = ['--port', new URL(url).port]
+    for (const other of [
+      ['--data-dir', dataDir, '--no-demo'],
+      ['--data-dir', launcher.newDataDir()],
+    ]) {
+      const { code: exitCode, errors, output } = await launcher.start([...port, ...other]).ended()
+      expect(errors).toMatch(/^slipway: 127\.0\.0\.1:\d+ is taken: .*--port.*\n$/)
+      expect(output).not.toMatch(/"level":[456]0/)
+      expect(exitCode).toBe(1)
+    }
     expect((await fetch(`${url}/readyz`)).status).toBe(200)
     expect(await first.end('SIGTERM')).toBe(0)
     expect(postmasterPid(dataDir)).toBeUndefined()

@@ -45,7 +45,7 @@ export const vmCreate = command<CreateInput>({
       complete: 'image',
     },
     { flags: '--ssh-key <file>', description: 'public key; default: the one in ~/.ssh', complete: 'file' },
-    { flags: '--startup-script <file>', description: 'run at first boot; starts with #!', complete: 'file' },
+    { flags: '--startup-script <file>', description: 'run at every boot; starts with #!', complete: 'file' },
     { flags: '--shutdown-script <file>', description: 'run before it stops', complete: 'file' },
     {
       flags: '--disk <disk>',

@@ -28,9 +28,10 @@ export const vmSsh = command<{ ref: string; command: string[]; identity?: string
       const reason = vm.state === 'STATE_RUNNING' ? 'it has no public address' : `it is ${state}`
       throw new CliError('conflict', `${vm.name} cannot be reached by SSH: ${reason}.`, exitCodes.conflict)
     }
-    const trust = hostKeyRules(vm).flatMap(([option, value]) => ['-o', `${option}=${value}`])
+    const options = [...hostKeyRules(vm), ['ConnectTimeout', '15']]
+    const rules = options.flatMap(([option, value]) => ['-o', `${option}=${value}`])
     const key = identity ? ['-i', identity] : []
-    process.exitCode = await runToEnd('ssh', [...trust, ...key, ...sshArguments(destination), ...command])
+    process.exitCode = await runToEnd('ssh', [...rules, ...key, ...sshArguments(destination), ...command])
   },
 })
 

@@ -13,12 +13,13 @@ export interface Flags {
 }
 
 export const HELP = `Usage: slipway-server [flags]
+       slipway-server images --help
 
   --port N          port to listen on; 0 picks a free one (SLIPWAY_PORT, default 8080)
   --host ADDRESS    address to listen on (SLIPWAY_HOST, default 127.0.0.1)
   --data-dir DIR    database, credentials and images (SLIPWAY_DATA_DIR, default .slipway)
   --config FILE     configuration (SLIPWAY_CONFIG, default slipway.toml if it exists)
-  --engine NAME     simulated, qemu or incus: what the demo of an empty store runs on
+  --engine NAME     simulated or qemu: what the demo of an empty store runs on
   --role ROLE       all, api or worker
   --no-demo         begin with an empty store and a set-up code
   --help            this text

@@ -8,7 +8,7 @@ import { promisify } from 'node:util'
 import { build } from 'esbuild'
 import { createQemuEngine, ensureMiniGuest, type QemuEngineOptions } from '../../src/engines/qemu/index.ts'
 import { Locks } from '../../src/engines/qemu/lock.ts'
-import { findVirtiofsd } from '../../src/engines/qemu/volumes.ts'
+import { canServeVolumes } from '../../src/engines/qemu/volumes.ts'
 import type { Engine } from '../../src/operations/engine.ts'
 
 const exec = promisify(execFile)
@@ -31,8 +31,7 @@ export interface QemuBench {
   close(): Promise<void>
 }
 
-/** The C virtiofsd of Debian 12 needs root. */
-export const canShareVolumes = process.getuid?.() === 0 && (await findVirtiofsd()) !== null
+export const canShareVolumes = await canServeVolumes()
 
 export async function makeBench(): Promise<QemuBench> {
   mkdirSync(join(CACHE, 'qemu/images'), { recursive: true })

@@ -7,7 +7,7 @@ import { Fences } from '../../src/engines/qemu/fences.ts'
 import { Locks } from '../../src/engines/qemu/lock.ts'
 import { StatePaths } from '../../src/engines/qemu/paths.ts'
 import { withQmp } from '../../src/engines/qemu/qmp.ts'
-import { limitSerial, readSerial } from '../../src/engines/qemu/serial-log.ts'
+import { lastSerialLines, limitSerial, readSerial } from '../../src/engines/qemu/serial-log.ts'
 
 const signal = AbortSignal.timeout(60_000)
 let folder: string
@@ -82,6 +82,12 @@ describe('the serial log', () => {
   it('ends between characters', async () => {
     await writeFile(join(folder, 'serial.log'), Buffer.from('grün €').subarray(0, -1))
     expect(await readSerial(folder, 0)).toEqual({ content: 'grün ', nextOffset: 6 })
+  })
+
+  it('moves no cursor and colours no screen where an error quotes it', async () => {
+    const loud = '\x1b[2J\x1b[01;01H\x1b[0;32m  OK  \x1b[0m Started\r\n\x1bc\x07second \x9b31m line\n'
+    await writeFile(join(folder, 'serial.log'), loud)
+    expect(await lastSerialLines(folder)).toBe('OK   Started\nsecond 31m line')
   })
 
   it('is the last 64 KiB unless an offset is given', async () => {

@@ -30,7 +30,7 @@ export function ScriptFields({
         value={draft.startupScript}
         onChange={(startupScript) => onChange({ startupScript })}
         problem={scriptProblem(draft.startupScript)}
-        hint="Runs once, at first boot, as root."
+        hint="Runs at every boot, as root."
         placeholder={'#!/bin/bash\napt-get install -y htop'}
       />
       <TextArea

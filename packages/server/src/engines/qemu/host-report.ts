@@ -2,7 +2,7 @@ import type { HostReport } from '../../operations/engine.ts'
 import type { QemuContext } from './context.ts'
 import { observe, toStatus } from './observe.ts'
 import { hostCapacity } from './power.ts'
-import { findVirtiofsd } from './volumes.ts'
+import { canServeVolumes } from './volumes.ts'
 
 /** Said plainly to operators, in the host record as in the documentation. */
 const NOT_ENFORCED = [
@@ -45,7 +45,7 @@ export async function hostReport(ctx: QemuContext, cpuCount: number): Promise<Ho
       address_range: options.addressRange,
       egress: options.egress,
       uefi: ctx.firmware !== null,
-      shared_volumes: (await findVirtiofsd()) !== null,
+      shared_volumes: await canServeVolumes(),
       not_enforced: NOT_ENFORCED,
       partly_served: partlyServed,
       unusable_gpus: unusable,

@@ -34,7 +34,13 @@ export async function serialEnd(vmDir: string): Promise<number> {
 
 export async function lastSerialLines(vmDir: string): Promise<string> {
   const { content } = await readSerial(vmDir, undefined)
-  return lastLines(content.replaceAll('\r', ''), 12)
+  return lastLines(plainText(content), 12)
+}
+
+/** Without what would move a reader's cursor or colour their screen: a guest writes what it likes. */
+function plainText(content: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is taken out
+  return content.replace(/\x1b(\[[0-?]*[ -/]*[@-~]|[^[])|[\x00-\x08\x0b-\x1f\x7f-\x9f]/g, '')
 }
 
 /** QEMU appends, so the file may be emptied under it; the count of what was dropped keeps offsets true. */

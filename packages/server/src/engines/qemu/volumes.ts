@@ -12,9 +12,28 @@ const START_LIMIT_MS = 5_000
 /** Beside a socket: who serves it. */
 const RECORD = '.server.json'
 
-export async function findVirtiofsd(): Promise<string | null> {
+/** Whether shared volumes can be had here. */
+export async function canServeVolumes(): Promise<boolean> {
+  const program = await findVirtiofsd()
+  return program !== null && (isRoot() || (await isSuccessor(program)))
+}
+
+async function findVirtiofsd(): Promise<string | null> {
   for (const program of PROGRAMS) if (await exists(program)) return program
   return null
+}
+
+const isRoot = () => process.getuid?.() === 0
+
+const successors = new Map<string, Promise<boolean>>()
+/** The C program of QEMU 7.2 and its successor in Rust take different words, and only the latter runs without root. */
+function isSuccessor(program: string): Promise<boolean> {
+  const known = successors.get(program)
+  if (known) return known
+  const help = run(program, ['--help']).catch((error: Error) => error.message)
+  const answer = help.then((text) => text.includes('--shared-dir'))
+  successors.set(program, answer)
+  return answer
 }
 
 /** One virtiofsd per VM and volume. It leaves by itself when its QEMU does, but waits for ever for one that never came. */
@@ -62,15 +81,12 @@ async function endVolume(record: string): Promise<void> {
   await rm(record, { force: true })
 }
 
-/** The C program of QEMU 7.2 and its successor in Rust take different words, and only the latter runs without root. */
 async function argumentsFor(program: string, socket: string, shareFolder: string): Promise<string[]> {
-  const help = await run(program, ['--help']).catch((error: Error) => error.message)
-  const isUnprivileged = process.getuid?.() !== 0
-  if (help.includes('--shared-dir')) {
-    const sandbox = isUnprivileged ? ['--sandbox', 'none'] : []
+  if (await isSuccessor(program)) {
+    const sandbox = isRoot() ? [] : ['--sandbox', 'none']
     return [`--socket-path=${socket}`, `--shared-dir=${shareFolder}`, ...sandbox]
   }
-  if (isUnprivileged)
+  if (!isRoot())
     throw new EngineError(
       'rejected',
       `${program} needs root; install the virtiofsd package of a later release`,
