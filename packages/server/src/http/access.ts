@@ -126,7 +126,9 @@ export function requireRole(route: Pick<Route, 'access'>, role: Role | undefined
   if (!role || roles.indexOf(role) < needed)
     throw new Failure(
       'permission_denied',
-      `This needs the role ${route.access}${role ? `; yours here is ${role}` : ''}.`,
+      role
+        ? `This needs the role ${route.access}; yours here is ${role}.`
+        : `This needs a user with the role ${route.access} in the organization; an access key belongs to a project.`,
     )
 }
 

@@ -29,29 +29,32 @@ const operatorKeyName = 'demo-operator'
 
 export interface DemoServices {
   database: Database
-  config: Pick<Config, 'quotas'> & { locations: LocationConfig[]; server: { dataDir: string } }
+  config: Pick<Config, 'quotas'> & {
+    locations: LocationConfig[]
+    server: Pick<Config['server'], 'dataDir' | 'role'>
+  }
 }
 
 /**
  * An empty store gets an organization to play with; a store that has it gets its credentials file again, with the
- * present address. The file alone knows the secrets: where it is missing, there are new ones, and the old end. Null
+ * present address, unless this is one API process of several: their common address is in the file already. The file alone knows the secrets: where it is missing, there are new ones, and the old end. Null
  * for a store that was set up otherwise.
  */
 export async function seedDemo(
   { database, config }: DemoServices,
   url: { api: string; console: string },
 ): Promise<Credentials | null> {
-  const { dataDir } = config.server
+  const { dataDir, role } = config.server
   return database.transaction(async (tx) => {
     // Held until the file is written: whoever comes next finds both the demo and its secrets.
     await holdLock(tx, 'demo')
     const known = await findDemo(tx, email, projectName)
     if (!known && !(await isEmptyStore(tx))) return null
     const kept = known && (await readCredentials(dataDir))
-    const credentials =
-      kept?.project_id === known?.project_id && kept ? kept : await makeSecrets(tx, config, known)
+    const isKept = kept && kept.project_id === known.project_id
+    const credentials = isKept ? kept : await makeSecrets(tx, config, known)
     const current = { ...credentials, api_url: url.api, console_url: url.console }
-    await writeCredentials(dataDir, current)
+    if (!isKept || role === 'all') await writeCredentials(dataDir, current)
     return current
   })
 }

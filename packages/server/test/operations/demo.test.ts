@@ -2,6 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
+import type { Config } from '../../src/config.ts'
 import { isPasswordRight } from '../../src/domain/password.ts'
 import { hashSecret } from '../../src/domain/secret.ts'
 import { applyConfig } from '../../src/operations/apply-config.ts'
@@ -31,11 +32,11 @@ beforeEach(async () => {
 })
 afterAll(close)
 
-const seed = (port = 8080) => {
+const seed = (port = 8080, role: Config['server']['role'] = 'all') => {
   const config = defaultConfig()
   const address = `http://127.0.0.1:${port}`
   return seedDemo(
-    { database, config: { ...config, server: { ...config.server, dataDir } } },
+    { database, config: { ...config, server: { ...config.server, dataDir, role } } },
     { api: `${address}/v0.1`, console: address },
   )
 }
@@ -44,6 +45,14 @@ const callerOf = (key: string) => findKeyCaller(database, hashSecret(key))
 const readFile = () => JSON.parse(readFileSync(credentialsPath(dataDir), 'utf8'))
 
 describe('the demo of an empty store', () => {
+  it('keeps its address when one more API process starts, and takes the new one of a whole service', async () => {
+    expect((await seed(8080, 'api'))!.console_url).toBe('http://127.0.0.1:8080')
+    expect((await seed(8081, 'api'))!.console_url).toBe('http://127.0.0.1:8081')
+    expect(readFile().console_url).toBe('http://127.0.0.1:8080')
+    await seed(8082)
+    expect(readFile().console_url).toBe('http://127.0.0.1:8082')
+  })
+
   it('has a project with a write key, an operator key and a person, and quotas for the whole fleet', async () => {
     const credentials = (await seed())!
     expect(await callerOf(credentials.access_key)).toMatchObject({
