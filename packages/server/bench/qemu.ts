@@ -28,8 +28,8 @@ try {
     readFileSync(join(dataDir, 'credentials.json'), 'utf8'),
   ) as Record<string, string>
   const call = caller(`${api_url}/v0.1/projects/${project_id}`, access_key!)
-  // Warms the page cache, starts the forwarder and shows the command; it does not count.
   const [byApiMs, byHandMs]: [number[], number[]] = [[], []]
+  // Warms the page cache, starts the forwarder and shows the command; it does not count.
   let { commandLine } = await throughApi(call, 'warm-up')
   const measureApi = async (name: string) => {
     const measured = await throughApi(call, name)

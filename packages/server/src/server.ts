@@ -76,8 +76,7 @@ export async function startServer(
     await database.close()
   }
   if (app) {
-    const { host: address, port: wanted } = config.server
-    await app.fastify.listen({ host: address, port: wanted }).catch(async (error) => {
+    await app.fastify.listen({ host: config.server.host, port: config.server.port }).catch(async (error) => {
       await close()
       throw error
     })

@@ -37,8 +37,9 @@ export interface DemoServices {
 
 /**
  * An empty store gets an organization to play with; a store that has it gets its credentials file again, with the
- * present address, unless this is one API process of several: their common address is in the file already. The file alone knows the secrets: where it is missing, there are new ones, and the old end. Null
- * for a store that was set up otherwise.
+ * present address, unless this is one API process of several: their common address is in the file already. The file
+ * alone knows the secrets: where it is missing, there are new ones, and the old end. Null for a store that was set up
+ * otherwise.
  */
 export async function seedDemo(
   { database, config }: DemoServices,

@@ -52,7 +52,6 @@ export class Reconciler {
   readonly #workshop: Workshop
   readonly #loops: Loops
   readonly #strangersSince = new Map<string, number>()
-  #unwatch: (() => void)[] = []
   readonly #stamping = new Doorbell(() => stampEvents(this.#workshop))
   #stampTimer: NodeJS.Timeout | undefined
 
@@ -69,14 +68,14 @@ export class Reconciler {
     this.#loops.every(pruneMs, () => this.prune(), restFactor)
     this.#loops.every(billingMs, () => this.billing(), restFactor)
     // A VM that changed by itself ends somebody's waiting, or has crashed.
-    for (const engine of this.#workshop.engines.values())
-      this.#unwatch.push(engine.watch(() => this.#workshop.signals.send('operations')))
-    this.#unwatch.push(this.#workshop.signals.on('events', () => this.#stampSoon()))
+    const { engines, signals } = this.#workshop
+    const unsubscribe = [...engines.values()].map((engine) => engine.watch(() => signals.send('operations')))
+    unsubscribe.push(signals.on('events', () => this.#stampSoon()))
+    for (const each of unsubscribe) this.#loops.stopping.addEventListener('abort', each)
   }
 
   async stop(): Promise<void> {
     const stopped = this.#loops.stop()
-    for (const unwatch of this.#unwatch) unwatch()
     clearTimeout(this.#stampTimer)
     await Promise.race([stopped, delay(3_000)])
   }

@@ -78,11 +78,13 @@ export async function awaitExitCode(vmDir: string): Promise<number | null> {
 export async function identify(vmDir: string, label?: string): Promise<ProcessIdentity | null> {
   const pid = Number((await readText(join(vmDir, 'qemu.pid')))?.trim() ?? 0)
   if (!pid) return null
-  if (label) {
+  // First: were the pid given to somebody else from here on, the label would not be there.
+  const identity = await identityOf(pid)
+  if (identity && label) {
     const commandLine = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')
     if (!commandLine.includes(label)) return null
   }
-  return identityOf(pid)
+  return identity
 }
 
 export async function identityOf(pid: number): Promise<ProcessIdentity | null> {
