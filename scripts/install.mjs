@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 export const root = fileURLToPath(new URL('..', import.meta.url))
-const OLDEST_NODE = [20, 19]
+const OLDEST_NODE = [20, 20]
 const recordPath = join(root, 'node_modules/.slipway-install')
 
 /** Installs the packages of package-lock.json unless they are there. Leaves, with one line, where that cannot work. */

@@ -1,38 +1,22 @@
-// Completes package-lock.json: npm leaves out an optional platform package that the registry could not give it, and
-// `npm ci` then refuses the lock on every platform. With --check only tells whether something is missing.
-import { readFileSync, writeFileSync } from 'node:fs'
+// Holds package-lock.json against two mistakes that npm makes without a word: a package without an integrity, and an
+// optional platform package left out because the registry did not have it (npm ci then refuses the lock elsewhere).
+import { readFileSync } from 'node:fs'
 
-const path = new URL('../package-lock.json', import.meta.url)
-const lock = JSON.parse(readFileSync(path, 'utf8'))
-const SYSTEMS = ['android', 'darwin', 'freebsd', 'linux', 'openharmony', 'win32', 'wasm32']
-const PROCESSORS = ['arm64', 'arm', 'ia32', 'ppc64', 's390x', 'x64']
-
-/** Reads `@scope/binding-linux-arm64-gnu` as the platform that it is made for, so that npm skips it elsewhere. */
-function platformOf(name) {
-  const words = name.split(/[-/]/)
-  const os = SYSTEMS.find((system) => words.includes(system))
-  if (!os) throw new Error(`${name}: cannot tell its platform from its name`)
-  if (os === 'wasm32') return { cpu: ['wasm32'] }
-  const cpu = PROCESSORS.find((processor) => words.includes(processor))
-  const libc = words.includes('musl') ? ['musl'] : words.includes('gnu') ? ['glibc'] : undefined
-  return { cpu: cpu ? [cpu] : undefined, os: [os], libc }
-}
-
-const missing = []
-for (const entry of Object.values(lock.packages)) {
-  for (const [name, version] of Object.entries(entry.optionalDependencies ?? {})) {
-    const key = `node_modules/${name}`
-    if (lock.packages[key] || !/^\d/.test(version)) continue
-    lock.packages[key] = { version, ...platformOf(name), dev: entry.dev, optional: true }
-    missing.push(name)
+const lock = JSON.parse(readFileSync(new URL('../package-lock.json', import.meta.url), 'utf8'))
+const problems = []
+for (const [path, entry] of Object.entries(lock.packages)) {
+  const isFromRegistry = path.includes('node_modules/') && !entry.link
+  if (isFromRegistry && !entry.integrity) problems.push(`${path} has no integrity`)
+  if (entry.resolved?.includes('://')) problems.push(`${path} names a download address`)
+  for (const name of Object.keys(entry.optionalDependencies ?? {})) {
+    const isThere = Object.keys(lock.packages).some((key) => key.endsWith(`node_modules/${name}`))
+    if (!isThere) problems.push(`${name}, which ${path} may need on another platform, is missing`)
   }
 }
-
-if (missing.length > 0 && process.argv.includes('--check')) {
-  console.error(`package-lock.json lacks ${missing.join(', ')}: run node scripts/lock.mjs`)
+if (problems.length > 0) {
+  console.error(problems.join('\n'))
+  console.error(
+    'Choose versions that the registry has for every platform, remove the lock and run npm install.',
+  )
   process.exitCode = 1
-} else if (missing.length > 0) {
-  lock.packages = Object.fromEntries(Object.entries(lock.packages).sort(([a], [b]) => (a < b ? -1 : 1)))
-  writeFileSync(path, `${JSON.stringify(lock, null, 2)}\n`)
-  console.error(`package-lock.json: added ${missing.length} platform packages`)
 }

@@ -1,4 +1,5 @@
 import Type, { type Static, type TObject, type TProperties, type TSchema } from 'typebox'
+import { resourceNamePattern, uuidPattern } from './names.ts'
 
 /** Schemas by their component name: the OpenAPI document refers to these instead of repeating them. */
 export const components = new Map<string, TSchema>()
@@ -27,8 +28,6 @@ function named<S extends TSchema>(name: string, schema: S): S {
   return schema
 }
 
-export const uuidPattern = '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$'
-
 export const Uuid = Type.String({
   format: 'uuid',
   pattern: uuidPattern,
@@ -48,7 +47,7 @@ export const UtcDate = Type.String({
   examples: ['2026-11-14'],
 })
 export const ResourceName = Type.String({
-  pattern: '^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$',
+  pattern: resourceNamePattern,
   description: 'Letters, digits, `_` and `-`, at most 63, starting with a letter or digit.',
   examples: ['train-7'],
 })

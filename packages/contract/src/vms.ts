@@ -20,6 +20,7 @@ import {
   UuidOrEmpty,
 } from './schema.ts'
 import { vmActionNames, vmStates } from './states.ts'
+import { expiryActions, maxTtlSeconds, minTtlSeconds } from './ttl.ts'
 
 export const VmDisk = record('VmDisk', {
   id: Uuid,
@@ -75,17 +76,17 @@ export const Vm = record('Vm', {
   reservation_id: Type.String({ description: 'Empty when unset.' }),
   image: Type.String(),
   expires_at: Timestamp,
-  on_expiry: Type.Enum(['stop', 'delete']),
+  on_expiry: Type.Enum([...expiryActions]),
 })
 export type Vm = Static<typeof Vm>
 
 const Script = Type.String({ maxLength: 65536, description: 'Starts with `#!`; at most 64 KiB.' })
 const TtlSeconds = Type.Integer({
-  minimum: 300,
-  maximum: 2_592_000,
+  minimum: minTtlSeconds,
+  maximum: maxTtlSeconds,
   description: 'Time to live from first running.',
 })
-const OnExpiry = Type.Enum(['stop', 'delete'])
+const OnExpiry = Type.Enum([...expiryActions])
 
 export const VmCreate = body(
   'VmCreate',

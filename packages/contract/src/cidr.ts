@@ -1,0 +1,39 @@
+/** IPv4 only, written by hand: libraries read `010.0.0.1` as octal or `1.2` as an address, and we refuse both. */
+export interface Cidr {
+  base: number
+  prefix: number
+}
+
+const octet = '(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])'
+const address = new RegExp(`^${octet}\\.${octet}\\.${octet}\\.${octet}$`)
+const prefixLength = /^(3[0-2]|[12]?[0-9])$/
+
+export const anywhere = '0.0.0.0/0'
+
+export const addressCount = (prefix: number): number => 2 ** (32 - prefix)
+
+/** A block whose host bits are zero, or a bare address (a /32); null for anything else. */
+export function parseCidr(text: string): Cidr | null {
+  const slash = text.indexOf('/')
+  const octets = address.exec(slash < 0 ? text : text.slice(0, slash))
+  if (!octets) return null
+  const base = octets.slice(1).reduce((sum, part) => sum * 256 + Number(part), 0)
+  if (slash < 0) return { base, prefix: 32 }
+  const prefixText = text.slice(slash + 1)
+  if (!prefixLength.test(prefixText)) return null
+  const prefix = Number(prefixText)
+  return base % addressCount(prefix) === 0 ? { base, prefix } : null
+}
+
+/** Whether a block holds another block or a bare address; false for text that is neither. */
+export function cidrContains(outer: string, innerCidrOrAddress: string): boolean {
+  const [block, inner] = [parseCidr(outer), parseCidr(innerCidrOrAddress)]
+  return block !== null && inner !== null && blockContains(block, inner)
+}
+
+export function blockContains(outer: Cidr, inner: Cidr): boolean {
+  return (
+    inner.base >= outer.base &&
+    inner.base + addressCount(inner.prefix) <= outer.base + addressCount(outer.prefix)
+  )
+}

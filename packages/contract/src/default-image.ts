@@ -1,0 +1,15 @@
+/**
+ * The image for whoever names none: the only one there is, or else the newest Ubuntu; of one release, the one made for
+ * GPUs. Undefined where there are several and none is an Ubuntu.
+ */
+export function defaultImage(names: readonly string[]): string | undefined {
+  const candidates = names.length === 1 ? names : names.filter((name) => name.startsWith('ubuntu'))
+  return candidates.toSorted((one, other) => rank(other) - rank(one))[0]
+}
+
+function rank(name: string): number {
+  const release = Number(/^ubuntu-?(\d+\.\d+)/.exec(name)?.[1] ?? 0)
+  const isForGpus = /nvidia|cuda/.test(name)
+  const isLatest = name.endsWith(':latest')
+  return release * 100 + (isForGpus ? 2 : 0) + (isLatest ? 1 : 0)
+}
