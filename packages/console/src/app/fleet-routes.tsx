@@ -1,9 +1,9 @@
 import { createRoute, lazyRouteComponent, redirect } from '@tanstack/react-router'
+import { readSearch } from '../lib/search-params.ts'
 import type { shellRoute } from './router.tsx'
-import { readSearch } from './search.ts'
 
 const pages = {
-  fleet: () => import('../pages/fleet/fleet.tsx'),
+  fleet: () => import('../pages/fleet/map/index.tsx'),
   host: () => import('../pages/fleet/host.tsx'),
   capacity: () => import('../pages/fleet/capacity.tsx'),
   operations: () => import('../pages/fleet/operations.tsx'),

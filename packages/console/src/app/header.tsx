@@ -13,15 +13,15 @@ import {
 } from 'lucide-react'
 import { useState } from 'react'
 import { useLiveState } from '../api/live.ts'
+import { useMe, useProjectId } from '../api/me.ts'
 import { session } from '../api/session.ts'
+import { CreateProject } from '../features/create-project.tsx'
 import { lastProject } from '../lib/last-project.ts'
 import { chooseTheme, type ThemeChoice, useThemeChoice } from '../lib/theme.ts'
 import { IconButton, Key } from '../ui/button.tsx'
 import { Hint } from '../ui/hint.tsx'
 import { Menu } from '../ui/menu.tsx'
 import { showResult } from '../ui/toast.tsx'
-import { CreateProject } from './create-project.tsx'
-import { useMe, useProjectId } from './me.ts'
 
 const themes: [ThemeChoice, string, typeof Sun][] = [
   ['light', 'Light', Sun],

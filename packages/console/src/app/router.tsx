@@ -8,14 +8,14 @@ import {
   redirect,
 } from '@tanstack/react-router'
 import { queryClient } from '../api/client.ts'
+import { loadMe } from '../api/me.ts'
 import { session } from '../api/session.ts'
 import { lastProject } from '../lib/last-project.ts'
+import { readSearch } from '../lib/search-params.ts'
 import { Results } from '../ui/toast.tsx'
 import { fleetRoutes } from './fleet-routes.tsx'
-import { loadMe } from './me.ts'
 import { NotFound, PageError } from './page-states.tsx'
 import { ProjectFrame } from './project-frame.tsx'
-import { readSearch } from './search.ts'
 import { Shell } from './shell.tsx'
 
 /** Messages stand beside every page, and inside the router: what they offer may lead somewhere. */
@@ -82,21 +82,21 @@ const inProject = <const Path extends string>(path: Path, component: ReturnType<
 
 const pages = {
   overview: () => import('../pages/overview.tsx'),
-  vms: () => import('../pages/vms.tsx'),
-  vmCreate: () => import('../pages/vm-create.tsx'),
-  vm: () => import('../pages/vm.tsx'),
-  disks: () => import('../pages/disks.tsx'),
-  firewall: () => import('../pages/firewall.tsx'),
-  networks: () => import('../pages/networks.tsx'),
-  usage: () => import('../pages/usage.tsx'),
+  vms: () => import('../pages/vms/index.tsx'),
+  vmCreate: () => import('../pages/vm-create/index.tsx'),
+  vm: () => import('../pages/vm/index.tsx'),
+  disks: () => import('../pages/disks/index.tsx'),
+  firewall: () => import('../pages/network/firewall/index.tsx'),
+  networks: () => import('../pages/network/networks/index.tsx'),
+  usage: () => import('../pages/usage/index.tsx'),
   events: () => import('../pages/events.tsx'),
   operations: () => import('../pages/operations.tsx'),
-  keys: () => import('../pages/access-keys.tsx'),
-  members: () => import('../pages/members.tsx'),
-  webhooks: () => import('../pages/webhooks.tsx'),
-  webhook: () => import('../pages/webhook.tsx'),
-  billing: () => import('../pages/billing.tsx'),
-  projectSettings: () => import('../pages/project-settings.tsx'),
+  keys: () => import('../pages/settings/access-keys.tsx'),
+  members: () => import('../pages/settings/members.tsx'),
+  webhooks: () => import('../pages/settings/webhooks/index.tsx'),
+  webhook: () => import('../pages/settings/webhook/index.tsx'),
+  billing: () => import('../pages/settings/billing.tsx'),
+  projectSettings: () => import('../pages/settings/project.tsx'),
 }
 
 const tree = root.addChildren([

@@ -1,12 +1,12 @@
 import { Dialog } from '@base-ui/react/dialog'
 import { Outlet, useLocation } from '@tanstack/react-router'
 import { useEffect, useRef, useState } from 'react'
+import { useProjectId } from '../api/me.ts'
+import { Palette } from '../features/palette.tsx'
 import { Header } from './header.tsx'
 import { Help } from './help.tsx'
-import { useProjectId } from './me.ts'
-import { Palette } from './palette.tsx'
-import { Rail } from './rail.tsx'
 import { useShortcuts } from './shortcuts.ts'
+import { Rail } from './sidebar.tsx'
 
 /** The frame around every page: header, rail, and what the keyboard opens. */
 export function Shell() {

@@ -1,7 +1,7 @@
 import { type FormEvent, useState } from 'react'
 import { useAction } from '../api/actions.ts'
 import { client } from '../api/client.ts'
-import { useMe } from '../app/me.ts'
+import { useMe } from '../api/me.ts'
 import { Button } from '../ui/button.tsx'
 import { Copyable } from '../ui/copy.tsx'
 import { ErrorNote } from '../ui/error.tsx'

@@ -1,9 +1,9 @@
-import { useProjectId } from '../app/me.ts'
-import { useSearchState } from '../lib/use-search.ts'
-import { EventTable } from '../ui/event-table.tsx'
+import { useProjectId } from '../api/me.ts'
+import { EventTable } from '../features/event-table.tsx'
+import { EventTabs } from '../features/page-tabs.tsx'
+import { useSearchState } from '../lib/use-search-state.ts'
 import { Select } from '../ui/field.tsx'
 import { Page } from '../ui/page.tsx'
-import { EventTabs } from '../ui/page-tabs.tsx'
 
 const types = [
   'vm.created',

@@ -1,6 +1,6 @@
 import { useState } from 'react'
-import { CreateProject } from '../app/create-project.tsx'
-import { useMe } from '../app/me.ts'
+import { useMe } from '../api/me.ts'
+import { CreateProject } from '../features/create-project.tsx'
 import { Button } from '../ui/button.tsx'
 import { curlLine } from '../ui/command-lines.tsx'
 import { Empty, Page } from '../ui/page.tsx'

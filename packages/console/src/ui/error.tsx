@@ -1,7 +1,7 @@
 import { type ApiErrorCode, isApiError } from '@slipway/sdk'
 import { CircleAlert } from 'lucide-react'
 import type { ReactNode } from 'react'
-import { BillingButton } from '../app/billing-button.tsx'
+import { BillingButton } from '../features/billing-button.tsx'
 import { Button } from './button.tsx'
 import { CopyButton } from './copy.tsx'
 

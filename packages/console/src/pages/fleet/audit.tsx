@@ -2,10 +2,10 @@ import { useInfiniteQuery } from '@tanstack/react-query'
 import { client } from '../../api/client.ts'
 import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
+import { EventRows } from '../../features/event-table.tsx'
+import { FleetPage } from '../../features/page-tabs.tsx'
 import { Button } from '../../ui/button.tsx'
-import { EventRows } from '../../ui/event-table.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
-import { FleetPage } from '../../ui/page-tabs.tsx'
 
 /** What all tenants and operators did. */
 export function Audit() {

@@ -2,13 +2,13 @@ import { familyOfModel, type Host, type RouteAnswer } from '@slipway/sdk'
 import { Link } from '@tanstack/react-router'
 import { read, readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
+import { GpuAction } from '../../features/fleet/gpu-action.tsx'
+import { fleetPollMs } from '../../features/fleet/poll.ts'
+import { FleetPage } from '../../features/page-tabs.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 import { Section } from '../../ui/page.tsx'
-import { FleetPage } from '../../ui/page-tabs.tsx'
 import { StateBadge } from '../../ui/state.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
-import { GpuAction } from './gpu-action.tsx'
-import { fleetPollMs } from './poll.ts'
 
 type Row = RouteAnswer<'adminCapacityList'>['items'][number]
 

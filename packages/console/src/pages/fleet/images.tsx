@@ -5,16 +5,16 @@ import { useAction } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
 import { read } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
+import { settingsPollMs } from '../../features/fleet/poll.ts'
+import { FleetPage } from '../../features/page-tabs.tsx'
 import { Button } from '../../ui/button.tsx'
 import { curlLine } from '../../ui/command-lines.tsx'
 import { Confirm, FormDialog, submitting } from '../../ui/dialog.tsx'
 import { CheckField, TextField } from '../../ui/field.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 import { Empty } from '../../ui/page.tsx'
-import { FleetPage } from '../../ui/page-tabs.tsx'
 import { Table } from '../../ui/table.tsx'
 import { whenColumn } from '../../ui/time-column.tsx'
-import { settingsPollMs } from './poll.ts'
 
 export function Images() {
   const images = useQuery({ ...read('adminImageList', {}), refetchInterval: settingsPollMs })

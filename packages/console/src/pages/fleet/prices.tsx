@@ -4,10 +4,10 @@ import { useAction } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
 import { read } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
+import { settingsPollMs } from '../../features/fleet/poll.ts'
+import { FleetPage } from '../../features/page-tabs.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
-import { FleetPage } from '../../ui/page-tabs.tsx'
-import { settingsPollMs } from './poll.ts'
 
 interface Product {
   name: string

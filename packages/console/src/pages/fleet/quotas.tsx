@@ -4,13 +4,13 @@ import { useAction } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
 import { read, readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
+import { settingsPollMs } from '../../features/fleet/poll.ts'
+import { type AdminProject, ProjectPicker } from '../../features/fleet/project-picker.tsx'
+import { FleetPage } from '../../features/page-tabs.tsx'
 import { count, quotaLabel } from '../../lib/format.ts'
-import { useSearchState } from '../../lib/use-search.ts'
+import { useSearchState } from '../../lib/use-search-state.ts'
 import { Button } from '../../ui/button.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
-import { FleetPage } from '../../ui/page-tabs.tsx'
-import { settingsPollMs } from './poll.ts'
-import { type AdminProject, ProjectPicker } from './project-picker.tsx'
 
 export function Quotas() {
   const projects = useQuery({ ...readAll('adminProjectList', {}), refetchInterval: settingsPollMs })

@@ -1,7 +1,7 @@
 import type { Disk, VmType } from '@slipway/sdk'
 import { sizeWords } from '../../lib/format.ts'
 import { CheckField, Select } from '../../ui/field.tsx'
-import type { Draft } from '../vm-create.tsx'
+import type { Draft } from './index.tsx'
 
 interface DiskPickerProps {
   disks: Disk[]

@@ -1,5 +1,5 @@
 import { CheckField, SelectField } from '../../ui/field.tsx'
-import type { Draft } from '../vm-create.tsx'
+import type { Draft } from './index.tsx'
 
 const lives = [
   { value: '', label: 'No end' },

@@ -1,7 +1,7 @@
 import type { Quota, VmCreate, VmType } from '@slipway/sdk'
 import { client } from '../../api/client.ts'
+import { useProjectId } from '../../api/me.ts'
 import { useQuery } from '../../api/use-query.ts'
-import { useProjectId } from '../../app/me.ts'
 import { quotaLabel, usd } from '../../lib/format.ts'
 import { Button } from '../../ui/button.tsx'
 import { CommandLines, curlLine, shellQuote } from '../../ui/command-lines.tsx'

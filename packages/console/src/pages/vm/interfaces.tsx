@@ -1,9 +1,9 @@
 import type { Vm } from '@slipway/sdk'
 import { Link } from '@tanstack/react-router'
 import { readAll } from '../../api/read.ts'
+import { useEndpointNames } from '../../api/resource-names.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { rulesOf, sentenceOf } from '../../lib/firewall-sentence.ts'
-import { useEndpointNames } from '../../lib/use-endpoint-names.ts'
 import { Copyable } from '../../ui/copy.tsx'
 import { Section } from '../../ui/page.tsx'
 

@@ -1,7 +1,7 @@
 import type { Operation } from '@slipway/sdk'
 import { read } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
-import { Steps } from '../../ui/steps.tsx'
+import { Steps } from '../../features/steps.tsx'
 
 /** While something runs: its steps, filling in live. A failure stays in sight until the next operation. */
 export function LatestOperation({

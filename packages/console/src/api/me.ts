@@ -1,0 +1,61 @@
+import { type Organization, type Project, type Role, type RouteAnswer, roles } from '@slipway/sdk'
+import { useParams } from '@tanstack/react-router'
+import { queryClient } from './client.ts'
+import { read, readAll } from './read.ts'
+import { useQuery } from './use-query.ts'
+
+type Caller = RouteAnswer<'rootGet'>['caller']
+
+/** Who is signed in and what they can see; read before any page that uses it. */
+export const meQueries = [read('rootGet', {}), read('projectList', {}), read('organizationList', {})] as const
+
+export async function loadMe() {
+  const [root, projects, organizations] = await Promise.all([
+    queryClient.ensureQueryData(meQueries[0]),
+    queryClient.ensureQueryData(meQueries[1]),
+    queryClient.ensureQueryData(meQueries[2]),
+  ])
+  return { caller: root.caller, projects, organizations }
+}
+
+export function useMe(): { caller: Caller; projects: Project[]; organizations: Organization[] } {
+  const root = useQuery(meQueries[0])
+  const projects = useQuery(meQueries[1])
+  const organizations = useQuery(meQueries[2])
+  if (!root.data) throw new Error('read before it was loaded')
+  return { caller: root.data.caller, projects: projects.data ?? [], organizations: organizations.data ?? [] }
+}
+
+export const useProjectId = (): string => useParams({ strict: false }).projectId ?? ''
+
+export function useProject(): Project {
+  const projectId = useProjectId()
+  const { projects } = useMe()
+  return (
+    projects.find((project) => project.id === projectId) ?? {
+      id: projectId,
+      name: '',
+      version: '',
+      organization_id: '',
+    }
+  )
+}
+
+/** The caller's role in an organization; empty until known. */
+export function useRole(organizationId: string): Role | '' {
+  const { caller } = useMe()
+  const { data } = useQuery({
+    ...readAll('memberList', { organization_id: organizationId }),
+    enabled: organizationId !== '',
+    staleTime: 60_000,
+  })
+  return data?.find((member) => member.user_id === caller.id)?.role ?? ''
+}
+
+/** Why the caller may not do what needs `role`; undefined when they may. */
+export function useWhyNot(role: Role): string | undefined {
+  const { organization_id } = useProject()
+  const mine = useRole(organization_id)
+  if (mine === '' || roles.indexOf(mine) >= roles.indexOf(role)) return undefined
+  return `This needs the role ${role}; yours is ${mine}.`
+}

@@ -1,0 +1,48 @@
+import type { Project } from '@slipway/sdk'
+import { useCallback, useMemo } from 'react'
+import { shortId } from '../lib/format.ts'
+import { readAll } from './read.ts'
+import { useQuery } from './use-query.ts'
+
+const rarelyChangesMs = 60_000
+
+/** The names of what lives in a project, by id. */
+export function useResourceNames(projectId: string): Map<string, string> {
+  const target = { project_id: projectId }
+  const enabled = projectId !== ''
+  const vms = useQuery({ ...readAll('vmList', target), enabled })
+  const disks = useQuery({ ...readAll('diskList', target), enabled })
+  const rules = useQuery({ ...readAll('firewallRuleList', target), enabled })
+  const subnets = useQuery({ ...readAll('subnetList', target), enabled })
+  const networks = useQuery({ ...readAll('networkList', target), enabled })
+  return useMemo(() => {
+    const lists = [vms.data, disks.data, rules.data, subnets.data, networks.data]
+    return new Map(lists.flatMap((list) => (list ?? []).map(({ id, name }) => [id, name])))
+  }, [vms.data, disks.data, rules.data, subnets.data, networks.data])
+}
+
+/** Words for who did something, by what an event calls them: access keys by name, people by e-mail. */
+export function useActorNames(project: Project): Map<string, string> {
+  const keys = useQuery({
+    ...readAll('accessKeyList', { project_id: project.id }),
+    staleTime: rarelyChangesMs,
+  })
+  const members = useQuery({
+    ...readAll('memberList', { organization_id: project.organization_id }),
+    staleTime: rarelyChangesMs,
+  })
+  return useMemo(
+    () =>
+      new Map([
+        ...(keys.data ?? []).map(({ id, name }) => [`access_key:${id}`, `access key ${name}`] as const),
+        ...(members.data ?? []).map(({ user_id, email }) => [`user:${user_id}`, email] as const),
+      ]),
+    [keys.data, members.data],
+  )
+}
+
+/** Words for what a firewall rule or a disk points to. */
+export function useEndpointNames(projectId: string): (id: string) => string {
+  const names = useResourceNames(projectId)
+  return useCallback((id) => names.get(id) ?? `something deleted (…${shortId(id)})`, [names])
+}

@@ -1,0 +1,69 @@
+import { Link, type LinkProps } from '@tanstack/react-router'
+import {
+  Activity,
+  ChartColumn,
+  Gauge,
+  HardDrive,
+  LayoutGrid,
+  type LucideIcon,
+  Network,
+  Server,
+  Settings,
+} from 'lucide-react'
+import { useMe, useProjectId } from '../api/me.ts'
+import { lastProject } from '../lib/last-project.ts'
+
+interface Entry {
+  label: string
+  to: string
+  icon: LucideIcon
+  isExact?: boolean
+  /** Where else it counts as current. */
+  under?: string
+}
+
+export function Rail() {
+  const projectId = useProjectId()
+  const { caller, projects } = useMe()
+  const id = projectId || projects.find((project) => project.id === lastProject.get())?.id || projects[0]?.id
+  const base = `/projects/${id}`
+  const entries: Entry[] = id
+    ? [
+        { label: 'Overview', to: base, icon: Gauge, isExact: true },
+        { label: 'VMs', to: `${base}/vms`, icon: Server },
+        { label: 'Disks', to: `${base}/disks`, icon: HardDrive },
+        { label: 'Network', to: `${base}/network/firewall`, under: `${base}/network`, icon: Network },
+        { label: 'Usage', to: `${base}/usage`, icon: ChartColumn },
+        { label: 'Events', to: `${base}/events`, under: `${base}/operations`, icon: Activity },
+        { label: 'Settings', to: `${base}/settings/keys`, under: `${base}/settings`, icon: Settings },
+      ]
+    : []
+  return (
+    <nav aria-label="Main" className="flex flex-col gap-0.5 p-3">
+      {entries.map((entry) => (
+        <RailLink key={entry.label} {...entry} />
+      ))}
+      {caller.is_operator && (
+        <>
+          {entries.length > 0 && <hr className="my-2 border-line" />}
+          <RailLink label="Fleet" to="/fleet" icon={LayoutGrid} />
+        </>
+      )}
+    </nav>
+  )
+}
+
+function RailLink({ label, to, icon: Icon, isExact = false, under = '' }: Entry) {
+  const isUnder = under !== '' && location.pathname.startsWith(under)
+  return (
+    <Link
+      {...({ to } as LinkProps)}
+      activeOptions={{ exact: isExact, includeSearch: false }}
+      aria-current={isUnder ? 'page' : undefined}
+      className="flex h-8 items-center gap-2.5 rounded-md px-2 text-ink-muted hover:bg-sunken hover:text-ink aria-[current=page]:bg-sunken aria-[current=page]:font-medium aria-[current=page]:text-ink"
+    >
+      <Icon size={16} strokeWidth={1.75} />
+      {label}
+    </Link>
+  )
+}

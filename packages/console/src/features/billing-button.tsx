@@ -1,0 +1,37 @@
+import { useMutation } from '@tanstack/react-query'
+import { useParams } from '@tanstack/react-router'
+import { ExternalLink } from 'lucide-react'
+import { client, queryClient } from '../api/client.ts'
+import { meQueries } from '../api/me.ts'
+import { Button } from '../ui/button.tsx'
+import { showResult } from '../ui/toast.tsx'
+
+/** Opens the billing dashboard by a fresh link. */
+export function BillingButton({ organizationId = '' }: { organizationId?: string }) {
+  const { projectId } = useParams({ strict: false })
+  const open = useMutation({
+    mutationFn: async (tab: Window | null) => {
+      const projects = await queryClient.ensureQueryData(meQueries[1])
+      const id = organizationId || projects.find((project) => project.id === projectId)?.organization_id
+      if (!id) throw new Error('Choose a project first.')
+      const { url } = await client.organizationBilling({ organization_id: id })
+      if (tab) tab.location.href = url
+      else location.assign(url)
+    },
+    onError: (error, tab) => {
+      tab?.close()
+      showResult({ title: 'The billing dashboard did not open', error })
+    },
+  })
+  return (
+    <Button
+      kind="primary"
+      icon={<ExternalLink size={14} />}
+      isBusy={open.isPending}
+      // The tab is opened by the click itself: browsers block one that comes after the answer.
+      onClick={() => open.mutate(window.open('', '_blank'))}
+    >
+      Open billing
+    </Button>
+  )
+}

@@ -1,0 +1,51 @@
+import { useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
+import { useAction } from '../api/actions.ts'
+import { client } from '../api/client.ts'
+import { useMe } from '../api/me.ts'
+import { FormDialog, submitting } from '../ui/dialog.tsx'
+import { SelectField, TextField } from '../ui/field.tsx'
+
+export function CreateProject({ isOpen, onClose }: { isOpen: boolean; onClose: () => void }) {
+  const { organizations } = useMe()
+  const navigate = useNavigate()
+  const [name, setName] = useState('')
+  const [organization, setOrganization] = useState('')
+  const organization_id = organization || organizations[0]?.id || ''
+  const create = useAction({
+    run: () => client.projectCreate({ name: name.trim(), organization_id }),
+    done: () => `Created the project ${name.trim()}`,
+    touches: ['projectList'],
+    showsErrors: true,
+  })
+  return (
+    <FormDialog
+      isOpen={isOpen}
+      onClose={onClose}
+      title="New project"
+      action="Create project"
+      {...submitting(create, undefined, (project) => {
+        setName('')
+        onClose()
+        void navigate({ to: '/projects/$projectId', params: { projectId: project.id } })
+      })}
+      reason={name.trim() ? undefined : 'Give it a name first'}
+    >
+      <TextField
+        label="Name"
+        value={name}
+        onChange={setName}
+        hint="It comes with a network, a subnet per location and rules that let SSH in."
+        autoFocus
+      />
+      {organizations.length > 1 && (
+        <SelectField
+          label="Organization"
+          value={organization_id}
+          onChange={setOrganization}
+          choices={organizations.map(({ id, name }) => ({ value: id, label: name }))}
+        />
+      )}
+    </FormDialog>
+  )
+}

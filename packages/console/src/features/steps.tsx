@@ -1,0 +1,62 @@
+import type { Operation, OperationStep } from '@slipway/sdk'
+import { Check, Circle, LoaderCircle, Undo2, X } from 'lucide-react'
+import { read } from '../api/read.ts'
+import { useQuery } from '../api/use-query.ts'
+import { stepWords } from '../lib/format.ts'
+import { StateBadge } from '../ui/state.tsx'
+import { Lasted } from '../ui/time.tsx'
+
+export const operationWords = ({ metadata }: Operation): string =>
+  `${stepWords(metadata.operation_name.toLowerCase())} ${metadata.type.replace('_', ' ').replace(/^vm$/, 'VM')}`
+
+/** An operation with its steps and how long each took. */
+export function Steps({ projectId, operation }: { projectId: string; operation: Operation }) {
+  const isRunning = operation.state === 'IN_PROGRESS'
+  const steps = useQuery({
+    ...read('operationSteps', { params: { project_id: projectId, operation_id: operation.operation_id } }),
+    refetchInterval: isRunning ? 500 : false,
+  })
+  const failure =
+    operation.state === 'FAILED' ? (operation.result as { code?: string; message?: string } | null) : null
+  return (
+    <section aria-label={operationWords(operation)} className="card px-4 py-3" aria-live="polite">
+      <div className="flex flex-wrap items-center gap-x-4 gap-y-1">
+        <span className="font-medium">{operationWords(operation)}</span>
+        <StateBadge state={operation.state} />
+        <Lasted from={operation.started_at} to={operation.completed_at} />
+      </div>
+      {failure && (
+        <p className="mt-2 text-red-text">
+          {failure.message} <span className="mono text-ink-muted">{failure.code}</span>
+        </p>
+      )}
+      <ol className="mt-2 flex flex-col">
+        {(steps.data?.items ?? []).map((step) => (
+          <li key={step.name} className="flex h-7 items-center gap-3">
+            <StepMark state={step.state} />
+            <span className={step.state === 'pending' ? 'text-ink-muted' : ''}>{stepWords(step.name)}</span>
+            <span className="ml-auto text-sm">
+              <Lasted from={step.started_at} to={step.completed_at} />
+            </span>
+          </li>
+        ))}
+      </ol>
+    </section>
+  )
+}
+
+function StepMark({ state }: { state: OperationStep['state'] }) {
+  const size = 14
+  switch (state) {
+    case 'done':
+      return <Check size={size} className="text-green-text" aria-label="done" />
+    case 'running':
+      return <LoaderCircle size={size} className="animate-spin text-blue-text" aria-label="running" />
+    case 'failed':
+      return <X size={size} className="text-red-text" aria-label="failed" />
+    case 'undone':
+      return <Undo2 size={size} className="text-ink-muted" aria-label="undone" />
+    case 'pending':
+      return <Circle size={size} className="text-line-strong" aria-label="pending" />
+  }
+}

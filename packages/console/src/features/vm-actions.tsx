@@ -1,0 +1,75 @@
+import { type Vm, type VmAction, vmActions } from '@slipway/sdk'
+import { Play, RotateCcw, Square } from 'lucide-react'
+import { useState } from 'react'
+import { useOperation } from '../api/actions.ts'
+import { client } from '../api/client.ts'
+import { useWhyNot } from '../api/me.ts'
+import { Button } from '../ui/button.tsx'
+import { Confirm } from '../ui/dialog.tsx'
+import { stateWord } from '../ui/state.tsx'
+
+const words: Record<VmAction, { verb: string; past: string; icon: typeof Play; warning: string }> = {
+  START: { verb: 'Start', past: 'Started', icon: Play, warning: '' },
+  STOP: {
+    verb: 'Stop',
+    past: 'Stopped',
+    icon: Square,
+    warning:
+      'Its GPUs are given back, and billing of the VM ends. Disks and addresses stay; local scratch data is lost.',
+  },
+  RESET: {
+    verb: 'Reset',
+    past: 'Reset',
+    icon: RotateCcw,
+    warning: 'Like pulling the plug and putting it back: what is not on disk is lost. It keeps its GPUs.',
+  },
+}
+
+/** Every action is in sight; those that the state does not allow say why. */
+export function VmActions({ vm }: { vm: Vm }) {
+  const whyNot = useWhyNot('member')
+  const [asked, setAsked] = useState<VmAction | null>(null)
+  const act = useOperation({
+    projectId: vm.project_id,
+    run: (action: VmAction) => client.vmUpdate({ project_id: vm.project_id, vm_id: vm.id }, { action }),
+    done: (action) => `${words[action].past} ${vm.name}`,
+    failed: (action) => `${words[action].verb} of ${vm.name} failed`,
+    touches: ['vmGet', 'vmList'],
+  })
+  const reasonFor = (action: VmAction) => {
+    if (whyNot) return whyNot
+    const { from } = vmActions[action]
+    if (from.includes(vm.state)) return undefined
+    return `${words[action].verb} is possible when the VM is ${from.map(stateWord).join(' or ')}; it is ${stateWord(vm.state)}.`
+  }
+  const confirmed = asked ? words[asked] : null
+  return (
+    <>
+      {(Object.keys(words) as VmAction[]).map((action) => {
+        const { verb, icon: Icon, warning } = words[action]
+        return (
+          <Button
+            key={action}
+            icon={<Icon size={14} />}
+            reason={reasonFor(action)}
+            isBusy={act.isPending && act.variables === action}
+            onClick={() => (warning ? setAsked(action) : act.mutate(action))}
+          >
+            {verb}
+          </Button>
+        )
+      })}
+      <Confirm
+        isOpen={asked !== null}
+        onClose={() => setAsked(null)}
+        title={`${confirmed?.verb} ${vm.name}`}
+        action={`${confirmed?.verb} VM`}
+        isBusy={act.isPending}
+        error={null}
+        onSubmit={() => asked && act.mutate(asked, { onSettled: () => setAsked(null) })}
+      >
+        <p>{confirmed?.warning}</p>
+      </Confirm>
+    </>
+  )
+}

@@ -1,0 +1,151 @@
+import { type Family, familyNames, familyOfModel, type Gpu, type Host, type RouteAnswer } from '@slipway/sdk'
+import { Link } from '@tanstack/react-router'
+import { useMemo } from 'react'
+import { read, readAll } from '../../../api/read.ts'
+import { useQuery } from '../../../api/use-query.ts'
+import { GpuCells, GpuHints, gpuLook, gpuWords } from '../../../features/fleet/gpu-cells.tsx'
+import { fleetPollMs } from '../../../features/fleet/poll.ts'
+import { FleetPage } from '../../../features/page-tabs.tsx'
+import { useSearchState } from '../../../lib/use-search-state.ts'
+import { curlLine } from '../../../ui/command-lines.tsx'
+import { Select } from '../../../ui/field.tsx'
+import { Loaded } from '../../../ui/loaded.tsx'
+import { Empty } from '../../../ui/page.tsx'
+import { StateBadge } from '../../../ui/state.tsx'
+import { RegisterHost } from './register-host.tsx'
+
+/** Each location a band, each host a tile, each GPU a cell in its NUMA half. */
+export function Fleet() {
+  const hosts = useQuery({ ...readAll('adminHostList', {}), refetchInterval: fleetPollMs })
+  const capacity = useQuery({ ...read('adminCapacityList', {}), refetchInterval: fleetPollMs })
+  const [search, setSearch] = useSearchState()
+  const bands = useMemo(() => group(hosts.data ?? [], search.family ?? ''), [hosts.data, search.family])
+  return (
+    <FleetPage actions={<RegisterHost />}>
+      <Loaded query={hosts} rows={10}>
+        {(data) => (
+          <>
+            <div className="flex flex-wrap items-center gap-4">
+              <Select
+                isSmall
+                label="Family"
+                value={search.family ?? ''}
+                onChange={(family) => setSearch({ family })}
+                choices={[
+                  { value: '', label: 'Any GPU' },
+                  ...familyNames.map((value) => ({ value, label: value })),
+                ]}
+              />
+              <Legend />
+            </div>
+            <GpuHints>
+              {bands.map((band) => (
+                <LocationBand key={band.location} band={band} capacity={capacity.data?.items ?? []} />
+              ))}
+            </GpuHints>
+            {data.length === 0 && (
+              <Empty
+                title="No host yet"
+                action={<RegisterHost />}
+                cli="slipway admin host create gpu-host-1 --location us-east1-a"
+                curl={curlLine('POST', '/v0.1/admin/hosts', { name: 'gpu-host-1', location: 'us-east1-a' })}
+              >
+                A host belongs to a location, which the server’s slipway.toml names. Its GPUs appear with its
+                first report.
+              </Empty>
+            )}
+          </>
+        )}
+      </Loaded>
+    </FleetPage>
+  )
+}
+
+type Band = ReturnType<typeof group>[number]
+type FamilyCapacity = RouteAnswer<'adminCapacityList'>['items'][number]
+
+function LocationBand({ band, capacity }: { band: Band; capacity: FamilyCapacity[] }) {
+  return (
+    <section aria-label={band.location} className="card">
+      <h2 className="border-b border-line px-4 py-2 text-lg font-semibold">{band.location}</h2>
+      {band.families.map(({ family, hosts }) => {
+        const facts = capacity.find((item) => item.location === band.location && item.family === family)
+        return (
+          <div key={family} className="border-b border-line px-4 py-3 last:border-b-0">
+            <div className="figures mb-2 flex flex-wrap items-baseline gap-x-4 text-sm text-ink-muted">
+              <span className="text-base font-medium text-ink">{family}</span>
+              {facts && (
+                <>
+                  <span>
+                    {facts.free} of {facts.total} GPUs free
+                  </span>
+                  <span>
+                    largest VM that fits:{' '}
+                    {facts.largest_type ? (
+                      <span className="text-ink">{facts.largest_type}</span>
+                    ) : (
+                      <span className="text-amber-text">none</span>
+                    )}
+                  </span>
+                </>
+              )}
+            </div>
+            <div className="grid grid-cols-[repeat(auto-fill,minmax(190px,1fr))] gap-2">
+              {hosts.map((host) => (
+                <HostTile key={host.id} host={host} />
+              ))}
+            </div>
+          </div>
+        )
+      })}
+    </section>
+  )
+}
+
+function group(hosts: Host[], wanted: string) {
+  const familyOf = (host: Host): Family | 'other' => familyOfModel(host.gpus[0]?.model ?? '') ?? 'other'
+  const locations = [...new Set(hosts.map(({ location }) => location))].sort()
+  const bands = locations.map((location) => ({
+    location,
+    families: [...familyNames, 'other' as const]
+      .filter((family) => wanted === '' || family === wanted)
+      .map((family) => ({
+        family,
+        hosts: hosts
+          .filter((host) => host.location === location && familyOf(host) === family)
+          .sort((a, b) => a.name.localeCompare(b.name, 'en', { numeric: true })),
+      }))
+      .filter((each) => each.hosts.length > 0),
+  }))
+  return bands.filter(({ families }) => families.length > 0)
+}
+
+function Legend() {
+  return (
+    <div className="flex flex-wrap gap-x-4 gap-y-1 text-sm text-ink-muted">
+      {Object.entries(gpuWords).map(([state, word]) => (
+        <span key={state} className="inline-flex items-center gap-1.5">
+          <span className={`size-3 rounded-[2px] border ${gpuLook[state as Gpu['state']]}`} />
+          {word}
+        </span>
+      ))}
+    </div>
+  )
+}
+
+function HostTile({ host }: { host: Host }) {
+  const isPlain = host.state === 'up' && host.schedulable
+  return (
+    <Link
+      to="/fleet/hosts/$hostId"
+      params={{ hostId: host.id }}
+      className="flex flex-col gap-1.5 rounded-md border border-line p-2 [contain-intrinsic-size:auto_62px] [content-visibility:auto] hover:border-line-strong"
+    >
+      <span className="flex min-h-5 items-center justify-between gap-2 text-sm">
+        <span className="truncate font-medium">{host.name}</span>
+        {!isPlain && <StateBadge state={host.state === 'up' ? 'closed' : host.state} />}
+      </span>
+      <GpuCells host={host} />
+    </Link>
+  )
+}

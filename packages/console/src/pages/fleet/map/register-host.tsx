@@ -1,0 +1,85 @@
+import { families, familyNames } from '@slipway/sdk'
+import { Plus } from 'lucide-react'
+import { useState } from 'react'
+import { useAction } from '../../../api/actions.ts'
+import { client } from '../../../api/client.ts'
+import { read } from '../../../api/read.ts'
+import { useQuery } from '../../../api/use-query.ts'
+import { Button } from '../../../ui/button.tsx'
+import { FormDialog, submitting } from '../../../ui/dialog.tsx'
+import { SelectField, TextField } from '../../../ui/field.tsx'
+
+export function RegisterHost() {
+  const [isOpen, setOpen] = useState(false)
+  return (
+    <>
+      <Button kind="primary" icon={<Plus size={16} />} onClick={() => setOpen(true)}>
+        Register host
+      </Button>
+      {isOpen && <RegisterDialog onClose={() => setOpen(false)} />}
+    </>
+  )
+}
+
+function RegisterDialog({ onClose }: { onClose: () => void }) {
+  const locations = useQuery(read('adminLocationList', {}))
+  const [name, setName] = useState('')
+  const [place, setPlace] = useState('')
+  const [model, setModel] = useState<string>(families.a100.model)
+  const [gpuCount, setGpuCount] = useState('8')
+  const location = locations.data?.items.find((each) => each.name === place) ?? locations.data?.items[0]
+  const isSimulated = location?.engine === 'simulated'
+  const create = useAction({
+    run: () =>
+      client.adminHostCreate({
+        name,
+        location: location?.name ?? '',
+        ...(isSimulated && { gpus: { model, count: Number(gpuCount) } }),
+      }),
+    done: () => `Registered ${name}`,
+    touches: ['adminHostList', 'adminCapacityList'],
+    showsErrors: true,
+  })
+  return (
+    <FormDialog
+      isOpen
+      onClose={onClose}
+      title="Register host"
+      action="Register host"
+      {...submitting(create, undefined, onClose)}
+      reason={
+        /^[a-z0-9][a-z0-9.-]{0,62}$/.test(name) ? undefined : 'A name of lower-case letters, digits, . and -'
+      }
+    >
+      <TextField label="Name" value={name} onChange={setName} autoFocus />
+      <SelectField
+        label="Location"
+        value={location?.name ?? ''}
+        onChange={setPlace}
+        choices={(locations.data?.items ?? []).map((each) => ({
+          value: each.name,
+          label: `${each.name} (${each.engine})`,
+        }))}
+        hint={
+          isSimulated
+            ? 'Simulated: describe the GPUs of the host below.'
+            : 'Its GPUs appear with its first report.'
+        }
+      />
+      {isSimulated && (
+        <div className="grid grid-cols-2 gap-4">
+          <SelectField
+            label="GPU"
+            value={model}
+            onChange={setModel}
+            choices={familyNames.map((family) => ({
+              value: families[family].model,
+              label: families[family].model,
+            }))}
+          />
+          <TextField label="Number of GPUs" inputMode="numeric" value={gpuCount} onChange={setGpuCount} />
+        </div>
+      )}
+    </FormDialog>
+  )
+}

@@ -1,0 +1,164 @@
+import type { FirewallRule } from '@slipway/sdk'
+import { Plus } from 'lucide-react'
+import { useState } from 'react'
+import { useOperation } from '../../../api/actions.ts'
+import { client } from '../../../api/client.ts'
+import { useProjectId, useWhyNot } from '../../../api/me.ts'
+import { readAll } from '../../../api/read.ts'
+import { useEndpointNames } from '../../../api/resource-names.ts'
+import { useQuery } from '../../../api/use-query.ts'
+import { NetworkTabs } from '../../../features/page-tabs.tsx'
+import { sentenceOf } from '../../../lib/firewall-sentence.ts'
+import { Button } from '../../../ui/button.tsx'
+import { curlLine } from '../../../ui/command-lines.tsx'
+import { Confirm, submitting } from '../../../ui/dialog.tsx'
+import { Loaded } from '../../../ui/loaded.tsx'
+import { Empty, Page, Section } from '../../../ui/page.tsx'
+import { StateBadge } from '../../../ui/state.tsx'
+import { RuleEditor } from './rule-editor.tsx'
+import { Tester } from './tester.tsx'
+
+/** Rules as sentences, an editor that says what a rule does, and a tester that says which rule decides. */
+export function Firewall() {
+  const projectId = useProjectId()
+  const rules = useQuery(readAll('firewallRuleList', { project_id: projectId }))
+  const whyNot = useWhyNot('member')
+  const [editing, setEditing] = useState<FirewallRule | 'new' | null>(null)
+  const [decisiveId, setDecisiveId] = useState('')
+  const create = (
+    <Button kind="primary" icon={<Plus size={16} />} reason={whyNot} onClick={() => setEditing('new')}>
+      Create rule
+    </Button>
+  )
+  const listed = rules.data ?? []
+  const group = (direction: FirewallRule['direction']) =>
+    listed.filter((rule) => rule.direction === direction)
+  return (
+    <Page title="Network" actions={create}>
+      <NetworkTabs />
+      <Loaded query={rules}>
+        {(_data) => (
+          <div className="grid grid-cols-1 items-start gap-6 lg:grid-cols-[minmax(0,1fr)_320px]">
+            <div className="flex min-w-0 flex-col gap-6">
+              {listed.length === 0 ? (
+                <Empty
+                  title="No rule: everything is denied"
+                  action={create}
+                  cli="slipway firewall allow ssh"
+                  curl={curlLine('GET', `/v0.1/projects/${projectId}/vpc/firewall-rules`)}
+                >
+                  What no rule allows is denied, in and out. A denial beats every permission.
+                </Empty>
+              ) : (
+                <>
+                  <Rules
+                    title="In"
+                    rules={group('ingress')}
+                    {...{ projectId, whyNot, decisiveId }}
+                    onEdit={setEditing}
+                  />
+                  <Rules
+                    title="Out"
+                    rules={group('egress')}
+                    {...{ projectId, whyNot, decisiveId }}
+                    onEdit={setEditing}
+                  />
+                  <p className="text-sm text-ink-muted">
+                    What no rule allows is denied, in and out. A denial beats every permission. Answers to
+                    allowed traffic always pass.
+                  </p>
+                </>
+              )}
+            </div>
+            <Tester projectId={projectId} rules={listed} onDecided={setDecisiveId} />
+          </div>
+        )}
+      </Loaded>
+      {editing && (
+        <RuleEditor
+          projectId={projectId}
+          rule={editing === 'new' ? null : editing}
+          onClose={() => setEditing(null)}
+        />
+      )}
+    </Page>
+  )
+}
+
+interface RulesProps {
+  title: string
+  rules: FirewallRule[]
+  projectId: string
+  whyNot: string | undefined
+  decisiveId: string
+  onEdit: (rule: FirewallRule) => void
+}
+
+function Rules({ title, rules, projectId, whyNot, decisiveId, onEdit }: RulesProps) {
+  const nameOf = useEndpointNames(projectId)
+  const [deleting, setDeleting] = useState<FirewallRule | null>(null)
+  const remove = useOperation({
+    projectId,
+    run: (rule: FirewallRule) => client.firewallRuleDelete({ project_id: projectId, rule_id: rule.id }),
+    done: (rule) => `Deleted the rule ${rule.name}`,
+    failed: (rule) => `The rule ${rule.name} could not be deleted`,
+    touches: ['firewallRuleList'],
+    showsErrors: true,
+  })
+  return (
+    <Section title={title}>
+      <ul className="card divide-y divide-line">
+        {rules.length === 0 && (
+          <li className="px-4 py-3 text-ink-muted">No rule: everything {title.toLowerCase()} is denied.</li>
+        )}
+        {rules.map((rule) => (
+          <li
+            key={rule.id}
+            className={`flex flex-wrap items-center gap-x-4 gap-y-1 px-4 py-2 ${rule.id === decisiveId ? 'bg-accent-soft' : ''}`}
+          >
+            <span className="min-w-0 flex-1 basis-72">
+              <span className={`block ${rule.action === 'deny' ? 'text-red-text' : ''}`}>
+                {sentenceOf(rule, nameOf)}
+              </span>
+              <span className="block text-sm text-ink-muted">{rule.name}</span>
+            </span>
+            <StateBadge state={rule.state} />
+            <span className="flex gap-1">
+              <Button
+                size="small"
+                reason={whyNot}
+                onClick={() => onEdit(rule)}
+                aria-label={`Edit ${rule.name}`}
+              >
+                Edit
+              </Button>
+              <Button
+                size="small"
+                kind="danger"
+                reason={whyNot}
+                onClick={() => setDeleting(rule)}
+                aria-label={`Delete ${rule.name}`}
+              >
+                Delete
+              </Button>
+            </span>
+          </li>
+        ))}
+      </ul>
+      {deleting && (
+        <Confirm
+          isOpen
+          onClose={() => setDeleting(null)}
+          title={`Delete the rule ${deleting.name}`}
+          action="Delete rule"
+          {...submitting(remove, deleting, () => setDeleting(null))}
+        >
+          <p>
+            No longer in force afterwards: “{sentenceOf(deleting, nameOf)}”. Connections that rely on it
+            break.
+          </p>
+        </Confirm>
+      )}
+    </Section>
+  )
+}

@@ -1,0 +1,156 @@
+import type { FirewallEndpoint, FirewallRule, RouteBody } from '@slipway/sdk'
+import { useState } from 'react'
+import { useOperation } from '../../../api/actions.ts'
+import { client } from '../../../api/client.ts'
+import { readAll } from '../../../api/read.ts'
+import { useEndpointNames } from '../../../api/resource-names.ts'
+import { useQuery } from '../../../api/use-query.ts'
+import { sentenceOf } from '../../../lib/firewall-sentence.ts'
+import { nameProblem } from '../../../lib/names.ts'
+import { FormDialog, submitting } from '../../../ui/dialog.tsx'
+import { CheckField, SelectField, TextField } from '../../../ui/field.tsx'
+import { DirectionField } from './direction-field.tsx'
+import { EndpointField } from './endpoint-field.tsx'
+
+type RuleBody = RouteBody<'firewallRuleCreate'>
+type Protocol = RuleBody['protocols'][number]
+const protocols: Protocol[] = ['tcp', 'udp', 'icmp']
+const anywhere: FirewallEndpoint[] = [{ cidr: '0.0.0.0/0', resource_id: '' }]
+
+/** Splits "22, 3000-8080" as people write it. */
+const portsOf = (text: string): string[] => text.split(/[\s,]+/).filter(Boolean)
+
+interface RuleEditorProps {
+  projectId: string
+  rule: FirewallRule | null
+  onClose: () => void
+}
+
+export function RuleEditor({ projectId, rule, onClose }: RuleEditorProps) {
+  const networks = useQuery(readAll('networkList', { project_id: projectId }))
+  const nameOf = useEndpointNames(projectId)
+  const [name, setName] = useState(rule?.name ?? '')
+  const [action, setAction] = useState<RuleBody['action']>(rule?.action ?? 'allow')
+  const [direction, setDirection] = useState<RuleBody['direction']>(rule?.direction ?? 'ingress')
+  const [network, setNetwork] = useState(rule?.vpc_network_id ?? '')
+  const [chosen, setChosen] = useState<Protocol[]>(rule?.protocols ?? ['tcp'])
+  const [sources, setSources] = useState(rule?.sources ?? anywhere)
+  const [destinations, setDestinations] = useState(rule?.destinations ?? anywhere)
+  const [ports, setPorts] = useState((rule?.destination_ports ?? []).join(', '))
+  const [sourcePorts, setSourcePorts] = useState((rule?.source_ports ?? []).join(', '))
+  const hasPorts = chosen.some((protocol) => protocol !== 'icmp')
+  const vpc_network_id = network || networks.data?.at(-1)?.id || ''
+
+  const parts = {
+    protocols: chosen,
+    sources: sources.map(written),
+    destinations: destinations.map(written),
+    source_ports: hasPorts ? portsOf(sourcePorts) : [],
+    destination_ports: hasPorts ? portsOf(ports) : [],
+  }
+  const save = useOperation({
+    projectId,
+    run: () =>
+      rule
+        ? client.firewallRuleUpdate({ project_id: projectId, rule_id: rule.id }, { name, ...parts })
+        : client.firewallRuleCreate(
+            { project_id: projectId },
+            { name, action, direction, vpc_network_id, ...parts },
+          ),
+    done: () => `The rule ${name} is in force`,
+    failed: () => `The rule ${name} is not in force`,
+    touches: ['firewallRuleList'],
+    showsErrors: true,
+  })
+  const problem =
+    (name === '' ? 'Give it a name' : nameProblem(name)) ||
+    (chosen.length === 0 ? 'Choose a protocol' : '') ||
+    (sources.length === 0 || destinations.length === 0 ? 'Say from where and to where' : '')
+  return (
+    <FormDialog
+      isOpen
+      isWide
+      onClose={onClose}
+      title={rule ? `Edit ${rule.name}` : 'Create rule'}
+      action={rule ? 'Save rule' : 'Create rule'}
+      {...submitting(save, undefined, onClose)}
+      reason={problem || undefined}
+    >
+      <p
+        aria-live="polite"
+        className="rounded-md border border-accent/40 bg-accent-soft px-3 py-2 font-medium"
+      >
+        {sentenceOf({ action, direction, vpc_network_id, ...parts }, nameOf)}.
+      </p>
+      <TextField
+        label="Name"
+        value={name}
+        onChange={setName}
+        problem={nameProblem(name)}
+        autoComplete="off"
+        autoFocus={!rule}
+      />
+      {!rule && (
+        <div className="grid gap-4 sm:grid-cols-3">
+          <SelectField
+            label="Action"
+            value={action}
+            onChange={(value) => setAction(value as typeof action)}
+            choices={[
+              { value: 'allow', label: 'Allow' },
+              { value: 'deny', label: 'Deny' },
+            ]}
+          />
+          <DirectionField value={direction} onChange={setDirection} />
+          <SelectField
+            label="Network"
+            value={vpc_network_id}
+            onChange={setNetwork}
+            choices={(networks.data ?? []).map(({ id, name }) => ({ value: id, label: name }))}
+          />
+        </div>
+      )}
+      <fieldset>
+        <legend className="mb-1 text-sm font-medium">Protocols</legend>
+        <div className="flex gap-6">
+          {protocols.map((protocol) => (
+            <CheckField
+              key={protocol}
+              label={protocol}
+              isChecked={chosen.includes(protocol)}
+              onChange={(isChecked) =>
+                setChosen(protocols.filter((each) => (each === protocol ? isChecked : chosen.includes(each))))
+              }
+            />
+          ))}
+        </div>
+      </fieldset>
+      {hasPorts && (
+        <div className="grid gap-4 sm:grid-cols-2">
+          <TextField
+            label="Destination ports"
+            value={ports}
+            onChange={setPorts}
+            placeholder="all"
+            hint="22, 3000-8080; empty means all."
+            isMono
+          />
+          <TextField
+            label="Source ports"
+            value={sourcePorts}
+            onChange={setSourcePorts}
+            placeholder="all"
+            hint="Almost always empty."
+            isMono
+          />
+        </div>
+      )}
+      <div className="grid gap-4 sm:grid-cols-2">
+        <EndpointField label="From" projectId={projectId} value={sources} onChange={setSources} />
+        <EndpointField label="To" projectId={projectId} value={destinations} onChange={setDestinations} />
+      </div>
+    </FormDialog>
+  )
+}
+
+const written = ({ cidr, resource_id }: FirewallEndpoint) => (resource_id ? { resource_id } : { cidr })

@@ -1,0 +1,109 @@
+import type { FirewallRule, RouteBody } from '@slipway/sdk'
+import { useMutation } from '@tanstack/react-query'
+import { CircleCheck, CircleX } from 'lucide-react'
+import { type FormEvent, useId, useState } from 'react'
+import { client } from '../../../api/client.ts'
+import { readAll } from '../../../api/read.ts'
+import { useQuery } from '../../../api/use-query.ts'
+import { Button } from '../../../ui/button.tsx'
+import { ErrorNote } from '../../../ui/error.tsx'
+import { SelectField, TextField } from '../../../ui/field.tsx'
+import { DirectionField } from './direction-field.tsx'
+
+type Packet = RouteBody<'firewallRuleTest'>
+
+/** "Would this packet pass?" answered by the service itself. */
+export function Tester({
+  projectId,
+  rules,
+  onDecided,
+}: {
+  projectId: string
+  rules: FirewallRule[]
+  onDecided: (ruleId: string) => void
+}) {
+  const listId = useId()
+  const vms = useQuery(readAll('vmList', { project_id: projectId }))
+  const [direction, setDirection] = useState<Packet['direction']>('ingress')
+  const [protocol, setProtocol] = useState<Packet['protocol']>('tcp')
+  const [source, setSource] = useState('203.0.113.7')
+  const [destination, setDestination] = useState('')
+  const [port, setPort] = useState('22')
+  const idOf = (text: string) => vms.data?.find((vm) => vm.name === text.trim())?.id ?? text.trim()
+  const test = useMutation({
+    mutationFn: () =>
+      client.firewallRuleTest(
+        { project_id: projectId },
+        {
+          direction,
+          protocol,
+          source: idOf(source),
+          destination: idOf(destination),
+          ...(protocol !== 'icmp' && port && { destination_port: Number(port) }),
+        },
+      ),
+    onSuccess: ({ rule_id }) => onDecided(rule_id),
+    onError: () => onDecided(''),
+  })
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    if (source && destination) test.mutate()
+  }
+  const rule = rules.find(({ id }) => id === test.data?.rule_id)
+  return (
+    <form
+      onSubmit={submit}
+      noValidate
+      aria-label="Tester"
+      className="card sticky top-6 flex flex-col gap-3 p-4"
+    >
+      <h2 className="text-lg font-semibold">Would this packet pass?</h2>
+      <div className="grid grid-cols-2 gap-3">
+        <DirectionField value={direction} onChange={setDirection} />
+        <SelectField
+          label="Protocol"
+          value={protocol}
+          onChange={(value) => setProtocol(value as typeof protocol)}
+          choices={['tcp', 'udp', 'icmp'].map((value) => ({ value, label: value }))}
+        />
+      </div>
+      <TextField label="From" list={listId} value={source} onChange={setSource} placeholder="Address or VM" />
+      <TextField
+        label="To"
+        list={listId}
+        value={destination}
+        onChange={setDestination}
+        placeholder="Address or VM"
+      />
+      {protocol !== 'icmp' && <TextField label="Port" inputMode="numeric" value={port} onChange={setPort} />}
+      <datalist id={listId}>
+        {(vms.data ?? []).map((vm) => (
+          <option key={vm.id} value={vm.name} />
+        ))}
+      </datalist>
+      <Button
+        type="submit"
+        isBusy={test.isPending}
+        reason={source && destination ? undefined : 'Say from where and to where first'}
+      >
+        Test
+      </Button>
+      <div aria-live="polite" className="min-h-10">
+        {test.error && <ErrorNote error={test.error} />}
+        {test.data && (
+          <p className="flex items-start gap-2">
+            {test.data.allowed ? (
+              <CircleCheck size={16} className="mt-0.5 shrink-0 text-green-text" />
+            ) : (
+              <CircleX size={16} className="mt-0.5 shrink-0 text-red-text" />
+            )}
+            <span>
+              <b className="font-medium">{test.data.allowed ? 'It passes' : 'It does not pass'}</b>:{' '}
+              {rule ? `the rule ${rule.name} decides.` : 'no rule allows it.'}
+            </span>
+          </p>
+        )}
+      </div>
+    </form>
+  )
+}

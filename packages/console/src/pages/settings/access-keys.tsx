@@ -1,0 +1,222 @@
+import type { AccessKey } from '@slipway/sdk'
+import { Plus } from 'lucide-react'
+import { useState } from 'react'
+import { useAction } from '../../api/actions.ts'
+import { client } from '../../api/client.ts'
+import { useProjectId, useWhyNot } from '../../api/me.ts'
+import { readAll } from '../../api/read.ts'
+import { useQuery } from '../../api/use-query.ts'
+import { SettingsTabs } from '../../features/page-tabs.tsx'
+import { Button } from '../../ui/button.tsx'
+import { curlLine } from '../../ui/command-lines.tsx'
+import { Confirm, FormDialog, submitting } from '../../ui/dialog.tsx'
+import { SelectField, TextField } from '../../ui/field.tsx'
+import { Loaded } from '../../ui/loaded.tsx'
+import { Empty, Page } from '../../ui/page.tsx'
+import { SecretDialog } from '../../ui/secret.tsx'
+import { Table } from '../../ui/table.tsx'
+import { Age, When } from '../../ui/time.tsx'
+
+export function AccessKeys() {
+  const projectId = useProjectId()
+  const keys = useQuery(readAll('accessKeyList', { project_id: projectId }))
+  const whyNot = useWhyNot('admin')
+  const [isCreating, setCreating] = useState(false)
+  const [revoking, setRevoking] = useState<AccessKey | null>(null)
+  const [secret, setSecret] = useState('')
+  const revoke = useAction({
+    run: (key: AccessKey) => client.accessKeyDelete({ project_id: projectId, key_id: key.id }),
+    done: (key) => `Revoked the key ${key.name}`,
+    touches: ['accessKeyList'],
+    showsErrors: true,
+  })
+  const create = (
+    <Button kind="primary" icon={<Plus size={16} />} reason={whyNot} onClick={() => setCreating(true)}>
+      Create key
+    </Button>
+  )
+  return (
+    <Page title="Settings" actions={create}>
+      <SettingsTabs />
+      <Loaded query={keys} rows={3}>
+        {(data) =>
+          data.length === 0 ? (
+            <Empty
+              title="No access key yet"
+              action={create}
+              cli="slipway key create ci --role write"
+              curl={curlLine('POST', `/v0.1/projects/${projectId}/access-keys`, {
+                name: 'ci',
+                role: 'write',
+              })}
+            >
+              A key lets a program or the CLI use this project, and this project only.
+            </Empty>
+          ) : (
+            <Table
+              label="Access keys"
+              rows={data}
+              rowKey={(key) => key.id}
+              columns={[
+                {
+                  key: 'name',
+                  title: 'Name',
+                  width: 'minmax(140px, 2fr)',
+                  cell: (key) => <span className="font-medium">{key.name}</span>,
+                },
+                {
+                  key: 'prefix',
+                  title: 'Begins with',
+                  width: 'minmax(140px, 1fr)',
+                  cell: (key) => <span className="mono">{key.prefix}…</span>,
+                },
+                { key: 'role', title: 'Role', width: '90px', cell: (key) => key.role },
+                {
+                  key: 'used',
+                  title: 'Last used',
+                  width: '110px',
+                  align: 'right',
+                  cell: (key) =>
+                    key.last_used_at ? (
+                      <Age iso={key.last_used_at} />
+                    ) : (
+                      <span className="text-ink-muted">never</span>
+                    ),
+                },
+                {
+                  key: 'expires',
+                  title: 'Expires',
+                  width: '200px',
+                  align: 'right',
+                  cell: (key) => <When iso={key.expires_at} empty="never" />,
+                },
+                {
+                  key: 'age',
+                  title: 'Age',
+                  width: '80px',
+                  align: 'right',
+                  cell: (key) => <Age iso={key.created_at} />,
+                },
+                {
+                  key: 'actions',
+                  title: '',
+                  width: '100px',
+                  align: 'right',
+                  isBare: true,
+                  cell: (key) => (
+                    <Button
+                      size="small"
+                      kind="danger"
+                      reason={whyNot}
+                      onClick={() => setRevoking(key)}
+                      aria-label={`Revoke ${key.name}`}
+                    >
+                      Revoke
+                    </Button>
+                  ),
+                },
+              ]}
+            />
+          )
+        }
+      </Loaded>
+      {isCreating && (
+        <CreateDialog projectId={projectId} onClose={() => setCreating(false)} onCreated={setSecret} />
+      )}
+      {secret && (
+        <SecretDialog
+          title="The new access key"
+          secret={secret}
+          note="Send it as Authorization: Bearer …, or give it to slipway login --key."
+          onClose={() => setSecret('')}
+        />
+      )}
+      {revoking && (
+        <Confirm
+          isOpen
+          onClose={() => setRevoking(null)}
+          title={`Revoke ${revoking.name}`}
+          action="Revoke key"
+          {...submitting(revoke, revoking, () => setRevoking(null))}
+        >
+          <p>Programs that use it are refused within a second. VMs that it made stay.</p>
+        </Confirm>
+      )}
+    </Page>
+  )
+}
+
+const lives: Record<string, string> = {
+  '': 'Never',
+  '1': 'In 1 day',
+  '30': 'In 30 days',
+  '90': 'In 90 days',
+  '365': 'In a year',
+}
+const dayMs = 86_400_000
+
+function CreateDialog({
+  projectId,
+  onClose,
+  onCreated,
+}: {
+  projectId: string
+  onClose: () => void
+  onCreated: (secret: string) => void
+}) {
+  const [name, setName] = useState('')
+  const [role, setRole] = useState<'read' | 'write'>('write')
+  const [days, setDays] = useState('')
+  const create = useAction({
+    run: () =>
+      client.accessKeyCreate(
+        { project_id: projectId },
+        {
+          name: name.trim(),
+          role,
+          ...(days && { expires_at: new Date(Date.now() + Number(days) * dayMs).toISOString() }),
+        },
+      ),
+    done: () => `Created the key ${name.trim()}`,
+    touches: ['accessKeyList'],
+    showsErrors: true,
+  })
+  return (
+    <FormDialog
+      isOpen
+      onClose={onClose}
+      title="Create access key"
+      action="Create key"
+      {...submitting(create, undefined, ({ secret }) => {
+        onClose()
+        onCreated(secret)
+      })}
+      reason={name.trim() ? undefined : 'Give it a name'}
+    >
+      <TextField
+        label="Name"
+        value={name}
+        onChange={setName}
+        hint="What it is for, to recognise it by."
+        autoFocus
+      />
+      <SelectField
+        label="Role"
+        value={role}
+        onChange={(value) => setRole(value as typeof role)}
+        choices={[
+          { value: 'write', label: 'Write: VMs, disks, networks, rules' },
+          { value: 'read', label: 'Read only' },
+        ]}
+      />
+      <SelectField
+        label="Expires"
+        value={days}
+        onChange={setDays}
+        choices={Object.entries(lives)
+          .sort(([a], [b]) => Number(a) - Number(b))
+          .map(([value, label]) => ({ value, label }))}
+      />
+    </FormDialog>
+  )
+}

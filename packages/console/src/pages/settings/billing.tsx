@@ -1,0 +1,159 @@
+import type { Budget, Invoice } from '@slipway/sdk'
+import { type FormEvent, useState } from 'react'
+import { useAction } from '../../api/actions.ts'
+import { client } from '../../api/client.ts'
+import { useMe, useProject, useRole, useWhyNot } from '../../api/me.ts'
+import { read, readAll } from '../../api/read.ts'
+import { useQuery } from '../../api/use-query.ts'
+import { BillingButton } from '../../features/billing-button.tsx'
+import { SettingsTabs } from '../../features/page-tabs.tsx'
+import { money, usd } from '../../lib/format.ts'
+import { Button } from '../../ui/button.tsx'
+import { ErrorNote } from '../../ui/error.tsx'
+import { CheckField, TextField } from '../../ui/field.tsx'
+import { Loaded } from '../../ui/loaded.tsx'
+import { Page, Section, UsageBar } from '../../ui/page.tsx'
+import { StateBadge } from '../../ui/state.tsx'
+import { Table } from '../../ui/table.tsx'
+
+export function Billing() {
+  const project = useProject()
+  const { organizations } = useMe()
+  const organization_id = project.organization_id
+  const role = useRole(organization_id)
+  const budget = useQuery(read('budgetGet', { params: { project_id: project.id } }))
+  const costs = useQuery(read('organizationCosts', { params: { organization_id } }))
+  const invoices = useQuery(readAll('organizationInvoices', { organization_id }))
+  const organization = organizations.find(({ id }) => id === organization_id)
+  return (
+    <Page title="Settings">
+      <SettingsTabs />
+      <Section title="Payment method and invoices">
+        <div className="card flex flex-wrap items-center justify-between gap-4 p-4">
+          <p className="text-ink-muted">
+            {organization?.name ?? 'The organization'} pays for all of its projects
+            {costs.data &&
+              `: ${money(costs.data.month_to_date_usd)} this month so far, ${money(costs.data.forecast_usd)} expected`}
+            .
+          </p>
+          {role === '' || role === 'owner' ? (
+            <BillingButton organizationId={organization_id} />
+          ) : (
+            <Button reason={`Only owners open billing; your role is ${role}.`}>Open billing</Button>
+          )}
+        </div>
+        <Loaded query={invoices} rows={2}>
+          {(data) =>
+            data.length === 0 ? (
+              <p className="text-ink-muted">No invoice yet: the first comes after the month has ended.</p>
+            ) : (
+              <Invoices items={data} />
+            )
+          }
+        </Loaded>
+      </Section>
+      <Section title={`Budget of ${project.name}`}>
+        <Loaded query={budget} rows={2}>
+          {(data) => <BudgetForm key={project.id} projectId={project.id} budget={data} />}
+        </Loaded>
+      </Section>
+    </Page>
+  )
+}
+
+function Invoices({ items }: { items: Invoice[] }) {
+  return (
+    <Table
+      label="Invoices"
+      rows={items}
+      rowKey={(invoice) => invoice.id}
+      columns={[
+        {
+          key: 'period',
+          title: 'Period',
+          width: 'minmax(140px, 2fr)',
+          cell: (invoice) => invoice.period_start.slice(0, 7),
+        },
+        {
+          key: 'state',
+          title: 'State',
+          width: '120px',
+          cell: (invoice) => <StateBadge state={invoice.state} />,
+        },
+        {
+          key: 'lines',
+          title: 'Lines',
+          width: '80px',
+          align: 'right',
+          cell: (invoice) => invoice.lines.length,
+        },
+        {
+          key: 'usd',
+          title: 'Amount',
+          width: '140px',
+          align: 'right',
+          cell: (invoice) => money(invoice.usd),
+        },
+      ]}
+    />
+  )
+}
+
+function BudgetForm({ projectId, budget }: { projectId: string; budget: Budget }) {
+  const whyNot = useWhyNot('admin')
+  const [limit, setLimit] = useState(budget.monthly_usd === null ? '' : String(budget.monthly_usd))
+  const [isHard, setHard] = useState(budget.hard_stop)
+  const isNumber = limit === '' || /^\d+(\.\d{1,2})?$/.test(limit)
+  const save = useAction({
+    run: () =>
+      client.budgetSet(
+        { project_id: projectId },
+        { monthly_usd: limit === '' ? null : Number(limit), hard_stop: isHard },
+      ),
+    done: () => (limit === '' ? 'Removed the budget' : `The budget is ${usd(Number(limit))} a month`),
+    touches: ['budgetGet'],
+    showsErrors: true,
+  })
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    if (isNumber && !whyNot) save.mutate(undefined)
+  }
+  return (
+    <form onSubmit={submit} noValidate className="card flex max-w-xl flex-col gap-4 p-4">
+      {budget.monthly_usd !== null && (
+        <UsageBar
+          label="Spent this month"
+          used={Math.round(budget.spent_usd * 100) / 100}
+          max={budget.monthly_usd}
+          unit="USD"
+        />
+      )}
+      <TextField
+        label="Monthly limit, USD"
+        inputMode="decimal"
+        value={limit}
+        onChange={setLimit}
+        placeholder="none"
+        problem={isNumber ? undefined : 'An amount such as 500 or 99.50.'}
+        hint="At 50, 80 and 100 % an event is raised. Empty means no budget."
+      />
+      <CheckField
+        label="Refuse new VMs when the budget is spent"
+        hint="What runs goes on running; nothing is stopped or deleted."
+        isChecked={isHard}
+        onChange={setHard}
+      />
+      {save.error && <ErrorNote error={save.error} />}
+      <div>
+        <Button
+          type="submit"
+          kind="primary"
+          isBusy={save.isPending}
+          reason={whyNot ?? (isNumber ? undefined : 'Correct the amount first')}
+        >
+          Save budget
+        </Button>
+      </div>
+    </form>
+  )
+}

@@ -1,0 +1,200 @@
+import { type Member, type Role, roles } from '@slipway/sdk'
+import { UserPlus } from 'lucide-react'
+import { useState } from 'react'
+import { useAction } from '../../api/actions.ts'
+import { client } from '../../api/client.ts'
+import { useMe, useProject, useWhyNot } from '../../api/me.ts'
+import { readAll } from '../../api/read.ts'
+import { useQuery } from '../../api/use-query.ts'
+import { SettingsTabs } from '../../features/page-tabs.tsx'
+import { Button } from '../../ui/button.tsx'
+import { Confirm, FormDialog, submitting } from '../../ui/dialog.tsx'
+import { Select, SelectField, TextField } from '../../ui/field.tsx'
+import { Loaded } from '../../ui/loaded.tsx'
+import { Page } from '../../ui/page.tsx'
+import { SecretDialog } from '../../ui/secret.tsx'
+import { StateBadge } from '../../ui/state.tsx'
+import { Table } from '../../ui/table.tsx'
+import { whenColumn } from '../../ui/time-column.tsx'
+
+export const roleWords: Record<Role, string> = {
+  viewer: 'Viewer: sees everything',
+  member: 'Member: also changes VMs, disks, networks and rules',
+  admin: 'Admin: also projects, keys, webhooks and budgets',
+  owner: 'Owner: also members and billing',
+}
+
+export function Members() {
+  const { organization_id } = useProject()
+  const { caller, organizations } = useMe()
+  const members = useQuery(readAll('memberList', { organization_id }))
+  const whyNot = useWhyNot('owner')
+  const [isInviting, setInviting] = useState(false)
+  const [removing, setRemoving] = useState<Member | null>(null)
+  const [inviteUrl, setInviteUrl] = useState('')
+  const change = useAction({
+    run: ({ member, role }: { member: Member; role: Role }) =>
+      client.memberUpdate({ organization_id, user_id: member.user_id }, { role }),
+    done: ({ member, role }) => `${member.email} is now ${role}`,
+    touches: ['memberList'],
+  })
+  const remove = useAction({
+    run: (member: Member) => client.memberDelete({ organization_id, user_id: member.user_id }),
+    done: (member) => `Removed ${member.email}`,
+    touches: ['memberList'],
+    showsErrors: true,
+  })
+  const organization = organizations.find(({ id }) => id === organization_id)
+  return (
+    <Page
+      title="Settings"
+      actions={
+        <Button
+          kind="primary"
+          icon={<UserPlus size={16} />}
+          reason={whyNot}
+          onClick={() => setInviting(true)}
+        >
+          Invite member
+        </Button>
+      }
+    >
+      <SettingsTabs />
+      <p className="text-ink-muted">
+        Members of {organization?.name ?? 'the organization'} see all of its projects.
+      </p>
+      <Loaded query={members} rows={3}>
+        {(data) => (
+          <Table
+            label="Members"
+            rows={data}
+            rowKey={(member) => member.user_id}
+            columns={[
+              {
+                key: 'email',
+                title: 'E-mail',
+                width: 'minmax(180px, 2fr)',
+                cell: (member) => (
+                  <span className="font-medium">
+                    {member.email}
+                    {member.user_id === caller.id && (
+                      <span className="font-normal text-ink-muted"> (you)</span>
+                    )}
+                  </span>
+                ),
+              },
+              {
+                key: 'role',
+                title: 'Role',
+                width: '150px',
+                cell: (member) =>
+                  whyNot ? (
+                    member.role
+                  ) : (
+                    <Select
+                      isSmall
+                      label={`Role of ${member.email}`}
+                      value={member.role}
+                      onChange={(role) => change.mutate({ member, role: role as Role })}
+                      choices={roles.map((role) => ({ value: role, label: role }))}
+                    />
+                  ),
+              },
+              {
+                key: 'state',
+                title: 'State',
+                width: '120px',
+                cell: (member) => <StateBadge state={member.state} />,
+              },
+              whenColumn('Since', 'created_at'),
+              {
+                key: 'actions',
+                title: '',
+                width: '110px',
+                align: 'right',
+                isBare: true,
+                cell: (member) => (
+                  <Button
+                    size="small"
+                    kind="danger"
+                    reason={whyNot}
+                    onClick={() => setRemoving(member)}
+                    aria-label={`Remove ${member.email}`}
+                  >
+                    Remove
+                  </Button>
+                ),
+              },
+            ]}
+          />
+        )}
+      </Loaded>
+      {isInviting && (
+        <InviteDialog
+          organizationId={organization_id}
+          onClose={() => setInviting(false)}
+          onInvited={setInviteUrl}
+        />
+      )}
+      {inviteUrl && (
+        <SecretDialog
+          title="The invitation"
+          secret={inviteUrl}
+          note="Send this link to the new member. Whoever opens it sets the password, once."
+          onClose={() => setInviteUrl('')}
+        />
+      )}
+      {removing && (
+        <Confirm
+          isOpen
+          onClose={() => setRemoving(null)}
+          title={`Remove ${removing.email}`}
+          action="Remove member"
+          {...submitting(remove, removing, () => setRemoving(null))}
+        >
+          <p>They lose access to every project of the organization at once. What they made stays.</p>
+        </Confirm>
+      )}
+    </Page>
+  )
+}
+
+function InviteDialog({
+  organizationId,
+  onClose,
+  onInvited,
+}: {
+  organizationId: string
+  onClose: () => void
+  onInvited: (url: string) => void
+}) {
+  const [email, setEmail] = useState('')
+  const [role, setRole] = useState<Role>('member')
+  const invite = useAction({
+    run: () => client.memberCreate({ organization_id: organizationId }, { email: email.trim(), role }),
+    done: (_, { invite_url }) => (invite_url ? '' : `Added ${email.trim()}`),
+    touches: ['memberList'],
+    showsErrors: true,
+  })
+  return (
+    <FormDialog
+      isOpen
+      onClose={onClose}
+      title="Invite member"
+      action="Invite"
+      {...submitting(invite, undefined, ({ invite_url }) => {
+        onClose()
+        onInvited(invite_url)
+      })}
+      reason={/^\S+@\S+$/.test(email.trim()) ? undefined : 'Give an e-mail address'}
+    >
+      <TextField label="E-mail" type="email" value={email} onChange={setEmail} autoFocus autoComplete="off" />
+      <SelectField
+        label="Role"
+        value={role}
+        onChange={(value) => setRole(value as Role)}
+        choices={roles.map((each) => ({ value: each, label: roleWords[each] }))}
+      />
+    </FormDialog>
+  )
+}

@@ -1,0 +1,86 @@
+import { useNavigate } from '@tanstack/react-router'
+import { type FormEvent, useState } from 'react'
+import { useAction } from '../../api/actions.ts'
+import { client } from '../../api/client.ts'
+import { useMe, useProject, useWhyNot } from '../../api/me.ts'
+import { SettingsTabs } from '../../features/page-tabs.tsx'
+import { Button } from '../../ui/button.tsx'
+import { Copyable } from '../../ui/copy.tsx'
+import { Confirm, submitting } from '../../ui/dialog.tsx'
+import { ErrorNote } from '../../ui/error.tsx'
+import { TextField } from '../../ui/field.tsx'
+import { Facts, Page, Section } from '../../ui/page.tsx'
+
+export function ProjectSettings() {
+  const project = useProject()
+  const { organizations } = useMe()
+  const whyNot = useWhyNot('admin')
+  const navigate = useNavigate()
+  const [name, setName] = useState(project.name)
+  const [isDeleting, setDeleting] = useState(false)
+  const rename = useAction({
+    run: () => client.projectUpdate({ project_id: project.id }, { name: name.trim() }),
+    done: () => `The project is now called ${name.trim()}`,
+    touches: ['projectList'],
+    showsErrors: true,
+  })
+  const remove = useAction({
+    run: () => client.projectDelete({ project_id: project.id }),
+    done: () => `Deleted the project ${project.name}`,
+    showsErrors: true,
+  })
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    if (name.trim() && !whyNot) rename.mutate(undefined)
+  }
+  return (
+    <Page title="Settings">
+      <SettingsTabs />
+      <Facts
+        items={[
+          ['Project id', <Copyable key="id" text={project.id} />],
+          ['Organization', organizations.find(({ id }) => id === project.organization_id)?.name ?? '–'],
+          ['API version', project.version],
+          ['API address', <Copyable key="api" text={`${location.origin}/v0.1`} />],
+        ]}
+      />
+      <Section title="Name">
+        <form onSubmit={submit} noValidate className="card flex max-w-md flex-col gap-4 p-4">
+          <TextField label="Project name" value={name} onChange={setName} />
+          {rename.error && <ErrorNote error={rename.error} />}
+          <div>
+            <Button
+              type="submit"
+              isBusy={rename.isPending}
+              reason={
+                whyNot ?? (name.trim() && name.trim() !== project.name ? undefined : 'Change the name first')
+              }
+            >
+              Rename
+            </Button>
+          </div>
+        </form>
+      </Section>
+      <Section title="Delete">
+        <div className="card flex flex-wrap items-center justify-between gap-4 px-4 py-3">
+          <span className="text-ink-muted">A project can go when no VM and no disk lives in it.</span>
+          <Button kind="danger" reason={whyNot} onClick={() => setDeleting(true)}>
+            Delete project
+          </Button>
+        </div>
+      </Section>
+      <Confirm
+        isOpen={isDeleting}
+        onClose={() => setDeleting(false)}
+        title={`Delete the project ${project.name}`}
+        action="Delete project"
+        {...submitting(remove, undefined, () => {
+          void navigate({ to: '/' }).then(() => location.reload())
+        })}
+        nameToType={project.name}
+      >
+        <p>Its networks, rules, keys and webhooks go. Invoices and the audit log stay.</p>
+      </Confirm>
+    </Page>
+  )
+}

@@ -1,0 +1,67 @@
+import type { Webhook } from '@slipway/sdk'
+import { useState } from 'react'
+import { useAction } from '../../../api/actions.ts'
+import { client } from '../../../api/client.ts'
+import { useProjectId, useWhyNot } from '../../../api/me.ts'
+import { Secret } from '../../../features/webhook-secret.tsx'
+import { Button } from '../../../ui/button.tsx'
+import { Confirm, submitting } from '../../../ui/dialog.tsx'
+
+export function WebhookActions({ webhook }: { webhook: Webhook }) {
+  const projectId = useProjectId()
+  const target = { project_id: projectId, webhook_id: webhook.id }
+  const whyNot = useWhyNot('admin')
+  const [isDeleting, setDeleting] = useState(false)
+  const [secret, setSecret] = useState('')
+  const isActive = webhook.state === 'active'
+  const test = useAction({
+    run: () => client.webhookTest(target),
+    done: () => 'Queued a test event',
+    touches: ['webhookDeliveryList'],
+  })
+  const toggle = useAction({
+    run: () => client.webhookUpdate(target, { state: isActive ? 'paused' : 'active' }),
+    done: () => (isActive ? 'Paused the webhook' : 'Resumed the webhook'),
+    touches: ['webhookList'],
+  })
+  const rotate = useAction({
+    run: () => client.webhookRotateSecret(target),
+    done: () => 'Replaced the secret; both sign for a day',
+  })
+  const remove = useAction({
+    run: () => client.webhookDelete(target),
+    done: () => 'Deleted the webhook',
+    touches: ['webhookList'],
+    showsErrors: true,
+  })
+  return (
+    <>
+      <Button reason={whyNot} isBusy={test.isPending} onClick={() => test.mutate(undefined)}>
+        Send test
+      </Button>
+      <Button reason={whyNot} isBusy={toggle.isPending} onClick={() => toggle.mutate(undefined)}>
+        {isActive ? 'Pause' : 'Resume'}
+      </Button>
+      <Button
+        reason={whyNot}
+        isBusy={rotate.isPending}
+        onClick={() => rotate.mutate(undefined, { onSuccess: (answer) => setSecret(answer.secret) })}
+      >
+        Rotate secret
+      </Button>
+      <Button kind="danger" reason={whyNot} onClick={() => setDeleting(true)}>
+        Delete
+      </Button>
+      {secret && <Secret secret={secret} onClose={() => setSecret('')} />}
+      <Confirm
+        isOpen={isDeleting}
+        onClose={() => setDeleting(false)}
+        title="Delete the webhook"
+        action="Delete webhook"
+        {...submitting(remove, undefined, () => history.back())}
+      >
+        <p>Nothing more is sent to {webhook.url}. Deliveries that wait are dropped.</p>
+      </Confirm>
+    </>
+  )
+}

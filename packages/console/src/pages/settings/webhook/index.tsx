@@ -1,0 +1,106 @@
+import type { WebhookDelivery } from '@slipway/sdk'
+import { useParams } from '@tanstack/react-router'
+import { useAction } from '../../../api/actions.ts'
+import { client } from '../../../api/client.ts'
+import { useProjectId, useWhyNot } from '../../../api/me.ts'
+import { read, readAll } from '../../../api/read.ts'
+import { useQuery } from '../../../api/use-query.ts'
+import { SettingsTabs } from '../../../features/page-tabs.tsx'
+import { Button } from '../../../ui/button.tsx'
+import { Loaded } from '../../../ui/loaded.tsx'
+import { Page } from '../../../ui/page.tsx'
+import { StateBadge } from '../../../ui/state.tsx'
+import { Table } from '../../../ui/table.tsx'
+import { whenColumn } from '../../../ui/time-column.tsx'
+import { WebhookActions } from './actions.tsx'
+
+/** One webhook: what was delivered, and what was not. */
+export function WebhookPage() {
+  const projectId = useProjectId()
+  const { webhookId = '' } = useParams({ strict: false })
+  const target = { project_id: projectId, webhook_id: webhookId }
+  const webhooks = useQuery(readAll('webhookList', { project_id: projectId }))
+  const deliveries = useQuery({
+    ...read('webhookDeliveryList', { params: target, query: { limit: 100 } }),
+    refetchInterval: 3_000,
+  })
+  const webhook = webhooks.data?.find(({ id }) => id === webhookId)
+  const whyNot = useWhyNot('admin')
+  const replay = useAction({
+    run: (delivery: WebhookDelivery) => client.webhookDeliveryReplay({ ...target, delivery_id: delivery.id }),
+    done: () => 'Queued for another delivery',
+    touches: ['webhookDeliveryList'],
+  })
+  return (
+    <Page
+      title="Webhook"
+      aside={webhook && <StateBadge state={webhook.state} />}
+      actions={webhook && <WebhookActions webhook={webhook} />}
+    >
+      <SettingsTabs />
+      <p className="mono break-all">{webhook?.url ?? '–'}</p>
+      <Loaded query={deliveries} rows={4}>
+        {(data) =>
+          data.items.length === 0 ? (
+            <p className="card px-4 py-3 text-ink-muted">
+              Nothing has been delivered yet. “Send test” makes a first one.
+            </p>
+          ) : (
+            <Table
+              label="Deliveries"
+              rows={data.items}
+              rowKey={(delivery) => delivery.id}
+              columns={[
+                {
+                  key: 'event',
+                  title: 'Event',
+                  width: 'minmax(160px, 1.4fr)',
+                  cell: (delivery) => delivery.event_type,
+                },
+                {
+                  key: 'state',
+                  title: 'State',
+                  width: '120px',
+                  cell: (delivery) => <StateBadge state={delivery.state} />,
+                },
+                {
+                  key: 'attempts',
+                  title: 'Attempts',
+                  width: '90px',
+                  align: 'right',
+                  cell: (delivery) => delivery.attempts,
+                },
+                {
+                  key: 'answer',
+                  title: 'Last answer',
+                  width: 'minmax(160px, 1.6fr)',
+                  cell: (delivery) => (
+                    <span title={delivery.error}>{delivery.response_status || delivery.error || '–'}</span>
+                  ),
+                },
+                whenColumn('Created', 'created_at'),
+                {
+                  key: 'actions',
+                  title: '',
+                  width: '100px',
+                  align: 'right',
+                  isBare: true,
+                  cell: (delivery) => (
+                    <Button
+                      size="small"
+                      reason={whyNot}
+                      isBusy={replay.isPending && replay.variables?.id === delivery.id}
+                      onClick={() => replay.mutate(delivery)}
+                    >
+                      Replay
+                    </Button>
+                  ),
+                },
+              ]}
+            />
+          )
+        }
+      </Loaded>
+    </Page>
+  )
+}

@@ -1,0 +1,90 @@
+import { Link } from '@tanstack/react-router'
+import { Plus } from 'lucide-react'
+import { useState } from 'react'
+import { useProjectId, useWhyNot } from '../../../api/me.ts'
+import { readAll } from '../../../api/read.ts'
+import { useQuery } from '../../../api/use-query.ts'
+import { SettingsTabs } from '../../../features/page-tabs.tsx'
+import { Secret } from '../../../features/webhook-secret.tsx'
+import { Button } from '../../../ui/button.tsx'
+import { curlLine } from '../../../ui/command-lines.tsx'
+import { Loaded } from '../../../ui/loaded.tsx'
+import { Empty, Page } from '../../../ui/page.tsx'
+import { StateBadge } from '../../../ui/state.tsx'
+import { Table } from '../../../ui/table.tsx'
+import { whenColumn } from '../../../ui/time-column.tsx'
+import { CreateDialog } from './create-dialog.tsx'
+
+export function Webhooks() {
+  const projectId = useProjectId()
+  const webhooks = useQuery(readAll('webhookList', { project_id: projectId }))
+  const whyNot = useWhyNot('admin')
+  const [isCreating, setCreating] = useState(false)
+  const [secret, setSecret] = useState('')
+  const create = (
+    <Button kind="primary" icon={<Plus size={16} />} reason={whyNot} onClick={() => setCreating(true)}>
+      Create webhook
+    </Button>
+  )
+  return (
+    <Page title="Settings" actions={create}>
+      <SettingsTabs />
+      <Loaded query={webhooks} rows={3}>
+        {(data) =>
+          data.length === 0 ? (
+            <Empty
+              title="No webhook yet"
+              action={create}
+              cli="slipway webhook create https://hooks.example.com/slipway"
+              curl={curlLine('POST', `/v0.1/projects/${projectId}/webhooks`, {
+                url: 'https://hooks.example.com/slipway',
+              })}
+            >
+              A webhook sends the project’s events to a URL of yours, signed, at least once, in order for each
+              resource.
+            </Empty>
+          ) : (
+            <Table
+              label="Webhooks"
+              rows={data}
+              rowKey={(webhook) => webhook.id}
+              columns={[
+                {
+                  key: 'url',
+                  title: 'URL',
+                  width: 'minmax(220px, 3fr)',
+                  cell: (webhook) => (
+                    <Link
+                      to="/projects/$projectId/settings/webhooks/$webhookId"
+                      params={{ projectId, webhookId: webhook.id }}
+                      className="font-medium hover:text-accent-text hover:underline"
+                    >
+                      {webhook.url}
+                    </Link>
+                  ),
+                },
+                {
+                  key: 'types',
+                  title: 'Events',
+                  width: 'minmax(120px, 1fr)',
+                  cell: (webhook) => webhook.event_types.join(', ') || 'all',
+                },
+                {
+                  key: 'state',
+                  title: 'State',
+                  width: '110px',
+                  cell: (webhook) => <StateBadge state={webhook.state} />,
+                },
+                whenColumn('Created', 'created_at'),
+              ]}
+            />
+          )
+        }
+      </Loaded>
+      {isCreating && (
+        <CreateDialog projectId={projectId} onClose={() => setCreating(false)} onCreated={setSecret} />
+      )}
+      {secret && <Secret secret={secret} onClose={() => setSecret('')} />}
+    </Page>
+  )
+}

@@ -1,0 +1,221 @@
+import { type Disk, gpuQuota, type Image, isApiError, type VmCreate, vmType, vmTypes } from '@slipway/sdk'
+import { useNavigate } from '@tanstack/react-router'
+import { type FormEvent, useState } from 'react'
+import { useOperation } from '../../api/actions.ts'
+import { client } from '../../api/client.ts'
+import { useProjectId, useWhyNot } from '../../api/me.ts'
+import { read, readAll } from '../../api/read.ts'
+import { useQuery } from '../../api/use-query.ts'
+import { nameProblem, suggestName } from '../../lib/names.ts'
+import { useSearchState } from '../../lib/use-search-state.ts'
+import { ErrorState } from '../../ui/error.tsx'
+import { SelectField, TextField } from '../../ui/field.tsx'
+import { Page, Skeleton } from '../../ui/page.tsx'
+import { DiskPicker } from './disk-picker.tsx'
+import { KeyField, keyOf, rememberedKey, rememberKey } from './key-field.tsx'
+import { LifeFields } from './life-fields.tsx'
+import { LocationPicker } from './location-picker.tsx'
+import { ScriptFields, scriptProblem } from './script-fields.tsx'
+import { Summary } from './summary.tsx'
+import { TypePicker } from './type-picker.tsx'
+
+export interface Draft {
+  name: string
+  key: string
+  image: string
+  startupScript: string
+  shutdownScript: string
+  ttlHours: string
+  onExpiry: 'stop' | 'delete'
+  hasPublicIp: boolean
+  disks: { disk: Disk; mode: 'read-write' | 'read-only' }[]
+}
+
+/** Everything about a new VM on one page, in reading order, with the price always in sight. */
+export function VmCreatePage() {
+  const projectId = useProjectId()
+  const params = { project_id: projectId }
+  const navigate = useNavigate()
+  const whyNot = useWhyNot('member')
+  const [search, setSearch] = useSearchState()
+  const capacities = useQuery({ ...read('capacityList', { params }), refetchInterval: 10_000 })
+  const locations = useQuery(read('locationList', { params }))
+  const prices = useQuery(read('priceList', { params }))
+  const images = useQuery(read('imageList', { params }))
+  const quotas = useQuery(read('quotaList', { params }))
+  const disks = useQuery(readAll('diskList', { project_id: projectId }))
+  const [draft, setDraft] = useState<Draft>(() => ({
+    name: suggestName(),
+    key: rememberedKey(),
+    image: '',
+    startupScript: '',
+    shutdownScript: '',
+    ttlHours: '',
+    onExpiry: 'stop',
+    hasPublicIp: true,
+    disks: [],
+  }))
+  const change = (changes: Partial<Draft>) => setDraft((before) => ({ ...before, ...changes }))
+
+  const type = vmType(search.type ?? '') ?? vmTypes.find(({ name }) => name === 'a100.1x') ?? vmTypes[0]!
+  const stockOf = (location: string) =>
+    capacities.data?.items.find((item) => item.type === type.name && item.location === location)?.quantity
+  const offered = (locations.data?.items ?? []).filter(({ name }) => stockOf(name) !== undefined)
+  const location =
+    offered.find(({ name }) => name === search.location)?.name ??
+    offered.find(({ name }) => (stockOf(name) ?? 0) > 0)?.name ??
+    offered[0]?.name ??
+    ''
+  const usable = (images.data?.items ?? []).filter((image) => image.locations.includes(location))
+  const image = usable.find(({ name }) => name === draft.image)?.name ?? defaultImage(usable)
+  const attached = draft.disks.filter(({ disk }) => disk.location === location)
+  const ttlSeconds = draft.ttlHours === '' ? undefined : Math.round(Number(draft.ttlHours) * 3600)
+
+  const request: VmCreate = {
+    name: draft.name,
+    type: type.name,
+    location,
+    image,
+    ssh_public_key: keyOf(draft.key),
+    ...(draft.startupScript && { startup_script: draft.startupScript }),
+    ...(draft.shutdownScript && { shutdown_script: draft.shutdownScript }),
+    ...(attached.length > 0 && { disks: attached.map(({ disk, mode }) => ({ disk_id: disk.id, mode })) }),
+    ...(!draft.hasPublicIp && { public_ip: 'none' as const }),
+    ...(ttlSeconds !== undefined && { ttl_seconds: ttlSeconds, on_expiry: draft.onExpiry }),
+  }
+  const create = useOperation({
+    projectId,
+    run: (body: VmCreate) => client.vmCreate(params, body),
+    done: (body) => `${body.name} is running`,
+    failed: (body) => `${body.name} could not be created`,
+    touches: ['vmList', 'quotaList', 'capacityList'],
+    showsErrors: true,
+  })
+  const problem =
+    whyNot ||
+    (draft.name === '' ? 'Give it a name' : nameProblem(draft.name)) ||
+    (draft.key.trim() === '' ? 'Paste an SSH public key' : '') ||
+    scriptProblem(draft.startupScript) ||
+    scriptProblem(draft.shutdownScript) ||
+    (image === '' ? 'No image can be used here' : '')
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    if (problem || create.isPending) return
+    create.mutate(request, {
+      onSuccess: ({ operation }) => {
+        rememberKey(draft.key)
+        void navigate({
+          to: '/projects/$projectId/vms/$vmId',
+          params: { projectId, vmId: operation.metadata.id },
+        })
+      },
+    })
+  }
+  const broken = capacities.error ?? locations.error
+  const places = isApiError(create.error) ? create.error.availableLocations : []
+  return (
+    <Page title="Create VM">
+      {broken && !(capacities.data && locations.data) ? (
+        <ErrorState
+          error={broken}
+          onRetry={() => void Promise.all([capacities.refetch(), locations.refetch()])}
+        />
+      ) : !capacities.data || !locations.data ? (
+        <Skeleton rows={12} />
+      ) : (
+        <form
+          onSubmit={submit}
+          noValidate
+          className="grid grid-cols-1 items-start gap-8 lg:grid-cols-[minmax(0,1fr)_340px]"
+        >
+          <div className="flex min-w-0 flex-col gap-8">
+            <TypePicker
+              value={type.name}
+              onChange={(name) => setSearch({ type: name })}
+              prices={prices.data?.items ?? []}
+              capacities={capacities.data.items}
+            />
+            <LocationPicker
+              value={location}
+              onChange={(name) => setSearch({ location: name })}
+              locations={offered}
+              stockOf={stockOf}
+              typeName={type.name}
+            />
+            <Group title="System">
+              <SelectField
+                label="Image"
+                value={image}
+                onChange={(value) => change({ image: value })}
+                choices={usable.map(({ name }) => ({ value: name, label: name }))}
+                hint={usable.find(({ name }) => name === image)?.description}
+              />
+              <TextField
+                label="Name"
+                value={draft.name}
+                onChange={(name) => change({ name })}
+                problem={nameProblem(draft.name)}
+                autoComplete="off"
+              />
+              <KeyField value={draft.key} onChange={(key) => change({ key })} />
+            </Group>
+            <Group title="Disks">
+              <DiskPicker
+                disks={disks.data ?? []}
+                location={location}
+                type={type}
+                chosen={attached}
+                onChange={(next) => change({ disks: next })}
+              />
+            </Group>
+            <Group title="More">
+              <ScriptFields draft={draft} onChange={change} />
+              <LifeFields draft={draft} onChange={change} />
+            </Group>
+          </div>
+          <Summary
+            request={request}
+            type={type}
+            problem={problem}
+            isBusy={create.isPending}
+            error={create.error}
+            quota={quotas.data?.items.find(({ name }) => name === gpuQuota(type.family))}
+            vmQuota={quotas.data?.items.find(({ name }) => name === 'vms')}
+            stock={stockOf(location)}
+            otherPlaces={
+              places.length > 0
+                ? places
+                : offered
+                    .filter(({ name }) => name !== location && (stockOf(name) ?? 0) > 0)
+                    .map(({ name }) => name)
+            }
+            onMove={(name) => {
+              create.reset()
+              setSearch({ location: name })
+            }}
+          />
+        </form>
+      )}
+    </Page>
+  )
+}
+
+/** Most want drivers on a system that they know. */
+function defaultImage(images: Image[]): string {
+  const names = images.map(({ name }) => name).sort((a, b) => b.localeCompare(a, 'en', { numeric: true }))
+  return (
+    names.find((name) => /^ubuntu.*nvidia/.test(name)) ??
+    names.find((name) => name.startsWith('ubuntu')) ??
+    names[0] ??
+    ''
+  )
+}
+
+export function Group({ title, children }: { title: string; children: React.ReactNode }) {
+  return (
+    <fieldset className="flex min-w-0 flex-col gap-4">
+      <legend className="mb-3 text-lg font-semibold">{title}</legend>
+      {children}
+    </fieldset>
+  )
+}

@@ -1,0 +1,153 @@
+import type { Vm } from '@slipway/sdk'
+import { Link } from '@tanstack/react-router'
+import { Plus } from 'lucide-react'
+import { useMemo, useState } from 'react'
+import { useProjectId, useWhyNot } from '../../api/me.ts'
+import { read, readAll } from '../../api/read.ts'
+import { useQuery } from '../../api/use-query.ts'
+import { count, usd } from '../../lib/format.ts'
+import { useSearchState } from '../../lib/use-search-state.ts'
+import { ButtonLink } from '../../ui/button.tsx'
+import { curlLine } from '../../ui/command-lines.tsx'
+import { CopyButton } from '../../ui/copy.tsx'
+import { Loaded } from '../../ui/loaded.tsx'
+import { Empty, Page } from '../../ui/page.tsx'
+import { StateBadge } from '../../ui/state.tsx'
+import { type Column, Table } from '../../ui/table.tsx'
+import { Age } from '../../ui/time.tsx'
+import { BulkActions } from './bulk-actions.tsx'
+import { Filters, matches } from './filters.tsx'
+
+export function Vms() {
+  const projectId = useProjectId()
+  const whyNot = useWhyNot('member')
+  const vms = useQuery(readAll('vmList', { project_id: projectId }))
+  const costs = useQuery(read('projectCosts', { params: { project_id: projectId } }))
+  const [search, setSearch] = useSearchState()
+  const [selected, setSelected] = useState<Set<string>>(new Set())
+  const rows = useMemo(() => (vms.data ?? []).filter((vm) => matches(vm, search)), [vms.data, search])
+  const chosen = rows.filter((vm) => selected.has(vm.id))
+  const running = (vms.data ?? []).filter((vm) => vm.state === 'STATE_RUNNING').length
+  const create = (
+    <ButtonLink
+      kind="primary"
+      icon={<Plus size={16} />}
+      hotkey="c"
+      to="/projects/$projectId/vms/new"
+      params={{ projectId }}
+    >
+      Create VM
+    </ButtonLink>
+  )
+  return (
+    <Page title="VMs" actions={create} isWide>
+      <Loaded query={vms}>
+        {(data) =>
+          data.length === 0 ? (
+            <Empty
+              title="No VM yet"
+              action={create}
+              cli="slipway vm create train-7 --type a100.1x --location us-east1-a"
+              curl={curlLine('POST', `/v0.1/projects/${projectId}/vms`, {
+                name: 'train-7',
+                type: 'a100.1x',
+                location: 'us-east1-a',
+                image: 'ubuntu24.04-nvidia:latest',
+                ssh_public_key: 'ssh-ed25519 …',
+              })}
+            >
+              A VM has one to ten GPUs of one kind and is reachable by SSH a moment after it was made.
+            </Empty>
+          ) : (
+            <>
+              <div className="flex min-h-8 flex-wrap items-center gap-2">
+                {chosen.length > 0 ? (
+                  <BulkActions
+                    vms={chosen}
+                    projectId={projectId}
+                    whyNot={whyNot}
+                    onDone={() => setSelected(new Set())}
+                  />
+                ) : (
+                  <Filters vms={data} search={search} setSearch={setSearch} />
+                )}
+                <span className="figures ml-auto text-ink-muted">
+                  {count(running)} running
+                  {costs.data && ` · ${usd(costs.data.usd_per_hour)}/h`}
+                  {rows.length !== data.length && ` · ${rows.length} of ${data.length} shown`}
+                </span>
+              </div>
+              <Table
+                label="VMs"
+                rows={rows}
+                columns={columnsFor(projectId)}
+                rowKey={(vm) => vm.id}
+                rowName={(vm) => vm.name}
+                selected={selected}
+                onSelect={setSelected}
+              />
+              {rows.length === 0 && (
+                <p className="text-ink-muted">
+                  No VM matches the filter.{' '}
+                  <button
+                    type="button"
+                    className="link"
+                    onClick={() => setSearch({ q: '', state: '', type: '', location: '' })}
+                  >
+                    Clear it
+                  </button>
+                </p>
+              )}
+            </>
+          )
+        }
+      </Loaded>
+    </Page>
+  )
+}
+
+const addressOf = (vm: Vm) => vm.network_interfaces[0]?.ips[0]?.public_ipv4.address ?? ''
+
+const columnsFor = (projectId: string): Column<Vm>[] => [
+  {
+    key: 'name',
+    title: 'Name',
+    width: 'minmax(140px, 2fr)',
+    cell: (vm) => (
+      <Link
+        to="/projects/$projectId/vms/$vmId"
+        params={{ projectId, vmId: vm.id }}
+        className="font-medium hover:text-accent-text hover:underline"
+      >
+        {vm.name}
+      </Link>
+    ),
+  },
+  { key: 'type', title: 'Type', width: 'minmax(110px, 1fr)', cell: (vm) => vm.type },
+  {
+    key: 'state',
+    title: 'State',
+    width: 'minmax(150px, 1fr)',
+    cell: (vm) => <StateBadge state={vm.state} since={vm.updated_at} />,
+  },
+  { key: 'location', title: 'Location', width: 'minmax(110px, 1fr)', cell: (vm) => vm.location },
+  {
+    key: 'address',
+    title: 'Address',
+    width: 'minmax(170px, 1fr)',
+    cell: (vm) => {
+      const address = addressOf(vm)
+      if (!address) return <span className="text-ink-muted">–</span>
+      return (
+        <span className="inline-flex items-center gap-1 align-middle">
+          <span className="mono">{address}</span>
+          <CopyButton
+            text={vm.ssh_destination ? `ssh ${vm.ssh_destination}` : address}
+            label="Copy the SSH line"
+          />
+        </span>
+      )
+    },
+  },
+  { key: 'age', title: 'Age', width: '90px', align: 'right', cell: (vm) => <Age iso={vm.created_at} /> },
+]
