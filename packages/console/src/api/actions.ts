@@ -1,6 +1,6 @@
 import type { Operation, RouteId } from '@slipway/sdk'
 import { useMutation } from '@tanstack/react-query'
-import { showResult } from '../ui/toast.tsx'
+import { showToast } from '../lib/toasts.ts'
 import { client, queryClient } from './client.ts'
 
 interface ActionOptions<Input, Answer> {
@@ -21,10 +21,10 @@ export function useAction<Input, Answer = unknown>(options: ActionOptions<Input,
     onSuccess: async (answer, input) => {
       await touch(options.touches)
       const words = options.done(input, answer)
-      if (words) showResult({ title: words })
+      if (words) showToast({ title: words })
     },
     onError: (error) => {
-      if (!options.showsErrors) showResult({ title: 'That did not work', error })
+      if (!options.showsErrors) showToast({ title: 'That did not work', error })
     },
   })
 }
@@ -52,7 +52,7 @@ export function useOperation<Input>(
       await touch(options.touches)
     },
     onError: (error, input) => {
-      if (!options.showsErrors) showResult({ title: options.failed(input), error })
+      if (!options.showsErrors) showToast({ title: options.failed(input), error })
     },
   })
 }
@@ -66,9 +66,9 @@ async function tellTheEnd(
 ) {
   try {
     await client.wait({ project_id: projectId }, operation)
-    showResult({ title: done })
+    showToast({ title: done })
   } catch (error) {
-    showResult({ title: failed, error: error as Error })
+    showToast({ title: failed, error: error as Error })
   }
   await touch(touches)
 }

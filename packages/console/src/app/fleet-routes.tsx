@@ -1,9 +1,9 @@
 import { createRoute, lazyRouteComponent, redirect } from '@tanstack/react-router'
 import { readSearch } from '../lib/search-params.ts'
-import type { shellRoute } from './router.tsx'
+import { shellRoute } from './shell-route.tsx'
 
 const pages = {
-  fleet: () => import('../pages/fleet/map/index.tsx'),
+  map: () => import('../pages/fleet/map/index.tsx'),
   host: () => import('../pages/fleet/host.tsx'),
   capacity: () => import('../pages/fleet/capacity.tsx'),
   operations: () => import('../pages/fleet/operations.tsx'),
@@ -15,28 +15,27 @@ const pages = {
   audit: () => import('../pages/fleet/audit.tsx'),
 }
 
+const page = <const Path extends string>(path: Path, component: ReturnType<typeof lazyRouteComponent>) =>
+  createRoute({
+    getParentRoute: () => shellRoute,
+    path,
+    validateSearch: readSearch,
+    beforeLoad: ({ context }) => {
+      if (!context.me.caller.is_operator) throw redirect({ to: '/' })
+    },
+    component,
+  })
+
 /** The operators' part: a chunk of its own, and nothing that the public operator API does not offer. */
-export function fleetRoutes(shell: typeof shellRoute) {
-  const page = <const Path extends string>(path: Path, component: ReturnType<typeof lazyRouteComponent>) =>
-    createRoute({
-      getParentRoute: () => shell,
-      path,
-      validateSearch: readSearch,
-      beforeLoad: ({ context }) => {
-        if (!context.me.caller.is_operator) throw redirect({ to: '/' })
-      },
-      component,
-    })
-  return [
-    page('/fleet', lazyRouteComponent(pages.fleet, 'Fleet')),
-    page('/fleet/hosts/$hostId', lazyRouteComponent(pages.host, 'HostPage')),
-    page('/fleet/capacity', lazyRouteComponent(pages.capacity, 'Capacity')),
-    page('/fleet/operations', lazyRouteComponent(pages.operations, 'FleetOperations')),
-    page('/fleet/organizations', lazyRouteComponent(pages.organizations, 'Organizations')),
-    page('/fleet/users', lazyRouteComponent(pages.users, 'Users')),
-    page('/fleet/quotas', lazyRouteComponent(pages.quotas, 'Quotas')),
-    page('/fleet/prices', lazyRouteComponent(pages.prices, 'Prices')),
-    page('/fleet/images', lazyRouteComponent(pages.images, 'Images')),
-    page('/fleet/audit', lazyRouteComponent(pages.audit, 'Audit')),
-  ]
-}
+export const fleetRoutes = [
+  page('/fleet', lazyRouteComponent(pages.map, 'FleetMap')),
+  page('/fleet/hosts/$hostId', lazyRouteComponent(pages.host, 'HostPage')),
+  page('/fleet/capacity', lazyRouteComponent(pages.capacity, 'Capacity')),
+  page('/fleet/operations', lazyRouteComponent(pages.operations, 'FleetOperations')),
+  page('/fleet/organizations', lazyRouteComponent(pages.organizations, 'Organizations')),
+  page('/fleet/users', lazyRouteComponent(pages.users, 'Users')),
+  page('/fleet/quotas', lazyRouteComponent(pages.quotas, 'Quotas')),
+  page('/fleet/prices', lazyRouteComponent(pages.prices, 'Prices')),
+  page('/fleet/images', lazyRouteComponent(pages.images, 'Images')),
+  page('/fleet/audit', lazyRouteComponent(pages.audit, 'Audit')),
+]

@@ -18,10 +18,10 @@ import { session } from '../api/session.ts'
 import { CreateProject } from '../features/create-project.tsx'
 import { lastProject } from '../lib/last-project.ts'
 import { chooseTheme, type ThemeChoice, useThemeChoice } from '../lib/theme.ts'
+import { showToast } from '../lib/toasts.ts'
 import { IconButton, Key } from '../ui/button.tsx'
 import { Hint } from '../ui/hint.tsx'
 import { Menu } from '../ui/menu.tsx'
-import { showResult } from '../ui/toast.tsx'
 
 const themes: [ThemeChoice, string, typeof Sun][] = [
   ['light', 'Light', Sun],
@@ -97,7 +97,7 @@ export function Header({
             onSelect: () =>
               void session
                 .signOut()
-                .catch((error) => showResult({ title: 'Signing out did not work', error })),
+                .catch((error) => showToast({ title: 'Signing out did not work', error })),
           },
         ]}
       />

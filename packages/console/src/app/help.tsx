@@ -1,5 +1,5 @@
+import { destinations } from '../lib/destinations.ts'
 import { Dialog } from '../ui/dialog.tsx'
-import { destinations } from './shortcuts.ts'
 
 const keys: [string, string][] = [
   ['/', 'Search VMs, disks and pages'],

@@ -1,4 +1,3 @@
-import { isApiError } from '@slipway/sdk'
 import { Outlet, useLocation } from '@tanstack/react-router'
 import { CreditCard } from 'lucide-react'
 import { useEffect } from 'react'
@@ -7,6 +6,7 @@ import { useMe, useProject } from '../api/me.ts'
 import { read } from '../api/read.ts'
 import { useQuery } from '../api/use-query.ts'
 import { BillingButton } from '../features/billing-button.tsx'
+import { needsPaymentMethod } from '../lib/error-words.ts'
 import { lastProject } from '../lib/last-project.ts'
 import { Page } from '../ui/page.tsx'
 import { NotFound } from './page-states.tsx'
@@ -21,9 +21,9 @@ export function ProjectFrame() {
     ...read('quotaList', { params: { project_id: project.id } }),
     enabled: isKnown,
     // The way out of the gate leads through another tab.
-    refetchInterval: ({ state }) => (isUnpaid(state.error) ? 2_000 : false),
+    refetchInterval: ({ state }) => (needsPaymentMethod(state.error) ? 2_000 : false),
   })
-  const isGated = isUnpaid(gate.error)
+  const isGated = needsPaymentMethod(gate.error)
   useLiveProject(project.id, isKnown && !isGated)
   useEffect(() => {
     if (isKnown) lastProject.set(project.id)
@@ -34,8 +34,6 @@ export function ProjectFrame() {
   if (isGated && !isOfOrganization) return <Gate />
   return <Outlet />
 }
-
-const isUnpaid = (error: unknown): boolean => isApiError(error) && error.code === 'payment_method_required'
 
 function Gate() {
   return (

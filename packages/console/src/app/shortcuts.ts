@@ -1,16 +1,6 @@
 import { useNavigate } from '@tanstack/react-router'
 import { useEffect } from 'react'
-
-/** After `g`: where to go. */
-export const destinations: Record<string, { name: string; path: string }> = {
-  o: { name: 'Overview', path: '' },
-  v: { name: 'VMs', path: '/vms' },
-  d: { name: 'Disks', path: '/disks' },
-  n: { name: 'Network', path: '/network/firewall' },
-  u: { name: 'Usage', path: '/usage' },
-  e: { name: 'Events', path: '/events' },
-  s: { name: 'Settings', path: '/settings/keys' },
-}
+import { destinations } from '../lib/destinations.ts'
 
 const chordMs = 1200
 

@@ -3,8 +3,9 @@ import { useParams } from '@tanstack/react-router'
 import { ExternalLink } from 'lucide-react'
 import { client, queryClient } from '../api/client.ts'
 import { meQueries } from '../api/me.ts'
+import { needsPaymentMethod } from '../lib/error-words.ts'
+import { showToast } from '../lib/toasts.ts'
 import { Button } from '../ui/button.tsx'
-import { showResult } from '../ui/toast.tsx'
 
 /** Opens the billing dashboard by a fresh link. */
 export function BillingButton({ organizationId = '' }: { organizationId?: string }) {
@@ -20,7 +21,7 @@ export function BillingButton({ organizationId = '' }: { organizationId?: string
     },
     onError: (error, tab) => {
       tab?.close()
-      showResult({ title: 'The billing dashboard did not open', error })
+      showToast({ title: 'The billing dashboard did not open', error })
     },
   })
   return (
@@ -35,3 +36,6 @@ export function BillingButton({ organizationId = '' }: { organizationId?: string
     </Button>
   )
 }
+
+/** What the app offers beside an error: a refusal for want of payment leads to billing. */
+export const billingAction = (error: Error) => (needsPaymentMethod(error) ? <BillingButton /> : null)

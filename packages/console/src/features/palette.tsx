@@ -5,9 +5,9 @@ import { type KeyboardEvent, useId, useMemo, useState } from 'react'
 import { useMe, useProjectId } from '../api/me.ts'
 import { readAll } from '../api/read.ts'
 import { useQuery } from '../api/use-query.ts'
-import { destinations } from '../app/shortcuts.ts'
+import { destinations } from '../lib/destinations.ts'
 import { sizeWords } from '../lib/format.ts'
-import { stateWord } from '../ui/state.tsx'
+import { stateWord } from '../lib/state-words.ts'
 
 interface Hit {
   key: string

@@ -4,9 +4,9 @@ import { useState } from 'react'
 import { useOperation } from '../api/actions.ts'
 import { client } from '../api/client.ts'
 import { useWhyNot } from '../api/me.ts'
+import { stateWord } from '../lib/state-words.ts'
 import { Button } from '../ui/button.tsx'
 import { Confirm } from '../ui/dialog.tsx'
-import { stateWord } from '../ui/state.tsx'
 
 const words: Record<VmAction, { verb: string; past: string; icon: typeof Play; warning: string }> = {
   START: { verb: 'Start', past: 'Started', icon: Play, warning: '' },

@@ -1,8 +1,8 @@
 import { useState } from 'react'
 import { useMe } from '../api/me.ts'
 import { CreateProject } from '../features/create-project.tsx'
+import { curlLine } from '../lib/command-lines.ts'
 import { Button } from '../ui/button.tsx'
-import { curlLine } from '../ui/command-lines.tsx'
 import { Empty, Page } from '../ui/page.tsx'
 
 export function NoProject() {

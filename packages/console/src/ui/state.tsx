@@ -1,54 +1,7 @@
 import type { ReactNode } from 'react'
 import { useNow } from '../lib/clock.ts'
 import { duration } from '../lib/format.ts'
-
-type Tone = 'good' | 'busy' | 'idle' | 'warn' | 'bad'
-
-/** Every state that any record can be in: its tone and its word. */
-const states: Record<string, [Tone, string]> = {
-  STATE_RUNNING: ['good', 'running'],
-  STATE_CREATING: ['busy', 'creating'],
-  STATE_STARTING: ['busy', 'starting'],
-  STATE_STOPPING: ['busy', 'stopping'],
-  STATE_RESETTING: ['busy', 'resetting'],
-  STATE_DELETING: ['busy', 'deleting'],
-  STATE_SHUTOFF: ['idle', 'shut off'],
-  STATE_UNREACHABLE: ['warn', 'unreachable'],
-  STATE_CRASHED: ['bad', 'crashed'],
-  IN_PROGRESS: ['busy', 'in progress'],
-  SUCCEEDED: ['good', 'succeeded'],
-  FAILED: ['bad', 'failed'],
-  creating: ['busy', 'creating'],
-  updating: ['busy', 'updating'],
-  resizing: ['busy', 'resizing'],
-  deleting: ['busy', 'deleting'],
-  running: ['busy', 'running'],
-  draining: ['busy', 'draining'],
-  pending: ['idle', 'pending'],
-  drained: ['idle', 'drained'],
-  undone: ['idle', 'undone'],
-  available: ['good', 'available'],
-  attached: ['good', 'attached'],
-  active: ['good', 'active'],
-  up: ['good', 'up'],
-  free: ['good', 'free'],
-  claimed: ['busy', 'claimed'],
-  done: ['good', 'done'],
-  delivered: ['good', 'delivered'],
-  paid: ['good', 'paid'],
-  open: ['busy', 'open'],
-  issued: ['idle', 'issued'],
-  invited: ['idle', 'invited'],
-  inactive: ['idle', 'inactive'],
-  paused: ['idle', 'paused'],
-  closed: ['warn', 'closed'],
-  suspended: ['warn', 'suspended'],
-  quarantined: ['warn', 'quarantined'],
-  failed: ['bad', 'failed'],
-  down: ['bad', 'down'],
-  gone: ['bad', 'gone'],
-  stuck: ['bad', 'stuck'],
-}
+import { stateLooks, type Tone } from '../lib/state-words.ts'
 
 const text: Record<Tone, string> = {
   good: 'text-green-text',
@@ -74,7 +27,7 @@ function Mark({ tone, isMoving }: { tone: Tone; isMoving: boolean }): ReactNode 
 
 /** A state as colour, shape and word; one that passes shows how long it has lasted. */
 export function StateBadge({ state, since = '' }: { state: string; since?: string | undefined }) {
-  const [tone, word] = states[state] ?? (['idle', state] as const)
+  const [tone, word] = stateLooks[state] ?? (['idle', state] as const)
   const isMoving = tone === 'busy' && state !== 'claimed' && state !== 'open'
   return (
     <span className={`inline-flex items-center gap-2 whitespace-nowrap ${text[tone]}`}>
@@ -86,8 +39,6 @@ export function StateBadge({ state, since = '' }: { state: string; since?: strin
     </span>
   )
 }
-
-export const stateWord = (state: string): string => states[state]?.[1] ?? state
 
 function Since({ iso }: { iso: string }) {
   const now = useNow()

@@ -8,12 +8,12 @@ import { read } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { localDate, money, utcDate } from '../../lib/format.ts'
 import { daysIn, lastMonths, monthNow, monthWords } from '../../lib/months.ts'
+import { showToast } from '../../lib/toasts.ts'
 import { useSearchState } from '../../lib/use-search-state.ts'
 import { Button } from '../../ui/button.tsx'
 import { Select } from '../../ui/field.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 import { Empty, Page } from '../../ui/page.tsx'
-import { showResult } from '../../ui/toast.tsx'
 import { Tables } from './tables.tsx'
 
 const Chart = lazy(() => import('./chart.tsx'))
@@ -57,7 +57,7 @@ export function Usage() {
       link.click()
       URL.revokeObjectURL(link.href)
     } catch (error) {
-      showResult({ title: 'The CSV could not be read', error: error as Error })
+      showToast({ title: 'The CSV could not be read', error: error as Error })
     }
   }
   return (

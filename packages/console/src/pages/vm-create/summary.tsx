@@ -1,10 +1,11 @@
-import type { Quota, VmCreate, VmType } from '@slipway/sdk'
+import { isApiError, type Quota, type VmCreate, type VmType } from '@slipway/sdk'
 import { client } from '../../api/client.ts'
 import { useProjectId } from '../../api/me.ts'
 import { useQuery } from '../../api/use-query.ts'
+import { curlLine, shellQuote } from '../../lib/command-lines.ts'
 import { quotaLabel, usd } from '../../lib/format.ts'
 import { Button } from '../../ui/button.tsx'
-import { CommandLines, curlLine, shellQuote } from '../../ui/command-lines.tsx'
+import { CommandLines } from '../../ui/command-lines.tsx'
 import { ErrorNote } from '../../ui/error.tsx'
 import { UsageBar } from '../../ui/page.tsx'
 
@@ -26,6 +27,7 @@ export function Summary(props: SummaryProps) {
   const { request, type, problem, isBusy, error, quota, vmQuota, stock, otherPlaces, onMove } = props
   const projectId = useProjectId()
   const { type: typeName, location, image } = request
+  const moves = <Moves places={otherPlaces} onMove={onMove} />
   const estimate = useQuery({
     queryKey: ['estimateCreate', projectId, typeName, location],
     enabled: image !== '',
@@ -67,14 +69,10 @@ export function Summary(props: SummaryProps) {
           <p className="text-amber-text">
             {typeName} is out of stock in {location}.
           </p>
-          <Moves places={otherPlaces} onMove={onMove} />
+          <div className="mt-2">{moves}</div>
         </div>
       )}
-      {error && (
-        <ErrorNote error={error}>
-          {'code' in error && error.code === 'out_of_stock' && <Moves places={otherPlaces} onMove={onMove} />}
-        </ErrorNote>
-      )}
+      {error && <ErrorNote error={error} action={isOutOfStock(error) ? moves : undefined} />}
       <Button type="submit" kind="primary" isBusy={isBusy} reason={problem || undefined} className="w-full">
         {isBusy ? 'Creating …' : 'Create VM'}
       </Button>
@@ -86,11 +84,12 @@ export function Summary(props: SummaryProps) {
   )
 }
 
+const isOutOfStock = (error: Error): boolean => isApiError(error) && error.code === 'out_of_stock'
+
 function Moves({ places, onMove }: { places: string[]; onMove: (location: string) => void }) {
-  if (places.length === 0)
-    return <p className="mt-1 text-ink-muted">It fits nowhere now: try a smaller type.</p>
+  if (places.length === 0) return <p className="text-ink-muted">It fits nowhere now: try a smaller type.</p>
   return (
-    <div className="mt-2 flex flex-wrap gap-2">
+    <div className="flex flex-wrap gap-2">
       {places.map((place) => (
         <Button key={place} size="small" onClick={() => onMove(place)}>
           Use {place}

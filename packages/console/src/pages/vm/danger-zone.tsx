@@ -4,11 +4,11 @@ import { useOperation } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
 import { useWhyNot } from '../../api/me.ts'
 import { plural } from '../../lib/format.ts'
+import { stateWord } from '../../lib/state-words.ts'
 import { Button } from '../../ui/button.tsx'
 import { Confirm, FormDialog, submitting } from '../../ui/dialog.tsx'
 import { SelectField } from '../../ui/field.tsx'
 import { Section } from '../../ui/page.tsx'
-import { stateWord } from '../../ui/state.tsx'
 
 export function DangerZone({ vm }: { vm: Vm }) {
   const [open, setOpen] = useState<'delete' | 'type' | 'life' | ''>('')

@@ -7,11 +7,11 @@ import { useWhyNot } from '../../api/me.ts'
 import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { sizeWords } from '../../lib/format.ts'
+import { stateWord } from '../../lib/state-words.ts'
 import { Button } from '../../ui/button.tsx'
 import { FormDialog } from '../../ui/dialog.tsx'
 import { SelectField } from '../../ui/field.tsx'
 import { Section } from '../../ui/page.tsx'
-import { stateWord } from '../../ui/state.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
 
 type VmDisk = Vm['disks'][number]

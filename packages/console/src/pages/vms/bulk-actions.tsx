@@ -4,9 +4,9 @@ import { useState } from 'react'
 import { touch } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
 import { plural } from '../../lib/format.ts'
+import { showToast } from '../../lib/toasts.ts'
 import { Button } from '../../ui/button.tsx'
 import { Confirm } from '../../ui/dialog.tsx'
-import { showResult } from '../../ui/toast.tsx'
 
 /** What can be done to several VMs at once; each is answered for on its own. */
 export function BulkActions({
@@ -43,16 +43,15 @@ export function BulkActions({
     await touch(['vmList'])
     const refused = results.filter((result) => result.status === 'rejected')
     if (refused[0])
-      showResult({ title: `${plural(refused.length, 'VM')} refused`, error: refused[0].reason as Error })
+      showToast({ title: `${plural(refused.length, 'VM')} refused`, error: refused[0].reason as Error })
     const ends = await Promise.allSettled(
       results.flatMap((result) => (result.status === 'fulfilled' ? [result.value()] : [])),
     )
     const ended = ends.filter((end) => end.status === 'fulfilled').length
     const failed = ends.find((end) => end.status === 'rejected')
-    if (ended > 0)
-      showResult({ title: `${wanted === 'stop' ? 'Stopped' : 'Deleted'} ${plural(ended, 'VM')}` })
+    if (ended > 0) showToast({ title: `${wanted === 'stop' ? 'Stopped' : 'Deleted'} ${plural(ended, 'VM')}` })
     if (failed)
-      showResult({
+      showToast({
         title: `${verb} failed for ${plural(ends.length - ended, 'VM')}`,
         error: failed.reason as Error,
       })

@@ -1,6 +1,6 @@
 import { type Vm, vmStates } from '@slipway/sdk'
+import { stateWord } from '../../lib/state-words.ts'
 import { Select } from '../../ui/field.tsx'
-import { stateWord } from '../../ui/state.tsx'
 
 export function matches(
   vm: Vm,

@@ -6,8 +6,8 @@ import { useQuery } from '../../../api/use-query.ts'
 import { GpuCells, GpuHints, gpuLook, gpuWords } from '../../../features/fleet/gpu-cells.tsx'
 import { fleetPollMs } from '../../../features/fleet/poll.ts'
 import { FleetPage } from '../../../features/page-tabs.tsx'
+import { curlLine } from '../../../lib/command-lines.ts'
 import { useSearchState } from '../../../lib/use-search-state.ts'
-import { curlLine } from '../../../ui/command-lines.tsx'
 import { Select } from '../../../ui/field.tsx'
 import { Loaded } from '../../../ui/loaded.tsx'
 import { Empty } from '../../../ui/page.tsx'
@@ -15,7 +15,7 @@ import { StateBadge } from '../../../ui/state.tsx'
 import { RegisterHost } from './register-host.tsx'
 
 /** Each location a band, each host a tile, each GPU a cell in its NUMA half. */
-export function Fleet() {
+export function FleetMap() {
   const hosts = useQuery({ ...readAll('adminHostList', {}), refetchInterval: fleetPollMs })
   const capacity = useQuery({ ...read('adminCapacityList', {}), refetchInterval: fleetPollMs })
   const [search, setSearch] = useSearchState()

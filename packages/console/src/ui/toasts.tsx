@@ -1,22 +1,15 @@
 import { Toast } from '@base-ui/react/toast'
 import { CircleAlert, CircleCheck, X } from 'lucide-react'
+import { useEffect, useSyncExternalStore } from 'react'
+import { removeToast, toastStore } from '../lib/toasts.ts'
 import { ErrorNote } from './error.tsx'
 
-const manager = Toast.createToastManager<{ error?: Error }>()
+const shownMs = 5_000
 
-/** Says what has happened; failures stay until they are read. */
-export function showResult({ title, error }: { title: string; error?: Error }): void {
-  manager.add({
-    title,
-    timeout: error ? 0 : 5000,
-    priority: error ? 'high' : 'low',
-    ...(error && { data: { error } }),
-  })
-}
-
-export function Results() {
+/** What has happened, in a corner of the page; failures stay until they are read. */
+export function Toasts() {
   return (
-    <Toast.Provider toastManager={manager} limit={4}>
+    <Toast.Provider limit={4}>
       <Toast.Portal>
         <Toast.Viewport className="fixed right-4 bottom-4 z-60 flex w-96 max-w-[calc(100vw-2rem)] flex-col gap-2">
           <List />
@@ -27,8 +20,7 @@ export function Results() {
 }
 
 function List() {
-  const { toasts } = Toast.useToastManager<{ error?: Error }>()
-  return toasts.map((toast) => {
+  return useStoredToasts().map((toast) => {
     const error = toast.data?.error
     return (
       <Toast.Root
@@ -57,4 +49,25 @@ function List() {
       </Toast.Root>
     )
   })
+}
+
+/** Hands each toast of the store to the library once; the library decides when it goes. */
+function useStoredToasts() {
+  const stored = useSyncExternalStore(toastStore.subscribe, toastStore.getSnapshot)
+  const { toasts, add } = Toast.useToastManager<{ error?: Error }>()
+  useEffect(() => {
+    const isShown = new Set(toasts.map(({ id }) => id))
+    for (const { id, title, error } of stored) {
+      if (isShown.has(id)) continue
+      add({
+        id,
+        title,
+        timeout: error ? 0 : shownMs,
+        priority: error ? 'high' : 'low',
+        onClose: () => removeToast(id),
+        ...(error && { data: { error } }),
+      })
+    }
+  }, [stored, toasts, add])
+  return toasts
 }

@@ -1,0 +1,44 @@
+import { type ApiErrorCode, isApiError } from '@slipway/sdk'
+
+/** What to do about it, where the message does not say so already. */
+const advice: Partial<Record<ApiErrorCode, string>> = {
+  not_found: 'It may have been deleted, or it belongs to another project.',
+  permission_denied: 'Ask an owner of the organization for a higher role.',
+  quota_exceeded: 'Delete something, or ask the operator for a higher quota.',
+  out_of_stock: 'Choose another location or a smaller type, or try again later.',
+  payment_method_required: 'An owner adds one in billing; then try again here.',
+  rate_limited: 'Wait a moment, then try again.',
+  internal_error: 'Try again. If it happens again, give the operator the request id.',
+  unavailable: 'The page tries again by itself.',
+  connection_failed: 'Check the connection. The page tries again by itself.',
+  timed_out: 'The page tries again by itself.',
+  unexpected_answer: 'A proxy may stand in between, or the service is of another version.',
+}
+
+/** What the service says to programs, in words for people at this page. */
+const rewording: Partial<Record<ApiErrorCode, string>> = {
+  payment_method_required: 'The organization has no payment method that works.',
+}
+
+interface ErrorWords {
+  message: string
+  advice: string
+  requestId: string
+}
+
+/** An error in words for people at this page, and what they can do about it. */
+export function errorWords(error: Error): ErrorWords {
+  if (!isApiError(error)) return { message: error.message, advice: 'Reload the page.', requestId: '' }
+  const fields = error.details
+    .map(({ field, message }) => `${field.replace(/^\//, '')} ${message}`)
+    .join('; ')
+  const isSaid = fields === '' || error.message.includes(error.details[0]?.message ?? '')
+  return {
+    message: rewording[error.code] ?? (isSaid ? error.message : `${error.message} (${fields})`),
+    advice: advice[error.code] ?? '',
+    requestId: error.requestId,
+  }
+}
+
+export const needsPaymentMethod = (error: unknown): boolean =>
+  isApiError(error) && error.code === 'payment_method_required'
