@@ -1,7 +1,7 @@
 import type { Disk, VmType } from '@slipway/sdk'
 import { sizeWords } from '../../lib/format.ts'
 import { CheckField, Select } from '../../ui/field.tsx'
-import type { Draft } from './index.tsx'
+import type { Draft } from './draft.ts'
 
 interface DiskPickerProps {
   disks: Disk[]

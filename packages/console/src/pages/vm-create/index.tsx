@@ -1,4 +1,5 @@
-import { type Disk, gpuQuota, type Image, isApiError, type VmCreate, vmType, vmTypes } from '@slipway/sdk'
+import { defaultImage } from '@slipway/contract/default-image'
+import { gpuQuota, isApiError, type VmCreate, vmType, vmTypes } from '@slipway/sdk'
 import { useNavigate } from '@tanstack/react-router'
 import { type FormEvent, useState } from 'react'
 import { useOperation } from '../../api/actions.ts'
@@ -6,30 +7,21 @@ import { client } from '../../api/client.ts'
 import { useProjectId, useWhyNot } from '../../api/me.ts'
 import { read, readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
-import { nameProblem, suggestName } from '../../lib/names.ts'
+import { nameProblem } from '../../lib/names.ts'
 import { useSearchState } from '../../lib/use-search-state.ts'
 import { ErrorState } from '../../ui/error.tsx'
 import { SelectField, TextField } from '../../ui/field.tsx'
 import { Page, Skeleton } from '../../ui/page.tsx'
 import { DiskPicker } from './disk-picker.tsx'
-import { KeyField, keyOf, rememberedKey, rememberKey } from './key-field.tsx'
+import { type Draft, newDraft, requestOf } from './draft.ts'
+import { Group } from './group.tsx'
+import { KeyField } from './key-field.tsx'
 import { LifeFields } from './life-fields.tsx'
 import { LocationPicker } from './location-picker.tsx'
+import { rememberKey } from './remembered-key.ts'
 import { ScriptFields, scriptProblem } from './script-fields.tsx'
 import { Summary } from './summary.tsx'
 import { TypePicker } from './type-picker.tsx'
-
-export interface Draft {
-  name: string
-  key: string
-  image: string
-  startupScript: string
-  shutdownScript: string
-  ttlHours: string
-  onExpiry: 'stop' | 'delete'
-  hasPublicIp: boolean
-  disks: { disk: Disk; mode: 'read-write' | 'read-only' }[]
-}
 
 /** Everything about a new VM on one page, in reading order, with the price always in sight. */
 export function VmCreatePage() {
@@ -44,17 +36,7 @@ export function VmCreatePage() {
   const images = useQuery(read('imageList', { params }))
   const quotas = useQuery(read('quotaList', { params }))
   const disks = useQuery(readAll('diskList', { project_id: projectId }))
-  const [draft, setDraft] = useState<Draft>(() => ({
-    name: suggestName(),
-    key: rememberedKey(),
-    image: '',
-    startupScript: '',
-    shutdownScript: '',
-    ttlHours: '',
-    onExpiry: 'stop',
-    hasPublicIp: true,
-    disks: [],
-  }))
+  const [draft, setDraft] = useState(newDraft)
   const change = (changes: Partial<Draft>) => setDraft((before) => ({ ...before, ...changes }))
 
   const type = vmType(search.type ?? '') ?? vmTypes.find(({ name }) => name === 'a100.1x') ?? vmTypes[0]!
@@ -67,22 +49,13 @@ export function VmCreatePage() {
     offered[0]?.name ??
     ''
   const usable = (images.data?.items ?? []).filter((image) => image.locations.includes(location))
-  const image = usable.find(({ name }) => name === draft.image)?.name ?? defaultImage(usable)
+  const image =
+    usable.find(({ name }) => name === draft.image)?.name ??
+    defaultImage(usable.map(({ name }) => name)) ??
+    usable[0]?.name ??
+    ''
   const attached = draft.disks.filter(({ disk }) => disk.location === location)
-  const ttlSeconds = draft.ttlHours === '' ? undefined : Math.round(Number(draft.ttlHours) * 3600)
-
-  const request: VmCreate = {
-    name: draft.name,
-    type: type.name,
-    location,
-    image,
-    ssh_public_key: keyOf(draft.key),
-    ...(draft.startupScript && { startup_script: draft.startupScript }),
-    ...(draft.shutdownScript && { shutdown_script: draft.shutdownScript }),
-    ...(attached.length > 0 && { disks: attached.map(({ disk, mode }) => ({ disk_id: disk.id, mode })) }),
-    ...(!draft.hasPublicIp && { public_ip: 'none' as const }),
-    ...(ttlSeconds !== undefined && { ttl_seconds: ttlSeconds, on_expiry: draft.onExpiry }),
-  }
+  const request = requestOf(draft, { type: type.name, location, image, disks: attached })
   const create = useOperation({
     projectId,
     run: (body: VmCreate) => client.vmCreate(params, body),
@@ -197,25 +170,5 @@ export function VmCreatePage() {
         </form>
       )}
     </Page>
-  )
-}
-
-/** Most want drivers on a system that they know. */
-function defaultImage(images: Image[]): string {
-  const names = images.map(({ name }) => name).sort((a, b) => b.localeCompare(a, 'en', { numeric: true }))
-  return (
-    names.find((name) => /^ubuntu.*nvidia/.test(name)) ??
-    names.find((name) => name.startsWith('ubuntu')) ??
-    names[0] ??
-    ''
-  )
-}
-
-export function Group({ title, children }: { title: string; children: React.ReactNode }) {
-  return (
-    <fieldset className="flex min-w-0 flex-col gap-4">
-      <legend className="mb-3 text-lg font-semibold">{title}</legend>
-      {children}
-    </fieldset>
   )
 }

@@ -1,12 +1,6 @@
 import { parseSshPublicKey } from '@slipway/contract/ssh-key'
 import { TextArea } from '../../ui/field.tsx'
-
-const storageKey = 'slipway-ssh-key'
-
-/** A pasted key often brings a line end along. */
-export const keyOf = (text: string): string => text.trim()
-export const rememberedKey = (): string => localStorage.getItem(storageKey) ?? ''
-export const rememberKey = (text: string): void => localStorage.setItem(storageKey, keyOf(text))
+import { keyOf } from './remembered-key.ts'
 
 export function KeyField({ value, onChange }: { value: string; onChange: (value: string) => void }) {
   const text = keyOf(value)

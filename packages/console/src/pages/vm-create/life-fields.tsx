@@ -1,5 +1,5 @@
 import { CheckField, SelectField } from '../../ui/field.tsx'
-import type { Draft } from './index.tsx'
+import type { Draft } from './draft.ts'
 
 const lives = [
   { value: '', label: 'No end' },
