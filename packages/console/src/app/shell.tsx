@@ -6,9 +6,9 @@ import { Palette } from '../features/palette.tsx'
 import { Header } from './header.tsx'
 import { Help } from './help.tsx'
 import { useShortcuts } from './shortcuts.ts'
-import { Rail } from './sidebar.tsx'
+import { Sidebar } from './sidebar.tsx'
 
-/** The frame around every page: header, rail, and what the keyboard opens. */
+/** The frame around every page: header, sidebar, and what the keyboard opens. */
 export function Shell() {
   const [isSearching, setSearching] = useState(false)
   const [isHelping, setHelping] = useState(false)
@@ -38,7 +38,7 @@ export function Shell() {
       />
       <div className="flex min-h-0 flex-1">
         <aside className="w-44 shrink-0 overflow-y-auto border-r border-line max-md:hidden">
-          <Rail />
+          <Sidebar />
         </aside>
         <main
           ref={main}
@@ -58,7 +58,7 @@ export function Shell() {
             className="fixed inset-y-0 left-0 z-50 w-60 overflow-y-auto border-r border-line-strong bg-surface shadow-float"
           >
             <Dialog.Title className="px-5 pt-4 font-semibold">Menu</Dialog.Title>
-            <Rail />
+            <Sidebar />
           </Dialog.Popup>
         </Dialog.Portal>
       </Dialog.Root>

@@ -22,7 +22,7 @@ interface Entry {
   under?: string
 }
 
-export function Rail() {
+export function Sidebar() {
   const projectId = useProjectId()
   const { caller, projects } = useMe()
   const id = projectId || projects.find((project) => project.id === lastProject.get())?.id || projects[0]?.id
@@ -41,19 +41,19 @@ export function Rail() {
   return (
     <nav aria-label="Main" className="flex flex-col gap-0.5 p-3">
       {entries.map((entry) => (
-        <RailLink key={entry.label} {...entry} />
+        <SidebarLink key={entry.label} {...entry} />
       ))}
       {caller.is_operator && (
         <>
           {entries.length > 0 && <hr className="my-2 border-line" />}
-          <RailLink label="Fleet" to="/fleet" icon={LayoutGrid} />
+          <SidebarLink label="Fleet" to="/fleet" icon={LayoutGrid} />
         </>
       )}
     </nav>
   )
 }
 
-function RailLink({ label, to, icon: Icon, isExact = false, under = '' }: Entry) {
+function SidebarLink({ label, to, icon: Icon, isExact = false, under = '' }: Entry) {
   const isUnder = under !== '' && location.pathname.startsWith(under)
   return (
     <Link

@@ -1,5 +1,5 @@
+import { anywhere, cidrContains } from '@slipway/contract/cidr'
 import type { FirewallEndpoint, FirewallRule, RouteBody, Vm } from '@slipway/sdk'
-import { holds } from './cidr.ts'
 
 type RuleParts = Pick<
   RouteBody<'firewallRuleCreate'>,
@@ -13,8 +13,6 @@ type RuleParts = Pick<
   | 'vpc_network_id'
 >
 type Endpoint = Partial<FirewallEndpoint>
-
-const anywhere = '0.0.0.0/0'
 
 /** "Allow tcp 22 from anywhere to every VM." `nameOf` gives the words for a VM, subnet or network. */
 export function sentenceOf(rule: RuleParts, nameOf: (id: string) => string): string {
@@ -54,6 +52,8 @@ export function rulesOf(
   return rules.filter((rule) => {
     if (rule.vpc_network_id !== nic.network) return false
     const side = rule.direction === 'ingress' ? rule.destinations : rule.sources
-    return side.some(({ cidr, resource_id }) => (resource_id ? ids.has(resource_id) : holds(cidr, address)))
+    return side.some(({ cidr, resource_id }) =>
+      resource_id ? ids.has(resource_id) : cidrContains(cidr, address),
+    )
   })
 }

@@ -146,7 +146,7 @@ export function AccessKeys() {
   )
 }
 
-const lives: Record<string, string> = {
+const expiryWords: Record<string, string> = {
   '': 'Never',
   '1': 'In 1 day',
   '30': 'In 30 days',
@@ -213,7 +213,7 @@ function CreateDialog({
         label="Expires"
         value={days}
         onChange={setDays}
-        choices={Object.entries(lives)
+        choices={Object.entries(expiryWords)
           .sort(([a], [b]) => Number(a) - Number(b))
           .map(([value, label]) => ({ value, label }))}
       />

@@ -17,7 +17,7 @@ import { StateBadge } from '../../ui/state.tsx'
 import { Table } from '../../ui/table.tsx'
 import { whenColumn } from '../../ui/time-column.tsx'
 
-export const roleWords: Record<Role, string> = {
+const roleWords: Record<Role, string> = {
   viewer: 'Viewer: sees everything',
   member: 'Member: also changes VMs, disks, networks and rules',
   admin: 'Admin: also projects, keys, webhooks and budgets',

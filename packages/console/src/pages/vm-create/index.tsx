@@ -10,17 +10,17 @@ import { useQuery } from '../../api/use-query.ts'
 import { nameProblem } from '../../lib/names.ts'
 import { useSearchState } from '../../lib/use-search-state.ts'
 import { ErrorState } from '../../ui/error.tsx'
-import { SelectField, TextField } from '../../ui/field.tsx'
+import { CheckField, SelectField, TextField } from '../../ui/field.tsx'
 import { Page, Skeleton } from '../../ui/page.tsx'
 import { DiskPicker } from './disk-picker.tsx'
 import { type Draft, newDraft, requestOf } from './draft.ts'
 import { Group } from './group.tsx'
 import { KeyField } from './key-field.tsx'
-import { LifeFields } from './life-fields.tsx'
 import { LocationPicker } from './location-picker.tsx'
 import { rememberKey } from './remembered-key.ts'
 import { ScriptFields, scriptProblem } from './script-fields.tsx'
 import { Summary } from './summary.tsx'
+import { TtlFields } from './ttl-fields.tsx'
 import { TypePicker } from './type-picker.tsx'
 
 /** Everything about a new VM on one page, in reading order, with the price always in sight. */
@@ -143,7 +143,13 @@ export function VmCreatePage() {
             </Group>
             <Group title="More">
               <ScriptFields draft={draft} onChange={change} />
-              <LifeFields draft={draft} onChange={change} />
+              <TtlFields draft={draft} onChange={change} />
+              <CheckField
+                label="Public address"
+                hint="Without one it is reachable from inside its network only."
+                isChecked={draft.hasPublicIp}
+                onChange={(hasPublicIp) => change({ hasPublicIp })}
+              />
             </Group>
           </div>
           <Summary

@@ -1,17 +1,19 @@
+import type { ExpiryAction } from '@slipway/contract/ttl'
 import { type Vm, vmType, vmTypes } from '@slipway/sdk'
-import { useState } from 'react'
+import { type ReactNode, useState } from 'react'
 import { useOperation } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
 import { useWhyNot } from '../../api/me.ts'
 import { plural } from '../../lib/format.ts'
 import { stateWord } from '../../lib/state-words.ts'
+import { expiryChoices, ttlChoices } from '../../lib/ttl.ts'
 import { Button } from '../../ui/button.tsx'
 import { Confirm, FormDialog, submitting } from '../../ui/dialog.tsx'
 import { SelectField } from '../../ui/field.tsx'
 import { Section } from '../../ui/page.tsx'
 
 export function DangerZone({ vm }: { vm: Vm }) {
-  const [open, setOpen] = useState<'delete' | 'type' | 'life' | ''>('')
+  const [open, setOpen] = useState<'delete' | 'type' | 'ttl' | ''>('')
   const whyNot = useWhyNot('member')
   const target = { project_id: vm.project_id, vm_id: vm.id }
   const remove = useOperation({
@@ -32,7 +34,7 @@ export function DangerZone({ vm }: { vm: Vm }) {
     <Section title="Change or delete">
       <div className="card divide-y divide-line">
         <Line text="Change the time to live, counted from now.">
-          <Button reason={whyNot} onClick={() => setOpen('life')}>
+          <Button reason={whyNot} onClick={() => setOpen('ttl')}>
             Time to live
           </Button>
         </Line>
@@ -73,12 +75,12 @@ export function DangerZone({ vm }: { vm: Vm }) {
         </Confirm>
       )}
       {open === 'type' && <TypeDialog vm={vm} onClose={() => setOpen('')} />}
-      {open === 'life' && <LifeDialog vm={vm} onClose={() => setOpen('')} />}
+      {open === 'ttl' && <TtlDialog vm={vm} onClose={() => setOpen('')} />}
     </Section>
   )
 }
 
-function Line({ text, children }: { text: string; children: React.ReactNode }) {
+function Line({ text, children }: { text: string; children: ReactNode }) {
   return (
     <div className="flex items-center justify-between gap-4 px-4 py-2.5">
       <span className="text-ink-muted">{text}</span>
@@ -120,9 +122,9 @@ function TypeDialog({ vm, onClose }: { vm: Vm; onClose: () => void }) {
   )
 }
 
-function LifeDialog({ vm, onClose }: { vm: Vm; onClose: () => void }) {
+function TtlDialog({ vm, onClose }: { vm: Vm; onClose: () => void }) {
   const [hours, setHours] = useState('4')
-  const [onExpiry, setOnExpiry] = useState<'stop' | 'delete'>(vm.on_expiry)
+  const [onExpiry, setOnExpiry] = useState<ExpiryAction>(vm.on_expiry)
   const change = useOperation({
     projectId: vm.project_id,
     run: () =>
@@ -143,23 +145,12 @@ function LifeDialog({ vm, onClose }: { vm: Vm; onClose: () => void }) {
       action="Set time to live"
       {...submitting(change, undefined, onClose)}
     >
-      <SelectField
-        label="From now"
-        value={hours}
-        onChange={setHours}
-        choices={['1', '4', '12', '24', '72', '168', '720'].map((value) => ({
-          value,
-          label: Number(value) < 24 ? plural(Number(value), 'hour') : plural(Number(value) / 24, 'day'),
-        }))}
-      />
+      <SelectField label="From now" value={hours} onChange={setHours} choices={ttlChoices} />
       <SelectField
         label="Then"
         value={onExpiry}
-        onChange={(value) => setOnExpiry(value as 'stop' | 'delete')}
-        choices={[
-          { value: 'stop', label: 'Stop it: disks stay' },
-          { value: 'delete', label: 'Delete it: data disks stay' },
-        ]}
+        onChange={(value) => setOnExpiry(value as ExpiryAction)}
+        choices={expiryChoices}
       />
     </FormDialog>
   )

@@ -1,5 +1,6 @@
 import type { Vm } from '@slipway/sdk'
 import { Link } from '@tanstack/react-router'
+import type { ReactNode } from 'react'
 import { readAll } from '../../api/read.ts'
 import { useEndpointNames } from '../../api/resource-names.ts'
 import { useQuery } from '../../api/use-query.ts'
@@ -58,7 +59,7 @@ export function Interfaces({ vm }: { vm: Vm }) {
   )
 }
 
-function Pair({ label, children }: { label: string; children: React.ReactNode }) {
+function Pair({ label, children }: { label: string; children: ReactNode }) {
   return (
     <span className="inline-flex items-center gap-2">
       <span className="text-sm text-ink-muted">{label}</span>

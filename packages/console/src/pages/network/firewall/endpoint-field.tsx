@@ -1,3 +1,4 @@
+import { anywhere } from '@slipway/contract/cidr'
 import type { FirewallEndpoint } from '@slipway/sdk'
 import { X } from 'lucide-react'
 import { useId, useState } from 'react'
@@ -30,7 +31,7 @@ export function EndpointField({ label, projectId, value, onChange }: EndpointFie
     const wanted = text.trim()
     if (wanted === '') return
     const resource = named.find(({ name }) => name === wanted)
-    const cidr = wanted === 'anywhere' ? '0.0.0.0/0' : wanted
+    const cidr = wanted === 'anywhere' ? anywhere : wanted
     onChange([...value, resource ? { resource_id: resource.id, cidr: '' } : { resource_id: '', cidr }])
     setText('')
   }
@@ -41,8 +42,8 @@ export function EndpointField({ label, projectId, value, onChange }: EndpointFie
         {value.map((endpoint, index) => {
           const words = endpoint.resource_id
             ? nameOf(endpoint.resource_id)
-            : endpoint.cidr === '0.0.0.0/0'
-              ? 'anywhere (0.0.0.0/0)'
+            : endpoint.cidr === anywhere
+              ? `anywhere (${anywhere})`
               : endpoint.cidr
           return (
             <li

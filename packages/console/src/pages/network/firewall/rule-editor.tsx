@@ -1,3 +1,4 @@
+import { anywhere } from '@slipway/contract/cidr'
 import type { FirewallEndpoint, FirewallRule, RouteBody } from '@slipway/sdk'
 import { useState } from 'react'
 import { useOperation } from '../../../api/actions.ts'
@@ -15,7 +16,7 @@ import { EndpointField } from './endpoint-field.tsx'
 type RuleBody = RouteBody<'firewallRuleCreate'>
 type Protocol = RuleBody['protocols'][number]
 const protocols: Protocol[] = ['tcp', 'udp', 'icmp']
-const anywhere: FirewallEndpoint[] = [{ cidr: '0.0.0.0/0', resource_id: '' }]
+const everywhere: FirewallEndpoint[] = [{ cidr: anywhere, resource_id: '' }]
 
 /** Splits "22, 3000-8080" as people write it. */
 const portsOf = (text: string): string[] => text.split(/[\s,]+/).filter(Boolean)
@@ -34,8 +35,8 @@ export function RuleEditor({ projectId, rule, onClose }: RuleEditorProps) {
   const [direction, setDirection] = useState<RuleBody['direction']>(rule?.direction ?? 'ingress')
   const [network, setNetwork] = useState(rule?.vpc_network_id ?? '')
   const [chosen, setChosen] = useState<Protocol[]>(rule?.protocols ?? ['tcp'])
-  const [sources, setSources] = useState(rule?.sources ?? anywhere)
-  const [destinations, setDestinations] = useState(rule?.destinations ?? anywhere)
+  const [sources, setSources] = useState(rule?.sources ?? everywhere)
+  const [destinations, setDestinations] = useState(rule?.destinations ?? everywhere)
   const [ports, setPorts] = useState((rule?.destination_ports ?? []).join(', '))
   const [sourcePorts, setSourcePorts] = useState((rule?.source_ports ?? []).join(', '))
   const hasPorts = chosen.some((protocol) => protocol !== 'icmp')

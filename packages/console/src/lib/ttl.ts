@@ -1,0 +1,16 @@
+import { type ExpiryAction, expiryActions, ttlChoicesHours } from '@slipway/contract/ttl'
+import { plural } from './format.ts'
+
+const expiryWords: Record<ExpiryAction, string> = {
+  stop: 'Stop it: disks stay',
+  delete: 'Delete it: data disks stay',
+}
+
+/** The times to live that people are offered, in hours. */
+export const ttlChoices = ttlChoicesHours.map((hours) => ({
+  value: String(hours),
+  label: hours < 24 ? plural(hours, 'hour') : plural(hours / 24, 'day'),
+}))
+
+/** What can happen to a VM when its time is over. */
+export const expiryChoices = expiryActions.map((value) => ({ value, label: expiryWords[value] }))
