@@ -3,24 +3,24 @@ import { useMutation } from '@tanstack/react-query'
 import { showToast } from '../lib/toasts.ts'
 import { client, queryClient } from './client.ts'
 
-interface ActionOptions<Input, Answer> {
+interface ActionOptions<Input, Result> {
   /** Runs the call. */
-  run: (input: Input) => Promise<Answer>
-  /** What happened, once it has: "Stopped train-7". Empty: the page shows it by itself. */
-  done: (input: Input, answer: Answer) => string
-  /** Which reads are stale afterwards. */
+  run: (input: Input) => Promise<Result>
+  /** Returns what has happened: "Stopped train-7". The text is empty where the page shows it by itself. */
+  done: (input: Input, result: Result) => string
+  /** These reads are stale afterwards. */
   touches?: RouteId[]
-  /** Errors appear in the form itself rather than as a message of their own. */
+  /** The form itself shows errors, so that they need no toast. */
   showsErrors?: boolean
 }
 
-/** A change that answers at once. */
-export function useAction<Input, Answer = unknown>(options: ActionOptions<Input, Answer>) {
-  return useMutation<Answer, Error, Input>({
+/** Makes a change that is done when the service responds. */
+export function useAction<Input, Result = unknown>(options: ActionOptions<Input, Result>) {
+  return useMutation<Result, Error, Input>({
     mutationFn: options.run,
-    onSuccess: async (answer, input) => {
+    onSuccess: async (result, input) => {
       await touch(options.touches)
-      const words = options.done(input, answer)
+      const words = options.done(input, result)
       if (words) showToast({ title: words })
     },
     onError: (error) => {
@@ -31,7 +31,7 @@ export function useAction<Input, Answer = unknown>(options: ActionOptions<Input,
 
 type Started = { operation: Operation }
 
-/** A change that takes time: accepted first, then told by its end. The mutation itself ends with the acceptance. */
+/** Makes a change that takes time: the mutation ends when the service has accepted it, a toast says how it ended. */
 export function useOperation<Input>(
   options: Omit<ActionOptions<Input, Started>, 'done'> & {
     projectId: string
@@ -42,7 +42,7 @@ export function useOperation<Input>(
   return useMutation<Started, Error, Input>({
     mutationFn: options.run,
     onSuccess: async ({ operation }, input) => {
-      void tellTheEnd(
+      void reportEnd(
         options.projectId,
         operation,
         options.done(input),
@@ -57,7 +57,7 @@ export function useOperation<Input>(
   })
 }
 
-async function tellTheEnd(
+async function reportEnd(
   projectId: string,
   operation: Operation,
   done: string,

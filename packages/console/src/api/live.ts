@@ -2,7 +2,7 @@ import type { Event, RouteId } from '@slipway/sdk'
 import { useEffect, useSyncExternalStore } from 'react'
 import { client, queryClient } from './client.ts'
 
-/** What an event of a resource type makes stale. Lists of VMs and disks are mended row by row instead. */
+/** An event of a resource type makes these reads stale. Lists of VMs and disks are updated row by row instead. */
 const touchedBy: Record<string, RouteId[]> = {
   vm: ['vmGet', 'quotaList', 'projectCosts', 'availabilityList', 'capacityList', 'firewallRuleList'],
   disk: ['diskGet', 'vmGet', 'quotaList', 'projectCosts'],
@@ -70,7 +70,7 @@ async function follow(projectId: string, signal: AbortSignal, add: (event: Event
       for await (const event of client.events({ project_id: projectId }, options)) add(event)
     } catch {
       if (signal.aborted) return
-      // Refused, not broken: perhaps for now (payment method, rights). Polling covers the pause.
+      // The stream was refused, perhaps only for now (payment method, rights). Polling covers the pause.
       setState('off')
       await new Promise((resolve) => setTimeout(resolve, 15_000))
     }
@@ -92,8 +92,8 @@ function newBatch(projectId: string) {
     const idsOf = (type: string) => [
       ...new Set(events.filter((event) => event.resource_type === type).map((event) => event.resource_id)),
     ]
-    void mendList('vmList', projectId, idsOf('vm'))
-    void mendList('diskList', projectId, idsOf('disk'))
+    void updateList('vmList', projectId, idsOf('vm'))
+    void updateList('diskList', projectId, idsOf('disk'))
     // An attachment changes the disks' side too.
     if (events.some((event) => event.resource_type === 'vm')) stale.add('diskGet')
     events = []
@@ -109,7 +109,7 @@ function newBatch(projectId: string) {
 }
 
 /** Reads the rows that changed and puts them into the list; a list of thousands is never read again as a whole. */
-async function mendList(id: 'vmList' | 'diskList', projectId: string, ids: string[]): Promise<void> {
+async function updateList(id: 'vmList' | 'diskList', projectId: string, ids: string[]): Promise<void> {
   if (ids.length === 0) return
   const lists = queryClient.getQueryCache().findAll({ queryKey: [id] })
   if (ids.length > 200 || lists.some((query) => query.state.status === 'pending')) {
@@ -138,8 +138,8 @@ async function mendList(id: 'vmList' | 'diskList', projectId: string, ids: strin
       if (!rows) return rows
       const known = new Set(rows.map((row) => row.id))
       const kept = rows.filter((row) => !changed.has(row.id) || byId.has(row.id))
-      const born = fresh.filter((row) => !known.has(row.id))
-      return [...born, ...kept.map((row) => byId.get(row.id) ?? row)]
+      const added = fresh.filter((row) => !known.has(row.id))
+      return [...added, ...kept.map((row) => byId.get(row.id) ?? row)]
     })
   }
 }

@@ -6,7 +6,7 @@ import { useQuery } from './use-query.ts'
 
 type Caller = RouteAnswer<'rootGet'>['caller']
 
-/** Who is signed in and what they can see; read before any page that uses it. */
+/** These reads say who is signed in and what they can see; they are made before any page that uses them. */
 export const meQueries = [read('rootGet', {}), read('projectList', {}), read('organizationList', {})] as const
 
 export async function loadMe() {
@@ -41,7 +41,7 @@ export function useProject(): Project {
   )
 }
 
-/** The caller's role in an organization; empty until known. */
+/** Returns the caller's role in an organization; empty until it is known. */
 export function useRole(organizationId: string): Role | '' {
   const { caller } = useMe()
   const { data } = useQuery({
@@ -52,7 +52,7 @@ export function useRole(organizationId: string): Role | '' {
   return data?.find((member) => member.user_id === caller.id)?.role ?? ''
 }
 
-/** Why the caller may not do what needs `role`; undefined when they may. */
+/** Returns why the caller may not do what needs `role`; undefined when they may. */
 export function useWhyNot(role: Role): string | undefined {
   const { organization_id } = useProject()
   const mine = useRole(organization_id)

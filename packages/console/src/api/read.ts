@@ -2,7 +2,7 @@ import type { CallInput, ListId, ListItem, RouteAnswer, RouteId, Target } from '
 import { queryOptions } from '@tanstack/react-query'
 import { client } from './client.ts'
 
-/** One answer of one route. The key begins with the route's id, so that live events can name what they touch. */
+/** Reads one route. The key begins with the route's id, so that live events can name what they touch. */
 export function read<Id extends RouteId>(id: Id, input: CallInput<Id>) {
   const { params, query } = input as { params?: object; query?: object }
   return queryOptions<RouteAnswer<Id>>({
@@ -11,7 +11,7 @@ export function read<Id extends RouteId>(id: Id, input: CallInput<Id>) {
   })
 }
 
-/** All items of a list, page after page. */
+/** Reads all items of a list, page after page. */
 export function readAll<Id extends ListId>(id: Id, target: Omit<Target<Id>, 'page_token'>) {
   return queryOptions<ListItem<Id>[]>({
     queryKey: [id, { ...target, all: true }],

@@ -6,7 +6,7 @@ import { useQuery } from './use-query.ts'
 
 const rarelyChangesMs = 60_000
 
-/** The names of what lives in a project, by id. */
+/** Returns the names of a project's resources, by id. */
 export function useResourceNames(projectId: string): Map<string, string> {
   const target = { project_id: projectId }
   const enabled = projectId !== ''
@@ -21,7 +21,7 @@ export function useResourceNames(projectId: string): Map<string, string> {
   }, [vms.data, disks.data, rules.data, subnets.data, networks.data])
 }
 
-/** Words for who did something, by what an event calls them: access keys by name, people by e-mail. */
+/** Returns words for who did something, by the actor that an event names: access keys by name, people by e-mail. */
 export function useActorNames(project: Project): Map<string, string> {
   const keys = useQuery({
     ...readAll('accessKeyList', { project_id: project.id }),
@@ -41,7 +41,7 @@ export function useActorNames(project: Project): Map<string, string> {
   )
 }
 
-/** Words for what a firewall rule or a disk points to. */
+/** Returns words for what a firewall rule or a disk points to. */
 export function useEndpointNames(projectId: string): (id: string) => string {
   const names = useResourceNames(projectId)
   return useCallback((id) => names.get(id) ?? `something deleted (…${shortId(id)})`, [names])

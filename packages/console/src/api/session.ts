@@ -1,7 +1,7 @@
 import { ApiError, type ApiErrorBody } from '@slipway/sdk'
 
 /**
- * The page holds the access token in memory only; the refresh token lives in a cookie that scripts cannot read and
+ * The page holds the access token in memory only; the refresh token is in a cookie that scripts cannot read and
  * that goes to this one path.
  */
 const path = '/_console/session'
@@ -21,7 +21,7 @@ export type SignIn =
   | { code: string; password: string }
 
 export const session = {
-  /** What the client takes as its token source. */
+  /** The client takes its tokens from here. */
   token(rejected?: string): Promise<string> {
     const isUsable = access.token !== rejected && Date.now() < access.expiresAt - refreshEarlyMs
     if (isUsable && access.token) return Promise.resolve(access.token)
@@ -43,7 +43,7 @@ export const session = {
     end()
   },
 
-  /** Called when the session is over, here or in another tab. */
+  /** The listener is called when the session is over, here or in another tab. */
   onEnd(listener: () => void): () => void {
     endListeners.add(listener)
     return () => endListeners.delete(listener)

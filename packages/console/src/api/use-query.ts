@@ -8,7 +8,7 @@ import {
 import { useRef } from 'react'
 
 /**
- * As the library's, but an error stays in sight while the page tries again: without it, each attempt would swap the
+ * This is the library's hook, but an error stays in sight while the page tries again: without it, each attempt would swap the
  * error for a skeleton and back.
  */
 export function useQuery<Fetched, Data = Fetched, Key extends QueryKey = QueryKey>(

@@ -26,7 +26,7 @@ const page = <const Path extends string>(path: Path, component: ReturnType<typeo
     component,
   })
 
-/** The operators' part: a chunk of its own, and nothing that the public operator API does not offer. */
+/** The operators' pages are chunks of their own, and can do nothing that the public operator API does not offer. */
 export const fleetRoutes = [
   page('/fleet', lazyRouteComponent(pages.map, 'FleetMap')),
   page('/fleet/hosts/$hostId', lazyRouteComponent(pages.host, 'HostPage')),

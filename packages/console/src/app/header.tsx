@@ -146,7 +146,7 @@ function ProjectSwitcher() {
   )
 }
 
-/** Whether what is on the page keeps itself up to date. */
+/** Says whether what is on the page keeps itself up to date. */
 function LiveMark() {
   const state = useLiveState()
   const projectId = useProjectId()

@@ -11,7 +11,7 @@ import { lastProject } from '../lib/last-project.ts'
 import { Page } from '../ui/page.tsx'
 import { NotFound } from './page-states.tsx'
 
-/** Around every page of a project: its live events, and the gate while there is no payment method. */
+/** Follows the live events for every page of a project, and shows the gate while there is no payment method. */
 export function ProjectFrame() {
   const project = useProject()
   const { projects } = useMe()

@@ -22,7 +22,7 @@ export const rootRoute = createRootRoute({
   errorComponent: PageError,
 })
 
-/** The parent of every page that needs a session. */
+/** This is the parent of every page that needs a session. */
 export const shellRoute = createRoute({
   getParentRoute: () => rootRoute,
   id: 'shell',

@@ -8,7 +8,7 @@ import { Help } from './help.tsx'
 import { useShortcuts } from './shortcuts.ts'
 import { Sidebar } from './sidebar.tsx'
 
-/** The frame around every page: header, sidebar, and what the keyboard opens. */
+/** Draws what stands around every page: header, sidebar, and what the keyboard opens. */
 export function Shell() {
   const [isSearching, setSearching] = useState(false)
   const [isHelping, setHelping] = useState(false)

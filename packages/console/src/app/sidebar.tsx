@@ -18,7 +18,7 @@ interface Entry {
   to: string
   icon: LucideIcon
   isExact?: boolean
-  /** Where else it counts as current. */
+  /** The entry counts as current under this path, too. */
   under?: string
 }
 

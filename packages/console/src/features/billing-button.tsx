@@ -37,5 +37,5 @@ export function BillingButton({ organizationId = '' }: { organizationId?: string
   )
 }
 
-/** What the app offers beside an error: a refusal for want of payment leads to billing. */
+/** Returns what is offered beside an error: where a payment method is missing, it is billing. */
 export const billingAction = (error: Error) => (needsPaymentMethod(error) ? <BillingButton /> : null)

@@ -17,7 +17,7 @@ interface EventTableProps {
   type?: string
   actor?: string
   limit?: number
-  /** Only the newest, with the rest a page away. */
+  /** Only the newest are shown; a link beside the table leads to the rest. */
   isExcerpt?: boolean
 }
 
@@ -75,7 +75,7 @@ interface EventRowsProps {
 
 export function EventRows({ rows, actors, projectId = '' }: EventRowsProps) {
   const living = useResourceNames(projectId)
-  // Of what is gone, other events still say the name.
+  // Other events still know the name of what has been deleted.
   const told = rows.flatMap(({ resource_id, data }): [string, string][] =>
     typeof data.name === 'string' ? [[resource_id, data.name]] : [],
   )

@@ -64,7 +64,7 @@ export function FleetTabs() {
   )
 }
 
-/** The pages of operators: tables of the whole service, under one row of tabs. */
+/** Operators' pages are tables of the whole service, under one row of tabs. */
 export function FleetPage({ actions, children }: { actions?: ReactNode; children: ReactNode }) {
   return (
     <Page title="Fleet" isWide actions={actions}>

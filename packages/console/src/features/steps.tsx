@@ -9,7 +9,7 @@ import { Lasted } from '../ui/time.tsx'
 export const operationWords = ({ metadata }: Operation): string =>
   `${stepWords(metadata.operation_name.toLowerCase())} ${metadata.type.replace('_', ' ').replace(/^vm$/, 'VM')}`
 
-/** An operation with its steps and how long each took. */
+/** Shows an operation with its steps and how long each took. */
 export function Steps({ projectId, operation }: { projectId: string; operation: Operation }) {
   const isRunning = operation.state === 'IN_PROGRESS'
   const steps = useQuery({

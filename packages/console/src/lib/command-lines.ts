@@ -1,4 +1,4 @@
-/** A request as curl would send it. */
+/** Returns a request as curl would send it. */
 export function curlLine(method: string, path: string, body?: unknown): string {
   const lines = [`curl ${method === 'GET' ? '' : `-X ${method} `}${location.origin}${path} \\`]
   const key = path.startsWith('/v0.1/admin/') ? 'SLIPWAY_OPERATOR_KEY' : 'SLIPWAY_ACCESS_KEY'

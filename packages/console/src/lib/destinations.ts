@@ -1,4 +1,4 @@
-/** The pages of a project by the key that opens them after `g`. */
+/** After `g`, each of these keys opens a page of the project. */
 export const destinations: Record<string, { name: string; path: string }> = {
   o: { name: 'Overview', path: '' },
   v: { name: 'VMs', path: '/vms' },

@@ -1,6 +1,6 @@
 import { type ApiErrorCode, isApiError } from '@slipway/sdk'
 
-/** What to do about it, where the message does not say so already. */
+/** This says what to do about an error, where the message does not say so already. */
 const advice: Partial<Record<ApiErrorCode, string>> = {
   not_found: 'It may have been deleted, or it belongs to another project.',
   permission_denied: 'Ask an owner of the organization for a higher role.',
@@ -15,7 +15,7 @@ const advice: Partial<Record<ApiErrorCode, string>> = {
   unexpected_answer: 'A proxy may stand in between, or the service is of another version.',
 }
 
-/** What the service says to programs, in words for people at this page. */
+/** Some messages of the service are meant for programs; people at this page get these words instead. */
 const rewording: Partial<Record<ApiErrorCode, string>> = {
   payment_method_required: 'The organization has no payment method that works.',
 }
@@ -26,7 +26,7 @@ interface ErrorWords {
   requestId: string
 }
 
-/** An error in words for people at this page, and what they can do about it. */
+/** Returns an error in words for people at this page, with what they can do about it. */
 export function errorWords(error: Error): ErrorWords {
   if (!isApiError(error)) return { message: error.message, advice: 'Reload the page.', requestId: '' }
   const fields = error.details

@@ -14,7 +14,7 @@ type RuleParts = Pick<
 >
 type Endpoint = Partial<FirewallEndpoint>
 
-/** "Allow tcp 22 from anywhere to every VM." `nameOf` gives the words for a VM, subnet or network. */
+/** Returns "Allow tcp 22 from anywhere to every VM". `nameOf` returns the words for a VM, subnet or network. */
 export function sentenceOf(rule: RuleParts, nameOf: (id: string) => string): string {
   const isIn = rule.direction === 'ingress'
   const verb = rule.action === 'allow' ? 'Allow' : 'Deny'
@@ -41,7 +41,7 @@ function list(words: string[]): string {
   return `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`
 }
 
-/** The rules that a VM's interface is subject to, by the side of the rule on which the VM stands. */
+/** Returns the rules that a VM's interface is subject to, by the side of the rule on which the VM stands. */
 export function rulesOf(
   rules: FirewallRule[],
   vm: Vm,

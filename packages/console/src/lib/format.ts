@@ -11,7 +11,7 @@ export function usd(value: number | null | undefined): string {
   return `${value !== 0 && Math.abs(value) < 0.1 ? fine.format(value) : cents.format(value)} USD`
 }
 
-/** Amounts of money that is owed: cents are the smallest. */
+/** Money that is owed is rounded to cents. */
 export const money = (value: number): string => `${cents.format(value)} USD`
 
 export const count = (value: number): string => value.toLocaleString('en-US')
@@ -37,7 +37,7 @@ export function preciseDuration(ms: number): string {
 const minutes = { month: 'short', day: 'numeric', hour: 'numeric', minute: '2-digit' } as const
 const thisYear = new Intl.DateTimeFormat(undefined, minutes)
 const anyYear = new Intl.DateTimeFormat(undefined, { ...minutes, year: 'numeric' })
-/** The year only where it is another one. */
+/** The year is shown only where it is another one. */
 export function localDate(iso: string): string {
   if (!iso) return '–'
   const date = new Date(iso)
@@ -51,7 +51,7 @@ export function quantity(value: number, unit: string): string {
   return `${value.toLocaleString('en-US', { maximumFractionDigits: digits })} ${name}`
 }
 
-/** "500GiB" → "500 GiB" */
+/** "500GiB" becomes "500 GiB". */
 export const sizeWords = (size: string): string => size.replace(/(?=[GT]iB$)/, ' ')
 
 export const shortId = (id: string): string => id.slice(-8)
@@ -70,7 +70,7 @@ export const quotaLabel = (name: string): string => {
   return words[name] ?? name
 }
 
-/** "vm.running" → "VM running"; "operation.failed" → "Create VM failed". */
+/** "vm.running" becomes "VM running", "operation.failed" becomes "Create VM failed". */
 export function eventWords({
   type,
   resource_type,

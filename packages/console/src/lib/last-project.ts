@@ -1,6 +1,6 @@
 const key = 'slipway-project'
 
-/** The project that the console opens with. */
+/** The console opens with this project. */
 export const lastProject = {
   get: (): string => localStorage.getItem(key) ?? '',
   set: (projectId: string): void => localStorage.setItem(key, projectId),

@@ -14,5 +14,5 @@ export const daysIn = (month: string): number => {
 }
 
 const words = new Intl.DateTimeFormat('en', { month: 'long', year: 'numeric', timeZone: 'UTC' })
-/** "November 2026" */
+/** Returns "November 2026". */
 export const monthWords = (month: string): string => words.format(new Date(`${month}-01T00:00:00Z`))

@@ -31,10 +31,10 @@ const things = [
 
 const pick = (words: string[]) => words[Math.floor(Math.random() * words.length)]!
 
-/** A name to start from: easy to say, hard to collide. */
+/** Returns a name to start from: easy to say, hard to collide. */
 export const suggestName = (): string =>
   `${pick(qualities)}-${pick(things)}-${Math.floor(Math.random() * 90) + 10}`
 
-/** What is wrong with a resource's name; empty when nothing is. The server decides; this only says so sooner. */
+/** Returns what is wrong with a resource's name, or nothing. The server decides; this only says so sooner. */
 export const nameProblem = (name: string): string =>
   name === '' || isResourceName(name) ? '' : resourceNameHint

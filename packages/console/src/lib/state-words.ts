@@ -1,6 +1,6 @@
 export type Tone = 'good' | 'busy' | 'idle' | 'warn' | 'bad'
 
-/** Every state that any record can be in: its tone and its word. */
+/** Each state that a record can be in has a tone and a word. */
 export const stateLooks: Record<string, [Tone, string]> = {
   STATE_RUNNING: ['good', 'running'],
   STATE_CREATING: ['busy', 'creating'],

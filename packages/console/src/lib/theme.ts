@@ -27,7 +27,7 @@ new MutationObserver(() => {
   for (const listener of listeners) listener()
 }).observe(document.documentElement, { attributeFilter: ['data-theme'] })
 systemIsDark.addEventListener('change', apply)
-// Another tab chose.
+// Another tab may choose a theme.
 addEventListener('storage', (event) => {
   if (event.key === storageKey) apply()
 })
@@ -37,6 +37,6 @@ const subscribe = (listener: () => void) => {
   return () => listeners.delete(listener)
 }
 export const useThemeChoice = (): ThemeChoice => useSyncExternalStore(subscribe, chosen)
-/** The theme in force, for what draws with colours of its own. */
+/** Returns the theme in force, for what draws with colours of its own. */
 export const useTheme = (): string =>
   useSyncExternalStore(subscribe, () => document.documentElement.dataset.theme ?? 'light')

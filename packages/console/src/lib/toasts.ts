@@ -4,7 +4,7 @@ export interface Toast {
   error?: Error
 }
 
-/** Messages about what has happened. The store knows no React, so that whoever makes a change can add to it. */
+/** A toast says what has happened. The store knows no React, so that whoever makes a change can add to it. */
 let toasts: readonly Toast[] = []
 let lastId = 0
 const listeners = new Set<() => void>()

@@ -6,11 +6,11 @@ const expiryWords: Record<ExpiryAction, string> = {
   delete: 'Delete it: data disks stay',
 }
 
-/** The times to live that people are offered, in hours. */
+/** People are offered these times to live, in hours. */
 export const ttlChoices = ttlChoicesHours.map((hours) => ({
   value: String(hours),
   label: hours < 24 ? plural(hours, 'hour') : plural(hours / 24, 'day'),
 }))
 
-/** What can happen to a VM when its time is over. */
+/** One of these happens to a VM when its time is over. */
 export const expiryChoices = expiryActions.map((value) => ({ value, label: expiryWords[value] }))

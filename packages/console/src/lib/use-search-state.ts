@@ -1,6 +1,6 @@
 import { useNavigate, useSearch } from '@tanstack/react-router'
 
-/** Filters and tabs live in the address. An empty value leaves the address. */
+/** Filters and tabs are kept in the address. An empty value is removed from it. */
 export function useSearchState(): [Record<string, string>, (changes: Record<string, string>) => void] {
   const search = useSearch({ strict: false }) as Record<string, string>
   const navigate = useNavigate()

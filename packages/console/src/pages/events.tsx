@@ -22,7 +22,7 @@ const types = [
   'access_key.deleted',
 ]
 
-/** The audit and life-cycle log of the project: who did what, when. */
+/** Shows the audit log of the project: who did what, when. */
 export function Events() {
   const projectId = useProjectId()
   const [search, setSearch] = useSearchState()

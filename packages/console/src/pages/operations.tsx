@@ -125,7 +125,7 @@ export function Operations() {
   )
 }
 
-/** Of what is gone, its creation still says the name. */
+/** The creation still knows the name of what has been deleted. */
 const requestedNames = (operations: Operation[]) =>
   operations.flatMap(({ metadata: { id, request } }): [string, string][] =>
     typeof request.name === 'string' ? [[id, request.name]] : [],

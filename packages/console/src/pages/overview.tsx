@@ -114,7 +114,7 @@ function Figure({ label, value, note = '' }: { label: string; value: string; not
   )
 }
 
-/** The one thing that needs doing, if any. */
+/** Shows the one thing that needs doing, if any. */
 function NextStep({ projectId }: { projectId: string }) {
   const params = { project_id: projectId }
   const vms = useQuery(readAll('vmList', params))

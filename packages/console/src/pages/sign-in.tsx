@@ -21,7 +21,7 @@ function useEntry() {
     try {
       await session.signIn(credentials)
       queryClient.clear()
-      // Only our own paths: a link must not be able to lead elsewhere after signing in.
+      // Only our own paths are followed: a link must not be able to lead elsewhere after signing in.
       const next = /^\/(?!\/|\\)/.test(search.next ?? '') ? search.next! : '/'
       await router.invalidate()
       await navigate({ href: next, replace: true })
@@ -40,7 +40,7 @@ export function SignIn() {
   const [email, setEmail] = useState('')
   const [password, setPassword] = useState('')
   return (
-    <Entrance
+    <EntryForm
       title="Sign in"
       action="Sign in"
       isBusy={isBusy}
@@ -65,7 +65,7 @@ export function SignIn() {
         value={password}
         onChange={setPassword}
       />
-    </Entrance>
+    </EntryForm>
   )
 }
 
@@ -76,7 +76,7 @@ export function SetUp() {
   const [email, setEmail] = useState('')
   const [password, setPassword] = useState('')
   return (
-    <Entrance
+    <EntryForm
       title="Set up the first operator"
       action="Create the operator"
       isBusy={isBusy}
@@ -88,7 +88,7 @@ export function SetUp() {
       <TextField label="Set-up code" value={code} onChange={setCode} autoComplete="off" isMono />
       <TextField label="E-mail" type="email" autoComplete="username" value={email} onChange={setEmail} />
       <NewPassword value={password} onChange={setPassword} />
-    </Entrance>
+    </EntryForm>
   )
 }
 
@@ -98,7 +98,7 @@ export function Accept() {
   const [code, setCode] = useState(search.code ?? '')
   const [password, setPassword] = useState('')
   return (
-    <Entrance
+    <EntryForm
       title="Accept the invitation"
       action="Set password and sign in"
       isBusy={isBusy}
@@ -113,7 +113,7 @@ export function Accept() {
     >
       {!search.code && <TextField label="Code" value={code} onChange={setCode} autoComplete="off" isMono />}
       <NewPassword value={password} onChange={setPassword} />
-    </Entrance>
+    </EntryForm>
   )
 }
 
@@ -132,7 +132,7 @@ function NewPassword({ value, onChange }: { value: string; onChange: (value: str
   )
 }
 
-interface EntranceProps {
+interface EntryFormProps {
   title: string
   action: string
   isBusy: boolean
@@ -144,7 +144,7 @@ interface EntranceProps {
   children: ReactNode
 }
 
-function Entrance({
+function EntryForm({
   title,
   action,
   isBusy,
@@ -154,7 +154,7 @@ function Entrance({
   note = '',
   footer,
   children,
-}: EntranceProps) {
+}: EntryFormProps) {
   const submit = (event: FormEvent) => {
     event.preventDefault()
     if (!reason && !isBusy) onSubmit()

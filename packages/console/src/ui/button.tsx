@@ -14,7 +14,7 @@ const kinds: Record<Kind, string> = {
   quiet: 'text-ink-muted hover:bg-sunken hover:text-ink',
   danger: 'border border-line-strong bg-surface text-red-text hover:border-red hover:bg-red-soft',
 }
-/** In rows, where it stands often: without a frame. */
+/** A row of a table has no frame around its buttons, since there are many. */
 const smallDanger = 'text-red-text hover:bg-red-soft'
 const off =
   'disabled:cursor-not-allowed aria-disabled:cursor-not-allowed aria-disabled:opacity-55 disabled:opacity-55'
@@ -28,13 +28,13 @@ interface Look {
   kind?: Kind
   size?: Size
   icon?: ReactNode
-  /** A key that does the same. */
+  /** This key does the same. */
   hotkey?: string
 }
 
 interface ButtonProps extends Look, ButtonHTMLAttributes<HTMLButtonElement> {
   isBusy?: boolean
-  /** Why it cannot be used now: the button stays in sight and says so. */
+  /** This says why the button cannot be used now; the button stays in sight. */
   reason?: string | undefined
 }
 

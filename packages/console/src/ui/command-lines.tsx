@@ -4,7 +4,7 @@ import { CopyButton } from './copy.tsx'
 const tab =
   'h-7 px-2 text-sm text-ink-muted rounded-[4px] hover:text-ink data-active:text-ink data-active:bg-surface data-active:font-medium'
 
-/** The same thing from a terminal. */
+/** Shows how to do the same from a terminal. */
 export function CommandLines({ cli, curl }: { cli: string; curl: string }) {
   return (
     <Tabs.Root
@@ -32,7 +32,7 @@ function Line({ value, text }: { value: string; text: string }) {
       <pre tabIndex={0} className="mono overflow-x-auto whitespace-pre">
         {text}
       </pre>
-      {/* In the row of the tabs, so that the command has the whole width. */}
+      {/* The button stands in the row of the tabs, so that the command has the whole width. */}
       <span className="absolute -top-8 right-2">
         <CopyButton text={text} label="Copy the command" />
       </span>

@@ -41,7 +41,7 @@ async function copyText(text: string): Promise<void> {
   area.remove()
 }
 
-/** A value in mono with a button that copies it. */
+/** Shows a value in mono, with a button that copies it. */
 export function Copyable({ text, shown = text, label }: { text: string; shown?: string; label?: string }) {
   if (!text) return <span className="text-ink-muted">–</span>
   return (

@@ -26,7 +26,7 @@ export function Dialog({ isOpen, onClose, title, children, isWide = false }: Dia
           >
             <div className="mb-3 flex items-start justify-between gap-4">
               <Base.Title className="text-lg font-semibold">{title}</Base.Title>
-              {/* Without a hint: the first Escape would close that instead of the dialog. */}
+              {/* This button has no hint: the first Escape would close the hint instead of the dialog. */}
               <Base.Close
                 aria-label="Close"
                 className="inline-flex size-7 shrink-0 items-center justify-center rounded-md text-ink-muted hover:bg-sunken hover:text-ink"
@@ -51,7 +51,7 @@ interface FormDialogProps extends DialogProps {
   kind?: 'primary' | 'danger'
 }
 
-/** A dialog that ends by one button; it stays open, with the error, when that did not work. */
+/** One button ends the dialog; if that did not work, the dialog stays open and shows the error. */
 export function FormDialog({
   action,
   onSubmit,
@@ -86,11 +86,11 @@ export function FormDialog({
   )
 }
 
-/** The part of a dialog that makes a change; `then` follows once it has worked. */
-export const submitting = <Input, Answer>(
-  change: UseMutationResult<Answer, Error, Input>,
+/** Returns the props of a dialog that makes a change; `then` is called once it has worked. */
+export const submitting = <Input, Result>(
+  change: UseMutationResult<Result, Error, Input>,
   input: Input,
-  then: (answer: Answer) => void,
+  then: (result: Result) => void,
 ) => ({
   isBusy: change.isPending,
   error: change.error,
@@ -101,13 +101,13 @@ interface ConfirmProps {
   isOpen: boolean
   onClose: () => void
   title: string
-  /** What goes and what stays. */
+  /** These words say what goes and what stays. */
   children: ReactNode
   action: string
   isBusy: boolean
   error: Error | null
   onSubmit: () => void
-  /** Only where data is lost for good: the name to type. */
+  /** The name must be typed only where data is lost for good. */
   nameToType?: string
 }
 

@@ -4,7 +4,7 @@ import { errorWords } from '../lib/error-words.ts'
 import { Button } from './button.tsx'
 import { CopyButton } from './copy.tsx'
 
-/** Gives what can be done about an error where it is shown, wherever that is; the app knows which errors have such an action. */
+/** The app fills this in: it returns what can be done about an error right where the error is shown. */
 const ErrorActions = createContext<(error: Error) => ReactNode>(() => null)
 export const ErrorActionProvider = ErrorActions.Provider
 
@@ -23,7 +23,7 @@ function RequestId({ id }: { id: string }) {
   )
 }
 
-/** An error inside a form, a dialog or a message. */
+/** Shows an error inside a form, a dialog or a toast. */
 export function ErrorNote({ error, action }: { error: Error; action?: ReactNode }) {
   const { message, advice, requestId } = errorWords(error)
   const offered = useErrorAction(error, action)
@@ -37,7 +37,7 @@ export function ErrorNote({ error, action }: { error: Error; action?: ReactNode 
   )
 }
 
-/** Instead of content that could not be read. */
+/** Stands in place of content that could not be read. */
 export function ErrorState({ error, onRetry }: { error: Error; onRetry?: () => void }) {
   const { message, advice, requestId } = errorWords(error)
   const offered = useErrorAction(error, undefined)

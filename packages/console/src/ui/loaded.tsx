@@ -5,12 +5,12 @@ import { Skeleton } from './page.tsx'
 
 interface LoadedProps<Data> {
   query: Pick<UseQueryResult<Data>, 'data' | 'error' | 'refetch'>
-  /** How many rows what comes is likely to have. */
+  /** The skeleton has this many rows. */
   rows?: number
   children: (data: Data) => ReactNode
 }
 
-/** What has been read; until then its outline, or why it could not be read. What was read once stays in sight. */
+/** Shows what has been read; until then its outline, or why it could not be read. What was read once stays in sight. */
 export function Loaded<Data>({ query, rows = 6, children }: LoadedProps<Data>) {
   if (query.data !== undefined) return children(query.data)
   if (query.error) return <ErrorState error={query.error} onRetry={() => query.refetch()} />

@@ -4,7 +4,7 @@ import { CommandLines } from './command-lines.tsx'
 
 interface PageProps {
   title: string
-  /** Beside the title. */
+  /** This stands beside the title. */
   aside?: ReactNode
   actions?: ReactNode
   /** Tables may use all of the width. */
@@ -52,7 +52,7 @@ export function Section({
   )
 }
 
-/** Label and value, line by line, in two columns where there is room. */
+/** Shows a label and a value on each line, in two columns where there is room. */
 export function Facts({ items }: { items: [string, ReactNode][] }) {
   return (
     <dl className="card grid grid-cols-1 gap-x-8 px-4 py-2 md:grid-cols-2">
@@ -74,7 +74,7 @@ interface EmptyProps {
   curl?: string
 }
 
-/** Nothing here yet: what it is for, the button, and the same from a terminal. */
+/** Stands where a list has no row yet: it says what the list is for, with the button and the same from a terminal. */
 export function Empty({ title, children, action, cli = '', curl = '' }: EmptyProps) {
   return (
     <div className="card flex flex-col items-center gap-3 px-6 py-10 text-center">
@@ -90,7 +90,7 @@ export function Empty({ title, children, action, cli = '', curl = '' }: EmptyPro
   )
 }
 
-/** Grey bars of the size of what comes, so that nothing moves when it does. */
+/** Draws grey bars of the size of what is being read, so that nothing moves when it comes. */
 export function Skeleton({ rows = 6, className = '' }: { rows?: number; className?: string }) {
   return (
     <div role="status" aria-label="Loading" className={`card divide-y divide-line ${className}`}>
@@ -106,7 +106,7 @@ export function Skeleton({ rows = 6, className = '' }: { rows?: number; classNam
   )
 }
 
-/** How much of a limit is used. */
+/** Shows how much of a limit is used. */
 export function UsageBar({
   label,
   used,

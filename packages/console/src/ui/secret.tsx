@@ -3,7 +3,7 @@ import { Button } from './button.tsx'
 import { Copyable } from './copy.tsx'
 import { Dialog } from './dialog.tsx'
 
-/** A secret that is shown this once. */
+/** Shows a secret, this once. */
 export function SecretDialog({
   title,
   secret,

@@ -25,7 +25,7 @@ function Mark({ tone, isMoving }: { tone: Tone; isMoving: boolean }): ReactNode 
   return <span aria-hidden="true" className={`size-2 shrink-0 rounded-full ${colour}`} />
 }
 
-/** A state as colour, shape and word; one that passes shows how long it has lasted. */
+/** Shows a state as colour, shape and word; one that passes shows how long it has lasted. */
 export function StateBadge({ state, since = '' }: { state: string; since?: string | undefined }) {
   const [tone, word] = stateLooks[state] ?? (['idle', state] as const)
   const isMoving = tone === 'busy' && state !== 'claimed' && state !== 'open'

@@ -7,15 +7,15 @@ export interface Column<Row> {
   key: string
   title: string
   cell: (row: Row) => ReactNode
-  /** A CSS grid track: `minmax(140px, 2fr)`. */
+  /** This is a CSS grid track: `minmax(140px, 2fr)`. */
   width: string
   align?: 'right'
-  /** In the narrow form the first column is the card's title; these follow without a label. */
+  /** On narrow screens the first column is the card's title; a bare column follows without its label. */
   isBare?: boolean
 }
 
 interface TableProps<Row> {
-  /** Instead of a table without rows. */
+  /** This stands in place of a table without rows. */
   empty?: ReactNode
   label: string
   rows: Row[]
@@ -23,7 +23,7 @@ interface TableProps<Row> {
   rowKey: (row: Row) => string
   selected?: ReadonlySet<string>
   onSelect?: (selected: Set<string>) => void
-  /** What a row is called, for its checkbox. */
+  /** The checkbox of a row is labelled with this name. */
   rowName?: (row: Row) => string
 }
 
@@ -31,7 +31,7 @@ const rowPx = 36
 /** Below this everything is in the document, so that the browser's own search finds it. */
 const virtualFrom = 200
 
-/** A table that scrolls ten thousand rows as it does ten; on narrow screens, cards with the same data. */
+/** The table scrolls ten thousand rows as it does ten; on narrow screens it becomes cards with the same data. */
 export function Table<Row>({ empty, ...props }: TableProps<Row>) {
   return props.rows.length === 0 && empty ? empty : <Rows {...props} />
 }

@@ -7,7 +7,7 @@ export interface TabLink {
   isExact?: boolean
 }
 
-/** Tabs that are addresses. */
+/** Each tab is an address of its own. */
 export function TabLinks({ label, tabs }: { label: string; tabs: TabLink[] }) {
   const { pathname } = useLocation()
   const nav = useRef<HTMLElement>(null)

@@ -1,7 +1,7 @@
 import type { Column } from './table.tsx'
 import { When } from './time.tsx'
 
-/** The column of a timestamp, by the name of its member. */
+/** Returns the column of a timestamp, by the name of its member. */
 export const whenColumn = <Member extends string>(
   title: string,
   member: Member,

@@ -1,7 +1,7 @@
 import { useNow } from '../lib/clock.ts'
 import { duration, localDate, preciseDuration, utcDate } from '../lib/format.ts'
 
-/** Local time; UTC on hover. */
+/** Shows the local time, and UTC on hover. */
 export function When({ iso, empty = '–' }: { iso: string; empty?: string }) {
   if (!iso) return <span className="text-ink-muted">{empty}</span>
   return (
@@ -11,7 +11,7 @@ export function When({ iso, empty = '–' }: { iso: string; empty?: string }) {
   )
 }
 
-/** How long ago; local time and UTC on hover. */
+/** Shows how long ago it was, with local time and UTC on hover. */
 export function Age({ iso }: { iso: string }) {
   const now = useNow()
   if (!iso) return <span className="text-ink-muted">–</span>
@@ -22,7 +22,7 @@ export function Age({ iso }: { iso: string }) {
   )
 }
 
-/** From one moment to another, or up to now. */
+/** Shows the time from one moment to another, or up to now. */
 export function Lasted({ from, to }: { from: string; to: string }) {
   const now = useNow()
   if (!from) return null

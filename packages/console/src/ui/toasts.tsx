@@ -6,7 +6,7 @@ import { ErrorNote } from './error.tsx'
 
 const shownMs = 5_000
 
-/** What has happened, in a corner of the page; failures stay until they are read. */
+/** Says in a corner of the page what has happened; failures stay until they are read. */
 export function Toasts() {
   return (
     <Toast.Provider limit={4}>

@@ -18,7 +18,7 @@ export const gpuWords: Record<Gpu['state'], string> = {
 
 export const tenantOf = (vm: HostVm): string => `${vm.organization_name} / ${vm.project_name}`
 
-/** A host's GPUs in their NUMA halves. */
+/** Draws a host's GPUs in their NUMA halves. */
 export function GpuCells({ host: { gpus, vms } }: { host: Host }) {
   const nodes = [...new Set(gpus.map(({ numa_node }) => numa_node))].sort((a, b) => a - b)
   return (
@@ -53,7 +53,7 @@ function Cell({ gpu, vm }: { gpu: Gpu; vm: HostVm | undefined }) {
   )
 }
 
-/** One hint for thousands of cells: it stands at whichever the pointer is on. */
+/** One hint serves thousands of cells: it stands at the cell under the pointer. */
 export function GpuHints({ children }: { children: ReactNode }) {
   const [cell, setCell] = useState<HTMLElement | null>(null)
   const { gpu, state, vm, tenant } = cell?.dataset ?? {}

@@ -4,7 +4,7 @@ import { ChevronDown } from 'lucide-react'
 
 export type AdminProject = RouteAnswer<'adminProjectList'>['items'][number]
 
-/** As many as anyone reads; typing narrows them down. */
+/** Nobody reads more; typing narrows them down. */
 const mostShown = 50
 
 export const projectWords = (project: AdminProject): string =>

@@ -7,7 +7,7 @@ interface Suspendable {
   suspended: boolean
 }
 
-/** The button that suspends what a row stands for, or restores it. */
+/** Returns the column of a button that suspends what a row stands for, or restores it. */
 export const suspendColumn = <Row extends Suspendable>(
   suspend: ReturnType<typeof useAction<Row>>,
   whyNot: (row: Row) => string | undefined = () => undefined,

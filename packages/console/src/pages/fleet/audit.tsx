@@ -7,7 +7,7 @@ import { FleetPage } from '../../features/page-tabs.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 
-/** What all tenants and operators did. */
+/** Shows what all tenants and operators did. */
 export function Audit() {
   const users = useQuery({ ...readAll('adminUserList', {}), staleTime: 60_000 })
   const actors = new Map((users.data ?? []).map(({ id, email }) => [`user:${id}`, email]))

@@ -12,7 +12,7 @@ import { type Column, Table } from '../../ui/table.tsx'
 
 type Row = RouteAnswer<'adminCapacityList'>['items'][number]
 
-/** What still fits, and how scattered what is free lies. */
+/** Shows what still fits, and how scattered the free GPUs are. */
 export function Capacity() {
   const capacity = useQuery({ ...read('adminCapacityList', {}), refetchInterval: fleetPollMs })
   const hosts = useQuery({ ...readAll('adminHostList', {}), refetchInterval: fleetPollMs })
@@ -123,7 +123,7 @@ const isWhole = (host: Host) => host.gpus.every(({ state }) => state === 'free')
 const freeOn = (hosts: Host[]) =>
   hosts.reduce((sum, { gpus }) => sum + gpus.filter(({ state }) => state === 'free').length, 0)
 
-/** Of the free GPUs on hosts that take VMs, those beside GPUs that are not free. */
+/** Returns the share of the free GPUs, on hosts that take VMs, that lie beside GPUs that are not free. */
 function scatteredShare(hosts: Host[], { location, family }: Row): number {
   const open = hosts.filter(
     (host) =>

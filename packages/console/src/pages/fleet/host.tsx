@@ -57,7 +57,7 @@ export function HostPage() {
   )
 }
 
-/** How far a drain has come: it ends when the last VM has gone by its owner's will. */
+/** Shows how far a drain has come: it ends when the last VM has been deleted by its owner. */
 function Drain({ host }: { host: Host }) {
   const held = host.gpus.filter((gpu) => gpu.vm_id !== '').length
   return (

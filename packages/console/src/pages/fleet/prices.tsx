@@ -98,6 +98,6 @@ export function Prices() {
   )
 }
 
-/** Cents at least: 0.90, but 0.00013. */
+/** A price has cents at least: 0.90, but 0.00013. */
 const shown = (usd: number | undefined): string =>
   usd === undefined ? '' : Number.isInteger(usd * 100) ? usd.toFixed(2) : String(usd)

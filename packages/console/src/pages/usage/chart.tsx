@@ -13,17 +13,17 @@ interface ChartProps {
   by: 'product' | 'project'
   month: string
   days: number
-  /** Of the running month, to be drawn as outlined bars over the days to come. */
+  /** The forecast of the running month is drawn as outlined bars over the days to come. */
   forecastUsd: number | null
 }
 
 const heightPx = 240
-/** Told apart by lightness as well as hue, for eyes that do not see all hues. */
+/** The colours differ in lightness as well as hue, for eyes that do not see all hues. */
 const hues = [180, 250, 75, 320, 150, 27, 285, 110]
 const colourOf = (index: number, isDark: boolean) =>
   `oklch(${(isDark ? 0.76 : 0.62) - (index % 3) * 0.07} 0.11 ${hues[index % hues.length]})`
 
-/** Stacked bars, a day each; the forecast as an outline. The day under the pointer is read out above. */
+/** Draws a stacked bar for each day, and the forecast as an outline. The day under the pointer is read out above. */
 export default function Chart({ items, groupOf, by, month, days, forecastUsd }: ChartProps) {
   const frame = useRef<HTMLDivElement>(null)
   const isDark = useTheme() === 'dark'

@@ -1,6 +1,6 @@
 import type { UsageItem } from '@slipway/sdk'
 
-/** For each group the cumulated height of its part of the stack, day by day. */
+/** Returns for each group the cumulated height of its part of the stack, day by day. */
 export function stackByDay(items: UsageItem[], groupOf: (item: UsageItem) => string, days: number) {
   const groups = [...new Set(items.map(groupOf))].sort()
   const totals = new Array<number>(days).fill(0)
@@ -13,7 +13,7 @@ export function stackByDay(items: UsageItem[], groupOf: (item: UsageItem) => str
   return { groups, stacks, totals }
 }
 
-/** What is left of the forecast, spread evenly over today and the days to come. */
+/** Returns what is left of the forecast, spread evenly over today and the days to come. */
 export function forecastBars(totals: number[], forecastUsd: number | null): (number | null)[] {
   if (forecastUsd === null) return totals.map(() => null)
   const today = new Date().getUTCDate()

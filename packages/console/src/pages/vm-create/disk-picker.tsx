@@ -11,7 +11,7 @@ interface DiskPickerProps {
   onChange: (chosen: Draft['disks']) => void
 }
 
-/** Disks of the location that are free or can be shared. */
+/** Offers the disks of the location that are free or can be shared. */
 export function DiskPicker({ disks, location, type, chosen, onChange }: DiskPickerProps) {
   const usable = disks.filter(
     (disk) =>

@@ -3,7 +3,7 @@ import type { Disk, VmCreate } from '@slipway/sdk'
 import { suggestName } from '../../lib/names.ts'
 import { keyOf, rememberedKey } from './remembered-key.ts'
 
-/** What has been filled in so far; type and location are in the address of the page. */
+/** The draft is what has been filled in so far; type and location are in the address of the page. */
 export interface Draft {
   name: string
   key: string
@@ -28,7 +28,7 @@ export const newDraft = (): Draft => ({
   disks: [],
 })
 
-/** The request that makes this VM; what was left empty is left to the service. */
+/** Returns the request that makes this VM; what was left empty is left to the service. */
 export const requestOf = (
   draft: Draft,
   { disks, ...place }: Pick<VmCreate, 'type' | 'location' | 'image'> & Pick<Draft, 'disks'>,

@@ -23,7 +23,7 @@ import { Summary } from './summary.tsx'
 import { TtlFields } from './ttl-fields.tsx'
 import { TypePicker } from './type-picker.tsx'
 
-/** Everything about a new VM on one page, in reading order, with the price always in sight. */
+/** Everything about a new VM is on one page, in reading order, with the price always in sight. */
 export function VmCreatePage() {
   const projectId = useProjectId()
   const params = { project_id: projectId }

@@ -22,7 +22,7 @@ interface SummaryProps {
   onMove: (location: string) => void
 }
 
-/** Never scrolls away: what it costs, what of the quota it takes, the same by terminal, and the one button. */
+/** The summary never scrolls away: costs, quota, the same from a terminal, and the one button. */
 export function Summary(props: SummaryProps) {
   const { request, type, problem, isBusy, error, quota, vmQuota, stock, otherPlaces, onMove } = props
   const projectId = useProjectId()

@@ -10,7 +10,7 @@ interface TypePickerProps {
   capacities: Capacity[]
 }
 
-/** Cards by GPU. A type that fits nowhere stays in sight and says so. */
+/** Each type is a card, grouped by GPU. A type that fits nowhere stays in sight and says so. */
 export function TypePicker({ value, onChange, prices, capacities }: TypePickerProps) {
   const offered = familyNames.filter((family) => capacities.some(({ type }) => type.startsWith(`${family}.`)))
   return (

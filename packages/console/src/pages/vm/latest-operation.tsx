@@ -3,7 +3,7 @@ import { read } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { Steps } from '../../features/steps.tsx'
 
-/** While something runs: its steps, filling in live. A failure stays in sight until the next operation. */
+/** Shows the steps of an operation while it runs. A failure stays in sight until the next operation. */
 export function LatestOperation({
   projectId,
   resourceId,

@@ -8,7 +8,7 @@ import { Section } from '../../ui/page.tsx'
 const pollMs = 1_500
 const mostChars = 400_000
 
-/** The serial console as it grows; scrolling up pauses it, scrolling to the end goes on. */
+/** The log follows the serial console; scrolling up pauses it, scrolling to the end goes on. */
 export function SerialLog({ vm }: { vm: Vm }) {
   const { text, error } = useSerialLog(vm.project_id, vm.id)
   const [isFollowing, setFollowing] = useState(true)

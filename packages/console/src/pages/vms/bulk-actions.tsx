@@ -8,7 +8,7 @@ import { showToast } from '../../lib/toasts.ts'
 import { Button } from '../../ui/button.tsx'
 import { Confirm } from '../../ui/dialog.tsx'
 
-/** What can be done to several VMs at once; each is answered for on its own. */
+/** Several VMs are stopped or deleted at once; each may be refused on its own. */
 export function BulkActions({
   vms,
   projectId,

@@ -14,7 +14,7 @@ import { Empty } from '../../../ui/page.tsx'
 import { StateBadge } from '../../../ui/state.tsx'
 import { RegisterHost } from './register-host.tsx'
 
-/** Each location a band, each host a tile, each GPU a cell in its NUMA half. */
+/** Each location is a band, each host a tile, each GPU a cell in its NUMA half. */
 export function FleetMap() {
   const hosts = useQuery({ ...readAll('adminHostList', {}), refetchInterval: fleetPollMs })
   const capacity = useQuery({ ...read('adminCapacityList', {}), refetchInterval: fleetPollMs })

@@ -14,7 +14,7 @@ interface EndpointFieldProps {
   onChange: (value: FirewallEndpoint[]) => void
 }
 
-/** A list of places: blocks, addresses, VMs, subnets or networks. */
+/** Edits a list of places: blocks, addresses, VMs, subnets or networks. */
 export function EndpointField({ label, projectId, value, onChange }: EndpointFieldProps) {
   const id = useId()
   const [text, setText] = useState('')

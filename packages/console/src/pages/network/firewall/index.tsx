@@ -18,7 +18,7 @@ import { StateBadge } from '../../../ui/state.tsx'
 import { RuleEditor } from './rule-editor.tsx'
 import { Tester } from './tester.tsx'
 
-/** Rules as sentences, an editor that says what a rule does, and a tester that says which rule decides. */
+/** Shows rules as sentences, with an editor that says what a rule does and a tester that says which rule decides. */
 export function Firewall() {
   const projectId = useProjectId()
   const rules = useQuery(readAll('firewallRuleList', { project_id: projectId }))

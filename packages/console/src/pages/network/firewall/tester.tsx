@@ -12,7 +12,7 @@ import { DirectionField } from './direction-field.tsx'
 
 type Packet = RouteBody<'firewallRuleTest'>
 
-/** "Would this packet pass?" answered by the service itself. */
+/** The service itself says whether a packet would pass. */
 export function Tester({
   projectId,
   rules,

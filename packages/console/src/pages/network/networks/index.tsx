@@ -1,20 +1,16 @@
 import type { Network, Subnet } from '@slipway/sdk'
 import { Plus } from 'lucide-react'
 import { useState } from 'react'
-import { useAction } from '../../../api/actions.ts'
-import { client } from '../../../api/client.ts'
 import { useProjectId, useWhyNot } from '../../../api/me.ts'
-import { read, readAll } from '../../../api/read.ts'
+import { readAll } from '../../../api/read.ts'
 import { useQuery } from '../../../api/use-query.ts'
 import { NetworkTabs } from '../../../features/page-tabs.tsx'
 import { curlLine } from '../../../lib/command-lines.ts'
-import { nameProblem } from '../../../lib/names.ts'
 import { Button } from '../../../ui/button.tsx'
-import { Confirm, FormDialog, submitting } from '../../../ui/dialog.tsx'
 import { ErrorState } from '../../../ui/error.tsx'
-import { SelectField, TextField } from '../../../ui/field.tsx'
 import { Empty, Page, Section, Skeleton } from '../../../ui/page.tsx'
 import { Table } from '../../../ui/table.tsx'
+import { DeleteDialog, NetworkDialog, SubnetDialog } from './dialogs.tsx'
 
 type Open =
   | { what: 'network' }
@@ -140,112 +136,5 @@ export function Networks() {
         <DeleteDialog projectId={projectId} {...open} onClose={() => setOpen(null)} />
       )}
     </Page>
-  )
-}
-
-interface DialogProps {
-  projectId: string
-  onClose: () => void
-}
-
-function NetworkDialog({ projectId, onClose }: DialogProps) {
-  const [name, setName] = useState('')
-  const [cidr, setCidr] = useState('10.20.0.0/16')
-  const create = useAction({
-    run: () => client.networkCreate({ project_id: projectId }, { name, cidr: cidr.trim() }),
-    done: () => `Created the network ${name}`,
-    touches: ['networkList', 'subnetList'],
-    showsErrors: true,
-  })
-  return (
-    <FormDialog
-      isOpen
-      onClose={onClose}
-      title="Create network"
-      action="Create network"
-      {...submitting(create, undefined, onClose)}
-      reason={name ? nameProblem(name) || undefined : 'Give it a name'}
-    >
-      <TextField label="Name" value={name} onChange={setName} problem={nameProblem(name)} autoFocus />
-      <TextField
-        label="Block"
-        value={cidr}
-        onChange={setCidr}
-        hint="A private IPv4 block from /16 to /28 that overlaps with no other."
-        isMono
-      />
-    </FormDialog>
-  )
-}
-
-function SubnetDialog({ projectId, network, onClose }: DialogProps & { network: Network }) {
-  const locations = useQuery(read('locationList', { params: { project_id: projectId } }))
-  const [name, setName] = useState('')
-  const [cidr, setCidr] = useState('')
-  const [place, setPlace] = useState('')
-  const location = place || locations.data?.items[0]?.name || ''
-  const create = useAction({
-    run: () =>
-      client.subnetCreate(
-        { project_id: projectId },
-        { name, cidr: cidr.trim(), vpc_network_id: network.id, location },
-      ),
-    done: () => `Created the subnet ${name}`,
-    touches: ['networkList', 'subnetList'],
-    showsErrors: true,
-  })
-  return (
-    <FormDialog
-      isOpen
-      onClose={onClose}
-      title={`Add a subnet to ${network.name}`}
-      action="Add subnet"
-      {...submitting(create, undefined, onClose)}
-      reason={name && cidr ? nameProblem(name) || undefined : 'Give it a name and a block'}
-    >
-      <TextField label="Name" value={name} onChange={setName} problem={nameProblem(name)} autoFocus />
-      <TextField
-        label="Block"
-        value={cidr}
-        onChange={setCidr}
-        hint={`Inside ${network.cidr}, down to /28.`}
-        isMono
-      />
-      <SelectField
-        label="Location"
-        value={location}
-        onChange={setPlace}
-        choices={(locations.data?.items ?? []).map(({ name }) => ({ value: name, label: name }))}
-      />
-    </FormDialog>
-  )
-}
-
-function DeleteDialog({
-  projectId,
-  network,
-  subnet,
-  onClose,
-}: DialogProps & { network?: Network; subnet?: Subnet }) {
-  const what = network ? `the network ${network.name}` : `the subnet ${subnet?.name}`
-  const remove = useAction({
-    run: (): Promise<unknown> =>
-      network
-        ? client.networkDelete({ project_id: projectId, network_id: network.id })
-        : client.subnetDelete({ project_id: projectId, subnet_id: subnet!.id }),
-    done: () => `Deleted ${what}`,
-    touches: ['networkList', 'subnetList', 'firewallRuleList'],
-    showsErrors: true,
-  })
-  return (
-    <Confirm
-      isOpen
-      onClose={onClose}
-      title={`Delete ${what}`}
-      action={network ? 'Delete network' : 'Delete subnet'}
-      {...submitting(remove, undefined, onClose)}
-    >
-      <p>Only an empty one can go. Rules that name it match nothing afterwards.</p>
-    </Confirm>
   )
 }

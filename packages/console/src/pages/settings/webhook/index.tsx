@@ -14,7 +14,7 @@ import { Table } from '../../../ui/table.tsx'
 import { whenColumn } from '../../../ui/time-column.tsx'
 import { WebhookActions } from './actions.tsx'
 
-/** One webhook: what was delivered, and what was not. */
+/** Shows what one webhook has delivered, and what it has not. */
 export function WebhookPage() {
   const projectId = useProjectId()
   const { webhookId = '' } = useParams({ strict: false })
