@@ -1,4 +1,4 @@
-import type { Event, RouteId } from '@slipway/sdk'
+import { type Event, isApiError, type RouteId } from '@slipway/sdk'
 import { useEffect, useSyncExternalStore } from 'react'
 import { client, queryClient } from './client.ts'
 
@@ -68,11 +68,12 @@ async function follow(projectId: string, signal: AbortSignal, add: (event: Event
   while (!signal.aborted) {
     try {
       for await (const event of client.events({ project_id: projectId }, options)) add(event)
-    } catch {
+    } catch (error) {
       if (signal.aborted) return
-      // The stream was refused, perhaps only for now (payment method, rights). Polling covers the pause.
-      setState('off')
-      await new Promise((resolve) => setTimeout(resolve, 15_000))
+      // A refusal may end by itself (payment method, rights), but not soon. Polling covers the pause.
+      const isRefused = isApiError(error) && error.status >= 400 && error.status < 500
+      setState(isRefused ? 'off' : 'reconnecting')
+      await new Promise((resolve) => setTimeout(resolve, isRefused ? 15_000 : 1_000))
     }
   }
 }

@@ -1,5 +1,6 @@
-import { createRoute, lazyRouteComponent, redirect } from '@tanstack/react-router'
+import { createRoute, redirect } from '@tanstack/react-router'
 import { readSearch } from '../lib/search-params.ts'
+import { lazyPage } from './lazy-page.ts'
 import { shellRoute } from './shell-route.tsx'
 
 const pages = {
@@ -15,7 +16,7 @@ const pages = {
   audit: () => import('../pages/fleet/audit.tsx'),
 }
 
-const page = <const Path extends string>(path: Path, component: ReturnType<typeof lazyRouteComponent>) =>
+const page = <const Path extends string>(path: Path, component: ReturnType<typeof lazyPage>) =>
   createRoute({
     getParentRoute: () => shellRoute,
     path,
@@ -28,14 +29,14 @@ const page = <const Path extends string>(path: Path, component: ReturnType<typeo
 
 /** The operators' pages are chunks of their own, and can do nothing that the public operator API does not offer. */
 export const fleetRoutes = [
-  page('/fleet', lazyRouteComponent(pages.map, 'FleetMap')),
-  page('/fleet/hosts/$hostId', lazyRouteComponent(pages.host, 'HostPage')),
-  page('/fleet/capacity', lazyRouteComponent(pages.capacity, 'Capacity')),
-  page('/fleet/operations', lazyRouteComponent(pages.operations, 'FleetOperations')),
-  page('/fleet/organizations', lazyRouteComponent(pages.organizations, 'Organizations')),
-  page('/fleet/users', lazyRouteComponent(pages.users, 'Users')),
-  page('/fleet/quotas', lazyRouteComponent(pages.quotas, 'Quotas')),
-  page('/fleet/prices', lazyRouteComponent(pages.prices, 'Prices')),
-  page('/fleet/images', lazyRouteComponent(pages.images, 'Images')),
-  page('/fleet/audit', lazyRouteComponent(pages.audit, 'Audit')),
+  page('/fleet', lazyPage(pages.map, 'FleetMap')),
+  page('/fleet/hosts/$hostId', lazyPage(pages.host, 'HostPage')),
+  page('/fleet/capacity', lazyPage(pages.capacity, 'Capacity')),
+  page('/fleet/operations', lazyPage(pages.operations, 'FleetOperations')),
+  page('/fleet/organizations', lazyPage(pages.organizations, 'Organizations')),
+  page('/fleet/users', lazyPage(pages.users, 'Users')),
+  page('/fleet/quotas', lazyPage(pages.quotas, 'Quotas')),
+  page('/fleet/prices', lazyPage(pages.prices, 'Prices')),
+  page('/fleet/images', lazyPage(pages.images, 'Images')),
+  page('/fleet/audit', lazyPage(pages.audit, 'Audit')),
 ]

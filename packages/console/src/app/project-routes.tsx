@@ -1,5 +1,6 @@
-import { createRoute, lazyRouteComponent } from '@tanstack/react-router'
+import { createRoute } from '@tanstack/react-router'
 import { readSearch } from '../lib/search-params.ts'
+import { lazyPage } from './lazy-page.ts'
 import { PageError } from './page-states.tsx'
 import { ProjectFrame } from './project-frame.tsx'
 import { shellRoute } from './shell-route.tsx'
@@ -30,24 +31,24 @@ const project = createRoute({
   errorComponent: PageError,
 })
 
-const page = <const Path extends string>(path: Path, component: ReturnType<typeof lazyRouteComponent>) =>
+const page = <const Path extends string>(path: Path, component: ReturnType<typeof lazyPage>) =>
   createRoute({ getParentRoute: () => project, path, validateSearch: readSearch, component })
 
 export const projectRoutes = project.addChildren([
-  page('/', lazyRouteComponent(pages.overview, 'Overview')),
-  page('/vms', lazyRouteComponent(pages.vms, 'Vms')),
-  page('/vms/new', lazyRouteComponent(pages.vmCreate, 'VmCreatePage')),
-  page('/vms/$vmId', lazyRouteComponent(pages.vm, 'VmPage')),
-  page('/disks', lazyRouteComponent(pages.disks, 'Disks')),
-  page('/network/firewall', lazyRouteComponent(pages.firewall, 'Firewall')),
-  page('/network/networks', lazyRouteComponent(pages.networks, 'Networks')),
-  page('/usage', lazyRouteComponent(pages.usage, 'Usage')),
-  page('/events', lazyRouteComponent(pages.events, 'Events')),
-  page('/operations', lazyRouteComponent(pages.operations, 'Operations')),
-  page('/settings/keys', lazyRouteComponent(pages.keys, 'AccessKeys')),
-  page('/settings/members', lazyRouteComponent(pages.members, 'Members')),
-  page('/settings/webhooks', lazyRouteComponent(pages.webhooks, 'Webhooks')),
-  page('/settings/webhooks/$webhookId', lazyRouteComponent(pages.webhook, 'WebhookPage')),
-  page('/settings/billing', lazyRouteComponent(pages.billing, 'Billing')),
-  page('/settings/project', lazyRouteComponent(pages.projectSettings, 'ProjectSettings')),
+  page('/', lazyPage(pages.overview, 'Overview')),
+  page('/vms', lazyPage(pages.vms, 'Vms')),
+  page('/vms/new', lazyPage(pages.vmCreate, 'VmCreatePage')),
+  page('/vms/$vmId', lazyPage(pages.vm, 'VmPage')),
+  page('/disks', lazyPage(pages.disks, 'Disks')),
+  page('/network/firewall', lazyPage(pages.firewall, 'Firewall')),
+  page('/network/networks', lazyPage(pages.networks, 'Networks')),
+  page('/usage', lazyPage(pages.usage, 'Usage')),
+  page('/events', lazyPage(pages.events, 'Events')),
+  page('/operations', lazyPage(pages.operations, 'Operations')),
+  page('/settings/keys', lazyPage(pages.keys, 'AccessKeys')),
+  page('/settings/members', lazyPage(pages.members, 'Members')),
+  page('/settings/webhooks', lazyPage(pages.webhooks, 'Webhooks')),
+  page('/settings/webhooks/$webhookId', lazyPage(pages.webhook, 'WebhookPage')),
+  page('/settings/billing', lazyPage(pages.billing, 'Billing')),
+  page('/settings/project', lazyPage(pages.projectSettings, 'ProjectSettings')),
 ])

@@ -1,9 +1,10 @@
-import { createRoute, createRouter, lazyRouteComponent, redirect } from '@tanstack/react-router'
+import { createRoute, createRouter, redirect } from '@tanstack/react-router'
 import { queryClient } from '../api/client.ts'
 import { session } from '../api/session.ts'
 import { lastProject } from '../lib/last-project.ts'
 import { readSearch } from '../lib/search-params.ts'
 import { fleetRoutes } from './fleet-routes.tsx'
+import { lazyPage } from './lazy-page.ts'
 import { projectRoutes } from './project-routes.tsx'
 import { rootRoute, shellRoute } from './shell-route.tsx'
 
@@ -12,7 +13,7 @@ const publicPage = <const Path extends string>(path: Path, name: 'SignIn' | 'Set
     getParentRoute: () => rootRoute,
     path,
     validateSearch: readSearch,
-    component: lazyRouteComponent(() => import('../pages/sign-in.tsx'), name),
+    component: lazyPage(() => import('../pages/sign-in.tsx'), name),
   })
 
 const home = createRoute({
@@ -24,13 +25,13 @@ const home = createRoute({
     if (project) throw redirect({ to: '/projects/$projectId', params: { projectId: project.id } })
     if (caller.is_operator) throw redirect({ to: '/fleet' })
   },
-  component: lazyRouteComponent(() => import('../pages/no-project.tsx'), 'NoProject'),
+  component: lazyPage(() => import('../pages/no-project.tsx'), 'NoProject'),
 })
 
 const account = createRoute({
   getParentRoute: () => shellRoute,
   path: '/account',
-  component: lazyRouteComponent(() => import('../pages/account.tsx'), 'Account'),
+  component: lazyPage(() => import('../pages/account.tsx'), 'Account'),
 })
 
 const routeTree = rootRoute.addChildren([
