@@ -13,8 +13,8 @@ import {
   result,
   screenshot,
   useConsole,
-} from './browser.ts'
-import { type Service, startEmptyService } from './service.ts'
+} from './support/browser.ts'
+import { type Service, startEmptyService } from './support/service.ts'
 
 const operator = { email: 'ops@example.com', is_operator: true }
 

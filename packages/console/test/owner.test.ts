@@ -12,8 +12,8 @@ import {
   signIn,
   sshKey,
   useConsole,
-} from './browser.ts'
-import type { Service } from './service.ts'
+} from './support/browser.ts'
+import type { Service } from './support/service.ts'
 
 const card = { number: '4242 4242 4242 4242', expiry: '12/40' }
 const owner = { email: 'ada@example.com', password: 'analytical-engine' }

@@ -16,8 +16,8 @@ import {
   settled,
   useConsole,
   visit,
-} from './browser.ts'
-import type { Service } from './service.ts'
+} from './support/browser.ts'
+import type { Service } from './support/service.ts'
 
 const dist = join(import.meta.dirname, '../dist')
 const scriptBudgetBytes = 250_000

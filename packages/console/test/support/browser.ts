@@ -3,10 +3,10 @@ import { join } from 'node:path'
 import type { Vm } from '@slipway/sdk'
 import axe from 'axe-core'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
-import { afterAll, beforeAll, expect } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest'
 import { type Service, startService } from './service.ts'
 
-const screenshots = join(import.meta.dirname, '../../../artifacts')
+const screenshots = join(import.meta.dirname, '../../../../artifacts')
 mkdirSync(screenshots, { recursive: true })
 const wide = { width: 1280, height: 860 }
 
@@ -161,6 +161,19 @@ export function useConsole(): Scene {
   return scene
 }
 
+/** Signs in once for a file of tests, and opens a tab for each of them; none may leave a complaint behind. */
+export function useSignedInTabs(scene: Scene): void {
+  beforeAll(() => signIn(scene.page, scene.service))
+  beforeEach(async () => {
+    scene.tab = await openTab(scene.page.context())
+    scene.page = scene.tab.page
+  })
+  afterEach(async () => {
+    expectNoComplaints(scene.tab)
+    await scene.page.close()
+  })
+}
+
 export interface Scene {
   service: Service
   browser: Browser
@@ -171,10 +184,29 @@ export interface Scene {
 export const sshKey =
   'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBvmWxvLnVPXnO3xXQ2n3yUoP1yT8kQ5cXqkqN3u9Ckm ada@laptop'
 
-/** A VM of the demo project that runs. */
-export async function createVm({ tenant, credentials }: Service, name: string, type: string): Promise<Vm> {
-  const { project_id } = credentials
-  const body = { name, type, location: 'us-east1-a', image: 'ubuntu24.04-nvidia', ssh_public_key: sshKey }
-  const { operation } = await tenant.vmCreate({ project_id }, body)
-  return (await tenant.wait<Vm>({ project_id }, operation)).result
+let lastProject = 0
+/** A project of the demo's organization, for a test that needs one to itself. */
+export async function createProject({ asOwner, credentials }: Service): Promise<string> {
+  lastProject += 1
+  const { organization_id } = credentials
+  return (await asOwner.projectCreate({ name: `project-${lastProject}`, organization_id })).id
+}
+
+export const vmRequest = (name: string, type: string) => ({
+  name,
+  type,
+  location: 'us-east1-a',
+  image: 'ubuntu24.04-nvidia',
+  ssh_public_key: sshKey,
+})
+
+/** A VM that runs, in the demo project or another one. */
+export async function createVm(
+  { asOwner, credentials }: Service,
+  name: string,
+  type: string,
+  project_id = credentials.project_id,
+): Promise<Vm> {
+  const { operation } = await asOwner.vmCreate({ project_id }, vmRequest(name, type))
+  return (await asOwner.wait<Vm>({ project_id }, operation)).result
 }

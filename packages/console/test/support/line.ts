@@ -1,9 +1,10 @@
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
-/** A line to the service that can be cut. */
+/** A line to the service that can be cut, or go silent. */
 export async function openLine(serviceUrl: string) {
   const { port: servicePort } = new URL(serviceUrl)
   const sockets = new Set<Socket>()
+  let isSilent = false
   const server = createServer((near) => {
     const far = connect(Number(servicePort), '127.0.0.1')
     for (const [from, to] of [
@@ -11,7 +12,8 @@ export async function openLine(serviceUrl: string) {
       [far, near],
     ] as const) {
       sockets.add(from)
-      from.pipe(to)
+      from.on('data', (chunk) => isSilent || to.write(chunk))
+      from.on('end', () => isSilent || to.end())
       from.on('error', () => to.destroy())
       from.on('close', () => {
         sockets.delete(from)
@@ -21,6 +23,7 @@ export async function openLine(serviceUrl: string) {
   })
   let port = 0
   const restore = async () => {
+    isSilent = false
     await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
     port = (server.address() as AddressInfo).port
   }
@@ -30,6 +33,10 @@ export async function openLine(serviceUrl: string) {
     for (const socket of sockets) socket.destroy()
     await closed
   }
+  /** Nothing comes through any more, and neither side is told, as when a network loses every packet. */
+  const silence = () => {
+    isSilent = true
+  }
   await restore()
-  return { url: `http://127.0.0.1:${port}`, cut, restore }
+  return { url: `http://127.0.0.1:${port}`, cut, restore, silence }
 }

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createClient, logIn } from '@slipway/sdk'
 import pg from 'pg'
-import { createDatabase } from '../../server/test/database.ts'
+import { createDatabase } from '../../../server/test/database.ts'
 
-const root = join(import.meta.dirname, '../../..')
+const root = join(import.meta.dirname, '../../../..')
 
 export interface Credentials {
   console_url: string

@@ -1,0 +1,183 @@
+import type { Page } from 'playwright-core'
+import { afterEach, beforeEach, describe, test } from 'vitest'
+import {
+  createProject,
+  createVm,
+  expectNoComplaints,
+  isBrowserMissing,
+  openTab,
+  signIn,
+  type Tab,
+  useConsole,
+  useSignedInTabs,
+  vmRequest,
+} from './support/browser.ts'
+import { openLine } from './support/line.ts'
+
+const isLive = (on: Page) => on.getByRole('banner').getByText('Live', { exact: true })
+const isReconnecting = (on: Page) => on.getByRole('banner').getByText('Reconnecting', { exact: true })
+const rowOf = (table: string) => (on: Page, name: string) =>
+  on.getByRole('table', { name: table }).getByRole('row', { name: new RegExp(name) })
+const [vmRow, diskRow] = [rowOf('VMs'), rowOf('Disks')]
+
+describe.skipIf(isBrowserMissing)('live updates of the console', () => {
+  const scene = useConsole()
+  useSignedInTabs(scene)
+
+  const main = () => scene.page.getByRole('main')
+  const open = (projectId: string, path: string) =>
+    scene.page.goto(`${scene.service.url}/projects/${projectId}${path}`)
+  const createDisk = (project_id: string, name: string) =>
+    scene.service.asOwner.diskCreate({ project_id }, { name, size: '10GiB', location: 'us-east1-a' })
+
+  test('a VM that is made elsewhere appears in the list without a reload', async () => {
+    const { service, page } = scene
+    const project_id = await createProject(service)
+    await createVm(service, 'was-there', 'a40.1x', project_id)
+    await open(project_id, '/vms')
+    await vmRow(page, 'was-there').waitFor()
+    await service.asOwner.vmCreate({ project_id }, vmRequest('comes-later', 'a40.1x'))
+    await vmRow(page, 'comes-later').getByText('running').waitFor()
+  })
+
+  test('a page goes on through a restart of the server in the middle of a creation', async () => {
+    const { service } = scene
+    const project_id = await createProject(service)
+    const { operation } = await service.asOwner.vmCreate({ project_id }, vmRequest('survivor', 'a40.1x'))
+    await open(project_id, `/vms/${operation.metadata.id}`)
+    await main().getByText('survivor').first().waitFor()
+    await service.stop()
+    await service.start()
+    await main().getByText('running', { exact: true }).first().waitFor({ timeout: 30_000 })
+    await main()
+      .getByText(/^ssh ubuntu@198\.18\./)
+      .waitFor()
+  }, 120_000)
+
+  test('events are shown again after a restart of the server', async () => {
+    const { service, page } = scene
+    const project_id = await createProject(service)
+    await createDisk(project_id, 'before-the-storm')
+    await open(project_id, '/disks')
+    await diskRow(page, 'before-the-storm').waitFor()
+    await isLive(page).waitFor()
+    await service.stop()
+    await isReconnecting(page).waitFor()
+    await service.start()
+    await isLive(page).waitFor({ timeout: 30_000 })
+    await createDisk(project_id, 'after-the-storm')
+    await diskRow(page, 'after-the-storm').getByText('available').waitFor()
+  }, 120_000)
+
+  test('a change between the first reading and the start of the stream is shown', async () => {
+    const { service, page } = scene
+    const project_id = await createProject(service)
+    const vm = await createVm(service, 'quick', 'a40.1x', project_id)
+    // The page reads the VM as it was before, and the stream begins behind all that has happened to it.
+    const json = { ...vm, state: 'STATE_CREATING' }
+    await page.route(`**/v0.1/projects/${project_id}/vms/${vm.id}`, (route) => route.fulfill({ json }), {
+      times: 1,
+    })
+    const stream = await holdBack(page, '**/events?limit=20')
+    await open(project_id, `/vms/${vm.id}`)
+    await main()
+      .getByText(/^creating/)
+      .first()
+      .waitFor()
+    stream.release()
+    await main().getByText('running', { exact: true }).first().waitFor()
+  })
+
+  describe('over a line that fails', () => {
+    let line: Awaited<ReturnType<typeof openLine>>
+    let far: Tab
+    let projectId: string
+    beforeEach(async () => {
+      line = await openLine(scene.service.url)
+      far = await openTab(await scene.browser.newContext())
+      projectId = await createProject(scene.service)
+      await far.page.clock.install()
+      await signIn(far.page, { ...scene.service, url: line.url })
+    })
+    afterEach(async () => {
+      expectNoComplaints(far)
+      await far.page.context().close()
+      await line.cut()
+    })
+
+    async function openDisks() {
+      await createDisk(projectId, 'made-before')
+      await far.page.goto(`${line.url}/projects/${projectId}/disks`)
+      await diskRow(far.page, 'made-before').waitFor()
+      await isLive(far.page).waitFor()
+    }
+
+    test('a page catches up when its line was cut and comes back', async () => {
+      await openDisks()
+      await line.cut()
+      await isReconnecting(far.page).waitFor()
+      await createDisk(projectId, 'made-meanwhile')
+      await line.restore()
+      await isLive(far.page).waitFor()
+      await diskRow(far.page, 'made-meanwhile').waitFor()
+    })
+
+    test('a page catches up when its stream has gone silent without an end', async () => {
+      await openDisks()
+      line.silence()
+      // The service sends a comment every 15 s. One that is late is no reason to doubt the line.
+      await far.page.clock.runFor(20_000)
+      await isLive(far.page).waitFor()
+      await far.page.clock.runFor(30_000)
+      await isReconnecting(far.page).waitFor()
+      await createDisk(projectId, 'made-meanwhile')
+      await line.cut()
+      await line.restore()
+      await isLive(far.page).waitFor()
+      await diskRow(far.page, 'made-meanwhile').waitFor()
+    })
+
+    test('a page whose line is cut before its stream begins says so and comes back', async () => {
+      const stream = await holdBack(far.page, '**/events?limit=20')
+      await far.page.goto(`${line.url}/projects/${projectId}/disks`)
+      await far.page.getByText('No disk yet').waitFor()
+      await line.cut()
+      stream.release()
+      await isReconnecting(far.page).waitFor()
+      await line.restore()
+      await isLive(far.page).waitFor()
+    })
+
+    test('a page whose code is being loaded when the line is cut opens when the line is back', async () => {
+      await far.page.goto(`${line.url}/projects/${projectId}`)
+      await isLive(far.page).waitFor()
+      const code = await holdBack(far.page, '**/assets/disks-*.js')
+      await far.page.getByRole('link', { name: 'Disks' }).click()
+      await code.isAsked
+      await line.cut()
+      code.release()
+      await isReconnecting(far.page).waitFor()
+      await createDisk(projectId, 'made-meanwhile')
+      await line.restore()
+      await diskRow(far.page, 'made-meanwhile').waitFor()
+    })
+  })
+})
+
+/** Keeps requests waiting until they are released. */
+async function holdBack(page: Page, url: string) {
+  let release = () => {}
+  let ask = () => {}
+  const isReleased = new Promise<void>((resolve) => {
+    release = resolve
+  })
+  const isAsked = new Promise<void>((resolve) => {
+    ask = resolve
+  })
+  await page.route(url, async (route) => {
+    ask()
+    await isReleased
+    await route.continue()
+  })
+  return { isAsked, release }
+}

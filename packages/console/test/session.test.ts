@@ -1,0 +1,118 @@
+import { createClient, logIn } from '@slipway/sdk'
+import type { Page } from 'playwright-core'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import {
+  expectNoComplaints,
+  isBrowserMissing,
+  openTab,
+  signIn,
+  type Tab,
+  useConsole,
+} from './support/browser.ts'
+
+describe.skipIf(isBrowserMissing)('a session of the console', () => {
+  const scene = useConsole()
+  let tab: Tab
+  let page: Page
+  beforeEach(async () => {
+    tab = await openTab(await scene.browser.newContext())
+    page = tab.page
+  })
+  afterEach(async () => {
+    expectNoComplaints(tab)
+    await page.context().close()
+  })
+
+  const createDisk = (name: string) =>
+    scene.service.tenant.diskCreate(
+      { project_id: scene.service.credentials.project_id },
+      { name, size: '10GiB', location: 'us-east1-a' },
+    )
+  const row = (name: string, on = page) =>
+    on.getByRole('table', { name: 'Disks' }).getByRole('row', { name: new RegExp(name) })
+
+  /** Signs in and opens the list of disks, with one disk in it. */
+  async function openDisks(name: string) {
+    await createDisk(name)
+    await signIn(page, scene.service)
+    await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: 'Disks' }).click()
+    await row(name).waitFor()
+  }
+
+  async function signInAgain() {
+    await page.getByText('The session has ended.').waitFor()
+    await page.getByLabel('E-mail').fill(scene.service.credentials.email)
+    await page.getByLabel('Password').fill(scene.service.credentials.password)
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByRole('heading', { level: 1, name: 'Disks' }).waitFor()
+  }
+
+  test('signing in says that the password is wrong, and works with the right one', async () => {
+    const { service } = scene
+    await page.goto(`${service.url}/`)
+    await page.getByLabel('E-mail').fill(service.credentials.email)
+    await page.getByLabel('Password').fill('wrong')
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByRole('alert').getByText('The e-mail or the password is wrong.').waitFor()
+    await page.getByRole('alert').getByText('Request id').waitFor()
+    await signIn(page, service)
+    await page.getByRole('heading', { level: 1, name: 'default' }).waitFor()
+  })
+
+  test('the page keeps no token where its scripts could read it later', async () => {
+    const { service } = scene
+    await signIn(page, service)
+    const stored = await page.evaluate(
+      () => JSON.stringify({ ...localStorage, ...sessionStorage }) + document.cookie,
+    )
+    expect(stored).not.toMatch(/slp[ar]_/)
+    const cookies = await page.context().cookies(`${service.url}/_console/session`)
+    expect(cookies).toMatchObject([{ httpOnly: true, sameSite: 'Strict', path: '/_console/session' }])
+  })
+
+  test('two tabs show the same, and signing out in one signs out in both', async () => {
+    await openDisks('seen-twice')
+    const other = await openTab(page.context())
+    await other.page.goto(page.url())
+    await row('seen-twice', other.page).waitFor()
+    await row('seen-twice').getByRole('button', { name: 'Delete' }).click()
+    await page.getByRole('dialog').getByLabel('Type seen-twice to confirm').fill('seen-twice')
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete disk' }).click()
+    for (const on of [page, other.page]) await row('seen-twice', on).waitFor({ state: 'detached' })
+    await page.getByRole('button', { name: 'Account' }).click()
+    await page.getByRole('menuitem', { name: 'Sign out' }).click()
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor()
+    await other.page.getByText('The session has ended.').waitFor()
+    expectNoComplaints(other)
+  })
+
+  test('an expired session leads back to the same page after signing in', async () => {
+    await openDisks('before-expiry')
+    await scene.service.sql('UPDATE access_tokens SET expires_at = slipway_now()')
+    await scene.service.sql('UPDATE refresh_tokens SET expires_at = slipway_now()')
+    // The new disk gives the page something to read anew.
+    await createDisk('too-late-to-see')
+    await signInAgain()
+    await row('before-expiry').waitFor()
+  })
+
+  test('an expired access token is renewed without notice', async () => {
+    await openDisks('an-hour-before')
+    await scene.service.sql('UPDATE access_tokens SET expires_at = slipway_now()')
+    await createDisk('an-hour-later')
+    await row('an-hour-later').getByText('available').waitFor()
+  })
+
+  test('a session that is ended elsewhere leads back to the same page after signing in', async () => {
+    await openDisks('before-the-end')
+    const { email, password } = scene.service.credentials
+    const elsewhere = await logIn({ baseUrl: scene.service.url, email, password })
+    // Changing the password, even to the same one, ends all other sessions.
+    await createClient({ baseUrl: scene.service.url, token: elsewhere.token }).authPassword({
+      current_password: password,
+      new_password: password,
+    })
+    await signInAgain()
+    await row('before-the-end').waitFor()
+  })
+})
