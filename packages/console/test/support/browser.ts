@@ -29,7 +29,7 @@ export function launch(): Promise<Browser> {
 
 export interface Tab {
   page: Page
-  /** What the page complained about: script errors and refusals by the Content-Security-Policy. */
+  /** The page complained about these: script errors and refusals by the Content-Security-Policy. */
   complaints: string[]
 }
 
@@ -74,7 +74,7 @@ export async function openInvitation(page: Page, inviteUrl: string, password: st
   await page.getByRole('navigation', { name: 'Main' }).waitFor()
 }
 
-/** What axe finds serious or critical, by all of its rules, in words. */
+/** Returns what axe finds serious or critical, by all of its rules, in words. */
 async function seriousFindings(page: Page, part: string): Promise<string[]> {
   if (!(await page.evaluate(() => 'axe' in window))) await page.evaluate(axe.source)
   const violations = await page.evaluate(async (part) => {
@@ -95,7 +95,7 @@ export async function screenshot(page: Page, name: string): Promise<void> {
   await page.screenshot({ path: join(screenshots, `${name}.png`), animations: 'disabled' })
 }
 
-/** A screenshot in each theme, and what axe says of the page, or of a part of it. */
+/** Takes a screenshot in each theme, and returns what axe says of the page, or of a part of it. */
 export async function inBothThemes(page: Page, name: string, part = 'html'): Promise<string[]> {
   const findings: string[] = []
   for (const theme of ['light', 'dark']) {
@@ -112,7 +112,7 @@ const setTheme = (page: Page, theme: string) =>
     document.documentElement.dataset.theme = wanted
   }, theme)
 
-/** A screenshot on a narrow screen, and whether anything is too wide for it. */
+/** Takes a screenshot on a narrow screen, and returns what is too wide for it. */
 export async function onNarrowScreen(page: Page, name: string): Promise<string[]> {
   await page.setViewportSize({ width: 390, height: 1600 })
   const overflow = await page.evaluate(() => {
@@ -134,19 +134,19 @@ export async function visit(page: Page, path: string): Promise<void> {
   await settled(page)
 }
 
-/** Until the page shows what it has read. */
+/** Waits until the page shows what it has read. */
 export async function settled(page: Page): Promise<void> {
   await page.getByRole('heading', { level: 1 }).waitFor()
   await page.getByRole('status', { name: 'Loading' }).first().waitFor({ state: 'detached' })
 }
 
-/** What the console says when something has come to its end. */
+/** Finds the toast that says how something ended. */
 export const result = (page: Page, words: string | RegExp) =>
   page.getByRole('region', { name: /notification/i }).getByText(words)
 
 export const expectNoComplaints = (tab: Tab) => expect(tab.complaints).toEqual([])
 
-/** A service, a browser and a tab for a whole file of tests. */
+/** Starts a service, a browser and a tab for a whole file of tests. */
 export function useConsole(): Scene {
   const scene = {} as Scene
   beforeAll(async () => {
@@ -185,7 +185,7 @@ export const sshKey =
   'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBvmWxvLnVPXnO3xXQ2n3yUoP1yT8kQ5cXqkqN3u9Ckm ada@laptop'
 
 let lastProject = 0
-/** A project of the demo's organization, for a test that needs one to itself. */
+/** Creates a project of the demo's organization, for a test that needs one to itself. */
 export async function createProject({ asOwner, credentials }: Service): Promise<string> {
   lastProject += 1
   const { organization_id } = credentials
@@ -200,7 +200,7 @@ export const vmRequest = (name: string, type: string) => ({
   ssh_public_key: sshKey,
 })
 
-/** A VM that runs, in the demo project or another one. */
+/** Creates a VM in the demo project or another one, and waits until it runs. */
 export async function createVm(
   { asOwner, credentials }: Service,
   name: string,

@@ -1,6 +1,6 @@
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
-/** A line to the service that can be cut, or go silent. */
+/** Opens a line to the service that can be cut, or go silent. */
 export async function openLine(serviceUrl: string) {
   const { port: servicePort } = new URL(serviceUrl)
   const sockets = new Set<Socket>()
@@ -27,7 +27,7 @@ export async function openLine(serviceUrl: string) {
     await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
     port = (server.address() as AddressInfo).port
   }
-  /** What goes over it breaks off, and nothing comes through any more. */
+  /** Every connection breaks off, and no new one comes through. */
   const cut = async () => {
     const closed = new Promise((resolve) => server.close(resolve))
     for (const socket of sockets) socket.destroy()

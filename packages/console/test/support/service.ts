@@ -18,7 +18,7 @@ export interface Credentials {
   operator_key: string
 }
 
-/** Two locations, one of them small enough to run out, and VMs that boot in a second. */
+/** There are two locations, one of them small enough to run out, and VMs boot in a second. */
 const settings = `
 ${location('us-east1-a', '198.18.0.0/18', ['A40 48GB PCIe', 'A100 40GB PCIe', 'A100 80GB PCIe', 'L40S 48GB PCIe'], 2)}
 ${location('eu-north1-a', '198.18.128.0/18', ['A100 40GB PCIe'], 1)}
@@ -45,7 +45,7 @@ hosts = [${list.join(', ')}]
 `
 }
 
-/** A real server process on a database of its own. */
+/** Starts a real server process on a database of its own. */
 async function startProcess(flags: string[]) {
   const database = await createDatabase()
   const dataDir = mkdtempSync(join(tmpdir(), 'slipway-console-'))
@@ -54,7 +54,7 @@ async function startProcess(flags: string[]) {
   let child: ChildProcess | undefined
   let url = ''
 
-  /** Answers what it said until it was ready. The port stays the same from one start to the next. */
+  /** Returns what it said until it was ready. The port stays the same from one start to the next. */
   async function start(): Promise<string> {
     const args = ['--port', url ? new URL(url).port : '0', '--data-dir', dataDir, '--config', configPath]
     child = spawn(process.execPath, [join(root, 'packages/server/dist/main.js'), ...args, ...flags], {
@@ -94,7 +94,7 @@ async function startProcess(flags: string[]) {
   }
 }
 
-/** With the demo, whose people and keys the tests use. */
+/** Starts a service with the demo, whose people and keys the tests use. */
 export async function startService() {
   const server = await startProcess([])
   const credentials: Credentials = JSON.parse(readFileSync(join(server.dataDir, 'credentials.json'), 'utf8'))
@@ -110,7 +110,7 @@ export async function startService() {
   }
 }
 
-/** Without it: an empty store, and the code that makes the first operator. */
+/** Starts a service with an empty store, and the code that makes the first operator. */
 export async function startEmptyService() {
   const server = await startProcess(['--no-demo'])
   return { ...server, setupCode: /Set-up code[^:]*: (\S+)/.exec(server.said)![1]! }
