@@ -19,7 +19,7 @@ const touchedBy: Record<string, RouteId[]> = {
 }
 const touchedByAll: RouteId[] = ['eventList', 'operationList', 'operationGet', 'operationSteps']
 
-export type LiveState = 'connecting' | 'live' | 'reconnecting' | 'off'
+type LiveState = 'connecting' | 'live' | 'reconnecting' | 'off'
 let state: LiveState = 'connecting'
 const listeners = new Set<() => void>()
 function setState(next: LiveState): void {

@@ -86,7 +86,7 @@ export function TextArea({ label, hint, problem, value, onChange, rows = 3, plac
   )
 }
 
-export interface Choice {
+interface Choice {
   value: string
   label: string
   isOff?: boolean

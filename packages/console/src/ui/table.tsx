@@ -209,7 +209,7 @@ function PlainRow<Row>({
 
 const narrow = matchMedia('(max-width: 767px)')
 
-export function useIsNarrow(): boolean {
+function useIsNarrow(): boolean {
   const [isNarrow, setNarrow] = useState(narrow.matches)
   useLayoutEffect(() => {
     const listen = () => setNarrow(narrow.matches)

@@ -1,7 +1,7 @@
 import { Link, type LinkProps, useLocation } from '@tanstack/react-router'
 import { useEffect, useRef } from 'react'
 
-export interface TabLink {
+interface TabLink {
   label: string
   to: string
   isExact?: boolean

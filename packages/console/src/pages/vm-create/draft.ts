@@ -1,6 +1,6 @@
 import type { ExpiryAction } from '@slipway/contract/ttl'
 import type { Disk, VmCreate } from '@slipway/sdk'
-import { suggestName } from '../../lib/names.ts'
+import { nameProblem, suggestName } from '../../lib/names.ts'
 import { keyOf, rememberedKey } from './remembered-key.ts'
 
 /** The draft is what has been filled in so far; type and location are in the address of the page. */
@@ -42,3 +42,13 @@ export const requestOf = (
   ...(!draft.hasPublicIp && { public_ip: 'none' as const }),
   ...(draft.ttlHours && { ttl_seconds: Number(draft.ttlHours) * 3600, on_expiry: draft.onExpiry }),
 })
+
+export const scriptProblem = (script: string): string =>
+  script === '' || script.startsWith('#!') ? '' : 'A script starts with #!, for example #!/bin/bash'
+
+/** Returns what must be mended before the request can be sent; empty when nothing is. */
+export const draftProblem = (draft: Draft): string =>
+  (draft.name === '' ? 'Give it a name' : nameProblem(draft.name)) ||
+  (keyOf(draft.key) === '' ? 'Paste an SSH public key' : '') ||
+  scriptProblem(draft.startupScript) ||
+  scriptProblem(draft.shutdownScript)

@@ -13,12 +13,12 @@ import { ErrorState } from '../../ui/error.tsx'
 import { CheckField, SelectField, TextField } from '../../ui/field.tsx'
 import { Page, Skeleton } from '../../ui/page.tsx'
 import { DiskPicker } from './disk-picker.tsx'
-import { type Draft, newDraft, requestOf } from './draft.ts'
+import { type Draft, draftProblem, newDraft, requestOf } from './draft.ts'
 import { Group } from './group.tsx'
 import { KeyField } from './key-field.tsx'
 import { LocationPicker } from './location-picker.tsx'
 import { rememberKey } from './remembered-key.ts'
-import { ScriptFields, scriptProblem } from './script-fields.tsx'
+import { ScriptFields } from './script-fields.tsx'
 import { Summary } from './summary.tsx'
 import { TtlFields } from './ttl-fields.tsx'
 import { TypePicker } from './type-picker.tsx'
@@ -64,13 +64,7 @@ export function VmCreatePage() {
     touches: ['vmList', 'quotaList', 'capacityList'],
     showsErrors: true,
   })
-  const problem =
-    whyNot ||
-    (draft.name === '' ? 'Give it a name' : nameProblem(draft.name)) ||
-    (draft.key.trim() === '' ? 'Paste an SSH public key' : '') ||
-    scriptProblem(draft.startupScript) ||
-    scriptProblem(draft.shutdownScript) ||
-    (image === '' ? 'No image can be used here' : '')
+  const problem = whyNot || draftProblem(draft) || (image === '' ? 'No image can be used here' : '')
   const submit = (event: FormEvent) => {
     event.preventDefault()
     if (problem || create.isPending) return

@@ -1,10 +1,7 @@
 import { useState } from 'react'
 import { Button } from '../../ui/button.tsx'
 import { TextArea } from '../../ui/field.tsx'
-import type { Draft } from './draft.ts'
-
-export const scriptProblem = (script: string): string =>
-  script === '' || script.startsWith('#!') ? '' : 'A script starts with #!, for example #!/bin/bash'
+import { type Draft, scriptProblem } from './draft.ts'
 
 export function ScriptFields({
   draft,
