@@ -52,6 +52,7 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
     const client = createClient({ baseUrl: scene.service.url, token })
     const { id } = await client.projectCreate({ name: 'research', organization_id })
     await page.goto(`${scene.service.url}/projects/${id}`)
+    await main().getByText('Add a payment method to use this project').waitFor()
     await inBilling(main().getByRole('button', { name: 'Open billing' }), addCard)
     await main().getByText('Nothing runs here yet.').waitFor()
   }
