@@ -157,6 +157,22 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
     }
   })
 
+  test('a name that has not been read yet is not taken for something deleted', async () => {
+    const { project_id } = service.credentials
+    let release = () => {}
+    const isReleased = new Promise<void>((resolve) => {
+      release = resolve
+    })
+    await page.route(/\/vpc\/subnets\?/, (route) => isReleased.then(() => route.continue()))
+    await page.goto(`${service.url}/projects/${project_id}/vms/${vm.id}`)
+    const network = main().getByRole('region', { name: 'Network' })
+    await network.getByText('Allow tcp 22 from anywhere to every VM').waitFor()
+    expect(await network.getByText('something deleted').count()).toBe(0)
+    release()
+    await network.getByText('default-subnet-us-east1-a').waitFor()
+    await page.unroute(/\/vpc\/subnets\?/)
+  })
+
   test('ten thousand VMs scroll with a few dozen rows in the document', async () => {
     const total = 10_000
     const pageSize = 500

@@ -6,8 +6,8 @@ import { useQuery } from './use-query.ts'
 
 const rarelyChangesMs = 60_000
 
-/** Returns the names of a project's resources, by id. */
-export function useResourceNames(projectId: string): Map<string, string> {
+/** Reads the names of a project's resources; until all are read, a name that is missing says nothing. */
+function useNames(projectId: string): { names: Map<string, string>; areAllRead: boolean } {
   const target = { project_id: projectId }
   const enabled = projectId !== ''
   const vms = useQuery({ ...readAll('vmList', target), enabled })
@@ -17,9 +17,15 @@ export function useResourceNames(projectId: string): Map<string, string> {
   const networks = useQuery({ ...readAll('networkList', target), enabled })
   return useMemo(() => {
     const lists = [vms.data, disks.data, rules.data, subnets.data, networks.data]
-    return new Map(lists.flatMap((list) => (list ?? []).map(({ id, name }) => [id, name])))
+    return {
+      names: new Map(lists.flatMap((list) => (list ?? []).map(({ id, name }) => [id, name]))),
+      areAllRead: lists.every((list) => list !== undefined),
+    }
   }, [vms.data, disks.data, rules.data, subnets.data, networks.data])
 }
+
+/** Returns the names of a project's resources, by id. */
+export const useResourceNames = (projectId: string): Map<string, string> => useNames(projectId).names
 
 /** Returns words for who did something, by the actor that an event names: access keys by name, people by e-mail. */
 export function useActorNames(project: Project): Map<string, string> {
@@ -43,6 +49,9 @@ export function useActorNames(project: Project): Map<string, string> {
 
 /** Returns words for what a firewall rule or a disk points to. */
 export function useEndpointNames(projectId: string): (id: string) => string {
-  const names = useResourceNames(projectId)
-  return useCallback((id) => names.get(id) ?? `something deleted (…${shortId(id)})`, [names])
+  const { names, areAllRead } = useNames(projectId)
+  return useCallback(
+    (id) => names.get(id) ?? (areAllRead ? `something deleted (…${shortId(id)})` : '…'),
+    [names, areAllRead],
+  )
 }
