@@ -1,4 +1,4 @@
-import { UsageError } from './core/failure.ts'
+import { UsageError } from './errors/cli-error.ts'
 
 export interface SpokenRule {
   protocols: ('tcp' | 'udp' | 'icmp')[]

@@ -1,5 +1,5 @@
-import { exitCodes } from './core/failure.ts'
-import { reportFailure } from './core/report.ts'
+import { exitCodes } from './errors/cli-error.ts'
+import { reportFailure } from './output/report.ts'
 import { runProgram } from './program.ts'
 
 // A reader that has seen enough (`| head`) is no error.

@@ -1,8 +1,8 @@
 import { Command, CommanderError, Option } from 'commander'
 import { Cli } from './core/cli.ts'
 import { type AnyCommand, type GroupSpec, isGroup, type OptionSpec } from './core/command.ts'
-import { exitCodes, UsageError } from './core/failure.ts'
 import type { GlobalFlags } from './core/settings.ts'
+import { exitCodes, UsageError } from './errors/cli-error.ts'
 import { registry } from './registry.ts'
 import { version } from './version.ts'
 

@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { monthRange } from '../src/commands/usage.ts'
-import { NotFound, UsageError } from '../src/core/failure.ts'
 import { resolveAmong } from '../src/core/names.ts'
 import { parseDurationMs, parsePair } from '../src/core/parse.ts'
+import { NotFound, UsageError } from '../src/errors/cli-error.ts'
 import { parseSpokenRule, spokenName } from '../src/firewall-words.ts'
 import { bar, usd } from '../src/output/text.ts'
 

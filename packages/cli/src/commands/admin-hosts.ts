@@ -1,8 +1,8 @@
 import type { Gpu, Host } from '@slipway/sdk'
 import { type AnyCommand, command, type GroupSpec } from '../core/command.ts'
-import { UsageError } from '../core/failure.ts'
 import { idOf } from '../core/names.ts'
 import { deleteCommand, listCommand, refArgument, showCommand } from '../core/resource.ts'
+import { UsageError } from '../errors/cli-error.ts'
 import { printList, printOne } from '../output/print.ts'
 import { hosts } from '../resources.ts'
 

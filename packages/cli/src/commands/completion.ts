@@ -1,7 +1,7 @@
 import { candidatesFor } from '../completion/candidates.ts'
 import { completionScripts, type Shell } from '../completion/scripts.ts'
 import { command } from '../core/command.ts'
-import { UsageError } from '../core/failure.ts'
+import { UsageError } from '../errors/cli-error.ts'
 import { print } from '../output/print.ts'
 
 const shells = Object.keys(completionScripts) as Shell[]

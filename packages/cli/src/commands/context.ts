@@ -1,7 +1,7 @@
 import { command, type GroupSpec } from '../core/command.ts'
 import { changeContext, readContexts, writeContexts } from '../core/contexts.ts'
-import { NotFound } from '../core/failure.ts'
 import { idOf } from '../core/names.ts'
+import { NotFound } from '../errors/cli-error.ts'
 import { printList } from '../output/print.ts'
 import { projects } from '../resources.ts'
 

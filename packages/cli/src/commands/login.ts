@@ -9,11 +9,11 @@ import {
   readContexts,
   writeContexts,
 } from '../core/contexts.ts'
-import { NotFound, UsageError } from '../core/failure.ts'
 import { lightFetch } from '../core/fetch.ts'
 import { resolveAmong } from '../core/names.ts'
 import { readTextFile } from '../core/parse.ts'
 import { readCredentialsFile } from '../core/settings.ts'
+import { NotFound, UsageError } from '../errors/cli-error.ts'
 
 interface LoginInput {
   name: string

@@ -1,6 +1,6 @@
 import type { UsageItem } from '@slipway/sdk'
 import { command } from '../core/command.ts'
-import { UsageError } from '../core/failure.ts'
+import { UsageError } from '../errors/cli-error.ts'
 import { print, printData, printList } from '../output/print.ts'
 import { bar, quantityText, usd, words } from '../output/text.ts'
 

@@ -1,9 +1,9 @@
 import { spawn } from 'node:child_process'
 import { constants } from 'node:os'
 import { command } from '../core/command.ts'
-import { CliError, exitCodes } from '../core/failure.ts'
 import { idOf } from '../core/names.ts'
 import { refArgument } from '../core/resource.ts'
+import { CliError, exitCodes } from '../errors/cli-error.ts'
 import { hostKeyRules, sshArguments, sshDestination } from '../export/ssh.ts'
 import { vms } from '../resources.ts'
 

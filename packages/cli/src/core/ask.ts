@@ -1,6 +1,6 @@
 import type { Option } from '@clack/prompts'
+import { Interrupted, UsageError } from '../errors/cli-error.ts'
 import type { Cli } from './cli.ts'
-import { Interrupted, UsageError } from './failure.ts'
 
 // Questions go to stderr: stdout belongs to the result.
 const output = process.stderr

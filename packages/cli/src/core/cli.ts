@@ -1,20 +1,19 @@
 import { type Client, createClient, type TokenSource } from '@slipway/sdk'
+import { UsageError } from '../errors/cli-error.ts'
 import { colorsFor, type Palette } from '../output/colors.ts'
 import { type OutputFormat, parseOutput } from '../output/format.ts'
+import type { Output } from '../output/print.ts'
 import { version } from '../version.ts'
-import { UsageError } from './failure.ts'
 import { lightFetch } from './fetch.ts'
 import { storedSession } from './session.ts'
 import { type GlobalFlags, resolveSettings, type Settings } from './settings.ts'
 
 /** One run of the command line: whom it speaks with, and how it prints. */
-export class Cli {
+export class Cli implements Output {
   readonly flags: GlobalFlags
   readonly env: NodeJS.ProcessEnv
   readonly format: OutputFormat
-  /** Colours of results, on stdout. */
   readonly colors: Palette
-  /** Colours of notes and progress, on stderr. */
   readonly noteColors: Palette
   /** Somebody is there to answer questions. */
   readonly isInteractive: boolean

@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { SessionTokens } from '@slipway/sdk'
-import { CliError, exitCodes } from './failure.ts'
+import { CliError, exitCodes } from '../errors/cli-error.ts'
 
 /** One service and how to speak with it. */
 export interface Context {

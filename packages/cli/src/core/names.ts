@@ -1,5 +1,5 @@
+import { NotFound, UsageError } from '../errors/cli-error.ts'
 import { type Cli, isUuid } from './cli.ts'
-import { NotFound, UsageError } from './failure.ts'
 
 export interface Named {
   id: string

@@ -1,7 +1,8 @@
 import { ApiError } from '@slipway/sdk'
+import { CliError } from '../errors/cli-error.ts'
+import { exitCodeOf, hintsOf } from '../errors/explain.ts'
 import { version } from '../version.ts'
 import type { Cli } from './cli.ts'
-import { CliError, exitCodeOf, hintsOf } from './failure.ts'
 
 const suspicious = new Set(['not_found', 'method_not_allowed', 'unexpected_answer', 'invalid_argument'])
 

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { UsageError } from './failure.ts'
+import { UsageError } from '../errors/cli-error.ts'
 
 const unitMs = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { UsageError } from '../errors/cli-error.ts'
 import { type Context, readContexts } from './contexts.ts'
-import { UsageError } from './failure.ts'
 
 export interface GlobalFlags {
   apiUrl?: string

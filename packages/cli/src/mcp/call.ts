@@ -1,6 +1,7 @@
 import type { Cli } from '../core/cli.ts'
-import { CliError, errorRecord, exitCodes } from '../core/failure.ts'
 import { idOf, type Resolvable } from '../core/names.ts'
+import { CliError, exitCodes } from '../errors/cli-error.ts'
+import { errorRecord } from '../errors/explain.ts'
 import {
   accessKeys,
   disks,

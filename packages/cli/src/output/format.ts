@@ -1,8 +1,8 @@
-import { UsageError } from '../core/failure.ts'
+import { UsageError } from '../errors/cli-error.ts'
 
 export interface OutputFormat {
   kind: 'table' | 'json' | 'yaml'
-  /** Chosen with `columns=…`. */
+  /** The columns that `columns=…` names. */
   columns: string[] | undefined
   hasHeader: boolean
 }

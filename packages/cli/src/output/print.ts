@@ -1,62 +1,76 @@
-import type { Cli } from '../core/cli.ts'
-import { UsageError } from '../core/failure.ts'
-import { paintState } from './colors.ts'
+import { UsageError } from '../errors/cli-error.ts'
+import { type Palette, paintState } from './colors.ts'
+import type { OutputFormat } from './format.ts'
 import { type Cell, renderTable, type TableColumn } from './table.ts'
 
+/** Where results and notes go, and in which form. */
+export interface Output {
+  readonly format: OutputFormat
+  /** These colour results, on stdout. */
+  readonly colors: Palette
+  /** These colour notes and progress, on stderr. */
+  readonly noteColors: Palette
+  note(text: string): void
+}
+
 export interface Column<T> {
-  /** As in `-o columns=…`; the header is the same in capitals. */
+  /** This is what `-o columns=…` calls it; the header is the same in capitals. */
   name: string
   value: (row: T) => string | number | boolean | null | undefined
   align?: 'left' | 'right'
-  /** Left out on a narrow terminal, the highest first. */
+  /** Columns with a number are left out on a narrow terminal, the highest first. */
   spare?: number
-  /** Only shown when asked for with `-o columns=…`. */
+  /** The column is shown only when `-o columns=…` names it. */
   isExtra?: boolean
-  /** Painted by what the state means. */
+  /** The value is a state and gets the colour of what it means. */
   isState?: boolean
 }
 
-/** A list: a table for people, a bare array for programs. */
-export async function printList<T extends object>(cli: Cli, rows: T[], columns: Column<T>[]): Promise<void> {
-  if (cli.format.kind !== 'table') return printData(cli, rows)
-  const chosen = chooseColumns(columns, cli.format.columns)
+/** Prints a list: a table for people, a bare array for programs. */
+export async function printList<T extends object>(
+  output: Output,
+  rows: T[],
+  columns: Column<T>[],
+): Promise<void> {
+  if (output.format.kind !== 'table') return printData(output, rows)
+  const chosen = chooseColumns(columns, output.format.columns)
   if (rows.length === 0) {
-    cli.note(cli.noteColors.dim('Nothing to show.'))
-    if (!cli.format.hasHeader) return
+    output.note(output.noteColors.dim('Nothing to show.'))
+    if (!output.format.hasHeader) return
   }
   const heads: TableColumn[] = chosen.map(({ name, align, spare }) => ({
     title: name.toUpperCase().replaceAll('_', ' '),
     align: align ?? 'left',
-    spare: cli.format.columns ? undefined : spare,
+    spare: output.format.columns ? undefined : spare,
   }))
-  const cells = rows.map((row) => chosen.map((column) => cellOf(cli, column, row)))
+  const cells = rows.map((row) => chosen.map((column) => cellOf(output, column, row)))
   const width = process.stdout.isTTY ? process.stdout.columns : undefined
-  print(renderTable(heads, cells, { hasHeader: cli.format.hasHeader, width, colors: cli.colors }))
+  print(renderTable(heads, cells, { hasHeader: output.format.hasHeader, width, colors: output.colors }))
 }
 
-/** One record: an object for programs, label and value for people. */
+/** Prints one record: labels and values for people, an object for programs. */
 export async function printOne<T extends object>(
-  cli: Cli,
+  output: Output,
   record: T,
   fields: (record: T) => [label: string, value: string][] = plainFields,
 ): Promise<void> {
-  if (cli.format.kind !== 'table') return printData(cli, record)
-  if (cli.format.columns) {
-    const values = cli.format.columns.map((path) => textOf(at(record, path)))
+  if (output.format.kind !== 'table') return printData(output, record)
+  if (output.format.columns) {
+    const values = output.format.columns.map((path) => textOf(at(record, path)))
     return print(values.join('  '))
   }
   const lines = fields(record)
   const width = Math.max(...lines.map(([label]) => label.length))
   for (const [label, value] of lines) {
-    const shown = label === 'State' ? paintState(cli.colors, value) : value
+    const shown = label === 'State' ? paintState(output.colors, value) : value
     const [first = '', ...rest] = shown.split('\n')
-    print(`${cli.colors.dim(label.padEnd(width))}  ${first}`.trimEnd())
+    print(`${output.colors.dim(label.padEnd(width))}  ${first}`.trimEnd())
     for (const line of rest) print(`${' '.repeat(width)}  ${line}`)
   }
 }
 
-export async function printData(cli: Cli, data: unknown): Promise<void> {
-  if (cli.format.kind === 'yaml') {
+export async function printData(output: Output, data: unknown): Promise<void> {
+  if (output.format.kind === 'yaml') {
     const { stringify } = await import('yaml')
     return print(stringify(data, { lineWidth: 0 }).trimEnd())
   }
@@ -80,15 +94,15 @@ function chooseColumns<T extends object>(columns: Column<T>[], names: string[] |
   })
 }
 
-function cellOf<T>(cli: Cli, column: Column<T>, row: T): Cell {
+function cellOf<T>(output: Output, column: Column<T>, row: T): Cell {
   const value = column.value(row)
   const text = value === null || value === undefined || value === '' ? '-' : String(value)
   if (!column.isState) return { text }
   const word = text.replace(/^STATE_/, '').toLowerCase()
-  return { text: word, paint: (shown) => paintState(cli.colors, shown) }
+  return { text: word, paint: (shown) => paintState(output.colors, shown) }
 }
 
-/** `network_interfaces.0.mac_address` */
+/** Returns the value at a path such as `network_interfaces.0.mac_address`. */
 function at(record: unknown, path: string): unknown {
   return path.split('.').reduce<unknown>((value, key) => (value as Record<string, unknown>)?.[key], record)
 }

@@ -2,21 +2,21 @@ import type { Palette } from './colors.ts'
 
 export interface Cell {
   text: string
-  /** Applied after the layout, which counts plain characters. */
+  /** This is applied after the layout, which counts plain characters. */
   paint?: ((text: string) => string) | undefined
 }
 
 export interface TableColumn {
   title: string
   align?: 'left' | 'right'
-  /** Left out on a narrow terminal, the highest first. */
+  /** Columns with a number are left out on a narrow terminal, the highest first. */
   spare?: number | undefined
 }
 
 const gap = 2
 const narrowest = 8
 
-/** Columns without lines, as wide as they need and no wider than the terminal where that can be had. */
+/** Lays columns out without lines, as wide as they need and, where possible, no wider than the terminal. */
 export function renderTable(
   columns: TableColumn[],
   rows: Cell[][],
@@ -49,7 +49,7 @@ function pad({ text, paint }: Cell, room: number, align: TableColumn['align']): 
 
 const needed = (widths: number[]) => widths.reduce((sum, width) => sum + width + gap, -gap)
 
-/** Which columns stay when the terminal is too narrow for all. */
+/** Returns the columns that stay when the terminal is too narrow for all. */
 function fit(columns: TableColumn[], widths: number[], width: number | undefined): number[] {
   let kept = columns.map((_, index) => index)
   while (width !== undefined && needed(kept.map((index) => widths[index]!)) > width) {
@@ -60,7 +60,7 @@ function fit(columns: TableColumn[], widths: number[], width: number | undefined
   return kept
 }
 
-/** What still does not fit is cut at the widest column first. */
+/** Cuts what still does not fit, the widest column first. */
 function shrink(widths: number[], width: number | undefined): number[] {
   const room = [...widths]
   while (width !== undefined && needed(room) > width) {

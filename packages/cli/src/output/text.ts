@@ -1,4 +1,4 @@
-/** How long ago, or how long until, in one unit: `3m`, `2h`, `5d`. */
+/** Returns how long ago a time was, or how long until it comes, in one unit: `3m`, `2h`, `5d`. */
 export function ageOf(timestamp: string, now = Date.now()): string {
   if (!timestamp) return ''
   return durationText(Math.abs(now - Date.parse(timestamp)))
@@ -12,7 +12,7 @@ export function durationText(durationMs: number): string {
   return `${Math.floor(seconds / 86400)}d`
 }
 
-/** Whole cents from a dollar up, more digits below, nothing for an unset price. */
+/** Writes dollars with two digits, amounts below a cent with five, and an unset price as a dash. */
 export function usd(amount: number | null | undefined): string {
   if (amount === null || amount === undefined) return '-'
   const isTiny = amount !== 0 && Math.abs(amount) < 0.01
@@ -23,10 +23,10 @@ export function usd(amount: number | null | undefined): string {
 export const quantityText = (quantity: number): string =>
   quantity.toLocaleString('en-US', { maximumFractionDigits: 2 })
 
-/** `a40_gpus` as people say it. */
+/** Writes `a40_gpus` as `a40 gpus`. */
 export const words = (name: string): string => name.replaceAll('_', ' ').toLowerCase()
 
-/** A bar of a chart, exact to an eighth of a character. */
+/** Draws a bar of a chart, exact to an eighth of a character. */
 export function bar(share: number, width: number): string {
   const eighths = Math.round(Math.min(1, Math.max(0, share)) * width * 8)
   const rest = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉'][eighths % 8]!

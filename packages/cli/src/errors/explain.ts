@@ -1,50 +1,7 @@
 import { ApiError } from '@slipway/sdk'
+import { CliError, exitCodes } from './cli-error.ts'
 
-export const exitCodes = {
-  done: 0,
-  error: 1,
-  usage: 2,
-  notFound: 3,
-  conflict: 4,
-  denied: 5,
-  waitedTooLong: 124,
-  interrupted: 130,
-} as const
-
-/** An error of the command line itself, told without a stack. */
-export class CliError extends Error {
-  readonly code: string
-  readonly exitCode: number
-  /** What to do about it, on lines of their own. */
-  readonly hints: string[]
-
-  constructor(code: string, message: string, exitCode: number, hints: string[] = []) {
-    super(message)
-    this.code = code
-    this.exitCode = exitCode
-    this.hints = hints
-  }
-}
-
-export class UsageError extends CliError {
-  constructor(message: string, hints: string[] = []) {
-    super('usage', message, exitCodes.usage, hints)
-  }
-}
-
-export class NotFound extends CliError {
-  constructor(message: string, hints: string[] = []) {
-    super('not_found', message, exitCodes.notFound, hints)
-  }
-}
-
-/** Thrown when the person at the terminal left a question with Ctrl-C. */
-export class Interrupted extends CliError {
-  constructor() {
-    super('interrupted', 'Cancelled.', exitCodes.interrupted)
-  }
-}
-
+/** Returns the exit code for an error of the service or of the command line. */
 export function exitCodeOf(error: unknown): number {
   if (error instanceof CliError) return error.exitCode
   if (!(error instanceof ApiError)) return exitCodes.error
@@ -68,7 +25,7 @@ export function exitCodeOf(error: unknown): number {
   }
 }
 
-/** What a person can do about an answer of the service. */
+/** Returns what a person can do about an error, one hint per line. */
 export function hintsOf(error: unknown): string[] {
   if (error instanceof CliError) return error.hints
   if (!(error instanceof ApiError)) return []
@@ -97,7 +54,7 @@ export function hintsOf(error: unknown): string[] {
   }
 }
 
-/** The shape of the API's own errors, so that scripts read one form. */
+/** Returns an error in the shape of the API's own errors, so that scripts read one form. */
 export function errorRecord(error: unknown): Record<string, unknown> {
   const message = error instanceof Error ? error.message : String(error)
   if (error instanceof ApiError) {

@@ -1,8 +1,9 @@
 import { ApiError } from '@slipway/sdk'
-import { colorsFor } from '../output/colors.ts'
-import { CliError, errorRecord, exitCodeOf, hintsOf } from './failure.ts'
+import { CliError } from '../errors/cli-error.ts'
+import { errorRecord, exitCodeOf, hintsOf } from '../errors/explain.ts'
+import { colorsFor } from './colors.ts'
 
-/** Tells what went wrong on stderr, for programs if they asked for JSON, and gives the exit code. */
+/** Prints an error on stderr, as JSON if the command line asks for JSON, and returns the exit code. */
 export function reportFailure(error: unknown, words: string[]): number {
   if (wantsJson(words)) process.stderr.write(`${JSON.stringify(errorRecord(error), null, 2)}\n`)
   else process.stderr.write(`${describe(error)}\n`)
@@ -21,7 +22,7 @@ function describe(error: unknown): string {
   return lines.join('\n')
 }
 
-/** Read from the words themselves, since an error may come before they were understood. */
+/** The words are searched as they were typed, since an error may come before they are parsed. */
 function wantsJson(words: string[]): boolean {
   const end = words.indexOf('--')
   const own = end < 0 ? words : words.slice(0, end)

@@ -1,0 +1,44 @@
+export const exitCodes = {
+  done: 0,
+  error: 1,
+  usage: 2,
+  notFound: 3,
+  conflict: 4,
+  denied: 5,
+  waitedTooLong: 124,
+  interrupted: 130,
+} as const
+
+/** An error of the command line itself; it is printed without a stack. */
+export class CliError extends Error {
+  readonly code: string
+  readonly exitCode: number
+  /** Each says what to do about the error, and is printed on a line of its own. */
+  readonly hints: string[]
+
+  constructor(code: string, message: string, exitCode: number, hints: string[] = []) {
+    super(message)
+    this.code = code
+    this.exitCode = exitCode
+    this.hints = hints
+  }
+}
+
+export class UsageError extends CliError {
+  constructor(message: string, hints: string[] = []) {
+    super('usage', message, exitCodes.usage, hints)
+  }
+}
+
+export class NotFound extends CliError {
+  constructor(message: string, hints: string[] = []) {
+    super('not_found', message, exitCodes.notFound, hints)
+  }
+}
+
+/** This is thrown when the person at the terminal leaves a question with Ctrl-C. */
+export class Interrupted extends CliError {
+  constructor() {
+    super('interrupted', 'Cancelled.', exitCodes.interrupted)
+  }
+}
