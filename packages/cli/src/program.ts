@@ -1,36 +1,11 @@
 import { Command, CommanderError, Option } from 'commander'
+import { commands } from './commands/index.ts'
 import { Cli } from './core/cli.ts'
-import { type AnyCommand, type GroupSpec, isGroup, type OptionSpec } from './core/command.ts'
+import { type CommandNode, isGroup, type OptionSpec } from './core/command.ts'
+import { globalOptions } from './core/global-options.ts'
 import type { GlobalFlags } from './core/settings.ts'
 import { exitCodes, UsageError } from './errors/cli-error.ts'
-import { registry } from './registry.ts'
 import { version } from './version.ts'
-
-export const globalOptions: OptionSpec[] = [
-  {
-    flags: '-o, --output <form>',
-    description: 'table, json, yaml or columns=name,state,…',
-    complete: ['table', 'json', 'yaml'],
-  },
-  {
-    flags: '--project <project>',
-    description: 'name or id of the project (SLIPWAY_PROJECT)',
-    complete: 'project',
-  },
-  {
-    flags: '--context <name>',
-    description: 'use another context than the current one (SLIPWAY_CONTEXT)',
-    complete: 'context',
-  },
-  { flags: '--api-url <url>', description: 'address of the service (SLIPWAY_API_URL)' },
-  {
-    flags: '--access-key <key>',
-    description: 'access key (SLIPWAY_ACCESS_KEY keeps it out of the process list)',
-  },
-  { flags: '-q, --quiet', description: 'no notes and no progress' },
-  { flags: '--no-header', description: 'tables without their first line' },
-  { flags: '--no-color', description: 'no colours (NO_COLOR)' },
-]
 
 const headings: [heading: string, nouns: string[]][] = [
   ['Getting in:', ['login', 'logout', 'context', 'whoami', 'completion']],
@@ -40,8 +15,8 @@ const headings: [heading: string, nouns: string[]][] = [
   ['Around:', ['export', 'mcp', 'admin']],
 ]
 
-/** The command tree. Only the words that were typed are loaded, unless help or completion needs them all. */
-export async function buildProgram(words: string[]): Promise<Command> {
+/** Builds the command tree. Only the noun that was typed is loaded, unless help needs them all. */
+async function buildProgram(words: string[]): Promise<Command> {
   const program = new Command('slipway')
     .description('GPU virtual machines from the command line')
     .version(version, '-V, --version', 'print the version')
@@ -50,9 +25,9 @@ export async function buildProgram(words: string[]): Promise<Command> {
     .exitOverride()
   for (const option of globalOptions) program.addOption(toOption(option))
   configureHelp(program)
-  const typed = words.find((word) => Object.hasOwn(registry, word))
-  const names = typed ? [typed] : Object.keys(registry)
-  const specs = await Promise.all(names.map((name) => registry[name]!()))
+  const typed = words.find((word) => Object.hasOwn(commands, word))
+  const names = typed ? [typed] : Object.keys(commands)
+  const specs = await Promise.all(names.map((name) => commands[name]!()))
   for (const spec of specs) {
     const heading = headings.find(([, nouns]) => nouns.includes(spec.name))?.[0]
     if (heading) program.commandsGroup(heading)
@@ -62,7 +37,7 @@ export async function buildProgram(words: string[]): Promise<Command> {
   return program
 }
 
-function addSpec(parent: Command, spec: AnyCommand | GroupSpec): void {
+function addSpec(parent: Command, spec: CommandNode): void {
   if (isGroup(spec)) {
     const group = parent.command(spec.name).description(sentence(spec.summary)).summary(spec.summary)
     group.helpCommand(false).configureHelp({ showGlobalOptions: false }).exitOverride()
@@ -111,10 +86,10 @@ function configureHelp(node: Command): void {
   node.exitOverride()
 }
 
-/** Runs a command line and gives its exit code. */
+/** Runs a command line and returns its exit code. */
 export async function runProgram(words: string[]): Promise<number> {
   const program = await buildProgram(words)
-  // What commander says on stderr is told in our own form, but for the help of a noun that lacks its verb.
+  // We print commander's errors in our own form, except the help of a noun that lacks its verb.
   let help = ''
   forEachCommand(program, (node) => {
     node.configureOutput({

@@ -1,15 +1,15 @@
+import { commands } from './commands/index.ts'
 import {
   type AnyCommand,
   type ArgumentSpec,
-  type GroupSpec,
+  type CommandNode,
   isGroup,
   type OptionSpec,
 } from './core/command.ts'
-import { globalOptions } from './program.ts'
-import { registry } from './registry.ts'
+import { globalOptions } from './core/global-options.ts'
 
-export interface ReferencePage {
-  /** Inside docs/cli. */
+interface ReferencePage {
+  /** The name of the file in docs/cli. */
   file: string
   text: string
 }
@@ -19,21 +19,21 @@ interface Leaf {
   spec: AnyCommand
 }
 
-/** The reference: a page for each command, and one that lists them all. */
+/** Returns the reference: a page for each command, and one that lists them all. */
 export async function referencePages(): Promise<ReferencePage[]> {
-  const specs = await Promise.all(Object.values(registry).map((load) => load()))
+  const specs = await Promise.all(Object.values(commands).map((load) => load()))
   const leaves = specs.flatMap((spec) => leavesOf('slipway', spec)).filter(({ spec }) => !spec.isHidden)
   return [indexPage(specs, leaves), ...leaves.map(commandPage)]
 }
 
-function leavesOf(before: string, spec: AnyCommand | GroupSpec): Leaf[] {
+function leavesOf(before: string, spec: CommandNode): Leaf[] {
   const words = `${before} ${spec.name}`
   return isGroup(spec) ? spec.commands.flatMap((inner) => leavesOf(words, inner)) : [{ words, spec }]
 }
 
 const fileOf = (words: string) => `${words.replace(/^slipway /, '').replaceAll(' ', '-')}.md`
 
-function indexPage(specs: (AnyCommand | GroupSpec)[], leaves: Leaf[]): ReferencePage {
+function indexPage(specs: CommandNode[], leaves: Leaf[]): ReferencePage {
   const sections = specs
     .filter((spec) => isGroup(spec) || !spec.isHidden)
     .map((spec) => {

@@ -35,7 +35,7 @@ const age = {
 export const vms: Resource<Vm> = {
   noun: 'vm',
   title: 'VM',
-  complete: 'vm',
+  example: 'train-7',
   columns: [
     { name: 'name', value: (vm) => vm.name },
     { name: 'type', value: (vm) => vm.type },
@@ -82,7 +82,7 @@ function vmFields(vm: Vm): [string, string][] {
 export const disks: Resource<Disk> = {
   noun: 'disk',
   title: 'disk',
-  complete: 'disk',
+  example: 'datasets',
   columns: [
     { name: 'name', value: (disk) => disk.name },
     { name: 'size', value: (disk) => disk.size, align: 'right' },
@@ -111,7 +111,7 @@ export const disks: Resource<Disk> = {
 export const networks: Resource<Network> = {
   noun: 'network',
   title: 'network',
-  complete: 'network',
+  example: 'training',
   columns: [
     { name: 'name', value: (network) => network.name },
     { name: 'cidr', value: (network) => network.cidr },
@@ -127,7 +127,7 @@ export const networks: Resource<Network> = {
 export const subnets: Resource<Subnet> = {
   noun: 'subnet',
   title: 'subnet',
-  complete: 'subnet',
+  example: 'training-a',
   columns: [
     { name: 'name', value: (subnet) => subnet.name },
     { name: 'cidr', value: (subnet) => subnet.cidr },
@@ -145,7 +145,7 @@ const endpointsText = (endpoints: FirewallEndpoint[]) =>
 export const firewallRules: Resource<FirewallRule> = {
   noun: 'firewall',
   title: 'firewall rule',
-  complete: 'firewall',
+  example: 'allow-jupyter',
   columns: [
     { name: 'name', value: (rule) => rule.name },
     { name: 'action', value: (rule) => rule.action },
@@ -176,7 +176,7 @@ export const firewallRules: Resource<FirewallRule> = {
 export const accessKeys: Resource<AccessKey> = {
   noun: 'key',
   title: 'access key',
-  complete: 'key',
+  example: 'ci',
   columns: [
     { name: 'name', value: (key) => key.name },
     { name: 'role', value: (key) => key.role },
@@ -197,7 +197,7 @@ export const accessKeys: Resource<AccessKey> = {
 export const members: Resource<Member> = {
   noun: 'member',
   title: 'member',
-  complete: 'member',
+  example: 'ada@example.com',
   columns: [
     { name: 'email', value: (member) => member.email },
     { name: 'role', value: (member) => member.role },
@@ -212,7 +212,7 @@ export const members: Resource<Member> = {
 export const projects: Resource<Project> = {
   noun: 'project',
   title: 'project',
-  complete: 'project',
+  example: 'research',
   columns: [
     { name: 'name', value: (project) => project.name },
     { name: 'version', value: (project) => project.version, spare: 1 },
@@ -226,7 +226,7 @@ export const projects: Resource<Project> = {
 export const organizations: Resource<Organization> = {
   noun: 'org',
   title: 'organization',
-  complete: 'org',
+  example: 'harbour-labs',
   columns: [
     { name: 'name', value: (organization) => organization.name },
     { name: 'id', value: (organization) => organization.id },
@@ -239,7 +239,7 @@ export const organizations: Resource<Organization> = {
 export const webhooks: Resource<Webhook> = {
   noun: 'webhook',
   title: 'webhook',
-  complete: 'webhook',
+  example: 'https://hooks.example.com/slipway',
   columns: [
     { name: 'url', value: (webhook) => webhook.url },
     { name: 'events', value: (webhook) => webhook.event_types.join(',') || 'all' },
@@ -254,7 +254,7 @@ export const webhooks: Resource<Webhook> = {
 export const images: Resource<Image> = {
   noun: 'image',
   title: 'image',
-  complete: 'image',
+  example: 'ubuntu24.04-nvidia:latest',
   columns: [
     { name: 'name', value: (image) => image.name },
     { name: 'description', value: (image) => image.description, spare: 2 },
@@ -269,7 +269,6 @@ export const images: Resource<Image> = {
 export const locations: Resource<Location> = {
   noun: 'location',
   title: 'location',
-  complete: 'location',
   columns: [
     { name: 'name', value: (location) => location.name },
     { name: 'region', value: (location) => location.region },
@@ -283,7 +282,6 @@ export const locations: Resource<Location> = {
 export const operations: Resource<Operation> = {
   noun: 'operation',
   title: 'operation',
-  complete: 'operation',
   columns: [
     { name: 'id', value: (operation) => operation.operation_id },
     { name: 'operation', value: (operation) => operation.metadata.operation_name.toLowerCase() },
@@ -299,7 +297,7 @@ export const operations: Resource<Operation> = {
 export const hosts: Resource<Host> = {
   noun: 'host',
   title: 'host',
-  complete: 'host',
+  example: 'us-east1-a-a100-1',
   columns: [
     { name: 'name', value: (host) => host.name },
     { name: 'location', value: (host) => host.location },
@@ -326,7 +324,7 @@ export type AdminUser = RouteAnswer<'adminUserUpdate'>
 export const users: Resource<AdminUser> = {
   noun: 'user',
   title: 'user',
-  complete: 'user',
+  example: 'ada@example.com',
   columns: [
     { name: 'email', value: (user) => user.email },
     { name: 'state', value: (user) => (user.suspended ? 'suspended' : user.state), isState: true },

@@ -1,7 +1,6 @@
 import type { Gpu, Host } from '@slipway/sdk'
 import { type AnyCommand, command, type GroupSpec } from '../core/command.ts'
-import { idOf } from '../core/names.ts'
-import { deleteCommand, listCommand, refArgument, showCommand } from '../core/resource.ts'
+import { deleteCommand, idOf, listCommand, refArgument, showCommand } from '../core/resource.ts'
 import { UsageError } from '../errors/cli-error.ts'
 import { printList, printOne } from '../output/print.ts'
 import { hosts } from '../resources.ts'

@@ -1,8 +1,7 @@
 import type { Quota, RouteAnswer } from '@slipway/sdk'
 import { type AnyCommand, command, type GroupSpec } from '../core/command.ts'
-import { idOf } from '../core/names.ts'
 import { parsePair } from '../core/parse.ts'
-import { listCommand, type Resource, refArgument } from '../core/resource.ts'
+import { idOf, listCommand, type Resource, refArgument } from '../core/resource.ts'
 import { type Column, printList, printOne } from '../output/print.ts'
 import { ageOf } from '../output/text.ts'
 import { users } from '../resources.ts'
@@ -11,7 +10,7 @@ type AdminOrganization = RouteAnswer<'adminOrganizationUpdate'>
 const organizations: Resource<AdminOrganization> = {
   noun: 'org',
   title: 'organization',
-  complete: 'org',
+  example: 'harbour-labs',
   columns: [
     { name: 'name', value: (organization) => organization.name },
     {

@@ -1,6 +1,6 @@
 import { candidatesFor } from '../completion/candidates.ts'
 import { completionScripts, type Shell } from '../completion/scripts.ts'
-import { command } from '../core/command.ts'
+import { type AnyCommand, type CommandTree, command } from '../core/command.ts'
 import { UsageError } from '../errors/cli-error.ts'
 import { print } from '../output/print.ts'
 
@@ -23,16 +23,17 @@ export const completion = command<{ shell: string }>({
   },
 })
 
-/** Asked by the scripts above: the words after `--`, the last of them unfinished. */
-export const complete = command<{ words: string[] }>({
-  name: '__complete',
-  summary: 'list what may come next',
-  isHidden: true,
-  arguments: [{ syntax: '[words...]', description: 'the line so far' }],
-  examples: [],
-  async run(cli, { words }) {
-    // A shell has no use for an error message in the middle of a line.
-    const candidates = await candidatesFor(cli, words).catch(() => [])
-    for (const { word, meaning } of candidates) print(meaning ? `${word}\t${meaning}` : word)
-  },
-})
+/** The scripts call this with the words after `--`, the last of them unfinished. */
+export const completeCommand = (tree: CommandTree): AnyCommand =>
+  command<{ words: string[] }>({
+    name: '__complete',
+    summary: 'list what may come next',
+    isHidden: true,
+    arguments: [{ syntax: '[words...]', description: 'the line so far' }],
+    examples: [],
+    async run(cli, { words }) {
+      // A shell has no use for an error message in the middle of a line.
+      const candidates = await candidatesFor(cli, tree, words).catch(() => [])
+      for (const { word, meaning } of candidates) print(meaning ? `${word}\t${meaning}` : word)
+    },
+  })

@@ -1,6 +1,6 @@
 import { command, type GroupSpec } from '../core/command.ts'
 import { changeContext, readContexts, writeContexts } from '../core/contexts.ts'
-import { idOf } from '../core/names.ts'
+import { idOf } from '../core/resource.ts'
 import { NotFound } from '../errors/cli-error.ts'
 import { printList } from '../output/print.ts'
 import { projects } from '../resources.ts'

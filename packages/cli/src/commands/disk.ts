@@ -1,9 +1,8 @@
 import type { Disk, DiskCreate, Vm } from '@slipway/sdk'
 import { command, type GroupSpec } from '../core/command.ts'
-import { idOf } from '../core/names.ts'
 import { parseNumber } from '../core/parse.ts'
 import { follow, type WaitFlags, waitOptions } from '../core/progress.ts'
-import { deleteCommand, listCommand, refArgument, showCommand } from '../core/resource.ts'
+import { deleteCommand, idOf, listCommand, refArgument, showCommand } from '../core/resource.ts'
 import { printOne } from '../output/print.ts'
 import { disks, vms } from '../resources.ts'
 

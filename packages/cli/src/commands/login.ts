@@ -1,6 +1,7 @@
+import { isUuid } from '@slipway/contract/names'
 import { type Client, createClient, logIn, type TokenSource } from '@slipway/sdk'
 import { askChoice, askSecret, askText } from '../core/ask.ts'
-import { type Cli, isUuid } from '../core/cli.ts'
+import type { Cli } from '../core/cli.ts'
 import { command } from '../core/command.ts'
 import {
   type Context,

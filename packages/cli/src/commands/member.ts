@@ -1,7 +1,6 @@
 import type { Member } from '@slipway/sdk'
 import { command, type GroupSpec } from '../core/command.ts'
-import { idOf } from '../core/names.ts'
-import { deleteCommand, listCommand, refArgument } from '../core/resource.ts'
+import { deleteCommand, idOf, listCommand, refArgument } from '../core/resource.ts'
 import { printOne } from '../output/print.ts'
 import { members } from '../resources.ts'
 

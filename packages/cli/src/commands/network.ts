@@ -1,6 +1,5 @@
 import { command, type GroupSpec } from '../core/command.ts'
-import { idOf } from '../core/names.ts'
-import { deleteCommand, listCommand, showCommand } from '../core/resource.ts'
+import { deleteCommand, idOf, listCommand, showCommand } from '../core/resource.ts'
 import { printOne } from '../output/print.ts'
 import { networks, subnets } from '../resources.ts'
 

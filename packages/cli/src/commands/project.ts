@@ -1,7 +1,6 @@
 import { command, type GroupSpec } from '../core/command.ts'
-import { idOf } from '../core/names.ts'
 import { parseNumber } from '../core/parse.ts'
-import { deleteCommand, listCommand, refArgument, showCommand } from '../core/resource.ts'
+import { deleteCommand, idOf, listCommand, refArgument, showCommand } from '../core/resource.ts'
 import { UsageError } from '../errors/cli-error.ts'
 import { printOne } from '../output/print.ts'
 import { usd } from '../output/text.ts'

@@ -1,8 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { isApiError } from '@slipway/sdk'
 import { command } from '../core/command.ts'
-import { idOf } from '../core/names.ts'
-import { refArgument } from '../core/resource.ts'
+import { idOf, refArgument } from '../core/resource.ts'
 import { vms } from '../resources.ts'
 
 export const vmLog = command<{ ref: string; follow?: boolean; all?: boolean }>({

@@ -1,7 +1,6 @@
 import { type AnyCommand, command, type GroupSpec } from '../core/command.ts'
-import { idOf } from '../core/names.ts'
 import { parseList } from '../core/parse.ts'
-import { deleteCommand, listCommand, refArgument } from '../core/resource.ts'
+import { deleteCommand, idOf, listCommand, refArgument } from '../core/resource.ts'
 import { printList, printOne } from '../output/print.ts'
 import { ageOf } from '../output/text.ts'
 import { webhooks } from '../resources.ts'

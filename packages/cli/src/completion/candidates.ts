@@ -1,46 +1,55 @@
 import { vmTypeNames } from '@slipway/sdk'
 import type { Cli } from '../core/cli.ts'
-import type { AnyCommand, Completion, GroupSpec, OptionSpec } from '../core/command.ts'
-import { isGroup } from '../core/command.ts'
+import {
+  type CommandNode,
+  type CommandTree,
+  type Completion,
+  isGroup,
+  type OptionSpec,
+  type ResourceNoun,
+} from '../core/command.ts'
 import { readContexts } from '../core/contexts.ts'
-import type { Resource } from '../core/resource.ts'
-import { globalOptions } from '../program.ts'
-import { registry } from '../registry.ts'
+import { globalOptions } from '../core/global-options.ts'
+import type { Resolvable } from '../core/resource.ts'
 import * as resources from '../resources.ts'
 
-/** What may stand where the cursor is: a word, and what it means. */
-export interface Candidate {
+/** A word that may stand where the cursor is, and what it means. */
+interface Candidate {
   word: string
   meaning: string
 }
 
 /** A list that asks a live service must not keep the shell waiting. */
-const patienceMs = 2000
+const listTimeoutMs = 2000
 
 /** `words` is the line after `slipway`; its last word is the one being typed, perhaps empty. */
-export async function candidatesFor(cli: Cli, words: string[]): Promise<Candidate[]> {
+export async function candidatesFor(cli: Cli, tree: CommandTree, words: string[]): Promise<Candidate[]> {
   const typed = words.at(-1) ?? ''
-  const walk = await walkTo(words.slice(0, -1))
-  if (!walk) return []
-  const { spec, positionals, openOption } = walk
+  const position = await findPosition(tree, words.slice(0, -1))
+  if (!position) return []
+  const { node, argumentCount, openOption } = position
   const found = openOption
     ? await valuesOf(cli, openOption.complete)
     : typed.startsWith('-')
-      ? optionsOf(spec)
-      : await wordsOf(cli, spec, positionals)
+      ? optionsOf(node)
+      : node
+        ? await wordsOf(cli, node, argumentCount)
+        : await nounsOf(tree)
   return found.filter(({ word }) => word.startsWith(typed))
 }
 
-interface Walk {
-  spec: AnyCommand | GroupSpec | undefined
-  positionals: number
+/** Where the cursor is in the command tree. */
+interface Position {
+  /** The command or group whose words were typed; undefined before the first word. */
+  node: CommandNode | undefined
+  argumentCount: number
   /** The option whose value comes next. */
   openOption: OptionSpec | undefined
 }
 
-async function walkTo(words: string[]): Promise<Walk | undefined> {
-  let spec: Walk['spec']
-  let positionals = 0
+async function findPosition(tree: CommandTree, words: string[]): Promise<Position | undefined> {
+  let node: CommandNode | undefined
+  let argumentCount = 0
   let openOption: OptionSpec | undefined
   for (const word of words) {
     if (word === '--') return undefined
@@ -49,49 +58,54 @@ async function walkTo(words: string[]): Promise<Walk | undefined> {
       continue
     }
     if (word.startsWith('-')) {
-      const option = allOptions(spec).find(({ flags }) => flags.split(/[ ,]+/).includes(word))
+      const option = allOptions(node).find(({ flags }) => flags.split(/[ ,]+/).includes(word))
       openOption = option?.flags.includes('<') ? option : undefined
       continue
     }
-    const next = await childOf(spec, word)
-    if (next) spec = next
-    else if (spec && !isGroup(spec)) positionals += 1
+    const child = await childOf(tree, node, word)
+    if (child) node = child
+    else if (node && !isGroup(node)) argumentCount += 1
     else return undefined
   }
-  return { spec, positionals, openOption }
+  return { node, argumentCount, openOption }
 }
 
-async function childOf(spec: Walk['spec'], word: string): Promise<Walk['spec']> {
-  if (spec === undefined) return Object.hasOwn(registry, word) ? registry[word]!() : undefined
-  return isGroup(spec) ? spec.commands.find(({ name }) => name === word) : undefined
+async function childOf(
+  tree: CommandTree,
+  node: CommandNode | undefined,
+  word: string,
+): Promise<CommandNode | undefined> {
+  if (node === undefined) return Object.hasOwn(tree, word) ? tree[word]!() : undefined
+  return isGroup(node) ? node.commands.find(({ name }) => name === word) : undefined
 }
 
-const allOptions = (spec: Walk['spec']): OptionSpec[] => [
-  ...(spec && !isGroup(spec) ? (spec.options ?? []) : []),
+const allOptions = (node: CommandNode | undefined): OptionSpec[] => [
+  ...(node && !isGroup(node) ? (node.options ?? []) : []),
   ...globalOptions,
 ]
 
-function optionsOf(spec: Walk['spec']): Candidate[] {
-  return allOptions(spec).map(({ flags, description }) => ({
+function optionsOf(node: CommandNode | undefined): Candidate[] {
+  return allOptions(node).map(({ flags, description }) => ({
     word: /--[\w-]+/.exec(flags)?.[0] ?? flags,
     meaning: description,
   }))
 }
 
-async function wordsOf(cli: Cli, spec: Walk['spec'], positionals: number): Promise<Candidate[]> {
-  if (spec === undefined) {
-    const names = Object.keys(registry).filter((name) => !name.startsWith('_'))
-    const specs = await Promise.all(names.map((name) => registry[name]!()))
-    return specs.map(({ name, summary }) => ({ word: name, meaning: summary }))
-  }
-  if (isGroup(spec)) return spec.commands.map(({ name, summary }) => ({ word: name, meaning: summary }))
-  const wanted = spec.arguments ?? []
+async function nounsOf(tree: CommandTree): Promise<Candidate[]> {
+  const names = Object.keys(tree).filter((name) => !name.startsWith('_'))
+  const nodes = await Promise.all(names.map((name) => tree[name]!()))
+  return nodes.map(({ name, summary }) => ({ word: name, meaning: summary }))
+}
+
+async function wordsOf(cli: Cli, node: CommandNode, argumentCount: number): Promise<Candidate[]> {
+  if (isGroup(node)) return node.commands.map(({ name, summary }) => ({ word: name, meaning: summary }))
+  const wanted = node.arguments ?? []
   const last = wanted.at(-1)
-  const argument = wanted[positionals] ?? (last?.syntax.includes('...') ? last : undefined)
+  const argument = wanted[argumentCount] ?? (last?.syntax.includes('...') ? last : undefined)
   return valuesOf(cli, argument?.complete)
 }
 
-const resourceOf: Partial<Record<Completion, Resource<never>>> = {
+const resourceOf: Record<ResourceNoun, Resolvable<object>> = {
   vm: resources.vms,
   disk: resources.disks,
   network: resources.networks,
@@ -107,11 +121,11 @@ const resourceOf: Partial<Record<Completion, Resource<never>>> = {
   operation: resources.operations,
   host: resources.hosts,
   user: resources.users,
-} as unknown as Partial<Record<Completion, Resource<never>>>
+}
 
-async function valuesOf(cli: Cli, complete: Completion | string[] | undefined): Promise<Candidate[]> {
+async function valuesOf(cli: Cli, complete: Completion | undefined): Promise<Candidate[]> {
   if (complete === undefined || complete === 'file') return []
-  if (Array.isArray(complete)) return complete.map((word) => ({ word, meaning: '' }))
+  if (typeof complete !== 'string') return complete.map((word) => ({ word, meaning: '' }))
   if (complete === 'type') return vmTypeNames.map((word) => ({ word, meaning: '' }))
   if (complete === 'context') {
     return Object.entries(readContexts(cli.env).contexts).map(([word, context]) => ({
@@ -120,11 +134,10 @@ async function valuesOf(cli: Cli, complete: Completion | string[] | undefined): 
     }))
   }
   const resource = resourceOf[complete]
-  if (!resource) return []
-  const things = await Promise.race([resource.list(cli), afterPatience()])
+  const things = await Promise.race([resource.list(cli), nothingAfterTimeout()])
   return things.map((thing) => ({ word: resource.named(thing).name, meaning: '' }))
 }
 
-function afterPatience(): Promise<never[]> {
-  return new Promise((resolve) => setTimeout(() => resolve([]), patienceMs).unref())
+function nothingAfterTimeout(): Promise<never[]> {
+  return new Promise((resolve) => setTimeout(() => resolve([]), listTimeoutMs).unref())
 }

@@ -1,3 +1,4 @@
+import { isUuid } from '@slipway/contract/names'
 import { type Client, createClient, type TokenSource } from '@slipway/sdk'
 import { UsageError } from '../errors/cli-error.ts'
 import { colorsFor, type Palette } from '../output/colors.ts'
@@ -5,6 +6,7 @@ import { type OutputFormat, parseOutput } from '../output/format.ts'
 import type { Output } from '../output/print.ts'
 import { version } from '../version.ts'
 import { lightFetch } from './fetch.ts'
+import { resolveAmong } from './names.ts'
 import { storedSession } from './session.ts'
 import { type GlobalFlags, resolveSettings, type Settings } from './settings.ts'
 
@@ -15,7 +17,7 @@ export class Cli implements Output {
   readonly format: OutputFormat
   readonly colors: Palette
   readonly noteColors: Palette
-  /** Somebody is there to answer questions. */
+  /** A person is there to answer questions. */
   readonly isInteractive: boolean
   readonly showsProgress: boolean
   private chosen: Settings | undefined
@@ -40,7 +42,7 @@ export class Cli implements Output {
     return this.clientWith(this.settings.accessKey || storedSession(this.settings, this.env) || '')
   }
 
-  /** The operator's side: an operator key where there is one, else whoever is logged in. */
+  /** Returns a client for the operator's side: with the operator key if there is one, else with the login. */
   get operator(): Client {
     const { operatorKey } = this.settings
     return operatorKey ? this.clientWith(operatorKey) : this.client
@@ -60,7 +62,7 @@ export class Cli implements Output {
     })
   }
 
-  /** The id of the project that the command is about. */
+  /** Returns the id of the project that the command is about. */
   project(): Promise<string> {
     this.projectId ??= this.findProject()
     return this.projectId
@@ -69,7 +71,6 @@ export class Cli implements Output {
   private async findProject(): Promise<string> {
     const wanted = this.settings.project
     if (isUuid(wanted)) return wanted
-    const { resolveAmong } = await import('./names.ts')
     const projects = await this.client.projectList()
     if (wanted) return resolveAmong('project', wanted, projects, (project) => project).id
     if (projects.length === 1 && projects[0]) return projects[0].id
@@ -81,28 +82,17 @@ export class Cli implements Output {
     )
   }
 
-  /** The organization named, or that of the project. */
+  /** Returns the id of the named organization, or of the project's. */
   async organization(wanted?: string): Promise<string> {
     if (isUuid(wanted)) return wanted
     const organizations = await this.client.organizationList()
-    if (wanted) {
-      const { resolveAmong } = await import('./names.ts')
-      return resolveAmong('organization', wanted, organizations, (organization) => organization).id
-    }
+    if (wanted) return resolveAmong('organization', wanted, organizations, (organization) => organization).id
     if (organizations.length === 1 && organizations[0]) return organizations[0].id
     return (await this.client.projectGet({ project_id: await this.project() })).organization_id
   }
 
-  /** For people, beside the result: stays away when nobody watches. */
+  /** Prints something for people beside the result; nothing is printed when stderr is no terminal. */
   note(text: string): void {
     if (process.stderr.isTTY && !this.flags.quiet) process.stderr.write(`${text}\n`)
   }
-
-  /** What must be known even when piped. */
-  warn(text: string): void {
-    process.stderr.write(`${text}\n`)
-  }
 }
-
-const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
-export const isUuid = (text: string | undefined): text is string => text !== undefined && uuid.test(text)

@@ -1,7 +1,7 @@
 import type { Cli } from './cli.ts'
 
-/** What a name stands for; completion offers the live names of it. */
-export type Completion =
+/** A noun whose things have names that completion can list. */
+export type ResourceNoun =
   | 'vm'
   | 'disk'
   | 'network'
@@ -14,56 +14,67 @@ export type Completion =
   | 'webhook'
   | 'image'
   | 'location'
-  | 'type'
   | 'operation'
-  | 'context'
   | 'host'
   | 'user'
-  | 'file'
+
+/** What completion offers for an argument or an option: the names of a noun's things, or fixed words. */
+export type Completion = ResourceNoun | 'type' | 'context' | 'file' | readonly string[]
 
 export interface ArgumentSpec {
   /** `<vm>` is required, `[name]` is not, `<words...>` takes all that follow. */
   syntax: string
-  /** What the command calls it, if not by the name in `syntax`. */
+  /** This is what the command calls it, if not by the name in `syntax`. */
   key?: string
   description: string
-  complete?: Completion | string[]
+  complete?: Completion
 }
 
 export interface OptionSpec {
   flags: string
   description: string
-  complete?: Completion | string[]
+  complete?: Completion
   required?: boolean
-  /** May be given several times; the command gets an array. */
+  /** The option may be given several times; the command gets an array. */
   repeats?: boolean
   default?: string
-  /** Turns the text into what the command wants; throws a UsageError otherwise. */
+  /** It turns the text into what the command wants, or throws a UsageError. */
   parse?: (text: string) => unknown
 }
 
-export interface CommandSpec<Input extends object = never> {
+interface CommandSpec<Input extends object = never> {
   name: string
   summary: string
   details?: string
   arguments?: ArgumentSpec[]
   options?: OptionSpec[]
-  /** Whole command lines, without the prompt. */
+  /** These are whole command lines, without the prompt. */
   examples: string[]
   isHidden?: boolean
-  /** Gets arguments and options by their names in camel case. */
+  /** The input has arguments and options by their names in camel case. */
   run(cli: Cli, input: Input): Promise<void>
 }
 
 export interface GroupSpec {
   name: string
   summary: string
-  commands: (AnyCommand | GroupSpec)[]
+  commands: CommandNode[]
 }
 
 export type AnyCommand = CommandSpec<never>
 
-/** Keeps the type of the input between a command's options and its `run`. */
+/** Checks a command against the type of its input, and then forgets that type. */
 export const command = <Input extends object>(spec: CommandSpec<Input>): AnyCommand => spec
 
-export const isGroup = (spec: AnyCommand | GroupSpec): spec is GroupSpec => 'commands' in spec
+export type CommandNode = AnyCommand | GroupSpec
+
+/** The first word of each command line; what belongs to a word is loaded when it is typed. */
+export type CommandTree = Record<string, () => Promise<CommandNode>>
+
+export const isGroup = (node: CommandNode): node is GroupSpec => 'commands' in node
+
+/** Describes and completes a value that must be one of a few words. */
+export const oneOf = (words: readonly string[]): { description: string; complete: readonly string[] } => ({
+  description: words.length < 2 ? words.join() : `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`,
+  complete: words,
+})

@@ -1,5 +1,4 @@
 import type { Finished, Operation, OperationStep } from '@slipway/sdk'
-import { paintState } from '../output/colors.ts'
 import { print, printOne } from '../output/print.ts'
 import { durationText, words } from '../output/text.ts'
 import type { Cli } from './cli.ts'
@@ -21,8 +20,8 @@ export const waitOptions: OptionSpec[] = [
 ]
 
 /**
- * Follows an operation to its end, with live steps on a terminal. Gives back nothing with `--no-wait`, after
- * printing the operation itself.
+ * Follows an operation to its end, with live steps on a terminal. With `--no-wait` it prints the operation and returns
+ * undefined.
  */
 export async function follow<Result>(
   cli: Cli,
@@ -51,8 +50,8 @@ export async function follow<Result>(
 
 const frames = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏']
 
-/** A title with a spinner and the steps below it, drawn over itself. */
-export class StepView {
+/** Draws a title with a spinner and the steps below it, each time over the drawing before. */
+class StepView {
   private readonly cli: Cli
   private readonly title: string
   private readonly startedAt = Date.now()
@@ -109,6 +108,3 @@ export class StepView {
     }
   }
 }
-
-export const operationLine = (cli: Cli, operation: Operation): string =>
-  `${operation.metadata.operation_name.toLowerCase()} ${words(operation.metadata.type)} ${paintState(cli.colors, operation.state)}`

@@ -1,19 +1,36 @@
+import { isUuid } from '@slipway/contract/names'
 import { type Column, printList, printOne } from '../output/print.ts'
 import { confirmLoss } from './ask.ts'
 import type { Cli } from './cli.ts'
-import { type AnyCommand, type Completion, command, type OptionSpec } from './command.ts'
-import { idOf, type Named } from './names.ts'
+import { type AnyCommand, command, type OptionSpec, type ResourceNoun } from './command.ts'
+import { type Named, resolveAmong } from './names.ts'
 import { follow, type WaitFlags, waitOptions } from './progress.ts'
 
-/** What the generic verbs know of a kind of thing. */
-export interface Resource<T extends object> {
-  noun: string
-  /** As in a sentence: `firewall rule`. */
+/** A kind of thing that has names. */
+export interface Resolvable<T> {
+  /** This is what a sentence calls one of them: `firewall rule`. */
   title: string
-  columns: Column<T>[]
-  complete: Completion
+  /** With a name, the service may return only what has it. */
   list(cli: Cli, filter?: { names?: string }): Promise<T[]>
   named(thing: T): Named
+}
+
+/** Returns the id of what a person names. An id is taken as it is; a name costs one request. */
+export async function idOf<T>(cli: Cli, kind: Resolvable<T>, wanted: string): Promise<string> {
+  if (isUuid(wanted)) return wanted
+  const matches = await kind.list(cli, { names: wanted })
+  if (matches.some((thing) => kind.named(thing).name === wanted)) {
+    return resolveAmong(kind.title, wanted, matches, kind.named).id
+  }
+  return resolveAmong(kind.title, wanted, await kind.list(cli), kind.named).id
+}
+
+/** What the generic verbs know of a kind of thing. */
+export interface Resource<T extends object> extends Resolvable<T> {
+  noun: ResourceNoun
+  columns: Column<T>[]
+  /** The name that examples use. */
+  example?: string
   fields?: (thing: T) => [label: string, value: string][]
 }
 
@@ -21,7 +38,7 @@ export interface Resource<T extends object> {
 const line = (resource: { noun: string }, group: string, rest: string) =>
   `slipway ${group ? `${group} ` : ''}${resource.noun} ${rest}`
 
-export interface GenericOptions {
+interface GenericOptions {
   group?: string
   examples?: string[]
 }
@@ -103,23 +120,8 @@ export function refArgument<T extends object>(resource: Resource<T>) {
     syntax: `<${resource.noun}>`,
     key: 'ref',
     description: `name or id of the ${resource.title}`,
-    complete: resource.complete,
+    complete: resource.noun,
   }
 }
 
-const exampleNames: Partial<Record<Completion, string>> = {
-  vm: 'train-7',
-  disk: 'datasets',
-  network: 'training',
-  subnet: 'training-a',
-  firewall: 'allow-jupyter',
-  key: 'ci',
-  member: 'ada@example.com',
-  project: 'research',
-  org: 'harbour-labs',
-  webhook: 'https://hooks.example.com/slipway',
-  image: 'ubuntu24.04-nvidia:latest',
-  host: 'us-east1-a-a100-1',
-  user: 'ada@example.com',
-}
-const exampleName = <T extends object>(resource: Resource<T>) => exampleNames[resource.complete] ?? 'NAME'
+const exampleName = <T extends object>(resource: Resource<T>) => resource.example ?? 'NAME'

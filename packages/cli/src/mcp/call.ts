@@ -1,5 +1,5 @@
 import type { Cli } from '../core/cli.ts'
-import { idOf, type Resolvable } from '../core/names.ts'
+import { idOf, type Resolvable } from '../core/resource.ts'
 import { CliError, exitCodes } from '../errors/cli-error.ts'
 import { errorRecord } from '../errors/explain.ts'
 import {
