@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type RealServer, startRealServer } from '../../sdk/test/support/real-server.ts'
-import { completionScripts } from '../src/completion/scripts.ts'
+import { completionScripts } from '../src/commands/completion/scripts.ts'
 import { binary, freshHome } from './support/cli.ts'
 import { goldenFile, transcript } from './support/golden.ts'
 

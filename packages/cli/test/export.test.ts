@@ -1,7 +1,7 @@
 import type { Vm } from '@slipway/sdk'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
-import { dstackFleet, skypilotPools, sshConfig } from '../src/export/formats.ts'
+import { dstackFleet, skypilotPools, sshConfig } from '../src/commands/export/formats.ts'
 
 const vm = (name: string, ssh_destination: string, state = 'STATE_RUNNING') =>
   ({ id: `id-of-${name}`, name, ssh_destination, state }) as Vm

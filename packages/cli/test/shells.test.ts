@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
-import { completionScripts, type Shell } from '../src/completion/scripts.ts'
+import { completionScripts, type Shell } from '../src/commands/completion/scripts.ts'
 import { binary, freshHome } from './support/cli.ts'
 import { isMissing } from './support/programs.ts'
 

@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { parseSpokenRule, spokenName } from '../src/commands/firewall/rule-words.ts'
 import { monthRange } from '../src/commands/usage.ts'
 import { resolveAmong } from '../src/core/names.ts'
 import { parseDurationMs, parsePair } from '../src/core/parse.ts'
 import { NotFound, UsageError } from '../src/errors/cli-error.ts'
-import { parseSpokenRule, spokenName } from '../src/firewall-words.ts'
 import { bar, usd } from '../src/output/text.ts'
 
 describe('firewall rules in words', () => {

@@ -1,10 +1,9 @@
 import { isUuid } from '@slipway/contract/names'
-import { type Column, printList, printOne } from '../output/print.ts'
-import { confirmLoss } from './ask.ts'
+import type { Column } from '../output/print.ts'
+import { ageOf } from '../output/text.ts'
 import type { Cli } from './cli.ts'
-import { type AnyCommand, command, type OptionSpec, type ResourceNoun } from './command.ts'
+import type { ArgumentSpec, ResourceNoun } from './command.ts'
 import { type Named, resolveAmong } from './names.ts'
-import { follow, type WaitFlags, waitOptions } from './progress.ts'
 
 /** A kind of thing that has names. */
 export interface Resolvable<T> {
@@ -25,97 +24,38 @@ export async function idOf<T>(cli: Cli, kind: Resolvable<T>, wanted: string): Pr
   return resolveAmong(kind.title, wanted, await kind.list(cli), kind.named).id
 }
 
-/** What the generic verbs know of a kind of thing. */
-export interface Resource<T extends object> extends Resolvable<T> {
-  noun: ResourceNoun
+/** What the generic `list` knows of a noun. */
+export interface Listable<T extends object> {
+  noun: string
+  /** This is what a sentence calls one of them: `firewall rule`. */
+  title: string
   columns: Column<T>[]
+  list(cli: Cli): Promise<T[]>
+}
+
+/** What all generic verbs know of a noun. */
+export interface Resource<T extends object> extends Listable<T>, Resolvable<T> {
+  noun: ResourceNoun
   /** The name that examples use. */
-  example?: string
+  example: string
+  list: Resolvable<T>['list']
   fields?: (thing: T) => [label: string, value: string][]
 }
 
-/** An example always shows the whole command line; `group` is the words in front of the verb. */
-const line = (resource: { noun: string }, group: string, rest: string) =>
-  `slipway ${group ? `${group} ` : ''}${resource.noun} ${rest}`
+/** The name of a thing that has an id and a name of its own. */
+export const ownName = (thing: { id: string; name: string }): Named => thing
 
-interface GenericOptions {
-  group?: string
-  examples?: string[]
-}
+export const idColumn = { name: 'id', value: (thing: { id: string }) => thing.id, isExtra: true } as const
 
-export function listCommand<T extends object, Input extends object = object>(
-  resource: Resource<T>,
-  more: GenericOptions & {
-    options?: OptionSpec[]
-    list?: (cli: Cli, input: Input) => Promise<T[]>
-  } = {},
-): AnyCommand {
-  return command<Input>({
-    name: 'list',
-    summary: `list ${resource.title}s`,
-    options: more.options ?? [],
-    examples: [
-      line(resource, more.group ?? '', 'list'),
-      line(resource, more.group ?? '', 'list -o json'),
-      ...(more.examples ?? []),
-    ],
-    async run(cli, input) {
-      const rows = more.list ? await more.list(cli, input) : await resource.list(cli)
-      await printList(cli, rows, resource.columns)
-    },
-  })
-}
+export const ageColumn = {
+  name: 'age',
+  value: (thing: { created_at: string }) => ageOf(thing.created_at),
+  align: 'right',
+  spare: 1,
+} as const
 
-export function showCommand<T extends object>(
-  resource: Resource<T>,
-  get: (cli: Cli, id: string) => Promise<T>,
-  more: GenericOptions = {},
-): AnyCommand {
-  return command<{ ref: string }>({
-    name: 'show',
-    summary: `show one ${resource.title}`,
-    arguments: [refArgument(resource)],
-    examples: [line(resource, more.group ?? '', `show ${exampleName(resource)}`), ...(more.examples ?? [])],
-    async run(cli, { ref }) {
-      await printOne(cli, await get(cli, await idOf(cli, resource, ref)), resource.fields)
-    },
-  })
-}
-
-interface Deletion {
-  /** The answer of a deletion that goes on in the background; nothing for one that is done at once. */
-  operation?: Parameters<typeof follow>[2]
-}
-
-/** Asks unless `--yes`; several may be named at once. */
-export function deleteCommand<T extends object>(
-  resource: Resource<T>,
-  remove: (cli: Cli, id: string) => Promise<Deletion>,
-  more: GenericOptions & { loses?: string; isOperation?: boolean } = {},
-): AnyCommand {
-  return command<{ refs: string[]; yes?: boolean } & WaitFlags>({
-    name: 'delete',
-    summary: `delete ${resource.title}s`,
-    arguments: [{ ...refArgument(resource), syntax: `<${resource.noun}...>`, key: 'refs' }],
-    options: [{ flags: '-y, --yes', description: 'do not ask' }, ...(more.isOperation ? waitOptions : [])],
-    examples: [
-      line(resource, more.group ?? '', `delete ${exampleName(resource)}`),
-      line(resource, more.group ?? '', `delete ${exampleName(resource)} --yes`),
-    ],
-    async run(cli, { refs, yes, ...wait }) {
-      const ids = await Promise.all(refs.map((ref) => idOf(cli, resource, ref)))
-      const what = refs.length === 1 ? refs[0] : `${refs.length} ${resource.title}s (${refs.join(', ')})`
-      await confirmLoss(cli, `Delete ${what}?${more.loses ? ` ${more.loses}` : ''}`, yes)
-      for (const [index, id] of ids.entries()) {
-        const { operation } = await remove(cli, id)
-        if (operation) await follow(cli, `Deleting ${refs[index]}`, operation, wait)
-        else cli.note(`Deleted ${refs[index]}.`)
-      }
-    },
-  })
-}
-
-export function refArgument<T extends object>(resource: Resource<T>) {
+/** Describes the argument that names one thing of a noun. */
+export function refArgument<T extends object>(resource: Resource<T>): ArgumentSpec {
   return {
     syntax: `<${resource.noun}>`,
     key: 'ref',
@@ -123,5 +63,3 @@ export function refArgument<T extends object>(resource: Resource<T>) {
     complete: resource.noun,
   }
 }
-
-const exampleName = <T extends object>(resource: Resource<T>) => resource.example ?? 'NAME'

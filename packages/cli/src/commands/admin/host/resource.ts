@@ -1,0 +1,29 @@
+import type { Host } from '@slipway/sdk'
+import { idColumn, type Resource } from '../../../core/resource.ts'
+import { ageOf } from '../../../output/text.ts'
+
+export const hosts: Resource<Host> = {
+  noun: 'host',
+  title: 'host',
+  example: 'us-east1-a-a100-1',
+  columns: [
+    { name: 'name', value: (host) => host.name },
+    { name: 'location', value: (host) => host.location },
+    { name: 'engine', value: (host) => host.engine, spare: 2 },
+    { name: 'state', value: (host) => host.state, isState: true },
+    { name: 'schedulable', value: (host) => (host.schedulable ? 'yes' : 'no') },
+    {
+      name: 'gpus',
+      value: (host) => `${host.gpus.filter((gpu) => gpu.state === 'free').length}/${host.gpus.length} free`,
+    },
+    { name: 'model', value: (host) => host.gpus[0]?.model, spare: 1 },
+    {
+      name: 'reported',
+      value: (host) => (host.last_report_at ? `${ageOf(host.last_report_at)} ago` : 'never'),
+      spare: 3,
+    },
+    idColumn,
+  ],
+  list: (cli) => cli.operator.collect('adminHostList', {}),
+  named: ({ id, name, location }) => ({ id, name, hint: location }),
+}

@@ -1,0 +1,19 @@
+import type { RouteAnswer } from '@slipway/sdk'
+import { ageColumn, idColumn, type Resource } from '../../../core/resource.ts'
+
+type AdminUser = RouteAnswer<'adminUserUpdate'>
+
+export const users: Resource<AdminUser> = {
+  noun: 'user',
+  title: 'user',
+  example: 'ada@example.com',
+  columns: [
+    { name: 'email', value: (user) => user.email },
+    { name: 'state', value: (user) => (user.suspended ? 'suspended' : user.state), isState: true },
+    { name: 'operator', value: (user) => (user.is_operator ? 'yes' : '') },
+    ageColumn,
+    idColumn,
+  ],
+  list: (cli) => cli.operator.collect('adminUserList', {}),
+  named: (user) => ({ id: user.id, name: user.email }),
+}

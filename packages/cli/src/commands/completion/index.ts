@@ -1,0 +1,39 @@
+import { type AnyCommand, type CommandTree, command } from '../../core/command.ts'
+import { UsageError } from '../../errors/cli-error.ts'
+import { print } from '../../output/print.ts'
+import { candidatesFor } from './candidates.ts'
+import { completionScripts, type Shell } from './scripts.ts'
+
+const shells = Object.keys(completionScripts) as Shell[]
+
+export const completion = command<{ shell: string }>({
+  name: 'completion',
+  summary: 'print a completion script for bash, zsh or fish',
+  details: 'Completes commands, options, and the live names of VMs, disks and everything else that has one.',
+  arguments: [{ syntax: '<shell>', description: shells.join(', '), complete: shells }],
+  examples: [
+    'source <(slipway completion bash)',
+    'slipway completion zsh > ~/.zsh/completions/_slipway',
+    'slipway completion fish > ~/.config/fish/completions/slipway.fish',
+  ],
+  async run(_cli, { shell }) {
+    if (!Object.hasOwn(completionScripts, shell))
+      throw new UsageError(`There is no completion for ${shell}.`, [shells.join(', ')])
+    process.stdout.write(completionScripts[shell as Shell])
+  },
+})
+
+/** The scripts call this with the words after `--`, the last of them unfinished. */
+export const completeCommand = (tree: CommandTree): AnyCommand =>
+  command<{ words: string[] }>({
+    name: '__complete',
+    summary: 'list what may come next',
+    isHidden: true,
+    arguments: [{ syntax: '[words...]', description: 'the line so far' }],
+    examples: [],
+    async run(cli, { words }) {
+      // A shell has no use for an error message in the middle of a line.
+      const candidates = await candidatesFor(cli, tree, words).catch(() => [])
+      for (const { word, meaning } of candidates) print(meaning ? `${word}\t${meaning}` : word)
+    },
+  })

@@ -1,0 +1,32 @@
+import type { Disk } from '@slipway/sdk'
+import { ageColumn, idColumn, ownName, type Resource } from '../../core/resource.ts'
+import { ageOf } from '../../output/text.ts'
+
+export const disks: Resource<Disk> = {
+  noun: 'disk',
+  title: 'disk',
+  example: 'datasets',
+  columns: [
+    { name: 'name', value: (disk) => disk.name },
+    { name: 'size', value: (disk) => disk.size, align: 'right' },
+    { name: 'type', value: (disk) => disk.type },
+    { name: 'state', value: (disk) => disk.state, isState: true },
+    { name: 'location', value: (disk) => disk.location, spare: 2 },
+    { name: 'attached', value: (disk) => disk.attached_to.length || '' },
+    ageColumn,
+    idColumn,
+  ],
+  list: async (cli, filter) => cli.client.collect('diskList', { project_id: await cli.project(), ...filter }),
+  named: ownName,
+  fields: (disk) => [
+    ['Name', disk.name],
+    ['Id', disk.id],
+    ['State', disk.state],
+    ['Type', disk.type],
+    ['Size', disk.size],
+    ['Block size', String(disk.block_size || '-')],
+    ['Location', disk.location],
+    ['Attached to', disk.attached_to.map((place) => `${place.vm_id} ${place.mode}`).join('\n') || '-'],
+    ['Created', `${disk.created_at} (${ageOf(disk.created_at)} ago)`],
+  ],
+}

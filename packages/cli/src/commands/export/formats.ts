@@ -1,0 +1,75 @@
+import type { Vm } from '@slipway/sdk'
+import { hostKeyRules, sshDestination } from '../vm/ssh-destination.ts'
+
+export interface ExportOptions {
+  identity: string
+  name: string
+}
+
+interface Reachable {
+  vm: Vm
+  user: string
+  host: string
+  port: number
+}
+
+/** What can be reached now, in the order of names so that a file only differs where the fleet does. */
+function reachable(vms: Vm[]): Reachable[] {
+  return vms
+    .flatMap((vm) => {
+      const destination = vm.state === 'STATE_RUNNING' ? sshDestination(vm) : undefined
+      return destination ? [{ vm, ...destination }] : []
+    })
+    .sort((one, other) => one.vm.name.localeCompare(other.vm.name))
+}
+
+/** For `Include` in ~/.ssh/config. */
+export function sshConfig(vms: Vm[], { identity }: ExportOptions): string {
+  const hosts = reachable(vms).map(({ vm, user, host, port }) =>
+    [
+      `Host ${vm.name}`,
+      `  HostName ${host}`,
+      `  User ${user}`,
+      `  Port ${port}`,
+      `  IdentityFile ${identity}`,
+      ...hostKeyRules(vm).map(([option, value]) => `  ${option} ${value}`),
+    ].join('\n'),
+  )
+  return `${['# Written by `slipway export ssh-config`', ...hosts].join('\n\n')}\n`
+}
+
+/** An SSH fleet for `dstack apply -f`. */
+export function dstackFleet(vms: Vm[], { identity, name }: ExportOptions): string {
+  const hosts = reachable(vms).flatMap(({ user, host, port }) => [
+    `    - hostname: ${host}`,
+    ...(port === 22 ? [] : [`      port: ${port}`]),
+    `      user: ${user}`,
+  ])
+  return `${[
+    '# Written by `slipway export dstack`',
+    'type: fleet',
+    `name: ${name}`,
+    'ssh_config:',
+    `  identity_file: ${identity}`,
+    hosts.length > 0 ? '  hosts:' : '  hosts: []',
+    ...hosts,
+  ].join('\n')}\n`
+}
+
+/**
+ * Node pools for ~/.sky/ssh_node_pools.yaml. A pool's host has no port of its own: behind another port than 22 it is
+ * named as the SSH config names it.
+ */
+export function skypilotPools(vms: Vm[], { identity, name }: ExportOptions): string {
+  const hosts = reachable(vms).flatMap(({ vm, user, host, port }) =>
+    port === 22
+      ? [`    - ip: ${host}`, `      user: ${user}`, `      identity_file: ${identity}`]
+      : [`    - ${vm.name} # port ${port}: comes from \`slipway export ssh-config\``],
+  )
+  return `${[
+    '# Written by `slipway export skypilot`',
+    `${name}:`,
+    hosts.length > 0 ? '  hosts:' : '  hosts: []',
+    ...hosts,
+  ].join('\n')}\n`
+}

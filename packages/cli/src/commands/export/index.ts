@@ -1,0 +1,62 @@
+import type { Vm } from '@slipway/sdk'
+import { type AnyCommand, command, type GroupSpec } from '../../core/command.ts'
+import { vms } from '../vm/resource.ts'
+import { dstackFleet, type ExportOptions, skypilotPools, sshConfig } from './formats.ts'
+
+type Writer = (vms: Vm[], options: ExportOptions) => string
+
+function exportCommand(
+  name: string,
+  summary: string,
+  details: string,
+  write: Writer,
+  example: string,
+): AnyCommand {
+  return command<ExportOptions>({
+    name,
+    summary,
+    details,
+    options: [
+      {
+        flags: '--identity <file>',
+        description: 'private key that opens the VMs',
+        default: '~/.ssh/id_ed25519',
+        complete: 'file',
+      },
+      { flags: '--name <name>', description: 'name of the fleet or pool', default: 'slipway' },
+    ],
+    examples: [`slipway export ${name}`, example],
+    async run(cli, options) {
+      const running = await vms.list(cli)
+      process.stdout.write(write(running, options))
+    },
+  })
+}
+
+export const exporter: GroupSpec = {
+  name: 'export',
+  summary: 'the running VMs for other tools',
+  commands: [
+    exportCommand(
+      'ssh-config',
+      'write an SSH config: `ssh NAME` works with it',
+      'Put `Include ~/.ssh/slipway.conf` at the top of ~/.ssh/config.',
+      sshConfig,
+      'slipway export ssh-config > ~/.ssh/slipway.conf',
+    ),
+    exportCommand(
+      'dstack',
+      'write a dstack SSH fleet',
+      'For `dstack apply -f fleet.dstack.yml`.',
+      dstackFleet,
+      'slipway export dstack --name slipway > fleet.dstack.yml',
+    ),
+    exportCommand(
+      'skypilot',
+      'write SkyPilot SSH node pools',
+      'For ~/.sky/ssh_node_pools.yaml and `sky ssh up`.',
+      skypilotPools,
+      'slipway export skypilot > ~/.sky/ssh_node_pools.yaml',
+    ),
+  ],
+}

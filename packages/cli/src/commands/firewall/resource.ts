@@ -1,0 +1,36 @@
+import type { FirewallEndpoint, FirewallRule } from '@slipway/sdk'
+import { idColumn, ownName, type Resource } from '../../core/resource.ts'
+
+const endpointsText = (endpoints: FirewallEndpoint[]) =>
+  endpoints.map((endpoint) => endpoint.cidr || endpoint.resource_id).join(',')
+
+export const firewallRules: Resource<FirewallRule> = {
+  noun: 'firewall',
+  title: 'firewall rule',
+  example: 'allow-jupyter',
+  columns: [
+    { name: 'name', value: (rule) => rule.name },
+    { name: 'action', value: (rule) => rule.action },
+    { name: 'direction', value: (rule) => rule.direction },
+    { name: 'protocols', value: (rule) => rule.protocols.join(',') },
+    { name: 'ports', value: (rule) => rule.destination_ports.join(',') || 'all' },
+    { name: 'from', value: (rule) => endpointsText(rule.sources) },
+    { name: 'to', value: (rule) => endpointsText(rule.destinations), spare: 1 },
+    { name: 'state', value: (rule) => rule.state, isState: true, spare: 2 },
+    idColumn,
+  ],
+  list: async (cli) => cli.client.collect('firewallRuleList', { project_id: await cli.project() }),
+  named: ownName,
+  fields: (rule) => [
+    ['Name', rule.name],
+    ['Id', rule.id],
+    ['State', rule.state],
+    ['Rule', `${rule.action} ${rule.direction}`],
+    ['Protocols', rule.protocols.join(', ')],
+    ['From', endpointsText(rule.sources)],
+    ['From ports', rule.source_ports.join(', ') || 'all'],
+    ['To', endpointsText(rule.destinations)],
+    ['To ports', rule.destination_ports.join(', ') || 'all'],
+    ['Network', rule.vpc_network_id],
+  ],
+}

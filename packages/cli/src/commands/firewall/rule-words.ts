@@ -1,0 +1,65 @@
+import { UsageError } from '../../errors/cli-error.ts'
+
+export interface SpokenRule {
+  protocols: ('tcp' | 'udp' | 'icmp')[]
+  ports: string[]
+  /** CIDR blocks, or names of VMs, subnets or networks. */
+  from: string[]
+  to: string[]
+}
+
+const services: Record<string, Pick<SpokenRule, 'protocols' | 'ports'>> = {
+  ssh: { protocols: ['tcp'], ports: ['22'] },
+  http: { protocols: ['tcp'], ports: ['80'] },
+  https: { protocols: ['tcp'], ports: ['443'] },
+  jupyter: { protocols: ['tcp'], ports: ['8888'] },
+  tensorboard: { protocols: ['tcp'], ports: ['6006'] },
+  ray: { protocols: ['tcp'], ports: ['6379', '8265', '10001'] },
+  postgres: { protocols: ['tcp'], ports: ['5432'] },
+  mosh: { protocols: ['udp'], ports: ['60000-61000'] },
+  ping: { protocols: ['icmp'], ports: [] },
+  icmp: { protocols: ['icmp'], ports: [] },
+  tcp: { protocols: ['tcp'], ports: [] },
+  udp: { protocols: ['udp'], ports: [] },
+  all: { protocols: ['tcp', 'udp', 'icmp'], ports: [] },
+}
+
+export const serviceNames = Object.keys(services)
+
+/** `ssh from 203.0.113.0/24 to train-7`: what, from where, to where; the last two may be left out. */
+export function parseSpokenRule(words: string[]): SpokenRule {
+  const [what = '', ...rest] = words
+  const { protocols, ports } = parseService(what)
+  const rule: SpokenRule = { protocols, ports, from: [], to: [] }
+  let side: 'from' | 'to' | undefined
+  for (const word of rest) {
+    if (word === 'from' || word === 'to') side = word
+    else if (side) rule[side].push(...word.split(',').filter(Boolean))
+    else throw new UsageError(`“${word}” is not understood here: say “from” or “to” before it.`)
+  }
+  for (const word of ['from', 'to'] as const) {
+    if (rest.includes(word) && rule[word].length === 0)
+      throw new UsageError(`“${word}” wants an address or a name after it.`)
+  }
+  return rule
+}
+
+/** A service by name, a port, a range, a list, with or without a protocol: `ssh`, `8000/tcp`, `3000-8080,9000`. */
+function parseService(text: string): Pick<SpokenRule, 'protocols' | 'ports'> {
+  const known = services[text.toLowerCase()]
+  if (known) return known
+  const match = /^(\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*)(?:\/(tcp|udp))?$/.exec(text)
+  if (!match)
+    throw new UsageError(`${text} is neither a service nor a port.`, [
+      `Known: ${serviceNames.join(', ')}, 8000, 53/udp, 3000-8080`,
+    ])
+  return { protocols: [(match[2] ?? 'tcp') as 'tcp' | 'udp'], ports: match[1]!.split(',') }
+}
+
+export const looksLikeAddress = (text: string): boolean => /^\d{1,3}(\.\d{1,3}){3}(\/\d{1,2})?$/.test(text)
+
+/** `allow-ssh-from-203-0-113-0-24`, cut to what a name may hold. */
+export function spokenName(action: string, words: string[]): string {
+  const text = [action, ...words].join('-').replace(/[^A-Za-z0-9]+/g, '-')
+  return text.slice(0, 63).replace(/-+$/, '')
+}

@@ -1,0 +1,17 @@
+import type { Image } from '@slipway/sdk'
+import { idColumn, ownName, type Resource } from '../../core/resource.ts'
+
+export const images: Resource<Image> = {
+  noun: 'image',
+  title: 'image',
+  example: 'ubuntu24.04-nvidia:latest',
+  columns: [
+    { name: 'name', value: (image) => image.name },
+    { name: 'description', value: (image) => image.description, spare: 2 },
+    { name: 'tags', value: (image) => image.tags.join(','), spare: 3 },
+    { name: 'locations', value: (image) => image.locations.join(','), spare: 1 },
+    idColumn,
+  ],
+  list: async (cli) => cli.client.collect('imageList', { project_id: await cli.project() }),
+  named: ownName,
+}

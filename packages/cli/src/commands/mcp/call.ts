@@ -1,0 +1,98 @@
+import type { Cli } from '../../core/cli.ts'
+import type { ResourceNoun } from '../../core/command.ts'
+import { idOf } from '../../core/resource.ts'
+import { CliError, exitCodes } from '../../errors/cli-error.ts'
+import { errorRecord } from '../../errors/explain.ts'
+import { resources } from '../resources.ts'
+import type { RouteTool } from './tools.ts'
+
+interface ToolResult {
+  content: { type: 'text'; text: string }[]
+  structuredContent?: Record<string, unknown>
+  isError?: true
+}
+
+/** These parameters of a path may be given by name. */
+const nounOfParam: Record<string, ResourceNoun> = {
+  vm_id: 'vm',
+  disk_id: 'disk',
+  network_id: 'network',
+  subnet_id: 'subnet',
+  rule_id: 'firewall',
+  key_id: 'key',
+  webhook_id: 'webhook',
+  user_id: 'member',
+  host_id: 'host',
+  image_id: 'image',
+}
+
+export const waitTool = {
+  name: 'operation_wait',
+  title: 'Wait for an operation',
+  description:
+    'Waits until an operation has ended and returns it. Creation, change and deletion of VMs, disks and firewall rules answer with an operation; call this before using the result.',
+  inputSchema: {
+    type: 'object',
+    properties: {
+      operation_id: { type: 'string', description: 'From the answer that started it.' },
+      project_id: { type: 'string', description: 'That of the current context if left out.' },
+      timeout_seconds: { type: 'integer', minimum: 1, maximum: 3600, default: 300 },
+    },
+    required: ['operation_id'],
+    additionalProperties: false,
+  },
+  annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false },
+} as const
+
+type Input = Record<string, unknown>
+
+export async function callWait(cli: Cli, input: Input, signal: AbortSignal): Promise<ToolResult> {
+  return toToolResult(async () => {
+    const project_id = String(input.project_id ?? (await cli.project()))
+    const timeoutMs = Number(input.timeout_seconds ?? 300) * 1000
+    return cli.client.wait({ project_id }, String(input.operation_id), { timeoutMs, signal })
+  })
+}
+
+export async function callTool(
+  cli: Cli,
+  routeTool: RouteTool,
+  input: Input,
+  signal: AbortSignal,
+): Promise<ToolResult> {
+  return toToolResult(async () => {
+    const { place, routeId, tool, isBodyWhole } = routeTool
+    const missing = tool.inputSchema.required.filter((name) => input[name] === undefined)
+    const unknown = Object.keys(input).filter((name) => !place.has(name))
+    if (missing.length > 0) throw badInput(`Missing: ${missing.join(', ')}.`)
+    if (unknown.length > 0) throw badInput(`Unknown: ${unknown.join(', ')}.`)
+    const parts = { params: {} as Record<string, string>, query: {} as Input, body: {} as Input }
+    for (const [name, where] of place) {
+      if (where === 'params') parts.params[name] = await paramOf(cli, name, input[name])
+      else if (input[name] !== undefined) parts[where][name] = input[name]
+    }
+    const client = routeTool.isOperator ? cli.operator : cli.client
+    const body = isBodyWhole ? input.body : parts.body
+    return client.call(routeId, { ...parts, body, signal } as never)
+  })
+}
+
+const badInput = (message: string) => new CliError('invalid_argument', message, exitCodes.usage)
+
+async function paramOf(cli: Cli, name: string, value: unknown): Promise<string> {
+  if (value === undefined && name === 'project_id') return cli.project()
+  if (value === undefined && name === 'organization_id') return cli.organization()
+  const noun = nounOfParam[name]
+  return noun ? idOf(cli, resources[noun], String(value)) : String(value)
+}
+
+/** Returns an error as a result too: the agent reads it and tries something else. */
+async function toToolResult(work: () => Promise<unknown>): Promise<ToolResult> {
+  try {
+    const answer = await work()
+    const structured = Array.isArray(answer) ? { items: answer } : (answer as Record<string, unknown>)
+    return { content: [{ type: 'text', text: JSON.stringify(answer) }], structuredContent: structured }
+  } catch (error) {
+    return { content: [{ type: 'text', text: JSON.stringify(errorRecord(error)) }], isError: true }
+  }
+}

@@ -1,0 +1,21 @@
+import { command } from '../../core/command.ts'
+
+export const mcp = command<{ allowWrites?: boolean; admin?: boolean }>({
+  name: 'mcp',
+  summary: 'serve the same abilities to AI agents over standard input and output',
+  details:
+    'Speaks the Model Context Protocol. Reads only, unless --allow-writes. An agent’s configuration names the command: ' +
+    '{"mcpServers": {"slipway": {"command": "slipway", "args": ["mcp"]}}}',
+  options: [
+    { flags: '--allow-writes', description: 'also create, change and delete' },
+    { flags: '--admin', description: 'also the operator’s side' },
+  ],
+  examples: ['slipway mcp', 'slipway mcp --allow-writes', 'slipway mcp --project research'],
+  async run(cli, { allowWrites, admin }) {
+    // Whoever starts this sees a missing login at once, not at the agent's first call.
+    void cli.client
+    const { serveMcp } = await import('./server.ts')
+    const options = { allowsWrites: allowWrites === true, includesAdmin: admin === true }
+    await serveMcp(cli, options, process.stdin, process.stdout)
+  },
+})

@@ -1,0 +1,127 @@
+import { createInterface } from 'node:readline'
+import type { Readable, Writable } from 'node:stream'
+import type { Cli } from '../../core/cli.ts'
+import { version } from '../../version.ts'
+import { callTool, callWait, waitTool } from './call.ts'
+import { routeTools } from './tools.ts'
+
+interface Message {
+  jsonrpc: '2.0'
+  id?: string | number
+  method?: string
+  params?: Record<string, unknown>
+}
+
+interface McpOptions {
+  allowsWrites: boolean
+  includesAdmin: boolean
+}
+
+const protocolVersions = ['2025-06-18', '2025-03-26', '2024-11-05']
+const errorCodes = {
+  parse: -32700,
+  invalidRequest: -32600,
+  unknownMethod: -32601,
+  invalidParams: -32602,
+  internal: -32603,
+}
+
+/**
+ * Serves the Model Context Protocol over a pair of streams: one JSON-RPC message per line, until the input ends. Calls
+ * run side by side and can be cancelled one by one.
+ */
+export async function serveMcp(
+  cli: Cli,
+  options: McpOptions,
+  input: Readable,
+  output: Writable,
+): Promise<void> {
+  const tools = new Map(routeTools(options).map((entry) => [entry.tool.name, entry]))
+  const underWay = new Map<string | number, AbortController>()
+  const pending = new Set<Promise<void>>()
+
+  const send = (message: object) => output.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`)
+  const sendError = (id: string | number | null, code: number, message: string) =>
+    send({ id, error: { code, message } })
+
+  async function call(id: string | number, params: Record<string, unknown>): Promise<void> {
+    const name = String(params.name)
+    const argumentsGiven = (params.arguments ?? {}) as Record<string, unknown>
+    const entry = tools.get(name)
+    if (!entry && name !== waitTool.name)
+      return void sendError(id, errorCodes.invalidParams, `There is no tool ${name}.`)
+    const controller = new AbortController()
+    underWay.set(id, controller)
+    const { signal } = controller
+    const result = entry
+      ? await callTool(cli, entry, argumentsGiven, signal)
+      : await callWait(cli, argumentsGiven, signal)
+    underWay.delete(id)
+    // The protocol wants no answer to what was cancelled.
+    if (!signal.aborted) send({ id, result })
+  }
+
+  async function handle(message: Message): Promise<void> {
+    const { id, method, params = {} } = message
+    if (id === undefined) {
+      if (method === 'notifications/cancelled') underWay.get(params.requestId as string | number)?.abort()
+      return
+    }
+    switch (method) {
+      case 'initialize':
+        return void send({ id, result: initializeResult(params, options) })
+      case 'ping':
+        return void send({ id, result: {} })
+      case 'tools/list':
+        return void send({
+          id,
+          result: { tools: [...Array.from(tools.values(), ({ tool }) => tool), waitTool] },
+        })
+      case 'tools/call':
+        return call(id, params)
+      default:
+        return void sendError(id, errorCodes.unknownMethod, `There is no method ${method}.`)
+    }
+  }
+
+  for await (const line of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
+    if (line.trim() === '') continue
+    const message = parseMessage(line)
+    if (message === undefined) sendError(null, errorCodes.parse, 'That is not a JSON-RPC message.')
+    else {
+      const work = handle(message).catch((error) =>
+        sendError(
+          message.id ?? null,
+          errorCodes.internal,
+          error instanceof Error ? error.message : String(error),
+        ),
+      ) as Promise<void>
+      pending.add(work)
+      work.finally(() => pending.delete(work))
+    }
+  }
+  await Promise.allSettled(pending)
+}
+
+function initializeResult(params: Record<string, unknown>, options: McpOptions) {
+  const wanted = String(params.protocolVersion)
+  return {
+    protocolVersion: protocolVersions.includes(wanted) ? wanted : protocolVersions[0],
+    capabilities: { tools: {} },
+    serverInfo: { name: 'slipway', title: 'Slipway', version },
+    instructions: `GPU virtual machines of one Slipway project. ${
+      options.allowsWrites
+        ? 'Creating costs money: look at availability_list, price_list and estimate_create first, and delete what is not needed.'
+        : 'Reading only; the person can restart with --allow-writes.'
+    }`,
+  }
+}
+
+function parseMessage(line: string): Message | undefined {
+  try {
+    const message = JSON.parse(line) as Message
+    return message?.jsonrpc === '2.0' ? message : undefined
+  } catch {
+    return undefined
+  }
+}

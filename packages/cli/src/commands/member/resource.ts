@@ -1,0 +1,17 @@
+import type { Member } from '@slipway/sdk'
+import { ageColumn, type Resource } from '../../core/resource.ts'
+
+export const members: Resource<Member> = {
+  noun: 'member',
+  title: 'member',
+  example: 'ada@example.com',
+  columns: [
+    { name: 'email', value: (member) => member.email },
+    { name: 'role', value: (member) => member.role },
+    { name: 'state', value: (member) => member.state, isState: true },
+    ageColumn,
+    { name: 'user_id', value: (member) => member.user_id, isExtra: true },
+  ],
+  list: async (cli) => cli.client.collect('memberList', { organization_id: await cli.organization() }),
+  named: (member) => ({ id: member.user_id, name: member.email }),
+}

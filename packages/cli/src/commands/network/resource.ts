@@ -1,0 +1,18 @@
+import type { Network } from '@slipway/sdk'
+import { ageColumn, idColumn, ownName, type Resource } from '../../core/resource.ts'
+
+export const networks: Resource<Network> = {
+  noun: 'network',
+  title: 'network',
+  example: 'training',
+  columns: [
+    { name: 'name', value: (network) => network.name },
+    { name: 'cidr', value: (network) => network.cidr },
+    { name: 'gateway', value: (network) => network.gateway, spare: 2 },
+    { name: 'subnets', value: (network) => network.subnets.length, align: 'right' },
+    ageColumn,
+    idColumn,
+  ],
+  list: async (cli) => cli.client.collect('networkList', { project_id: await cli.project() }),
+  named: ownName,
+}

@@ -1,0 +1,19 @@
+import type { Operation } from '@slipway/sdk'
+import type { Resource } from '../../core/resource.ts'
+import { ageOf } from '../../output/text.ts'
+
+export const operations: Resource<Operation> = {
+  noun: 'operation',
+  example: '0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7e10',
+  title: 'operation',
+  columns: [
+    { name: 'id', value: (operation) => operation.operation_id },
+    { name: 'operation', value: (operation) => operation.metadata.operation_name.toLowerCase() },
+    { name: 'type', value: (operation) => operation.metadata.type },
+    { name: 'state', value: (operation) => operation.state, isState: true },
+    { name: 'resource_id', value: (operation) => operation.metadata.id, spare: 1 },
+    { name: 'age', value: (operation) => ageOf(operation.started_at), align: 'right', spare: 2 },
+  ],
+  list: async (cli) => cli.client.collect('operationList', { project_id: await cli.project() }),
+  named: (operation) => ({ id: operation.operation_id, name: operation.operation_id }),
+}

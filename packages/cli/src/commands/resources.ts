@@ -1,0 +1,36 @@
+import type { ResourceNoun } from '../core/command.ts'
+import type { Resolvable } from '../core/resource.ts'
+import { hosts } from './admin/host/resource.ts'
+import { users } from './admin/user/resource.ts'
+import { disks } from './disk/resource.ts'
+import { firewallRules } from './firewall/resource.ts'
+import { images } from './image/resource.ts'
+import { accessKeys } from './key/resource.ts'
+import { locations } from './location/resource.ts'
+import { members } from './member/resource.ts'
+import { networks } from './network/resource.ts'
+import { operations } from './operation/resource.ts'
+import { organizations } from './org/resource.ts'
+import { projects } from './project/resource.ts'
+import { subnets } from './subnet/resource.ts'
+import { vms } from './vm/resource.ts'
+import { webhooks } from './webhook/resource.ts'
+
+/** Completion and the tools for agents find a thing of any noun by its name. */
+export const resources: Record<ResourceNoun, Resolvable<object>> = {
+  vm: vms,
+  disk: disks,
+  network: networks,
+  subnet: subnets,
+  firewall: firewallRules,
+  key: accessKeys,
+  member: members,
+  project: projects,
+  org: organizations,
+  webhook: webhooks,
+  image: images,
+  location: locations,
+  operation: operations,
+  host: hosts,
+  user: users,
+}

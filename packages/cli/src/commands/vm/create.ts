@@ -1,0 +1,126 @@
+import type { Vm, VmCreate } from '@slipway/sdk'
+import { askYes } from '../../core/ask.ts'
+import type { Cli } from '../../core/cli.ts'
+import { command } from '../../core/command.ts'
+import { parseDurationMs, readTextFile } from '../../core/parse.ts'
+import { follow, type WaitFlags, waitOptions } from '../../core/progress.ts'
+import { idOf } from '../../core/resource.ts'
+import { Interrupted } from '../../errors/cli-error.ts'
+import { print, printData } from '../../output/print.ts'
+import { usd } from '../../output/text.ts'
+import { disks } from '../disk/resource.ts'
+import { subnets } from '../subnet/resource.ts'
+import { completeRequest, type Wishes } from './create-questions.ts'
+import { sshCommandLine } from './ssh-destination.ts'
+
+interface CreateInput extends WaitFlags {
+  name?: string
+  type?: string
+  location?: string
+  image?: string
+  sshKey?: string
+  startupScript?: string
+  shutdownScript?: string
+  disk?: string[]
+  subnet?: string
+  publicIp?: 'dynamic' | 'none'
+  ttl?: number
+  onExpiry?: 'stop' | 'delete'
+  dryRun?: boolean
+  yes?: boolean
+}
+
+export const vmCreate = command<CreateInput>({
+  name: 'create',
+  summary: 'create a VM',
+  details:
+    'On a terminal, what is missing is asked for. The price is shown first. Waits until the VM runs and then prints ' +
+    'the ssh command that reaches it.',
+  arguments: [{ syntax: '[name]', description: 'name of the VM; one is made up if left out' }],
+  options: [
+    { flags: '--type <type>', description: 'VM type, see `slipway offers`', complete: 'type' },
+    { flags: '--location <location>', description: 'where', complete: 'location' },
+    {
+      flags: '--image <image>',
+      description: 'image; default: the newest Ubuntu, or the only one there is',
+      complete: 'image',
+    },
+    { flags: '--ssh-key <file>', description: 'public key; default: the one in ~/.ssh', complete: 'file' },
+    { flags: '--startup-script <file>', description: 'run at every boot; starts with #!', complete: 'file' },
+    { flags: '--shutdown-script <file>', description: 'run before it stops', complete: 'file' },
+    {
+      flags: '--disk <disk>',
+      description: 'attach a disk, `NAME` or `NAME:read-only`; may be repeated',
+      complete: 'disk',
+      repeats: true,
+    },
+    { flags: '--subnet <subnet>', description: 'subnet; default: that of the location', complete: 'subnet' },
+    { flags: '--public-ip <kind>', description: 'dynamic or none', complete: ['dynamic', 'none'] },
+    { flags: '--ttl <duration>', description: 'time to live from first running: 4h', parse: parseDurationMs },
+    {
+      flags: '--on-expiry <action>',
+      description: 'stop or delete, when the time is over',
+      complete: ['stop', 'delete'],
+    },
+    { flags: '--dry-run', description: 'show the price and the request, create nothing' },
+    { flags: '-y, --yes', description: 'do not ask for a last confirmation' },
+    ...waitOptions,
+  ],
+  examples: [
+    'slipway vm create',
+    'slipway vm create train-7 --type a100.1x --location us-east1-a',
+    'slipway vm create train-7 --type a100.8x --location us-east1-a --ssh-key ~/.ssh/id_ed25519.pub --disk datasets:read-only --ttl 4h',
+    'slipway vm create train-7 --type a40.1x --location eu-north1-a --dry-run',
+    'slipway vm create train-7 --type a40.1x --location eu-north1-a --no-wait',
+  ],
+  async run(cli, input) {
+    const project_id = await cli.project()
+    const { request, wasAsked } = await completeRequest(cli, await wishesOf(cli, input))
+    const estimate = await cli.client.estimateCreate({ project_id }, { vm: request })
+    const price =
+      estimate.usd_per_hour === null
+        ? 'no price is set'
+        : `${usd(estimate.usd_per_hour)} per hour, ${usd(estimate.usd_per_month)} per month`
+    if (input.dryRun) return printDryRun(cli, request, estimate, price)
+    cli.note(`${cli.noteColors.bold(request.name)}: ${request.type} in ${request.location}, ${price}`)
+    if (wasAsked && !input.yes && !(await askYes('Create it?', true))) throw new Interrupted()
+
+    const { operation } = await cli.client.vmCreate({ project_id }, request)
+    const finished = await follow<Vm>(cli, `Creating ${request.name}`, operation, input)
+    if (!finished) return
+    if (cli.format.kind !== 'table') return printData(cli, finished.result)
+    print(sshCommandLine(finished.result) || `${request.name} is running; it has no public address.`)
+  },
+})
+
+/** What the flags say, with files read and names turned into ids. */
+async function wishesOf(cli: Cli, input: CreateInput): Promise<Wishes> {
+  const { name, type, location, image, publicIp, onExpiry } = input
+  const attached = await Promise.all((input.disk ?? []).map((text) => diskOf(cli, text)))
+  return {
+    name,
+    type,
+    location,
+    image,
+    ssh_public_key: input.sshKey && readTextFile(input.sshKey).trim(),
+    ...(input.startupScript && { startup_script: readTextFile(input.startupScript) }),
+    ...(input.shutdownScript && { shutdown_script: readTextFile(input.shutdownScript) }),
+    ...(attached.length > 0 && { disks: attached }),
+    ...(input.subnet && { subnet_id: await idOf(cli, subnets, input.subnet) }),
+    ...(publicIp && { public_ip: publicIp }),
+    ...(input.ttl !== undefined && { ttl_seconds: Math.round(input.ttl / 1000) }),
+    ...(onExpiry && { on_expiry: onExpiry }),
+  }
+}
+
+async function diskOf(cli: Cli, text: string): Promise<NonNullable<VmCreate['disks']>[number]> {
+  const [, ref = text, mode] = /^(.+?):(read-only|read-write)$/.exec(text) ?? []
+  const disk_id = await idOf(cli, disks, ref)
+  return mode ? { disk_id, mode: mode as 'read-only' | 'read-write' } : { disk_id }
+}
+
+async function printDryRun(cli: Cli, request: VmCreate, estimate: object, price: string): Promise<void> {
+  if (cli.format.kind !== 'table') return printData(cli, { request, estimate })
+  print(`${request.name}: ${request.type} in ${request.location}, ${price}`)
+  print(JSON.stringify(request, null, 2))
+}

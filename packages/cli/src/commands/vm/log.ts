@@ -1,0 +1,35 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { isApiError } from '@slipway/sdk'
+import { command } from '../../core/command.ts'
+import { idOf, refArgument } from '../../core/resource.ts'
+import { vms } from './resource.ts'
+
+export const vmLog = command<{ ref: string; follow?: boolean; all?: boolean }>({
+  name: 'log',
+  summary: 'print the serial console of a VM',
+  details: 'The last 64 KiB, as the VM wrote them. `-o` has no effect here.',
+  arguments: [refArgument(vms)],
+  options: [
+    { flags: '-f, --follow', description: 'go on until interrupted, or until the VM is gone' },
+    { flags: '--all', description: 'from the beginning' },
+  ],
+  examples: ['slipway vm log train-7', 'slipway vm log train-7 -f'],
+  async run(cli, { ref, follow, all }) {
+    const target = { project_id: await cli.project(), vm_id: await idOf(cli, vms, ref) }
+    let offset = all ? 0 : undefined
+    for (;;) {
+      const answer = await cli.client.vmSerialLog({ ...target, offset }).catch((error) => {
+        if (follow && offset !== undefined && isApiError(error) && error.code === 'not_found')
+          return undefined
+        throw error
+      })
+      if (!answer) return
+      const { content, next_offset } = answer
+      process.stdout.write(content)
+      const hasMore = content !== '' && next_offset !== offset
+      offset = next_offset
+      if (!follow && !(all && hasMore)) return
+      if (!hasMore) await pause(1000)
+    }
+  },
+})

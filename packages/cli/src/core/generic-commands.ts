@@ -1,0 +1,87 @@
+import { printList, printOne } from '../output/print.ts'
+import { confirmLoss } from './ask.ts'
+import type { Cli } from './cli.ts'
+import { type AnyCommand, command, type OptionSpec } from './command.ts'
+import { follow, type WaitFlags, waitOptions } from './progress.ts'
+import { idOf, type Listable, type Resource, refArgument } from './resource.ts'
+
+/** Returns a whole command line for the examples; `group` is the words in front of the noun. */
+const line = (resource: { noun: string }, group: string, rest: string) =>
+  `slipway ${group ? `${group} ` : ''}${resource.noun} ${rest}`
+
+interface GenericOptions {
+  group?: string
+  examples?: string[]
+}
+
+export function listCommand<T extends object, Input extends object = object>(
+  resource: Listable<T>,
+  more: GenericOptions & {
+    options?: OptionSpec[]
+    list?: (cli: Cli, input: Input) => Promise<T[]>
+  } = {},
+): AnyCommand {
+  return command<Input>({
+    name: 'list',
+    summary: `list ${resource.title}s`,
+    options: more.options ?? [],
+    examples: [
+      line(resource, more.group ?? '', 'list'),
+      line(resource, more.group ?? '', 'list -o json'),
+      ...(more.examples ?? []),
+    ],
+    async run(cli, input) {
+      const rows = more.list ? await more.list(cli, input) : await resource.list(cli)
+      await printList(cli, rows, resource.columns)
+    },
+  })
+}
+
+export function showCommand<T extends object>(
+  resource: Resource<T>,
+  get: (cli: Cli, id: string) => Promise<T>,
+  more: GenericOptions = {},
+): AnyCommand {
+  return command<{ ref: string }>({
+    name: 'show',
+    summary: `show one ${resource.title}`,
+    arguments: [refArgument(resource)],
+    examples: [line(resource, more.group ?? '', `show ${resource.example}`), ...(more.examples ?? [])],
+    async run(cli, { ref }) {
+      await printOne(cli, await get(cli, await idOf(cli, resource, ref)), resource.fields)
+    },
+  })
+}
+
+interface Deletion {
+  /** The operation of a deletion that goes on in the background; undefined for one that is done at once. */
+  operation?: Parameters<typeof follow>[2]
+}
+
+/** Deletes what is named, one or several, after asking unless `--yes` is given. */
+export function deleteCommand<T extends object>(
+  resource: Resource<T>,
+  remove: (cli: Cli, id: string) => Promise<Deletion>,
+  more: GenericOptions & { loses?: string; isOperation?: boolean } = {},
+): AnyCommand {
+  return command<{ refs: string[]; yes?: boolean } & WaitFlags>({
+    name: 'delete',
+    summary: `delete ${resource.title}s`,
+    arguments: [{ ...refArgument(resource), syntax: `<${resource.noun}...>`, key: 'refs' }],
+    options: [{ flags: '-y, --yes', description: 'do not ask' }, ...(more.isOperation ? waitOptions : [])],
+    examples: [
+      line(resource, more.group ?? '', `delete ${resource.example}`),
+      line(resource, more.group ?? '', `delete ${resource.example} --yes`),
+    ],
+    async run(cli, { refs, yes, ...wait }) {
+      const ids = await Promise.all(refs.map((ref) => idOf(cli, resource, ref)))
+      const what = refs.length === 1 ? refs[0] : `${refs.length} ${resource.title}s (${refs.join(', ')})`
+      await confirmLoss(cli, `Delete ${what}?${more.loses ? ` ${more.loses}` : ''}`, yes)
+      for (const [index, id] of ids.entries()) {
+        const { operation } = await remove(cli, id)
+        if (operation) await follow(cli, `Deleting ${refs[index]}`, operation, wait)
+        else cli.note(`Deleted ${refs[index]}.`)
+      }
+    },
+  })
+}
