@@ -1,7 +1,8 @@
+import { type ExpiryAction, expiryActions } from '@slipway/contract/ttl'
 import type { Vm, VmCreate } from '@slipway/sdk'
 import { askYes } from '../../core/ask.ts'
 import type { Cli } from '../../core/cli.ts'
-import { command } from '../../core/command.ts'
+import { command, oneOf } from '../../core/command.ts'
 import { parseDurationMs, readTextFile } from '../../core/parse.ts'
 import { follow, type WaitFlags, waitOptions } from '../../core/progress.ts'
 import { idOf } from '../../core/resource.ts'
@@ -10,10 +11,10 @@ import { print, printData } from '../../output/print.ts'
 import { usd } from '../../output/text.ts'
 import { disks } from '../disk/resource.ts'
 import { subnets } from '../subnet/resource.ts'
-import { completeRequest, type Wishes } from './create-questions.ts'
+import { completeDraft, type VmDraft } from './create-questions.ts'
 import { sshCommandLine } from './ssh-destination.ts'
 
-interface CreateInput extends WaitFlags {
+interface VmCreateInput extends WaitFlags {
   name?: string
   type?: string
   location?: string
@@ -25,12 +26,12 @@ interface CreateInput extends WaitFlags {
   subnet?: string
   publicIp?: 'dynamic' | 'none'
   ttl?: number
-  onExpiry?: 'stop' | 'delete'
+  onExpiry?: ExpiryAction
   dryRun?: boolean
   yes?: boolean
 }
 
-export const vmCreate = command<CreateInput>({
+export const vmCreate = command<VmCreateInput>({
   name: 'create',
   summary: 'create a VM',
   details:
@@ -55,12 +56,12 @@ export const vmCreate = command<CreateInput>({
       repeats: true,
     },
     { flags: '--subnet <subnet>', description: 'subnet; default: that of the location', complete: 'subnet' },
-    { flags: '--public-ip <kind>', description: 'dynamic or none', complete: ['dynamic', 'none'] },
+    { flags: '--public-ip <kind>', ...oneOf(['dynamic', 'none']) },
     { flags: '--ttl <duration>', description: 'time to live from first running: 4h', parse: parseDurationMs },
     {
       flags: '--on-expiry <action>',
       description: 'stop or delete, when the time is over',
-      complete: ['stop', 'delete'],
+      complete: expiryActions,
     },
     { flags: '--dry-run', description: 'show the price and the request, create nothing' },
     { flags: '-y, --yes', description: 'do not ask for a last confirmation' },
@@ -75,7 +76,7 @@ export const vmCreate = command<CreateInput>({
   ],
   async run(cli, input) {
     const project_id = await cli.project()
-    const { request, wasAsked } = await completeRequest(cli, await wishesOf(cli, input))
+    const { request, wasAsked } = await completeDraft(cli, await draftOf(cli, input))
     const estimate = await cli.client.estimateCreate({ project_id }, { vm: request })
     const price =
       estimate.usd_per_hour === null
@@ -93,8 +94,8 @@ export const vmCreate = command<CreateInput>({
   },
 })
 
-/** What the flags say, with files read and names turned into ids. */
-async function wishesOf(cli: Cli, input: CreateInput): Promise<Wishes> {
+/** Returns what the flags say, with files read and names turned into ids. */
+async function draftOf(cli: Cli, input: VmCreateInput): Promise<VmDraft> {
   const { name, type, location, image, publicIp, onExpiry } = input
   const attached = await Promise.all((input.disk ?? []).map((text) => diskOf(cli, text)))
   return {

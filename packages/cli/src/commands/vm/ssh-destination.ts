@@ -1,19 +1,19 @@
 import type { Vm } from '@slipway/sdk'
 
-export interface SshDestination {
+interface SshDestination {
   user: string
   host: string
   port: number
 }
 
-/** Reads `user@address` or `user@address:port`; nothing while the VM cannot be reached. */
+/** Reads `user@address` or `user@address:port`; returns undefined while the VM cannot be reached. */
 export function sshDestination(vm: Pick<Vm, 'ssh_destination'>): SshDestination | undefined {
   const match = /^([^@]+)@([^:]+)(?::(\d+))?$/.exec(vm.ssh_destination)
   if (!match) return undefined
   return { user: match[1]!, host: match[2]!, port: Number(match[3] ?? 22) }
 }
 
-/** A host key belongs to the VM, not to its address, which goes on to others: new ones are kept, changed ones refused. */
+/** A host key belongs to the VM, since its address goes on to others: new keys are kept, changed ones refused. */
 export const hostKeyRules = (vm: Pick<Vm, 'id'>): [option: string, value: string][] => [
   ['HostKeyAlias', `slipway-${vm.id}`],
   ['StrictHostKeyChecking', 'accept-new'],

@@ -34,7 +34,7 @@ export const vmSsh = command<{ ref: string; command: string[]; identity?: string
   },
 })
 
-/** The terminal is the child's until it ends; a death by signal becomes the shell's usual number. */
+/** The child has the terminal until it ends; the exit code after a signal is the one that shells use. */
 function runToEnd(program: string, words: string[]): Promise<number> {
   return new Promise((resolve, reject) => {
     const child = spawn(program, words, { stdio: 'inherit' })
