@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { parseSpokenRule, spokenName } from '../src/commands/firewall/rule-words.ts'
+import { nameOfWords, parseRuleWords } from '../src/commands/firewall/rule-words.ts'
 import { monthRange } from '../src/commands/usage.ts'
 import { resolveAmong } from '../src/core/names.ts'
 import { parseDurationMs, parsePair } from '../src/core/parse.ts'
@@ -17,21 +17,21 @@ describe('firewall rules in words', () => {
       { protocols: ['icmp'], ports: [], from: ['10.0.0.1', '10.0.0.2'], to: ['a', 'b'] },
     ],
   ])('%s', (text, rule) => {
-    expect(parseSpokenRule(text.split(' '))).toEqual(rule)
+    expect(parseRuleWords(text.split(' '))).toEqual(rule)
   })
 
   test.each(['smtp2', 'ssh 203.0.113.0/24', 'ssh from', '22/sctp', '-1'])('%s is refused', (text) => {
-    expect(() => parseSpokenRule(text.split(' '))).toThrow(UsageError)
+    expect(() => parseRuleWords(text.split(' '))).toThrow(UsageError)
   })
 
   test('the name made from the words is always one that the service takes', () => {
     const word = fc.string({ minLength: 1, maxLength: 40 })
     fc.assert(
       fc.property(fc.array(word, { minLength: 1, maxLength: 6 }), (words) => {
-        expect(spokenName('allow', words)).toMatch(/^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$/)
+        expect(nameOfWords('allow', words)).toMatch(/^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$/)
       }),
     )
-    expect(spokenName('allow', ['ssh', 'from', '203.0.113.0/24'])).toBe('allow-ssh-from-203-0-113-0-24')
+    expect(nameOfWords('allow', ['ssh', 'from', '203.0.113.0/24'])).toBe('allow-ssh-from-203-0-113-0-24')
   })
 })
 

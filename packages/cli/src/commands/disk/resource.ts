@@ -1,4 +1,5 @@
 import type { Disk } from '@slipway/sdk'
+import type { OptionSpec } from '../../core/command.ts'
 import { ageColumn, idColumn, ownName, type Resource } from '../../core/resource.ts'
 import { ageOf } from '../../output/text.ts'
 
@@ -29,4 +30,10 @@ export const disks: Resource<Disk> = {
     ['Attached to', disk.attached_to.map((place) => `${place.vm_id} ${place.mode}`).join('\n') || '-'],
     ['Created', `${disk.created_at} (${ageOf(disk.created_at)} ago)`],
   ],
+}
+
+export const sizeOption: OptionSpec = {
+  flags: '--size <size>',
+  description: 'like 500GiB or 2TiB',
+  required: true,
 }

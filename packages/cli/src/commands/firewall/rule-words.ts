@@ -1,14 +1,17 @@
 import { UsageError } from '../../errors/cli-error.ts'
 
-export interface SpokenRule {
-  protocols: ('tcp' | 'udp' | 'icmp')[]
+export const protocols = ['tcp', 'udp', 'icmp'] as const
+export type Protocol = (typeof protocols)[number]
+
+interface RuleWords {
+  protocols: Protocol[]
   ports: string[]
-  /** CIDR blocks, or names of VMs, subnets or networks. */
+  /** These are CIDR blocks, or names of VMs, subnets or networks. */
   from: string[]
   to: string[]
 }
 
-const services: Record<string, Pick<SpokenRule, 'protocols' | 'ports'>> = {
+const services: Record<string, Pick<RuleWords, 'protocols' | 'ports'>> = {
   ssh: { protocols: ['tcp'], ports: ['22'] },
   http: { protocols: ['tcp'], ports: ['80'] },
   https: { protocols: ['tcp'], ports: ['443'] },
@@ -26,11 +29,11 @@ const services: Record<string, Pick<SpokenRule, 'protocols' | 'ports'>> = {
 
 export const serviceNames = Object.keys(services)
 
-/** `ssh from 203.0.113.0/24 to train-7`: what, from where, to where; the last two may be left out. */
-export function parseSpokenRule(words: string[]): SpokenRule {
+/** Reads `ssh from 203.0.113.0/24 to train-7`: what, from where, to where; the last two may be left out. */
+export function parseRuleWords(words: string[]): RuleWords {
   const [what = '', ...rest] = words
   const { protocols, ports } = parseService(what)
-  const rule: SpokenRule = { protocols, ports, from: [], to: [] }
+  const rule: RuleWords = { protocols, ports, from: [], to: [] }
   let side: 'from' | 'to' | undefined
   for (const word of rest) {
     if (word === 'from' || word === 'to') side = word
@@ -44,8 +47,8 @@ export function parseSpokenRule(words: string[]): SpokenRule {
   return rule
 }
 
-/** A service by name, a port, a range, a list, with or without a protocol: `ssh`, `8000/tcp`, `3000-8080,9000`. */
-function parseService(text: string): Pick<SpokenRule, 'protocols' | 'ports'> {
+/** Reads a service, a port, a range or a list, with or without a protocol: `ssh`, `8000/tcp`, `3000-8080,9000`. */
+function parseService(text: string): Pick<RuleWords, 'protocols' | 'ports'> {
   const known = services[text.toLowerCase()]
   if (known) return known
   const match = /^(\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*)(?:\/(tcp|udp))?$/.exec(text)
@@ -56,10 +59,8 @@ function parseService(text: string): Pick<SpokenRule, 'protocols' | 'ports'> {
   return { protocols: [(match[2] ?? 'tcp') as 'tcp' | 'udp'], ports: match[1]!.split(',') }
 }
 
-export const looksLikeAddress = (text: string): boolean => /^\d{1,3}(\.\d{1,3}){3}(\/\d{1,2})?$/.test(text)
-
-/** `allow-ssh-from-203-0-113-0-24`, cut to what a name may hold. */
-export function spokenName(action: string, words: string[]): string {
+/** Returns a name such as `allow-ssh-from-203-0-113-0-24`, cut to what a name may hold. */
+export function nameOfWords(action: string, words: string[]): string {
   const text = [action, ...words].join('-').replace(/[^A-Za-z0-9]+/g, '-')
   return text.slice(0, 63).replace(/-+$/, '')
 }

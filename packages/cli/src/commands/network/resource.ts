@@ -1,4 +1,5 @@
 import type { Network } from '@slipway/sdk'
+import type { OptionSpec } from '../../core/command.ts'
 import { ageColumn, idColumn, ownName, type Resource } from '../../core/resource.ts'
 
 export const networks: Resource<Network> = {
@@ -15,4 +16,11 @@ export const networks: Resource<Network> = {
   ],
   list: async (cli) => cli.client.collect('networkList', { project_id: await cli.project() }),
   named: ownName,
+}
+
+/** Networks and subnets have the same bounds. */
+export const cidrOption: OptionSpec = {
+  flags: '--cidr <block>',
+  description: 'private IPv4 block, /16 to /28',
+  required: true,
 }

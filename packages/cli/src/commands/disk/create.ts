@@ -1,0 +1,37 @@
+import { type Disk, type DiskCreate, diskTypes } from '@slipway/sdk'
+import { command, oneOf } from '../../core/command.ts'
+import { parseNumber } from '../../core/parse.ts'
+import { follow, type WaitFlags, waitOptions } from '../../core/progress.ts'
+import { printOne } from '../../output/print.ts'
+import { disks, sizeOption } from './resource.ts'
+
+interface DiskCreateInput extends WaitFlags {
+  name: string
+  size: string
+  location: string
+  type?: DiskCreate['type']
+  blockSize?: number
+}
+
+export const diskCreate = command<DiskCreateInput>({
+  name: 'create',
+  summary: 'create a disk',
+  arguments: [{ syntax: '<name>', description: 'name of the disk' }],
+  options: [
+    sizeOption,
+    { flags: '--location <location>', description: 'where', complete: 'location', required: true },
+    { flags: '--type <type>', ...oneOf(diskTypes) },
+    { flags: '--block-size <bytes>', ...oneOf(['512', '4096']), parse: parseNumber },
+    ...waitOptions,
+  ],
+  examples: [
+    'slipway disk create datasets --size 500GiB --location us-east1-a',
+    'slipway disk create shared --size 2TiB --location us-east1-a --type shared-volume',
+  ],
+  async run(cli, { name, size, location, type, blockSize, ...wait }) {
+    const body = { name, size, location, type, block_size: blockSize as DiskCreate['block_size'] }
+    const { operation } = await cli.client.diskCreate({ project_id: await cli.project() }, body)
+    const finished = await follow<Disk>(cli, `Creating ${name}`, operation, wait)
+    if (finished) await printOne(cli, finished.result, disks.fields)
+  },
+})

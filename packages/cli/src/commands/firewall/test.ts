@@ -1,0 +1,43 @@
+import { command, oneOf } from '../../core/command.ts'
+import { parseNumber } from '../../core/parse.ts'
+import { idOf } from '../../core/resource.ts'
+import { exitCodes } from '../../errors/cli-error.ts'
+import { printOne } from '../../output/print.ts'
+import { vms } from '../vm/resource.ts'
+import { looksLikeAddress } from './endpoints.ts'
+import { type Direction, directions } from './rule-options.ts'
+import { type Protocol, protocols } from './rule-words.ts'
+
+interface RuleTestInput {
+  from: string
+  to: string
+  port?: number
+  protocol: Protocol
+  direction: Direction
+}
+
+export const firewallTest = command<RuleTestInput>({
+  name: 'test',
+  summary: 'ask whether a packet would pass; exit code 1 if not',
+  options: [
+    { flags: '--from <place>', description: 'an address or a VM', required: true, complete: 'vm' },
+    { flags: '--to <place>', description: 'an address or a VM', required: true, complete: 'vm' },
+    { flags: '--port <port>', description: 'destination port', parse: parseNumber },
+    { flags: '--protocol <protocol>', ...oneOf(protocols), default: 'tcp' },
+    { flags: '--direction <direction>', ...oneOf(directions), default: 'ingress' },
+  ],
+  examples: ['slipway firewall test --from 203.0.113.7 --to train-7 --port 22'],
+  async run(cli, { from, to, port, protocol, direction }) {
+    const addressOrId = (text: string) => (looksLikeAddress(text) ? text : idOf(cli, vms, text))
+    const [source, destination] = await Promise.all([addressOrId(from), addressOrId(to)])
+    const verdict = await cli.client.firewallRuleTest(
+      { project_id: await cli.project() },
+      { direction, protocol, source, destination, destination_port: port },
+    )
+    await printOne(cli, verdict, ({ allowed, rule_id }) => [
+      ['Passes', allowed ? 'yes' : 'no'],
+      ['Decided by', rule_id || 'no rule allows it'],
+    ])
+    if (!verdict.allowed) process.exitCode = exitCodes.error
+  },
+})

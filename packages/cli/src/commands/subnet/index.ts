@@ -1,0 +1,20 @@
+import type { GroupSpec } from '../../core/command.ts'
+import { deleteCommand, listCommand, showCommand } from '../../core/generic-commands.ts'
+import { subnetCreate } from './create.ts'
+import { subnets } from './resource.ts'
+
+export const subnet: GroupSpec = {
+  name: 'subnet',
+  summary: 'subnets of a network, one location each',
+  commands: [
+    listCommand(subnets),
+    showCommand(subnets, async (cli, subnet_id) =>
+      cli.client.subnetGet({ project_id: await cli.project(), subnet_id }),
+    ),
+    subnetCreate,
+    deleteCommand(subnets, async (cli, subnet_id) => {
+      await cli.client.subnetDelete({ project_id: await cli.project(), subnet_id })
+      return {}
+    }),
+  ],
+}
