@@ -1,4 +1,5 @@
-import type { Member } from '@slipway/sdk'
+import { type Member, roles } from '@slipway/sdk'
+import { type OptionSpec, oneOf } from '../../core/command.ts'
 import { ageColumn, type Resource } from '../../core/resource.ts'
 
 export const members: Resource<Member> = {
@@ -15,3 +16,5 @@ export const members: Resource<Member> = {
   list: async (cli) => cli.client.collect('memberList', { organization_id: await cli.organization() }),
   named: (member) => ({ id: member.user_id, name: member.email }),
 }
+
+export const roleOption: OptionSpec = { flags: '--role <role>', ...oneOf(roles) }

@@ -1,5 +1,8 @@
 import type { Webhook } from '@slipway/sdk'
-import { ageColumn, idColumn, type Resource } from '../../core/resource.ts'
+import type { Cli } from '../../core/cli.ts'
+import type { OptionSpec } from '../../core/command.ts'
+import { parseList } from '../../core/parse.ts'
+import { ageColumn, idColumn, idOf, type Resource } from '../../core/resource.ts'
 
 export const webhooks: Resource<Webhook> = {
   noun: 'webhook',
@@ -15,3 +18,15 @@ export const webhooks: Resource<Webhook> = {
   list: async (cli) => cli.client.collect('webhookList', { project_id: await cli.project() }),
   named: (webhook) => ({ id: webhook.id, name: webhook.url }),
 }
+
+export const eventsOption: OptionSpec = {
+  flags: '--events <types>',
+  description: 'only these: vm.*,operation.failed',
+  parse: parseList,
+}
+
+/** Returns the parameters of a route about one webhook. */
+export const webhookTarget = async (cli: Cli, ref: string) => ({
+  project_id: await cli.project(),
+  webhook_id: await idOf(cli, webhooks, ref),
+})

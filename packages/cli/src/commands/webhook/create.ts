@@ -1,0 +1,16 @@
+import { command } from '../../core/command.ts'
+import { printOne } from '../../output/print.ts'
+import { eventsOption } from './resource.ts'
+
+export const webhookCreate = command<{ url: string; events?: string[] }>({
+  name: 'create',
+  summary: 'create a webhook',
+  arguments: [{ syntax: '<url>', description: 'where events are sent' }],
+  options: [eventsOption],
+  examples: ['slipway webhook create https://hooks.example.com/slipway --events vm.running,operation.failed'],
+  async run(cli, { url, events }) {
+    const body = { url, event_types: events }
+    await printOne(cli, await cli.client.webhookCreate({ project_id: await cli.project() }, body))
+    cli.note('Keep the secret: it is shown this once.')
+  },
+})
