@@ -2,23 +2,17 @@ import type { Event } from '@slipway/sdk'
 import { command } from '../../core/command.ts'
 import { parseNumber } from '../../core/parse.ts'
 import { print, printList } from '../../output/print.ts'
+import { eventColumns, limitOption, newestEvents } from './resource.ts'
 
 interface EventsInput {
   follow?: boolean
-  limit: number
+  /** The default reaches the command as text. */
+  limit: number | string
   type?: string
   resource?: string
   actor?: string
   after?: number
 }
-
-export const eventColumns = [
-  { name: 'time', value: (event: Event) => event.created_at.slice(5, 19).replace('T', ' ') },
-  { name: 'type', value: (event: Event) => event.type },
-  { name: 'resource', value: (event: Event) => event.resource_id },
-  { name: 'actor', value: (event: Event) => event.actor, spare: 1 },
-  { name: 'position', value: (event: Event) => event.position, isExtra: true },
-]
 
 export const events = command<EventsInput>({
   name: 'events',
@@ -27,7 +21,7 @@ export const events = command<EventsInput>({
     'With -f a line per event as it happens, taken up again where it broke off; with -o json one object per line.',
   options: [
     { flags: '-f, --follow', description: 'go on until interrupted' },
-    { flags: '--limit <count>', description: 'how many of the newest', default: '20', parse: parseNumber },
+    limitOption,
     { flags: '--type <type>', description: 'one type: vm.running' },
     { flags: '--resource <id>', description: 'of one resource' },
     { flags: '--actor <actor>', description: 'caused by one actor: user:…, access_key:…, system' },
@@ -42,15 +36,9 @@ export const events = command<EventsInput>({
         printEvent(cli.format.kind, event)
       return
     }
-    const rows: Event[] = []
-    for await (const event of cli.client.each('eventList', {
-      project_id,
-      ...filter,
-      limit: Math.min(500, Number(limit)),
-    })) {
-      rows.push(event)
-      if (rows.length >= Number(limit)) break
-    }
+    const rows = await newestEvents(Number(limit), (pageSize) =>
+      cli.client.each('eventList', { project_id, ...filter, limit: pageSize }),
+    )
     await printList(cli, rows, eventColumns)
   },
 })

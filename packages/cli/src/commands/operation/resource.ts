@@ -1,4 +1,5 @@
-import type { Operation } from '@slipway/sdk'
+import { type Operation, operationStates } from '@slipway/sdk'
+import { type ArgumentSpec, type OptionSpec, oneOf } from '../../core/command.ts'
 import type { Resource } from '../../core/resource.ts'
 import { ageOf } from '../../output/text.ts'
 
@@ -16,4 +17,15 @@ export const operations: Resource<Operation> = {
   ],
   list: async (cli) => cli.client.collect('operationList', { project_id: await cli.project() }),
   named: (operation) => ({ id: operation.operation_id, name: operation.operation_id }),
+}
+
+export const operationArgument: ArgumentSpec = {
+  syntax: '<operation>',
+  description: 'id of the operation',
+  complete: 'operation',
+}
+
+export const stateOption: OptionSpec = {
+  flags: '--state <state>',
+  ...oneOf(operationStates.map((state) => state.toLowerCase())),
 }

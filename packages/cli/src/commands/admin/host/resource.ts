@@ -26,4 +26,23 @@ export const hosts: Resource<Host> = {
   ],
   list: (cli) => cli.operator.collect('adminHostList', {}),
   named: ({ id, name, location }) => ({ id, name, hint: location }),
+  fields: hostFields,
+}
+
+function hostFields(host: Host): [string, string][] {
+  return [
+    ['Name', host.name],
+    ['Id', host.id],
+    ['State', host.state],
+    ['Location', host.location],
+    ['Engine', host.engine],
+    ['Schedulable', host.schedulable ? 'yes' : 'no'],
+    ['Last report', host.last_report_at || 'never'],
+    [
+      'GPUs',
+      host.gpus
+        .map((gpu) => `${gpu.pci_address}  ${gpu.model}  ${gpu.state}  ${gpu.vm_id}`.trimEnd())
+        .join('\n') || '-',
+    ],
+  ]
 }

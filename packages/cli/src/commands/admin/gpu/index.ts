@@ -1,0 +1,9 @@
+import type { GroupSpec } from '../../../core/command.ts'
+import { adminGpuList } from './list.ts'
+import { adminGpuFree, adminGpuQuarantine } from './quarantine.ts'
+
+export const adminGpu: GroupSpec = {
+  name: 'gpu',
+  summary: 'GPUs of the hosts',
+  commands: [adminGpuList, adminGpuQuarantine, adminGpuFree],
+}

@@ -1,0 +1,30 @@
+import { type GpuState, gpuStates } from '@slipway/sdk'
+import { command, oneOf } from '../../../core/command.ts'
+import { printList } from '../../../output/print.ts'
+import { hosts } from '../host/resource.ts'
+
+export const adminGpuList = command<{ host?: string; state?: GpuState }>({
+  name: 'list',
+  summary: 'list GPUs',
+  options: [
+    { flags: '--host <host>', description: 'of one host', complete: 'host' },
+    { flags: '--state <state>', ...oneOf(gpuStates) },
+  ],
+  examples: ['slipway admin gpu list --state quarantined'],
+  async run(cli, { host, state }) {
+    const all = await hosts.list(cli)
+    const wanted = host ? all.filter(({ id, name }) => id === host || name === host) : all
+    const rows = wanted
+      .flatMap((owner) => owner.gpus.map((gpu) => ({ ...gpu, host: owner.name })))
+      .filter((gpu) => !state || gpu.state === state)
+    await printList(cli, rows, [
+      { name: 'host', value: (gpu) => gpu.host },
+      { name: 'pci_address', value: (gpu) => gpu.pci_address },
+      { name: 'model', value: (gpu) => gpu.model, spare: 1 },
+      { name: 'numa', value: (gpu) => gpu.numa_node, align: 'right', spare: 2 },
+      { name: 'state', value: (gpu) => gpu.state, isState: true },
+      { name: 'id', value: (gpu) => gpu.id },
+      { name: 'vm_id', value: (gpu) => gpu.vm_id, isExtra: true },
+    ])
+  },
+})

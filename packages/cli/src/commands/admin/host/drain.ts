@@ -1,0 +1,15 @@
+import { command } from '../../../core/command.ts'
+import { idOf, refArgument } from '../../../core/resource.ts'
+import { printOne } from '../../../output/print.ts'
+import { hosts } from './resource.ts'
+
+export const adminHostDrain = command<{ ref: string }>({
+  name: 'drain',
+  summary: 'take no new VMs and tell the tenants; stops none',
+  arguments: [refArgument(hosts)],
+  examples: [`slipway admin host drain ${hosts.example}`],
+  async run(cli, { ref }) {
+    const host_id = await idOf(cli, hosts, ref)
+    await printOne(cli, await cli.operator.adminHostDrain({ host_id }), hosts.fields)
+  },
+})

@@ -1,0 +1,29 @@
+import { command } from '../../../core/command.ts'
+import { parseList } from '../../../core/parse.ts'
+import { printOne } from '../../../output/print.ts'
+import { locationsOption } from './resource.ts'
+
+interface ImageCreateInput {
+  name: string
+  locations: string[]
+  description?: string
+  tags?: string[]
+  source?: Record<string, unknown>
+}
+
+export const adminImageCreate = command<ImageCreateInput>({
+  name: 'create',
+  summary: 'import an image',
+  arguments: [{ syntax: '<name>', description: 'name and tag: ubuntu24.04-nvidia:latest' }],
+  options: [
+    locationsOption,
+    { flags: '--description <text>', description: 'what it is' },
+    { flags: '--tags <tags>', description: 'with commas', parse: parseList },
+    { flags: '--source <json>', description: 'what the engine needs to find it', parse: JSON.parse },
+  ],
+  examples: ['slipway admin image create debian13:latest --locations us-east1-a,eu-north1-a'],
+  async run(cli, { name, locations, description, tags, source }) {
+    const body = { name, locations, description, tags, source }
+    await printOne(cli, await cli.operator.adminImageCreate(body))
+  },
+})

@@ -1,0 +1,18 @@
+import type { Image } from '@slipway/sdk'
+import type { OptionSpec } from '../../../core/command.ts'
+import { parseList } from '../../../core/parse.ts'
+import type { Resource } from '../../../core/resource.ts'
+import { images } from '../../image/resource.ts'
+
+/** Operators see the images of all locations. */
+export const adminImages: Resource<Image> = {
+  ...images,
+  list: (cli) => cli.operator.collect('adminImageList', {}),
+}
+
+export const locationsOption: OptionSpec = {
+  flags: '--locations <names>',
+  description: 'where it can be used, with commas',
+  required: true,
+  parse: parseList,
+}

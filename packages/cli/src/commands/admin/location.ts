@@ -1,0 +1,23 @@
+import { command, type GroupSpec } from '../../core/command.ts'
+import { printList } from '../../output/print.ts'
+
+const adminLocationList = command({
+  name: 'list',
+  summary: 'list locations',
+  examples: ['slipway admin location list'],
+  async run(cli) {
+    await printList(cli, await cli.operator.collect('adminLocationList', {}), [
+      { name: 'name', value: (location) => location.name },
+      { name: 'engine', value: (location) => location.engine },
+      { name: 'storage', value: (location) => location.storage },
+      { name: 'public_ipv4', value: (location) => location.public_ipv4 },
+      { name: 'description', value: (location) => location.description, spare: 1 },
+    ])
+  },
+})
+
+export const adminLocation: GroupSpec = {
+  name: 'location',
+  summary: 'locations and their engines',
+  commands: [adminLocationList],
+}

@@ -1,0 +1,16 @@
+import { confirmLoss } from '../../../core/ask.ts'
+import { command } from '../../../core/command.ts'
+import { printOne } from '../../../output/print.ts'
+import { operations } from '../../operation/resource.ts'
+
+export const adminOperationAbandon = command<{ operation: string; yes?: boolean }>({
+  name: 'abandon',
+  summary: 'give a stuck operation up; what it could not undo stays',
+  arguments: [{ syntax: '<operation>', description: 'id of the operation' }],
+  options: [{ flags: '-y, --yes', description: 'do not ask' }],
+  examples: [`slipway admin operation abandon ${operations.example} --yes`],
+  async run(cli, { operation, yes }) {
+    await confirmLoss(cli, `Give ${operation} up? What it could not undo is left to you.`, yes)
+    await printOne(cli, await cli.operator.adminOperationAbandon({ operation_id: operation }))
+  },
+})

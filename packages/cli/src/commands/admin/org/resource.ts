@@ -1,0 +1,24 @@
+import type { RouteAnswer } from '@slipway/sdk'
+import type { Resource } from '../../../core/resource.ts'
+import { ageOf } from '../../../output/text.ts'
+
+type AdminOrganization = RouteAnswer<'adminOrganizationUpdate'>
+
+/** Operators see the organizations of all tenants, and which are suspended. */
+export const adminOrganizations: Resource<AdminOrganization> = {
+  noun: 'org',
+  title: 'organization',
+  example: 'harbour-labs',
+  columns: [
+    { name: 'name', value: (organization) => organization.name },
+    {
+      name: 'state',
+      value: (organization) => (organization.suspended ? 'suspended' : 'active'),
+      isState: true,
+    },
+    { name: 'age', value: (organization) => ageOf(organization.created_at), align: 'right', spare: 1 },
+    { name: 'id', value: (organization) => organization.id },
+  ],
+  list: (cli) => cli.operator.collect('adminOrganizationList', {}),
+  named: (organization) => organization,
+}

@@ -1,0 +1,21 @@
+import { type AnyCommand, command } from '../../../core/command.ts'
+import { idOf, refArgument } from '../../../core/resource.ts'
+import { printOne } from '../../../output/print.ts'
+import { adminOrganizations } from './resource.ts'
+
+function suspensionCommand(name: 'suspend' | 'restore', summary: string): AnyCommand {
+  return command<{ ref: string }>({
+    name,
+    summary,
+    arguments: [refArgument(adminOrganizations)],
+    examples: [`slipway admin org ${name} ${adminOrganizations.example}`],
+    async run(cli, { ref }) {
+      const organization_id = await idOf(cli, adminOrganizations, ref)
+      const body = { suspended: name === 'suspend' }
+      await printOne(cli, await cli.operator.adminOrganizationUpdate({ organization_id }, body))
+    },
+  })
+}
+
+export const adminOrgSuspend = suspensionCommand('suspend', 'suspend an organization')
+export const adminOrgRestore = suspensionCommand('restore', 'lift a suspension')

@@ -1,0 +1,20 @@
+import type { Quota } from '@slipway/sdk'
+import { command } from '../../../core/command.ts'
+import { parsePair } from '../../../core/parse.ts'
+import { printList } from '../../../output/print.ts'
+import { quotaColumns } from '../../quota/resource.ts'
+
+export const adminQuotaSet = command<{ of: string; quotas: string[] }>({
+  name: 'set',
+  summary: 'set quotas of a project; others stay',
+  arguments: [
+    { syntax: '<of>', description: 'id of the project' },
+    { syntax: '<quotas...>', description: 'NAME=MAX: a100_gpus=16' },
+  ],
+  examples: ['slipway admin quota set 0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7e10 a100_gpus=16 vms=200'],
+  async run(cli, { of, quotas }) {
+    const items = quotas.map(parsePair).map(([name, max]) => ({ name: name as Quota['name'], max }))
+    const changed = await cli.operator.adminQuotaSet({ project_id: of, items })
+    await printList(cli, changed.items, quotaColumns)
+  },
+})

@@ -1,0 +1,7 @@
+import type { ArgumentSpec } from '../../core/command.ts'
+
+export const nameArgument: ArgumentSpec = {
+  syntax: '<name>',
+  description: 'name of the context',
+  complete: 'context',
+}

@@ -1,0 +1,19 @@
+import { command } from '../../core/command.ts'
+import { readContexts, writeContexts } from '../../core/contexts.ts'
+import { NotFound } from '../../errors/cli-error.ts'
+import { nameArgument } from './name-argument.ts'
+
+export const contextUse = command<{ name: string }>({
+  name: 'use',
+  summary: 'make a context the current one',
+  arguments: [nameArgument],
+  examples: ['slipway context use work'],
+  async run(cli, { name }) {
+    const file = readContexts(cli.env)
+    if (!file.contexts[name]) {
+      throw new NotFound(`There is no context ${name}.`, [Object.keys(file.contexts).join(', ')])
+    }
+    writeContexts(cli.env, { ...file, current: name })
+    cli.note(`Using ${name}.`)
+  },
+})

@@ -1,0 +1,9 @@
+import type { GroupSpec } from '../../core/command.ts'
+import { listCommand } from '../../core/generic-commands.ts'
+import { prices } from './resource.ts'
+
+export const price: GroupSpec = {
+  name: 'price',
+  summary: 'prices in force',
+  commands: [listCommand(prices)],
+}

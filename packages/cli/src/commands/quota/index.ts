@@ -1,0 +1,8 @@
+import type { GroupSpec } from '../../core/command.ts'
+import { quotaList } from './list.ts'
+
+export const quota: GroupSpec = {
+  name: 'quota',
+  summary: 'what the project may use',
+  commands: [quotaList],
+}
