@@ -3,7 +3,7 @@ import type { CommandTree } from '../core/command.ts'
 /** The order here is the order of help, completion and the reference. */
 export const commands: CommandTree = {
   login: async () => (await import('./login.ts')).login,
-  logout: async () => (await import('./login.ts')).logout,
+  logout: async () => (await import('./logout.ts')).logout,
   context: async () => (await import('./context/index.ts')).context,
   whoami: async () => (await import('./whoami.ts')).whoami,
   offers: async () => (await import('./offers/index.ts')).offers,

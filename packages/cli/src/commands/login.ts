@@ -1,20 +1,15 @@
 import { isUuid } from '@slipway/contract/names'
-import { type Client, createClient, logIn, type TokenSource } from '@slipway/sdk'
+import { logIn } from '@slipway/sdk'
 import { askChoice, askSecret, askText } from '../core/ask.ts'
 import type { Cli } from '../core/cli.ts'
+import { clientOf } from '../core/client.ts'
 import { command } from '../core/command.ts'
-import {
-  type Context,
-  changeContext,
-  contextFilePath,
-  readContexts,
-  writeContexts,
-} from '../core/contexts.ts'
+import { type Context, contextFilePath, readContexts, writeContexts } from '../core/contexts.ts'
 import { lightFetch } from '../core/fetch.ts'
 import { resolveAmong } from '../core/names.ts'
 import { readTextFile } from '../core/parse.ts'
 import { readCredentialsFile } from '../core/settings.ts'
-import { NotFound, UsageError } from '../errors/cli-error.ts'
+import { UsageError } from '../errors/cli-error.ts'
 
 interface LoginInput {
   name: string
@@ -47,7 +42,7 @@ export const login = command<LoginInput>({
     'slipway login --credentials .slipway/credentials.json',
   ],
   async run(cli, input) {
-    const context = await obtain(cli, input)
+    const context = await obtainContext(cli, input)
     const file = readContexts(cli.env)
     file.contexts[input.name] = context
     file.current = input.name
@@ -58,7 +53,7 @@ export const login = command<LoginInput>({
   },
 })
 
-async function obtain(cli: Cli, input: LoginInput): Promise<Context> {
+async function obtainContext(cli: Cli, input: LoginInput): Promise<Context> {
   if (input.credentials) {
     const context = readCredentialsFile(input.credentials)
     await clientOf(context.api_url, context.access_key).rootGet()
@@ -68,7 +63,8 @@ async function obtain(cli: Cli, input: LoginInput): Promise<Context> {
   const accessKey = cli.flags.accessKey ?? (input.email ? undefined : cli.env.SLIPWAY_ACCESS_KEY)
   if (accessKey) return contextOfKey(cli, api_url, accessKey)
   if (input.email) return contextOfPassword(cli, api_url, input.email, await obtainPassword(cli, input))
-  if (!cli.isInteractive) throw new UsageError('Say who you are: --access-key, --email or --credentials.')
+  if (!cli.isInteractive)
+    throw new UsageError('No credential was given: use --access-key, --email or --credentials.')
   const way = await askChoice('How do you want to log in?', [
     { value: 'key', label: 'Access key', hint: 'from the console, under Access keys' },
     { value: 'password', label: 'E-mail and password' },
@@ -77,11 +73,9 @@ async function obtain(cli: Cli, input: LoginInput): Promise<Context> {
   return contextOfPassword(cli, api_url, await askText('E-mail'), await askSecret('Password'))
 }
 
-const clientOf = (baseUrl: string, token: TokenSource | undefined): Client =>
-  createClient({ baseUrl, token, fetch: lightFetch })
-
 async function askUrl(cli: Cli): Promise<string> {
-  if (!cli.isInteractive) throw new UsageError('Say where the service is: --api-url or SLIPWAY_API_URL.')
+  if (!cli.isInteractive)
+    throw new UsageError('The address of the service is missing: use --api-url or SLIPWAY_API_URL.')
   return askText('Address of the service', {
     initial: 'http://127.0.0.1:8080',
     validate: (text) => (URL.canParse(text) ? undefined : 'That is not a URL.'),
@@ -124,25 +118,3 @@ async function chooseProject(cli: Cli, projects: { id: string; name: string }[])
     projects.map(({ id, name }) => ({ value: id, label: name, hint: id })),
   )
 }
-
-export const logout = command<{ name?: string }>({
-  name: 'logout',
-  summary: 'end the session and forget its context',
-  arguments: [
-    { syntax: '[name]', description: 'the context; the current one if left out', complete: 'context' },
-  ],
-  examples: ['slipway logout', 'slipway logout work'],
-  async run(cli, input) {
-    const file = readContexts(cli.env)
-    const name = input.name ?? file.current
-    const context = file.contexts[name]
-    if (!context) throw new NotFound(name ? `There is no context ${name}.` : 'You are not logged in.')
-    if (context.session) {
-      const client = clientOf(context.api_url, '')
-      // Forgetting must work even when the service is away.
-      await client.authRevoke({ refresh_token: context.session.refreshToken }).catch(() => undefined)
-    }
-    changeContext(cli.env, name, () => undefined)
-    cli.note(`Logged out of ${name}.`)
-  },
-})

@@ -1,11 +1,10 @@
 import { isUuid } from '@slipway/contract/names'
-import { type Client, createClient, type TokenSource } from '@slipway/sdk'
+import type { Client, TokenSource } from '@slipway/sdk'
 import { UsageError } from '../errors/cli-error.ts'
 import { colorsFor, type Palette } from '../output/colors.ts'
 import { type OutputFormat, parseOutput } from '../output/format.ts'
 import type { Output } from '../output/print.ts'
-import { version } from '../version.ts'
-import { lightFetch } from './fetch.ts'
+import { clientOf } from './client.ts'
 import { resolveAmong } from './names.ts'
 import { storedSession } from './session.ts'
 import { type GlobalFlags, resolveSettings, type Settings } from './settings.ts'
@@ -54,12 +53,7 @@ export class Cli implements Output {
         'Log in with `slipway login`, or set SLIPWAY_ACCESS_KEY.',
       ])
     }
-    return createClient({
-      baseUrl: this.settings.apiUrl,
-      token,
-      fetch: lightFetch,
-      userAgent: `slipway-cli/${version}`,
-    })
+    return clientOf(this.settings.apiUrl, token)
   }
 
   /** Returns the id of the project that the command is about. */

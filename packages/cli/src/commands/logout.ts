@@ -1,0 +1,26 @@
+import { clientOf } from '../core/client.ts'
+import { command } from '../core/command.ts'
+import { changeContext, readContexts } from '../core/contexts.ts'
+import { NotFound } from '../errors/cli-error.ts'
+
+export const logout = command<{ name?: string }>({
+  name: 'logout',
+  summary: 'end the session and forget its context',
+  arguments: [
+    { syntax: '[name]', description: 'the context; the current one if left out', complete: 'context' },
+  ],
+  examples: ['slipway logout', 'slipway logout work'],
+  async run(cli, input) {
+    const file = readContexts(cli.env)
+    const name = input.name ?? file.current
+    const context = file.contexts[name]
+    if (!context) throw new NotFound(name ? `There is no context ${name}.` : 'You are not logged in.')
+    if (context.session) {
+      const client = clientOf(context.api_url, '')
+      // Forgetting must work even when the service is away.
+      await client.authRevoke({ refresh_token: context.session.refreshToken }).catch(() => undefined)
+    }
+    changeContext(cli.env, name, () => undefined)
+    cli.note(`Logged out of ${name}.`)
+  },
+})
