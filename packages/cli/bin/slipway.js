@@ -6,7 +6,7 @@ const bundle = new URL('../dist/slipway.js', import.meta.url)
 const words = process.argv.slice(2)
 
 if (words.length === 1 && ['--version', '-V'].includes(words[0])) {
-  // Asked often by scripts and prompts: answered without loading anything.
+  // Scripts and prompts ask for this often, so nothing else is loaded.
   const manifest = readFileSync(new URL('../package.json', import.meta.url), 'utf8')
   console.log(JSON.parse(manifest).version)
 } else if (existsSync(bundle)) {

@@ -8,11 +8,11 @@ import { exitCodes, UsageError } from './errors/cli-error.ts'
 import { version } from './version.ts'
 
 const headings: [heading: string, nouns: string[]][] = [
-  ['Getting in:', ['login', 'logout', 'context', 'whoami', 'completion']],
+  ['Login and setup:', ['login', 'logout', 'context', 'whoami', 'completion']],
   ['Machines:', ['offers', 'vm', 'disk', 'network', 'subnet', 'firewall', 'image', 'location']],
   ['Work and money:', ['operation', 'events', 'usage', 'cost', 'billing', 'price', 'quota']],
   ['People and projects:', ['project', 'org', 'member', 'key', 'webhook']],
-  ['Around:', ['export', 'mcp', 'admin']],
+  ['Other:', ['export', 'mcp', 'admin']],
 ]
 
 /** Builds the command tree. Only the noun that was typed is loaded, unless help needs them all. */

@@ -17,7 +17,7 @@ export const billing = command<{ org?: string; open?: boolean }>({
   },
 })
 
-/** Best effort: the link is on the screen anyway. */
+/** A failure is ignored: the link is on the screen anyway. */
 function openInBrowser(url: string): void {
   const program = process.platform === 'darwin' ? 'open' : 'xdg-open'
   spawn(program, [url], { stdio: 'ignore', detached: true })

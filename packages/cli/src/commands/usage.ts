@@ -89,7 +89,7 @@ function byProduct(items: UsageItem[]): ProductUsage[] {
   return Array.from(rows.values()).sort((one, other) => (other.usd ?? 0) - (one.usd ?? 0))
 }
 
-/** A line per day: its date, a bar, the sum. */
+/** Returns a line per day: its date, a bar, the sum. */
 function dailyChart(items: UsageItem[], paint: (text: string) => string): string[] {
   const days = new Map<string, number>()
   for (const item of items) days.set(item.date, (days.get(item.date) ?? 0) + (item.usd ?? 0))

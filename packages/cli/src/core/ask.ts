@@ -5,7 +5,7 @@ import type { Cli } from './cli.ts'
 // Questions go to stderr: stdout belongs to the result.
 const output = process.stderr
 
-export interface Choice {
+interface Choice {
   value: string
   label?: string
   hint?: string
@@ -24,18 +24,18 @@ export async function askText(
     ...(placeholder !== undefined && { placeholder }),
     ...(validate && { validate: (value) => validate(value ?? '') }),
   })
-  return answered(answer)
+  return unlessCancelled(answer)
 }
 
 export async function askSecret(message: string): Promise<string> {
   const { password } = await import('@clack/prompts')
-  return answered(await password({ message, output }))
+  return unlessCancelled(await password({ message, output }))
 }
 
 export async function askChoice(message: string, choices: Choice[], initial?: string): Promise<string> {
   const { select } = await import('@clack/prompts')
   const options = choices as Option<string>[]
-  return answered(
+  return unlessCancelled(
     await select({
       message,
       output,
@@ -48,17 +48,17 @@ export async function askChoice(message: string, choices: Choice[], initial?: st
 
 export async function askYes(message: string, initial = false): Promise<boolean> {
   const { confirm } = await import('@clack/prompts')
-  return answered(await confirm({ message, output, initialValue: initial }))
+  return unlessCancelled(await confirm({ message, output, initialValue: initial }))
 }
 
-/** Asks before something is lost. Without a terminal only `--yes` will do. */
+/** Asks before something is lost. Without a terminal only `--yes` confirms. */
 export async function confirmLoss(cli: Cli, question: string, isSure: boolean | undefined): Promise<void> {
   if (isSure) return
   if (!cli.isInteractive) throw new UsageError('This needs a confirmation: add --yes.')
   if (!(await askYes(question))) throw new Interrupted()
 }
 
-function answered<T>(answer: T): Exclude<T, symbol> {
+function unlessCancelled<T>(answer: T): Exclude<T, symbol> {
   if (typeof answer === 'symbol') throw new Interrupted()
   return answer as Exclude<T, symbol>
 }

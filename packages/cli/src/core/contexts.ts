@@ -4,10 +4,10 @@ import { dirname, join } from 'node:path'
 import type { SessionTokens } from '@slipway/sdk'
 import { CliError, exitCodes } from '../errors/cli-error.ts'
 
-/** One service and how to speak with it. */
+/** One service and how to log in to it. */
 export interface Context {
   api_url: string
-  /** Id or name of the project that commands are about. */
+  /** The id or name of the project that commands are about. */
   project?: string
   access_key?: string
   operator_key?: string
@@ -15,7 +15,7 @@ export interface Context {
   session?: SessionTokens
 }
 
-export interface ContextFile {
+interface ContextFile {
   current: string
   contexts: Record<string, Context>
 }

@@ -3,7 +3,7 @@ import { UsageError } from '../errors/cli-error.ts'
 
 const unitMs = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
 
-/** `90s`, `15m`, `4h`, `2d`, or several of them: `1h30m`. */
+/** Reads `90s`, `15m`, `4h`, `2d`, or several of them: `1h30m`. */
 export function parseDurationMs(text: string): number {
   const parts = Array.from(text.matchAll(/(\d+)(s|m|h|d)/g))
   if (parts.length === 0 || parts.map((part) => part[0]).join('') !== text) {
@@ -24,7 +24,7 @@ export const parseList = (text: string): string[] =>
     .map((part) => part.trim())
     .filter((part) => part !== '')
 
-/** `name=value` pairs, as `price set a100.1x=1.45` takes them. */
+/** Reads a pair such as `a100.1x=1.45`. */
 export function parsePair(text: string): [name: string, value: number] {
   const [name = '', value = ''] = text.split('=')
   if (!name || !value) throw new UsageError(`${text} is not of the form NAME=NUMBER.`)

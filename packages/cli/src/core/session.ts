@@ -3,7 +3,7 @@ import { changeContext, readContexts } from './contexts.ts'
 import { lightFetch } from './fetch.ts'
 import type { Settings } from './settings.ts'
 
-/** The access token of a context that was logged in with a password, kept fresh in the context file. */
+/** Returns the access token of a context with a password login, and keeps it fresh in the context file. */
 export function storedSession(settings: Settings, env: NodeJS.ProcessEnv): TokenSource | undefined {
   const { contextName } = settings
   const first = settings.context?.session

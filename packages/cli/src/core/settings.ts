@@ -14,7 +14,7 @@ export interface GlobalFlags {
   color?: boolean
 }
 
-/** Whom to speak with and as whom, after flags, environment and files were weighed. */
+/** The service and the credentials that flags, environment and files together choose. */
 export interface Settings {
   apiUrl: string
   accessKey: string
@@ -69,7 +69,7 @@ function chosenContext(flags: GlobalFlags, env: NodeJS.ProcessEnv, folder: strin
   return context ? { name, context } : { name: '', context: localServer(folder) }
 }
 
-/** What a server that was started in this folder wrote down for its first user. */
+/** Reads the file that a local server writes for its first user. */
 export function readCredentialsFile(path: string): Context {
   const file = JSON.parse(readFileSync(path, 'utf8')) as Record<string, string>
   if (!file.api_url) throw new UsageError(`${path} has no api_url.`)

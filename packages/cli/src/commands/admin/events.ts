@@ -1,15 +1,14 @@
 import { command } from '../../core/command.ts'
 import { printList } from '../../output/print.ts'
-import { eventColumns, limitOption, newestEvents } from '../events/resource.ts'
+import { eventColumns, type Limit, limitOption, newestEvents } from '../events/resource.ts'
 
-/** The default of `--limit` reaches the command as text. */
-export const adminEvents = command<{ limit: number | string; type?: string }>({
+export const adminEvents = command<{ limit: Limit; type?: string }>({
   name: 'events',
   summary: 'the audit log of all tenants and operators',
   options: [limitOption, { flags: '--type <type>', description: 'one type' }],
   examples: ['slipway admin events', 'slipway admin events --type host.drained -o json'],
   async run(cli, { limit, type }) {
-    const rows = await newestEvents(Number(limit), (pageSize) =>
+    const rows = await newestEvents(limit, (pageSize) =>
       cli.operator.each('adminEventList', { type, limit: pageSize }),
     )
     await printList(cli, rows, eventColumns)

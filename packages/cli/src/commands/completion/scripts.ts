@@ -1,4 +1,4 @@
-/** What a shell loads. Each asks `slipway __complete` for words; files are left to the shell when there are none. */
+/** A shell loads one of these. It asks `slipway __complete` for words, and offers files when there are none. */
 export const completionScripts = {
   bash: `_slipway() {
   local IFS=$'\\n'

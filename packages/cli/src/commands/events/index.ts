@@ -2,12 +2,11 @@ import type { Event } from '@slipway/sdk'
 import { command } from '../../core/command.ts'
 import { parseNumber } from '../../core/parse.ts'
 import { print, printList } from '../../output/print.ts'
-import { eventColumns, limitOption, newestEvents } from './resource.ts'
+import { eventColumns, type Limit, limitOption, newestEvents } from './resource.ts'
 
 interface EventsInput {
   follow?: boolean
-  /** The default reaches the command as text. */
-  limit: number | string
+  limit: Limit
   type?: string
   resource?: string
   actor?: string
@@ -36,7 +35,7 @@ export const events = command<EventsInput>({
         printEvent(cli.format.kind, event)
       return
     }
-    const rows = await newestEvents(Number(limit), (pageSize) =>
+    const rows = await newestEvents(limit, (pageSize) =>
       cli.client.each('eventList', { project_id, ...filter, limit: pageSize }),
     )
     await printList(cli, rows, eventColumns)

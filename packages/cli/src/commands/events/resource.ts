@@ -18,18 +18,22 @@ export const limitOption: OptionSpec = {
   parse: parseNumber,
 }
 
+/** A given limit is parsed; the default reaches the command as text. */
+export type Limit = number | string
+
 /** The service returns no more events than this on one page. */
 const longestPage = 500
 
 /** Reads the newest events, a page at a time, up to the limit. */
 export async function newestEvents(
-  limit: number,
+  limit: Limit,
   read: (pageSize: number) => AsyncIterable<Event>,
 ): Promise<Event[]> {
+  const count = Number(limit)
   const events: Event[] = []
-  for await (const event of read(Math.min(longestPage, limit))) {
+  for await (const event of read(Math.min(longestPage, count))) {
     events.push(event)
-    if (events.length >= limit) break
+    if (events.length >= count) break
   }
   return events
 }

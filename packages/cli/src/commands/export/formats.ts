@@ -13,7 +13,7 @@ interface Reachable {
   port: number
 }
 
-/** What can be reached now, in the order of names so that a file only differs where the fleet does. */
+/** Returns the VMs that can be reached, sorted by name, so that a file only differs where the fleet does. */
 function reachable(vms: Vm[]): Reachable[] {
   return vms
     .flatMap((vm) => {
@@ -23,7 +23,7 @@ function reachable(vms: Vm[]): Reachable[] {
     .sort((one, other) => one.vm.name.localeCompare(other.vm.name))
 }
 
-/** For `Include` in ~/.ssh/config. */
+/** Writes a file for `Include` in ~/.ssh/config. */
 export function sshConfig(vms: Vm[], { identity }: ExportOptions): string {
   const hosts = reachable(vms).map(({ vm, user, host, port }) =>
     [
@@ -38,7 +38,7 @@ export function sshConfig(vms: Vm[], { identity }: ExportOptions): string {
   return `${['# Written by `slipway export ssh-config`', ...hosts].join('\n\n')}\n`
 }
 
-/** An SSH fleet for `dstack apply -f`. */
+/** Writes an SSH fleet for `dstack apply -f`. */
 export function dstackFleet(vms: Vm[], { identity, name }: ExportOptions): string {
   const hosts = reachable(vms).flatMap(({ user, host, port }) => [
     `    - hostname: ${host}`,
@@ -57,8 +57,8 @@ export function dstackFleet(vms: Vm[], { identity, name }: ExportOptions): strin
 }
 
 /**
- * Node pools for ~/.sky/ssh_node_pools.yaml. A pool's host has no port of its own: behind another port than 22 it is
- * named as the SSH config names it.
+ * Writes node pools for ~/.sky/ssh_node_pools.yaml. A host of a pool has no port: where the port is not 22, the host
+ * gets the name that it has in the SSH config.
  */
 export function skypilotPools(vms: Vm[], { identity, name }: ExportOptions): string {
   const hosts = reachable(vms).flatMap(({ vm, user, host, port }) =>

@@ -23,7 +23,8 @@ export const firewallChange = command<RuleFlags & { ref: string; name?: string }
       ...(port && { destination_ports: port }),
       ...(sourcePort && { source_ports: sourcePort }),
     }
-    if (Object.keys(body).length === 0) throw new UsageError('Nothing to change was named.')
+    if (Object.keys(body).length === 0)
+      throw new UsageError('Nothing to change: give at least one of the options.')
     const target = { project_id: await cli.project(), rule_id: await idOf(cli, firewallRules, ref) }
     const { operation } = await cli.client.firewallRuleUpdate(target, body)
     const finished = await follow<FirewallRule>(cli, `Changing ${ref}`, operation, wait)

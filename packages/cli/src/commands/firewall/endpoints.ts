@@ -34,8 +34,10 @@ export async function networkOf(cli: Cli, wanted: string | undefined): Promise<{
     wanted ? id === wanted || name === wanted : name === 'default-vpc-network',
   )
   const chosen = found ?? (!wanted && all.length === 1 ? all[0] : undefined)
-  if (!chosen)
-    throw new UsageError('Say which network with --network.', [all.map(({ name }) => name).join(', ')])
+  if (!chosen) {
+    const message = wanted ? `There is no network ${wanted}.` : 'The project has no default network.'
+    throw new UsageError(message, [`Choose one with --network: ${all.map(({ name }) => name).join(', ')}`])
+  }
   return chosen
 }
 

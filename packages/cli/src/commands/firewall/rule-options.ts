@@ -3,7 +3,7 @@ import type { OptionSpec } from '../../core/command.ts'
 import { parseList } from '../../core/parse.ts'
 import { type WaitFlags, waitOptions } from '../../core/progress.ts'
 
-/** What the options below put into a command's input. */
+/** The options below put this into a command's input. */
 export interface RuleFlags extends WaitFlags {
   protocol?: FirewallRule['protocols']
   from?: string[]

@@ -42,7 +42,7 @@ export function parseRuleWords(words: string[]): RuleWords {
   }
   for (const word of ['from', 'to'] as const) {
     if (rest.includes(word) && rule[word].length === 0)
-      throw new UsageError(`“${word}” wants an address or a name after it.`)
+      throw new UsageError(`“${word}” needs an address or a name after it.`)
   }
   return rule
 }

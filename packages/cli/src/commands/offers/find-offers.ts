@@ -9,14 +9,14 @@ export interface Offer {
   memory_gb: number
   location: string
   available: boolean
-  /** How many more fit now. */
+  /** This many more VMs fit now. */
   quantity: number
   usd_per_hour: number | null
-  /** How many more the project's quota covers; null when the service names no quota for it. */
+  /** The project's quota covers this many more; null means that the service names no quota for the type. */
   quota_left: number | null
 }
 
-/** Every type in every location with what it costs and whether it can be had, cheapest first. */
+/** Returns every type in every location with its price and its stock, cheapest first. */
 export async function findOffers(
   cli: Cli,
   filter: { gpu?: string; location?: string } = {},

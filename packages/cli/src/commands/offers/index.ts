@@ -5,7 +5,7 @@ import { findOffers } from './find-offers.ts'
 
 export const offers = command<{ gpu?: string; location?: string; available?: boolean }>({
   name: 'offers',
-  summary: 'show what can be had where, now, and what it costs, cheapest first',
+  summary: 'show which VM types are available where, and what they cost, cheapest first',
   options: [
     {
       flags: '--gpu <gpu>',
@@ -13,7 +13,7 @@ export const offers = command<{ gpu?: string; location?: string; available?: boo
       complete: 'type',
     },
     { flags: '--location <location>', description: 'one location', complete: 'location' },
-    { flags: '--available', description: 'leave out what cannot be had' },
+    { flags: '--available', description: 'leave out what is out of stock or beyond the quota' },
   ],
   examples: [
     'slipway offers',

@@ -22,7 +22,7 @@ export async function completeDraft(
   if (!isComplete && !cli.isInteractive) {
     const missing = [!draft.type && '--type', !draft.location && '--location'].filter(Boolean)
     throw new UsageError(`Missing: ${missing.join(' and ')}.`, [
-      '`slipway offers` shows what can be had where.',
+      '`slipway offers` shows which types are available where.',
     ])
   }
   const offers = isComplete ? [] : await findOffers(cli, draft.location ? { location: draft.location } : {})
@@ -41,7 +41,11 @@ async function askType(offers: Offer[]): Promise<string> {
     if (offer.available && offer.quota_left !== 0 && !cheapest.has(offer.type))
       cheapest.set(offer.type, offer)
   }
-  if (cheapest.size === 0) throw new UsageError('Nothing can be had now.', ['See `slipway offers`.'])
+  if (cheapest.size === 0) {
+    throw new UsageError('No VM type is available within your quota.', [
+      '`slipway offers` shows what is in stock and what the quota covers.',
+    ])
+  }
   return askChoice(
     'Which type?',
     Array.from(cheapest.values(), (offer) => ({
@@ -53,8 +57,15 @@ async function askType(offers: Offer[]): Promise<string> {
 }
 
 async function askLocation(offers: Offer[], type: string): Promise<string> {
-  const fitting = offers.filter((offer) => offer.type === type && offer.available)
-  if (fitting.length === 0) throw new UsageError(`${type} can be had nowhere now.`, ['See `slipway offers`.'])
+  const ofType = offers.filter((offer) => offer.type === type)
+  if (ofType.length === 0)
+    throw new UsageError(`There is no VM type ${type}.`, ['`slipway offers` lists the types.'])
+  const fitting = ofType.filter((offer) => offer.available)
+  if (fitting.length === 0) {
+    throw new UsageError(`${type} is out of stock in every location.`, [
+      '`slipway offers --available` shows what is in stock.',
+    ])
+  }
   if (fitting.length === 1 && fitting[0]) return fitting[0].location
   return askChoice(
     'Where?',
