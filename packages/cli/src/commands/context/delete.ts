@@ -1,12 +1,11 @@
 import { command } from '../../core/command.ts'
 import { changeContext, readContexts } from '../../core/contexts.ts'
 import { NotFound } from '../../errors/cli-error.ts'
-import { nameArgument } from './name-argument.ts'
 
 export const contextDelete = command<{ name: string }>({
   name: 'delete',
   summary: 'forget a context',
-  arguments: [nameArgument],
+  arguments: [{ syntax: '<name>', description: 'name of the context', complete: 'context' }],
   examples: ['slipway context delete work'],
   async run(cli, { name }) {
     if (!readContexts(cli.env).contexts[name]) throw new NotFound(`There is no context ${name}.`)

@@ -1,12 +1,11 @@
 import { command } from '../../core/command.ts'
 import { readContexts, writeContexts } from '../../core/contexts.ts'
 import { NotFound } from '../../errors/cli-error.ts'
-import { nameArgument } from './name-argument.ts'
 
 export const contextUse = command<{ name: string }>({
   name: 'use',
   summary: 'make a context the current one',
-  arguments: [nameArgument],
+  arguments: [{ syntax: '<name>', description: 'name of the context', complete: 'context' }],
   examples: ['slipway context use work'],
   async run(cli, { name }) {
     const file = readContexts(cli.env)
