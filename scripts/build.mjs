@@ -30,7 +30,7 @@ export async function build() {
     },
     {
       ...common,
-      entryPoints: [join(server, 'src/engines/qemu/forwarder-main.ts')],
+      entryPoints: [join(server, 'src/engines/qemu/forwarder/main.ts')],
       outfile: join(server, 'dist/qemu-forwarder.js'),
       plugins: [packagesStayOutside],
     },

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
+import { createProject } from '../src/accounts/project-create.ts'
 import { newAccessKey } from '../src/domain/access-key.ts'
 import { uuid } from '../src/domain/ids.ts'
 import { hashSecret } from '../src/domain/secret.ts'
-import { createProject } from '../src/operations/project-create.ts'
 import type { Database } from '../src/store/database.ts'
 
 export interface Tenant {

@@ -7,12 +7,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fastify from 'fastify'
 import { pino } from 'pino'
-import { loadConfig } from '../src/config.ts'
+import { loadConfig } from '../src/config/index.ts'
 import { hashSecret } from '../src/domain/secret.ts'
-import { seedDemo } from '../src/operations/demo.ts'
 import { startServer } from '../src/server.ts'
+import { seedDemo } from '../src/setup/demo.ts'
 import { Database, statement } from '../src/store/database.ts'
-import { openEmbedded } from '../src/store/embedded.ts'
+import { openEmbedded } from '../src/store/embedded/index.ts'
 import { addProjects, addVmRows, noise } from './fixtures.ts'
 import { type Load, runLoad } from './load.ts'
 import { type Figure, print } from './report.ts'
@@ -41,7 +41,7 @@ const begun = performance.now()
 const server = await startServer(config, embedded.url, pino({ level: 'error' }))
 console.error(`  ${hostsPerLocation * 3} hosts known after ${Math.round(performance.now() - begun)} ms`)
 const demo = (await seedDemo(
-  { database: server.database, config },
+  { database: server.services.database, config },
   { api: server.url, console: server.url },
 ))!
 const database = new Database({ url: embedded.url, poolSize: 40 })
@@ -203,7 +203,7 @@ async function bareRoutes(bytes: string, vmId: string) {
   })
   app.get('/select', async (request, reply) => {
     if (!isKnown(request.headers.authorization)) return reply.code(401).send()
-    await select.one(server.database, vmId)
+    await select.one(server.services.database, vmId)
     return reply.type('application/json').send(bytes)
   })
   const url = await app.listen({ port: 0, host: '127.0.0.1' })

@@ -1,11 +1,11 @@
 import { basename } from 'node:path'
 import { parseArgs } from 'node:util'
-import { ConfigError, loadConfig } from './config.ts'
+import { ConfigError, loadConfig } from './config/index.ts'
 import { buildMiniGuest, importImage } from './engines/qemu/index.ts'
-import { offerImages } from './operations/apply-config.ts'
+import { offerImages } from './setup/apply-config.ts'
 import { Database } from './store/database.ts'
-import { openEmbedded } from './store/embedded.ts'
-import { listLocations } from './store/locations.ts'
+import { openEmbedded } from './store/embedded/index.ts'
+import { listLocations } from './store/fleet/locations.ts'
 import { migrate } from './store/migrate.ts'
 
 const usage = `Usage: slipway-server images build mini [--data-dir DIR]

@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { pino } from 'pino'
-import { type Config, ConfigError, HELP, loadConfig } from './config.ts'
+import { type Config, ConfigError, HELP, loadConfig } from './config/index.ts'
 import { runImagesCommand } from './images-command.ts'
-import { offerSetupCode, seedDemo } from './operations/demo.ts'
 import { packageVersion } from './package-root.ts'
 import { type Server, startServer } from './server.ts'
+import { offerSetupCode, seedDemo } from './setup/demo.ts'
 import { isDatabaseAway, isDatabaseRefusal } from './store/database.ts'
-import { EmbeddedError, openEmbedded } from './store/embedded.ts'
+import { EmbeddedError, openEmbedded } from './store/embedded/index.ts'
 import { NewerSchemaError } from './store/migrate.ts'
 
 const longestStopMs = 10_000
@@ -93,13 +93,13 @@ async function serve(config: Config, begun: number): Promise<void> {
 async function introduce(config: Config, server: Server): Promise<void> {
   const url = config.server.publicUrl || server.url
   if (!config.isDemo) {
-    const code = await offerSetupCode(server.database)
+    const code = await offerSetupCode(server.services.database)
     console.log(`\n  Slipway is ready at ${url}`)
     if (code)
       console.log(`  Set-up code of the first operator (shown this once): ${code}\n  Use it at ${url}/setup`)
     return
   }
-  const credentials = await seedDemo({ database: server.database, config }, { api: url, console: url })
+  const credentials = await seedDemo(server.services, { api: url, console: url })
   console.log(`\n  Slipway is ready.`)
   if (!credentials) return console.log(`  API  ${url}\n`)
   console.log(`

@@ -1,28 +1,28 @@
 import type { AddressInfo } from 'node:net'
 import type { FastifyBaseLogger } from 'fastify'
-import type { Config } from './config.ts'
+import { BillingTasks } from './billing/tasks.ts'
+import type { Config } from './config/index.ts'
 import { createEngines } from './engines/engines.ts'
 import { type App, buildApp } from './http/app.ts'
-import { applyConfig, offerImages } from './operations/apply-config.ts'
-import type { Engines } from './operations/engine.ts'
-import type { Workshop } from './operations/operation.ts'
-import { Reconciler } from './operations/reconcile.ts'
-import { definitions } from './operations/registry.ts'
-import { Runner } from './operations/runner.ts'
-import { WebhookDelivery } from './operations/webhook-delivery.ts'
+import { definitions } from './operations/index.ts'
 import { packageVersion } from './package-root.ts'
+import { Reconciler } from './reconcile/reconciler.ts'
+import { Runner } from './runner/runner.ts'
+import type { Services } from './services.ts'
+import { applyConfig, offerImages } from './setup/apply-config.ts'
 import { Database } from './store/database.ts'
 import { migrate } from './store/migrate.ts'
 import { Signals } from './store/signals.ts'
+import { WebhookDelivery } from './webhooks/delivery.ts'
 
 /** How long requests under way may take once we stop. */
 const drainMs = 2_000
 
 export interface Server {
   url: string
-  database: Database
-  engines: Engines
+  services: Services
   reconciler: Reconciler
+  billing: BillingTasks
   webhooks: WebhookDelivery
   close(): Promise<void>
 }
@@ -34,43 +34,46 @@ export async function startServer(
   log: FastifyBaseLogger,
 ): Promise<Server> {
   await migrate(databaseUrl)
+  const signals = new Signals(databaseUrl)
+  await signals.open()
   const database = new Database({
     url: databaseUrl,
     poolSize: given.database.poolSize,
+    signals,
     onError: (error) => log.warn({ err: error }, 'database connection lost'),
   })
-  const signals = new Signals(databaseUrl)
-  await signals.open()
   const config = { ...given, locations: await applyConfig(database, given) }
   const engines = await createEngines(config, database, log)
   for (const [location, images] of engines.images) await offerImages(database, location, images)
-  const workshop: Workshop = { config, database, signals, engines: engines.byLocation, log }
+  let url = ''
+  const services: Services = {
+    config,
+    database,
+    signals,
+    engines: engines.byLocation,
+    log,
+    version: packageVersion(),
+    publicUrl: () => config.server.publicUrl || url,
+  }
 
-  const reconciler = new Reconciler(workshop)
-  const runner = new Runner(workshop, definitions)
-  const webhooks = new WebhookDelivery(workshop)
+  const reconciler = new Reconciler(services)
+  const runner = new Runner(services, definitions)
+  const billing = new BillingTasks(services)
+  const webhooks = new WebhookDelivery(services)
   const isWorker = config.server.role !== 'api'
   if (isWorker) {
     // The fleet is known before the first request asks for it.
     await reconciler.reports()
     reconciler.start()
     runner.start()
+    billing.start()
     webhooks.start()
   }
 
-  let url = ''
-  const services = {
-    config,
-    database,
-    signals,
-    engines: engines.byLocation,
-    version: packageVersion(),
-    publicUrl: () => config.server.publicUrl || url,
-  }
   const app = config.server.role === 'worker' ? null : buildApp(services, log)
   const close = async () => {
     await closeApp(app)
-    if (isWorker) await Promise.all([runner.stop(), reconciler.stop(), webhooks.stop()])
+    if (isWorker) await Promise.all([runner.stop(), reconciler.stop(), billing.stop(), webhooks.stop()])
     await engines.close()
     await signals.close()
     await database.close()
@@ -87,9 +90,9 @@ export async function startServer(
 
   return {
     url,
-    database,
-    engines: engines.byLocation,
+    services,
     reconciler,
+    billing,
     webhooks,
     close,
   }

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { parse } from 'smol-toml'
 import { describe, expect, expectTypeOf, it } from 'vitest'
-import { type Config, ConfigError, HELP, type LocationConfig, loadConfig } from '../src/config.ts'
+import { type Config, ConfigError, HELP, type LocationConfig, loadConfig } from '../src/config/index.ts'
 
 const EXAMPLE = readFileSync(new URL('../../../slipway.example.toml', import.meta.url), 'utf8')
 

@@ -1,9 +1,9 @@
-import { loadConfig } from '../src/config.ts'
+import { loadConfig } from '../src/config/index.ts'
 import { uuid } from '../src/domain/ids.ts'
-import type { GpuReport, HostReport } from '../src/operations/engine.ts'
-import { applyHostReport } from '../src/operations/host-reports.ts'
+import type { GpuReport, HostReport } from '../src/engines/engine.ts'
+import { applyHostReport } from '../src/reconcile/host-reports.ts'
 import type { Database } from '../src/store/database.ts'
-import { putLocation } from '../src/store/locations.ts'
+import { putLocation } from '../src/store/fleet/locations.ts'
 
 /** What a start without a file and without an environment has. */
 export const defaultConfig = (...flags: string[]) =>

@@ -5,10 +5,10 @@ import { Writable } from 'node:stream'
 import { type RouteAnswer, type RouteBody, type RouteId, type RouteQuery, routeOf } from '@slipway/contract'
 import { pino } from 'pino'
 import { onTestFinished } from 'vitest'
-import { type Config, loadConfig } from '../src/config.ts'
+import { type Config, loadConfig } from '../src/config/index.ts'
 import type { SimulatedEngine } from '../src/engines/simulated/engine.ts'
-import { seedDemo } from '../src/operations/demo.ts'
 import { type Server, startServer } from '../src/server.ts'
+import { seedDemo } from '../src/setup/demo.ts'
 import { validateAnswer } from './answers.ts'
 import { createDatabase } from './database.ts'
 
@@ -108,7 +108,7 @@ export async function startService(change: ConfigChanges = () => {}): Promise<Te
   const config = makeConfig(() => {})
   let server = await startServer(config, database.url, log)
   const credentials = (await seedDemo(
-    { database: server.database, config },
+    { database: server.services.database, config },
     { api: server.url, console: server.url },
   ))!
   const others: Server[] = []
@@ -176,9 +176,9 @@ export async function startService(change: ConfigChanges = () => {}): Promise<Te
         if (operation.state !== 'IN_PROGRESS') return operation
       }
     },
-    simulator: (location = 'us-east1-a') => server.engines.get(location) as SimulatedEngine,
+    simulator: (location = 'us-east1-a') => server.services.engines.get(location) as SimulatedEngine,
     async sql(text, values = []) {
-      return (await server.database.pool.query(text, values)).rows
+      return (await server.services.database.pool.query(text, values)).rows
     },
     clock: {
       async advance(interval) {

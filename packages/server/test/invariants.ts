@@ -1,7 +1,7 @@
 import { gpuQuota, type VmState, vmStateTable, vmType } from '@slipway/contract'
 import { expect } from 'vitest'
-import { compileFor } from '../src/operations/firewalls.ts'
-import { findAnyVm } from '../src/store/vms.ts'
+import { compileFor } from '../src/operations/firewall/apply.ts'
+import { findAnyVm } from '../src/store/compute/vms.ts'
 import type { TestService } from './harness.ts'
 
 const settled: VmState[] = ['STATE_RUNNING', 'STATE_SHUTOFF', 'STATE_CRASHED', 'STATE_UNREACHABLE']
@@ -75,8 +75,8 @@ export async function checkInvariants(service: TestService): Promise<void> {
     if (engineVm) expect(engineVm.disks, `disks of ${vm.id}`).toEqual(attached.map(({ id }) => id))
     if (engineVm && vm.state !== 'STATE_UNREACHABLE') {
       const compiled = await compileFor(
-        service.server.database,
-        (await findAnyVm(service.server.database, vm.id))!,
+        service.server.services.database,
+        (await findAnyVm(service.server.services.database, vm.id))!,
       )
       expect(engineVm.firewall, `firewall of ${vm.id}`).toEqual(compiled)
     }

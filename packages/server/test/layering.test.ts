@@ -40,56 +40,47 @@ const sources = packages.flatMap((name) => {
 })
 const imports = sources.flatMap(importsOf)
 
+/** Rules, tables and statements; then what stands on all of them, from the ground up. */
+const ground = ['@slipway/contract', `${server}domain/`, `${server}config/`, `${server}package-root.ts`]
+const store = [...ground, `${server}store/`]
+const port = `${server}engines/engine.ts`
+const services = [...store, port, `${server}services.ts`]
+const runner = [...services, `${server}views/`, `${server}runner/`]
+const operations = [...runner, `${server}operations/`]
+
 /** What each part may use besides itself and npm packages; the longest prefix that fits a file counts. */
 const mayUse: Record<string, string[]> = {
   'packages/contract/': [],
-  [`${server}domain/`]: ['@slipway/contract'],
-  [`${server}store/`]: ['@slipway/contract', `${server}domain/`, `${server}package-root.ts`],
-  [`${server}operations/`]: [
-    '@slipway/contract',
-    `${server}domain/`,
-    `${server}store/`,
-    `${server}config.ts`,
-    `${server}config/`,
-  ],
-  // An engine knows the port alone.
-  [`${server}engines/`]: [
-    '@slipway/contract',
-    `${server}domain/`,
-    `${server}operations/engine.ts`,
-    `${server}operations/operation.ts`,
-    `${server}config.ts`,
-    `${server}config/`,
-    `${server}package-root.ts`,
-  ],
-  // The simulated one keeps its state in the same database.
-  [`${server}engines/simulated/`]: [
-    '@slipway/contract',
-    `${server}domain/`,
-    `${server}operations/engine.ts`,
-    `${server}operations/operation.ts`,
-    `${server}config.ts`,
-    `${server}engines/`,
-    `${server}store/simulated`,
-    `${server}store/database.ts`,
-  ],
-  [`${server}engines/engines.ts`]: [
-    `${server}engines/`,
-    `${server}operations/engine.ts`,
-    `${server}operations/operation.ts`,
-    `${server}config.ts`,
-    `${server}store/database.ts`,
-  ],
-  [`${server}http/`]: [
-    '@slipway/contract',
-    `${server}domain/`,
-    `${server}store/`,
-    `${server}operations/`,
-    `${server}config.ts`,
-    `${server}package-root.ts`,
-  ],
-  [`${server}config`]: ['@slipway/contract', `${server}domain/`],
   [`${server}package-root.ts`]: [],
+  [`${server}domain/`]: ['@slipway/contract'],
+  [`${server}config/`]: ['@slipway/contract', `${server}domain/`],
+  [`${server}store/`]: ground,
+  [`${server}views/`]: store,
+  [port]: ['@slipway/contract', `${server}domain/`],
+  [`${server}services.ts`]: [...store, port],
+  [`${server}runner/`]: [...services, `${server}domain/`],
+  [`${server}operations/`]: runner,
+  [`${server}reconcile/`]: operations,
+  [`${server}billing/`]: operations,
+  [`${server}webhooks/`]: operations,
+  [`${server}networks/`]: operations,
+  [`${server}accounts/`]: operations,
+  [`${server}setup/`]: [...operations, `${server}accounts/`],
+  // An engine knows the port alone; the simulated one keeps its state in the same database.
+  [`${server}engines/`]: [...ground, port],
+  [`${server}engines/simulated/`]: [
+    ...ground,
+    port,
+    `${server}store/simulated/`,
+    `${server}store/database.ts`,
+  ],
+  [`${server}engines/engines.ts`]: [...services, `${server}engines/`],
+  [`${server}http/`]: [
+    ...operations,
+    ...['reconcile', 'billing', 'webhooks', 'networks', 'accounts', 'setup'].map(
+      (room) => `${server}${room}/`,
+    ),
+  ],
   [`${server}server.ts`]: [server],
   [`${server}main.ts`]: [server],
   [`${server}images-command.ts`]: [server],

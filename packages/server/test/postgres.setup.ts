@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import pg from 'pg'
 import type { TestProject } from 'vitest/node'
-import { openEmbedded } from '../src/store/embedded.ts'
+import { openEmbedded } from '../src/store/embedded/index.ts'
 import { migrate, migrations } from '../src/store/migrate.ts'
 
 declare module 'vitest' {

@@ -1,7 +1,7 @@
-import type { Config, LocationConfig } from '../config.ts'
-import type { Engine, EngineImage, Engines } from '../operations/engine.ts'
-import type { Log } from '../operations/operation.ts'
+import type { Config, LocationConfig } from '../config/index.ts'
+import type { Log } from '../services.ts'
 import type { Database } from '../store/database.ts'
+import type { Engine, EngineImage, Engines } from './engine.ts'
 import { createQemuEngine, ensureMiniGuest } from './qemu/index.ts'
 import { SimulatedEngine } from './simulated/engine.ts'
 

@@ -3,14 +3,14 @@ import { isAccessKeyShape } from '../domain/access-key.ts'
 import { Failure } from '../domain/failure.ts'
 import { isUuid } from '../domain/ids.ts'
 import { hashSecret } from '../domain/secret.ts'
+import type { Database } from '../store/database.ts'
 import {
   type Caller,
   findKeyCaller,
   findProjectScope,
   findTokenCaller,
   type ProjectScope,
-} from '../store/access.ts'
-import type { Database } from '../store/database.ts'
+} from '../store/identity/access.ts'
 import type { Signals } from '../store/signals.ts'
 
 /** Longest time that a revoked credential or a lost role can still be felt, if no wake-up came. */

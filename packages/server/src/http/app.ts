@@ -8,16 +8,17 @@ import fastify, {
   LogController,
 } from 'fastify'
 import { Failure } from '../domain/failure.ts'
-import { countOperations } from '../store/operations.ts'
+import type { Services } from '../services.ts'
+import { countOperations } from '../store/compute/operations.ts'
 import { Access } from './access.ts'
 import { mountBilling } from './billing/mount.ts'
 import { mountStripeWebhook } from './billing/stripe-webhook.ts'
 import { parseJson } from './body.ts'
 import { mountConsole } from './console.ts'
-import { callerKey, type Services } from './context.ts'
+import { callerKey, type HttpServices } from './context.ts'
 import { mountDocs } from './docs.ts'
 import { sendFailure, toFailure } from './errors.ts'
-import { EventStreams } from './event-streams.ts'
+import { EventStreams } from './streams/streams.ts'
 import { handlers } from './handlers.ts'
 import { mountHealth } from './health.ts'
 import { Metrics } from './metrics.ts'
@@ -36,7 +37,7 @@ export interface App {
   metrics: Metrics
 }
 
-export function buildApp(outside: Omit<Services, 'streams'>, log: FastifyBaseLogger): App {
+export function buildApp(outside: Services, log: FastifyBaseLogger): App {
   const { server, limits } = outside.config
   const app = fastify({
     loggerInstance: log,
@@ -71,7 +72,7 @@ export function buildApp(outside: Omit<Services, 'streams'>, log: FastifyBaseLog
   const metrics = new Metrics(database, () => countOperations(database))
   const access = new Access(database, signals)
   const streams = new EventStreams(database, signals, access)
-  const services: Services = { ...outside, streams }
+  const services: HttpServices = { ...outside, streams }
   app.addHook('preClose', async () => streams.close())
 
   app.removeAllContentTypeParsers()

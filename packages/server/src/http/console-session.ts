@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Failure } from '../domain/failure.ts'
-import type { Services } from './context.ts'
+import type { Services } from '../services.ts'
 
 const path = '/_console/session'
 const refreshDays = 30

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
+import type { Services } from '../services.ts'
 import { mountConsoleSession } from './console-session.ts'
-import type { Services } from './context.ts'
 import { mountStaticFiles } from './static-files.ts'
 
 /** The web console at `/`, and the session that its page lives by. */

@@ -1,28 +1,19 @@
 import type { RouteAnswer, RouteBody, RouteId, RouteParams, RouteQuery } from '@slipway/contract'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Config } from '../config.ts'
-import type { Engines } from '../operations/engine.ts'
-import type { Caller, ProjectScope } from '../store/access.ts'
-import type { Database, Tx } from '../store/database.ts'
-import type { NewEvent } from '../store/events.ts'
-import type { Signals } from '../store/signals.ts'
-import type { EventStreams } from './event-streams.ts'
+import type { Services } from '../services.ts'
+import type { Tx } from '../store/database.ts'
+import type { NewEvent } from '../store/events/events.ts'
+import type { Caller, ProjectScope } from '../store/identity/access.ts'
+import type { EventStreams } from './streams/streams.ts'
 
 /** What the process offers to its handlers. */
-export interface Services {
-  config: Config
-  database: Database
-  signals: Signals
-  engines: Engines
+export interface HttpServices extends Services {
   streams: EventStreams
-  version: string
-  /** Where clients reach us, for links. */
-  publicUrl: () => string
 }
 
 /** What a handler gets: a checked request, by a caller who may make it. */
 export interface Context<Id extends RouteId = RouteId> {
-  services: Services
+  services: HttpServices
   /** Null on public routes. */
   caller: Caller | null
   params: RouteParams<Id>
@@ -41,8 +32,6 @@ export interface Context<Id extends RouteId = RouteId> {
   address: string
   /** Records what the call did, in its transaction. Every successful write does so at least once. */
   audit(event: Omit<NewEvent, 'actor' | 'requestId'>): Promise<void>
-  /** As `audit`, for an event that another statement has written. */
-  noteEvent(): void
   /** 402 unless the payment method works: for what costs money. */
   requirePayment(): void
   request: FastifyRequest

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { Failure } from '../domain/failure.ts'
 import { hashSecret, open, seal } from '../domain/secret.ts'
 import type { Tx } from '../store/database.ts'
-import { findIdempotentAnswer, lockIdempotencyKey, rememberAnswer } from '../store/idempotency.ts'
+import { findIdempotentAnswer, lockIdempotencyKey, rememberAnswer } from '../store/identity/idempotency.ts'
 
 export interface IdempotentRequest {
   key: string

@@ -2,7 +2,7 @@ import { type Route, type RouteId, routeIds, routeOf } from '@slipway/contract'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Failure } from '../domain/failure.ts'
 import type { Tx } from '../store/database.ts'
-import { emitEvent } from '../store/events.ts'
+import { emit } from '../store/events/events.ts'
 import { type Access, type Grant, paymentRequired } from './access.ts'
 import {
   answered,
@@ -10,8 +10,8 @@ import {
   callerKey,
   type Handler,
   type Handlers,
+  type HttpServices,
   RawAnswer,
-  type Services,
 } from './context.ts'
 import { onceOnly, readIdempotencyKey } from './idempotency.ts'
 import type { RateLimiter } from './rate-limit.ts'
@@ -28,7 +28,7 @@ type AnyHandler = Handler<RouteId>
 /** Puts every route of the table on the server. Access, checks, idempotency and audit happen here, once. */
 export function mountRoutes(
   app: FastifyInstance,
-  services: Services,
+  services: HttpServices,
   access: Access,
   limiter: RateLimiter,
   handlers: Handlers<RouteId>,
@@ -63,7 +63,7 @@ async function answer(
   route: Route,
   validators: RouteValidators,
   handle: AnyHandler,
-  services: Services,
+  services: HttpServices,
   request: FastifyRequest,
   reply: FastifyReply,
 ) {
@@ -80,7 +80,7 @@ async function answer(
     const context = withTx(tx)
     const work = async () => {
       const result = await handle(context)
-      if (!context.wasAudited && !quietWrites.has(id)) throw new Error(`${id} wrote no audit event`)
+      if (!tx.hasSignalled('events') && !quietWrites.has(id)) throw new Error(`${id} wrote no audit event`)
       return JSON.stringify(result)
     }
     if (key === undefined) return { text: await work(), isReplay: false }
@@ -107,7 +107,7 @@ function send(result: Awaited<ReturnType<AnyHandler>>, reply: FastifyReply) {
  * bound, since handlers take them out.
  */
 class RequestContext implements Context {
-  readonly services: Services
+  readonly services: HttpServices
   readonly tx: Tx
   readonly request: FastifyRequest
   readonly reply: FastifyReply
@@ -115,9 +115,8 @@ class RequestContext implements Context {
   readonly params: Context['params']
   readonly query: Context['query']
   readonly body: Context['body']
-  wasAudited = false
 
-  constructor(services: Services, tx: Tx, request: FastifyRequest, reply: FastifyReply) {
+  constructor(services: HttpServices, tx: Tx, request: FastifyRequest, reply: FastifyReply) {
     this.services = services
     this.tx = tx
     this.request = request
@@ -152,19 +151,13 @@ class RequestContext implements Context {
     return this.request.ip
   }
 
-  readonly noteEvent = () => {
-    this.wasAudited = true
-    this.tx.afterCommit(() => this.services.signals.send('events'))
-  }
-
   readonly audit: Context['audit'] = (event) => {
-    this.noteEvent()
     const { grant, id: requestId } = this.request
     const scope = {
       projectId: grant?.project?.projectId ?? null,
       organizationId: grant?.organizationId ?? null,
     }
-    return emitEvent(this.tx, { ...scope, ...event, actor: this.actor, requestId })
+    return emit(this.tx, { ...scope, ...event, actor: this.actor, requestId })
   }
 
   readonly requirePayment = () => {

@@ -1,14 +1,12 @@
-import type { Requester } from '../operations/admission.ts'
+import type { ProjectRequester } from '../operations/admission.ts'
 import type { Context } from './context.ts'
 
 /** The caller, as operations know one. */
-export const requesterOf = (context: Context): Requester => ({
+export const requesterOf = (context: Context): ProjectRequester => ({
   projectId: context.project.projectId,
+  organizationId: context.organizationId,
   actor: context.actor,
   requestId: context.requestId,
-  signals: context.services.signals,
-  audit: (event) => context.audit(event),
-  noteEvent: () => context.noteEvent(),
 })
 
 /** A comma-separated filter; null when it is not given. */

@@ -1,8 +1,8 @@
 import { Failure } from '../domain/failure.ts'
 import { isPasswordRight } from '../domain/password.ts'
-import { clearPasswordFailures, reservePasswordAttempt } from '../store/password-failures.ts'
-import { findUserByEmail, type UserRow } from '../store/users.ts'
-import type { Services } from './context.ts'
+import type { Services } from '../services.ts'
+import { clearPasswordFailures, reservePasswordAttempt } from '../store/identity/password-failures.ts'
+import { findUserByEmail, type UserRow } from '../store/identity/users.ts'
 
 /** Also says it in the words of OAuth 2, which its clients look for. */
 export const invalidGrant = (message: string): Failure =>

@@ -1,9 +1,9 @@
 import { type Host, type Image, type Price, type Quota, quotaNames, type VmType } from '@slipway/contract'
-import type { HostRow } from '../store/fleet.ts'
-import type { ImageRow } from '../store/images.ts'
-import type { LocationRow } from '../store/locations.ts'
-import type { PriceRow } from '../store/prices.ts'
-import type { QuotaRow } from '../store/quotas.ts'
+import type { PriceRow } from '../store/billing/prices.ts'
+import type { QuotaRow } from '../store/compute/quotas.ts'
+import type { HostRow } from '../store/fleet/fleet.ts'
+import type { ImageRow } from '../store/fleet/images.ts'
+import type { LocationRow } from '../store/fleet/locations.ts'
 import { time } from '../store/time.ts'
 
 export const viewLocation = ({ name, region, zone, description }: LocationRow) => ({

@@ -1,29 +1,22 @@
 import { Failure } from '../domain/failure.ts'
 import { uuid } from '../domain/ids.ts'
-import type { Tx } from '../store/database.ts'
-import type { NewEvent } from '../store/events.ts'
+import { cancelled, type Definition, next, type Outcome, type Work, wait } from '../runner/operation.ts'
 import {
   cancelOperation,
   endOperation,
   findUnfinishedOperations,
   insertOperation,
   type OperationRow,
-} from '../store/operations.ts'
-import { type QuotaAmounts, takeQuota } from '../store/quotas.ts'
-import type { Signals } from '../store/signals.ts'
-import { cancelled, type Definition, next, type Outcome, type Work, wait } from './operation.ts'
+} from '../store/compute/operations.ts'
+import { type QuotaAmounts, takeQuota } from '../store/compute/quotas.ts'
+import type { Tx } from '../store/database.ts'
+import type { Requester } from '../store/events/events.ts'
 
 const settleMs = 500
 
 /** On whose behalf an operation is admitted. */
-export interface Requester {
+export interface ProjectRequester extends Requester {
   projectId: string
-  actor: string
-  requestId: string
-  signals: Signals
-  audit(event: Omit<NewEvent, 'actor' | 'requestId'>): Promise<void>
-  /** An event of this request was written otherwise. */
-  noteEvent(): void
 }
 
 interface Beginning {
@@ -36,15 +29,15 @@ interface Beginning {
   eventData?: Record<string, unknown>
 }
 
-/** Writes the operation and its event in the transaction that makes the claims, and wakes the runner after it. */
-export async function beginOperation(
+/** Writes the operation and its event in the transaction that makes the claims. */
+export function beginOperation(
   tx: Tx,
-  by: Requester,
+  by: ProjectRequester,
   definition: Definition,
   beginning: Beginning,
 ): Promise<OperationRow> {
   const [first] = definition.steps
-  const operation = await insertOperation(tx, {
+  return insertOperation(tx, {
     id: uuid(),
     projectId: by.projectId,
     kind: definition.kind,
@@ -54,15 +47,11 @@ export async function beginOperation(
     generation: beginning.generation,
     request: beginning.request,
     scratch: beginning.scratch ?? {},
-    deadlineS: definition.deadlineS,
     actor: by.actor,
     requestId: by.requestId,
     admittedStep: first && !first.tx && !first.call ? first.name : null,
     event: { type: beginning.eventType, data: beginning.eventData ?? {} },
   })
-  by.noteEvent()
-  tx.afterCommit(() => by.signals.send('operations'))
-  return operation
 }
 
 /** 409 that names the operation under way. The caller holds the resource's row. */
@@ -76,20 +65,14 @@ export async function requireIdle(tx: Tx, resourceId: string, what: string): Pro
 }
 
 /**
- * Makes way for a deletion. Answers the deletion that is already under way, if one is; cancels any other operation,
+ * Makes way for a deletion. Returns the deletion that is already under way, if one is; cancels any other operation,
  * which ends here at once if nobody works on it, else at its next step boundary.
  */
-export async function makeWayForDeletion(
-  tx: Tx,
-  by: Requester,
-  resourceId: string,
-): Promise<OperationRow | undefined> {
+export async function makeWayForDeletion(tx: Tx, resourceId: string): Promise<OperationRow | undefined> {
   for (const operation of await findUnfinishedOperations(tx, resourceId)) {
     if (operation.name === 'DELETE') return operation
     await cancelOperation(tx, operation.id)
-    const unheld = { id: operation.id, token: null }
-    if ((await endOperation(tx, unheld, 'FAILED', cancelled, operation.step_log)) !== undefined)
-      tx.afterCommit(() => by.signals.send('ended', operation.id))
+    await endOperation(tx, { id: operation.id, token: null }, 'FAILED', cancelled, operation.step_log)
   }
   return undefined
 }

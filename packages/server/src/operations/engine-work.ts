@@ -1,29 +1,14 @@
 import { Failure } from '../domain/failure.ts'
+import { type AttachedDisk, type Call, type Engine, EngineError, type VmRef } from '../engines/engine.ts'
+import type { Work } from '../runner/operation.ts'
+import type { Services } from '../services.ts'
+import { findAnyVm, type VmRow } from '../store/compute/vms.ts'
 import type { Queryable } from '../store/database.ts'
-import { findAnyVm, type VmRow } from '../store/vms.ts'
-import { type AttachedDisk, type Call, type Engine, EngineError, type VmRef } from './engine.ts'
-import type { Work, Workshop } from './operation.ts'
 
-export function engineAt(workshop: Pick<Workshop, 'engines'>, location: string): Engine {
-  const engine = workshop.engines.get(location)
+export function engineAt(services: Pick<Services, 'engines'>, location: string): Engine {
+  const engine = services.engines.get(location)
   if (!engine) throw new Failure('unavailable', `The location ${location} has no engine here.`)
   return engine
-}
-
-/** Engine work with a limit of its own: an engine that hangs costs one attempt, not the operation. */
-export async function withinLimit<T>(
-  until: AbortSignal,
-  ms: number,
-  work: (signal: AbortSignal) => Promise<T>,
-): Promise<T> {
-  const signal = AbortSignal.any([until, AbortSignal.timeout(ms)])
-  const aborted = new Promise<never>((_, reject) => {
-    const giveUp = () => reject(new EngineError('unavailable', 'the engine did not answer in time'))
-    if (signal.aborted) giveUp()
-    signal.addEventListener('abort', giveUp, { once: true })
-  })
-  aborted.catch(() => {})
-  return Promise.race([work(signal), aborted])
 }
 
 export const callOf = (work: Work): Call => ({ generation: work.operation.generation, signal: work.signal })
@@ -32,7 +17,7 @@ export const refOf = (vm: VmRow): VmRef => ({ id: vm.id, host: vm.host ?? '' })
 export const vmGone = () => new Failure('not_found', 'The VM is gone.')
 
 /** The VM of a VM operation. It is there as long as the operation is: only deletion removes it. */
-export async function vmOf(work: Work, db: Queryable = work.workshop.database): Promise<VmRow> {
+export async function vmOf(work: Work, db: Queryable = work.services.database): Promise<VmRow> {
   const vm = await findAnyVm(db, work.operation.resource_id)
   if (!vm) throw vmGone()
   return vm
@@ -51,7 +36,7 @@ export const attachedDisks = (vm: VmRow): AttachedDisk[] =>
 
 /** Gone is what inspection no longer shows. */
 export async function removeVm(work: Work, vm: VmRow): Promise<void> {
-  const engine = engineAt(work.workshop, vm.location)
+  const engine = engineAt(work.services, vm.location)
   await engine.removeVm(refOf(vm), callOf(work))
   if (await engine.inspectVm(refOf(vm), work.signal))
     throw new EngineError('unavailable', 'the engine still shows the VM after its removal')
@@ -59,7 +44,7 @@ export async function removeVm(work: Work, vm: VmRow): Promise<void> {
 
 /** Off is what inspection shows as off. */
 export async function powerOffVm(work: Work, vm: VmRow): Promise<void> {
-  const engine = engineAt(work.workshop, vm.location)
+  const engine = engineAt(work.services, vm.location)
   if (!(await engine.inspectVm(refOf(vm), work.signal))) return
   await engine.powerVm(refOf(vm), 'off', callOf(work))
   const status = await engine.inspectVm(refOf(vm), work.signal)

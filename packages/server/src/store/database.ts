@@ -1,4 +1,5 @@
 import pg from 'pg'
+import type { Signals, Topic } from './signals.ts'
 
 // 64-bit counts and generations stay far below 2^53.
 pg.types.setTypeParser(pg.types.builtins.INT8, Number)
@@ -12,6 +13,9 @@ export interface Queryable {
 export interface Tx extends Queryable {
   /** Runs once the transaction has committed; never if it did not. */
   afterCommit(action: () => void): void
+  /** Wakes those who wait for the topic, in all processes, once the transaction has committed. */
+  signal(topic: Topic, subject?: string): void
+  hasSignalled(topic: Topic): boolean
 }
 
 /** Thrown to have the whole transaction tried again: a random choice collided with another transaction's. */
@@ -25,15 +29,19 @@ export interface DatabaseOptions {
   url: string
   poolSize: number
   applicationName?: string
+  /** Who is woken by what transactions signal; nobody without it. */
+  signals?: Pick<Signals, 'send'>
   onError?: (error: Error) => void
 }
 
 export class Database implements Queryable {
   readonly pool: pg.Pool
   readonly url: string
+  readonly #signals: Pick<Signals, 'send'> | undefined
 
   constructor(options: DatabaseOptions) {
     this.url = options.url
+    this.#signals = options.signals
     this.pool = new pg.Pool({
       connectionString: options.url,
       max: options.poolSize,
@@ -56,12 +64,15 @@ export class Database implements Queryable {
   readonly withoutTransaction: Tx = {
     query: (config) => this.query(config),
     afterCommit: (action) => action(),
+    signal: (topic, subject) => this.#signals?.send(topic, subject),
+    hasSignalled: () => false,
   }
 
   /** Read committed. Serialization failures, deadlocks and `TryAgain` run `work` again from the start. */
   async transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       const actions: (() => void)[] = []
+      const signalled = new Map<string, [Topic, string | undefined]>()
       const client = await this.pool.connect()
       let broken: Error | undefined
       try {
@@ -69,9 +80,12 @@ export class Database implements Queryable {
         const result = await work({
           query: (config) => client.query(config),
           afterCommit: (action) => actions.push(action),
+          signal: (topic, subject) => signalled.set(`${topic} ${subject}`, [topic, subject]),
+          hasSignalled: (topic) => [...signalled.values()].some(([each]) => each === topic),
         })
         await client.query('COMMIT')
         for (const action of actions) action()
+        for (const [topic, subject] of signalled.values()) this.#signals?.send(topic, subject)
         return result
       } catch (error) {
         await client.query('ROLLBACK').catch((reason: Error) => {

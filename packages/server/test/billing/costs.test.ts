@@ -64,7 +64,7 @@ describe('costs', () => {
     // Closing days changes where the numbers come from, not what they are.
     await service.clock.freeze('2026-11-12T00:05:00Z')
     const live = await service.ok('projectCosts')
-    await service.server.reconciler.billing()
+    await service.server.billing.once()
     expect(await service.sql('SELECT FROM usage_days')).not.toEqual([])
     expect(await service.ok('projectCosts')).toEqual(live)
 
@@ -88,7 +88,7 @@ describe('costs', () => {
     ])
     expect(open.items[0]!.usd).toBe(76.12)
     await service.clock.freeze('2026-12-01T00:05:00Z')
-    await service.server.reconciler.billing()
+    await service.server.billing.once()
     const issued = await service.ok('organizationInvoices', { token: owner })
     // The disk has run on: 23.9917 hours of the 12th to the end of November more.
     expect(issued.items.map(({ id, state }) => [id, state])).toEqual([
@@ -163,13 +163,13 @@ describe('a budget', () => {
       '2027-01-20T00:00',
     ]) {
       await service.clock.freeze(`${at}:00Z`)
-      await Promise.all([1, 2, 3].map(() => service.server.reconciler.billing()))
+      await Promise.all([1, 2, 3].map(() => service.server.billing.once()))
       const events = await eventsOf('budget.threshold_reached')
       reached.push(events.map(({ data }) => data.threshold_percent))
     }
     expect(reached).toEqual([[], [50], [50, 80], [50, 80, 100], [50, 80, 100]])
     await service.clock.freeze('2027-02-20T00:00:00Z')
-    await service.server.reconciler.billing()
+    await service.server.billing.once()
     expect(await eventsOf('budget.threshold_reached')).toHaveLength(6)
     const { items } = await service.ok('eventList', { query: { type: 'budget.threshold_reached' } })
     expect(items[0]).toMatchObject({ resource_type: 'project', actor: 'system', data: { monthly_usd: 10 } })

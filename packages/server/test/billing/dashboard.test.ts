@@ -187,7 +187,7 @@ describe('the payment method', () => {
     const { operation } = await service.ok('vmCreate', { body: vmBody() })
     await service.ended(operation.operation_id)
     await service.clock.freeze('2026-12-01T00:05:00Z')
-    await service.server.reconciler.billing()
+    await service.server.billing.once()
     const states = async () =>
       (await service.ok('organizationInvoices', { token: owner })).items.map(({ state }) => state)
     expect(await states()).toEqual(['open', 'issued'])
@@ -201,10 +201,10 @@ describe('the payment method', () => {
 
   it('stops working when the month on the card has passed', async () => {
     await service.clock.freeze('2027-01-31T23:59:59Z')
-    await service.server.reconciler.billing()
+    await service.server.billing.once()
     expect(await paymentState()).toBe('active')
     await service.clock.freeze('2027-02-01T00:00:00Z')
-    await service.server.reconciler.billing()
+    await service.server.billing.once()
     expect(await paymentState()).toBe('declined')
   })
 })

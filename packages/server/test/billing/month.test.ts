@@ -228,7 +228,7 @@ async function live(): Promise<void> {
   for (let at = monthStart - 6 * hourMs; at < monthEnd; at += Math.floor((0.5 + next()) * 3 * dayMs)) {
     await service.clock.freeze(new Date(at).toISOString())
     await service.server.reconciler.reports()
-    await service.server.reconciler.billing()
+    await service.server.billing.once()
     vms.push(
       await ended(service.ok('vmCreate', { body: vmBody({ type: next() < 0.6 ? 'a100.1x' : 'a40.1x' }) })),
     )
@@ -258,7 +258,7 @@ describe('a month of life', () => {
     await live()
     await service.clock.freeze('2028-03-01T00:05:00Z')
     const other = await service.another()
-    await Promise.all([service.server, other].map(({ reconciler }) => reconciler.billing()))
+    await Promise.all([service.server, other].map(({ billing }) => billing.once()))
 
     const log = await spansOfLog()
     expect(log.length).toBeGreaterThan(25)

@@ -208,7 +208,7 @@ describe('usage at Stripe', () => {
     const { operation } = await service.ok('vmCreate', { body: vmBody() })
     await service.ended(operation.operation_id)
     await service.clock.freeze('2026-11-11T00:05:00Z')
-    await Promise.all([1, 2, 3].map(() => service.server.reconciler.billing()))
+    await Promise.all([1, 2, 3].map(() => service.server.billing.once()))
     expect(provider.events).toEqual([
       {
         identifier: `slipway-${service.credentials.organization_id}-2026-11-10`,
@@ -224,15 +224,15 @@ describe('usage at Stripe', () => {
   it('is sent again when Stripe was away, and counted once when only its answer was lost', async () => {
     provider.fault = 'away'
     await service.clock.freeze('2026-11-12T00:05:00Z')
-    await service.server.reconciler.billing()
+    await service.server.billing.once()
     expect(await states()).toEqual(['sent', 'pending'])
     provider.fault = 'lost-answer'
     await service.clock.advance('1 hour')
-    await service.server.reconciler.billing()
+    await service.server.billing.once()
     expect(await states()).toEqual(['sent', 'pending'])
     provider.fault = 'none'
     await service.clock.advance('1 hour')
-    await service.server.reconciler.billing()
+    await service.server.billing.once()
     expect(valuesOf('2026-11-11')).toEqual([3480])
     expect(await states()).toEqual(['sent', 'sent'])
   })
@@ -240,23 +240,23 @@ describe('usage at Stripe', () => {
   it('is compared with what Stripe has counted before anything older than a day is sent again', async () => {
     provider.fault = 'lost-answer'
     await service.clock.freeze('2026-11-13T00:05:00Z')
-    await service.server.reconciler.billing()
+    await service.server.billing.once()
     expect(valuesOf('2026-11-12')).toEqual([3480])
     provider.fault = 'none'
     provider.remembered.clear()
     await service.clock.advance('30 hours')
-    await service.server.reconciler.billing()
+    await service.server.billing.once()
     expect(valuesOf('2026-11-12')).toEqual([3480])
 
     // Not counted at all: then it is sent, however late.
     provider.fault = 'away'
     await service.clock.freeze('2026-11-15T00:05:00Z')
-    await service.server.reconciler.billing()
+    await service.server.billing.once()
     // As after an attempt of which nobody knows whether it arrived.
     await service.sql(`UPDATE meter_reports SET tried_at = slipway_now() WHERE day = '2026-11-14'`)
     provider.fault = 'none'
     await service.clock.advance('23 hours 50 minutes')
-    await service.server.reconciler.billing()
+    await service.server.billing.once()
     expect(valuesOf('2026-11-14')).toEqual([3480])
     expect(new Set(await states())).toEqual(new Set(['sent']))
   })
@@ -264,21 +264,21 @@ describe('usage at Stripe', () => {
   it('is told to operators when Stripe has counted something else, or takes it no more', async () => {
     provider.fault = 'lost-answer'
     await service.clock.freeze('2026-11-16T00:05:00Z')
-    await service.server.reconciler.billing()
+    await service.server.billing.once()
     provider.events.at(-1)!.payload.value = '7'
     provider.remembered.clear()
     provider.fault = 'none'
     await service.clock.freeze('2026-11-17T00:04:00Z')
-    await service.server.reconciler.billing()
+    await service.server.billing.once()
     expect(await eventsOf('billing.meter_disputed')).toMatchObject([
       { data: { day: '2026-11-15', usd_cents: 3480, reason: 'the provider has counted 7 cents' } },
     ])
     provider.fault = 'away'
     await service.clock.freeze('2026-11-17T00:05:00Z')
-    await service.server.reconciler.billing()
+    await service.server.billing.once()
     provider.fault = 'none'
     await service.clock.freeze('2026-12-24T00:00:00Z')
-    await service.server.reconciler.billing()
+    await service.server.billing.once()
     const disputed = await eventsOf('billing.meter_disputed')
     expect(disputed.map(({ data }) => data.day)).toContain('2026-11-16')
     expect(await states()).not.toContain('pending')
@@ -293,10 +293,10 @@ describe('usage at Stripe', () => {
     await service.ended(disk.operation.operation_id)
     for (let day = 1; day <= 31; day++) {
       await service.clock.freeze(`2027-01-${String(day).padStart(2, '0')}T00:05:00Z`)
-      await service.server.reconciler.billing()
+      await service.server.billing.once()
     }
     await service.clock.freeze('2027-02-01T00:05:00Z')
-    await service.server.reconciler.billing()
+    await service.server.billing.once()
     const { items } = await service.ok('organizationInvoices', { token: owner })
     const january = items.find(({ period_start }) => period_start.startsWith('2027-01'))!
     const sent = provider.events

@@ -67,10 +67,10 @@ describe('usage', () => {
     await write({ product: 'a100.1x', quantity: 1, startMs: utc('2026-03-07T18:00'), lengthMs: null })
     await price('a100.1x', '2026-01-01', '1.45')
     await service.clock.freeze('2026-03-08T00:04:59.999Z')
-    await service.server.reconciler.billing()
+    await service.server.billing.once()
     expect((await service.ok('projectUsage')).items).toEqual([])
     await service.clock.freeze('2026-03-08T00:05:00Z')
-    await service.server.reconciler.billing()
+    await service.server.billing.once()
     const answer = await service.ok('projectUsage')
     expect(answer).toEqual({
       items: [
@@ -100,17 +100,15 @@ describe('usage', () => {
     })
     for (const day of ['08', '09', '10', '11']) {
       await service.clock.freeze(`2026-03-${day}T00:05:00Z`)
-      await service.server.reconciler.billing()
-      await service.server.reconciler.billing()
+      await service.server.billing.once()
+      await service.server.billing.once()
     }
     const daily = await rows()
     expect(daily).toHaveLength(8)
 
     await service.sql('TRUNCATE usage_days, usage_days_closed')
     const other = await service.another()
-    await Promise.all(
-      [1, 2, 3].flatMap(() => [service.server, other].map((each) => each.reconciler.billing())),
-    )
+    await Promise.all([1, 2, 3].flatMap(() => [service.server, other].map((each) => each.billing.once())))
     expect(await rows()).toEqual(daily)
     expect(await service.sql('SELECT day::text FROM usage_days_closed ORDER BY day')).toHaveLength(4)
   })
@@ -126,7 +124,7 @@ describe('usage', () => {
     await price('a100.1x', '2026-03-07T06:00:00Z', '1')
     await price('a100.1x', '2026-03-07T18:00:00.001Z', '0.5')
     await service.clock.freeze('2026-03-08T00:05:00Z')
-    await service.server.reconciler.billing()
+    await service.server.billing.once()
     const { items } = await service.ok('projectUsage')
     expect(items.map(({ product_name, quantity, usd }) => [product_name, quantity, usd])).toEqual([
       ['a100.1x', 24, 15],
@@ -145,7 +143,7 @@ describe('usage', () => {
       lengthMs: hourMs,
     })
     await service.clock.freeze('2026-03-08T00:05:00Z')
-    await service.server.reconciler.billing()
+    await service.server.billing.once()
     const { items } = await service.ok('projectUsage')
     expect(items).toMatchObject([{ quantity: 1024, unit: 'gb_hour', usd: 0.13312 }])
   })
@@ -159,7 +157,7 @@ describe('usage', () => {
       )
     await write({ product: 'persistent-ssd', quantity: 5, startMs: utc('2026-03-06T00:00'), lengthMs: dayMs })
     await service.clock.freeze('2026-03-09T00:05:00Z')
-    await service.server.reconciler.billing()
+    await service.server.billing.once()
     const count = async (query: Record<string, string>) =>
       (await service.ok('projectUsage', { query })).items.length
     expect(await count({})).toBe(7)
@@ -216,7 +214,7 @@ describe('usage of random histories', () => {
           for (const each of histories) await write(each)
           const end = base + 7 * dayMs
           await service.clock.freeze(new Date(end + 10 * 60_000).toISOString())
-          await service.server.reconciler.billing()
+          await service.server.billing.once()
           const written = await service.sql<{ day: string; product_name: string; quantity_ms: string }>(
             'SELECT day::text, product_name, quantity_ms::text FROM usage_days ORDER BY day, product_name',
           )

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { fairShare } from '../../src/domain/fairness.ts'
+import { fairShare } from '../../src/domain/fair-share.ts'
 
 const holders = fc.array(fc.constantFrom('a', 'b', 'c', 'd'), { maxLength: 40 })
 const places = fc.integer({ min: 1, max: 40 })

@@ -9,7 +9,7 @@ import type {
   HostReport,
   VmSpec,
   VmStatus,
-} from '../../src/operations/engine.ts'
+} from '../../src/engines/engine.ts'
 
 export interface EngineUnderTest {
   engine: Engine

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { CompiledRule } from '../../src/domain/firewall.ts'
-import { decide, servedPorts } from '../../src/engines/qemu/forwarder-rules.ts'
+import { decide, servedPorts } from '../../src/engines/qemu/forwarder/rules.ts'
 
 const rule = (changes: Partial<CompiledRule>): CompiledRule => ({
   ...{ ruleId: 'r', action: 'allow', direction: 'ingress', protocols: ['tcp'], peers: ['0.0.0.0/0'] },

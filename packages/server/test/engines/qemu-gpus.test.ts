@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { HostGpus } from '../../src/engines/qemu/gpus.ts'
-import { scanGpus } from '../../src/engines/qemu/sysfs.ts'
-import { mmioWindowGib, vfioArguments } from '../../src/engines/qemu/vfio.ts'
+import { HostGpus } from '../../src/engines/qemu/gpu/gpus.ts'
+import { scanGpus } from '../../src/engines/qemu/gpu/sysfs.ts'
+import { mmioWindowGib, vfioArguments } from '../../src/engines/qemu/gpu/vfio.ts'
 import { layOutSysfs } from './sysfs-fixture.ts'
 
 const GIB = 1024 ** 3

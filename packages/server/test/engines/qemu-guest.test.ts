@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { build } from 'esbuild'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { CompiledRule } from '../../src/domain/firewall.ts'
-import type { Engine, VmSpec, VmStatus } from '../../src/operations/engine.ts'
+import type { Engine, VmSpec, VmStatus } from '../../src/engines/engine.ts'
 import { canShareVolumes, makeBench, makeKey, type QemuBench } from './qemu-harness.ts'
 import { diskOf, specOf } from './qemu-spec.ts'
 

@@ -6,10 +6,10 @@ import { tmpdir } from 'node:os'
 import { basename, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { build } from 'esbuild'
+import type { Engine } from '../../src/engines/engine.ts'
+import { canServeVolumes } from '../../src/engines/qemu/disks/volumes.ts'
 import { createQemuEngine, ensureMiniGuest, type QemuEngineOptions } from '../../src/engines/qemu/index.ts'
 import { Locks } from '../../src/engines/qemu/lock.ts'
-import { canServeVolumes } from '../../src/engines/qemu/volumes.ts'
-import type { Engine } from '../../src/operations/engine.ts'
 
 const exec = promisify(execFile)
 const REPOSITORY = resolve(import.meta.dirname, '../../../..')
@@ -43,7 +43,7 @@ export async function makeBench(): Promise<QemuBench> {
   )
   const forwarderProgram = join(dataDir, 'qemu-forwarder.js')
   await build({
-    entryPoints: [join(REPOSITORY, 'packages/server/src/engines/qemu/forwarder-main.ts')],
+    entryPoints: [join(REPOSITORY, 'packages/server/src/engines/qemu/forwarder/main.ts')],
     ...{ outfile: forwarderProgram, bundle: true, platform: 'node', format: 'esm', logLevel: 'error' },
     packages: 'external',
   })

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { Engine, VmSpec } from '../../src/operations/engine.ts'
+import type { Engine, VmSpec } from '../../src/engines/engine.ts'
 import { makeBench, type QemuBench } from './qemu-harness.ts'
 import { specOf } from './qemu-spec.ts'
 

@@ -6,8 +6,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { Fences } from '../../src/engines/qemu/fences.ts'
 import { Locks } from '../../src/engines/qemu/lock.ts'
 import { StatePaths } from '../../src/engines/qemu/paths.ts'
-import { withQmp } from '../../src/engines/qemu/qmp.ts'
-import { lastSerialLines, limitSerial, readSerial } from '../../src/engines/qemu/serial-log.ts'
+import { withQmp } from '../../src/engines/qemu/process/qmp.ts'
+import { lastSerialLines, limitSerial, readSerial } from '../../src/engines/qemu/process/serial-log.ts'
 
 const signal = AbortSignal.timeout(60_000)
 let folder: string

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { AttachedDisk, VmSpec } from '../../src/operations/engine.ts'
+import type { AttachedDisk, VmSpec } from '../../src/engines/engine.ts'
 import type { QemuBench } from './qemu-harness.ts'
 
 let count = 0

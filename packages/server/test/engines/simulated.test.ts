@@ -8,7 +8,7 @@ engineConformance('simulated', async () => {
     config.server.role = 'api'
   })
   const engine = new SimulatedEngine({
-    database: service.server.database,
+    database: service.server.services.database,
     location: 'us-east1-a',
     bootMs: [20, 60],
     quarantineMs: 20,

@@ -9,7 +9,7 @@ it('serves 500 readers at once, each event read from the table once', async () =
   const clients = await Promise.all(
     Array.from({ length: 500 }, () => openStream(service.url, project_id, { token: access_key })),
   )
-  const reads = vi.spyOn(service.server.database, 'query')
+  const reads = vi.spyOn(service.server.services.database, 'query')
   const rule = {
     name: 'for-all',
     action: 'deny',

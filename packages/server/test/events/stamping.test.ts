@@ -1,20 +1,16 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { Database } from '../../src/store/database.ts'
-import { findEventBounds, listEventsBetween, stampEvents } from '../../src/store/events.ts'
-import { Signals } from '../../src/store/signals.ts'
+import { findEventBounds, listEventsBetween, stampEvents } from '../../src/store/events/events.ts'
 import { createDatabase } from '../harness.ts'
 
 let database: Database
 let drop: () => Promise<void>
-let signals: Signals
 beforeAll(async () => {
   const created = await createDatabase()
   drop = created.drop
   database = new Database({ url: created.url, poolSize: 12 })
-  signals = new Signals(created.url)
 })
 afterAll(async () => {
-  await signals.close()
   await database.close()
   await drop()
 })
@@ -27,7 +23,7 @@ it('gives every event one position for good, whoever stamps at the same time, an
   const eachWrites = 60
   let isWriting = true
   const stampers = Array.from({ length: 4 }, async () => {
-    while (isWriting) await stampEvents({ database, signals })
+    while (isWriting) await stampEvents(database)
   })
   const seen: { id: string; position: number }[] = []
   const reader = (async () => {
@@ -51,7 +47,7 @@ it('gives every event one position for good, whoever stamps at the same time, an
         })
     }),
   )
-  await stampEvents({ database, signals }, true)
+  await stampEvents(database, true)
   isWriting = false
   await Promise.all([reader, ...stampers])
 
@@ -70,10 +66,10 @@ it('waits for an unfinished transaction without keeping others from their positi
     await slow.query('BEGIN')
     await slow.query(write, ['slow'])
     await database.query({ text: write, values: ['quick'] })
-    await stampEvents({ database, signals }, true)
+    await stampEvents(database, true)
     expect((await findEventBounds(database)).last).toBe(last + 1)
     await slow.query('COMMIT')
-    await stampEvents({ database, signals }, true)
+    await stampEvents(database, true)
     expect((await findEventBounds(database)).last).toBe(last + 2)
   } finally {
     slow.release()
@@ -88,7 +84,7 @@ it('keeps the order of writing within one resource, beyond one batch', async () 
     text: `INSERT INTO events (id, type, resource_type, resource_id, actor, request_id)
            SELECT gen_random_uuid(), n::text, 'test', 'long', 'system', '' FROM generate_series(1, 2300) n`,
   })
-  await stampEvents({ database, signals }, true)
+  await stampEvents(database, true)
   const rows = await listEventsBetween(database, null, { after: last, upTo: last + 2300 }, 3000)
   expect(rows.map(({ type }) => Number(type))).toEqual(Array.from({ length: 2300 }, (_, n) => n + 1))
 })

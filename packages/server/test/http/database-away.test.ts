@@ -5,9 +5,9 @@ import { join } from 'node:path'
 import pg from 'pg'
 import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { loadConfig } from '../../src/config.ts'
-import { seedDemo } from '../../src/operations/demo.ts'
+import { loadConfig } from '../../src/config/index.ts'
 import { type Server, startServer } from '../../src/server.ts'
+import { seedDemo } from '../../src/setup/demo.ts'
 import { Signals } from '../../src/store/signals.ts'
 import { validateAnswer } from '../answers.ts'
 import { createDatabase, eventually, instantly, vmBody } from '../harness.ts'
@@ -73,7 +73,10 @@ beforeAll(async () => {
   for (const location of config.locations)
     if (location.engine === 'simulated') location.simulated.bootMs = [800, 800]
   server = await startServer(config, wiredUrl, pino({ level: 'silent' }))
-  credentials = (await seedDemo({ database: server.database, config }, { api: server.url, console: '' }))!
+  credentials = (await seedDemo(
+    { database: server.services.database, config },
+    { api: server.url, console: '' },
+  ))!
   direct = new pg.Client({ connectionString: database.url })
   await direct.connect()
   const { email, password } = credentials

@@ -3,7 +3,6 @@ import pg from 'pg'
 import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { buildApp } from '../../src/http/app.ts'
-import { Signals } from '../../src/store/signals.ts'
 import { eventually, startService, type TestService, useService, vmBody } from '../harness.ts'
 import { addKey, signIn } from './callers.ts'
 import { sendRaw } from './raw.ts'
@@ -71,23 +70,8 @@ describe('the rate limit', () => {
 
 describe('a slow client', () => {
   async function listen(service: TestService) {
-    const signals = new Signals(service.databaseUrl)
-    await signals.open()
-    const app = buildApp(
-      {
-        config: service.config,
-        database: service.server.database,
-        signals,
-        engines: service.server.engines,
-        version: '0.0.0',
-        publicUrl: () => '',
-      },
-      pino({ level: 'silent' }),
-    ).fastify
-    onTestFinished(async () => {
-      await app.close()
-      await signals.close()
-    })
+    const app = buildApp(service.server.services, pino({ level: 'silent' })).fastify
+    onTestFinished(() => app.close())
     const { server } = app
     const patience = [server.headersTimeout, server.requestTimeout]
     // The same limits, in less time.

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import type { Role } from '@slipway/contract'
+import { startSession } from '../../src/accounts/sessions.ts'
 import { uuid } from '../../src/domain/ids.ts'
 import { hashPassword } from '../../src/domain/password.ts'
-import { startSession } from '../../src/operations/session.ts'
 import type { Database } from '../../src/store/database.ts'
-import { insertMember } from '../../src/store/members.ts'
-import { insertOrganization } from '../../src/store/organizations.ts'
-import { insertUser } from '../../src/store/users.ts'
+import { insertMember } from '../../src/store/identity/members.ts'
+import { insertOrganization } from '../../src/store/identity/organizations.ts'
+import { insertUser } from '../../src/store/identity/users.ts'
 
 export const password = 'correct horse battery'
 /** Of all users alike: it takes time to make one. */

@@ -17,20 +17,20 @@ afterAll(async () => {
   await service?.close()
 })
 beforeEach(async () => {
-  organizationId = await addOrganization(service.server.database)
+  organizationId = await addOrganization(service.server.services.database)
   admin = await tokenWith('admin')
 })
 
 async function tokenWith(role: 'viewer' | 'member' | 'admin', id = organizationId): Promise<string> {
-  const user = await addUser(service.server.database, { memberOf: { [id]: role } })
-  return tokenOf(service.server.database, user)
+  const user = await addUser(service.server.services.database, { memberOf: { [id]: role } })
+  return tokenOf(service.server.services.database, user)
 }
 const create = (name: string, headers: Record<string, string> = {}) =>
   call('POST', '/projects', { token: admin, body: { name, organization_id: organizationId }, headers })
 const namesIn = async () =>
   (await call('GET', '/projects', { token: admin })).body.map(({ name }: { name: string }) => name)
 const rows = async (text: string, ...values: unknown[]) =>
-  (await service.server.database.query({ text, values })).rows
+  (await service.server.services.database.query({ text, values })).rows
 
 describe('a new project', () => {
   test('has the record of the contract', async () => {
@@ -90,7 +90,7 @@ describe('a new project', () => {
     const body = { name: 'x', organization_id: organizationId }
     for (const role of ['viewer', 'member'] as const)
       expect((await call('POST', '/projects', { token: await tokenWith(role), body })).status).toBe(403)
-    const stranger = await tokenWith('admin', await addOrganization(service.server.database))
+    const stranger = await tokenWith('admin', await addOrganization(service.server.services.database))
     const foreign = await call('POST', '/projects', { token: stranger, body })
     const unknown = await call('POST', '/projects', {
       token: admin,

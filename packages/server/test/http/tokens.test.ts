@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { createInvitation, createSetupCode } from '../../src/operations/credentials.ts'
+import { createInvitation, createSetupCode } from '../../src/accounts/credentials.ts'
 import type { Server } from '../../src/server.ts'
-import { reservePasswordAttempt } from '../../src/store/password-failures.ts'
+import { reservePasswordAttempt } from '../../src/store/identity/password-failures.ts'
 import { startService, type TestService } from '../harness.ts'
 import { send } from './client.ts'
 import { addOrganization, addUser, password, someEmail, turnClock } from './people.ts'
@@ -39,7 +39,7 @@ const shapeOf = ({ status, body }: { status: number; body: Record<string, unknow
 
 describe('signing in', () => {
   test('answers opaque tokens that say who is calling', async () => {
-    const user = await addUser(service.server.database)
+    const user = await addUser(service.server.services.database)
     const { status, headers, body } = await signIn(user.email.toUpperCase())
     expect(status).toBe(200)
     expect(headers.get('cache-control')).toBe('no-store')
@@ -61,12 +61,14 @@ describe('signing in', () => {
   })
 
   test('keeps neither tokens nor passwords in the store', async () => {
-    const user = await addUser(service.server.database)
+    const user = await addUser(service.server.services.database)
     const { body } = await signIn(user.email)
     const next = (await refresh(body.refresh_token)).body
     const secrets = [body, next].flatMap((answer) => [answer.access_token, answer.refresh_token])
     for (const table of ['users', 'token_families', 'access_tokens', 'refresh_tokens', 'events']) {
-      const { rows } = await service.server.database.query({ text: `SELECT t::text AS row FROM ${table} t` })
+      const { rows } = await service.server.services.database.query({
+        text: `SELECT t::text AS row FROM ${table} t`,
+      })
       const content = rows.map(({ row }) => row).join('\n')
       for (const secret of [...secrets, password]) {
         expect(content).not.toContain(secret)
@@ -76,14 +78,14 @@ describe('signing in', () => {
   })
 
   test('an unknown e-mail, an invited one and a suspended one get the answer of a wrong password', async () => {
-    const user = await addUser(service.server.database)
-    const suspended = await addUser(service.server.database)
-    await service.server.database.query({
+    const user = await addUser(service.server.services.database)
+    const suspended = await addUser(service.server.services.database)
+    await service.server.services.database.query({
       text: 'UPDATE users SET suspended_at = slipway_now() WHERE id = $1',
       values: [suspended.id],
     })
-    const invited = await addUser(service.server.database)
-    await service.server.database.query({
+    const invited = await addUser(service.server.services.database)
+    await service.server.services.database.query({
       text: 'UPDATE users SET password_hash = NULL WHERE id = $1',
       values: [invited.id],
     })
@@ -100,11 +102,11 @@ describe('signing in', () => {
   })
 
   test('a token of an hour ago no longer works', async () => {
-    const user = await addUser(service.server.database)
+    const user = await addUser(service.server.services.database)
     const { body } = await signIn(user.email)
-    await turnClock(service.server.database, 3590)
+    await turnClock(service.server.services.database, 3590)
     expect(await whoIs(body.access_token)).toBe(200)
-    await turnClock(service.server.database, 11)
+    await turnClock(service.server.services.database, 11)
     await expect.poll(() => whoIs(body.access_token), { timeout: 2000 }).toBe(401)
   })
 })
@@ -117,7 +119,7 @@ describe('failed attempts', () => {
     })
 
   test('are counted together by two processes, and one too many in a minute has to wait', async () => {
-    const user = await addUser(service.server.database)
+    const user = await addUser(service.server.services.database)
     const second = await service.another()
     try {
       for (let i = 0; i < mostFailures; i++)
@@ -129,7 +131,7 @@ describe('failed attempts', () => {
         expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
         expect(Number(refused.headers.get('retry-after'))).toBeLessThanOrEqual(60)
       }
-      await turnClock(service.server.database, 61)
+      await turnClock(service.server.services.database, 61)
       expect((await signIn(user.email)).status).toBe(200)
     } finally {
       await second.close()
@@ -137,7 +139,10 @@ describe('failed attempts', () => {
   })
 
   test('lock out neither the same address with another e-mail nor the same e-mail from elsewhere', async () => {
-    const [user, other] = [await addUser(service.server.database), await addUser(service.server.database)]
+    const [user, other] = [
+      await addUser(service.server.services.database),
+      await addUser(service.server.services.database),
+    ]
     for (let i = 0; i < mostFailures; i++) await wrong(service.server, user.email, '192.0.2.8')
     expect((await wrong(service.server, user.email, '192.0.2.8')).status).toBe(429)
     expect((await wrong(service.server, other.email, '192.0.2.8')).status).toBe(400)
@@ -145,7 +150,7 @@ describe('failed attempts', () => {
   })
 
   test('count by the address that a trusted proxy names, and by no other', async () => {
-    const user = await addUser(service.server.database)
+    const user = await addUser(service.server.services.database)
     const exposed = await service.another((config) => {
       config.server.trustedProxies = []
     })
@@ -162,7 +167,7 @@ describe('failed attempts', () => {
   })
 
   test('made all at once are no more than made one by one', async () => {
-    const user = await addUser(service.server.database)
+    const user = await addUser(service.server.services.database)
     const second = await service.another()
     try {
       const answers = await Promise.all(
@@ -177,7 +182,7 @@ describe('failed attempts', () => {
 
   test('are counted by the store itself, whichever process makes them', async () => {
     const attempts = Array.from({ length: 40 }, () =>
-      service.server.database.transaction((tx) =>
+      service.server.services.database.transaction((tx) =>
         reservePasswordAttempt(tx, 'ada@example.com', '192.0.2.1', 10),
       ),
     )
@@ -186,7 +191,7 @@ describe('failed attempts', () => {
   })
 
   test('are forgotten after a success, and many right ones at once all succeed', async () => {
-    const user = await addUser(service.server.database)
+    const user = await addUser(service.server.services.database)
     for (let i = 0; i < mostFailures - 1; i++) await wrong(service.server, user.email)
     expect((await signIn(user.email)).status).toBe(200)
     for (let i = 0; i < mostFailures - 1; i++)
@@ -198,7 +203,7 @@ describe('failed attempts', () => {
 })
 
 describe('a refresh token', () => {
-  const session = async () => (await signIn((await addUser(service.server.database)).email)).body
+  const session = async () => (await signIn((await addUser(service.server.services.database)).email)).body
 
   test('is replaced by its use', async () => {
     const first = await session()
@@ -212,7 +217,7 @@ describe('a refresh token', () => {
   test('gives the same successor again for 10 s', async () => {
     const { refresh_token } = await session()
     const first = (await refresh(refresh_token)).body
-    await turnClock(service.server.database, 9)
+    await turnClock(service.server.services.database, 9)
     const again = (await refresh(refresh_token)).body
     expect(again.refresh_token).toBe(first.refresh_token)
     expect(again.access_token).toBe(first.access_token)
@@ -223,7 +228,7 @@ describe('a refresh token', () => {
   test('ends its family when it comes again after 10 s', async () => {
     const { refresh_token } = await session()
     const successor = (await refresh(refresh_token)).body
-    await turnClock(service.server.database, 11)
+    await turnClock(service.server.services.database, 11)
     expect((await refresh(refresh_token)).body.code).toBe('invalid_grant')
     expect(await whoIs(successor.access_token)).toBe(401)
     expect((await refresh(successor.refresh_token)).body.code).toBe('invalid_grant')
@@ -246,9 +251,9 @@ describe('a refresh token', () => {
 
   test('works for 30 days and no longer', async () => {
     const [one, other] = [await session(), await session()]
-    await turnClock(service.server.database, 30 * 24 * 3600 - 60)
+    await turnClock(service.server.services.database, 30 * 24 * 3600 - 60)
     expect((await refresh(one.refresh_token)).status).toBe(200)
-    await turnClock(service.server.database, 61)
+    await turnClock(service.server.services.database, 61)
     expect((await refresh(other.refresh_token)).body.code).toBe('invalid_grant')
   })
 
@@ -283,7 +288,7 @@ describe('a password change', () => {
     })
 
   test('ends all other sessions and leaves the own one', async () => {
-    const user = await addUser(service.server.database)
+    const user = await addUser(service.server.services.database)
     const [own, other] = [(await signIn(user.email)).body, (await signIn(user.email)).body]
     expect((await change(own.access_token, password)).status).toBe(200)
     expect(await whoIs(own.access_token)).toBe(200)
@@ -292,7 +297,7 @@ describe('a password change', () => {
     expect((await refresh(other.refresh_token)).status).toBe(400)
     expect((await signIn(user.email)).status).toBe(400)
     expect((await signIn(user.email, 'another long one')).status).toBe(200)
-    const { rows } = await service.server.database.query({
+    const { rows } = await service.server.services.database.query({
       text: "SELECT actor FROM events WHERE type = 'user.password_changed' AND resource_id = $1",
       values: [user.id],
     })
@@ -300,7 +305,7 @@ describe('a password change', () => {
   })
 
   test('needs the current password', async () => {
-    const user = await addUser(service.server.database)
+    const user = await addUser(service.server.services.database)
     const { access_token } = (await signIn(user.email)).body
     expect((await change(access_token, 'not it')).body.code).toBe('invalid_grant')
     expect((await change(access_token, password, 'short')).body.code).toBe('invalid_argument')
@@ -310,7 +315,7 @@ describe('a password change', () => {
 
 describe('one-time codes', () => {
   test('the set-up code makes one operator', async () => {
-    const code = await service.server.database.transaction((tx) => createSetupCode(tx))
+    const code = await service.server.services.database.transaction((tx) => createSetupCode(tx))
     const setUp = (email: string) => call('POST', '/auth/setup', { body: { code, email, password } })
     const answers = await Promise.all([1, 2, 3].map(() => setUp(someEmail('operator'))))
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 400, 400])
@@ -321,23 +326,25 @@ describe('one-time codes', () => {
   })
 
   test('a refused set-up leaves the code as it was', async () => {
-    const user = await addUser(service.server.database)
-    const code = await service.server.database.transaction((tx) => createSetupCode(tx))
+    const user = await addUser(service.server.services.database)
+    const code = await service.server.services.database.transaction((tx) => createSetupCode(tx))
     const setUp = (email: string) => call('POST', '/auth/setup', { body: { code, email, password } })
     expect((await setUp(user.email)).body.code).toBe('invalid_argument')
     expect((await setUp(someEmail('operator'))).status).toBe(200)
   })
 
   test('an invitation works once, and for seven days', async () => {
-    const organizationId = await addOrganization(service.server.database)
+    const organizationId = await addOrganization(service.server.services.database)
     const invite = async () => {
-      const user = await addUser(service.server.database, { memberOf: { [organizationId]: 'member' } })
+      const user = await addUser(service.server.services.database, {
+        memberOf: { [organizationId]: 'member' },
+      })
       const values = [user.id]
-      await service.server.database.query({
+      await service.server.services.database.query({
         text: 'UPDATE users SET password_hash = NULL WHERE id = $1',
         values,
       })
-      return service.server.database.transaction((tx) => createInvitation(tx, user.id))
+      return service.server.services.database.transaction((tx) => createInvitation(tx, user.id))
     }
     const accept = (code: string) => call('POST', '/auth/accept', { body: { code, password } })
     const [code, late] = [await invite(), await invite()]
@@ -345,7 +352,7 @@ describe('one-time codes', () => {
     const organizations = await call('GET', '/organizations', { token: body.access_token })
     expect(organizations.body.map(({ id }: { id: string }) => id)).toEqual([organizationId])
     expect((await accept(code)).body.code).toBe('invalid_grant')
-    await turnClock(service.server.database, 7 * 24 * 3600 + 1)
+    await turnClock(service.server.services.database, 7 * 24 * 3600 + 1)
     expect((await accept(late)).body.code).toBe('invalid_grant')
     expect((await accept('slpc_nobody')).body.error).toBe('invalid_grant')
   })

@@ -10,7 +10,7 @@ it('a long queue of one project does not keep another out', async () => {
   const things = thingsOf(service)
   const { organization_id, email } = service.credentials
   const [owner] = await service.sql<{ id: string }>('SELECT id FROM users WHERE email = $1', [email])
-  const token = await tokenOf(service.server.database, owner!)
+  const token = await tokenOf(service.server.services.database, owner!)
   const other = await service.ok('projectCreate', { token, body: { name: 'other', organization_id } })
 
   // Every VM of the first project hangs for long: without a bound its queue would hold all eight places.

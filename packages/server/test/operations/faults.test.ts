@@ -1,10 +1,9 @@
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import type { Workshop } from '../../src/operations/operation.ts'
-import { definitions } from '../../src/operations/registry.ts'
-import { Runner } from '../../src/operations/runner.ts'
-import { Signals } from '../../src/store/signals.ts'
-import type { SimulatedFault } from '../../src/store/simulated.ts'
+import { definitions } from '../../src/operations/index.ts'
+import { Runner } from '../../src/runner/runner.ts'
+import type { Services } from '../../src/services.ts'
+import type { SimulatedFault } from '../../src/store/simulated/objects.ts'
 import { eventually, startService, type TestService } from '../harness.ts'
 import { checkInvariants, settle } from '../invariants.ts'
 import { thingsOf } from './things.ts'
@@ -13,7 +12,6 @@ const stepMs = 150
 let service: TestService
 let things: ReturnType<typeof thingsOf>
 let runner: Runner
-let signals: Signals
 /** What no fault of an engine may bring about. */
 const errors: string[] = []
 
@@ -23,18 +21,14 @@ beforeAll(async () => {
     config.server.role = 'api'
   })
   things = thingsOf(service)
-  signals = new Signals(service.databaseUrl)
-  await signals.open()
-  const { database, engines } = service.server
   const log = { info() {}, warn() {}, error: (_: object, message: string) => errors.push(message) }
-  const workshop: Workshop = { config: service.config, database, signals, engines, log, stepMs }
-  runner = new Runner(workshop, definitions)
+  const services: Services = { ...service.server.services, log, stepMs }
+  runner = new Runner(services, definitions)
   runner.start()
   await settle(service)
 }, 60_000)
 afterAll(async () => {
   await runner.stop()
-  await signals.close()
   await service.close()
 })
 afterEach(async () => {
@@ -207,7 +201,7 @@ describe('an undo that cannot be done', () => {
       // Pauses grow to half a minute: turn the clock instead of waiting, but not under a worker's lease.
       if (row!.is_parked) {
         await service.clock.advance('30 seconds')
-        signals.send('operations')
+        service.server.services.signals.send('operations')
       }
       return false
     }, 40_000)

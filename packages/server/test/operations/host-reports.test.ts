@@ -1,9 +1,14 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { uuid } from '../../src/domain/ids.ts'
-import { applyHostReports, markLostHosts } from '../../src/operations/host-reports.ts'
+import { applyHostReports, markLostHosts } from '../../src/reconcile/host-reports.ts'
+import { claimGpus, lockHostFor, quarantineGpus } from '../../src/store/compute/placement.ts'
 import { Database } from '../../src/store/database.ts'
-import { setGpuHold, setHostSchedulable, settleDrainedHosts, startDraining } from '../../src/store/fleet.ts'
-import { claimGpus, lockHostFor, quarantineGpus } from '../../src/store/placement.ts'
+import {
+  setGpuHold,
+  setHostSchedulable,
+  settleDrainedHosts,
+  startDraining,
+} from '../../src/store/fleet/fleet.ts'
 import { addLocation, gpuReport, hostReport, reportHost, rows } from '../fleet.ts'
 import { createDatabase } from '../harness.ts'
 

@@ -1,14 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Failure } from '../../src/domain/failure.ts'
-import type { Definition, Step, Workshop } from '../../src/operations/operation.ts'
-import { definitions } from '../../src/operations/registry.ts'
-import { Runner } from '../../src/operations/runner.ts'
-import { Signals } from '../../src/store/signals.ts'
+import { definitions } from '../../src/operations/index.ts'
+import type { Definition, Step } from '../../src/runner/operation.ts'
+import { Runner } from '../../src/runner/runner.ts'
+import type { Services } from '../../src/services.ts'
 import { eventually, startService, type TestService, vmBody } from '../harness.ts'
 import { checkInvariants, settle } from '../invariants.ts'
 
 let service: TestService
-let signals: Signals
 let networkId: string
 
 beforeAll(async () => {
@@ -17,32 +16,22 @@ beforeAll(async () => {
     config.server.role = 'api'
     config.operations.leaseMs = 10_000
   })
-  signals = new Signals(service.databaseUrl)
-  await signals.open()
   await settle(service)
   networkId = (await service.ok('networkList')).items[0]!.id
 }, 60_000)
 afterAll(async () => {
-  await signals.close()
   await service.close()
 })
 
-function workshop(renewMs: number, concurrency = 32): Workshop {
-  const { server, config } = service
-  const quiet = { info() {}, warn() {}, error() {} }
-  const operations = { ...config.operations, renewMs, concurrency }
-  return {
-    config: { ...config, operations },
-    database: server.database,
-    signals,
-    engines: server.engines,
-    log: quiet,
-  }
+function services(renewMs: number, concurrency = 32): Services {
+  const own = service.server.services
+  const operations = { ...own.config.operations, renewMs, concurrency }
+  return { ...own, config: { ...own.config, operations }, log: { info() {}, warn() {}, error() {} } }
 }
 
 /** Runs what is under way to its end with these definitions. */
 async function withRunner<T>(changed: Definition[], work: () => Promise<T>, renewMs = 1_000): Promise<T> {
-  const runner = new Runner(workshop(renewMs), changed)
+  const runner = new Runner(services(renewMs), changed)
   runner.start()
   try {
     return await work()
@@ -286,7 +275,7 @@ describe.each(definitions.map((definition) => ({ kind: definition.kind, definiti
           }),
         )
         // One place, and that is taken: it does not claim again what it lost.
-        const late = new Runner(workshop(3_600_000, 1), stopping)
+        const late = new Runner(services(3_600_000, 1), stopping)
         late.start()
         await eventually(async () => isStopped)
         await service.clock.advance('11 seconds')

@@ -18,7 +18,7 @@ beforeAll(async () => {
   service = await startService()
   const { organization_id, email, operator_key } = service.credentials
   const [owner] = await service.sql<{ id: string }>('SELECT id FROM users WHERE email = $1', [email])
-  const token = await tokenOf(service.server.database, owner!)
+  const token = await tokenOf(service.server.services.database, owner!)
   places = []
   for (const location of locations)
     for (const family of families) {

@@ -315,7 +315,7 @@ describe('what is kept for a time', () => {
 
   it('tokens past their time are swept', async () => {
     const [user] = await service.sql<{ id: string }>('SELECT id FROM users LIMIT 1')
-    await tokenOf(service.server.database, user!)
+    await tokenOf(service.server.services.database, user!)
     expect(await count('access_tokens')).toBeGreaterThan(0)
     await service.clock.advance('40 days')
     await service.server.reconciler.prune()

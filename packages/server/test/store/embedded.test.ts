@@ -2,7 +2,7 @@ import { chownSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } f
 import { join } from 'node:path'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { EmbeddedError, openEmbedded } from '../../src/store/embedded.ts'
+import { EmbeddedError, openEmbedded } from '../../src/store/embedded/index.ts'
 import { Bench, homeOf, killAndWait, pidFileOf, postmasterPid, stateOf, until } from './embedded-harness.ts'
 
 const isRoot = process.getuid?.() === 0

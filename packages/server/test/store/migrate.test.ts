@@ -1,9 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import pg from 'pg'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
-import { packageRoot } from '../../src/package-root.ts'
 import { migrate, migrations, NewerSchemaError } from '../../src/store/migrate.ts'
 import { withDatabase } from '../harness.ts'
 
@@ -76,21 +73,12 @@ const versionsOf = async (query: pg.Client['query']) =>
   (await query('SELECT version, applied_at FROM schema_versions ORDER BY version')).rows
 
 describe('migrating', () => {
-  it('brings an empty database to the very schema of schema.sql', async () => {
-    const migrated = await emptyDatabase()
-    await migrate(migrated.url)
-    const written = await emptyDatabase()
-    await written.query(readFileSync(join(packageRoot(), 'schema.sql'), 'utf8'))
-    const schema = await describeSchema(migrated.query)
-    expect(schema).toEqual(await describeSchema(written.query))
-    for (const what of ['columns', 'constraints', 'indexes', 'triggers', 'functions', 'rows'])
-      expect(schema[what]!.length, what).toBeGreaterThan(0)
-  })
-
   it('a second time does nothing', async () => {
     const { url, query } = await emptyDatabase()
     await migrate(url)
     const [schema, versions] = [await describeSchema(query), await versionsOf(query)]
+    for (const what of ['columns', 'constraints', 'indexes', 'triggers', 'functions', 'rows'])
+      expect(schema[what]!.length, what).toBeGreaterThan(0)
     expect(versions.map(({ version }) => version)).toEqual(migrations().map(({ version }) => version))
     await migrate(url)
     expect(await versionsOf(query)).toEqual(versions)

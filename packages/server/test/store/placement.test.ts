@@ -4,7 +4,6 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { uuid } from '../../src/domain/ids.ts'
 import { chooseGpus, chooseHost, type HostCandidate } from '../../src/domain/placement.ts'
-import { Database } from '../../src/store/database.ts'
 import {
   claimGpus,
   freeCleanGpus,
@@ -14,7 +13,8 @@ import {
   lockHostFor,
   type PlacementRequest,
   quarantineGpus,
-} from '../../src/store/placement.ts'
+} from '../../src/store/compute/placement.ts'
+import { Database } from '../../src/store/database.ts'
 import { addLocation, gpuReport, hostReport, reportHost, rows } from '../fleet.ts'
 import { createDatabase } from '../harness.ts'
 

@@ -1,9 +1,15 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { uuid } from '../../src/domain/ids.ts'
+import {
+  giveBackQuota,
+  listQuotas,
+  type QuotaAmounts,
+  setQuotas,
+  takeQuota,
+} from '../../src/store/compute/quotas.ts'
 import { Database } from '../../src/store/database.ts'
-import { insertOrganization } from '../../src/store/organizations.ts'
-import { insertProject } from '../../src/store/projects.ts'
-import { giveBackQuota, listQuotas, type QuotaAmounts, setQuotas, takeQuota } from '../../src/store/quotas.ts'
+import { insertOrganization } from '../../src/store/identity/organizations.ts'
+import { insertProject } from '../../src/store/identity/projects.ts'
 import { createDatabase } from '../harness.ts'
 
 let store: Awaited<ReturnType<typeof createDatabase>>

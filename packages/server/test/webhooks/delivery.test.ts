@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { retryPausesS } from '../../src/operations/webhook-delivery.ts'
+import { retryPausesS } from '../../src/webhooks/delivery.ts'
 import { eventually, startService, type TestService } from '../harness.ts'
 import { type Receiver, startReceiver, verify } from './receiver.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { addressGuard } from '../../src/operations/public-address.ts'
-import { WebhookSender } from '../../src/operations/webhook-sender.ts'
+import { addressGuard } from '../../src/webhooks/public-address.ts'
+import { WebhookSender } from '../../src/webhooks/sender.ts'
 import { useService } from '../harness.ts'
 import { startReceiver } from './receiver.ts'
 

@@ -1,4 +1,4 @@
-import { EngineError } from '../../operations/engine.ts'
+import { EngineError } from '../engine.ts'
 
 /** What differs between the two kinds of host; a guest always has its host's architecture. */
 export interface Architecture {

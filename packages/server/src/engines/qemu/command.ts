@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { EngineError } from '../../operations/engine.ts'
+import { EngineError } from '../engine.ts'
 
 export interface CommandOptions {
   cwd?: string

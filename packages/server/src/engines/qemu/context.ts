@@ -1,12 +1,12 @@
-import type { AcceleratorVerdict } from './accelerator.ts'
 import type { Architecture } from './architecture.ts'
-import type { DiskFiles } from './disk-files.ts'
+import type { DiskFiles } from './disks/disk-files.ts'
 import type { Fences } from './fences.ts'
-import type { Firmware } from './firmware.ts'
-import type { ForwarderClient } from './forwarder-client.ts'
-import type { GpuOption, HostGpus } from './gpus.ts'
+import type { ForwarderClient } from './forwarder/client.ts'
+import type { GpuOption, HostGpus } from './gpu/gpus.ts'
 import type { Locks } from './lock.ts'
 import type { StatePaths } from './paths.ts'
+import type { AcceleratorVerdict } from './process/accelerator.ts'
+import type { Firmware } from './process/firmware.ts'
 import type { VmRecords } from './vm-records.ts'
 
 export interface QemuEngineOptions {
@@ -21,7 +21,7 @@ export interface QemuEngineOptions {
   log: EngineLog
   /** Shows how far the making of the mini guest is; logged unless given. */
   progress?: (message: string) => void
-  /** Bundle of `forwarder-main.ts`; beside the server's own bundle unless given. */
+  /** Bundle of `forwarder/main.ts`; beside the server's own bundle unless given. */
   forwarderProgram?: string
   qemuProgram?: string
   sysfsRoot?: string

@@ -14,20 +14,20 @@ import {
   type VmRef,
   type VmSpec,
   type VmStatus,
-} from '../../operations/engine.ts'
-import { plug, resizeInGuest, unplug } from './attachments.ts'
+} from '../engine.ts'
 import { run } from './command.ts'
 import type { QemuContext } from './context.ts'
-import { createOverlay } from './disk-files.ts'
+import { plug, resizeInGuest, unplug } from './disks/attachments.ts'
+import { createOverlay } from './disks/disk-files.ts'
 import { writeAtomically } from './files.ts'
 import { hostReport } from './host-report.ts'
-import { type ImageSource, osBaseOf } from './images.ts'
+import { type ImageSource, osBaseOf } from './images/images.ts'
+import { seedImage } from './images/seed.ts'
 import { Monitor } from './monitor.ts'
 import { syncForwards } from './network.ts'
 import { type Observed, observe, toStatus } from './observe.ts'
 import { askToShutDown, powerOff, powerOn, reset } from './power.ts'
-import { seedImage } from './seed.ts'
-import { readSerial } from './serial-log.ts'
+import { readSerial } from './process/serial-log.ts'
 
 /** VMs of this machine, each a QEMU process of its own. All state is in files that every server process reads anew. */
 export class QemuEngine implements Engine {

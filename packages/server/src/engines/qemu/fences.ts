@@ -1,6 +1,6 @@
 import { mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { EngineError } from '../../operations/engine.ts'
+import { EngineError } from '../engine.ts'
 import { readJson, writeJson } from './files.ts'
 import type { StatePaths } from './paths.ts'
 

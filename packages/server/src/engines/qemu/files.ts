@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { type FileHandle, open, readFile, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { EngineError } from '../../operations/engine.ts'
+import { EngineError } from '../engine.ts'
 
 /** Old or new, never half: a state file survives a power cut in the middle of its writing. */
 export async function writeAtomically(file: string, content: string | Buffer): Promise<void> {

@@ -1,8 +1,8 @@
-import type { HostReport } from '../../operations/engine.ts'
+import type { HostReport } from '../engine.ts'
 import type { QemuContext } from './context.ts'
+import { canServeVolumes } from './disks/volumes.ts'
 import { observe, toStatus } from './observe.ts'
 import { hostCapacity } from './power.ts'
-import { canServeVolumes } from './volumes.ts'
 
 /** Said plainly to operators, in the host record as in the documentation. */
 const NOT_ENFORCED = [

@@ -1,10 +1,10 @@
 import { randomInt } from 'node:crypto'
 import { join } from 'node:path'
-import { EngineError } from '../../operations/engine.ts'
+import { EngineError } from '../engine.ts'
 import type { QemuContext } from './context.ts'
-import { servedPorts } from './forwarder-rules.ts'
-import { ACCESS_NETWORK } from './machine.ts'
-import { monitorCommand, type QmpSession, withQmp } from './qmp.ts'
+import { servedPorts } from './forwarder/rules.ts'
+import { ACCESS_NETWORK } from './process/machine.ts'
+import { monitorCommand, type QmpSession, withQmp } from './process/qmp.ts'
 import type { Run, VmRecord } from './vm-records.ts'
 
 const PORT_TRIES = 8

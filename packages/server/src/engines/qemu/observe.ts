@@ -1,10 +1,10 @@
 import { join } from 'node:path'
-import type { VmStatus } from '../../operations/engine.ts'
+import type { VmStatus } from '../engine.ts'
 import { lastLines } from './command.ts'
 import type { QemuContext } from './context.ts'
 import { readText } from './files.ts'
-import { awaitExitCode, exitCode, identify, isAlive, type ProcessIdentity } from './process.ts'
-import { lastSerialLines } from './serial-log.ts'
+import { awaitExitCode, exitCode, identify, isAlive, type ProcessIdentity } from './process/process.ts'
+import { lastSerialLines } from './process/serial-log.ts'
 import type { Run, VmRecord } from './vm-records.ts'
 
 /** A QEMU that was just spawned has no pid file yet; its server may have died in that very moment. */

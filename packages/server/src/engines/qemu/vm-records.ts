@@ -1,11 +1,11 @@
 import { mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { CompiledRule } from '../../domain/firewall.ts'
-import type { VmSpec } from '../../operations/engine.ts'
+import type { VmSpec } from '../engine.ts'
+import { endVolumes } from './disks/volumes.ts'
 import { readJson, readText, writeAtomically, writeJson } from './files.ts'
 import type { StatePaths } from './paths.ts'
-import type { ProcessIdentity } from './process.ts'
-import { endVolumes } from './volumes.ts'
+import type { ProcessIdentity } from './process/process.ts'
 
 export interface VmRecord {
   spec: VmSpec

@@ -1,6 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { families, familyOfModel } from '@slipway/contract'
 import { type CompiledRule, decidePacket, type Packet } from '../../domain/firewall.ts'
+import type { Database } from '../../store/database.ts'
+import { type SimulatedFault, type SimulatedVm, simulated } from '../../store/simulated/objects.ts'
 import {
   type AttachedDisk,
   type Call,
@@ -13,9 +15,7 @@ import {
   type VmRef,
   type VmSpec,
   type VmStatus,
-} from '../../operations/engine.ts'
-import type { Database } from '../../store/database.ts'
-import { type SimulatedFault, type SimulatedVm, simulated } from '../../store/simulated.ts'
+} from '../engine.ts'
 import { bootLines, crashLines, scriptMs, shutdownLines } from './serial.ts'
 
 const serialTailBytes = 64 * 1024

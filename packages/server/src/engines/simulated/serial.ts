@@ -1,4 +1,4 @@
-import type { VmSpec } from '../../operations/engine.ts'
+import type { VmSpec } from '../engine.ts'
 
 /** What a Linux guest of this size would say on its serial port. */
 export function bootLines(spec: VmSpec): string {

@@ -1,7 +1,7 @@
 import { sumUsd, usdByProduct, usdNumber } from '../../domain/charges.ts'
 import { displayUsd } from '../../domain/money.ts'
 import { addDays, addMonths, daysBetween } from '../../domain/months.ts'
-import type { MonthRow } from '../../store/usage-days.ts'
+import type { MonthRow } from '../../store/billing/usage-days.ts'
 import { type Html, html, money } from './html.ts'
 
 const width = 1000

@@ -1,6 +1,6 @@
 import { centsToUsd, quantityHours } from '../../domain/money.ts'
 import { addDays, addMonths } from '../../domain/months.ts'
-import type { InvoiceRow } from '../../store/invoices.ts'
+import type { InvoiceRow } from '../../store/billing/invoices.ts'
 import { invoiceState } from './dashboard-page.ts'
 import { type Html, html, money, monthTitle, page } from './html.ts'
 

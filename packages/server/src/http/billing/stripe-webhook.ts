@@ -1,10 +1,10 @@
 import type { FastifyInstance } from 'fastify'
 import type Stripe from 'stripe'
+import { stripeOf } from '../../billing/stripe-client.ts'
+import { notePaidInvoice, syncCustomer } from '../../billing/stripe-customers.ts'
 import { Failure } from '../../domain/failure.ts'
-import { stripeOf } from '../../operations/stripe-client.ts'
-import { notePaidInvoice, syncCustomer } from '../../operations/stripe-customers.ts'
-import { isProviderEventKnown, rememberProviderEvent } from '../../store/payments.ts'
-import type { Services } from '../context.ts'
+import type { Services } from '../../services.ts'
+import { isProviderEventKnown, rememberProviderEvent } from '../../store/billing/payments.ts'
 
 /** Those after which a customer may pay differently. */
 const telling = new Set([

@@ -1,7 +1,7 @@
 import type { AccessKey } from '@slipway/contract'
+import { createAccessKey } from '../../accounts/credentials.ts'
 import { invalidField, notFound } from '../../domain/failure.ts'
-import { createAccessKey } from '../../operations/credentials.ts'
-import { type AccessKeyRow, listAccessKeys, revokeAccessKey } from '../../store/access-keys.ts'
+import { type AccessKeyRow, listAccessKeys, revokeAccessKey } from '../../store/identity/access-keys.ts'
 import { time } from '../../store/time.ts'
 import type { Handlers } from '../context.ts'
 import { pageLimit, readPageToken, toPage } from '../pages.ts'
@@ -45,7 +45,7 @@ export const accessKeyHandlers = {
       resourceId: row.id,
       data: viewAccessKey(row),
     })
-    tx.afterCommit(() => services.signals.send('access'))
+    tx.signal('access')
     return {}
   },
 } satisfies Handlers<'accessKeyList' | 'accessKeyCreate' | 'accessKeyDelete'>

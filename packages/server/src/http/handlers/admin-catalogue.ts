@@ -1,7 +1,8 @@
 import { type adminRoutes, diskTypes, vmTypeNames } from '@slipway/contract'
 import { Failure, invalidField, notFound } from '../../domain/failure.ts'
 import { nearest } from '../../domain/nearest.ts'
-import { findProjectScope, type ProjectScope } from '../../store/access.ts'
+import { listPrices, type PriceRow, setPrices } from '../../store/billing/prices.ts'
+import { listQuotas, setQuotas } from '../../store/compute/quotas.ts'
 import type { Queryable } from '../../store/database.ts'
 import {
   countImageUsers,
@@ -10,10 +11,9 @@ import {
   listImages,
   removeImage,
   setImageLocations,
-} from '../../store/images.ts'
-import { listLocations } from '../../store/locations.ts'
-import { listPrices, type PriceRow, setPrices } from '../../store/prices.ts'
-import { listQuotas, setQuotas } from '../../store/quotas.ts'
+} from '../../store/fleet/images.ts'
+import { listLocations } from '../../store/fleet/locations.ts'
+import { findProjectScope, type ProjectScope } from '../../store/identity/access.ts'
 import type { Context, Handlers } from '../context.ts'
 import { viewAdminLocation, viewImage, viewPrice, viewQuotas } from '../views-catalogue.ts'
 

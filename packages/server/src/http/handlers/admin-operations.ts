@@ -1,5 +1,5 @@
 import { Failure, notFound } from '../../domain/failure.ts'
-import { stepNames } from '../../operations/registry.ts'
+import { stepNames } from '../../operations/index.ts'
 import {
   endOperation,
   findAnyOperation,
@@ -7,7 +7,7 @@ import {
   type OperationRow,
   retryStuckOperation,
   takeStuckOperation,
-} from '../../store/operations.ts'
+} from '../../store/compute/operations.ts'
 import type { Context, Handlers } from '../context.ts'
 import { pageLimit, readPageToken, toPage } from '../pages.ts'
 import { viewOperation } from './operations.ts'
@@ -40,10 +40,7 @@ async function onStuck(
     projectId: row.project_id,
     data: { operation_id: row.id },
   })
-  context.tx.afterCommit(() => {
-    context.services.signals.send('operations')
-    context.services.signals.send('ended')
-  })
+  context.tx.signal('operations')
   return row
 }
 

@@ -1,6 +1,6 @@
-import { eventRecord, listEvents, stampEvents } from '../../store/events.ts'
-import type { Context, Handlers } from '../context.ts'
-import { wantsStream } from '../event-streams.ts'
+import { eventRecord, listEvents, stampEvents } from '../../store/events/events.ts'
+import { answered, type Context, type Handlers } from '../context.ts'
+import { wantsStream } from '../streams/streams.ts'
 import { pageLimit, readPageToken, toPage } from '../pages.ts'
 
 type EventRoutes = 'eventList' | 'adminEventList'
@@ -12,9 +12,12 @@ export const eventHandlers: Handlers<EventRoutes> = {
 
 async function listOrStream(context: Context<EventRoutes>, projectId: string | null) {
   const { tx, query, services, request } = context
-  if (wantsStream(request.headers.accept)) return services.streams.open(context, projectId)
+  if (wantsStream(request.headers.accept)) {
+    await services.streams.open(context, projectId)
+    return answered
+  }
   // What is committed shows at once, without waiting for the stamper's turn.
-  await stampEvents(services, true)
+  await stampEvents(services.database, true)
   const key = `events ${projectId ?? 'of all'}`
   const limit = pageLimit(query)
   const before = readPageToken(key, query.page_token)

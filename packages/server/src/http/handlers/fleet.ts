@@ -1,5 +1,6 @@
 import { type adminRoutes, families, familyNames, familyOfModel, type Host, vmTypes } from '@slipway/contract'
 import { Failure, invalidField, notFound } from '../../domain/failure.ts'
+import { listAvailability } from '../../store/compute/placement.ts'
 import type { Queryable } from '../../store/database.ts'
 import {
   countGpus,
@@ -12,10 +13,9 @@ import {
   setHostSchedulable,
   settleDrainedHosts,
   startDraining,
-} from '../../store/fleet.ts'
-import { findLocation, listLocations } from '../../store/locations.ts'
-import { listAvailability } from '../../store/placement.ts'
-import { putSimulatedHosts, removeSimulatedHost } from '../../store/simulated-hosts.ts'
+} from '../../store/fleet/fleet.ts'
+import { findLocation, listLocations } from '../../store/fleet/locations.ts'
+import { putSimulatedHosts, removeSimulatedHost } from '../../store/simulated/hosts.ts'
 import type { Context, Handlers } from '../context.ts'
 import { pageLimit, readPageToken, toPage } from '../pages.ts'
 import { viewHost } from '../views-catalogue.ts'

@@ -1,8 +1,9 @@
 import type { Member } from '@slipway/contract'
+import { createInvitation } from '../../accounts/credentials.ts'
 import { Failure, invalidField, notFound } from '../../domain/failure.ts'
 import { uuid } from '../../domain/ids.ts'
 import { normaliseEmail } from '../../domain/names.ts'
-import { createInvitation } from '../../operations/credentials.ts'
+import type { Services } from '../../services.ts'
 import type { Tx } from '../../store/database.ts'
 import {
   deleteMember,
@@ -13,12 +14,12 @@ import {
   type MemberRow,
   organizationsOfUser,
   updateMember,
-} from '../../store/members.ts'
-import { voidInvitations } from '../../store/one-time-codes.ts'
-import { lockOrganization } from '../../store/organizations.ts'
+} from '../../store/identity/members.ts'
+import { voidInvitations } from '../../store/identity/one-time-codes.ts'
+import { lockOrganization } from '../../store/identity/organizations.ts'
+import { findUserByEmail, insertUser, lockUser, type UserRow } from '../../store/identity/users.ts'
 import { time } from '../../store/time.ts'
-import { findUserByEmail, insertUser, lockUser, type UserRow } from '../../store/users.ts'
-import type { Handlers, Services } from '../context.ts'
+import type { Handlers } from '../context.ts'
 import { pageLimit, readPageToken, toPage } from '../pages.ts'
 
 type MemberRoutes = 'memberList' | 'memberCreate' | 'memberUpdate' | 'memberDelete'
@@ -49,7 +50,7 @@ export const memberHandlers = {
       resourceId: user.id,
       data: member,
     })
-    tx.afterCommit(() => services.signals.send('access'))
+    tx.signal('access')
     return { ...member, invite_url: inviteUrl }
   },
 
@@ -66,7 +67,7 @@ export const memberHandlers = {
       resourceId: member.user_id,
       data: { ...member, previous_role: before.role },
     })
-    tx.afterCommit(() => services.signals.send('access'))
+    tx.signal('access')
     return member
   },
 
@@ -83,7 +84,7 @@ export const memberHandlers = {
       resourceId: member.user_id,
       data: viewMember(member),
     })
-    tx.afterCommit(() => services.signals.send('access'))
+    tx.signal('access')
     return {}
   },
 } satisfies Handlers<MemberRoutes>

@@ -2,7 +2,7 @@ import { cidrContains, isPrivateCidr, parseCidr } from '../../domain/addresses.t
 import { Failure, invalidField, notFound } from '../../domain/failure.ts'
 import { uuid } from '../../domain/ids.ts'
 import { violatedConstraint } from '../../store/database.ts'
-import { findLocation } from '../../store/locations.ts'
+import { findLocation } from '../../store/fleet/locations.ts'
 import {
   countNetworkRules,
   countSubnetVms,
@@ -18,7 +18,7 @@ import {
   lockSubnet,
   networkRecord,
   subnetRecord,
-} from '../../store/networks.ts'
+} from '../../store/network/networks.ts'
 import type { Handlers } from '../context.ts'
 import { pageLimit, readPageToken, toPage } from '../pages.ts'
 

@@ -8,7 +8,7 @@ import {
   listOrganizationsByIds,
   type OrganizationRow,
   suspendOrganization,
-} from '../../store/organizations.ts'
+} from '../../store/identity/organizations.ts'
 import { time } from '../../store/time.ts'
 import type { Handlers } from '../context.ts'
 import { requireCaller } from '../mount.ts'
@@ -61,7 +61,7 @@ const ownHandlers = {
       type: body.suspended ? 'organization.suspended' : 'organization.restored',
       ...subject(row),
     })
-    tx.afterCommit(() => services.signals.send('access'))
+    tx.signal('access')
     return viewAdminOrganization(row)
   },
 } satisfies Handlers<OrganizationRoutes>

@@ -1,7 +1,7 @@
 import type { Project } from '@slipway/contract'
+import { createProject, nameTaken } from '../../accounts/project-create.ts'
 import { Failure, notFound } from '../../domain/failure.ts'
-import { createProject, nameTaken } from '../../operations/project-create.ts'
-import { revokeAccessKeysOfProject } from '../../store/access-keys.ts'
+import { revokeAccessKeysOfProject } from '../../store/identity/access-keys.ts'
 import {
   closeProject,
   deleteProject,
@@ -10,7 +10,7 @@ import {
   listProjects,
   type ProjectRow,
   renameProject,
-} from '../../store/projects.ts'
+} from '../../store/identity/projects.ts'
 import { requireRole } from '../access.ts'
 import type { Handlers } from '../context.ts'
 import { requireCaller } from '../mount.ts'
@@ -89,7 +89,7 @@ export const projectHandlers = {
     await revokeAccessKeysOfProject(tx, row.id)
     if (!(await deleteProject(tx, row.id))) throw notFound('project')
     await audit({ type: 'project.deleted', ...subject(row) })
-    tx.afterCommit(() => services.signals.send('access'))
+    tx.signal('access')
     return {}
   },
 } satisfies Handlers<ProjectRoutes>

@@ -1,15 +1,15 @@
+import { refreshSession, startSession } from '../../accounts/sessions.ts'
 import { invalidField } from '../../domain/failure.ts'
 import { uuid } from '../../domain/ids.ts'
 import { normaliseEmail } from '../../domain/names.ts'
 import { hashPassword } from '../../domain/password.ts'
 import { hashSecret } from '../../domain/secret.ts'
-import { refreshSession, startSession } from '../../operations/session.ts'
 import type { Tx } from '../../store/database.ts'
-import { emitEvent, type NewEvent } from '../../store/events.ts'
-import { organizationsOfUser } from '../../store/members.ts'
-import { findOneTimeCode, redeemOneTimeCode } from '../../store/one-time-codes.ts'
-import { revokeTokenFamiliesOfUser, revokeTokenFamilyOf } from '../../store/tokens.ts'
-import { holdUser, insertUser, lockUser, setUserPassword } from '../../store/users.ts'
+import { emit, type NewEvent } from '../../store/events/events.ts'
+import { organizationsOfUser } from '../../store/identity/members.ts'
+import { findOneTimeCode, redeemOneTimeCode } from '../../store/identity/one-time-codes.ts'
+import { revokeTokenFamiliesOfUser, revokeTokenFamilyOf } from '../../store/identity/tokens.ts'
+import { holdUser, insertUser, lockUser, setUserPassword } from '../../store/identity/users.ts'
 import type { Context, Handlers } from '../context.ts'
 import { invalidGrant, requirePassword } from '../sign-in.ts'
 
@@ -20,7 +20,6 @@ export const tokenHandlers = {
     const { services, body, address } = context
     if (body.grant_type === 'refresh_token') {
       const outcome = await services.database.transaction((tx) => refreshSession(tx, body.refresh_token))
-      if (outcome === 'reused') services.signals.send('access')
       if (outcome === 'refused' || outcome === 'reused')
         throw invalidGrant('The refresh token is unknown, used or expired: sign in again.')
       return outcome
@@ -43,7 +42,7 @@ export const tokenHandlers = {
       const revoked = await revokeTokenFamilyOf(tx, hashSecret(body.refresh_token))
       if (!revoked) return
       await record(context, tx, { type: 'user.signed_out', userId: revoked.user_id })
-      tx.afterCommit(() => services.signals.send('access'))
+      tx.signal('access')
     })
     return {}
   },
@@ -61,7 +60,7 @@ export const tokenHandlers = {
       await setUserPassword(tx, user.id, passwordHash)
       await revokeTokenFamiliesOfUser(tx, user.id, caller.familyId)
       await record(context, tx, { type: 'user.password_changed', userId: user.id })
-      tx.afterCommit(() => services.signals.send('access'))
+      tx.signal('access')
     })
     return {}
   },
@@ -96,7 +95,7 @@ export const tokenHandlers = {
       const organizationIds = await organizationsOfUser(tx, user.id)
       for (const organizationId of organizationIds.length > 0 ? organizationIds : [null])
         await record(context, tx, { type: 'member.accepted', userId: user.id, organizationId })
-      tx.afterCommit(() => services.signals.send('access'))
+      tx.signal('access')
       return startSession(tx, user.id)
     })
   },
@@ -106,13 +105,12 @@ const badCode = () => invalidGrant('The code is unknown, used or expired.')
 
 /** These routes have no caller yet, so the user they are about is the actor. */
 function record(
-  { services, requestId }: Context<TokenRoutes>,
+  { requestId }: Context<TokenRoutes>,
   tx: Tx,
   event: Pick<NewEvent, 'type' | 'organizationId'> & { userId: string },
 ) {
-  tx.afterCommit(() => services.signals.send('events'))
   const { userId, ...rest } = event
-  return emitEvent(tx, {
+  return emit(tx, {
     ...rest,
     resourceType: 'user',
     resourceId: userId,

@@ -3,9 +3,9 @@ import { unitOf, usdNumber } from '../../domain/charges.ts'
 import { Failure } from '../../domain/failure.ts'
 import { quantityHours, usdOfMs } from '../../domain/money.ts'
 import { addDays, daysBetween } from '../../domain/months.ts'
+import { listProjectIds, listUsage, type UsageDayRow, usageState } from '../../store/billing/usage-days.ts'
 import type { Queryable } from '../../store/database.ts'
 import { time } from '../../store/time.ts'
-import { listProjectIds, listUsage, type UsageDayRow, usageState } from '../../store/usage-days.ts'
 import { type Context, type Handlers, RawAnswer } from '../context.ts'
 
 const defaultDays = 31

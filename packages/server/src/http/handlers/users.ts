@@ -1,11 +1,11 @@
+import { createInvitation } from '../../accounts/credentials.ts'
 import { Failure, invalidField, notFound } from '../../domain/failure.ts'
-import { createInvitation } from '../../operations/credentials.ts'
-import { insertMember } from '../../store/members.ts'
-import { hasInvitation } from '../../store/one-time-codes.ts'
-import { findOrganization } from '../../store/organizations.ts'
+import { insertMember } from '../../store/identity/members.ts'
+import { hasInvitation } from '../../store/identity/one-time-codes.ts'
+import { findOrganization } from '../../store/identity/organizations.ts'
+import { revokeTokenFamiliesOfUser } from '../../store/identity/tokens.ts'
+import { listUsers, makeUserOperator, suspendUser, type UserRow } from '../../store/identity/users.ts'
 import { time } from '../../store/time.ts'
-import { revokeTokenFamiliesOfUser } from '../../store/tokens.ts'
-import { listUsers, makeUserOperator, suspendUser, type UserRow } from '../../store/users.ts'
 import type { Handlers } from '../context.ts'
 import { pageLimit, readPageToken, toPage } from '../pages.ts'
 import { findOrInviteUser, invitationUrl } from './members.ts'
@@ -51,7 +51,7 @@ export const userHandlers = {
       organizationId: organizationId ?? null,
       data: { ...viewUser(user), ...(role && { role }) },
     })
-    tx.afterCommit(() => services.signals.send('access'))
+    tx.signal('access')
     return { ...viewUser(user), invite_url: inviteUrl }
   },
 
@@ -67,7 +67,7 @@ export const userHandlers = {
       resourceId: user.id,
       data: viewUser(user),
     })
-    tx.afterCommit(() => services.signals.send('access'))
+    tx.signal('access')
     return viewUser(user)
   },
 } satisfies Handlers<UserRoutes>

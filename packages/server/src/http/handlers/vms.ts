@@ -1,19 +1,19 @@
 import type { VmUpdate, vmRoutes } from '@slipway/contract'
 import { Failure, notFound } from '../../domain/failure.ts'
 import { isUuid } from '../../domain/ids.ts'
-import { EngineError } from '../../operations/engine.ts'
+import { EngineError } from '../../engines/engine.ts'
 import { engineAt, refOf } from '../../operations/engine-work.ts'
-import { admitVmAttachDisks } from '../../operations/vm-attach-disks.ts'
-import { admitVmCreate } from '../../operations/vm-create.ts'
-import { admitVmDelete } from '../../operations/vm-delete.ts'
-import { admitVmDetachDisks } from '../../operations/vm-detach-disks.ts'
-import { admitVmReset } from '../../operations/vm-reset.ts'
-import { admitVmStart } from '../../operations/vm-start.ts'
-import { admitVmStop } from '../../operations/vm-stop.ts'
-import { admitVmRetype, admitVmTtl } from '../../operations/vm-update.ts'
-import type { OperationRow } from '../../store/operations.ts'
-import { findVmRecord, listVmRecords, vmRecord } from '../../store/vm-records.ts'
-import { findVm, lockVm, type VmRow } from '../../store/vms.ts'
+import { admitVmAttachDisks } from '../../operations/vm/attach-disks.ts'
+import { admitVmCreate } from '../../operations/vm/create.ts'
+import { admitVmDelete } from '../../operations/vm/delete.ts'
+import { admitVmDetachDisks } from '../../operations/vm/detach-disks.ts'
+import { admitVmReset } from '../../operations/vm/reset.ts'
+import { admitVmStart } from '../../operations/vm/start.ts'
+import { admitVmStop } from '../../operations/vm/stop.ts'
+import { admitVmRetype, admitVmTtl } from '../../operations/vm/update.ts'
+import type { OperationRow } from '../../store/compute/operations.ts'
+import { findVmRecord, listVmRecords, vmRecord } from '../../store/compute/vm-records.ts'
+import { findVm, lockVm, type VmRow } from '../../store/compute/vms.ts'
 import type { Context, Handlers } from '../context.ts'
 import { pageLimit, readPageToken, toPage } from '../pages.ts'
 import { commaList, requesterOf } from '../requester.ts'
@@ -21,7 +21,6 @@ import { viewOperation } from './operations.ts'
 
 const serialLogMs = 10_000
 
-const deadlineOf = (context: Context) => context.services.config.operations.vmDeadlineS
 const started = (operation: OperationRow) => ({ operation: viewOperation(operation) })
 
 async function locked(
@@ -39,11 +38,11 @@ function update(context: Context<'vmUpdate'>, vm: VmRow, body: VmUpdate): Promis
   switch (body.action) {
     case 'START':
       context.requirePayment()
-      return admitVmStart(context.tx, by, vm, deadlineOf(context))
+      return admitVmStart(context.tx, by, vm)
     case 'STOP':
-      return admitVmStop(context.tx, by, vm, deadlineOf(context))
+      return admitVmStop(context.tx, by, vm)
     case 'RESET':
-      return admitVmReset(context.tx, by, vm, deadlineOf(context))
+      return admitVmReset(context.tx, by, vm)
   }
 }
 
@@ -51,7 +50,7 @@ type VmRouteId = Exclude<keyof typeof vmRoutes, 'vmOperationList' | 'vmOperation
 
 export const vmHandlers: Handlers<VmRouteId> = {
   async vmCreate(context) {
-    return started(await admitVmCreate(context.tx, requesterOf(context), context.body, deadlineOf(context)))
+    return started(await admitVmCreate(context.tx, requesterOf(context), context.body))
   },
 
   async vmList({ tx, project, query }) {
@@ -81,9 +80,7 @@ export const vmHandlers: Handlers<VmRouteId> = {
   },
 
   async vmDelete(context) {
-    return started(
-      await admitVmDelete(context.tx, requesterOf(context), await locked(context), deadlineOf(context)),
-    )
+    return started(await admitVmDelete(context.tx, requesterOf(context), await locked(context)))
   },
 
   async vmAttachDisks(context) {

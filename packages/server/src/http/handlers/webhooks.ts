@@ -1,14 +1,12 @@
 import { Failure, invalidField, notFound } from '../../domain/failure.ts'
 import { uuid } from '../../domain/ids.ts'
 import { newWebhookSecret } from '../../domain/webhook-signature.ts'
-import { addressGuard } from '../../operations/public-address.ts'
-import { WebhookSender } from '../../operations/webhook-sender.ts'
 import {
   deliveryRecord,
   findDelivery,
   insertDirectDelivery,
   listDeliveries,
-} from '../../store/webhook-deliveries.ts'
+} from '../../store/events/webhook-deliveries.ts'
 import {
   countWebhooks,
   deleteWebhook,
@@ -20,7 +18,9 @@ import {
   updateWebhook,
   type WebhookRow,
   webhookRecord,
-} from '../../store/webhooks.ts'
+} from '../../store/events/webhooks.ts'
+import { addressGuard } from '../../webhooks/public-address.ts'
+import { WebhookSender } from '../../webhooks/sender.ts'
 import type { Context, Handlers } from '../context.ts'
 import { pageLimit, readPageToken, toPage } from '../pages.ts'
 

@@ -1,0 +1,92 @@
+import type { QuotaName } from '@slipway/contract'
+import { subnetFor } from '../domain/addresses.ts'
+import { Failure } from '../domain/failure.ts'
+import { uuid } from '../domain/ids.ts'
+import { type Tx, violatedConstraint } from '../store/database.ts'
+import {
+  countProjectRules,
+  insertProject,
+  insertProjectQuotas,
+  listProjectLocations,
+  type ProjectRow,
+} from '../store/identity/projects.ts'
+import { insertNetwork, insertRule, insertSubnet, type NewRule } from '../store/network/networks.ts'
+
+const networkName = 'default-vpc-network'
+const networkCidr = '172.27.0.0/16'
+const subnetPrefix = 20
+/** As many blocks of that size as the network has; further locations get a subnet when someone makes one. */
+const mostSubnets = 16
+
+export interface NewProject {
+  organizationId: string
+  name: string
+  quotas: Record<QuotaName, number>
+}
+
+/** A project that VMs can be created in at once: quotas, a network, a subnet per location, default rules. */
+export async function createProject(
+  tx: Tx,
+  { organizationId, name, quotas }: NewProject,
+): Promise<ProjectRow> {
+  const project = await insertProject(tx, uuid(), organizationId, name).catch((error) => {
+    throw nameTaken(error)
+  })
+  await insertProjectQuotas(tx, project.id, quotas)
+  const networkId = uuid()
+  await insertNetwork(tx, networkId, project.id, networkName, networkCidr)
+  const locations = await listProjectLocations(tx)
+  for (const [index, location] of locations.slice(0, mostSubnets).entries())
+    await insertSubnet(tx, {
+      id: uuid(),
+      projectId: project.id,
+      networkId,
+      name: `default-subnet-${location}`,
+      cidr: subnetFor(networkCidr, index, subnetPrefix),
+      location,
+    })
+  for (const rule of defaultRules(project.id, networkId)) await insertRule(tx, rule)
+  await countProjectRules(tx, project.id)
+  return project
+}
+
+/** Turns a clash of names into its answer; everything else stays what it is. */
+export function nameTaken(error: unknown): unknown {
+  return violatedConstraint(error) === 'projects_name'
+    ? new Failure('already_exists', 'The organization has a project of this name: choose another.')
+    : error
+}
+
+/** In force at once: no VM can be in the network yet. */
+function defaultRules(projectId: string, networkId: string): NewRule[] {
+  const anywhere = [{ resource_id: '', cidr: '0.0.0.0/0' }]
+  const network = [{ resource_id: networkId, cidr: '' }]
+  const rule = (
+    name: string,
+    direction: 'ingress' | 'egress',
+    sources: NewRule['sources'],
+    destinations: NewRule['destinations'],
+    only: Partial<NewRule> = {},
+  ): NewRule => ({
+    id: uuid(),
+    projectId,
+    networkId,
+    name,
+    direction,
+    action: 'allow',
+    state: 'active',
+    sources,
+    sourcePorts: [],
+    destinations,
+    destinationPorts: [],
+    protocols: ['tcp', 'udp', 'icmp'],
+    ...only,
+  })
+  return [
+    rule('allow-ssh', 'ingress', anywhere, network, { destinationPorts: ['22'], protocols: ['tcp'] }),
+    // A rule has one direction: inside the network takes two.
+    rule('allow-internal', 'ingress', network, network),
+    rule('allow-internal-egress', 'egress', network, network),
+    rule('allow-egress', 'egress', network, anywhere),
+  ]
+}

@@ -1,0 +1,72 @@
+import type { TokenAnswer } from '@slipway/contract'
+import { uuid } from '../domain/ids.ts'
+import { hashSecret, newToken, open, seal } from '../domain/secret.ts'
+import type { Tx } from '../store/database.ts'
+import {
+  findRefreshToken,
+  insertTokenFamily,
+  insertTokenPair,
+  lockTokenFamily,
+  revokeTokenFamily,
+  spendRefreshToken,
+} from '../store/identity/tokens.ts'
+
+const accessSeconds = 3600
+const refreshSeconds = 30 * 24 * 3600
+/** How long a spent token gives its successor again: the answer to its first use may have been lost. */
+const graceSeconds = 10
+
+type TokenPair = Pick<TokenAnswer, 'access_token' | 'refresh_token'>
+
+/** A sign-in: the first tokens of a family. */
+export async function startSession(tx: Tx, userId: string): Promise<TokenAnswer> {
+  const familyId = uuid()
+  await insertTokenFamily(tx, familyId, userId)
+  return tokenAnswer(await mintPair(tx, familyId), accessSeconds)
+}
+
+/**
+ * Replaces a refresh token by its successor. `refused`: it is unknown, expired or its session has ended. `reused`: it
+ * had been spent, so someone else may hold its successor, and the whole session has ended now.
+ */
+export async function refreshSession(
+  tx: Tx,
+  refreshToken: string,
+): Promise<TokenAnswer | 'refused' | 'reused'> {
+  const hash = hashSecret(refreshToken)
+  const family = await lockTokenFamily(tx, hash)
+  const token = family && (await findRefreshToken(tx, hash))
+  if (!token || family.is_ended || token.is_expired) return 'refused'
+  if (!token.is_spent) {
+    const pair = await mintPair(tx, family.id)
+    const sealed = seal(refreshToken, JSON.stringify(pair))
+    await spendRefreshToken(tx, hash, hashSecret(pair.refresh_token), sealed)
+    return tokenAnswer(pair, accessSeconds)
+  }
+  const age = token.spent_seconds_ago ?? graceSeconds
+  if (age < graceSeconds && token.is_successor_spent === false && token.successor_sealed) {
+    const pair: TokenPair = JSON.parse(open(refreshToken, token.successor_sealed))
+    return tokenAnswer(pair, Math.floor(accessSeconds - age))
+  }
+  await revokeTokenFamily(tx, family.id)
+  tx.signal('access')
+  return 'reused'
+}
+
+async function mintPair(tx: Tx, familyId: string): Promise<TokenPair> {
+  const pair = { access_token: newToken('access'), refresh_token: newToken('refresh') }
+  await insertTokenPair(tx, {
+    familyId,
+    accessHash: hashSecret(pair.access_token),
+    accessSeconds,
+    refreshHash: hashSecret(pair.refresh_token),
+    refreshSeconds,
+  })
+  return pair
+}
+
+const tokenAnswer = (pair: TokenPair, seconds: number): TokenAnswer => ({
+  ...pair,
+  expires_in: seconds,
+  token_type: 'bearer',
+})

@@ -1,0 +1,128 @@
+import Stripe from 'stripe'
+import { chargeLines, totalCents } from '../domain/charges.ts'
+import { addDays, monthOf } from '../domain/months.ts'
+import type { Services } from '../services.ts'
+import { listOrganizationsWithUsage } from '../store/billing/invoices.ts'
+import {
+  insertMeterReport,
+  type MeterReportRow,
+  markMeterReportTried,
+  postponeMeterReport,
+  settleMeterReport,
+  takeMeterReports,
+} from '../store/billing/meter-reports.ts'
+import { listMonth, listProjectIds } from '../store/billing/usage-days.ts'
+import type { Tx } from '../store/database.ts'
+import { systemPayer, tell } from './payments.ts'
+import { stripeOf } from './stripe-client.ts'
+import { ensureCustomer } from './stripe-customers.ts'
+
+/**
+ * What a day adds to the month's invoice, in cents. Since a line only ever grows, no day takes anything back, and the
+ * days of a month add up to its invoice to the cent.
+ */
+export async function noteMeterReports(tx: Tx, day: string): Promise<void> {
+  for (const organizationId of await listOrganizationsWithUsage(tx, day, addDays(day, 1))) {
+    const rows = await listMonth(tx, await listProjectIds(tx, organizationId), monthOf(day))
+    const until = (isCounted: (rowDay: string) => boolean) =>
+      totalCents(chargeLines(rows.filter((row) => isCounted(row.day))))
+    const cents = until((rowDay) => rowDay <= day) - until((rowDay) => rowDay < day)
+    if (cents > 0n) await insertMeterReport(tx, organizationId, day, String(cents))
+  }
+}
+
+const meterEventName = 'slipway_usage_cents'
+const atOnce = 50
+/** The provider remembers an identifier for a day at least; an hour less, so that clocks need not agree. */
+const rememberedMs = 23 * 3_600_000
+/** It takes no events that are older than 35 days. */
+const acceptedMs = 34 * 86_400_000
+
+/** Sends what is due, at least once each. What fails is tried again; what cannot be settled is told to operators. */
+export async function sendMeterReports(services: Services): Promise<void> {
+  if (services.config.billing.provider !== 'stripe') return
+  const stripe = stripeOf(services)
+  for (;;) {
+    const due = await takeMeterReports(services.database, atOnce)
+    if (due.length === 0) return
+    for (const report of due)
+      await send(services, stripe, report).catch(async (error) => {
+        services.log.warn(
+          { err: error, organization: report.organization_id, day: report.day },
+          'usage not sent',
+        )
+        await postponeMeterReport(services.database, report)
+      })
+  }
+}
+
+async function send(services: Services, stripe: Stripe, report: MeterReportRow): Promise<void> {
+  const { database } = services
+  const customer = await ensureCustomer(services, report.organization_id)
+  const meter = await ensureMeter(stripe)
+  const wasTried = report.tried_ago_ms !== null
+  if (wasTried && report.tried_ago_ms! > rememberedMs) {
+    // The identifier may be forgotten by now: only what the provider has counted can tell whether it has arrived.
+    const counted = await countedCents(stripe, meter, customer, report.day)
+    if (counted === Number(report.usd_cents)) return void (await settleMeterReport(database, report, 'sent'))
+    if (counted !== 0) return dispute(services, report, `the provider has counted ${counted} cents`)
+  }
+  if (report.day_age_ms > acceptedMs)
+    return dispute(services, report, 'the day is too long ago for the provider')
+  if (!wasTried) await markMeterReportTried(database, report)
+  try {
+    await stripe.billing.meterEvents.create({
+      event_name: meterEventName,
+      identifier: `slipway-${report.organization_id}-${report.day}`,
+      timestamp: Date.parse(`${report.day}T23:59:59Z`) / 1000,
+      payload: { stripe_customer_id: customer, value: report.usd_cents },
+    })
+  } catch (error) {
+    // A repeated identifier is refused as well: then the amount is there.
+    const isRefused = error instanceof Stripe.errors.StripeInvalidRequestError
+    const hasArrived =
+      wasTried &&
+      isRefused &&
+      (await countedCents(stripe, meter, customer, report.day)) === Number(report.usd_cents)
+    if (!hasArrived) throw error
+  }
+  await settleMeterReport(database, report, 'sent')
+}
+
+/** One meter for all: the sum of its values over a month is the month's invoice in cents. */
+async function ensureMeter(stripe: Stripe): Promise<string> {
+  for await (const meter of stripe.billing.meters.list({ status: 'active', limit: 100 }))
+    if (meter.event_name === meterEventName) return meter.id
+  const meter = await stripe.billing.meters.create({
+    display_name: 'Slipway usage, in cents',
+    event_name: meterEventName,
+    default_aggregation: { formula: 'sum' },
+  })
+  return meter.id
+}
+
+async function countedCents(stripe: Stripe, meter: string, customer: string, day: string): Promise<number> {
+  const start = Date.parse(`${day}T00:00:00Z`) / 1000
+  const { data } = await stripe.billing.meters.listEventSummaries(meter, {
+    customer,
+    start_time: start,
+    end_time: start + 86_400,
+  })
+  return data.reduce((sum, { aggregated_value }) => sum + aggregated_value, 0)
+}
+
+async function dispute(services: Services, report: MeterReportRow, reason: string): Promise<void> {
+  const { organization_id, day, usd_cents } = report
+  services.log.error(
+    { organization: organization_id, day, reason },
+    'usage at the payment provider is disputed',
+  )
+  await services.database.transaction(async (tx) => {
+    if (await settleMeterReport(tx, report, 'disputed'))
+      await tell(tx, systemPayer(organization_id), 'billing.meter_disputed', {
+        day,
+        usd_cents: Number(usd_cents),
+        reason,
+      })
+  })
+}

@@ -1,0 +1,27 @@
+import Stripe from 'stripe'
+import type { Config } from '../config/index.ts'
+import type { Services } from '../services.ts'
+
+const timeoutMs = 10_000
+const clients = new WeakMap<Config, Stripe>()
+
+/** One client for each configuration; its address can be that of a stand-in. */
+export function stripeOf({ config }: Pick<Services, 'config'>): Stripe {
+  const known = clients.get(config)
+  if (known) return known
+  const { stripeKey, stripeApiUrl } = config.billing
+  const at = stripeApiUrl === '' ? null : new URL(stripeApiUrl)
+  const client = new Stripe(stripeKey, {
+    timeout: timeoutMs,
+    maxNetworkRetries: 1,
+    telemetry: false,
+    appInfo: { name: 'slipway' },
+    ...(at && {
+      host: at.hostname,
+      port: at.port || (at.protocol === 'https:' ? '443' : '80'),
+      protocol: at.protocol === 'https:' ? ('https' as const) : ('http' as const),
+    }),
+  })
+  clients.set(config, client)
+  return client
+}

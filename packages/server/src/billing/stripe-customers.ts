@@ -1,0 +1,150 @@
+import type Stripe from 'stripe'
+import { addMonths, monthOf } from '../domain/months.ts'
+import type { Services } from '../services.ts'
+import { markInvoicesPaid } from '../store/billing/invoices.ts'
+import {
+  adoptPaymentCustomer,
+  applyProviderSync,
+  beginProviderSync,
+  deletePaymentMethod,
+  findOrganizationOfCustomer,
+  findPaymentMethod,
+  putPaymentMethod,
+} from '../store/billing/payments.ts'
+import { findOrganization, type OrganizationRow } from '../store/identity/organizations.ts'
+import {
+  changePaymentState,
+  type Payer,
+  removeCard,
+  requireNothingRuns,
+  systemPayer,
+  tell,
+} from './payments.ts'
+import { stripeOf } from './stripe-client.ts'
+
+const isCustomer = (id: string) => id.startsWith('cus_')
+
+/** Made on first need. The same key twice gives the same customer, so that two at once make one. */
+export async function ensureCustomer(services: Services, organizationId: string): Promise<string> {
+  const organization = await findOrganization(services.database, organizationId)
+  if (!organization) throw new Error(`there is no organization ${organizationId}`)
+  if (isCustomer(organization.payment_customer_id)) return organization.payment_customer_id
+  const customer = await stripeOf(services).customers.create(
+    { name: organization.name, metadata: { slipway_organization_id: organizationId } },
+    { idempotencyKey: `slipway-customer-${organizationId}` },
+  )
+  return services.database.transaction((tx) => adoptPaymentCustomer(tx, organizationId, customer.id))
+}
+
+/** Where a method is added or replaced, at the provider. It comes back to a page that knows no token. */
+export async function providerLink(
+  services: Services,
+  organizationId: string,
+  returnUrl: string,
+): Promise<string> {
+  const stripe = stripeOf(services)
+  const customer = await ensureCustomer(services, organizationId)
+  const method = await findPaymentMethod(services.database, organizationId)
+  if (method?.provider === 'stripe') {
+    const session = await stripe.billingPortal.sessions.create({
+      customer,
+      return_url: returnUrl,
+      flow_data: {
+        type: 'payment_method_update',
+        after_completion: { type: 'redirect', redirect: { return_url: returnUrl } },
+      },
+    })
+    return session.url
+  }
+  const session = await stripe.checkout.sessions.create({
+    mode: 'setup',
+    customer,
+    currency: 'usd',
+    success_url: returnUrl,
+    cancel_url: returnUrl,
+  })
+  if (!session.url) throw new Error('the provider gave no link')
+  return session.url
+}
+
+export async function removeProviderMethod(services: Services, by: Payer): Promise<void> {
+  const { database } = services
+  await database.transaction((tx) => requireNothingRuns(tx, by.organizationId))
+  const method = await findPaymentMethod(database, by.organizationId)
+  // Left over from the built-in provider: nothing at Stripe knows of it.
+  if (method?.provider === 'builtin') return database.transaction((tx) => removeCard(tx, by))
+  const organization = await findOrganization(database, by.organizationId)
+  if (method) await stripeOf(services).paymentMethods.detach(method.reference)
+  if (organization) await syncCustomer(services, organization.payment_customer_id)
+}
+
+/**
+ * Brings our books to what the provider says now. Events only tell that it is time to look: their order and number do
+ * not matter. Of two that look at once the later look wins.
+ */
+export async function syncCustomer(services: Services, customerId: string): Promise<void> {
+  const { database } = services
+  const known = await findOrganizationOfCustomer(database, customerId)
+  if (!known) return
+  const ticket = await beginProviderSync(database, known.id)
+  const { method, isDelinquent } = await readCustomer(stripeOf(services), customerId)
+  await database.transaction(async (tx) => {
+    if (!(await applyProviderSync(tx, known.id, ticket))) return
+    const organization = (await findOrganization(tx, known.id))!
+    const by = systemPayer(known.id)
+    const before = await findPaymentMethod(tx, known.id)
+    if (method?.card) {
+      const { brand, last4, exp_month, exp_year } = method.card
+      await putPaymentMethod(tx, {
+        organization_id: known.id,
+        provider: 'stripe',
+        reference: method.id,
+        brand,
+        last4,
+        expires_month: exp_month,
+        expires_year: exp_year,
+      })
+      if (before?.reference !== method.id)
+        await tell(tx, by, 'organization.payment_method_set', { brand, last4 })
+    } else await deletePaymentMethod(tx, known.id)
+    await changePaymentState(tx, by, stateOf(organization, method !== null, isDelinquent))
+  })
+}
+
+function stateOf(
+  { payment_state }: OrganizationRow,
+  hasMethod: boolean,
+  isDelinquent: boolean,
+): OrganizationRow['payment_state'] {
+  if (!hasMethod) return payment_state === 'never' ? 'never' : 'removed'
+  return isDelinquent ? 'declined' : 'active'
+}
+
+async function readCustomer(stripe: Stripe, id: string) {
+  const customer = await stripe.customers.retrieve(id)
+  if (customer.deleted) return { method: null, isDelinquent: false }
+  const { data: methods } = await stripe.customers.listPaymentMethods(id, { type: 'card', limit: 100 })
+  const chosen = customer.invoice_settings.default_payment_method
+  const chosenId = typeof chosen === 'string' ? chosen : chosen?.id
+  const method = methods.find((each) => each.id === chosenId) ?? methods[0] ?? null
+  // What is charged must be what we show.
+  if (method && method.id !== chosenId)
+    await stripe.customers.update(id, { invoice_settings: { default_payment_method: method.id } })
+  return { method, isDelinquent: customer.delinquent === true }
+}
+
+/** An invoice of the provider that covers a whole month of ours pays ours. */
+export async function notePaidInvoice(
+  services: Services,
+  customerId: string,
+  periodEndSeconds: number,
+): Promise<void> {
+  const organization = await findOrganizationOfCustomer(services.database, customerId)
+  if (!organization) return
+  const endDay = new Date(periodEndSeconds * 1000).toISOString().slice(0, 10)
+  await services.database.transaction(async (tx) => {
+    const by = systemPayer(organization.id)
+    for (const id of await markInvoicesPaid(tx, organization.id, addMonths(monthOf(endDay), -1)))
+      await tell(tx, by, 'invoice.paid', { invoice_id: id })
+  })
+}

@@ -1,0 +1,48 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { PeriodicTasks } from '../runner/periodic.ts'
+import type { Services } from '../services.ts'
+import { pruneProviderEvents } from '../store/billing/payments.ts'
+import { pruneBillingSessions } from '../store/billing/sessions.ts'
+import { checkBudgets } from './budgets.ts'
+import { sendMeterReports } from './meter-reports.ts'
+import { expireCards } from './payments.ts'
+import { rollUpUsage } from './usage-rollup.ts'
+
+const everyMs = 30_000
+const restFactor = 9
+
+const tasks: Record<string, (services: Services) => Promise<unknown>> = {
+  'usage roll-up': rollUpUsage,
+  'card expiry': expireCards,
+  budgets: checkBudgets,
+  'meter reports': sendMeterReports,
+  'billing sessions': ({ database }) => pruneBillingSessions(database),
+  'provider events': ({ database }) => pruneProviderEvents(database),
+}
+
+/** Closes days and months, watches budgets and cards, tells the payment provider. */
+export class BillingTasks {
+  readonly #services: Services
+  readonly #tasks: PeriodicTasks
+
+  constructor(services: Services) {
+    this.#services = services
+    this.#tasks = new PeriodicTasks((err) => services.log.warn({ err }, 'billing tasks failed'))
+  }
+
+  start(): void {
+    this.#tasks.every(everyMs, () => this.once(), restFactor)
+  }
+
+  async stop(): Promise<void> {
+    await Promise.race([this.#tasks.stop(), delay(3_000)])
+  }
+
+  /** Each is tried, whatever becomes of the others. */
+  async once(): Promise<void> {
+    for (const [name, run] of Object.entries(tasks))
+      await run(this.#services).catch((err) =>
+        this.#services.log.warn({ err, task: name }, 'billing task failed'),
+      )
+  }
+}

@@ -1,0 +1,219 @@
+import { parse, TomlError } from 'smol-toml'
+import {
+  type Check,
+  ConfigError,
+  choice,
+  filledText,
+  pattern,
+  readSection,
+  readTable,
+  refuse,
+  type Section,
+} from './fields.ts'
+import { type Flags, parseFlags } from './flags.ts'
+import { demoLocations, type LocationConfig, readLocations } from './locations.ts'
+import {
+  BILLING,
+  DATABASE,
+  DEMO_PRICES,
+  ENGINES,
+  type EngineName,
+  LIMITS,
+  logLevel,
+  OPERATIONS,
+  PRICE,
+  type PriceConfig,
+  port,
+  QUOTAS,
+  type QuotaConfig,
+  ROLES,
+  SERVER,
+  WEBHOOKS,
+} from './sections.ts'
+
+export { ConfigError } from './fields.ts'
+export { HELP } from './flags.ts'
+export type {
+  IncusConfig,
+  LocationConfig,
+  QemuConfig,
+  QemuGpu,
+  SimulatedConfig,
+  SimulatedHosts,
+} from './locations.ts'
+export type { EngineName, GpuModel, LogLevel, PriceConfig, QuotaConfig, Role } from './sections.ts'
+
+export interface Config {
+  /** `help` and `version` are answered without reading any file. */
+  command: 'serve' | 'help' | 'version'
+  /** The file that was read; '' when there is none. */
+  configFile: string
+  /** Whether an empty store gets the demo. */
+  isDemo: boolean
+  /** What the demo runs on; configured locations name their own. */
+  engine: EngineName
+  /** `metricsToken` is '' when anyone may read the metrics. */
+  server: Section<typeof SERVER> & { metricsToken: string }
+  /** `url` is '' when PostgreSQL is the embedded one. */
+  database: Section<typeof DATABASE> & { url: string }
+  limits: Section<typeof LIMITS>
+  quotas: QuotaConfig
+  operations: Section<typeof OPERATIONS>
+  /** The Stripe secrets are '' with the built-in provider. */
+  billing: Section<typeof BILLING> & {
+    stripeKey: string
+    stripeWebhookSecret: string
+    /** A stand-in's address; '' is Stripe itself. */
+    stripeApiUrl: string
+  }
+  webhooks: Section<typeof WEBHOOKS>
+  locations: LocationConfig[]
+  prices: PriceConfig[]
+}
+
+type Environment = NodeJS.ProcessEnv
+type ReadFile = (path: string) => string
+
+const DEFAULT_FILE = 'slipway.toml'
+const httpUrl = pattern(/^https?:\/\/[^\s/]+$/, 'an http or https URL without a path')
+const anything: Check<unknown> = (value) => value
+
+/** Sections that the file leaves out; null where the demo decides what stands in. */
+const FILE = {
+  server: { check: anything, fallback: {} },
+  database: { check: anything, fallback: {} },
+  limits: { check: anything, fallback: {} },
+  quotas: { check: anything, fallback: {} },
+  operations: { check: anything, fallback: {} },
+  billing: { check: anything, fallback: {} },
+  webhooks: { check: anything, fallback: {} },
+  location: { check: anything, fallback: null },
+  price: { check: anything, fallback: null },
+}
+
+function readToml(path: string, isNamed: boolean, readFile: ReadFile): { path: string; content: unknown } {
+  let source: string
+  try {
+    source = readFile(path)
+  } catch (error) {
+    const { code = 'unreadable' } = error as NodeJS.ErrnoException
+    if (code === 'ENOENT' && !isNamed) return { path: '', content: {} }
+    throw new ConfigError(`${path}: cannot be read (${code})`)
+  }
+  try {
+    return { path, content: parse(source) }
+  } catch (error) {
+    if (!(error instanceof TomlError)) throw error
+    const [problem] = error.message.split('\n')
+    throw new ConfigError(`${path}:${error.line}:${error.column}: ${problem}`)
+  }
+}
+
+type Given = [name: string, value: string | undefined]
+
+/** The first that is given, else what the file says. An empty variable counts as unset. */
+function pick<T>(check: Check<T>, given: Given[], otherwise: T): T {
+  const found = given.find(([, value]) => value !== undefined && value !== '')
+  return found ? check(found[1], found[0]) : otherwise
+}
+
+const portText: Check<number> = (value, key) =>
+  /^[0-9]{1,9}$/.test(String(value)) ? port(Number(value), key) : port(value, key)
+
+function readServer(value: unknown, flags: Flags, env: Environment): Config['server'] {
+  const server = readSection(SERVER, value, 'server')
+  const flag = (name: keyof Flags['values']): Given => [name, flags.values[name]]
+  const variable = (name: string): Given => [name, env[name]]
+  return {
+    ...server,
+    host: pick(filledText, [flag('--host'), variable('SLIPWAY_HOST')], server.host),
+    port: pick(portText, [flag('--port'), variable('SLIPWAY_PORT')], server.port),
+    dataDir: pick(filledText, [flag('--data-dir'), variable('SLIPWAY_DATA_DIR')], server.dataDir),
+    role: pick(choice(ROLES), [flag('--role')], server.role),
+    logLevel: pick(logLevel, [variable('SLIPWAY_LOG_LEVEL')], server.logLevel),
+    metricsToken: secret(env, 'server.metrics_token_env', server.metricsTokenEnv),
+  }
+}
+
+/** A variable that the file names must be set: a forgotten token must not open what it should guard. */
+function secret(env: Environment, key: string, variable: string): string {
+  if (variable === '') return ''
+  return env[variable] || refuse(key, variable, 'this environment variable is not set')
+}
+
+function readBilling(value: unknown, env: Environment): Config['billing'] {
+  const billing = readSection(BILLING, value, 'billing')
+  if (billing.provider === 'builtin')
+    return { ...billing, stripeKey: '', stripeWebhookSecret: '', stripeApiUrl: '' }
+  const { stripeKeyEnv, stripeWebhookSecretEnv } = billing
+  if (stripeKeyEnv === '' || stripeWebhookSecretEnv === '') {
+    refuse('billing.provider', 'stripe', 'needs stripe_key_env and stripe_webhook_secret_env')
+  }
+  return {
+    ...billing,
+    stripeKey: secret(env, 'billing.stripe_key_env', stripeKeyEnv),
+    stripeWebhookSecret: secret(env, 'billing.stripe_webhook_secret_env', stripeWebhookSecretEnv),
+    stripeApiUrl: pick(httpUrl, [['SLIPWAY_STRIPE_API_URL', env.SLIPWAY_STRIPE_API_URL]], ''),
+  }
+}
+
+function readDatabase(value: unknown, env: Environment): Config['database'] {
+  const database = readSection(DATABASE, value, 'database')
+  const url = (database.urlEnv && env[database.urlEnv]) || ''
+  // The value is not shown: it usually holds a password.
+  if (url !== '' && !/^postgres(ql)?:\/\//.test(url)) {
+    throw new ConfigError(`${database.urlEnv}: must begin with postgres:// or postgresql://`)
+  }
+  return { ...database, url }
+}
+
+function readOperations(value: unknown): Config['operations'] {
+  const operations = readSection(OPERATIONS, value, 'operations')
+  const { renewMs, leaseMs } = operations
+  if (renewMs * 2 > leaseMs) {
+    const rule = `must be at most half of operations.lease_ms (${leaseMs}); nearest valid: ${Math.floor(leaseMs / 2)}`
+    refuse('operations.renew_ms', renewMs, rule)
+  }
+  return operations
+}
+
+function readPrices(value: unknown): PriceConfig[] {
+  if (!Array.isArray(value)) return refuse('price', value, 'must be tables headed [[price]]')
+  const prices = value.map((item, i) => readSection(PRICE, item, `price[${i}]`))
+  prices.forEach(({ model }, i) => {
+    const isRepeated = prices.slice(0, i).some((earlier) => earlier.model === model)
+    if (isRepeated) refuse(`price[${i}].model`, model, 'has a price already')
+  })
+  return prices
+}
+
+/**
+ * Everything that decides how a server runs, checked: flags win over the environment, that over the file, that over
+ * defaults. Throws a ConfigError of one line.
+ */
+export function loadConfig(argv: string[], env: Environment, readFile: ReadFile): Config {
+  const flags = parseFlags(argv)
+  if (flags.switches.has('--help')) return { ...loadConfig([], {}, () => ''), command: 'help' }
+  if (flags.switches.has('--version')) return { ...loadConfig([], {}, () => ''), command: 'version' }
+  const named = flags.values['--config'] ?? (env.SLIPWAY_CONFIG || undefined)
+  const file = readToml(named ?? DEFAULT_FILE, named !== undefined, readFile)
+  const tables = readTable(FILE, file.content, '')
+  const isDemo = !flags.switches.has('--no-demo')
+  const engine = pick(choice(ENGINES), [['--engine', flags.values['--engine']]], 'simulated')
+  return {
+    command: 'serve',
+    configFile: file.path,
+    isDemo,
+    engine,
+    server: readServer(tables.server, flags, env),
+    database: readDatabase(tables.database, env),
+    limits: readSection(LIMITS, tables.limits, 'limits'),
+    quotas: readTable(QUOTAS, tables.quotas, 'quotas'),
+    operations: readOperations(tables.operations),
+    billing: readBilling(tables.billing, env),
+    webhooks: readSection(WEBHOOKS, tables.webhooks, 'webhooks'),
+    locations:
+      tables.location !== null ? readLocations(tables.location) : isDemo ? demoLocations(engine) : [],
+    prices: tables.price !== null ? readPrices(tables.price) : isDemo ? DEMO_PRICES : [],
+  }
+}

@@ -1,0 +1,101 @@
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type AttachedDisk, EngineError } from '../../engine.ts'
+import type { QemuContext } from '../context.ts'
+import { blockNode, deviceId, diskDevice, slotNames, volumeDevice, volumeSocket } from '../process/machine.ts'
+import { QmpError, type QmpSession, withQmp } from '../process/qmp.ts'
+import { serveVolume } from './volumes.ts'
+
+/** A guest's kernel lets five seconds pass before it gives a slot free, in case the button was pressed by mistake. */
+const UNPLUG_LIMIT_MS = 20_000
+
+/** Plugs a disk into a running VM, unless it is in already. */
+export async function plug(ctx: QemuContext, vmId: string, disk: AttachedDisk): Promise<void> {
+  await talk(ctx, vmId, async (qmp) => {
+    if (await isPlugged(qmp, disk)) return
+    await dropBackend(qmp, disk)
+    if (disk.type === 'shared-volume') {
+      const path = volumeSocket(vmId, disk.id)
+      await serveVolume(ctx.records.folder(vmId), path, ctx.disks.shareFolder(disk.id))
+      await qmp.execute('chardev-add', {
+        id: `chr-${deviceId(disk.id)}`,
+        backend: {
+          type: 'socket',
+          data: { server: false, addr: { type: 'unix', data: { path } } },
+        },
+      })
+    } else await qmp.execute('blockdev-add', blockNode(disk, ctx.disks.imageFile(disk.id)))
+    await addToFreeSlot(qmp, disk)
+  })
+}
+
+/** Unplugs a disk from a running VM and waits until the guest has let it go. */
+export async function unplug(ctx: QemuContext, vmId: string, disk: AttachedDisk): Promise<void> {
+  await talk(ctx, vmId, async (qmp) => {
+    const until = Date.now() + UNPLUG_LIMIT_MS
+    while (await isPlugged(qmp, disk)) {
+      if (Date.now() > until)
+        throw new EngineError('unavailable', `the guest does not release disk ${disk.id}`)
+      await qmp.execute('device_del', { id: qdevId(disk) }).catch(ignoreBusyGuest)
+      await sleep(250)
+    }
+    await dropBackend(qmp, disk)
+  })
+}
+
+export async function resizeInGuest(ctx: QemuContext, vmId: string, diskId: string, sizeBytes: number) {
+  await talk(ctx, vmId, (qmp) =>
+    qmp.execute('block_resize', { 'node-name': `node-${deviceId(diskId)}`, size: sizeBytes }),
+  )
+}
+
+async function talk<T>(ctx: QemuContext, vmId: string, work: (qmp: QmpSession) => Promise<T>): Promise<T> {
+  try {
+    return await withQmp(join(ctx.records.folder(vmId), 'qmp.sock'), ctx.options.qmpTimeoutMs, work)
+  } catch (error) {
+    if (error instanceof QmpError) throw new EngineError('unavailable', error.message, { cause: error })
+    throw error
+  }
+}
+
+async function addToFreeSlot(qmp: QmpSession, disk: AttachedDisk): Promise<void> {
+  let failure: unknown
+  for (const slot of slotNames(disk.type)) {
+    const device = disk.type === 'shared-volume' ? volumeDevice(disk, slot) : diskDevice(disk, slot)
+    try {
+      await qmp.execute('device_add', device)
+      return
+    } catch (error) {
+      failure = error
+      if (!(error instanceof QmpError) || !/slot|occupied/.test(error.message)) break
+    }
+  }
+  await dropBackend(qmp, disk)
+  throw failure
+}
+
+async function isPlugged(qmp: QmpSession, disk: AttachedDisk): Promise<boolean> {
+  const devices = await qmp.execute<{ name: string }[]>('qom-list', { path: '/machine/peripheral' })
+  return devices.some((device) => device.name === qdevId(disk))
+}
+
+/** What is behind the device; left over when a server died between the two halves of plugging. */
+async function dropBackend(qmp: QmpSession, disk: AttachedDisk): Promise<void> {
+  const command =
+    disk.type === 'shared-volume'
+      ? qmp.execute('chardev-remove', { id: `chr-${deviceId(disk.id)}` })
+      : qmp.execute('blockdev-del', { 'node-name': `node-${deviceId(disk.id)}` })
+  await command.catch((error) => {
+    if (!(error instanceof QmpError)) throw error
+  })
+}
+
+function qdevId(disk: AttachedDisk): string {
+  return `${disk.type === 'shared-volume' ? 'volume' : 'disk'}-${deviceId(disk.id)}`
+}
+
+/** The guest is still plugging the disk in, or already letting it go. */
+function ignoreBusyGuest(error: unknown): void {
+  if (!(error instanceof QmpError) || !/process of unplug|guest is busy|not found/.test(error.message))
+    throw error
+}

@@ -1,0 +1,81 @@
+import { mkdir, readdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type DiskSpec, EngineError } from '../../engine.ts'
+import { run } from '../command.ts'
+import { isMissing, readJson, writeJson } from '../files.ts'
+import type { StatePaths } from '../paths.ts'
+
+/** A data disk is a qcow2 file, a shared volume a folder; either has its description beside it. */
+export class DiskFiles {
+  readonly #paths: StatePaths
+
+  constructor(paths: StatePaths) {
+    this.#paths = paths
+  }
+
+  async ids(): Promise<string[]> {
+    return readdir(this.#paths.disks).catch(() => [])
+  }
+
+  read(id: string): Promise<DiskSpec | null> {
+    return readJson<DiskSpec>(join(this.#paths.disk(id), 'disk.json'))
+  }
+
+  async require(id: string): Promise<DiskSpec> {
+    const disk = await this.read(id)
+    if (!disk) throw new EngineError('missing', `no such disk: ${id}`)
+    return disk
+  }
+
+  imageFile(id: string): string {
+    return join(this.#paths.disk(id), 'data.qcow2')
+  }
+
+  shareFolder(id: string): string {
+    return join(this.#paths.disk(id), 'share')
+  }
+
+  async create(disk: DiskSpec, signal: AbortSignal): Promise<void> {
+    const folder = this.#paths.disk(disk.id)
+    await mkdir(folder, { recursive: true, mode: 0o700 })
+    try {
+      if (disk.type === 'shared-volume') await mkdir(this.shareFolder(disk.id), { recursive: true })
+      else await createImage(this.imageFile(disk.id), disk.sizeGib, signal)
+      await writeJson(join(folder, 'disk.json'), disk)
+    } catch (error) {
+      await rm(folder, { recursive: true, force: true })
+      throw error
+    }
+  }
+
+  async recordSize(disk: DiskSpec, sizeGib: number): Promise<void> {
+    await writeJson(join(this.#paths.disk(disk.id), 'disk.json'), { ...disk, sizeGib })
+  }
+
+  async remove(id: string): Promise<void> {
+    try {
+      await rm(this.#paths.disk(id), { recursive: true })
+    } catch (error) {
+      if (!isMissing(error)) throw error
+    }
+  }
+}
+
+export async function createImage(file: string, sizeGib: number, signal: AbortSignal): Promise<void> {
+  await run('qemu-img', ['create', '-q', '-f', 'qcow2', file, `${sizeGib}G`], { signal })
+}
+
+/** A thin child of a read-only base; a failed attempt leaves no half of it. */
+export async function createOverlay(
+  file: string,
+  base: { file: string; format: string; sizeGib: number },
+  signal: AbortSignal,
+): Promise<void> {
+  const args = ['create', '-q', '-f', 'qcow2', '-b', base.file, '-F', base.format, file, `${base.sizeGib}G`]
+  try {
+    await run('qemu-img', args, { signal })
+  } catch (error) {
+    await rm(file, { force: true })
+    throw error
+  }
+}

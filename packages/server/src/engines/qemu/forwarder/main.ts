@@ -1,0 +1,95 @@
+/**
+ * The forwarder: a process of its own that outlives the server. It holds the public ports of all VMs of one engine,
+ * enforces their inbound rules and switches frames between guests of one network. Started with the engine's state
+ * directory as its only argument; leaves when it has neither a VM nor a master.
+ */
+import { existsSync, rmSync } from 'node:fs'
+import { connect, createServer, type Socket } from 'node:net'
+import { onLines } from '../unix-socket.ts'
+import {
+  FORWARDER_SOCKET,
+  type ForwarderAnswer,
+  type ForwarderMessage,
+  type ForwarderRequest,
+  type ForwarderStatus,
+} from './protocol.ts'
+import { Segments } from './segment.ts'
+import { VmForwarder } from './vm.ts'
+
+const HOUSEKEEPING_MS = 2_000
+
+const vms = new Map<string, VmForwarder>()
+const segments = new Segments()
+const masters = new Set<Socket>()
+
+process.chdir(process.argv[2]!)
+process.umask(0o077)
+if (await isAnotherServing()) process.exit(0)
+rmSync(FORWARDER_SOCKET, { force: true })
+const server = createServer(serveMaster)
+server.listen(FORWARDER_SOCKET)
+server.on('error', () => process.exit(1))
+setInterval(leaveIfUnneeded, HOUSEKEEPING_MS)
+
+function isAnotherServing(): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(FORWARDER_SOCKET)
+    socket.on('connect', () => {
+      socket.destroy()
+      resolve(true)
+    })
+    socket.on('error', () => resolve(false))
+  })
+}
+
+function serveMaster(socket: Socket): void {
+  masters.add(socket)
+  socket.on('error', () => {})
+  socket.on('close', () => {
+    masters.delete(socket)
+    leaveIfUnneeded()
+  })
+  let queue: Promise<void> = Promise.resolve()
+  onLines(socket, (line) => {
+    const message = JSON.parse(line) as ForwarderMessage<ForwarderRequest>
+    queue = queue.then(async () => {
+      const answer: ForwarderAnswer = await perform(message).then(
+        (result) => ({ id: message.id, result }),
+        (error: Error) => ({ id: message.id, error: error.message }),
+      )
+      if (!socket.destroyed) socket.write(`${JSON.stringify(answer)}\n`)
+    })
+  })
+}
+
+async function perform(request: ForwarderRequest): Promise<unknown> {
+  switch (request.op) {
+    case 'set': {
+      const { vm } = request
+      const forwarder = vms.get(vm.vmId) ?? new VmForwarder(vm)
+      vms.set(vm.vmId, forwarder)
+      segments.plug(vm.vmId, vm.networkId, vm.macAddress, `vms/${vm.vmId}/segment.sock`)
+      await forwarder.update(vm)
+      return forwarder.describe(segments.isConnected(vm.vmId))
+    }
+    case 'remove': {
+      const forwarder = vms.get(request.vmId)
+      vms.delete(request.vmId)
+      segments.unplug(request.vmId)
+      await forwarder?.close()
+      return null
+    }
+    case 'status': {
+      const described = [...vms].map(([id, vm]) => [id, vm.describe(segments.isConnected(id))])
+      return { pid: process.pid, vms: Object.fromEntries(described) } satisfies ForwarderStatus
+    }
+  }
+}
+
+/** Nobody's rules and nobody's ports: no reason to stay. A removed state directory counts as no reason either. */
+function leaveIfUnneeded(): void {
+  const isOrphaned = !existsSync(FORWARDER_SOCKET)
+  if (!isOrphaned && (vms.size > 0 || masters.size > 0)) return
+  if (!isOrphaned) rmSync(FORWARDER_SOCKET, { force: true })
+  process.exit(0)
+}

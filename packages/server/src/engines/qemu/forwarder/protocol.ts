@@ -1,0 +1,48 @@
+import type { CompiledRule } from '../../../domain/firewall.ts'
+
+/** What the forwarder holds for one running VM. */
+export interface ForwardedVm {
+  vmId: string
+  networkId: string
+  macAddress: string
+  /** '' when the VM has no public address: then nothing is listened on. */
+  publicAddress: string
+  /** Where its QEMU listens on behalf of the guest, per guest port. */
+  backend: { address: string; ports: [guestPort: number, hostPort: number][] }
+  rules: CompiledRule[]
+}
+
+export interface VmForwards {
+  /** The public port of SSH; 0 while none could be had. */
+  sshPort: number
+  ports: number[]
+  /** Ports that could not be listened on, with the reason. */
+  failures: string[]
+  isOnSegment: boolean
+  counters: Counters
+}
+
+export interface Counters {
+  accepted: number
+  denied: number
+  cut: number
+  bytesIn: number
+  bytesOut: number
+  byRule: Record<string, number>
+}
+
+export type ForwarderRequest =
+  | { op: 'set'; vm: ForwardedVm }
+  | { op: 'remove'; vmId: string }
+  | { op: 'status' }
+
+export interface ForwarderStatus {
+  pid: number
+  vms: Record<string, VmForwards>
+}
+
+/** Sent as lines of JSON over the control socket. */
+export type ForwarderMessage<T> = { id: number } & T
+export type ForwarderAnswer = { id: number } & ({ result: unknown } | { error: string })
+
+export const FORWARDER_SOCKET = 'forwarder.sock'

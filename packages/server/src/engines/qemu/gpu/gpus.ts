@@ -1,0 +1,82 @@
+import { EngineError } from '../../engine.ts'
+import { type SysfsGpu, scanGpus } from './sysfs.ts'
+import type { PassthroughGpu } from './vfio.ts'
+
+export type GpuOption = { model: string; count: number }[] | { pci: string }[]
+
+export interface HostGpu {
+  pciAddress: string
+  model: string
+  numaNode: number
+  iommuGroup: number | null
+  canReset: boolean
+}
+
+/** The PCI domain of declared GPUs; no real machine has it. */
+const DECLARED_DOMAIN = 'dec0'
+
+/** The GPUs that this host offers: declared ones exist in the books only, the others are passed through. */
+export class HostGpus {
+  readonly #option: GpuOption
+  readonly #sysfsRoot: string
+
+  constructor(option: GpuOption, sysfsRoot: string) {
+    this.#option = option
+    this.#sysfsRoot = sysfsRoot
+  }
+
+  async list(): Promise<{ usable: HostGpu[]; unusable: { pci: string; reason: string }[] }> {
+    const declared = this.#declared()
+    if (declared.length > 0) return { usable: declared, unusable: [] }
+    const found = await scanGpus(this.#sysfsRoot)
+    const listed = this.#option.flatMap((entry) => ('pci' in entry ? [entry.pci] : []))
+    const wanted = found.filter((gpu) =>
+      listed.length > 0 ? listed.includes(gpu.pciAddress) : gpu.isInCatalogue,
+    )
+    const absent = listed.filter((pci) => !found.some((gpu) => gpu.pciAddress === pci))
+    return {
+      usable: wanted.filter((gpu) => gpu.problem === ''),
+      unusable: [
+        ...wanted
+          .filter((gpu) => gpu.problem !== '')
+          .map((gpu) => ({ pci: gpu.pciAddress, reason: gpu.problem })),
+        ...absent.map((pci) => ({ pci, reason: 'no such NVIDIA GPU in sysfs' })),
+      ],
+    }
+  }
+
+  /** What goes into the guest for the given addresses; whole IOMMU groups or nothing. */
+  async passthrough(pciAddresses: string[]): Promise<PassthroughGpu[]> {
+    const real = pciAddresses.filter((address) => !address.startsWith(`${DECLARED_DOMAIN}:`))
+    if (real.length === 0) return []
+    const found = new Map((await scanGpus(this.#sysfsRoot)).map((gpu) => [gpu.pciAddress, gpu]))
+    return real.map((address) => {
+      const gpu = found.get(address)
+      if (!gpu) throw new EngineError('missing', `no GPU at ${address}`)
+      if (gpu.problem) throw new EngineError('rejected', `GPU ${address}: ${gpu.problem}`)
+      requireWholeGroup(gpu, real)
+      return { pciAddress: address, barBytes: gpu.barBytes }
+    })
+  }
+
+  #declared(): HostGpu[] {
+    return this.#option
+      .flatMap((entry) => ('model' in entry ? Array.from({ length: entry.count }, () => entry.model) : []))
+      .map((model, index) => ({
+        pciAddress: `${DECLARED_DOMAIN}:${(index + 1).toString(16).padStart(2, '0')}:00.0`,
+        model,
+        numaNode: 0,
+        iommuGroup: null,
+        canReset: true,
+      }))
+  }
+}
+
+function requireWholeGroup(gpu: SysfsGpu, given: string[]): void {
+  const left = gpu.groupGpus.filter((address) => !given.includes(address))
+  if (left.length > 0)
+    throw new EngineError(
+      'rejected',
+      `GPU ${gpu.pciAddress} shares IOMMU group ${gpu.iommuGroup} with ${left.join(', ')}: they go to one VM together`,
+    )
+}

@@ -1,0 +1,197 @@
+import { join } from 'node:path'
+import type { AttachedDisk, VmSpec } from '../../engine.ts'
+import type { Architecture } from '../architecture.ts'
+import { type PassthroughGpu, vfioArguments } from '../gpu/vfio.ts'
+
+export type Accelerator = 'kvm' | 'tcg'
+
+/** Spare hot-plug slots: the contract's 16 data disks and 4 shared volumes. */
+const DISK_SLOTS = 16
+const VOLUME_SLOTS = 4
+
+/** The access network exists between one guest and its QEMU only; its range is one no tenant network can have. */
+export const ACCESS_NETWORK = {
+  cidr: '100.127.255.0/24',
+  host: '100.127.255.2',
+  dns: '100.127.255.3',
+  guest: '100.127.255.15',
+  prefix: 24,
+}
+
+export interface Machine {
+  arch: Architecture
+  accelerator: Accelerator
+  /** Of the emulator's translated code. */
+  translationCacheMib: number
+  spec: VmSpec
+  memoryMib: number
+  cpuCores: number
+  runId: string
+  /** Hides nothing from an operator who reads the process list. */
+  label: string
+  boot:
+    | { kind: 'kernel'; kernel: string; initrd: string }
+    | { kind: 'disk'; firmware: { code: string; variables: string } | null }
+  egress: 'none' | 'user'
+  diskFile: (disk: AttachedDisk) => string
+  volumes: AttachedDisk[]
+  gpus: PassthroughGpu[]
+  hasScratch: boolean
+}
+
+/** QEMU's arguments. Relative paths are inside the VM's own folder, which is its working directory. */
+export function machineArguments(machine: Machine): string[] {
+  const { arch, spec } = machine
+  return [
+    ...['-name', `${machine.label},process=slipway-vm`, '-uuid', uuidOf(spec.id)],
+    ...['-nodefaults', '-no-user-config', '-display', 'none'],
+    ...['-machine', `${arch.machineType},memory-backend=ram`],
+    ...['-object', `memory-backend-memfd,id=ram,size=${machine.memoryMib}M,share=on`],
+    ...['-m', `${machine.memoryMib}M`, '-smp', `${machine.cpuCores}`],
+    ...(machine.accelerator === 'kvm'
+      ? ['-accel', 'kvm', '-cpu', 'host']
+      : ['-accel', `tcg,thread=multi,tb-size=${machine.translationCacheMib}`, '-cpu', arch.tcgCpu]),
+    ...['-sandbox', 'on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny'],
+    ...['-pidfile', 'qemu.pid', '-qmp', 'unix:qmp.sock,server=on,wait=off'],
+    ...['-chardev', 'file,id=serial,path=serial.log,append=on', '-serial', 'chardev:serial'],
+    ...bootArguments(machine),
+    ...hotplugSlots(),
+    ...fixedDisk('slipway-os', 'os.qcow2', 'qcow2', 'os', machine.boot.kind === 'disk' ? 'bootindex=0' : ''),
+    ...fixedDisk('slipway-seed', 'seed.iso', 'raw', 'seed', ''),
+    ...(machine.hasScratch ? fixedDisk('slipway-scratch', 'scratch.qcow2', 'qcow2', 'scratch', '') : []),
+    ...spec.disks
+      .filter((disk) => disk.type === 'persistent-ssd')
+      .flatMap((disk, slot) => [
+        ...['-blockdev', JSON.stringify(blockNode(disk, machine.diskFile(disk)))],
+        ...['-device', JSON.stringify(diskDevice(disk, `disk-slot${slot}`))],
+      ]),
+    ...machine.volumes.flatMap((volume, slot) => [
+      ...['-chardev', `socket,id=chr-${deviceId(volume.id)},path=${volumeSocket(spec.id, volume.id)}`],
+      ...['-device', JSON.stringify(volumeDevice(volume, `volume-slot${slot}`))],
+    ]),
+    ...networkArguments(machine),
+    ...['-device', 'virtio-keyboard-pci', '-device', 'virtio-rng-pci'],
+    ...vfioArguments(machine.gpus, arch.name),
+  ]
+}
+
+function bootArguments({ boot, arch, accelerator }: Machine): string[] {
+  if (boot.kind === 'kernel') {
+    // Emulated, a CPU does not speculate, its cryptography need not be tested at each boot, and code that comes to lie
+    // at an address of its own in every process would be translated for every process.
+    const emulated = accelerator === 'tcg' ? ' mitigations=off cryptomgr.notests norandmaps' : ''
+    const commandLine = `console=${arch.serialConsole} quiet loglevel=4 panic=-1${emulated}`
+    return ['-kernel', boot.kernel, '-initrd', boot.initrd, '-append', commandLine]
+  }
+  if (!boot.firmware) return []
+  return [
+    ...['-drive', `if=pflash,unit=0,format=raw,readonly=on,file=${boot.firmware.code}`],
+    ...['-drive', `if=pflash,unit=1,format=raw,file=${boot.firmware.variables}`],
+  ]
+}
+
+/** Eight root ports share a slot of the root bus; without an I/O window each, or x86 runs out of them. */
+function hotplugSlots(): string[] {
+  const names = [
+    ...Array.from({ length: DISK_SLOTS }, (_, index) => `disk-slot${index}`),
+    ...Array.from({ length: VOLUME_SLOTS }, (_, index) => `volume-slot${index}`),
+  ]
+  return names.flatMap((id, index) => [
+    '-device',
+    `pcie-root-port,id=${id},bus=pcie.0,addr=${(0x10 + (index >> 3)).toString(16)}.${index & 7},multifunction=on,` +
+      `chassis=${index + 1},slot=${index + 1},io-reserve=0`,
+  ])
+}
+
+function fixedDisk(serial: string, file: string, format: string, id: string, extra: string): string[] {
+  const readOnly = id === 'seed' ? ',read-only=on' : ',discard=unmap'
+  return [
+    ...['-blockdev', `driver=${format},node-name=${id},file.driver=file,file.filename=${file}${readOnly}`],
+    ...['-device', `virtio-blk-pci,drive=${id},serial=${serial},id=${id}-device${extra ? `,${extra}` : ''}`],
+  ]
+}
+
+function networkArguments({ egress, spec }: Machine): string[] {
+  const { cidr, host, dns, guest } = ACCESS_NETWORK
+  const isolation = egress === 'none' ? 'restrict=on' : 'restrict=off'
+  return [
+    ...[
+      '-netdev',
+      `user,id=access,${isolation},ipv6=off,net=${cidr},host=${host},dns=${dns},dhcpstart=${guest}`,
+    ],
+    ...['-device', `virtio-net-pci,netdev=access,mac=${accessMac(spec.network.macAddress)},romfile=`],
+    ...['-netdev', 'stream,id=segment,server=on,addr.type=unix,addr.path=segment.sock'],
+    ...['-device', `virtio-net-pci,netdev=segment,mac=${spec.network.macAddress},romfile=`],
+  ]
+}
+
+export function blockNode(disk: AttachedDisk, file: string): Record<string, unknown> {
+  return {
+    driver: 'qcow2',
+    'node-name': `node-${deviceId(disk.id)}`,
+    'read-only': disk.mode === 'read-only',
+    discard: 'unmap',
+    file: { driver: 'file', filename: file },
+  }
+}
+
+/** The address is spelled out: left to itself, QEMU puts a second device where a root port has no room for it. */
+export function diskDevice(disk: AttachedDisk, slot: string): Record<string, unknown> {
+  return {
+    driver: 'virtio-blk-pci',
+    id: `disk-${deviceId(disk.id)}`,
+    bus: slot,
+    addr: '0',
+    drive: `node-${deviceId(disk.id)}`,
+    serial: disk.serialNumber.slice(0, 20),
+    logical_block_size: disk.blockSize,
+    physical_block_size: disk.blockSize,
+  }
+}
+
+export function volumeDevice(volume: AttachedDisk, slot: string): Record<string, unknown> {
+  return {
+    driver: 'vhost-user-fs-pci',
+    id: `volume-${deviceId(volume.id)}`,
+    bus: slot,
+    addr: '0',
+    chardev: `chr-${deviceId(volume.id)}`,
+    tag: volumeTag(volume),
+  }
+}
+
+/** What the guest mounts: `mount -t virtiofs <tag> /mnt`. */
+export function volumeTag(volume: AttachedDisk): string {
+  return volume.serialNumber.slice(0, 35)
+}
+
+/** In the VM's folder, and yet not the same for two VMs: virtiofsd of QEMU 7.2 takes a lock by this name alone. */
+export function volumeSocket(vmId: string, diskId: string): string {
+  return `volume-${deviceId(diskId)}-${vmId}.sock`
+}
+
+export function slotNames(type: AttachedDisk['type']): string[] {
+  return type === 'persistent-ssd'
+    ? Array.from({ length: DISK_SLOTS }, (_, index) => `disk-slot${index}`)
+    : Array.from({ length: VOLUME_SLOTS }, (_, index) => `volume-slot${index}`)
+}
+
+/** QEMU ids are short: 31 characters for a block node. */
+export function deviceId(id: string): string {
+  return id.replaceAll('-', '').slice(-24)
+}
+
+/** The second card's address, derived so that it needs no store of its own. */
+export function accessMac(privateMac: string): string {
+  const bytes = privateMac.split(':').map((byte) => Number.parseInt(byte, 16))
+  bytes[0] = (bytes[0]! ^ 0x08) | 0x02
+  return bytes.map((byte) => byte.toString(16).padStart(2, '0')).join(':')
+}
+
+function uuidOf(id: string): string {
+  return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(id) ? id : '00000000-0000-0000-0000-000000000000'
+}
+
+export function kernelPaths(imageFolder: string): { kernel: string; initrd: string } {
+  return { kernel: join(imageFolder, 'vmlinuz'), initrd: join(imageFolder, 'initrd') }
+}

@@ -1,0 +1,127 @@
+import { spawn } from 'node:child_process'
+import { readFile, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { EngineError } from '../../engine.ts'
+import { lastLines } from '../command.ts'
+import { readText } from '../files.ts'
+import { withQmp } from './qmp.ts'
+
+const START_LIMIT_MS = 30_000
+const QMP_TIMEOUT_MS = 5_000
+const TERM_GRACE_MS = 3_000
+const KEEPER_GRACE_MS = 1_000
+
+/** What identifies one process beyond doubt: a pid alone may have been given to somebody else since. */
+export interface ProcessIdentity {
+  pid: number
+  /** Clock ticks between the machine's boot and the process's start. */
+  startTicks: number
+}
+
+/**
+ * The shell stays as QEMU's parent to write down how it ended: a server that starts later could not wait for it. Both
+ * are in a session of their own, so that no signal to the server reaches them.
+ */
+const KEEPER_SCRIPT = '"$@" >qemu.log 2>&1 </dev/null; echo $? >exit.tmp; mv exit.tmp exit'
+
+export async function startQemu(vmDir: string, program: string, args: string[]): Promise<ProcessIdentity> {
+  for (const leftover of ['exit', 'exit.tmp', 'qemu.pid', 'qmp.sock', 'segment.sock'])
+    await rm(join(vmDir, leftover), { force: true })
+  await new Promise<void>((resolve, reject) => {
+    const keeper = spawn('/bin/sh', ['-c', KEEPER_SCRIPT, 'slipway-vm', program, ...args], {
+      cwd: vmDir,
+      detached: true,
+      stdio: 'ignore',
+    })
+    keeper.once('error', reject)
+    keeper.once('spawn', resolve)
+    keeper.unref()
+  })
+  const until = Date.now() + START_LIMIT_MS
+  while (Date.now() < until) {
+    await throwIfExited(vmDir)
+    const isUp = await withQmp(join(vmDir, 'qmp.sock'), QMP_TIMEOUT_MS, async () => true).catch(() => false)
+    const identity = isUp ? await identify(vmDir) : null
+    if (identity) return identity
+    await sleep(20)
+  }
+  throw new EngineError('unavailable', `QEMU did not open its control socket within ${START_LIMIT_MS} ms`)
+}
+
+async function throwIfExited(vmDir: string): Promise<void> {
+  if ((await exitCode(vmDir)) === null) return
+  const log = lastLines((await readText(join(vmDir, 'qemu.log'))) ?? '')
+  if (/not found|No such file.*qemu-system/.test(log) && log.includes('qemu-system'))
+    throw new EngineError('unavailable', `QEMU is not installed: ${log}`)
+  throw new EngineError('unavailable', `QEMU refused to start: ${log}`)
+}
+
+/** Null while it runs, and when nobody could write it down. */
+export async function exitCode(vmDir: string): Promise<number | null> {
+  const text = await readText(join(vmDir, 'exit'))
+  return text === null ? null : Number(text.trim())
+}
+
+/** The note about a QEMU that just ended comes a moment later, if the one who writes it lives. */
+export async function awaitExitCode(vmDir: string): Promise<number | null> {
+  const until = Date.now() + KEEPER_GRACE_MS
+  let code = await exitCode(vmDir)
+  while (code === null && Date.now() < until) {
+    await sleep(20)
+    code = await exitCode(vmDir)
+  }
+  return code
+}
+
+/** The QEMU of this VM as its pid file names it, if such a process lives and carries the VM's label. */
+export async function identify(vmDir: string, label?: string): Promise<ProcessIdentity | null> {
+  const pid = Number((await readText(join(vmDir, 'qemu.pid')))?.trim() ?? 0)
+  if (!pid) return null
+  // First: were the pid given to somebody else from here on, the label would not be there.
+  const identity = await identityOf(pid)
+  if (identity && label) {
+    const commandLine = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')
+    if (!commandLine.includes(label)) return null
+  }
+  return identity
+}
+
+export async function identityOf(pid: number): Promise<ProcessIdentity | null> {
+  const startTicks = await startTicksOf(pid)
+  return startTicks === null ? null : { pid, startTicks }
+}
+
+export async function isAlive(identity: ProcessIdentity): Promise<boolean> {
+  return (await startTicksOf(identity.pid)) === identity.startTicks
+}
+
+/** Ends a process: politely, so that disk images are closed well, then for certain. */
+export async function endProcess(identity: ProcessIdentity, graceMs = TERM_GRACE_MS): Promise<void> {
+  if (!(await signalIfAlive(identity, 'SIGTERM'))) return
+  const until = Date.now() + graceMs
+  while (Date.now() < until) {
+    if (!(await isAlive(identity))) return
+    await sleep(20)
+  }
+  while (await signalIfAlive(identity, 'SIGKILL')) await sleep(20)
+}
+
+async function signalIfAlive(identity: ProcessIdentity, signal: NodeJS.Signals): Promise<boolean> {
+  if (!(await isAlive(identity))) return false
+  try {
+    process.kill(identity.pid, signal)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ESRCH') return false
+    throw error
+  }
+  return true
+}
+
+/** Null for a dead process, and for a zombie, which is one in all but name. */
+async function startTicksOf(pid: number): Promise<number | null> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => null)
+  if (stat === null) return null
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  return fields[0] === 'Z' ? null : Number(fields[19])
+}

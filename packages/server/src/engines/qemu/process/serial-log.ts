@@ -1,0 +1,65 @@
+import { open, stat, truncate } from 'node:fs/promises'
+import { join } from 'node:path'
+import { lastLines } from '../command.ts'
+import { readText, writeAtomically } from '../files.ts'
+
+const DEFAULT_TAIL_BYTES = 64 * 1024
+const MAX_READ_BYTES = 256 * 1024
+/** A guest that talks without end must not fill the host's disk. */
+const MAX_FILE_BYTES = 32 * 1024 * 1024
+
+/** Reads from a byte offset counted from the VM's first output, never ending inside a character. */
+export async function readSerial(vmDir: string, offset: number | undefined) {
+  const file = join(vmDir, 'serial.log')
+  const droppedBytes = await droppedBytesOf(vmDir)
+  const end = await serialEnd(vmDir)
+  const from = Math.min(Math.max(offset ?? end - DEFAULT_TAIL_BYTES, droppedBytes), end)
+  const length = Math.min(end - from, MAX_READ_BYTES)
+  if (length === 0) return { content: '', nextOffset: from }
+  const handle = await open(file, 'r')
+  try {
+    const buffer = Buffer.alloc(length)
+    const { bytesRead } = await handle.read(buffer, 0, length, from - droppedBytes)
+    const whole = wholeCharacters(buffer.subarray(0, bytesRead))
+    return { content: whole.toString('utf8'), nextOffset: from + whole.length }
+  } finally {
+    await handle.close()
+  }
+}
+
+export async function serialEnd(vmDir: string): Promise<number> {
+  const sizeBytes = (await stat(join(vmDir, 'serial.log')).catch(() => null))?.size ?? 0
+  return (await droppedBytesOf(vmDir)) + sizeBytes
+}
+
+export async function lastSerialLines(vmDir: string): Promise<string> {
+  const { content } = await readSerial(vmDir, undefined)
+  return lastLines(plainText(content), 12)
+}
+
+/** Without what would move a reader's cursor or colour their screen: a guest writes what it likes. */
+function plainText(content: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is taken out
+  return content.replace(/\x1b(\[[0-?]*[ -/]*[@-~]|[^[])|[\x00-\x08\x0b-\x1f\x7f-\x9f]/g, '')
+}
+
+/** QEMU appends, so the file may be emptied under it; the count of what was dropped keeps offsets true. */
+export async function limitSerial(vmDir: string, maxBytes = MAX_FILE_BYTES): Promise<void> {
+  const file = join(vmDir, 'serial.log')
+  const sizeBytes = (await stat(file).catch(() => null))?.size ?? 0
+  if (sizeBytes <= maxBytes) return
+  await writeAtomically(join(vmDir, 'serial-dropped'), `${(await droppedBytesOf(vmDir)) + sizeBytes}`)
+  await truncate(file, 0)
+}
+
+async function droppedBytesOf(vmDir: string): Promise<number> {
+  return Number((await readText(join(vmDir, 'serial-dropped'))) ?? 0)
+}
+
+function wholeCharacters(buffer: Buffer): Buffer {
+  let start = buffer.length - 1
+  while (start > buffer.length - 4 && start >= 0 && (buffer[start]! & 0xc0) === 0x80) start -= 1
+  const lead = buffer[start] ?? 0
+  const needed = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc0 ? 2 : 1
+  return buffer.length - start < needed ? buffer.subarray(0, Math.max(start, 0)) : buffer
+}

@@ -1,0 +1,80 @@
+import type { ServerResponse } from 'node:http'
+import { type EventRow, eventRecord } from '../../store/events/events.ts'
+
+/** Far above a burst of events, far below what 500 idle readers could cost. */
+const mostBufferedBytes = 256 * 1024
+const lastWordsMs = 1_000
+
+export interface StreamFilter {
+  /** Null: of all projects, and of none. */
+  projectId: string | null
+  resourceId: string | null
+  type: string | null
+  actor: string | null
+}
+
+/** One event as it goes over the wire, made once for all readers. */
+export const frameOf = (row: EventRow): string =>
+  `id: ${row.position}\ndata: ${JSON.stringify(eventRecord(row))}\n\n`
+
+/** One reader's answer. */
+export class EventStream {
+  readonly filter: StreamFilter
+  /** All up to here was sent, or is not for this reader. */
+  position: number
+  /** Fed by the shared reader; until then it catches up by itself. */
+  isLive = false
+  readonly #answer: ServerResponse
+
+  constructor(answer: ServerResponse, filter: StreamFilter, position: number) {
+    this.#answer = answer
+    this.filter = filter
+    this.position = position
+  }
+
+  get isOpen(): boolean {
+    return !this.#answer.destroyed && !this.#answer.writableEnded
+  }
+
+  wants(row: EventRow): boolean {
+    const { projectId, resourceId, type, actor } = this.filter
+    return (
+      row.position > this.position &&
+      (projectId === null || row.project_id === projectId) &&
+      (resourceId === null || row.resource_id === resourceId) &&
+      (type === null || row.type === type) &&
+      (actor === null || row.actor === actor)
+    )
+  }
+
+  /** Who does not read is dropped, and asks again from where it was. */
+  write(text: string): void {
+    if (!this.isOpen) return
+    if (this.#answer.writableLength > mostBufferedBytes) this.#answer.destroy()
+    else this.#answer.write(text)
+  }
+
+  /** Resolves when the reader has taken what was written, or is gone, or did not in time. */
+  async drained(withinMs: number): Promise<void> {
+    if (!this.isOpen || !this.#answer.writableNeedDrain) return
+    await new Promise<void>((resolve) => {
+      const done = () => {
+        clearTimeout(timer)
+        this.#answer.off('drain', done).off('close', done)
+        resolve()
+      }
+      const timer = setTimeout(() => {
+        this.#answer.destroy()
+        done()
+      }, withinMs)
+      this.#answer.on('drain', done).on('close', done)
+    })
+  }
+
+  /** What is on its way may arrive; a reader that does not take it gets no more time than that. */
+  end(): void {
+    if (!this.isOpen) return
+    this.#answer.end()
+    setTimeout(() => this.#answer.destroy(), lastWordsMs).unref()
+  }
+}

@@ -1,0 +1,226 @@
+import { type RouteId, type RouteQuery, routeOf } from '@slipway/contract'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { Failure } from '../../domain/failure.ts'
+import { CoalescedTask } from '../../runner/coalesced.ts'
+import { type Database, isDatabaseAway } from '../../store/database.ts'
+import { findEventBounds, listEventsBetween, stampEvents } from '../../store/events/events.ts'
+import type { Caller } from '../../store/identity/access.ts'
+import type { Signals } from '../../store/signals.ts'
+import type { Access } from '../access.ts'
+import { EventStream, frameOf, type StreamFilter } from './stream.ts'
+
+const pastBatch = 500
+/** Small, so that readers get a turn to take one before they are given the next. */
+const liveBatch = 100
+/** A reader that catches up sets its own pace, within reason. */
+const drainMs = 30_000
+/** Hints can be lost: a look at the table without one. */
+const lookMs = 1_000
+/** Credentials are looked at when one was revoked anywhere; this is for a hint that got lost. */
+const recheckMs = 5_000
+
+/** A request that asks for a stream, after its checks. */
+interface StreamRequest {
+  query: NonNullable<RouteQuery<'eventList'>>
+  request: FastifyRequest
+  reply: FastifyReply
+  caller: Caller | null
+}
+
+interface Reader {
+  stream: EventStream
+  authorization: string | undefined
+  routeId: RouteId
+  params: Record<string, string>
+  expiresAt: number
+  checkedAt: number
+}
+
+/**
+ * The event streams of this process. One shared reader follows the table and hands each new event to those who want
+ * it, so that their number costs no queries. Who asks for the past reads it alone and joins when it has caught up.
+ */
+export class EventStreams {
+  readonly #database: Database
+  readonly #access: Access
+  readonly #readers = new Set<Reader>()
+  readonly #handing = new CoalescedTask(() => this.#handOut())
+  readonly #timers: NodeJS.Timeout[]
+  readonly #off: (() => void)[]
+  /** What the shared reader has handed out; undefined while nobody listens. */
+  #tail: number | undefined
+
+  constructor(database: Database, signals: Signals, access: Access, commentMs = 15_000) {
+    this.#database = database
+    this.#access = access
+    this.#off = [
+      signals.on('stamped', () => void this.#wake().catch(() => {})),
+      signals.on('access', () => this.#recheck(0)),
+    ]
+    this.#timers = [setInterval(() => this.#look(), lookMs), setInterval(() => this.#comment(), commentMs)]
+    for (const timer of this.#timers) timer.unref()
+  }
+
+  get count(): number {
+    return this.#readers.size
+  }
+
+  /** Takes over the reply. 400 for a position that is gone or never was. */
+  async open({ query, reply, request, caller }: StreamRequest, projectId: string | null): Promise<void> {
+    if (query.page_token !== undefined)
+      throw new Failure(
+        'invalid_argument',
+        'page_token is for lists: a stream continues after Last-Event-ID.',
+      )
+    const filter: StreamFilter = {
+      projectId,
+      resourceId: query.resource_id ?? null,
+      type: query.type ?? null,
+      actor: query.actor ?? null,
+    }
+    const wanted = readPosition(request.headers['last-event-id'])
+    // "From now on" begins after all that had happened when the request came.
+    if (wanted === null) await stampEvents(this.#database, true)
+    const { last, pruned } = await findEventBounds(this.#database)
+    if (wanted !== null && wanted < pruned)
+      throw new Failure(
+        'invalid_argument',
+        'Events after this Last-Event-ID are no longer kept (90 days): read what there is with a list, then stream from now on.',
+      )
+    if (wanted !== null && wanted > last)
+      throw new Failure('invalid_argument', 'Last-Event-ID is a position that no event has yet.')
+
+    reply.hijack()
+    const answer = reply.raw
+    answer.writeHead(200, {
+      ...(reply.getHeaders() as Record<string, string>),
+      'Content-Type': 'text/event-stream',
+      'Cache-Control': 'no-cache, no-transform',
+      // For proxies that would wait for more.
+      'X-Accel-Buffering': 'no',
+    })
+    const reader: Reader = {
+      stream: new EventStream(answer, filter, wanted ?? last),
+      authorization: request.headers.authorization,
+      routeId: (request.routeOptions.config as unknown as { routeId: RouteId }).routeId,
+      params: request.params as Record<string, string>,
+      expiresAt: caller?.expiresAt ?? Number.POSITIVE_INFINITY,
+      checkedAt: performance.now(),
+    }
+    this.#readers.add(reader)
+    answer.on('close', () => this.#forget(reader)).on('error', () => this.#forget(reader))
+    if (answer.destroyed) this.#forget(reader)
+    this.#tail ??= last
+    // Without data it is no event, yet a reader that loses the connection now knows where to go on.
+    reader.stream.write(`id: ${wanted ?? last}\n\n`)
+    this.#catchUp(reader.stream).catch(() => reader.stream.end())
+    this.#wake().catch(() => {})
+  }
+
+  close(): void {
+    for (const off of this.#off) off()
+    for (const timer of this.#timers) clearInterval(timer)
+    for (const { stream } of this.#readers) stream.end()
+  }
+
+  #forget(reader: Reader): void {
+    this.#readers.delete(reader)
+    if (this.#readers.size === 0) this.#tail = undefined
+  }
+
+  /** Reads up to where the shared reader is. It goes live in the same turn in which it finds nothing in between. */
+  async #catchUp(stream: EventStream): Promise<void> {
+    while (stream.isOpen) {
+      const upTo = this.#tail ?? stream.position
+      if (stream.position >= upTo) {
+        stream.isLive = true
+        return
+      }
+      const range = { after: stream.position, upTo }
+      const rows = await listEventsBetween(this.#database, stream.filter.projectId, range, pastBatch)
+      const text = rows.filter((row) => stream.wants(row)).map(frameOf)
+      for (const frame of text) {
+        stream.write(frame)
+        await stream.drained(drainMs)
+      }
+      stream.position = rows.length < pastBatch ? upTo : rows.at(-1)!.position
+    }
+  }
+
+  #wake(): Promise<void> {
+    return this.#handing.run().catch((error) => {
+      if (!isDatabaseAway(error)) throw error
+    })
+  }
+
+  /** Answers whether there may be more. */
+  async #handOut(): Promise<boolean> {
+    const after = this.#tail
+    if (after === undefined) return false
+    const upTo = Number.MAX_SAFE_INTEGER
+    const rows = await listEventsBetween(this.#database, null, { after, upTo }, liveBatch)
+    // Everybody left meanwhile, and perhaps somebody came.
+    if (this.#tail !== after || rows.length === 0) return this.#tail !== after
+    const live = [...this.#readers].filter(({ stream }) => stream.isLive)
+    for (const row of rows) {
+      const listeners = live.filter(({ stream }) => stream.wants(row))
+      if (listeners.length === 0) continue
+      const frame = frameOf(row)
+      for (const { stream } of listeners) stream.write(frame)
+    }
+    const tail = rows.at(-1)!.position
+    for (const { stream } of live) stream.position = Math.max(stream.position, tail)
+    this.#tail = tail
+    return rows.length === liveBatch
+  }
+
+  #look(): void {
+    if (this.#readers.size === 0) return
+    this.#wake().catch(() => {})
+    for (const reader of this.#readers) if (reader.expiresAt <= Date.now()) reader.stream.end()
+    this.#recheck(recheckMs)
+  }
+
+  /** Ends the streams of those who may no longer read them. */
+  #recheck(olderThanMs: number): void {
+    const now = performance.now()
+    // Many streams, few credentials: each is asked for once.
+    const answers = new Map<string, Promise<Caller | null | undefined>>()
+    for (const reader of this.#readers) {
+      if (now - reader.checkedAt < olderThanMs) continue
+      reader.checkedAt = now
+      const key = JSON.stringify([reader.authorization, reader.routeId, reader.params])
+      const answer = answers.get(key) ?? this.#findCaller(reader)
+      answers.set(key, answer)
+      answer.then((caller) => {
+        if (caller === null) reader.stream.end()
+        else if (caller) reader.expiresAt = caller.expiresAt
+      })
+    }
+  }
+
+  /** Null when the reader may no longer read; undefined while the database is away, when nothing is read either. */
+  async #findCaller(reader: Reader): Promise<Caller | null | undefined> {
+    try {
+      const caller = await this.#access.authenticate(reader.authorization)
+      await this.#access.authorize(routeOf(reader.routeId), caller, reader.params)
+      return caller
+    } catch (error) {
+      return error instanceof Failure ? null : undefined
+    }
+  }
+
+  #comment(): void {
+    for (const { stream } of this.#readers) stream.write(':\n\n')
+  }
+}
+
+function readPosition(header: string | string[] | undefined): number | null {
+  if (header === undefined || header === '') return null
+  if (typeof header !== 'string' || !/^\d{1,15}$/.test(header))
+    throw new Failure('invalid_argument', 'Last-Event-ID must be the id of an event of this stream.')
+  return Number(header)
+}
+
+export const wantsStream = (accept: string | undefined): boolean =>
+  (accept ?? '').toLowerCase().includes('text/event-stream')

@@ -1,0 +1,89 @@
+import type { VmType } from '@slipway/contract'
+import { Failure, invalidField } from '../../domain/failure.ts'
+import { attachDiskRow, type DiskRow, lockDisks, settleDisk } from '../../store/compute/disks.ts'
+import type { Tx } from '../../store/database.ts'
+
+const mostPersistent = 16
+const mostShared = 4
+
+export interface WantedDisk {
+  disk_id: string
+  mode?: 'read-write' | 'read-only'
+}
+
+export interface LockedDisk {
+  disk: DiskRow
+  mode: 'read-write' | 'read-only'
+}
+
+/** Locks the disks and checks that this VM may have them: same location, right kind, right number, nobody in the way. */
+export async function lockDisksFor(
+  tx: Tx,
+  projectId: string,
+  wanted: WantedDisk[],
+  vm: { location: string; type: VmType; disks?: { type: string }[]; hostId?: string | null },
+): Promise<LockedDisk[]> {
+  if (wanted.length === 0) return []
+  const ids = wanted.map(({ disk_id }) => disk_id)
+  if (new Set(ids).size !== ids.length) throw invalidField('disks', 'names a disk twice')
+  const rows = new Map((await lockDisks(tx, projectId, ids)).map((disk) => [disk.id, disk]))
+  const locked = wanted.map(({ disk_id, mode = 'read-write' }) => {
+    const disk = rows.get(disk_id)
+    if (!disk) throw new Failure('not_found', `There is no disk ${disk_id} in this project.`)
+    checkDisk(disk, mode, vm)
+    return { disk, mode }
+  })
+  const all = [...(vm.disks ?? []), ...locked.map(({ disk }) => disk)]
+  const count = (type: string) => all.filter((disk) => disk.type === type).length
+  if (count('persistent-ssd') > mostPersistent)
+    throw invalidField('disks', `a VM takes at most ${mostPersistent} disks`)
+  if (count('shared-volume') > mostShared)
+    throw invalidField('disks', `a VM takes at most ${mostShared} shared volumes`)
+  return locked
+}
+
+function checkDisk(
+  disk: DiskRow,
+  mode: 'read-write' | 'read-only',
+  vm: { location: string; type: VmType; hostId?: string | null },
+): void {
+  if (disk.location !== vm.location)
+    throw invalidField('disks', `${disk.name} is in ${disk.location}, the VM in ${vm.location}`)
+  if (disk.state !== 'available')
+    throw new Failure('conflict', `The disk ${disk.name} is ${disk.state}; it must be available.`)
+  if (disk.type === 'shared-volume') {
+    if (!vm.type.isWholeHost)
+      throw invalidField('disks', `${disk.name} is a shared volume, which only whole-host types can have`)
+    return
+  }
+  const holder = disk.attached_to[0]
+  const isTaken = holder && (mode === 'read-write' || holder.mode === 'read-write')
+  if (isTaken)
+    throw new Failure(
+      'conflict',
+      `The disk ${disk.name} is attached to VM ${holder.vm_id} as ${holder.mode}: detach it there first.`,
+    )
+  if (vm.hostId && disk.host_id && disk.host_id !== vm.hostId)
+    throw new Failure('conflict', `The disk ${disk.name} lives on another host than the VM.`)
+}
+
+/** Where a VM with these disks can be at all; null when they do not say. */
+export function hostsOfLocalDisks(disks: LockedDisk[]): string[] | null {
+  const hosts = [...new Set(disks.flatMap(({ disk }) => (disk.host_id ? [disk.host_id] : [])))]
+  if (hosts.length > 1)
+    throw new Failure('conflict', 'The disks live on different hosts: no VM can have them all.')
+  return hosts.length === 0 ? null : hosts
+}
+
+/** From now on the disks are this VM's, whether or not the engine has attached them yet. */
+export async function admitAttachments(
+  tx: Tx,
+  vmId: string,
+  disks: LockedDisk[],
+  settlesOnHost: string | null,
+): Promise<void> {
+  for (const { disk, mode } of disks) {
+    await attachDiskRow(tx, vmId, disk.id, mode, disk.type === 'persistent-ssd' && mode === 'read-write')
+    if (settlesOnHost && disk.type === 'persistent-ssd') await settleDisk(tx, disk.id, settlesOnHost)
+  }
+}

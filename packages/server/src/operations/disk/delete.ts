@@ -1,0 +1,68 @@
+import { Failure } from '../../domain/failure.ts'
+import { type Definition, done, next, type Outcome, type Work } from '../../runner/operation.ts'
+import { type DiskRow, moveDisk, raiseDiskGeneration } from '../../store/compute/disks.ts'
+import { findUnfinishedOperations, type OperationRow } from '../../store/compute/operations.ts'
+import { giveBackQuota } from '../../store/compute/quotas.ts'
+import type { Tx } from '../../store/database.ts'
+import { emit } from '../../store/events/events.ts'
+import { beginOperation, makeWayForDeletion, type ProjectRequester, settle } from '../admission.ts'
+import { diskOf, diskQuota, forgetDisk, removeDisk, tellOfDisk } from './create.ts'
+
+export async function admitDiskDelete(tx: Tx, by: ProjectRequester, disk: DiskRow): Promise<OperationRow> {
+  const [holder] = disk.attached_to
+  if (holder)
+    throw new Failure('conflict', `The disk ${disk.name} is attached to VM ${holder.vm_id}: detach it first.`)
+  const grownByGib = await growthUnderWay(tx, disk)
+  const underWay = await makeWayForDeletion(tx, disk.id)
+  if (underWay) {
+    await emit(tx, {
+      ...by,
+      type: 'disk.deletion_repeated',
+      resourceType: 'disk',
+      resourceId: disk.id,
+      data: { operation_id: underWay.id },
+    })
+    return underWay
+  }
+  await moveDisk(tx, disk.id, 'deleting', ['creating', 'available', 'resizing'])
+  const operation = await beginOperation(tx, by, diskDelete, {
+    resourceId: disk.id,
+    generation: await raiseDiskGeneration(tx, disk.id),
+    request: {},
+    eventType: 'disk.deleting',
+    eventData: { name: disk.name },
+  })
+  // A growth that is cancelled here is not undone: what it took of the quota goes back now.
+  if (grownByGib > 0) await giveBackQuota(tx, by.projectId, diskQuota(disk.type, grownByGib))
+  return operation
+}
+
+async function growthUnderWay(tx: Tx, disk: DiskRow): Promise<number> {
+  const operations = await findUnfinishedOperations(tx, disk.id)
+  return Number(operations.find(({ name }) => name === 'RESIZE')?.scratch.grownByGib ?? 0)
+}
+
+export const diskDelete: Definition = {
+  kind: 'disk-delete',
+  name: 'DELETE',
+  resourceType: 'disk',
+  deadlineS: 600,
+  isTeardown: true,
+  steps: [
+    { name: 'settle', tx: settle },
+    { name: 'remove', call: remove },
+    { name: 'release', tx: release },
+  ],
+}
+
+async function remove(work: Work): Promise<Outcome> {
+  await removeDisk(work)
+  return next()
+}
+
+async function release(work: Work, tx: Tx): Promise<Outcome> {
+  const disk = await diskOf(work, tx)
+  await forgetDisk(work, tx)
+  await tellOfDisk(tx, work, disk, 'disk.deleted')
+  return done(null)
+}

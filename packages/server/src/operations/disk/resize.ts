@@ -1,0 +1,80 @@
+import { Failure, invalidField } from '../../domain/failure.ts'
+import { diskSizeProblem, parseDiskSize } from '../../domain/sizes.ts'
+import { type Definition, done, next, type Outcome, type Work } from '../../runner/operation.ts'
+import {
+  type DiskRow,
+  diskRecord,
+  moveDisk,
+  raiseDiskGeneration,
+  resizeDisk,
+} from '../../store/compute/disks.ts'
+import type { OperationRow } from '../../store/compute/operations.ts'
+import { giveBackQuota } from '../../store/compute/quotas.ts'
+import type { Tx } from '../../store/database.ts'
+import { beginOperation, type ProjectRequester, requireIdle, requireQuota } from '../admission.ts'
+import { callOf, engineAt } from '../engine-work.ts'
+import { diskOf, diskQuota, diskSpec, meterDisk, requireSize, tellOfDisk } from './create.ts'
+
+export async function admitDiskResize(
+  tx: Tx,
+  by: ProjectRequester,
+  disk: DiskRow,
+  body: { size: string },
+): Promise<OperationRow> {
+  const problem = diskSizeProblem(disk.type, body.size)
+  if (problem) throw invalidField('size', problem)
+  const sizeGib = parseDiskSize(body.size)!.gib
+  if (sizeGib <= disk.size_gib) throw invalidField('size', `must be more than ${disk.size}: disks only grow`)
+  await requireIdle(tx, disk.id, `The disk ${disk.name}`)
+  if (!(await moveDisk(tx, disk.id, 'resizing', ['available'])))
+    throw new Failure('conflict', `The disk ${disk.name} is ${disk.state}; it must be available.`)
+  const operation = await beginOperation(tx, by, diskResize, {
+    resourceId: disk.id,
+    generation: await raiseDiskGeneration(tx, disk.id),
+    request: body,
+    scratch: { sizeGib, grownByGib: sizeGib - disk.size_gib },
+    eventType: 'disk.resizing',
+    eventData: { name: disk.name, size: body.size },
+  })
+  await requireQuota(tx, by.projectId, diskQuota(disk.type, sizeGib - disk.size_gib))
+  return operation
+}
+
+export const diskResize: Definition = {
+  kind: 'disk-resize',
+  name: 'RESIZE',
+  resourceType: 'disk',
+  deadlineS: 600,
+  steps: [
+    { name: 'admit', undoTx: giveBack },
+    { name: 'grow', call: grow },
+    { name: 'finish', tx: finish },
+  ],
+}
+
+/** The engine may have grown it all the same: the tenant is not billed for what was not promised. */
+async function giveBack(work: Work, tx: Tx): Promise<void> {
+  const disk = await diskOf(work, tx)
+  if (await moveDisk(tx, disk.id, 'available', ['resizing']))
+    await giveBackQuota(tx, disk.project_id, diskQuota(disk.type, Number(work.scratch.grownByGib)))
+}
+
+async function grow(work: Work): Promise<Outcome> {
+  const disk = await diskOf(work)
+  const wanted = { ...diskSpec(disk), sizeGib: Number(work.scratch.sizeGib) }
+  const engine = engineAt(work.services, disk.location)
+  await engine.growDisk(wanted, callOf(work))
+  await requireSize(engine, wanted, work)
+  return next()
+}
+
+async function finish(work: Work, tx: Tx): Promise<Outcome> {
+  const disk = await diskOf(work, tx)
+  const sizeGib = Number(work.scratch.sizeGib)
+  if (!(await moveDisk(tx, disk.id, 'available', ['resizing'])))
+    throw new Failure('conflict', `The disk went to ${disk.state} meanwhile.`)
+  await resizeDisk(tx, disk.id, String(work.operation.request.size), sizeGib)
+  await meterDisk(tx, disk, sizeGib)
+  await tellOfDisk(tx, work, disk, 'disk.available')
+  return done(diskRecord(await diskOf(work, tx)))
+}

@@ -1,0 +1,55 @@
+import { type Definition, done, type Outcome, type Work } from '../../runner/operation.ts'
+import type { OperationRow } from '../../store/compute/operations.ts'
+import type { Tx } from '../../store/database.ts'
+import { emit } from '../../store/events/events.ts'
+import { wantFirewalls } from '../../store/network/firewalls.ts'
+import { moveRule, type RuleRow, raiseRuleGeneration } from '../../store/network/networks.ts'
+import { beginOperation, makeWayForDeletion, type ProjectRequester, settle } from '../admission.ts'
+import { applyToNetwork, forgetRule, ruleOf, tellOfRule } from './create.ts'
+
+export async function admitFirewallRuleDelete(
+  tx: Tx,
+  by: ProjectRequester,
+  rule: RuleRow,
+): Promise<OperationRow> {
+  const underWay = await makeWayForDeletion(tx, rule.id)
+  if (underWay) {
+    await emit(tx, {
+      ...by,
+      type: 'firewall_rule.deletion_repeated',
+      resourceType: 'firewall_rule',
+      resourceId: rule.id,
+      data: { operation_id: underWay.id },
+    })
+    return underWay
+  }
+  await moveRule(tx, rule.id, 'deleting', ['creating', 'active', 'updating'])
+  await wantFirewalls(tx, rule.network_id)
+  return beginOperation(tx, by, firewallRuleDelete, {
+    resourceId: rule.id,
+    generation: await raiseRuleGeneration(tx, rule.id),
+    request: {},
+    eventType: 'firewall_rule.deleting',
+    eventData: { name: rule.name },
+  })
+}
+
+export const firewallRuleDelete: Definition = {
+  kind: 'firewall-rule-delete',
+  name: 'DELETE',
+  resourceType: 'firewall_rule',
+  deadlineS: 300,
+  isTeardown: true,
+  steps: [
+    { name: 'settle', tx: settle },
+    { name: 'apply', call: applyToNetwork },
+    { name: 'release', tx: release },
+  ],
+}
+
+async function release(work: Work, tx: Tx): Promise<Outcome> {
+  const rule = await ruleOf(work, tx)
+  await forgetRule(work, tx)
+  await tellOfRule(tx, work, rule, 'firewall_rule.deleted')
+  return done(null)
+}

@@ -1,0 +1,38 @@
+import type { Definition } from '../runner/operation.ts'
+import { diskCreate } from './disk/create.ts'
+import { diskDelete } from './disk/delete.ts'
+import { diskResize } from './disk/resize.ts'
+import { firewallRuleCreate } from './firewall/create.ts'
+import { firewallRuleDelete } from './firewall/delete.ts'
+import { firewallRuleUpdate } from './firewall/update.ts'
+import { vmAttachDisks } from './vm/attach-disks.ts'
+import { vmCreate } from './vm/create.ts'
+import { vmDelete } from './vm/delete.ts'
+import { vmDetachDisks } from './vm/detach-disks.ts'
+import { vmReset } from './vm/reset.ts'
+import { vmStart } from './vm/start.ts'
+import { vmStop } from './vm/stop.ts'
+import { vmUpdate } from './vm/update.ts'
+
+/** Every kind of operation. The runner runs these, and one generic test holds them all to the same laws. */
+export const definitions: Definition[] = [
+  vmCreate,
+  vmStart,
+  vmStop,
+  vmReset,
+  vmUpdate,
+  vmAttachDisks,
+  vmDetachDisks,
+  vmDelete,
+  diskCreate,
+  diskResize,
+  diskDelete,
+  firewallRuleCreate,
+  firewallRuleUpdate,
+  firewallRuleDelete,
+]
+
+/** Step names by kind, for those who show an operation's steps before they begin. */
+export const stepNames: ReadonlyMap<string, string[]> = new Map(
+  definitions.map(({ kind, steps }) => [kind, steps.map(({ name }) => name)]),
+)

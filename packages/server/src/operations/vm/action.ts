@@ -1,0 +1,31 @@
+import { type VmAction, vmActions } from '@slipway/contract'
+import { Failure } from '../../domain/failure.ts'
+import type { Definition } from '../../runner/operation.ts'
+import type { OperationRow } from '../../store/compute/operations.ts'
+import { raiseVmGeneration, type VmRow } from '../../store/compute/vms.ts'
+import type { Tx } from '../../store/database.ts'
+import { beginOperation, type ProjectRequester, requireIdle } from '../admission.ts'
+import { changeVmState, vmEvent } from './state.ts'
+
+/** What start, stop and reset share: idle, in a state that allows it, and from now on in the state on the way. */
+export async function beginVmAction(
+  tx: Tx,
+  by: ProjectRequester,
+  definition: Definition,
+  vm: VmRow,
+  action: VmAction,
+): Promise<OperationRow> {
+  await requireIdle(tx, vm.id, `The VM ${vm.name}`)
+  const { from, via } = vmActions[action]
+  const cause = { actor: by.actor, requestId: by.requestId }
+  if (!(await changeVmState(tx, vm, via, { from, isQuiet: true, cause })))
+    throw new Failure('conflict', `${action} needs the VM in ${from.join(' or ')}; it is in ${vm.state}.`)
+  return beginOperation(tx, by, definition, {
+    resourceId: vm.id,
+    generation: await raiseVmGeneration(tx, vm.id),
+    request: { action },
+    scratch: { from: vm.state },
+    eventType: vmEvent(via),
+    eventData: { name: vm.name },
+  })
+}

@@ -1,0 +1,94 @@
+import { vmDiskChangeStates, vmType } from '@slipway/contract'
+import { Failure } from '../../domain/failure.ts'
+import { EngineError } from '../../engines/engine.ts'
+import { type Definition, done, next, type Outcome, type Work } from '../../runner/operation.ts'
+import { detachDiskRows } from '../../store/compute/disks.ts'
+import type { OperationRow } from '../../store/compute/operations.ts'
+import { vmRecord } from '../../store/compute/vm-records.ts'
+import { raiseVmGeneration, type VmRow } from '../../store/compute/vms.ts'
+import type { Tx } from '../../store/database.ts'
+import { findLocation } from '../../store/fleet/locations.ts'
+import { beginOperation, type ProjectRequester, requireIdle } from '../admission.ts'
+import { admitAttachments, lockDisksFor, type WantedDisk } from '../disk/attachments.ts'
+import { attachedDisks, callOf, engineAt, refOf, vmOf } from '../engine-work.ts'
+
+/** The disks are the VM's from this transaction on: two VMs never get one disk. */
+export async function admitVmAttachDisks(
+  tx: Tx,
+  by: ProjectRequester,
+  vm: VmRow,
+  request: { attach_disks: WantedDisk[] },
+): Promise<OperationRow> {
+  await requireIdle(tx, vm.id, `The VM ${vm.name}`)
+  requireDiskChangeState(vm)
+  // Local disks go where the VM is.
+  const hostId = (await findLocation(tx, vm.location))?.storage === 'local' ? vm.host_id : null
+  const disks = await lockDisksFor(tx, by.projectId, request.attach_disks, {
+    location: vm.location,
+    type: vmType(vm.type)!,
+    disks: vm.disks,
+    hostId,
+  })
+  for (const { disk } of disks) {
+    if (vm.disks.some(({ id }) => id === disk.id))
+      throw new Failure('conflict', `The disk ${disk.name} is attached to this VM already.`)
+    await requireIdle(tx, disk.id, `The disk ${disk.name}`)
+  }
+  await admitAttachments(tx, vm.id, disks, hostId)
+  return beginOperation(tx, by, vmAttachDisks, {
+    resourceId: vm.id,
+    generation: await raiseVmGeneration(tx, vm.id),
+    request,
+    scratch: { diskIds: disks.map(({ disk }) => disk.id) },
+    eventType: 'vm.attaching_disks',
+    eventData: { name: vm.name, disk_ids: disks.map(({ disk }) => disk.id) },
+  })
+}
+
+export function requireDiskChangeState(vm: VmRow): void {
+  if (!vmDiskChangeStates.includes(vm.state))
+    throw new Failure(
+      'conflict',
+      `Disks change when the VM is in ${vmDiskChangeStates.join(' or ')}; it is in ${vm.state}.`,
+    )
+}
+
+export const vmAttachDisks: Definition = {
+  kind: 'vm-attach-disks',
+  name: 'ATTACH',
+  resourceType: 'vm',
+  deadlineS: 300,
+  steps: [
+    { name: 'admit', undoTx: giveBack },
+    { name: 'attach', call: attachAll, undoCall: detachAll },
+    { name: 'finish', tx: async (work, tx) => done(vmRecord(await vmOf(work, tx))) },
+  ],
+}
+
+const diskIdsOf = (work: Work) => work.scratch.diskIds as string[]
+
+async function giveBack(work: Work, tx: Tx): Promise<void> {
+  await detachDiskRows(tx, work.operation.resource_id, diskIdsOf(work))
+}
+
+/** Also the undo of a detachment. */
+export async function attachAll(work: Work): Promise<Outcome> {
+  const vm = await vmOf(work)
+  const engine = engineAt(work.services, vm.location)
+  const disks = attachedDisks(vm).filter(({ id }) => diskIdsOf(work).includes(id))
+  for (const disk of disks) await engine.attachDisk(refOf(vm), disk, callOf(work))
+  const attached = (await engine.inspectVm(refOf(vm), work.signal))?.diskIds ?? []
+  if (!disks.every(({ id }) => attached.includes(id)))
+    throw new EngineError('unavailable', 'the engine does not show the disks after their attachment')
+  return next()
+}
+
+export async function detachAll(work: Work): Promise<void> {
+  const vm = await vmOf(work)
+  const engine = engineAt(work.services, vm.location)
+  for (const id of diskIdsOf(work))
+    await engine.detachDisk(refOf(vm), { id, host: vm.host ?? '' }, callOf(work))
+  const attached = (await engine.inspectVm(refOf(vm), work.signal))?.diskIds ?? []
+  if (attached.some((id) => diskIdsOf(work).includes(id)))
+    throw new EngineError('unavailable', 'the engine still shows the disks after their detachment')
+}

@@ -1,0 +1,91 @@
+import { osDiskGib, vmType } from '@slipway/contract'
+import { gatewayOf } from '../../domain/addresses.ts'
+import { EngineError, type VmSpec } from '../../engines/engine.ts'
+import { fail, next, type Outcome, type Work, wait } from '../../runner/operation.ts'
+import { findVmForEngine, type VmEngineRow } from '../../store/compute/vms.ts'
+import { attachedDisks, callOf, engineAt, refOf, vmGone, vmOf } from '../engine-work.ts'
+import { compileFor } from '../firewall/apply.ts'
+
+/** How soon to look again when the engine does not say. */
+const lookAgainMs = 250
+
+function vmSpec(vm: VmEngineRow): VmSpec {
+  const type = vmType(vm.type)!
+  return {
+    ...refOf(vm),
+    name: vm.name,
+    projectId: vm.project_id,
+    type: vm.type,
+    cpuCores: type.cpuCores,
+    memoryGb: type.memoryGb,
+    gpus: vm.gpus.map(({ pci_address, model }) => ({ pciAddress: pci_address, model })),
+    image: { name: vm.image, source: vm.image_source },
+    osDiskGib,
+    scratchGb: type.nvmeGb,
+    sshPublicKey: vm.ssh_public_key,
+    startupScript: vm.startup_script,
+    shutdownScript: vm.shutdown_script,
+    network: {
+      networkId: vm.network_id,
+      macAddress: vm.mac_address,
+      privateAddress: vm.private_address,
+      subnetCidr: vm.subnet_cidr,
+      gateway: gatewayOf(vm.subnet_cidr),
+      publicAddress: vm.public_address ?? '',
+    },
+    disks: attachedDisks(vm),
+  }
+}
+
+/** Defines the VM at the engine as its row says. */
+export async function defineVm(work: Work): Promise<Outcome> {
+  const vm = await findVmForEngine(work.services.database, work.operation.resource_id)
+  if (!vm) throw vmGone()
+  await engineAt(work.services, vm.location).ensureVm(vmSpec(vm), callOf(work))
+  return next()
+}
+
+/** The firewall stands before the guest does: there is no moment without it. */
+export async function protectVm(work: Work): Promise<Outcome> {
+  const vm = await vmOf(work)
+  const rules = await compileFor(work.services.database, vm)
+  const call = { generation: vm.firewall_wanted, signal: work.signal }
+  const apply = () => engineAt(work.services, vm.location).applyFirewall(refOf(vm), rules, call)
+  await apply().catch(async (error) => {
+    if (!(error instanceof EngineError) || error.kind !== 'missing') throw error
+    // It forgot the VM that was just defined.
+    await defineVm(work)
+    await apply().catch(tryAgainIfMissing)
+  })
+  return next({ firewallGeneration: call.generation })
+}
+
+/** Powers the VM on and waits until its guest answers; an engine that forgot what it was told is told again. */
+export async function bootVm(work: Work): Promise<Outcome> {
+  const vm = await vmOf(work)
+  const engine = engineAt(work.services, vm.location)
+  const protectedBy = Number(work.scratch.firewallGeneration ?? 0)
+  let status = await engine.inspectVm(refOf(vm), work.signal)
+  if (!status || status.power === 'off') {
+    if (!status || status.generation < work.operation.generation) await defineVm(work)
+    if (!status || status.firewallGeneration < protectedBy) await protectVm(work)
+    await engine.powerVm(refOf(vm), 'on', callOf(work)).catch(tryAgainIfMissing)
+    status = await engine.inspectVm(refOf(vm), work.signal)
+  }
+  if (status?.power === 'running') return next({ sshDestination: status.sshDestination })
+  if (status?.power === 'crashed')
+    return fail('boot_failed', `The guest did not boot. ${status.detail ?? ''}`.trim())
+  return wait(status?.etaMs ?? lookAgainMs, status?.detail ? { detail: status.detail } : undefined)
+}
+
+/** What was defined a moment ago and is not there was forgotten, and can be defined again. */
+function tryAgainIfMissing(error: unknown): never {
+  if (error instanceof EngineError && error.kind === 'missing')
+    throw new EngineError('unavailable', error.message, { cause: error })
+  throw error
+}
+
+export const bootDeadline = {
+  code: 'boot_failed',
+  message: 'The guest did not answer in time; the serial log may say why.',
+} as const

@@ -1,0 +1,133 @@
+import { gpuQuota, type VmCreate, vmType } from '@slipway/contract'
+import { Failure, invalidField } from '../../domain/failure.ts'
+import { uuid } from '../../domain/ids.ts'
+import { startupScriptProblem } from '../../domain/names.ts'
+import { nearest } from '../../domain/nearest.ts'
+import { parseSshPublicKey } from '../../domain/ssh-key.ts'
+import { type Definition, done, type Outcome, type Work } from '../../runner/operation.ts'
+import type { OperationRow } from '../../store/compute/operations.ts'
+import { vmRecord } from '../../store/compute/vm-records.ts'
+import { insertVm, markVmStarted } from '../../store/compute/vms.ts'
+import { type Tx, violatedConstraint } from '../../store/database.ts'
+import { findImage } from '../../store/fleet/images.ts'
+import { findLocation } from '../../store/fleet/locations.ts'
+import { findSubnetFor } from '../../store/network/networks.ts'
+import { beginOperation, type ProjectRequester, requireIdle, requireQuota } from '../admission.ts'
+import { requireBudget } from '../budget.ts'
+import { admitAttachments, hostsOfLocalDisks, lockDisksFor } from '../disk/attachments.ts'
+import { removeVm, vmOf } from '../engine-work.ts'
+import { bootDeadline, bootVm, defineVm, protectVm } from './boot.ts'
+import { newMacAddress, onVmCollision, pickAddresses, placeVm, typeNames } from './place.ts'
+import { causeOf, changeVmState, forgetVm } from './state.ts'
+
+/** GPUs, addresses, name, disks and quota are held when this commits: a 200 is a promise. */
+export async function admitVmCreate(tx: Tx, by: ProjectRequester, body: VmCreate): Promise<OperationRow> {
+  await requireBudget(tx, by.projectId)
+  const { type, location, image, subnet } = await checkRequest(tx, by.projectId, body)
+  const id = uuid()
+  const disks = await lockDisksFor(tx, by.projectId, body.disks ?? [], { location: location.name, type })
+  for (const { disk } of disks) await requireIdle(tx, disk.id, `The disk ${disk.name}`)
+  const hasPublicAddress = body.public_ip !== 'none'
+  const addresses = await pickAddresses(tx, subnet, location, hasPublicAddress)
+  const operation = await beginOperation(tx, by, vmCreate, {
+    resourceId: id,
+    generation: 1,
+    request: body,
+    eventType: 'vm.creating',
+    eventData: { name: body.name, type: type.name, location: location.name },
+  })
+  // From here on a host is locked, and others may want it: little is left to do.
+  const allowedHosts = location.storage === 'local' ? hostsOfLocalDisks(disks) : null
+  const { hostId } = await placeVm(tx, id, type, location.name, allowedHosts)
+  try {
+    await insertVm(tx, {
+      id,
+      projectId: by.projectId,
+      name: body.name,
+      type: type.name,
+      family: type.family,
+      gpuCount: type.gpuCount,
+      location: location.name,
+      hostId,
+      image: body.image,
+      imageSource: image.source,
+      sshPublicKey: body.ssh_public_key,
+      startupScript: body.startup_script ?? '',
+      shutdownScript: body.shutdown_script ?? '',
+      osDiskId: uuid(),
+      interfaceId: uuid(),
+      networkId: subnet.network_id,
+      subnetId: subnet.id,
+      macAddress: newMacAddress(),
+      ...addresses,
+      publicAddressId: hasPublicAddress ? uuid() : null,
+      ttlSeconds: body.ttl_seconds ?? null,
+      onExpiry: body.on_expiry ?? 'stop',
+    })
+  } catch (error) {
+    throw onVmCollision(violatedConstraint(error), body.name) ?? error
+  }
+  await admitAttachments(tx, id, disks, location.storage === 'local' ? hostId : null)
+  await requireQuota(tx, by.projectId, { vms: 1, [gpuQuota(type.family)]: type.gpuCount })
+  return operation
+}
+
+async function checkRequest(tx: Tx, projectId: string, body: VmCreate) {
+  const type = vmType(body.type)
+  if (!type) throw invalidField('type', `is not a VM type; did you mean ${nearest(body.type, typeNames)}?`)
+  const key = parseSshPublicKey(body.ssh_public_key)
+  if (!key.ok) throw invalidField('ssh_public_key', key.problem)
+  for (const field of ['startup_script', 'shutdown_script'] as const) {
+    const problem = body[field] !== undefined && startupScriptProblem(body[field])
+    if (problem) throw invalidField(field, problem)
+  }
+  if (body.on_expiry !== undefined && body.ttl_seconds === undefined)
+    throw invalidField('on_expiry', 'needs ttl_seconds')
+  const location = await findLocation(tx, body.location)
+  if (!location) throw invalidField('location', 'is not a location; GET …/locations lists them')
+  const image = await findImage(tx, body.image)
+  if (!image) throw invalidField('image', 'is not an image; GET …/images lists them')
+  if (!image.locations.includes(location.name))
+    throw invalidField('image', `cannot be used in ${location.name}, only in ${image.locations.join(', ')}`)
+  const subnet = await findSubnetFor(tx, projectId, location.name, body.subnet_id ?? null)
+  if (!subnet)
+    throw body.subnet_id === undefined
+      ? new Failure('conflict', `The project has no subnet in ${location.name}: create one first.`)
+      : invalidField('subnet_id', 'is not a subnet of this project')
+  if (subnet.location !== location.name)
+    throw invalidField('subnet_id', `is in ${subnet.location}, not in ${location.name}`)
+  return { type, location, image, subnet }
+}
+
+export const vmCreate: Definition = {
+  kind: 'vm-create',
+  name: 'CREATE',
+  resourceType: 'vm',
+  deadlineS: 'configured',
+  steps: [
+    { name: 'admit', undoTx: forget },
+    { name: 'define', call: defineVm, undoCall: remove },
+    { name: 'protect', call: protectVm },
+    { name: 'boot', call: bootVm, onDeadline: bootDeadline },
+    { name: 'finish', tx: finish },
+  ],
+}
+
+async function forget(work: Work, tx: Tx): Promise<void> {
+  const vm = await vmOf(work, tx)
+  await forgetVm(tx, vm)
+}
+
+async function remove(work: Work): Promise<void> {
+  await removeVm(work, await vmOf(work))
+}
+
+/** Also the end of a start: running, metered, reachable. */
+export async function finish(work: Work, tx: Tx): Promise<Outcome> {
+  const vm = await vmOf(work, tx)
+  if (!(await changeVmState(tx, vm, 'STATE_RUNNING', { cause: causeOf(work) })))
+    throw new Failure('conflict', `The VM went to ${vm.state} meanwhile.`)
+  const sshDestination = vm.public_address ? String(work.scratch.sshDestination ?? '') : ''
+  const firewallGeneration = Number(work.scratch.firewallGeneration ?? 0)
+  return done(vmRecord(await markVmStarted(tx, vm, sshDestination, firewallGeneration)))
+}

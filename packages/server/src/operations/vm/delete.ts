@@ -1,0 +1,77 @@
+import type { VmState } from '@slipway/contract'
+import { vmStates } from '@slipway/contract'
+import { type Definition, done, next, type Outcome, type Work } from '../../runner/operation.ts'
+import { closeUsage } from '../../store/billing/usage.ts'
+import type { OperationRow } from '../../store/compute/operations.ts'
+import { giveBackQuota } from '../../store/compute/quotas.ts'
+import { findVmGpus, hideVm, raiseVmGeneration, type VmRow } from '../../store/compute/vms.ts'
+import type { Tx } from '../../store/database.ts'
+import { emit } from '../../store/events/events.ts'
+import { wantFirewallsNaming } from '../../store/network/firewalls.ts'
+import { beginOperation, makeWayForDeletion, type ProjectRequester, settle } from '../admission.ts'
+import { removeVm, vmOf } from '../engine-work.ts'
+import { causeOf, changeVmState, forgetVm, gpuAmount, tellOf } from './state.ts'
+
+const fromAnywhere = vmStates.filter((state): state is VmState => state !== 'STATE_DELETING')
+
+/** Always possible: cancels what is under way. Asked again, the same operation. */
+export async function admitVmDelete(tx: Tx, by: ProjectRequester, vm: VmRow): Promise<OperationRow> {
+  const underWay = await makeWayForDeletion(tx, vm.id)
+  if (underWay) {
+    await emit(tx, {
+      ...by,
+      type: 'vm.deletion_repeated',
+      resourceType: 'vm',
+      resourceId: vm.id,
+      data: { operation_id: underWay.id },
+    })
+    return underWay
+  }
+  const cause = { actor: by.actor, requestId: by.requestId }
+  await changeVmState(tx, vm, 'STATE_DELETING', { from: fromAnywhere, isQuiet: true, cause })
+  return beginOperation(tx, by, vmDelete, {
+    resourceId: vm.id,
+    generation: await raiseVmGeneration(tx, vm.id),
+    request: {},
+    eventType: 'vm.deleting',
+    eventData: { name: vm.name },
+  })
+}
+
+export const vmDelete: Definition = {
+  kind: 'vm-delete',
+  name: 'DELETE',
+  resourceType: 'vm',
+  deadlineS: 'configured',
+  isTeardown: true,
+  steps: [
+    { name: 'settle', tx: settle },
+    { name: 'remove', call: remove },
+    { name: 'release', tx: release },
+  ],
+}
+
+/** A host that is away cannot be asked: its VM is hidden instead. */
+async function remove(work: Work): Promise<Outcome> {
+  const vm = await vmOf(work)
+  if (vm.host_state === 'down') return next({ isHostAway: true })
+  await removeVm(work, vm)
+  return next()
+}
+
+async function release(work: Work, tx: Tx): Promise<Outcome> {
+  const vm = await vmOf(work, tx)
+  if (work.scratch.isHostAway) await hide(tx, vm)
+  else await forgetVm(tx, vm)
+  await tellOf(tx, vm, 'vm.deleted', causeOf(work))
+  return done(null)
+}
+
+/** Name and quota are free at once; GPUs, disks and addresses stay until the host is back and the VM proven gone. */
+async function hide(tx: Tx, vm: VmRow): Promise<void> {
+  const gpus = await findVmGpus(tx, vm.id)
+  await closeUsage(tx, vm.id)
+  await wantFirewallsNaming(tx, vm.project_id, vm.id)
+  await hideVm(tx, vm.id)
+  await giveBackQuota(tx, vm.project_id, { vms: 1, ...gpuAmount(vm, gpus.length) })
+}

@@ -1,0 +1,54 @@
+import { Failure } from '../../domain/failure.ts'
+import { type Definition, done, next, type Outcome, type Work } from '../../runner/operation.ts'
+import { detachDiskRows } from '../../store/compute/disks.ts'
+import type { OperationRow } from '../../store/compute/operations.ts'
+import { vmRecord } from '../../store/compute/vm-records.ts'
+import { raiseVmGeneration, type VmRow } from '../../store/compute/vms.ts'
+import type { Tx } from '../../store/database.ts'
+import { beginOperation, type ProjectRequester, requireIdle } from '../admission.ts'
+import { vmOf } from '../engine-work.ts'
+import { attachAll, detachAll, requireDiskChangeState } from './attach-disks.ts'
+
+export async function admitVmDetachDisks(
+  tx: Tx,
+  by: ProjectRequester,
+  vm: VmRow,
+  request: { detach_disks: string[] },
+): Promise<OperationRow> {
+  await requireIdle(tx, vm.id, `The VM ${vm.name}`)
+  requireDiskChangeState(vm)
+  for (const id of request.detach_disks)
+    if (!vm.disks.some((disk) => disk.id === id))
+      throw new Failure('conflict', `The disk ${id} is not attached to this VM.`)
+  return beginOperation(tx, by, vmDetachDisks, {
+    resourceId: vm.id,
+    generation: await raiseVmGeneration(tx, vm.id),
+    request,
+    scratch: { diskIds: [...new Set(request.detach_disks)] },
+    eventType: 'vm.detaching_disks',
+    eventData: { name: vm.name, disk_ids: request.detach_disks },
+  })
+}
+
+export const vmDetachDisks: Definition = {
+  kind: 'vm-detach-disks',
+  name: 'DETACH',
+  resourceType: 'vm',
+  deadlineS: 300,
+  steps: [
+    { name: 'admit' },
+    { name: 'detach', call: detach, undoCall: async (work) => void (await attachAll(work)) },
+    { name: 'finish', tx: finish },
+  ],
+}
+
+async function detach(work: Work): Promise<Outcome> {
+  await detachAll(work)
+  return next()
+}
+
+/** Only what the engine has let go may be given to another VM. */
+async function finish(work: Work, tx: Tx): Promise<Outcome> {
+  await detachDiskRows(tx, work.operation.resource_id, work.scratch.diskIds as string[])
+  return done(vmRecord(await vmOf(work, tx)))
+}

@@ -1,0 +1,44 @@
+import { EngineError } from '../../engines/engine.ts'
+import { type Definition, next, type Outcome, type Work } from '../../runner/operation.ts'
+import type { OperationRow } from '../../store/compute/operations.ts'
+import type { VmRow } from '../../store/compute/vms.ts'
+import type { Tx } from '../../store/database.ts'
+import type { ProjectRequester } from '../admission.ts'
+import { callOf, engineAt, refOf, vmOf } from '../engine-work.ts'
+import { beginVmAction } from './action.ts'
+import { bootDeadline, bootVm } from './boot.ts'
+import { finish } from './create.ts'
+import { causeOf, changeVmState } from './state.ts'
+
+export const admitVmReset = (tx: Tx, by: ProjectRequester, vm: VmRow): Promise<OperationRow> =>
+  beginVmAction(tx, by, vmReset, vm, 'RESET')
+
+export const vmReset: Definition = {
+  kind: 'vm-reset',
+  name: 'RESET',
+  resourceType: 'vm',
+  deadlineS: 'configured',
+  steps: [
+    { name: 'admit', undoTx: giveUp },
+    { name: 'reset', call: reset },
+    { name: 'boot', call: bootVm, onDeadline: bootDeadline },
+    { name: 'finish', tx: finish },
+  ],
+}
+
+/** A running VM looks the same before and after: that the reset took place shows in the generation alone. */
+async function reset(work: Work): Promise<Outcome> {
+  const vm = await vmOf(work)
+  const engine = engineAt(work.services, vm.location)
+  await engine.powerVm(refOf(vm), 'reset', callOf(work))
+  const status = await engine.inspectVm(refOf(vm), work.signal)
+  if (status && status.generation < work.operation.generation)
+    throw new EngineError('unavailable', 'the engine did not reset the VM')
+  return next()
+}
+
+/** It may or may not have been reset; what is certain is that nobody saw it come up. */
+async function giveUp(work: Work, tx: Tx): Promise<void> {
+  const vm = await vmOf(work, tx)
+  await changeVmState(tx, vm, 'STATE_CRASHED', { from: ['STATE_RESETTING'], cause: causeOf(work) })
+}

@@ -1,0 +1,52 @@
+import { gpuQuota, vmActions, vmType } from '@slipway/contract'
+import type { Definition, Work } from '../../runner/operation.ts'
+import type { OperationRow } from '../../store/compute/operations.ts'
+import { setVmHost, spendVmTtl, type VmRow } from '../../store/compute/vms.ts'
+import type { Tx } from '../../store/database.ts'
+import { findLocation } from '../../store/fleet/locations.ts'
+import { type ProjectRequester, requireQuota } from '../admission.ts'
+import { requireBudget } from '../budget.ts'
+import { powerOffVm, vmOf } from '../engine-work.ts'
+import { beginVmAction } from './action.ts'
+import { bootDeadline, bootVm, defineVm, protectVm } from './boot.ts'
+import { finish } from './create.ts'
+import { placeVm } from './place.ts'
+import { causeOf, changeVmState, releaseGpus } from './state.ts'
+
+/** A stopped VM gave its GPUs back: starting claims anew, possibly on another host if storage allows. */
+export async function admitVmStart(tx: Tx, by: ProjectRequester, vm: VmRow): Promise<OperationRow> {
+  await requireBudget(tx, by.projectId)
+  const type = vmType(vm.type)!
+  const operation = await beginVmAction(tx, by, vmStart, vm, 'START')
+  await spendVmTtl(tx, vm.id)
+  const location = await findLocation(tx, vm.location)
+  const allowedHosts = location?.storage === 'local' && vm.host_id ? [vm.host_id] : null
+  const { hostId } = await placeVm(tx, vm.id, type, vm.location, allowedHosts)
+  await setVmHost(tx, vm.id, hostId)
+  await requireQuota(tx, by.projectId, { [gpuQuota(type.family)]: type.gpuCount })
+  return operation
+}
+
+export const vmStart: Definition = {
+  kind: 'vm-start',
+  name: 'START',
+  resourceType: 'vm',
+  deadlineS: 'configured',
+  steps: [
+    { name: 'admit', undoTx: backToShutoff },
+    { name: 'define', call: defineVm },
+    { name: 'protect', call: protectVm },
+    { name: 'boot', call: bootVm, undoCall: powerOff, onDeadline: bootDeadline },
+    { name: 'finish', tx: finish },
+  ],
+}
+
+async function powerOff(work: Work): Promise<void> {
+  await powerOffVm(work, await vmOf(work))
+}
+
+async function backToShutoff(work: Work, tx: Tx): Promise<void> {
+  const vm = await vmOf(work, tx)
+  const from = [vmActions.START.via]
+  if (await changeVmState(tx, vm, 'STATE_SHUTOFF', { from, cause: causeOf(work) })) await releaseGpus(tx, vm)
+}

@@ -1,0 +1,103 @@
+import { gpuQuota, type VmState, vmStates, vmStateTable, vmType } from '@slipway/contract'
+import type { Work } from '../../runner/operation.ts'
+import { closeUsage, openUsage } from '../../store/billing/usage.ts'
+import { quarantineGpus } from '../../store/compute/placement.ts'
+import { giveBackQuota } from '../../store/compute/quotas.ts'
+import { deleteVmRow, moveVm, type VmRow } from '../../store/compute/vms.ts'
+import type { Tx } from '../../store/database.ts'
+import { emit } from '../../store/events/events.ts'
+import { wantFirewallsNaming } from '../../store/network/firewalls.ts'
+
+export interface Cause {
+  actor: string
+  requestId: string
+  operationId?: string
+  detail?: string
+}
+
+export const causeOf = ({ operation }: Work): Cause => ({
+  actor: operation.actor,
+  requestId: operation.request_id,
+  operationId: operation.id,
+})
+
+const eventNames: Record<VmState, string> = {
+  STATE_CREATING: 'vm.creating',
+  STATE_RUNNING: 'vm.running',
+  STATE_STOPPING: 'vm.stopping',
+  STATE_SHUTOFF: 'vm.shutoff',
+  STATE_STARTING: 'vm.starting',
+  STATE_RESETTING: 'vm.resetting',
+  STATE_CRASHED: 'vm.crashed',
+  STATE_UNREACHABLE: 'vm.unreachable',
+  STATE_DELETING: 'vm.deleting',
+}
+
+export const vmEvent = (state: VmState): string => eventNames[state]
+
+/** The states from which the table lets a VM go to `to`. */
+const statesBefore = (to: VmState) => vmStates.filter((from) => vmStateTable[from].mayGoTo.includes(to))
+
+/**
+ * The one way a VM changes its state: guarded by the state table, metered, told. `from` narrows the guard; going back
+ * (undo) names states that the table does not list. False when the VM is somewhere else.
+ */
+export async function changeVmState(
+  tx: Tx,
+  vm: VmRow,
+  to: VmState,
+  options: { from?: VmState[]; isQuiet?: boolean; cause: Cause },
+): Promise<boolean> {
+  if (!(await moveVm(tx, vm.id, to, options.from ?? statesBefore(to)))) return false
+  await meter(tx, vm, to)
+  if (!options.isQuiet) await tellOf(tx, vm, eventNames[to], options.cause)
+  return true
+}
+
+async function meter(tx: Tx, vm: VmRow, to: VmState): Promise<void> {
+  const wasBilled = vmStateTable[vm.state].isBilled
+  const isBilled = vmStateTable[to].isBilled
+  if (wasBilled && !isBilled) await closeUsage(tx, vm.id)
+  if (!wasBilled && isBilled)
+    await openUsage(tx, {
+      projectId: vm.project_id,
+      location: vm.location,
+      resourceType: 'vm',
+      resourceId: vm.id,
+      productName: vm.type,
+      quantity: 1,
+    })
+}
+
+export const tellOf = (tx: Tx, vm: VmRow, type: string, cause: Cause): Promise<void> =>
+  emit(tx, {
+    type,
+    resourceType: 'vm',
+    resourceId: vm.id,
+    projectId: vm.project_id,
+    actor: cause.actor,
+    requestId: cause.requestId,
+    data: {
+      name: vm.name,
+      ...(cause.operationId && { operation_id: cause.operationId }),
+      ...(cause.detail && { detail: cause.detail }),
+    },
+  })
+
+/** Off: its GPUs go to quarantine and their quota back; disks and addresses stay. */
+export async function releaseGpus(tx: Tx, vm: VmRow): Promise<void> {
+  const released = await quarantineGpus(tx, vm.id)
+  await giveBackQuota(tx, vm.project_id, gpuAmount(vm, released))
+}
+
+/** What a living VM has of the project's quotas. */
+export const gpuAmount = (vm: VmRow, gpuCount: number) => ({ [gpuQuota(vmType(vm.type)!.family)]: gpuCount })
+
+/** Gone: nothing of it is left. A hidden VM gave its quota back when it was hidden. */
+export async function forgetVm(tx: Tx, vm: VmRow): Promise<void> {
+  await closeUsage(tx, vm.id)
+  await wantFirewallsNaming(tx, vm.project_id, vm.id)
+  const released = await quarantineGpus(tx, vm.id)
+  await deleteVmRow(tx, vm.id)
+  if (!vm.deleted_at) await giveBackQuota(tx, vm.project_id, { vms: 1, ...gpuAmount(vm, released) })
+}

@@ -1,0 +1,76 @@
+import type { VmState } from '@slipway/contract'
+import { type Definition, done, next, type Outcome, type Work, wait } from '../../runner/operation.ts'
+import type { OperationRow } from '../../store/compute/operations.ts'
+import { vmRecord } from '../../store/compute/vm-records.ts'
+import { markVmStopped, spendVmTtl, type VmRow } from '../../store/compute/vms.ts'
+import type { Tx } from '../../store/database.ts'
+import type { ProjectRequester } from '../admission.ts'
+import { callOf, engineAt, refOf, vmOf } from '../engine-work.ts'
+import { beginVmAction } from './action.ts'
+import { causeOf, changeVmState, releaseGpus } from './state.ts'
+
+/** The guest's time for its shutdown script and services before the plug is pulled. */
+const graceMs = 90_000
+const lookAgainMs = 250
+const longestLookMs = 5_000
+
+export const admitVmStop = (tx: Tx, by: ProjectRequester, vm: VmRow): Promise<OperationRow> =>
+  beginVmAction(tx, by, vmStop, vm, 'STOP')
+
+export const vmStop: Definition = {
+  kind: 'vm-stop',
+  name: 'STOP',
+  resourceType: 'vm',
+  deadlineS: 'configured',
+  steps: [
+    { name: 'admit', undoTx: backToBefore },
+    { name: 'shut_down', call: shutDown },
+    { name: 'power_off', call: powerOff },
+    { name: 'finish', tx: finish },
+  ],
+}
+
+async function shutDown(work: Work): Promise<Outcome> {
+  const vm = await vmOf(work)
+  const engine = engineAt(work.services, vm.location)
+  const status = await engine.inspectVm(refOf(vm), work.signal)
+  if (status?.power === 'running' || status?.power === 'booting')
+    await engine.powerVm(refOf(vm), 'shutdown', callOf(work))
+  return next()
+}
+
+/** Waits for the guest, and pulls the plug when its time is up or it is beyond shutting down. */
+async function powerOff(work: Work): Promise<Outcome> {
+  const vm = await vmOf(work)
+  const engine = engineAt(work.services, vm.location)
+  const status = await engine.inspectVm(refOf(vm), work.signal)
+  if (!status || status.power === 'off') return next()
+  const askedAtMs = Number(work.scratch.askedAtMs ?? work.nowMs)
+  if (status.power === 'running' && work.scratch.askedAtMs === undefined)
+    await engine.powerVm(refOf(vm), 'shutdown', callOf(work))
+  if (status.power === 'crashed' || work.nowMs - askedAtMs >= graceMs) {
+    await engine.powerVm(refOf(vm), 'off', callOf(work))
+    const after = await engine.inspectVm(refOf(vm), work.signal)
+    return !after || after.power === 'off' ? next() : wait(lookAgainMs)
+  }
+  return wait(Math.min(status.etaMs ?? lookAgainMs, longestLookMs), { askedAtMs })
+}
+
+async function finish(work: Work, tx: Tx): Promise<Outcome> {
+  const vm = await vmOf(work, tx)
+  if (await changeVmState(tx, vm, 'STATE_SHUTOFF', { cause: causeOf(work) })) {
+    await markVmStopped(tx, vm.id)
+    await spendVmTtl(tx, vm.id)
+    await releaseGpus(tx, vm)
+  }
+  return done(vmRecord(await vmOf(work, tx)))
+}
+
+/** The engine would not: the VM is what it was. */
+async function backToBefore(work: Work, tx: Tx): Promise<void> {
+  const vm = await vmOf(work, tx)
+  await changeVmState(tx, vm, work.scratch.from as VmState, {
+    from: ['STATE_STOPPING'],
+    cause: causeOf(work),
+  })
+}

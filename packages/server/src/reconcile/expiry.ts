@@ -1,0 +1,39 @@
+import { admitVmDelete } from '../operations/vm/delete.ts'
+import { admitVmStop } from '../operations/vm/stop.ts'
+import type { Services } from '../services.ts'
+import { listExpiredVms, listVmsToWarn, lockExpiredVm, markWarned } from '../store/compute/vm-expiry.ts'
+import { findAnyVm, lockVm } from '../store/compute/vms.ts'
+import { emit, system } from '../store/events/events.ts'
+import { time } from '../store/time.ts'
+
+const batch = 1_000
+const warnAheadS = 600
+
+/** Tells the owners of VMs whose time is nearly up, once. */
+export async function warnOfExpiry({ database }: Services): Promise<void> {
+  for (const { id } of await listVmsToWarn(database, warnAheadS, batch))
+    await database.transaction(async (tx) => {
+      const vm = await findAnyVm(tx, id)
+      if (!vm || !(await markWarned(tx, id))) return
+      await emit(tx, {
+        type: 'vm.expiring',
+        resourceType: 'vm',
+        resourceId: id,
+        projectId: vm.project_id,
+        data: { name: vm.name, expires_at: time(vm.expires_at), on_expiry: vm.on_expiry },
+      })
+    })
+}
+
+/** Stops or deletes the VMs whose time is up, as their owners said. */
+export async function expireVms({ database, log }: Services): Promise<void> {
+  for (const { id, project_id, on_expiry } of await listExpiredVms(database, batch))
+    await database
+      .transaction(async (tx) => {
+        const vm = (await lockExpiredVm(tx, id)) && (await lockVm(tx, project_id, id))
+        if (!vm) return
+        const admit = on_expiry === 'delete' ? admitVmDelete : admitVmStop
+        await admit(tx, { ...system, projectId: project_id }, vm)
+      })
+      .catch((error) => log.info({ err: error, vm: id }, 'expiry waits'))
+}

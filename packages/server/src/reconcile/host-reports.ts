@@ -1,0 +1,173 @@
+import { createHash } from 'node:crypto'
+import type { HostState } from '@slipway/contract'
+import { gpuStateAfterReport, shapeOf } from '../domain/host-report.ts'
+import type { HostReport } from '../engines/engine.ts'
+import type { Database, Tx } from '../store/database.ts'
+import { emit, type NewEvent } from '../store/events/events.ts'
+import {
+  type GpuPlace,
+  type HostChange,
+  type KnownGpuRow,
+  lockReportedHosts,
+  loseSilentHosts,
+  type ReportedHost,
+  touchReports,
+  writeReportedHosts,
+} from '../store/fleet/host-reports.ts'
+
+/** Small enough that one statement stays short, large enough that thousands of hosts take a few. */
+const reportsPerStatement = 1000
+/** Its hosts are locked while it lasts, so that no placement waits long. */
+const changesPerTransaction = 50
+
+interface Reported {
+  name: string
+  fingerprint: string
+  report: HostReport
+}
+
+/**
+ * Brings the store to what an engine reports of its hosts. Answers how many reports said something new; the others
+ * only had their time noted.
+ */
+export async function applyHostReports(
+  database: Database,
+  location: string,
+  engineName: string,
+  reports: HostReport[],
+): Promise<number> {
+  let changed = 0
+  for (const some of inParts(reports, reportsPerStatement)) {
+    const reported = some.map((report) => ({
+      name: report.name,
+      fingerprint: fingerprintOf(report),
+      report,
+    }))
+    const repeated = await touchReports(database, location, reported)
+    const news = reported.filter(({ name }) => !repeated.has(name))
+    for (const few of inParts(news, changesPerTransaction))
+      await database.transaction((tx) => applyNews(tx, location, engineName, few))
+    changed += news.length
+  }
+  return changed
+}
+
+export const applyHostReport = (
+  database: Database,
+  location: string,
+  engineName: string,
+  report: HostReport,
+): Promise<number> => applyHostReports(database, location, engineName, [report])
+
+function* inParts<T>(items: T[], size: number): Generator<T[]> {
+  for (let start = 0; start < items.length; start += size) yield items.slice(start, start + size)
+}
+
+async function applyNews(tx: Tx, location: string, engineName: string, news: Reported[]): Promise<void> {
+  const { hosts, gpus } = await lockReportedHosts(
+    tx,
+    location,
+    news.map(({ name }) => name),
+  )
+  const newsByName = new Map(news.map((one) => [one.name, one]))
+  const events: NewEvent[] = []
+  const changes = hosts.map((host) => {
+    const { report, fingerprint } = newsByName.get(host.name)!
+    const { change, notices } = changeOf(
+      host,
+      gpus.filter((gpu) => gpu.hostId === host.id),
+      report,
+    )
+    for (const { type, data } of notices)
+      events.push(systemEvent(type, host.id, { name: host.name, location, ...data }))
+    return { ...change, capabilities: { ...change.capabilities, engine: engineName }, fingerprint }
+  })
+  await writeReportedHosts(tx, changes)
+  for (const event of events) await emit(tx, event)
+}
+
+interface Notice {
+  type: string
+  data: Record<string, unknown>
+}
+
+function changeOf(
+  host: ReportedHost,
+  known: KnownGpuRow[],
+  report: HostReport,
+): { change: Omit<HostChange, 'fingerprint'>; notices: Notice[] } {
+  const { family, usableGpus, usable, unusable } = shapeOf(report)
+  const reportedAt = new Map(report.gpus.map((gpu) => [gpu.pciAddress, gpu]))
+  const usableAt = new Map(usable.map((gpu) => [gpu.pciAddress, gpu]))
+  const knownAt = new Map(known.map((gpu) => [gpu.pciAddress, gpu]))
+  const place = (pciAddress: string): GpuPlace => {
+    const knownGpu = knownAt.get(pciAddress) ?? null
+    const { model, numaNode, iommuGroup } = reportedAt.get(pciAddress) ?? knownGpu!
+    const state = gpuStateAfterReport(knownGpu, usableAt.get(pciAddress) ?? null)
+    return { hostId: host.id, pciAddress, model, numaNode, iommuGroup, state }
+  }
+  const missing = known.filter((gpu) => gpu.state === 'claimed' && !reportedAt.has(gpu.pciAddress))
+  const change = {
+    id: host.id,
+    family,
+    usableGpus,
+    capabilities: {
+      ...report.capabilities,
+      cpu_cores: report.cpuCores,
+      memory_gb: report.memoryGb,
+      ...(unusable.length > 0 && { unusable_gpus: unusable }),
+      ...(missing.length > 0 && { missing_gpus: missing.map((gpu) => gpu.pciAddress) }),
+    },
+    state: stateAfterReport(host),
+    known: [...knownAt.keys()].map(place),
+    found: [...reportedAt.keys()].filter((pciAddress) => !knownAt.has(pciAddress)).map(place),
+  }
+  const toldBefore = (host.capabilities.missing_gpus ?? []) as string[]
+  const notices = missing
+    .filter(({ pciAddress }) => !toldBefore.includes(pciAddress))
+    .map(({ id, pciAddress, vmId }) => ({
+      type: 'gpu.missing',
+      data: { gpu_id: id, pci_address: pciAddress, vm_id: vmId },
+    }))
+  if (host.state !== 'down') return { change, notices }
+  return { change, notices: [{ type: 'host.up', data: { gpus: usable.length } }, ...notices] }
+}
+
+const systemEvent = (type: string, hostId: string, data: Record<string, unknown>): NewEvent => ({
+  type,
+  resourceType: 'host',
+  resourceId: hostId,
+  actor: 'system',
+  requestId: '',
+  data,
+})
+
+/** A host that was asked to drain goes on draining when it comes back; whether it is empty shows afterwards. */
+function stateAfterReport(host: ReportedHost): HostState {
+  if (host.state !== 'down') return host.state
+  return host.is_draining ? 'draining' : 'up'
+}
+
+/** Of what this file uses of a report; holders and resets of GPUs change all the time and are read elsewhere. */
+function fingerprintOf({ cpuCores, memoryGb, capabilities, gpus }: HostReport): string {
+  const places = gpus
+    .map(({ pciAddress, model, numaNode, iommuGroup }) => [pciAddress, model, numaNode, iommuGroup])
+    .sort(([a], [b]) => (String(a) < String(b) ? -1 : 1))
+  return createHash('sha256')
+    .update(JSON.stringify([cpuCores, memoryGb, capabilities, places]))
+    .digest('base64url')
+}
+
+/** Hosts that have not reported for so long take no more VMs. Answers how many were lost. */
+export async function markLostHosts(
+  database: Database,
+  afterMs: number,
+  asOf: Date | null = null,
+): Promise<number> {
+  return database.transaction(async (tx) => {
+    const lost = await loseSilentHosts(tx, afterMs, asOf)
+    for (const { id, name, location } of lost)
+      await emit(tx, systemEvent('host.down', id, { name, location }))
+    return lost.length
+  })
+}

@@ -1,0 +1,50 @@
+import { EngineError, type HostReport } from '../engines/engine.ts'
+import type { Services } from '../services.ts'
+import { findOrphans } from '../store/fleet/orphans.ts'
+
+/** An object that no row ever knew may belong to a creation that we have not read yet: it gets an hour. */
+const unknownMs = 3_600_000
+
+/** Engine objects without a row: those of a deleted id go at once, those that no row ever knew after an hour. */
+export class Orphans {
+  readonly #services: Services
+  readonly #seenSince = new Map<string, number>()
+
+  constructor(services: Services) {
+    this.#services = services
+  }
+
+  async remove(
+    location: string,
+    reports: HostReport[],
+    inspectedAt: Date,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { database, engines, log } = this.#services
+    const engine = engines.get(location)!
+    const vms = new Map(
+      reports.flatMap((report) => report.vms.map((vm) => [vm.id, { ...vm, host: report.name }])),
+    )
+    const disks = new Map(
+      reports.flatMap((report) => report.disks.map((disk) => [disk.id, { ...disk, host: report.name }])),
+    )
+    const now = inspectedAt.getTime()
+    for (const { id, newest_generation } of await findOrphans(database, [...vms.keys(), ...disks.keys()])) {
+      const since = this.#seenSince.get(id) ?? now
+      this.#seenSince.set(id, since)
+      if (newest_generation === null && now - since < unknownMs) continue
+      const vm = vms.get(id)
+      const object = vm ?? disks.get(id)!
+      const call = { generation: Math.max(newest_generation ?? 0, object.generation), signal }
+      log.warn({ id, location }, 'removing an orphan: no record knows it')
+      try {
+        if (vm) await engine.removeVm({ id, host: object.host }, call)
+        else await engine.removeDisk({ id, host: object.host }, call)
+        this.#seenSince.delete(id)
+      } catch (error) {
+        if (!(error instanceof EngineError)) throw error
+        log.warn({ err: error, id, location }, 'orphan not removed')
+      }
+    }
+  }
+}

@@ -1,0 +1,86 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { applyFirewalls } from '../operations/firewall/apply.ts'
+import { PeriodicTasks } from '../runner/periodic.ts'
+import type { Services } from '../services.ts'
+import { expireVms, warnOfExpiry } from './expiry.ts'
+import { Inventory } from './inventory.ts'
+import { pruneOld } from './retention.ts'
+import { Stamper } from './stamper.ts'
+
+const tickMs = 1_000
+const reportMs = 2_000
+const pruneMs = 60_000
+const callMs = 60_000
+/** At most a tenth of the time goes into looking, however large the fleet; stamping does not rest: somebody waits. */
+const restFactor = 9
+
+/**
+ * Compares what should be with what is, and acts. It takes no input and may run at any time, in any number of processes;
+ * an engine's hint only makes it look sooner. This class is the schedule: what is done is in the files beside it.
+ */
+export class Reconciler {
+  readonly #services: Services
+  readonly #tasks: PeriodicTasks
+  readonly #inventory: Inventory
+  readonly #stamper: Stamper
+
+  constructor(services: Services) {
+    this.#services = services
+    this.#tasks = new PeriodicTasks((err) => services.log.warn({ err }, 'reconciler failed'))
+    this.#inventory = new Inventory(services)
+    this.#stamper = new Stamper(services)
+  }
+
+  start(): void {
+    this.#tasks.every(reportMs, () => this.reports(), restFactor)
+    this.#tasks.every(tickMs, () => this.firewalls(), restFactor)
+    this.#tasks.every(tickMs, () => this.expiry(), restFactor)
+    this.#tasks.every(tickMs, () => this.stamp())
+    this.#tasks.every(pruneMs, () => this.prune(), restFactor)
+    // A VM that changed by itself ends somebody's waiting, or has crashed.
+    const { engines, signals } = this.#services
+    const unsubscribe = [...engines.values()].map((engine) => engine.watch(() => signals.send('operations')))
+    unsubscribe.push(this.#stamper.start())
+    for (const each of unsubscribe) this.#tasks.stopping.addEventListener('abort', each)
+  }
+
+  async stop(): Promise<void> {
+    await Promise.race([this.#tasks.stop(), delay(3_000)])
+  }
+
+  /** Everything once, in order: for tests and for whoever cannot wait. */
+  async once(): Promise<void> {
+    await this.reports()
+    await this.firewalls()
+    await this.expiry()
+    await this.prune()
+  }
+
+  /** Hosts, GPUs and VMs as the engines report them. */
+  reports(): Promise<void> {
+    return this.#inventory.reconcile(() => this.#limit())
+  }
+
+  async firewalls(): Promise<void> {
+    await applyFirewalls(this.#services, null, this.#limit())
+  }
+
+  /** VMs whose time is up are stopped or deleted; ten minutes before, their owners are told. */
+  async expiry(): Promise<void> {
+    await warnOfExpiry(this.#services)
+    await expireVms(this.#services)
+  }
+
+  /** Gives new events their positions. */
+  stamp(): Promise<void> {
+    return this.#stamper.stamp()
+  }
+
+  prune(): Promise<void> {
+    return pruneOld(this.#services)
+  }
+
+  #limit(): AbortSignal {
+    return AbortSignal.any([this.#tasks.stopping, AbortSignal.timeout(callMs)])
+  }
+}

@@ -1,0 +1,37 @@
+import { CoalescedTask } from '../runner/coalesced.ts'
+import type { Services } from '../services.ts'
+import { stampEvents } from '../store/events/events.ts'
+
+const soonMs = 25
+
+/** Gives committed events their positions: soon after each commit, and whenever it is asked to. */
+export class Stamper {
+  readonly #services: Services
+  readonly #stamping = new CoalescedTask(() => stampEvents(this.#services.database))
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(services: Services) {
+    this.#services = services
+  }
+
+  /** Returns what stops it. */
+  start(): () => void {
+    const unsubscribe = this.#services.signals.on('events', () => this.#soon())
+    return () => {
+      unsubscribe()
+      clearTimeout(this.#timer)
+    }
+  }
+
+  stamp(): Promise<void> {
+    return this.#stamping.run()
+  }
+
+  /** Events come in twos and threes: they get their positions together. */
+  #soon(): void {
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined
+      this.stamp().catch(() => {})
+    }, soonMs)
+  }
+}

@@ -1,0 +1,97 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { fairShare } from '../domain/fair-share.ts'
+import { uuid } from '../domain/ids.ts'
+import type { Services } from '../services.ts'
+import { claimOperations, LostLease, renewLeases } from '../store/compute/operations.ts'
+import { Attempt } from './attempt.ts'
+import { CoalescedTask } from './coalesced.ts'
+import type { Definition } from './operation.ts'
+import { PeriodicTasks } from './periodic.ts'
+
+const pollMs = 1_000
+
+/**
+ * Runs operations: claims what is due, one step at a time, under a lease that is renewed while it lives. Whatever a
+ * step does to the database commits only together with its outcome and only under a lease that still stands.
+ */
+export class Runner {
+  readonly #services: Services
+  readonly #definitions: Map<string, Definition>
+  readonly #tasks: PeriodicTasks
+  readonly #claiming = new CoalescedTask(() => this.#claim())
+  readonly #running = new Map<Attempt, Promise<void>>()
+  /** More may be due than there were places for. */
+  #isStarved = false
+
+  constructor(services: Services, definitions: Definition[]) {
+    this.#services = services
+    this.#definitions = new Map(definitions.map((definition) => [definition.kind, definition]))
+    this.#tasks = new PeriodicTasks((err) => services.log.warn({ err }, 'leases not renewed'))
+  }
+
+  start(): void {
+    const unsubscribe = this.#services.signals.on('operations', () => this.#wake())
+    this.#tasks.stopping.addEventListener('abort', unsubscribe)
+    this.#tasks.every(pollMs, () => this.#wake())
+    this.#tasks.every(this.#services.config.operations.renewMs, () => this.#renew())
+  }
+
+  /** Takes no more work, and hands back what does not finish by itself in time. */
+  async stop(graceMs = 5_000): Promise<void> {
+    const stopped = this.#tasks.stop()
+    const timer = setTimeout(() => {
+      for (const attempt of this.#running.keys()) attempt.engineWork.abort()
+    }, graceMs)
+    // A claim may be on its way: what it brings is handed back, too.
+    const claimed = this.#claiming.run().catch(() => {})
+    const idle = claimed.then(() => Promise.all(this.#running.values()))
+    await Promise.race([idle, delay(graceMs + 1_000)])
+    clearTimeout(timer)
+    await stopped
+  }
+
+  #wake(): void {
+    this.#claiming.run().catch((err) => this.#services.log.warn({ err }, 'cannot claim operations'))
+  }
+
+  /** Answers whether more may be due. */
+  async #claim(): Promise<boolean> {
+    if (this.#tasks.stopping.aborted) return false
+    const { concurrency, leaseMs } = this.#services.config.operations
+    const projects = [...this.#running.keys()].map((attempt) => attempt.row.project_id)
+    const { saturated, most } = fairShare(projects, concurrency)
+    this.#isStarved = saturated.length > 0 || most <= 0
+    if (most <= 0) return false
+    const token = uuid()
+    const rows = await claimOperations(this.#services.database, token, leaseMs, saturated, most)
+    for (const row of rows) {
+      const definition = this.#definitions.get(row.kind)
+      if (definition) this.#begin(new Attempt(this.#services, definition, row, token))
+      else this.#services.log.error({ operation: row.id }, `there is no operation called ${row.kind}`)
+    }
+    return rows.length === most
+  }
+
+  #begin(attempt: Attempt): void {
+    const run = attempt
+      .run(this.#tasks.stopping)
+      .catch((err) => {
+        if (err instanceof LostLease) return
+        this.#services.log.error({ err, operation: attempt.row.id }, 'operation interrupted')
+      })
+      .finally(() => {
+        this.#running.delete(attempt)
+        if (this.#isStarved) this.#wake()
+      })
+    this.#running.set(attempt, run)
+  }
+
+  async #renew(): Promise<void> {
+    const attempts = [...this.#running.keys()]
+    if (attempts.length === 0) return
+    const { database, config } = this.#services
+    const leases = attempts.map(({ lease }) => lease)
+    const lost = await renewLeases(database, leases, config.operations.leaseMs)
+    for (const attempt of attempts) if (lost.includes(attempt.lease)) attempt.engineWork.abort()
+  }
+}

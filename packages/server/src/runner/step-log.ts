@@ -1,0 +1,22 @@
+import type { Progress, StepEntry } from '../store/compute/operations.ts'
+
+/** With the step's new state in the log: begun where it is not in it yet, ended unless it runs. */
+export function noteStep(
+  progress: Progress,
+  name: string,
+  state: StepEntry['state'],
+  atMs: number,
+): Progress {
+  const log = progress.step_log
+  const now = new Date(Math.round(atMs)).toISOString()
+  const begun = log.find((entry) => entry.name === name)
+  const entry = {
+    ...(begun ?? { name, started_at: now }),
+    state,
+    completed_at: state === 'running' ? '' : now,
+  }
+  return {
+    ...progress,
+    step_log: begun ? log.map((each) => (each === begun ? entry : each)) : [...log, entry],
+  }
+}

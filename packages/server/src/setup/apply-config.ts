@@ -1,0 +1,198 @@
+import { isDeepStrictEqual } from 'node:util'
+import { families, familyOfModel, vmTypes } from '@slipway/contract'
+import { type Config, ConfigError, type LocationConfig, type PriceConfig } from '../config/index.ts'
+import { demoLocations } from '../config/locations.ts'
+import { DEMO_PRICES } from '../config/sections.ts'
+import { cidrsOverlap, subnetFor } from '../domain/addresses.ts'
+import { uuid } from '../domain/ids.ts'
+import { displayUsd, parseDecimal, timesExact } from '../domain/money.ts'
+import type { EngineImage } from '../engines/engine.ts'
+import { type PriceRow, setPrices } from '../store/billing/prices.ts'
+import type { Database, Tx } from '../store/database.ts'
+import { extendImage, insertImage } from '../store/fleet/images.ts'
+import {
+  defaultNetworksWithoutSubnet,
+  findLocation,
+  hasTenants,
+  type LocationRow,
+  listLocations,
+  putLocation,
+  removeUnusedLocations,
+} from '../store/fleet/locations.ts'
+import { holdLock } from '../store/locks.ts'
+import { insertSubnet } from '../store/network/networks.ts'
+import { putSimulatedHosts, type SimulatedHost } from '../store/simulated/hosts.ts'
+
+/** What a location's engine has on its shelf. */
+export type ImagesOf = (location: LocationConfig) => EngineImage[]
+
+const simulatedImages: EngineImage[] = [
+  {
+    name: 'ubuntu24.04-nvidia:latest',
+    description: 'Ubuntu 24.04 LTS with the NVIDIA driver and CUDA',
+    tags: ['ubuntu', 'nvidia', 'cuda'],
+    source: {},
+  },
+  {
+    name: 'ubuntu22.04-nvidia:latest',
+    description: 'Ubuntu 22.04 LTS with the NVIDIA driver and CUDA',
+    tags: ['ubuntu', 'nvidia', 'cuda'],
+    source: {},
+  },
+  { name: 'ubuntu24.04:latest', description: 'Ubuntu 24.04 LTS', tags: ['ubuntu'], source: {} },
+  { name: 'debian12:latest', description: 'Debian 12', tags: ['debian'], source: {} },
+]
+
+const simulatedOnly: ImagesOf = ({ engine }) => (engine === 'simulated' ? simulatedImages : [])
+
+const subnetPrefix = 20
+const diskPrices: PriceRow[] = [
+  { product_name: 'persistent-ssd', unit: 'gb_hour', usd: '0.00013' },
+  { product_name: 'shared-volume', unit: 'gb_hour', usd: '0.00013' },
+]
+
+/**
+ * Brings the catalogue to what the configuration says, at every start and by any number of processes at once. What
+ * operators changed by hand and what is in use stays. Answers the locations that this deployment has.
+ */
+export function applyConfig(
+  database: Database,
+  config: Pick<Config, 'locations' | 'prices' | 'engine'>,
+  imagesOf: ImagesOf = simulatedOnly,
+): Promise<LocationConfig[]> {
+  return database.transaction(async (tx) => {
+    await holdLock(tx, 'applyConfig')
+    const locations = settleLocations(config, await listLocations(tx))
+    const newNames = await applyLocations(tx, locations)
+    await applyImages(tx, locations, newNames, imagesOf)
+    await applyPrices(tx, config.prices)
+    for (const location of locations)
+      if (location.engine === 'simulated')
+        await putSimulatedHosts(tx, location.name, simulatedHosts(location.simulated.hosts))
+    await addSubnets(tx, [...newNames])
+    return locations
+  })
+}
+
+/** `--engine` shapes the demo of an empty store only: later starts without a file keep the engine of the first. */
+function settleLocations(
+  config: Pick<Config, 'locations' | 'engine'>,
+  stored: LocationRow[],
+): LocationConfig[] {
+  const [first] = stored
+  const isUnnamed =
+    config.locations.length === 0 || isDeepStrictEqual(config.locations, demoLocations(config.engine))
+  if (!first || !isUnnamed) return config.locations
+  const earlier = demoLocations(first.engine)
+  const isDemoStore = earlier.every(({ name }) => stored.some((row) => row.name === name))
+  return isDemoStore ? earlier : config.locations
+}
+
+/** Answers the names of those that are new. */
+async function applyLocations(tx: Tx, locations: LocationConfig[]): Promise<Set<string>> {
+  const newNames = new Set<string>()
+  for (const [position, location] of locations.entries()) {
+    const { name, engine } = location
+    const stored = await findLocation(tx, name)
+    if (stored && stored.engine !== engine && (await hasTenants(tx, name)))
+      throw new ConfigError(
+        `location[${position}].engine: ${engine}: ${name} has VMs or disks of the engine ${stored.engine}`,
+      )
+    if (await putLocation(tx, { ...location, position })) newNames.add(name)
+  }
+  await removeUnusedLocations(
+    tx,
+    locations.map(({ name }) => name),
+  )
+  return newNames
+}
+
+/** A new location brings its images; in known ones the operator has the last word. */
+async function applyImages(
+  tx: Tx,
+  locations: LocationConfig[],
+  newNames: Set<string>,
+  imagesOf: ImagesOf,
+): Promise<void> {
+  for (const location of locations) {
+    const isNew = newNames.has(location.name)
+    for (const image of imagesOf(location)) {
+      const inserted = isNew && (await insertImage(tx, { ...image, locations: [location.name] }))
+      if (!inserted) await extendImage(tx, image.name, isNew ? [location.name] : [], image.source)
+    }
+  }
+}
+
+/** What an engine brings along is offered where it runs. */
+export function offerImages(database: Database, location: string, images: EngineImage[]): Promise<void> {
+  return database.transaction(async (tx) => {
+    await holdLock(tx, 'applyConfig')
+    for (const image of images)
+      if (!(await insertImage(tx, { ...image, locations: [location] })))
+        await extendImage(tx, image.name, [location], image.source)
+  })
+}
+
+/** Prices of a file hold; the demo's examples and the price of disks only stand in where there is none. */
+async function applyPrices(tx: Tx, prices: PriceConfig[]): Promise<void> {
+  await setPrices(tx, diskPrices, { onlyUnset: true })
+  const areExamples = isDeepStrictEqual(prices, DEMO_PRICES)
+  await setPrices(tx, prices.flatMap(typePrices), { onlyUnset: areExamples })
+}
+
+function typePrices({ model, usdPerGpuHour }: PriceConfig): PriceRow[] {
+  const perGpu = parseDecimal(usdPerGpuHour)
+  return vmTypes
+    .filter((type) => type.gpuModel === model)
+    .map((type) => ({
+      product_name: type.name,
+      unit: 'vm_hour',
+      usd: displayUsd(timesExact(perGpu, BigInt(type.gpuCount)), 12),
+    }))
+}
+
+/** Named by family and number, so that a longer list adds hosts and renames none. */
+export function simulatedHosts(hosts: { count: number; model: string; gpus: number }[]): SimulatedHost[] {
+  const counts = new Map<string, number>()
+  return hosts.flatMap(({ count, model, gpus }) => {
+    const family = familyOfModel(model)
+    if (!family) throw new ConfigError(`hosts: ${model}: must be one of ${knownModels.join(', ')}`)
+    const before = counts.get(family) ?? 0
+    counts.set(family, before + count)
+    return Array.from({ length: count }, (_, i) => ({
+      name: `${family}-${before + i + 1}`,
+      model,
+      gpuCount: gpus,
+    }))
+  })
+}
+
+const knownModels = Object.values(families).map(({ model }) => model)
+
+/** In default networks with room left; the owners of full ones make a subnet where they want it. */
+async function addSubnets(tx: Tx, newLocations: string[]): Promise<void> {
+  const taken = new Map<string, string[]>()
+  for (const network of await defaultNetworksWithoutSubnet(tx, newLocations)) {
+    const { network_id: networkId, project_id: projectId, location } = network
+    const blocks = taken.get(networkId) ?? network.taken
+    taken.set(networkId, blocks)
+    const cidr = firstFreeBlock(network.cidr, blocks)
+    if (!cidr) continue
+    blocks.push(cidr)
+    await insertSubnet(tx, {
+      id: uuid(),
+      projectId,
+      networkId,
+      name: `default-subnet-${location}`,
+      cidr,
+      location,
+    })
+  }
+}
+
+function firstFreeBlock(network: string, taken: string[]): string | undefined {
+  const blocks = 2 ** (subnetPrefix - Number(network.split('/')[1]))
+  return Array.from({ length: blocks }, (_, i) => subnetFor(network, i, subnetPrefix)).find(
+    (block) => !taken.some((other) => cidrsOverlap(block, other)),
+  )
+}

@@ -1,0 +1,137 @@
+import { randomBytes } from 'node:crypto'
+import { families, familyOfModel, gpuQuota, type QuotaName } from '@slipway/contract'
+import { createAccessKey, createSetupCode } from '../accounts/credentials.ts'
+import { createProject } from '../accounts/project-create.ts'
+import type { Config, LocationConfig } from '../config/index.ts'
+import { uuid } from '../domain/ids.ts'
+import { hashPassword } from '../domain/password.ts'
+import type { Services } from '../services.ts'
+import type { Database, Tx } from '../store/database.ts'
+import { emit } from '../store/events/events.ts'
+import {
+  activateDemoPayment,
+  type DemoRow,
+  findDemo,
+  isEmptyStore,
+  isSetupNeeded,
+  revokeKeysNamed,
+} from '../store/identity/demo.ts'
+import { insertMember } from '../store/identity/members.ts'
+import { insertOrganization } from '../store/identity/organizations.ts'
+import { revokeTokenFamiliesOfUser } from '../store/identity/tokens.ts'
+import { insertUser, setUserPassword } from '../store/identity/users.ts'
+import { holdLock } from '../store/locks.ts'
+import { type Credentials, readCredentials, writeCredentials } from './credentials-file.ts'
+
+const email = 'demo@slipway.local'
+const projectName = 'default'
+const keyName = 'demo'
+const operatorKeyName = 'demo-operator'
+
+/**
+ * An empty store gets an organization to play with; a store that has it gets its credentials file again, with the
+ * present address, unless this is one API process of several: their common address is in the file already. The file
+ * alone knows the secrets: where it is missing, there are new ones, and the old end. Null for a store that was set up
+ * otherwise.
+ */
+export async function seedDemo(
+  { database, config }: Pick<Services, 'database' | 'config'>,
+  url: { api: string; console: string },
+): Promise<Credentials | null> {
+  const { dataDir, role } = config.server
+  return database.transaction(async (tx) => {
+    // Held until the file is written: whoever comes next finds both the demo and its secrets.
+    await holdLock(tx, 'demo')
+    const known = await findDemo(tx, email, projectName)
+    if (!known && !(await isEmptyStore(tx))) return null
+    const kept = known && (await readCredentials(dataDir))
+    const isKept = kept && kept.project_id === known.project_id
+    const credentials = isKept ? kept : await makeSecrets(tx, config, known)
+    const current = { ...credentials, api_url: url.api, console_url: url.console }
+    if (!isKept || role === 'all') await writeCredentials(dataDir, current)
+    return current
+  })
+}
+
+type Secrets = Omit<Credentials, 'api_url' | 'console_url'>
+
+async function makeSecrets(tx: Tx, config: Config, known: DemoRow | undefined): Promise<Secrets> {
+  const password = randomBytes(18).toString('base64url')
+  const passwordHash = await hashPassword(password)
+  if (known) await endOldSecrets(tx, known, passwordHash)
+  const { organization_id, project_id } = known ?? (await makeDemo(tx, config, passwordHash))
+  return { organization_id, project_id, email, password, ...(await makeKeys(tx, project_id)) }
+}
+
+async function makeDemo(tx: Tx, config: Config, passwordHash: string): Promise<DemoRow> {
+  const organization = await insertOrganization(tx, uuid(), 'Demo')
+  await activateDemoPayment(tx, organization.id)
+  const user = await insertUser(tx, { id: uuid(), email, passwordHash, isOperator: false })
+  if (!user) throw new Error(`${email} exists in a store without organizations`)
+  await insertMember(tx, organization.id, user.id, 'owner')
+  const quotas = fleetQuotas(config.quotas, config.locations)
+  const project = await createProject(tx, { organizationId: organization.id, name: projectName, quotas })
+  await emit(tx, {
+    type: 'project.created',
+    resourceType: 'project',
+    resourceId: project.id,
+    projectId: project.id,
+    organizationId: organization.id,
+    data: { name: projectName },
+  })
+  return { organization_id: organization.id, project_id: project.id, user_id: user.id }
+}
+
+async function makeKeys(tx: Tx, projectId: string): Promise<{ access_key: string; operator_key: string }> {
+  const key = await createAccessKey(tx, {
+    kind: 'project',
+    projectId,
+    name: keyName,
+    role: 'write',
+  })
+  const operatorKey = await createAccessKey(tx, { kind: 'operator', name: operatorKeyName })
+  return { access_key: key!.secret, operator_key: operatorKey!.secret }
+}
+
+async function endOldSecrets(tx: Tx, demo: DemoRow, passwordHash: string): Promise<void> {
+  await revokeKeysNamed(tx, keyName, demo.project_id)
+  await revokeKeysNamed(tx, operatorKeyName, null)
+  await setUserPassword(tx, demo.user_id, passwordHash)
+  await revokeTokenFamiliesOfUser(tx, demo.user_id)
+}
+
+/** Enough for the whole fleet, in VMs of one GPU each. */
+function fleetQuotas(
+  defaults: Record<QuotaName, number>,
+  locations: LocationConfig[],
+): Record<QuotaName, number> {
+  const quotas = { ...defaults }
+  const fleet = locations.flatMap(gpusOf)
+  for (const family of Object.keys(families) as (keyof typeof families)[]) {
+    const gpus = fleet.filter(({ model }) => familyOfModel(model) === family)
+    const total = gpus.reduce((sum, { count }) => sum + count, 0)
+    quotas[gpuQuota(family)] = Math.max(total, defaults[gpuQuota(family)])
+  }
+  const total = fleet.reduce((sum, { count }) => sum + count, 0)
+  quotas.vms = Math.max(total, defaults.vms)
+  return quotas
+}
+
+function gpusOf(location: LocationConfig): { model: string; count: number }[] {
+  switch (location.engine) {
+    case 'simulated':
+      return location.simulated.hosts.map(({ model, count, gpus }) => ({ model, count: count * gpus }))
+    case 'qemu':
+      return location.qemu.gpus.flatMap((gpu) => ('model' in gpu ? [gpu] : []))
+    case 'incus':
+      return []
+  }
+}
+
+/** The code for the first operator, to be shown once; null when there is one, or a code that still works. */
+export function offerSetupCode(database: Database): Promise<string | null> {
+  return database.transaction(async (tx) => {
+    await holdLock(tx, 'demo')
+    return (await isSetupNeeded(tx)) ? createSetupCode(tx) : null
+  })
+}

@@ -1,0 +1,118 @@
+import { type Queryable, statement, type Tx } from '../database.ts'
+
+export interface InvoiceRow {
+  id: string
+  month: string
+  state: 'open' | 'issued' | 'paid'
+  usd_cents: string
+  issued_at: Date | null
+  lines: InvoiceLineRow[]
+}
+
+export interface InvoiceLineRow {
+  project_id: string
+  product_name: string
+  unit: 'vm_hour' | 'gb_hour'
+  quantity_ms: string
+  usd_cents: string
+}
+
+// Issued once: a second time changes nothing.
+const insert = statement<{ id: string }, [string, string, string, string]>(
+  'invoice_insert',
+  `INSERT INTO invoices (id, organization_id, month, state, usd_cents, paid_at)
+   VALUES ($1, $2, $3, CASE WHEN $4::bigint = 0 THEN 'paid' ELSE 'issued' END, $4::bigint,
+           CASE WHEN $4::bigint = 0 THEN slipway_now() END)
+   ON CONFLICT (organization_id, month) DO NOTHING RETURNING id`,
+)
+const insertLines = statement<never, [string, string[], string[], string[], string[], string[]]>(
+  'invoice_lines_insert',
+  `INSERT INTO invoice_lines (invoice_id, project_id, product_name, unit, quantity_ms, usd_cents)
+   SELECT $1, * FROM unnest($2::uuid[], $3::text[], $4::text[], $5::numeric[], $6::bigint[])`,
+)
+
+const withLines = `
+  SELECT i.id, to_char(i.month, 'YYYY-MM-DD') AS month, i.state, i.usd_cents::text, i.issued_at,
+         (SELECT json_agg(json_build_object('project_id', l.project_id, 'product_name', l.product_name, 'unit', l.unit,
+                                            'quantity_ms', l.quantity_ms::text, 'usd_cents', l.usd_cents::text)
+                          ORDER BY l.project_id, l.unit DESC, l.product_name)
+          FROM invoice_lines l WHERE l.invoice_id = i.id) AS lines
+  FROM invoices i`
+
+const list = statement<InvoiceRow, [string, string | null, number]>(
+  'invoice_list',
+  `${withLines} WHERE i.organization_id = $1 AND ($2::date IS NULL OR i.month < $2)
+   ORDER BY i.month DESC LIMIT $3`,
+)
+const find = statement<InvoiceRow, [string, string]>(
+  'invoice_find',
+  `${withLines} WHERE i.organization_id = $1 AND i.id = $2`,
+)
+
+const listDue = statement<{ id: string; month: string; usd_cents: string }, [string]>(
+  'invoice_list_due',
+  `SELECT id, to_char(month, 'YYYY-MM-DD') AS month, usd_cents::text FROM invoices
+   WHERE organization_id = $1 AND state = 'issued' ORDER BY month FOR NO KEY UPDATE`,
+)
+const markPaid = statement<{ id: string }, [string, string]>(
+  'invoice_mark_paid',
+  `UPDATE invoices SET state = 'paid', paid_at = slipway_now()
+   WHERE organization_id = $1 AND state = 'issued' AND month <= $2::date RETURNING id`,
+)
+
+const organizationsOfMonth = statement<{ organization_id: string }, [string, string]>(
+  'invoice_organizations',
+  `SELECT DISTINCT p.organization_id FROM usage_days u JOIN projects p ON p.id = u.project_id
+   WHERE u.day >= $1::date AND u.day < $2::date ORDER BY 1`,
+)
+
+const projectNames = statement<{ id: string; name: string }, [string]>(
+  'invoice_project_names',
+  'SELECT id, name FROM projects WHERE organization_id = $1',
+)
+
+/** False when the month has its invoice already. */
+export async function insertInvoice(
+  tx: Tx,
+  invoice: { id: string; organizationId: string; month: string; usdCents: string; lines: InvoiceLineRow[] },
+): Promise<boolean> {
+  const { id, organizationId, month, usdCents, lines } = invoice
+  if (!(await insert.one(tx, id, organizationId, month, usdCents))) return false
+  const column = (name: keyof InvoiceLineRow) => lines.map((line) => line[name])
+  await insertLines.run(
+    tx,
+    id,
+    column('project_id'),
+    column('product_name'),
+    column('unit'),
+    column('quantity_ms'),
+    column('usd_cents'),
+  )
+  return true
+}
+
+/** The newest first, those before `beforeMonth` if that is given. */
+export const listInvoices = (
+  db: Queryable,
+  organizationId: string,
+  beforeMonth: string | null,
+  limit: number,
+) => list.all(db, organizationId, beforeMonth, limit)
+
+export const findInvoice = (db: Queryable, organizationId: string, id: string) =>
+  find.one(db, organizationId, id)
+
+/** Locked until the transaction ends, so that nobody charges for them twice. */
+export const listDueInvoices = (tx: Tx, organizationId: string) => listDue.all(tx, organizationId)
+
+/** All that are due up to and with this month; answers their ids. */
+export const markInvoicesPaid = async (tx: Tx, organizationId: string, upToMonth: string) =>
+  (await markPaid.all(tx, organizationId, upToMonth)).map(({ id }) => id)
+
+/** Who used something from one day to another (exclusive). */
+export const listOrganizationsWithUsage = async (db: Queryable, fromDay: string, toDay: string) =>
+  (await organizationsOfMonth.all(db, fromDay, toDay)).map((row) => row.organization_id)
+
+/** Deleted projects too: invoices go back further. */
+export const listProjectNames = async (db: Queryable, organizationId: string) =>
+  new Map((await projectNames.all(db, organizationId)).map(({ id, name }) => [id, name]))

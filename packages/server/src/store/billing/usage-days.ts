@@ -1,0 +1,164 @@
+import { type Queryable, statement, type Tx } from '../database.ts'
+
+/** Sums leave the database as text: they are exact, and may be past 2^53. */
+export interface UsageDayRow {
+  day: string
+  project_id: string
+  location: string
+  resource_type: 'vm' | 'disk'
+  product_name: string
+  quantity_ms: string
+  cost_usd_ms: string | null
+}
+
+/** The month of one project and product on one day, over all locations. */
+export type MonthRow = Omit<UsageDayRow, 'location'>
+
+// A price holds until the next one; before the first there is none.
+const pricePeriods = `
+  SELECT product_name, usd,
+         tstzrange(valid_from, lead(valid_from) OVER (PARTITION BY product_name ORDER BY valid_from)) AS period
+  FROM prices
+  UNION ALL
+  SELECT product_name, NULL, tstzrange(NULL, min(valid_from)) FROM prices GROUP BY product_name`
+
+/**
+ * What the intervals come to on each UTC day from `bounds.open_day` up to the instant `bounds.until`, cut where a day
+ * ends and where a price changes. Never depends on the time at which it is asked, if `until` is past.
+ */
+const metered = (scope: string) => `
+  SELECT d.day, i.project_id, i.location, i.resource_type, i.product_name,
+         sum(i.quantity * piece.ms) AS quantity_ms, sum(i.quantity * piece.ms * p.usd) AS cost_usd_ms
+  FROM bounds b
+  CROSS JOIN LATERAL (
+    SELECT b.open_day + n AS day,
+           tstzrange((b.open_day + n)::timestamp AT TIME ZONE 'UTC',
+                     least((b.open_day + n + 1)::timestamp AT TIME ZONE 'UTC', b.until)) AS span
+    FROM generate_series(0, (b.until AT TIME ZONE 'UTC')::date - b.open_day) AS n
+  ) d
+  JOIN usage_intervals i ON i.period && d.span AND ${scope}
+  LEFT JOIN (${pricePeriods}) p ON p.product_name = i.product_name AND p.period && (i.period * d.span)
+  CROSS JOIN LATERAL (SELECT i.period * d.span * coalesce(p.period, '(,)'::tstzrange) AS span) cut
+  CROSS JOIN LATERAL (
+    SELECT ((extract(epoch FROM upper(cut.span)) - extract(epoch FROM lower(cut.span))) * 1000)::bigint AS ms
+  ) piece
+  GROUP BY 1, 2, 3, 4, 5`
+
+const nextOpenDay = statement<{ day: string | null; is_due: boolean | null }, [string]>(
+  'usage_day_next',
+  // Whoever changed an interval just before midnight has a minute to commit.
+  `SELECT to_char(day, 'YYYY-MM-DD') AS day,
+          slipway_now() >= (day + 1)::timestamp AT TIME ZONE 'UTC' + greatest($1::interval, '1 minute') AS is_due
+   FROM (SELECT coalesce((SELECT max(day) + 1 FROM usage_days_closed),
+                         (SELECT (min(lower(period)) AT TIME ZONE 'UTC')::date FROM usage_intervals)) AS day) next`,
+)
+
+const insertDay = statement<never, [string]>(
+  'usage_day_insert',
+  `WITH bounds AS (SELECT $1::date AS open_day, ($1::date + 1)::timestamp AT TIME ZONE 'UTC' AS until)
+   INSERT INTO usage_days (day, project_id, location, resource_type, product_name, quantity_ms, cost_usd_ms)
+   ${metered('true')}`,
+)
+const markClosed = statement<never, [string]>(
+  'usage_day_close',
+  'INSERT INTO usage_days_closed (day) VALUES ($1)',
+)
+
+const list = statement<UsageDayRow, [string[], string, string, string | null, string | null]>(
+  'usage_day_list',
+  `SELECT to_char(day, 'YYYY-MM-DD') AS day, project_id, location, resource_type, product_name,
+          quantity_ms::text, cost_usd_ms::text
+   FROM usage_days
+   WHERE project_id = ANY ($1::uuid[]) AND day BETWEEN $2 AND $3
+     AND ($4::text IS NULL OR location = $4) AND ($5::text IS NULL OR resource_type = $5)
+   ORDER BY usage_days.day, project_id, location, resource_type DESC, product_name`,
+)
+
+const lastClosed = statement<{ closed_at: Date | null; today: string }>(
+  'usage_day_last',
+  `SELECT (SELECT closed_at FROM usage_days_closed ORDER BY day DESC LIMIT 1) AS closed_at,
+          to_char(slipway_now() AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS today`,
+)
+
+// Closed days as they were written, the others from the intervals, up to now.
+const monthBounds = (month: string) => `
+  SELECT first_day, until, least(greatest(first_day, coalesce((SELECT max(day) + 1 FROM usage_days_closed), first_day)),
+                                 (first_day + interval '1 month')::date) AS open_day
+  FROM (SELECT m.first_day,
+               least(slipway_now(), (m.first_day + interval '1 month') AT TIME ZONE 'UTC') AS until
+        FROM (SELECT ${month} AS first_day) m) month`
+const monthRows = (scope: (projectId: string) => string) => `
+  SELECT u.day, u.project_id, u.location, u.resource_type, u.product_name, u.quantity_ms, u.cost_usd_ms
+  FROM usage_days u, bounds b
+  WHERE u.day >= b.first_day AND u.day < b.open_day AND ${scope('u.project_id')}
+  UNION ALL
+  SELECT * FROM (${metered(scope('i.project_id'))}) live`
+const thisMonth = `date_trunc('month', slipway_now() AT TIME ZONE 'UTC')::date`
+
+const month = statement<MonthRow, [string[], string | null]>(
+  'usage_month',
+  `WITH bounds AS (${monthBounds(`coalesce($2::date, ${thisMonth})`)})
+   SELECT to_char(day, 'YYYY-MM-DD') AS day, project_id, resource_type, product_name,
+          sum(quantity_ms)::text AS quantity_ms, sum(cost_usd_ms)::text AS cost_usd_ms
+   FROM (${monthRows((id) => `${id} = ANY ($1::uuid[])`)}) m
+   GROUP BY m.day, project_id, resource_type, product_name
+   ORDER BY m.day, project_id, resource_type DESC, product_name`,
+)
+
+const rate = statement<{ usd_per_hour: string; now: Date; ms_left: string }, [string[]]>(
+  'usage_rate',
+  `SELECT coalesce(sum(i.quantity * p.usd), 0)::text AS usd_per_hour, slipway_now() AS now,
+          ((extract(epoch FROM (${thisMonth} + interval '1 month') AT TIME ZONE 'UTC') - extract(epoch FROM slipway_now()))
+           * 1000)::bigint::text AS ms_left
+   FROM (SELECT) one
+   LEFT JOIN usage_intervals i ON i.project_id = ANY ($1::uuid[]) AND upper_inf(i.period)
+   LEFT JOIN LATERAL (SELECT usd FROM prices WHERE product_name = i.product_name AND valid_from <= slipway_now()
+                      ORDER BY valid_from DESC LIMIT 1) p ON true`,
+)
+
+const projectIds = statement<{ id: string }, [string]>(
+  'usage_projects',
+  'SELECT id FROM projects WHERE organization_id = $1',
+)
+
+/** The day after the last one closed, and whether its time has come. Null while nothing was ever metered. */
+export async function findNextOpenDay(
+  db: Queryable,
+  rollupAtUtc: string,
+): Promise<{ day: string; isDue: boolean } | null> {
+  const row = await nextOpenDay.one(db, rollupAtUtc)
+  return row?.day ? { day: row.day, isDue: row.is_due === true } : null
+}
+
+/** The caller holds the lock of the roll-up. */
+export async function closeDay(tx: Tx, day: string): Promise<void> {
+  await insertDay.run(tx, day)
+  await markClosed.run(tx, day)
+}
+
+export interface UsageFilter {
+  startDate: string
+  endDate: string
+  location: string | null
+  resourceType: string | null
+}
+
+export const listUsage = (db: Queryable, ids: string[], filter: UsageFilter): Promise<UsageDayRow[]> =>
+  list.all(db, ids, filter.startDate, filter.endDate, filter.location, filter.resourceType)
+
+/** When usage was last written, and the UTC day that it is. */
+export const usageState = async (db: Queryable) => (await lastClosed.one(db))!
+
+/** A whole month, or the one under way up to this moment. */
+export const listMonth = (
+  db: Queryable,
+  ids: string[],
+  monthStart: string | null = null,
+): Promise<MonthRow[]> => month.all(db, ids, monthStart)
+
+/** What runs now costs so much an hour; the month has so much time left. */
+export const currentRate = async (db: Queryable, ids: string[]) => (await rate.one(db, ids))!
+
+/** Deleted ones too: they cost something while they lived. */
+export const listProjectIds = async (db: Queryable, organizationId: string): Promise<string[]> =>
+  (await projectIds.all(db, organizationId)).map(({ id }) => id)

@@ -1,0 +1,46 @@
+import { type Queryable, statement, type Tx } from '../database.ts'
+
+const openInterval = statement<never, [string, string, string, string, string, number]>(
+  'usage_open',
+  `INSERT INTO usage_intervals (project_id, location, resource_type, resource_id, product_name, quantity, period)
+   VALUES ($1, $2, $3, $4, $5, $6, tstzrange(slipway_now(), NULL))`,
+)
+
+// An interval that opened and closes in the same millisecond never was.
+const dropEmpty = statement<never, [string]>(
+  'usage_drop_empty',
+  'DELETE FROM usage_intervals WHERE resource_id = $1 AND upper_inf(period) AND lower(period) >= slipway_now()',
+)
+const closeInterval = statement<never, [string]>(
+  'usage_close',
+  `UPDATE usage_intervals SET period = tstzrange(lower(period), slipway_now())
+   WHERE resource_id = $1 AND upper_inf(period) AND lower(period) < slipway_now()`,
+)
+
+const openOf = statement<{ count: number }, [string]>(
+  'usage_open_of',
+  'SELECT count(*) AS count FROM usage_intervals WHERE resource_id = $1 AND upper_inf(period)',
+)
+
+export interface Metered {
+  projectId: string
+  location: string
+  resourceType: 'vm' | 'disk'
+  resourceId: string
+  productName: string
+  /** 1 for a VM, GB for a disk. */
+  quantity: number
+}
+
+/** In the transaction that makes it billable. The schema refuses a second one at the same time. */
+export const openUsage = (tx: Tx, m: Metered) =>
+  openInterval.run(tx, m.projectId, m.location, m.resourceType, m.resourceId, m.productName, m.quantity)
+
+export async function closeUsage(tx: Tx, resourceId: string): Promise<void> {
+  await dropEmpty.run(tx, resourceId)
+  await closeInterval.run(tx, resourceId)
+}
+
+export async function isMetered(db: Queryable, resourceId: string): Promise<boolean> {
+  return ((await openOf.one(db, resourceId))?.count ?? 0) > 0
+}

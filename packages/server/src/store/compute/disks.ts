@@ -1,0 +1,188 @@
+import type { Disk, DiskState, DiskType } from '@slipway/contract'
+import { type Queryable, statement, type Tx } from '../database.ts'
+import { time } from '../time.ts'
+
+export interface DiskRow {
+  id: string
+  project_id: string
+  name: string
+  type: DiskType
+  size: string
+  size_gib: number
+  location: string
+  block_size: number
+  serial_number: string
+  state: DiskState
+  generation: number
+  host_id: string | null
+  host: string | null
+  created_at: Date
+  updated_at: Date
+  attached_to: { vm_id: string; mode: 'read-write' | 'read-only' }[]
+}
+
+const selectDisk = `
+  SELECT d.*, h.name AS host,
+         coalesce((SELECT jsonb_agg(jsonb_build_object('vm_id', a.vm_id, 'mode', a.mode) ORDER BY a.position)
+                   FROM disk_attachments a WHERE a.disk_id = d.id), '[]') AS attached_to
+  FROM disks d LEFT JOIN hosts h ON h.id = d.host_id`
+
+const byId = statement<DiskRow, [string, string]>(
+  'disk_by_id',
+  `${selectDisk} WHERE d.id = $2 AND d.project_id = $1`,
+)
+
+const lock = statement<never, [string, string[]]>(
+  'disk_lock',
+  'SELECT id FROM disks WHERE project_id = $1 AND id = ANY ($2) ORDER BY id FOR UPDATE',
+)
+
+const several = statement<DiskRow, [string, string[]]>(
+  'disk_several',
+  `${selectDisk} WHERE d.project_id = $1 AND d.id = ANY ($2)`,
+)
+
+const list = statement<
+  DiskRow,
+  [
+    string,
+    string | null,
+    string[] | null,
+    string[] | null,
+    string[] | null,
+    string[] | null,
+    string[] | null,
+    number,
+  ]
+>(
+  'disk_list',
+  `${selectDisk}
+   WHERE d.project_id = $1 AND ($2::uuid IS NULL OR d.id < $2)
+     AND ($3::uuid[] IS NULL OR d.id = ANY ($3)) AND ($4::text[] IS NULL OR d.name = ANY ($4))
+     AND ($5::text[] IS NULL OR d.type = ANY ($5)) AND ($6::text[] IS NULL OR d.location = ANY ($6))
+     AND ($7::uuid[] IS NULL OR EXISTS (SELECT FROM disk_attachments a WHERE a.disk_id = d.id AND a.vm_id = ANY ($7)))
+   ORDER BY d.id DESC LIMIT $8`,
+)
+
+const insert = statement<never, [string, string, string, string, string, number, string, number, string]>(
+  'disk_insert',
+  `INSERT INTO disks (id, project_id, name, type, size, size_gib, location, block_size, serial_number, state)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'creating')`,
+)
+
+const move = statement<{ id: string }, [string, string, string[]]>(
+  'disk_move',
+  `UPDATE disks SET state = $2, updated_at = slipway_now() WHERE id = $1 AND state = ANY ($3) RETURNING id`,
+)
+
+const raise = statement<{ generation: number }, [string]>(
+  'disk_raise_generation',
+  'UPDATE disks SET generation = generation + 1 WHERE id = $1 RETURNING generation',
+)
+
+const resize = statement<never, [string, string, number]>(
+  'disk_resize',
+  'UPDATE disks SET size = $2, size_gib = $3, updated_at = slipway_now() WHERE id = $1',
+)
+
+// Local storage: the first attachment settles where a disk lives.
+const settle = statement<never, [string, string]>(
+  'disk_settle',
+  'UPDATE disks SET host_id = $2 WHERE id = $1 AND host_id IS NULL',
+)
+
+const attach = statement<never, [string, string, string, boolean]>(
+  'disk_attach',
+  'INSERT INTO disk_attachments (vm_id, disk_id, mode, is_exclusive) VALUES ($1, $2, $3, $4)',
+)
+
+const detach = statement<never, [string, string[]]>(
+  'disk_detach',
+  'DELETE FROM disk_attachments WHERE vm_id = $1 AND disk_id = ANY ($2)',
+)
+
+const remove = statement<never, [string]>('disk_delete', 'DELETE FROM disks WHERE id = $1')
+
+export const findDisk = (db: Queryable, projectId: string, id: string) => byId.one(db, projectId, id)
+
+/** Locked in the order of their ids, then read as they now are. */
+export async function lockDisks(tx: Tx, projectId: string, ids: string[]): Promise<DiskRow[]> {
+  await lock.run(tx, projectId, ids)
+  return several.all(tx, projectId, ids)
+}
+
+export interface DiskFilter {
+  projectId: string
+  beforeId: string | null
+  ids: string[] | null
+  names: string[] | null
+  types: string[] | null
+  locations: string[] | null
+  attachedTo: string[] | null
+  limit: number
+}
+
+export const listDisks = (db: Queryable, f: DiskFilter) =>
+  list.all(db, f.projectId, f.beforeId, f.ids, f.names, f.types, f.locations, f.attachedTo, f.limit)
+
+export interface NewDisk {
+  id: string
+  projectId: string
+  name: string
+  type: DiskType
+  size: string
+  sizeGib: number
+  location: string
+  blockSize: number
+  serialNumber: string
+}
+
+export const insertDisk = (tx: Tx, d: NewDisk) =>
+  insert.run(
+    tx,
+    d.id,
+    d.projectId,
+    d.name,
+    d.type,
+    d.size,
+    d.sizeGib,
+    d.location,
+    d.blockSize,
+    d.serialNumber,
+  )
+
+export async function moveDisk(tx: Tx, id: string, to: DiskState, from: DiskState[]): Promise<boolean> {
+  return (await move.one(tx, id, to, from)) !== undefined
+}
+
+export async function raiseDiskGeneration(tx: Tx, id: string): Promise<number> {
+  return (await raise.one(tx, id))!.generation
+}
+
+export const resizeDisk = (tx: Tx, id: string, size: string, sizeGib: number) =>
+  resize.run(tx, id, size, sizeGib)
+export const settleDisk = (tx: Tx, id: string, hostId: string) => settle.run(tx, id, hostId)
+export const attachDiskRow = (tx: Tx, vmId: string, diskId: string, mode: string, isExclusive: boolean) =>
+  attach.run(tx, vmId, diskId, mode, isExclusive)
+export const detachDiskRows = (tx: Tx, vmId: string, diskIds: string[]) => detach.run(tx, vmId, diskIds)
+export const deleteDiskRow = (tx: Tx, id: string) => remove.run(tx, id)
+
+export function diskRecord(disk: DiskRow): Disk {
+  return {
+    id: disk.id,
+    name: disk.name,
+    type: disk.type,
+    size: disk.size,
+    location: disk.location,
+    block_size: disk.block_size,
+    created_at: time(disk.created_at),
+    updated_at: time(disk.updated_at),
+    serial_number: disk.serial_number,
+    state: disk.state,
+    attached_to: disk.attached_to.map(({ vm_id, mode }) => ({
+      vm_id,
+      attachment_type: 'data' as const,
+      mode,
+    })),
+  }
+}

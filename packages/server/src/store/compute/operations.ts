@@ -1,0 +1,379 @@
+import type { OperationName, OperationState, OperationType } from '@slipway/contract'
+import { uuid } from '../../domain/ids.ts'
+import { type Queryable, statement, type Tx } from '../database.ts'
+
+export interface StepEntry {
+  name: string
+  state: 'running' | 'done' | 'failed' | 'undone'
+  started_at: string
+  completed_at: string
+}
+
+export interface OperationFailure {
+  code: string
+  message: string
+}
+
+export interface OperationRow {
+  id: string
+  project_id: string
+  kind: string
+  name: OperationName
+  resource_type: OperationType
+  resource_id: string
+  generation: number
+  request: Record<string, unknown>
+  state: OperationState
+  result: unknown
+  step: number
+  scratch: Record<string, unknown>
+  step_log: StepEntry[]
+  attempts: number
+  last_error: string
+  failure: OperationFailure | null
+  is_undoing: boolean
+  is_cancelled: boolean
+  is_stuck: boolean
+  run_at: Date
+  actor: string
+  request_id: string
+  started_at: Date
+  completed_at: Date | null
+}
+
+export interface ClaimedOperation extends OperationRow {
+  /** The service's time at the claim. */
+  now: Date
+  /** Taken from a worker whose lease ran out. */
+  was_held: boolean
+}
+
+/** What a worker holds an operation by. */
+export interface Lease {
+  id: string
+  token: string
+}
+
+/** The lease is gone, or the operation was cancelled: nothing was written, and the transaction rolls back. */
+export class LostLease extends Error {}
+
+export interface NewOperation {
+  id: string
+  projectId: string
+  kind: string
+  name: OperationName
+  resourceType: OperationType
+  resourceId: string
+  generation: number
+  request: unknown
+  scratch: Record<string, unknown>
+  actor: string
+  requestId: string
+  /** The step that the admission itself was, if it counts as one. */
+  admittedStep: string | null
+  /** Tells of the beginning. */
+  event: { type: string; data: Record<string, unknown> }
+}
+
+const insert = statement<
+  OperationRow,
+  [
+    ...[string, string, string, string, string, string, number, string, string],
+    ...[string, string, string | null, string, string, string],
+  ]
+>(
+  'operation_insert',
+  `WITH begun AS (
+     INSERT INTO operations
+       (id, project_id, kind, name, resource_type, resource_id, generation, request, scratch, actor, request_id,
+        step, step_log)
+     SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,
+            CASE WHEN $12::text IS NULL THEN 0 ELSE 1 END,
+            CASE WHEN $12::text IS NULL THEN '[]'
+                 ELSE jsonb_build_array(jsonb_build_object('name', $12::text, 'state', 'done', 'started_at', t, 'completed_at', t)) END
+     FROM to_char(slipway_now() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') t RETURNING *
+   ), told AS (
+     INSERT INTO events (id, project_id, organization_id, type, resource_type, resource_id, actor, request_id, data)
+     SELECT $13, b.project_id, (SELECT organization_id FROM projects WHERE projects.id = b.project_id),
+            $14, b.resource_type, b.resource_id, b.actor, b.request_id,
+            jsonb_build_object('operation_id', b.id, 'operation_name', b.name) || $15::jsonb
+     FROM begun b
+   )
+   SELECT * FROM begun`,
+)
+
+// A claim moves run_at to the lease's end: held work is simply not due, and falls due again if its holder dies.
+const claim = statement<ClaimedOperation, [string, number, string[], number]>(
+  'operation_claim',
+  `UPDATE operations o SET lease_token = $1, lease_until = slipway_now() + $2 * interval '1 millisecond',
+          run_at = slipway_now() + $2 * interval '1 millisecond'
+   FROM (SELECT id, lease_token IS NOT NULL AS was_held FROM operations
+         WHERE state = 'IN_PROGRESS' AND run_at <= slipway_now() AND project_id <> ALL ($3::uuid[])
+         ORDER BY run_at LIMIT $4 FOR UPDATE SKIP LOCKED) due
+   WHERE o.id = due.id RETURNING o.*, slipway_now() AS now, due.was_held`,
+)
+
+const renew = statement<Lease, [string[], string[], number]>(
+  'operation_renew',
+  `UPDATE operations o SET lease_until = slipway_now() + $3 * interval '1 millisecond',
+          run_at = slipway_now() + $3 * interval '1 millisecond'
+   FROM unnest($1::uuid[], $2::uuid[]) AS held (id, token)
+   WHERE o.id = held.id AND o.lease_token = held.token AND o.state = 'IN_PROGRESS' RETURNING held.*`,
+)
+
+// A generation of its own for this attempt, at the resource too: whoever comes after us counts on from there.
+const fence = statement<{ generation: number }, [string, string]>(
+  'operation_fence',
+  `WITH fenced AS (
+     UPDATE operations SET generation = generation + 1
+     WHERE id = $1 AND lease_token = $2 AND state = 'IN_PROGRESS' AND NOT is_cancelled
+     RETURNING resource_id, generation),
+   vm AS (UPDATE vms v SET generation = f.generation FROM fenced f WHERE v.id = f.resource_id),
+   disk AS (UPDATE disks d SET generation = f.generation FROM fenced f WHERE d.id = f.resource_id),
+   rule AS (UPDATE firewall_rules r SET generation = f.generation FROM fenced f WHERE r.id = f.resource_id)
+   SELECT generation FROM fenced`,
+)
+
+// A worker that lost its lease, or whose operation was cancelled meanwhile, changes nothing.
+const advance = statement<
+  { id: string },
+  [string, string, number, string, string, number, string, boolean, string | null, boolean]
+>(
+  'operation_advance',
+  `UPDATE operations SET step = $3, scratch = $4, step_log = $5, attempts = $6, last_error = $7, is_undoing = $8,
+          failure = $9, is_stuck = $10
+   WHERE id = $1 AND lease_token = $2 AND state = 'IN_PROGRESS' AND NOT is_cancelled RETURNING id`,
+)
+
+const park = statement<
+  { id: string },
+  [string, string, number, string, string, number, string, boolean, string | null, boolean, number]
+>(
+  'operation_park',
+  `UPDATE operations SET step = $3, scratch = $4, step_log = $5, attempts = $6, last_error = $7, is_undoing = $8,
+          failure = $9, is_stuck = $10, lease_token = NULL, lease_until = NULL,
+          run_at = CASE WHEN is_cancelled THEN slipway_now() ELSE slipway_now() + $11 * interval '1 millisecond' END
+   WHERE id = $1 AND lease_token = $2 AND state = 'IN_PROGRESS' RETURNING id`,
+)
+
+// Ends it, tells of it, and wakes a deletion that waits for it, all in one statement.
+const end = statement<{ woken: number }, [string, string | null, string, string | null, string, string]>(
+  'operation_end',
+  `WITH ended AS (
+     UPDATE operations SET state = $3, result = $4, step_log = $5, completed_at = slipway_now(), is_stuck = false,
+            lease_token = NULL, lease_until = NULL
+     WHERE id = $1 AND lease_token IS NOT DISTINCT FROM $2 AND state = 'IN_PROGRESS'
+       AND (NOT is_cancelled OR $4::jsonb ->> 'code' = 'cancelled')
+     RETURNING *
+   ), told AS (
+     INSERT INTO events (id, project_id, organization_id, type, resource_type, resource_id, actor, request_id, data)
+     SELECT $6, e.project_id, (SELECT organization_id FROM projects WHERE projects.id = e.project_id),
+            CASE e.state WHEN 'SUCCEEDED' THEN 'operation.succeeded' ELSE 'operation.failed' END,
+            e.resource_type, e.resource_id, e.actor, e.request_id,
+            jsonb_build_object('operation_id', e.id, 'operation_name', e.name)
+              || CASE e.state WHEN 'FAILED' THEN jsonb_build_object('error', e.result) ELSE '{}' END
+     FROM ended e
+   ), woken AS (
+     UPDATE operations o SET run_at = slipway_now() FROM ended e
+     WHERE o.resource_id = e.resource_id AND o.id <> e.id AND o.state = 'IN_PROGRESS' AND o.lease_token IS NULL
+     RETURNING o.id
+   )
+   SELECT (SELECT count(*) FROM woken) AS woken FROM ended`,
+)
+
+const byId = statement<OperationRow, [string, string, string | null]>(
+  'operation_by_id',
+  `SELECT * FROM operations WHERE project_id = $1 AND id = $2 AND ($3::text IS NULL OR resource_type = $3)`,
+)
+
+const list = statement<
+  OperationRow,
+  [string, string | null, string | null, string | null, string | null, number]
+>(
+  'operation_list',
+  `SELECT * FROM operations
+   WHERE project_id = $1 AND ($2::uuid IS NULL OR id < $2) AND ($3::text IS NULL OR resource_type = $3)
+     AND ($4::text IS NULL OR state = $4) AND ($5::uuid IS NULL OR resource_id = $5)
+   ORDER BY id DESC LIMIT $6`,
+)
+
+const unfinished = statement<OperationRow, [string]>(
+  'operation_unfinished',
+  `SELECT * FROM operations WHERE resource_id = $1 AND state = 'IN_PROGRESS' ORDER BY name = 'DELETE' DESC FOR UPDATE`,
+)
+
+const cancel = statement<never, [string]>(
+  'operation_cancel',
+  'UPDATE operations SET is_cancelled = true WHERE id = $1',
+)
+
+const counts = statement<{ in_progress: number; stuck: number }>(
+  'operation_counts',
+  `SELECT count(*) AS in_progress, count(*) FILTER (WHERE is_stuck) AS stuck FROM operations WHERE state = 'IN_PROGRESS'`,
+)
+
+const adminById = statement<OperationRow, [string]>(
+  'operation_admin_by_id',
+  'SELECT * FROM operations WHERE id = $1',
+)
+
+const adminList = statement<OperationRow, [string | null, boolean | null, string | null, number]>(
+  'operation_admin_list',
+  `SELECT * FROM operations
+   WHERE ($1::uuid IS NULL OR id < $1) AND ($2::boolean IS NULL OR is_stuck = $2) AND ($3::text IS NULL OR state = $3)
+   ORDER BY id DESC LIMIT $4`,
+)
+
+const retryStuck = statement<OperationRow, [string]>(
+  'operation_retry_stuck',
+  `UPDATE operations SET is_stuck = false, attempts = 0, run_at = slipway_now()
+   WHERE id = $1 AND is_stuck AND state = 'IN_PROGRESS' RETURNING *`,
+)
+
+// Whoever works on it at this moment finds its lease gone.
+const takeStuck = statement<OperationRow, [string]>(
+  'operation_take_stuck',
+  `UPDATE operations SET lease_token = NULL, lease_until = NULL
+   WHERE id = $1 AND is_stuck AND state = 'IN_PROGRESS' RETURNING *`,
+)
+
+const prune = statement<never, [number]>(
+  'operation_prune',
+  `DELETE FROM operations WHERE id IN (
+     SELECT id FROM operations WHERE completed_at < slipway_now() - interval '90 days' LIMIT $1)`,
+)
+
+/** Writes it with the event that tells of it, and wakes a runner after the commit. */
+export async function insertOperation(tx: Tx, operation: NewOperation): Promise<OperationRow> {
+  tx.signal('operations')
+  tx.signal('events')
+  const row = await insert.one(
+    tx,
+    operation.id,
+    operation.projectId,
+    operation.kind,
+    operation.name,
+    operation.resourceType,
+    operation.resourceId,
+    operation.generation,
+    JSON.stringify(operation.request),
+    JSON.stringify(operation.scratch),
+    operation.actor,
+    operation.requestId,
+    operation.admittedStep,
+    uuid(),
+    operation.event.type,
+    JSON.stringify(operation.event.data),
+  )
+  return row!
+}
+
+export function claimOperations(
+  db: Queryable,
+  leaseToken: string,
+  leaseMs: number,
+  saturatedProjects: string[],
+  most: number,
+): Promise<ClaimedOperation[]> {
+  return claim.all(db, leaseToken, leaseMs, saturatedProjects, most)
+}
+
+/** Answers those that are lost. */
+export async function renewLeases(db: Queryable, leases: Lease[], leaseMs: number): Promise<Lease[]> {
+  const ids = leases.map(({ id }) => id)
+  const tokens = leases.map(({ token }) => token)
+  const stand = await renew.all(db, ids, tokens, leaseMs)
+  return leases.filter((lease) => !stand.some(({ id, token }) => id === lease.id && token === lease.token))
+}
+
+/** What the runner writes as an operation goes on. */
+export type Progress = Pick<
+  OperationRow,
+  'step' | 'scratch' | 'step_log' | 'attempts' | 'last_error' | 'is_undoing' | 'failure' | 'is_stuck'
+>
+
+const progressValues = (
+  p: Progress,
+): [number, string, string, number, string, boolean, string | null, boolean] => [
+  p.step,
+  JSON.stringify(p.scratch),
+  JSON.stringify(p.step_log),
+  p.attempts,
+  p.last_error,
+  p.is_undoing,
+  p.failure && JSON.stringify(p.failure),
+  p.is_stuck,
+]
+
+/** From the answered generation on, engines refuse earlier attempts. */
+export async function fenceOperation(tx: Tx, lease: Lease): Promise<number> {
+  return held(await fence.one(tx, lease.id, lease.token)).generation
+}
+
+/** Records progress and keeps the lease. */
+export async function advanceOperation(db: Queryable, lease: Lease, progress: Progress): Promise<void> {
+  held(await advance.one(db, lease.id, lease.token, ...progressValues(progress)))
+}
+
+/** Records progress, gives the lease back and is due again after `ms`. */
+export async function parkOperation(db: Queryable, lease: Lease, progress: Progress, ms: number) {
+  held(await park.one(db, lease.id, lease.token, ...progressValues(progress), ms))
+}
+
+function held<Row>(row: Row | undefined): Row {
+  if (!row) throw new LostLease()
+  return row
+}
+
+/**
+ * Ends it and wakes, after the commit, whoever waits for it. False: the lease is lost, or it was cancelled and may only
+ * end so.
+ */
+export async function endOperation(
+  tx: Tx,
+  { id, token }: { id: string; token: string | null },
+  state: 'SUCCEEDED' | 'FAILED',
+  result: unknown,
+  stepLog: StepEntry[],
+): Promise<boolean> {
+  const text = result === null ? null : JSON.stringify(result)
+  const ended = await end.one(tx, id, token, state, text, JSON.stringify(stepLog), uuid())
+  if (!ended) return false
+  tx.signal('ended', id)
+  tx.signal('events')
+  if (ended.woken > 0) tx.signal('operations')
+  return true
+}
+
+export const findOperation = (db: Queryable, projectId: string, id: string, type: OperationType | null) =>
+  byId.one(db, projectId, id, type)
+
+export interface OperationFilter {
+  projectId: string
+  beforeId: string | null
+  type: OperationType | null
+  state: OperationState | null
+  resourceId: string | null
+  limit: number
+}
+
+export const listOperations = (db: Queryable, f: OperationFilter) =>
+  list.all(db, f.projectId, f.beforeId, f.type, f.state, f.resourceId, f.limit)
+
+/** Locked, the deletion first. */
+export const findUnfinishedOperations = (tx: Tx, resourceId: string) => unfinished.all(tx, resourceId)
+export const cancelOperation = (tx: Tx, id: string) => cancel.run(tx, id)
+
+export async function countOperations(db: Queryable) {
+  const row = await counts.one(db)
+  return { inProgress: row?.in_progress ?? 0, stuck: row?.stuck ?? 0 }
+}
+
+export const findAnyOperation = (db: Queryable, id: string) => adminById.one(db, id)
+export const listAllOperations = (
+  db: Queryable,
+  f: { beforeId: string | null; isStuck: boolean | null; state: OperationState | null; limit: number },
+) => adminList.all(db, f.beforeId, f.isStuck, f.state, f.limit)
+export const retryStuckOperation = (tx: Tx, id: string) => retryStuck.one(tx, id)
+export const takeStuckOperation = (tx: Tx, id: string) => takeStuck.one(tx, id)
+export const pruneOperations = (db: Queryable, most: number) => prune.run(db, most)

@@ -1,0 +1,232 @@
+import { promises as fs } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import pg from 'pg'
+import { provideBinaries } from './binaries.ts'
+import { EmbeddedError, explain, explainOutput } from './error.ts'
+import { OUTSIDE_DIRS, readPassword, settleHome } from './home.ts'
+import { exclusively } from './mutex.ts'
+import {
+  ensureCluster,
+  livingPid,
+  type Postmaster,
+  type Started,
+  SUPERUSER,
+  socketExists,
+  startPostmaster,
+  stopPostmaster,
+} from './postmaster.ts'
+
+export { EmbeddedError } from './error.ts'
+
+export interface EmbeddedOptions {
+  dataDir: string
+  log: (line: string) => void
+  /** Settings of PostgreSQL beyond ours; they count only when this call starts it. */
+  settings?: Record<string, string>
+}
+
+export interface Embedded {
+  url: string
+  /** Leaves; whoever leaves last stops PostgreSQL. */
+  stop(): Promise<void>
+}
+
+const DATABASE = 'slipway'
+const READY_PATIENCE_MS = 300_000
+const RETRY_MS = 15
+const SHARED_MEMORY_PAUSE_MS = 200
+const SOCKET_PATIENCE_MS = 500
+const CONNECT_PATIENCE_MS = 5_000
+const WATCH_MS = 2_000
+/** Every attached server holds this advisory lock, shared, in a session of its own; it falls with the process. */
+const ATTACHED = [0x534c4950, 1]
+
+/** Attaches to the PostgreSQL of this data directory, or starts it, and keeps it running until `stop`. */
+export async function openEmbedded(options: EmbeddedOptions): Promise<Embedded> {
+  try {
+    await fs.mkdir(dirname(resolve(options.dataDir)), { recursive: true })
+    // Root's PostgreSQL runs as another user, who must be able to pass through to its own part.
+    await fs.mkdir(options.dataDir, { mode: process.getuid?.() === 0 ? 0o711 : 0o700 }).catch(ignoreExisting)
+    const dataDir = await fs.realpath(options.dataDir)
+    const password = await readPassword(dataDir)
+    const whenAlone = <T>(work: () => Promise<T>) => exclusively(dataDir, password, work)
+    const { keeper, postmaster, url } = await whenAlone(async () => {
+      const home = await settleHome(dataDir)
+      const copyDirs = home.account.isOther ? OUTSIDE_DIRS : [dirname(home.clusterDir)]
+      const binaries = await provideBinaries(home.account, copyDirs)
+      const postmaster: Postmaster = { home, binaries, settings: options.settings ?? {} }
+      await ensureCluster(postmaster, password)
+      const urlOf = (database: string) =>
+        `postgresql://${SUPERUSER}:${password}@${encodeURIComponent(home.socketDir)}/${database}`
+      const keeper = await ensureRunning(postmaster, urlOf('postgres'), options.log)
+      await ensureDatabase(keeper).catch(async (error) => {
+        await keeper.end()
+        throw error
+      })
+      return { keeper, postmaster, url: { keeper: urlOf('postgres'), service: urlOf(DATABASE) } }
+    })
+    const stop = watch(keeper, postmaster, url.keeper, options.log, whenAlone)
+    return { url: url.service, stop }
+  } catch (error) {
+    throw explain(error, options.dataDir)
+  }
+}
+
+function ignoreExisting(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'EEXIST') throw error
+}
+
+/** Returns an attached session, which proves that queries are answered. */
+async function ensureRunning(
+  postmaster: Postmaster,
+  url: string,
+  log: (line: string) => void,
+): Promise<pg.Client> {
+  const { home } = postmaster
+  const deadline = Date.now() + READY_PATIENCE_MS
+  if (livingPid(home) !== undefined && !socketExists(home)) await waitForSocketOrStop(postmaster, log)
+  let started: Started | undefined
+  let refusal: unknown
+  while (Date.now() < deadline) {
+    if (livingPid(home) === undefined && started?.exited() === undefined)
+      started ??= await startPostmaster(postmaster)
+    const output = started?.exited()
+    if (output !== undefined) {
+      // Sessions of a postmaster that was killed need a moment to notice.
+      if (!/shared memory block .* is still in use/.test(output)) throw explainOutput(output, home.logFile)
+      started = undefined
+      await delay(SHARED_MEMORY_PAUSE_MS)
+    }
+    if (socketExists(home)) {
+      try {
+        return await attach(url)
+      } catch (error) {
+        if (!isNotReadyYet(error)) throw error
+        refusal = error
+      }
+    }
+    await delay(RETRY_MS)
+  }
+  throw new EmbeddedError(`PostgreSQL was not ready in ${READY_PATIENCE_MS / 1000} s: ${String(refusal)}`)
+}
+
+/** A socket that was swept away cannot be made again by a running postmaster. */
+async function waitForSocketOrStop({ home }: Postmaster, log: (line: string) => void): Promise<void> {
+  for (let waitedMs = 0; waitedMs < SOCKET_PATIENCE_MS; waitedMs += RETRY_MS) {
+    if (livingPid(home) === undefined || socketExists(home)) return
+    await delay(RETRY_MS)
+  }
+  log(`the socket of PostgreSQL in ${home.socketDir} is gone: restarting it`)
+  await stopPostmaster(home)
+}
+
+async function attach(url: string): Promise<pg.Client> {
+  const client = new pg.Client({
+    connectionString: url,
+    application_name: 'slipway-keeper',
+    connectionTimeoutMillis: CONNECT_PATIENCE_MS,
+  })
+  client.on('error', () => {})
+  try {
+    await client.connect()
+    await client.query('SELECT pg_advisory_lock_shared($1, $2)', ATTACHED)
+    return client
+  } catch (error) {
+    await client.end().catch(() => {})
+    throw error
+  }
+}
+
+function isNotReadyYet(error: unknown): boolean {
+  const { code, message } = error as NodeJS.ErrnoException
+  if (
+    ['ECONNREFUSED', 'ENOENT', 'ECONNRESET', 'EPIPE', '57P03', '57P01', '57P02', '53300'].includes(code ?? '')
+  )
+    return true
+  return /terminated unexpectedly|timeout/.test(message)
+}
+
+async function ensureDatabase(keeper: pg.Client): Promise<void> {
+  const { rowCount } = await keeper.query('SELECT FROM pg_database WHERE datname = $1', [DATABASE])
+  if (rowCount === 0) await keeper.query(`CREATE DATABASE ${DATABASE}`)
+}
+
+async function countOthers(keeper: pg.Client): Promise<number> {
+  const { rows } = await keeper.query(
+    `SELECT count(*)::int AS others FROM pg_locks
+     WHERE locktype = 'advisory' AND classid = $1 AND objid = $2 AND pid <> pg_backend_pid()
+       AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
+    ATTACHED,
+  )
+  return rows[0].others
+}
+
+/** Brings PostgreSQL back whenever our session with it ends. Returns the way to leave. */
+function watch(
+  first: pg.Client,
+  postmaster: Postmaster,
+  url: string,
+  log: (line: string) => void,
+  whenAlone: <T>(work: () => Promise<T>) => Promise<T>,
+): () => Promise<void> {
+  let keeper: pg.Client | undefined
+  let isLeaving = false
+  let recovery = Promise.resolve()
+  let left: Promise<void> | undefined
+
+  const hold = (client: pg.Client) => {
+    keeper = client
+    client.once('end', () => lose(client))
+  }
+  const lose = (client: pg.Client) => {
+    if (keeper !== client) return
+    keeper = undefined
+    if (!isLeaving) recovery = recover()
+  }
+  const recover = async () => {
+    log('the session with PostgreSQL ended: bringing it back')
+    for (let pauseMs = 100; !isLeaving; pauseMs = Math.min(pauseMs * 2, 5_000)) {
+      try {
+        hold(await whenAlone(() => ensureRunning(postmaster, url, log)))
+        log('PostgreSQL is back')
+        return
+      } catch (error) {
+        log(explain(error, postmaster.home.clusterDir).message)
+        await delay(pauseMs)
+      }
+    }
+  }
+  const timer = setInterval(() => {
+    const client = keeper
+    if (!client) return
+    const isSound = socketExists(postmaster.home) ? client.query('SELECT 1') : Promise.reject()
+    isSound.catch(() => {
+      lose(client)
+      void client.end().catch(() => {})
+    })
+  }, WATCH_MS)
+  timer.unref()
+
+  const leave = async () => {
+    isLeaving = true
+    clearInterval(timer)
+    await recovery
+    await whenAlone(async () => {
+      if (livingPid(postmaster.home) === undefined) return
+      let client = keeper ?? (await ensureRunning(postmaster, url, log))
+      const others = await countOthers(client).catch(async () => {
+        client = await ensureRunning(postmaster, url, log)
+        return countOthers(client)
+      })
+      keeper = undefined
+      await client.end().catch(() => {})
+      if (others === 0) await stopPostmaster(postmaster.home)
+    })
+  }
+  hold(first)
+  return () => {
+    left ??= leave()
+    return left
+  }
+}

@@ -1,0 +1,200 @@
+import type { Event } from '@slipway/contract'
+import { uuid } from '../../domain/ids.ts'
+import { type Database, type Queryable, statement, type Tx } from '../database.ts'
+import { time } from '../time.ts'
+
+export interface NewEvent {
+  /** For callers who refer to it. */
+  id?: string
+  type: string
+  resourceType: string
+  resourceId: string
+  projectId?: string | null
+  organizationId?: string | null
+  /** `system` unless somebody asked for it. */
+  actor?: string
+  requestId?: string
+  data?: Record<string, unknown>
+}
+
+/** On whose behalf something is done; an event about it takes these members as they are. */
+export interface Requester {
+  actor: string
+  requestId: string
+  projectId: string | null
+  organizationId: string | null
+}
+
+/** Nobody asked for it. */
+export const system: Requester = { actor: 'system', requestId: '', projectId: null, organizationId: null }
+
+export interface EventRow {
+  seq: number
+  id: string
+  position: number
+  project_id: string | null
+  type: string
+  resource_type: string
+  resource_id: string
+  actor: string
+  request_id: string
+  data: Record<string, unknown>
+  created_at: Date
+}
+
+export const eventRecord = (row: EventRow): Event => ({
+  id: row.id,
+  position: row.position,
+  type: row.type,
+  resource_type: row.resource_type,
+  resource_id: row.resource_id,
+  actor: row.actor,
+  request_id: row.request_id,
+  data: row.data,
+  created_at: time(row.created_at),
+})
+
+const insert = statement<
+  never,
+  [string, string | null, string | null, string, string, string, string, string, string]
+>(
+  'event_insert',
+  `INSERT INTO events (id, organization_id, project_id, type, resource_type, resource_id, actor, request_id, data)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+)
+
+const anyUnstamped = statement<{ is_any: boolean }>(
+  'event_any_unstamped',
+  'SELECT EXISTS (SELECT FROM events WHERE position IS NULL) AS is_any',
+)
+
+const tryStamperLock = statement<{ is_mine: boolean }>(
+  'event_stamper_try',
+  'SELECT pg_try_advisory_xact_lock(7102002) AS is_mine',
+)
+const stamperLock = statement('event_stamper_wait', 'SELECT pg_advisory_xact_lock(7102002)')
+
+// Runs under the stamper's lock, which an earlier statement took: this one's snapshot must see all that the stamper
+// before it committed, or it would give the same events other positions. Positions become visible with its commit.
+const stamp = statement<never, [number]>(
+  'event_stamp',
+  `WITH late AS MATERIALIZED (SELECT seq FROM events WHERE position IS NULL ORDER BY seq LIMIT $1),
+        numbered AS (SELECT seq, row_number() OVER (ORDER BY seq) AS n FROM late),
+        counter AS (UPDATE event_counter SET last_position = last_position + (SELECT count(*) FROM late)
+                    WHERE EXISTS (SELECT FROM late)
+                    RETURNING last_position - (SELECT count(*) FROM late) AS base)
+   UPDATE events e SET position = base + n FROM numbered, counter WHERE e.seq = numbered.seq`,
+)
+
+const bounds = statement<{ last_position: number; pruned_position: number }>(
+  'event_bounds',
+  'SELECT last_position, pruned_position FROM event_counter',
+)
+
+const after = statement<EventRow, [number, number, number]>(
+  'event_after',
+  'SELECT * FROM events WHERE position > $1 AND position <= $2 ORDER BY position LIMIT $3',
+)
+
+const ofProjectAfter = statement<EventRow, [string, number, number, number]>(
+  'event_of_project_after',
+  `SELECT * FROM events WHERE project_id = $1 AND position > $2 AND position <= $3 ORDER BY position LIMIT $4`,
+)
+
+const list = statement<
+  EventRow,
+  [string | null, number | null, string | null, string | null, string | null, number]
+>(
+  'event_list',
+  `SELECT * FROM events
+   WHERE position IS NOT NULL AND ($1::uuid IS NULL OR project_id = $1) AND ($2::bigint IS NULL OR position < $2)
+     AND ($3::text IS NULL OR resource_id = $3) AND ($4::text IS NULL OR type = $4) AND ($5::text IS NULL OR actor = $5)
+   ORDER BY position DESC LIMIT $6`,
+)
+
+/** Writes the event in the transaction of the change it tells of, and wakes its readers after the commit. */
+export async function emit(tx: Tx, event: NewEvent): Promise<void> {
+  tx.signal('events')
+  await insert.run(
+    tx,
+    event.id ?? uuid(),
+    event.organizationId ?? null,
+    event.projectId ?? null,
+    event.type,
+    event.resourceType,
+    event.resourceId,
+    event.actor ?? system.actor,
+    event.requestId ?? system.requestId,
+    JSON.stringify(event.data ?? {}),
+  )
+}
+
+const stampBatch = 1_000
+
+/**
+ * Gives positions to committed events; answers whether there may be more. Leaves it to another process that is at it,
+ * unless `isPatient`: then whatever had committed before the call has its position after it. Readers are told.
+ */
+export async function stampEvents(database: Database, isPatient = false): Promise<boolean> {
+  if (!(await anyUnstamped.one(database))?.is_any) return false
+  return database.transaction(async (tx) => {
+    if (isPatient) await stamperLock.run(tx)
+    else if (!(await tryStamperLock.one(tx))?.is_mine) return false
+    tx.signal('stamped')
+    for (;;) {
+      const isFull = (await stamp.run(tx, stampBatch)) === stampBatch
+      if (!isFull || !isPatient) return isFull
+    }
+  })
+}
+
+/** Whoever has read all up to `last_position` has missed nothing before it; what is at or before `pruned_position` is gone. */
+export async function findEventBounds(db: Queryable): Promise<{ last: number; pruned: number }> {
+  const row = (await bounds.one(db))!
+  return { last: row.last_position, pruned: row.pruned_position }
+}
+
+/** In order, of one project or of all. */
+export function listEventsBetween(
+  db: Queryable,
+  projectId: string | null,
+  range: { after: number; upTo: number },
+  limit: number,
+): Promise<EventRow[]> {
+  return projectId === null
+    ? after.all(db, range.after, range.upTo, limit)
+    : ofProjectAfter.all(db, projectId, range.after, range.upTo, limit)
+}
+
+export interface EventFilter {
+  projectId: string | null
+  beforePosition: number | null
+  resourceId: string | null
+  type: string | null
+  actor: string | null
+  limit: number
+}
+
+export function listEvents(db: Queryable, filter: EventFilter): Promise<EventRow[]> {
+  return list.all(
+    db,
+    filter.projectId,
+    filter.beforePosition,
+    filter.resourceId,
+    filter.type,
+    filter.actor,
+    filter.limit,
+  )
+}
+
+// Streams learn from pruned_position that what they ask for is gone.
+const prune = statement<never, [number]>(
+  'prune_events',
+  `WITH old AS (SELECT seq, position FROM events
+                WHERE created_at < slipway_now() - interval '90 days' AND position IS NOT NULL ORDER BY position LIMIT $1),
+        gone AS (DELETE FROM events WHERE seq IN (SELECT seq FROM old))
+   UPDATE event_counter SET pruned_position = greatest(pruned_position, (SELECT max(position) FROM old))
+   WHERE EXISTS (SELECT FROM old)`,
+)
+
+export const pruneEvents = (db: Queryable, most: number) => prune.run(db, most)

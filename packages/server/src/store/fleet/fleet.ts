@@ -1,0 +1,190 @@
+import type { Gpu, HostState, HostVm } from '@slipway/contract'
+import { uuid } from '../../domain/ids.ts'
+import { type Queryable, statement, type Tx } from '../database.ts'
+import { emit } from '../events/events.ts'
+import type { LocationRow } from './locations.ts'
+
+export interface HostRow {
+  id: string
+  name: string
+  location: string
+  engine: LocationRow['engine']
+  is_schedulable: boolean
+  state: HostState
+  capabilities: Record<string, unknown>
+  reported_at: Date | null
+  gpus: Gpu[]
+  vms: HostVm[]
+}
+
+const gpuRecord = `jsonb_build_object('id', g.id, 'model', g.model, 'pci_address', g.pci_address,
+  'numa_node', g.numa_node, 'state', g.state, 'vm_id', coalesce(g.vm_id::text, ''))`
+
+// A VM that is shut off needs its host only where storage is local; elsewhere it starts on another.
+const livesOnHost = `v.host_id = h.id AND NOT (v.state = 'STATE_SHUTOFF' AND l.storage = 'shared')`
+
+const vmRecord = `jsonb_build_object('id', v.id, 'name', v.name, 'state', v.state, 'project_id', p.id,
+  'project_name', p.name, 'organization_name', o.name)`
+
+const hostRecords = `SELECT h.id, h.name, h.location, l.engine, h.is_schedulable, h.state, h.capabilities, r.reported_at,
+    coalesce((SELECT jsonb_agg(${gpuRecord} ORDER BY g.pci_address) FROM gpus g WHERE g.host_id = h.id), '[]') AS gpus,
+    coalesce((SELECT jsonb_agg(${vmRecord} ORDER BY v.id)
+              FROM vms v JOIN projects p ON p.id = v.project_id JOIN organizations o ON o.id = p.organization_id
+              WHERE ${livesOnHost}), '[]') AS vms
+  FROM hosts h JOIN locations l ON l.name = h.location LEFT JOIN host_reports r ON r.host_id = h.id`
+
+const list = statement<HostRow, [string | null, string | null, string | null, number]>(
+  'host_list',
+  `${hostRecords}
+   WHERE ($1::text IS NULL OR h.location = $1) AND ($2::text IS NULL OR h.state = $2) AND ($3::uuid IS NULL OR h.id < $3)
+   ORDER BY h.id DESC LIMIT $4`,
+)
+
+const find = statement<HostRow, [string]>('host_find', `${hostRecords} WHERE h.id = $1`)
+
+const insert = statement<{ id: string }, [string, string, string]>(
+  'host_insert',
+  `INSERT INTO hosts (id, location, name) VALUES ($1, $2, $3) ON CONFLICT (location, name) DO NOTHING RETURNING id`,
+)
+
+const setSchedulable = statement<never, [string, boolean]>(
+  'host_set_schedulable',
+  `UPDATE hosts SET is_schedulable = $2, is_draining = is_draining AND NOT $2,
+     state = CASE WHEN $2 AND state IN ('draining', 'drained') THEN 'up' ELSE state END
+   WHERE id = $1`,
+)
+
+// Waits for placements on this host: once it has committed, they all show, and no more come.
+const drain = statement<never, [string]>(
+  'host_drain',
+  `UPDATE hosts SET is_draining = true, state = CASE state WHEN 'up' THEN 'draining' ELSE state END WHERE id = $1`,
+)
+
+const settleDrained = statement<{ id: string; name: string; location: string }>(
+  'host_settle_drained',
+  `UPDATE hosts h SET state = 'drained' FROM locations l
+   WHERE l.name = h.location AND h.state = 'draining' AND h.claimed_gpus = 0
+     AND NOT EXISTS (SELECT FROM vms v WHERE ${livesOnHost})
+   RETURNING h.id, h.name, h.location`,
+)
+
+const tenants = statement<{ project_id: string; organization_id: string; vm_ids: string[] }, [string]>(
+  'host_tenants',
+  `SELECT v.project_id, p.organization_id, array_agg(v.id::text ORDER BY v.id) AS vm_ids
+   FROM vms v JOIN projects p ON p.id = v.project_id
+   WHERE v.host_id = $1 AND v.deleted_at IS NULL GROUP BY v.project_id, p.organization_id`,
+)
+
+// Before looking whether it is empty: a placement under way must have ended.
+const lock = statement<{ id: string }, [string]>(
+  'host_lock_by_id',
+  'SELECT id FROM hosts WHERE id = $1 FOR UPDATE',
+)
+
+const removeEmpty = statement<{ name: string }, [string]>(
+  'host_remove_empty',
+  `DELETE FROM hosts h WHERE id = $1 AND claimed_gpus = 0 AND NOT EXISTS (SELECT FROM vms WHERE host_id = h.id)
+     AND NOT EXISTS (SELECT FROM disks WHERE host_id = h.id) RETURNING name`,
+)
+
+const findGpu = statement<Gpu & { host_id: string }, [string]>(
+  'gpu_find',
+  `SELECT g.id, g.host_id, g.model, g.pci_address, g.numa_node, g.state, coalesce(g.vm_id::text, '') AS vm_id
+   FROM gpus g WHERE g.id = $1`,
+)
+
+const holdBack = statement<never, [string]>(
+  'gpu_hold_back',
+  `UPDATE gpus SET state = 'quarantined', is_held_back = true, quarantined_at = coalesce(quarantined_at, slipway_now())
+   WHERE id = $1 AND state IN ('free', 'quarantined')`,
+)
+
+const release = statement<never, [string]>(
+  'gpu_release',
+  `UPDATE gpus SET state = 'free', is_held_back = false, quarantined_at = NULL
+   WHERE id = $1 AND state IN ('free', 'quarantined')`,
+)
+
+const counts = statement<FamilyCounts>(
+  'fleet_counts',
+  `SELECT h.location, h.family, count(*) AS total,
+          count(*) FILTER (WHERE g.state = 'free') AS free,
+          count(*) FILTER (WHERE g.state = 'claimed') AS claimed,
+          count(*) FILTER (WHERE g.state = 'quarantined') AS quarantined
+   FROM gpus g JOIN hosts h ON h.id = g.host_id WHERE g.state <> 'gone' GROUP BY h.location, h.family`,
+)
+
+export interface HostFilter {
+  location: string | null
+  state: string | null
+  beforeId: string | null
+  limit: number
+}
+
+export const listHosts = (db: Queryable, filter: HostFilter): Promise<HostRow[]> =>
+  list.all(db, filter.location, filter.state, filter.beforeId, filter.limit)
+
+export const findHost = (db: Queryable, id: string): Promise<HostRow | undefined> => find.one(db, id)
+
+/** `down` until its first report. Answers its id, or nothing when the name is taken in this location. */
+export async function insertHost(tx: Tx, location: string, name: string): Promise<string | undefined> {
+  return (await insert.one(tx, uuid(), location, name))?.id
+}
+
+/** Opening a host also ends its draining. False when there is no such host. */
+export const setHostSchedulable = async (tx: Tx, id: string, isSchedulable: boolean): Promise<boolean> =>
+  (await setSchedulable.run(tx, id, isSchedulable)) > 0
+
+/** No new VMs from here on. False when there is no such host. */
+export const startDraining = async (tx: Tx, id: string): Promise<boolean> => (await drain.run(tx, id)) > 0
+
+/** Hosts whose last VM has gone since they began to drain. Answers how many. */
+export async function settleDrainedHosts(tx: Tx): Promise<number> {
+  const drained = await settleDrained.all(tx)
+  for (const { id, name, location } of drained)
+    await emit(tx, {
+      type: 'host.drained',
+      resourceType: 'host',
+      resourceId: id,
+      actor: 'system',
+      requestId: '',
+      data: { name, location },
+    })
+  return drained.length
+}
+
+/** The projects with VMs on a host. */
+export const listHostTenants = (db: Queryable, id: string) => tenants.all(db, id)
+
+/** Locks it. `in_use` while VMs or disks are on it. */
+export async function removeHost(tx: Tx, id: string): Promise<'removed' | 'in_use' | 'missing'> {
+  if (!(await lock.one(tx, id))) return 'missing'
+  return (await removeEmpty.one(tx, id)) ? 'removed' : 'in_use'
+}
+
+/**
+ * By an operator's hand: held back from placement until released. Answers the GPU as it is afterwards; one that a VM
+ * holds, or that is gone, stays as it was.
+ */
+export async function setGpuHold(tx: Tx, gpuId: string, isHeldBack: boolean): Promise<Gpu | undefined> {
+  const gpu = await findGpu.one(tx, gpuId)
+  if (!gpu) return undefined
+  await lock.one(tx, gpu.host_id)
+  await (isHeldBack ? holdBack : release).run(tx, gpuId)
+  const after = await findGpu.one(tx, gpuId)
+  if (!after) return undefined
+  const { host_id: _, ...record } = after
+  return record
+}
+
+export interface FamilyCounts {
+  location: string
+  family: string
+  total: number
+  free: number
+  claimed: number
+  quarantined: number
+}
+
+/** GPUs by location and family; those that are gone do not count. */
+export const countGpus = (db: Queryable): Promise<FamilyCounts[]> => counts.all(db)

@@ -1,0 +1,65 @@
+import { type Queryable, statement, type Tx } from '../database.ts'
+
+const countOrganizations = statement<{ has_any: boolean }>(
+  'organization_has_any',
+  'SELECT EXISTS (SELECT FROM organizations) AS has_any',
+)
+
+const find = statement<DemoRow, [string, string]>(
+  'demo_find',
+  `SELECT m.organization_id, p.id AS project_id, u.id AS user_id
+   FROM users u JOIN memberships m ON m.user_id = u.id AND m.role = 'owner'
+   JOIN projects p ON p.organization_id = m.organization_id AND p.deleted_at IS NULL AND p.name = $2
+   WHERE u.email = $1 ORDER BY p.id LIMIT 1`,
+)
+
+const activatePayment = statement<never, [string]>(
+  'organization_activate_payment',
+  `UPDATE organizations SET payment_state = 'active', payment_customer_id = 'demo' WHERE id = $1`,
+)
+
+// The card that always pays.
+const addPaymentMethod = statement<never, [string]>(
+  'demo_payment_method',
+  `INSERT INTO payment_methods (organization_id, provider, reference, brand, last4, expires_month, expires_year)
+   VALUES ($1, 'builtin', 'test-works', 'Visa', '4242', 12, 2099) ON CONFLICT DO NOTHING`,
+)
+
+const revokeKeys = statement<never, [string, string | null]>(
+  'access_keys_revoke_by_name',
+  `UPDATE access_keys SET revoked_at = slipway_now()
+   WHERE name = $1 AND project_id IS NOT DISTINCT FROM $2::uuid AND revoked_at IS NULL`,
+)
+
+const needsSetup = statement<{ is_needed: boolean }>(
+  'setup_code_is_needed',
+  `SELECT NOT EXISTS (SELECT FROM users WHERE is_operator)
+      AND NOT EXISTS (SELECT FROM access_keys WHERE kind = 'operator' AND revoked_at IS NULL)
+      AND NOT EXISTS (SELECT FROM one_time_codes
+                      WHERE purpose = 'setup' AND used_at IS NULL AND expires_at > slipway_now()) AS is_needed`,
+)
+
+export interface DemoRow {
+  organization_id: string
+  project_id: string
+  user_id: string
+}
+
+export const isEmptyStore = async (db: Queryable): Promise<boolean> =>
+  !(await countOrganizations.one(db))!.has_any
+
+/** The owner with this address and the project of this name, in the same organization. */
+export const findDemo = (db: Queryable, email: string, projectName: string): Promise<DemoRow | undefined> =>
+  find.one(db, email, projectName)
+
+export async function activateDemoPayment(tx: Tx, organizationId: string): Promise<void> {
+  await activatePayment.run(tx, organizationId)
+  await addPaymentMethod.run(tx, organizationId)
+}
+
+/** Of a project, or operator keys when that is null. */
+export const revokeKeysNamed = (tx: Tx, name: string, projectId: string | null) =>
+  revokeKeys.run(tx, name, projectId)
+
+/** Whether nobody is an operator and nobody has been given the code to become one. */
+export const isSetupNeeded = async (db: Queryable): Promise<boolean> => (await needsSetup.one(db))!.is_needed

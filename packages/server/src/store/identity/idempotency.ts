@@ -1,0 +1,38 @@
+import { type Queryable, statement } from '../database.ts'
+
+// Held until the transaction ends: whoever finds it taken knows that the first request is still under way.
+const lockKey = statement<{ is_locked: boolean }, [string]>(
+  'idempotency_lock',
+  'SELECT pg_try_advisory_xact_lock(hashtextextended($1, 42)) AS is_locked',
+)
+
+const remembered = statement<{ request_hash: Buffer; answer_sealed: Buffer }, [string, Buffer]>(
+  'idempotency_find',
+  `SELECT request_hash, answer_sealed FROM idempotency_keys
+   WHERE caller = $1 AND key_hash = $2 AND created_at > slipway_now() - interval '24 hours'`,
+)
+
+const remember = statement<never, [string, Buffer, Buffer, Buffer]>(
+  'idempotency_remember',
+  `INSERT INTO idempotency_keys (caller, key_hash, request_hash, answer_sealed) VALUES ($1, $2, $3, $4)
+   ON CONFLICT (caller, key_hash) DO UPDATE
+   SET request_hash = excluded.request_hash, answer_sealed = excluded.answer_sealed, created_at = slipway_now()`,
+)
+
+export async function lockIdempotencyKey(db: Queryable, caller: string, keyHash: Buffer): Promise<boolean> {
+  return (await lockKey.one(db, `${caller} ${keyHash.toString('hex')}`))?.is_locked ?? false
+}
+
+export function findIdempotentAnswer(db: Queryable, caller: string, keyHash: Buffer) {
+  return remembered.one(db, caller, keyHash)
+}
+
+export async function rememberAnswer(
+  db: Queryable,
+  caller: string,
+  keyHash: Buffer,
+  requestHash: Buffer,
+  answerSealed: Buffer,
+): Promise<void> {
+  await remember.run(db, caller, keyHash, requestHash, answerSealed)
+}

@@ -1,0 +1,54 @@
+import { type Queryable, statement, type Tx } from '../database.ts'
+
+const windowSeconds = 60
+
+// One attempt at a time counts itself in, so that many at once cannot all find the count below the limit.
+const lock = statement<never, [string]>(
+  'password_failures_lock',
+  'SELECT pg_advisory_xact_lock(hashtextextended($1, 43))',
+)
+
+const recent = statement<{ count: number; oldest_seconds_ago: number | null }, [string, string]>(
+  'password_failures_recent',
+  `SELECT count(*) AS count, extract(epoch FROM slipway_now() - min(failed_at))::float8 AS oldest_seconds_ago
+   FROM password_failures
+   WHERE email = $1 AND address = $2 AND failed_at > slipway_now() - make_interval(secs => ${windowSeconds})`,
+)
+
+const insert = statement<never, [string, string]>(
+  'password_failure_insert',
+  'INSERT INTO password_failures (email, address) VALUES ($1, $2)',
+)
+
+const clear = statement<never, [string, string]>(
+  'password_failures_clear',
+  'DELETE FROM password_failures WHERE email = $1 AND address = $2',
+)
+
+const prune = statement<never>(
+  'password_failures_prune',
+  `DELETE FROM password_failures WHERE failed_at < slipway_now() - make_interval(secs => ${windowSeconds})`,
+)
+
+/**
+ * Counts an attempt as failed before it is made; a success clears the count. Answers the seconds to wait when the
+ * last minute has had as many as allowed, else 0.
+ */
+export async function reservePasswordAttempt(
+  tx: Tx,
+  email: string,
+  address: string,
+  mostPerMinute: number,
+): Promise<number> {
+  await lock.run(tx, `${email} ${address}`)
+  const row = await recent.one(tx, email, address)
+  if (row && row.count >= mostPerMinute)
+    return Math.max(1, Math.ceil(windowSeconds - (row.oldest_seconds_ago ?? 0)))
+  await insert.run(tx, email, address)
+  return 0
+}
+
+export const clearPasswordFailures = (db: Queryable, email: string, address: string) =>
+  clear.run(db, email, address)
+
+export const prunePasswordFailures = (db: Queryable) => prune.run(db)
