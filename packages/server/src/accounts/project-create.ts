@@ -10,7 +10,8 @@ import {
   listProjectLocations,
   type ProjectRow,
 } from '../store/identity/projects.ts'
-import { insertNetwork, insertRule, insertSubnet, type NewRule } from '../store/network/networks.ts'
+import { insertNetwork, insertSubnet } from '../store/network/networks.ts'
+import { insertRule, type NewRule } from '../store/network/rules.ts'
 
 const networkName = 'default-vpc-network'
 const networkCidr = '172.27.0.0/16'

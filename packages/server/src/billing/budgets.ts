@@ -1,9 +1,12 @@
+import type { Budget } from '@slipway/contract'
 import { usdNumber } from '../domain/charges.ts'
 import { compareExact, parseDecimal, timesExact } from '../domain/money.ts'
 import { spentThisMonth } from '../operations/budget.ts'
 import type { Services } from '../services.ts'
-import { listLimitedBudgets, raiseBudgetAlert } from '../store/billing/budgets.ts'
+import { findBudget, listLimitedBudgets, raiseBudgetAlert } from '../store/billing/budgets.ts'
+import type { Queryable } from '../store/database.ts'
 import { emit } from '../store/events/events.ts'
+import { budgetView } from '../views/billing.ts'
 
 export const thresholds = [50, 80, 100] as const
 
@@ -36,3 +39,6 @@ export async function checkBudgets({ database }: Services): Promise<void> {
     })
   }
 }
+
+export const readBudget = async (db: Queryable, projectId: string): Promise<Budget> =>
+  budgetView(await findBudget(db, projectId), await spentThisMonth(db, projectId))

@@ -18,12 +18,12 @@ import { mountConsole } from './console.ts'
 import { callerKey, type HttpServices } from './context.ts'
 import { mountDocs } from './docs.ts'
 import { sendFailure, toFailure } from './errors.ts'
-import { EventStreams } from './streams/streams.ts'
 import { handlers } from './handlers.ts'
 import { mountHealth } from './health.ts'
 import { Metrics } from './metrics.ts'
 import { mountRoutes } from './mount.ts'
 import { RateLimiter } from './rate-limit.ts'
+import { EventStreams } from './streams/streams.ts'
 
 const headerBytes = 16 * 1024
 const requestTimeMs = 30_000

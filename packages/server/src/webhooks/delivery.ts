@@ -3,7 +3,7 @@ import { webhookHeaders } from '../domain/webhook-signature.ts'
 import { CoalescedTask } from '../runner/coalesced.ts'
 import { PeriodicTasks } from '../runner/periodic.ts'
 import type { Services } from '../services.ts'
-import { emit, eventRecord } from '../store/events/events.ts'
+import { emit } from '../store/events/events.ts'
 import {
   type ClaimedDelivery,
   claimDeliveries,
@@ -12,7 +12,8 @@ import {
   markAttemptFailed,
   markDelivered,
 } from '../store/events/webhook-deliveries.ts'
-import { listWebhookSecrets, pauseFailingWebhook, webhookRecord } from '../store/events/webhooks.ts'
+import { listWebhookSecrets, pauseFailingWebhook } from '../store/events/webhooks.ts'
+import { eventView, webhookView } from '../views/events.ts'
 import { addressGuard } from './public-address.ts'
 import { WebhookSender } from './sender.ts'
 
@@ -109,7 +110,7 @@ export class WebhookDelivery {
   async #attempt({ delivery, url, event }: ClaimedDelivery): Promise<void> {
     const { database } = this.#services
     const secrets = await listWebhookSecrets(database, delivery.webhook_id)
-    const record = eventRecord(event)
+    const record = eventView(event)
     const body = JSON.stringify({ type: record.type, timestamp: record.created_at, data: record })
     const headers = {
       'content-type': 'application/json',
@@ -140,7 +141,7 @@ export class WebhookDelivery {
         resourceType: 'webhook',
         resourceId: paused.id,
         projectId: paused.project_id,
-        data: { ...webhookRecord(paused), reason: 'No delivery has succeeded for three days.' },
+        data: { ...webhookView(paused), reason: 'No delivery has succeeded for three days.' },
       })
     })
   }

@@ -14,8 +14,8 @@ import {
 } from '../../store/fleet/images.ts'
 import { listLocations } from '../../store/fleet/locations.ts'
 import { findProjectScope, type ProjectScope } from '../../store/identity/access.ts'
+import { adminLocationView, imageView, priceView, quotaViews } from '../../views/catalogue.ts'
 import type { Context, Handlers } from '../context.ts'
-import { viewAdminLocation, viewImage, viewPrice, viewQuotas } from '../views-catalogue.ts'
 
 export type AdminCatalogueRoutes = Extract<
   keyof typeof adminRoutes,
@@ -23,7 +23,7 @@ export type AdminCatalogueRoutes = Extract<
 >
 
 export const adminCatalogueHandlers: Handlers<AdminCatalogueRoutes> = {
-  adminImageList: async ({ tx }) => ({ items: (await listImages(tx)).map(viewImage) }),
+  adminImageList: async ({ tx }) => ({ items: (await listImages(tx)).map(imageView) }),
 
   adminImageCreate: async (context) => {
     const { tx, body } = context
@@ -32,7 +32,7 @@ export const adminCatalogueHandlers: Handlers<AdminCatalogueRoutes> = {
     const image = await insertImage(tx, { ...body, description, tags, source })
     if (!image) throw new Failure('already_exists', `There is an image ${body.name} already.`)
     await auditImage(context, 'image.created', image)
-    return viewImage(image)
+    return imageView(image)
   },
 
   adminImageUpdate: async (context) => {
@@ -41,7 +41,7 @@ export const adminCatalogueHandlers: Handlers<AdminCatalogueRoutes> = {
     const image = await setImageLocations(tx, params.image_id, body.locations)
     if (!image) throw notFound('image')
     await auditImage(context, 'image.updated', image)
-    return viewImage(image)
+    return imageView(image)
   },
 
   adminImageDelete: async (context) => {
@@ -58,9 +58,9 @@ export const adminCatalogueHandlers: Handlers<AdminCatalogueRoutes> = {
     return {}
   },
 
-  adminLocationList: async ({ tx }) => ({ items: (await listLocations(tx)).map(viewAdminLocation) }),
+  adminLocationList: async ({ tx }) => ({ items: (await listLocations(tx)).map(adminLocationView) }),
 
-  adminPriceList: async ({ tx }) => ({ items: (await listPrices(tx)).map(viewPrice) }),
+  adminPriceList: async ({ tx }) => ({ items: (await listPrices(tx)).map(priceView) }),
 
   adminPriceSet: async (context) => {
     const { tx, body } = context
@@ -82,12 +82,12 @@ export const adminCatalogueHandlers: Handlers<AdminCatalogueRoutes> = {
     )
     const data = { items: body.items }
     await context.audit({ type: 'prices.updated', resourceType: 'prices', resourceId: '', data })
-    return { items: (await listPrices(tx)).map(viewPrice) }
+    return { items: (await listPrices(tx)).map(priceView) }
   },
 
   adminQuotaList: async ({ tx, query }) => {
     await requireProject(tx, query.project_id)
-    return { items: viewQuotas(await listQuotas(tx, query.project_id)) }
+    return { items: quotaViews(await listQuotas(tx, query.project_id)) }
   },
 
   adminQuotaSet: async (context) => {
@@ -106,7 +106,7 @@ export const adminCatalogueHandlers: Handlers<AdminCatalogueRoutes> = {
       organizationId: project.organizationId,
       data: { items: body.items },
     })
-    return { items: viewQuotas(await listQuotas(tx, body.project_id)) }
+    return { items: quotaViews(await listQuotas(tx, body.project_id)) }
   },
 }
 

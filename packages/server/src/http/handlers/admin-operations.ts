@@ -5,15 +5,15 @@ import {
   findAnyOperation,
   listAllOperations,
   type OperationRow,
+  operationView,
   retryStuckOperation,
   takeStuckOperation,
 } from '../../store/compute/operations.ts'
 import type { Context, Handlers } from '../context.ts'
 import { pageLimit, readPageToken, toPage } from '../pages.ts'
-import { viewOperation } from './operations.ts'
 
 const view = (row: OperationRow) => ({
-  ...viewOperation(row),
+  ...operationView(row),
   project_id: row.project_id,
   is_stuck: row.is_stuck,
   step: row.state === 'IN_PROGRESS' ? (stepNames.get(row.kind)?.[row.step] ?? '') : '',

@@ -1,22 +1,16 @@
-import type { Budget, Costs, Invoice } from '@slipway/contract'
-import {
-  centsNumber,
-  chargeLines,
-  sumUsd,
-  totalCents,
-  usdByProduct,
-  usdNumber,
-} from '../../domain/charges.ts'
-import { addExact, parseDecimal, quantityHours, timesExact, usdOfMs } from '../../domain/money.ts'
-import { addMonths, dayStart, invoiceId, monthOf } from '../../domain/months.ts'
+import type { Costs } from '@slipway/contract'
+import { readBudget } from '../../billing/budgets.ts'
+import { chargeLines, sumUsd, totalCents, usdByProduct, usdNumber } from '../../domain/charges.ts'
+import { addExact, parseDecimal, timesExact, usdOfMs } from '../../domain/money.ts'
+import { invoiceId, monthOf } from '../../domain/months.ts'
 import { hashSecret, newToken } from '../../domain/secret.ts'
-import { spentThisMonth } from '../../operations/budget.ts'
-import { findBudget, putBudget } from '../../store/billing/budgets.ts'
+import { putBudget } from '../../store/billing/budgets.ts'
 import { type InvoiceRow, listInvoices } from '../../store/billing/invoices.ts'
 import { insertBillingSession } from '../../store/billing/sessions.ts'
 import { currentRate, listMonth, listProjectIds, usageState } from '../../store/billing/usage-days.ts'
 import type { Queryable } from '../../store/database.ts'
 import { time } from '../../store/time.ts'
+import { invoiceView } from '../../views/billing.ts'
 import type { Handlers } from '../context.ts'
 import { requireCaller } from '../mount.ts'
 import { pageLimit, readPageToken, toPage } from '../pages.ts'
@@ -52,10 +46,10 @@ export const billingHandlers = {
     const before = readPageToken(list, query.page_token)
     const issued = await listInvoices(tx, organizationId, before, limit + 1)
     const open = before === null ? await openInvoice(tx, organizationId) : null
-    return toPage(list, open ? [open, ...issued] : issued, limit, (row) => row.month, viewInvoice)
+    return toPage(list, open ? [open, ...issued] : issued, limit, (row) => row.month, invoiceView)
   },
 
-  budgetGet: ({ tx, project }) => viewBudget(tx, project.projectId),
+  budgetGet: ({ tx, project }) => readBudget(tx, project.projectId),
 
   async budgetSet({ tx, project, body, audit }) {
     const { projectId } = project
@@ -67,7 +61,7 @@ export const billingHandlers = {
       resourceId: projectId,
       data: { monthly_usd: body.monthly_usd, hard_stop: body.hard_stop ?? false },
     })
-    return viewBudget(tx, projectId)
+    return readBudget(tx, projectId)
   },
 } satisfies Handlers<BillingRoutes>
 
@@ -99,28 +93,4 @@ export async function openInvoice(db: Queryable, organizationId: string): Promis
   const id = invoiceId(organizationId, month)
   const usd_cents = String(totalCents(lines))
   return lines.length > 0 ? { id, month, state: 'open', usd_cents, issued_at: null, lines } : null
-}
-
-export const viewInvoice = (row: InvoiceRow): Invoice => ({
-  id: row.id,
-  period_start: dayStart(row.month),
-  period_end: dayStart(addMonths(row.month, 1)),
-  state: row.state,
-  usd: centsNumber(row.usd_cents),
-  lines: row.lines.map(({ project_id, product_name, quantity_ms, unit, usd_cents }) => ({
-    project_id,
-    product_name,
-    quantity: Number(quantityHours(BigInt(quantity_ms))),
-    unit,
-    usd: centsNumber(usd_cents),
-  })),
-})
-
-async function viewBudget(db: Queryable, projectId: string): Promise<Budget> {
-  const budget = await findBudget(db, projectId)
-  return {
-    monthly_usd: budget?.monthly_usd ? Number(budget.monthly_usd) : null,
-    hard_stop: budget?.is_hard_stop ?? false,
-    spent_usd: usdNumber(await spentThisMonth(db, projectId)),
-  }
 }

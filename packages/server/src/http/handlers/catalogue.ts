@@ -8,14 +8,14 @@ import { listQuotas } from '../../store/compute/quotas.ts'
 import type { Queryable } from '../../store/database.ts'
 import { findImage, listImages } from '../../store/fleet/images.ts'
 import { findLocation, listLocations } from '../../store/fleet/locations.ts'
+import { imageView, locationView, priceView, quotaViews, specView } from '../../views/catalogue.ts'
 import type { Handlers } from '../context.ts'
-import { viewImage, viewLocation, viewPrice, viewQuotas, viewSpec } from '../views-catalogue.ts'
 
 const hoursPerMonth = 730n
 const usdDecimals = 10
 
 export const catalogueHandlers: Handlers<keyof typeof catalogueRoutes> = {
-  locationList: async ({ tx }) => ({ items: (await listLocations(tx)).map(viewLocation) }),
+  locationList: async ({ tx }) => ({ items: (await listLocations(tx)).map(locationView) }),
 
   availabilityList: async ({ tx, query }) => ({
     items: await listAvailability(tx, typesNamed(query.product_name), query.location ?? null),
@@ -25,13 +25,13 @@ export const catalogueHandlers: Handlers<keyof typeof catalogueRoutes> = {
     items: await listCapacity(tx, typesNamed(query.product_name), query.location ?? null),
   }),
 
-  specList: async () => ({ items: vmTypes.map(viewSpec) }),
+  specList: async () => ({ items: vmTypes.map(specView) }),
 
-  imageList: async ({ tx }) => ({ items: (await listImages(tx)).map(viewImage) }),
+  imageList: async ({ tx }) => ({ items: (await listImages(tx)).map(imageView) }),
 
-  priceList: async ({ tx }) => ({ items: (await listPrices(tx)).map(viewPrice) }),
+  priceList: async ({ tx }) => ({ items: (await listPrices(tx)).map(priceView) }),
 
-  quotaList: async ({ tx, project }) => ({ items: viewQuotas(await listQuotas(tx, project.projectId)) }),
+  quotaList: async ({ tx, project }) => ({ items: quotaViews(await listQuotas(tx, project.projectId)) }),
 
   estimateCreate: async ({ tx, body }) => {
     const { vm, disk } = body

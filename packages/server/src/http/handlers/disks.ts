@@ -3,11 +3,11 @@ import { notFound } from '../../domain/failure.ts'
 import { admitDiskCreate } from '../../operations/disk/create.ts'
 import { admitDiskDelete } from '../../operations/disk/delete.ts'
 import { admitDiskResize } from '../../operations/disk/resize.ts'
-import { type DiskRow, diskRecord, findDisk, listDisks, lockDisks } from '../../store/compute/disks.ts'
+import { type DiskRow, diskView, findDisk, listDisks, lockDisks } from '../../store/compute/disks.ts'
+import { operationView } from '../../store/compute/operations.ts'
 import type { Context, Handlers } from '../context.ts'
 import { pageLimit, readPageToken, toPage } from '../pages.ts'
 import { commaList, requesterOf } from '../requester.ts'
-import { viewOperation } from './operations.ts'
 import { idList } from './vms.ts'
 
 async function locked(context: Context<'diskUpdate' | 'diskDelete'>): Promise<DiskRow> {
@@ -21,7 +21,7 @@ type DiskRouteId = Exclude<keyof typeof diskRoutes, 'diskOperationList' | 'diskO
 export const diskHandlers: Handlers<DiskRouteId> = {
   async diskCreate(context) {
     const operation = await admitDiskCreate(context.tx, requesterOf(context), context.body)
-    return { operation: viewOperation(operation) }
+    return { operation: operationView(operation) }
   },
 
   async diskList({ tx, project, query }) {
@@ -37,13 +37,13 @@ export const diskHandlers: Handlers<DiskRouteId> = {
       attachedTo: idList('attached_to', query.attached_to),
       limit: limit + 1,
     })
-    return toPage(key, rows, limit, (row) => row.id, diskRecord)
+    return toPage(key, rows, limit, (row) => row.id, diskView)
   },
 
   async diskGet({ tx, project, params }) {
     const disk = await findDisk(tx, project.projectId, params.disk_id)
     if (!disk) throw notFound('disk')
-    return diskRecord(disk)
+    return diskView(disk)
   },
 
   async diskUpdate(context) {
@@ -53,11 +53,11 @@ export const diskHandlers: Handlers<DiskRouteId> = {
       await locked(context),
       context.body,
     )
-    return { operation: viewOperation(operation) }
+    return { operation: operationView(operation) }
   },
 
   async diskDelete(context) {
     const operation = await admitDiskDelete(context.tx, requesterOf(context), await locked(context))
-    return { operation: viewOperation(operation) }
+    return { operation: operationView(operation) }
   },
 }

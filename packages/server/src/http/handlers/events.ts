@@ -1,7 +1,8 @@
-import { eventRecord, listEvents, stampEvents } from '../../store/events/events.ts'
+import { listEvents, stampEvents } from '../../store/events/events.ts'
+import { eventView } from '../../views/events.ts'
 import { answered, type Context, type Handlers } from '../context.ts'
-import { wantsStream } from '../streams/streams.ts'
 import { pageLimit, readPageToken, toPage } from '../pages.ts'
+import { wantsStream } from '../streams/streams.ts'
 
 type EventRoutes = 'eventList' | 'adminEventList'
 
@@ -29,5 +30,5 @@ async function listOrStream(context: Context<EventRoutes>, projectId: string | n
     actor: query.actor ?? null,
     limit: limit + 1,
   })
-  return toPage(key, rows, limit, (row) => String(row.position), eventRecord)
+  return toPage(key, rows, limit, (row) => String(row.position), eventView)
 }

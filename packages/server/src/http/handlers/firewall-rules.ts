@@ -6,13 +6,13 @@ import { compileFor } from '../../operations/firewall/apply.ts'
 import { admitFirewallRuleCreate } from '../../operations/firewall/create.ts'
 import { admitFirewallRuleDelete } from '../../operations/firewall/delete.ts'
 import { admitFirewallRuleUpdate } from '../../operations/firewall/update.ts'
+import { operationView } from '../../store/compute/operations.ts'
 import { findVm, type VmRow } from '../../store/compute/vms.ts'
 import { findVmByAddress } from '../../store/network/firewalls.ts'
-import { findRule, listRules, lockRule, type RuleRow, ruleRecord } from '../../store/network/networks.ts'
+import { findRule, listRules, lockRule, type RuleRow, ruleView } from '../../store/network/rules.ts'
 import type { Context, Handlers } from '../context.ts'
 import { pageLimit, readPageToken, toPage } from '../pages.ts'
 import { requesterOf } from '../requester.ts'
-import { viewOperation } from './operations.ts'
 
 async function locked(context: Context<'firewallRuleUpdate' | 'firewallRuleDelete'>): Promise<RuleRow> {
   const rule = await lockRule(context.tx, context.project.projectId, context.params.rule_id)
@@ -48,31 +48,31 @@ export const firewallRuleHandlers: Handlers<
 > = {
   async firewallRuleCreate(context) {
     const operation = await admitFirewallRuleCreate(context.tx, requesterOf(context), context.body)
-    return { operation: viewOperation(operation) }
+    return { operation: operationView(operation) }
   },
 
   async firewallRuleList({ tx, project, query }) {
     const key = `firewall-rules ${project.projectId}`
     const limit = pageLimit(query)
     const rows = await listRules(tx, project.projectId, readPageToken(key, query.page_token), limit + 1)
-    return toPage(key, rows, limit, (row) => row.id, ruleRecord)
+    return toPage(key, rows, limit, (row) => row.id, ruleView)
   },
 
   async firewallRuleGet({ tx, project, params }) {
     const rule = await findRule(tx, project.projectId, params.rule_id)
     if (!rule) throw notFound('firewall rule')
-    return ruleRecord(rule)
+    return ruleView(rule)
   },
 
   async firewallRuleUpdate(context) {
     const rule = await locked(context)
     const operation = await admitFirewallRuleUpdate(context.tx, requesterOf(context), rule, context.body)
-    return { operation: viewOperation(operation) }
+    return { operation: operationView(operation) }
   },
 
   async firewallRuleDelete(context) {
     const operation = await admitFirewallRuleDelete(context.tx, requesterOf(context), await locked(context))
-    return { operation: viewOperation(operation) }
+    return { operation: operationView(operation) }
   },
 
   /** Asked of the VM on the rule's side: the destination of what comes in, the source of what goes out. */

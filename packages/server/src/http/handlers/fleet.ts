@@ -16,9 +16,9 @@ import {
 } from '../../store/fleet/fleet.ts'
 import { findLocation, listLocations } from '../../store/fleet/locations.ts'
 import { putSimulatedHosts, removeSimulatedHost } from '../../store/simulated/hosts.ts'
+import { hostView } from '../../views/catalogue.ts'
 import type { Context, Handlers } from '../context.ts'
 import { pageLimit, readPageToken, toPage } from '../pages.ts'
-import { viewHost } from '../views-catalogue.ts'
 import { type AdminCatalogueRoutes, adminCatalogueHandlers } from './admin-catalogue.ts'
 
 type FleetRoutes =
@@ -37,7 +37,7 @@ export const fleetHandlers: Handlers<FleetRoutes | AdminCatalogueRoutes> = {
       beforeId: readPageToken('adminHostList', query.page_token),
       limit: limit + 1,
     })
-    return toPage('adminHostList', rows, limit, (row) => row.id, viewHost)
+    return toPage('adminHostList', rows, limit, (row) => row.id, hostView)
   },
 
   adminHostCreate: async (context) => {
@@ -153,7 +153,7 @@ const models = familyNames.map((family) => families[family].model)
 async function readHost(db: Queryable, id: string): Promise<Host> {
   const row = await findHost(db, id)
   if (!row) throw notFound('host')
-  return viewHost(row)
+  return hostView(row)
 }
 
 const audit = (

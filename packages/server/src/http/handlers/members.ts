@@ -1,4 +1,3 @@
-import type { Member } from '@slipway/contract'
 import { createInvitation } from '../../accounts/credentials.ts'
 import { Failure, invalidField, notFound } from '../../domain/failure.ts'
 import { uuid } from '../../domain/ids.ts'
@@ -11,14 +10,13 @@ import {
   hasActiveOwner,
   insertMember,
   listMembers,
-  type MemberRow,
   organizationsOfUser,
   updateMember,
 } from '../../store/identity/members.ts'
 import { voidInvitations } from '../../store/identity/one-time-codes.ts'
 import { lockOrganization } from '../../store/identity/organizations.ts'
 import { findUserByEmail, insertUser, lockUser, type UserRow } from '../../store/identity/users.ts'
-import { time } from '../../store/time.ts'
+import { memberView } from '../../views/identity.ts'
 import type { Handlers } from '../context.ts'
 import { pageLimit, readPageToken, toPage } from '../pages.ts'
 
@@ -31,7 +29,7 @@ export const memberHandlers = {
     const before = createdAt && userId ? { createdAt: new Date(createdAt), userId } : null
     const limit = pageLimit(query)
     const rows = await listMembers(tx, organizationId, before, limit + 1)
-    return toPage(list, rows, limit, (row) => `${row.created_at.toISOString()},${row.user_id}`, viewMember)
+    return toPage(list, rows, limit, (row) => `${row.created_at.toISOString()},${row.user_id}`, memberView)
   },
 
   async memberCreate({ services, tx, organizationId, body, audit }) {
@@ -43,7 +41,7 @@ export const memberHandlers = {
     // another would open that place to us.
     const mayInvite = user.password_hash === null && !user.is_operator && otherIds.length === 0
     const inviteUrl = mayInvite ? invitationUrl(services, await createInvitation(tx, user.id)) : ''
-    const member = viewMember((await findMember(tx, organizationId, user.id))!)
+    const member = memberView((await findMember(tx, organizationId, user.id))!)
     await audit({
       type: member.state === 'invited' ? 'member.invited' : 'member.added',
       resourceType: 'user',
@@ -54,13 +52,13 @@ export const memberHandlers = {
     return { ...member, invite_url: inviteUrl }
   },
 
-  async memberUpdate({ services, tx, organizationId, params, body, audit }) {
+  async memberUpdate({ tx, organizationId, params, body, audit }) {
     await lockOrganization(tx, organizationId)
     const before = await findMember(tx, organizationId, params.user_id)
     if (!before) throw notFound('member')
     await updateMember(tx, organizationId, params.user_id, body.role)
     if (before.role === 'owner') await requireOwner(tx, organizationId)
-    const member = viewMember({ ...before, role: body.role })
+    const member = memberView({ ...before, role: body.role })
     await audit({
       type: 'member.updated',
       resourceType: 'user',
@@ -71,7 +69,7 @@ export const memberHandlers = {
     return member
   },
 
-  async memberDelete({ services, tx, organizationId, params, audit }) {
+  async memberDelete({ tx, organizationId, params, audit }) {
     await lockOrganization(tx, organizationId)
     const member = await findMember(tx, organizationId, params.user_id)
     if (!member) throw notFound('member')
@@ -82,7 +80,7 @@ export const memberHandlers = {
       type: 'member.removed',
       resourceType: 'user',
       resourceId: member.user_id,
-      data: viewMember(member),
+      data: memberView(member),
     })
     tx.signal('access')
     return {}
@@ -117,11 +115,3 @@ async function forgetInvitation(tx: Tx, userId: string): Promise<void> {
   if (user?.password_hash !== null || user.is_operator) return
   if ((await organizationsOfUser(tx, userId)).length === 0) await voidInvitations(tx, userId)
 }
-
-const viewMember = (row: MemberRow): Member => ({
-  user_id: row.user_id,
-  email: row.email,
-  role: row.role,
-  state: row.is_invited ? 'invited' : 'active',
-  created_at: time(row.created_at),
-})

@@ -16,9 +16,8 @@ import {
   listSubnets,
   lockNetwork,
   lockSubnet,
-  networkRecord,
-  subnetRecord,
 } from '../../store/network/networks.ts'
+import { networkView, subnetView } from '../../views/network.ts'
 import type { Handlers } from '../context.ts'
 import { pageLimit, readPageToken, toPage } from '../pages.ts'
 
@@ -65,7 +64,7 @@ export const networkHandlers: Handlers<
     const key = `networks ${project.projectId}`
     const limit = pageLimit(query)
     const rows = await listNetworks(tx, project.projectId, readPageToken(key, query.page_token), limit + 1)
-    return toPage(key, rows, limit, (row) => row.id, networkRecord)
+    return toPage(key, rows, limit, (row) => row.id, networkView)
   },
 
   async networkCreate({ tx, project, body, audit }) {
@@ -73,13 +72,13 @@ export const networkHandlers: Handlers<
     const id = uuid()
     await orConflict('network', body, () => insertNetwork(tx, id, project.projectId, body.name, body.cidr))
     await audit({ type: 'network.created', resourceType: 'network', resourceId: id, data: body })
-    return networkRecord((await findNetwork(tx, project.projectId, id))!)
+    return networkView((await findNetwork(tx, project.projectId, id))!)
   },
 
   async networkGet({ tx, project, params }) {
     const network = await findNetwork(tx, project.projectId, params.network_id)
     if (!network) throw notFound('network')
-    return networkRecord(network)
+    return networkView(network)
   },
 
   async networkDelete({ tx, project, params, audit }) {
@@ -104,7 +103,7 @@ export const networkHandlers: Handlers<
     const key = `subnets ${project.projectId}`
     const limit = pageLimit(query)
     const rows = await listSubnets(tx, project.projectId, readPageToken(key, query.page_token), limit + 1)
-    return toPage(key, rows, limit, (row) => row.id, subnetRecord)
+    return toPage(key, rows, limit, (row) => row.id, subnetView)
   },
 
   async subnetCreate({ tx, project, body, audit }) {
@@ -121,13 +120,13 @@ export const networkHandlers: Handlers<
       insertSubnet(tx, { id, projectId: project.projectId, networkId: network.id, name, cidr, location }),
     )
     await audit({ type: 'subnet.created', resourceType: 'subnet', resourceId: id, data: body })
-    return subnetRecord((await findSubnet(tx, project.projectId, id))!)
+    return subnetView((await findSubnet(tx, project.projectId, id))!)
   },
 
   async subnetGet({ tx, project, params }) {
     const subnet = await findSubnet(tx, project.projectId, params.subnet_id)
     if (!subnet) throw notFound('subnet')
-    return subnetRecord(subnet)
+    return subnetView(subnet)
   },
 
   async subnetDelete({ tx, project, params, audit }) {

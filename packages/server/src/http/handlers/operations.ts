@@ -1,27 +1,12 @@
 import type { Operation, OperationStep, OperationType, RouteId } from '@slipway/contract'
 import { notFound } from '../../domain/failure.ts'
 import { stepNames } from '../../operations/index.ts'
-import { findOperation, listOperations, type OperationRow } from '../../store/compute/operations.ts'
-import { time } from '../../store/time.ts'
+import { findOperation, listOperations, operationView } from '../../store/compute/operations.ts'
 import type { Context, Handlers } from '../context.ts'
 import { pageLimit, readPageToken, toPage } from '../pages.ts'
 
 /** While waiting: how often to look, in case no wake-up comes. */
 const lookMs = 2_000
-
-export const viewOperation = (row: OperationRow): Operation => ({
-  operation_id: row.id,
-  state: row.state,
-  metadata: {
-    operation_name: row.name,
-    id: row.resource_id,
-    type: row.resource_type,
-    request: row.request,
-  },
-  result: row.result,
-  started_at: time(row.started_at),
-  completed_at: time(row.completed_at),
-})
 
 type ListId = Extract<RouteId, 'operationList' | `${string}OperationList`> &
   Exclude<RouteId, `admin${string}`>
@@ -39,7 +24,7 @@ async function list(context: Context<ListId>, type: OperationType | null) {
     resourceId: query.resource_id ?? null,
     limit: limit + 1,
   })
-  return toPage(key, rows, limit, (row) => row.id, viewOperation)
+  return toPage(key, rows, limit, (row) => row.id, operationView)
 }
 
 async function get(context: Context<GetId>, type: OperationType | null): Promise<Operation> {
@@ -53,7 +38,7 @@ async function get(context: Context<GetId>, type: OperationType | null): Promise
     row = await find()
   }
   if (!row) throw notFound('operation')
-  return viewOperation(row)
+  return operationView(row)
 }
 
 /** Resolves when the operation ends (or any does in another process), the caller hangs up, or after `ms`. */

@@ -1,4 +1,3 @@
-import type { Organization } from '@slipway/contract'
 import { notFound } from '../../domain/failure.ts'
 import { uuid } from '../../domain/ids.ts'
 import {
@@ -9,7 +8,7 @@ import {
   type OrganizationRow,
   suspendOrganization,
 } from '../../store/identity/organizations.ts'
-import { time } from '../../store/time.ts'
+import { adminOrganizationView, organizationView } from '../../views/identity.ts'
 import type { Handlers } from '../context.ts'
 import { requireCaller } from '../mount.ts'
 import { pageLimit, readPageToken, toPage } from '../pages.ts'
@@ -32,29 +31,29 @@ const ownHandlers = {
         : caller.kind === 'access_key'
           ? [caller.organizationId]
           : []
-    return (await listOrganizationsByIds(context.tx, ids)).map(viewOrganization)
+    return (await listOrganizationsByIds(context.tx, ids)).map(organizationView)
   },
 
   async organizationGet({ tx, organizationId }) {
     const row = await findOrganization(tx, organizationId)
     if (!row) throw notFound('organization')
-    return viewOrganization(row)
+    return organizationView(row)
   },
 
   async adminOrganizationList({ tx, query }) {
     const list = 'admin organizations'
     const limit = pageLimit(query)
     const rows = await listOrganizations(tx, readPageToken(list, query.page_token), limit + 1)
-    return toPage(list, rows, limit, (row) => row.id, viewAdminOrganization)
+    return toPage(list, rows, limit, (row) => row.id, adminOrganizationView)
   },
 
   async adminOrganizationCreate({ tx, body, audit }) {
     const row = await insertOrganization(tx, uuid(), body.name)
     await audit({ type: 'organization.created', ...subject(row) })
-    return viewOrganization(row)
+    return organizationView(row)
   },
 
-  async adminOrganizationUpdate({ services, tx, params, body, audit }) {
+  async adminOrganizationUpdate({ tx, params, body, audit }) {
     const row = await suspendOrganization(tx, params.organization_id, body.suspended)
     if (!row) throw notFound('organization')
     await audit({
@@ -62,23 +61,11 @@ const ownHandlers = {
       ...subject(row),
     })
     tx.signal('access')
-    return viewAdminOrganization(row)
+    return adminOrganizationView(row)
   },
 } satisfies Handlers<OrganizationRoutes>
 
 export const organizationHandlers = { ...ownHandlers, ...projectHandlers, ...userHandlers }
-
-const viewOrganization = (row: OrganizationRow): Organization => ({
-  id: row.id,
-  name: row.name,
-  payment_customer_id: row.payment_customer_id,
-})
-
-const viewAdminOrganization = (row: OrganizationRow) => ({
-  ...viewOrganization(row),
-  suspended: row.suspended_at !== null,
-  created_at: time(row.created_at),
-})
 
 const subject = (row: OrganizationRow) => ({
   resourceType: 'organization',

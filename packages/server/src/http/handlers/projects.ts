@@ -1,4 +1,3 @@
-import type { Project } from '@slipway/contract'
 import { createProject, nameTaken } from '../../accounts/project-create.ts'
 import { Failure, notFound } from '../../domain/failure.ts'
 import { revokeAccessKeysOfProject } from '../../store/identity/access-keys.ts'
@@ -11,6 +10,7 @@ import {
   type ProjectRow,
   renameProject,
 } from '../../store/identity/projects.ts'
+import { projectView } from '../../views/identity.ts'
 import { requireRole } from '../access.ts'
 import type { Handlers } from '../context.ts'
 import { requireCaller } from '../mount.ts'
@@ -29,7 +29,7 @@ export const projectHandlers = {
     const caller = requireCaller(context)
     const organizationIds = caller.kind === 'user' ? [...caller.memberships.keys()] : []
     const ownIds = caller.kind === 'access_key' ? [caller.projectId] : []
-    return (await listProjects(context.tx, organizationIds, ownIds)).map(viewProject)
+    return (await listProjects(context.tx, organizationIds, ownIds)).map(projectView)
   },
 
   async projectCreate(context) {
@@ -45,7 +45,7 @@ export const projectHandlers = {
       quotas: services.config.quotas,
     })
     await audit({ type: 'project.created', ...subject(row) })
-    return viewProject(row)
+    return projectView(row)
   },
 
   async adminProjectList({ tx, query }) {
@@ -57,14 +57,14 @@ export const projectHandlers = {
       rows,
       limit,
       (row) => row.id,
-      (row) => ({ ...viewProject(row), organization_name: row.organization_name }),
+      (row) => ({ ...projectView(row), organization_name: row.organization_name }),
     )
   },
 
   async projectGet({ tx, params }) {
     const row = await findProject(tx, params.project_id)
     if (!row) throw notFound('project')
-    return viewProject(row)
+    return projectView(row)
   },
 
   async projectUpdate({ tx, params, body, audit }) {
@@ -73,10 +73,10 @@ export const projectHandlers = {
     })
     if (!row) throw notFound('project')
     await audit({ type: 'project.updated', ...subject(row) })
-    return viewProject(row)
+    return projectView(row)
   },
 
-  async projectDelete({ services, tx, params, audit }) {
+  async projectDelete({ tx, params, audit }) {
     const row = await findProject(tx, params.project_id)
     if (!row) throw notFound('project')
     const contents = await closeProject(tx, row.id)
@@ -94,17 +94,10 @@ export const projectHandlers = {
   },
 } satisfies Handlers<ProjectRoutes>
 
-const viewProject = (row: ProjectRow): Project => ({
-  id: row.id,
-  name: row.name,
-  version: row.version,
-  organization_id: row.organization_id,
-})
-
 const subject = (row: ProjectRow) => ({
   resourceType: 'project',
   resourceId: row.id,
   projectId: row.id,
   organizationId: row.organization_id,
-  data: viewProject(row),
+  data: projectView(row),
 })

@@ -1,11 +1,10 @@
 import type { UsageItem } from '@slipway/contract'
-import { unitOf, usdNumber } from '../../domain/charges.ts'
 import { Failure } from '../../domain/failure.ts'
-import { quantityHours, usdOfMs } from '../../domain/money.ts'
 import { addDays, daysBetween } from '../../domain/months.ts'
-import { listProjectIds, listUsage, type UsageDayRow, usageState } from '../../store/billing/usage-days.ts'
+import { listProjectIds, listUsage, usageState } from '../../store/billing/usage-days.ts'
 import type { Queryable } from '../../store/database.ts'
 import { time } from '../../store/time.ts'
+import { usageView } from '../../views/billing.ts'
 import { type Context, type Handlers, RawAnswer } from '../context.ts'
 
 const defaultDays = 31
@@ -56,22 +55,11 @@ async function usageOf(
     location: query.location ?? null,
     resourceType: query.resource_type ?? null,
   })
-  return rows.map(viewUsage)
+  return rows.map(usageView)
 }
 
 const badDate = (field: string, message: string) =>
   new Failure('invalid_argument', `${field} ${message}.`, { details: [{ field, message }] })
-
-const viewUsage = (row: UsageDayRow): UsageItem => ({
-  date: row.day,
-  project_id: row.project_id,
-  location: row.location,
-  resource_type: row.resource_type,
-  product_name: row.product_name,
-  quantity: Number(quantityHours(BigInt(row.quantity_ms))),
-  unit: unitOf(row.resource_type),
-  usd: row.cost_usd_ms === null ? null : usdNumber(usdOfMs(row.cost_usd_ms)),
-})
 
 /** JSON unless CSV is asked for by name, and not with less weight than JSON. */
 export function wantsCsv(accept: string | undefined): boolean {

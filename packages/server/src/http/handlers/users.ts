@@ -4,8 +4,8 @@ import { insertMember } from '../../store/identity/members.ts'
 import { hasInvitation } from '../../store/identity/one-time-codes.ts'
 import { findOrganization } from '../../store/identity/organizations.ts'
 import { revokeTokenFamiliesOfUser } from '../../store/identity/tokens.ts'
-import { listUsers, makeUserOperator, suspendUser, type UserRow } from '../../store/identity/users.ts'
-import { time } from '../../store/time.ts'
+import { listUsers, makeUserOperator, suspendUser } from '../../store/identity/users.ts'
+import { userView } from '../../views/identity.ts'
 import type { Handlers } from '../context.ts'
 import { pageLimit, readPageToken, toPage } from '../pages.ts'
 import { findOrInviteUser, invitationUrl } from './members.ts'
@@ -17,7 +17,7 @@ export const userHandlers = {
     const list = 'admin users'
     const limit = pageLimit(query)
     const rows = await listUsers(tx, readPageToken(list, query.page_token), limit + 1)
-    return toPage(list, rows, limit, (row) => row.id, viewUser)
+    return toPage(list, rows, limit, (row) => row.id, userView)
   },
 
   async adminUserCreate({ services, tx, body, audit }) {
@@ -49,13 +49,13 @@ export const userHandlers = {
       resourceType: 'user',
       resourceId: user.id,
       organizationId: organizationId ?? null,
-      data: { ...viewUser(user), ...(role && { role }) },
+      data: { ...userView(user), ...(role && { role }) },
     })
     tx.signal('access')
-    return { ...viewUser(user), invite_url: inviteUrl }
+    return { ...userView(user), invite_url: inviteUrl }
   },
 
-  async adminUserUpdate({ services, tx, caller, params, body, audit }) {
+  async adminUserUpdate({ tx, caller, params, body, audit }) {
     if (body.suspended && caller?.id === params.user_id)
       throw invalidField('suspended', 'you cannot suspend yourself')
     const user = await suspendUser(tx, params.user_id, body.suspended)
@@ -65,18 +65,9 @@ export const userHandlers = {
       type: body.suspended ? 'user.suspended' : 'user.restored',
       resourceType: 'user',
       resourceId: user.id,
-      data: viewUser(user),
+      data: userView(user),
     })
     tx.signal('access')
-    return viewUser(user)
+    return userView(user)
   },
 } satisfies Handlers<UserRoutes>
-
-const viewUser = (row: UserRow) => ({
-  id: row.id,
-  email: row.email,
-  is_operator: row.is_operator,
-  suspended: row.suspended_at !== null,
-  state: row.password_hash === null ? ('invited' as const) : ('active' as const),
-  created_at: time(row.created_at),
-})

@@ -11,17 +11,16 @@ import { admitVmReset } from '../../operations/vm/reset.ts'
 import { admitVmStart } from '../../operations/vm/start.ts'
 import { admitVmStop } from '../../operations/vm/stop.ts'
 import { admitVmRetype, admitVmTtl } from '../../operations/vm/update.ts'
-import type { OperationRow } from '../../store/compute/operations.ts'
-import { findVmRecord, listVmRecords, vmRecord } from '../../store/compute/vm-records.ts'
+import { type OperationRow, operationView } from '../../store/compute/operations.ts'
+import { findVmView, listVmViews, vmView } from '../../store/compute/vm-view.ts'
 import { findVm, lockVm, type VmRow } from '../../store/compute/vms.ts'
 import type { Context, Handlers } from '../context.ts'
 import { pageLimit, readPageToken, toPage } from '../pages.ts'
 import { commaList, requesterOf } from '../requester.ts'
-import { viewOperation } from './operations.ts'
 
 const serialLogMs = 10_000
 
-const started = (operation: OperationRow) => ({ operation: viewOperation(operation) })
+const started = (operation: OperationRow) => ({ operation: operationView(operation) })
 
 async function locked(
   context: Context<'vmUpdate' | 'vmDelete' | 'vmAttachDisks' | 'vmDetachDisks'>,
@@ -56,7 +55,7 @@ export const vmHandlers: Handlers<VmRouteId> = {
   async vmList({ tx, project, query }) {
     const key = `vms ${project.projectId}`
     const limit = pageLimit(query)
-    const rows = await listVmRecords(tx, {
+    const rows = await listVmViews(tx, {
       projectId: project.projectId,
       beforeId: readPageToken(key, query.page_token),
       ids: idList('ids', query.ids),
@@ -66,13 +65,13 @@ export const vmHandlers: Handlers<VmRouteId> = {
       states: commaList(query.states),
       limit: limit + 1,
     })
-    return toPage(key, rows, limit, (row) => row.id, vmRecord)
+    return toPage(key, rows, limit, (row) => row.id, vmView)
   },
 
   async vmGet({ tx, project, params }) {
-    const vm = await findVmRecord(tx, project.projectId, params.vm_id)
+    const vm = await findVmView(tx, project.projectId, params.vm_id)
     if (!vm) throw notFound('VM')
-    return vmRecord(vm)
+    return vmView(vm)
   },
 
   async vmUpdate(context) {

@@ -1,12 +1,7 @@
 import { Failure, invalidField, notFound } from '../../domain/failure.ts'
 import { uuid } from '../../domain/ids.ts'
 import { newWebhookSecret } from '../../domain/webhook-signature.ts'
-import {
-  deliveryRecord,
-  findDelivery,
-  insertDirectDelivery,
-  listDeliveries,
-} from '../../store/events/webhook-deliveries.ts'
+import { findDelivery, insertDirectDelivery, listDeliveries } from '../../store/events/webhook-deliveries.ts'
 import {
   countWebhooks,
   deleteWebhook,
@@ -17,8 +12,8 @@ import {
   replaceWebhookSecret,
   updateWebhook,
   type WebhookRow,
-  webhookRecord,
 } from '../../store/events/webhooks.ts'
+import { deliveryView, webhookView } from '../../views/events.ts'
 import { addressGuard } from '../../webhooks/public-address.ts'
 import { WebhookSender } from '../../webhooks/sender.ts'
 import type { Context, Handlers } from '../context.ts'
@@ -44,7 +39,7 @@ export const webhookHandlers: Handlers<
     const limit = pageLimit(query)
     const before = readPageToken(list, query.page_token)
     const rows = await listWebhooks(tx, project.projectId, before, limit + 1)
-    return toPage(list, rows, limit, (row) => row.id, webhookRecord)
+    return toPage(list, rows, limit, (row) => row.id, webhookView)
   },
 
   async webhookCreate(context) {
@@ -62,7 +57,7 @@ export const webhookHandlers: Handlers<
       secret,
     })
     await tell(context, 'webhook.created', row)
-    return { ...webhookRecord(row), secret }
+    return { ...webhookView(row), secret }
   },
 
   async webhookUpdate(context) {
@@ -72,7 +67,7 @@ export const webhookHandlers: Handlers<
     checkEventTypes(body.event_types)
     const row = await updateWebhook(tx, id, body)
     await tell(context, 'webhook.updated', row)
-    return webhookRecord(row)
+    return webhookView(row)
   },
 
   async webhookDelete(context) {
@@ -87,13 +82,13 @@ export const webhookHandlers: Handlers<
     const secret = newWebhookSecret()
     await replaceWebhookSecret(context.tx, row.id, secret, secretOverlapS)
     await tell(context, 'webhook.secret_rotated', row)
-    return { ...webhookRecord(row), secret }
+    return { ...webhookView(row), secret }
   },
 
   async webhookTest(context) {
     const row = await lockOwn(context)
     const eventId = await tell(context, 'webhook.test', row)
-    return deliveryRecord(await insertDirectDelivery(context.tx, row.id, eventId))
+    return deliveryView(await insertDirectDelivery(context.tx, row.id, eventId))
   },
 
   async webhookDeliveryList({ tx, project, params, query }) {
@@ -103,7 +98,7 @@ export const webhookHandlers: Handlers<
     const limit = pageLimit(query)
     const before = readPageToken(list, query.page_token)
     const rows = await listDeliveries(tx, webhook.id, before === null ? null : Number(before), limit + 1)
-    return toPage(list, rows, limit, (row) => String(row.seq), deliveryRecord)
+    return toPage(list, rows, limit, (row) => String(row.seq), deliveryView)
   },
 
   async webhookDeliveryReplay(context) {
@@ -112,7 +107,7 @@ export const webhookHandlers: Handlers<
     const delivery = await findDelivery(tx, row.id, params.delivery_id)
     if (!delivery) throw notFound('delivery')
     await tell(context, 'webhook.replayed', row, { delivery_id: delivery.id })
-    return deliveryRecord(await insertDirectDelivery(tx, row.id, delivery.event_id))
+    return deliveryView(await insertDirectDelivery(tx, row.id, delivery.event_id))
   },
 }
 
@@ -130,7 +125,7 @@ async function tell(
   more: Record<string, unknown> = {},
 ): Promise<string> {
   const id = uuid()
-  const data = { ...webhookRecord(row), ...more }
+  const data = { ...webhookView(row), ...more }
   await context.audit({ id, type, resourceType: 'webhook', resourceId: row.id, data })
   return id
 }

@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http'
-import { type EventRow, eventRecord } from '../../store/events/events.ts'
+import type { EventRow } from '../../store/events/events.ts'
+import { eventView } from '../../views/events.ts'
 
 /** Far above a burst of events, far below what 500 idle readers could cost. */
 const mostBufferedBytes = 256 * 1024
@@ -15,7 +16,7 @@ export interface StreamFilter {
 
 /** One event as it goes over the wire, made once for all readers. */
 export const frameOf = (row: EventRow): string =>
-  `id: ${row.position}\ndata: ${JSON.stringify(eventRecord(row))}\n\n`
+  `id: ${row.position}\ndata: ${JSON.stringify(eventView(row))}\n\n`
 
 /** One reader's answer. */
 export class EventStream {

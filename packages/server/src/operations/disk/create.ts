@@ -8,7 +8,7 @@ import { closeUsage, openUsage } from '../../store/billing/usage.ts'
 import {
   type DiskRow,
   deleteDiskRow,
-  diskRecord,
+  diskView,
   findDisk,
   insertDisk,
   moveDisk,
@@ -130,7 +130,7 @@ async function finish(work: Work, tx: Tx): Promise<Outcome> {
     throw new Failure('conflict', `The disk went to ${disk.state} meanwhile.`)
   await meterDisk(tx, disk, disk.size_gib)
   await tellOfDisk(tx, work, disk, 'disk.available')
-  return done(diskRecord(await diskOf(work, tx)))
+  return done(diskView(await diskOf(work, tx)))
 }
 
 export async function meterDisk(tx: Tx, disk: DiskRow, sizeGib: number): Promise<void> {

@@ -3,7 +3,7 @@ import { diskSizeProblem, parseDiskSize } from '../../domain/sizes.ts'
 import { type Definition, done, next, type Outcome, type Work } from '../../runner/operation.ts'
 import {
   type DiskRow,
-  diskRecord,
+  diskView,
   moveDisk,
   raiseDiskGeneration,
   resizeDisk,
@@ -76,5 +76,5 @@ async function finish(work: Work, tx: Tx): Promise<Outcome> {
   await resizeDisk(tx, disk.id, String(work.operation.request.size), sizeGib)
   await meterDisk(tx, disk, sizeGib)
   await tellOfDisk(tx, work, disk, 'disk.available')
-  return done(diskRecord(await diskOf(work, tx)))
+  return done(diskView(await diskOf(work, tx)))
 }

@@ -4,7 +4,7 @@ import { invalidField } from '../../domain/failure.ts'
 import { parsePort } from '../../domain/firewall.ts'
 import { isUuid } from '../../domain/ids.ts'
 import type { Queryable } from '../../store/database.ts'
-import { isFirewallResource } from '../../store/network/networks.ts'
+import { isFirewallResource } from '../../store/network/rules.ts'
 
 interface RuleParts {
   protocols?: string[]

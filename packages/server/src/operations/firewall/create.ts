@@ -7,15 +7,15 @@ import { giveBackQuota } from '../../store/compute/quotas.ts'
 import { type Queryable, type Tx, violatedConstraint } from '../../store/database.ts'
 import { emit } from '../../store/events/events.ts'
 import { wantFirewalls } from '../../store/network/firewalls.ts'
+import { lockNetwork } from '../../store/network/networks.ts'
 import {
   deleteRuleRow,
   findRule,
   insertRule,
-  lockNetwork,
   moveRule,
   type RuleRow,
-  ruleRecord,
-} from '../../store/network/networks.ts'
+  ruleView,
+} from '../../store/network/rules.ts'
 import { beginOperation, type ProjectRequester, requireQuota } from '../admission.ts'
 import { applyFirewalls } from './apply.ts'
 import { checkEndpoints, checkPorts } from './checks.ts'
@@ -120,7 +120,7 @@ export async function activate(work: Work, tx: Tx): Promise<Outcome> {
   if (!(await moveRule(tx, rule.id, 'active', ['creating', 'updating'])))
     throw new Failure('conflict', `The firewall rule went to ${rule.state} meanwhile.`)
   await tellOfRule(tx, work, rule, 'firewall_rule.active')
-  return done(ruleRecord(await ruleOf(work, tx)))
+  return done(ruleView(await ruleOf(work, tx)))
 }
 
 export const tellOfRule = (tx: Tx, work: Work, rule: RuleRow, type: string): Promise<void> =>

@@ -3,7 +3,7 @@ import type { OperationRow } from '../../store/compute/operations.ts'
 import type { Tx } from '../../store/database.ts'
 import { emit } from '../../store/events/events.ts'
 import { wantFirewalls } from '../../store/network/firewalls.ts'
-import { moveRule, type RuleRow, raiseRuleGeneration } from '../../store/network/networks.ts'
+import { moveRule, type RuleRow, raiseRuleGeneration } from '../../store/network/rules.ts'
 import { beginOperation, makeWayForDeletion, type ProjectRequester, settle } from '../admission.ts'
 import { applyToNetwork, forgetRule, ruleOf, tellOfRule } from './create.ts'
 

@@ -4,7 +4,7 @@ import { EngineError } from '../../engines/engine.ts'
 import { type Definition, done, next, type Outcome, type Work } from '../../runner/operation.ts'
 import { detachDiskRows } from '../../store/compute/disks.ts'
 import type { OperationRow } from '../../store/compute/operations.ts'
-import { vmRecord } from '../../store/compute/vm-records.ts'
+import { vmView } from '../../store/compute/vm-view.ts'
 import { raiseVmGeneration, type VmRow } from '../../store/compute/vms.ts'
 import type { Tx } from '../../store/database.ts'
 import { findLocation } from '../../store/fleet/locations.ts'
@@ -61,7 +61,7 @@ export const vmAttachDisks: Definition = {
   steps: [
     { name: 'admit', undoTx: giveBack },
     { name: 'attach', call: attachAll, undoCall: detachAll },
-    { name: 'finish', tx: async (work, tx) => done(vmRecord(await vmOf(work, tx))) },
+    { name: 'finish', tx: async (work, tx) => done(vmView(await vmOf(work, tx))) },
   ],
 }
 

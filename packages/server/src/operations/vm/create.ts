@@ -6,7 +6,7 @@ import { nearest } from '../../domain/nearest.ts'
 import { parseSshPublicKey } from '../../domain/ssh-key.ts'
 import { type Definition, done, type Outcome, type Work } from '../../runner/operation.ts'
 import type { OperationRow } from '../../store/compute/operations.ts'
-import { vmRecord } from '../../store/compute/vm-records.ts'
+import { vmView } from '../../store/compute/vm-view.ts'
 import { insertVm, markVmStarted } from '../../store/compute/vms.ts'
 import { type Tx, violatedConstraint } from '../../store/database.ts'
 import { findImage } from '../../store/fleet/images.ts'
@@ -129,5 +129,5 @@ export async function finish(work: Work, tx: Tx): Promise<Outcome> {
     throw new Failure('conflict', `The VM went to ${vm.state} meanwhile.`)
   const sshDestination = vm.public_address ? String(work.scratch.sshDestination ?? '') : ''
   const firewallGeneration = Number(work.scratch.firewallGeneration ?? 0)
-  return done(vmRecord(await markVmStarted(tx, vm, sshDestination, firewallGeneration)))
+  return done(vmView(await markVmStarted(tx, vm, sshDestination, firewallGeneration)))
 }

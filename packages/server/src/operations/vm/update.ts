@@ -3,7 +3,7 @@ import { Failure, invalidField } from '../../domain/failure.ts'
 import { nearest } from '../../domain/nearest.ts'
 import { type Definition, done, type Outcome, type Work } from '../../runner/operation.ts'
 import type { OperationRow } from '../../store/compute/operations.ts'
-import { vmRecord } from '../../store/compute/vm-records.ts'
+import { vmView } from '../../store/compute/vm-view.ts'
 import { raiseVmGeneration, setVmTtl, setVmType, type VmRow } from '../../store/compute/vms.ts'
 import type { Tx } from '../../store/database.ts'
 import { beginOperation, type ProjectRequester, requireIdle } from '../admission.ts'
@@ -71,5 +71,5 @@ async function update(work: Work, tx: Tx): Promise<Outcome> {
   const id = work.operation.resource_id
   if (type !== undefined) await setVmType(tx, id, type, vmType(type)!.gpuCount)
   if (ttl_seconds !== undefined) await setVmTtl(tx, id, ttl_seconds, on_expiry ?? null)
-  return done(vmRecord(await vmOf(work, tx)))
+  return done(vmView(await vmOf(work, tx)))
 }

@@ -167,7 +167,7 @@ export const attachDiskRow = (tx: Tx, vmId: string, diskId: string, mode: string
 export const detachDiskRows = (tx: Tx, vmId: string, diskIds: string[]) => detach.run(tx, vmId, diskIds)
 export const deleteDiskRow = (tx: Tx, id: string) => remove.run(tx, id)
 
-export function diskRecord(disk: DiskRow): Disk {
+export function diskView(disk: DiskRow): Disk {
   return {
     id: disk.id,
     name: disk.name,

@@ -1,6 +1,7 @@
-import type { OperationName, OperationState, OperationType } from '@slipway/contract'
+import type { Operation, OperationName, OperationState, OperationType } from '@slipway/contract'
 import { uuid } from '../../domain/ids.ts'
 import { type Queryable, statement, type Tx } from '../database.ts'
+import { time } from '../time.ts'
 
 export interface StepEntry {
   name: string
@@ -377,3 +378,18 @@ export const listAllOperations = (
 export const retryStuckOperation = (tx: Tx, id: string) => retryStuck.one(tx, id)
 export const takeStuckOperation = (tx: Tx, id: string) => takeStuck.one(tx, id)
 export const pruneOperations = (db: Queryable, most: number) => prune.run(db, most)
+
+/** What the API shows of an operation. */
+export const operationView = (row: OperationRow): Operation => ({
+  operation_id: row.id,
+  state: row.state,
+  metadata: {
+    operation_name: row.name,
+    id: row.resource_id,
+    type: row.resource_type,
+    request: row.request,
+  },
+  result: row.result,
+  started_at: time(row.started_at),
+  completed_at: time(row.completed_at),
+})

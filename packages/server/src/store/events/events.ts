@@ -1,7 +1,5 @@
-import type { Event } from '@slipway/contract'
 import { uuid } from '../../domain/ids.ts'
 import { type Database, type Queryable, statement, type Tx } from '../database.ts'
-import { time } from '../time.ts'
 
 export interface NewEvent {
   /** For callers who refer to it. */
@@ -41,18 +39,6 @@ export interface EventRow {
   data: Record<string, unknown>
   created_at: Date
 }
-
-export const eventRecord = (row: EventRow): Event => ({
-  id: row.id,
-  position: row.position,
-  type: row.type,
-  resource_type: row.resource_type,
-  resource_id: row.resource_id,
-  actor: row.actor,
-  request_id: row.request_id,
-  data: row.data,
-  created_at: time(row.created_at),
-})
 
 const insert = statement<
   never,

@@ -1,7 +1,5 @@
-import type { WebhookDelivery } from '@slipway/contract'
 import { uuid } from '../../domain/ids.ts'
 import { type Database, type Queryable, statement, type Tx } from '../database.ts'
-import { time } from '../time.ts'
 import type { EventRow } from './events.ts'
 
 export interface DeliveryRow {
@@ -18,19 +16,6 @@ export interface DeliveryRow {
   created_at: Date
   completed_at: Date | null
 }
-
-export const deliveryRecord = (row: DeliveryRow): WebhookDelivery => ({
-  id: row.id,
-  event_id: row.event_id,
-  event_type: row.event_type,
-  state: row.state,
-  attempts: row.attempts,
-  response_status: row.response_status,
-  error: row.error,
-  next_attempt_at: time(row.next_attempt_at),
-  created_at: time(row.created_at),
-  completed_at: time(row.completed_at),
-})
 
 const lockCursor = statement<{ position: number }>(
   'webhook_cursor_lock',

@@ -1,6 +1,4 @@
-import type { Webhook } from '@slipway/contract'
 import { type Queryable, statement, type Tx } from '../database.ts'
-import { time } from '../time.ts'
 
 export interface WebhookRow {
   id: string
@@ -10,14 +8,6 @@ export interface WebhookRow {
   state: 'active' | 'paused'
   created_at: Date
 }
-
-export const webhookRecord = (row: WebhookRow): Webhook => ({
-  id: row.id,
-  url: row.url,
-  event_types: row.event_types,
-  state: row.state,
-  created_at: time(row.created_at),
-})
 
 const insert = statement<WebhookRow, [string, string, string, string[]]>(
   'webhook_insert',

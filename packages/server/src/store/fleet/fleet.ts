@@ -23,12 +23,12 @@ const gpuRecord = `jsonb_build_object('id', g.id, 'model', g.model, 'pci_address
 // A VM that is shut off needs its host only where storage is local; elsewhere it starts on another.
 const livesOnHost = `v.host_id = h.id AND NOT (v.state = 'STATE_SHUTOFF' AND l.storage = 'shared')`
 
-const vmRecord = `jsonb_build_object('id', v.id, 'name', v.name, 'state', v.state, 'project_id', p.id,
+const vmView = `jsonb_build_object('id', v.id, 'name', v.name, 'state', v.state, 'project_id', p.id,
   'project_name', p.name, 'organization_name', o.name)`
 
 const hostRecords = `SELECT h.id, h.name, h.location, l.engine, h.is_schedulable, h.state, h.capabilities, r.reported_at,
     coalesce((SELECT jsonb_agg(${gpuRecord} ORDER BY g.pci_address) FROM gpus g WHERE g.host_id = h.id), '[]') AS gpus,
-    coalesce((SELECT jsonb_agg(${vmRecord} ORDER BY v.id)
+    coalesce((SELECT jsonb_agg(${vmView} ORDER BY v.id)
               FROM vms v JOIN projects p ON p.id = v.project_id JOIN organizations o ON o.id = p.organization_id
               WHERE ${livesOnHost}), '[]') AS vms
   FROM hosts h JOIN locations l ON l.name = h.location LEFT JOIN host_reports r ON r.host_id = h.id`

@@ -1,5 +1,5 @@
 import { type Queryable, statement, type Tx } from '../database.ts'
-import type { RuleRow } from './networks.ts'
+import type { RuleRow } from './rules.ts'
 
 // The rules in force on a network, and the addresses of everything that they name.
 const ofNetwork = statement<{ rules: RuleRow[]; resolved: Record<string, string[]> }, [string]>(

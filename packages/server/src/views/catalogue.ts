@@ -6,21 +6,21 @@ import type { ImageRow } from '../store/fleet/images.ts'
 import type { LocationRow } from '../store/fleet/locations.ts'
 import { time } from '../store/time.ts'
 
-export const viewLocation = ({ name, region, zone, description }: LocationRow) => ({
+export const locationView = ({ name, region, zone, description }: LocationRow) => ({
   name,
   region,
   zone,
   description,
 })
 
-export const viewAdminLocation = (row: LocationRow) => ({
-  ...viewLocation(row),
+export const adminLocationView = (row: LocationRow) => ({
+  ...locationView(row),
   engine: row.engine,
   storage: row.storage,
   public_ipv4: row.public_ipv4 ?? '',
 })
 
-export const viewSpec = (type: VmType) => ({
+export const specView = (type: VmType) => ({
   product_name: type.name,
   description: `${type.gpuCount} x ${type.gpuModel}, ${type.cpuCores} cores, ${type.memoryGb} GB memory`,
   cpu_cores: type.cpuCores,
@@ -33,7 +33,7 @@ export const viewSpec = (type: VmType) => ({
   gpu_type: type.gpuModel,
 })
 
-export const viewImage = (row: ImageRow): Image => ({
+export const imageView = (row: ImageRow): Image => ({
   id: row.id,
   name: row.name,
   description: row.description,
@@ -42,19 +42,19 @@ export const viewImage = (row: ImageRow): Image => ({
   locations: row.locations,
 })
 
-export const viewPrice = (row: PriceRow): Price => ({
+export const priceView = (row: PriceRow): Price => ({
   product_name: row.product_name,
   unit: row.unit,
   usd: Number(row.usd),
 })
 
 /** In the order of the contract. */
-export const viewQuotas = (rows: QuotaRow[]): Quota[] =>
+export const quotaViews = (rows: QuotaRow[]): Quota[] =>
   rows
     .toSorted((a, b) => quotaNames.indexOf(a.name) - quotaNames.indexOf(b.name))
     .map(({ name, max, used }) => ({ name, max, used, available: Math.max(0, max - used) }))
 
-export const viewHost = (row: HostRow): Host => ({
+export const hostView = (row: HostRow): Host => ({
   id: row.id,
   name: row.name,
   location: row.location,

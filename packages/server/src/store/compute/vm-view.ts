@@ -11,14 +11,14 @@ const plainColumns = [
 const timeColumns = ['expires_at', 'created_at', 'updated_at'] as const
 
 /** What a record needs of a VM. Reading is what clients do most: nothing else is read for it. */
-export type VmRecordRow = Pick<VmRow, (typeof plainColumns)[number] | 'disks'> &
+export type VmViewRow = Pick<VmRow, (typeof plainColumns)[number] | 'disks'> &
   Record<(typeof timeColumns)[number], Date | string | null>
 
 const fields = [...plainColumns, ...timeColumns].map((column) => `'${column}', v.${column}`).join(', ')
 // One column: the client spends about as much time on each as on parsing them all as JSON.
 const selectRecord = `SELECT json_build_object(${fields}, 'disks', ${attachedDisksOfVm}) AS record FROM vms v`
 
-type Found = { record: VmRecordRow }
+type Found = { record: VmViewRow }
 
 const byId = statement<Found, [string, string]>(
   'vm_record',
@@ -47,7 +47,7 @@ const list = statement<
    ORDER BY v.id DESC LIMIT $8`,
 )
 
-export async function findVmRecord(db: Queryable, projectId: string, id: string) {
+export async function findVmView(db: Queryable, projectId: string, id: string) {
   return (await byId.one(db, projectId, id))?.record
 }
 
@@ -62,14 +62,14 @@ export interface VmFilter {
   limit: number
 }
 
-export async function listVmRecords(db: Queryable, f: VmFilter): Promise<VmRecordRow[]> {
+export async function listVmViews(db: Queryable, f: VmFilter): Promise<VmViewRow[]> {
   const { projectId, beforeId, ids, names, types, locations, states, limit } = f
   const rows = await list.all(db, projectId, beforeId, ids, names, types, locations, states, limit)
   return rows.map(({ record }) => record)
 }
 
 /** The record that clients see. */
-export function vmRecord(vm: VmRecordRow): Vm {
+export function vmView(vm: VmViewRow): Vm {
   const createdAt = time(vm.created_at)
   const osDisk = {
     id: vm.os_disk_id,

@@ -1,0 +1,39 @@
+import type { Budget, Invoice, UsageItem } from '@slipway/contract'
+import { centsNumber, unitOf, usdNumber } from '../domain/charges.ts'
+import { type Exact, quantityHours, usdOfMs } from '../domain/money.ts'
+import { addMonths, dayStart } from '../domain/months.ts'
+import type { BudgetRow } from '../store/billing/budgets.ts'
+import type { InvoiceRow } from '../store/billing/invoices.ts'
+import type { UsageDayRow } from '../store/billing/usage-days.ts'
+
+export const invoiceView = (row: InvoiceRow): Invoice => ({
+  id: row.id,
+  period_start: dayStart(row.month),
+  period_end: dayStart(addMonths(row.month, 1)),
+  state: row.state,
+  usd: centsNumber(row.usd_cents),
+  lines: row.lines.map(({ project_id, product_name, quantity_ms, unit, usd_cents }) => ({
+    project_id,
+    product_name,
+    quantity: Number(quantityHours(BigInt(quantity_ms))),
+    unit,
+    usd: centsNumber(usd_cents),
+  })),
+})
+
+export const usageView = (row: UsageDayRow): UsageItem => ({
+  date: row.day,
+  project_id: row.project_id,
+  location: row.location,
+  resource_type: row.resource_type,
+  product_name: row.product_name,
+  quantity: Number(quantityHours(BigInt(row.quantity_ms))),
+  unit: unitOf(row.resource_type),
+  usd: row.cost_usd_ms === null ? null : usdNumber(usdOfMs(row.cost_usd_ms)),
+})
+
+export const budgetView = (budget: BudgetRow | undefined, spent: Exact): Budget => ({
+  monthly_usd: budget?.monthly_usd ? Number(budget.monthly_usd) : null,
+  hard_stop: budget?.is_hard_stop ?? false,
+  spent_usd: usdNumber(spent),
+})

@@ -1,0 +1,38 @@
+import type { Event, Webhook, WebhookDelivery } from '@slipway/contract'
+import type { EventRow } from '../store/events/events.ts'
+import type { DeliveryRow } from '../store/events/webhook-deliveries.ts'
+import type { WebhookRow } from '../store/events/webhooks.ts'
+import { time } from '../store/time.ts'
+
+export const eventView = (row: EventRow): Event => ({
+  id: row.id,
+  position: row.position,
+  type: row.type,
+  resource_type: row.resource_type,
+  resource_id: row.resource_id,
+  actor: row.actor,
+  request_id: row.request_id,
+  data: row.data,
+  created_at: time(row.created_at),
+})
+
+export const webhookView = (row: WebhookRow): Webhook => ({
+  id: row.id,
+  url: row.url,
+  event_types: row.event_types,
+  state: row.state,
+  created_at: time(row.created_at),
+})
+
+export const deliveryView = (row: DeliveryRow): WebhookDelivery => ({
+  id: row.id,
+  event_id: row.event_id,
+  event_type: row.event_type,
+  state: row.state,
+  attempts: row.attempts,
+  response_status: row.response_status,
+  error: row.error,
+  next_attempt_at: time(row.next_attempt_at),
+  created_at: time(row.created_at),
+  completed_at: time(row.completed_at),
+})

@@ -1,0 +1,53 @@
+import type { AccessKey, Member, Organization, Project } from '@slipway/contract'
+import type { AccessKeyRow } from '../store/identity/access-keys.ts'
+import type { MemberRow } from '../store/identity/members.ts'
+import type { OrganizationRow } from '../store/identity/organizations.ts'
+import type { ProjectRow } from '../store/identity/projects.ts'
+import type { UserRow } from '../store/identity/users.ts'
+import { time } from '../store/time.ts'
+
+export const accessKeyView = (row: AccessKeyRow): AccessKey => ({
+  id: row.id,
+  name: row.name,
+  role: row.role,
+  prefix: row.prefix,
+  created_at: time(row.created_at),
+  expires_at: time(row.expires_at),
+  last_used_at: time(row.last_used_at),
+})
+
+export const memberView = (row: MemberRow): Member => ({
+  user_id: row.user_id,
+  email: row.email,
+  role: row.role,
+  state: row.is_invited ? 'invited' : 'active',
+  created_at: time(row.created_at),
+})
+
+export const userView = (row: UserRow) => ({
+  id: row.id,
+  email: row.email,
+  is_operator: row.is_operator,
+  suspended: row.suspended_at !== null,
+  state: row.password_hash === null ? ('invited' as const) : ('active' as const),
+  created_at: time(row.created_at),
+})
+
+export const organizationView = (row: OrganizationRow): Organization => ({
+  id: row.id,
+  name: row.name,
+  payment_customer_id: row.payment_customer_id,
+})
+
+export const adminOrganizationView = (row: OrganizationRow) => ({
+  ...organizationView(row),
+  suspended: row.suspended_at !== null,
+  created_at: time(row.created_at),
+})
+
+export const projectView = (row: ProjectRow): Project => ({
+  id: row.id,
+  name: row.name,
+  version: row.version,
+  organization_id: row.organization_id,
+})
