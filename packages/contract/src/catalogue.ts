@@ -143,6 +143,7 @@ export const catalogueRoutes = defineRoutes({
   estimateCreate: {
     method: 'POST',
     path: '/v0.1/projects/{project_id}/estimates',
+    changesNothing: true,
     tag: 'Catalogue',
     summary: 'What a VM or disk would cost',
     access: 'viewer',

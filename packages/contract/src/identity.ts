@@ -99,6 +99,7 @@ export const identityRoutes = defineRoutes({
   authToken: {
     method: 'POST',
     path: '/v0.1/auth/token',
+    opensTransactions: true,
     tag: 'Authentication',
     summary: 'Exchange a password or a refresh token for tokens',
     access: 'public',
@@ -110,6 +111,7 @@ export const identityRoutes = defineRoutes({
   authRevoke: {
     method: 'POST',
     path: '/v0.1/auth/revoke',
+    opensTransactions: true,
     tag: 'Authentication',
     summary: 'End the session that a refresh token belongs to',
     access: 'public',
@@ -120,6 +122,7 @@ export const identityRoutes = defineRoutes({
   authPassword: {
     method: 'POST',
     path: '/v0.1/auth/password',
+    opensTransactions: true,
     tag: 'Authentication',
     summary: 'Change the password and end all other sessions',
     access: 'user',
@@ -134,6 +137,7 @@ export const identityRoutes = defineRoutes({
   authSetup: {
     method: 'POST',
     path: '/v0.1/auth/setup',
+    opensTransactions: true,
     tag: 'Authentication',
     summary: 'Redeem the one-time set-up code of the first operator',
     access: 'public',
@@ -145,6 +149,7 @@ export const identityRoutes = defineRoutes({
   authAccept: {
     method: 'POST',
     path: '/v0.1/auth/accept',
+    opensTransactions: true,
     tag: 'Authentication',
     summary: 'Accept an invitation',
     access: 'public',

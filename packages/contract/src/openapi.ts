@@ -5,7 +5,6 @@ import {
   errorsByStatus,
   headerRef,
   headers,
-  isIdempotent,
   rateLimitHeaders,
   responseName,
 } from './openapi/responses.ts'
@@ -54,7 +53,7 @@ export function buildOpenApi({ version, serverUrl = 'http://127.0.0.1:8080' }: O
       if (name in pageQuery) refs.push(parameterRef(pascal(name)))
       else refs.push(queryParameter(name, schema, route.query?.required?.includes(name) ?? false, print))
     }
-    if (isIdempotent(route)) refs.push(parameterRef('IdempotencyKey'))
+    if (route.isTransactional) refs.push(parameterRef('IdempotencyKey'))
     if (route.alsoAnswers === 'text/event-stream') refs.push(parameterRef('LastEventId'))
     return [...refs, parameterRef('XRequestId')]
   }
@@ -183,7 +182,7 @@ function successHeaders(route: Route): Json {
   return {
     'X-Request-Id': headerRef('RequestId'),
     ...rateLimitHeaders,
-    ...(isIdempotent(route) && { 'Idempotency-Replayed': headerRef('IdempotencyReplayed') }),
+    ...(route.isTransactional && { 'Idempotency-Replayed': headerRef('IdempotencyReplayed') }),
     ...(route.noStore && { 'Cache-Control': headerRef('CacheControl') }),
   }
 }

@@ -8,7 +8,8 @@ import type { Role } from './states.ts'
  */
 export type Access = 'public' | 'caller' | 'user' | 'visible' | Role | 'operator'
 
-export interface Route {
+/** A route as its family writes it. */
+interface RouteEntry {
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   /** With `{name}` for parameters; `{project_id}` and `{organization_id}` set the scope of `access`. */
   path: string
@@ -24,6 +25,10 @@ export interface Route {
   errors?: ErrorCode[]
   /** Refused while the payment method is gone or declined. */
   costsMoney?: true
+  /** A POST that only computes. */
+  changesNothing?: true
+  /** The handler opens its transactions itself, and no Idempotency-Key is remembered. */
+  opensTransactions?: true
   /** Another media type that `Accept` may ask for. */
   alsoAnswers?: 'text/event-stream' | 'text/csv'
   /** The answer has a secret or is a session: never cached, never logged. */
@@ -44,7 +49,36 @@ export const tags = {
 } as const
 export type Tag = keyof typeof tags
 
-/** Keeps the literal types of one family of routes, so that handlers and clients are typed by them. */
-export function defineRoutes<const T extends Record<string, Route>>(routes: T): T {
-  return routes
+/** What follows from an entry. Whoever mounts, documents or calls a route reads these, and no list beside the table. */
+export interface RouteFacts {
+  /** The answer is one page of a list. */
+  isPaged: boolean
+  /** The request is one transaction, which also remembers its Idempotency-Key. */
+  isTransactional: boolean
+  /** It must write an event. */
+  isAudited: boolean
+  /** What it needs: nothing; that there has been a payment method once; that the present one works. */
+  payment: 'none' | 'once' | 'active'
 }
+
+export type Route = RouteEntry & RouteFacts
+
+/** Completes one family of routes by their facts, and keeps their literal types for handlers and clients. */
+export function defineRoutes<const T extends Record<string, RouteEntry>>(
+  entries: T,
+): { [Id in keyof T]: T[Id] & RouteFacts } {
+  const routes = Object.entries(entries).map(([id, entry]) => [id, { ...entry, ...factsOf(entry) }])
+  return Object.fromEntries(routes)
+}
+
+function factsOf(entry: RouteEntry): RouteFacts {
+  const isTransactional = entry.method !== 'GET' && !entry.opensTransactions
+  return {
+    isPaged: 'next_page_token' in ((entry.answer as { properties?: object }).properties ?? {}),
+    isTransactional,
+    isAudited: isTransactional && !entry.changesNothing,
+    payment: entry.costsMoney ? 'active' : isInsideProject(entry) ? 'once' : 'none',
+  }
+}
+
+const isInsideProject = ({ path }: RouteEntry) => path.startsWith('/v0.1/projects/{project_id}/')

@@ -245,6 +245,7 @@ export const vpcRoutes = defineRoutes({
   firewallRuleTest: {
     method: 'POST',
     path: '/v0.1/projects/{project_id}/vpc/firewall-rules/test',
+    changesNothing: true,
     tag: 'VPC',
     summary: 'Would this packet pass?',
     access: 'viewer',

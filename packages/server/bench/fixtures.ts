@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
-import { createProject } from '../src/accounts/project-create.ts'
+import { setUpProject } from '../src/accounts/project-setup.ts'
 import { newAccessKey } from '../src/domain/access-key.ts'
 import { uuid } from '../src/domain/ids.ts'
 import { hashSecret } from '../src/domain/secret.ts'
@@ -31,7 +31,7 @@ export async function addProjects(
   const tenants: Tenant[] = []
   for (let i = 0; i < count; i++) {
     const { id } = await database.transaction((tx) =>
-      createProject(tx, {
+      setUpProject(tx, {
         organizationId: demo.organization_id,
         name: `bench-${i}`,
         quotas: amply,

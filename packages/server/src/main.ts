@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { pino } from 'pino'
-import { type Config, ConfigError, HELP, loadConfig } from './config/index.ts'
+import { type Config, ConfigError, help, loadConfig } from './config/index.ts'
 import { runImagesCommand } from './images-command.ts'
 import { packageVersion } from './package-root.ts'
 import { type Server, startServer } from './server.ts'
@@ -17,7 +17,7 @@ async function main(): Promise<void> {
   const begun = performance.timeOrigin
   if (process.argv[2] === 'images') return images()
   const config = read()
-  if (config.command === 'help') return void process.stdout.write(HELP)
+  if (config.command === 'help') return void process.stdout.write(help)
   if (config.command === 'version') return void console.log(packageVersion())
   try {
     await serve(config, begun)

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { parse } from 'smol-toml'
 import { describe, expect, expectTypeOf, it } from 'vitest'
-import { type Config, ConfigError, HELP, type LocationConfig, loadConfig } from '../src/config/index.ts'
+import { type Config, ConfigError, help, type LocationConfig, loadConfig } from '../src/config/index.ts'
 
 const EXAMPLE = readFileSync(new URL('../../../slipway.example.toml', import.meta.url), 'utf8')
 
@@ -315,6 +315,6 @@ it('answers --help and --version whatever the file and the environment say', () 
   expect(load(['--help', '--port', 'x'], { SLIPWAY_PORT: 'x' }, 'nonsense').command).toBe('help')
   expect(load(['--version'], {}, 'nonsense').command).toBe('version')
   for (const flag of ['port', 'host', 'data-dir', 'engine', 'role', 'config', 'no-demo']) {
-    expect(HELP).toContain(`--${flag}`)
+    expect(help).toContain(`--${flag}`)
   }
 })

@@ -41,19 +41,17 @@ const sample: Record<ErrorCode, Json & { message: string }> = {
 }
 
 export const isWrite = (route: Route) => route.method !== 'GET'
-export const isIdempotent = (route: Route) => isWrite(route) && !route.path.startsWith('/v0.1/auth/')
-const isGated = (route: Route) => route.path.startsWith('/v0.1/projects/{project_id}/')
 const isScoped = (route: Route) => !['public', 'caller', 'user'].includes(route.access)
 
 /** Every code that a route can answer with, by status. */
 export function errorsByStatus(route: Route): Map<number, ErrorCode[]> {
   const codes = new Set<ErrorCode>(['invalid_argument', ...(route.errors ?? [])])
   if (route.access !== 'public') codes.add('unauthenticated')
-  if (isGated(route) || route.costsMoney) codes.add('payment_method_required')
+  if (route.payment !== 'none') codes.add('payment_method_required')
   if (isScoped(route) || route.access === 'user') codes.add('permission_denied')
   if (isScoped(route)) codes.add('not_found')
   codes.add('method_not_allowed')
-  if (isIdempotent(route)) codes.add('conflict').add('idempotency_key_reused')
+  if (route.isTransactional) codes.add('conflict').add('idempotency_key_reused')
   if (isWrite(route)) codes.add('request_too_large').add('unsupported_media_type')
   codes.add('rate_limited').add('internal_error').add('unavailable')
 

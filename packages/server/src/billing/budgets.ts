@@ -1,10 +1,11 @@
 import type { Budget } from '@slipway/contract'
 import { usdNumber } from '../domain/charges.ts'
 import { compareExact, parseDecimal, timesExact } from '../domain/money.ts'
+import type { ProjectRequester } from '../operations/admission.ts'
 import { spentThisMonth } from '../operations/budget.ts'
 import type { Services } from '../services.ts'
-import { findBudget, listLimitedBudgets, raiseBudgetAlert } from '../store/billing/budgets.ts'
-import type { Queryable } from '../store/database.ts'
+import { findBudget, listLimitedBudgets, putBudget, raiseBudgetAlert } from '../store/billing/budgets.ts'
+import type { Queryable, Tx } from '../store/database.ts'
 import { emit } from '../store/events/events.ts'
 import { budgetView } from '../views/billing.ts'
 
@@ -42,3 +43,23 @@ export async function checkBudgets({ database }: Services): Promise<void> {
 
 export const readBudget = async (db: Queryable, projectId: string): Promise<Budget> =>
   budgetView(await findBudget(db, projectId), await spentThisMonth(db, projectId))
+
+/** `monthlyUsd` null takes the limit away. */
+export async function changeBudget(
+  tx: Tx,
+  by: ProjectRequester,
+  monthlyUsd: number | null,
+  isHardStop: boolean,
+): Promise<void> {
+  await putBudget(tx, by.projectId, monthlyUsd === null ? null : decimalOf(monthlyUsd), isHardStop)
+  await emit(tx, {
+    ...by,
+    type: 'budget.set',
+    resourceType: 'project',
+    resourceId: by.projectId,
+    data: { monthly_usd: monthlyUsd, hard_stop: isHardStop },
+  })
+}
+
+/** Plain digits, also where a number would print itself with an exponent. */
+const decimalOf = (value: number) => value.toFixed(12).replace(/\.?0+$/, '')

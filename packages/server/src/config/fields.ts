@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import { parseCidr } from '../domain/addresses.ts'
+import { parseCidr } from '@slipway/contract'
 import { nearest } from '../domain/nearest.ts'
 
 /** Its message is one line that names the key, the value and, where there is one, the nearest valid choice. */

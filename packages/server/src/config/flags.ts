@@ -1,18 +1,19 @@
+import { parseArgs } from 'node:util'
 import { nearest } from '../domain/nearest.ts'
 import { ConfigError } from './fields.ts'
 
-const VALUE_FLAGS = ['--port', '--host', '--data-dir', '--engine', '--role', '--config'] as const
-const SWITCHES = ['--no-demo', '--help', '--version'] as const
+const valueFlags = ['--port', '--host', '--data-dir', '--engine', '--role', '--config'] as const
+const switchFlags = ['--no-demo', '--help', '--version'] as const
 
-type ValueFlag = (typeof VALUE_FLAGS)[number]
-type Switch = (typeof SWITCHES)[number]
+type ValueFlag = (typeof valueFlags)[number]
+type Switch = (typeof switchFlags)[number]
 
 export interface Flags {
   values: Partial<Record<ValueFlag, string>>
   switches: Set<Switch>
 }
 
-export const HELP = `Usage: slipway-server [flags]
+export const help = `Usage: slipway-server [flags]
        slipway-server images --help
 
   --port N          port to listen on; 0 picks a free one (SLIPWAY_PORT, default 8080)
@@ -29,30 +30,32 @@ SLIPWAY_LOG_LEVEL sets the log level; DATABASE_URL names an outside PostgreSQL.
 Flags win over the environment, the environment over the file, the file over defaults.
 `
 
+const options = Object.fromEntries([
+  ...valueFlags.map((flag) => [flag.slice(2), { type: 'string' as const }]),
+  ...switchFlags.map((flag) => [flag.slice(2), { type: 'boolean' as const }]),
+])
+
 /** Both `--x v` and `--x=v`; the last one counts. */
 export function parseFlags(argv: string[]): Flags {
   const flags: Flags = { values: {}, switches: new Set() }
-  for (let i = 0; i < argv.length; i++) {
-    const argument = argv[i]!
-    const equals = argument.indexOf('=')
-    const name = equals < 0 ? argument : argument.slice(0, equals)
-    const inline = equals < 0 ? undefined : argument.slice(equals + 1)
-    const valueFlag = VALUE_FLAGS.find((flag) => flag === name)
-    const switchFlag = SWITCHES.find((flag) => flag === name)
+  // Not strict: a mistake gets our own words, with the flag that was meant.
+  const { tokens } = parseArgs({ args: argv, options, strict: false, allowPositionals: true, tokens: true })
+  for (const token of tokens) {
+    if (token.kind !== 'option')
+      throw new ConfigError(`${JSON.stringify(argv[token.index])} is not expected here; flags begin with --`)
+    const { rawName, value, inlineValue } = token
+    const valueFlag = valueFlags.find((flag) => flag === rawName)
+    const switchFlag = switchFlags.find((flag) => flag === rawName)
     if (switchFlag) {
-      if (inline !== undefined) throw new ConfigError(`${name} takes no value, and got "${inline}"`)
+      if (value !== undefined) throw new ConfigError(`${rawName} takes no value, and got "${value}"`)
       flags.switches.add(switchFlag)
     } else if (valueFlag) {
-      const next = argv[i + 1]
-      const value = inline ?? (next?.startsWith('--') ? undefined : next)
-      if (value === undefined || value === '') throw new ConfigError(`${name} needs a value`)
-      if (inline === undefined) i++
+      if (!value || (!inlineValue && value.startsWith('--')))
+        throw new ConfigError(`${rawName} needs a value`)
       flags.values[valueFlag] = value
-    } else if (name.startsWith('-')) {
-      const known = nearest(name, [...VALUE_FLAGS, ...SWITCHES])
-      throw new ConfigError(`${name} is not a flag; did you mean ${known}?`)
     } else {
-      throw new ConfigError(`${JSON.stringify(argument)} is not expected here; flags begin with --`)
+      const known = nearest(rawName, [...valueFlags, ...switchFlags])
+      throw new ConfigError(`${rawName} is not a flag; did you mean ${known}?`)
     }
   }
   return flags

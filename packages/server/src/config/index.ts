@@ -32,7 +32,7 @@ import {
 } from './sections.ts'
 
 export { ConfigError } from './fields.ts'
-export { HELP } from './flags.ts'
+export { help } from './flags.ts'
 export type {
   IncusConfig,
   LocationConfig,
@@ -41,6 +41,7 @@ export type {
   SimulatedConfig,
   SimulatedHosts,
 } from './locations.ts'
+
 export type { EngineName, GpuModel, LogLevel, PriceConfig, QuotaConfig, Role } from './sections.ts'
 
 export interface Config {

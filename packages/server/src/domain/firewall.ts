@@ -1,4 +1,5 @@
-import { cidrContains, numberToAddress, parseCidr } from './addresses.ts'
+import { cidrContains, parseCidr } from '@slipway/contract'
+import { numberToAddress } from './addresses.ts'
 
 /**
  * What an engine enforces for one VM: denies first, then allows, and whatever nothing matches is denied.

@@ -69,9 +69,8 @@ export class Access {
     const role = project && roleInProject(caller, project)
     if (!project || !role) throw new Failure('not_found', 'There is no project with this id.')
     requireRole(route, role)
-    const isInside = route.path.startsWith('/v0.1/projects/{project_id}/')
-    if (isInside && project.paymentState === 'never') throw paymentRequired(project)
-    if (route.costsMoney && project.paymentState !== 'active') throw paymentRequired(project)
+    if (route.payment !== 'none' && project.paymentState === 'never') throw paymentRequired(project)
+    if (route.payment === 'active' && project.paymentState !== 'active') throw paymentRequired(project)
     return { caller, project, organizationId: project.organizationId }
   }
 

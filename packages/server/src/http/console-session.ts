@@ -1,3 +1,4 @@
+import fastifyCookie from '@fastify/cookie'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Failure } from '../domain/failure.ts'
 import type { Services } from '../services.ts'
@@ -26,39 +27,40 @@ export function mountConsoleSession(app: FastifyInstance, services: Services): v
       headers: { 'x-request-id': request.id },
     })
 
-  app.addHook('onRequest', async (request) => {
-    if (request.routeOptions.url === path) requireOwnOrigin(request, services)
-  })
+  app.register(async (scope) => {
+    await scope.register(fastifyCookie)
+    scope.addHook('onRequest', async (request) => requireOwnOrigin(request, services))
 
-  app.post(path, async (request, reply) => {
-    reply.header('Cache-Control', 'no-store')
-    const credentials = (request.body ?? null) as Credentials | null
-    const cookie = readCookie(request)
-    if (!credentials && !cookie) throw new Failure('unauthenticated', 'There is no session: sign in.')
-    const [url, payload] = credentials
-      ? entryOf(credentials)
-      : ['/v0.1/auth/token', { grant_type: 'refresh_token', refresh_token: cookie }]
-    const answer = await ask(request, url, payload)
-    if (answer.statusCode === 200) {
-      const { refresh_token, access_token, expires_in } = answer.json()
-      setCookie(request, reply, refresh_token, refreshDays * 86_400)
-      return reply.send({ access_token, expires_in })
-    }
-    if (!credentials && answer.statusCode === 400) {
+    scope.post(path, async (request, reply) => {
+      reply.header('Cache-Control', 'no-store')
+      const credentials = (request.body ?? null) as Credentials | null
+      const cookie = readCookie(request)
+      if (!credentials && !cookie) throw new Failure('unauthenticated', 'There is no session: sign in.')
+      const [url, payload] = credentials
+        ? entryOf(credentials)
+        : ['/v0.1/auth/token', { grant_type: 'refresh_token', refresh_token: cookie }]
+      const answer = await ask(request, url, payload)
+      if (answer.statusCode === 200) {
+        const { refresh_token, access_token, expires_in } = answer.json()
+        setCookie(request, reply, refresh_token, refreshDays * 86_400)
+        return reply.send({ access_token, expires_in })
+      }
+      if (!credentials && answer.statusCode === 400) {
+        setCookie(request, reply, '', 0)
+        throw new Failure('unauthenticated', 'The session has ended: sign in again.')
+      }
+      const retryAfter = answer.headers['retry-after']
+      if (retryAfter) reply.header('Retry-After', retryAfter)
+      return reply.code(answer.statusCode).type('application/json').send(answer.payload)
+    })
+
+    scope.delete(path, async (request, reply) => {
+      reply.header('Cache-Control', 'no-store')
+      const cookie = readCookie(request)
+      if (cookie) await ask(request, '/v0.1/auth/revoke', { refresh_token: cookie })
       setCookie(request, reply, '', 0)
-      throw new Failure('unauthenticated', 'The session has ended: sign in again.')
-    }
-    const retryAfter = answer.headers['retry-after']
-    if (retryAfter) reply.header('Retry-After', retryAfter)
-    return reply.code(answer.statusCode).type('application/json').send(answer.payload)
-  })
-
-  app.delete(path, async (request, reply) => {
-    reply.header('Cache-Control', 'no-store')
-    const cookie = readCookie(request)
-    if (cookie) await ask(request, '/v0.1/auth/revoke', { refresh_token: cookie })
-    setCookie(request, reply, '', 0)
-    return reply.send({})
+      return reply.send({})
+    })
   })
 }
 
@@ -86,16 +88,9 @@ function hostOf(url: string): string {
 /** Cookies do not tell ports apart: two services on one machine need two names. */
 const cookieName = (request: FastifyRequest) => `slipway_session_${request.port ?? 'default'}`
 
-function readCookie(request: FastifyRequest): string {
-  const wanted = `${cookieName(request)}=`
-  const parts = (request.headers.cookie ?? '').split(/; */)
-  return parts.find((part) => part.startsWith(wanted))?.slice(wanted.length) ?? ''
-}
+const readCookie = (request: FastifyRequest): string => request.cookies[cookieName(request)] ?? ''
 
-function setCookie(request: FastifyRequest, reply: FastifyReply, value: string, maxAgeSeconds: number): void {
-  const isSecure = request.headers.origin?.startsWith('https:') ?? false
-  reply.header(
-    'Set-Cookie',
-    `${cookieName(request)}=${value}; Path=${path}; Max-Age=${maxAgeSeconds}; HttpOnly; SameSite=Strict${isSecure ? '; Secure' : ''}`,
-  )
+function setCookie(request: FastifyRequest, reply: FastifyReply, value: string, maxAge: number): void {
+  const secure = request.headers.origin?.startsWith('https:') ?? false
+  reply.setCookie(cookieName(request), value, { path, maxAge, httpOnly: true, sameSite: 'strict', secure })
 }

@@ -1,8 +1,10 @@
 import type { RouteAnswer, RouteBody, RouteId, RouteParams, RouteQuery } from '@slipway/contract'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { OrganizationRequester } from '../accounts/members.ts'
+import type { ProjectRequester } from '../operations/admission.ts'
 import type { Services } from '../services.ts'
 import type { Tx } from '../store/database.ts'
-import type { NewEvent } from '../store/events/events.ts'
+import type { Requester } from '../store/events/events.ts'
 import type { Caller, ProjectScope } from '../store/identity/access.ts'
 import type { EventStreams } from './streams/streams.ts'
 
@@ -25,13 +27,16 @@ export interface Context<Id extends RouteId = RouteId> {
   organizationId: string
   /** Writes: the transaction of the request, which also remembers its Idempotency-Key. Reads: the pool. */
   tx: Tx
-  /** `user:<id>`, `access_key:<id>`, `operator_key:<id>`; '' on public routes. */
-  actor: string
+  /** On whose behalf, as rooms and events know it: the caller, and the project and organization of the path. */
+  by: RouteParams<Id> extends { project_id: string }
+    ? ProjectRequester & OrganizationRequester
+    : RouteParams<Id> extends { organization_id: string }
+      ? OrganizationRequester
+      : Requester
+  routeId: RouteId
   requestId: string
   /** Where the request comes from, by the rules of trusted proxies. */
   address: string
-  /** Records what the call did, in its transaction. Every successful write does so at least once. */
-  audit(event: Omit<NewEvent, 'actor' | 'requestId'>): Promise<void>
   /** 402 unless the payment method works: for what costs money. */
   requirePayment(): void
   request: FastifyRequest

@@ -2,7 +2,7 @@ import { type Route, type RouteId, routeIds, routeOf } from '@slipway/contract'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Failure } from '../domain/failure.ts'
 import type { Tx } from '../store/database.ts'
-import { emit } from '../store/events/events.ts'
+import type { Requester } from '../store/events/events.ts'
 import { type Access, type Grant, paymentRequired } from './access.ts'
 import {
   answered,
@@ -70,17 +70,16 @@ async function answer(
   validators.params(request.params as Record<string, string>)
   validators.query(request.query as Record<string, unknown>)
   validators.body(request.body)
-  const withTx = (tx: Tx) => new RequestContext(services, tx, request, reply)
+  const withTx = (tx: Tx) => new RequestContext(id, services, tx, request, reply)
 
-  if (route.method === 'GET' || route.path.startsWith('/v0.1/auth/'))
-    return send(await handle(withTx(services.database.withoutTransaction)), reply)
+  if (!route.isTransactional) return send(await handle(withTx(services.database.withoutTransaction)), reply)
 
   const key = readIdempotencyKey(request.headers['idempotency-key'])
   const { text, isReplay } = await services.database.transaction(async (tx) => {
     const context = withTx(tx)
     const work = async () => {
       const result = await handle(context)
-      if (!tx.hasSignalled('events') && !quietWrites.has(id)) throw new Error(`${id} wrote no audit event`)
+      if (route.isAudited && !tx.hasSignalled('events')) throw new Error(`${id} wrote no audit event`)
       return JSON.stringify(result)
     }
     if (key === undefined) return { text: await work(), isReplay: false }
@@ -93,9 +92,6 @@ async function answer(
   return reply.type('application/json').send(text)
 }
 
-/** POSTs that only compute. */
-const quietWrites = new Set<RouteId>(['estimateCreate', 'firewallRuleTest'])
-
 function send(result: Awaited<ReturnType<AnyHandler>>, reply: FastifyReply) {
   if (result === answered) return reply
   if (result instanceof RawAnswer) return reply.type(result.contentType).send(result.content)
@@ -107,6 +103,7 @@ function send(result: Awaited<ReturnType<AnyHandler>>, reply: FastifyReply) {
  * bound, since handlers take them out.
  */
 class RequestContext implements Context {
+  readonly routeId: RouteId
   readonly services: HttpServices
   readonly tx: Tx
   readonly request: FastifyRequest
@@ -116,7 +113,14 @@ class RequestContext implements Context {
   readonly query: Context['query']
   readonly body: Context['body']
 
-  constructor(services: HttpServices, tx: Tx, request: FastifyRequest, reply: FastifyReply) {
+  constructor(
+    routeId: RouteId,
+    services: HttpServices,
+    tx: Tx,
+    request: FastifyRequest,
+    reply: FastifyReply,
+  ) {
+    this.routeId = routeId
     this.services = services
     this.tx = tx
     this.request = request
@@ -139,8 +143,16 @@ class RequestContext implements Context {
     return organizationId
   }
 
-  get actor() {
-    return this.caller ? callerKey(this.caller) : ''
+  get by(): Context['by'] {
+    const { grant } = this.request
+    const requester: Requester = {
+      actor: this.caller ? callerKey(this.caller) : '',
+      requestId: this.request.id,
+      projectId: grant?.project?.projectId ?? null,
+      organizationId: grant?.organizationId ?? null,
+    }
+    // A path with a project or an organization in it has been granted for one.
+    return requester as Context['by']
   }
 
   get requestId() {
@@ -149,15 +161,6 @@ class RequestContext implements Context {
 
   get address() {
     return this.request.ip
-  }
-
-  readonly audit: Context['audit'] = (event) => {
-    const { grant, id: requestId } = this.request
-    const scope = {
-      projectId: grant?.project?.projectId ?? null,
-      organizationId: grant?.organizationId ?? null,
-    }
-    return emit(this.tx, { ...scope, ...event, actor: this.actor, requestId })
   }
 
   readonly requirePayment = () => {

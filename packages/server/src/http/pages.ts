@@ -1,11 +1,50 @@
 import { createHash } from 'node:crypto'
 import { Failure } from '../domain/failure.ts'
+import type { Context } from './context.ts'
+
+const defaultLimit = 100
+
+interface Page<Item> {
+  items: Item[]
+  next_page_token: string
+}
+
+type ListContext = Pick<Context, 'routeId' | 'params'> & {
+  query: { limit?: number; page_token?: string } | undefined
+}
+
+/**
+ * One page of a list. `read` gets the cursor of the page before (null for the first page) and how many rows to read;
+ * `cursorOf` says where the next page begins after a row.
+ */
+export async function page<Row, Item>(
+  context: ListContext,
+  read: (before: string | null, limit: number) => Promise<Row[]>,
+  view: (row: Row) => Item,
+  cursorOf: (row: Row) => string,
+): Promise<Page<Item>> {
+  const list = [context.routeId, ...Object.values(context.params)].join(' ')
+  const limit = context.query?.limit ?? defaultLimit
+  // One more than asked for tells whether there is a next page.
+  const rows = await read(readPageToken(list, context.query?.page_token), limit + 1)
+  const shown = rows.slice(0, limit)
+  const last = shown.at(-1)
+  const hasMore = rows.length > limit && last !== undefined
+  return { items: shown.map(view), next_page_token: hasMore ? pageToken(list, cursorOf(last)) : '' }
+}
+
+/** A list in the order of ids, newest first, as most are. */
+export const pageById = <Row extends { id: string }, Item>(
+  context: ListContext,
+  read: (before: string | null, limit: number) => Promise<Row[]>,
+  view: (row: Row) => Item,
+): Promise<Page<Item>> => page(context, read, view, (row) => row.id)
 
 /**
  * Page tokens are opaque and belong to one list: they carry a digest of the list's name, so that a garbled one, or one
  * of another list, is refused.
  */
-export function readPageToken(list: string, token: string | undefined): string | null {
+function readPageToken(list: string, token: string | undefined): string | null {
   if (token === undefined || token === '') return null
   const [, cursor] = Buffer.from(token, 'base64url').toString('utf8').split(' ')
   // Made again and compared whole: decoding overlooks what is not base64.
@@ -16,24 +55,8 @@ export function readPageToken(list: string, token: string | undefined): string |
   return cursor
 }
 
-/** Makes a page of up to `limit` from rows that were asked for with one more. */
-export function toPage<Row, Item>(
-  list: string,
-  rows: Row[],
-  limit: number,
-  cursorOf: (row: Row) => string,
-  view: (row: Row) => Item,
-): { items: Item[]; next_page_token: string } {
-  const page = rows.slice(0, limit)
-  const last = page.at(-1)
-  const hasMore = rows.length > limit && last !== undefined
-  return { items: page.map(view), next_page_token: hasMore ? pageToken(list, cursorOf(last)) : '' }
-}
-
 const pageToken = (list: string, cursor: string) =>
   Buffer.from(`${digestOf(list, cursor)} ${cursor}`).toString('base64url')
 
 const digestOf = (list: string, cursor: string) =>
   createHash('sha256').update(`${list}\n${cursor}`).digest('base64url').slice(0, 12)
-
-export const pageLimit = (query: { limit?: number } | undefined): number => query?.limit ?? 100

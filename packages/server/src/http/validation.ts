@@ -1,7 +1,8 @@
-import { type Route, type TSchema, uuidPattern } from '@slipway/contract'
+import type { Route, TSchema } from '@slipway/contract'
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import addFormatsModule from 'ajv-formats'
 import { Failure, type FieldProblem } from '../domain/failure.ts'
+import { isUuid } from '../domain/ids.ts'
 import { requireCleanText } from './body.ts'
 
 const addFormats = addFormatsModule as unknown as (ajv: Ajv) => Ajv
@@ -10,7 +11,6 @@ const common = { allErrors: false, strict: false, messages: true } as const
 const exact = addFormats(new Ajv(common))
 /** Query strings are text: numbers and booleans are read from it. */
 const fromText = addFormats(new Ajv({ ...common, coerceTypes: true }))
-const uuidExpression = new RegExp(uuidPattern)
 
 export interface RouteValidators {
   params(values: Record<string, string>): void
@@ -24,8 +24,7 @@ export function compileValidators(route: Route): RouteValidators {
   return {
     params(values) {
       for (const [name, value] of Object.entries(values))
-        if (!uuidExpression.test(value))
-          throw invalid([{ field: name, message: 'must be a UUID in lower case' }])
+        if (!isUuid(value)) throw invalid([{ field: name, message: 'must be a UUID in lower case' }])
     },
     query(values) {
       for (const value of Object.values(values)) {

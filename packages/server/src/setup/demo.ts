@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { families, familyOfModel, gpuQuota, type QuotaName } from '@slipway/contract'
 import { createAccessKey, createSetupCode } from '../accounts/credentials.ts'
-import { createProject } from '../accounts/project-create.ts'
+import { createProject } from '../accounts/projects.ts'
 import type { Config, LocationConfig } from '../config/index.ts'
 import { uuid } from '../domain/ids.ts'
 import { hashPassword } from '../domain/password.ts'
 import type { Services } from '../services.ts'
 import type { Database, Tx } from '../store/database.ts'
-import { emit } from '../store/events/events.ts'
+import { system } from '../store/events/events.ts'
 import {
   activateDemoPayment,
   type DemoRow,
@@ -70,14 +70,10 @@ async function makeDemo(tx: Tx, config: Config, passwordHash: string): Promise<D
   if (!user) throw new Error(`${email} exists in a store without organizations`)
   await insertMember(tx, organization.id, user.id, 'owner')
   const quotas = fleetQuotas(config.quotas, config.locations)
-  const project = await createProject(tx, { organizationId: organization.id, name: projectName, quotas })
-  await emit(tx, {
-    type: 'project.created',
-    resourceType: 'project',
-    resourceId: project.id,
-    projectId: project.id,
+  const project = await createProject(tx, system, {
     organizationId: organization.id,
-    data: { name: projectName },
+    name: projectName,
+    quotas,
   })
   return { organization_id: organization.id, project_id: project.id, user_id: user.id }
 }

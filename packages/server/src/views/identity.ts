@@ -51,3 +51,8 @@ export const projectView = (row: ProjectRow): Project => ({
   version: row.version,
   organization_id: row.organization_id,
 })
+
+export const adminProjectView = (row: ProjectRow & { organization_name: string }) => ({
+  ...projectView(row),
+  organization_name: row.organization_name,
+})

@@ -47,7 +47,7 @@ describe('the session of the console', () => {
     expect(await whoAmI(answer.access_token)).toBe(200)
     expect(answer.refresh_token).toBeUndefined()
     expect(set).toMatch(
-      /^slipway_session_\d+=\S+; Path=\/_console\/session; Max-Age=\d+; HttpOnly; SameSite=Strict$/,
+      /^slipway_session_\d+=\S+; Max-Age=\d+; Path=\/_console\/session; HttpOnly; SameSite=Strict$/,
     )
   })
 

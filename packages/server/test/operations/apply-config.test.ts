@@ -1,5 +1,5 @@
 import { afterAll, beforeEach, expect, it } from 'vitest'
-import { createProject } from '../../src/accounts/project-create.ts'
+import { setUpProject } from '../../src/accounts/project-setup.ts'
 import { uuid } from '../../src/domain/ids.ts'
 import { applyConfig } from '../../src/setup/apply-config.ts'
 import { listPrices, setPrices } from '../../src/store/billing/prices.ts'
@@ -31,7 +31,7 @@ async function addProject() {
   const organizationId = uuid()
   return database.transaction(async (tx) => {
     await insertOrganization(tx, organizationId, 'Harbour Labs')
-    return createProject(tx, { organizationId, name: 'default', quotas: config.quotas })
+    return setUpProject(tx, { organizationId, name: 'default', quotas: config.quotas })
   })
 }
 

@@ -37,8 +37,6 @@ interface JsonSchema {
   description?: string
 }
 
-// These ask something with a body; nothing changes.
-const readingPosts = new Set<RouteId>(['estimateCreate', 'firewallRuleTest'])
 // These are taken from the context when they are missing.
 const defaulted = new Set(['project_id', 'organization_id'])
 
@@ -47,7 +45,7 @@ export function routeTools(options: { allowsWrites: boolean; includesAdmin: bool
   return routeIds
     .filter((id) => {
       const route = routeOf(id)
-      const isReading = (route.method === 'GET' && !route.noStore) || readingPosts.has(id)
+      const isReading = (route.method === 'GET' && !route.noStore) || route.changesNothing === true
       if (id.startsWith('auth')) return false
       if (route.access === 'operator' && !options.includesAdmin) return false
       return isReading || options.allowsWrites
@@ -57,7 +55,7 @@ export function routeTools(options: { allowsWrites: boolean; includesAdmin: bool
 
 function toTool(routeId: RouteId): RouteTool {
   const route = routeOf(routeId)
-  const isReading = route.method === 'GET' || readingPosts.has(routeId)
+  const isReading = route.method === 'GET' || route.changesNothing === true
   const place: RouteTool['place'] = new Map()
   const properties: Record<string, unknown> = {}
   const required: string[] = []

@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { costsOf, openInvoice } from '../../billing/costs.ts'
 import { removeCard, setCard } from '../../billing/payments.ts'
 import { providerLink, removeProviderMethod } from '../../billing/stripe-customers.ts'
 import { readTestCard } from '../../domain/cards.ts'
@@ -13,7 +14,6 @@ import { findBillingSession } from '../../store/billing/sessions.ts'
 import { listMonth, listProjectIds, usageState } from '../../store/billing/usage-days.ts'
 import { findOrganization } from '../../store/identity/organizations.ts'
 import { toFailure } from '../errors.ts'
-import { costsOf, openInvoice } from '../handlers/billing.ts'
 import type { RateLimiter } from '../rate-limit.ts'
 import { type Dashboard, dashboardPage, notices } from './dashboard-page.ts'
 import { pageSecurityPolicy, stylePath } from './html.ts'
@@ -92,7 +92,6 @@ function mountForms(scope: FastifyInstance, services: Services): void {
     organizationId: session.organizationId,
     actor: `user:${session.userId}`,
     requestId: request.id,
-    signals: services.signals,
   })
 
   scope.post(

@@ -1,7 +1,7 @@
 import { listEvents, stampEvents } from '../../store/events/events.ts'
 import { eventView } from '../../views/events.ts'
 import { answered, type Context, type Handlers } from '../context.ts'
-import { pageLimit, readPageToken, toPage } from '../pages.ts'
+import { page } from '../pages.ts'
 import { wantsStream } from '../streams/streams.ts'
 
 type EventRoutes = 'eventList' | 'adminEventList'
@@ -19,16 +19,13 @@ async function listOrStream(context: Context<EventRoutes>, projectId: string | n
   }
   // What is committed shows at once, without waiting for the stamper's turn.
   await stampEvents(services.database, true)
-  const key = `events ${projectId ?? 'of all'}`
-  const limit = pageLimit(query)
-  const before = readPageToken(key, query.page_token)
-  const rows = await listEvents(tx, {
+  const filter = {
     projectId,
-    beforePosition: before === null ? null : Number(before),
     resourceId: query.resource_id ?? null,
     type: query.type ?? null,
     actor: query.actor ?? null,
-    limit: limit + 1,
-  })
-  return toPage(key, rows, limit, (row) => String(row.position), eventView)
+  }
+  const read = (before: string | null, limit: number) =>
+    listEvents(tx, { ...filter, beforePosition: before === null ? null : Number(before), limit })
+  return page(context, read, eventView, (row) => String(row.position))
 }

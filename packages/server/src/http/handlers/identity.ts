@@ -1,10 +1,7 @@
 import type { Handlers } from '../context.ts'
 import { requireCaller } from '../mount.ts'
-import { accessKeyHandlers } from './access-keys.ts'
-import { memberHandlers } from './members.ts'
-import { tokenHandlers } from './tokens.ts'
 
-const rootHandlers = {
+export const identityHandlers: Handlers<'rootGet'> = {
   async rootGet(context) {
     const caller = requireCaller(context)
     return {
@@ -21,11 +18,4 @@ const rootHandlers = {
       },
     }
   },
-} satisfies Handlers<'rootGet'>
-
-export const identityHandlers = {
-  ...rootHandlers,
-  ...tokenHandlers,
-  ...accessKeyHandlers,
-  ...memberHandlers,
 }

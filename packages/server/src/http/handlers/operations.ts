@@ -1,9 +1,14 @@
 import type { Operation, OperationStep, OperationType, RouteId } from '@slipway/contract'
 import { notFound } from '../../domain/failure.ts'
 import { stepNames } from '../../operations/index.ts'
-import { findOperation, listOperations, operationView } from '../../store/compute/operations.ts'
+import {
+  findOperation,
+  listOperations,
+  type OperationRow,
+  operationView,
+} from '../../store/compute/operations.ts'
 import type { Context, Handlers } from '../context.ts'
-import { pageLimit, readPageToken, toPage } from '../pages.ts'
+import { pageById } from '../pages.ts'
 
 /** While waiting: how often to look, in case no wake-up comes. */
 const lookMs = 2_000
@@ -12,19 +17,22 @@ type ListId = Extract<RouteId, 'operationList' | `${string}OperationList`> &
   Exclude<RouteId, `admin${string}`>
 type GetId = Extract<RouteId, 'operationGet' | `${string}OperationGet`>
 
-async function list(context: Context<ListId>, type: OperationType | null) {
-  const { query, project } = context
-  const key = `operations ${project.projectId} ${type ?? 'all'}`
-  const limit = pageLimit(query)
-  const rows = await listOperations(context.tx, {
+/** The answer of whatever begins an operation. */
+export const started = (operation: OperationRow) => ({ operation: operationView(operation) })
+
+function list(context: Context<ListId>, type: OperationType | null) {
+  const { tx, query, project } = context
+  const filter = {
     projectId: project.projectId,
-    beforeId: readPageToken(key, query.page_token),
     type,
     state: query.state ?? null,
     resourceId: query.resource_id ?? null,
-    limit: limit + 1,
-  })
-  return toPage(key, rows, limit, (row) => row.id, operationView)
+  }
+  return pageById(
+    context,
+    (beforeId, limit) => listOperations(tx, { ...filter, beforeId, limit }),
+    operationView,
+  )
 }
 
 async function get(context: Context<GetId>, type: OperationType | null): Promise<Operation> {

@@ -1,19 +1,14 @@
+import { createOrganization, setOrganizationSuspended } from '../../accounts/organizations.ts'
 import { notFound } from '../../domain/failure.ts'
-import { uuid } from '../../domain/ids.ts'
 import {
   findOrganization,
-  insertOrganization,
   listOrganizations,
   listOrganizationsByIds,
-  type OrganizationRow,
-  suspendOrganization,
 } from '../../store/identity/organizations.ts'
 import { adminOrganizationView, organizationView } from '../../views/identity.ts'
 import type { Handlers } from '../context.ts'
 import { requireCaller } from '../mount.ts'
-import { pageLimit, readPageToken, toPage } from '../pages.ts'
-import { projectHandlers } from './projects.ts'
-import { userHandlers } from './users.ts'
+import { pageById } from '../pages.ts'
 
 type OrganizationRoutes =
   | 'organizationList'
@@ -22,7 +17,7 @@ type OrganizationRoutes =
   | 'adminOrganizationCreate'
   | 'adminOrganizationUpdate'
 
-const ownHandlers = {
+export const organizationHandlers: Handlers<OrganizationRoutes> = {
   async organizationList(context) {
     const caller = requireCaller(context)
     const ids =
@@ -40,36 +35,12 @@ const ownHandlers = {
     return organizationView(row)
   },
 
-  async adminOrganizationList({ tx, query }) {
-    const list = 'admin organizations'
-    const limit = pageLimit(query)
-    const rows = await listOrganizations(tx, readPageToken(list, query.page_token), limit + 1)
-    return toPage(list, rows, limit, (row) => row.id, adminOrganizationView)
-  },
+  adminOrganizationList: (context) =>
+    pageById(context, (before, limit) => listOrganizations(context.tx, before, limit), adminOrganizationView),
 
-  async adminOrganizationCreate({ tx, body, audit }) {
-    const row = await insertOrganization(tx, uuid(), body.name)
-    await audit({ type: 'organization.created', ...subject(row) })
-    return organizationView(row)
-  },
+  adminOrganizationCreate: async ({ tx, by, body }) =>
+    organizationView(await createOrganization(tx, by, body.name)),
 
-  async adminOrganizationUpdate({ tx, params, body, audit }) {
-    const row = await suspendOrganization(tx, params.organization_id, body.suspended)
-    if (!row) throw notFound('organization')
-    await audit({
-      type: body.suspended ? 'organization.suspended' : 'organization.restored',
-      ...subject(row),
-    })
-    tx.signal('access')
-    return adminOrganizationView(row)
-  },
-} satisfies Handlers<OrganizationRoutes>
-
-export const organizationHandlers = { ...ownHandlers, ...projectHandlers, ...userHandlers }
-
-const subject = (row: OrganizationRow) => ({
-  resourceType: 'organization',
-  resourceId: row.id,
-  organizationId: row.id,
-  data: { name: row.name },
-})
+  adminOrganizationUpdate: async ({ tx, by, params, body }) =>
+    adminOrganizationView(await setOrganizationSuspended(tx, by, params.organization_id, body.suspended)),
+}

@@ -6,7 +6,7 @@ import { giveBackQuota } from '../../store/compute/quotas.ts'
 import type { Tx } from '../../store/database.ts'
 import { emit } from '../../store/events/events.ts'
 import { beginOperation, makeWayForDeletion, type ProjectRequester, settle } from '../admission.ts'
-import { diskOf, diskQuota, forgetDisk, removeDisk, tellOfDisk } from './create.ts'
+import { diskOf, diskQuota, emitDisk, forgetDisk, removeDisk } from './disk.ts'
 
 export async function admitDiskDelete(tx: Tx, by: ProjectRequester, disk: DiskRow): Promise<OperationRow> {
   const [holder] = disk.attached_to
@@ -63,6 +63,6 @@ async function remove(work: Work): Promise<Outcome> {
 async function release(work: Work, tx: Tx): Promise<Outcome> {
   const disk = await diskOf(work, tx)
   await forgetDisk(work, tx)
-  await tellOfDisk(tx, work, disk, 'disk.deleted')
+  await emitDisk(tx, work, disk, 'disk.deleted')
   return done(null)
 }

@@ -13,7 +13,7 @@ import { giveBackQuota } from '../../store/compute/quotas.ts'
 import type { Tx } from '../../store/database.ts'
 import { beginOperation, type ProjectRequester, requireIdle, requireQuota } from '../admission.ts'
 import { callOf, engineAt } from '../engine-work.ts'
-import { diskOf, diskQuota, diskSpec, meterDisk, requireSize, tellOfDisk } from './create.ts'
+import { diskOf, diskQuota, diskSpec, emitDisk, meterDisk, requireSize } from './disk.ts'
 
 export async function admitDiskResize(
   tx: Tx,
@@ -75,6 +75,6 @@ async function finish(work: Work, tx: Tx): Promise<Outcome> {
     throw new Failure('conflict', `The disk went to ${disk.state} meanwhile.`)
   await resizeDisk(tx, disk.id, String(work.operation.request.size), sizeGib)
   await meterDisk(tx, disk, sizeGib)
-  await tellOfDisk(tx, work, disk, 'disk.available')
+  await emitDisk(tx, work, disk, 'disk.available')
   return done(diskView(await diskOf(work, tx)))
 }

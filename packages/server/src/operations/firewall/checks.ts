@@ -1,5 +1,4 @@
-import type { FirewallEndpoint } from '@slipway/contract'
-import { parseCidr } from '../../domain/addresses.ts'
+import { type FirewallEndpoint, parseCidr } from '@slipway/contract'
 import { invalidField } from '../../domain/failure.ts'
 import { parsePort } from '../../domain/firewall.ts'
 import { isUuid } from '../../domain/ids.ts'

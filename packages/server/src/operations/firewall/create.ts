@@ -1,26 +1,15 @@
 import type { FirewallRuleCreate } from '@slipway/contract'
-import { Failure, invalidField } from '../../domain/failure.ts'
+import { invalidField } from '../../domain/failure.ts'
 import { uuid } from '../../domain/ids.ts'
-import { type Definition, done, next, type Outcome, type Work, wait } from '../../runner/operation.ts'
+import type { Definition } from '../../runner/operation.ts'
 import type { OperationRow } from '../../store/compute/operations.ts'
-import { giveBackQuota } from '../../store/compute/quotas.ts'
-import { type Queryable, type Tx, violatedConstraint } from '../../store/database.ts'
-import { emit } from '../../store/events/events.ts'
+import type { Tx } from '../../store/database.ts'
 import { wantFirewalls } from '../../store/network/firewalls.ts'
 import { lockNetwork } from '../../store/network/networks.ts'
-import {
-  deleteRuleRow,
-  findRule,
-  insertRule,
-  moveRule,
-  type RuleRow,
-  ruleView,
-} from '../../store/network/rules.ts'
+import { insertRule } from '../../store/network/rules.ts'
 import { beginOperation, type ProjectRequester, requireQuota } from '../admission.ts'
-import { applyFirewalls } from './apply.ts'
 import { checkEndpoints, checkPorts } from './checks.ts'
-
-const lookAgainMs = 500
+import { activate, applyToNetwork, forgetRule, nameOrConflict } from './rule.ts'
 
 export async function admitFirewallRuleCreate(
   tx: Tx,
@@ -68,19 +57,6 @@ const echo = (body: FirewallRuleCreate) => ({
   action: `ACTION_${body.action.toUpperCase()}`,
 })
 
-export async function nameOrConflict<T>(name: string, write: () => Promise<T>): Promise<T> {
-  try {
-    return await write()
-  } catch (error) {
-    if (violatedConstraint(error) === 'firewall_rules_project_id_name_key')
-      throw new Failure(
-        'already_exists',
-        `There is already a firewall rule called ${name}: choose another name.`,
-      )
-    throw error
-  }
-}
-
 export const firewallRuleCreate: Definition = {
   kind: 'firewall-rule-create',
   name: 'CREATE',
@@ -92,44 +68,3 @@ export const firewallRuleCreate: Definition = {
     { name: 'finish', tx: activate },
   ],
 }
-
-export async function ruleOf(work: Work, db: Queryable = work.services.database): Promise<RuleRow> {
-  const rule = await findRule(db, work.operation.project_id, work.operation.resource_id)
-  if (!rule) throw new Failure('not_found', 'The firewall rule is gone.')
-  return rule
-}
-
-/** In force nowhere any more once the VMs of its network have caught up. */
-export async function forgetRule(work: Work, tx: Tx): Promise<void> {
-  const rule = await ruleOf(work, tx)
-  await deleteRuleRow(tx, rule.id)
-  await wantFirewalls(tx, rule.network_id)
-  await giveBackQuota(tx, rule.project_id, { firewall_rules: 1 })
-}
-
-/** Done when every VM of the network that can be reached has it. */
-export async function applyToNetwork(work: Work): Promise<Outcome> {
-  const rule = await ruleOf(work)
-  const behind = await applyFirewalls(work.services, rule.network_id, work.signal)
-  return behind > 0 ? wait(lookAgainMs) : next()
-}
-
-/** Also the end of a change. */
-export async function activate(work: Work, tx: Tx): Promise<Outcome> {
-  const rule = await ruleOf(work, tx)
-  if (!(await moveRule(tx, rule.id, 'active', ['creating', 'updating'])))
-    throw new Failure('conflict', `The firewall rule went to ${rule.state} meanwhile.`)
-  await tellOfRule(tx, work, rule, 'firewall_rule.active')
-  return done(ruleView(await ruleOf(work, tx)))
-}
-
-export const tellOfRule = (tx: Tx, work: Work, rule: RuleRow, type: string): Promise<void> =>
-  emit(tx, {
-    type,
-    resourceType: 'firewall_rule',
-    resourceId: rule.id,
-    projectId: rule.project_id,
-    actor: work.operation.actor,
-    requestId: work.operation.request_id,
-    data: { name: rule.name, operation_id: work.operation.id },
-  })

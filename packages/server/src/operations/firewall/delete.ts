@@ -5,7 +5,7 @@ import { emit } from '../../store/events/events.ts'
 import { wantFirewalls } from '../../store/network/firewalls.ts'
 import { moveRule, type RuleRow, raiseRuleGeneration } from '../../store/network/rules.ts'
 import { beginOperation, makeWayForDeletion, type ProjectRequester, settle } from '../admission.ts'
-import { applyToNetwork, forgetRule, ruleOf, tellOfRule } from './create.ts'
+import { applyToNetwork, emitRule, forgetRule, ruleOf } from './rule.ts'
 
 export async function admitFirewallRuleDelete(
   tx: Tx,
@@ -50,6 +50,6 @@ export const firewallRuleDelete: Definition = {
 async function release(work: Work, tx: Tx): Promise<Outcome> {
   const rule = await ruleOf(work, tx)
   await forgetRule(work, tx)
-  await tellOfRule(tx, work, rule, 'firewall_rule.deleted')
+  await emitRule(tx, work, rule, 'firewall_rule.deleted')
   return done(null)
 }

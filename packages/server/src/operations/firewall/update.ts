@@ -7,7 +7,7 @@ import { wantFirewalls } from '../../store/network/firewalls.ts'
 import { type RuleRow, raiseRuleGeneration, writeRule } from '../../store/network/rules.ts'
 import { beginOperation, type ProjectRequester, requireIdle } from '../admission.ts'
 import { checkEndpoints, checkPorts } from './checks.ts'
-import { activate, applyToNetwork, nameOrConflict, ruleOf } from './create.ts'
+import { activate, applyToNetwork, nameOrConflict, ruleOf } from './rule.ts'
 
 /** The rule reads as changed from here on; its state says when the change is in force. */
 export async function admitFirewallRuleUpdate(

@@ -1,7 +1,6 @@
-import { vmDiskChangeStates, vmType } from '@slipway/contract'
+import { vmType } from '@slipway/contract'
 import { Failure } from '../../domain/failure.ts'
-import { EngineError } from '../../engines/engine.ts'
-import { type Definition, done, next, type Outcome, type Work } from '../../runner/operation.ts'
+import { type Definition, done, type Work } from '../../runner/operation.ts'
 import { detachDiskRows } from '../../store/compute/disks.ts'
 import type { OperationRow } from '../../store/compute/operations.ts'
 import { vmView } from '../../store/compute/vm-view.ts'
@@ -10,7 +9,8 @@ import type { Tx } from '../../store/database.ts'
 import { findLocation } from '../../store/fleet/locations.ts'
 import { beginOperation, type ProjectRequester, requireIdle } from '../admission.ts'
 import { admitAttachments, lockDisksFor, type WantedDisk } from '../disk/attachments.ts'
-import { attachedDisks, callOf, engineAt, refOf, vmOf } from '../engine-work.ts'
+import { attachAll, detachAll, diskIdsOf, requireDiskChangeState } from './disks.ts'
+import { vmOf } from './vm.ts'
 
 /** The disks are the VM's from this transaction on: two VMs never get one disk. */
 export async function admitVmAttachDisks(
@@ -45,14 +45,6 @@ export async function admitVmAttachDisks(
   })
 }
 
-export function requireDiskChangeState(vm: VmRow): void {
-  if (!vmDiskChangeStates.includes(vm.state))
-    throw new Failure(
-      'conflict',
-      `Disks change when the VM is in ${vmDiskChangeStates.join(' or ')}; it is in ${vm.state}.`,
-    )
-}
-
 export const vmAttachDisks: Definition = {
   kind: 'vm-attach-disks',
   name: 'ATTACH',
@@ -65,30 +57,6 @@ export const vmAttachDisks: Definition = {
   ],
 }
 
-const diskIdsOf = (work: Work) => work.scratch.diskIds as string[]
-
 async function giveBack(work: Work, tx: Tx): Promise<void> {
   await detachDiskRows(tx, work.operation.resource_id, diskIdsOf(work))
-}
-
-/** Also the undo of a detachment. */
-export async function attachAll(work: Work): Promise<Outcome> {
-  const vm = await vmOf(work)
-  const engine = engineAt(work.services, vm.location)
-  const disks = attachedDisks(vm).filter(({ id }) => diskIdsOf(work).includes(id))
-  for (const disk of disks) await engine.attachDisk(refOf(vm), disk, callOf(work))
-  const attached = (await engine.inspectVm(refOf(vm), work.signal))?.diskIds ?? []
-  if (!disks.every(({ id }) => attached.includes(id)))
-    throw new EngineError('unavailable', 'the engine does not show the disks after their attachment')
-  return next()
-}
-
-export async function detachAll(work: Work): Promise<void> {
-  const vm = await vmOf(work)
-  const engine = engineAt(work.services, vm.location)
-  for (const id of diskIdsOf(work))
-    await engine.detachDisk(refOf(vm), { id, host: vm.host ?? '' }, callOf(work))
-  const attached = (await engine.inspectVm(refOf(vm), work.signal))?.diskIds ?? []
-  if (attached.some((id) => diskIdsOf(work).includes(id)))
-    throw new EngineError('unavailable', 'the engine still shows the disks after their detachment')
 }

@@ -1,10 +1,15 @@
 import { osDiskGib, vmType } from '@slipway/contract'
 import { gatewayOf } from '../../domain/addresses.ts'
+import { Failure } from '../../domain/failure.ts'
 import { EngineError, type VmSpec } from '../../engines/engine.ts'
-import { fail, next, type Outcome, type Work, wait } from '../../runner/operation.ts'
-import { findVmForEngine, type VmEngineRow } from '../../store/compute/vms.ts'
-import { attachedDisks, callOf, engineAt, refOf, vmGone, vmOf } from '../engine-work.ts'
+import { done, fail, next, type Outcome, type Work, wait } from '../../runner/operation.ts'
+import { vmView } from '../../store/compute/vm-view.ts'
+import { findVmForEngine, markVmStarted, type VmEngineRow } from '../../store/compute/vms.ts'
+import type { Tx } from '../../store/database.ts'
+import { callOf, engineAt } from '../engine-work.ts'
 import { compileFor } from '../firewall/apply.ts'
+import { causeOf, changeVmState } from './state.ts'
+import { attachedDisks, refOf, vmGone, vmOf } from './vm.ts'
 
 /** How soon to look again when the engine does not say. */
 const lookAgainMs = 250
@@ -89,3 +94,13 @@ export const bootDeadline = {
   code: 'boot_failed',
   message: 'The guest did not answer in time; the serial log may say why.',
 } as const
+
+/** The end of a creation and of a start: running, metered, reachable. */
+export async function finishBoot(work: Work, tx: Tx): Promise<Outcome> {
+  const vm = await vmOf(work, tx)
+  if (!(await changeVmState(tx, vm, 'STATE_RUNNING', { cause: causeOf(work) })))
+    throw new Failure('conflict', `The VM went to ${vm.state} meanwhile.`)
+  const sshDestination = vm.public_address ? String(work.scratch.sshDestination ?? '') : ''
+  const firewallGeneration = Number(work.scratch.firewallGeneration ?? 0)
+  return done(vmView(await markVmStarted(tx, vm, sshDestination, firewallGeneration)))
+}

@@ -1,13 +1,12 @@
 import { gpuQuota, type VmCreate, vmType } from '@slipway/contract'
+import { parseSshPublicKey } from '@slipway/contract/ssh-key'
 import { Failure, invalidField } from '../../domain/failure.ts'
 import { uuid } from '../../domain/ids.ts'
 import { startupScriptProblem } from '../../domain/names.ts'
 import { nearest } from '../../domain/nearest.ts'
-import { parseSshPublicKey } from '../../domain/ssh-key.ts'
-import { type Definition, done, type Outcome, type Work } from '../../runner/operation.ts'
+import type { Definition, Work } from '../../runner/operation.ts'
 import type { OperationRow } from '../../store/compute/operations.ts'
-import { vmView } from '../../store/compute/vm-view.ts'
-import { insertVm, markVmStarted } from '../../store/compute/vms.ts'
+import { insertVm } from '../../store/compute/vms.ts'
 import { type Tx, violatedConstraint } from '../../store/database.ts'
 import { findImage } from '../../store/fleet/images.ts'
 import { findLocation } from '../../store/fleet/locations.ts'
@@ -15,10 +14,10 @@ import { findSubnetFor } from '../../store/network/networks.ts'
 import { beginOperation, type ProjectRequester, requireIdle, requireQuota } from '../admission.ts'
 import { requireBudget } from '../budget.ts'
 import { admitAttachments, hostsOfLocalDisks, lockDisksFor } from '../disk/attachments.ts'
-import { removeVm, vmOf } from '../engine-work.ts'
-import { bootDeadline, bootVm, defineVm, protectVm } from './boot.ts'
+import { bootDeadline, bootVm, defineVm, finishBoot, protectVm } from './boot.ts'
 import { newMacAddress, onVmCollision, pickAddresses, placeVm, typeNames } from './place.ts'
-import { causeOf, changeVmState, forgetVm } from './state.ts'
+import { forgetVm } from './state.ts'
+import { removeVm, vmOf } from './vm.ts'
 
 /** GPUs, addresses, name, disks and quota are held when this commits: a 200 is a promise. */
 export async function admitVmCreate(tx: Tx, by: ProjectRequester, body: VmCreate): Promise<OperationRow> {
@@ -109,7 +108,7 @@ export const vmCreate: Definition = {
     { name: 'define', call: defineVm, undoCall: remove },
     { name: 'protect', call: protectVm },
     { name: 'boot', call: bootVm, onDeadline: bootDeadline },
-    { name: 'finish', tx: finish },
+    { name: 'finish', tx: finishBoot },
   ],
 }
 
@@ -120,14 +119,4 @@ async function forget(work: Work, tx: Tx): Promise<void> {
 
 async function remove(work: Work): Promise<void> {
   await removeVm(work, await vmOf(work))
-}
-
-/** Also the end of a start: running, metered, reachable. */
-export async function finish(work: Work, tx: Tx): Promise<Outcome> {
-  const vm = await vmOf(work, tx)
-  if (!(await changeVmState(tx, vm, 'STATE_RUNNING', { cause: causeOf(work) })))
-    throw new Failure('conflict', `The VM went to ${vm.state} meanwhile.`)
-  const sshDestination = vm.public_address ? String(work.scratch.sshDestination ?? '') : ''
-  const firewallGeneration = Number(work.scratch.firewallGeneration ?? 0)
-  return done(vmView(await markVmStarted(tx, vm, sshDestination, firewallGeneration)))
 }

@@ -1,5 +1,4 @@
-import type { VmState } from '@slipway/contract'
-import { vmStates } from '@slipway/contract'
+import { type VmState, vmStates } from '@slipway/contract'
 import { type Definition, done, next, type Outcome, type Work } from '../../runner/operation.ts'
 import { closeUsage } from '../../store/billing/usage.ts'
 import type { OperationRow } from '../../store/compute/operations.ts'
@@ -9,8 +8,8 @@ import type { Tx } from '../../store/database.ts'
 import { emit } from '../../store/events/events.ts'
 import { wantFirewallsNaming } from '../../store/network/firewalls.ts'
 import { beginOperation, makeWayForDeletion, type ProjectRequester, settle } from '../admission.ts'
-import { removeVm, vmOf } from '../engine-work.ts'
-import { causeOf, changeVmState, forgetVm, gpuAmount, tellOf } from './state.ts'
+import { causeOf, changeVmState, emitVm, forgetVm, gpuAmount } from './state.ts'
+import { removeVm, vmOf } from './vm.ts'
 
 const fromAnywhere = vmStates.filter((state): state is VmState => state !== 'STATE_DELETING')
 
@@ -63,7 +62,7 @@ async function release(work: Work, tx: Tx): Promise<Outcome> {
   const vm = await vmOf(work, tx)
   if (work.scratch.isHostAway) await hide(tx, vm)
   else await forgetVm(tx, vm)
-  await tellOf(tx, vm, 'vm.deleted', causeOf(work))
+  await emitVm(tx, vm, 'vm.deleted', causeOf(work))
   return done(null)
 }
 

@@ -6,8 +6,8 @@ import { vmView } from '../../store/compute/vm-view.ts'
 import { raiseVmGeneration, type VmRow } from '../../store/compute/vms.ts'
 import type { Tx } from '../../store/database.ts'
 import { beginOperation, type ProjectRequester, requireIdle } from '../admission.ts'
-import { vmOf } from '../engine-work.ts'
-import { attachAll, detachAll, requireDiskChangeState } from './attach-disks.ts'
+import { attachAll, detachAll, requireDiskChangeState } from './disks.ts'
+import { vmOf } from './vm.ts'
 
 export async function admitVmDetachDisks(
   tx: Tx,

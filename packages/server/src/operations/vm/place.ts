@@ -1,6 +1,6 @@
 import { randomBytes, randomInt } from 'node:crypto'
-import { type VmType, vmTypes } from '@slipway/contract'
-import { macFor, numberToAddress, parseCidr, usableRange } from '../../domain/addresses.ts'
+import { parseCidr, type VmType, vmTypes } from '@slipway/contract'
+import { macFor, numberToAddress, usableRange } from '../../domain/addresses.ts'
 import { Failure } from '../../domain/failure.ts'
 import { chooseGpus } from '../../domain/placement.ts'
 import { claimGpus, listAvailability, lockHostFor } from '../../store/compute/placement.ts'

@@ -4,11 +4,11 @@ import type { OperationRow } from '../../store/compute/operations.ts'
 import type { VmRow } from '../../store/compute/vms.ts'
 import type { Tx } from '../../store/database.ts'
 import type { ProjectRequester } from '../admission.ts'
-import { callOf, engineAt, refOf, vmOf } from '../engine-work.ts'
+import { callOf, engineAt } from '../engine-work.ts'
 import { beginVmAction } from './action.ts'
-import { bootDeadline, bootVm } from './boot.ts'
-import { finish } from './create.ts'
+import { bootDeadline, bootVm, finishBoot } from './boot.ts'
 import { causeOf, changeVmState } from './state.ts'
+import { refOf, vmOf } from './vm.ts'
 
 export const admitVmReset = (tx: Tx, by: ProjectRequester, vm: VmRow): Promise<OperationRow> =>
   beginVmAction(tx, by, vmReset, vm, 'RESET')
@@ -22,7 +22,7 @@ export const vmReset: Definition = {
     { name: 'admit', undoTx: giveUp },
     { name: 'reset', call: reset },
     { name: 'boot', call: bootVm, onDeadline: bootDeadline },
-    { name: 'finish', tx: finish },
+    { name: 'finish', tx: finishBoot },
   ],
 }
 

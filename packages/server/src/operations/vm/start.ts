@@ -6,12 +6,11 @@ import type { Tx } from '../../store/database.ts'
 import { findLocation } from '../../store/fleet/locations.ts'
 import { type ProjectRequester, requireQuota } from '../admission.ts'
 import { requireBudget } from '../budget.ts'
-import { powerOffVm, vmOf } from '../engine-work.ts'
 import { beginVmAction } from './action.ts'
-import { bootDeadline, bootVm, defineVm, protectVm } from './boot.ts'
-import { finish } from './create.ts'
+import { bootDeadline, bootVm, defineVm, finishBoot, protectVm } from './boot.ts'
 import { placeVm } from './place.ts'
 import { causeOf, changeVmState, releaseGpus } from './state.ts'
+import { powerOffVm, vmOf } from './vm.ts'
 
 /** A stopped VM gave its GPUs back: starting claims anew, possibly on another host if storage allows. */
 export async function admitVmStart(tx: Tx, by: ProjectRequester, vm: VmRow): Promise<OperationRow> {
@@ -37,7 +36,7 @@ export const vmStart: Definition = {
     { name: 'define', call: defineVm },
     { name: 'protect', call: protectVm },
     { name: 'boot', call: bootVm, undoCall: powerOff, onDeadline: bootDeadline },
-    { name: 'finish', tx: finish },
+    { name: 'finish', tx: finishBoot },
   ],
 }
 

@@ -50,7 +50,7 @@ export async function changeVmState(
 ): Promise<boolean> {
   if (!(await moveVm(tx, vm.id, to, options.from ?? statesBefore(to)))) return false
   await meter(tx, vm, to)
-  if (!options.isQuiet) await tellOf(tx, vm, eventNames[to], options.cause)
+  if (!options.isQuiet) await emitVm(tx, vm, eventNames[to], options.cause)
   return true
 }
 
@@ -69,7 +69,7 @@ async function meter(tx: Tx, vm: VmRow, to: VmState): Promise<void> {
     })
 }
 
-export const tellOf = (tx: Tx, vm: VmRow, type: string, cause: Cause): Promise<void> =>
+export const emitVm = (tx: Tx, vm: VmRow, type: string, cause: Cause): Promise<void> =>
   emit(tx, {
     type,
     resourceType: 'vm',

@@ -5,9 +5,10 @@ import { vmView } from '../../store/compute/vm-view.ts'
 import { markVmStopped, spendVmTtl, type VmRow } from '../../store/compute/vms.ts'
 import type { Tx } from '../../store/database.ts'
 import type { ProjectRequester } from '../admission.ts'
-import { callOf, engineAt, refOf, vmOf } from '../engine-work.ts'
+import { callOf, engineAt } from '../engine-work.ts'
 import { beginVmAction } from './action.ts'
 import { causeOf, changeVmState, releaseGpus } from './state.ts'
+import { refOf, vmOf } from './vm.ts'
 
 /** The guest's time for its shutdown script and services before the plug is pulled. */
 const graceMs = 90_000

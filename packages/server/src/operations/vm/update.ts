@@ -7,8 +7,8 @@ import { vmView } from '../../store/compute/vm-view.ts'
 import { raiseVmGeneration, setVmTtl, setVmType, type VmRow } from '../../store/compute/vms.ts'
 import type { Tx } from '../../store/database.ts'
 import { beginOperation, type ProjectRequester, requireIdle } from '../admission.ts'
-import { vmOf } from '../engine-work.ts'
 import { typeNames } from './place.ts'
+import { vmOf } from './vm.ts'
 
 /** A shut off VM has no GPUs: a new type of its family takes effect at its next start. */
 export async function admitVmRetype(

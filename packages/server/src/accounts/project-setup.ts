@@ -26,7 +26,7 @@ export interface NewProject {
 }
 
 /** A project that VMs can be created in at once: quotas, a network, a subnet per location, default rules. */
-export async function createProject(
+export async function setUpProject(
   tx: Tx,
   { organizationId, name, quotas }: NewProject,
 ): Promise<ProjectRow> {

@@ -1,0 +1,57 @@
+import { Failure, notFound } from '../domain/failure.ts'
+import type { ProjectRequester } from '../operations/admission.ts'
+import type { Tx } from '../store/database.ts'
+import { emit, type Requester } from '../store/events/events.ts'
+import { revokeAccessKeysOfProject } from '../store/identity/access-keys.ts'
+import {
+  closeProject,
+  deleteProject as deleteProjectRow,
+  findProject,
+  type ProjectRow,
+  renameProject as renameProjectRow,
+} from '../store/identity/projects.ts'
+import { projectView } from '../views/identity.ts'
+import { type NewProject, nameTaken, setUpProject } from './project-setup.ts'
+
+export async function createProject(tx: Tx, by: Requester, project: NewProject): Promise<ProjectRow> {
+  const row = await setUpProject(tx, project)
+  await emitProject(tx, by, 'project.created', row)
+  return row
+}
+
+export async function renameProject(tx: Tx, by: ProjectRequester, name: string): Promise<ProjectRow> {
+  const row = await renameProjectRow(tx, by.projectId, name).catch((error) => {
+    throw nameTaken(error)
+  })
+  if (!row) throw notFound('project')
+  await emitProject(tx, by, 'project.updated', row)
+  return row
+}
+
+/** Only an empty one; its keys end with it. */
+export async function deleteProject(tx: Tx, by: ProjectRequester): Promise<void> {
+  const row = await findProject(tx, by.projectId)
+  if (!row) throw notFound('project')
+  const contents = await closeProject(tx, row.id)
+  const left = Object.entries(contents).filter(([, count]) => count > 0)
+  if (left.length > 0)
+    throw new Failure(
+      'conflict',
+      `The project is not empty: delete or await ${left.map(([what, count]) => `${what} (${count})`).join(', ')} first.`,
+    )
+  await revokeAccessKeysOfProject(tx, row.id)
+  if (!(await deleteProjectRow(tx, row.id))) throw notFound('project')
+  await emitProject(tx, by, 'project.deleted', row)
+  tx.signal('access')
+}
+
+const emitProject = (tx: Tx, by: Requester, type: string, row: ProjectRow): Promise<void> =>
+  emit(tx, {
+    ...by,
+    type,
+    resourceType: 'project',
+    resourceId: row.id,
+    projectId: row.id,
+    organizationId: row.organization_id,
+    data: projectView(row),
+  })

@@ -1,0 +1,35 @@
+import type { Costs } from '@slipway/contract'
+import { chargeLines, sumUsd, totalCents, usdByProduct, usdNumber } from '../domain/charges.ts'
+import { addExact, parseDecimal, timesExact, usdOfMs } from '../domain/money.ts'
+import { invoiceId, monthOf } from '../domain/months.ts'
+import type { InvoiceRow } from '../store/billing/invoices.ts'
+import { currentRate, listMonth, listProjectIds, usageState } from '../store/billing/usage-days.ts'
+import type { Queryable } from '../store/database.ts'
+import { time } from '../store/time.ts'
+
+export async function costsOf(db: Queryable, projectIds: string[]): Promise<Costs> {
+  const [rows, { usd_per_hour, now, ms_left }] = await Promise.all([
+    listMonth(db, projectIds),
+    currentRate(db, projectIds),
+  ])
+  const spent = sumUsd(rows)
+  const perHour = parseDecimal(usd_per_hour)
+  return {
+    usd_per_hour: usdNumber(perHour),
+    month_to_date_usd: usdNumber(spent),
+    // If what runs now runs to the end of the month, and nothing else does.
+    forecast_usd: usdNumber(addExact(spent, timesExact(usdOfMs(usd_per_hour), BigInt(ms_left)))),
+    by_product: usdByProduct(rows).map(({ product_name, usd }) => ({ product_name, usd: usdNumber(usd) })),
+    as_of: time(now),
+  }
+}
+
+/** The month under way, as it would be invoiced now; null before it has cost anything. */
+export async function openInvoice(db: Queryable, organizationId: string): Promise<InvoiceRow | null> {
+  const { today } = await usageState(db)
+  const month = monthOf(today)
+  const lines = chargeLines(await listMonth(db, await listProjectIds(db, organizationId), month))
+  const id = invoiceId(organizationId, month)
+  const usd_cents = String(totalCents(lines))
+  return lines.length > 0 ? { id, month, state: 'open', usd_cents, issued_at: null, lines } : null
+}

@@ -1,1 +1,0 @@
-export { parseSshPublicKey, SSH_KEY_TYPES, type SshKey } from '@slipway/contract/ssh-key'

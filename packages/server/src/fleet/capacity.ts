@@ -1,0 +1,24 @@
+import { familyNames, vmTypes } from '@slipway/contract'
+import { listAvailability } from '../store/compute/placement.ts'
+import type { Queryable } from '../store/database.ts'
+import { countGpus } from '../store/fleet/fleet.ts'
+import { listLocations } from '../store/fleet/locations.ts'
+
+/** GPUs of each family at each location, and the largest type that fits now. */
+export async function readCapacity(db: Queryable) {
+  const [locations, counts, fits] = await Promise.all([
+    listLocations(db),
+    countGpus(db),
+    listAvailability(db, vmTypes, null),
+  ])
+  const fitsAt = (location: string, type: string) =>
+    fits.some((item) => item.available && item.location === location && item.type === type)
+  return locations.flatMap(({ name: location }) =>
+    familyNames.map((family) => {
+      const count = counts.find((row) => row.location === location && row.family === family)
+      const { total = 0, free = 0, claimed = 0, quarantined = 0 } = count ?? {}
+      const largest = vmTypes.findLast((type) => type.family === family && fitsAt(location, type.name))
+      return { location, family, total, free, claimed, quarantined, largest_type: largest?.name ?? '' }
+    }),
+  )
+}

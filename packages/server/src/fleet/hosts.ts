@@ -1,0 +1,122 @@
+import { families, familyNames, familyOfModel } from '@slipway/contract'
+import { Failure, invalidField, notFound } from '../domain/failure.ts'
+import type { Queryable, Tx } from '../store/database.ts'
+import { emit, type Requester } from '../store/events/events.ts'
+import {
+  findHost,
+  type HostRow,
+  insertHost,
+  listHostTenants,
+  removeHost,
+  setGpuHold,
+  setHostSchedulable,
+  settleDrainedHosts,
+  startDraining,
+} from '../store/fleet/fleet.ts'
+import { findLocation } from '../store/fleet/locations.ts'
+import { putSimulatedHosts, removeSimulatedHost } from '../store/simulated/hosts.ts'
+
+export interface NewHost {
+  name: string
+  location: string
+  /** For the simulated engine alone: real hosts report their GPUs themselves. */
+  gpus?: { model: string; count: number }
+}
+
+export async function registerHost(tx: Tx, by: Requester, host: NewHost): Promise<HostRow> {
+  const location = await findLocation(tx, host.location)
+  if (!location) throw invalidField('location', `there is no location ${host.location}`)
+  const isSimulated = location.engine === 'simulated'
+  if (isSimulated && !host.gpus) throw invalidField('gpus', 'is required in a simulated location')
+  if (!isSimulated && host.gpus)
+    throw invalidField('gpus', `a host of the ${location.engine} engine reports its GPUs itself`)
+  if (host.gpus && !familyOfModel(host.gpus.model))
+    throw invalidField('gpus/model', `must be one of ${models.join(', ')}`)
+  const id = await insertHost(tx, location.name, host.name)
+  if (!id) throw new Failure('already_exists', `There is a host ${host.name} in ${location.name} already.`)
+  if (host.gpus) {
+    const { model, count } = host.gpus
+    await putSimulatedHosts(tx, location.name, [{ name: host.name, model, gpuCount: count }])
+  }
+  await emitHost(tx, by, 'host.created', id, { name: host.name, location: location.name })
+  return readHost(tx, id)
+}
+
+export async function changeSchedulable(
+  tx: Tx,
+  by: Requester,
+  id: string,
+  isSchedulable: boolean,
+): Promise<HostRow> {
+  if (!(await setHostSchedulable(tx, id, isSchedulable))) throw notFound('host')
+  await emitHost(tx, by, 'host.updated', id, { schedulable: isSchedulable })
+  return readHost(tx, id)
+}
+
+/** Takes no new VMs; every tenant with VMs on it is told. */
+export async function drainHost(tx: Tx, by: Requester, id: string): Promise<HostRow> {
+  if (!(await startDraining(tx, id))) throw notFound('host')
+  const { name, location } = await readHost(tx, id)
+  await emitHost(tx, by, 'host.draining', id, { name, location })
+  for (const tenant of await listHostTenants(tx, id))
+    await emit(tx, {
+      ...by,
+      type: 'host.draining',
+      resourceType: 'host',
+      resourceId: id,
+      projectId: tenant.project_id,
+      organizationId: tenant.organization_id,
+      data: { location, vm_ids: tenant.vm_ids },
+    })
+  await settleDrainedHosts(tx)
+  return readHost(tx, id)
+}
+
+/** Only an empty one. */
+export async function deleteHost(tx: Tx, by: Requester, id: string): Promise<void> {
+  const { name, location, engine } = await readHost(tx, id)
+  if ((await removeHost(tx, id)) === 'in_use')
+    throw new Failure(
+      'conflict',
+      `The host ${name} has VMs or disks on it: drain it, and remove it when it is empty.`,
+    )
+  if (engine === 'simulated') await removeSimulatedHost(tx, location, name)
+  await emitHost(tx, by, 'host.deleted', id, { name, location })
+}
+
+/** Keeps a GPU from VMs, or gives it back to them. */
+export async function changeGpuHold(
+  tx: Tx,
+  by: Requester,
+  id: string,
+  state: 'free' | 'quarantined',
+): Promise<HostRow['gpus'][number]> {
+  const gpu = await setGpuHold(tx, id, state === 'quarantined')
+  if (!gpu) throw notFound('GPU')
+  if (gpu.state !== state)
+    throw new Failure(
+      'conflict',
+      gpu.state === 'claimed'
+        ? `The GPU is claimed by the VM ${gpu.vm_id} and cannot become ${state}.`
+        : `The GPU is ${gpu.state} and cannot become ${state}.`,
+    )
+  const data = { state: gpu.state, pci_address: gpu.pci_address }
+  await emit(tx, { ...by, type: 'gpu.updated', resourceType: 'gpu', resourceId: gpu.id, data })
+  return gpu
+}
+
+export async function readHost(db: Queryable, id: string): Promise<HostRow> {
+  const row = await findHost(db, id)
+  if (!row) throw notFound('host')
+  return row
+}
+
+const models = familyNames.map((family) => families[family].model)
+
+const emitHost = (
+  tx: Tx,
+  by: Requester,
+  type: string,
+  hostId: string,
+  data: Record<string, unknown>,
+): Promise<void> => emit(tx, { ...by, type, resourceType: 'host', resourceId: hostId, data })

@@ -1,0 +1,46 @@
+import type { RouteId } from '@slipway/contract'
+import type { Handlers } from '../context.ts'
+import { accessKeyHandlers } from './access-keys.ts'
+import { adminCatalogueHandlers } from './admin-catalogue.ts'
+import { adminOperationHandlers } from './admin-operations.ts'
+import { billingHandlers } from './billing.ts'
+import { catalogueHandlers } from './catalogue.ts'
+import { diskHandlers } from './disks.ts'
+import { eventHandlers } from './events.ts'
+import { firewallRuleHandlers } from './firewall-rules.ts'
+import { fleetHandlers } from './fleet.ts'
+import { identityHandlers } from './identity.ts'
+import { memberHandlers } from './members.ts'
+import { networkHandlers } from './networks.ts'
+import { operationHandlers } from './operations.ts'
+import { organizationHandlers } from './organizations.ts'
+import { projectHandlers } from './projects.ts'
+import { tokenHandlers } from './tokens.ts'
+import { usageHandlers } from './usage.ts'
+import { userHandlers } from './users.ts'
+import { vmHandlers } from './vms.ts'
+import { webhookHandlers } from './webhooks.ts'
+
+/** Every route has its handler, or this does not compile. */
+export const handlers: Handlers<RouteId> = {
+  ...identityHandlers,
+  ...tokenHandlers,
+  ...accessKeyHandlers,
+  ...memberHandlers,
+  ...organizationHandlers,
+  ...projectHandlers,
+  ...userHandlers,
+  ...billingHandlers,
+  ...usageHandlers,
+  ...catalogueHandlers,
+  ...fleetHandlers,
+  ...adminCatalogueHandlers,
+  ...vmHandlers,
+  ...diskHandlers,
+  ...networkHandlers,
+  ...firewallRuleHandlers,
+  ...operationHandlers,
+  ...adminOperationHandlers,
+  ...eventHandlers,
+  ...webhookHandlers,
+}

@@ -1,0 +1,81 @@
+import { parseCidr } from '@slipway/contract'
+import { isPrivateCidr } from '../domain/addresses.ts'
+import { Failure, invalidField, notFound } from '../domain/failure.ts'
+import { uuid } from '../domain/ids.ts'
+import type { ProjectRequester } from '../operations/admission.ts'
+import { type Tx, violatedConstraint } from '../store/database.ts'
+import { emit } from '../store/events/events.ts'
+import {
+  countNetworkRules,
+  deleteNetworkRow,
+  findNetwork,
+  insertNetwork,
+  lockNetwork,
+  type NetworkRow,
+} from '../store/network/networks.ts'
+
+export interface NewBlock {
+  name: string
+  cidr: string
+}
+
+export async function createNetwork(tx: Tx, by: ProjectRequester, network: NewBlock): Promise<NetworkRow> {
+  checkBlock(network.cidr)
+  const id = uuid()
+  await orConflict('network', network, () => insertNetwork(tx, id, by.projectId, network.name, network.cidr))
+  await emit(tx, {
+    ...by,
+    type: 'network.created',
+    resourceType: 'network',
+    resourceId: id,
+    data: { ...network },
+  })
+  return (await findNetwork(tx, by.projectId, id))!
+}
+
+/** Only when nothing is left in it. */
+export async function deleteNetwork(tx: Tx, by: ProjectRequester, id: string): Promise<void> {
+  const network = await lockedNetwork(tx, by.projectId, id)
+  if (!network) throw notFound('network')
+  if (network.subnets.length > 0) throw new Failure('conflict', 'The network has subnets: delete them first.')
+  if ((await countNetworkRules(tx, network.id)) > 0)
+    throw new Failure('conflict', 'The network has firewall rules: delete them first.')
+  await deleteNetworkRow(tx, network.id)
+  await emit(tx, {
+    ...by,
+    type: 'network.deleted',
+    resourceType: 'network',
+    resourceId: network.id,
+    data: { name: network.name },
+  })
+}
+
+export async function lockedNetwork(tx: Tx, projectId: string, id: string): Promise<NetworkRow | undefined> {
+  await lockNetwork(tx, projectId, id)
+  return findNetwork(tx, projectId, id)
+}
+
+export function checkBlock(cidr: string): void {
+  const block = cidr.includes('/') ? parseCidr(cidr) : null
+  if (!block) throw invalidField('cidr', 'must be an IPv4 block with zero host bits, such as 10.20.0.0/16')
+  if (!isPrivateCidr(cidr))
+    throw invalidField('cidr', 'must lie in 10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16')
+  if (block.prefix < 16 || block.prefix > 28) throw invalidField('cidr', 'must be /16 to /28')
+}
+
+/** A name taken, or a block that overlaps: the schema knows. */
+export async function orConflict<T>(what: string, body: NewBlock, write: () => Promise<T>): Promise<T> {
+  try {
+    return await write()
+  } catch (error) {
+    const constraint = violatedConstraint(error)
+    if (constraint?.endsWith('_name_key'))
+      throw new Failure(
+        'already_exists',
+        `There is already a ${what} called ${body.name}: choose another name.`,
+      )
+    if (constraint?.endsWith('_excl'))
+      throw new Failure('conflict', `${body.cidr} overlaps another ${what}: choose another block.`)
+    throw error
+  }
+}

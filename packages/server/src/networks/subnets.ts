@@ -1,0 +1,60 @@
+import { cidrContains } from '@slipway/contract'
+import { Failure, invalidField, notFound } from '../domain/failure.ts'
+import { uuid } from '../domain/ids.ts'
+import type { ProjectRequester } from '../operations/admission.ts'
+import type { Tx } from '../store/database.ts'
+import { emit } from '../store/events/events.ts'
+import { findLocation } from '../store/fleet/locations.ts'
+import {
+  countSubnetVms,
+  deleteSubnetRow,
+  findSubnet,
+  insertSubnet,
+  lockSubnet,
+  type SubnetRow,
+} from '../store/network/networks.ts'
+import { checkBlock, lockedNetwork, type NewBlock, orConflict } from './networks.ts'
+
+export interface NewSubnet extends NewBlock {
+  vpc_network_id: string
+  location: string
+}
+
+export async function createSubnet(tx: Tx, by: ProjectRequester, subnet: NewSubnet): Promise<SubnetRow> {
+  checkBlock(subnet.cidr)
+  const { projectId } = by
+  const { name, cidr, location } = subnet
+  if (!(await findLocation(tx, location))) throw invalidField('location', 'is not a location')
+  const network = await lockedNetwork(tx, projectId, subnet.vpc_network_id)
+  if (!network) throw invalidField('vpc_network_id', 'is not a network of this project')
+  if (!cidrContains(network.cidr, cidr))
+    throw invalidField('cidr', `must lie inside the network’s ${network.cidr}`)
+  const id = uuid()
+  await orConflict('subnet', subnet, () =>
+    insertSubnet(tx, { id, projectId, networkId: network.id, name, cidr, location }),
+  )
+  await emit(tx, {
+    ...by,
+    type: 'subnet.created',
+    resourceType: 'subnet',
+    resourceId: id,
+    data: { ...subnet },
+  })
+  return (await findSubnet(tx, projectId, id))!
+}
+
+export async function deleteSubnet(tx: Tx, by: ProjectRequester, id: string): Promise<void> {
+  await lockSubnet(tx, by.projectId, id)
+  const subnet = await findSubnet(tx, by.projectId, id)
+  if (!subnet) throw notFound('subnet')
+  if ((await countSubnetVms(tx, subnet.id)) > 0)
+    throw new Failure('conflict', 'The subnet has VMs: delete them first.')
+  await deleteSubnetRow(tx, subnet.id)
+  await emit(tx, {
+    ...by,
+    type: 'subnet.deleted',
+    resourceType: 'subnet',
+    resourceId: subnet.id,
+    data: { name: subnet.name },
+  })
+}

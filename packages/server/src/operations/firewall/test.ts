@@ -1,0 +1,50 @@
+import { parseCidr, type RouteBody } from '@slipway/contract'
+import { Failure, invalidField } from '../../domain/failure.ts'
+import { decidePacket } from '../../domain/firewall.ts'
+import { isUuid } from '../../domain/ids.ts'
+import { findVm, type VmRow } from '../../store/compute/vms.ts'
+import type { Queryable } from '../../store/database.ts'
+import { findVmByAddress } from '../../store/network/firewalls.ts'
+import { compileFor } from './apply.ts'
+
+/** Asked of the VM on the rule's side: the destination of what comes in, the source of what goes out. */
+export async function testFirewall(
+  db: Queryable,
+  projectId: string,
+  packet: RouteBody<'firewallRuleTest'>,
+): Promise<{ allowed: boolean; rule_id: string }> {
+  const source = await endOf(db, projectId, 'source', packet.source)
+  const destination = await endOf(db, projectId, 'destination', packet.destination)
+  const isIngress = packet.direction === 'ingress'
+  const local = isIngress ? destination : source
+  if (!local.vm)
+    throw new Failure(
+      'invalid_argument',
+      `For ${packet.direction} the ${isIngress ? 'destination' : 'source'} must be a VM of this project, by id or address.`,
+    )
+  const decision = decidePacket(await compileFor(db, local.vm), {
+    direction: packet.direction,
+    protocol: packet.protocol,
+    peer: isIngress ? source.address : destination.address,
+    ...(packet.destination_port !== undefined && { destinationPort: packet.destination_port }),
+  })
+  return { allowed: decision.allowed, rule_id: decision.ruleId }
+}
+
+/** A VM by id or by one of its addresses; the address alone when it is nobody's here. */
+async function endOf(
+  db: Queryable,
+  projectId: string,
+  field: string,
+  text: string,
+): Promise<{ vm?: VmRow; address: string }> {
+  if (isUuid(text)) {
+    const vm = await findVm(db, projectId, text)
+    if (!vm) throw invalidField(field, 'is not a VM of this project')
+    return { vm, address: vm.private_address }
+  }
+  if (!parseCidr(text) || text.includes('/')) throw invalidField(field, 'must be an IPv4 address or a VM id')
+  const found = await findVmByAddress(db, projectId, text)
+  const vm = found && (await findVm(db, projectId, found.id))
+  return vm ? { vm, address: text } : { address: text }
+}

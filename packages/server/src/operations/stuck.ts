@@ -1,0 +1,49 @@
+import { Failure, notFound } from '../domain/failure.ts'
+import {
+  endOperation,
+  findAnyOperation,
+  type OperationRow,
+  retryStuckOperation,
+  takeStuckOperation,
+} from '../store/compute/operations.ts'
+import type { Tx } from '../store/database.ts'
+import { emit, type Requester } from '../store/events/events.ts'
+
+/** An operator has removed what was in the way: the operation goes on where it stopped. */
+export async function retryStuck(tx: Tx, by: Requester, id: string): Promise<OperationRow> {
+  const known = await requireOperation(tx, id)
+  const row = (await retryStuckOperation(tx, id)) ?? notStuck(known)
+  await emitChange(tx, by, 'operation.retried', row)
+  tx.signal('operations')
+  return row
+}
+
+/** An operator gives up: the operation ends FAILED as it is, and what is left of it is theirs to tidy up. */
+export async function abandonStuck(tx: Tx, by: Requester, id: string): Promise<OperationRow> {
+  const known = await requireOperation(tx, id)
+  const taken = (await takeStuckOperation(tx, id)) ?? notStuck(known)
+  const result = taken.failure ?? { code: 'engine_error', message: 'Given up by an operator.' }
+  await endOperation(tx, { id, token: null }, 'FAILED', result, taken.step_log)
+  await emitChange(tx, by, 'operation.abandoned', taken)
+  return requireOperation(tx, id)
+}
+
+async function requireOperation(tx: Tx, id: string): Promise<OperationRow> {
+  const operation = await findAnyOperation(tx, id)
+  if (!operation) throw notFound('operation')
+  return operation
+}
+
+function notStuck({ state }: OperationRow): never {
+  throw new Failure('conflict', `The operation is not stuck: it is ${state}.`)
+}
+
+const emitChange = (tx: Tx, by: Requester, type: string, row: OperationRow): Promise<void> =>
+  emit(tx, {
+    ...by,
+    type,
+    resourceType: row.resource_type,
+    resourceId: row.resource_id,
+    projectId: row.project_id,
+    data: { operation_id: row.id },
+  })

@@ -1,0 +1,39 @@
+import { vmDiskChangeStates } from '@slipway/contract'
+import { Failure } from '../../domain/failure.ts'
+import { EngineError } from '../../engines/engine.ts'
+import { next, type Outcome, type Work } from '../../runner/operation.ts'
+import type { VmRow } from '../../store/compute/vms.ts'
+import { callOf, engineAt } from '../engine-work.ts'
+import { attachedDisks, refOf, vmOf } from './vm.ts'
+
+export function requireDiskChangeState(vm: VmRow): void {
+  if (!vmDiskChangeStates.includes(vm.state))
+    throw new Failure(
+      'conflict',
+      `Disks change when the VM is in ${vmDiskChangeStates.join(' or ')}; it is in ${vm.state}.`,
+    )
+}
+
+export const diskIdsOf = (work: Work) => work.scratch.diskIds as string[]
+
+/** Also the undo of a detachment. */
+export async function attachAll(work: Work): Promise<Outcome> {
+  const vm = await vmOf(work)
+  const engine = engineAt(work.services, vm.location)
+  const disks = attachedDisks(vm).filter(({ id }) => diskIdsOf(work).includes(id))
+  for (const disk of disks) await engine.attachDisk(refOf(vm), disk, callOf(work))
+  const attached = (await engine.inspectVm(refOf(vm), work.signal))?.diskIds ?? []
+  if (!disks.every(({ id }) => attached.includes(id)))
+    throw new EngineError('unavailable', 'the engine does not show the disks after their attachment')
+  return next()
+}
+
+export async function detachAll(work: Work): Promise<void> {
+  const vm = await vmOf(work)
+  const engine = engineAt(work.services, vm.location)
+  for (const id of diskIdsOf(work))
+    await engine.detachDisk(refOf(vm), { id, host: vm.host ?? '' }, callOf(work))
+  const attached = (await engine.inspectVm(refOf(vm), work.signal))?.diskIds ?? []
+  if (attached.some((id) => diskIdsOf(work).includes(id)))
+    throw new EngineError('unavailable', 'the engine still shows the disks after their detachment')
+}

@@ -1,0 +1,141 @@
+import { Failure, invalidField, notFound } from '../domain/failure.ts'
+import { uuid } from '../domain/ids.ts'
+import { newWebhookSecret } from '../domain/webhook-signature.ts'
+import type { ProjectRequester } from '../operations/admission.ts'
+import type { Services } from '../services.ts'
+import type { Tx } from '../store/database.ts'
+import { emit } from '../store/events/events.ts'
+import { type DeliveryRow, findDelivery, insertDirectDelivery } from '../store/events/webhook-deliveries.ts'
+import {
+  countWebhooks,
+  deleteWebhook as deleteWebhookRow,
+  insertWebhook,
+  lockWebhook,
+  replaceWebhookSecret,
+  updateWebhook,
+  type WebhookRow,
+} from '../store/events/webhooks.ts'
+import { webhookView } from '../views/events.ts'
+import { addressGuard } from './public-address.ts'
+import { WebhookSender } from './sender.ts'
+
+const mostWebhooks = 50
+const secretOverlapS = 86_400
+/** The transaction of the request is open meanwhile. A name without an answer is looked up again at each delivery. */
+const resolveMs = 1_000
+
+export interface WebhookChange {
+  url?: string
+  event_types?: string[]
+  state?: 'active' | 'paused'
+}
+
+/** The secret is returned here and at its rotation, and nowhere else. */
+export async function createWebhook(
+  tx: Tx,
+  by: ProjectRequester,
+  services: Services,
+  { url, event_types = [] }: WebhookChange & { url: string },
+): Promise<{ row: WebhookRow; secret: string }> {
+  await checkUrl(services, url)
+  checkEventTypes(event_types)
+  if ((await countWebhooks(tx, by.projectId)) >= mostWebhooks)
+    throw new Failure('quota_exceeded', `quota exceeded: a project has at most ${mostWebhooks} webhooks.`)
+  const secret = newWebhookSecret()
+  const row = await insertWebhook(tx, {
+    id: uuid(),
+    projectId: by.projectId,
+    url,
+    eventTypes: event_types,
+    secret,
+  })
+  await emitWebhook(tx, by, 'webhook.created', row)
+  return { row, secret }
+}
+
+export async function changeWebhook(
+  tx: Tx,
+  by: ProjectRequester,
+  services: Services,
+  webhookId: string,
+  change: WebhookChange,
+): Promise<WebhookRow> {
+  const { id } = await lockedWebhook(tx, by, webhookId)
+  if (change.url !== undefined) await checkUrl(services, change.url)
+  checkEventTypes(change.event_types)
+  const row = await updateWebhook(tx, id, change)
+  await emitWebhook(tx, by, 'webhook.updated', row)
+  return row
+}
+
+export async function deleteWebhook(tx: Tx, by: ProjectRequester, webhookId: string): Promise<void> {
+  const row = await lockedWebhook(tx, by, webhookId)
+  await deleteWebhookRow(tx, row.id)
+  await emitWebhook(tx, by, 'webhook.deleted', row)
+}
+
+/** Deliveries are signed with the old and the new secret for a day. */
+export async function rotateWebhookSecret(
+  tx: Tx,
+  by: ProjectRequester,
+  webhookId: string,
+): Promise<{ row: WebhookRow; secret: string }> {
+  const row = await lockedWebhook(tx, by, webhookId)
+  const secret = newWebhookSecret()
+  await replaceWebhookSecret(tx, row.id, secret, secretOverlapS)
+  await emitWebhook(tx, by, 'webhook.secret_rotated', row)
+  return { row, secret }
+}
+
+/** Delivers an event of its own to this webhook alone. */
+export async function testWebhook(tx: Tx, by: ProjectRequester, webhookId: string): Promise<DeliveryRow> {
+  const row = await lockedWebhook(tx, by, webhookId)
+  const eventId = await emitWebhook(tx, by, 'webhook.test', row)
+  return insertDirectDelivery(tx, row.id, eventId)
+}
+
+/** Delivers the same event once more. */
+export async function replayDelivery(
+  tx: Tx,
+  by: ProjectRequester,
+  webhookId: string,
+  deliveryId: string,
+): Promise<DeliveryRow> {
+  const row = await lockedWebhook(tx, by, webhookId)
+  const delivery = await findDelivery(tx, row.id, deliveryId)
+  if (!delivery) throw notFound('delivery')
+  await emitWebhook(tx, by, 'webhook.replayed', row, { delivery_id: delivery.id })
+  return insertDirectDelivery(tx, row.id, delivery.event_id)
+}
+
+async function lockedWebhook(tx: Tx, by: ProjectRequester, webhookId: string): Promise<WebhookRow> {
+  const row = await lockWebhook(tx, by.projectId, webhookId)
+  if (!row) throw notFound('webhook')
+  return row
+}
+
+/** Returns the event's id. */
+async function emitWebhook(
+  tx: Tx,
+  by: ProjectRequester,
+  type: string,
+  row: WebhookRow,
+  more: Record<string, unknown> = {},
+): Promise<string> {
+  const id = uuid()
+  const data = { ...webhookView(row), ...more }
+  await emit(tx, { ...by, id, type, resourceType: 'webhook', resourceId: row.id, data })
+  return id
+}
+
+async function checkUrl({ config }: Services, url: string): Promise<void> {
+  const sender = new WebhookSender(addressGuard(config.webhooks.allowPrivateRanges))
+  const objection = await sender.objectionTo(url, resolveMs)
+  if (objection) throw invalidField('url', objection)
+}
+
+function checkEventTypes(types: string[] = []): void {
+  const index = types.findIndex((type) => !/^(\*|[a-z_]+(\.[a-z_]+)*(\.\*)?)$/.test(type))
+  if (index >= 0)
+    throw invalidField(`event_types/${index}`, 'must be an event type, such as vm.running, or vm.*')
+}
