@@ -1,11 +1,12 @@
-import { statement, type Tx } from './database.ts'
+import type { Tx } from './database.ts'
+import { statement } from './statement.ts'
 
 /** Numbers are ours to choose; each stands for one thing that only one process may do at a time. */
 const numbers = { applyConfig: 7_102_010, demo: 7_102_011, usageRollup: 7_102_020 } as const
 
-const take = statement<never, [number]>('advisory_lock', 'SELECT pg_advisory_xact_lock($1)')
+const take = statement<never, { number: number }>('advisory_lock', 'SELECT pg_advisory_xact_lock(:number)')
 
 /** Waits for its turn; held until the transaction ends. */
 export async function holdLock(tx: Tx, name: keyof typeof numbers): Promise<void> {
-  await take.run(tx, numbers[name])
+  await take.run(tx, { number: numbers[name] })
 }

@@ -1,4 +1,5 @@
-import { type Queryable, statement, type Tx } from '../database.ts'
+import type { Queryable, Tx } from '../database.ts'
+import { statement } from '../statement.ts'
 
 export interface AccessKeyRow {
   id: string
@@ -13,32 +14,30 @@ export interface AccessKeyRow {
 }
 
 // No row when it would be born expired.
-const insert = statement<
-  AccessKeyRow,
-  [string, 'project' | 'operator', string | null, string, 'read' | 'write', string, Buffer, Date | null]
->(
+const insert = statement<AccessKeyRow, NewAccessKeyRow>(
   'access_key_insert',
   `INSERT INTO access_keys (id, kind, project_id, name, role, prefix, secret_hash, expires_at)
-   SELECT $1, $2, $3, $4, $5, $6, $7, $8::timestamptz WHERE $8::timestamptz IS NULL OR $8::timestamptz > slipway_now()
+   SELECT :id, :kind, :projectId, :name, :role, :prefix, :secretHash, :expiresAt::timestamptz
+   WHERE :expiresAt::timestamptz IS NULL OR :expiresAt::timestamptz > slipway_now()
    RETURNING *`,
 )
 
-const list = statement<AccessKeyRow, [string, string | null, number]>(
+const list = statement<AccessKeyRow, { projectId: string; beforeId: string | null; limit: number }>(
   'access_key_list',
   `SELECT * FROM access_keys
-   WHERE project_id = $1 AND revoked_at IS NULL AND ($2::uuid IS NULL OR id < $2)
-   ORDER BY id DESC LIMIT $3`,
+   WHERE project_id = :projectId AND revoked_at IS NULL AND (:beforeId::uuid IS NULL OR id < :beforeId)
+   ORDER BY id DESC LIMIT :limit`,
 )
 
-const revoke = statement<AccessKeyRow, [string, string]>(
+const revoke = statement<AccessKeyRow, { projectId: string; id: string }>(
   'access_key_revoke',
   `UPDATE access_keys SET revoked_at = slipway_now()
-   WHERE project_id = $1 AND id = $2 AND revoked_at IS NULL RETURNING *`,
+   WHERE project_id = :projectId AND id = :id AND revoked_at IS NULL RETURNING *`,
 )
 
-const revokeOfProject = statement<never, [string]>(
+const revokeOfProject = statement<never, { projectId: string }>(
   'access_keys_revoke_of_project',
-  'UPDATE access_keys SET revoked_at = slipway_now() WHERE project_id = $1 AND revoked_at IS NULL',
+  'UPDATE access_keys SET revoked_at = slipway_now() WHERE project_id = :projectId AND revoked_at IS NULL',
 )
 
 export interface NewAccessKeyRow {
@@ -53,22 +52,11 @@ export interface NewAccessKeyRow {
 }
 
 /** Undefined when its expiry has passed already. */
-export const insertAccessKey = (tx: Tx, key: NewAccessKeyRow) =>
-  insert.one(
-    tx,
-    key.id,
-    key.kind,
-    key.projectId,
-    key.name,
-    key.role,
-    key.prefix,
-    key.secretHash,
-    key.expiresAt,
-  )
+export const insertAccessKey = (tx: Tx, key: NewAccessKeyRow) => insert.one(tx, key)
 
 export const listAccessKeys = (db: Queryable, projectId: string, beforeId: string | null, limit: number) =>
-  list.all(db, projectId, beforeId, limit)
+  list.all(db, { projectId, beforeId, limit })
 
-export const revokeAccessKey = (tx: Tx, projectId: string, id: string) => revoke.one(tx, projectId, id)
+export const revokeAccessKey = (tx: Tx, projectId: string, id: string) => revoke.one(tx, { projectId, id })
 
-export const revokeAccessKeysOfProject = (tx: Tx, projectId: string) => revokeOfProject.run(tx, projectId)
+export const revokeAccessKeysOfProject = (tx: Tx, projectId: string) => revokeOfProject.run(tx, { projectId })

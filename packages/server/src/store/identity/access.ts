@@ -1,5 +1,6 @@
 import type { Role } from '@slipway/contract'
-import { type Queryable, statement } from '../database.ts'
+import type { Queryable } from '../database.ts'
+import { statement } from '../statement.ts'
 
 /** Who calls, with everything that deciding about access needs. */
 export type Caller =
@@ -38,22 +39,22 @@ const keyByHash = statement<
     remaining_ms: number | null
     is_use_due: boolean
   },
-  [Buffer]
+  { secretHash: Buffer }
 >(
   'access_key_by_hash',
   `SELECT k.id, k.kind, k.role, k.project_id, p.organization_id,
           (extract(epoch FROM k.expires_at - slipway_now()) * 1000)::float8 AS remaining_ms,
           coalesce(k.last_used_at < slipway_now() - interval '1 minute', true) AS is_use_due
    FROM access_keys k LEFT JOIN projects p ON p.id = k.project_id LEFT JOIN organizations o ON o.id = p.organization_id
-   WHERE k.secret_hash = $1 AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > slipway_now())
-     AND p.deleted_at IS NULL AND o.suspended_at IS NULL`,
+   WHERE k.secret_hash = :secretHash AND k.revoked_at IS NULL
+     AND (k.expires_at IS NULL OR k.expires_at > slipway_now()) AND p.deleted_at IS NULL AND o.suspended_at IS NULL`,
 )
 
 // At most one write a minute for one key, so that use does not become writing.
-const keyUsed = statement<never, [string]>(
+const keyUsed = statement<never, { id: string }>(
   'access_key_used',
   `UPDATE access_keys SET last_used_at = slipway_now()
-   WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < slipway_now() - interval '1 minute')`,
+   WHERE id = :id AND (last_used_at IS NULL OR last_used_at < slipway_now() - interval '1 minute')`,
 )
 
 const userByToken = statement<
@@ -65,7 +66,7 @@ const userByToken = statement<
     remaining_ms: number
     memberships: { organization_id: string; role: Role }[]
   },
-  [Buffer]
+  { tokenHash: Buffer }
 >(
   'user_by_access_token',
   `SELECT u.id, u.email, u.is_operator, t.family_id,
@@ -74,22 +75,23 @@ const userByToken = statement<
                     FROM memberships m JOIN organizations o ON o.id = m.organization_id
                     WHERE m.user_id = u.id AND o.suspended_at IS NULL), '[]') AS memberships
    FROM access_tokens t JOIN token_families f ON f.id = t.family_id JOIN users u ON u.id = f.user_id
-   WHERE t.token_hash = $1 AND t.expires_at > slipway_now() AND f.revoked_at IS NULL AND u.suspended_at IS NULL`,
+   WHERE t.token_hash = :tokenHash AND t.expires_at > slipway_now()
+     AND f.revoked_at IS NULL AND u.suspended_at IS NULL`,
 )
 
 const scopeOfProject = statement<
   { organization_id: string; payment_state: ProjectScope['paymentState'] },
-  [string]
+  { projectId: string }
 >(
   'project_scope',
   `SELECT p.organization_id, o.payment_state FROM projects p JOIN organizations o ON o.id = p.organization_id
-   WHERE p.id = $1 AND p.deleted_at IS NULL`,
+   WHERE p.id = :projectId AND p.deleted_at IS NULL`,
 )
 
 export async function findKeyCaller(db: Queryable, secretHash: Buffer): Promise<Caller | null> {
-  const row = await keyByHash.one(db, secretHash)
+  const row = await keyByHash.one(db, { secretHash })
   if (!row) return null
-  if (row.is_use_due) keyUsed.run(db, row.id).catch(() => {})
+  if (row.is_use_due) keyUsed.run(db, { id: row.id }).catch(() => {})
   const expiresAt = Date.now() + (row.remaining_ms ?? Number.POSITIVE_INFINITY)
   if (row.kind === 'operator') return { kind: 'operator_key', id: row.id, expiresAt }
   return {
@@ -103,7 +105,7 @@ export async function findKeyCaller(db: Queryable, secretHash: Buffer): Promise<
 }
 
 export async function findTokenCaller(db: Queryable, tokenHash: Buffer): Promise<Caller | null> {
-  const row = await userByToken.one(db, tokenHash)
+  const row = await userByToken.one(db, { tokenHash })
   if (!row) return null
   return {
     kind: 'user',
@@ -117,6 +119,6 @@ export async function findTokenCaller(db: Queryable, tokenHash: Buffer): Promise
 }
 
 export async function findProjectScope(db: Queryable, projectId: string): Promise<ProjectScope | null> {
-  const row = await scopeOfProject.one(db, projectId)
+  const row = await scopeOfProject.one(db, { projectId })
   return row ? { projectId, organizationId: row.organization_id, paymentState: row.payment_state } : null
 }

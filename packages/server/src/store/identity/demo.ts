@@ -1,34 +1,35 @@
-import { type Queryable, statement, type Tx } from '../database.ts'
+import type { Queryable, Tx } from '../database.ts'
+import { statement } from '../statement.ts'
 
 const countOrganizations = statement<{ has_any: boolean }>(
   'organization_has_any',
   'SELECT EXISTS (SELECT FROM organizations) AS has_any',
 )
 
-const find = statement<DemoRow, [string, string]>(
+const find = statement<DemoRow, { email: string; projectName: string }>(
   'demo_find',
   `SELECT m.organization_id, p.id AS project_id, u.id AS user_id
    FROM users u JOIN memberships m ON m.user_id = u.id AND m.role = 'owner'
-   JOIN projects p ON p.organization_id = m.organization_id AND p.deleted_at IS NULL AND p.name = $2
-   WHERE u.email = $1 ORDER BY p.id LIMIT 1`,
+   JOIN projects p ON p.organization_id = m.organization_id AND p.deleted_at IS NULL AND p.name = :projectName
+   WHERE u.email = :email ORDER BY p.id LIMIT 1`,
 )
 
-const activatePayment = statement<never, [string]>(
+const activatePayment = statement<never, { organizationId: string }>(
   'organization_activate_payment',
-  `UPDATE organizations SET payment_state = 'active', payment_customer_id = 'demo' WHERE id = $1`,
+  `UPDATE organizations SET payment_state = 'active', payment_customer_id = 'demo' WHERE id = :organizationId`,
 )
 
 // The card that always pays.
-const addPaymentMethod = statement<never, [string]>(
+const addPaymentMethod = statement<never, { organizationId: string }>(
   'demo_payment_method',
   `INSERT INTO payment_methods (organization_id, provider, reference, brand, last4, expires_month, expires_year)
-   VALUES ($1, 'builtin', 'test-works', 'Visa', '4242', 12, 2099) ON CONFLICT DO NOTHING`,
+   VALUES (:organizationId, 'builtin', 'test-works', 'Visa', '4242', 12, 2099) ON CONFLICT DO NOTHING`,
 )
 
-const revokeKeys = statement<never, [string, string | null]>(
+const revokeKeys = statement<never, { name: string; projectId: string | null }>(
   'access_keys_revoke_by_name',
   `UPDATE access_keys SET revoked_at = slipway_now()
-   WHERE name = $1 AND project_id IS NOT DISTINCT FROM $2::uuid AND revoked_at IS NULL`,
+   WHERE name = :name AND project_id IS NOT DISTINCT FROM :projectId::uuid AND revoked_at IS NULL`,
 )
 
 const needsSetup = statement<{ is_needed: boolean }>(
@@ -50,16 +51,16 @@ export const isEmptyStore = async (db: Queryable): Promise<boolean> =>
 
 /** The owner with this address and the project of this name, in the same organization. */
 export const findDemo = (db: Queryable, email: string, projectName: string): Promise<DemoRow | undefined> =>
-  find.one(db, email, projectName)
+  find.one(db, { email, projectName })
 
 export async function activateDemoPayment(tx: Tx, organizationId: string): Promise<void> {
-  await activatePayment.run(tx, organizationId)
-  await addPaymentMethod.run(tx, organizationId)
+  await activatePayment.run(tx, { organizationId })
+  await addPaymentMethod.run(tx, { organizationId })
 }
 
 /** Of a project, or operator keys when that is null. */
 export const revokeKeysNamed = (tx: Tx, name: string, projectId: string | null) =>
-  revokeKeys.run(tx, name, projectId)
+  revokeKeys.run(tx, { name, projectId })
 
 /** Whether nobody is an operator and nobody has been given the code to become one. */
 export const isSetupNeeded = async (db: Queryable): Promise<boolean> => (await needsSetup.one(db))!.is_needed

@@ -1,4 +1,5 @@
-import { type Queryable, statement, type Tx } from '../database.ts'
+import type { Queryable, Tx } from '../database.ts'
+import { statement } from '../statement.ts'
 
 export interface OrganizationRow {
   id: string
@@ -9,49 +10,49 @@ export interface OrganizationRow {
   created_at: Date
 }
 
-const insert = statement<OrganizationRow, [string, string]>(
+const insert = statement<OrganizationRow, { id: string; name: string }>(
   'organization_insert',
-  'INSERT INTO organizations (id, name) VALUES ($1, $2) RETURNING *',
+  'INSERT INTO organizations (id, name) VALUES (:id, :name) RETURNING *',
 )
 
-const find = statement<OrganizationRow, [string]>(
+const find = statement<OrganizationRow, { id: string }>(
   'organization_find',
-  'SELECT * FROM organizations WHERE id = $1',
+  'SELECT * FROM organizations WHERE id = :id',
 )
 
 // Whoever changes who owns an organization waits here for the other.
-const lock = statement<OrganizationRow, [string]>(
+const lock = statement<OrganizationRow, { id: string }>(
   'organization_lock',
-  'SELECT * FROM organizations WHERE id = $1 FOR NO KEY UPDATE',
+  'SELECT * FROM organizations WHERE id = :id FOR NO KEY UPDATE',
 )
 
-const listByIds = statement<OrganizationRow, [string[]]>(
+const listByIds = statement<OrganizationRow, { ids: string[] }>(
   'organization_list_by_ids',
-  'SELECT * FROM organizations WHERE id = ANY ($1::uuid[]) AND suspended_at IS NULL ORDER BY id DESC',
+  'SELECT * FROM organizations WHERE id = ANY (:ids::uuid[]) AND suspended_at IS NULL ORDER BY id DESC',
 )
 
-const list = statement<OrganizationRow, [string | null, number]>(
+const list = statement<OrganizationRow, { beforeId: string | null; limit: number }>(
   'organization_list',
-  'SELECT * FROM organizations WHERE $1::uuid IS NULL OR id < $1 ORDER BY id DESC LIMIT $2',
+  'SELECT * FROM organizations WHERE :beforeId::uuid IS NULL OR id < :beforeId ORDER BY id DESC LIMIT :limit',
 )
 
-const suspend = statement<OrganizationRow, [string, boolean]>(
+const suspend = statement<OrganizationRow, { id: string; isSuspended: boolean }>(
   'organization_suspend',
-  `UPDATE organizations SET suspended_at = CASE WHEN $2 THEN coalesce(suspended_at, slipway_now()) END
-   WHERE id = $1 RETURNING *`,
+  `UPDATE organizations SET suspended_at = CASE WHEN :isSuspended THEN coalesce(suspended_at, slipway_now()) END
+   WHERE id = :id RETURNING *`,
 )
 
 export const insertOrganization = async (tx: Tx, id: string, name: string): Promise<OrganizationRow> =>
-  (await insert.one(tx, id, name))!
+  (await insert.one(tx, { id, name }))!
 
-export const findOrganization = (db: Queryable, id: string) => find.one(db, id)
+export const findOrganization = (db: Queryable, id: string) => find.one(db, { id })
 
-export const lockOrganization = (tx: Tx, id: string) => lock.one(tx, id)
+export const lockOrganization = (tx: Tx, id: string) => lock.one(tx, { id })
 
-export const listOrganizationsByIds = (db: Queryable, ids: string[]) => listByIds.all(db, ids)
+export const listOrganizationsByIds = (db: Queryable, ids: string[]) => listByIds.all(db, { ids })
 
 export const listOrganizations = (db: Queryable, beforeId: string | null, limit: number) =>
-  list.all(db, beforeId, limit)
+  list.all(db, { beforeId, limit })
 
 export const suspendOrganization = (tx: Tx, id: string, isSuspended: boolean) =>
-  suspend.one(tx, id, isSuspended)
+  suspend.one(tx, { id, isSuspended })

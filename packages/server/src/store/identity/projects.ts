@@ -1,4 +1,5 @@
-import { type Queryable, statement, type Tx } from '../database.ts'
+import type { Queryable, Tx } from '../database.ts'
+import { statement } from '../statement.ts'
 
 export interface ProjectRow {
   id: string
@@ -8,20 +9,21 @@ export interface ProjectRow {
   created_at: Date
 }
 
-const insert = statement<ProjectRow, [string, string, string]>(
+const insert = statement<ProjectRow, { id: string; organizationId: string; name: string }>(
   'project_insert',
-  'INSERT INTO projects (id, organization_id, name) VALUES ($1, $2, $3) RETURNING *',
+  'INSERT INTO projects (id, organization_id, name) VALUES (:id, :organizationId, :name) RETURNING *',
 )
 
-const insertQuotas = statement<never, [string, string[], number[]]>(
+const insertQuotas = statement<never, { projectId: string; names: string[]; limits: number[] }>(
   'project_quotas_insert',
-  'INSERT INTO quotas (project_id, name, max) SELECT $1, name, max FROM unnest($2::text[], $3::bigint[]) AS t (name, max)',
+  `INSERT INTO quotas (project_id, name, max)
+   SELECT :projectId, name, max FROM unnest(:names::text[], :limits::bigint[]) AS t (name, max)`,
 )
 
-const countRules = statement<never, [string]>(
+const countRules = statement<never, { projectId: string }>(
   'project_rules_count',
-  `UPDATE quotas SET used = (SELECT count(*) FROM firewall_rules WHERE project_id = $1)
-   WHERE project_id = $1 AND name = 'firewall_rules'`,
+  `UPDATE quotas SET used = (SELECT count(*) FROM firewall_rules WHERE project_id = :projectId)
+   WHERE project_id = :projectId AND name = 'firewall_rules'`,
 )
 
 const locationNames = statement<{ name: string }>(
@@ -29,95 +31,98 @@ const locationNames = statement<{ name: string }>(
   'SELECT name FROM locations ORDER BY position, name',
 )
 
-const find = statement<ProjectRow, [string]>(
+const find = statement<ProjectRow, { id: string }>(
   'project_find',
-  'SELECT * FROM projects WHERE id = $1 AND deleted_at IS NULL',
+  'SELECT * FROM projects WHERE id = :id AND deleted_at IS NULL',
 )
 
-const listByIds = statement<ProjectRow, [string[], string[]]>(
+const listByIds = statement<ProjectRow, { organizationIds: string[]; ids: string[] }>(
   'project_list',
   `SELECT * FROM projects
-   WHERE (organization_id = ANY ($1::uuid[]) OR id = ANY ($2::uuid[])) AND deleted_at IS NULL
+   WHERE (organization_id = ANY (:organizationIds::uuid[]) OR id = ANY (:ids::uuid[])) AND deleted_at IS NULL
    ORDER BY id DESC`,
 )
 
-const list = statement<ProjectRow & { organization_name: string }, [string | null, number]>(
+const list = statement<
+  ProjectRow & { organization_name: string },
+  { beforeId: string | null; limit: number }
+>(
   'project_list_all',
   `SELECT p.*, o.name AS organization_name FROM projects p JOIN organizations o ON o.id = p.organization_id
-   WHERE p.deleted_at IS NULL AND ($1::uuid IS NULL OR p.id < $1) ORDER BY p.id DESC LIMIT $2`,
+   WHERE p.deleted_at IS NULL AND (:beforeId::uuid IS NULL OR p.id < :beforeId) ORDER BY p.id DESC LIMIT :limit`,
 )
 
-const rename = statement<ProjectRow, [string, string]>(
+const rename = statement<ProjectRow, { id: string; name: string }>(
   'project_rename',
-  'UPDATE projects SET name = $2 WHERE id = $1 AND deleted_at IS NULL RETURNING *',
+  'UPDATE projects SET name = :name WHERE id = :id AND deleted_at IS NULL RETURNING *',
 )
 
 // Every creation in a project claims its quota first: taking the rows away waits for those under way and stops later ones.
-const deleteQuotas = statement<never, [string]>(
+const deleteQuotas = statement<never, { id: string }>(
   'project_quotas_delete',
-  'DELETE FROM quotas WHERE project_id = $1',
+  'DELETE FROM quotas WHERE project_id = :id',
 )
 
 // VMs that are hidden because their host is away live on as well.
-const countContents = statement<{ vms: number; disks: number; operations: number }, [string]>(
+const countContents = statement<{ vms: number; disks: number; operations: number }, { id: string }>(
   'project_contents',
-  `SELECT (SELECT count(*) FROM vms WHERE project_id = $1) AS vms,
-          (SELECT count(*) FROM disks WHERE project_id = $1) AS disks,
-          (SELECT count(*) FROM operations WHERE project_id = $1 AND state = 'IN_PROGRESS') AS operations`,
+  `SELECT (SELECT count(*) FROM vms WHERE project_id = :id) AS vms,
+          (SELECT count(*) FROM disks WHERE project_id = :id) AS disks,
+          (SELECT count(*) FROM operations WHERE project_id = :id AND state = 'IN_PROGRESS') AS operations`,
 )
 
-const deleteRules = statement<never, [string]>(
+const deleteRules = statement<never, { id: string }>(
   'project_rules_delete',
-  'DELETE FROM firewall_rules WHERE project_id = $1',
+  'DELETE FROM firewall_rules WHERE project_id = :id',
 )
-const deleteSubnets = statement<never, [string]>(
+const deleteSubnets = statement<never, { id: string }>(
   'project_subnets_delete',
-  'DELETE FROM subnets WHERE project_id = $1',
+  'DELETE FROM subnets WHERE project_id = :id',
 )
-const deleteNetworks = statement<never, [string]>(
+const deleteNetworks = statement<never, { id: string }>(
   'project_networks_delete',
-  'DELETE FROM networks WHERE project_id = $1',
+  'DELETE FROM networks WHERE project_id = :id',
 )
-const markDeleted = statement<never, [string]>(
+const markDeleted = statement<never, { id: string }>(
   'project_mark_deleted',
-  'UPDATE projects SET deleted_at = slipway_now() WHERE id = $1 AND deleted_at IS NULL',
+  'UPDATE projects SET deleted_at = slipway_now() WHERE id = :id AND deleted_at IS NULL',
 )
 
 /** Violates `projects_name` when the name is taken in the organization. */
 export const insertProject = async (tx: Tx, id: string, organizationId: string, name: string) =>
-  (await insert.one(tx, id, organizationId, name))!
+  (await insert.one(tx, { id, organizationId, name }))!
 
 export const insertProjectQuotas = (tx: Tx, projectId: string, quotas: Record<string, number>) =>
-  insertQuotas.run(tx, projectId, Object.keys(quotas), Object.values(quotas))
+  insertQuotas.run(tx, { projectId, names: Object.keys(quotas), limits: Object.values(quotas) })
 
 /** Default rules count like any other. */
-export const countProjectRules = (tx: Tx, projectId: string) => countRules.run(tx, projectId)
+export const countProjectRules = (tx: Tx, projectId: string) => countRules.run(tx, { projectId })
 
 /** Where a new project can have VMs, in the operator's order. */
 export const listProjectLocations = async (tx: Tx) => (await locationNames.all(tx)).map((row) => row.name)
 
-export const findProject = (db: Queryable, id: string) => find.one(db, id)
+export const findProject = (db: Queryable, id: string) => find.one(db, { id })
 
 /** The projects of some organizations, and some by id. */
 export const listProjects = (db: Queryable, organizationIds: string[], ids: string[]) =>
-  listByIds.all(db, organizationIds, ids)
+  listByIds.all(db, { organizationIds, ids })
 
 /** Those of every organization. */
 export const listAllProjects = (db: Queryable, beforeId: string | null, limit: number) =>
-  list.all(db, beforeId, limit)
+  list.all(db, { beforeId, limit })
 
-export const renameProject = (tx: Tx, id: string, name: string) => rename.one(tx, id, name)
+export const renameProject = (tx: Tx, id: string, name: string) => rename.one(tx, { id, name })
 
 /** What still lives in a project that is about to go. From here on nothing can be created in it. */
 export async function closeProject(tx: Tx, id: string) {
-  await deleteQuotas.run(tx, id)
-  return (await countContents.one(tx, id))!
+  await deleteQuotas.run(tx, { id })
+  return (await countContents.one(tx, { id }))!
 }
 
 /** Only for an empty project. False when it is gone already. */
 export async function deleteProject(tx: Tx, id: string): Promise<boolean> {
-  await deleteRules.run(tx, id)
-  await deleteSubnets.run(tx, id)
-  await deleteNetworks.run(tx, id)
-  return (await markDeleted.run(tx, id)) === 1
+  await deleteRules.run(tx, { id })
+  await deleteSubnets.run(tx, { id })
+  await deleteNetworks.run(tx, { id })
+  return (await markDeleted.run(tx, { id })) === 1
 }

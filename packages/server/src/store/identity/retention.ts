@@ -1,4 +1,5 @@
-import { type Queryable, statement } from '../database.ts'
+import type { Queryable } from '../database.ts'
+import { statement } from '../statement.ts'
 
 const pruneTokens = statement(
   'prune_tokens',

@@ -1,26 +1,27 @@
-import { type Queryable, statement, type Tx } from '../database.ts'
+import type { Queryable, Tx } from '../database.ts'
+import { statement } from '../statement.ts'
 
-const insertFamily = statement<never, [string, string]>(
+const insertFamily = statement<never, { id: string; userId: string }>(
   'token_family_insert',
-  'INSERT INTO token_families (id, user_id) VALUES ($1, $2)',
+  'INSERT INTO token_families (id, user_id) VALUES (:id, :userId)',
 )
 
-const insertPair = statement<never, [string, Buffer, number, Buffer, number]>(
+const insertPair = statement<never, NewTokenPair>(
   'token_pair_insert',
   `WITH access AS (
      INSERT INTO access_tokens (token_hash, family_id, expires_at)
-     VALUES ($2, $1, slipway_now() + make_interval(secs => $3))
+     VALUES (:accessHash, :familyId, slipway_now() + make_interval(secs => :accessSeconds))
    )
    INSERT INTO refresh_tokens (token_hash, family_id, expires_at)
-   VALUES ($4, $1, slipway_now() + make_interval(secs => $5))`,
+   VALUES (:refreshHash, :familyId, slipway_now() + make_interval(secs => :refreshSeconds))`,
 )
 
 // The family is locked before the token is read: of two uses of one token the second sees what the first did.
-const lockFamily = statement<{ id: string; is_ended: boolean }, [Buffer]>(
+const lockFamily = statement<{ id: string; is_ended: boolean }, { refreshHash: Buffer }>(
   'token_family_lock',
   `SELECT f.id, f.revoked_at IS NOT NULL OR u.suspended_at IS NOT NULL AS is_ended
    FROM token_families f JOIN refresh_tokens r ON r.family_id = f.id JOIN users u ON u.id = f.user_id
-   WHERE r.token_hash = $1 FOR UPDATE OF f`,
+   WHERE r.token_hash = :refreshHash FOR UPDATE OF f`,
 )
 
 export interface RefreshTokenRow {
@@ -31,7 +32,7 @@ export interface RefreshTokenRow {
   is_successor_spent: boolean | null
 }
 
-const findRefresh = statement<RefreshTokenRow, [Buffer]>(
+const findRefresh = statement<RefreshTokenRow, { hash: Buffer }>(
   'refresh_token_find',
   `SELECT r.expires_at <= slipway_now() AS is_expired,
           r.spent_at IS NOT NULL AS is_spent,
@@ -39,34 +40,36 @@ const findRefresh = statement<RefreshTokenRow, [Buffer]>(
           r.successor_sealed,
           next.spent_at IS NOT NULL AS is_successor_spent
    FROM refresh_tokens r LEFT JOIN refresh_tokens next ON next.token_hash = r.successor_hash
-   WHERE r.token_hash = $1`,
+   WHERE r.token_hash = :hash`,
 )
 
-const spend = statement<never, [Buffer, Buffer, Buffer]>(
+const spend = statement<never, { hash: Buffer; successorHash: Buffer; successorSealed: Buffer }>(
   'refresh_token_spend',
-  `UPDATE refresh_tokens SET spent_at = slipway_now(), successor_hash = $2, successor_sealed = $3
-   WHERE token_hash = $1 AND spent_at IS NULL`,
+  `UPDATE refresh_tokens
+   SET spent_at = slipway_now(), successor_hash = :successorHash, successor_sealed = :successorSealed
+   WHERE token_hash = :hash AND spent_at IS NULL`,
 )
 
-const revoke = statement<never, [string]>(
+const revoke = statement<never, { familyId: string }>(
   'token_family_revoke',
-  'UPDATE token_families SET revoked_at = slipway_now() WHERE id = $1 AND revoked_at IS NULL',
+  'UPDATE token_families SET revoked_at = slipway_now() WHERE id = :familyId AND revoked_at IS NULL',
 )
 
-const revokeByToken = statement<{ user_id: string }, [Buffer]>(
+const revokeByToken = statement<{ user_id: string }, { refreshHash: Buffer }>(
   'token_family_revoke_by_token',
   `UPDATE token_families SET revoked_at = slipway_now()
-   WHERE id = (SELECT family_id FROM refresh_tokens WHERE token_hash = $1) AND revoked_at IS NULL RETURNING user_id`,
+   WHERE id = (SELECT family_id FROM refresh_tokens WHERE token_hash = :refreshHash)
+     AND revoked_at IS NULL RETURNING user_id`,
 )
 
-const revokeOfUser = statement<never, [string, string | null]>(
+const revokeOfUser = statement<never, { userId: string; exceptFamilyId: string | null }>(
   'token_families_revoke_of_user',
   `UPDATE token_families SET revoked_at = slipway_now()
-   WHERE user_id = $1 AND revoked_at IS NULL AND id IS DISTINCT FROM $2::uuid`,
+   WHERE user_id = :userId AND revoked_at IS NULL AND id IS DISTINCT FROM :exceptFamilyId::uuid`,
 )
 
 // A token past its expiry is refused with or without its row. A family goes when it has no token left.
-const prune = statement<never>(
+const prune = statement(
   'tokens_prune',
   `WITH access AS (DELETE FROM access_tokens WHERE expires_at < slipway_now() - interval '1 hour'),
         refresh AS (DELETE FROM refresh_tokens WHERE expires_at < slipway_now() - interval '1 hour')
@@ -76,7 +79,7 @@ const prune = statement<never>(
      AND NOT EXISTS (SELECT FROM access_tokens a WHERE a.family_id = f.id)`,
 )
 
-export const insertTokenFamily = (tx: Tx, id: string, userId: string) => insertFamily.run(tx, id, userId)
+export const insertTokenFamily = (tx: Tx, id: string, userId: string) => insertFamily.run(tx, { id, userId })
 
 export interface NewTokenPair {
   familyId: string
@@ -86,30 +89,23 @@ export interface NewTokenPair {
   refreshSeconds: number
 }
 
-export const insertTokenPair = (tx: Tx, pair: NewTokenPair) =>
-  insertPair.run(
-    tx,
-    pair.familyId,
-    pair.accessHash,
-    pair.accessSeconds,
-    pair.refreshHash,
-    pair.refreshSeconds,
-  )
+export const insertTokenPair = (tx: Tx, pair: NewTokenPair) => insertPair.run(tx, pair)
 
-export const lockTokenFamily = (tx: Tx, refreshHash: Buffer) => lockFamily.one(tx, refreshHash)
+export const lockTokenFamily = (tx: Tx, refreshHash: Buffer) => lockFamily.one(tx, { refreshHash })
 
 /** Only under the family's lock. */
-export const findRefreshToken = (tx: Tx, hash: Buffer) => findRefresh.one(tx, hash)
+export const findRefreshToken = (tx: Tx, hash: Buffer) => findRefresh.one(tx, { hash })
 
 export const spendRefreshToken = (tx: Tx, hash: Buffer, successorHash: Buffer, successorSealed: Buffer) =>
-  spend.run(tx, hash, successorHash, successorSealed)
+  spend.run(tx, { hash, successorHash, successorSealed })
 
-export const revokeTokenFamily = (db: Queryable, familyId: string) => revoke.run(db, familyId)
+export const revokeTokenFamily = (db: Queryable, familyId: string) => revoke.run(db, { familyId })
 
 /** Answers whose it was, if it was anybody's. */
-export const revokeTokenFamilyOf = (db: Queryable, refreshHash: Buffer) => revokeByToken.one(db, refreshHash)
+export const revokeTokenFamilyOf = (db: Queryable, refreshHash: Buffer) =>
+  revokeByToken.one(db, { refreshHash })
 
 export const revokeTokenFamiliesOfUser = (tx: Tx, userId: string, exceptFamilyId: string | null = null) =>
-  revokeOfUser.run(tx, userId, exceptFamilyId)
+  revokeOfUser.run(tx, { userId, exceptFamilyId })
 
 export const pruneTokens = (db: Queryable) => prune.run(db)

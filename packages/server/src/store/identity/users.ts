@@ -1,4 +1,5 @@
-import { type Queryable, statement, type Tx } from '../database.ts'
+import type { Queryable, Tx } from '../database.ts'
+import { statement } from '../statement.ts'
 
 export interface UserRow {
   id: string
@@ -10,48 +11,50 @@ export interface UserRow {
   created_at: Date
 }
 
-export const findUserByEmail = statement<UserRow, [email: string]>(
+const byEmail = statement<UserRow, { email: string }>(
   'user_by_email',
-  'SELECT * FROM users WHERE email = $1',
-).one
+  'SELECT * FROM users WHERE email = :email',
+)
 
-const share = statement<UserRow, [string]>('user_share', 'SELECT * FROM users WHERE id = $1 FOR SHARE')
+const share = statement<UserRow, { id: string }>('user_share', 'SELECT * FROM users WHERE id = :id FOR SHARE')
 
-const lock = statement<UserRow, [string]>('user_lock', 'SELECT * FROM users WHERE id = $1 FOR UPDATE')
+const lock = statement<UserRow, { id: string }>('user_lock', 'SELECT * FROM users WHERE id = :id FOR UPDATE')
 
 // No row when the address is taken, also by a transaction that is not done yet.
-const insert = statement<UserRow, [string, string, string | null, boolean]>(
+const insert = statement<UserRow, NewUser>(
   'user_insert',
-  `INSERT INTO users (id, email, password_hash, is_operator) VALUES ($1, $2, $3, $4)
+  `INSERT INTO users (id, email, password_hash, is_operator) VALUES (:id, :email, :passwordHash, :isOperator)
    ON CONFLICT (email) DO NOTHING RETURNING *`,
 )
 
-const setPassword = statement<never, [string, string]>(
+const setPassword = statement<never, { id: string; passwordHash: string }>(
   'user_set_password',
-  'UPDATE users SET password_hash = $2 WHERE id = $1',
+  'UPDATE users SET password_hash = :passwordHash WHERE id = :id',
 )
 
-const makeOperator = statement<UserRow, [string]>(
+const makeOperator = statement<UserRow, { id: string }>(
   'user_make_operator',
-  'UPDATE users SET is_operator = true WHERE id = $1 RETURNING *',
+  'UPDATE users SET is_operator = true WHERE id = :id RETURNING *',
 )
 
-const suspend = statement<UserRow, [string, boolean]>(
+const suspend = statement<UserRow, { id: string; isSuspended: boolean }>(
   'user_suspend',
-  `UPDATE users SET suspended_at = CASE WHEN $2 THEN coalesce(suspended_at, slipway_now()) END
-   WHERE id = $1 RETURNING *`,
+  `UPDATE users SET suspended_at = CASE WHEN :isSuspended THEN coalesce(suspended_at, slipway_now()) END
+   WHERE id = :id RETURNING *`,
 )
 
-const list = statement<UserRow, [string | null, number]>(
+const list = statement<UserRow, { beforeId: string | null; limit: number }>(
   'user_list',
-  'SELECT * FROM users WHERE $1::uuid IS NULL OR id < $1 ORDER BY id DESC LIMIT $2',
+  'SELECT * FROM users WHERE :beforeId::uuid IS NULL OR id < :beforeId ORDER BY id DESC LIMIT :limit',
 )
+
+export const findUserByEmail = (db: Queryable, email: string) => byEmail.one(db, { email })
 
 /** As it is now, and it stays so until the transaction ends: no password change or suspension gets in between. */
-export const holdUser = (tx: Tx, id: string) => share.one(tx, id)
+export const holdUser = (tx: Tx, id: string) => share.one(tx, { id })
 
 /** For what decides by the user's state and then changes it or what hangs on it. */
-export const lockUser = (tx: Tx, id: string) => lock.one(tx, id)
+export const lockUser = (tx: Tx, id: string) => lock.one(tx, { id })
 
 export interface NewUser {
   id: string
@@ -61,15 +64,14 @@ export interface NewUser {
 }
 
 /** Undefined when the e-mail address is taken. */
-export const insertUser = (tx: Tx, user: NewUser) =>
-  insert.one(tx, user.id, user.email, user.passwordHash, user.isOperator)
+export const insertUser = (tx: Tx, user: NewUser) => insert.one(tx, user)
 
 export const setUserPassword = (tx: Tx, id: string, passwordHash: string) =>
-  setPassword.run(tx, id, passwordHash)
+  setPassword.run(tx, { id, passwordHash })
 
-export const makeUserOperator = (tx: Tx, id: string) => makeOperator.one(tx, id)
+export const makeUserOperator = (tx: Tx, id: string) => makeOperator.one(tx, { id })
 
-export const suspendUser = (tx: Tx, id: string, isSuspended: boolean) => suspend.one(tx, id, isSuspended)
+export const suspendUser = (tx: Tx, id: string, isSuspended: boolean) => suspend.one(tx, { id, isSuspended })
 
 export const listUsers = (db: Queryable, beforeId: string | null, limit: number) =>
-  list.all(db, beforeId, limit)
+  list.all(db, { beforeId, limit })
