@@ -1,5 +1,6 @@
 import type { Disk, DiskState, DiskType } from '@slipway/contract'
-import { type Queryable, statement, type Tx } from '../database.ts'
+import type { Queryable, Tx } from '../database.ts'
+import { statement } from '../statement.ts'
 import { time } from '../time.ts'
 
 export interface DiskRow {
@@ -27,88 +28,79 @@ const selectDisk = `
                    FROM disk_attachments a WHERE a.disk_id = d.id), '[]') AS attached_to
   FROM disks d LEFT JOIN hosts h ON h.id = d.host_id`
 
-const byId = statement<DiskRow, [string, string]>(
+const byId = statement<DiskRow, { projectId: string; id: string }>(
   'disk_by_id',
-  `${selectDisk} WHERE d.id = $2 AND d.project_id = $1`,
+  `${selectDisk} WHERE d.id = :id AND d.project_id = :projectId`,
 )
 
-const lock = statement<never, [string, string[]]>(
+const lock = statement<never, { projectId: string; ids: string[] }>(
   'disk_lock',
-  'SELECT id FROM disks WHERE project_id = $1 AND id = ANY ($2) ORDER BY id FOR UPDATE',
+  'SELECT id FROM disks WHERE project_id = :projectId AND id = ANY (:ids) ORDER BY id FOR UPDATE',
 )
 
-const several = statement<DiskRow, [string, string[]]>(
+const several = statement<DiskRow, { projectId: string; ids: string[] }>(
   'disk_several',
-  `${selectDisk} WHERE d.project_id = $1 AND d.id = ANY ($2)`,
+  `${selectDisk} WHERE d.project_id = :projectId AND d.id = ANY (:ids)`,
 )
 
-const list = statement<
-  DiskRow,
-  [
-    string,
-    string | null,
-    string[] | null,
-    string[] | null,
-    string[] | null,
-    string[] | null,
-    string[] | null,
-    number,
-  ]
->(
+const list = statement<DiskRow, DiskFilter>(
   'disk_list',
   `${selectDisk}
-   WHERE d.project_id = $1 AND ($2::uuid IS NULL OR d.id < $2)
-     AND ($3::uuid[] IS NULL OR d.id = ANY ($3)) AND ($4::text[] IS NULL OR d.name = ANY ($4))
-     AND ($5::text[] IS NULL OR d.type = ANY ($5)) AND ($6::text[] IS NULL OR d.location = ANY ($6))
-     AND ($7::uuid[] IS NULL OR EXISTS (SELECT FROM disk_attachments a WHERE a.disk_id = d.id AND a.vm_id = ANY ($7)))
-   ORDER BY d.id DESC LIMIT $8`,
+   WHERE d.project_id = :projectId AND (:beforeId::uuid IS NULL OR d.id < :beforeId)
+     AND (:ids::uuid[] IS NULL OR d.id = ANY (:ids))
+     AND (:names::text[] IS NULL OR d.name = ANY (:names))
+     AND (:types::text[] IS NULL OR d.type = ANY (:types))
+     AND (:locations::text[] IS NULL OR d.location = ANY (:locations))
+     AND (:attachedTo::uuid[] IS NULL OR EXISTS (
+       SELECT FROM disk_attachments a WHERE a.disk_id = d.id AND a.vm_id = ANY (:attachedTo)))
+   ORDER BY d.id DESC LIMIT :limit`,
 )
 
-const insert = statement<never, [string, string, string, string, string, number, string, number, string]>(
+const insert = statement<never, NewDisk>(
   'disk_insert',
   `INSERT INTO disks (id, project_id, name, type, size, size_gib, location, block_size, serial_number, state)
-   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'creating')`,
+   VALUES (:id, :projectId, :name, :type, :size, :sizeGib, :location, :blockSize, :serialNumber, 'creating')`,
 )
 
-const move = statement<{ id: string }, [string, string, string[]]>(
+const move = statement<{ id: string }, { id: string; to: string; from: string[] }>(
   'disk_move',
-  `UPDATE disks SET state = $2, updated_at = slipway_now() WHERE id = $1 AND state = ANY ($3) RETURNING id`,
+  `UPDATE disks SET state = :to, updated_at = slipway_now() WHERE id = :id AND state = ANY (:from) RETURNING id`,
 )
 
-const raise = statement<{ generation: number }, [string]>(
+const raise = statement<{ generation: number }, { id: string }>(
   'disk_raise_generation',
-  'UPDATE disks SET generation = generation + 1 WHERE id = $1 RETURNING generation',
+  'UPDATE disks SET generation = generation + 1 WHERE id = :id RETURNING generation',
 )
 
-const resize = statement<never, [string, string, number]>(
+const resize = statement<never, { id: string; size: string; sizeGib: number }>(
   'disk_resize',
-  'UPDATE disks SET size = $2, size_gib = $3, updated_at = slipway_now() WHERE id = $1',
+  'UPDATE disks SET size = :size, size_gib = :sizeGib, updated_at = slipway_now() WHERE id = :id',
 )
 
 // Local storage: the first attachment settles where a disk lives.
-const settle = statement<never, [string, string]>(
+const settle = statement<never, { id: string; hostId: string }>(
   'disk_settle',
-  'UPDATE disks SET host_id = $2 WHERE id = $1 AND host_id IS NULL',
+  'UPDATE disks SET host_id = :hostId WHERE id = :id AND host_id IS NULL',
 )
 
-const attach = statement<never, [string, string, string, boolean]>(
+const attach = statement<never, { vmId: string; diskId: string; mode: string; isExclusive: boolean }>(
   'disk_attach',
-  'INSERT INTO disk_attachments (vm_id, disk_id, mode, is_exclusive) VALUES ($1, $2, $3, $4)',
+  'INSERT INTO disk_attachments (vm_id, disk_id, mode, is_exclusive) VALUES (:vmId, :diskId, :mode, :isExclusive)',
 )
 
-const detach = statement<never, [string, string[]]>(
+const detach = statement<never, { vmId: string; diskIds: string[] }>(
   'disk_detach',
-  'DELETE FROM disk_attachments WHERE vm_id = $1 AND disk_id = ANY ($2)',
+  'DELETE FROM disk_attachments WHERE vm_id = :vmId AND disk_id = ANY (:diskIds)',
 )
 
-const remove = statement<never, [string]>('disk_delete', 'DELETE FROM disks WHERE id = $1')
+const remove = statement<never, { id: string }>('disk_delete', 'DELETE FROM disks WHERE id = :id')
 
-export const findDisk = (db: Queryable, projectId: string, id: string) => byId.one(db, projectId, id)
+export const findDisk = (db: Queryable, projectId: string, id: string) => byId.one(db, { projectId, id })
 
 /** Locked in the order of their ids, then read as they now are. */
 export async function lockDisks(tx: Tx, projectId: string, ids: string[]): Promise<DiskRow[]> {
-  await lock.run(tx, projectId, ids)
-  return several.all(tx, projectId, ids)
+  await lock.run(tx, { projectId, ids })
+  return several.all(tx, { projectId, ids })
 }
 
 export interface DiskFilter {
@@ -122,8 +114,7 @@ export interface DiskFilter {
   limit: number
 }
 
-export const listDisks = (db: Queryable, f: DiskFilter) =>
-  list.all(db, f.projectId, f.beforeId, f.ids, f.names, f.types, f.locations, f.attachedTo, f.limit)
+export const listDisks = (db: Queryable, f: DiskFilter) => list.all(db, f)
 
 export interface NewDisk {
   id: string
@@ -137,35 +128,23 @@ export interface NewDisk {
   serialNumber: string
 }
 
-export const insertDisk = (tx: Tx, d: NewDisk) =>
-  insert.run(
-    tx,
-    d.id,
-    d.projectId,
-    d.name,
-    d.type,
-    d.size,
-    d.sizeGib,
-    d.location,
-    d.blockSize,
-    d.serialNumber,
-  )
+export const insertDisk = (tx: Tx, d: NewDisk) => insert.run(tx, d)
 
 export async function moveDisk(tx: Tx, id: string, to: DiskState, from: DiskState[]): Promise<boolean> {
-  return (await move.one(tx, id, to, from)) !== undefined
+  return (await move.one(tx, { id, to, from })) !== undefined
 }
 
 export async function raiseDiskGeneration(tx: Tx, id: string): Promise<number> {
-  return (await raise.one(tx, id))!.generation
+  return (await raise.one(tx, { id }))!.generation
 }
 
 export const resizeDisk = (tx: Tx, id: string, size: string, sizeGib: number) =>
-  resize.run(tx, id, size, sizeGib)
-export const settleDisk = (tx: Tx, id: string, hostId: string) => settle.run(tx, id, hostId)
+  resize.run(tx, { id, size, sizeGib })
+export const settleDisk = (tx: Tx, id: string, hostId: string) => settle.run(tx, { id, hostId })
 export const attachDiskRow = (tx: Tx, vmId: string, diskId: string, mode: string, isExclusive: boolean) =>
-  attach.run(tx, vmId, diskId, mode, isExclusive)
-export const detachDiskRows = (tx: Tx, vmId: string, diskIds: string[]) => detach.run(tx, vmId, diskIds)
-export const deleteDiskRow = (tx: Tx, id: string) => remove.run(tx, id)
+  attach.run(tx, { vmId, diskId, mode, isExclusive })
+export const detachDiskRows = (tx: Tx, vmId: string, diskIds: string[]) => detach.run(tx, { vmId, diskIds })
+export const deleteDiskRow = (tx: Tx, id: string) => remove.run(tx, { id })
 
 export function diskView(disk: DiskRow): Disk {
   return {

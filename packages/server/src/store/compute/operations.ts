@@ -1,6 +1,7 @@
 import type { Operation, OperationName, OperationState, OperationType } from '@slipway/contract'
 import { uuid } from '../../domain/ids.ts'
-import { type Queryable, statement, type Tx } from '../database.ts'
+import type { Queryable, Tx } from '../database.ts'
+import { statement } from '../statement.ts'
 import { time } from '../time.ts'
 
 export interface StepEntry {
@@ -76,58 +77,63 @@ export interface NewOperation {
   event: { type: string; data: Record<string, unknown> }
 }
 
-const insert = statement<
-  OperationRow,
-  [
-    ...[string, string, string, string, string, string, number, string, string],
-    ...[string, string, string | null, string, string, string],
-  ]
->(
+type InsertParams = Omit<NewOperation, 'request' | 'event'> & {
+  request: string
+  eventId: string
+  eventType: string
+  eventData: Record<string, unknown>
+}
+
+const insert = statement<OperationRow, InsertParams>(
   'operation_insert',
   `WITH begun AS (
      INSERT INTO operations
        (id, project_id, kind, name, resource_type, resource_id, generation, request, scratch, actor, request_id,
         step, step_log)
-     SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,
-            CASE WHEN $12::text IS NULL THEN 0 ELSE 1 END,
-            CASE WHEN $12::text IS NULL THEN '[]'
-                 ELSE jsonb_build_array(jsonb_build_object('name', $12::text, 'state', 'done', 'started_at', t, 'completed_at', t)) END
+     SELECT :id, :projectId, :kind, :name, :resourceType, :resourceId, :generation, :request, :scratch, :actor, :requestId,
+            CASE WHEN :admittedStep::text IS NULL THEN 0 ELSE 1 END,
+            CASE WHEN :admittedStep::text IS NULL THEN '[]'
+                 ELSE jsonb_build_array(jsonb_build_object(
+                   'name', :admittedStep::text, 'state', 'done', 'started_at', t, 'completed_at', t)) END
      FROM to_char(slipway_now() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') t RETURNING *
    ), told AS (
      INSERT INTO events (id, project_id, organization_id, type, resource_type, resource_id, actor, request_id, data)
-     SELECT $13, b.project_id, (SELECT organization_id FROM projects WHERE projects.id = b.project_id),
-            $14, b.resource_type, b.resource_id, b.actor, b.request_id,
-            jsonb_build_object('operation_id', b.id, 'operation_name', b.name) || $15::jsonb
+     SELECT :eventId, b.project_id, (SELECT organization_id FROM projects WHERE projects.id = b.project_id),
+            :eventType, b.resource_type, b.resource_id, b.actor, b.request_id,
+            jsonb_build_object('operation_id', b.id, 'operation_name', b.name) || :eventData::jsonb
      FROM begun b
    )
    SELECT * FROM begun`,
 )
 
 // A claim moves run_at to the lease's end: held work is simply not due, and falls due again if its holder dies.
-const claim = statement<ClaimedOperation, [string, number, string[], number]>(
+const claim = statement<
+  ClaimedOperation,
+  { leaseToken: string; leaseMs: number; saturatedProjects: string[]; most: number }
+>(
   'operation_claim',
-  `UPDATE operations o SET lease_token = $1, lease_until = slipway_now() + $2 * interval '1 millisecond',
-          run_at = slipway_now() + $2 * interval '1 millisecond'
+  `UPDATE operations o SET lease_token = :leaseToken, lease_until = slipway_now() + :leaseMs * interval '1 millisecond',
+          run_at = slipway_now() + :leaseMs * interval '1 millisecond'
    FROM (SELECT id, lease_token IS NOT NULL AS was_held FROM operations
-         WHERE state = 'IN_PROGRESS' AND run_at <= slipway_now() AND project_id <> ALL ($3::uuid[])
-         ORDER BY run_at LIMIT $4 FOR UPDATE SKIP LOCKED) due
+         WHERE state = 'IN_PROGRESS' AND run_at <= slipway_now() AND project_id <> ALL (:saturatedProjects::uuid[])
+         ORDER BY run_at LIMIT :most FOR UPDATE SKIP LOCKED) due
    WHERE o.id = due.id RETURNING o.*, slipway_now() AS now, due.was_held`,
 )
 
-const renew = statement<Lease, [string[], string[], number]>(
+const renew = statement<Lease, { ids: string[]; tokens: string[]; leaseMs: number }>(
   'operation_renew',
-  `UPDATE operations o SET lease_until = slipway_now() + $3 * interval '1 millisecond',
-          run_at = slipway_now() + $3 * interval '1 millisecond'
-   FROM unnest($1::uuid[], $2::uuid[]) AS held (id, token)
+  `UPDATE operations o SET lease_until = slipway_now() + :leaseMs * interval '1 millisecond',
+          run_at = slipway_now() + :leaseMs * interval '1 millisecond'
+   FROM unnest(:ids::uuid[], :tokens::uuid[]) AS held (id, token)
    WHERE o.id = held.id AND o.lease_token = held.token AND o.state = 'IN_PROGRESS' RETURNING held.*`,
 )
 
 // A generation of its own for this attempt, at the resource too: whoever comes after us counts on from there.
-const fence = statement<{ generation: number }, [string, string]>(
+const fence = statement<{ generation: number }, Lease>(
   'operation_fence',
   `WITH fenced AS (
      UPDATE operations SET generation = generation + 1
-     WHERE id = $1 AND lease_token = $2 AND state = 'IN_PROGRESS' AND NOT is_cancelled
+     WHERE id = :id AND lease_token = :token AND state = 'IN_PROGRESS' AND NOT is_cancelled
      RETURNING resource_id, generation),
    vm AS (UPDATE vms v SET generation = f.generation FROM fenced f WHERE v.id = f.resource_id),
    disk AS (UPDATE disks d SET generation = f.generation FROM fenced f WHERE d.id = f.resource_id),
@@ -135,40 +141,53 @@ const fence = statement<{ generation: number }, [string, string]>(
    SELECT generation FROM fenced`,
 )
 
+/** What the runner writes as an operation goes on. */
+export type Progress = Pick<
+  OperationRow,
+  'step' | 'scratch' | 'step_log' | 'attempts' | 'last_error' | 'is_undoing' | 'failure' | 'is_stuck'
+>
+
+type ProgressParams = Omit<Progress, 'step_log'> & { step_log: string }
+
+const progressColumns = `step = :step, scratch = :scratch, step_log = :step_log, attempts = :attempts,
+          last_error = :last_error, is_undoing = :is_undoing, failure = :failure, is_stuck = :is_stuck`
+
+const progressParams = ({ id, token }: Lease, progress: Progress): Lease & ProgressParams => ({
+  ...progress,
+  step_log: JSON.stringify(progress.step_log),
+  id,
+  token,
+})
+
 // A worker that lost its lease, or whose operation was cancelled meanwhile, changes nothing.
-const advance = statement<
-  { id: string },
-  [string, string, number, string, string, number, string, boolean, string | null, boolean]
->(
+const advance = statement<{ id: string }, Lease & ProgressParams>(
   'operation_advance',
-  `UPDATE operations SET step = $3, scratch = $4, step_log = $5, attempts = $6, last_error = $7, is_undoing = $8,
-          failure = $9, is_stuck = $10
-   WHERE id = $1 AND lease_token = $2 AND state = 'IN_PROGRESS' AND NOT is_cancelled RETURNING id`,
+  `UPDATE operations SET ${progressColumns}
+   WHERE id = :id AND lease_token = :token AND state = 'IN_PROGRESS' AND NOT is_cancelled RETURNING id`,
 )
 
-const park = statement<
-  { id: string },
-  [string, string, number, string, string, number, string, boolean, string | null, boolean, number]
->(
+const park = statement<{ id: string }, Lease & ProgressParams & { ms: number }>(
   'operation_park',
-  `UPDATE operations SET step = $3, scratch = $4, step_log = $5, attempts = $6, last_error = $7, is_undoing = $8,
-          failure = $9, is_stuck = $10, lease_token = NULL, lease_until = NULL,
-          run_at = CASE WHEN is_cancelled THEN slipway_now() ELSE slipway_now() + $11 * interval '1 millisecond' END
-   WHERE id = $1 AND lease_token = $2 AND state = 'IN_PROGRESS' RETURNING id`,
+  `UPDATE operations SET ${progressColumns}, lease_token = NULL, lease_until = NULL,
+          run_at = CASE WHEN is_cancelled THEN slipway_now() ELSE slipway_now() + :ms * interval '1 millisecond' END
+   WHERE id = :id AND lease_token = :token AND state = 'IN_PROGRESS' RETURNING id`,
 )
 
 // Ends it, tells of it, and wakes a deletion that waits for it, all in one statement.
-const end = statement<{ woken: number }, [string, string | null, string, string | null, string, string]>(
+const end = statement<
+  { woken: number },
+  { id: string; token: string | null; state: string; result: string | null; stepLog: string; eventId: string }
+>(
   'operation_end',
   `WITH ended AS (
-     UPDATE operations SET state = $3, result = $4, step_log = $5, completed_at = slipway_now(), is_stuck = false,
-            lease_token = NULL, lease_until = NULL
-     WHERE id = $1 AND lease_token IS NOT DISTINCT FROM $2 AND state = 'IN_PROGRESS'
-       AND (NOT is_cancelled OR $4::jsonb ->> 'code' = 'cancelled')
+     UPDATE operations SET state = :state, result = :result, step_log = :stepLog, completed_at = slipway_now(),
+            is_stuck = false, lease_token = NULL, lease_until = NULL
+     WHERE id = :id AND lease_token IS NOT DISTINCT FROM :token AND state = 'IN_PROGRESS'
+       AND (NOT is_cancelled OR :result::jsonb ->> 'code' = 'cancelled')
      RETURNING *
    ), told AS (
      INSERT INTO events (id, project_id, organization_id, type, resource_type, resource_id, actor, request_id, data)
-     SELECT $6, e.project_id, (SELECT organization_id FROM projects WHERE projects.id = e.project_id),
+     SELECT :eventId, e.project_id, (SELECT organization_id FROM projects WHERE projects.id = e.project_id),
             CASE e.state WHEN 'SUCCEEDED' THEN 'operation.succeeded' ELSE 'operation.failed' END,
             e.resource_type, e.resource_id, e.actor, e.request_id,
             jsonb_build_object('operation_id', e.id, 'operation_name', e.name)
@@ -182,30 +201,30 @@ const end = statement<{ woken: number }, [string, string | null, string, string 
    SELECT (SELECT count(*) FROM woken) AS woken FROM ended`,
 )
 
-const byId = statement<OperationRow, [string, string, string | null]>(
+const byId = statement<OperationRow, { projectId: string; id: string; type: string | null }>(
   'operation_by_id',
-  `SELECT * FROM operations WHERE project_id = $1 AND id = $2 AND ($3::text IS NULL OR resource_type = $3)`,
+  `SELECT * FROM operations
+   WHERE project_id = :projectId AND id = :id AND (:type::text IS NULL OR resource_type = :type)`,
 )
 
-const list = statement<
-  OperationRow,
-  [string, string | null, string | null, string | null, string | null, number]
->(
+const list = statement<OperationRow, OperationFilter>(
   'operation_list',
   `SELECT * FROM operations
-   WHERE project_id = $1 AND ($2::uuid IS NULL OR id < $2) AND ($3::text IS NULL OR resource_type = $3)
-     AND ($4::text IS NULL OR state = $4) AND ($5::uuid IS NULL OR resource_id = $5)
-   ORDER BY id DESC LIMIT $6`,
+   WHERE project_id = :projectId AND (:beforeId::uuid IS NULL OR id < :beforeId)
+     AND (:type::text IS NULL OR resource_type = :type) AND (:state::text IS NULL OR state = :state)
+     AND (:resourceId::uuid IS NULL OR resource_id = :resourceId)
+   ORDER BY id DESC LIMIT :limit`,
 )
 
-const unfinished = statement<OperationRow, [string]>(
+const unfinished = statement<OperationRow, { resourceId: string }>(
   'operation_unfinished',
-  `SELECT * FROM operations WHERE resource_id = $1 AND state = 'IN_PROGRESS' ORDER BY name = 'DELETE' DESC FOR UPDATE`,
+  `SELECT * FROM operations WHERE resource_id = :resourceId AND state = 'IN_PROGRESS'
+   ORDER BY name = 'DELETE' DESC FOR UPDATE`,
 )
 
-const cancel = statement<never, [string]>(
+const cancel = statement<never, { id: string }>(
   'operation_cancel',
-  'UPDATE operations SET is_cancelled = true WHERE id = $1',
+  'UPDATE operations SET is_cancelled = true WHERE id = :id',
 )
 
 const counts = statement<{ in_progress: number; stuck: number }>(
@@ -213,59 +232,52 @@ const counts = statement<{ in_progress: number; stuck: number }>(
   `SELECT count(*) AS in_progress, count(*) FILTER (WHERE is_stuck) AS stuck FROM operations WHERE state = 'IN_PROGRESS'`,
 )
 
-const adminById = statement<OperationRow, [string]>(
+const adminById = statement<OperationRow, { id: string }>(
   'operation_admin_by_id',
-  'SELECT * FROM operations WHERE id = $1',
+  'SELECT * FROM operations WHERE id = :id',
 )
 
-const adminList = statement<OperationRow, [string | null, boolean | null, string | null, number]>(
+const adminList = statement<
+  OperationRow,
+  { beforeId: string | null; isStuck: boolean | null; state: string | null; limit: number }
+>(
   'operation_admin_list',
   `SELECT * FROM operations
-   WHERE ($1::uuid IS NULL OR id < $1) AND ($2::boolean IS NULL OR is_stuck = $2) AND ($3::text IS NULL OR state = $3)
-   ORDER BY id DESC LIMIT $4`,
+   WHERE (:beforeId::uuid IS NULL OR id < :beforeId) AND (:isStuck::boolean IS NULL OR is_stuck = :isStuck)
+     AND (:state::text IS NULL OR state = :state)
+   ORDER BY id DESC LIMIT :limit`,
 )
 
-const retryStuck = statement<OperationRow, [string]>(
+const retryStuck = statement<OperationRow, { id: string }>(
   'operation_retry_stuck',
   `UPDATE operations SET is_stuck = false, attempts = 0, run_at = slipway_now()
-   WHERE id = $1 AND is_stuck AND state = 'IN_PROGRESS' RETURNING *`,
+   WHERE id = :id AND is_stuck AND state = 'IN_PROGRESS' RETURNING *`,
 )
 
 // Whoever works on it at this moment finds its lease gone.
-const takeStuck = statement<OperationRow, [string]>(
+const takeStuck = statement<OperationRow, { id: string }>(
   'operation_take_stuck',
   `UPDATE operations SET lease_token = NULL, lease_until = NULL
-   WHERE id = $1 AND is_stuck AND state = 'IN_PROGRESS' RETURNING *`,
+   WHERE id = :id AND is_stuck AND state = 'IN_PROGRESS' RETURNING *`,
 )
 
-const prune = statement<never, [number]>(
+const prune = statement<never, { most: number }>(
   'operation_prune',
   `DELETE FROM operations WHERE id IN (
-     SELECT id FROM operations WHERE completed_at < slipway_now() - interval '90 days' LIMIT $1)`,
+     SELECT id FROM operations WHERE completed_at < slipway_now() - interval '90 days' LIMIT :most)`,
 )
 
 /** Writes it with the event that tells of it, and wakes a runner after the commit. */
 export async function insertOperation(tx: Tx, operation: NewOperation): Promise<OperationRow> {
   tx.signal('operations')
   tx.signal('events')
-  const row = await insert.one(
-    tx,
-    operation.id,
-    operation.projectId,
-    operation.kind,
-    operation.name,
-    operation.resourceType,
-    operation.resourceId,
-    operation.generation,
-    JSON.stringify(operation.request),
-    JSON.stringify(operation.scratch),
-    operation.actor,
-    operation.requestId,
-    operation.admittedStep,
-    uuid(),
-    operation.event.type,
-    JSON.stringify(operation.event.data),
-  )
+  const row = await insert.one(tx, {
+    ...operation,
+    request: JSON.stringify(operation.request),
+    eventId: uuid(),
+    eventType: operation.event.type,
+    eventData: operation.event.data,
+  })
   return row!
 }
 
@@ -276,49 +288,30 @@ export function claimOperations(
   saturatedProjects: string[],
   most: number,
 ): Promise<ClaimedOperation[]> {
-  return claim.all(db, leaseToken, leaseMs, saturatedProjects, most)
+  return claim.all(db, { leaseToken, leaseMs, saturatedProjects, most })
 }
 
 /** Answers those that are lost. */
 export async function renewLeases(db: Queryable, leases: Lease[], leaseMs: number): Promise<Lease[]> {
   const ids = leases.map(({ id }) => id)
   const tokens = leases.map(({ token }) => token)
-  const stand = await renew.all(db, ids, tokens, leaseMs)
+  const stand = await renew.all(db, { ids, tokens, leaseMs })
   return leases.filter((lease) => !stand.some(({ id, token }) => id === lease.id && token === lease.token))
 }
 
-/** What the runner writes as an operation goes on. */
-export type Progress = Pick<
-  OperationRow,
-  'step' | 'scratch' | 'step_log' | 'attempts' | 'last_error' | 'is_undoing' | 'failure' | 'is_stuck'
->
-
-const progressValues = (
-  p: Progress,
-): [number, string, string, number, string, boolean, string | null, boolean] => [
-  p.step,
-  JSON.stringify(p.scratch),
-  JSON.stringify(p.step_log),
-  p.attempts,
-  p.last_error,
-  p.is_undoing,
-  p.failure && JSON.stringify(p.failure),
-  p.is_stuck,
-]
-
 /** From the answered generation on, engines refuse earlier attempts. */
 export async function fenceOperation(tx: Tx, lease: Lease): Promise<number> {
-  return held(await fence.one(tx, lease.id, lease.token)).generation
+  return held(await fence.one(tx, lease)).generation
 }
 
 /** Records progress and keeps the lease. */
 export async function advanceOperation(db: Queryable, lease: Lease, progress: Progress): Promise<void> {
-  held(await advance.one(db, lease.id, lease.token, ...progressValues(progress)))
+  held(await advance.one(db, progressParams(lease, progress)))
 }
 
 /** Records progress, gives the lease back and is due again after `ms`. */
 export async function parkOperation(db: Queryable, lease: Lease, progress: Progress, ms: number) {
-  held(await park.one(db, lease.id, lease.token, ...progressValues(progress), ms))
+  held(await park.one(db, { ...progressParams(lease, progress), ms }))
 }
 
 function held<Row>(row: Row | undefined): Row {
@@ -338,7 +331,14 @@ export async function endOperation(
   stepLog: StepEntry[],
 ): Promise<boolean> {
   const text = result === null ? null : JSON.stringify(result)
-  const ended = await end.one(tx, id, token, state, text, JSON.stringify(stepLog), uuid())
+  const ended = await end.one(tx, {
+    id,
+    token,
+    state,
+    result: text,
+    stepLog: JSON.stringify(stepLog),
+    eventId: uuid(),
+  })
   if (!ended) return false
   tx.signal('ended', id)
   tx.signal('events')
@@ -347,7 +347,7 @@ export async function endOperation(
 }
 
 export const findOperation = (db: Queryable, projectId: string, id: string, type: OperationType | null) =>
-  byId.one(db, projectId, id, type)
+  byId.one(db, { projectId, id, type })
 
 export interface OperationFilter {
   projectId: string
@@ -358,26 +358,25 @@ export interface OperationFilter {
   limit: number
 }
 
-export const listOperations = (db: Queryable, f: OperationFilter) =>
-  list.all(db, f.projectId, f.beforeId, f.type, f.state, f.resourceId, f.limit)
+export const listOperations = (db: Queryable, f: OperationFilter) => list.all(db, f)
 
 /** Locked, the deletion first. */
-export const findUnfinishedOperations = (tx: Tx, resourceId: string) => unfinished.all(tx, resourceId)
-export const cancelOperation = (tx: Tx, id: string) => cancel.run(tx, id)
+export const findUnfinishedOperations = (tx: Tx, resourceId: string) => unfinished.all(tx, { resourceId })
+export const cancelOperation = (tx: Tx, id: string) => cancel.run(tx, { id })
 
 export async function countOperations(db: Queryable) {
   const row = await counts.one(db)
   return { inProgress: row?.in_progress ?? 0, stuck: row?.stuck ?? 0 }
 }
 
-export const findAnyOperation = (db: Queryable, id: string) => adminById.one(db, id)
+export const findAnyOperation = (db: Queryable, id: string) => adminById.one(db, { id })
 export const listAllOperations = (
   db: Queryable,
   f: { beforeId: string | null; isStuck: boolean | null; state: OperationState | null; limit: number },
-) => adminList.all(db, f.beforeId, f.isStuck, f.state, f.limit)
-export const retryStuckOperation = (tx: Tx, id: string) => retryStuck.one(tx, id)
-export const takeStuckOperation = (tx: Tx, id: string) => takeStuck.one(tx, id)
-export const pruneOperations = (db: Queryable, most: number) => prune.run(db, most)
+) => adminList.all(db, f)
+export const retryStuckOperation = (tx: Tx, id: string) => retryStuck.one(tx, { id })
+export const takeStuckOperation = (tx: Tx, id: string) => takeStuck.one(tx, { id })
+export const pruneOperations = (db: Queryable, most: number) => prune.run(db, { most })
 
 /** What the API shows of an operation. */
 export const operationView = (row: OperationRow): Operation => ({

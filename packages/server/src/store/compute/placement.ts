@@ -1,6 +1,7 @@
 import type { Family } from '@slipway/contract'
 import type { FreeGpu } from '../../domain/placement.ts'
-import { type Queryable, statement, TryAgain, type Tx } from '../database.ts'
+import { type Queryable, TryAgain, type Tx } from '../database.ts'
+import { statement } from '../statement.ts'
 
 /**
  * The placement predicate, written once: availability, capacity and placement all ask by it. Of a host `h`, with the
@@ -9,8 +10,8 @@ import { type Queryable, statement, TryAgain, type Tx } from '../database.ts'
 const fits = (location: string, family: string, gpuCount: string) =>
   `h.is_schedulable AND h.state = 'up' AND h.location = ${location} AND h.family = ${family} AND h.free_gpus >= ${gpuCount}`
 
-const anywhere = fits('$1', '$2', '$3')
-const amongAllowed = `h.id = ANY($4::uuid[]) AND ${anywhere}`
+const anywhere = fits(':location', ':family', ':gpuCount')
+const amongAllowed = `h.id = ANY(:allowedHosts::uuid[]) AND ${anywhere}`
 /** Best fit: the fullest host first; then the one that builds the fewest VMs. */
 const bestFirst = 'ORDER BY h.free_gpus, h.vms_building, h.id LIMIT 1'
 
@@ -22,16 +23,18 @@ interface LockedHost {
   id: string
   name: string
 }
-type Wanted = [location: string, family: string, gpuCount: number, allowedHosts?: string[]]
 
 const lockHost = (name: string, condition: string, isWaiting = false) =>
-  statement<LockedHost, Wanted>(
+  statement<LockedHost, PlacementRequest>(
     `host_lock_${name}`,
     `SELECT h.id, h.name FROM hosts h WHERE ${condition} ${bestFirst} FOR NO KEY UPDATE${isWaiting ? '' : ' SKIP LOCKED'}`,
   )
 
 const fitsNow = (name: string, condition: string) =>
-  statement<{ fits: boolean }, Wanted>(`host_fits_${name}`, `SELECT ${isThereOne(condition)} AS fits`)
+  statement<{ fits: boolean }, PlacementRequest>(
+    `host_fits_${name}`,
+    `SELECT ${isThereOne(condition)} AS fits`,
+  )
 
 /**
  * Hosts that can keep the VM inside one NUMA node come first. The number is part of the statement, so that a partial
@@ -47,7 +50,7 @@ const anyHost = {
   fitsNow: fitsNow('anywhere', anywhere),
 }
 
-const inOneNodeAllowed = lockHost('allowed_node', `${amongAllowed} AND h.max_node_free >= $3`)
+const inOneNodeAllowed = lockHost('allowed_node', `${amongAllowed} AND h.max_node_free >= :gpuCount`)
 const allowedHost = {
   inOneNode: { 2: inOneNodeAllowed, 4: inOneNodeAllowed } as Record<number, ReturnType<typeof lockHost>>,
   free: lockHost('allowed_free', amongAllowed),
@@ -55,61 +58,70 @@ const allowedHost = {
   fitsNow: fitsNow('allowed', amongAllowed),
 }
 
-const freeGpus = statement<FreeGpu, [string]>(
+const freeGpus = statement<FreeGpu, { hostId: string }>(
   'gpu_free_of_host',
   `SELECT id, pci_address AS "pciAddress", numa_node AS "numaNode", iommu_group AS "iommuGroup"
-   FROM gpus WHERE host_id = $1 AND state = 'free' ORDER BY pci_address`,
+   FROM gpus WHERE host_id = :hostId AND state = 'free' ORDER BY pci_address`,
 )
 
-const claim = statement<never, [string, string[]]>(
+const claim = statement<never, { vmId: string; gpuIds: string[] }>(
   'gpu_claim',
-  `UPDATE gpus SET state = 'claimed', vm_id = $1 WHERE id = ANY($2::uuid[]) AND state = 'free'`,
+  `UPDATE gpus SET state = 'claimed', vm_id = :vmId WHERE id = ANY(:gpuIds::uuid[]) AND state = 'free'`,
 )
 
 // The host row is locked before its GPUs, here as in every change of a GPU's state.
-const quarantine = statement<never, [string]>(
+const quarantine = statement<never, { vmId: string }>(
   'gpu_quarantine',
   `WITH host AS MATERIALIZED (
-     SELECT id FROM hosts WHERE id IN (SELECT host_id FROM gpus WHERE vm_id = $1) ORDER BY id FOR NO KEY UPDATE)
+     SELECT id FROM hosts WHERE id IN (SELECT host_id FROM gpus WHERE vm_id = :vmId) ORDER BY id FOR NO KEY UPDATE)
    UPDATE gpus SET state = 'quarantined', vm_id = NULL, quarantined_at = slipway_now()
-   WHERE vm_id = $1 AND state = 'claimed' AND host_id IN (SELECT id FROM host)`,
+   WHERE vm_id = :vmId AND state = 'claimed' AND host_id IN (SELECT id FROM host)`,
 )
 
-const quarantined = statement<QuarantinedGpu, [string]>(
+const quarantined = statement<QuarantinedGpu, { location: string }>(
   'gpu_quarantined',
   `SELECT g.id, g.pci_address, g.host_id, h.name AS host, g.quarantined_at
    FROM gpus g JOIN hosts h ON h.id = g.host_id
-   WHERE g.state = 'quarantined' AND NOT g.is_held_back AND h.location = $1 ORDER BY g.quarantined_at`,
+   WHERE g.state = 'quarantined' AND NOT g.is_held_back AND h.location = :location ORDER BY g.quarantined_at`,
 )
 
 // Who inspected before the GPU was quarantined has seen the time before its last VM, and proves nothing.
-const freeClean = statement<never, [string[], Date]>(
+const freeClean = statement<never, { gpuIds: string[]; inspectedAt: Date }>(
   'gpu_free_clean',
   `WITH host AS MATERIALIZED (
-     SELECT id FROM hosts WHERE id IN (SELECT host_id FROM gpus WHERE id = ANY($1::uuid[])) ORDER BY id
+     SELECT id FROM hosts WHERE id IN (SELECT host_id FROM gpus WHERE id = ANY(:gpuIds::uuid[])) ORDER BY id
      FOR NO KEY UPDATE)
    UPDATE gpus SET state = 'free', quarantined_at = NULL
-   WHERE id = ANY($1::uuid[]) AND state = 'quarantined' AND NOT is_held_back AND quarantined_at <= $2
+   WHERE id = ANY(:gpuIds::uuid[]) AND state = 'quarantined' AND NOT is_held_back AND quarantined_at <= :inspectedAt
      AND host_id IN (SELECT id FROM host)`,
 )
 
-const wantedTypes = 'unnest($1::text[], $2::text[], $3::integer[]) AS t (type, family, gpu_count)'
+interface TypesAt {
+  names: string[]
+  families: string[]
+  gpuCounts: number[]
+  /** Null for all locations. */
+  location: string | null
+}
 
-const availability = statement<AvailabilityRow, [string[], string[], number[], string | null]>(
+const wantedTypes =
+  'unnest(:names::text[], :families::text[], :gpuCounts::integer[]) AS t (type, family, gpu_count)'
+
+const availability = statement<AvailabilityRow, TypesAt>(
   'availability_list',
   `SELECT t.type, l.name AS location,
           ${isThereOne(fits('l.name', 't.family', 't.gpu_count'))} AS available
    FROM locations l CROSS JOIN ${wantedTypes}
-   WHERE $4::text IS NULL OR l.name = $4 ORDER BY l.position, l.name`,
+   WHERE :location::text IS NULL OR l.name = :location ORDER BY l.position, l.name`,
 )
 
-const capacity = statement<CapacityRow, [string[], string[], number[], string | null]>(
+const capacity = statement<CapacityRow, TypesAt>(
   'capacity_list',
   `SELECT t.type, l.name AS location,
           (SELECT coalesce(sum(h.free_gpus / t.gpu_count), 0) FROM hosts h
            WHERE ${fits('l.name', 't.family', 't.gpu_count')}) AS quantity
    FROM locations l CROSS JOIN ${wantedTypes}
-   WHERE $4::text IS NULL OR l.name = $4 ORDER BY l.position, l.name`,
+   WHERE :location::text IS NULL OR l.name = :location ORDER BY l.position, l.name`,
 )
 
 export interface PlacementRequest {
@@ -130,33 +142,30 @@ export interface PlacedHost extends LockedHost {
  * snapshot shows no fit: so the last GPU goes to exactly one of two requests, and the other learns it by looking.
  */
 export async function lockHostFor(tx: Tx, request: PlacementRequest): Promise<PlacedHost | null> {
-  const { location, family, gpuCount, allowedHosts } = request
-  const ways = allowedHosts ? allowedHost : anyHost
-  const wanted: Wanted = allowedHosts
-    ? [location, family, gpuCount, allowedHosts]
-    : [location, family, gpuCount]
+  const ways = request.allowedHosts ? allowedHost : anyHost
   for (;;) {
-    const host = (await ways.inOneNode[gpuCount]?.one(tx, ...wanted)) ?? (await ways.free.one(tx, ...wanted))
+    const inOneNode = await ways.inOneNode[request.gpuCount]?.one(tx, request)
+    const host = inOneNode ?? (await ways.free.one(tx, request))
     if (host) return withFreeGpus(tx, host)
-    if (!(await ways.fitsNow.one(tx, ...wanted))!.fits) return null
-    const awaited = await ways.waiting.one(tx, ...wanted)
+    if (!(await ways.fitsNow.one(tx, request))!.fits) return null
+    const awaited = await ways.waiting.one(tx, request)
     if (awaited) return withFreeGpus(tx, awaited)
   }
 }
 
 /** A statement of its own: begun after the lock, it sees what the holder before us left. */
 async function withFreeGpus(tx: Tx, host: LockedHost): Promise<PlacedHost> {
-  return { ...host, freeGpus: await freeGpus.all(tx, host.id) }
+  return { ...host, freeGpus: await freeGpus.all(tx, { hostId: host.id }) }
 }
 
 /** Of a host that this transaction has locked. */
 export async function claimGpus(tx: Tx, vmId: string, gpuIds: string[]): Promise<void> {
-  const claimed = await claim.run(tx, vmId, gpuIds)
+  const claimed = await claim.run(tx, { vmId, gpuIds })
   if (claimed !== gpuIds.length) throw new TryAgain(`${gpuIds.length - claimed} GPUs were not free any more`)
 }
 
 /** After the VM left them: nobody gets them before the engine has reset them. */
-export const quarantineGpus = (tx: Tx, vmId: string): Promise<number> => quarantine.run(tx, vmId)
+export const quarantineGpus = (tx: Tx, vmId: string): Promise<number> => quarantine.run(tx, { vmId })
 
 export interface QuarantinedGpu {
   id: string
@@ -168,14 +177,14 @@ export interface QuarantinedGpu {
 
 /** Those that wait for a reset; what an operator holds back is not among them. */
 export const listQuarantinedGpus = (db: Queryable, location: string): Promise<QuarantinedGpu[]> =>
-  quarantined.all(db, location)
+  quarantined.all(db, { location })
 
 /**
  * Frees GPUs that an inspection found reset and without a holder. `inspectedAt` is when the inspection began, by the
  * database's clock. Answers how many it freed.
  */
 export async function freeCleanGpus(db: Queryable, gpuIds: string[], inspectedAt: Date): Promise<number> {
-  return gpuIds.length === 0 ? 0 : freeClean.run(db, gpuIds, inspectedAt)
+  return gpuIds.length === 0 ? 0 : freeClean.run(db, { gpuIds, inspectedAt })
 }
 
 export interface WantedType {
@@ -194,15 +203,16 @@ export interface CapacityRow {
   quantity: number
 }
 
-const columnsOf = (types: WantedType[]): [string[], string[], number[]] => [
-  types.map((type) => type.name),
-  types.map((type) => type.family),
-  types.map((type) => type.gpuCount),
-]
+const typesAt = (types: WantedType[], location: string | null): TypesAt => ({
+  names: types.map((type) => type.name),
+  families: types.map((type) => type.family),
+  gpuCounts: types.map((type) => type.gpuCount),
+  location,
+})
 
 /** Null for all locations. */
 export const listAvailability = (db: Queryable, types: WantedType[], location: string | null) =>
-  availability.all(db, ...columnsOf(types), location)
+  availability.all(db, typesAt(types, location))
 
 export const listCapacity = (db: Queryable, types: WantedType[], location: string | null) =>
-  capacity.all(db, ...columnsOf(types), location)
+  capacity.all(db, typesAt(types, location))

@@ -1,5 +1,6 @@
 import type { QuotaName } from '@slipway/contract'
-import { type Queryable, statement, type Tx } from '../database.ts'
+import type { Queryable, Tx } from '../database.ts'
+import { statement } from '../statement.ts'
 
 export interface QuotaRow {
   name: QuotaName
@@ -15,51 +16,52 @@ export interface QuotaShortage {
   available: number
 }
 
-const list = statement<QuotaRow, [string]>(
+const list = statement<QuotaRow, { projectId: string }>(
   'quota_list',
-  'SELECT name, max, used FROM quotas WHERE project_id = $1',
+  'SELECT name, max, used FROM quotas WHERE project_id = :projectId',
 )
 
 // All or nothing. The rows are locked in order of name, so that two requests never wait for each other; after a wait
 // both the comparison and the sum see what the other one left. A quota without a row covers nothing.
-const take = statement<QuotaShortage, [string, string[], number[]]>(
+const take = statement<QuotaShortage, { projectId: string; names: string[]; amounts: number[] }>(
   'quota_take',
-  `WITH wanted AS (SELECT * FROM unnest($2::text[], $3::bigint[]) AS w (name, amount)),
+  `WITH wanted AS (SELECT * FROM unnest(:names::text[], :amounts::bigint[]) AS w (name, amount)),
         held AS MATERIALIZED (
           SELECT q.name, q.max, q.used, w.amount FROM quotas q JOIN wanted w USING (name)
-          WHERE q.project_id = $1 ORDER BY q.name FOR NO KEY UPDATE OF q),
+          WHERE q.project_id = :projectId ORDER BY q.name FOR NO KEY UPDATE OF q),
         short AS MATERIALIZED (
           SELECT w.name, w.amount AS requested, greatest(0, coalesce(h.max - h.used, 0)) AS available
           FROM wanted w LEFT JOIN held h USING (name)
           WHERE h.name IS NULL OR h.used + w.amount > h.max),
         taken AS (
           UPDATE quotas q SET used = q.used + h.amount FROM held h
-          WHERE q.project_id = $1 AND q.name = h.name AND NOT EXISTS (SELECT FROM short))
+          WHERE q.project_id = :projectId AND q.name = h.name AND NOT EXISTS (SELECT FROM short))
    SELECT * FROM short ORDER BY name`,
 )
 
-const giveBack = statement<never, [string, string[], number[]]>(
+const giveBack = statement<never, { projectId: string; names: string[]; amounts: number[] }>(
   'quota_give_back',
   `WITH held AS MATERIALIZED (
           SELECT q.name, w.amount FROM quotas q
-          JOIN unnest($2::text[], $3::bigint[]) AS w (name, amount) USING (name)
-          WHERE q.project_id = $1 ORDER BY q.name FOR NO KEY UPDATE OF q)
-   UPDATE quotas q SET used = q.used - h.amount FROM held h WHERE q.project_id = $1 AND q.name = h.name`,
+          JOIN unnest(:names::text[], :amounts::bigint[]) AS w (name, amount) USING (name)
+          WHERE q.project_id = :projectId ORDER BY q.name FOR NO KEY UPDATE OF q)
+   UPDATE quotas q SET used = q.used - h.amount FROM held h WHERE q.project_id = :projectId AND q.name = h.name`,
 )
 
-const put = statement<never, [string, string[], number[]]>(
+const put = statement<never, { projectId: string; names: string[]; limits: number[] }>(
   'quota_put',
   `INSERT INTO quotas (project_id, name, max)
-   SELECT $1, w.name, w.max FROM unnest($2::text[], $3::bigint[]) AS w (name, max) ORDER BY w.name
+   SELECT :projectId, w.name, w.max FROM unnest(:names::text[], :limits::bigint[]) AS w (name, max) ORDER BY w.name
    ON CONFLICT (project_id, name) DO UPDATE SET max = excluded.max`,
 )
 
-function columnsOf(amounts: QuotaAmounts): [string[], number[]] {
-  const entries = Object.entries(amounts).filter(([, amount]) => amount > 0)
-  return [entries.map(([name]) => name), entries.map(([, amount]) => amount)]
+function columnsOf(quotas: QuotaAmounts): { names: string[]; amounts: number[] } {
+  const entries = Object.entries(quotas).filter(([, amount]) => amount > 0)
+  return { names: entries.map(([name]) => name), amounts: entries.map(([, amount]) => amount) }
 }
 
-export const listQuotas = (db: Queryable, projectId: string): Promise<QuotaRow[]> => list.all(db, projectId)
+export const listQuotas = (db: Queryable, projectId: string): Promise<QuotaRow[]> =>
+  list.all(db, { projectId })
 
 /** Takes all of it and answers null, or takes nothing and answers the first quota that does not cover it. */
 export async function takeQuota(
@@ -67,14 +69,14 @@ export async function takeQuota(
   projectId: string,
   amounts: QuotaAmounts,
 ): Promise<QuotaShortage | null> {
-  const [names, values] = columnsOf(amounts)
-  if (names.length === 0) return null
-  return (await take.one(tx, projectId, names, values)) ?? null
+  const columns = columnsOf(amounts)
+  if (columns.names.length === 0) return null
+  return (await take.one(tx, { projectId, ...columns })) ?? null
 }
 
 export async function giveBackQuota(tx: Tx, projectId: string, amounts: QuotaAmounts): Promise<void> {
-  const [names, values] = columnsOf(amounts)
-  if (names.length > 0) await giveBack.run(tx, projectId, names, values)
+  const columns = columnsOf(amounts)
+  if (columns.names.length > 0) await giveBack.run(tx, { projectId, ...columns })
 }
 
 /** What is used stays used: a limit below it only stops further taking. */
@@ -83,10 +85,5 @@ export async function setQuotas(
   projectId: string,
   items: { name: QuotaName; max: number }[],
 ): Promise<void> {
-  await put.run(
-    tx,
-    projectId,
-    items.map(({ name }) => name),
-    items.map(({ max }) => max),
-  )
+  await put.run(tx, { projectId, names: items.map(({ name }) => name), limits: items.map(({ max }) => max) })
 }

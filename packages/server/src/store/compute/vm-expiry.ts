@@ -1,6 +1,10 @@
-import { type Queryable, statement, type Tx } from '../database.ts'
+import type { Queryable, Tx } from '../database.ts'
+import { statement } from '../statement.ts'
 
-const dueToExpire = statement<{ id: string; project_id: string; on_expiry: 'stop' | 'delete' }, [number]>(
+const dueToExpire = statement<
+  { id: string; project_id: string; on_expiry: 'stop' | 'delete' },
+  { most: number }
+>(
   'vm_expired',
   `SELECT id, project_id, on_expiry FROM vms v
    WHERE expires_at <= slipway_now() AND deleted_at IS NULL
@@ -9,29 +13,30 @@ const dueToExpire = statement<{ id: string; project_id: string; on_expiry: 'stop
            ELSE state IN ('STATE_RUNNING', 'STATE_CRASHED')
              AND NOT EXISTS (SELECT FROM operations o WHERE o.resource_id = v.id AND o.state = 'IN_PROGRESS')
          END
-   ORDER BY expires_at LIMIT $1`,
+   ORDER BY expires_at LIMIT :most`,
 )
 
 // Its owner may have given it more time since it was found.
-const lockExpired = statement<{ id: string }, [string]>(
+const lockExpired = statement<{ id: string }, { id: string }>(
   'vm_lock_expired',
-  'SELECT id FROM vms WHERE id = $1 AND expires_at <= slipway_now() AND deleted_at IS NULL FOR UPDATE',
+  'SELECT id FROM vms WHERE id = :id AND expires_at <= slipway_now() AND deleted_at IS NULL FOR UPDATE',
 )
 
-const dueToWarn = statement<{ id: string }, [number, number]>(
+const dueToWarn = statement<{ id: string }, { aheadS: number; most: number }>(
   'vm_expiring_soon',
   `SELECT id FROM vms
-   WHERE expires_at <= slipway_now() + $1 * interval '1 second' AND expires_at > slipway_now()
+   WHERE expires_at <= slipway_now() + :aheadS * interval '1 second' AND expires_at > slipway_now()
      AND expiry_warned_at IS NULL AND deleted_at IS NULL AND state <> 'STATE_DELETING'
-     AND (on_expiry = 'delete' OR state <> 'STATE_SHUTOFF') LIMIT $2`,
+     AND (on_expiry = 'delete' OR state <> 'STATE_SHUTOFF') LIMIT :most`,
 )
 
-const warned = statement<{ id: string }, [string]>(
+const warned = statement<{ id: string }, { id: string }>(
   'vm_warned',
-  'UPDATE vms SET expiry_warned_at = slipway_now() WHERE id = $1 AND expiry_warned_at IS NULL RETURNING id',
+  'UPDATE vms SET expiry_warned_at = slipway_now() WHERE id = :id AND expiry_warned_at IS NULL RETURNING id',
 )
 
-export const listExpiredVms = (db: Queryable, most: number) => dueToExpire.all(db, most)
-export const lockExpiredVm = (tx: Tx, id: string) => lockExpired.one(tx, id)
-export const listVmsToWarn = (db: Queryable, aheadS: number, most: number) => dueToWarn.all(db, aheadS, most)
-export const markWarned = (tx: Tx, id: string) => warned.one(tx, id)
+export const listExpiredVms = (db: Queryable, most: number) => dueToExpire.all(db, { most })
+export const lockExpiredVm = (tx: Tx, id: string) => lockExpired.one(tx, { id })
+export const listVmsToWarn = (db: Queryable, aheadS: number, most: number) =>
+  dueToWarn.all(db, { aheadS, most })
+export const markWarned = (tx: Tx, id: string) => warned.one(tx, { id })

@@ -1,5 +1,6 @@
 import type { VmState } from '@slipway/contract'
-import { type Queryable, statement, type Tx } from '../database.ts'
+import type { Queryable, Tx } from '../database.ts'
+import { statement } from '../statement.ts'
 
 export interface KnownVm {
   id: string
@@ -10,30 +11,30 @@ export interface KnownVm {
 }
 
 // What should be on these hosts, as far as nobody is working on it.
-const onHosts = statement<KnownVm, [string, string[]]>(
+const onHosts = statement<KnownVm, { location: string; hosts: string[] }>(
   'vm_on_hosts',
   `SELECT v.id, v.state, h.name AS host, v.firewall_applied, v.deleted_at IS NOT NULL AS is_hidden
    FROM vms v JOIN hosts h ON h.id = v.host_id
-   WHERE h.location = $1 AND h.name = ANY ($2)
+   WHERE h.location = :location AND h.name = ANY (:hosts)
      AND NOT EXISTS (SELECT FROM operations o WHERE o.resource_id = v.id AND o.state = 'IN_PROGRESS')`,
 )
 
-const onLostHosts = statement<{ id: string }, [string[]]>(
+const onLostHosts = statement<{ id: string }, { states: string[] }>(
   'vm_on_lost_hosts',
   `SELECT v.id FROM vms v JOIN hosts h ON h.id = v.host_id
-   WHERE h.state = 'down' AND v.state = ANY ($1) AND v.deleted_at IS NULL
+   WHERE h.state = 'down' AND v.state = ANY (:states) AND v.deleted_at IS NULL
      AND NOT EXISTS (SELECT FROM operations o WHERE o.resource_id = v.id AND o.state = 'IN_PROGRESS')`,
 )
 
-const lockUnchanged = statement<{ id: string }, [string, number]>(
+const lockUnchanged = statement<{ id: string }, { id: string; generation: number }>(
   'vm_lock_unchanged',
-  `SELECT v.id FROM vms v WHERE v.id = $1 AND v.generation = $2
+  `SELECT v.id FROM vms v WHERE v.id = :id AND v.generation = :generation
      AND NOT EXISTS (SELECT FROM operations o WHERE o.resource_id = v.id AND o.state = 'IN_PROGRESS') FOR UPDATE`,
 )
 
 export const listKnownVms = (db: Queryable, location: string, hosts: string[]) =>
-  onHosts.all(db, location, hosts)
-export const listVmsOnLostHosts = (db: Queryable, states: VmState[]) => onLostHosts.all(db, states)
+  onHosts.all(db, { location, hosts })
+export const listVmsOnLostHosts = (db: Queryable, states: VmState[]) => onLostHosts.all(db, { states })
 /** Locks the VM unless an operation has touched it since it had this generation. */
 export const lockUnchangedVm = (tx: Tx, id: string, generation: number) =>
-  lockUnchanged.one(tx, id, generation)
+  lockUnchanged.one(tx, { id, generation })

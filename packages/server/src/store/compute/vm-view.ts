@@ -1,5 +1,6 @@
 import { osDiskGib, type Vm } from '@slipway/contract'
-import { type Queryable, statement } from '../database.ts'
+import type { Queryable } from '../database.ts'
+import { statement } from '../statement.ts'
 import { time } from '../time.ts'
 import { attachedDisksOfVm, serialNumberOf, type VmRow } from './vms.ts'
 
@@ -20,35 +21,25 @@ const selectRecord = `SELECT json_build_object(${fields}, 'disks', ${attachedDis
 
 type Found = { record: VmViewRow }
 
-const byId = statement<Found, [string, string]>(
+const byId = statement<Found, { projectId: string; id: string }>(
   'vm_record',
-  `${selectRecord} WHERE v.id = $2 AND v.project_id = $1 AND v.deleted_at IS NULL`,
+  `${selectRecord} WHERE v.id = :id AND v.project_id = :projectId AND v.deleted_at IS NULL`,
 )
 
-const list = statement<
-  Found,
-  [
-    string,
-    string | null,
-    string[] | null,
-    string[] | null,
-    string[] | null,
-    string[] | null,
-    string[] | null,
-    number,
-  ]
->(
+const list = statement<Found, VmFilter>(
   'vm_record_list',
   `${selectRecord}
-   WHERE v.project_id = $1 AND v.deleted_at IS NULL AND ($2::uuid IS NULL OR v.id < $2)
-     AND ($3::uuid[] IS NULL OR v.id = ANY ($3)) AND ($4::text[] IS NULL OR v.name = ANY ($4))
-     AND ($5::text[] IS NULL OR v.type = ANY ($5)) AND ($6::text[] IS NULL OR v.location = ANY ($6))
-     AND ($7::text[] IS NULL OR v.state = ANY ($7))
-   ORDER BY v.id DESC LIMIT $8`,
+   WHERE v.project_id = :projectId AND v.deleted_at IS NULL AND (:beforeId::uuid IS NULL OR v.id < :beforeId)
+     AND (:ids::uuid[] IS NULL OR v.id = ANY (:ids))
+     AND (:names::text[] IS NULL OR v.name = ANY (:names))
+     AND (:types::text[] IS NULL OR v.type = ANY (:types))
+     AND (:locations::text[] IS NULL OR v.location = ANY (:locations))
+     AND (:states::text[] IS NULL OR v.state = ANY (:states))
+   ORDER BY v.id DESC LIMIT :limit`,
 )
 
 export async function findVmView(db: Queryable, projectId: string, id: string) {
-  return (await byId.one(db, projectId, id))?.record
+  return (await byId.one(db, { projectId, id }))?.record
 }
 
 export interface VmFilter {
@@ -62,10 +53,8 @@ export interface VmFilter {
   limit: number
 }
 
-export async function listVmViews(db: Queryable, f: VmFilter): Promise<VmViewRow[]> {
-  const { projectId, beforeId, ids, names, types, locations, states, limit } = f
-  const rows = await list.all(db, projectId, beforeId, ids, names, types, locations, states, limit)
-  return rows.map(({ record }) => record)
+export async function listVmViews(db: Queryable, filter: VmFilter): Promise<VmViewRow[]> {
+  return (await list.all(db, filter)).map(({ record }) => record)
 }
 
 /** The record that clients see. */
