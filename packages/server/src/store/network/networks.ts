@@ -1,4 +1,5 @@
-import { type Queryable, statement, type Tx } from '../database.ts'
+import type { Queryable, Tx } from '../database.ts'
+import { statement } from '../statement.ts'
 
 export interface NetworkRow {
   id: string
@@ -23,79 +24,97 @@ const selectNetwork = `
   FROM networks n`
 const selectSubnet = 'SELECT id, network_id, name, cidr::text AS cidr, location, created_at FROM subnets'
 
-const networkById = statement<NetworkRow, [string, string]>(
+interface NewSubnet {
+  id: string
+  projectId: string
+  networkId: string
+  name: string
+  cidr: string
+  location: string
+}
+
+const networkById = statement<NetworkRow, { projectId: string; id: string }>(
   'network_by_id',
-  `${selectNetwork} WHERE n.project_id = $1 AND n.id = $2`,
+  `${selectNetwork} WHERE n.project_id = :projectId AND n.id = :id`,
 )
-const networkList = statement<NetworkRow, [string, string | null, number]>(
+const networkList = statement<NetworkRow, { projectId: string; beforeId: string | null; limit: number }>(
   'network_list',
-  `${selectNetwork} WHERE n.project_id = $1 AND ($2::uuid IS NULL OR n.id < $2) ORDER BY n.id DESC LIMIT $3`,
+  `${selectNetwork} WHERE n.project_id = :projectId AND (:beforeId::uuid IS NULL OR n.id < :beforeId)
+   ORDER BY n.id DESC LIMIT :limit`,
 )
-const networkInsert = statement<never, [string, string, string, string]>(
+const networkInsert = statement<never, { id: string; projectId: string; name: string; cidr: string }>(
   'network_insert',
-  'INSERT INTO networks (id, project_id, name, cidr) VALUES ($1, $2, $3, $4)',
+  'INSERT INTO networks (id, project_id, name, cidr) VALUES (:id, :projectId, :name, :cidr)',
 )
-const networkDelete = statement<never, [string]>('network_delete', 'DELETE FROM networks WHERE id = $1')
-const networkLock = statement<{ id: string }, [string, string]>(
+const networkDelete = statement<never, { id: string }>(
+  'network_delete',
+  'DELETE FROM networks WHERE id = :id',
+)
+const networkLock = statement<{ id: string }, { projectId: string; id: string }>(
   'network_lock',
-  'SELECT id FROM networks WHERE project_id = $1 AND id = $2 FOR UPDATE',
+  'SELECT id FROM networks WHERE project_id = :projectId AND id = :id FOR UPDATE',
 )
-const networkRules = statement<{ count: number }, [string]>(
+const networkRules = statement<{ count: number }, { id: string }>(
   'network_rules',
-  'SELECT count(*) AS count FROM firewall_rules WHERE network_id = $1',
+  'SELECT count(*) AS count FROM firewall_rules WHERE network_id = :id',
 )
 
-const subnetById = statement<SubnetRow, [string, string]>(
+const subnetById = statement<SubnetRow, { projectId: string; id: string }>(
   'subnet_by_id',
-  `${selectSubnet} WHERE project_id = $1 AND id = $2`,
+  `${selectSubnet} WHERE project_id = :projectId AND id = :id`,
 )
-const subnetList = statement<SubnetRow, [string, string | null, number]>(
+const subnetList = statement<SubnetRow, { projectId: string; beforeId: string | null; limit: number }>(
   'subnet_list',
-  `${selectSubnet} WHERE project_id = $1 AND ($2::uuid IS NULL OR id < $2) ORDER BY id DESC LIMIT $3`,
+  `${selectSubnet} WHERE project_id = :projectId AND (:beforeId::uuid IS NULL OR id < :beforeId)
+   ORDER BY id DESC LIMIT :limit`,
 )
-const subnetInsert = statement<never, [string, string, string, string, string, string]>(
+const subnetInsert = statement<never, NewSubnet>(
   'subnet_insert',
-  'INSERT INTO subnets (id, project_id, network_id, name, cidr, location) VALUES ($1, $2, $3, $4, $5, $6)',
+  `INSERT INTO subnets (id, project_id, network_id, name, cidr, location)
+   VALUES (:id, :projectId, :networkId, :name, :cidr, :location)`,
 )
-const subnetDelete = statement<never, [string]>('subnet_delete', 'DELETE FROM subnets WHERE id = $1')
-const subnetLock = statement<{ id: string }, [string, string]>(
+const subnetDelete = statement<never, { id: string }>('subnet_delete', 'DELETE FROM subnets WHERE id = :id')
+const subnetLock = statement<{ id: string }, { projectId: string; id: string }>(
   'subnet_lock',
-  'SELECT id FROM subnets WHERE project_id = $1 AND id = $2 FOR UPDATE',
+  'SELECT id FROM subnets WHERE project_id = :projectId AND id = :id FOR UPDATE',
 )
-const subnetVms = statement<{ count: number }, [string]>(
+const subnetVms = statement<{ count: number }, { id: string }>(
   'subnet_vms',
-  'SELECT count(*) AS count FROM vms WHERE subnet_id = $1',
+  'SELECT count(*) AS count FROM vms WHERE subnet_id = :id',
 )
 // The oldest network's subnet first: that is the default one until somebody removes it.
-const subnetFor = statement<SubnetRow & { network_cidr: string }, [string, string, string | null]>(
+const subnetFor = statement<
+  SubnetRow & { network_cidr: string },
+  { projectId: string; location: string; subnetId: string | null }
+>(
   'subnet_for_vm',
   `SELECT s.id, s.network_id, s.name, s.cidr::text AS cidr, s.location, s.created_at, n.cidr::text AS network_cidr
    FROM subnets s JOIN networks n ON n.id = s.network_id
-   WHERE s.project_id = $1 AND CASE WHEN $3::uuid IS NULL THEN s.location = $2 ELSE s.id = $3 END
+   WHERE s.project_id = :projectId
+     AND CASE WHEN :subnetId::uuid IS NULL THEN s.location = :location ELSE s.id = :subnetId END
    ORDER BY n.name = 'default-vpc-network' DESC, s.id LIMIT 1 FOR SHARE OF s`,
 )
 
 export const findNetwork = (db: Queryable, projectId: string, id: string) =>
-  networkById.one(db, projectId, id)
+  networkById.one(db, { projectId, id })
 export const listNetworks = (db: Queryable, projectId: string, beforeId: string | null, limit: number) =>
-  networkList.all(db, projectId, beforeId, limit)
+  networkList.all(db, { projectId, beforeId, limit })
 export const insertNetwork = (tx: Tx, id: string, projectId: string, name: string, cidr: string) =>
-  networkInsert.run(tx, id, projectId, name, cidr)
-export const lockNetwork = (tx: Tx, projectId: string, id: string) => networkLock.one(tx, projectId, id)
-export const deleteNetworkRow = (tx: Tx, id: string) => networkDelete.run(tx, id)
+  networkInsert.run(tx, { id, projectId, name, cidr })
+export const lockNetwork = (tx: Tx, projectId: string, id: string) => networkLock.one(tx, { projectId, id })
+export const deleteNetworkRow = (tx: Tx, id: string) => networkDelete.run(tx, { id })
 export const countNetworkRules = async (db: Queryable, id: string) =>
-  (await networkRules.one(db, id))?.count ?? 0
+  (await networkRules.one(db, { id }))?.count ?? 0
 
-export const findSubnet = (db: Queryable, projectId: string, id: string) => subnetById.one(db, projectId, id)
+export const findSubnet = (db: Queryable, projectId: string, id: string) =>
+  subnetById.one(db, { projectId, id })
 export const listSubnets = (db: Queryable, projectId: string, beforeId: string | null, limit: number) =>
-  subnetList.all(db, projectId, beforeId, limit)
-export const insertSubnet = (
-  tx: Tx,
-  s: { id: string; projectId: string; networkId: string; name: string; cidr: string; location: string },
-) => subnetInsert.run(tx, s.id, s.projectId, s.networkId, s.name, s.cidr, s.location)
-export const lockSubnet = (tx: Tx, projectId: string, id: string) => subnetLock.one(tx, projectId, id)
-export const deleteSubnetRow = (tx: Tx, id: string) => subnetDelete.run(tx, id)
-export const countSubnetVms = async (db: Queryable, id: string) => (await subnetVms.one(db, id))?.count ?? 0
+  subnetList.all(db, { projectId, beforeId, limit })
+export const insertSubnet = (tx: Tx, s: NewSubnet) => subnetInsert.run(tx, s)
+export const lockSubnet = (tx: Tx, projectId: string, id: string) => subnetLock.one(tx, { projectId, id })
+export const deleteSubnetRow = (tx: Tx, id: string) => subnetDelete.run(tx, { id })
+export const countSubnetVms = async (db: Queryable, id: string) =>
+  (await subnetVms.one(db, { id }))?.count ?? 0
 /** The given subnet, or the project's default one at the location; held against deletion. */
 export const findSubnetFor = (tx: Tx, projectId: string, location: string, subnetId: string | null) =>
-  subnetFor.one(tx, projectId, location, subnetId)
+  subnetFor.one(tx, { projectId, location, subnetId })

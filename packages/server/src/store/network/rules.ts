@@ -1,5 +1,6 @@
 import type { FirewallEndpoint, FirewallRule, RuleState } from '@slipway/contract'
-import { type Queryable, statement, type Tx } from '../database.ts'
+import type { Queryable, Tx } from '../database.ts'
+import { statement } from '../statement.ts'
 
 export interface RuleRow {
   id: string
@@ -17,66 +18,72 @@ export interface RuleRow {
   generation: number
 }
 
-const ruleById = statement<RuleRow, [string, string]>(
+const ruleById = statement<RuleRow, { projectId: string; id: string }>(
   'rule_by_id',
-  'SELECT * FROM firewall_rules WHERE project_id = $1 AND id = $2',
+  'SELECT * FROM firewall_rules WHERE project_id = :projectId AND id = :id',
 )
 
-const ruleLock = statement<RuleRow, [string, string]>(
+const ruleLock = statement<RuleRow, { projectId: string; id: string }>(
   'rule_lock',
-  'SELECT * FROM firewall_rules WHERE project_id = $1 AND id = $2 FOR UPDATE',
+  'SELECT * FROM firewall_rules WHERE project_id = :projectId AND id = :id FOR UPDATE',
 )
 
-const ruleList = statement<RuleRow, [string, string | null, number]>(
+const ruleList = statement<RuleRow, { projectId: string; beforeId: string | null; limit: number }>(
   'rule_list',
-  `SELECT * FROM firewall_rules WHERE project_id = $1 AND ($2::uuid IS NULL OR id < $2) ORDER BY id DESC LIMIT $3`,
+  `SELECT * FROM firewall_rules WHERE project_id = :projectId AND (:beforeId::uuid IS NULL OR id < :beforeId)
+   ORDER BY id DESC LIMIT :limit`,
 )
 
-const ruleInsert = statement<
-  never,
-  [string, string, string, string, string, string, string, string, string[], string, string[], string[]]
->(
+// The columns are jsonb, and the driver would turn a list into a PostgreSQL array.
+type Stored<Rule> = Omit<Rule, 'sources' | 'destinations'> & { sources: string; destinations: string }
+
+const ruleInsert = statement<never, Stored<NewRule>>(
   'rule_insert',
   `INSERT INTO firewall_rules (id, project_id, network_id, name, direction, action, state, sources, source_ports,
      destinations, destination_ports, protocols)
-   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+   VALUES (:id, :projectId, :networkId, :name, :direction, :action, :state, :sources, :sourcePorts,
+     :destinations, :destinationPorts, :protocols)`,
 )
 
-const ruleWrite = statement<never, [string, string, string, string, string[], string, string[], string[]]>(
+const ruleWrite = statement<never, Stored<RuleContent>>(
   'rule_write',
-  `UPDATE firewall_rules SET name = $2, state = $3, sources = $4, source_ports = $5, destinations = $6,
-          destination_ports = $7, protocols = $8 WHERE id = $1`,
+  `UPDATE firewall_rules SET name = :name, state = :state, sources = :sources, source_ports = :source_ports,
+          destinations = :destinations, destination_ports = :destination_ports, protocols = :protocols
+   WHERE id = :id`,
 )
 
-const ruleMove = statement<{ id: string }, [string, string, string[]]>(
+const ruleMove = statement<{ id: string }, { id: string; to: string; from: string[] }>(
   'rule_move',
-  'UPDATE firewall_rules SET state = $2 WHERE id = $1 AND state = ANY ($3) RETURNING id',
+  'UPDATE firewall_rules SET state = :to WHERE id = :id AND state = ANY (:from) RETURNING id',
 )
 
-const ruleRaise = statement<{ generation: number }, [string]>(
+const ruleRaise = statement<{ generation: number }, { id: string }>(
   'rule_raise_generation',
-  'UPDATE firewall_rules SET generation = generation + 1 WHERE id = $1 RETURNING generation',
+  'UPDATE firewall_rules SET generation = generation + 1 WHERE id = :id RETURNING generation',
 )
 
-const ruleDelete = statement<never, [string]>('rule_delete', 'DELETE FROM firewall_rules WHERE id = $1')
+const ruleDelete = statement<never, { id: string }>(
+  'rule_delete',
+  'DELETE FROM firewall_rules WHERE id = :id',
+)
 
-const resourceExists = statement<{ exists: boolean }, [string, string]>(
+const resourceExists = statement<{ exists: boolean }, { projectId: string; id: string }>(
   'firewall_resource_exists',
-  `SELECT EXISTS (SELECT FROM vms WHERE project_id = $1 AND id = $2 AND deleted_at IS NULL)
-       OR EXISTS (SELECT FROM subnets WHERE project_id = $1 AND id = $2)
-       OR EXISTS (SELECT FROM networks WHERE project_id = $1 AND id = $2) AS exists`,
+  `SELECT EXISTS (SELECT FROM vms WHERE project_id = :projectId AND id = :id AND deleted_at IS NULL)
+       OR EXISTS (SELECT FROM subnets WHERE project_id = :projectId AND id = :id)
+       OR EXISTS (SELECT FROM networks WHERE project_id = :projectId AND id = :id) AS exists`,
 )
 
 /** A VM, subnet or network of the project. */
 export const isFirewallResource = async (db: Queryable, projectId: string, id: string): Promise<boolean> =>
-  (await resourceExists.one(db, projectId, id))!.exists
+  (await resourceExists.one(db, { projectId, id }))!.exists
 
-export const findRule = (db: Queryable, projectId: string, id: string) => ruleById.one(db, projectId, id)
+export const findRule = (db: Queryable, projectId: string, id: string) => ruleById.one(db, { projectId, id })
 
-export const lockRule = (tx: Tx, projectId: string, id: string) => ruleLock.one(tx, projectId, id)
+export const lockRule = (tx: Tx, projectId: string, id: string) => ruleLock.one(tx, { projectId, id })
 
 export const listRules = (db: Queryable, projectId: string, beforeId: string | null, limit: number) =>
-  ruleList.all(db, projectId, beforeId, limit)
+  ruleList.all(db, { projectId, beforeId, limit })
 
 export interface NewRule {
   id: string
@@ -93,50 +100,30 @@ export interface NewRule {
   protocols: string[]
 }
 
-export const insertRule = (tx: Tx, r: NewRule) =>
-  ruleInsert.run(
-    tx,
-    r.id,
-    r.projectId,
-    r.networkId,
-    r.name,
-    r.direction,
-    r.action,
-    r.state,
-    JSON.stringify(r.sources),
-    r.sourcePorts,
-    JSON.stringify(r.destinations),
-    r.destinationPorts,
-    r.protocols,
-  )
+const stored = <Rule extends Pick<RuleRow, 'sources' | 'destinations'>>(rule: Rule): Stored<Rule> => ({
+  ...rule,
+  sources: JSON.stringify(rule.sources),
+  destinations: JSON.stringify(rule.destinations),
+})
+
+export const insertRule = (tx: Tx, r: NewRule) => ruleInsert.run(tx, stored(r))
 
 type RuleContent = Pick<
   RuleRow,
   'id' | 'name' | 'state' | 'sources' | 'source_ports' | 'destinations' | 'destination_ports' | 'protocols'
 >
 
-export const writeRule = (tx: Tx, r: RuleContent) =>
-  ruleWrite.run(
-    tx,
-    r.id,
-    r.name,
-    r.state,
-    JSON.stringify(r.sources),
-    r.source_ports,
-    JSON.stringify(r.destinations),
-    r.destination_ports,
-    r.protocols,
-  )
+export const writeRule = (tx: Tx, r: RuleContent) => ruleWrite.run(tx, stored(r))
 
 export async function moveRule(tx: Tx, id: string, to: RuleState, from: RuleState[]): Promise<boolean> {
-  return (await ruleMove.one(tx, id, to, from)) !== undefined
+  return (await ruleMove.one(tx, { id, to, from })) !== undefined
 }
 
 export async function raiseRuleGeneration(tx: Tx, id: string): Promise<number> {
-  return (await ruleRaise.one(tx, id))!.generation
+  return (await ruleRaise.one(tx, { id }))!.generation
 }
 
-export const deleteRuleRow = (tx: Tx, id: string) => ruleDelete.run(tx, id)
+export const deleteRuleRow = (tx: Tx, id: string) => ruleDelete.run(tx, { id })
 
 export const ruleView = (r: RuleRow): FirewallRule => ({
   id: r.id,
