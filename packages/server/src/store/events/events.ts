@@ -1,5 +1,6 @@
 import { uuid } from '../../domain/ids.ts'
-import { type Database, type Queryable, statement, type Tx } from '../database.ts'
+import type { Database, Queryable, Tx } from '../database.ts'
+import { statement } from '../statement.ts'
 
 export interface NewEvent {
   /** For callers who refer to it. */
@@ -40,13 +41,10 @@ export interface EventRow {
   created_at: Date
 }
 
-const insert = statement<
-  never,
-  [string, string | null, string | null, string, string, string, string, string, string]
->(
+const insert = statement<never, Required<NewEvent>>(
   'event_insert',
   `INSERT INTO events (id, organization_id, project_id, type, resource_type, resource_id, actor, request_id, data)
-   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+   VALUES (:id, :organizationId, :projectId, :type, :resourceType, :resourceId, :actor, :requestId, :data)`,
 )
 
 const anyUnstamped = statement<{ is_any: boolean }>(
@@ -62,9 +60,9 @@ const stamperLock = statement('event_stamper_wait', 'SELECT pg_advisory_xact_loc
 
 // Runs under the stamper's lock, which an earlier statement took: this one's snapshot must see all that the stamper
 // before it committed, or it would give the same events other positions. Positions become visible with its commit.
-const stamp = statement<never, [number]>(
+const stamp = statement<never, { most: number }>(
   'event_stamp',
-  `WITH late AS MATERIALIZED (SELECT seq FROM events WHERE position IS NULL ORDER BY seq LIMIT $1),
+  `WITH late AS MATERIALIZED (SELECT seq FROM events WHERE position IS NULL ORDER BY seq LIMIT :most),
         numbered AS (SELECT seq, row_number() OVER (ORDER BY seq) AS n FROM late),
         counter AS (UPDATE event_counter SET last_position = last_position + (SELECT count(*) FROM late)
                     WHERE EXISTS (SELECT FROM late)
@@ -77,42 +75,31 @@ const bounds = statement<{ last_position: number; pruned_position: number }>(
   'SELECT last_position, pruned_position FROM event_counter',
 )
 
-const after = statement<EventRow, [number, number, number]>(
+const after = statement<EventRow, { after: number; upTo: number; limit: number }>(
   'event_after',
-  'SELECT * FROM events WHERE position > $1 AND position <= $2 ORDER BY position LIMIT $3',
+  'SELECT * FROM events WHERE position > :after AND position <= :upTo ORDER BY position LIMIT :limit',
 )
 
-const ofProjectAfter = statement<EventRow, [string, number, number, number]>(
+const ofProjectAfter = statement<EventRow, { projectId: string; after: number; upTo: number; limit: number }>(
   'event_of_project_after',
-  `SELECT * FROM events WHERE project_id = $1 AND position > $2 AND position <= $3 ORDER BY position LIMIT $4`,
+  `SELECT * FROM events WHERE project_id = :projectId AND position > :after AND position <= :upTo
+   ORDER BY position LIMIT :limit`,
 )
 
-const list = statement<
-  EventRow,
-  [string | null, number | null, string | null, string | null, string | null, number]
->(
+const list = statement<EventRow, EventFilter>(
   'event_list',
   `SELECT * FROM events
-   WHERE position IS NOT NULL AND ($1::uuid IS NULL OR project_id = $1) AND ($2::bigint IS NULL OR position < $2)
-     AND ($3::text IS NULL OR resource_id = $3) AND ($4::text IS NULL OR type = $4) AND ($5::text IS NULL OR actor = $5)
-   ORDER BY position DESC LIMIT $6`,
+   WHERE position IS NOT NULL AND (:projectId::uuid IS NULL OR project_id = :projectId)
+     AND (:beforePosition::bigint IS NULL OR position < :beforePosition)
+     AND (:resourceId::text IS NULL OR resource_id = :resourceId) AND (:type::text IS NULL OR type = :type)
+     AND (:actor::text IS NULL OR actor = :actor)
+   ORDER BY position DESC LIMIT :limit`,
 )
 
 /** Writes the event in the transaction of the change it tells of, and wakes its readers after the commit. */
 export async function emit(tx: Tx, event: NewEvent): Promise<void> {
   tx.signal('events')
-  await insert.run(
-    tx,
-    event.id ?? uuid(),
-    event.organizationId ?? null,
-    event.projectId ?? null,
-    event.type,
-    event.resourceType,
-    event.resourceId,
-    event.actor ?? system.actor,
-    event.requestId ?? system.requestId,
-    JSON.stringify(event.data ?? {}),
-  )
+  await insert.run(tx, { ...system, data: {}, ...event, id: event.id ?? uuid() })
 }
 
 const stampBatch = 1_000
@@ -128,7 +115,7 @@ export async function stampEvents(database: Database, isPatient = false): Promis
     else if (!(await tryStamperLock.one(tx))?.is_mine) return false
     tx.signal('stamped')
     for (;;) {
-      const isFull = (await stamp.run(tx, stampBatch)) === stampBatch
+      const isFull = (await stamp.run(tx, { most: stampBatch })) === stampBatch
       if (!isFull || !isPatient) return isFull
     }
   })
@@ -148,8 +135,8 @@ export function listEventsBetween(
   limit: number,
 ): Promise<EventRow[]> {
   return projectId === null
-    ? after.all(db, range.after, range.upTo, limit)
-    : ofProjectAfter.all(db, projectId, range.after, range.upTo, limit)
+    ? after.all(db, { ...range, limit })
+    : ofProjectAfter.all(db, { ...range, projectId, limit })
 }
 
 export interface EventFilter {
@@ -162,25 +149,18 @@ export interface EventFilter {
 }
 
 export function listEvents(db: Queryable, filter: EventFilter): Promise<EventRow[]> {
-  return list.all(
-    db,
-    filter.projectId,
-    filter.beforePosition,
-    filter.resourceId,
-    filter.type,
-    filter.actor,
-    filter.limit,
-  )
+  return list.all(db, filter)
 }
 
 // Streams learn from pruned_position that what they ask for is gone.
-const prune = statement<never, [number]>(
+const prune = statement<never, { most: number }>(
   'prune_events',
   `WITH old AS (SELECT seq, position FROM events
-                WHERE created_at < slipway_now() - interval '90 days' AND position IS NOT NULL ORDER BY position LIMIT $1),
+                WHERE created_at < slipway_now() - interval '90 days' AND position IS NOT NULL
+                ORDER BY position LIMIT :most),
         gone AS (DELETE FROM events WHERE seq IN (SELECT seq FROM old))
    UPDATE event_counter SET pruned_position = greatest(pruned_position, (SELECT max(position) FROM old))
    WHERE EXISTS (SELECT FROM old)`,
 )
 
-export const pruneEvents = (db: Queryable, most: number) => prune.run(db, most)
+export const pruneEvents = (db: Queryable, most: number) => prune.run(db, { most })

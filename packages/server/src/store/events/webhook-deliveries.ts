@@ -1,5 +1,6 @@
 import { uuid } from '../../domain/ids.ts'
-import { type Database, type Queryable, statement, type Tx } from '../database.ts'
+import type { Database, Queryable, Tx } from '../database.ts'
+import { statement } from '../statement.ts'
 import type { EventRow } from './events.ts'
 
 export interface DeliveryRow {
@@ -29,35 +30,40 @@ const oldest = statement<{ since: number | null }>(
 )
 
 // A test goes to the one webhook that it is about, by itself.
-const fresh = statement<{ position: number; event_id: string; webhook_id: string | null }, [number, number]>(
+const fresh = statement<
+  { position: number; event_id: string; webhook_id: string | null },
+  { after: number; most: number }
+>(
   'webhook_fresh_events',
   `SELECT e.position, e.id AS event_id, w.id AS webhook_id
-   FROM (SELECT id, position, project_id, type FROM events WHERE position > $1 ORDER BY position LIMIT $2) e
+   FROM (SELECT id, position, project_id, type FROM events WHERE position > :after ORDER BY position LIMIT :most) e
    LEFT JOIN webhooks w ON w.project_id = e.project_id AND e.position > w.since_position AND e.type <> 'webhook.test'
      AND (w.event_types = '{}' OR e.type = ANY (w.event_types)
           OR EXISTS (SELECT FROM unnest(w.event_types) t WHERE t LIKE '%*' AND starts_with(e.type, left(t, -1))))
    ORDER BY e.position`,
 )
 
-const insert = statement<never, [string[], string[], string[]]>(
+const insert = statement<never, { ids: string[]; webhookIds: string[]; eventIds: string[] }>(
   'webhook_deliveries_insert',
   `INSERT INTO webhook_deliveries (id, webhook_id, event_id, event_type, resource_id, next_attempt_at)
    SELECT n.id, w.id, e.id, e.type, e.resource_id, CASE WHEN w.state = 'active' THEN slipway_now() END
-   FROM unnest($1::uuid[], $2::uuid[], $3::uuid[]) WITH ORDINALITY n (id, webhook_id, event_id, ordinal)
+   FROM unnest(:ids::uuid[], :webhookIds::uuid[], :eventIds::uuid[]) WITH ORDINALITY
+     n (id, webhook_id, event_id, ordinal)
    JOIN webhooks w ON w.id = n.webhook_id JOIN events e ON e.id = n.event_id
    ORDER BY n.ordinal
    ON CONFLICT DO NOTHING`,
 )
 
-const moveCursor = statement<never, [number]>(
+const moveCursor = statement<never, { position: number }>(
   'webhook_cursor_move',
-  'UPDATE webhook_cursor SET position = $1 WHERE position < $1',
+  'UPDATE webhook_cursor SET position = :position WHERE position < :position',
 )
 
-const insertDirect = statement<DeliveryRow, [string, string, string]>(
+const insertDirect = statement<DeliveryRow, { id: string; webhookId: string; eventId: string }>(
   'webhook_delivery_insert_direct',
   `INSERT INTO webhook_deliveries (id, webhook_id, event_id, event_type, resource_id, is_direct, next_attempt_at)
-   SELECT $1, $2, e.id, e.type, e.resource_id, true, slipway_now() FROM events e WHERE e.id = $3 RETURNING *`,
+   SELECT :id, :webhookId, e.id, e.type, e.resource_id, true, slipway_now()
+   FROM events e WHERE e.id = :eventId RETURNING *`,
 )
 
 export interface ClaimedDelivery {
@@ -66,69 +72,79 @@ export interface ClaimedDelivery {
   event: EventRow
 }
 
+interface ClaimLimits {
+  busyWebhookIds: string[]
+  eachWebhook: number
+  most: number
+  leaseMs: number
+}
+
 // The earliest of each resource alone, so that order holds; a few of each webhook, so that a slow one keeps nobody out.
 // Counting the attempt at the claim makes it the fence: a worker that lost its lease writes nothing.
 const claim = statement<
   DeliveryRow & { url: string; event: Omit<EventRow, 'created_at'>; event_created_at: Date },
-  [string[], number, number, number]
+  ClaimLimits
 >(
   'webhook_deliveries_claim',
   `WITH due AS (
      SELECT d.id, row_number() OVER (PARTITION BY d.webhook_id ORDER BY d.seq) AS n
      FROM (SELECT * FROM webhook_deliveries d
            WHERE d.state = 'pending' AND d.next_attempt_at <= slipway_now()
-             AND (d.lease_until IS NULL OR d.lease_until <= slipway_now()) AND d.webhook_id <> ALL ($1::uuid[])
+             AND (d.lease_until IS NULL OR d.lease_until <= slipway_now())
+             AND d.webhook_id <> ALL (:busyWebhookIds::uuid[])
              AND (d.is_direct OR NOT EXISTS (
                SELECT FROM webhook_deliveries b WHERE b.webhook_id = d.webhook_id AND b.resource_id = d.resource_id
                  AND b.state = 'pending' AND NOT b.is_direct AND b.seq < d.seq))
            ORDER BY d.next_attempt_at LIMIT 200) d),
    mine AS (
-     SELECT d.id FROM webhook_deliveries d JOIN due ON due.id = d.id AND due.n <= $2
+     SELECT d.id FROM webhook_deliveries d JOIN due ON due.id = d.id AND due.n <= :eachWebhook
      WHERE d.state = 'pending' AND (d.lease_until IS NULL OR d.lease_until <= slipway_now())
-     ORDER BY d.seq LIMIT $3 FOR UPDATE OF d SKIP LOCKED)
-   UPDATE webhook_deliveries d SET attempts = attempts + 1, lease_until = slipway_now() + $4 * interval '1 millisecond'
+     ORDER BY d.seq LIMIT :most FOR UPDATE OF d SKIP LOCKED)
+   UPDATE webhook_deliveries d
+   SET attempts = attempts + 1, lease_until = slipway_now() + :leaseMs * interval '1 millisecond'
    FROM mine, webhooks w, events e
    WHERE d.id = mine.id AND w.id = d.webhook_id AND e.id = d.event_id AND e.position IS NOT NULL
    RETURNING d.*, w.url, to_jsonb(e) AS event, e.created_at AS event_created_at`,
 )
 
-const succeed = statement<never, [string, number, number]>(
+const succeed = statement<never, { id: string; attempt: number; status: number }>(
   'webhook_delivery_succeed',
   `WITH done AS (
      UPDATE webhook_deliveries SET state = 'delivered', completed_at = slipway_now(), next_attempt_at = NULL,
-            lease_until = NULL, response_status = $3, error = ''
-     WHERE id = $1 AND attempts = $2 AND state = 'pending' RETURNING webhook_id)
+            lease_until = NULL, response_status = :status, error = ''
+     WHERE id = :id AND attempts = :attempt AND state = 'pending' RETURNING webhook_id)
    UPDATE webhooks w SET failing_since = NULL FROM done WHERE w.id = done.webhook_id AND w.failing_since IS NOT NULL`,
 )
 
 // Given up once its time is over; a pause of null seconds means that it has no attempts left.
 const fail = statement<
   { webhook_id: string; state: 'pending' | 'failed' },
-  [string, number, number, string, number | null]
+  { id: string; attempt: number; status: number; error: string; pauseS: number | null }
 >(
   'webhook_delivery_fail',
   `WITH w AS (
      UPDATE webhooks w SET failing_since = coalesce(w.failing_since, slipway_now())
-     FROM webhook_deliveries d WHERE d.id = $1 AND d.attempts = $2 AND d.state = 'pending' AND w.id = d.webhook_id
+     FROM webhook_deliveries d
+     WHERE d.id = :id AND d.attempts = :attempt AND d.state = 'pending' AND w.id = d.webhook_id
      RETURNING w.id, w.state)
    UPDATE webhook_deliveries d
-   SET response_status = $3, error = $4, lease_until = NULL,
-       state = CASE WHEN $5::float8 IS NULL THEN 'failed' ELSE 'pending' END,
-       completed_at = CASE WHEN $5::float8 IS NULL THEN slipway_now() END,
-       next_attempt_at = CASE WHEN w.state = 'active' THEN slipway_now() + $5 * interval '1 second' END
-   FROM w WHERE d.id = $1 AND d.attempts = $2 AND d.state = 'pending'
+   SET response_status = :status, error = :error, lease_until = NULL,
+       state = CASE WHEN :pauseS::float8 IS NULL THEN 'failed' ELSE 'pending' END,
+       completed_at = CASE WHEN :pauseS::float8 IS NULL THEN slipway_now() END,
+       next_attempt_at = CASE WHEN w.state = 'active' THEN slipway_now() + :pauseS * interval '1 second' END
+   FROM w WHERE d.id = :id AND d.attempts = :attempt AND d.state = 'pending'
    RETURNING d.webhook_id, d.state`,
 )
 
-const list = statement<DeliveryRow, [string, number | null, number]>(
+const list = statement<DeliveryRow, { webhookId: string; beforeSeq: number | null; limit: number }>(
   'webhook_delivery_list',
-  `SELECT * FROM webhook_deliveries WHERE webhook_id = $1 AND ($2::bigint IS NULL OR seq < $2)
-   ORDER BY seq DESC LIMIT $3`,
+  `SELECT * FROM webhook_deliveries WHERE webhook_id = :webhookId AND (:beforeSeq::bigint IS NULL OR seq < :beforeSeq)
+   ORDER BY seq DESC LIMIT :limit`,
 )
 
-const find = statement<DeliveryRow, [string, string]>(
+const find = statement<DeliveryRow, { webhookId: string; id: string }>(
   'webhook_delivery_find',
-  'SELECT * FROM webhook_deliveries WHERE webhook_id = $1 AND id = $2',
+  'SELECT * FROM webhook_deliveries WHERE webhook_id = :webhookId AND id = :id',
 )
 
 /** Where events begin to matter to a webhook; null while there is none. */
@@ -143,26 +159,22 @@ export function fanOutEvents(database: Database, since: number, most: number): P
   return database.transaction(async (tx) => {
     const cursor = await lockCursor.one(tx)
     if (!cursor) return false
-    const rows = await fresh.all(tx, Math.max(cursor.position, since), most)
+    const rows = await fresh.all(tx, { after: Math.max(cursor.position, since), most })
     const wanted = rows.filter(({ webhook_id }) => webhook_id !== null)
     if (wanted.length > 0)
-      await insert.run(
-        tx,
-        wanted.map(() => uuid()),
-        wanted.map(({ webhook_id }) => webhook_id!),
-        wanted.map(({ event_id }) => event_id),
-      )
+      await insert.run(tx, {
+        ids: wanted.map(() => uuid()),
+        webhookIds: wanted.map(({ webhook_id }) => webhook_id!),
+        eventIds: wanted.map(({ event_id }) => event_id),
+      })
     const last = rows.at(-1)
-    if (last) await moveCursor.run(tx, last.position)
+    if (last) await moveCursor.run(tx, { position: last.position })
     return rows.length >= most
   })
 }
 
-export async function claimDeliveries(
-  db: Queryable,
-  limits: { busyWebhookIds: string[]; eachWebhook: number; most: number; leaseMs: number },
-): Promise<ClaimedDelivery[]> {
-  const rows = await claim.all(db, limits.busyWebhookIds, limits.eachWebhook, limits.most, limits.leaseMs)
+export async function claimDeliveries(db: Queryable, limits: ClaimLimits): Promise<ClaimedDelivery[]> {
+  const rows = await claim.all(db, limits)
   return rows.map(({ url, event, event_created_at, ...delivery }) => ({
     delivery,
     url,
@@ -171,7 +183,7 @@ export async function claimDeliveries(
 }
 
 export const markDelivered = (db: Queryable, id: string, attempt: number, status: number) =>
-  succeed.run(db, id, attempt, status)
+  succeed.run(db, { id, attempt, status })
 
 /** Undefined when another worker has taken it over. */
 export const markAttemptFailed = (
@@ -179,13 +191,13 @@ export const markAttemptFailed = (
   id: string,
   attempt: number,
   outcome: { status: number; error: string; pauseS: number | null },
-) => fail.one(tx, id, attempt, outcome.status, outcome.error, outcome.pauseS)
+) => fail.one(tx, { ...outcome, id, attempt })
 
 export const insertDirectDelivery = async (
   tx: Tx,
   webhookId: string,
   eventId: string,
-): Promise<DeliveryRow> => (await insertDirect.one(tx, uuid(), webhookId, eventId))!
+): Promise<DeliveryRow> => (await insertDirect.one(tx, { id: uuid(), webhookId, eventId }))!
 export const listDeliveries = (db: Queryable, webhookId: string, beforeSeq: number | null, limit: number) =>
-  list.all(db, webhookId, beforeSeq, limit)
-export const findDelivery = (db: Queryable, webhookId: string, id: string) => find.one(db, webhookId, id)
+  list.all(db, { webhookId, beforeSeq, limit })
+export const findDelivery = (db: Queryable, webhookId: string, id: string) => find.one(db, { webhookId, id })
