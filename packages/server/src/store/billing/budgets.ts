@@ -1,18 +1,19 @@
-import { type Queryable, statement, type Tx } from '../database.ts'
+import type { Queryable, Tx } from '../database.ts'
+import { statement } from '../statement.ts'
 
 export interface BudgetRow {
   monthly_usd: string | null
   is_hard_stop: boolean
 }
 
-const find = statement<BudgetRow, [string]>(
+const find = statement<BudgetRow, { projectId: string }>(
   'budget_find',
-  'SELECT monthly_usd::text, is_hard_stop FROM budgets WHERE project_id = $1',
+  'SELECT monthly_usd::text, is_hard_stop FROM budgets WHERE project_id = :projectId',
 )
 
-const put = statement<never, [string, string | null, boolean]>(
+const put = statement<never, { projectId: string; monthlyUsd: string | null; isHardStop: boolean }>(
   'budget_put',
-  `INSERT INTO budgets (project_id, monthly_usd, is_hard_stop) VALUES ($1, $2, $3)
+  `INSERT INTO budgets (project_id, monthly_usd, is_hard_stop) VALUES (:projectId, :monthlyUsd, :isHardStop)
    ON CONFLICT (project_id) DO UPDATE SET monthly_usd = excluded.monthly_usd, is_hard_stop = excluded.is_hard_stop`,
 )
 
@@ -24,20 +25,20 @@ const listLimited = statement<BudgetRow & { project_id: string; project_name: st
 )
 
 // Whoever comes first tells of it.
-const raise = statement<{ month: string }, [string, number]>(
+const raise = statement<{ month: string }, { projectId: string; thresholdPercent: number }>(
   'budget_alert_raise',
   `INSERT INTO budget_alerts (project_id, month, threshold_percent)
-   VALUES ($1, date_trunc('month', slipway_now() AT TIME ZONE 'UTC')::date, $2)
+   VALUES (:projectId, date_trunc('month', slipway_now() AT TIME ZONE 'UTC')::date, :thresholdPercent)
    ON CONFLICT DO NOTHING RETURNING to_char(month, 'YYYY-MM-DD') AS month`,
 )
 
-export const findBudget = (db: Queryable, projectId: string) => find.one(db, projectId)
+export const findBudget = (db: Queryable, projectId: string) => find.one(db, { projectId })
 
 export const putBudget = (tx: Tx, projectId: string, monthlyUsd: string | null, isHardStop: boolean) =>
-  put.run(tx, projectId, monthlyUsd, isHardStop)
+  put.run(tx, { projectId, monthlyUsd, isHardStop })
 
 export const listLimitedBudgets = (db: Queryable) => listLimited.all(db)
 
 /** Whether this is the month's first time. */
 export const raiseBudgetAlert = async (tx: Tx, projectId: string, thresholdPercent: number) =>
-  (await raise.one(tx, projectId, thresholdPercent)) !== undefined
+  (await raise.one(tx, { projectId, thresholdPercent })) !== undefined

@@ -1,4 +1,5 @@
-import { type Queryable, statement, type Tx } from '../database.ts'
+import type { Queryable, Tx } from '../database.ts'
+import { statement } from '../statement.ts'
 
 export interface InvoiceRow {
   id: string
@@ -18,17 +19,31 @@ export interface InvoiceLineRow {
 }
 
 // Issued once: a second time changes nothing.
-const insert = statement<{ id: string }, [string, string, string, string]>(
+const insert = statement<
+  { id: string },
+  { id: string; organizationId: string; month: string; usdCents: string }
+>(
   'invoice_insert',
   `INSERT INTO invoices (id, organization_id, month, state, usd_cents, paid_at)
-   VALUES ($1, $2, $3, CASE WHEN $4::bigint = 0 THEN 'paid' ELSE 'issued' END, $4::bigint,
-           CASE WHEN $4::bigint = 0 THEN slipway_now() END)
+   VALUES (:id, :organizationId, :month, CASE WHEN :usdCents::bigint = 0 THEN 'paid' ELSE 'issued' END,
+           :usdCents::bigint, CASE WHEN :usdCents::bigint = 0 THEN slipway_now() END)
    ON CONFLICT (organization_id, month) DO NOTHING RETURNING id`,
 )
-const insertLines = statement<never, [string, string[], string[], string[], string[], string[]]>(
+const insertLines = statement<
+  never,
+  {
+    invoiceId: string
+    projectIds: string[]
+    productNames: string[]
+    units: string[]
+    quantitiesMs: string[]
+    usdCents: string[]
+  }
+>(
   'invoice_lines_insert',
   `INSERT INTO invoice_lines (invoice_id, project_id, product_name, unit, quantity_ms, usd_cents)
-   SELECT $1, * FROM unnest($2::uuid[], $3::text[], $4::text[], $5::numeric[], $6::bigint[])`,
+   SELECT :invoiceId, *
+   FROM unnest(:projectIds::uuid[], :productNames::text[], :units::text[], :quantitiesMs::numeric[], :usdCents::bigint[])`,
 )
 
 const withLines = `
@@ -39,36 +54,36 @@ const withLines = `
           FROM invoice_lines l WHERE l.invoice_id = i.id) AS lines
   FROM invoices i`
 
-const list = statement<InvoiceRow, [string, string | null, number]>(
+const list = statement<InvoiceRow, { organizationId: string; beforeMonth: string | null; limit: number }>(
   'invoice_list',
-  `${withLines} WHERE i.organization_id = $1 AND ($2::date IS NULL OR i.month < $2)
-   ORDER BY i.month DESC LIMIT $3`,
+  `${withLines} WHERE i.organization_id = :organizationId AND (:beforeMonth::date IS NULL OR i.month < :beforeMonth)
+   ORDER BY i.month DESC LIMIT :limit`,
 )
-const find = statement<InvoiceRow, [string, string]>(
+const find = statement<InvoiceRow, { organizationId: string; id: string }>(
   'invoice_find',
-  `${withLines} WHERE i.organization_id = $1 AND i.id = $2`,
+  `${withLines} WHERE i.organization_id = :organizationId AND i.id = :id`,
 )
 
-const listDue = statement<{ id: string; month: string; usd_cents: string }, [string]>(
+const listDue = statement<{ id: string; month: string; usd_cents: string }, { organizationId: string }>(
   'invoice_list_due',
   `SELECT id, to_char(month, 'YYYY-MM-DD') AS month, usd_cents::text FROM invoices
-   WHERE organization_id = $1 AND state = 'issued' ORDER BY month FOR NO KEY UPDATE`,
+   WHERE organization_id = :organizationId AND state = 'issued' ORDER BY month FOR NO KEY UPDATE`,
 )
-const markPaid = statement<{ id: string }, [string, string]>(
+const markPaid = statement<{ id: string }, { organizationId: string; upToMonth: string }>(
   'invoice_mark_paid',
   `UPDATE invoices SET state = 'paid', paid_at = slipway_now()
-   WHERE organization_id = $1 AND state = 'issued' AND month <= $2::date RETURNING id`,
+   WHERE organization_id = :organizationId AND state = 'issued' AND month <= :upToMonth::date RETURNING id`,
 )
 
-const organizationsOfMonth = statement<{ organization_id: string }, [string, string]>(
+const organizationsOfMonth = statement<{ organization_id: string }, { fromDay: string; toDay: string }>(
   'invoice_organizations',
   `SELECT DISTINCT p.organization_id FROM usage_days u JOIN projects p ON p.id = u.project_id
-   WHERE u.day >= $1::date AND u.day < $2::date ORDER BY 1`,
+   WHERE u.day >= :fromDay::date AND u.day < :toDay::date ORDER BY 1`,
 )
 
-const projectNames = statement<{ id: string; name: string }, [string]>(
+const projectNames = statement<{ id: string; name: string }, { organizationId: string }>(
   'invoice_project_names',
-  'SELECT id, name FROM projects WHERE organization_id = $1',
+  'SELECT id, name FROM projects WHERE organization_id = :organizationId',
 )
 
 /** False when the month has its invoice already. */
@@ -77,17 +92,16 @@ export async function insertInvoice(
   invoice: { id: string; organizationId: string; month: string; usdCents: string; lines: InvoiceLineRow[] },
 ): Promise<boolean> {
   const { id, organizationId, month, usdCents, lines } = invoice
-  if (!(await insert.one(tx, id, organizationId, month, usdCents))) return false
+  if (!(await insert.one(tx, { id, organizationId, month, usdCents }))) return false
   const column = (name: keyof InvoiceLineRow) => lines.map((line) => line[name])
-  await insertLines.run(
-    tx,
-    id,
-    column('project_id'),
-    column('product_name'),
-    column('unit'),
-    column('quantity_ms'),
-    column('usd_cents'),
-  )
+  await insertLines.run(tx, {
+    invoiceId: id,
+    projectIds: column('project_id'),
+    productNames: column('product_name'),
+    units: column('unit'),
+    quantitiesMs: column('quantity_ms'),
+    usdCents: column('usd_cents'),
+  })
   return true
 }
 
@@ -97,22 +111,22 @@ export const listInvoices = (
   organizationId: string,
   beforeMonth: string | null,
   limit: number,
-) => list.all(db, organizationId, beforeMonth, limit)
+) => list.all(db, { organizationId, beforeMonth, limit })
 
 export const findInvoice = (db: Queryable, organizationId: string, id: string) =>
-  find.one(db, organizationId, id)
+  find.one(db, { organizationId, id })
 
 /** Locked until the transaction ends, so that nobody charges for them twice. */
-export const listDueInvoices = (tx: Tx, organizationId: string) => listDue.all(tx, organizationId)
+export const listDueInvoices = (tx: Tx, organizationId: string) => listDue.all(tx, { organizationId })
 
 /** All that are due up to and with this month; answers their ids. */
 export const markInvoicesPaid = async (tx: Tx, organizationId: string, upToMonth: string) =>
-  (await markPaid.all(tx, organizationId, upToMonth)).map(({ id }) => id)
+  (await markPaid.all(tx, { organizationId, upToMonth })).map(({ id }) => id)
 
 /** Who used something from one day to another (exclusive). */
 export const listOrganizationsWithUsage = async (db: Queryable, fromDay: string, toDay: string) =>
-  (await organizationsOfMonth.all(db, fromDay, toDay)).map((row) => row.organization_id)
+  (await organizationsOfMonth.all(db, { fromDay, toDay })).map((row) => row.organization_id)
 
 /** Deleted projects too: invoices go back further. */
 export const listProjectNames = async (db: Queryable, organizationId: string) =>
-  new Map((await projectNames.all(db, organizationId)).map(({ id, name }) => [id, name]))
+  new Map((await projectNames.all(db, { organizationId })).map(({ id, name }) => [id, name]))

@@ -1,4 +1,5 @@
-import { type Queryable, statement, type Tx } from '../database.ts'
+import type { Queryable, Tx } from '../database.ts'
+import { statement } from '../statement.ts'
 
 export interface MeterReportRow {
   organization_id: string
@@ -12,59 +13,60 @@ export interface MeterReportRow {
   day_age_ms: number
 }
 
-const insert = statement<never, [string, string, string]>(
+const insert = statement<never, { organizationId: string; day: string; usdCents: string }>(
   'meter_report_insert',
-  `INSERT INTO meter_reports (organization_id, day, usd_cents) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`,
+  `INSERT INTO meter_reports (organization_id, day, usd_cents) VALUES (:organizationId, :day, :usdCents)
+   ON CONFLICT DO NOTHING`,
 )
 
 // Taken for a few minutes: whoever dies with one leaves it to the next, and two never send the same at once.
-const take = statement<MeterReportRow, [number]>(
+const take = statement<MeterReportRow, { most: number }>(
   'meter_report_take',
   `UPDATE meter_reports r SET next_attempt_at = slipway_now() + interval '2 minutes'
    FROM organizations o
    WHERE o.id = r.organization_id AND (r.organization_id, r.day) IN (
      SELECT organization_id, day FROM meter_reports WHERE state = 'pending' AND next_attempt_at <= slipway_now()
-     ORDER BY next_attempt_at LIMIT $1 FOR UPDATE SKIP LOCKED)
+     ORDER BY next_attempt_at LIMIT :most FOR UPDATE SKIP LOCKED)
    RETURNING r.organization_id, o.name AS organization_name, o.payment_customer_id, to_char(r.day, 'YYYY-MM-DD') AS day,
              r.usd_cents::text, r.attempts,
              (extract(epoch FROM slipway_now() - r.tried_at) * 1000)::float8 AS tried_ago_ms,
              (extract(epoch FROM slipway_now() - r.day::timestamp AT TIME ZONE 'UTC') * 1000)::float8 AS day_age_ms`,
 )
 
-const markTried = statement<never, [string, string]>(
+const markTried = statement<never, { organizationId: string; day: string }>(
   'meter_report_tried',
-  `UPDATE meter_reports SET tried_at = slipway_now() WHERE organization_id = $1 AND day = $2`,
+  `UPDATE meter_reports SET tried_at = slipway_now() WHERE organization_id = :organizationId AND day = :day`,
 )
 
-const settle = statement<never, [string, string, string]>(
+const settle = statement<never, { organizationId: string; day: string; state: string }>(
   'meter_report_settle',
-  `UPDATE meter_reports SET state = $3, attempts = attempts + 1
-   WHERE organization_id = $1 AND day = $2 AND state = 'pending'`,
+  `UPDATE meter_reports SET state = :state, attempts = attempts + 1
+   WHERE organization_id = :organizationId AND day = :day AND state = 'pending'`,
 )
 
 // A minute, then twice as long each time, at most an hour.
-const postpone = statement<never, [string, string]>(
+const postpone = statement<never, { organizationId: string; day: string }>(
   'meter_report_postpone',
   `UPDATE meter_reports SET attempts = attempts + 1,
           next_attempt_at = slipway_now() + least(interval '1 hour', interval '1 minute' * 2 ^ least(attempts, 10))
-   WHERE organization_id = $1 AND day = $2 AND state = 'pending'`,
+   WHERE organization_id = :organizationId AND day = :day AND state = 'pending'`,
 )
 
 export const insertMeterReport = (tx: Tx, organizationId: string, day: string, usdCents: string) =>
-  insert.run(tx, organizationId, day, usdCents)
+  insert.run(tx, { organizationId, day, usdCents })
 
-export const takeMeterReports = (db: Queryable, most: number) => take.all(db, most)
+export const takeMeterReports = (db: Queryable, most: number) => take.all(db, { most })
 
 /** Before it is sent: from here on the provider may know of it. */
 export const markMeterReportTried = (db: Queryable, { organization_id, day }: MeterReportRow) =>
-  markTried.run(db, organization_id, day)
+  markTried.run(db, { organizationId: organization_id, day })
 
 /** Whether it was still to be settled. */
 export const settleMeterReport = async (
   db: Queryable,
   { organization_id, day }: MeterReportRow,
   state: 'sent' | 'disputed',
-) => (await settle.run(db, organization_id, day, state)) > 0
+) => (await settle.run(db, { organizationId: organization_id, day, state })) > 0
 
 export const postponeMeterReport = (db: Queryable, { organization_id, day }: MeterReportRow) =>
-  postpone.run(db, organization_id, day)
+  postpone.run(db, { organizationId: organization_id, day })

@@ -1,5 +1,6 @@
-import { type Queryable, statement, type Tx } from '../database.ts'
+import type { Queryable, Tx } from '../database.ts'
 import type { OrganizationRow } from '../identity/organizations.ts'
+import { statement } from '../statement.ts'
 
 export interface PaymentMethodRow {
   organization_id: string
@@ -11,70 +12,75 @@ export interface PaymentMethodRow {
   expires_year: number
 }
 
-const findMethod = statement<PaymentMethodRow, [string]>(
+const findMethod = statement<PaymentMethodRow, { organizationId: string }>(
   'payment_method_find',
-  'SELECT * FROM payment_methods WHERE organization_id = $1',
+  'SELECT * FROM payment_methods WHERE organization_id = :organizationId',
 )
 
-const putMethod = statement<never, [string, string, string, string, string, number, number]>(
+const putMethod = statement<never, PaymentMethodRow>(
   'payment_method_put',
   `INSERT INTO payment_methods (organization_id, provider, reference, brand, last4, expires_month, expires_year)
-   VALUES ($1, $2, $3, $4, $5, $6, $7)
+   VALUES (:organization_id, :provider, :reference, :brand, :last4, :expires_month, :expires_year)
    ON CONFLICT (organization_id) DO UPDATE SET provider = excluded.provider, reference = excluded.reference,
      brand = excluded.brand, last4 = excluded.last4, expires_month = excluded.expires_month,
      expires_year = excluded.expires_year, created_at = slipway_now()`,
 )
 
-const deleteMethod = statement<never, [string]>(
+const deleteMethod = statement<never, { organizationId: string }>(
   'payment_method_delete',
-  'DELETE FROM payment_methods WHERE organization_id = $1',
+  'DELETE FROM payment_methods WHERE organization_id = :organizationId',
 )
 
-const setState = statement<never, [string, string]>(
+const setState = statement<never, { organizationId: string; state: string }>(
   'payment_state_set',
-  'UPDATE organizations SET payment_state = $2 WHERE id = $1 AND payment_state <> $2',
+  'UPDATE organizations SET payment_state = :state WHERE id = :organizationId AND payment_state <> :state',
 )
 
-const setCustomer = statement<never, [string, string]>(
+const setCustomer = statement<never, { organizationId: string; customerId: string }>(
   'payment_customer_set',
-  `UPDATE organizations SET payment_customer_id = $2 WHERE id = $1 AND payment_customer_id = ''`,
+  `UPDATE organizations SET payment_customer_id = :customerId WHERE id = :organizationId AND payment_customer_id = ''`,
 )
 
 // Kept, whoever was first; an id that another provider gave makes way.
-const adoptCustomer = statement<{ payment_customer_id: string }, [string, string]>(
+const adoptCustomer = statement<
+  { payment_customer_id: string },
+  { organizationId: string; customerId: string }
+>(
   'payment_customer_adopt',
   `UPDATE organizations
-   SET payment_customer_id = CASE WHEN starts_with(payment_customer_id, 'cus_') THEN payment_customer_id ELSE $2 END
-   WHERE id = $1 RETURNING payment_customer_id`,
+   SET payment_customer_id =
+         CASE WHEN starts_with(payment_customer_id, 'cus_') THEN payment_customer_id ELSE :customerId END
+   WHERE id = :organizationId RETURNING payment_customer_id`,
 )
 
-const byCustomer = statement<OrganizationRow, [string]>(
+const byCustomer = statement<OrganizationRow, { customerId: string }>(
   'organization_by_customer',
-  `SELECT * FROM organizations WHERE payment_customer_id = $1 AND starts_with($1, 'cus_')`,
+  `SELECT * FROM organizations WHERE payment_customer_id = :customerId AND starts_with(:customerId, 'cus_')`,
 )
 
 // Looks at the provider are numbered as they begin, and applied only in that order.
-const beginSync = statement<{ begun: number }, [string]>(
+const beginSync = statement<{ begun: number }, { organizationId: string }>(
   'provider_sync_begin',
-  `INSERT INTO provider_syncs (organization_id, begun) VALUES ($1, 1)
+  `INSERT INTO provider_syncs (organization_id, begun) VALUES (:organizationId, 1)
    ON CONFLICT (organization_id) DO UPDATE SET begun = provider_syncs.begun + 1 RETURNING begun`,
 )
-const applySync = statement<never, [string, number]>(
+const applySync = statement<never, { organizationId: string; ticket: number }>(
   'provider_sync_apply',
-  'UPDATE provider_syncs SET applied = $2 WHERE organization_id = $1 AND applied < $2',
+  'UPDATE provider_syncs SET applied = :ticket WHERE organization_id = :organizationId AND applied < :ticket',
 )
 
-const knowsEvent = statement<{ is_known: boolean }, [string]>(
+const knowsEvent = statement<{ is_known: boolean }, { id: string }>(
   'provider_event_known',
-  'SELECT EXISTS (SELECT FROM provider_events WHERE id = $1) AS is_known',
+  'SELECT EXISTS (SELECT FROM provider_events WHERE id = :id) AS is_known',
 )
 
 // What would have to be paid for and could not be any more. A VM that is shut off costs nothing.
-const running = statement<{ vms: number; disks: number }, [string]>(
+const running = statement<{ vms: number; disks: number }, { organizationId: string }>(
   'payment_running',
   `SELECT (SELECT count(*) FROM vms v JOIN projects p ON p.id = v.project_id
-           WHERE p.organization_id = $1 AND v.state <> 'STATE_SHUTOFF') AS vms,
-          (SELECT count(*) FROM disks d JOIN projects p ON p.id = d.project_id WHERE p.organization_id = $1) AS disks`,
+           WHERE p.organization_id = :organizationId AND v.state <> 'STATE_SHUTOFF') AS vms,
+          (SELECT count(*) FROM disks d JOIN projects p ON p.id = d.project_id
+           WHERE p.organization_id = :organizationId) AS disks`,
 )
 
 // Good to the end of the month on the card.
@@ -85,68 +91,60 @@ const expired = statement<{ organization_id: string }>(
      AND make_date(m.expires_year, m.expires_month, 1) + interval '1 month' <= slipway_now() AT TIME ZONE 'UTC'`,
 )
 
-const rememberEvent = statement<never, [string]>(
+const rememberEvent = statement<never, { id: string }>(
   'provider_event_remember',
-  'INSERT INTO provider_events (id) VALUES ($1) ON CONFLICT DO NOTHING',
+  'INSERT INTO provider_events (id) VALUES (:id) ON CONFLICT DO NOTHING',
 )
 
-const forgetOld = statement<never, []>(
+const forgetOld = statement(
   'provider_event_prune',
   `DELETE FROM provider_events WHERE received_at < slipway_now() - interval '60 days'`,
 )
 
-export const findPaymentMethod = (db: Queryable, organizationId: string) => findMethod.one(db, organizationId)
+export const findPaymentMethod = (db: Queryable, organizationId: string) =>
+  findMethod.one(db, { organizationId })
 
-export const putPaymentMethod = (tx: Tx, method: PaymentMethodRow) =>
-  putMethod.run(
-    tx,
-    method.organization_id,
-    method.provider,
-    method.reference,
-    method.brand,
-    method.last4,
-    method.expires_month,
-    method.expires_year,
-  )
+export const putPaymentMethod = (tx: Tx, method: PaymentMethodRow) => putMethod.run(tx, method)
 
-export const deletePaymentMethod = (tx: Tx, organizationId: string) => deleteMethod.run(tx, organizationId)
+export const deletePaymentMethod = (tx: Tx, organizationId: string) =>
+  deleteMethod.run(tx, { organizationId })
 
 /** Whether it changed. */
 export const setPaymentState = async (
   tx: Tx,
   organizationId: string,
   state: OrganizationRow['payment_state'],
-) => (await setState.run(tx, organizationId, state)) > 0
+) => (await setState.run(tx, { organizationId, state })) > 0
 
 /** Kept for good once it is known. */
 export const setPaymentCustomer = (tx: Tx, organizationId: string, customerId: string) =>
-  setCustomer.run(tx, organizationId, customerId)
+  setCustomer.run(tx, { organizationId, customerId })
 
 /** The id that is kept. */
 export const adoptPaymentCustomer = async (tx: Tx, organizationId: string, customerId: string) =>
-  (await adoptCustomer.one(tx, organizationId, customerId))!.payment_customer_id
+  (await adoptCustomer.one(tx, { organizationId, customerId }))!.payment_customer_id
 
 export const findOrganizationOfCustomer = (db: Queryable, customerId: string) =>
-  byCustomer.one(db, customerId)
+  byCustomer.one(db, { customerId })
 
 /** A ticket for one look at what the provider says. */
 export const beginProviderSync = async (db: Queryable, organizationId: string): Promise<number> =>
-  (await beginSync.one(db, organizationId))!.begun
+  (await beginSync.one(db, { organizationId }))!.begun
 
 /** False when a later look has been applied already. Locks out others until the transaction ends. */
 export const applyProviderSync = async (tx: Tx, organizationId: string, ticket: number) =>
-  (await applySync.run(tx, organizationId, ticket)) > 0
+  (await applySync.run(tx, { organizationId, ticket })) > 0
 
 export const countRunning = async (db: Queryable, organizationId: string) =>
-  (await running.one(db, organizationId))!
+  (await running.one(db, { organizationId }))!
 
 export const listExpiredCards = async (db: Queryable) =>
   (await expired.all(db)).map((row) => row.organization_id)
 
 /** Whether it was dealt with before. */
 export const isProviderEventKnown = async (db: Queryable, id: string) =>
-  (await knowsEvent.one(db, id))!.is_known
+  (await knowsEvent.one(db, { id }))!.is_known
 
-export const rememberProviderEvent = (db: Queryable, id: string) => rememberEvent.run(db, id)
+export const rememberProviderEvent = (db: Queryable, id: string) => rememberEvent.run(db, { id })
 
 export const pruneProviderEvents = (db: Queryable) => forgetOld.run(db)

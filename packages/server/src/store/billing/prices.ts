@@ -1,4 +1,5 @@
-import { type Queryable, statement, type Tx } from '../database.ts'
+import type { Queryable, Tx } from '../database.ts'
+import { statement } from '../statement.ts'
 
 export interface PriceRow {
   product_name: string
@@ -15,36 +16,38 @@ const list = statement<PriceRow>(
   `SELECT product_name, unit, usd::text FROM (${inForce}) p ORDER BY product_name`,
 )
 
-const find = statement<PriceRow, [string]>(
+const find = statement<PriceRow, { productName: string }>(
   'price_find',
-  `SELECT product_name, unit, usd::text FROM prices WHERE product_name = $1 AND valid_from <= slipway_now()
+  `SELECT product_name, unit, usd::text FROM prices WHERE product_name = :productName AND valid_from <= slipway_now()
    ORDER BY valid_from DESC LIMIT 1`,
 )
 
 // A price that is in force already is not written again: the history shows changes only.
-const put = statement<never, [string[], string[], string[], boolean]>(
+const put = statement<
+  never,
+  { productNames: string[]; units: string[]; prices: string[]; onlyUnset: boolean }
+>(
   'price_put',
   `WITH in_force AS (${inForce})
    INSERT INTO prices (product_name, valid_from, unit, usd)
    SELECT w.product_name, slipway_now(), w.unit, trim_scale(w.usd)
-   FROM unnest($1::text[], $2::text[], $3::numeric[]) AS w (product_name, unit, usd)
+   FROM unnest(:productNames::text[], :units::text[], :prices::numeric[]) AS w (product_name, unit, usd)
    LEFT JOIN in_force f USING (product_name)
-   WHERE f.usd IS NULL OR (NOT $4 AND f.usd <> w.usd)
+   WHERE f.usd IS NULL OR (NOT :onlyUnset AND f.usd <> w.usd)
    ON CONFLICT (product_name, valid_from) DO UPDATE SET usd = excluded.usd, unit = excluded.unit`,
 )
 
 export const listPrices = (db: Queryable): Promise<PriceRow[]> => list.all(db)
 
 export const findPrice = (db: Queryable, productName: string): Promise<PriceRow | undefined> =>
-  find.one(db, productName)
+  find.one(db, { productName })
 
 /** Valid from now; products that are not named keep their price. */
 export async function setPrices(tx: Tx, prices: PriceRow[], options = { onlyUnset: false }): Promise<void> {
-  await put.run(
-    tx,
-    prices.map((price) => price.product_name),
-    prices.map((price) => price.unit),
-    prices.map((price) => price.usd),
-    options.onlyUnset,
-  )
+  await put.run(tx, {
+    productNames: prices.map((price) => price.product_name),
+    units: prices.map((price) => price.unit),
+    prices: prices.map((price) => price.usd),
+    onlyUnset: options.onlyUnset,
+  })
 }

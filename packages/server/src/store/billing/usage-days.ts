@@ -1,4 +1,5 @@
-import { type Queryable, statement, type Tx } from '../database.ts'
+import type { Queryable, Tx } from '../database.ts'
+import { statement } from '../statement.ts'
 
 /** Sums leave the database as text: they are exact, and may be past 2^53. */
 export interface UsageDayRow {
@@ -44,33 +45,35 @@ const metered = (scope: string) => `
   ) piece
   GROUP BY 1, 2, 3, 4, 5`
 
-const nextOpenDay = statement<{ day: string | null; is_due: boolean | null }, [string]>(
+const nextOpenDay = statement<{ day: string | null; is_due: boolean | null }, { rollupAtUtc: string }>(
   'usage_day_next',
   // Whoever changed an interval just before midnight has a minute to commit.
   `SELECT to_char(day, 'YYYY-MM-DD') AS day,
-          slipway_now() >= (day + 1)::timestamp AT TIME ZONE 'UTC' + greatest($1::interval, '1 minute') AS is_due
+          slipway_now() >= (day + 1)::timestamp AT TIME ZONE 'UTC'
+            + greatest(:rollupAtUtc::interval, '1 minute') AS is_due
    FROM (SELECT coalesce((SELECT max(day) + 1 FROM usage_days_closed),
                          (SELECT (min(lower(period)) AT TIME ZONE 'UTC')::date FROM usage_intervals)) AS day) next`,
 )
 
-const insertDay = statement<never, [string]>(
+const insertDay = statement<never, { day: string }>(
   'usage_day_insert',
-  `WITH bounds AS (SELECT $1::date AS open_day, ($1::date + 1)::timestamp AT TIME ZONE 'UTC' AS until)
+  `WITH bounds AS (SELECT :day::date AS open_day, (:day::date + 1)::timestamp AT TIME ZONE 'UTC' AS until)
    INSERT INTO usage_days (day, project_id, location, resource_type, product_name, quantity_ms, cost_usd_ms)
    ${metered('true')}`,
 )
-const markClosed = statement<never, [string]>(
+const markClosed = statement<never, { day: string }>(
   'usage_day_close',
-  'INSERT INTO usage_days_closed (day) VALUES ($1)',
+  'INSERT INTO usage_days_closed (day) VALUES (:day)',
 )
 
-const list = statement<UsageDayRow, [string[], string, string, string | null, string | null]>(
+const list = statement<UsageDayRow, UsageFilter & { projectIds: string[] }>(
   'usage_day_list',
   `SELECT to_char(day, 'YYYY-MM-DD') AS day, project_id, location, resource_type, product_name,
           quantity_ms::text, cost_usd_ms::text
    FROM usage_days
-   WHERE project_id = ANY ($1::uuid[]) AND day BETWEEN $2 AND $3
-     AND ($4::text IS NULL OR location = $4) AND ($5::text IS NULL OR resource_type = $5)
+   WHERE project_id = ANY (:projectIds::uuid[]) AND day BETWEEN :startDate AND :endDate
+     AND (:location::text IS NULL OR location = :location)
+     AND (:resourceType::text IS NULL OR resource_type = :resourceType)
    ORDER BY usage_days.day, project_id, location, resource_type DESC, product_name`,
 )
 
@@ -95,30 +98,30 @@ const monthRows = (scope: (projectId: string) => string) => `
   SELECT * FROM (${metered(scope('i.project_id'))}) live`
 const thisMonth = `date_trunc('month', slipway_now() AT TIME ZONE 'UTC')::date`
 
-const month = statement<MonthRow, [string[], string | null]>(
+const month = statement<MonthRow, { projectIds: string[]; monthStart: string | null }>(
   'usage_month',
-  `WITH bounds AS (${monthBounds(`coalesce($2::date, ${thisMonth})`)})
+  `WITH bounds AS (${monthBounds(`coalesce(:monthStart::date, ${thisMonth})`)})
    SELECT to_char(day, 'YYYY-MM-DD') AS day, project_id, resource_type, product_name,
           sum(quantity_ms)::text AS quantity_ms, sum(cost_usd_ms)::text AS cost_usd_ms
-   FROM (${monthRows((id) => `${id} = ANY ($1::uuid[])`)}) m
+   FROM (${monthRows((id) => `${id} = ANY (:projectIds::uuid[])`)}) m
    GROUP BY m.day, project_id, resource_type, product_name
    ORDER BY m.day, project_id, resource_type DESC, product_name`,
 )
 
-const rate = statement<{ usd_per_hour: string; now: Date; ms_left: string }, [string[]]>(
+const rate = statement<{ usd_per_hour: string; now: Date; ms_left: string }, { projectIds: string[] }>(
   'usage_rate',
   `SELECT coalesce(sum(i.quantity * p.usd), 0)::text AS usd_per_hour, slipway_now() AS now,
           ((extract(epoch FROM (${thisMonth} + interval '1 month') AT TIME ZONE 'UTC') - extract(epoch FROM slipway_now()))
            * 1000)::bigint::text AS ms_left
    FROM (SELECT) one
-   LEFT JOIN usage_intervals i ON i.project_id = ANY ($1::uuid[]) AND upper_inf(i.period)
+   LEFT JOIN usage_intervals i ON i.project_id = ANY (:projectIds::uuid[]) AND upper_inf(i.period)
    LEFT JOIN LATERAL (SELECT usd FROM prices WHERE product_name = i.product_name AND valid_from <= slipway_now()
                       ORDER BY valid_from DESC LIMIT 1) p ON true`,
 )
 
-const projectIds = statement<{ id: string }, [string]>(
+const projectIds = statement<{ id: string }, { organizationId: string }>(
   'usage_projects',
-  'SELECT id FROM projects WHERE organization_id = $1',
+  'SELECT id FROM projects WHERE organization_id = :organizationId',
 )
 
 /** The day after the last one closed, and whether its time has come. Null while nothing was ever metered. */
@@ -126,14 +129,14 @@ export async function findNextOpenDay(
   db: Queryable,
   rollupAtUtc: string,
 ): Promise<{ day: string; isDue: boolean } | null> {
-  const row = await nextOpenDay.one(db, rollupAtUtc)
+  const row = await nextOpenDay.one(db, { rollupAtUtc })
   return row?.day ? { day: row.day, isDue: row.is_due === true } : null
 }
 
 /** The caller holds the lock of the roll-up. */
 export async function closeDay(tx: Tx, day: string): Promise<void> {
-  await insertDay.run(tx, day)
-  await markClosed.run(tx, day)
+  await insertDay.run(tx, { day })
+  await markClosed.run(tx, { day })
 }
 
 export interface UsageFilter {
@@ -144,7 +147,7 @@ export interface UsageFilter {
 }
 
 export const listUsage = (db: Queryable, ids: string[], filter: UsageFilter): Promise<UsageDayRow[]> =>
-  list.all(db, ids, filter.startDate, filter.endDate, filter.location, filter.resourceType)
+  list.all(db, { ...filter, projectIds: ids })
 
 /** When usage was last written, and the UTC day that it is. */
 export const usageState = async (db: Queryable) => (await lastClosed.one(db))!
@@ -154,11 +157,11 @@ export const listMonth = (
   db: Queryable,
   ids: string[],
   monthStart: string | null = null,
-): Promise<MonthRow[]> => month.all(db, ids, monthStart)
+): Promise<MonthRow[]> => month.all(db, { projectIds: ids, monthStart })
 
 /** What runs now costs so much an hour; the month has so much time left. */
-export const currentRate = async (db: Queryable, ids: string[]) => (await rate.one(db, ids))!
+export const currentRate = async (db: Queryable, ids: string[]) => (await rate.one(db, { projectIds: ids }))!
 
 /** Deleted ones too: they cost something while they lived. */
 export const listProjectIds = async (db: Queryable, organizationId: string): Promise<string[]> =>
-  (await projectIds.all(db, organizationId)).map(({ id }) => id)
+  (await projectIds.all(db, { organizationId })).map(({ id }) => id)

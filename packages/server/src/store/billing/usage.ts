@@ -1,25 +1,27 @@
-import { type Queryable, statement, type Tx } from '../database.ts'
+import type { Queryable, Tx } from '../database.ts'
+import { statement } from '../statement.ts'
 
-const openInterval = statement<never, [string, string, string, string, string, number]>(
+const openInterval = statement<never, Metered>(
   'usage_open',
   `INSERT INTO usage_intervals (project_id, location, resource_type, resource_id, product_name, quantity, period)
-   VALUES ($1, $2, $3, $4, $5, $6, tstzrange(slipway_now(), NULL))`,
+   VALUES (:projectId, :location, :resourceType, :resourceId, :productName, :quantity, tstzrange(slipway_now(), NULL))`,
 )
 
 // An interval that opened and closes in the same millisecond never was.
-const dropEmpty = statement<never, [string]>(
+const dropEmpty = statement<never, { resourceId: string }>(
   'usage_drop_empty',
-  'DELETE FROM usage_intervals WHERE resource_id = $1 AND upper_inf(period) AND lower(period) >= slipway_now()',
+  `DELETE FROM usage_intervals
+   WHERE resource_id = :resourceId AND upper_inf(period) AND lower(period) >= slipway_now()`,
 )
-const closeInterval = statement<never, [string]>(
+const closeInterval = statement<never, { resourceId: string }>(
   'usage_close',
   `UPDATE usage_intervals SET period = tstzrange(lower(period), slipway_now())
-   WHERE resource_id = $1 AND upper_inf(period) AND lower(period) < slipway_now()`,
+   WHERE resource_id = :resourceId AND upper_inf(period) AND lower(period) < slipway_now()`,
 )
 
-const openOf = statement<{ count: number }, [string]>(
+const openOf = statement<{ count: number }, { resourceId: string }>(
   'usage_open_of',
-  'SELECT count(*) AS count FROM usage_intervals WHERE resource_id = $1 AND upper_inf(period)',
+  'SELECT count(*) AS count FROM usage_intervals WHERE resource_id = :resourceId AND upper_inf(period)',
 )
 
 export interface Metered {
@@ -33,14 +35,13 @@ export interface Metered {
 }
 
 /** In the transaction that makes it billable. The schema refuses a second one at the same time. */
-export const openUsage = (tx: Tx, m: Metered) =>
-  openInterval.run(tx, m.projectId, m.location, m.resourceType, m.resourceId, m.productName, m.quantity)
+export const openUsage = (tx: Tx, m: Metered) => openInterval.run(tx, m)
 
 export async function closeUsage(tx: Tx, resourceId: string): Promise<void> {
-  await dropEmpty.run(tx, resourceId)
-  await closeInterval.run(tx, resourceId)
+  await dropEmpty.run(tx, { resourceId })
+  await closeInterval.run(tx, { resourceId })
 }
 
 export async function isMetered(db: Queryable, resourceId: string): Promise<boolean> {
-  return ((await openOf.one(db, resourceId))?.count ?? 0) > 0
+  return ((await openOf.one(db, { resourceId }))?.count ?? 0) > 0
 }
