@@ -1,7 +1,8 @@
 import type { Gpu, HostState, HostVm } from '@slipway/contract'
 import { uuid } from '../../domain/ids.ts'
-import { type Queryable, statement, type Tx } from '../database.ts'
+import type { Queryable, Tx } from '../database.ts'
 import { emit } from '../events/events.ts'
+import { statement } from '../statement.ts'
 import type { LocationRow } from './locations.ts'
 
 export interface HostRow {
@@ -33,31 +34,33 @@ const hostRecords = `SELECT h.id, h.name, h.location, l.engine, h.is_schedulable
               WHERE ${livesOnHost}), '[]') AS vms
   FROM hosts h JOIN locations l ON l.name = h.location LEFT JOIN host_reports r ON r.host_id = h.id`
 
-const list = statement<HostRow, [string | null, string | null, string | null, number]>(
+const list = statement<HostRow, HostFilter>(
   'host_list',
   `${hostRecords}
-   WHERE ($1::text IS NULL OR h.location = $1) AND ($2::text IS NULL OR h.state = $2) AND ($3::uuid IS NULL OR h.id < $3)
-   ORDER BY h.id DESC LIMIT $4`,
+   WHERE (:location::text IS NULL OR h.location = :location) AND (:state::text IS NULL OR h.state = :state)
+     AND (:beforeId::uuid IS NULL OR h.id < :beforeId)
+   ORDER BY h.id DESC LIMIT :limit`,
 )
 
-const find = statement<HostRow, [string]>('host_find', `${hostRecords} WHERE h.id = $1`)
+const find = statement<HostRow, { id: string }>('host_find', `${hostRecords} WHERE h.id = :id`)
 
-const insert = statement<{ id: string }, [string, string, string]>(
+const insert = statement<{ id: string }, { id: string; location: string; name: string }>(
   'host_insert',
-  `INSERT INTO hosts (id, location, name) VALUES ($1, $2, $3) ON CONFLICT (location, name) DO NOTHING RETURNING id`,
+  `INSERT INTO hosts (id, location, name) VALUES (:id, :location, :name)
+   ON CONFLICT (location, name) DO NOTHING RETURNING id`,
 )
 
-const setSchedulable = statement<never, [string, boolean]>(
+const setSchedulable = statement<never, { id: string; isSchedulable: boolean }>(
   'host_set_schedulable',
-  `UPDATE hosts SET is_schedulable = $2, is_draining = is_draining AND NOT $2,
-     state = CASE WHEN $2 AND state IN ('draining', 'drained') THEN 'up' ELSE state END
-   WHERE id = $1`,
+  `UPDATE hosts SET is_schedulable = :isSchedulable, is_draining = is_draining AND NOT :isSchedulable,
+     state = CASE WHEN :isSchedulable AND state IN ('draining', 'drained') THEN 'up' ELSE state END
+   WHERE id = :id`,
 )
 
 // Waits for placements on this host: once it has committed, they all show, and no more come.
-const drain = statement<never, [string]>(
+const drain = statement<never, { id: string }>(
   'host_drain',
-  `UPDATE hosts SET is_draining = true, state = CASE state WHEN 'up' THEN 'draining' ELSE state END WHERE id = $1`,
+  `UPDATE hosts SET is_draining = true, state = CASE state WHEN 'up' THEN 'draining' ELSE state END WHERE id = :id`,
 )
 
 const settleDrained = statement<{ id: string; name: string; location: string }>(
@@ -68,41 +71,41 @@ const settleDrained = statement<{ id: string; name: string; location: string }>(
    RETURNING h.id, h.name, h.location`,
 )
 
-const tenants = statement<{ project_id: string; organization_id: string; vm_ids: string[] }, [string]>(
+const tenants = statement<{ project_id: string; organization_id: string; vm_ids: string[] }, { id: string }>(
   'host_tenants',
   `SELECT v.project_id, p.organization_id, array_agg(v.id::text ORDER BY v.id) AS vm_ids
    FROM vms v JOIN projects p ON p.id = v.project_id
-   WHERE v.host_id = $1 AND v.deleted_at IS NULL GROUP BY v.project_id, p.organization_id`,
+   WHERE v.host_id = :id AND v.deleted_at IS NULL GROUP BY v.project_id, p.organization_id`,
 )
 
 // Before looking whether it is empty: a placement under way must have ended.
-const lock = statement<{ id: string }, [string]>(
+const lock = statement<{ id: string }, { id: string }>(
   'host_lock_by_id',
-  'SELECT id FROM hosts WHERE id = $1 FOR UPDATE',
+  'SELECT id FROM hosts WHERE id = :id FOR UPDATE',
 )
 
-const removeEmpty = statement<{ name: string }, [string]>(
+const removeEmpty = statement<{ name: string }, { id: string }>(
   'host_remove_empty',
-  `DELETE FROM hosts h WHERE id = $1 AND claimed_gpus = 0 AND NOT EXISTS (SELECT FROM vms WHERE host_id = h.id)
+  `DELETE FROM hosts h WHERE id = :id AND claimed_gpus = 0 AND NOT EXISTS (SELECT FROM vms WHERE host_id = h.id)
      AND NOT EXISTS (SELECT FROM disks WHERE host_id = h.id) RETURNING name`,
 )
 
-const findGpu = statement<Gpu & { host_id: string }, [string]>(
+const findGpu = statement<Gpu & { host_id: string }, { gpuId: string }>(
   'gpu_find',
   `SELECT g.id, g.host_id, g.model, g.pci_address, g.numa_node, g.state, coalesce(g.vm_id::text, '') AS vm_id
-   FROM gpus g WHERE g.id = $1`,
+   FROM gpus g WHERE g.id = :gpuId`,
 )
 
-const holdBack = statement<never, [string]>(
+const holdBack = statement<never, { gpuId: string }>(
   'gpu_hold_back',
   `UPDATE gpus SET state = 'quarantined', is_held_back = true, quarantined_at = coalesce(quarantined_at, slipway_now())
-   WHERE id = $1 AND state IN ('free', 'quarantined')`,
+   WHERE id = :gpuId AND state IN ('free', 'quarantined')`,
 )
 
-const release = statement<never, [string]>(
+const release = statement<never, { gpuId: string }>(
   'gpu_release',
   `UPDATE gpus SET state = 'free', is_held_back = false, quarantined_at = NULL
-   WHERE id = $1 AND state IN ('free', 'quarantined')`,
+   WHERE id = :gpuId AND state IN ('free', 'quarantined')`,
 )
 
 const counts = statement<FamilyCounts>(
@@ -121,22 +124,21 @@ export interface HostFilter {
   limit: number
 }
 
-export const listHosts = (db: Queryable, filter: HostFilter): Promise<HostRow[]> =>
-  list.all(db, filter.location, filter.state, filter.beforeId, filter.limit)
+export const listHosts = (db: Queryable, filter: HostFilter): Promise<HostRow[]> => list.all(db, filter)
 
-export const findHost = (db: Queryable, id: string): Promise<HostRow | undefined> => find.one(db, id)
+export const findHost = (db: Queryable, id: string): Promise<HostRow | undefined> => find.one(db, { id })
 
 /** `down` until its first report. Answers its id, or nothing when the name is taken in this location. */
 export async function insertHost(tx: Tx, location: string, name: string): Promise<string | undefined> {
-  return (await insert.one(tx, uuid(), location, name))?.id
+  return (await insert.one(tx, { id: uuid(), location, name }))?.id
 }
 
 /** Opening a host also ends its draining. False when there is no such host. */
 export const setHostSchedulable = async (tx: Tx, id: string, isSchedulable: boolean): Promise<boolean> =>
-  (await setSchedulable.run(tx, id, isSchedulable)) > 0
+  (await setSchedulable.run(tx, { id, isSchedulable })) > 0
 
 /** No new VMs from here on. False when there is no such host. */
-export const startDraining = async (tx: Tx, id: string): Promise<boolean> => (await drain.run(tx, id)) > 0
+export const startDraining = async (tx: Tx, id: string): Promise<boolean> => (await drain.run(tx, { id })) > 0
 
 /** Hosts whose last VM has gone since they began to drain. Answers how many. */
 export async function settleDrainedHosts(tx: Tx): Promise<number> {
@@ -154,12 +156,12 @@ export async function settleDrainedHosts(tx: Tx): Promise<number> {
 }
 
 /** The projects with VMs on a host. */
-export const listHostTenants = (db: Queryable, id: string) => tenants.all(db, id)
+export const listHostTenants = (db: Queryable, id: string) => tenants.all(db, { id })
 
 /** Locks it. `in_use` while VMs or disks are on it. */
 export async function removeHost(tx: Tx, id: string): Promise<'removed' | 'in_use' | 'missing'> {
-  if (!(await lock.one(tx, id))) return 'missing'
-  return (await removeEmpty.one(tx, id)) ? 'removed' : 'in_use'
+  if (!(await lock.one(tx, { id }))) return 'missing'
+  return (await removeEmpty.one(tx, { id })) ? 'removed' : 'in_use'
 }
 
 /**
@@ -167,11 +169,11 @@ export async function removeHost(tx: Tx, id: string): Promise<'removed' | 'in_us
  * holds, or that is gone, stays as it was.
  */
 export async function setGpuHold(tx: Tx, gpuId: string, isHeldBack: boolean): Promise<Gpu | undefined> {
-  const gpu = await findGpu.one(tx, gpuId)
+  const gpu = await findGpu.one(tx, { gpuId })
   if (!gpu) return undefined
-  await lock.one(tx, gpu.host_id)
-  await (isHeldBack ? holdBack : release).run(tx, gpuId)
-  const after = await findGpu.one(tx, gpuId)
+  await lock.one(tx, { id: gpu.host_id })
+  await (isHeldBack ? holdBack : release).run(tx, { gpuId })
+  const after = await findGpu.one(tx, { gpuId })
   if (!after) return undefined
   const { host_id: _, ...record } = after
   return record

@@ -1,51 +1,65 @@
 import type { GpuState, HostState } from '@slipway/contract'
 import { uuid } from '../../domain/ids.ts'
-import { type Queryable, statement, type Tx } from '../database.ts'
+import type { Queryable, Tx } from '../database.ts'
+import { statement } from '../statement.ts'
 
 // Reports that say nothing new write nothing but their time, for all hosts at once and without a lock on any host.
 // Locked in order, so that two processes with the same reports never wait for each other in a circle.
-const touch = statement<{ name: string }, [string, string[], string[]]>(
+const touch = statement<{ name: string }, { location: string; names: string[]; fingerprints: string[] }>(
   'host_report_touch',
   `WITH same AS MATERIALIZED (
-     SELECT r.host_id, h.name FROM unnest($2::text[], $3::text[]) AS w (name, fingerprint)
-     JOIN hosts h ON h.location = $1 AND h.name = w.name AND h.state <> 'down'
+     SELECT r.host_id, h.name FROM unnest(:names::text[], :fingerprints::text[]) AS w (name, fingerprint)
+     JOIN hosts h ON h.location = :location AND h.name = w.name AND h.state <> 'down'
      JOIN host_reports r ON r.host_id = h.id AND r.fingerprint = w.fingerprint
      ORDER BY r.host_id FOR NO KEY UPDATE OF r)
    UPDATE host_reports r SET reported_at = slipway_now() FROM same WHERE r.host_id = same.host_id
    RETURNING same.name`,
 )
 
-const insertMissing = statement<never, [string, string[], string[]]>(
+const insertMissing = statement<never, { location: string; ids: string[]; names: string[] }>(
   'host_insert_missing',
-  `INSERT INTO hosts (id, location, name) SELECT w.id, $1, w.name FROM unnest($2::uuid[], $3::text[]) AS w (id, name)
+  `INSERT INTO hosts (id, location, name)
+   SELECT w.id, :location, w.name FROM unnest(:ids::uuid[], :names::text[]) AS w (id, name)
    ORDER BY w.name ON CONFLICT (location, name) DO NOTHING`,
 )
 
 // In order, as every statement that locks several hosts.
-const lockByName = statement<ReportedHost, [string, string[]]>(
+const lockByName = statement<ReportedHost, { location: string; names: string[] }>(
   'host_lock_by_name',
-  `SELECT id, name, state, is_draining, capabilities FROM hosts WHERE location = $1 AND name = ANY($2)
+  `SELECT id, name, state, is_draining, capabilities FROM hosts WHERE location = :location AND name = ANY(:names)
    ORDER BY id FOR NO KEY UPDATE`,
 )
 
-const gpusOf = statement<KnownGpuRow, [string[]]>(
+const gpusOf = statement<KnownGpuRow, { ids: string[] }>(
   'gpu_list_of_hosts',
   `SELECT id, host_id AS "hostId", pci_address AS "pciAddress", model, numa_node AS "numaNode",
           iommu_group AS "iommuGroup", state, vm_id AS "vmId", is_held_back AS "isHeldBack"
-   FROM gpus WHERE host_id = ANY($1::uuid[])`,
+   FROM gpus WHERE host_id = ANY(:ids::uuid[])`,
 )
 
-const updateHosts = statement<never, [string[], string[], number[], string[], string[]]>(
+const updateHosts = statement<
+  never,
+  { ids: string[]; families: string[]; usableGpus: number[]; capabilities: string[]; states: string[] }
+>(
   'host_apply_reports',
   `UPDATE hosts h SET family = w.family, usable_gpus = w.usable_gpus, capabilities = w.capabilities, state = w.state
-   FROM unnest($1::uuid[], $2::text[], $3::integer[], $4::jsonb[], $5::text[])
+   FROM unnest(:ids::uuid[], :families::text[], :usableGpus::integer[], :capabilities::jsonb[], :states::text[])
      AS w (id, family, usable_gpus, capabilities, state)
    WHERE h.id = w.id`,
 )
 
-const gpuColumns = `unnest($1::uuid[], $2::text[], $3::text[], $4::integer[], $5::integer[], $6::text[])
+const gpuColumns = `unnest(:hostIds::uuid[], :pciAddresses::text[], :models::text[], :numaNodes::integer[],
+    :iommuGroups::integer[], :states::text[])
   AS w (host_id, pci_address, model, numa_node, iommu_group, state)`
-type GpuColumns = [string[], string[], string[], number[], (number | null)[], string[]]
+
+interface GpuColumns {
+  hostIds: string[]
+  pciAddresses: string[]
+  models: string[]
+  numaNodes: number[]
+  iommuGroups: (number | null)[]
+  states: string[]
+}
 
 // Every known GPU of the hosts is written, changed or not: that is what has their free counts made anew.
 const updateGpus = statement<never, GpuColumns>(
@@ -55,25 +69,30 @@ const updateGpus = statement<never, GpuColumns>(
    FROM ${gpuColumns} WHERE g.host_id = w.host_id AND g.pci_address = w.pci_address`,
 )
 
-const insertGpus = statement<never, [...GpuColumns, string[]]>(
+const insertGpus = statement<never, GpuColumns & { ids: string[] }>(
   'gpu_insert_reported',
   `INSERT INTO gpus (id, host_id, pci_address, model, numa_node, iommu_group, state, quarantined_at)
-   SELECT ($7::uuid[])[row_number() OVER ()], w.*, CASE w.state WHEN 'quarantined' THEN slipway_now() END
+   SELECT (:ids::uuid[])[row_number() OVER ()], w.*, CASE w.state WHEN 'quarantined' THEN slipway_now() END
    FROM ${gpuColumns}`,
 )
 
-const putReports = statement<never, [string[], string[]]>(
+const putReports = statement<never, { hostIds: string[]; fingerprints: string[] }>(
   'host_report_put',
   `INSERT INTO host_reports (host_id, reported_at, fingerprint)
-   SELECT w.host_id, slipway_now(), w.fingerprint FROM unnest($1::uuid[], $2::text[]) AS w (host_id, fingerprint)
+   SELECT w.host_id, slipway_now(), w.fingerprint
+   FROM unnest(:hostIds::uuid[], :fingerprints::text[]) AS w (host_id, fingerprint)
    ON CONFLICT (host_id) DO UPDATE SET reported_at = excluded.reported_at, fingerprint = excluded.fingerprint`,
 )
 
 // As of a moment before the newest reports: whoever turns the clock in between loses no host.
-const loseSilent = statement<{ id: string; name: string; location: string }, [number, Date | null]>(
+const loseSilent = statement<
+  { id: string; name: string; location: string },
+  { afterMs: number; asOf: Date | null }
+>(
   'host_lose_silent',
   `UPDATE hosts h SET state = 'down' FROM host_reports r
-   WHERE r.host_id = h.id AND h.state <> 'down' AND r.reported_at < coalesce($2, slipway_now()) - $1 * interval '1 millisecond'
+   WHERE r.host_id = h.id AND h.state <> 'down'
+     AND r.reported_at < coalesce(:asOf, slipway_now()) - :afterMs * interval '1 millisecond'
    RETURNING h.id, h.name, h.location`,
 )
 
@@ -106,12 +125,11 @@ export async function touchReports(
   location: string,
   reports: { name: string; fingerprint: string }[],
 ): Promise<Set<string>> {
-  const rows = await touch.all(
-    db,
+  const rows = await touch.all(db, {
     location,
-    reports.map(({ name }) => name),
-    reports.map(({ fingerprint }) => fingerprint),
-  )
+    names: reports.map(({ name }) => name),
+    fingerprints: reports.map(({ fingerprint }) => fingerprint),
+  })
   return new Set(rows.map(({ name }) => name))
 }
 
@@ -121,16 +139,16 @@ export async function lockReportedHosts(
   location: string,
   names: string[],
 ): Promise<{ hosts: ReportedHost[]; gpus: KnownGpuRow[] }> {
-  let hosts = await lockByName.all(tx, location, names)
+  let hosts = await lockByName.all(tx, { location, names })
   if (hosts.length < names.length) {
     const known = new Set(hosts.map(({ name }) => name))
     const missing = names.filter((name) => !known.has(name))
     const ids = missing.map(() => uuid())
-    await insertMissing.run(tx, location, ids, missing)
-    hosts = await lockByName.all(tx, location, names)
+    await insertMissing.run(tx, { location, ids, names: missing })
+    hosts = await lockByName.all(tx, { location, names })
   }
   const ids = hosts.map(({ id }) => id)
-  return { hosts, gpus: await gpusOf.all(tx, ids) }
+  return { hosts, gpus: await gpusOf.all(tx, { ids }) }
 }
 
 export interface HostChange {
@@ -149,34 +167,28 @@ export interface HostChange {
 /** Of hosts that this transaction has locked. Their sizes come first: the free counts are made from them. */
 export async function writeReportedHosts(tx: Tx, hosts: HostChange[]): Promise<void> {
   const ids = hosts.map(({ id }) => id)
-  await updateHosts.run(
-    tx,
+  await updateHosts.run(tx, {
     ids,
-    hosts.map(({ family }) => family),
-    hosts.map(({ usableGpus }) => usableGpus),
-    hosts.map(({ capabilities }) => JSON.stringify(capabilities)),
-    hosts.map(({ state }) => state),
-  )
-  await updateGpus.run(tx, ...columnsOf(hosts.flatMap(({ known }) => known)))
+    families: hosts.map(({ family }) => family),
+    usableGpus: hosts.map(({ usableGpus }) => usableGpus),
+    capabilities: hosts.map(({ capabilities }) => JSON.stringify(capabilities)),
+    states: hosts.map(({ state }) => state),
+  })
+  await updateGpus.run(tx, columnsOf(hosts.flatMap(({ known }) => known)))
   const found = hosts.flatMap((host) => host.found)
-  const gpuIds = found.map(() => uuid())
-  await insertGpus.run(tx, ...columnsOf(found), gpuIds)
-  await putReports.run(
-    tx,
-    ids,
-    hosts.map(({ fingerprint }) => fingerprint),
-  )
+  await insertGpus.run(tx, { ...columnsOf(found), ids: found.map(() => uuid()) })
+  await putReports.run(tx, { hostIds: ids, fingerprints: hosts.map(({ fingerprint }) => fingerprint) })
 }
 
-const columnsOf = (gpus: GpuPlace[]): GpuColumns => [
-  gpus.map((gpu) => gpu.hostId),
-  gpus.map((gpu) => gpu.pciAddress),
-  gpus.map((gpu) => gpu.model),
-  gpus.map((gpu) => gpu.numaNode),
-  gpus.map((gpu) => gpu.iommuGroup),
-  gpus.map((gpu) => gpu.state),
-]
+const columnsOf = (gpus: GpuPlace[]): GpuColumns => ({
+  hostIds: gpus.map((gpu) => gpu.hostId),
+  pciAddresses: gpus.map((gpu) => gpu.pciAddress),
+  models: gpus.map((gpu) => gpu.model),
+  numaNodes: gpus.map((gpu) => gpu.numaNode),
+  iommuGroups: gpus.map((gpu) => gpu.iommuGroup),
+  states: gpus.map((gpu) => gpu.state),
+})
 
 /** Hosts without a report for so long go down; answers them. */
 export const loseSilentHosts = (tx: Tx, afterMs: number, asOf: Date | null) =>
-  loseSilent.all(tx, afterMs, asOf)
+  loseSilent.all(tx, { afterMs, asOf })

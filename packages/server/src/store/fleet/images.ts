@@ -1,6 +1,7 @@
 import { uuid } from '../../domain/ids.ts'
 import { fullImageName } from '../../domain/images.ts'
-import { type Queryable, statement, type Tx } from '../database.ts'
+import type { Queryable, Tx } from '../database.ts'
+import { statement } from '../statement.ts'
 
 export interface ImageRow {
   id: string
@@ -22,54 +23,53 @@ export interface NewImage {
 
 const list = statement<ImageRow>('image_list', 'SELECT * FROM images ORDER BY name')
 
-const findByName = statement<ImageRow, [string]>('image_find_by_name', 'SELECT * FROM images WHERE name = $1')
+const findByName = statement<ImageRow, { name: string }>(
+  'image_find_by_name',
+  'SELECT * FROM images WHERE name = :name',
+)
 
 // No row when the name is taken.
-const insert = statement<ImageRow, [string, string, string, string[], string[], string]>(
+const insert = statement<ImageRow, NewImage & { id: string }>(
   'image_insert',
-  `INSERT INTO images (id, name, description, tags, locations, source) VALUES ($1, $2, $3, $4, $5, $6)
+  `INSERT INTO images (id, name, description, tags, locations, source)
+   VALUES (:id, :name, :description, :tags, :locations, :source)
    ON CONFLICT (name) DO NOTHING RETURNING *`,
 )
 
-const setLocations = statement<ImageRow, [string, string[]]>(
+const setLocations = statement<ImageRow, { id: string; locations: string[] }>(
   'image_set_locations',
-  'UPDATE images SET locations = $2 WHERE id = $1 RETURNING *',
+  'UPDATE images SET locations = :locations WHERE id = :id RETURNING *',
 )
 
 // Locations are only ever added, so that what an operator took away stays away.
-const extend = statement<never, [string, string[], string]>(
+const extend = statement<never, { name: string; locations: string[]; source: Record<string, unknown> }>(
   'image_extend',
-  `UPDATE images SET source = source || $3,
-     locations = locations || ARRAY(SELECT l FROM unnest($2::text[]) l WHERE NOT (l = ANY(locations)))
-   WHERE name = $1`,
+  `UPDATE images SET source = source || :source,
+     locations = locations || ARRAY(SELECT l FROM unnest(:locations::text[]) l WHERE NOT (l = ANY(locations)))
+   WHERE name = :name`,
 )
 
-const usersOf = statement<{ vms: number }, [string]>(
+const usersOf = statement<{ vms: number }, { id: string }>(
   'image_users',
-  `SELECT count(*) AS vms FROM vms v JOIN images i ON i.name = v.image WHERE i.id = $1 AND v.deleted_at IS NULL`,
+  `SELECT count(*) AS vms FROM vms v JOIN images i ON i.name = v.image WHERE i.id = :id AND v.deleted_at IS NULL`,
 )
 
-const remove = statement<ImageRow, [string]>('image_remove', 'DELETE FROM images WHERE id = $1 RETURNING *')
+const remove = statement<ImageRow, { id: string }>(
+  'image_remove',
+  'DELETE FROM images WHERE id = :id RETURNING *',
+)
 
 export const listImages = (db: Queryable): Promise<ImageRow[]> => list.all(db)
 
 export const findImage = (db: Queryable, name: string): Promise<ImageRow | undefined> =>
-  findByName.one(db, fullImageName(name))
+  findByName.one(db, { name: fullImageName(name) })
 
 /** Nothing when the name is taken. */
 export const insertImage = (tx: Tx, image: NewImage): Promise<ImageRow | undefined> =>
-  insert.one(
-    tx,
-    uuid(),
-    fullImageName(image.name),
-    image.description,
-    image.tags,
-    image.locations,
-    JSON.stringify(image.source),
-  )
+  insert.one(tx, { ...image, id: uuid(), name: fullImageName(image.name) })
 
 export const setImageLocations = (tx: Tx, id: string, locations: string[]): Promise<ImageRow | undefined> =>
-  setLocations.one(tx, id, locations)
+  setLocations.one(tx, { id, locations })
 
 export async function extendImage(
   tx: Tx,
@@ -77,11 +77,11 @@ export async function extendImage(
   locations: string[],
   source: Record<string, unknown>,
 ): Promise<void> {
-  await extend.run(tx, fullImageName(name), locations, JSON.stringify(source))
+  await extend.run(tx, { name: fullImageName(name), locations, source })
 }
 
 export async function countImageUsers(db: Queryable, id: string): Promise<number> {
-  return (await usersOf.one(db, id))!.vms
+  return (await usersOf.one(db, { id }))!.vms
 }
 
-export const removeImage = (tx: Tx, id: string): Promise<ImageRow | undefined> => remove.one(tx, id)
+export const removeImage = (tx: Tx, id: string): Promise<ImageRow | undefined> => remove.one(tx, { id })

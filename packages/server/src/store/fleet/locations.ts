@@ -1,4 +1,5 @@
-import { type Queryable, statement, type Tx } from '../database.ts'
+import type { Queryable, Tx } from '../database.ts'
+import { statement } from '../statement.ts'
 
 export interface LocationRow {
   name: string
@@ -28,15 +29,15 @@ const list = statement<LocationRow>(
   `SELECT ${columns} FROM locations ORDER BY position, name`,
 )
 
-const find = statement<LocationRow, [string]>(
+const find = statement<LocationRow, { name: string }>(
   'location_find',
-  `SELECT ${columns} FROM locations WHERE name = $1`,
+  `SELECT ${columns} FROM locations WHERE name = :name`,
 )
 
-const put = statement<{ is_new: boolean }, [string, string, string, string, string, string, string, number]>(
+const put = statement<{ is_new: boolean }, LocationSettings & { region: string; zone: string }>(
   'location_put',
   `INSERT INTO locations (name, region, zone, description, engine, storage, public_ipv4, position)
-   VALUES ($1, $2, $3, $4, $5, $6, nullif($7, '')::cidr, $8)
+   VALUES (:name, :region, :zone, :description, :engine, :storage, nullif(:publicIpv4, '')::cidr, :position)
    ON CONFLICT (name) DO UPDATE SET description = excluded.description, engine = excluded.engine,
      storage = excluded.storage, public_ipv4 = excluded.public_ipv4, position = excluded.position
    RETURNING xmax = 0 AS is_new`,
@@ -45,16 +46,16 @@ const put = statement<{ is_new: boolean }, [string, string, string, string, stri
 const inUse = `EXISTS (SELECT FROM hosts WHERE location = l.name) OR EXISTS (SELECT FROM vms WHERE location = l.name)
   OR EXISTS (SELECT FROM disks WHERE location = l.name) OR EXISTS (SELECT FROM subnets WHERE location = l.name)`
 
-const removeUnused = statement<{ name: string }, [string[]]>(
+const removeUnused = statement<{ name: string }, { names: string[] }>(
   'location_remove_unused',
-  `DELETE FROM locations l WHERE NOT (name = ANY($1)) AND NOT (${inUse}) RETURNING name`,
+  `DELETE FROM locations l WHERE NOT (name = ANY(:names)) AND NOT (${inUse}) RETURNING name`,
 )
 
-const hosting = statement<{ name: string }, [string]>(
+const hosting = statement<{ name: string }, { location: string }>(
   'location_hosting',
   `SELECT name FROM locations l
-   WHERE name = $1 AND (EXISTS (SELECT FROM vms WHERE location = l.name)
-                        OR EXISTS (SELECT FROM disks WHERE location = l.name))`,
+   WHERE name = :location AND (EXISTS (SELECT FROM vms WHERE location = l.name)
+                               OR EXISTS (SELECT FROM disks WHERE location = l.name))`,
 )
 
 // With what is taken of their range. A network whose project has used the name otherwise is left alone.
@@ -66,13 +67,13 @@ const withoutSubnet = statement<
     location: string
     taken: string[]
   },
-  [string[]]
+  { locations: string[] }
 >(
   'location_networks_without_subnet',
   `SELECT n.id AS network_id, n.project_id, n.cidr::text, l.name AS location,
           ARRAY(SELECT s.cidr::text FROM subnets s WHERE s.network_id = n.id) AS taken
    FROM networks n JOIN projects p ON p.id = n.project_id AND p.deleted_at IS NULL CROSS JOIN locations l
-   WHERE n.name = 'default-vpc-network' AND l.name = ANY($1)
+   WHERE n.name = 'default-vpc-network' AND l.name = ANY(:locations)
      AND NOT EXISTS (SELECT FROM subnets s WHERE s.network_id = n.id AND s.location = l.name)
      AND NOT EXISTS (SELECT FROM subnets s WHERE s.project_id = n.project_id AND s.name = 'default-subnet-' || l.name)
    ORDER BY n.id, l.position`,
@@ -81,35 +82,27 @@ const withoutSubnet = statement<
 export const listLocations = (db: Queryable): Promise<LocationRow[]> => list.all(db)
 
 export const findLocation = (db: Queryable, name: string): Promise<LocationRow | undefined> =>
-  find.one(db, name)
+  find.one(db, { name })
 
 /** Answers whether it is a new one. The zone is what follows the last hyphen of the name. */
 export async function putLocation(tx: Tx, location: LocationSettings): Promise<boolean> {
   const hyphen = location.name.lastIndexOf('-')
-  const row = await put.one(
-    tx,
-    location.name,
-    location.name.slice(0, hyphen),
-    location.name.slice(hyphen + 1),
-    location.description,
-    location.engine,
-    location.storage,
-    location.publicIpv4,
-    location.position,
-  )
+  const region = location.name.slice(0, hyphen)
+  const zone = location.name.slice(hyphen + 1)
+  const row = await put.one(tx, { ...location, region, zone })
   return row!.is_new
 }
 
 /** Removes what is not in `names`, save what hosts, VMs, disks or subnets still refer to. */
 export async function removeUnusedLocations(tx: Tx, names: string[]): Promise<void> {
-  await removeUnused.run(tx, names)
+  await removeUnused.run(tx, { names })
 }
 
 /** Whether VMs or disks live there. */
 export async function hasTenants(db: Queryable, location: string): Promise<boolean> {
-  return (await hosting.one(db, location)) !== undefined
+  return (await hosting.one(db, { location })) !== undefined
 }
 
 /** Default networks of living projects that have no subnet in one of these locations. */
 export const defaultNetworksWithoutSubnet = (db: Queryable, locations: string[]) =>
-  withoutSubnet.all(db, locations)
+  withoutSubnet.all(db, { locations })

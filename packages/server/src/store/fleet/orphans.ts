@@ -1,11 +1,12 @@
-import { type Queryable, statement } from '../database.ts'
+import type { Queryable } from '../database.ts'
+import { statement } from '../statement.ts'
 
 // Which of these ids no row knows, and what is known of those that once were ours.
-const orphans = statement<{ id: string; newest_generation: number | null }, [string[]]>(
+const orphans = statement<{ id: string; newest_generation: number | null }, { ids: string[] }>(
   'orphans',
   `SELECT s.id, (SELECT max(o.generation) FROM operations o WHERE o.resource_id = s.id) AS newest_generation
-   FROM unnest($1::uuid[]) s (id)
+   FROM unnest(:ids::uuid[]) s (id)
    WHERE NOT EXISTS (SELECT FROM vms v WHERE v.id = s.id) AND NOT EXISTS (SELECT FROM disks d WHERE d.id = s.id)`,
 )
 
-export const findOrphans = (db: Queryable, ids: string[]) => orphans.all(db, ids)
+export const findOrphans = (db: Queryable, ids: string[]) => orphans.all(db, { ids })
