@@ -1,4 +1,5 @@
-import { type Queryable, statement } from '../database.ts'
+import type { Queryable } from '../database.ts'
+import { statement } from '../statement.ts'
 
 /** What the simulated engine remembers. Only that engine uses this file. */
 export interface SimulatedVm {
@@ -17,92 +18,111 @@ export interface SimulatedVm {
   firewall_generation: number
 }
 
+/** Where a VM is, and the generation of the call about it. */
+interface SimulatedPlace {
+  id: string
+  location: string
+  host: string
+  generation: number
+}
+
 const selectVm = `
   SELECT v.id, v.location, v.host, v.generation, v.is_removed, v.spec, v.power, v.gpus, v.firewall, v.firewall_generation,
          (extract(epoch FROM v.ready_at - slipway_now()) * 1000)::float8 AS ready_in_ms,
          coalesce(h.is_lost, false) AS is_host_lost
   FROM simulated_vms v LEFT JOIN simulated_hosts h ON h.location = v.location AND h.name = v.host`
 
-const find = statement<SimulatedVm, [string]>('simulated_vm', `${selectVm} WHERE v.id = $1`)
+const find = statement<SimulatedVm, { id: string }>('simulated_vm', `${selectVm} WHERE v.id = :id`)
 
 // Defines a VM, or redefines one, only under a generation that is not older than the newest seen.
-const put = statement<{ id: string }, [string, string, string, number, string, string[]]>(
+const put = statement<{ id: string }, SimulatedPlace & { spec: string; gpus: string[] }>(
   'simulated_vm_put',
-  `INSERT INTO simulated_vms AS v (id, location, host, generation, spec, gpus) VALUES ($1, $2, $3, $4, $5, $6)
-   ON CONFLICT (id) DO UPDATE SET host = $3, generation = $4, spec = $5, gpus = $6
-   WHERE v.generation <= $4 AND NOT v.is_removed RETURNING id`,
+  `INSERT INTO simulated_vms AS v (id, location, host, generation, spec, gpus)
+   VALUES (:id, :location, :host, :generation, :spec, :gpus)
+   ON CONFLICT (id) DO UPDATE SET host = :host, generation = :generation, spec = :spec, gpus = :gpus
+   WHERE v.generation <= :generation AND NOT v.is_removed RETURNING id`,
 )
 
-const power = statement<{ id: string }, [string, number, string, number, string]>(
+const power = statement<
+  { id: string },
+  { id: string; generation: number; power: string; readyInMs: number; lines: string }
+>(
   'simulated_vm_power',
-  `UPDATE simulated_vms SET generation = $2, power = $3, ready_at = slipway_now() + $4 * interval '1 millisecond',
-          serial = right(serial || $5, 1048576)
-   WHERE id = $1 AND generation <= $2 AND NOT is_removed RETURNING id`,
+  `UPDATE simulated_vms SET generation = :generation, power = :power,
+          ready_at = slipway_now() + :readyInMs * interval '1 millisecond', serial = right(serial || :lines, 1048576)
+   WHERE id = :id AND generation <= :generation AND NOT is_removed RETURNING id`,
 )
 
 // A call that has nothing to do still counts: older ones come too late from then on.
-const see = statement<{ id: string }, [string, number]>(
+const see = statement<{ id: string }, { id: string; generation: number }>(
   'simulated_vm_see',
-  `UPDATE simulated_vms SET generation = $2 WHERE id = $1 AND generation <= $2 AND NOT is_removed RETURNING id`,
+  `UPDATE simulated_vms SET generation = :generation
+   WHERE id = :id AND generation <= :generation AND NOT is_removed RETURNING id`,
 )
 
 // Removal is remembered, so that whoever comes late with an older generation is refused.
-const remove = statement<{ id: string }, [string, string, string, number, number]>(
+const remove = statement<{ id: string }, SimulatedPlace & { resetMs: number }>(
   'simulated_vm_remove',
   `WITH gone AS (
      INSERT INTO simulated_vms AS v (id, location, host, generation, spec, is_removed, removed_at)
-     VALUES ($1, $2, $3, $4, '{}', true, slipway_now())
-     ON CONFLICT (id) DO UPDATE SET generation = $4, is_removed = true, power = 'off', removed_at = slipway_now()
-     WHERE v.generation <= $4 RETURNING id),
+     VALUES (:id, :location, :host, :generation, '{}', true, slipway_now())
+     ON CONFLICT (id) DO UPDATE
+     SET generation = :generation, is_removed = true, power = 'off', removed_at = slipway_now()
+     WHERE v.generation <= :generation RETURNING id),
    resets AS (
      INSERT INTO simulated_gpu_resets (location, host, pci_address, clean_at)
-     SELECT v.location, v.host, pci, slipway_now() + $5 * interval '1 millisecond'
-     FROM simulated_vms v, unnest(v.gpus) pci WHERE v.id = $1 AND NOT v.is_removed AND EXISTS (SELECT FROM gone)
+     SELECT v.location, v.host, pci, slipway_now() + :resetMs * interval '1 millisecond'
+     FROM simulated_vms v, unnest(v.gpus) pci WHERE v.id = :id AND NOT v.is_removed AND EXISTS (SELECT FROM gone)
      ON CONFLICT (location, host, pci_address) DO UPDATE SET clean_at = excluded.clean_at)
    SELECT id FROM gone`,
 )
 
-const setFirewall = statement<{ id: string }, [string, number, string]>(
+const setFirewall = statement<{ id: string }, { id: string; generation: number; rules: string }>(
   'simulated_vm_firewall',
-  `UPDATE simulated_vms v SET firewall = $3, firewall_generation = $2
-   WHERE id = $1 AND firewall_generation <= $2 AND NOT is_removed
+  `UPDATE simulated_vms v SET firewall = :rules, firewall_generation = :generation
+   WHERE id = :id AND firewall_generation <= :generation AND NOT is_removed
      AND NOT EXISTS (SELECT FROM simulated_hosts h WHERE h.location = v.location AND h.name = v.host AND h.is_lost)
    RETURNING id`,
 )
 
-const setDisks = statement<{ id: string }, [string, number, string]>(
+const setDisks = statement<{ id: string }, { id: string; generation: number; attached: string }>(
   'simulated_vm_disks',
-  `UPDATE simulated_vms SET generation = $2, spec = jsonb_set(spec, '{disks}', $3::jsonb)
-   WHERE id = $1 AND generation <= $2 AND NOT is_removed RETURNING id`,
+  `UPDATE simulated_vms SET generation = :generation, spec = jsonb_set(spec, '{disks}', :attached::jsonb)
+   WHERE id = :id AND generation <= :generation AND NOT is_removed RETURNING id`,
 )
 
-const serial = statement<{ serial: string }, [string]>(
+const serial = statement<{ serial: string }, { id: string }>(
   'simulated_vm_serial',
-  'SELECT serial FROM simulated_vms WHERE id = $1 AND NOT is_removed',
+  'SELECT serial FROM simulated_vms WHERE id = :id AND NOT is_removed',
 )
 
-const crash = statement<{ id: string }, [string, string]>(
+const crash = statement<{ id: string }, { id: string; lines: string }>(
   'simulated_vm_crash',
-  `UPDATE simulated_vms SET power = 'crashed', serial = right(serial || $2, 1048576)
-   WHERE id = $1 AND NOT is_removed AND power = 'on' RETURNING id`,
+  `UPDATE simulated_vms SET power = 'crashed', serial = right(serial || :lines, 1048576)
+   WHERE id = :id AND NOT is_removed AND power = 'on' RETURNING id`,
 )
 
-const putDisk = statement<{ id: string }, [string, string, number, number]>(
+const putDisk = statement<
+  { id: string },
+  { id: string; location: string; generation: number; sizeGib: number }
+>(
   'simulated_disk_put',
-  `INSERT INTO simulated_disks AS d (id, location, generation, size_gib) VALUES ($1, $2, $3, $4)
-   ON CONFLICT (id) DO UPDATE SET generation = $3, size_gib = greatest(d.size_gib, $4)
-   WHERE d.generation <= $3 AND NOT d.is_removed RETURNING id`,
+  `INSERT INTO simulated_disks AS d (id, location, generation, size_gib) VALUES (:id, :location, :generation, :sizeGib)
+   ON CONFLICT (id) DO UPDATE SET generation = :generation, size_gib = greatest(d.size_gib, :sizeGib)
+   WHERE d.generation <= :generation AND NOT d.is_removed RETURNING id`,
 )
 
-const removeDisk = statement<{ id: string }, [string, string, number]>(
+const removeDisk = statement<{ id: string }, { id: string; location: string; generation: number }>(
   'simulated_disk_remove',
-  `INSERT INTO simulated_disks AS d (id, location, generation, size_gib, is_removed) VALUES ($1, $2, $3, 0, true)
-   ON CONFLICT (id) DO UPDATE SET generation = $3, is_removed = true WHERE d.generation <= $3 RETURNING id`,
+  `INSERT INTO simulated_disks AS d (id, location, generation, size_gib, is_removed)
+   VALUES (:id, :location, :generation, 0, true)
+   ON CONFLICT (id) DO UPDATE SET generation = :generation, is_removed = true
+   WHERE d.generation <= :generation RETURNING id`,
 )
 
-const findDisk = statement<{ is_removed: boolean; size_gib: number; generation: number }, [string]>(
+const findDisk = statement<{ is_removed: boolean; size_gib: number; generation: number }, { id: string }>(
   'simulated_disk',
-  'SELECT is_removed, size_gib, generation FROM simulated_disks WHERE id = $1',
+  'SELECT is_removed, size_gib, generation FROM simulated_disks WHERE id = :id',
 )
 
 export interface SimulatedHost {
@@ -113,7 +133,7 @@ export interface SimulatedHost {
   dirty: string[]
 }
 
-const hosts = statement<SimulatedHost, [string, string, number]>(
+const hosts = statement<SimulatedHost, { location: string; afterName: string; most: number }>(
   'simulated_hosts',
   `SELECT h.name, h.model, h.gpu_count,
           coalesce((SELECT jsonb_agg(to_jsonb(s)) FROM (
@@ -122,17 +142,18 @@ const hosts = statement<SimulatedHost, [string, string, number]>(
              FROM simulated_vms v WHERE v.location = h.location AND v.host = h.name AND NOT v.is_removed) s), '[]') AS vms,
           ARRAY(SELECT r.pci_address FROM simulated_gpu_resets r
                 WHERE r.location = h.location AND r.host = h.name AND r.clean_at > slipway_now()) AS dirty
-   FROM simulated_hosts h WHERE h.location = $1 AND NOT h.is_lost AND h.name > $2 ORDER BY h.name LIMIT $3`,
+   FROM simulated_hosts h WHERE h.location = :location AND NOT h.is_lost AND h.name > :afterName
+   ORDER BY h.name LIMIT :most`,
 )
 
-const disks = statement<{ id: string; generation: number; sizeGib: number }, [string]>(
+const disks = statement<{ id: string; generation: number; sizeGib: number }, { location: string }>(
   'simulated_disks',
-  'SELECT id, generation, size_gib AS "sizeGib" FROM simulated_disks WHERE location = $1 AND NOT is_removed',
+  'SELECT id, generation, size_gib AS "sizeGib" FROM simulated_disks WHERE location = :location AND NOT is_removed',
 )
 
-const loseHost = statement<never, [string, string, boolean]>(
+const loseHost = statement<never, { location: string; name: string; isLost: boolean }>(
   'simulated_host_lose',
-  'UPDATE simulated_hosts SET is_lost = $3 WHERE location = $1 AND name = $2',
+  'UPDATE simulated_hosts SET is_lost = :isLost WHERE location = :location AND name = :name',
 )
 
 export interface SimulatedFault {
@@ -144,16 +165,20 @@ export interface SimulatedFault {
   times: number
 }
 
-const addFault = statement<never, [string, string | null, string, number, number]>(
+const addFault = statement<never, SimulatedFault>(
   'simulated_fault_add',
-  'INSERT INTO simulated_faults (method, resource_id, kind, delay_ms, remaining) VALUES ($1, $2, $3, $4, $5)',
+  `INSERT INTO simulated_faults (method, resource_id, kind, delay_ms, remaining)
+   VALUES (:method, :resourceId, :kind, :delayMs, :times)`,
 )
 
-const takeFault = statement<{ kind: SimulatedFault['kind']; delay_ms: number }, [string, string]>(
+const takeFault = statement<
+  { kind: SimulatedFault['kind']; delay_ms: number },
+  { method: string; resourceId: string }
+>(
   'simulated_fault_take',
   `UPDATE simulated_faults SET remaining = remaining - 1
    WHERE id = (SELECT id FROM simulated_faults
-               WHERE remaining > 0 AND method = $1 AND (resource_id IS NULL OR resource_id = $2)
+               WHERE remaining > 0 AND method = :method AND (resource_id IS NULL OR resource_id = :resourceId)
                ORDER BY id LIMIT 1 FOR UPDATE)
    RETURNING kind, delay_ms`,
 )
@@ -164,18 +189,16 @@ const anyFault = statement<{ any: boolean }>(
 )
 const clearFaults = statement('simulated_fault_clear', 'DELETE FROM simulated_faults')
 
-const prune = statement<never, [number]>(
+const prune = statement<never, { most: number }>(
   'simulated_prune',
   `DELETE FROM simulated_vms WHERE id IN (
-     SELECT id FROM simulated_vms WHERE is_removed AND removed_at < slipway_now() - interval '2 days' LIMIT $1)`,
+     SELECT id FROM simulated_vms WHERE is_removed AND removed_at < slipway_now() - interval '2 days' LIMIT :most)`,
 )
 
 export const simulated = {
-  findVm: (db: Queryable, id: string) => find.one(db, id),
-  putVm: (
-    db: Queryable,
-    vm: { id: string; location: string; host: string; generation: number; spec: unknown; gpus: string[] },
-  ) => put.one(db, vm.id, vm.location, vm.host, vm.generation, JSON.stringify(vm.spec), vm.gpus),
+  findVm: (db: Queryable, id: string) => find.one(db, { id }),
+  putVm: (db: Queryable, vm: SimulatedPlace & { spec: unknown; gpus: string[] }) =>
+    put.one(db, { ...vm, spec: JSON.stringify(vm.spec) }),
   setPower: (
     db: Queryable,
     id: string,
@@ -183,33 +206,28 @@ export const simulated = {
     to: SimulatedVm['power'],
     readyInMs: number,
     lines: string,
-  ) => power.one(db, id, generation, to, readyInMs, lines),
-  seeVm: (db: Queryable, id: string, generation: number) => see.one(db, id, generation),
-  removeVm: (
-    db: Queryable,
-    vm: { id: string; location: string; host: string; generation: number },
-    resetMs: number,
-  ) => remove.one(db, vm.id, vm.location, vm.host, vm.generation, resetMs),
+  ) => power.one(db, { id, generation, power: to, readyInMs, lines }),
+  seeVm: (db: Queryable, id: string, generation: number) => see.one(db, { id, generation }),
+  removeVm: (db: Queryable, vm: SimulatedPlace, resetMs: number) => remove.one(db, { ...vm, resetMs }),
   setFirewall: (db: Queryable, id: string, generation: number, rules: unknown[]) =>
-    setFirewall.one(db, id, generation, JSON.stringify(rules)),
+    setFirewall.one(db, { id, generation, rules: JSON.stringify(rules) }),
   setDisks: (db: Queryable, id: string, generation: number, attached: unknown[]) =>
-    setDisks.one(db, id, generation, JSON.stringify(attached)),
-  serial: async (db: Queryable, id: string) => (await serial.one(db, id))?.serial,
-  crash: (db: Queryable, id: string, lines: string) => crash.one(db, id, lines),
-  findDisk: (db: Queryable, id: string) => findDisk.one(db, id),
+    setDisks.one(db, { id, generation, attached: JSON.stringify(attached) }),
+  serial: async (db: Queryable, id: string) => (await serial.one(db, { id }))?.serial,
+  crash: (db: Queryable, id: string, lines: string) => crash.one(db, { id, lines }),
+  findDisk: (db: Queryable, id: string) => findDisk.one(db, { id }),
   putDisk: (db: Queryable, disk: { id: string; location: string; generation: number; sizeGib: number }) =>
-    putDisk.one(db, disk.id, disk.location, disk.generation, disk.sizeGib),
+    putDisk.one(db, disk),
   removeDisk: (db: Queryable, disk: { id: string; location: string; generation: number }) =>
-    removeDisk.one(db, disk.id, disk.location, disk.generation),
+    removeDisk.one(db, disk),
   listHosts: (db: Queryable, location: string, afterName: string, most: number) =>
-    hosts.all(db, location, afterName, most),
-  listDisks: (db: Queryable, location: string) => disks.all(db, location),
+    hosts.all(db, { location, afterName, most }),
+  listDisks: (db: Queryable, location: string) => disks.all(db, { location }),
   setHostLost: (db: Queryable, location: string, name: string, isLost: boolean) =>
-    loseHost.run(db, location, name, isLost),
-  addFault: (db: Queryable, f: SimulatedFault) =>
-    addFault.run(db, f.method, f.resourceId, f.kind, f.delayMs, f.times),
-  takeFault: (db: Queryable, method: string, resourceId: string) => takeFault.one(db, method, resourceId),
+    loseHost.run(db, { location, name, isLost }),
+  addFault: (db: Queryable, f: SimulatedFault) => addFault.run(db, f),
+  takeFault: (db: Queryable, method: string, resourceId: string) => takeFault.one(db, { method, resourceId }),
   hasFaults: async (db: Queryable) => (await anyFault.one(db))!.any,
   clearFaults: (db: Queryable) => clearFaults.run(db),
-  prune: (db: Queryable, most: number) => prune.run(db, most),
+  prune: (db: Queryable, most: number) => prune.run(db, { most }),
 }
