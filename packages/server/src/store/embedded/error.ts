@@ -3,10 +3,10 @@ export class EmbeddedError extends Error {
   override name = 'EmbeddedError'
 }
 
-const OTHERWISE = 'set DATABASE_URL to use a PostgreSQL server of your own'
+const otherwise = 'set DATABASE_URL to use a PostgreSQL server of your own'
 
 export function unsupported(what: string): EmbeddedError {
-  return new EmbeddedError(`embedded PostgreSQL does not run here (${what}): ${OTHERWISE}`)
+  return new EmbeddedError(`embedded PostgreSQL does not run here (${what}): ${otherwise}`)
 }
 
 /** Turns what the file system or PostgreSQL said into one line about `path`. */

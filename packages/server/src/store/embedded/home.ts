@@ -15,10 +15,10 @@ export interface Home {
   socketDir: string
 }
 
-const INSIDE = 'postgres'
+const insideName = 'postgres'
 
 /** Directories outside of the data directory, for a PostgreSQL whose user cannot reach the latter. */
-export const OUTSIDE_DIRS = ['/var/lib/slipway', join(tmpdir(), 'slipway')]
+export const outsideDirs = ['/var/lib/slipway', join(tmpdir(), 'slipway')]
 
 /** Written once, whole, and never changed: several processes that come at once agree on the first one's text. */
 async function writeOnce(path: string, makeText: () => Promise<string>): Promise<string> {
@@ -48,7 +48,7 @@ export async function settleHome(dataDir: string): Promise<Home> {
   const homeDir = resolve(dataDir, dir)
   const clusterDir = join(homeDir, 'data')
   const account = chooseAccount(clusterDir)
-  if (dir === INSIDE) {
+  if (dir === insideName) {
     await fs.mkdir(homeDir, { mode: 0o700 }).catch(ignore('EEXIST'))
     give(homeDir, account)
   } else if (!lstatSync(homeDir, { throwIfNoEntry: false })?.isDirectory()) {
@@ -61,12 +61,12 @@ export async function settleHome(dataDir: string): Promise<Home> {
 }
 
 async function chooseDir(dataDir: string, account: Account): Promise<string> {
-  const inside = join(dataDir, INSIDE)
+  const inside = join(dataDir, insideName)
   await fs.mkdir(inside, { mode: 0o700 }).catch(ignore('EEXIST'))
   give(inside, account)
-  if (canUse(inside, '-w', account)) return INSIDE
+  if (canUse(inside, '-w', account)) return insideName
   await fs.rmdir(inside)
-  for (const outside of OUTSIDE_DIRS) {
+  for (const outside of outsideDirs) {
     // The name is random: a data directory that was removed and made again must not meet its old database.
     const dir = join(outside, randomBytes(8).toString('hex'))
     if (!makeOwnDir(outside)) continue
@@ -76,7 +76,7 @@ async function chooseDir(dataDir: string, account: Account): Promise<string> {
     await fs.rmdir(dir)
   }
   throw new EmbeddedError(
-    `the user of PostgreSQL can reach neither ${dataDir} nor ${OUTSIDE_DIRS.join(' nor ')}`,
+    `the user of PostgreSQL can reach neither ${dataDir} nor ${outsideDirs.join(' nor ')}`,
   )
 }
 

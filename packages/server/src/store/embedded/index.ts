@@ -4,17 +4,17 @@ import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import { provideBinaries } from './binaries.ts'
 import { EmbeddedError, explain, explainOutput } from './error.ts'
-import { OUTSIDE_DIRS, readPassword, settleHome } from './home.ts'
+import { outsideDirs, readPassword, settleHome } from './home.ts'
 import { exclusively } from './mutex.ts'
 import {
   ensureCluster,
   livingPid,
   type Postmaster,
   type Started,
-  SUPERUSER,
   socketExists,
   startPostmaster,
   stopPostmaster,
+  superuser,
 } from './postmaster.ts'
 
 export { EmbeddedError } from './error.ts'
@@ -32,15 +32,15 @@ export interface Embedded {
   stop(): Promise<void>
 }
 
-const DATABASE = 'slipway'
-const READY_PATIENCE_MS = 300_000
-const RETRY_MS = 15
-const SHARED_MEMORY_PAUSE_MS = 200
-const SOCKET_PATIENCE_MS = 500
-const CONNECT_PATIENCE_MS = 5_000
-const WATCH_MS = 2_000
+const databaseName = 'slipway'
+const readyPatienceMs = 300_000
+const retryMs = 15
+const sharedMemoryPauseMs = 200
+const socketPatienceMs = 500
+const connectPatienceMs = 5_000
+const watchMs = 2_000
 /** Every attached server holds this advisory lock, shared, in a session of its own; it falls with the process. */
-const ATTACHED = [0x534c4950, 1]
+const attachedLock = [0x534c4950, 1]
 
 /** Attaches to the PostgreSQL of this data directory, or starts it, and keeps it running until `stop`. */
 export async function openEmbedded(options: EmbeddedOptions): Promise<Embedded> {
@@ -53,18 +53,18 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Embedded> 
     const whenAlone = <T>(work: () => Promise<T>) => exclusively(dataDir, password, work)
     const { keeper, postmaster, url } = await whenAlone(async () => {
       const home = await settleHome(dataDir)
-      const copyDirs = home.account.isOther ? OUTSIDE_DIRS : [dirname(home.clusterDir)]
+      const copyDirs = home.account.isOther ? outsideDirs : [dirname(home.clusterDir)]
       const binaries = await provideBinaries(home.account, copyDirs)
       const postmaster: Postmaster = { home, binaries, settings: options.settings ?? {} }
       await ensureCluster(postmaster, password)
       const urlOf = (database: string) =>
-        `postgresql://${SUPERUSER}:${password}@${encodeURIComponent(home.socketDir)}/${database}`
+        `postgresql://${superuser}:${password}@${encodeURIComponent(home.socketDir)}/${database}`
       const keeper = await ensureRunning(postmaster, urlOf('postgres'), options.log)
       await ensureDatabase(keeper).catch(async (error) => {
         await keeper.end()
         throw error
       })
-      return { keeper, postmaster, url: { keeper: urlOf('postgres'), service: urlOf(DATABASE) } }
+      return { keeper, postmaster, url: { keeper: urlOf('postgres'), service: urlOf(databaseName) } }
     })
     const stop = watch(keeper, postmaster, url.keeper, options.log, whenAlone)
     return { url: url.service, stop }
@@ -84,7 +84,7 @@ async function ensureRunning(
   log: (line: string) => void,
 ): Promise<pg.Client> {
   const { home } = postmaster
-  const deadline = Date.now() + READY_PATIENCE_MS
+  const deadline = Date.now() + readyPatienceMs
   if (livingPid(home) !== undefined && !socketExists(home)) await waitForSocketOrStop(postmaster, log)
   let started: Started | undefined
   let refusal: unknown
@@ -96,7 +96,7 @@ async function ensureRunning(
       // Sessions of a postmaster that was killed need a moment to notice.
       if (!/shared memory block .* is still in use/.test(output)) throw explainOutput(output, home.logFile)
       started = undefined
-      await delay(SHARED_MEMORY_PAUSE_MS)
+      await delay(sharedMemoryPauseMs)
     }
     if (socketExists(home)) {
       try {
@@ -106,16 +106,16 @@ async function ensureRunning(
         refusal = error
       }
     }
-    await delay(RETRY_MS)
+    await delay(retryMs)
   }
-  throw new EmbeddedError(`PostgreSQL was not ready in ${READY_PATIENCE_MS / 1000} s: ${String(refusal)}`)
+  throw new EmbeddedError(`PostgreSQL was not ready in ${readyPatienceMs / 1000} s: ${String(refusal)}`)
 }
 
 /** A socket that was swept away cannot be made again by a running postmaster. */
 async function waitForSocketOrStop({ home }: Postmaster, log: (line: string) => void): Promise<void> {
-  for (let waitedMs = 0; waitedMs < SOCKET_PATIENCE_MS; waitedMs += RETRY_MS) {
+  for (let waitedMs = 0; waitedMs < socketPatienceMs; waitedMs += retryMs) {
     if (livingPid(home) === undefined || socketExists(home)) return
-    await delay(RETRY_MS)
+    await delay(retryMs)
   }
   log(`the socket of PostgreSQL in ${home.socketDir} is gone: restarting it`)
   await stopPostmaster(home)
@@ -125,12 +125,12 @@ async function attach(url: string): Promise<pg.Client> {
   const client = new pg.Client({
     connectionString: url,
     application_name: 'slipway-keeper',
-    connectionTimeoutMillis: CONNECT_PATIENCE_MS,
+    connectionTimeoutMillis: connectPatienceMs,
   })
   client.on('error', () => {})
   try {
     await client.connect()
-    await client.query('SELECT pg_advisory_lock_shared($1, $2)', ATTACHED)
+    await client.query('SELECT pg_advisory_lock_shared($1, $2)', attachedLock)
     return client
   } catch (error) {
     await client.end().catch(() => {})
@@ -148,8 +148,8 @@ function isNotReadyYet(error: unknown): boolean {
 }
 
 async function ensureDatabase(keeper: pg.Client): Promise<void> {
-  const { rowCount } = await keeper.query('SELECT FROM pg_database WHERE datname = $1', [DATABASE])
-  if (rowCount === 0) await keeper.query(`CREATE DATABASE ${DATABASE}`)
+  const { rowCount } = await keeper.query('SELECT FROM pg_database WHERE datname = $1', [databaseName])
+  if (rowCount === 0) await keeper.query(`CREATE DATABASE ${databaseName}`)
 }
 
 async function countOthers(keeper: pg.Client): Promise<number> {
@@ -157,7 +157,7 @@ async function countOthers(keeper: pg.Client): Promise<number> {
     `SELECT count(*)::int AS others FROM pg_locks
      WHERE locktype = 'advisory' AND classid = $1 AND objid = $2 AND pid <> pg_backend_pid()
        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
-    ATTACHED,
+    attachedLock,
   )
   return rows[0].others
 }
@@ -205,7 +205,7 @@ function watch(
       lose(client)
       void client.end().catch(() => {})
     })
-  }, WATCH_MS)
+  }, watchMs)
   timer.unref()
 
   const leave = async () => {

@@ -5,10 +5,10 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { EmbeddedError } from './error.ts'
 
-const PATIENCE_MS = 120_000
-const POLL_MS = 20
+const patienceMs = 120_000
+const pollMs = 20
 /** O_EXLOCK of the BSDs and macOS, which Node passes on to open(2) but does not name. */
-const OPEN_LOCKED = 0x20
+const openLocked = 0x20
 
 /**
  * Runs `work` while no other process of this machine does so for the same data directory. The kernel holds the lock
@@ -17,12 +17,12 @@ const OPEN_LOCKED = 0x20
 export async function exclusively<T>(dataDir: string, secret: string, work: () => Promise<T>): Promise<T> {
   const acquire =
     process.platform === 'linux' ? () => bindName(secret) : () => lockFile(join(dataDir, 'postgres.lock'))
-  const deadline = Date.now() + PATIENCE_MS
+  const deadline = Date.now() + patienceMs
   let release = await acquire()
   while (!release) {
     if (Date.now() > deadline)
-      throw new EmbeddedError(`another server has kept ${dataDir} locked for ${PATIENCE_MS / 1000} s`)
-    await delay(POLL_MS)
+      throw new EmbeddedError(`another server has kept ${dataDir} locked for ${patienceMs / 1000} s`)
+    await delay(pollMs)
     release = await acquire()
   }
   try {
@@ -48,7 +48,7 @@ function bindName(secret: string): Promise<Release | null> {
 }
 
 async function lockFile(path: string): Promise<Release | null> {
-  const flags = constants.O_RDWR | constants.O_CREAT | constants.O_NONBLOCK | OPEN_LOCKED
+  const flags = constants.O_RDWR | constants.O_CREAT | constants.O_NONBLOCK | openLocked
   try {
     const file = await fs.open(path, flags, 0o600)
     return () => file.close()

@@ -8,13 +8,13 @@ import type { Binaries } from './binaries.ts'
 import { EmbeddedError, explainOutput } from './error.ts'
 import { ensureSocketDir, type Home } from './home.ts'
 
-export const SUPERUSER = 'slipway'
-export const SOCKET_NAME = '.s.PGSQL.5432'
-const STOP_PATIENCE_MS = 60_000
-const LOG_LIMIT_BYTES = 10_000_000
+export const superuser = 'slipway'
+export const socketName = '.s.PGSQL.5432'
+const stopPatienceMs = 60_000
+const logLimitBytes = 10_000_000
 
 /** For a small server that shares its machine; everything about durability stays at PostgreSQL's careful defaults. */
-const SETTINGS = {
+const defaultSettings = {
   listen_addresses: '',
   unix_socket_permissions: '0700',
   port: '5432',
@@ -66,7 +66,7 @@ export async function ensureCluster({ home, binaries }: Postmaster, password: st
       '--no-instructions',
       '--auth=scram-sha-256',
     ]
-    const args = [...options, `--username=${SUPERUSER}`, `--pwfile=${passwordFile}`, '-D', partial]
+    const args = [...options, `--username=${superuser}`, `--pwfile=${passwordFile}`, '-D', partial]
     const output = await run(binaries.initdb, args, account)
     if (output !== null) throw explainOutput(output, home.logFile)
     await fs.rename(partial, home.clusterDir)
@@ -119,9 +119,9 @@ export async function startPostmaster({ home, binaries, settings }: Postmaster):
   await ensureSocketDir(home)
   await clearLeftovers(home)
   const size = (await fs.stat(home.logFile).catch(() => null))?.size ?? 0
-  if (size > LOG_LIMIT_BYTES) await fs.rename(home.logFile, `${home.logFile}.1`)
-  const logStart = size > LOG_LIMIT_BYTES ? 0 : size
-  const all = { ...SETTINGS, ...settings, unix_socket_directories: home.socketDir }
+  if (size > logLimitBytes) await fs.rename(home.logFile, `${home.logFile}.1`)
+  const logStart = size > logLimitBytes ? 0 : size
+  const all = { ...defaultSettings, ...settings, unix_socket_directories: home.socketDir }
   const flags = Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`])
   const log = openSync(home.logFile, 'a', 0o600)
   const child = spawn(binaries.postgres, ['-D', home.clusterDir, ...flags], {
@@ -150,7 +150,7 @@ export async function startPostmaster({ home, binaries, settings }: Postmaster):
 async function clearLeftovers(home: Home): Promise<void> {
   if (livingPid(home) !== undefined) return
   await fs.rm(join(home.clusterDir, 'postmaster.pid'), { force: true })
-  await fs.rm(join(home.socketDir, `${SOCKET_NAME}.lock`), { force: true })
+  await fs.rm(join(home.socketDir, `${socketName}.lock`), { force: true })
 }
 
 /** The pid of the postmaster of this cluster, if it lives: neither a zombie nor another process that got the number. */
@@ -185,12 +185,12 @@ function isPostmasterByPs(pid: number, home: Home): boolean {
 }
 
 export function socketExists(home: Home): boolean {
-  return existsSync(join(home.socketDir, SOCKET_NAME))
+  return existsSync(join(home.socketDir, socketName))
 }
 
 /** A fast shutdown: sessions are ended, everything is written, nothing needs recovery. */
 export async function stopPostmaster(home: Home): Promise<void> {
-  const deadline = Date.now() + STOP_PATIENCE_MS
+  const deadline = Date.now() + stopPatienceMs
   const pid = livingPid(home)
   if (pid === undefined) return
   process.kill(pid, 'SIGINT')
