@@ -60,7 +60,7 @@ export class Database implements Queryable {
     return this.pool.query(config)
   }
 
-  /** For what needs no transaction: every statement stands by itself. */
+  /** This is for what needs no transaction: every statement stands by itself. */
   readonly withoutTransaction: Tx = {
     query: (config) => this.query(config),
     afterCommit: (action) => action(),
@@ -68,7 +68,7 @@ export class Database implements Queryable {
     hasSignalled: () => false,
   }
 
-  /** Read committed. Serialization failures, deadlocks and `TryAgain` run `work` again from the start. */
+  /** Runs as read committed. Serialization failures, deadlocks and `TryAgain` run `work` again from the start. */
   async transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       const actions: (() => void)[] = []
@@ -112,14 +112,14 @@ export function sqlState(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
 }
 
-/** The unique or exclusion constraint that a statement ran into, if that is what happened. */
+/** Returns the unique or exclusion constraint that a statement ran into, if that is what happened. */
 export function violatedConstraint(error: unknown): string | undefined {
   return error instanceof pg.DatabaseError && (error.code === '23505' || error.code === '23P01')
     ? error.constraint
     : undefined
 }
 
-/** Whether the database is away, as opposed to disagreeing with the statement. */
+/** Returns whether the database is away, as opposed to disagreeing with the statement. */
 export function isDatabaseAway(error: unknown): boolean {
   const code = sqlState(error)
   if (code !== undefined) {
@@ -134,10 +134,10 @@ export function isDatabaseAway(error: unknown): boolean {
   )
 }
 
-/** Whether the database does not let us in: a wrong user, password or name. */
+/** Returns whether the database does not let us in: a wrong user, password or name. */
 export const isDatabaseRefusal = (error: unknown): boolean => /^(28|3D)/.test(sqlState(error) ?? '')
 
-/** A named (prepared) statement. */
+/** A named (prepared) statement whose values go by position. The benchmark uses it; the store has `statement.ts`. */
 export interface Statement<Row, Values extends unknown[]> {
   all(db: Queryable, ...values: Values): Promise<Row[]>
   /** The first row, if any. */

@@ -6,7 +6,7 @@ const numbers = { applyConfig: 7_102_010, demo: 7_102_011, usageRollup: 7_102_02
 
 const take = statement<never, { number: number }>('advisory_lock', 'SELECT pg_advisory_xact_lock(:number)')
 
-/** Waits for its turn; held until the transaction ends. */
+/** Waits for its turn, and holds the lock until the transaction ends. */
 export async function holdLock(tx: Tx, name: keyof typeof numbers): Promise<void> {
   await take.run(tx, { number: numbers[name] })
 }

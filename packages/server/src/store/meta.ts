@@ -3,7 +3,7 @@ import { statement } from './statement.ts'
 
 const ping = statement<{ now: Date }>('ping', 'SELECT slipway_now() AS now')
 
-/** The service's clock; also the proof that the database answers. */
+/** Returns the service's time, which also proves that the database answers. */
 export async function pingDatabase(db: Queryable): Promise<Date> {
   return (await ping.one(db))!.now
 }

@@ -8,13 +8,13 @@ import pg from 'pg'
 export type Topic = 'operations' | 'ended' | 'events' | 'stamped' | 'access'
 
 const channel = 'slipway'
-/** NOTIFY in the hot transaction serialises commits; on a connection of its own, so often at most, it costs nothing. */
+/** NOTIFY in the hot transaction serialises commits; so often at most, on a connection of its own, it costs nothing. */
 const coalesceMs = 20
 const reconnectMs = 500
 
 /**
- * Wake-ups between the parts of one process, at once, and between processes, shortly after. Only hints: whoever
- * waits for one also looks by itself now and then, since a hint can be lost while the database is away.
+ * Wakes the parts of one process at once, and other processes shortly after. These are only hints: whoever waits for
+ * one also looks by itself now and then, since a hint can be lost while the database is away.
  */
 export class Signals {
   readonly #emitter = new EventEmitter().setMaxListeners(0)

@@ -9,7 +9,7 @@ export interface Statement<Row, Params> {
   run(db: Queryable, params: Params): Promise<number>
 }
 
-// A colon before a letter; not that of a cast (`::text`), nor one in a literal (`'HH24:MI:SS'`).
+// A parameter is a colon before a letter; a cast (`::text`) is none, nor is the colon in a literal (`'HH24:MI:SS'`).
 const parameter = /(?<![:\w]):([a-z]\w*)/gi
 
 /** `text` names its parameters (`:projectId`). They become `$1`, `$2`, … here, once, and not at each call. */

@@ -39,6 +39,6 @@ export const putBudget = (tx: Tx, projectId: string, monthlyUsd: string | null, 
 
 export const listLimitedBudgets = (db: Queryable) => listLimited.all(db)
 
-/** Whether this is the month's first time. */
+/** Returns whether this is the month's first time. */
 export const raiseBudgetAlert = async (tx: Tx, projectId: string, thresholdPercent: number) =>
   (await raise.one(tx, { projectId, thresholdPercent })) !== undefined

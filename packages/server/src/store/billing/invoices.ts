@@ -18,7 +18,7 @@ export interface InvoiceLineRow {
   usd_cents: string
 }
 
-// Issued once: a second time changes nothing.
+// An invoice is issued once: a second time changes nothing.
 const insert = statement<
   { id: string },
   { id: string; organizationId: string; month: string; usdCents: string }
@@ -86,7 +86,7 @@ const projectNames = statement<{ id: string; name: string }, { organizationId: s
   'SELECT id, name FROM projects WHERE organization_id = :organizationId',
 )
 
-/** False when the month has its invoice already. */
+/** Returns false when the month has its invoice already. */
 export async function insertInvoice(
   tx: Tx,
   invoice: { id: string; organizationId: string; month: string; usdCents: string; lines: InvoiceLineRow[] },
@@ -105,7 +105,7 @@ export async function insertInvoice(
   return true
 }
 
-/** The newest first, those before `beforeMonth` if that is given. */
+/** The newest come first; only those before `beforeMonth` are listed if that is given. */
 export const listInvoices = (
   db: Queryable,
   organizationId: string,
@@ -116,17 +116,17 @@ export const listInvoices = (
 export const findInvoice = (db: Queryable, organizationId: string, id: string) =>
   find.one(db, { organizationId, id })
 
-/** Locked until the transaction ends, so that nobody charges for them twice. */
+/** Locks them until the transaction ends, so that nobody charges for them twice. */
 export const listDueInvoices = (tx: Tx, organizationId: string) => listDue.all(tx, { organizationId })
 
-/** All that are due up to and with this month; answers their ids. */
+/** Marks all that are due up to and with this month, and returns their ids. */
 export const markInvoicesPaid = async (tx: Tx, organizationId: string, upToMonth: string) =>
   (await markPaid.all(tx, { organizationId, upToMonth })).map(({ id }) => id)
 
-/** Who used something from one day to another (exclusive). */
+/** Lists who used something from one day to another (exclusive). */
 export const listOrganizationsWithUsage = async (db: Queryable, fromDay: string, toDay: string) =>
   (await organizationsOfMonth.all(db, { fromDay, toDay })).map((row) => row.organization_id)
 
-/** Deleted projects too: invoices go back further. */
+/** Deleted projects are listed too: invoices go back further. */
 export const listProjectNames = async (db: Queryable, organizationId: string) =>
   new Map((await projectNames.all(db, { organizationId })).map(({ id, name }) => [id, name]))

@@ -19,7 +19,7 @@ const insert = statement<never, { organizationId: string; day: string; usdCents:
    ON CONFLICT DO NOTHING`,
 )
 
-// Taken for a few minutes: whoever dies with one leaves it to the next, and two never send the same at once.
+// A report is taken for two minutes: whoever dies with it leaves it to the next, and two never send it at once.
 const take = statement<MeterReportRow, { most: number }>(
   'meter_report_take',
   `UPDATE meter_reports r SET next_attempt_at = slipway_now() + interval '2 minutes'
@@ -44,7 +44,7 @@ const settle = statement<never, { organizationId: string; day: string; state: st
    WHERE organization_id = :organizationId AND day = :day AND state = 'pending'`,
 )
 
-// A minute, then twice as long each time, at most an hour.
+// The pause is a minute, then twice as long each time, at most an hour.
 const postpone = statement<never, { organizationId: string; day: string }>(
   'meter_report_postpone',
   `UPDATE meter_reports SET attempts = attempts + 1,
@@ -57,11 +57,11 @@ export const insertMeterReport = (tx: Tx, organizationId: string, day: string, u
 
 export const takeMeterReports = (db: Queryable, most: number) => take.all(db, { most })
 
-/** Before it is sent: from here on the provider may know of it. */
+/** The caller sends it afterwards: from here on the provider may know of it. */
 export const markMeterReportTried = (db: Queryable, { organization_id, day }: MeterReportRow) =>
   markTried.run(db, { organizationId: organization_id, day })
 
-/** Whether it was still to be settled. */
+/** Returns whether it was still to be settled. */
 export const settleMeterReport = async (
   db: Queryable,
   { organization_id, day }: MeterReportRow,

@@ -41,7 +41,7 @@ const setCustomer = statement<never, { organizationId: string; customerId: strin
   `UPDATE organizations SET payment_customer_id = :customerId WHERE id = :organizationId AND payment_customer_id = ''`,
 )
 
-// Kept, whoever was first; an id that another provider gave makes way.
+// The first id is kept, whoever wrote it; one that another provider gave makes way.
 const adoptCustomer = statement<
   { payment_customer_id: string },
   { organizationId: string; customerId: string }
@@ -74,7 +74,7 @@ const knowsEvent = statement<{ is_known: boolean }, { id: string }>(
   'SELECT EXISTS (SELECT FROM provider_events WHERE id = :id) AS is_known',
 )
 
-// What would have to be paid for and could not be any more. A VM that is shut off costs nothing.
+// These would have to be paid for and could not be any more. A VM that is shut off costs nothing.
 const running = statement<{ vms: number; disks: number }, { organizationId: string }>(
   'payment_running',
   `SELECT (SELECT count(*) FROM vms v JOIN projects p ON p.id = v.project_id
@@ -83,7 +83,7 @@ const running = statement<{ vms: number; disks: number }, { organizationId: stri
            WHERE p.organization_id = :organizationId) AS disks`,
 )
 
-// Good to the end of the month on the card.
+// A card is good to the end of the month on it.
 const expired = statement<{ organization_id: string }>(
   'payment_method_expired',
   `SELECT m.organization_id FROM payment_methods m JOIN organizations o ON o.id = m.organization_id
@@ -109,29 +109,29 @@ export const putPaymentMethod = (tx: Tx, method: PaymentMethodRow) => putMethod.
 export const deletePaymentMethod = (tx: Tx, organizationId: string) =>
   deleteMethod.run(tx, { organizationId })
 
-/** Whether it changed. */
+/** Returns whether it changed. */
 export const setPaymentState = async (
   tx: Tx,
   organizationId: string,
   state: OrganizationRow['payment_state'],
 ) => (await setState.run(tx, { organizationId, state })) > 0
 
-/** Kept for good once it is known. */
+/** The id is kept for good once it is known. */
 export const setPaymentCustomer = (tx: Tx, organizationId: string, customerId: string) =>
   setCustomer.run(tx, { organizationId, customerId })
 
-/** The id that is kept. */
+/** Returns the id that is kept. */
 export const adoptPaymentCustomer = async (tx: Tx, organizationId: string, customerId: string) =>
   (await adoptCustomer.one(tx, { organizationId, customerId }))!.payment_customer_id
 
 export const findOrganizationOfCustomer = (db: Queryable, customerId: string) =>
   byCustomer.one(db, { customerId })
 
-/** A ticket for one look at what the provider says. */
+/** Returns a ticket for one look at what the provider says. */
 export const beginProviderSync = async (db: Queryable, organizationId: string): Promise<number> =>
   (await beginSync.one(db, { organizationId }))!.begun
 
-/** False when a later look has been applied already. Locks out others until the transaction ends. */
+/** Returns false when a later look has been applied already. Locks out others until the transaction ends. */
 export const applyProviderSync = async (tx: Tx, organizationId: string, ticket: number) =>
   (await applySync.run(tx, { organizationId, ticket })) > 0
 
@@ -141,7 +141,7 @@ export const countRunning = async (db: Queryable, organizationId: string) =>
 export const listExpiredCards = async (db: Queryable) =>
   (await expired.all(db)).map((row) => row.organization_id)
 
-/** Whether it was dealt with before. */
+/** Returns whether it was dealt with before. */
 export const isProviderEventKnown = async (db: Queryable, id: string) =>
   (await knowsEvent.one(db, { id }))!.is_known
 

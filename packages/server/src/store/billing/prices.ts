@@ -42,7 +42,7 @@ export const listPrices = (db: Queryable): Promise<PriceRow[]> => list.all(db)
 export const findPrice = (db: Queryable, productName: string): Promise<PriceRow | undefined> =>
   find.one(db, { productName })
 
-/** Valid from now; products that are not named keep their price. */
+/** The prices are valid from now; products that are not named keep theirs. */
 export async function setPrices(tx: Tx, prices: PriceRow[], options = { onlyUnset: false }): Promise<void> {
   await put.run(tx, {
     productNames: prices.map((price) => price.product_name),

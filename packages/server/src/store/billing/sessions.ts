@@ -15,7 +15,7 @@ const insert = statement<never, { tokenHash: Buffer; organizationId: string; use
    VALUES (:tokenHash, :organizationId, :userId, slipway_now() + interval '${sessionMinutes} minutes')`,
 )
 
-// Worth something only in its time, and while its maker may see to the billing.
+// A session is worth something only in its time, and while its maker may see to the billing.
 const find = statement<BillingSessionRow, { tokenHash: Buffer }>(
   'billing_session_find',
   `SELECT s.organization_id, s.user_id, s.expires_at

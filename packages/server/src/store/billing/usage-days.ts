@@ -24,8 +24,8 @@ const pricePeriods = `
   SELECT product_name, NULL, tstzrange(NULL, min(valid_from)) FROM prices GROUP BY product_name`
 
 /**
- * What the intervals come to on each UTC day from `bounds.open_day` up to the instant `bounds.until`, cut where a day
- * ends and where a price changes. Never depends on the time at which it is asked, if `until` is past.
+ * Adds up the intervals on each UTC day from `bounds.open_day` up to the instant `bounds.until`, cut where a day ends
+ * and where a price changes. The sum never depends on the time at which it is asked, if `until` is past.
  */
 const metered = (scope: string) => `
   SELECT d.day, i.project_id, i.location, i.resource_type, i.product_name,
@@ -83,7 +83,7 @@ const lastClosed = statement<{ closed_at: Date | null; today: string }>(
           to_char(slipway_now() AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS today`,
 )
 
-// Closed days as they were written, the others from the intervals, up to now.
+// Closed days count as they were written, the others from the intervals, up to now.
 const monthBounds = (month: string) => `
   SELECT first_day, until, least(greatest(first_day, coalesce((SELECT max(day) + 1 FROM usage_days_closed), first_day)),
                                  (first_day + interval '1 month')::date) AS open_day
@@ -124,7 +124,7 @@ const projectIds = statement<{ id: string }, { organizationId: string }>(
   'SELECT id FROM projects WHERE organization_id = :organizationId',
 )
 
-/** The day after the last one closed, and whether its time has come. Null while nothing was ever metered. */
+/** Returns the day after the last one closed, and whether its time has come; null while nothing was ever metered. */
 export async function findNextOpenDay(
   db: Queryable,
   rollupAtUtc: string,
@@ -149,19 +149,19 @@ export interface UsageFilter {
 export const listUsage = (db: Queryable, ids: string[], filter: UsageFilter): Promise<UsageDayRow[]> =>
   list.all(db, { ...filter, projectIds: ids })
 
-/** When usage was last written, and the UTC day that it is. */
+/** Returns when usage was last written, and the UTC day that it is. */
 export const usageState = async (db: Queryable) => (await lastClosed.one(db))!
 
-/** A whole month, or the one under way up to this moment. */
+/** Lists a whole month, or the one under way up to this moment. */
 export const listMonth = (
   db: Queryable,
   ids: string[],
   monthStart: string | null = null,
 ): Promise<MonthRow[]> => month.all(db, { projectIds: ids, monthStart })
 
-/** What runs now costs so much an hour; the month has so much time left. */
+/** Returns what all that runs now costs an hour, and how much time the month has left. */
 export const currentRate = async (db: Queryable, ids: string[]) => (await rate.one(db, { projectIds: ids }))!
 
-/** Deleted ones too: they cost something while they lived. */
+/** Deleted projects are listed too: they cost something while they lived. */
 export const listProjectIds = async (db: Queryable, organizationId: string): Promise<string[]> =>
   (await projectIds.all(db, { organizationId })).map(({ id }) => id)

@@ -34,7 +34,7 @@ export interface Metered {
   quantity: number
 }
 
-/** In the transaction that makes it billable. The schema refuses a second one at the same time. */
+/** The transaction is the one that makes it billable. The schema refuses a second interval at the same time. */
 export const openUsage = (tx: Tx, m: Metered) => openInterval.run(tx, m)
 
 export async function closeUsage(tx: Tx, resourceId: string): Promise<void> {

@@ -77,7 +77,7 @@ const resize = statement<never, { id: string; size: string; sizeGib: number }>(
   'UPDATE disks SET size = :size, size_gib = :sizeGib, updated_at = slipway_now() WHERE id = :id',
 )
 
-// Local storage: the first attachment settles where a disk lives.
+// Where storage is local, the first attachment settles where a disk lives.
 const settle = statement<never, { id: string; hostId: string }>(
   'disk_settle',
   'UPDATE disks SET host_id = :hostId WHERE id = :id AND host_id IS NULL',
@@ -97,7 +97,7 @@ const remove = statement<never, { id: string }>('disk_delete', 'DELETE FROM disk
 
 export const findDisk = (db: Queryable, projectId: string, id: string) => byId.one(db, { projectId, id })
 
-/** Locked in the order of their ids, then read as they now are. */
+/** Locks the disks in the order of their ids, then reads them as they now are. */
 export async function lockDisks(tx: Tx, projectId: string, ids: string[]): Promise<DiskRow[]> {
   await lock.run(tx, { projectId, ids })
   return several.all(tx, { projectId, ids })

@@ -46,7 +46,7 @@ export interface OperationRow {
 export interface ClaimedOperation extends OperationRow {
   /** The service's time at the claim. */
   now: Date
-  /** Taken from a worker whose lease ran out. */
+  /** It was taken from a worker whose lease ran out. */
   was_held: boolean
 }
 
@@ -73,7 +73,7 @@ export interface NewOperation {
   requestId: string
   /** The step that the admission itself was, if it counts as one. */
   admittedStep: string | null
-  /** Tells of the beginning. */
+  /** The event tells of the beginning. */
   event: { type: string; data: Record<string, unknown> }
 }
 
@@ -128,7 +128,7 @@ const renew = statement<Lease, { ids: string[]; tokens: string[]; leaseMs: numbe
    WHERE o.id = held.id AND o.lease_token = held.token AND o.state = 'IN_PROGRESS' RETURNING held.*`,
 )
 
-// A generation of its own for this attempt, at the resource too: whoever comes after us counts on from there.
+// This attempt gets a generation of its own, at the resource too: whoever comes after us counts on from there.
 const fence = statement<{ generation: number }, Lease>(
   'operation_fence',
   `WITH fenced AS (
@@ -173,7 +173,7 @@ const park = statement<{ id: string }, Lease & ProgressParams & { ms: number }>(
    WHERE id = :id AND lease_token = :token AND state = 'IN_PROGRESS' RETURNING id`,
 )
 
-// Ends it, tells of it, and wakes a deletion that waits for it, all in one statement.
+// One statement ends the operation, tells of it, and wakes a deletion that waits for it.
 const end = statement<
   { woken: number },
   { id: string; token: string | null; state: string; result: string | null; stepLog: string; eventId: string }
@@ -291,7 +291,7 @@ export function claimOperations(
   return claim.all(db, { leaseToken, leaseMs, saturatedProjects, most })
 }
 
-/** Answers those that are lost. */
+/** Returns the leases that are lost. */
 export async function renewLeases(db: Queryable, leases: Lease[], leaseMs: number): Promise<Lease[]> {
   const ids = leases.map(({ id }) => id)
   const tokens = leases.map(({ token }) => token)
@@ -299,7 +299,7 @@ export async function renewLeases(db: Queryable, leases: Lease[], leaseMs: numbe
   return leases.filter((lease) => !stand.some(({ id, token }) => id === lease.id && token === lease.token))
 }
 
-/** From the answered generation on, engines refuse earlier attempts. */
+/** From the returned generation on, engines refuse earlier attempts. */
 export async function fenceOperation(tx: Tx, lease: Lease): Promise<number> {
   return held(await fence.one(tx, lease)).generation
 }
@@ -309,7 +309,7 @@ export async function advanceOperation(db: Queryable, lease: Lease, progress: Pr
   held(await advance.one(db, progressParams(lease, progress)))
 }
 
-/** Records progress, gives the lease back and is due again after `ms`. */
+/** Records progress and gives the lease back; the operation is due again after `ms`. */
 export async function parkOperation(db: Queryable, lease: Lease, progress: Progress, ms: number) {
   held(await park.one(db, { ...progressParams(lease, progress), ms }))
 }
@@ -320,8 +320,8 @@ function held<Row>(row: Row | undefined): Row {
 }
 
 /**
- * Ends it and wakes, after the commit, whoever waits for it. False: the lease is lost, or it was cancelled and may only
- * end so.
+ * Ends it and wakes, after the commit, whoever waits for it. Returns false when the lease is lost, or when it was
+ * cancelled and may only end so.
  */
 export async function endOperation(
   tx: Tx,
@@ -360,7 +360,7 @@ export interface OperationFilter {
 
 export const listOperations = (db: Queryable, f: OperationFilter) => list.all(db, f)
 
-/** Locked, the deletion first. */
+/** Locks them; the deletion comes first. */
 export const findUnfinishedOperations = (tx: Tx, resourceId: string) => unfinished.all(tx, { resourceId })
 export const cancelOperation = (tx: Tx, id: string) => cancel.run(tx, { id })
 

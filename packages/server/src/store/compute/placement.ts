@@ -4,15 +4,15 @@ import { type Queryable, TryAgain, type Tx } from '../database.ts'
 import { statement } from '../statement.ts'
 
 /**
- * The placement predicate, written once: availability, capacity and placement all ask by it. Of a host `h`, with the
- * place of each value in the statement.
+ * This is the placement predicate, written once: availability, capacity and placement all ask by it. It speaks of a
+ * host `h`, and takes what stands for each value in the statement.
  */
 const fits = (location: string, family: string, gpuCount: string) =>
   `h.is_schedulable AND h.state = 'up' AND h.location = ${location} AND h.family = ${family} AND h.free_gpus >= ${gpuCount}`
 
 const anywhere = fits(':location', ':family', ':gpuCount')
 const amongAllowed = `h.id = ANY(:allowedHosts::uuid[]) AND ${anywhere}`
-/** Best fit: the fullest host first; then the one that builds the fewest VMs. */
+/** The best fit is the fullest host; then the one that builds the fewest VMs. */
 const bestFirst = 'ORDER BY h.free_gpus, h.vms_building, h.id LIMIT 1'
 
 /** The order has the planner use the index: a plain EXISTS bets on meeting one early in the table, and loses. */
@@ -100,7 +100,7 @@ interface TypesAt {
   names: string[]
   families: string[]
   gpuCounts: number[]
-  /** Null for all locations. */
+  /** Null means all locations. */
   location: string | null
 }
 
@@ -137,7 +137,7 @@ export interface PlacedHost extends LockedHost {
 }
 
 /**
- * Locks the best host for a VM and answers it with its free GPUs, at least as many as wanted; null when nothing fits.
+ * Locks the best host for a VM and returns it with its free GPUs, at least as many as wanted; null when nothing fits.
  * Hosts that others hold are passed over. If only such hosts are left, it waits for one, and looks again until a fresh
  * snapshot shows no fit: so the last GPU goes to exactly one of two requests, and the other learns it by looking.
  */
@@ -153,18 +153,18 @@ export async function lockHostFor(tx: Tx, request: PlacementRequest): Promise<Pl
   }
 }
 
-/** A statement of its own: begun after the lock, it sees what the holder before us left. */
+/** This is a statement of its own: begun after the lock, it sees what the holder before us left. */
 async function withFreeGpus(tx: Tx, host: LockedHost): Promise<PlacedHost> {
   return { ...host, freeGpus: await freeGpus.all(tx, { hostId: host.id }) }
 }
 
-/** Of a host that this transaction has locked. */
+/** The transaction has locked the host of the GPUs. */
 export async function claimGpus(tx: Tx, vmId: string, gpuIds: string[]): Promise<void> {
   const claimed = await claim.run(tx, { vmId, gpuIds })
   if (claimed !== gpuIds.length) throw new TryAgain(`${gpuIds.length - claimed} GPUs were not free any more`)
 }
 
-/** After the VM left them: nobody gets them before the engine has reset them. */
+/** The VM has left the GPUs: nobody gets them before the engine has reset them. */
 export const quarantineGpus = (tx: Tx, vmId: string): Promise<number> => quarantine.run(tx, { vmId })
 
 export interface QuarantinedGpu {
@@ -175,13 +175,13 @@ export interface QuarantinedGpu {
   quarantined_at: Date
 }
 
-/** Those that wait for a reset; what an operator holds back is not among them. */
+/** Lists those that wait for a reset; what an operator holds back is not among them. */
 export const listQuarantinedGpus = (db: Queryable, location: string): Promise<QuarantinedGpu[]> =>
   quarantined.all(db, { location })
 
 /**
  * Frees GPUs that an inspection found reset and without a holder. `inspectedAt` is when the inspection began, by the
- * database's clock. Answers how many it freed.
+ * database's clock. Returns how many it freed.
  */
 export async function freeCleanGpus(db: Queryable, gpuIds: string[], inspectedAt: Date): Promise<number> {
   return gpuIds.length === 0 ? 0 : freeClean.run(db, { gpuIds, inspectedAt })
@@ -210,7 +210,7 @@ const typesAt = (types: WantedType[], location: string | null): TypesAt => ({
   location,
 })
 
-/** Null for all locations. */
+/** A null location means all of them. */
 export const listAvailability = (db: Queryable, types: WantedType[], location: string | null) =>
   availability.all(db, typesAt(types, location))
 

@@ -21,8 +21,8 @@ const list = statement<QuotaRow, { projectId: string }>(
   'SELECT name, max, used FROM quotas WHERE project_id = :projectId',
 )
 
-// All or nothing. The rows are locked in order of name, so that two requests never wait for each other; after a wait
-// both the comparison and the sum see what the other one left. A quota without a row covers nothing.
+// It takes all or nothing. The rows are locked in order of name, so that two requests never wait for each other; after
+// a wait both the comparison and the sum see what the other one left. A quota without a row covers nothing.
 const take = statement<QuotaShortage, { projectId: string; names: string[]; amounts: number[] }>(
   'quota_take',
   `WITH wanted AS (SELECT * FROM unnest(:names::text[], :amounts::bigint[]) AS w (name, amount)),
@@ -63,7 +63,7 @@ function columnsOf(quotas: QuotaAmounts): { names: string[]; amounts: number[] }
 export const listQuotas = (db: Queryable, projectId: string): Promise<QuotaRow[]> =>
   list.all(db, { projectId })
 
-/** Takes all of it and answers null, or takes nothing and answers the first quota that does not cover it. */
+/** Takes all of it and returns null, or takes nothing and returns the first quota that does not cover it. */
 export async function takeQuota(
   tx: Tx,
   projectId: string,

@@ -10,7 +10,7 @@ export interface KnownVm {
   is_hidden: boolean
 }
 
-// What should be on these hosts, as far as nobody is working on it.
+// These VMs should be on the hosts, as far as nobody is working on them.
 const onHosts = statement<KnownVm, { location: string; hosts: string[] }>(
   'vm_on_hosts',
   `SELECT v.id, v.state, h.name AS host, v.firewall_applied, v.deleted_at IS NOT NULL AS is_hidden

@@ -16,7 +16,7 @@ export type VmViewRow = Pick<VmRow, (typeof plainColumns)[number] | 'disks'> &
   Record<(typeof timeColumns)[number], Date | string | null>
 
 const fields = [...plainColumns, ...timeColumns].map((column) => `'${column}', v.${column}`).join(', ')
-// One column: the client spends about as much time on each as on parsing them all as JSON.
+// It is one column: the client spends about as much time on each as on parsing them all as JSON.
 const selectRecord = `SELECT json_build_object(${fields}, 'disks', ${attachedDisksOfVm}) AS record FROM vms v`
 
 type Found = { record: VmViewRow }

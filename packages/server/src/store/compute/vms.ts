@@ -55,7 +55,7 @@ export interface VmRow {
   disks: VmDiskRow[]
 }
 
-/** In the order in which they were attached. */
+/** The disks come in the order in which they were attached. */
 export const attachedDisksOfVm = `
          coalesce((SELECT jsonb_agg(jsonb_build_object('id', d.id, 'name', d.name, 'type', d.type, 'size', d.size,
                      'size_gib', d.size_gib, 'location', d.location, 'block_size', d.block_size,
@@ -141,7 +141,7 @@ const stopped = statement<never, { id: string }>(
   `UPDATE vms SET ssh_destination = '' WHERE id = :id`,
 )
 
-// Off when its time was up: what was asked for has happened, and a start begins without a time to live.
+// The VM is off and its time was up: what was asked for has happened, and a start begins without a time to live.
 const spendTtl = statement<never, { id: string }>(
   'vm_spend_ttl',
   `UPDATE vms SET expires_at = NULL, ttl_seconds = NULL, expiry_warned_at = NULL
@@ -193,11 +193,11 @@ const forEngine = statement<VmEngineRow, { id: string }>(
 )
 
 export const findVm = (db: Queryable, projectId: string, id: string) => byId.one(db, { projectId, id })
-/** Of any project, also a hidden one. */
+/** Finds a VM of any project, also a hidden one. */
 export const findAnyVm = (db: Queryable, id: string) => anyById.one(db, { id })
 export const findVmForEngine = (db: Queryable, id: string) => forEngine.one(db, { id })
 
-/** Locked for the transaction, then read as it now is. */
+/** Locks the VM for the transaction, then reads it as it now is. */
 export async function lockVm(tx: Tx, projectId: string, id: string): Promise<VmRow | undefined> {
   return (await lock.one(tx, { projectId, id })) && byId.one(tx, { projectId, id })
 }
@@ -206,7 +206,7 @@ export async function insertVm(tx: Tx, vm: NewVm): Promise<void> {
   await insert.run(tx, vm)
 }
 
-/** False when the VM is in none of the states `from`. */
+/** Returns false when the VM is in none of the states `from`. */
 export async function moveVm(tx: Tx, id: string, to: VmState, from: VmState[]): Promise<boolean> {
   return (await move.one(tx, { id, to, from })) !== undefined
 }
@@ -215,7 +215,7 @@ export async function raiseVmGeneration(tx: Tx, id: string): Promise<number> {
   return (await raise.one(tx, { id }))!.generation
 }
 
-/** Answers the VM as it now is. */
+/** Returns the VM as it now is. */
 export async function markVmStarted(
   tx: Tx,
   vm: VmRow,

@@ -3,7 +3,7 @@ import type { Database, Queryable, Tx } from '../database.ts'
 import { statement } from '../statement.ts'
 
 export interface NewEvent {
-  /** For callers who refer to it. */
+  /** Callers who refer to the event choose its id. */
   id?: string
   type: string
   resourceType: string
@@ -16,7 +16,7 @@ export interface NewEvent {
   data?: Record<string, unknown>
 }
 
-/** On whose behalf something is done; an event about it takes these members as they are. */
+/** Somebody on whose behalf something is done; an event about it takes these members as they are. */
 export interface Requester {
   actor: string
   requestId: string
@@ -58,7 +58,7 @@ const tryStamperLock = statement<{ is_mine: boolean }>(
 )
 const stamperLock = statement('event_stamper_wait', 'SELECT pg_advisory_xact_lock(7102002)')
 
-// Runs under the stamper's lock, which an earlier statement took: this one's snapshot must see all that the stamper
+// It runs under the stamper's lock, which an earlier statement took: this one's snapshot must see all that the stamper
 // before it committed, or it would give the same events other positions. Positions become visible with its commit.
 const stamp = statement<never, { most: number }>(
   'event_stamp',
@@ -105,7 +105,7 @@ export async function emit(tx: Tx, event: NewEvent): Promise<void> {
 const stampBatch = 1_000
 
 /**
- * Gives positions to committed events; answers whether there may be more. Leaves it to another process that is at it,
+ * Gives positions to committed events; returns whether there may be more. Leaves it to another process that is at it,
  * unless `isPatient`: then whatever had committed before the call has its position after it. Readers are told.
  */
 export async function stampEvents(database: Database, isPatient = false): Promise<boolean> {
@@ -127,7 +127,7 @@ export async function findEventBounds(db: Queryable): Promise<{ last: number; pr
   return { last: row.last_position, pruned: row.pruned_position }
 }
 
-/** In order, of one project or of all. */
+/** Lists them in order, of one project or of all. */
 export function listEventsBetween(
   db: Queryable,
   projectId: string | null,

@@ -79,7 +79,8 @@ interface ClaimLimits {
   leaseMs: number
 }
 
-// The earliest of each resource alone, so that order holds; a few of each webhook, so that a slow one keeps nobody out.
+// It claims the earliest of each resource alone, so that order holds, and a few of each webhook, so that a slow one
+// keeps nobody out.
 // Counting the attempt at the claim makes it the fence: a worker that lost its lease writes nothing.
 const claim = statement<
   DeliveryRow & { url: string; event: Omit<EventRow, 'created_at'>; event_created_at: Date },
@@ -116,7 +117,7 @@ const succeed = statement<never, { id: string; attempt: number; status: number }
    UPDATE webhooks w SET failing_since = NULL FROM done WHERE w.id = done.webhook_id AND w.failing_since IS NOT NULL`,
 )
 
-// Given up once its time is over; a pause of null seconds means that it has no attempts left.
+// A delivery is given up once its time is over; a pause of null seconds means that it has no attempts left.
 const fail = statement<
   { webhook_id: string; state: 'pending' | 'failed' },
   { id: string; attempt: number; status: number; error: string; pauseS: number | null }
@@ -147,13 +148,13 @@ const find = statement<DeliveryRow, { webhookId: string; id: string }>(
   'SELECT * FROM webhook_deliveries WHERE webhook_id = :webhookId AND id = :id',
 )
 
-/** Where events begin to matter to a webhook; null while there is none. */
+/** Returns where events begin to matter to a webhook; null while there is none. */
 export const firstWantedPosition = async (db: Queryable): Promise<number | null> =>
   (await oldest.one(db))?.since ?? null
 
 /**
- * Makes the deliveries of the next events; answers whether there may be more. One process at a time, and the cursor
- * moves in the transaction that makes them: no event is left out or taken twice.
+ * Makes the deliveries of the next events; returns whether there may be more. One process does so at a time, and the
+ * cursor moves in the transaction that makes them: no event is left out or taken twice.
  */
 export function fanOutEvents(database: Database, since: number, most: number): Promise<boolean> {
   return database.transaction(async (tx) => {
@@ -185,7 +186,7 @@ export async function claimDeliveries(db: Queryable, limits: ClaimLimits): Promi
 export const markDelivered = (db: Queryable, id: string, attempt: number, status: number) =>
   succeed.run(db, { id, attempt, status })
 
-/** Undefined when another worker has taken it over. */
+/** Returns undefined when another worker has taken it over. */
 export const markAttemptFailed = (
   tx: Tx,
   id: string,

@@ -27,7 +27,7 @@ const retireSecret = statement<never, { id: string; overlapS: number }>(
    WHERE webhook_id = :id AND expires_at IS NULL`,
 )
 
-// The newest first; a receiver that knows any of them is satisfied.
+// The newest comes first; a receiver that knows any of them is satisfied.
 const secrets = statement<{ secret: string }, { id: string }>(
   'webhook_secrets',
   `SELECT secret FROM webhook_secrets
@@ -94,7 +94,7 @@ export const insertWebhook = async (
   return row
 }
 
-/** The one before signs along for `overlapS`. The caller holds the webhook's row. */
+/** The secret before it signs along for `overlapS`. The caller holds the webhook's row. */
 export async function replaceWebhookSecret(
   tx: Tx,
   id: string,
@@ -131,7 +131,7 @@ export async function updateWebhook(
 
 export const deleteWebhook = (tx: Tx, id: string) => remove.run(tx, { id })
 
-/** Pauses it if no attempt has succeeded for so long; answers it if that was so. */
+/** Pauses it if no attempt has succeeded for so long, and returns it if that was so. */
 export async function pauseFailingWebhook(
   tx: Tx,
   id: string,

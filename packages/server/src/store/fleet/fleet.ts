@@ -57,7 +57,7 @@ const setSchedulable = statement<never, { id: string; isSchedulable: boolean }>(
    WHERE id = :id`,
 )
 
-// Waits for placements on this host: once it has committed, they all show, and no more come.
+// It waits for placements on this host: once it has committed, they all show, and no more come.
 const drain = statement<never, { id: string }>(
   'host_drain',
   `UPDATE hosts SET is_draining = true, state = CASE state WHEN 'up' THEN 'draining' ELSE state END WHERE id = :id`,
@@ -78,7 +78,7 @@ const tenants = statement<{ project_id: string; organization_id: string; vm_ids:
    WHERE v.host_id = :id AND v.deleted_at IS NULL GROUP BY v.project_id, p.organization_id`,
 )
 
-// Before looking whether it is empty: a placement under way must have ended.
+// Whoever looks whether a host is empty locks it first: a placement under way must have ended.
 const lock = statement<{ id: string }, { id: string }>(
   'host_lock_by_id',
   'SELECT id FROM hosts WHERE id = :id FOR UPDATE',
@@ -128,19 +128,19 @@ export const listHosts = (db: Queryable, filter: HostFilter): Promise<HostRow[]>
 
 export const findHost = (db: Queryable, id: string): Promise<HostRow | undefined> => find.one(db, { id })
 
-/** `down` until its first report. Answers its id, or nothing when the name is taken in this location. */
+/** It is `down` until its first report. Returns its id, or nothing when the name is taken in this location. */
 export async function insertHost(tx: Tx, location: string, name: string): Promise<string | undefined> {
   return (await insert.one(tx, { id: uuid(), location, name }))?.id
 }
 
-/** Opening a host also ends its draining. False when there is no such host. */
+/** Opening a host also ends its draining. Returns false when there is no such host. */
 export const setHostSchedulable = async (tx: Tx, id: string, isSchedulable: boolean): Promise<boolean> =>
   (await setSchedulable.run(tx, { id, isSchedulable })) > 0
 
-/** No new VMs from here on. False when there is no such host. */
+/** The host gets no new VMs from here on. Returns false when there is no such host. */
 export const startDraining = async (tx: Tx, id: string): Promise<boolean> => (await drain.run(tx, { id })) > 0
 
-/** Hosts whose last VM has gone since they began to drain. Answers how many. */
+/** Marks hosts whose last VM has gone since they began to drain, and returns how many. */
 export async function settleDrainedHosts(tx: Tx): Promise<number> {
   const drained = await settleDrained.all(tx)
   for (const { id, name, location } of drained)
@@ -155,18 +155,18 @@ export async function settleDrainedHosts(tx: Tx): Promise<number> {
   return drained.length
 }
 
-/** The projects with VMs on a host. */
+/** Lists the projects with VMs on a host. */
 export const listHostTenants = (db: Queryable, id: string) => tenants.all(db, { id })
 
-/** Locks it. `in_use` while VMs or disks are on it. */
+/** Locks the host. Returns `in_use` while VMs or disks are on it. */
 export async function removeHost(tx: Tx, id: string): Promise<'removed' | 'in_use' | 'missing'> {
   if (!(await lock.one(tx, { id }))) return 'missing'
   return (await removeEmpty.one(tx, { id })) ? 'removed' : 'in_use'
 }
 
 /**
- * By an operator's hand: held back from placement until released. Answers the GPU as it is afterwards; one that a VM
- * holds, or that is gone, stays as it was.
+ * An operator holds the GPU back from placement until it is released. Returns the GPU as it is afterwards; one that a
+ * VM holds, or that is gone, stays as it was.
  */
 export async function setGpuHold(tx: Tx, gpuId: string, isHeldBack: boolean): Promise<Gpu | undefined> {
   const gpu = await findGpu.one(tx, { gpuId })
@@ -188,5 +188,5 @@ export interface FamilyCounts {
   quarantined: number
 }
 
-/** GPUs by location and family; those that are gone do not count. */
+/** Counts GPUs by location and family; those that are gone do not count. */
 export const countGpus = (db: Queryable): Promise<FamilyCounts[]> => counts.all(db)

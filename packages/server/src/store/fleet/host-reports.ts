@@ -4,7 +4,7 @@ import type { Queryable, Tx } from '../database.ts'
 import { statement } from '../statement.ts'
 
 // Reports that say nothing new write nothing but their time, for all hosts at once and without a lock on any host.
-// Locked in order, so that two processes with the same reports never wait for each other in a circle.
+// They are locked in order, so that two processes with the same reports never wait for each other in a circle.
 const touch = statement<{ name: string }, { location: string; names: string[]; fingerprints: string[] }>(
   'host_report_touch',
   `WITH same AS MATERIALIZED (
@@ -23,7 +23,7 @@ const insertMissing = statement<never, { location: string; ids: string[]; names:
    ORDER BY w.name ON CONFLICT (location, name) DO NOTHING`,
 )
 
-// In order, as every statement that locks several hosts.
+// It locks in order, as every statement does that locks several hosts.
 const lockByName = statement<ReportedHost, { location: string; names: string[] }>(
   'host_lock_by_name',
   `SELECT id, name, state, is_draining, capabilities FROM hosts WHERE location = :location AND name = ANY(:names)
@@ -84,7 +84,7 @@ const putReports = statement<never, { hostIds: string[]; fingerprints: string[] 
    ON CONFLICT (host_id) DO UPDATE SET reported_at = excluded.reported_at, fingerprint = excluded.fingerprint`,
 )
 
-// As of a moment before the newest reports: whoever turns the clock in between loses no host.
+// It looks as of a moment before the newest reports: whoever turns the clock in between loses no host.
 const loseSilent = statement<
   { id: string; name: string; location: string },
   { afterMs: number; asOf: Date | null }
@@ -119,7 +119,7 @@ export interface KnownGpuRow extends GpuPlace {
   isHeldBack: boolean
 }
 
-/** Notes the time of those reports that repeat the last one of their host; answers their names. */
+/** Notes the time of those reports that repeat the last one of their host; returns their names. */
 export async function touchReports(
   db: Queryable,
   location: string,
@@ -133,7 +133,7 @@ export async function touchReports(
   return new Set(rows.map(({ name }) => name))
 }
 
-/** The hosts of these names, made where need be, locked, with the GPUs that we know of. */
+/** Locks the hosts of these names, made where need be, and returns them with the GPUs that we know of. */
 export async function lockReportedHosts(
   tx: Tx,
   location: string,
@@ -164,7 +164,7 @@ export interface HostChange {
   found: GpuPlace[]
 }
 
-/** Of hosts that this transaction has locked. Their sizes come first: the free counts are made from them. */
+/** The transaction has locked the hosts. Their sizes come first: the free counts are made from them. */
 export async function writeReportedHosts(tx: Tx, hosts: HostChange[]): Promise<void> {
   const ids = hosts.map(({ id }) => id)
   await updateHosts.run(tx, {
@@ -189,6 +189,6 @@ const columnsOf = (gpus: GpuPlace[]): GpuColumns => ({
   states: gpus.map((gpu) => gpu.state),
 })
 
-/** Hosts without a report for so long go down; answers them. */
+/** Hosts without a report for so long go down; returns them. */
 export const loseSilentHosts = (tx: Tx, afterMs: number, asOf: Date | null) =>
   loseSilent.all(tx, { afterMs, asOf })

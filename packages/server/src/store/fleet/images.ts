@@ -28,7 +28,7 @@ const findByName = statement<ImageRow, { name: string }>(
   'SELECT * FROM images WHERE name = :name',
 )
 
-// No row when the name is taken.
+// There is no row when the name is taken.
 const insert = statement<ImageRow, NewImage & { id: string }>(
   'image_insert',
   `INSERT INTO images (id, name, description, tags, locations, source)
@@ -64,7 +64,7 @@ export const listImages = (db: Queryable): Promise<ImageRow[]> => list.all(db)
 export const findImage = (db: Queryable, name: string): Promise<ImageRow | undefined> =>
   findByName.one(db, { name: fullImageName(name) })
 
-/** Nothing when the name is taken. */
+/** Returns nothing when the name is taken. */
 export const insertImage = (tx: Tx, image: NewImage): Promise<ImageRow | undefined> =>
   insert.one(tx, { ...image, id: uuid(), name: fullImageName(image.name) })
 

@@ -58,7 +58,7 @@ const hosting = statement<{ name: string }, { location: string }>(
                                OR EXISTS (SELECT FROM disks WHERE location = l.name))`,
 )
 
-// With what is taken of their range. A network whose project has used the name otherwise is left alone.
+// It lists what is taken of their range, too. A network whose project has used the name otherwise is left alone.
 const withoutSubnet = statement<
   {
     network_id: string
@@ -84,7 +84,7 @@ export const listLocations = (db: Queryable): Promise<LocationRow[]> => list.all
 export const findLocation = (db: Queryable, name: string): Promise<LocationRow | undefined> =>
   find.one(db, { name })
 
-/** Answers whether it is a new one. The zone is what follows the last hyphen of the name. */
+/** Returns whether it is a new one. The zone is what follows the last hyphen of the name. */
 export async function putLocation(tx: Tx, location: LocationSettings): Promise<boolean> {
   const hyphen = location.name.lastIndexOf('-')
   const region = location.name.slice(0, hyphen)
@@ -98,11 +98,11 @@ export async function removeUnusedLocations(tx: Tx, names: string[]): Promise<vo
   await removeUnused.run(tx, { names })
 }
 
-/** Whether VMs or disks live there. */
+/** Returns whether VMs or disks live there. */
 export async function hasTenants(db: Queryable, location: string): Promise<boolean> {
   return (await hosting.one(db, { location })) !== undefined
 }
 
-/** Default networks of living projects that have no subnet in one of these locations. */
+/** Lists default networks of living projects that have no subnet in one of these locations. */
 export const defaultNetworksWithoutSubnet = (db: Queryable, locations: string[]) =>
   withoutSubnet.all(db, { locations })

@@ -1,7 +1,7 @@
 import type { Queryable } from '../database.ts'
 import { statement } from '../statement.ts'
 
-// Which of these ids no row knows, and what is known of those that once were ours.
+// It finds which of these ids no row knows, and what is known of those that once were ours.
 const orphans = statement<{ id: string; newest_generation: number | null }, { ids: string[] }>(
   'orphans',
   `SELECT s.id, (SELECT max(o.generation) FROM operations o WHERE o.resource_id = s.id) AS newest_generation

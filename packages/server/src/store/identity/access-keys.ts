@@ -13,7 +13,7 @@ export interface AccessKeyRow {
   last_used_at: Date | null
 }
 
-// No row when it would be born expired.
+// There is no row when the key would be born expired.
 const insert = statement<AccessKeyRow, NewAccessKeyRow>(
   'access_key_insert',
   `INSERT INTO access_keys (id, kind, project_id, name, role, prefix, secret_hash, expires_at)
@@ -51,7 +51,7 @@ export interface NewAccessKeyRow {
   expiresAt: Date | null
 }
 
-/** Undefined when its expiry has passed already. */
+/** Returns undefined when its expiry has passed already. */
 export const insertAccessKey = (tx: Tx, key: NewAccessKeyRow) => insert.one(tx, key)
 
 export const listAccessKeys = (db: Queryable, projectId: string, beforeId: string | null, limit: number) =>

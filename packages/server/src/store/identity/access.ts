@@ -50,7 +50,7 @@ const keyByHash = statement<
      AND (k.expires_at IS NULL OR k.expires_at > slipway_now()) AND p.deleted_at IS NULL AND o.suspended_at IS NULL`,
 )
 
-// At most one write a minute for one key, so that use does not become writing.
+// A key is written at most once a minute, so that use does not become writing.
 const keyUsed = statement<never, { id: string }>(
   'access_key_used',
   `UPDATE access_keys SET last_used_at = slipway_now()

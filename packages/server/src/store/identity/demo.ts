@@ -19,7 +19,7 @@ const activatePayment = statement<never, { organizationId: string }>(
   `UPDATE organizations SET payment_state = 'active', payment_customer_id = 'demo' WHERE id = :organizationId`,
 )
 
-// The card that always pays.
+// This is the card that always pays.
 const addPaymentMethod = statement<never, { organizationId: string }>(
   'demo_payment_method',
   `INSERT INTO payment_methods (organization_id, provider, reference, brand, last4, expires_month, expires_year)
@@ -49,7 +49,7 @@ export interface DemoRow {
 export const isEmptyStore = async (db: Queryable): Promise<boolean> =>
   !(await countOrganizations.one(db))!.has_any
 
-/** The owner with this address and the project of this name, in the same organization. */
+/** Finds the owner with this address and the project of this name, in the same organization. */
 export const findDemo = (db: Queryable, email: string, projectName: string): Promise<DemoRow | undefined> =>
   find.one(db, { email, projectName })
 
@@ -58,9 +58,9 @@ export async function activateDemoPayment(tx: Tx, organizationId: string): Promi
   await addPaymentMethod.run(tx, { organizationId })
 }
 
-/** Of a project, or operator keys when that is null. */
+/** Revokes keys of a project, or operator keys when that is null. */
 export const revokeKeysNamed = (tx: Tx, name: string, projectId: string | null) =>
   revokeKeys.run(tx, { name, projectId })
 
-/** Whether nobody is an operator and nobody has been given the code to become one. */
+/** Returns whether nobody is an operator and nobody has been given the code to become one. */
 export const isSetupNeeded = async (db: Queryable): Promise<boolean> => (await needsSetup.one(db))!.is_needed

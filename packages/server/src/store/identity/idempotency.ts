@@ -1,7 +1,7 @@
 import type { Queryable } from '../database.ts'
 import { statement } from '../statement.ts'
 
-// Held until the transaction ends: whoever finds it taken knows that the first request is still under way.
+// The lock is held until the transaction ends: whoever finds it taken knows that the first request is still under way.
 const lockKey = statement<{ is_locked: boolean }, { key: string }>(
   'idempotency_lock',
   'SELECT pg_try_advisory_xact_lock(hashtextextended(:key, 42)) AS is_locked',

@@ -77,7 +77,7 @@ export const listMembers = (
 export const findMember = (db: Queryable, organizationId: string, userId: string) =>
   find.one(db, { organizationId, userId })
 
-/** False when the user is a member already. */
+/** Returns false when the user is a member already. */
 export const insertMember = async (tx: Tx, organizationId: string, userId: string, role: Role) =>
   (await insert.run(tx, { organizationId, userId, role })) === 1
 
@@ -87,7 +87,7 @@ export const updateMember = (tx: Tx, organizationId: string, userId: string, rol
 export const deleteMember = (tx: Tx, organizationId: string, userId: string) =>
   remove.run(tx, { organizationId, userId })
 
-/** Only under the organization's lock. */
+/** The caller holds the organization's lock. */
 export const hasActiveOwner = async (tx: Tx, organizationId: string) =>
   (await hasOwner.one(tx, { organizationId }))?.has_owner ?? false
 

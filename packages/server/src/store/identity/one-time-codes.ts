@@ -43,11 +43,11 @@ export const insertOneTimeCode = (tx: Tx, code: NewOneTimeCode) => insert.run(tx
 export const findOneTimeCode = (db: Queryable, hash: Buffer, purpose: 'setup' | 'invite') =>
   find.one(db, { hash, purpose })
 
-/** Undefined when there is no such code, or it is used or expired. */
+/** Returns undefined when there is no such code, or it is used or expired. */
 export const redeemOneTimeCode = (tx: Tx, hash: Buffer, purpose: 'setup' | 'invite') =>
   redeem.one(tx, { hash, purpose })
 
 export const voidInvitations = (tx: Tx, userId: string) => voidInvites.run(tx, { userId })
 
-/** Whether the user has an invitation that still works. */
+/** Returns whether the user has an invitation that still works. */
 export const hasInvitation = async (tx: Tx, userId: string) => (await findLive.run(tx, { userId })) > 0

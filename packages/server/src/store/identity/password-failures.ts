@@ -35,7 +35,7 @@ const prune = statement(
 )
 
 /**
- * Counts an attempt as failed before it is made; a success clears the count. Answers the seconds to wait when the
+ * Counts an attempt as failed before it is made; a success clears the count. Returns the seconds to wait when the
  * last minute has had as many as allowed, else 0.
  */
 export async function reservePasswordAttempt(

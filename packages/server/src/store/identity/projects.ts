@@ -98,28 +98,28 @@ export const insertProjectQuotas = (tx: Tx, projectId: string, quotas: Record<st
 /** Default rules count like any other. */
 export const countProjectRules = (tx: Tx, projectId: string) => countRules.run(tx, { projectId })
 
-/** Where a new project can have VMs, in the operator's order. */
+/** Returns where a new project can have VMs, in the operator's order. */
 export const listProjectLocations = async (tx: Tx) => (await locationNames.all(tx)).map((row) => row.name)
 
 export const findProject = (db: Queryable, id: string) => find.one(db, { id })
 
-/** The projects of some organizations, and some by id. */
+/** Lists the projects of some organizations, and some by id. */
 export const listProjects = (db: Queryable, organizationIds: string[], ids: string[]) =>
   listByIds.all(db, { organizationIds, ids })
 
-/** Those of every organization. */
+/** Lists the projects of every organization. */
 export const listAllProjects = (db: Queryable, beforeId: string | null, limit: number) =>
   list.all(db, { beforeId, limit })
 
 export const renameProject = (tx: Tx, id: string, name: string) => rename.one(tx, { id, name })
 
-/** What still lives in a project that is about to go. From here on nothing can be created in it. */
+/** Returns what still lives in a project that is about to go. From here on nothing can be created in it. */
 export async function closeProject(tx: Tx, id: string) {
   await deleteQuotas.run(tx, { id })
   return (await countContents.one(tx, { id }))!
 }
 
-/** Only for an empty project. False when it is gone already. */
+/** The project must be empty. Returns false when it is gone already. */
 export async function deleteProject(tx: Tx, id: string): Promise<boolean> {
   await deleteRules.run(tx, { id })
   await deleteSubnets.run(tx, { id })

@@ -18,7 +18,7 @@ const pruneKeys = statement(
   `DELETE FROM idempotency_keys WHERE created_at < slipway_now() - interval '24 hours'`,
 )
 
-/** Credentials, failed sign-ins and remembered answers that no longer count. */
+/** Deletes credentials, failed sign-ins and remembered answers that no longer count. */
 export async function pruneCredentials(db: Queryable): Promise<void> {
   await pruneTokens.run(db)
   await pruneKeys.run(db)

@@ -93,7 +93,7 @@ export const insertTokenPair = (tx: Tx, pair: NewTokenPair) => insertPair.run(tx
 
 export const lockTokenFamily = (tx: Tx, refreshHash: Buffer) => lockFamily.one(tx, { refreshHash })
 
-/** Only under the family's lock. */
+/** The caller holds the family's lock. */
 export const findRefreshToken = (tx: Tx, hash: Buffer) => findRefresh.one(tx, { hash })
 
 export const spendRefreshToken = (tx: Tx, hash: Buffer, successorHash: Buffer, successorSealed: Buffer) =>
@@ -101,7 +101,7 @@ export const spendRefreshToken = (tx: Tx, hash: Buffer, successorHash: Buffer, s
 
 export const revokeTokenFamily = (db: Queryable, familyId: string) => revoke.run(db, { familyId })
 
-/** Answers whose it was, if it was anybody's. */
+/** Returns whose it was, if it was anybody's. */
 export const revokeTokenFamilyOf = (db: Queryable, refreshHash: Buffer) =>
   revokeByToken.one(db, { refreshHash })
 

@@ -20,7 +20,7 @@ const share = statement<UserRow, { id: string }>('user_share', 'SELECT * FROM us
 
 const lock = statement<UserRow, { id: string }>('user_lock', 'SELECT * FROM users WHERE id = :id FOR UPDATE')
 
-// No row when the address is taken, also by a transaction that is not done yet.
+// There is no row when the address is taken, also by a transaction that is not done yet.
 const insert = statement<UserRow, NewUser>(
   'user_insert',
   `INSERT INTO users (id, email, password_hash, is_operator) VALUES (:id, :email, :passwordHash, :isOperator)
@@ -50,10 +50,10 @@ const list = statement<UserRow, { beforeId: string | null; limit: number }>(
 
 export const findUserByEmail = (db: Queryable, email: string) => byEmail.one(db, { email })
 
-/** As it is now, and it stays so until the transaction ends: no password change or suspension gets in between. */
+/** Keeps the user as it is until the transaction ends: no password change or suspension gets in between. */
 export const holdUser = (tx: Tx, id: string) => share.one(tx, { id })
 
-/** For what decides by the user's state and then changes it or what hangs on it. */
+/** Locks the user for what decides by its state and then changes it or what hangs on it. */
 export const lockUser = (tx: Tx, id: string) => lock.one(tx, { id })
 
 export interface NewUser {
@@ -63,7 +63,7 @@ export interface NewUser {
   isOperator: boolean
 }
 
-/** Undefined when the e-mail address is taken. */
+/** Returns undefined when the e-mail address is taken. */
 export const insertUser = (tx: Tx, user: NewUser) => insert.one(tx, user)
 
 export const setUserPassword = (tx: Tx, id: string, passwordHash: string) =>

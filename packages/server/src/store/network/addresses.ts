@@ -8,8 +8,8 @@ export interface AddressRange {
   count: number
 }
 
-// Private addresses are unique in their network, public ones everywhere. Written so that candidates are looked up one by
-// one in the index, until one is free.
+// Private addresses are unique in their network, public ones everywhere. The statement is written so that candidates are
+// looked up one by one in the index, until one is free.
 const candidates = statement<
   { private_address: string | null; public_address: string | null },
   { networkId: string; privateCandidates: string[]; publicCandidates: string[] }
@@ -35,7 +35,7 @@ const searchPublic = statement<{ address: string }, { first: string; count: numb
    WHERE NOT EXISTS (SELECT FROM vms WHERE public_address = :first::inet + n) ORDER BY random() LIMIT 1`,
 )
 
-/** Free addresses of the two ranges; null where all are taken, or none is wanted. */
+/** Finds free addresses of the two ranges; null where all are taken, or none is wanted. */
 export async function findFreeAddresses(
   tx: Tx,
   networkId: string,

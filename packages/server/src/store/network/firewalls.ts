@@ -2,7 +2,7 @@ import type { Queryable, Tx } from '../database.ts'
 import { statement } from '../statement.ts'
 import type { RuleRow } from './rules.ts'
 
-// The rules in force on a network, and the addresses of everything that they name.
+// It reads the rules in force on a network, and the addresses of everything that they name.
 const ofNetwork = statement<{ rules: RuleRow[]; resolved: Record<string, string[]> }, { networkId: string }>(
   'firewall_of_network',
   `WITH rules AS (SELECT * FROM firewall_rules WHERE network_id = :networkId AND state <> 'deleting'),
@@ -43,8 +43,8 @@ export interface BehindVm {
   firewall_wanted: number
 }
 
-// VMs that the engine knows and can reach. One whose creation has not yet applied its first firewall takes the newest
-// rules anyway, and an unreachable one catches up when it is back.
+// Only VMs count that the engine knows and can reach. One whose creation has not yet applied its first firewall takes
+// the newest rules anyway, and an unreachable one catches up when it is back.
 const behind = statement<BehindVm, { networkId: string | null; most: number }>(
   'firewall_behind',
   `SELECT v.id, h.name AS host, v.location, v.network_id, v.subnet_id, v.private_address, v.public_address, v.firewall_wanted

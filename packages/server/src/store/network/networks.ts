@@ -82,7 +82,7 @@ const subnetVms = statement<{ count: number }, { id: string }>(
   'subnet_vms',
   'SELECT count(*) AS count FROM vms WHERE subnet_id = :id',
 )
-// The oldest network's subnet first: that is the default one until somebody removes it.
+// The oldest network's subnet comes first: that is the default one until somebody removes it.
 const subnetFor = statement<
   SubnetRow & { network_cidr: string },
   { projectId: string; location: string; subnetId: string | null }
@@ -115,6 +115,6 @@ export const lockSubnet = (tx: Tx, projectId: string, id: string) => subnetLock.
 export const deleteSubnetRow = (tx: Tx, id: string) => subnetDelete.run(tx, { id })
 export const countSubnetVms = async (db: Queryable, id: string) =>
   (await subnetVms.one(db, { id }))?.count ?? 0
-/** The given subnet, or the project's default one at the location; held against deletion. */
+/** Finds the given subnet, or the project's default one at the location, and holds it against deletion. */
 export const findSubnetFor = (tx: Tx, projectId: string, location: string, subnetId: string | null) =>
   subnetFor.one(tx, { projectId, location, subnetId })

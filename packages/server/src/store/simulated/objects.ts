@@ -34,7 +34,7 @@ const selectVm = `
 
 const find = statement<SimulatedVm, { id: string }>('simulated_vm', `${selectVm} WHERE v.id = :id`)
 
-// Defines a VM, or redefines one, only under a generation that is not older than the newest seen.
+// It defines a VM, or redefines one, only under a generation that is not older than the newest seen.
 const put = statement<{ id: string }, SimulatedPlace & { spec: string; gpus: string[] }>(
   'simulated_vm_put',
   `INSERT INTO simulated_vms AS v (id, location, host, generation, spec, gpus)
