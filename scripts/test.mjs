@@ -1,9 +1,8 @@
-// npm test: installs what the suites need, builds, runs them, and ends with one line of counts.
+// npm test: installs what the suites need, runs them, and ends with one line of counts.
 import { spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { build } from './build.mjs'
 import { ensureInstalled, leave, root } from './install.mjs'
 import { ensureSystemPackages } from './system-packages.mjs'
 
@@ -12,7 +11,6 @@ const isVmRun = process.argv.includes('vitest.vm.config.ts')
 const missing = ensureSystemPackages(isVmRun ? '.vm.ts' : '.test.ts')
 if (missing.length > 0 && process.env.CI === 'true')
   leave(`Nothing may be skipped with CI=true: ${missing.join(', ')}`)
-await build()
 
 const reportDir = mkdtempSync(join(tmpdir(), 'slipway-test-'))
 const report = join(reportDir, 'report.json')

@@ -1,8 +1,15 @@
 import { routeIds, routeOf } from '@slipway/contract'
 import { type ApiError, type ClientOptions, createClient } from '@slipway/sdk'
+import {
+  answer,
+  breakOff,
+  failure,
+  hangUp,
+  scriptedServer,
+  silence,
+} from '@slipway/testing/scripted-server.ts'
 import { afterEach, expect, test } from 'vitest'
 import { routePaths } from '../src/route-paths.ts'
-import { answer, breakOff, failure, hangUp, scriptedServer, silence } from './support/scripted-server.ts'
 
 const project_id = '0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7e10'
 const vm_id = '0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7e11'

@@ -1,10 +1,11 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
+import { type RealServer, startRealServer } from '@slipway/testing/real-server.ts'
+import { sshKey } from '@slipway/testing/ssh-key.ts'
 import { build } from 'esbuild'
 import ts from 'typescript'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type RealServer, startRealServer } from './support/real-server.ts'
 
 const source = fileURLToPath(new URL('../src', import.meta.url))
 const root = fileURLToPath(new URL('../../..', import.meta.url))
@@ -82,8 +83,7 @@ describe('run against a server, in the order of the sources', () => {
       project_id: server.project_id,
       email: server.email,
       password: server.password,
-      sshPublicKey:
-        'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBvmWxvLnVPXnO3xXQ2n3yUoP1yT8kQ5cXqkqN3u9Ckm ada@laptop',
+      sshPublicKey: sshKey,
       log: (...words: unknown[]) => void lines.push(words),
     })
     if (name !== 'client-1') expect(lines.length).toBeGreaterThan(0)

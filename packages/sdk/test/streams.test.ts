@@ -1,6 +1,6 @@
 import { createClient, logIn, resumeSession } from '@slipway/sdk'
+import { answer, failure, scriptedServer } from '@slipway/testing/scripted-server.ts'
 import { afterEach, expect, test } from 'vitest'
-import { answer, failure, scriptedServer } from './support/scripted-server.ts'
 
 const project_id = '0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7e10'
 const closers: (() => Promise<void>)[] = []

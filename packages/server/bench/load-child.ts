@@ -1,9 +1,8 @@
 import { Agent, request } from 'node:http'
+import { sshKey } from '@slipway/testing/ssh-key.ts'
 import type { Load, LoadResult } from './load.ts'
 
 const agent = new Agent({ keepAlive: true, maxSockets: 256 })
-const sshKey =
-  'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAILb/hhOsoS3aTG6EuczNuzS9a+C/GwaVzpF2agGEGcsp bench@example.com'
 let names = 0
 
 process.once('message', async (load: Load) => {

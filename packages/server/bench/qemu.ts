@@ -10,6 +10,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { sshKey } from '@slipway/testing/ssh-key.ts'
 import { print } from './report.ts'
 
 const rounds = Number(process.env.BENCH_ROUNDS ?? 5)
@@ -91,8 +92,7 @@ async function throughApi(call: Call, name: string) {
     call,
     await call('POST', '/vms', {
       ...{ name, type: 'a100-80gb.1x', location: 'local-a', image: 'mini:latest' },
-      ssh_public_key:
-        'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl bench',
+      ssh_public_key: sshKey,
     }),
   )
   const { ssh_destination } = await call('GET', `/vms/${vmId}`)

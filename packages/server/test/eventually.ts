@@ -1,13 +1,2 @@
-/** Looks until `probe` gives something; the bound is for failures alone. */
-export async function eventually<T>(
-  probe: () => Promise<T | null | undefined | false>,
-  withinMs = 20_000,
-): Promise<T> {
-  const until = performance.now() + withinMs
-  for (;;) {
-    const found = await probe()
-    if (found) return found
-    if (performance.now() > until) throw new Error(`it did not happen within ${withinMs} ms`)
-    await new Promise((resolve) => setTimeout(resolve, 15))
-  }
-}
+// Kept for the suites of the console until they import it from there.
+export * from '@slipway/testing/eventually.ts'

@@ -3,9 +3,17 @@ import { chownSync, existsSync, mkdtempSync, readFileSync, statSync, writeFileSy
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { credentialsOf, Launcher, readyLine, root } from './start-harness.ts'
-import { postmasterPid, until } from './store/embedded-harness.ts'
+import { eventually } from '@slipway/testing/eventually.ts'
+import {
+  type Credentials,
+  credentialsOf,
+  Launcher,
+  queryDataDir,
+  readyLine,
+} from '@slipway/testing/launcher.ts'
+import { postmasterPid } from '@slipway/testing/postmaster.ts'
+import { root } from '@slipway/testing/root.ts'
+import { afterAll, describe, expect, it, vi } from 'vitest'
 
 const run = promisify(execFile)
 const hasCurl = (process.env.PATH ?? '').split(':').some((dir) => existsSync(join(dir, 'curl')))
@@ -15,12 +23,11 @@ const launcher = new Launcher()
 // Processes take their time on a machine that is busy with the other tests.
 vi.setConfig({ testTimeout: 240_000 })
 
-beforeAll(() => launcher.build())
 afterAll(() => launcher.clear())
 
 describe('the demo', () => {
   const dataDir = launcher.newDataDir()
-  let first: Record<string, string>
+  let first: Credentials
 
   it('starts by npm and introduces itself', async () => {
     const server = launcher.npmStart(['--port', '0', '--data-dir', dataDir])
@@ -31,7 +38,8 @@ describe('the demo', () => {
       ...['operator_key', 'organization_id', 'password', 'project_id'],
     ])
     expect(statSync(join(dataDir, 'credentials.json')).mode & 0o777).toBe(0o600)
-    for (const shown of ['console_url', 'project_id', 'access_key']) expect(text).toContain(first[shown])
+    for (const shown of ['console_url', 'project_id', 'access_key'] as const)
+      expect(text).toContain(first[shown])
     expect(text).not.toContain(first.password)
     expect(text).toMatch(/"ms":\d+,"msg":"ready"/)
 
@@ -99,7 +107,7 @@ describe('the demo', () => {
       }
       const before = acknowledged.size
       const writers = [0, 1, 2].map((writer) => write(writer).catch(() => {}))
-      await until(() => acknowledged.size > before + 3 * round)
+      await eventually(() => acknowledged.size > before + 3 * round)
       isKilled = true
       await server.end('SIGKILL')
       await Promise.all(writers)
@@ -119,7 +127,7 @@ describe('the demo', () => {
   it('written by a newer version is refused in one line', async () => {
     const server = launcher.start(['--port', '0', '--data-dir', dataDir])
     await server.until(readyLine)
-    await launcher.sql(
+    await queryDataDir(
       dataDir,
       'INSERT INTO schema_versions (version, min_compatible_version) VALUES (999, 999)',
     )

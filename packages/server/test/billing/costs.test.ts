@@ -1,5 +1,6 @@
+import { vmBody } from '@slipway/testing/resources.ts'
+import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { startService, type TestService, vmBody } from '../harness.ts'
 
 let service: TestService
 let owner: string

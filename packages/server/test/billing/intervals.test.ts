@@ -1,5 +1,7 @@
+import { eventually } from '@slipway/testing/eventually.ts'
+import { vmBody } from '@slipway/testing/resources.ts'
+import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { eventually, startService, type TestService, vmBody } from '../harness.ts'
 
 let service: TestService
 beforeAll(async () => {

@@ -1,7 +1,8 @@
 import { vmTypes } from '@slipway/contract'
+import { vmBody } from '@slipway/testing/resources.ts'
+import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { uuid } from '../../src/domain/ids.ts'
-import { startService, type TestService, vmBody } from '../harness.ts'
 
 /**
  * February 2028, a leap month, of four organizations. One lives through the API on a turned clock, and what it owes is

@@ -1,8 +1,9 @@
+import { vmBody } from '@slipway/testing/resources.ts'
+import { startService, type TestService } from '@slipway/testing/service.ts'
 import Stripe from 'stripe'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { uuid } from '../../src/domain/ids.ts'
-import { startService, type TestService, vmBody } from '../harness.ts'
-import { StripeStandIn } from './stripe-stand-in.ts'
+import { StripeStandIn } from '../support/stripe-stand-in.ts'
 
 const secret = 'whsec_stand_in'
 const provider = new StripeStandIn()

@@ -1,7 +1,7 @@
+import { startService, type TestService } from '@slipway/testing/service.ts'
 import fc from 'fast-check'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { uuid } from '../../src/domain/ids.ts'
-import { startService, type TestService } from '../harness.ts'
 
 // A host in a zone whose days have 23 and 25 hours now and then must not show in any number.
 process.env.TZ = 'America/New_York'

@@ -10,8 +10,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Engine, VmSpec } from '../../src/engines/engine.ts'
 import { hostArchitecture } from '../../src/engines/qemu/architecture.ts'
 import { importImage } from '../../src/engines/qemu/index.ts'
-import { canShareVolumes, deafImage, makeBench, type QemuBench } from './qemu-harness.ts'
-import { diskOf, specOf } from './qemu-spec.ts'
+import { canShareVolumes, deafImage, makeBench, type QemuBench } from '../support/qemu-bench.ts'
+import { diskOf, specOf } from '../support/qemu-spec.ts'
 
 const WITHIN = { timeout: 90_000 }
 const signal = AbortSignal.timeout(600_000)

@@ -3,9 +3,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { CompiledRule } from '../../src/domain/firewall.ts'
 import type { Engine, VmSpec } from '../../src/engines/engine.ts'
 import { importImage } from '../../src/engines/qemu/index.ts'
-import { cloudImage } from './cloud-image.ts'
-import { CACHE, makeBench, type QemuBench } from './qemu-harness.ts'
-import { diskOf, specOf } from './qemu-spec.ts'
+import { cloudImage } from '../support/cloud-image.ts'
+import { CACHE, makeBench, type QemuBench } from '../support/qemu-bench.ts'
+import { diskOf, specOf } from '../support/qemu-spec.ts'
 
 const signal = AbortSignal.timeout(3_000_000)
 const call = (generation: number) => ({ generation, signal })

@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
-import { engineConformance } from './conformance.ts'
-import { makeBench } from './qemu-harness.ts'
+import { engineConformance } from '../support/conformance.ts'
+import { makeBench } from '../support/qemu-bench.ts'
 
 engineConformance('qemu', async () => {
   const bench = await makeBench()

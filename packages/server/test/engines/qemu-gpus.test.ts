@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { HostGpus } from '../../src/engines/qemu/gpu/gpus.ts'
 import { scanGpus } from '../../src/engines/qemu/gpu/sysfs.ts'
 import { mmioWindowGib, vfioArguments } from '../../src/engines/qemu/gpu/vfio.ts'
-import { layOutSysfs } from './sysfs-fixture.ts'
+import { layOutSysfs } from '../support/sysfs-fixture.ts'
 
 const GIB = 1024 ** 3
 

@@ -1,17 +1,17 @@
-import { type ChildProcess, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { type Program, startProgram } from '@slipway/testing/program.ts'
 import { build } from 'esbuild'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { CompiledRule } from '../../src/domain/firewall.ts'
 import type { Engine, VmSpec, VmStatus } from '../../src/engines/engine.ts'
-import { canShareVolumes, makeBench, makeKey, type QemuBench } from './qemu-harness.ts'
-import { diskOf, specOf } from './qemu-spec.ts'
+import { canShareVolumes, makeBench, makeKey, type QemuBench } from '../support/qemu-bench.ts'
+import { diskOf, specOf } from '../support/qemu-spec.ts'
 
 const WITHIN = { timeout: 300_000 }
 const signal = AbortSignal.timeout(900_000)
@@ -55,8 +55,7 @@ describe('a guest of the qemu engine', () => {
     const child = await startServerChild()
     const before = await qemuProcesses()
     expect(before).toHaveLength(1)
-    child.kill('SIGKILL')
-    await once(child, 'exit')
+    await child.end('SIGKILL')
     engine = await bench.open()
     expect((await status(first))?.power).toMatch(/booting|running/)
     await engine.powerVm(first, 'on', { generation: 1, signal })
@@ -229,10 +228,10 @@ describe('a guest of the qemu engine', () => {
     expect(readdirSync(state).filter((name) => name.endsWith('.sock'))).toEqual([])
   })
 
-  async function startServerChild(): Promise<ChildProcess> {
-    const program = join(bench.dataDir, 'child.js')
+  async function startServerChild(): Promise<Program> {
+    const program = join(bench.dataDir, 'child.mjs')
     await build({
-      entryPoints: [resolve(import.meta.dirname, 'qemu-server-child.ts')],
+      entryPoints: [join(import.meta.dirname, '../support/qemu-server-child.ts')],
       ...{ outfile: program, bundle: true, platform: 'node', format: 'esm', logLevel: 'error' },
     })
     const options = {
@@ -243,12 +242,8 @@ describe('a guest of the qemu engine', () => {
     const input = join(bench.dataDir, 'child.json')
     const rules = [allow(['0.0.0.0/0'], 22)]
     await writeFile(input, JSON.stringify({ options, spec: first, rules }))
-    const child = spawn(process.execPath, [program, input], { stdio: ['ignore', 'pipe', 'inherit'] })
-    const [line] = await Promise.race([
-      once(child.stdout!, 'data'),
-      once(child, 'exit').then(() => Promise.reject(new Error('the child ended early'))),
-    ])
-    expect(String(line)).toContain('started')
+    const child = startProgram(process.execPath, [program, input])
+    await child.line('started')
     return child
   }
 

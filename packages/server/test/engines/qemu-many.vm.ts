@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Engine, VmSpec } from '../../src/engines/engine.ts'
-import { makeBench, type QemuBench } from './qemu-harness.ts'
-import { specOf } from './qemu-spec.ts'
+import { makeBench, type QemuBench } from '../support/qemu-bench.ts'
+import { specOf } from '../support/qemu-spec.ts'
 
 const COUNT = 20
 const signal = AbortSignal.timeout(3_000_000)

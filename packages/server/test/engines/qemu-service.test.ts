@@ -1,23 +1,23 @@
 import { writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import type { RouteAnswer } from '@slipway/contract'
-import pg from 'pg'
+import { createDatabase, query, type TestDatabase } from '@slipway/testing/database.ts'
+import { eventually } from '@slipway/testing/eventually.ts'
+import { credentialsOf, Launcher, readyLine } from '@slipway/testing/launcher.ts'
+import type { Program } from '@slipway/testing/program.ts'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createDatabase, eventually } from '../harness.ts'
-import { credentialsOf, Launcher, type Program, readyLine } from '../start-harness.ts'
-import { deafImage, makeBench, type QemuBench } from './qemu-harness.ts'
+import { deafImage, makeBench, type QemuBench } from '../support/qemu-bench.ts'
 
 const WITHIN = { timeout: 300_000 }
 const patienceMs = 250_000
 
 describe('the service on the qemu engine', () => {
   const launcher = new Launcher()
-  let database: Awaited<ReturnType<typeof createDatabase>>
+  let database: TestDatabase
   let bench: QemuBench
   let server: Program
 
   beforeAll(async () => {
-    await launcher.build()
     bench = await makeBench()
     database = await createDatabase()
   }, 300_000)
@@ -30,7 +30,7 @@ describe('the service on the qemu engine', () => {
   it('fails a creation whose guest never boots, with the last words of its console', WITHIN, async () => {
     await start({ bootTimeoutS: 4 })
     const { source } = await deafImage(bench)
-    await sql('UPDATE images SET source = $1', [source])
+    await query(database.url, 'UPDATE images SET source = $1', [source])
     const { operation } = await api('POST', '/vms', vmBody('deaf'))
     const { state, result } = await ended(operation.operation_id)
     expect(state).toBe('FAILED')
@@ -124,11 +124,5 @@ describe('the service on the qemu engine', () => {
   async function qemuPids(): Promise<number[]> {
     const found = await bench.processes()
     return found.filter(({ commandLine }) => commandLine.startsWith('qemu-system')).map(({ pid }) => pid)
-  }
-
-  async function sql(text: string, values: unknown[]): Promise<void> {
-    const client = new pg.Client({ connectionString: database.url })
-    await client.connect()
-    await client.query(text, values).finally(() => client.end())
   }
 })

@@ -1,6 +1,6 @@
+import { startService } from '@slipway/testing/service.ts'
 import { SimulatedEngine } from '../../src/engines/simulated/engine.ts'
-import { startService } from '../harness.ts'
-import { engineConformance } from './conformance.ts'
+import { engineConformance } from '../support/conformance.ts'
 
 engineConformance('simulated', async () => {
   // No worker: its reconciler would remove what no record knows.
@@ -8,7 +8,7 @@ engineConformance('simulated', async () => {
     config.server.role = 'api'
   })
   const engine = new SimulatedEngine({
-    database: service.server.services.database,
+    database: service.database,
     location: 'us-east1-a',
     bootMs: [20, 60],
     quarantineMs: 20,

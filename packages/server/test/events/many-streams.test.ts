@@ -1,6 +1,7 @@
+import { openStream } from '@slipway/testing/event-stream.ts'
+import { eventually } from '@slipway/testing/eventually.ts'
+import { useService } from '@slipway/testing/service.ts'
 import { expect, it, vi } from 'vitest'
-import { eventually, useService } from '../harness.ts'
-import { openStream } from './stream-client.ts'
 
 it('serves 500 readers at once, each event read from the table once', async () => {
   vi.useFakeTimers({ toFake: ['setInterval'] })
@@ -9,7 +10,7 @@ it('serves 500 readers at once, each event read from the table once', async () =
   const clients = await Promise.all(
     Array.from({ length: 500 }, () => openStream(service.url, project_id, { token: access_key })),
   )
-  const reads = vi.spyOn(service.server.services.database, 'query')
+  const reads = vi.spyOn(service.database, 'query')
   const rule = {
     name: 'for-all',
     action: 'deny',

@@ -1,7 +1,7 @@
+import { createDatabase } from '@slipway/testing/database.ts'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { Database } from '../../src/store/database.ts'
 import { findEventBounds, listEventsBetween, stampEvents } from '../../src/store/events/events.ts'
-import { createDatabase } from '../harness.ts'
 
 let database: Database
 let drop: () => Promise<void>

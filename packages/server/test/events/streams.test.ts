@@ -1,7 +1,9 @@
 import { connect } from 'node:net'
+import { openStream } from '@slipway/testing/event-stream.ts'
+import { eventually } from '@slipway/testing/eventually.ts'
+import { vmBody } from '@slipway/testing/resources.ts'
+import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { eventually, startService, type TestService, vmBody } from '../harness.ts'
-import { openStream } from './stream-client.ts'
 
 let service: TestService
 let owner: string

@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { type Role, type Route, roles, routeIds, routeOf } from '@slipway/contract'
+import { addOrganization, addProject, setPayment, tokenOfNew } from '@slipway/testing/people.ts'
+import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { newAccessKey } from '../../src/domain/access-key.ts'
-import { startService, type TestService } from '../harness.ts'
-import { addOrganization, addProject, type Callers, makeCallers, setPayment } from './callers.ts'
+import { type Callers, makeCallers } from '../support/callers.ts'
 
 let service: TestService
 let callers: Callers
@@ -14,13 +15,11 @@ beforeAll(async () => {
   service = await startService()
   callers = await makeCallers(service)
   for (const state of ['never', 'declined', 'removed'] as const) {
-    const { id, owner } = await addOrganization(service, state)
-    unpaid[state] = {
-      owner,
-      organization_id: id,
-      project_id: await addProject(service, owner, id, 'first'),
-    }
-    await setPayment(service, id, state)
+    const organization_id = await addOrganization(service.database, state)
+    const owner = await tokenOfNew(service.database, { memberOf: { [organization_id]: 'owner' } })
+    const project_id = await addProject(service, owner, organization_id, 'first')
+    unpaid[state] = { owner, organization_id, project_id }
+    await setPayment(service.database, organization_id, state)
   }
 })
 afterAll(() => service.close())

@@ -1,8 +1,8 @@
+import { gpuReport, hostReport, reportHost } from '@slipway/testing/fleet.ts'
+import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { simulatedHosts } from '../../src/setup/apply-config.ts'
 import { setPrices } from '../../src/store/billing/prices.ts'
-import { gpuReport, hostReport, reportHost } from '../fleet.ts'
-import { startService, type TestService } from '../harness.ts'
 
 let service: TestService
 beforeAll(async () => {
@@ -16,7 +16,7 @@ beforeAll(async () => {
       { count: 1, model: 'L40S 48GB PCIe', gpus: 10 },
     ])) {
       const gpus = Array.from({ length: gpuCount }, (_, i) => gpuReport(i, { model }))
-      await reportHost(service.server.services.database, location, hostReport(name, gpus))
+      await reportHost(service.database, location, hostReport(name, gpus))
     }
 })
 afterAll(() => service.close())
@@ -150,11 +150,11 @@ describe('an estimate', () => {
   })
 
   it('is null where no price is set', async () => {
-    await service.server.services.database.query({ text: `DELETE FROM prices WHERE product_name = 'a40.4x'` })
+    await service.database.query({ text: `DELETE FROM prices WHERE product_name = 'a40.4x'` })
     const { body } = await call('POST', '/estimates', { vm })
     expect(body).toMatchObject({ usd_per_hour: null, usd_per_month: null })
     expect(body.items[0].usd_per_hour).toBeNull()
-    await service.server.services.database.transaction((tx) =>
+    await service.database.transaction((tx) =>
       setPrices(tx, [{ product_name: 'a40.4x', unit: 'vm_hour', usd: '3.6' }]),
     )
   })

@@ -1,9 +1,9 @@
+import { addLocation, hostReport, reportHost, rows } from '@slipway/testing/fleet.ts'
+import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { uuid } from '../../src/domain/ids.ts'
 import { claimGpus, lockHostFor, quarantineGpus } from '../../src/store/compute/placement.ts'
 import { settleDrainedHosts } from '../../src/store/fleet/fleet.ts'
-import { addLocation, hostReport, reportHost, rows } from '../fleet.ts'
-import { startService, type TestService } from '../harness.ts'
 
 let service: TestService
 beforeAll(async () => {
@@ -27,8 +27,8 @@ const call = (
 
 /** A host that has reported, in a location of its own. */
 async function addHost(gpus = 2, storage: 'shared' | 'local' = 'shared') {
-  const location = await addLocation(service.server.services.database, storage)
-  await reportHost(service.server.services.database, location, hostReport('h', gpus))
+  const location = await addLocation(service.database, storage)
+  await reportHost(service.database, location, hostReport('h', gpus))
   const { body } = await call('GET', `/hosts?location=${location}`)
   return { location, id: body.items[0].id as string, gpus: body.items[0].gpus as { id: string }[] }
 }
@@ -38,7 +38,7 @@ let vmsMade = 0
 /** A VM of the demo project on the only host of a location. */
 async function addVm(location: string, gpuCount = 1) {
   const vmId = uuid()
-  await service.server.services.database.transaction(async (tx) => {
+  await service.database.transaction(async (tx) => {
     const host = (await lockHostFor(tx, { location, family: 'a100', gpuCount, allowedHosts: null }))!
     await claimGpus(
       tx,
@@ -58,8 +58,8 @@ async function addVm(location: string, gpuCount = 1) {
 }
 
 async function removeVm(vmId: string) {
-  await service.server.services.database.transaction((tx) => quarantineGpus(tx, vmId))
-  await service.server.services.database.query({ text: 'DELETE FROM vms WHERE id = $1', values: [vmId] })
+  await service.database.transaction((tx) => quarantineGpus(tx, vmId))
+  await service.database.query({ text: 'DELETE FROM vms WHERE id = $1', values: [vmId] })
 }
 
 describe('a host', () => {
@@ -74,12 +74,9 @@ describe('a host', () => {
       last_report_at: '',
       gpus: [],
     })
-    const [simulated] = await rows(
-      service.server.services.database,
-      `SELECT * FROM simulated_hosts WHERE name = 'extra-1'`,
-    )
+    const [simulated] = await rows(service.database, `SELECT * FROM simulated_hosts WHERE name = 'extra-1'`)
     expect(simulated).toMatchObject({ location: 'us-east1-a', model: 'A100 40GB PCIe', gpu_count: 4 })
-    await reportHost(service.server.services.database, 'us-east1-a', hostReport('extra-1', 4))
+    await reportHost(service.database, 'us-east1-a', hostReport('extra-1', 4))
     const { body: host } = await call('GET', `/hosts/${created.body.id}`)
     expect(host).toMatchObject({ id: created.body.id, state: 'up' })
     expect(host.last_report_at).toMatch(/Z$/)
@@ -103,9 +100,8 @@ describe('a host', () => {
   })
 
   it('is listed a page at a time, newest first, by location and state', async () => {
-    const location = await addLocation(service.server.services.database)
-    for (const name of ['a', 'b', 'c'])
-      await reportHost(service.server.services.database, location, hostReport(name, 1))
+    const location = await addLocation(service.database)
+    for (const name of ['a', 'b', 'c']) await reportHost(service.database, location, hostReport(name, 1))
     const first = (await call('GET', `/hosts?location=${location}&limit=2`)).body
     expect(first.items.map(({ name }: { name: string }) => name)).toEqual(['c', 'b'])
     const second = (
@@ -120,7 +116,7 @@ describe('a host', () => {
   it('takes no VMs while it is closed', async () => {
     const { location, id } = await addHost()
     const fits = () =>
-      service.server.services.database.transaction((tx) =>
+      service.database.transaction((tx) =>
         lockHostFor(tx, { location, family: 'a100', gpuCount: 1, allowedHosts: null }),
       )
     expect((await call('PATCH', `/hosts/${id}`, { schedulable: false })).body.schedulable).toBe(false)
@@ -150,9 +146,9 @@ describe('a host', () => {
         organization_name: 'Demo',
       },
     ])
-    expect(await service.server.services.database.transaction((tx) => settleDrainedHosts(tx))).toBe(0)
+    expect(await service.database.transaction((tx) => settleDrainedHosts(tx))).toBe(0)
     const told = await rows<{ project_id: string | null; data: Record<string, unknown> }>(
-      service.server.services.database,
+      service.database,
       `SELECT project_id, data FROM events WHERE resource_id = $1 AND type = 'host.draining' ORDER BY seq`,
       id,
     )
@@ -161,7 +157,7 @@ describe('a host', () => {
       { project_id: service.credentials.project_id, data: { location, vm_ids: [vmId] } },
     ])
     await removeVm(vmId)
-    expect(await service.server.services.database.transaction((tx) => settleDrainedHosts(tx))).toBe(1)
+    expect(await service.database.transaction((tx) => settleDrainedHosts(tx))).toBe(1)
     expect((await call('GET', `/hosts/${id}`)).body.state).toBe('drained')
   })
 
@@ -171,8 +167,8 @@ describe('a host', () => {
   ] as const)('with only a shut-off VM and %s storage is %s', async (storage, state) => {
     const { location, id } = await addHost(2, storage)
     const vmId = await addVm(location)
-    await service.server.services.database.transaction((tx) => quarantineGpus(tx, vmId))
-    await service.server.services.database.query({
+    await service.database.transaction((tx) => quarantineGpus(tx, vmId))
+    await service.database.query({
       text: `UPDATE vms SET state = 'STATE_SHUTOFF' WHERE id = $1`,
       values: [vmId],
     })

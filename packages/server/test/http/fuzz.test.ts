@@ -1,9 +1,11 @@
 import { type Route, routeIds, routeOf } from '@slipway/contract'
+import { addOrganization } from '@slipway/testing/people.ts'
+import { vmBody } from '@slipway/testing/resources.ts'
+import { startService, type TestService } from '@slipway/testing/service.ts'
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { startService, type TestService, vmBody } from '../harness.ts'
-import { addOrganization, makeCallers } from './callers.ts'
-import { requestsTo } from './odd-requests.ts'
+import { makeCallers } from '../support/callers.ts'
+import { requestsTo } from '../support/odd-requests.ts'
 
 const batches = 300
 const requestsPerBatch = 8
@@ -34,10 +36,10 @@ beforeAll(async () => {
   const rules = (await service.ok('firewallRuleList')).items
   const hosts = (await service.ok('adminHostList', { token: operatorKey })).items
   const images = (await service.ok('imageList')).items
-  const other = await addOrganization(service, 'fuzzed')
+  const other = await addOrganization(service.database, 'fuzzed')
   const known: Record<string, string[]> = {
     project_id: [project_id],
-    organization_id: [organization_id, other.id],
+    organization_id: [organization_id, other],
     vm_id: [vm!.metadata.id],
     disk_id: [disk!.metadata.id],
     network_id: networks.map(({ id }) => id),

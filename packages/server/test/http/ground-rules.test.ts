@@ -1,8 +1,9 @@
 import { routeIds, routeOf } from '@slipway/contract'
+import { addKey, addProject, ownerToken } from '@slipway/testing/people.ts'
+import { sendRaw } from '@slipway/testing/raw-request.ts'
+import { vmBody } from '@slipway/testing/resources.ts'
+import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { startService, type TestService, vmBody } from '../harness.ts'
-import { addKey, addProject, signIn } from './callers.ts'
-import { sendRaw } from './raw.ts'
 
 let service: TestService
 let owner: string
@@ -11,8 +12,8 @@ const nowhere = '0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7e10'
 
 beforeAll(async () => {
   service = await startService()
-  const { email, password, project_id } = service.credentials
-  owner = await signIn(service, email, password)
+  const { project_id } = service.credentials
+  owner = await ownerToken(service)
   readKey = (await addKey(service, owner, project_id, 'read')).secret
 })
 afterAll(() => service.close())

@@ -1,6 +1,7 @@
+import { ownerToken, tokenOfNew } from '@slipway/testing/people.ts'
+import { vmBody } from '@slipway/testing/resources.ts'
+import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { startService, type TestService, vmBody } from '../harness.ts'
-import { addUser, signIn } from './callers.ts'
 
 let service: TestService
 let owner: string
@@ -9,9 +10,8 @@ let count = 0
 
 beforeAll(async () => {
   service = await startService()
-  const { email, password, organization_id } = service.credentials
-  owner = await signIn(service, email, password)
-  admin = await addUser(service, { email: 'admin@harbour.example', organization_id, role: 'admin' })
+  owner = await ownerToken(service)
+  admin = await tokenOfNew(service.database, { memberOf: { [service.credentials.organization_id]: 'admin' } })
 })
 afterAll(() => service.close())
 
@@ -94,7 +94,7 @@ describe('an Idempotency-Key', () => {
     const key = newKey()
     await createProject(key)
     await service.clock.advance('23 hours 59 minutes')
-    const token = await signIn(service, service.credentials.email, service.credentials.password)
+    const token = await ownerToken(service)
     expect((await createProject(key, newProject(), token)).status).toBe(422)
     await service.clock.advance('2 minutes')
     expect((await createProject(key, newProject(), token)).status).toBe(200)

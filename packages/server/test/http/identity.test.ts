@@ -1,9 +1,9 @@
+import { addOrganization, addUser, password, tokenOf } from '@slipway/testing/people.ts'
+import { send } from '@slipway/testing/request.ts'
+import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createAccessKey } from '../../src/accounts/credentials.ts'
 import { isAccessKeyShape } from '../../src/domain/access-key.ts'
-import { startService, type TestService } from '../harness.ts'
-import { send } from './client.ts'
-import { addOrganization, addUser, password, tokenOf, turnClock } from './people.ts'
 
 let service: TestService
 const call = (method: string, path: string, request?: Parameters<typeof send>[3]) =>
@@ -14,7 +14,7 @@ let admin: string
 
 beforeAll(async () => {
   service = await startService()
-  organizationId = await addOrganization(service.server.services.database)
+  organizationId = await addOrganization(service.database)
   admin = await addSession({ memberOf: { [organizationId]: 'admin' } })
   const body = { name: 'keys', organization_id: organizationId }
   projectId = (await call('POST', '/projects', { token: admin, body })).body.id
@@ -24,7 +24,7 @@ afterAll(async () => {
 })
 
 const addSession = async (options: Parameters<typeof addUser>[1]) =>
-  tokenOf(service.server.services.database, await addUser(service.server.services.database, options))
+  tokenOf(service.database, await addUser(service.database, options))
 const createKey = (body: Record<string, unknown> = { name: 'ci', role: 'write' }) =>
   call('POST', `/projects/${projectId}/access-keys`, { token: admin, body })
 
@@ -90,10 +90,10 @@ describe('an access key', () => {
     const { body } = await createKey({ name: 'brief', role: 'read', expires_at: expiresAt.toISOString() })
     expect(body.expires_at).toBe(expiresAt.toISOString())
     expect((await call('GET', '', { token: body.secret })).status).toBe(200)
-    await turnClock(service.server.services.database, 3601)
+    await service.clock.advance('3601 seconds')
     const status = async () => (await call('GET', '', { token: body.secret })).status
     await expect.poll(status, { timeout: 2000 }).toBe(401)
-    await turnClock(service.server.services.database, -3601)
+    await service.clock.advance('-3601 seconds')
   })
 
   test('mistyped by one character is unknown', async () => {
@@ -130,7 +130,7 @@ describe('an access key', () => {
 
 describe('operators', () => {
   const operatorKey = async () => {
-    const key = await service.server.services.database.transaction((tx) =>
+    const key = await service.database.transaction((tx) =>
       createAccessKey(tx, { kind: 'operator', name: 'operations' }),
     )
     return key!.secret
@@ -168,8 +168,8 @@ describe('operators', () => {
 
   test('suspend a user, whose sessions end at once and for good', async () => {
     const token = await operatorKey()
-    const user = await addUser(service.server.services.database, { memberOf: { [organizationId]: 'viewer' } })
-    const session = await tokenOf(service.server.services.database, user)
+    const user = await addUser(service.database, { memberOf: { [organizationId]: 'viewer' } })
+    const session = await tokenOf(service.database, user)
     expect((await call('GET', '', { token: session })).status).toBe(200)
     const set = (suspended: boolean) =>
       call('PATCH', `/admin/users/${user.id}`, { token, body: { suspended } })
@@ -183,7 +183,7 @@ describe('operators', () => {
 
   test('suspend an organization, which its members and keys then cannot see', async () => {
     const token = await operatorKey()
-    const suspendedId = await addOrganization(service.server.services.database, 'Late Payers')
+    const suspendedId = await addOrganization(service.database, 'Late Payers')
     const owner = await addSession({ memberOf: { [suspendedId]: 'owner' } })
     const body = { name: 'theirs', organization_id: suspendedId }
     const project = (await call('POST', '/projects', { token: owner, body })).body

@@ -1,11 +1,13 @@
 import type { AddressInfo } from 'node:net'
+import { eventually } from '@slipway/testing/eventually.ts'
+import { addKey, ownerToken } from '@slipway/testing/people.ts'
+import { sendRaw } from '@slipway/testing/raw-request.ts'
+import { vmBody } from '@slipway/testing/resources.ts'
+import { startService, type TestService, useService } from '@slipway/testing/service.ts'
 import pg from 'pg'
 import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { buildApp } from '../../src/http/app.ts'
-import { eventually, startService, type TestService, useService, vmBody } from '../harness.ts'
-import { addKey, signIn } from './callers.ts'
-import { sendRaw } from './raw.ts'
 
 describe('the rate limit', () => {
   const few = (config: TestService['config']) => {
@@ -182,7 +184,7 @@ describe('around the API', () => {
 
   it('logs every request once, and no secret', async () => {
     const { email, password, access_key, operator_key, project_id } = service.credentials
-    const token = await signIn(service, email, password)
+    const token = await ownerToken(service)
     const grant = { grant_type: 'password', email, password }
     const { access_token, refresh_token } = await service.ok('authToken', { token: null, body: grant })
     const { secret } = await addKey(service, token, project_id, 'write')

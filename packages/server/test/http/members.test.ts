@@ -1,7 +1,7 @@
+import { addOrganization, addUser, password, someEmail, tokenOf } from '@slipway/testing/people.ts'
+import { send } from '@slipway/testing/request.ts'
+import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { startService, type TestService } from '../harness.ts'
-import { send } from './client.ts'
-import { addOrganization, addUser, password, someEmail, tokenOf } from './people.ts'
 
 let service: TestService
 const call = (method: string, path: string, request?: Parameters<typeof send>[3]) =>
@@ -17,14 +17,14 @@ afterAll(async () => {
   await service?.close()
 })
 beforeEach(async () => {
-  organizationId = await addOrganization(service.server.services.database)
+  organizationId = await addOrganization(service.database)
   path = `/organizations/${organizationId}/members`
   owner = await member('owner')
 })
 
 async function member(role: 'viewer' | 'member' | 'admin' | 'owner') {
-  const user = await addUser(service.server.services.database, { memberOf: { [organizationId]: role } })
-  return { ...user, token: await tokenOf(service.server.services.database, user) }
+  const user = await addUser(service.database, { memberOf: { [organizationId]: role } })
+  return { ...user, token: await tokenOf(service.database, user) }
 }
 const invite = (body: { email: string; role: string }, token = owner.token, on = path) =>
   call('POST', on, { token, body })
@@ -33,7 +33,7 @@ const codeIn = (answer: { body: { invite_url: string } }) =>
 const accept = (code: string | null) => call('POST', '/auth/accept', { body: { code, password } })
 const events = async (type: string) =>
   (
-    await service.server.services.database.query({
+    await service.database.query({
       text: 'SELECT resource_id, actor, data FROM events WHERE organization_id = $1 AND type = $2',
       values: [organizationId, type],
     })
@@ -63,7 +63,7 @@ test('a new e-mail is invited, accepts with a password and is active then', asyn
 })
 
 test('a known e-mail is added at once, without a link, and only once', async () => {
-  const user = await addUser(service.server.services.database)
+  const user = await addUser(service.database)
   const added = await invite({ email: user.email, role: 'viewer' })
   expect(added.body).toMatchObject({ user_id: user.id, state: 'active', invite_url: '' })
   expect((await invite({ email: user.email, role: 'admin' })).body.code).toBe('already_exists')
@@ -116,7 +116,7 @@ test('of eight owners who leave at the same time one stays', async () => {
 })
 
 test('whoever is no member of the path is not found', async () => {
-  const stranger = await addUser(service.server.services.database)
+  const stranger = await addUser(service.database)
   const body = { role: 'viewer' }
   for (const id of [stranger.id, organizationId]) {
     expect((await call('PATCH', `${path}/${id}`, { token: owner.token, body })).status).toBe(404)
@@ -135,9 +135,9 @@ test('an invitation ends with the membership', async () => {
 test('the link of one organization does not open another', async () => {
   const email = someEmail('shared')
   const first = await invite({ email, role: 'owner' })
-  const elsewhere = await addOrganization(service.server.services.database)
-  const foreign = await addUser(service.server.services.database, { memberOf: { [elsewhere]: 'owner' } })
-  const token = await tokenOf(service.server.services.database, foreign)
+  const elsewhere = await addOrganization(service.database)
+  const foreign = await addUser(service.database, { memberOf: { [elsewhere]: 'owner' } })
+  const token = await tokenOf(service.database, foreign)
   const second = await invite({ email, role: 'viewer' }, token, `/organizations/${elsewhere}/members`)
   expect(second.body).toMatchObject({ state: 'invited', invite_url: '' })
   const { body } = await accept(codeIn(first))

@@ -1,8 +1,8 @@
+import { addOrganization, addUser, tokenOf } from '@slipway/testing/people.ts'
+import { send } from '@slipway/testing/request.ts'
+import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { uuid } from '../../src/domain/ids.ts'
-import { startService, type TestService } from '../harness.ts'
-import { send } from './client.ts'
-import { addOrganization, addUser, tokenOf } from './people.ts'
 
 let service: TestService
 const call = (method: string, path: string, request?: Parameters<typeof send>[3]) =>
@@ -17,20 +17,20 @@ afterAll(async () => {
   await service?.close()
 })
 beforeEach(async () => {
-  organizationId = await addOrganization(service.server.services.database)
+  organizationId = await addOrganization(service.database)
   admin = await tokenWith('admin')
 })
 
 async function tokenWith(role: 'viewer' | 'member' | 'admin', id = organizationId): Promise<string> {
-  const user = await addUser(service.server.services.database, { memberOf: { [id]: role } })
-  return tokenOf(service.server.services.database, user)
+  const user = await addUser(service.database, { memberOf: { [id]: role } })
+  return tokenOf(service.database, user)
 }
 const create = (name: string, headers: Record<string, string> = {}) =>
   call('POST', '/projects', { token: admin, body: { name, organization_id: organizationId }, headers })
 const namesIn = async () =>
   (await call('GET', '/projects', { token: admin })).body.map(({ name }: { name: string }) => name)
 const rows = async (text: string, ...values: unknown[]) =>
-  (await service.server.services.database.query({ text, values })).rows
+  (await service.database.query({ text, values })).rows
 
 describe('a new project', () => {
   test('has the record of the contract', async () => {
@@ -90,7 +90,7 @@ describe('a new project', () => {
     const body = { name: 'x', organization_id: organizationId }
     for (const role of ['viewer', 'member'] as const)
       expect((await call('POST', '/projects', { token: await tokenWith(role), body })).status).toBe(403)
-    const stranger = await tokenWith('admin', await addOrganization(service.server.services.database))
+    const stranger = await tokenWith('admin', await addOrganization(service.database))
     const foreign = await call('POST', '/projects', { token: stranger, body })
     const unknown = await call('POST', '/projects', {
       token: admin,

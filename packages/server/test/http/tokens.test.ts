@@ -1,10 +1,10 @@
+import { addOrganization, addUser, password, someEmail } from '@slipway/testing/people.ts'
+import { send } from '@slipway/testing/request.ts'
+import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createInvitation, createSetupCode } from '../../src/accounts/credentials.ts'
 import type { Server } from '../../src/server.ts'
 import { reservePasswordAttempt } from '../../src/store/identity/password-failures.ts'
-import { startService, type TestService } from '../harness.ts'
-import { send } from './client.ts'
-import { addOrganization, addUser, password, someEmail, turnClock } from './people.ts'
 
 /** Fewer than by default: each costs the time of a password. */
 const mostFailures = 4
@@ -39,7 +39,7 @@ const shapeOf = ({ status, body }: { status: number; body: Record<string, unknow
 
 describe('signing in', () => {
   test('answers opaque tokens that say who is calling', async () => {
-    const user = await addUser(service.server.services.database)
+    const user = await addUser(service.database)
     const { status, headers, body } = await signIn(user.email.toUpperCase())
     expect(status).toBe(200)
     expect(headers.get('cache-control')).toBe('no-store')
@@ -61,12 +61,12 @@ describe('signing in', () => {
   })
 
   test('keeps neither tokens nor passwords in the store', async () => {
-    const user = await addUser(service.server.services.database)
+    const user = await addUser(service.database)
     const { body } = await signIn(user.email)
     const next = (await refresh(body.refresh_token)).body
     const secrets = [body, next].flatMap((answer) => [answer.access_token, answer.refresh_token])
     for (const table of ['users', 'token_families', 'access_tokens', 'refresh_tokens', 'events']) {
-      const { rows } = await service.server.services.database.query({
+      const { rows } = await service.database.query({
         text: `SELECT t::text AS row FROM ${table} t`,
       })
       const content = rows.map(({ row }) => row).join('\n')
@@ -78,14 +78,14 @@ describe('signing in', () => {
   })
 
   test('an unknown e-mail, an invited one and a suspended one get the answer of a wrong password', async () => {
-    const user = await addUser(service.server.services.database)
-    const suspended = await addUser(service.server.services.database)
-    await service.server.services.database.query({
+    const user = await addUser(service.database)
+    const suspended = await addUser(service.database)
+    await service.database.query({
       text: 'UPDATE users SET suspended_at = slipway_now() WHERE id = $1',
       values: [suspended.id],
     })
-    const invited = await addUser(service.server.services.database)
-    await service.server.services.database.query({
+    const invited = await addUser(service.database)
+    await service.database.query({
       text: 'UPDATE users SET password_hash = NULL WHERE id = $1',
       values: [invited.id],
     })
@@ -102,11 +102,11 @@ describe('signing in', () => {
   })
 
   test('a token of an hour ago no longer works', async () => {
-    const user = await addUser(service.server.services.database)
+    const user = await addUser(service.database)
     const { body } = await signIn(user.email)
-    await turnClock(service.server.services.database, 3590)
+    await service.clock.advance('3590 seconds')
     expect(await whoIs(body.access_token)).toBe(200)
-    await turnClock(service.server.services.database, 11)
+    await service.clock.advance('11 seconds')
     await expect.poll(() => whoIs(body.access_token), { timeout: 2000 }).toBe(401)
   })
 })
@@ -119,7 +119,7 @@ describe('failed attempts', () => {
     })
 
   test('are counted together by two processes, and one too many in a minute has to wait', async () => {
-    const user = await addUser(service.server.services.database)
+    const user = await addUser(service.database)
     const second = await service.another()
     try {
       for (let i = 0; i < mostFailures; i++)
@@ -131,7 +131,7 @@ describe('failed attempts', () => {
         expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
         expect(Number(refused.headers.get('retry-after'))).toBeLessThanOrEqual(60)
       }
-      await turnClock(service.server.services.database, 61)
+      await service.clock.advance('61 seconds')
       expect((await signIn(user.email)).status).toBe(200)
     } finally {
       await second.close()
@@ -139,10 +139,7 @@ describe('failed attempts', () => {
   })
 
   test('lock out neither the same address with another e-mail nor the same e-mail from elsewhere', async () => {
-    const [user, other] = [
-      await addUser(service.server.services.database),
-      await addUser(service.server.services.database),
-    ]
+    const [user, other] = [await addUser(service.database), await addUser(service.database)]
     for (let i = 0; i < mostFailures; i++) await wrong(service.server, user.email, '192.0.2.8')
     expect((await wrong(service.server, user.email, '192.0.2.8')).status).toBe(429)
     expect((await wrong(service.server, other.email, '192.0.2.8')).status).toBe(400)
@@ -150,7 +147,7 @@ describe('failed attempts', () => {
   })
 
   test('count by the address that a trusted proxy names, and by no other', async () => {
-    const user = await addUser(service.server.services.database)
+    const user = await addUser(service.database)
     const exposed = await service.another((config) => {
       config.server.trustedProxies = []
     })
@@ -167,7 +164,7 @@ describe('failed attempts', () => {
   })
 
   test('made all at once are no more than made one by one', async () => {
-    const user = await addUser(service.server.services.database)
+    const user = await addUser(service.database)
     const second = await service.another()
     try {
       const answers = await Promise.all(
@@ -182,16 +179,14 @@ describe('failed attempts', () => {
 
   test('are counted by the store itself, whichever process makes them', async () => {
     const attempts = Array.from({ length: 40 }, () =>
-      service.server.services.database.transaction((tx) =>
-        reservePasswordAttempt(tx, 'ada@example.com', '192.0.2.1', 10),
-      ),
+      service.database.transaction((tx) => reservePasswordAttempt(tx, 'ada@example.com', '192.0.2.1', 10)),
     )
     const waits = await Promise.all(attempts)
     expect(waits.filter((seconds) => seconds === 0)).toHaveLength(10)
   })
 
   test('are forgotten after a success, and many right ones at once all succeed', async () => {
-    const user = await addUser(service.server.services.database)
+    const user = await addUser(service.database)
     for (let i = 0; i < mostFailures - 1; i++) await wrong(service.server, user.email)
     expect((await signIn(user.email)).status).toBe(200)
     for (let i = 0; i < mostFailures - 1; i++)
@@ -203,7 +198,7 @@ describe('failed attempts', () => {
 })
 
 describe('a refresh token', () => {
-  const session = async () => (await signIn((await addUser(service.server.services.database)).email)).body
+  const session = async () => (await signIn((await addUser(service.database)).email)).body
 
   test('is replaced by its use', async () => {
     const first = await session()
@@ -217,7 +212,7 @@ describe('a refresh token', () => {
   test('gives the same successor again for 10 s', async () => {
     const { refresh_token } = await session()
     const first = (await refresh(refresh_token)).body
-    await turnClock(service.server.services.database, 9)
+    await service.clock.advance('9 seconds')
     const again = (await refresh(refresh_token)).body
     expect(again.refresh_token).toBe(first.refresh_token)
     expect(again.access_token).toBe(first.access_token)
@@ -228,7 +223,7 @@ describe('a refresh token', () => {
   test('ends its family when it comes again after 10 s', async () => {
     const { refresh_token } = await session()
     const successor = (await refresh(refresh_token)).body
-    await turnClock(service.server.services.database, 11)
+    await service.clock.advance('11 seconds')
     expect((await refresh(refresh_token)).body.code).toBe('invalid_grant')
     expect(await whoIs(successor.access_token)).toBe(401)
     expect((await refresh(successor.refresh_token)).body.code).toBe('invalid_grant')
@@ -251,9 +246,9 @@ describe('a refresh token', () => {
 
   test('works for 30 days and no longer', async () => {
     const [one, other] = [await session(), await session()]
-    await turnClock(service.server.services.database, 30 * 24 * 3600 - 60)
+    await service.clock.advance(`${30 * 24 * 3600 - 60} seconds`)
     expect((await refresh(one.refresh_token)).status).toBe(200)
-    await turnClock(service.server.services.database, 61)
+    await service.clock.advance('61 seconds')
     expect((await refresh(other.refresh_token)).body.code).toBe('invalid_grant')
   })
 
@@ -288,7 +283,7 @@ describe('a password change', () => {
     })
 
   test('ends all other sessions and leaves the own one', async () => {
-    const user = await addUser(service.server.services.database)
+    const user = await addUser(service.database)
     const [own, other] = [(await signIn(user.email)).body, (await signIn(user.email)).body]
     expect((await change(own.access_token, password)).status).toBe(200)
     expect(await whoIs(own.access_token)).toBe(200)
@@ -297,7 +292,7 @@ describe('a password change', () => {
     expect((await refresh(other.refresh_token)).status).toBe(400)
     expect((await signIn(user.email)).status).toBe(400)
     expect((await signIn(user.email, 'another long one')).status).toBe(200)
-    const { rows } = await service.server.services.database.query({
+    const { rows } = await service.database.query({
       text: "SELECT actor FROM events WHERE type = 'user.password_changed' AND resource_id = $1",
       values: [user.id],
     })
@@ -305,7 +300,7 @@ describe('a password change', () => {
   })
 
   test('needs the current password', async () => {
-    const user = await addUser(service.server.services.database)
+    const user = await addUser(service.database)
     const { access_token } = (await signIn(user.email)).body
     expect((await change(access_token, 'not it')).body.code).toBe('invalid_grant')
     expect((await change(access_token, password, 'short')).body.code).toBe('invalid_argument')
@@ -315,7 +310,7 @@ describe('a password change', () => {
 
 describe('one-time codes', () => {
   test('the set-up code makes one operator', async () => {
-    const code = await service.server.services.database.transaction((tx) => createSetupCode(tx))
+    const code = await service.database.transaction((tx) => createSetupCode(tx))
     const setUp = (email: string) => call('POST', '/auth/setup', { body: { code, email, password } })
     const answers = await Promise.all([1, 2, 3].map(() => setUp(someEmail('operator'))))
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 400, 400])
@@ -326,25 +321,25 @@ describe('one-time codes', () => {
   })
 
   test('a refused set-up leaves the code as it was', async () => {
-    const user = await addUser(service.server.services.database)
-    const code = await service.server.services.database.transaction((tx) => createSetupCode(tx))
+    const user = await addUser(service.database)
+    const code = await service.database.transaction((tx) => createSetupCode(tx))
     const setUp = (email: string) => call('POST', '/auth/setup', { body: { code, email, password } })
     expect((await setUp(user.email)).body.code).toBe('invalid_argument')
     expect((await setUp(someEmail('operator'))).status).toBe(200)
   })
 
   test('an invitation works once, and for seven days', async () => {
-    const organizationId = await addOrganization(service.server.services.database)
+    const organizationId = await addOrganization(service.database)
     const invite = async () => {
-      const user = await addUser(service.server.services.database, {
+      const user = await addUser(service.database, {
         memberOf: { [organizationId]: 'member' },
       })
       const values = [user.id]
-      await service.server.services.database.query({
+      await service.database.query({
         text: 'UPDATE users SET password_hash = NULL WHERE id = $1',
         values,
       })
-      return service.server.services.database.transaction((tx) => createInvitation(tx, user.id))
+      return service.database.transaction((tx) => createInvitation(tx, user.id))
     }
     const accept = (code: string) => call('POST', '/auth/accept', { body: { code, password } })
     const [code, late] = [await invite(), await invite()]
@@ -352,7 +347,7 @@ describe('one-time codes', () => {
     const organizations = await call('GET', '/organizations', { token: body.access_token })
     expect(organizations.body.map(({ id }: { id: string }) => id)).toEqual([organizationId])
     expect((await accept(code)).body.code).toBe('invalid_grant')
-    await turnClock(service.server.services.database, 7 * 24 * 3600 + 1)
+    await service.clock.advance(`${7 * 24 * 3600 + 1} seconds`)
     expect((await accept(late)).body.code).toBe('invalid_grant')
     expect((await accept('slpc_nobody')).body.error).toBe('invalid_grant')
   })

@@ -1,3 +1,5 @@
+import { createDatabase } from '@slipway/testing/database.ts'
+import { defaultConfig, hostReport, reportHost, rows } from '@slipway/testing/fleet.ts'
 import { afterAll, beforeEach, expect, it } from 'vitest'
 import { setUpProject } from '../../src/accounts/project-setup.ts'
 import { uuid } from '../../src/domain/ids.ts'
@@ -7,8 +9,6 @@ import { Database } from '../../src/store/database.ts'
 import { listImages, removeImage, setImageLocations } from '../../src/store/fleet/images.ts'
 import { listLocations } from '../../src/store/fleet/locations.ts'
 import { insertOrganization } from '../../src/store/identity/organizations.ts'
-import { defaultConfig, hostReport, reportHost, rows } from '../fleet.ts'
-import { createDatabase } from '../harness.ts'
 
 let store: Awaited<ReturnType<typeof createDatabase>> | undefined
 let database: Database

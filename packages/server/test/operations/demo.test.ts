@@ -1,6 +1,8 @@
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createDatabase } from '@slipway/testing/database.ts'
+import { defaultConfig, rows } from '@slipway/testing/fleet.ts'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Config } from '../../src/config/index.ts'
 import { isPasswordRight } from '../../src/domain/password.ts'
@@ -12,8 +14,6 @@ import { listQuotas } from '../../src/store/compute/quotas.ts'
 import { Database } from '../../src/store/database.ts'
 import { findKeyCaller } from '../../src/store/identity/access.ts'
 import { findUserByEmail } from '../../src/store/identity/users.ts'
-import { defaultConfig, rows } from '../fleet.ts'
-import { createDatabase } from '../harness.ts'
 
 let store: Awaited<ReturnType<typeof createDatabase>> | undefined
 let database: Database

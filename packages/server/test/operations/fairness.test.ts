@@ -1,16 +1,16 @@
+import { eventually } from '@slipway/testing/eventually.ts'
+import { ownerToken } from '@slipway/testing/people.ts'
+import { resourcesOf } from '@slipway/testing/resources.ts'
+import { useService } from '@slipway/testing/service.ts'
 import { expect, it } from 'vitest'
-import { eventually, useService } from '../harness.ts'
-import { tokenOf } from '../http/people.ts'
-import { thingsOf } from './things.ts'
 
 it('a long queue of one project does not keep another out', async () => {
   const service = await useService((config) => {
     config.operations.concurrency = 8
   })
-  const things = thingsOf(service)
-  const { organization_id, email } = service.credentials
-  const [owner] = await service.sql<{ id: string }>('SELECT id FROM users WHERE email = $1', [email])
-  const token = await tokenOf(service.server.services.database, owner!)
+  const things = resourcesOf(service)
+  const { organization_id } = service.credentials
+  const token = await ownerToken(service)
   const other = await service.ok('projectCreate', { token, body: { name: 'other', organization_id } })
 
   // Every VM of the first project hangs for long: without a bound its queue would hold all eight places.

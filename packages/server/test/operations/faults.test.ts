@@ -1,16 +1,17 @@
+import { eventually } from '@slipway/testing/eventually.ts'
+import { checkInvariants, settle } from '@slipway/testing/invariants.ts'
+import { resourcesOf } from '@slipway/testing/resources.ts'
+import { startService, type TestService } from '@slipway/testing/service.ts'
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { definitions } from '../../src/operations/index.ts'
 import { Runner } from '../../src/runner/runner.ts'
 import type { Services } from '../../src/services.ts'
 import type { SimulatedFault } from '../../src/store/simulated/objects.ts'
-import { eventually, startService, type TestService } from '../harness.ts'
-import { checkInvariants, settle } from '../invariants.ts'
-import { thingsOf } from './things.ts'
 
 const stepMs = 150
 let service: TestService
-let things: ReturnType<typeof thingsOf>
+let things: ReturnType<typeof resourcesOf>
 let runner: Runner
 /** What no fault of an engine may bring about. */
 const errors: string[] = []
@@ -20,7 +21,7 @@ beforeAll(async () => {
   service = await startService((config) => {
     config.server.role = 'api'
   })
-  things = thingsOf(service)
+  things = resourcesOf(service)
   const log = { info() {}, warn() {}, error: (_: object, message: string) => errors.push(message) }
   const services: Services = { ...service.server.services, log, stepMs }
   runner = new Runner(services, definitions)

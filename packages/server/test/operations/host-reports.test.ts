@@ -1,3 +1,5 @@
+import { createDatabase } from '@slipway/testing/database.ts'
+import { addLocation, gpuReport, hostReport, reportHost, rows } from '@slipway/testing/fleet.ts'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { uuid } from '../../src/domain/ids.ts'
 import { applyHostReports, markLostHosts } from '../../src/reconcile/host-reports.ts'
@@ -9,8 +11,6 @@ import {
   settleDrainedHosts,
   startDraining,
 } from '../../src/store/fleet/fleet.ts'
-import { addLocation, gpuReport, hostReport, reportHost, rows } from '../fleet.ts'
-import { createDatabase } from '../harness.ts'
 
 let store: Awaited<ReturnType<typeof createDatabase>>
 let database: Database

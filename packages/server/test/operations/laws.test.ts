@@ -1,11 +1,13 @@
+import { eventually } from '@slipway/testing/eventually.ts'
+import { checkInvariants, settle } from '@slipway/testing/invariants.ts'
+import { vmBody } from '@slipway/testing/resources.ts'
+import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Failure } from '../../src/domain/failure.ts'
 import { definitions } from '../../src/operations/index.ts'
 import type { Definition, Step } from '../../src/runner/operation.ts'
 import { Runner } from '../../src/runner/runner.ts'
 import type { Services } from '../../src/services.ts'
-import { eventually, startService, type TestService, vmBody } from '../harness.ts'
-import { checkInvariants, settle } from '../invariants.ts'
 
 let service: TestService
 let networkId: string

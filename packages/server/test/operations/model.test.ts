@@ -1,9 +1,9 @@
+import { checkInvariants, settle } from '@slipway/testing/invariants.ts'
+import { ownerToken } from '@slipway/testing/people.ts'
+import { startService, type TestService } from '@slipway/testing/service.ts'
 import fc from 'fast-check'
 import { afterAll, beforeAll, it } from 'vitest'
-import { startService, type TestService } from '../harness.ts'
-import { tokenOf } from '../http/people.ts'
-import { checkInvariants, settle } from '../invariants.ts'
-import { Lane, type LanePlace, type Step, steps } from './model.ts'
+import { Lane, type LanePlace, type Step, steps } from '../support/model.ts'
 
 /** Projects that live side by side, each with hosts of its own, so that one run's losses are not another's. */
 const families = ['a40', 'a100', 'a100-80gb', 'l40s-48gb']
@@ -16,9 +16,8 @@ let places: LanePlace[]
 
 beforeAll(async () => {
   service = await startService()
-  const { organization_id, email, operator_key } = service.credentials
-  const [owner] = await service.sql<{ id: string }>('SELECT id FROM users WHERE email = $1', [email])
-  const token = await tokenOf(service.server.services.database, owner!)
+  const { organization_id, operator_key } = service.credentials
+  const token = await ownerToken(service)
   places = []
   for (const location of locations)
     for (const family of families) {

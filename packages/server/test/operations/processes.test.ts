@@ -1,29 +1,28 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { build } from 'esbuild'
+import { eventually } from '@slipway/testing/eventually.ts'
+import { checkInvariants, settle } from '@slipway/testing/invariants.ts'
+import { Launcher } from '@slipway/testing/launcher.ts'
+import type { Program } from '@slipway/testing/program.ts'
+import { simulatedLocation } from '@slipway/testing/real-server.ts'
+import { resourcesOf } from '@slipway/testing/resources.ts'
+import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterEach, beforeAll, expect, it } from 'vitest'
-import { eventually, startService, type TestService } from '../harness.ts'
-import { checkInvariants, settle } from '../invariants.ts'
-import { thingsOf } from './things.ts'
 
-const root = join(import.meta.dirname, '../..')
-const main = join(root, 'dist/main-under-test.js')
 /** Longer than a lease, so that whoever is in the middle stays there until the test has done its part. */
 const inTheMiddleMs = 3_000
 let service: TestService
-let things: ReturnType<typeof thingsOf>
-const workers: ChildProcess[] = []
+let things: ReturnType<typeof resourcesOf>
+const launcher = new Launcher()
+const workers: Program[] = []
 
 beforeAll(async () => {
-  await bundle()
   service = await startService((config) => {
     config.server.role = 'api'
     config.operations.leaseMs = 1_000
     config.operations.renewMs = 300
   })
-  things = thingsOf(service)
+  things = resourcesOf(service)
   await settle(service)
   writeFileSync(
     join(service.dataDir, 'slipway.toml'),
@@ -32,62 +31,29 @@ log_level = "warn"
 [operations]
 lease_ms = 1000
 renew_ms = 300
-${['us-east1-a 198.18.0.0/18', 'us-west1-a 198.18.64.0/18', 'eu-north1-a 198.18.128.0/18']
-  .map((line) => line.split(' '))
-  .map(
-    ([name, pool]) =>
-      `[[location]]\nname = "${name}"\nengine = "simulated"\npublic_ipv4 = "${pool}"\n[location.simulated]\nboot_ms = 0\nquarantine_ms = 0\n`,
+${simulatedLocation({ name: 'us-east1-a', publicIpv4: '198.18.0.0/18' })}
+${simulatedLocation({ name: 'us-west1-a', publicIpv4: '198.18.64.0/18' })}
+${simulatedLocation({ name: 'eu-north1-a', publicIpv4: '198.18.128.0/18' })}`,
   )
-  .join('')}`,
-  )
-  return () => service.close()
+  return async () => {
+    await launcher.clear()
+    await service.close()
+  }
 }, 120_000)
 
 afterEach(async () => {
-  for (const worker of workers.splice(0)) {
-    if (worker.exitCode !== null || worker.signalCode !== null) continue
-    worker.kill('SIGKILL')
-    await once(worker, 'exit')
-  }
+  for (const worker of workers.splice(0)) await worker.end('SIGKILL')
 })
 
-/** As the start script does it: npm packages stay outside, our own become part of the file. */
-const bundle = () =>
-  build({
-    entryPoints: [join(root, 'src/main.ts')],
-    outfile: main,
-    bundle: true,
-    platform: 'node',
-    format: 'esm',
-    target: 'node20',
-    logLevel: 'warning',
-    plugins: [
-      {
-        name: 'packages-stay-outside',
-        setup: ({ onResolve }) =>
-          onResolve({ filter: /^[^./#]/ }, ({ path, kind }) =>
-            kind === 'entry-point' || path.startsWith('@slipway/') ? null : { path, external: true },
-          ),
-      },
-    ],
-  })
-
 /** A worker process of its own, ready when it holds a connection that listens. */
-async function startWorker(): Promise<ChildProcess> {
+async function startWorker(): Promise<Program> {
   const before = await listeners()
   const file = join(service.dataDir, 'slipway.toml')
-  const args = [main, '--role', 'worker', '--config', file, '--data-dir', service.dataDir]
-  const worker = spawn(process.execPath, args, {
-    env: { PATH: process.env.PATH, DATABASE_URL: service.databaseUrl },
-    stdio: ['ignore', 'ignore', 'pipe'],
-  })
+  const args = ['--role', 'worker', '--config', file, '--data-dir', service.dataDir]
+  const worker = launcher.start(args, { env: { DATABASE_URL: service.databaseUrl } })
   workers.push(worker)
-  let complaint = ''
-  worker.stderr!.on('data', (chunk) => {
-    complaint += chunk
-  })
   await eventually(async () => {
-    if (worker.exitCode !== null) throw new Error(`the worker left: ${complaint}`)
+    if (worker.isOver) throw new Error(`the worker left: ${(await worker.ended()).errors}`)
     // Of those before it, some may not have noticed yet that their worker has gone.
     return (await listeners()).some((pid) => !before.includes(pid))
   }, 30_000)
@@ -127,15 +93,14 @@ const endWell = async (operation: { operation_id: string; metadata: { id: string
 
 it('a worker that was stopped past its lease changes nothing when it wakes up', async () => {
   const { worker, operation } = await beginCreation()
-  worker.kill('SIGSTOP')
+  worker.signal('SIGSTOP')
   const successor = await startWorker()
   await endWell(operation)
   const engine = () =>
     service.sql('SELECT to_jsonb(v)::text AS was FROM simulated_vms v WHERE id = $1', [operation.metadata.id])
   const before = [await rowOf(operation.operation_id), await engine()]
-  successor.kill('SIGKILL')
-  await once(successor, 'exit')
-  worker.kill('SIGCONT')
+  await successor.end('SIGKILL')
+  worker.signal('SIGCONT')
   // Its engine call was due while it slept. Nobody else is left: what succeeds now, it did after that call.
   await things.newDisk()
   await things.newDisk()
@@ -145,8 +110,7 @@ it('a worker that was stopped past its lease changes nothing when it wakes up', 
 
 it('a worker that is killed in the middle is succeeded by another', async () => {
   const { worker, operation } = await beginCreation()
-  worker.kill('SIGKILL')
-  await once(worker, 'exit')
+  await worker.end('SIGKILL')
   expect((await rowOf(operation.operation_id)).state).toBe('IN_PROGRESS')
   await startWorker()
   await endWell(operation)
@@ -154,11 +118,9 @@ it('a worker that is killed in the middle is succeeded by another', async () => 
 
 it('a worker that is asked to leave hands its work back and goes in time', async () => {
   const { worker, operation } = await beginCreation()
-  const exit = once(worker, 'exit')
-  worker.kill('SIGTERM')
-  const [code] = await Promise.race([
-    exit,
-    new Promise<[string]>((resolve) => setTimeout(() => resolve(['too late']), 12_000).unref()),
+  const code = await Promise.race([
+    worker.end('SIGTERM'),
+    new Promise((resolve) => setTimeout(() => resolve('too late'), 12_000).unref()),
   ])
   expect(code).toBe(0)
   const row = await rowOf(operation.operation_id)

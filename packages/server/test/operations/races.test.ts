@@ -1,11 +1,12 @@
+import { eventually } from '@slipway/testing/eventually.ts'
+import { checkInvariants, settle } from '@slipway/testing/invariants.ts'
+import { freshName, resourcesOf, vmBody } from '@slipway/testing/resources.ts'
+import { type Answer, startService, type TestService } from '@slipway/testing/service.ts'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { Server } from '../../src/server.ts'
-import { type Answer, eventually, startService, type TestService, vmBody } from '../harness.ts'
-import { checkInvariants, settle } from '../invariants.ts'
-import { freshName, thingsOf } from './things.ts'
 
 let service: TestService
-let things: ReturnType<typeof thingsOf>
+let things: ReturnType<typeof resourcesOf>
 const others: Server[] = []
 
 beforeAll(async () => {
@@ -20,7 +21,7 @@ beforeAll(async () => {
         { count: 4, model: 'A40 48GB PCIe', gpus: 8 },
       ]
   })
-  things = thingsOf(service)
+  things = resourcesOf(service)
   others.push(await service.another())
   return () => service.close()
 }, 60_000)

@@ -1,16 +1,17 @@
+import { eventually } from '@slipway/testing/eventually.ts'
+import { checkInvariants, settle } from '@slipway/testing/invariants.ts'
+import { tokenOf } from '@slipway/testing/people.ts'
+import { resourcesOf, vmBody } from '@slipway/testing/resources.ts'
+import { startService, type TestService, useService } from '@slipway/testing/service.ts'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { uuid } from '../../src/domain/ids.ts'
-import { eventually, startService, type TestService, useService, vmBody } from '../harness.ts'
-import { tokenOf } from '../http/people.ts'
-import { checkInvariants, settle } from '../invariants.ts'
-import { thingsOf } from './things.ts'
 
 let service: TestService
-let things: ReturnType<typeof thingsOf>
+let things: ReturnType<typeof resourcesOf>
 
 beforeAll(async () => {
   service = await startService()
-  things = thingsOf(service)
+  things = resourcesOf(service)
 }, 60_000)
 afterAll(() => service.close())
 afterEach(async () => {
@@ -315,7 +316,7 @@ describe('what is kept for a time', () => {
 
   it('tokens past their time are swept', async () => {
     const [user] = await service.sql<{ id: string }>('SELECT id FROM users LIMIT 1')
-    await tokenOf(service.server.services.database, user!)
+    await tokenOf(service.database, user!)
     expect(await count('access_tokens')).toBeGreaterThan(0)
     await service.clock.advance('40 days')
     await service.server.reconciler.prune()

@@ -1,41 +1,39 @@
 import { chownSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import pg from 'pg'
+import { query } from '@slipway/testing/database.ts'
+import { eventually } from '@slipway/testing/eventually.ts'
+import {
+  homeOf,
+  killAndWait,
+  pidFileOf,
+  postmasterPid,
+  socketDirOf,
+  stateOf,
+} from '@slipway/testing/postmaster.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { EmbeddedError, openEmbedded } from '../../src/store/embedded/index.ts'
-import { Bench, homeOf, killAndWait, pidFileOf, postmasterPid, stateOf, until } from './embedded-harness.ts'
+import { EmbeddedBench } from '../support/embedded-bench.ts'
 
 const isRoot = process.getuid?.() === 0
 const NOBODY = 65534
-const bench = new Bench()
+const bench = new EmbeddedBench()
 const quiet = () => {}
 
 beforeAll(() => bench.prepare())
-afterAll(() => bench.clear())
-
-async function ask(url: string, sql: string): Promise<Record<string, unknown>[]> {
-  const client = new pg.Client({ connectionString: url })
-  client.on('error', quiet)
-  try {
-    await client.connect()
-    return (await client.query(sql)).rows
-  } finally {
-    await client.end().catch(quiet)
-  }
-}
+afterAll(() => bench.launcher.clear())
 
 describe('one server', () => {
-  const dataDir = bench.newDataDir('one')
+  const dataDir = bench.launcher.newDataDir('one')
 
   test('starts PostgreSQL, durable and reachable by socket and password only', async () => {
     const embedded = await openEmbedded({ dataDir, log: quiet })
-    const [row] = await ask(
+    const [row] = await query(
       embedded.url,
       `SELECT current_setting('fsync') AS fsync, current_setting('listen_addresses') AS tcp,
               current_setting('data_checksums') AS checksums, current_database() AS database`,
     )
     expect(row).toEqual({ fsync: 'on', tcp: '', checksums: 'on', database: 'slipway' })
-    await expect(ask(embedded.url.replace(/:\w+@/, ':wrong@'), 'SELECT 1')).rejects.toThrow(/password/)
+    await expect(query(embedded.url.replace(/:\w+@/, ':wrong@'), 'SELECT 1')).rejects.toThrow(/password/)
     expect(statSync(join(dataDir, 'postgres-password')).mode & 0o777).toBe(0o600)
     await embedded.stop()
     expect(postmasterPid(dataDir)).toBeUndefined()
@@ -43,16 +41,16 @@ describe('one server', () => {
 
   test('finds its rows again at the next start', async () => {
     const first = await openEmbedded({ dataDir, log: quiet })
-    await ask(first.url, 'CREATE TABLE kept AS SELECT 42 AS answer')
+    await query(first.url, 'CREATE TABLE kept AS SELECT 42 AS answer')
     await first.stop()
     const second = await openEmbedded({ dataDir, log: quiet })
-    expect(await ask(second.url, 'SELECT answer FROM kept')).toEqual([{ answer: 42 }])
+    expect(await query(second.url, 'SELECT answer FROM kept')).toEqual([{ answer: 42 }])
     await second.stop()
   })
 
   test('passes settings on', async () => {
     const embedded = await openEmbedded({ dataDir, log: quiet, settings: { fsync: 'off' } })
-    expect(await ask(embedded.url, 'SHOW fsync')).toEqual([{ fsync: 'off' }])
+    expect(await query(embedded.url, 'SHOW fsync')).toEqual([{ fsync: 'off' }])
     await embedded.stop()
   })
 
@@ -69,8 +67,8 @@ describe('one server', () => {
     const lines: string[] = []
     const embedded = await openEmbedded({ dataDir, log: (line) => lines.push(line) })
     await killAndWait(postmasterPid(dataDir)!, 'SIGKILL')
-    await until(() => lines.includes('PostgreSQL is back'))
-    expect(await ask(embedded.url, 'SELECT answer FROM kept')).toEqual([{ answer: 42 }])
+    await eventually(() => lines.includes('PostgreSQL is back'))
+    expect(await query(embedded.url, 'SELECT answer FROM kept')).toEqual([{ answer: 42 }])
     await embedded.stop()
     expect(postmasterPid(dataDir)).toBeUndefined()
   })
@@ -78,17 +76,16 @@ describe('one server', () => {
   test('brings PostgreSQL back when its socket is swept away', async () => {
     const lines: string[] = []
     const embedded = await openEmbedded({ dataDir, log: (line) => lines.push(line) })
-    const [, socketDir] = readFileSync(join(dataDir, 'postgres-socket'), 'utf8').split('\n')
-    rmSync(socketDir!, { recursive: true })
-    await until(() => lines.includes('PostgreSQL is back'))
-    expect(await ask(embedded.url, 'SELECT answer FROM kept')).toEqual([{ answer: 42 }])
+    rmSync(socketDirOf(dataDir), { recursive: true })
+    await eventually(() => lines.includes('PostgreSQL is back'))
+    expect(await query(embedded.url, 'SELECT answer FROM kept')).toEqual([{ answer: 42 }])
     await embedded.stop()
   })
 
   test('starts where the noted pid belongs to another process', async () => {
     writeFileSync(pidFileOf(dataDir), `${process.pid}\n${join(homeOf(dataDir)!, 'data')}\n1\n5432\n/tmp\n\n`)
     const embedded = await openEmbedded({ dataDir, log: quiet })
-    expect(await ask(embedded.url, 'SELECT answer FROM kept')).toEqual([{ answer: 42 }])
+    expect(await query(embedded.url, 'SELECT answer FROM kept')).toEqual([{ answer: 42 }])
     await embedded.stop()
   })
 
@@ -112,7 +109,7 @@ describe('one server', () => {
 })
 
 describe('several servers on one data directory', () => {
-  const dataDir = bench.newDataDir('several')
+  const dataDir = bench.launcher.newDataDir('several')
 
   test('share one PostgreSQL, and the last to leave stops it', async () => {
     const servers = [bench.run(dataDir), bench.run(dataDir), bench.run(dataDir)]
@@ -138,7 +135,7 @@ describe('several servers on one data directory', () => {
   test('always find it working while others come and go', async () => {
     const visit = async () => {
       const embedded = await openEmbedded({ dataDir, log: quiet, settings: { fsync: 'off' } })
-      expect(await ask(embedded.url, 'SELECT 1 AS one')).toEqual([{ one: 1 }])
+      expect(await query(embedded.url, 'SELECT 1 AS one')).toEqual([{ one: 1 }])
       await embedded.stop()
     }
     const guest = async () => {
@@ -165,14 +162,14 @@ describe('several servers on one data directory', () => {
     const acknowledged = new Set<string>()
     for (let round = 0; round < 10; round++) {
       const server = bench.run(dataDir, { mode: 'write' })
-      await until(() => server.lines.filter((line) => line.startsWith('wrote')).length > 20 + 7 * round)
+      await eventually(() => server.lines.filter((line) => line.startsWith('wrote')).length > 20 + 7 * round)
       // PostgreSQL itself is killed as well in every other round.
       if (round % 2 === 1) process.kill(postmasterPid(dataDir)!, 'SIGKILL')
       await server.end('SIGKILL')
       for (const line of server.lines) if (line.startsWith('wrote ')) acknowledged.add(line.slice(6))
     }
     const embedded = await openEmbedded({ dataDir, log: quiet })
-    const stored = new Set((await ask(embedded.url, 'SELECT id FROM rows')).map((row) => row.id))
+    const stored = new Set((await query(embedded.url, 'SELECT id FROM rows')).map((row) => row.id))
     await embedded.stop()
     expect(acknowledged.size).toBeGreaterThan(500)
     expect([...acknowledged].filter((id) => !stored.has(id))).toEqual([])
@@ -180,9 +177,9 @@ describe('several servers on one data directory', () => {
 })
 
 test('a data directory deeper than a socket path can be works', async () => {
-  const dataDir = bench.newDataDir(join('deep', 'd'.repeat(100), 'e'.repeat(100), 'data'))
+  const dataDir = bench.launcher.newDataDir(join('deep', 'd'.repeat(100), 'e'.repeat(100), 'data'))
   const embedded = await openEmbedded({ dataDir, log: quiet })
-  expect(await ask(embedded.url, 'SELECT 1 AS one')).toEqual([{ one: 1 }])
+  expect(await query(embedded.url, 'SELECT 1 AS one')).toEqual([{ one: 1 }])
   await embedded.stop()
 })
 
@@ -201,7 +198,7 @@ test.skipIf(!isRoot)(
 )
 
 test.skipIf(!isRoot)('an ordinary user is told what it may not use', async () => {
-  const dataDir = bench.newDataDir('forbidden')
+  const dataDir = bench.launcher.newDataDir('forbidden')
   mkdirSync(dataDir, { mode: 0o700 })
   const server = bench.run(dataDir, { uid: NOBODY, gid: NOBODY })
   expect(await server.line('failed')).toMatch(/^not permitted to use .*forbidden/)

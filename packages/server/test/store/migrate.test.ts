@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
+import { withDatabase } from '@slipway/testing/database.ts'
 import pg from 'pg'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
 import { migrate, migrations, NewerSchemaError } from '../../src/store/migrate.ts'
-import { withDatabase } from '../harness.ts'
 
 /** A database with nothing in it. */
 async function emptyDatabase(): Promise<{ url: string; query: pg.Client['query'] }> {

@@ -1,5 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { familyNames, vmTypes } from '@slipway/contract'
+import { createDatabase } from '@slipway/testing/database.ts'
+import { addLocation, gpuReport, hostReport, reportHost, rows } from '@slipway/testing/fleet.ts'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { uuid } from '../../src/domain/ids.ts'
@@ -15,8 +17,6 @@ import {
   quarantineGpus,
 } from '../../src/store/compute/placement.ts'
 import { Database } from '../../src/store/database.ts'
-import { addLocation, gpuReport, hostReport, reportHost, rows } from '../fleet.ts'
-import { createDatabase } from '../harness.ts'
 
 let store: Awaited<ReturnType<typeof createDatabase>>
 let database: Database

@@ -1,3 +1,4 @@
+import { createDatabase } from '@slipway/testing/database.ts'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { uuid } from '../../src/domain/ids.ts'
 import {
@@ -10,7 +11,6 @@ import {
 import { Database } from '../../src/store/database.ts'
 import { insertOrganization } from '../../src/store/identity/organizations.ts'
 import { insertProject } from '../../src/store/identity/projects.ts'
-import { createDatabase } from '../harness.ts'
 
 let store: Awaited<ReturnType<typeof createDatabase>>
 let database: Database

@@ -1,8 +1,8 @@
+import { createDatabase } from '@slipway/testing/database.ts'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { Database } from '../../src/store/database.ts'
 import { time } from '../../src/store/time.ts'
-import { createDatabase } from '../database.ts'
 
 it('tells a time the same from a column and from JSON', async () => {
   const { url, drop } = await createDatabase()

@@ -1,7 +1,8 @@
+import { eventually } from '@slipway/testing/eventually.ts'
+import { startService, type TestService } from '@slipway/testing/service.ts'
+import { type Receiver, startReceiver, verify } from '@slipway/testing/webhook-receiver.ts'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { retryPausesS } from '../../src/webhooks/delivery.ts'
-import { eventually, startService, type TestService } from '../harness.ts'
-import { type Receiver, startReceiver, verify } from './receiver.ts'
 
 let service: TestService
 let owner: string

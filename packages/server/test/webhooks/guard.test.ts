@@ -1,8 +1,8 @@
+import { useService } from '@slipway/testing/service.ts'
+import { startReceiver } from '@slipway/testing/webhook-receiver.ts'
 import { describe, expect, it } from 'vitest'
 import { addressGuard } from '../../src/webhooks/public-address.ts'
 import { WebhookSender } from '../../src/webhooks/sender.ts'
-import { useService } from '../harness.ts'
-import { startReceiver } from './receiver.ts'
 
 const inside = [
   '0.0.0.0',

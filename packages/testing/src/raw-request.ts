@@ -7,7 +7,7 @@ export interface RawAnswer {
   text: string
 }
 
-/** Sends bytes as they are, and gives what came back once the server has hung up. It never hangs up by itself. */
+/** Sends bytes as they are, and returns what came back once the server has hung up. It never hangs up by itself. */
 export function sendRaw(url: string, bytes: string | Buffer): Promise<RawAnswer> {
   const { hostname, port } = new URL(url)
   return new Promise((resolve, reject) => {

@@ -1,14 +1,26 @@
 import { expect } from 'vitest'
-import { eventually, type TestService, vmBody } from '../harness.ts'
+import { eventually } from './eventually.ts'
+import type { TestService } from './service.ts'
+import { sshKey } from './ssh-key.ts'
 
 let count = 0
-/** A name that no other thing of this run has. */
+/** A name that no other resource of this file has. */
 export const freshName = (prefix: string) => `${prefix}-${++count}`
+
+/** A body that creates a VM; every call has a new name. */
+export const vmBody = (changes: Record<string, unknown> = {}) => ({
+  name: freshName('vm'),
+  type: 'a100.1x',
+  location: 'us-east1-a',
+  image: 'ubuntu24.04-nvidia:latest',
+  ssh_public_key: sshKey,
+  ...changes,
+})
 
 type Begun = { operation: { operation_id: string; metadata: { id: string } } }
 
 /** The everyday requests of a tenant, for tests that are about something else. */
-export function thingsOf(service: TestService) {
+export function resourcesOf(service: TestService) {
   const location = 'us-east1-a'
   const networkId = async () => (await service.ok('networkList')).items[0]!.id
   const ended = ({ operation }: Begun) => service.ended(operation.operation_id)
@@ -17,16 +29,16 @@ export function thingsOf(service: TestService) {
     expect(operation, JSON.stringify(operation)).toMatchObject({ state: 'SUCCEEDED' })
     return begun.operation.metadata.id
   }
-  const things = {
+  const resources = {
     ended,
     succeeded,
     createVm: (changes = {}) => service.ok('vmCreate', { body: vmBody(changes) }),
-    newVm: async (changes = {}) => succeeded(await things.createVm(changes)),
+    newVm: async (changes = {}) => succeeded(await resources.createVm(changes)),
     act: (vm_id: string, body: unknown) => service.ok('vmUpdate', { params: { vm_id }, body }),
     removeVm: (vm_id: string) => service.ok('vmDelete', { params: { vm_id } }),
     createDisk: (changes = {}) =>
       service.ok('diskCreate', { body: { name: freshName('disk'), size: '10GiB', location, ...changes } }),
-    newDisk: async (changes = {}) => succeeded(await things.createDisk(changes)),
+    newDisk: async (changes = {}) => succeeded(await resources.createDisk(changes)),
     grow: (disk_id: string, size: string) =>
       service.ok('diskUpdate', { params: { disk_id }, body: { size } }),
     removeDisk: (disk_id: string) => service.ok('diskDelete', { params: { disk_id } }),
@@ -46,8 +58,8 @@ export function thingsOf(service: TestService) {
       }
     },
     createRule: async (changes = {}) =>
-      service.ok('firewallRuleCreate', { body: await things.ruleBody(changes) }),
-    newRule: async (changes = {}) => succeeded(await things.createRule(changes)),
+      service.ok('firewallRuleCreate', { body: await resources.ruleBody(changes) }),
+    newRule: async (changes = {}) => succeeded(await resources.createRule(changes)),
     changeRule: (rule_id: string, body: unknown) =>
       service.ok('firewallRuleUpdate', { params: { rule_id }, body }),
     removeRule: (rule_id: string) => service.ok('firewallRuleDelete', { params: { rule_id } }),
@@ -55,11 +67,11 @@ export function thingsOf(service: TestService) {
     /** Everything that a test left, so that the next begins with an empty project. */
     async clear() {
       await service.simulator().clearFaults()
-      for (const { id } of (await service.ok('vmList')).items) await things.removeVm(id)
+      for (const { id } of (await service.ok('vmList')).items) await resources.removeVm(id)
       await eventually(async () => (await service.ok('vmList')).items.length === 0)
-      for (const { id } of (await service.ok('diskList')).items) await things.removeDisk(id)
+      for (const { id } of (await service.ok('diskList')).items) await resources.removeDisk(id)
       await eventually(async () => (await service.ok('diskList')).items.length === 0)
     },
   }
-  return things
+  return resources
 }

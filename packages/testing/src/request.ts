@@ -1,4 +1,4 @@
-import { validateAnswer } from '../answers.ts'
+import { validateAnswer } from './answers.ts'
 
 export interface ClientAnswer {
   status: number

@@ -1,8 +1,8 @@
 import { gpuQuota, type VmState, vmStateTable, vmType } from '@slipway/contract'
+import { compileFor } from '@slipway/server/operations/firewall/apply.ts'
+import { findAnyVm } from '@slipway/server/store/compute/vms.ts'
 import { expect } from 'vitest'
-import { compileFor } from '../src/operations/firewall/apply.ts'
-import { findAnyVm } from '../src/store/compute/vms.ts'
-import type { TestService } from './harness.ts'
+import type { TestService } from './service.ts'
 
 const settled: VmState[] = ['STATE_RUNNING', 'STATE_SHUTOFF', 'STATE_CRASHED', 'STATE_UNREACHABLE']
 
@@ -74,10 +74,7 @@ export async function checkInvariants(service: TestService): Promise<void> {
     )
     if (engineVm) expect(engineVm.disks, `disks of ${vm.id}`).toEqual(attached.map(({ id }) => id))
     if (engineVm && vm.state !== 'STATE_UNREACHABLE') {
-      const compiled = await compileFor(
-        service.server.services.database,
-        (await findAnyVm(service.server.services.database, vm.id))!,
-      )
+      const compiled = await compileFor(service.database, (await findAnyVm(service.database, vm.id))!)
       expect(engineVm.firewall, `firewall of ${vm.id}`).toEqual(compiled)
     }
   }

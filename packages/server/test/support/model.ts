@@ -1,6 +1,8 @@
+import { eventually } from '@slipway/testing/eventually.ts'
+import { vmBody } from '@slipway/testing/resources.ts'
+import type { TestService } from '@slipway/testing/service.ts'
 import fc from 'fast-check'
 import { expect } from 'vitest'
-import { eventually, type TestService, vmBody } from '../harness.ts'
 
 /** What a tenant does, and what happens to it. Numbers choose among what there is at that moment. */
 export type Step =

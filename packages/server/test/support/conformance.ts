@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { sshKey } from '@slipway/testing/ssh-key.ts'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { CompiledRule } from '../../src/domain/firewall.ts'
 import type {
@@ -25,9 +26,6 @@ export interface EngineUnderTest {
   close(): Promise<void>
 }
 
-const SAMPLE_KEY =
-  'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl conformance'
-
 /** What every engine must do. It waits for outcomes and turns no clock; three boots in all. */
 export function engineConformance(name: string, make: () => Promise<EngineUnderTest>): void {
   describe(`engine conformance: ${name}`, () => {
@@ -49,7 +47,7 @@ export function engineConformance(name: string, make: () => Promise<EngineUnderT
         ...{ type: 'a100-80gb.1x', cpuCores: 12, memoryGb: 120, osDiskGib: 128, scratchGb: 0 },
         gpus: gpu ? [{ pciAddress: gpu.pciAddress, model: gpu.model }] : [],
         image: subject.image,
-        sshPublicKey: subject.sshPublicKey ?? SAMPLE_KEY,
+        sshPublicKey: subject.sshPublicKey ?? sshKey,
         startupScript: '#!/bin/sh\necho started\n',
         shutdownScript: '',
         network: {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { AttachedDisk, VmSpec } from '../../src/engines/engine.ts'
-import type { QemuBench } from './qemu-harness.ts'
+import type { QemuBench } from './qemu-bench.ts'
 
 let count = 0
 

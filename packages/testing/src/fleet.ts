@@ -1,9 +1,9 @@
-import { loadConfig } from '../src/config/index.ts'
-import { uuid } from '../src/domain/ids.ts'
-import type { GpuReport, HostReport } from '../src/engines/engine.ts'
-import { applyHostReport } from '../src/reconcile/host-reports.ts'
-import type { Database } from '../src/store/database.ts'
-import { putLocation } from '../src/store/fleet/locations.ts'
+import { loadConfig } from '@slipway/server/config/index.ts'
+import { uuid } from '@slipway/server/domain/ids.ts'
+import type { GpuReport, HostReport } from '@slipway/server/engines/engine.ts'
+import { applyHostReport } from '@slipway/server/reconcile/host-reports.ts'
+import type { Database } from '@slipway/server/store/database.ts'
+import { putLocation } from '@slipway/server/store/fleet/locations.ts'
 
 /** What a start without a file and without an environment has. */
 export const defaultConfig = (...flags: string[]) =>

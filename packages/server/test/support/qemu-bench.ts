@@ -3,18 +3,17 @@ import { createHash, randomInt } from 'node:crypto'
 import { mkdirSync } from 'node:fs'
 import { cp, mkdir, mkdtemp, readdir, readFile, readlink, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { basename, join, resolve } from 'node:path'
+import { basename, join } from 'node:path'
 import { promisify } from 'node:util'
-import { build } from 'esbuild'
+import { root } from '@slipway/testing/root.ts'
 import type { Engine } from '../../src/engines/engine.ts'
 import { canServeVolumes } from '../../src/engines/qemu/disks/volumes.ts'
 import { createQemuEngine, ensureMiniGuest, type QemuEngineOptions } from '../../src/engines/qemu/index.ts'
 import { Locks } from '../../src/engines/qemu/lock.ts'
 
 const exec = promisify(execFile)
-const REPOSITORY = resolve(import.meta.dirname, '../../../..')
 /** The mini guest is built once and shared by all test files and runs. */
-export const CACHE = join(REPOSITORY, 'node_modules/.cache/slipway-qemu')
+export const CACHE = join(root, 'node_modules/.cache/slipway-qemu')
 
 export interface QemuBench {
   dataDir: string
@@ -31,6 +30,8 @@ export interface QemuBench {
   close(): Promise<void>
 }
 
+const forwarderProgram = join(root, 'packages/server/dist/qemu-forwarder.js')
+
 export const canShareVolumes = await canServeVolumes()
 
 export async function makeBench(): Promise<QemuBench> {
@@ -41,13 +42,6 @@ export async function makeBench(): Promise<QemuBench> {
   const source = await new Locks(CACHE).with('build', AbortSignal.timeout(300_000), () =>
     ensureMiniGuest(CACHE, () => {}),
   )
-  const forwarderProgram = join(dataDir, 'qemu-forwarder.js')
-  await build({
-    entryPoints: [join(REPOSITORY, 'packages/server/src/engines/qemu/forwarder/main.ts')],
-    ...{ outfile: forwarderProgram, bundle: true, platform: 'node', format: 'esm', logLevel: 'error' },
-    packages: 'external',
-  })
-  await writeFile(join(dataDir, 'package.json'), '{"type":"module"}')
   const sshKeyFile = join(dataDir, 'key')
   const sshPublicKey = await makeKey(sshKeyFile)
 

@@ -3,17 +3,17 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import { type RouteAnswer, type RouteBody, type RouteId, type RouteQuery, routeOf } from '@slipway/contract'
+import type { Config } from '@slipway/server/config/index.ts'
+import type { SimulatedEngine } from '@slipway/server/engines/simulated/engine.ts'
+import { type Server, startServer } from '@slipway/server/server.ts'
+import { seedDemo } from '@slipway/server/setup/demo.ts'
+import type { Database } from '@slipway/server/store/database.ts'
 import { pino } from 'pino'
 import { onTestFinished } from 'vitest'
-import { type Config, loadConfig } from '../src/config/index.ts'
-import type { SimulatedEngine } from '../src/engines/simulated/engine.ts'
-import { type Server, startServer } from '../src/server.ts'
-import { seedDemo } from '../src/setup/demo.ts'
 import { validateAnswer } from './answers.ts'
 import { createDatabase } from './database.ts'
-
-export { createDatabase, withDatabase } from './database.ts'
-export { eventually } from './eventually.ts'
+import { defaultConfig } from './fleet.ts'
+import type { Credentials } from './launcher.ts'
 
 export interface Answer<T = unknown> {
   status: number
@@ -32,20 +32,14 @@ export interface CallOptions<Id extends RouteId> {
 /** A service with the demo's tenants, without delays, on a database of its own. */
 export interface TestService {
   server: Server
+  database: Database
   url: string
   databaseUrl: string
   config: Config
   dataDir: string
   /** What the server logged, one JSON text a line. */
   logLines: string[]
-  credentials: {
-    organization_id: string
-    project_id: string
-    email: string
-    password: string
-    access_key: string
-    operator_key: string
-  }
+  credentials: Credentials
   /** Calls a route by its id, as the demo's write key unless told otherwise. The answer is checked against the contract. */
   call<Id extends RouteId>(id: Id, options?: CallOptions<Id>): Promise<Answer<RouteAnswer<Id>>>
   /** The answer of a call that must succeed. */
@@ -56,7 +50,7 @@ export interface TestService {
     path: string,
     options?: { token?: string | null; body?: string; headers?: Record<string, string> },
   ): Promise<Answer>
-  /** Waits for an operation's end and gives the operation. */
+  /** Waits for an operation's end and returns the operation. */
   ended(operationId: string): Promise<RouteAnswer<'operationGet'>>
   simulator(location?: string): SimulatedEngine
   sql<Row = Record<string, unknown>>(text: string, values?: unknown[]): Promise<Row[]>
@@ -97,9 +91,7 @@ export async function startService(change: ConfigChanges = () => {}): Promise<Te
     }),
   )
   const makeConfig = (more: ConfigChanges) => {
-    const config = loadConfig(['--port', '0', '--data-dir', dataDir], {}, () => {
-      throw Object.assign(new Error('no file'), { code: 'ENOENT' })
-    })
+    const config = defaultConfig('--port', '0', '--data-dir', dataDir)
     instantly(config)
     change(config)
     more(config)
@@ -134,6 +126,9 @@ export async function startService(change: ConfigChanges = () => {}): Promise<Te
   const service: TestService = {
     get server() {
       return server
+    },
+    get database() {
+      return server.services.database
     },
     get url() {
       return server.url
@@ -222,17 +217,3 @@ export async function useService(change?: ConfigChanges): Promise<TestService> {
   onTestFinished(() => service.close())
   return service
 }
-
-export const sshKey =
-  'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAILb/hhOsoS3aTG6EuczNuzS9a+C/GwaVzpF2agGEGcsp ada@example.com'
-
-let count = 0
-/** A body that creates a VM; every call has a new name. */
-export const vmBody = (changes: Record<string, unknown> = {}) => ({
-  name: `vm-${++count}`,
-  type: 'a100.1x',
-  location: 'us-east1-a',
-  image: 'ubuntu24.04-nvidia:latest',
-  ssh_public_key: sshKey,
-  ...changes,
-})

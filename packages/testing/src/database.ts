@@ -1,0 +1,52 @@
+import { randomBytes } from 'node:crypto'
+import pg from 'pg'
+import { inject } from 'vitest'
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    postgresUrl: string
+    templateDatabase: string
+  }
+}
+
+export interface TestDatabase {
+  url: string
+  drop(): Promise<void>
+}
+
+/** A fresh database, cloned from the migrated template. */
+export async function createDatabase(): Promise<TestDatabase> {
+  const base = inject('postgresUrl')
+  const name = `test_${randomBytes(6).toString('hex')}`
+  await query(base, `CREATE DATABASE ${name} TEMPLATE ${inject('templateDatabase')}`)
+  return {
+    url: withDatabase(base, name),
+    drop: async () => {
+      await query(base, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`)
+    },
+  }
+}
+
+/** The same server, another database. */
+export function withDatabase(url: string, database: string): string {
+  const changed = new URL(url)
+  changed.pathname = `/${database}`
+  return changed.toString()
+}
+
+/** One statement over a connection of its own. */
+export async function query<Row = Record<string, unknown>>(
+  database: string | pg.ClientConfig,
+  text: string,
+  values: unknown[] = [],
+): Promise<Row[]> {
+  const client = new pg.Client(database)
+  // A connection that breaks also fails what was asked over it.
+  client.on('error', () => {})
+  try {
+    await client.connect()
+    return (await client.query(text, values)).rows as Row[]
+  } finally {
+    await client.end().catch(() => {})
+  }
+}

@@ -1,0 +1,92 @@
+import { chmodSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { query } from './database.ts'
+import { homeOf, killAndWait, postmasterPid, socketDirOf } from './postmaster.ts'
+import { type Program, type ProgramOptions, startProgram } from './program.ts'
+import { root } from './root.ts'
+
+/** The server as `npm start` runs it. */
+export const serverProgram = join(root, 'packages/server/dist/main.js')
+export const readyLine = /"msg":"ready"/
+
+/** What the demo leaves in its data directory. */
+export interface Credentials {
+  api_url: string
+  console_url: string
+  project_id: string
+  organization_id: string
+  email: string
+  password: string
+  access_key: string
+  operator_key: string
+}
+
+export function credentialsOf(dataDir: string): Credentials {
+  return JSON.parse(readFileSync(join(dataDir, 'credentials.json'), 'utf8'))
+}
+
+/** Starts real programs, as their users do, and clears away whatever they leave. */
+export class Launcher {
+  readonly dir = realpathSync(mkdtempSync(join(tmpdir(), 'slipway-programs-')))
+  readonly #programs: Program[] = []
+  readonly #dataDirs = new Set<string>()
+
+  constructor() {
+    // Servers that run as other users are started from here.
+    chmodSync(this.dir, 0o755)
+  }
+
+  newDataDir(name = `data-${this.#dataDirs.size}`): string {
+    return this.use(join(this.dir, name))
+  }
+
+  /** Clears this data directory away as well, with its PostgreSQL. */
+  use(dataDir: string): string {
+    this.#dataDirs.add(dataDir)
+    return dataDir
+  }
+
+  /** A server, by its built program. */
+  start(args: string[], options: ProgramOptions = {}): Program {
+    return this.run(process.execPath, [serverProgram, ...args], options)
+  }
+
+  npmStart(args: string[]): Program {
+    return this.run('npm', ['start', '--', ...args], { cwd: root })
+  }
+
+  run(command: string, args: string[], options: ProgramOptions = {}): Program {
+    const { HOME = '' } = process.env
+    const program = startProgram(command, args, {
+      cwd: this.dir,
+      ...options,
+      env: { HOME, ...options.env },
+    })
+    this.#programs.push(program)
+    return program
+  }
+
+  async clear(): Promise<void> {
+    for (const program of this.#programs) await program.kill()
+    for (const dataDir of this.#dataDirs) await clearDataDir(dataDir)
+    rmSync(this.dir, { recursive: true, force: true })
+  }
+}
+
+/** A statement to the PostgreSQL that a data directory keeps. */
+export function queryDataDir<Row>(dataDir: string, text: string, values?: unknown[]): Promise<Row[]> {
+  const password = readFileSync(join(dataDir, 'postgres-password'), 'utf8').trim()
+  const connection = { host: socketDirOf(dataDir), user: 'slipway', password, database: 'slipway' }
+  return query<Row>(connection, text, values)
+}
+
+async function clearDataDir(dataDir: string): Promise<void> {
+  const home = homeOf(dataDir)
+  if (home) {
+    const pid = postmasterPid(dataDir)
+    if (pid) await killAndWait(pid, 'SIGQUIT')
+    for (const dir of [home, socketDirOf(dataDir)]) rmSync(dir, { recursive: true, force: true })
+  }
+  rmSync(dataDir, { recursive: true, force: true })
+}

@@ -1,0 +1,31 @@
+import { createHash } from 'node:crypto'
+import { join } from 'node:path'
+import { openEmbedded } from '@slipway/server/store/embedded/index.ts'
+import { migrate, migrations } from '@slipway/server/store/migrate.ts'
+import type { TestProject } from 'vitest/node'
+import { query, withDatabase } from './database.ts'
+import { root } from './root.ts'
+
+/** One PostgreSQL for the whole run, and a migrated template that each test file clones. */
+export default async function setup(project: TestProject) {
+  const embedded = await openEmbedded({
+    dataDir: join(root, '.cache/test-postgres'),
+    log: () => {},
+    // Tests kill servers, not PostgreSQL: nothing here has to survive a power cut.
+    settings: { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off', max_connections: '400' },
+  })
+  const template = `template_${createHash('sha256').update(JSON.stringify(migrations())).digest('hex').slice(0, 16)}`
+  const databases = await query<{ datname: string }>(
+    embedded.url,
+    `SELECT datname FROM pg_database WHERE datname LIKE 'test\\_%' OR datname LIKE 'template\\_%'`,
+  )
+  for (const { datname } of databases)
+    if (datname !== template) await query(embedded.url, `DROP DATABASE IF EXISTS "${datname}" WITH (FORCE)`)
+  if (!databases.some(({ datname }) => datname === template)) {
+    await query(embedded.url, `CREATE DATABASE ${template}`)
+    await migrate(withDatabase(embedded.url, template))
+  }
+  project.provide('postgresUrl', embedded.url)
+  project.provide('templateDatabase', template)
+  return () => embedded.stop()
+}

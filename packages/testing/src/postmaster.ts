@@ -1,0 +1,50 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { eventually } from './eventually.ts'
+
+/** Where a data directory keeps its PostgreSQL; undefined before its first start. */
+export function homeOf(dataDir: string): string | undefined {
+  try {
+    const note = readFileSync(join(dataDir, 'postgres-home'), 'utf8').trim()
+    return note.startsWith('/') ? note : join(dataDir, note)
+  } catch {
+    return undefined
+  }
+}
+
+export function socketDirOf(dataDir: string): string {
+  return readFileSync(join(dataDir, 'postgres-socket'), 'utf8').split('\n')[1]!
+}
+
+export function pidFileOf(dataDir: string): string {
+  return join(homeOf(dataDir)!, 'data/postmaster.pid')
+}
+
+/** Undefined unless it runs; a zombie does not. */
+export function postmasterPid(dataDir: string): number | undefined {
+  try {
+    const pid = Number(readFileSync(pidFileOf(dataDir), 'utf8').split('\n')[0])
+    return isRunning(pid) ? pid : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** The letter by which the kernel names the state of a process; undefined when there is none. */
+export function stateOf(pid: number): string | undefined {
+  try {
+    return /\) (\w)/.exec(readFileSync(`/proc/${pid}/stat`, 'utf8'))?.[1]
+  } catch {
+    return undefined
+  }
+}
+
+function isRunning(pid: number): boolean {
+  const state = stateOf(pid)
+  return state !== undefined && state !== 'Z'
+}
+
+export async function killAndWait(pid: number, signal: NodeJS.Signals): Promise<void> {
+  process.kill(pid, signal)
+  await eventually(async () => !isRunning(pid), 60_000)
+}

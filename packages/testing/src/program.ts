@@ -1,0 +1,114 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+
+export interface ProgramOptions {
+  /** All of it: nothing of the developer's own environment gets in. */
+  env?: NodeJS.ProcessEnv
+  cwd?: string
+  uid?: number
+  gid?: number
+  /** What it reads; without it there is nothing to read. */
+  input?: string
+}
+
+export interface Ended {
+  code: number | null
+  output: string
+  errors: string
+}
+
+/** Starts a program in a process group of its own, as a shell does with what runs in the foreground. */
+export function startProgram(command: string, args: string[], options: ProgramOptions = {}): Program {
+  const { input, env = {}, ...rest } = options
+  const child = spawn(command, args, {
+    ...rest,
+    detached: true,
+    env: { PATH: process.env.PATH, ...env },
+    stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
+  })
+  child.stdin?.end(input)
+  return new Program(child)
+}
+
+/** A real process: what it prints, and how it ends. */
+export class Program {
+  readonly #child: ChildProcess
+  readonly #closed: Promise<number | null>
+  #output = ''
+  #errors = ''
+  #wake = () => {}
+
+  constructor(child: ChildProcess) {
+    this.#child = child
+    this.#closed = new Promise((resolve, reject) => child.once('close', resolve).once('error', reject))
+    child.stdout!.setEncoding('utf8').on('data', (text: string) => {
+      this.#output += text
+      this.#wake()
+    })
+    child.stderr!.setEncoding('utf8').on('data', (text: string) => {
+      this.#errors += text
+    })
+    child.once('close', () => this.#wake())
+  }
+
+  get pid(): number {
+    return this.#child.pid!
+  }
+
+  /** The whole lines of its standard output. */
+  get lines(): string[] {
+    return this.#output.split('\n').slice(0, -1)
+  }
+
+  get isOver(): boolean {
+    return this.#child.exitCode !== null || this.#child.signalCode !== null
+  }
+
+  /** What it printed, once that contains what is looked for. */
+  async until(expected: RegExp): Promise<string> {
+    while (!expected.test(this.#output)) {
+      if (this.isOver) throw new Error(`it ended early: ${this.#output}${this.#errors}`)
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve
+      })
+    }
+    return this.#output
+  }
+
+  /** The rest of the first line that begins with this word. */
+  async line(word: string): Promise<string> {
+    await this.until(new RegExp(`^${word}( .*)?\n`, 'm'))
+    const found = this.lines.find((line) => line.startsWith(`${word} `) || line === word)!
+    return found.slice(word.length + 1)
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    this.#child.kill(signal)
+  }
+
+  /** Returns the exit code. */
+  end(signal: NodeJS.Signals): Promise<number | null> {
+    if (!this.isOver) this.signal(signal)
+    return this.#closed
+  }
+
+  /** Like Ctrl-C, which reaches everyone in the foreground. */
+  endGroup(signal: NodeJS.Signals): Promise<number | null> {
+    process.kill(-this.pid, signal)
+    return this.#closed
+  }
+
+  /** Kills it with whatever it has started in its group. */
+  async kill(): Promise<void> {
+    try {
+      process.kill(-this.pid, 'SIGKILL')
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+    }
+    await this.#closed
+  }
+
+  async ended(): Promise<Ended> {
+    const code = await this.#closed
+    return { code, output: this.#output, errors: this.#errors }
+  }
+}

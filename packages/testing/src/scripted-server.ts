@@ -1,0 +1,66 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+export interface SeenRequest {
+  method: string
+  path: string
+  headers: Record<string, string | string[] | undefined>
+  body: string
+}
+
+type Reply = (response: ServerResponse, request: SeenRequest) => void
+
+export const answer =
+  (status: number, body: unknown, headers: Record<string, string> = {}): Reply =>
+  (response) => {
+    response.writeHead(status, { 'content-type': 'application/json', ...headers })
+    response.end(typeof body === 'string' ? body : JSON.stringify(body))
+  }
+
+export const failure = (status: number, code: string, headers: Record<string, string> = {}): Reply =>
+  answer(status, { code, message: `it is ${code}`, request_id: 'request-1' }, headers)
+
+/** The connection breaks before an answer. */
+export const hangUp: Reply = (response) => response.destroy()
+
+/** The connection breaks in the middle of an answer. */
+export const breakOff: Reply = (response) => {
+  response.writeHead(200, { 'content-type': 'application/json', 'content-length': '1000' })
+  response.write('{"items": [')
+  setImmediate(() => response.destroy())
+}
+
+/** Says nothing until the client gives up. */
+export const silence: Reply = () => {}
+
+/** A server that misbehaves by a script: one reply per request, the last one for ever. */
+export async function scriptedServer(...replies: Reply[]) {
+  const requests: SeenRequest[] = []
+  const server = createServer(async (request, response) => {
+    const seen = await read(request)
+    const reply = replies[Math.min(requests.length, replies.length - 1)]!
+    requests.push(seen)
+    reply(response, seen)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    requests,
+    close: () =>
+      new Promise<void>((resolve) => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      }),
+  }
+}
+
+async function read(request: IncomingMessage): Promise<SeenRequest> {
+  const chunks: Buffer[] = []
+  for await (const chunk of request) chunks.push(chunk as Buffer)
+  return {
+    method: request.method ?? '',
+    path: request.url ?? '',
+    headers: request.headers,
+    body: Buffer.concat(chunks).toString(),
+  }
+}

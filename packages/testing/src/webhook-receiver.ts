@@ -1,0 +1,48 @@
+import { createServer, type IncomingHttpHeaders } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Event } from '@slipway/contract'
+import { Webhook } from 'standardwebhooks'
+import { onTestFinished } from 'vitest'
+
+interface Received {
+  path: string
+  headers: IncomingHttpHeaders
+  text: string
+  body: { type: string; timestamp: string; data: Event }
+}
+
+export interface Receiver {
+  url: string
+  received: Received[]
+  /** What it answers; by default 204. */
+  answer: (received: Received) => number | Promise<number>
+  close(): Promise<void>
+}
+
+/** Somebody's server that webhooks are delivered to. */
+export async function startReceiver(): Promise<Receiver> {
+  const server = createServer(async (request, response) => {
+    let text = ''
+    for await (const part of request) text += part
+    const received = { path: request.url!, headers: request.headers, text, body: JSON.parse(text) }
+    receiver.received.push(received)
+    const status = await receiver.answer(received)
+    response.writeHead(status, { location: `${receiver.url}/elsewhere` }).end()
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const receiver: Receiver = {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    received: [],
+    answer: () => 204,
+    close: async () => {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+  onTestFinished(() => receiver.close())
+  return receiver
+}
+
+/** Throws unless the secret's owner signed it. */
+export const verify = (secret: string, { text, headers }: Received): unknown =>
+  new Webhook(secret).verify(text, headers as Record<string, string>)
