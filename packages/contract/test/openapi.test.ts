@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { buildOpenApi } from '../src/openapi.ts'
 import { routeIds, routeOf } from '../src/routes.ts'
 
@@ -42,111 +42,109 @@ const operationOf = (id: string): Any => operations.find((operation) => operatio
 const refs = new Set<string>()
 for (const { value } of nodes(document)) if (typeof value.$ref === 'string') refs.add(value.$ref)
 
-describe('the OpenAPI document', () => {
-  test('is version 3.1 and says under which license and where the service answers', () => {
-    expect(document.openapi).toMatch(/^3\.1\./)
-    expect(document.info).toMatchObject({ version, license: { identifier: 'Apache-2.0' } })
-    const elsewhere = buildOpenApi({ version, serverUrl: 'https://gpu.example.org' })
-    expect(elsewhere.servers).toEqual([{ url: 'https://gpu.example.org' }])
-  })
+test('the OpenAPI document is version 3.1 and says under which license and where the service answers', () => {
+  expect(document.openapi).toMatch(/^3\.1\./)
+  expect(document.info).toMatchObject({ version, license: { identifier: 'Apache-2.0' } })
+  const elsewhere = buildOpenApi({ version, serverUrl: 'https://gpu.example.org' })
+  expect(elsewhere.servers).toEqual([{ url: 'https://gpu.example.org' }])
+})
 
-  test('has every route of the table under its own path, method and id', () => {
-    for (const id of routeIds) {
-      const route = routeOf(id)
-      expect(document.paths[route.path]?.[route.method.toLowerCase()]?.operationId).toBe(id)
-    }
-    const around = ['/healthz', '/readyz', '/metrics', '/openapi.json']
-    for (const path of around) expect(document.paths[path].get.security).toEqual([])
-    expect(operations).toHaveLength(routeIds.length + around.length)
-  })
+test('the OpenAPI document has every route of the table under its own path, method and id', () => {
+  for (const id of routeIds) {
+    const route = routeOf(id)
+    expect(document.paths[route.path]?.[route.method.toLowerCase()]?.operationId).toBe(id)
+  }
+  const around = ['/healthz', '/readyz', '/metrics', '/openapi.json']
+  for (const path of around) expect(document.paths[path].get.security).toEqual([])
+  expect(operations).toHaveLength(routeIds.length + around.length)
+})
 
-  test('gives every path parameter, and asks for a credential unless the route is public', () => {
-    for (const id of routeIds) {
-      const route = routeOf(id)
-      const { parameters, security } = operationOf(id)
-      const named = parameters.map((entry: Any) => (entry.$ref ? resolve(entry.$ref) : entry))
-      const inPath = named.filter((entry: Any) => entry.in === 'path').map((entry: Any) => `{${entry.name}}`)
-      expect(inPath).toEqual(route.path.match(/\{\w+\}/g) ?? [])
-      expect(security).toEqual(route.access === 'public' ? [] : undefined)
-    }
-  })
+test('the OpenAPI document gives every path parameter, and asks for a credential unless the route is public', () => {
+  for (const id of routeIds) {
+    const route = routeOf(id)
+    const { parameters, security } = operationOf(id)
+    const named = parameters.map((entry: Any) => (entry.$ref ? resolve(entry.$ref) : entry))
+    const inPath = named.filter((entry: Any) => entry.in === 'path').map((entry: Any) => `{${entry.name}}`)
+    expect(inPath).toEqual(route.path.match(/\{\w+\}/g) ?? [])
+    expect(security).toEqual(route.access === 'public' ? [] : undefined)
+  }
+})
 
-  test('offers an Idempotency-Key on every change but those of the sessions', () => {
-    for (const id of routeIds) {
-      const route = routeOf(id)
-      const offers = operationOf(id).parameters.some((entry: Any) => entry.$ref?.endsWith('/IdempotencyKey'))
-      expect([id, offers]).toEqual([id, route.method !== 'GET' && !route.path.startsWith('/v0.1/auth/')])
-      expect([id, '422' in operationOf(id).responses]).toEqual([id, offers])
-    }
-  })
+test('the OpenAPI document offers an Idempotency-Key on every change but those of the sessions', () => {
+  for (const id of routeIds) {
+    const route = routeOf(id)
+    const offers = operationOf(id).parameters.some((entry: Any) => entry.$ref?.endsWith('/IdempotencyKey'))
+    expect([id, offers]).toEqual([id, route.method !== 'GET' && !route.path.startsWith('/v0.1/auth/')])
+    expect([id, '422' in operationOf(id).responses]).toEqual([id, offers])
+  }
+})
 
-  test('names every error that a route declares, with an example of each', () => {
-    for (const id of routeIds) {
-      const responses = Object.entries<Any>(operationOf(id).responses)
-      const codes = responses.flatMap(([status, { $ref }]) => {
-        if (!$ref) return []
-        const { examples } = resolve($ref).content['application/json']
-        for (const example of Object.values<Any>(examples)) {
-          expect(errorsAt('/components/schemas/Error', example.value)).toBe('')
-        }
-        return Object.keys(examples).map((code) => `${status} ${code}`)
-      })
-      for (const code of routeOf(id).errors ?? []) {
-        expect(codes.map((entry) => entry.split(' ')[1])).toContain(code)
+test('the OpenAPI document names every error that a route declares, with an example of each', () => {
+  for (const id of routeIds) {
+    const responses = Object.entries<Any>(operationOf(id).responses)
+    const codes = responses.flatMap(([status, { $ref }]) => {
+      if (!$ref) return []
+      const { examples } = resolve($ref).content['application/json']
+      for (const example of Object.values<Any>(examples)) {
+        expect(errorsAt('/components/schemas/Error', example.value)).toBe('')
       }
-      expect(codes).toContain('429 rate_limited')
-      expect(codes.includes('401 unauthenticated')).toBe(routeOf(id).access !== 'public')
+      return Object.keys(examples).map((code) => `${status} ${code}`)
+    })
+    for (const code of routeOf(id).errors ?? []) {
+      expect(codes.map((entry) => entry.split(' ')[1])).toContain(code)
     }
-  })
+    expect(codes).toContain('429 rate_limited')
+    expect(codes.includes('401 unauthenticated')).toBe(routeOf(id).access !== 'public')
+  }
+})
 
-  test('says that the payment gate stands before everything inside a project, and only there', () => {
-    expect(operationOf('vmList').responses).toHaveProperty('402')
-    expect(operationOf('projectGet').responses).not.toHaveProperty('402')
-    expect(operationOf('organizationBilling').responses).not.toHaveProperty('402')
-  })
+test('the OpenAPI document says that the payment gate stands before everything inside a project, and only there', () => {
+  expect(operationOf('vmList').responses).toHaveProperty('402')
+  expect(operationOf('projectGet').responses).not.toHaveProperty('402')
+  expect(operationOf('organizationBilling').responses).not.toHaveProperty('402')
+})
 
-  test('has no dangling reference and no component that nothing refers to', () => {
-    for (const ref of refs) expect([ref, resolve(ref) !== undefined]).toEqual([ref, true])
-    for (const kind of ['schemas', 'responses', 'parameters', 'headers']) {
-      for (const name of Object.keys(document.components[kind])) {
-        expect(refs).toContain(`#/components/${kind}/${name}`)
-      }
+test('the OpenAPI document has no dangling reference and no component that nothing refers to', () => {
+  for (const ref of refs) expect([ref, resolve(ref) !== undefined]).toEqual([ref, true])
+  for (const kind of ['schemas', 'responses', 'parameters', 'headers']) {
+    for (const name of Object.keys(document.components[kind])) {
+      expect(refs).toContain(`#/components/${kind}/${name}`)
     }
-  })
+  }
+})
 
-  test('gives every enumeration a type', () => {
-    for (const { value, pointer } of nodes(document)) {
-      if (Array.isArray(value.enum) && !isData(pointer))
-        expect([pointer, typeof value.type]).toEqual([pointer, 'string'])
-    }
-  })
+test('the OpenAPI document gives every enumeration a type', () => {
+  for (const { value, pointer } of nodes(document)) {
+    if (Array.isArray(value.enum) && !isData(pointer))
+      expect([pointer, typeof value.type]).toEqual([pointer, 'string'])
+  }
+})
 
-  test('shows requests and answers that fit their own schemas', () => {
-    let checked = 0
-    for (const { value, pointer } of nodes(document)) {
-      if (isData(pointer) || !value.schema) continue
-      const samples = [value.example, ...Object.values<Any>(value.examples ?? {}).map((entry) => entry.value)]
-      for (const sample of samples) {
-        if (sample === undefined) continue
-        checked += 1
-        expect([pointer, errorsAt(`${pointer}/schema`, sample)]).toEqual([pointer, ''])
-      }
+test('the OpenAPI document shows requests and answers that fit their own schemas', () => {
+  let checked = 0
+  for (const { value, pointer } of nodes(document)) {
+    if (isData(pointer) || !value.schema) continue
+    const samples = [value.example, ...Object.values<Any>(value.examples ?? {}).map((entry) => entry.value)]
+    for (const sample of samples) {
+      if (sample === undefined) continue
+      checked += 1
+      expect([pointer, errorsAt(`${pointer}/schema`, sample)]).toEqual([pointer, ''])
     }
-    expect(checked).toBeGreaterThan(routeIds.length)
-  })
+  }
+  expect(checked).toBeGreaterThan(routeIds.length)
+})
 
-  test('shows fields that fit their own schemas', () => {
-    for (const { value, pointer } of nodes(document)) {
-      if (isData(pointer) || !Array.isArray(value.examples)) continue
-      for (const sample of value.examples) expect([pointer, errorsAt(pointer, sample)]).toEqual([pointer, ''])
-    }
-  })
+test('the OpenAPI document shows fields that fit their own schemas', () => {
+  for (const { value, pointer } of nodes(document)) {
+    if (isData(pointer) || !Array.isArray(value.examples)) continue
+    for (const sample of value.examples) expect([pointer, errorsAt(pointer, sample)]).toEqual([pointer, ''])
+  }
+})
 
-  test('has an example for every request body and every JSON answer', () => {
-    for (const id of routeIds) {
-      const { requestBody, responses } = operationOf(id)
-      if (requestBody) expect(requestBody.content['application/json'].example).toBeDefined()
-      expect([id, responses[200].content['application/json'].example]).not.toEqual([id, undefined])
-    }
-  })
+test('the OpenAPI document has an example for every request body and every JSON answer', () => {
+  for (const id of routeIds) {
+    const { requestBody, responses } = operationOf(id)
+    if (requestBody) expect(requestBody.content['application/json'].example).toBeDefined()
+    expect([id, responses[200].content['application/json'].example]).not.toEqual([id, undefined])
+  }
 })

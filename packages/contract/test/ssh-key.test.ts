@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto'
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
+import { expect, test } from 'vitest'
 import { parseSshPublicKey } from '../src/ssh-key.ts'
 
 // Made by ssh-keygen of OpenSSH 9.2.
@@ -48,101 +48,97 @@ const problemOf = (text: string) => {
   return parsed.ok ? '' : parsed.problem
 }
 
-describe('keys that are accepted', () => {
-  it.each(Object.entries(BY_SSH_KEYGEN).map(([type, data], i) => [type, data, BITS[i]!] as const))(
-    'reads an %s key of ssh-keygen, with and without comment',
-    (type, data, bits) => {
-      expect(parseSshPublicKey(`${type} ${data}`)).toEqual({ ok: true, type, bits, comment: '' })
-      const comment = 'some one@höst  ssh-rsa'
-      expect(parseSshPublicKey(`${type} ${data} ${comment}`)).toEqual({ ok: true, type, bits, comment })
-    },
-  )
+test.each(Object.entries(BY_SSH_KEYGEN).map(([type, data], i) => [type, data, BITS[i]!] as const))(
+  'an %s key of ssh-keygen is read, with and without comment',
+  (type, data, bits) => {
+    expect(parseSshPublicKey(`${type} ${data}`)).toEqual({ ok: true, type, bits, comment: '' })
+    const comment = 'some one@höst  ssh-rsa'
+    expect(parseSshPublicKey(`${type} ${data} ${comment}`)).toEqual({ ok: true, type, bits, comment })
+  },
+)
 
-  it('reads keys of security tokens', () => {
-    const ed25519 = line('sk-ssh-ed25519@openssh.com', Buffer.alloc(32, 9), 'ssh:')
-    expect(parseSshPublicKey(ed25519)).toMatchObject({ ok: true, bits: 256 })
-    const ecdsa = line('sk-ecdsa-sha2-nistp256@openssh.com', 'nistp256', point(32), 'ssh:work')
-    expect(parseSshPublicKey(ecdsa)).toMatchObject({ ok: true, bits: 256 })
-  })
-
-  it('counts the bits of an RSA modulus', () => {
-    for (const bits of [2048, 2049, 2055, 3072, 4096, 16384]) {
-      const text = rsa(bits)
-      expect(parseSshPublicKey(text)).toMatchObject({ ok: true, bits })
-    }
-    const { publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
-    const { n } = publicKey.export({ format: 'jwk' })
-    const modulus = Buffer.concat([Buffer.of(0), Buffer.from(n!, 'base64url')])
-    expect(parseSshPublicKey(line('ssh-rsa', Buffer.of(1, 0, 1), modulus))).toMatchObject({ bits: 2048 })
-  })
+test('keys of security tokens are read', () => {
+  const ed25519 = line('sk-ssh-ed25519@openssh.com', Buffer.alloc(32, 9), 'ssh:')
+  expect(parseSshPublicKey(ed25519)).toMatchObject({ ok: true, bits: 256 })
+  const ecdsa = line('sk-ecdsa-sha2-nistp256@openssh.com', 'nistp256', point(32), 'ssh:work')
+  expect(parseSshPublicKey(ecdsa)).toMatchObject({ ok: true, bits: 256 })
 })
 
-describe('keys that are refused', () => {
-  const good = `ssh-ed25519 ${BY_SSH_KEYGEN['ssh-ed25519']}`
-  const ed = (...parts: Part[]) => line('ssh-ed25519', ...parts)
+test('the bits of an RSA key are those of its modulus', () => {
+  for (const bits of [2048, 2049, 2055, 3072, 4096, 16384]) {
+    const text = rsa(bits)
+    expect(parseSshPublicKey(text)).toMatchObject({ ok: true, bits })
+  }
+  const { publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
+  const { n } = publicKey.export({ format: 'jwk' })
+  const modulus = Buffer.concat([Buffer.of(0), Buffer.from(n!, 'base64url')])
+  expect(parseSshPublicKey(line('ssh-rsa', Buffer.of(1, 0, 1), modulus))).toMatchObject({ bits: 2048 })
+})
 
-  it.each([
-    ['nothing', '', /begins with a key type/],
-    ['a newline at the end', `${good}\n`, /one line/],
-    ['two lines', `${good}\n${good}`, /one line/],
-    ['a carriage return', `${good}\r`, /one line/],
-    ['a tab between type and data', good.replace(' ', '\t'), /one line/],
-    ['a NUL in the comment', `${good} a\0b`, /one line/],
-    ['options in front', `no-pty ${good}`, /begins with a key type/],
-    ['a quoted command in front', `command="ls" ${good}`, /begins with a key type/],
-    ['a space in front', ` ${good}`, /begins with a key type/],
-    ['DSA', line('ssh-dss', Buffer.alloc(20, 1)), /begins with a key type/],
-    ['a certificate', good.replace('ssh-ed25519', 'ssh-ed25519-cert-v01@openssh.com'), /begins with/],
-    ['a name of Object.prototype', 'constructor AAAA', /begins with a key type/],
-    ['a private key', '-----BEGIN OPENSSH PRIVATE KEY-----', /private/],
-    ['a type alone', 'ssh-ed25519', /base64/],
-    ['two spaces', good.replace(' ', '  '), /base64/],
-    ['base64 without padding', rsa(2056).replace(/=+$/, ''), /base64/],
-    ['base64url', `ssh-ed25519 ${BY_SSH_KEYGEN['ssh-ed25519'].replace('/', '_')}`, /base64/],
-    ['an inner type that differs', `ssh-rsa ${BY_SSH_KEYGEN['ssh-ed25519']}`, /not of type ssh-rsa/],
-    ['31 bytes of ed25519', ed(Buffer.alloc(31)), /32 bytes/],
-    ['33 bytes of ed25519', ed(Buffer.alloc(33)), /32 bytes/],
-    ['trailing bytes', ed(Buffer.alloc(32), ''), /more after/],
-    ['a missing part', line('ssh-ed25519'), /ends before/],
-    ['a token key without application', line('sk-ssh-ed25519@openssh.com', Buffer.alloc(32)), /ends before/],
-    ['another curve', line('ecdsa-sha2-nistp256', 'nistp384', point(32)), /curve/],
-    ['a compressed point', line('ecdsa-sha2-nistp256', 'nistp256', point(32, 2).subarray(0, 33)), /point/],
-    ['a point that is too long', line('ecdsa-sha2-nistp256', 'nistp256', point(33)), /point/],
-    ['RSA of 2047 bits', rsa(2047), /at least 2048 bits, this one has 2047/],
-    ['an even modulus', rsa(2048, (n) => Buffer.concat([n.subarray(0, -1), Buffer.of(2)])), /even/],
-    ['a negative modulus', rsa(2048, (n) => n.subarray(1)), /positive/],
-    ['a padded modulus', rsa(2048, (n) => Buffer.concat([Buffer.of(0), n])), /shortest/],
-    ['exponent 1', line('ssh-rsa', Buffer.of(1), Buffer.alloc(257, 1)), /exponent/],
-    ['exponent 0', line('ssh-rsa', '', Buffer.alloc(257, 1)), /exponent/],
-  ])('%s', (_what, text, problem) => {
-    expect(problemOf(text)).toMatch(problem)
-  })
+const good = `ssh-ed25519 ${BY_SSH_KEYGEN['ssh-ed25519']}`
+const ed = (...parts: Part[]) => line('ssh-ed25519', ...parts)
 
-  it('one key cannot be spelled in two ways through spare base64 bits', () => {
-    const spelled = rsa(2048 + 8)
-    const match = /^(.*)([A-Za-z0-9+/])(=+)$/.exec(spelled)!
-    expect(parseSshPublicKey(spelled).ok).toBe(true)
-    const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'
-    const other = alphabet[alphabet.indexOf(match[2]!) + 1]
-    expect(problemOf(`${match[1]}${other}${match[3]}`)).toMatch(/base64/)
-  })
+test.each([
+  ['nothing', '', /begins with a key type/],
+  ['a newline at the end', `${good}\n`, /one line/],
+  ['two lines', `${good}\n${good}`, /one line/],
+  ['a carriage return', `${good}\r`, /one line/],
+  ['a tab between type and data', good.replace(' ', '\t'), /one line/],
+  ['a NUL in the comment', `${good} a\0b`, /one line/],
+  ['options in front', `no-pty ${good}`, /begins with a key type/],
+  ['a quoted command in front', `command="ls" ${good}`, /begins with a key type/],
+  ['a space in front', ` ${good}`, /begins with a key type/],
+  ['DSA', line('ssh-dss', Buffer.alloc(20, 1)), /begins with a key type/],
+  ['a certificate', good.replace('ssh-ed25519', 'ssh-ed25519-cert-v01@openssh.com'), /begins with/],
+  ['a name of Object.prototype', 'constructor AAAA', /begins with a key type/],
+  ['a private key', '-----BEGIN OPENSSH PRIVATE KEY-----', /private/],
+  ['a type alone', 'ssh-ed25519', /base64/],
+  ['two spaces', good.replace(' ', '  '), /base64/],
+  ['base64 without padding', rsa(2056).replace(/=+$/, ''), /base64/],
+  ['base64url', `ssh-ed25519 ${BY_SSH_KEYGEN['ssh-ed25519'].replace('/', '_')}`, /base64/],
+  ['an inner type that differs', `ssh-rsa ${BY_SSH_KEYGEN['ssh-ed25519']}`, /not of type ssh-rsa/],
+  ['31 bytes of ed25519', ed(Buffer.alloc(31)), /32 bytes/],
+  ['33 bytes of ed25519', ed(Buffer.alloc(33)), /32 bytes/],
+  ['trailing bytes', ed(Buffer.alloc(32), ''), /more after/],
+  ['a missing part', line('ssh-ed25519'), /ends before/],
+  ['a token key without application', line('sk-ssh-ed25519@openssh.com', Buffer.alloc(32)), /ends before/],
+  ['another curve', line('ecdsa-sha2-nistp256', 'nistp384', point(32)), /curve/],
+  ['a compressed point', line('ecdsa-sha2-nistp256', 'nistp256', point(32, 2).subarray(0, 33)), /point/],
+  ['a point that is too long', line('ecdsa-sha2-nistp256', 'nistp256', point(33)), /point/],
+  ['RSA of 2047 bits', rsa(2047), /at least 2048 bits, this one has 2047/],
+  ['an even modulus', rsa(2048, (n) => Buffer.concat([n.subarray(0, -1), Buffer.of(2)])), /even/],
+  ['a negative modulus', rsa(2048, (n) => n.subarray(1)), /positive/],
+  ['a padded modulus', rsa(2048, (n) => Buffer.concat([Buffer.of(0), n])), /shortest/],
+  ['exponent 1', line('ssh-rsa', Buffer.of(1), Buffer.alloc(257, 1)), /exponent/],
+  ['exponent 0', line('ssh-rsa', '', Buffer.alloc(257, 1)), /exponent/],
+])('a key is refused: %s', (_what, text, problem) => {
+  expect(problemOf(text)).toMatch(problem)
+})
 
-  it('every proper prefix of the key data', () => {
-    for (const [type, data] of Object.entries(BY_SSH_KEYGEN)) {
-      const bytes = Buffer.from(data, 'base64')
-      for (let length = 0; length < bytes.length; length++) {
-        expect(parseSshPublicKey(`${type} ${bytes.subarray(0, length).toString('base64')}`).ok).toBe(false)
-      }
+test('one key cannot be spelled in two ways through spare base64 bits', () => {
+  const spelled = rsa(2048 + 8)
+  const match = /^(.*)([A-Za-z0-9+/])(=+)$/.exec(spelled)!
+  expect(parseSshPublicKey(spelled).ok).toBe(true)
+  const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'
+  const other = alphabet[alphabet.indexOf(match[2]!) + 1]
+  expect(problemOf(`${match[1]}${other}${match[3]}`)).toMatch(/base64/)
+})
+
+test('every proper prefix of the key data is refused', () => {
+  for (const [type, data] of Object.entries(BY_SSH_KEYGEN)) {
+    const bytes = Buffer.from(data, 'base64')
+    for (let length = 0; length < bytes.length; length++) {
+      expect(parseSshPublicKey(`${type} ${bytes.subarray(0, length).toString('base64')}`).ok).toBe(false)
     }
-  })
+  }
+})
 
-  it('never throws, whatever the bytes', () => {
-    const types = fc.constantFrom(...Object.keys(BY_SSH_KEYGEN))
-    fc.assert(fc.property(fc.string({ unit: 'binary' }), (text) => !parseSshPublicKey(text).ok))
-    fc.assert(
-      fc.property(types, fc.array(fc.uint8Array({ maxLength: 40 }), { maxLength: 4 }), (type, parts) => {
-        expect(typeof parseSshPublicKey(line(type, ...parts)).ok).toBe('boolean')
-      }),
-    )
-  })
+test('reading a key never throws, whatever the bytes', () => {
+  const types = fc.constantFrom(...Object.keys(BY_SSH_KEYGEN))
+  fc.assert(fc.property(fc.string({ unit: 'binary' }), (text) => !parseSshPublicKey(text).ok))
+  fc.assert(
+    fc.property(types, fc.array(fc.uint8Array({ maxLength: 40 }), { maxLength: 4 }), (type, parts) => {
+      expect(typeof parseSshPublicKey(line(type, ...parts)).ok).toBe('boolean')
+    }),
+  )
 })

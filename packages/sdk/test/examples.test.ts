@@ -1,16 +1,17 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath, pathToFileURL } from 'node:url'
+import { pathToFileURL } from 'node:url'
+import { createDatabase } from '@slipway/testing/database.ts'
 import { type RealServer, startRealServer } from '@slipway/testing/real-server.ts'
+import { root } from '@slipway/testing/root.ts'
 import { sshKey } from '@slipway/testing/ssh-key.ts'
 import { build } from 'esbuild'
 import ts from 'typescript'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 
-const source = fileURLToPath(new URL('../src', import.meta.url))
-const root = fileURLToPath(new URL('../../..', import.meta.url))
-// Inside the workspace, so that imports are found as they are for a reader.
-const scratch = mkdtempSync(join(root, 'packages/sdk/test/.examples-'))
+const source = join(root, 'packages/sdk/src')
+let scratch: string
+let server: RealServer
 
 /** What the examples may take for granted; everything else they must say themselves. */
 const ground = `
@@ -32,8 +33,9 @@ const examples: Example[] = readdirSync(source).flatMap((file) => {
   }))
 })
 
-function write({ name, code }: Example): string {
-  const path = join(scratch, `${name}.ts`)
+const pathOf = (name: string) => join(scratch, `${name}.ts`)
+
+function write({ name, code }: Example): void {
   // An inner block, so that an example may make its own client.
   const body = `export default async ({ baseUrl, accessKey, project_id, email, password, sshPublicKey, log }: Ground) => {
   const client = createClient({ baseUrl, token: accessKey })
@@ -42,18 +44,19 @@ function write({ name, code }: Example): string {
 ${code}  }
 }
 `
-  writeFileSync(path, ground + body)
-  return path
+  writeFileSync(pathOf(name), ground + body)
 }
 
-const paths = new Map(examples.map((example) => [example.name, write(example)]))
-let server: RealServer
 beforeAll(async () => {
-  server = await startRealServer()
+  // Inside the workspace, so that imports are found as they are for a reader.
+  mkdirSync(join(root, '.cache'), { recursive: true })
+  scratch = mkdtempSync(join(root, '.cache/sdk-examples-'))
+  for (const example of examples) write(example)
+  server = await startRealServer({ database: await createDatabase() })
 })
 afterAll(async () => {
   rmSync(scratch, { recursive: true })
-  await server?.stop()
+  await server?.close()
 })
 
 test('there are examples for the client, its lists, waiting, events, errors and sessions', () => {
@@ -63,29 +66,32 @@ test('there are examples for the client, its lists, waiting, events, errors and 
 test('every example compiles as strictly as the rest', () => {
   const { config } = ts.readConfigFile(join(root, 'tsconfig.json'), ts.sys.readFile)
   const { options } = ts.convertCompilerOptionsFromJson(config.compilerOptions, root)
-  const compiled = ts.createProgram([...paths.values()], { ...options, noEmit: true })
-  const complaints = ts.getPreEmitDiagnostics(compiled).map((diagnostic) => ({
+  const paths = examples.map(({ name }) => pathOf(name))
+  const compiled = ts.createProgram(paths, { ...options, noEmit: true })
+  // Of the examples alone: what they import is checked with the rest of the sources.
+  const diagnostics = paths.flatMap((path) =>
+    ts.getPreEmitDiagnostics(compiled, compiled.getSourceFile(path)),
+  )
+  const complaints = diagnostics.map((diagnostic) => ({
     file: diagnostic.file?.fileName,
     says: ts.flattenDiagnosticMessageText(diagnostic.messageText, '\n'),
   }))
   expect(complaints).toEqual([])
 }, 300_000)
 
-describe('run against a server, in the order of the sources', () => {
-  test.each(examples)('$name', async ({ name }) => {
-    const outfile = join(scratch, `${name}.mjs`)
-    await build({ entryPoints: [paths.get(name)!], outfile, bundle: true, platform: 'node', format: 'esm' })
-    const { default: run } = await import(pathToFileURL(outfile).href)
-    const lines: unknown[][] = []
-    await run({
-      baseUrl: server.api_url,
-      accessKey: server.access_key,
-      project_id: server.project_id,
-      email: server.email,
-      password: server.password,
-      sshPublicKey: sshKey,
-      log: (...words: unknown[]) => void lines.push(words),
-    })
-    if (name !== 'client-1') expect(lines.length).toBeGreaterThan(0)
+test.each(examples)('example $name runs against a server', async ({ name }) => {
+  const outfile = join(scratch, `${name}.mjs`)
+  await build({ entryPoints: [pathOf(name)], outfile, bundle: true, platform: 'node', format: 'esm' })
+  const { default: run } = await import(pathToFileURL(outfile).href)
+  const lines: unknown[][] = []
+  await run({
+    baseUrl: server.api_url,
+    accessKey: server.access_key,
+    project_id: server.project_id,
+    email: server.email,
+    password: server.password,
+    sshPublicKey: sshKey,
+    log: (...words: unknown[]) => void lines.push(words),
   })
+  if (name !== 'client-1') expect(lines.length).toBeGreaterThan(0)
 })

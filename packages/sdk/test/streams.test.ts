@@ -89,7 +89,7 @@ const operation = (state: string, result: unknown = null) => ({
   completed_at: '',
 })
 
-test('waiting holds a long poll open and gives back the result', async () => {
+test('waiting for an operation holds a long poll open and returns the result', async () => {
   const server = await serve(
     answer(200, operation('IN_PROGRESS')),
     answer(200, operation('SUCCEEDED', { name: 'train-7' })),
@@ -102,7 +102,7 @@ test('waiting holds a long poll open and gives back the result', async () => {
   ).toEqual(['0', '20'])
 })
 
-test('waiting tells of steps when asked to', async () => {
+test('waiting for an operation tells of its steps when asked to', async () => {
   const steps = answer(200, {
     items: [{ name: 'power_on', state: 'running', started_at: '', completed_at: '' }],
   })
@@ -129,7 +129,7 @@ test('a failed operation is thrown with its own code', async () => {
   })
 })
 
-test('waiting gives up after its time, and says what it waited for', async () => {
+test('waiting for an operation gives up after its time, and says what it waited for', async () => {
   const server = await serve(answer(200, operation('IN_PROGRESS')))
   const client = createClient({ baseUrl: server.url, token: 'key' })
   const waited = client.wait({ project_id }, 'op', { timeoutMs: 5 })

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { parse } from 'smol-toml'
-import { describe, expect, expectTypeOf, it } from 'vitest'
+import { expect, expectTypeOf, test } from 'vitest'
 import { type Config, ConfigError, help, type LocationConfig, loadConfig } from '../src/config/index.ts'
 
 const EXAMPLE = readFileSync(new URL('../../../slipway.example.toml', import.meta.url), 'utf8')
@@ -25,60 +25,61 @@ function problem(toml: string, argv: string[] = [], env: NodeJS.ProcessEnv = {})
   throw new Error('was accepted')
 }
 
-describe('defaults', () => {
-  it('are the demo on this machine alone', () => {
-    const config = load()
-    expect(config).toMatchObject({ command: 'serve', configFile: '', isDemo: true, engine: 'simulated' })
-    expect(config.server).toEqual({
-      host: '127.0.0.1',
-      port: 8080,
-      dataDir: '.slipway',
-      role: 'all',
-      publicUrl: '',
-      trustedProxies: [],
-      logLevel: 'info',
-      metricsTokenEnv: '',
-      metricsToken: '',
-    })
-    expect(config.database).toEqual({ urlEnv: 'DATABASE_URL', url: '', poolSize: 8 })
-    expect(config.quotas['a100-80gb_gpus']).toBe(8)
-    expect(config.locations.map(({ name, publicIpv4 }) => [name, publicIpv4])).toEqual([
-      ['us-east1-a', '198.18.0.0/18'],
-      ['us-west1-a', '198.18.64.0/18'],
-      ['eu-north1-a', '198.18.128.0/18'],
-    ])
-    expect(config.prices.map(({ usdPerGpuHour }) => usdPerGpuHour)).toEqual(['0.9', '1.45', '1.65', '1'])
+test('the default configuration is the demo on this machine alone', () => {
+  const config = load()
+  expect(config).toMatchObject({ command: 'serve', configFile: '', isDemo: true, engine: 'simulated' })
+  expect(config.server).toEqual({
+    host: '127.0.0.1',
+    port: 8080,
+    dataDir: '.slipway',
+    role: 'all',
+    publicUrl: '',
+    trustedProxies: [],
+    logLevel: 'info',
+    metricsTokenEnv: '',
+    metricsToken: '',
   })
+  expect(config.database).toEqual({ urlEnv: 'DATABASE_URL', url: '', poolSize: 8 })
+  expect(config.quotas['a100-80gb_gpus']).toBe(8)
+  expect(config.locations.map(({ name, publicIpv4 }) => [name, publicIpv4])).toEqual([
+    ['us-east1-a', '198.18.0.0/18'],
+    ['us-west1-a', '198.18.64.0/18'],
+    ['eu-north1-a', '198.18.128.0/18'],
+  ])
+  expect(config.prices.map(({ usdPerGpuHour }) => usdPerGpuHour)).toEqual(['0.9', '1.45', '1.65', '1'])
+})
 
-  it('are typed, not merely unknown', () => {
-    expectTypeOf<Config['server']['port']>().toEqualTypeOf<number>()
-    expectTypeOf<Config['server']['role']>().toEqualTypeOf<'all' | 'api' | 'worker'>()
-    expectTypeOf<Config['server']['trustedProxies']>().toEqualTypeOf<string[]>()
-    expectTypeOf<Config['quotas']['l40s-48gb_gpus']>().toEqualTypeOf<number>()
-    expectTypeOf<Config['operations']['vmDeadlineS']>().toEqualTypeOf<number>()
-    type Simulated = Extract<LocationConfig, { engine: 'simulated' }>['simulated']
-    expectTypeOf<Simulated['bootMs']>().toEqualTypeOf<[min: number, max: number]>()
-  })
+test('the default configuration is typed, not merely unknown', () => {
+  expectTypeOf<Config['server']['port']>().toEqualTypeOf<number>()
+  expectTypeOf<Config['server']['role']>().toEqualTypeOf<'all' | 'api' | 'worker'>()
+  expectTypeOf<Config['server']['trustedProxies']>().toEqualTypeOf<string[]>()
+  expectTypeOf<Config['quotas']['l40s-48gb_gpus']>().toEqualTypeOf<number>()
+  expectTypeOf<Config['operations']['vmDeadlineS']>().toEqualTypeOf<number>()
+  type Simulated = Extract<LocationConfig, { engine: 'simulated' }>['simulated']
+  expectTypeOf<Simulated['bootMs']>().toEqualTypeOf<[min: number, max: number]>()
+})
 
-  it('stand in the example file, every one of them', () => {
-    const fromExample = load([], {}, EXAMPLE)
-    expect({ ...fromExample, configFile: '' }).toEqual(load())
-    const raw = parse(EXAMPLE)
-    const { metricsToken: _m, ...server } = load().server
-    for (const [section, keys] of Object.entries({
-      server: Object.keys(server).length,
-      database: 2,
-      limits: Object.keys(load().limits).length,
-      quotas: Object.keys(load().quotas).length,
-      operations: Object.keys(load().operations).length,
-      billing: 4,
-      webhooks: 1,
-    })) {
-      expect(Object.keys(raw[section] as object), section).toHaveLength(keys)
-    }
-  })
+test('the defaults stand in the example file, every one of them', () => {
+  const fromExample = load([], {}, EXAMPLE)
+  expect({ ...fromExample, configFile: '' }).toEqual(load())
+  const raw = parse(EXAMPLE)
+  const { metricsToken: _m, ...server } = load().server
+  for (const [section, keys] of Object.entries({
+    server: Object.keys(server).length,
+    database: 2,
+    limits: Object.keys(load().limits).length,
+    quotas: Object.keys(load().quotas).length,
+    operations: Object.keys(load().operations).length,
+    billing: 4,
+    webhooks: 1,
+  })) {
+    expect(Object.keys(raw[section] as object), section).toHaveLength(keys)
+  }
+})
 
-  it.each(['qemu', 'incus'] as const)('of --engine %s stand in the example file as comments', (engine) => {
+test.each(['qemu', 'incus'] as const)(
+  'the defaults of --engine %s stand in the example file as comments',
+  (engine) => {
     const lines = EXAMPLE.split('\n')
     const start = lines.findIndex((line) => line.includes(`as --engine ${engine} makes`))
     const length = lines.slice(start).indexOf('')
@@ -87,93 +88,88 @@ describe('defaults', () => {
     const written = (parse(block.join('\n')).location as Record<string, object>[])[0]![engine]!
     const [location] = load(['--engine', engine]).locations as unknown as Record<string, object>[]
     expect(Object.keys(written)).toHaveLength(Object.keys(location![engine]!).length)
-  })
-})
+  },
+)
 
-describe('the demo', () => {
-  it('is one local location with the qemu engine', () => {
-    expect(load(['--engine', 'qemu']).locations).toEqual([
-      {
-        name: 'local-a',
-        description: 'This machine',
-        engine: 'qemu',
-        storage: 'local',
-        publicIpv4: '127.100.0.0/16',
-        qemu: {
-          scale: 0.01,
-          addressRange: '127.100.0.0/16',
-          egress: 'none',
-          gpus: [{ model: 'A100 80GB PCIe', count: 8 }],
-          bootTimeoutS: 120,
-        },
+test('the demo of --engine qemu is one local location with the qemu engine', () => {
+  expect(load(['--engine', 'qemu']).locations).toEqual([
+    {
+      name: 'local-a',
+      description: 'This machine',
+      engine: 'qemu',
+      storage: 'local',
+      publicIpv4: '127.100.0.0/16',
+      qemu: {
+        scale: 0.01,
+        addressRange: '127.100.0.0/16',
+        egress: 'none',
+        gpus: [{ model: 'A100 80GB PCIe', count: 8 }],
+        bootTimeoutS: 120,
       },
-    ])
-  })
+    },
+  ])
+})
 
-  it('gives way to what the file names, and to --no-demo', () => {
-    const toml =
-      '[[location]]\nname = "lab-1"\n[[price]]\nmodel = "A40 48GB PCIe"\nusd_per_gpu_hour = "0.000001"\n'
-    const config = load(['--engine', 'qemu'], {}, toml)
-    expect(config.locations).toMatchObject([{ name: 'lab-1', engine: 'simulated' }])
-    expect(config.prices).toEqual([{ model: 'A40 48GB PCIe', usdPerGpuHour: '0.000001' }])
-    expect(load(['--no-demo'])).toMatchObject({ isDemo: false, locations: [], prices: [] })
-    expect(load(['--no-demo'], {}, toml).locations).toHaveLength(1)
+test('the demo of --engine qemu gives way to what the file names, and to --no-demo', () => {
+  const toml =
+    '[[location]]\nname = "lab-1"\n[[price]]\nmodel = "A40 48GB PCIe"\nusd_per_gpu_hour = "0.000001"\n'
+  const config = load(['--engine', 'qemu'], {}, toml)
+  expect(config.locations).toMatchObject([{ name: 'lab-1', engine: 'simulated' }])
+  expect(config.prices).toEqual([{ model: 'A40 48GB PCIe', usdPerGpuHour: '0.000001' }])
+  expect(load(['--no-demo'])).toMatchObject({ isDemo: false, locations: [], prices: [] })
+  expect(load(['--no-demo'], {}, toml).locations).toHaveLength(1)
+})
+
+const toml = '[server]\nport = 1\nhost = "file"\ndata_dir = "file"\nrole = "api"\nlog_level = "warn"\n'
+
+test('the precedence of settings is flags, environment, file, defaults', () => {
+  const env = { SLIPWAY_PORT: '2', SLIPWAY_HOST: 'env', SLIPWAY_LOG_LEVEL: 'debug', SLIPWAY_DATA_DIR: '' }
+  expect(load([], {}, toml).server).toMatchObject({ port: 1, host: 'file', dataDir: 'file', role: 'api' })
+  expect(load([], env, toml).server).toMatchObject({
+    port: 2,
+    host: 'env',
+    dataDir: 'file',
+    logLevel: 'debug',
+  })
+  const argv = ['--port=0', '--host', 'flag', '--role', 'worker', '--data-dir=a=b']
+  expect(load(argv, env, toml).server).toMatchObject({
+    port: 0,
+    host: 'flag',
+    dataDir: 'a=b',
+    role: 'worker',
   })
 })
 
-describe('precedence', () => {
-  const toml = '[server]\nport = 1\nhost = "file"\ndata_dir = "file"\nrole = "api"\nlog_level = "warn"\n'
-
-  it('is flags, environment, file, defaults', () => {
-    const env = { SLIPWAY_PORT: '2', SLIPWAY_HOST: 'env', SLIPWAY_LOG_LEVEL: 'debug', SLIPWAY_DATA_DIR: '' }
-    expect(load([], {}, toml).server).toMatchObject({ port: 1, host: 'file', dataDir: 'file', role: 'api' })
-    expect(load([], env, toml).server).toMatchObject({
-      port: 2,
-      host: 'env',
-      dataDir: 'file',
-      logLevel: 'debug',
-    })
-    const argv = ['--port=0', '--host', 'flag', '--role', 'worker', '--data-dir=a=b']
-    expect(load(argv, env, toml).server).toMatchObject({
-      port: 0,
-      host: 'flag',
-      dataDir: 'a=b',
-      role: 'worker',
-    })
+test('the precedence of settings holds for the path of the file itself', () => {
+  const readFile = files({
+    'slipway.toml': '[server]\nport = 1',
+    a: '[server]\nport = 2',
+    b: '[server]\nport = 3',
   })
-
-  it('holds for the file itself', () => {
-    const readFile = files({
-      'slipway.toml': '[server]\nport = 1',
-      a: '[server]\nport = 2',
-      b: '[server]\nport = 3',
-    })
-    expect(loadConfig([], {}, readFile)).toMatchObject({ configFile: 'slipway.toml', server: { port: 1 } })
-    expect(loadConfig([], { SLIPWAY_CONFIG: 'a' }, readFile)).toMatchObject({
-      configFile: 'a',
-      server: { port: 2 },
-    })
-    expect(loadConfig(['--config', 'b'], { SLIPWAY_CONFIG: 'a' }, readFile).server.port).toBe(3)
+  expect(loadConfig([], {}, readFile)).toMatchObject({ configFile: 'slipway.toml', server: { port: 1 } })
+  expect(loadConfig([], { SLIPWAY_CONFIG: 'a' }, readFile)).toMatchObject({
+    configFile: 'a',
+    server: { port: 2 },
   })
-
-  it('takes the database from the variable that the file names', () => {
-    const env = { DATABASE_URL: 'postgres://one/db', OTHER: 'postgresql://two/db' }
-    expect(load([], env).database.url).toBe('postgres://one/db')
-    expect(load([], env, '[database]\nurl_env = "OTHER"').database.url).toBe('postgresql://two/db')
-    expect(load([], env, '[database]\nurl_env = ""').database.url).toBe('')
-  })
+  expect(loadConfig(['--config', 'b'], { SLIPWAY_CONFIG: 'a' }, readFile).server.port).toBe(3)
 })
 
-describe('locations', () => {
-  it('boot in a fixed time or between two', () => {
-    const boot = (value: string) =>
-      load([], {}, `[[location]]\nname = "a-b"\n[location.simulated]\nboot_ms = ${value}`).locations[0]
-    expect(boot('0')).toMatchObject({ simulated: { bootMs: [0, 0] } })
-    expect(boot('[5, 7]')).toMatchObject({ simulated: { bootMs: [5, 7] } })
-  })
+test('the database is taken from the variable that the file names', () => {
+  const env = { DATABASE_URL: 'postgres://one/db', OTHER: 'postgresql://two/db' }
+  expect(load([], env).database.url).toBe('postgres://one/db')
+  expect(load([], env, '[database]\nurl_env = "OTHER"').database.url).toBe('postgresql://two/db')
+  expect(load([], env, '[database]\nurl_env = ""').database.url).toBe('')
+})
 
-  it('may mix engines and name real GPUs', () => {
-    const toml = `
+test('locations in the file boot in a fixed time or between two', () => {
+  const boot = (value: string) =>
+    load([], {}, `[[location]]\nname = "a-b"\n[location.simulated]\nboot_ms = ${value}`).locations[0]
+  expect(boot('0')).toMatchObject({ simulated: { bootMs: [0, 0] } })
+  expect(boot('[5, 7]')).toMatchObject({ simulated: { bootMs: [5, 7] } })
+})
+
+test('locations in the file may mix engines and name real GPUs', () => {
+  const toml = `
       [[location]]
       name = "lab-a"
       engine = "qemu"
@@ -187,131 +183,127 @@ describe('locations', () => {
       urls = ["https://10.0.0.1:8443"]
       client_cert_file = "c"
       client_key_file = "k"`
-    expect(load([], {}, toml).locations).toMatchObject([
-      { engine: 'qemu', qemu: { gpus: [{ pci: '0000:41:00.0' }, { model: 'A40 48GB PCIe', count: 1 }] } },
-      { engine: 'incus', storage: 'shared', incus: { socket: '', project: 'slipway' } },
-    ])
-  })
+  expect(load([], {}, toml).locations).toMatchObject([
+    { engine: 'qemu', qemu: { gpus: [{ pci: '0000:41:00.0' }, { model: 'A40 48GB PCIe', count: 1 }] } },
+    { engine: 'incus', storage: 'shared', incus: { socket: '', project: 'slipway' } },
+  ])
 })
 
-describe('mistakes are told in one line', () => {
-  const location = '[[location]]\nname = "a-b"\n'
-  it.each([
-    ['[server]\nprot = 1', 'server.prot = 1: unknown key; did you mean server.port?'],
-    ['[sever]\nport = 1', 'sever = {"port":1}: unknown key; did you mean server?'],
-    ['[[locations]]\nname = "a-b"', /^locations = .*did you mean location\?$/],
-    ['[quotas]\na100_80gb_gpus = 1', /did you mean quotas\.a100-80gb_gpus\?/],
-    [
-      `${location}[location.simulated]\nboot = 1`,
-      /^location\[0\]\.simulated\.boot = 1: .* location\[0\]\.simulated\.boot_ms\?/,
-    ],
-    [
-      '[[location]]\nnmae = "a-b"',
-      /location\[0\]\.nmae = "a-b": unknown key; did you mean location\[0\]\.name\?/,
-    ],
-    ['[[location]]\n', 'location[0].name is missing and has no default'],
-    [
-      '[server]\nport = 70000',
-      'server.port = 70000: must be a whole number from 0 to 65535; nearest valid: 65535',
-    ],
-    ['[server]\nport = "8081"', /^server\.port = "8081": .*; nearest valid: 8081$/],
-    ['[server]\nport = 1.5', /server\.port = 1\.5: must be a whole number/],
-    ['[server]\nport = true', /^server\.port = true: must be a whole number/],
-    [
-      '[server]\nrole = "wroker"',
-      'server.role = "wroker": must be one of all, api, worker; did you mean "worker"?',
-    ],
-    ['[server]\nhost = 1', /server\.host = 1: must be text/],
-    ['[server]\nhost = ""', /server\.host = "": must not be empty/],
-    [
-      '[server]\npublic_url = "example.org"',
-      /server\.public_url = "example\.org": must be an http or https URL/,
-    ],
-    ['[server]\ntrusted_proxies = "10.0.0.0/8"', /server\.trusted_proxies = .*list/],
-    ['[server]\ntrusted_proxies = ["::1", "10.0.0.1/8"]', /server\.trusted_proxies\[1\] = "10\.0\.0\.1\/8"/],
-    ['server = 1', /^server = 1: must be a table/],
-    ['server = 2026-01-01', /^server = .*: must be a table/],
-    ['location = "x"', /^location = "x": must be tables headed \[\[location\]\]/],
-    [
-      '[server]\nmetrics_token_env = "NOT_SET"',
-      /metrics_token_env = "NOT_SET": this environment variable is not set/,
-    ],
-    ['[billing]\nprovider = "stirpe"', /did you mean "stripe"/],
-    ['[billing]\nprovider = "stripe"', /billing\.stripe_key_env = "STRIPE_API_KEY": .* not set/],
-    ['[billing]\nrollup_at_utc = "24:00"', /billing\.rollup_at_utc = "24:00": must be a time of day/],
-    [
-      '[operations]\nrenew_ms = 6000',
-      /operations\.renew_ms = 6000: .*lease_ms \(10000\); nearest valid: 5000/,
-    ],
-    ['[webhooks]\nallow_private_ranges = ["fd00::/200"]', /allow_private_ranges\[0\]/],
-    ['[[location]]\nname = "Lab 1"', /location\[0\]\.name = "Lab 1": must be a region and a zone/],
-    [location + location, /location\[1\]\.name = "a-b": is taken/],
-    [`${location}engine = "kvm"`, /location\[0\]\.engine = "kvm": must be one of simulated, qemu, incus/],
-    [`${location}storage = "locla"`, /must be one of shared, local; did you mean "local"/],
-    [
-      `${location}public_ipv4 = "198.18.1.0/18"`,
-      /location\[0\]\.public_ipv4 = "198\.18\.1\.0\/18": .*zero host bits/,
-    ],
-    [
-      `${location}public_ipv4 = "198.18.64.0/18"\n[[location]]\nname = "a-c"`,
-      /location\[1\]\.public_ipv4 = .*overlaps/,
-    ],
-    [
-      `${location}[location.qemu]`,
-      /location\[0\]\.engine = "simulated": does not go with a table \[location\.qemu\]/,
-    ],
-    [`${location}[location.simulated]\nboot_ms = [5, 4]`, /boot_ms = \[5,4\]: .*rising pair/],
-    [
-      `${location}[location.simulated]\nhosts = [{ model = "A100 80GB" }]`,
-      /hosts\[0\]\.model = .*did you mean "A100 80GB PCIe"/,
-    ],
-    [`${location}engine = "qemu"\n[location.qemu]\nscale = 2`, /qemu\.scale = 2: .*nearest valid: 1/],
-    [`${location}engine = "incus"\n[location.incus]\nurls = ["https://a"]`, /client_cert_file/],
-    ['[[price]]\nmodel = "A40 48GB PCIe"\nusd_per_gpu_hour = -1', /price\[0\]\.usd_per_gpu_hour = -1/],
-    ['[server]\nport = ', /^slipway\.toml:2:\d+: /],
-  ])('%j', (toml, message) => {
-    const told = problem(toml)
-    expect(told).not.toContain('\n')
-    if (typeof message === 'string') expect(told).toBe(message)
-    else expect(told).toMatch(message)
-  })
-
-  it.each([
-    [['--prot', '1'], /--prot is not a flag; did you mean --port\?/],
-    [['--no-dmeo'], /did you mean --no-demo\?/],
-    [['--port'], /--port needs a value/],
-    [['--port='], /--port needs a value/],
-    [['--host', '--port', '1'], /--host needs a value/],
-    [['--no-demo=yes'], /--no-demo takes no value/],
-    [['serve'], /"serve" is not expected/],
-    [['--port', 'http'], /--port = "http": must be a whole number/],
-    [['--port', '-1'], /--port = "-1": .*nearest valid: 0/],
-    [['--port=1e3'], /--port = "1e3"/],
-    [['--engine', 'qmeu'], /--engine = "qmeu": .*did you mean "qemu"/],
-    [['--role=al'], /--role = "al": .*did you mean "all"/],
-    [['--config', 'none.toml'], /none\.toml: cannot be read \(ENOENT\)/],
-  ])('%j', (argv, message) => expect(problem('', argv)).toMatch(message))
-
-  it('names the variable of the environment that is wrong, but shows no password', () => {
-    expect(problem('', [], { SLIPWAY_PORT: 'x' })).toMatch(/^SLIPWAY_PORT = "x"/)
-    expect(problem('', [], { SLIPWAY_LOG_LEVEL: 'inf' })).toMatch(
-      /^SLIPWAY_LOG_LEVEL = "inf": .*did you mean "info"/,
-    )
-    expect(problem('', [], { DATABASE_URL: 'mysql://u:hunter2@h' })).toMatch(
-      /^DATABASE_URL: must begin with postgres/,
-    )
-    expect(problem('', [], { DATABASE_URL: 'mysql://u:hunter2@h' })).not.toContain('hunter2')
-  })
-
-  it('an unreadable file is not taken for a missing one', () => {
-    const denied = () => {
-      throw Object.assign(new Error('denied'), { code: 'EACCES' })
-    }
-    expect(() => loadConfig([], {}, denied)).toThrow('slipway.toml: cannot be read (EACCES)')
-  })
+const location = '[[location]]\nname = "a-b"\n'
+test.each([
+  ['[server]\nprot = 1', 'server.prot = 1: unknown key; did you mean server.port?'],
+  ['[sever]\nport = 1', 'sever = {"port":1}: unknown key; did you mean server?'],
+  ['[[locations]]\nname = "a-b"', /^locations = .*did you mean location\?$/],
+  ['[quotas]\na100_80gb_gpus = 1', /did you mean quotas\.a100-80gb_gpus\?/],
+  [
+    `${location}[location.simulated]\nboot = 1`,
+    /^location\[0\]\.simulated\.boot = 1: .* location\[0\]\.simulated\.boot_ms\?/,
+  ],
+  [
+    '[[location]]\nnmae = "a-b"',
+    /location\[0\]\.nmae = "a-b": unknown key; did you mean location\[0\]\.name\?/,
+  ],
+  ['[[location]]\n', 'location[0].name is missing and has no default'],
+  [
+    '[server]\nport = 70000',
+    'server.port = 70000: must be a whole number from 0 to 65535; nearest valid: 65535',
+  ],
+  ['[server]\nport = "8081"', /^server\.port = "8081": .*; nearest valid: 8081$/],
+  ['[server]\nport = 1.5', /server\.port = 1\.5: must be a whole number/],
+  ['[server]\nport = true', /^server\.port = true: must be a whole number/],
+  [
+    '[server]\nrole = "wroker"',
+    'server.role = "wroker": must be one of all, api, worker; did you mean "worker"?',
+  ],
+  ['[server]\nhost = 1', /server\.host = 1: must be text/],
+  ['[server]\nhost = ""', /server\.host = "": must not be empty/],
+  [
+    '[server]\npublic_url = "example.org"',
+    /server\.public_url = "example\.org": must be an http or https URL/,
+  ],
+  ['[server]\ntrusted_proxies = "10.0.0.0/8"', /server\.trusted_proxies = .*list/],
+  ['[server]\ntrusted_proxies = ["::1", "10.0.0.1/8"]', /server\.trusted_proxies\[1\] = "10\.0\.0\.1\/8"/],
+  ['server = 1', /^server = 1: must be a table/],
+  ['server = 2026-01-01', /^server = .*: must be a table/],
+  ['location = "x"', /^location = "x": must be tables headed \[\[location\]\]/],
+  [
+    '[server]\nmetrics_token_env = "NOT_SET"',
+    /metrics_token_env = "NOT_SET": this environment variable is not set/,
+  ],
+  ['[billing]\nprovider = "stirpe"', /did you mean "stripe"/],
+  ['[billing]\nprovider = "stripe"', /billing\.stripe_key_env = "STRIPE_API_KEY": .* not set/],
+  ['[billing]\nrollup_at_utc = "24:00"', /billing\.rollup_at_utc = "24:00": must be a time of day/],
+  ['[operations]\nrenew_ms = 6000', /operations\.renew_ms = 6000: .*lease_ms \(10000\); nearest valid: 5000/],
+  ['[webhooks]\nallow_private_ranges = ["fd00::/200"]', /allow_private_ranges\[0\]/],
+  ['[[location]]\nname = "Lab 1"', /location\[0\]\.name = "Lab 1": must be a region and a zone/],
+  [location + location, /location\[1\]\.name = "a-b": is taken/],
+  [`${location}engine = "kvm"`, /location\[0\]\.engine = "kvm": must be one of simulated, qemu, incus/],
+  [`${location}storage = "locla"`, /must be one of shared, local; did you mean "local"/],
+  [
+    `${location}public_ipv4 = "198.18.1.0/18"`,
+    /location\[0\]\.public_ipv4 = "198\.18\.1\.0\/18": .*zero host bits/,
+  ],
+  [
+    `${location}public_ipv4 = "198.18.64.0/18"\n[[location]]\nname = "a-c"`,
+    /location\[1\]\.public_ipv4 = .*overlaps/,
+  ],
+  [
+    `${location}[location.qemu]`,
+    /location\[0\]\.engine = "simulated": does not go with a table \[location\.qemu\]/,
+  ],
+  [`${location}[location.simulated]\nboot_ms = [5, 4]`, /boot_ms = \[5,4\]: .*rising pair/],
+  [
+    `${location}[location.simulated]\nhosts = [{ model = "A100 80GB" }]`,
+    /hosts\[0\]\.model = .*did you mean "A100 80GB PCIe"/,
+  ],
+  [`${location}engine = "qemu"\n[location.qemu]\nscale = 2`, /qemu\.scale = 2: .*nearest valid: 1/],
+  [`${location}engine = "incus"\n[location.incus]\nurls = ["https://a"]`, /client_cert_file/],
+  ['[[price]]\nmodel = "A40 48GB PCIe"\nusd_per_gpu_hour = -1', /price\[0\]\.usd_per_gpu_hour = -1/],
+  ['[server]\nport = ', /^slipway\.toml:2:\d+: /],
+])('a mistake in the configuration is told in one line: %j', (toml, message) => {
+  const told = problem(toml)
+  expect(told).not.toContain('\n')
+  if (typeof message === 'string') expect(told).toBe(message)
+  else expect(told).toMatch(message)
 })
 
-it('answers --help and --version whatever the file and the environment say', () => {
+test.each([
+  [['--prot', '1'], /--prot is not a flag; did you mean --port\?/],
+  [['--no-dmeo'], /did you mean --no-demo\?/],
+  [['--port'], /--port needs a value/],
+  [['--port='], /--port needs a value/],
+  [['--host', '--port', '1'], /--host needs a value/],
+  [['--no-demo=yes'], /--no-demo takes no value/],
+  [['serve'], /"serve" is not expected/],
+  [['--port', 'http'], /--port = "http": must be a whole number/],
+  [['--port', '-1'], /--port = "-1": .*nearest valid: 0/],
+  [['--port=1e3'], /--port = "1e3"/],
+  [['--engine', 'qmeu'], /--engine = "qmeu": .*did you mean "qemu"/],
+  [['--role=al'], /--role = "al": .*did you mean "all"/],
+  [['--config', 'none.toml'], /none\.toml: cannot be read \(ENOENT\)/],
+])('a mistake in the configuration is told in one line: %j', (argv, message) =>
+  expect(problem('', argv)).toMatch(message),
+)
+
+test('a mistake in the environment names the variable that is wrong, but shows no password', () => {
+  expect(problem('', [], { SLIPWAY_PORT: 'x' })).toMatch(/^SLIPWAY_PORT = "x"/)
+  expect(problem('', [], { SLIPWAY_LOG_LEVEL: 'inf' })).toMatch(
+    /^SLIPWAY_LOG_LEVEL = "inf": .*did you mean "info"/,
+  )
+  expect(problem('', [], { DATABASE_URL: 'mysql://u:hunter2@h' })).toMatch(
+    /^DATABASE_URL: must begin with postgres/,
+  )
+  expect(problem('', [], { DATABASE_URL: 'mysql://u:hunter2@h' })).not.toContain('hunter2')
+})
+
+test('an unreadable configuration file is not taken for a missing one', () => {
+  const denied = () => {
+    throw Object.assign(new Error('denied'), { code: 'EACCES' })
+  }
+  expect(() => loadConfig([], {}, denied)).toThrow('slipway.toml: cannot be read (EACCES)')
+})
+
+test('--help and --version are answered whatever the file and the environment say', () => {
   expect(load(['--help', '--port', 'x'], { SLIPWAY_PORT: 'x' }, 'nonsense').command).toBe('help')
   expect(load(['--version'], {}, 'nonsense').command).toBe('version')
   for (const flag of ['port', 'host', 'data-dir', 'engine', 'role', 'config', 'no-demo']) {

@@ -13,7 +13,7 @@ import {
 } from '@slipway/testing/launcher.ts'
 import { postmasterPid } from '@slipway/testing/postmaster.ts'
 import { root } from '@slipway/testing/root.ts'
-import { afterAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, expect, test, vi } from 'vitest'
 
 const run = promisify(execFile)
 const hasCurl = (process.env.PATH ?? '').split(':').some((dir) => existsSync(join(dir, 'curl')))
@@ -25,220 +25,213 @@ vi.setConfig({ testTimeout: 240_000 })
 
 afterAll(() => launcher.clear())
 
-describe('the demo', () => {
-  const dataDir = launcher.newDataDir()
-  let first: Credentials
+const dataDir = launcher.newDataDir()
+let first: Credentials
 
-  it('starts by npm and introduces itself', async () => {
-    const server = launcher.npmStart(['--port', '0', '--data-dir', dataDir])
-    const text = await server.until(readyLine)
-    first = credentialsOf(dataDir)
-    expect(Object.keys(first).toSorted()).toEqual([
-      ...['access_key', 'api_url', 'console_url', 'email'],
-      ...['operator_key', 'organization_id', 'password', 'project_id'],
-    ])
-    expect(statSync(join(dataDir, 'credentials.json')).mode & 0o777).toBe(0o600)
-    for (const shown of ['console_url', 'project_id', 'access_key'] as const)
-      expect(text).toContain(first[shown])
-    expect(text).not.toContain(first.password)
-    expect(text).toMatch(/"ms":\d+,"msg":"ready"/)
+test('the demo starts by npm and introduces itself', async () => {
+  const server = launcher.npmStart(['--port', '0', '--data-dir', dataDir])
+  const text = await server.until(readyLine)
+  first = credentialsOf(dataDir)
+  expect(Object.keys(first).toSorted()).toEqual([
+    ...['access_key', 'api_url', 'console_url', 'email'],
+    ...['operator_key', 'organization_id', 'password', 'project_id'],
+  ])
+  expect(statSync(join(dataDir, 'credentials.json')).mode & 0o777).toBe(0o600)
+  for (const shown of ['console_url', 'project_id', 'access_key'] as const)
+    expect(text).toContain(first[shown])
+  expect(text).not.toContain(first.password)
+  expect(text).toMatch(/"ms":\d+,"msg":"ready"/)
 
-    const curl = text.split('\n').find((line) => line.trim().startsWith('curl '))!
-    const answer = hasCurl
-      ? (await run('sh', ['-c', curl.replace('curl ', 'curl -sS ')])).stdout
-      : await fetchAsCurlWould(curl)
-    expect(JSON.parse(answer).items).toContainEqual({
-      type: 'a100.8x',
-      location: 'us-east1-a',
-      available: true,
-    })
-    expect(postmasterPid(dataDir)).toBeDefined()
-    // To npm, as a supervisor would.
-    expect(await server.end('SIGTERM')).toBe(0)
-    expect(postmasterPid(dataDir)).toBeUndefined()
-    await expect(fetch(`${first.api_url}/healthz`)).rejects.toThrow()
+  const curl = text.split('\n').find((line) => line.trim().startsWith('curl '))!
+  const answer = hasCurl
+    ? (await run('sh', ['-c', curl.replace('curl ', 'curl -sS ')])).stdout
+    : await fetchAsCurlWould(curl)
+  expect(JSON.parse(answer).items).toContainEqual({
+    type: 'a100.8x',
+    location: 'us-east1-a',
+    available: true,
   })
-
-  it('keeps its secrets, tells its new address, and shares its data with a second server', async () => {
-    const servers = [0, 1].map(() => launcher.start(['--port', '0', '--data-dir', dataDir]))
-    const urls = []
-    for (const server of servers) urls.push(/Console +(\S+)/.exec(await server.until(readyLine))![1]!)
-    expect(new Set(urls).size).toBe(2)
-    const second = credentialsOf(dataDir)
-    expect(urls).toContain(second.api_url)
-    expect({ ...second, api_url: '', console_url: '' }).toEqual({ ...first, api_url: '', console_url: '' })
-    for (const url of urls) {
-      const headers = { authorization: `Bearer ${first.access_key}` }
-      expect((await fetch(`${url}/v0.1`, { headers })).status).toBe(200)
-    }
-    expect(await servers[0]!.end('SIGTERM')).toBe(0)
-    expect(postmasterPid(dataDir)).toBeDefined()
-    // As Ctrl-C does: to everyone in the foreground.
-    expect(await servers[1]!.endGroup('SIGINT')).toBe(0)
-    expect(postmasterPid(dataDir)).toBeUndefined()
-  })
-
-  it('loses no acknowledged row by ten kills in the middle of writes', async () => {
-    const acknowledged = new Set<string>()
-    let token = ''
-    let refused = 0
-    for (let round = 0; round < 10; round++) {
-      const server = launcher.start(['--port', '0', '--data-dir', dataDir])
-      await server.until(readyLine)
-      const { api_url, email, password, organization_id } = credentialsOf(dataDir)
-      const post = async (path: string, body: object): Promise<{ id: string; access_token: string }> => {
-        const headers = { 'content-type': 'application/json', authorization: `Bearer ${token}` }
-        const answer = await fetch(`${api_url}${path}`, {
-          method: 'POST',
-          headers,
-          body: JSON.stringify(body),
-        })
-        if (answer.status !== 200) refused++
-        return answer.json() as Promise<{ id: string; access_token: string }>
-      }
-      if (!token)
-        token = (await post('/v0.1/auth/token', { grant_type: 'password', email, password })).access_token
-      let isKilled = false
-      const write = async (writer: number) => {
-        for (let i = 0; !isKilled; i++) {
-          const { id } = await post('/v0.1/projects', { name: `${round} ${writer} ${i}`, organization_id })
-          acknowledged.add(id)
-        }
-      }
-      const before = acknowledged.size
-      const writers = [0, 1, 2].map((writer) => write(writer).catch(() => {}))
-      await eventually(() => acknowledged.size > before + 3 * round)
-      isKilled = true
-      await server.end('SIGKILL')
-      await Promise.all(writers)
-    }
-    const server = launcher.start(['--port', '0', '--data-dir', dataDir])
-    await server.until(readyLine)
-    const headers = { authorization: `Bearer ${token}` }
-    const projects = await fetch(`${credentialsOf(dataDir).api_url}/v0.1/projects`, { headers })
-    const stored = new Set(((await projects.json()) as { id: string }[]).map(({ id }) => id))
-    expect(refused).toBe(0)
-    expect(acknowledged.size).toBeGreaterThan(100)
-    expect([...acknowledged].filter((id) => !stored.has(id))).toEqual([])
-
-    expect(await server.end('SIGTERM')).toBe(0)
-  })
-
-  it('written by a newer version is refused in one line', async () => {
-    const server = launcher.start(['--port', '0', '--data-dir', dataDir])
-    await server.until(readyLine)
-    await queryDataDir(
-      dataDir,
-      'INSERT INTO schema_versions (version, min_compatible_version) VALUES (999, 999)',
-    )
-    expect(await server.end('SIGTERM')).toBe(0)
-    const { code, errors } = await launcher.start(['--port', '0', '--data-dir', dataDir]).ended()
-    expect(errors).toMatch(/^slipway: this data was written by a newer version of Slipway .*\n$/)
-    expect(code).toBe(1)
-    expect(postmasterPid(dataDir)).toBeUndefined()
-  })
+  expect(postmasterPid(dataDir)).toBeDefined()
+  // To npm, as a supervisor would.
+  expect(await server.end('SIGTERM')).toBe(0)
+  expect(postmasterPid(dataDir)).toBeUndefined()
+  await expect(fetch(`${first.api_url}/healthz`)).rejects.toThrow()
 })
 
-describe('without the demo', () => {
+test('the demo keeps its secrets, tells its new address, and shares its data with a second server', async () => {
+  const servers = [0, 1].map(() => launcher.start(['--port', '0', '--data-dir', dataDir]))
+  const urls = []
+  for (const server of servers) urls.push(/Console +(\S+)/.exec(await server.until(readyLine))![1]!)
+  expect(new Set(urls).size).toBe(2)
+  const second = credentialsOf(dataDir)
+  expect(urls).toContain(second.api_url)
+  expect({ ...second, api_url: '', console_url: '' }).toEqual({ ...first, api_url: '', console_url: '' })
+  for (const url of urls) {
+    const headers = { authorization: `Bearer ${first.access_key}` }
+    expect((await fetch(`${url}/v0.1`, { headers })).status).toBe(200)
+  }
+  expect(await servers[0]!.end('SIGTERM')).toBe(0)
+  expect(postmasterPid(dataDir)).toBeDefined()
+  // As Ctrl-C does: to everyone in the foreground.
+  expect(await servers[1]!.endGroup('SIGINT')).toBe(0)
+  expect(postmasterPid(dataDir)).toBeUndefined()
+})
+
+test('the demo loses no acknowledged row by ten kills in the middle of writes', async () => {
+  const acknowledged = new Set<string>()
+  let token = ''
+  let refused = 0
+  for (let round = 0; round < 10; round++) {
+    const server = launcher.start(['--port', '0', '--data-dir', dataDir])
+    await server.until(readyLine)
+    const { api_url, email, password, organization_id } = credentialsOf(dataDir)
+    const post = async (path: string, body: object): Promise<{ id: string; access_token: string }> => {
+      const headers = { 'content-type': 'application/json', authorization: `Bearer ${token}` }
+      const answer = await fetch(`${api_url}${path}`, {
+        method: 'POST',
+        headers,
+        body: JSON.stringify(body),
+      })
+      if (answer.status !== 200) refused++
+      return answer.json() as Promise<{ id: string; access_token: string }>
+    }
+    if (!token)
+      token = (await post('/v0.1/auth/token', { grant_type: 'password', email, password })).access_token
+    let isKilled = false
+    const write = async (writer: number) => {
+      for (let i = 0; !isKilled; i++) {
+        const { id } = await post('/v0.1/projects', { name: `${round} ${writer} ${i}`, organization_id })
+        acknowledged.add(id)
+      }
+    }
+    const before = acknowledged.size
+    const writers = [0, 1, 2].map((writer) => write(writer).catch(() => {}))
+    await eventually(() => acknowledged.size > before + 3 * round)
+    isKilled = true
+    await server.end('SIGKILL')
+    await Promise.all(writers)
+  }
+  const server = launcher.start(['--port', '0', '--data-dir', dataDir])
+  await server.until(readyLine)
+  const headers = { authorization: `Bearer ${token}` }
+  const projects = await fetch(`${credentialsOf(dataDir).api_url}/v0.1/projects`, { headers })
+  const stored = new Set(((await projects.json()) as { id: string }[]).map(({ id }) => id))
+  expect(refused).toBe(0)
+  expect(acknowledged.size).toBeGreaterThan(100)
+  expect([...acknowledged].filter((id) => !stored.has(id))).toEqual([])
+
+  expect(await server.end('SIGTERM')).toBe(0)
+})
+
+test('data written by a newer version is refused in one line', async () => {
+  const server = launcher.start(['--port', '0', '--data-dir', dataDir])
+  await server.until(readyLine)
+  await queryDataDir(
+    dataDir,
+    'INSERT INTO schema_versions (version, min_compatible_version) VALUES (999, 999)',
+  )
+  expect(await server.end('SIGTERM')).toBe(0)
+  const { code, errors } = await launcher.start(['--port', '0', '--data-dir', dataDir]).ended()
+  expect(errors).toMatch(/^slipway: this data was written by a newer version of Slipway .*\n$/)
+  expect(code).toBe(1)
+  expect(postmasterPid(dataDir)).toBeUndefined()
+})
+
+test('a start without the demo offers a set-up code once, which makes the first operator', async () => {
   const dataDir = launcher.newDataDir()
   const args = ['--port', '0', '--data-dir', dataDir, '--no-demo']
+  const first = launcher.start(args)
+  const text = await first.until(readyLine)
+  const url = /ready at (\S+)/.exec(text)![1]!
+  const code = /Set-up code .*: (\S+)/.exec(text)![1]!
+  expect(existsSync(join(dataDir, 'credentials.json'))).toBe(false)
 
-  it('offers a set-up code once, which makes the first operator', async () => {
-    const first = launcher.start(args)
-    const text = await first.until(readyLine)
-    const url = /ready at (\S+)/.exec(text)![1]!
-    const code = /Set-up code .*: (\S+)/.exec(text)![1]!
-    expect(existsSync(join(dataDir, 'credentials.json'))).toBe(false)
+  const second = launcher.start(args)
+  expect(await second.until(readyLine)).not.toContain('Set-up code')
+  await second.end('SIGTERM')
 
-    const second = launcher.start(args)
-    expect(await second.until(readyLine)).not.toContain('Set-up code')
-    await second.end('SIGTERM')
-
-    const redeem = (password: string) =>
-      fetch(`${url}/v0.1/auth/setup`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify({ code, email: 'first@example.com', password }),
-      })
-    const answer = await redeem('a good password')
-    const { access_token } = (await answer.json()) as { access_token: string }
-    expect(answer.status).toBe(200)
-    const headers = { authorization: `Bearer ${access_token}` }
-    expect((await fetch(`${url}/v0.1/admin/organizations`, { headers })).status).toBe(200)
-    expect((await redeem('another password')).status).toBe(400)
-
-    // A port that is taken ends a start in one line, beside the other's data and with a fleet of its own.
-    const port = ['--port', new URL(url).port]
-    for (const other of [
-      ['--data-dir', dataDir, '--no-demo'],
-      ['--data-dir', launcher.newDataDir()],
-    ]) {
-      const { code: exitCode, errors, output } = await launcher.start([...port, ...other]).ended()
-      expect(errors).toMatch(/^slipway: 127\.0\.0\.1:\d+ is taken: .*--port.*\n$/)
-      expect(output).not.toMatch(/"level":[456]0/)
-      expect(exitCode).toBe(1)
-    }
-    expect((await fetch(`${url}/readyz`)).status).toBe(200)
-    expect(await first.end('SIGTERM')).toBe(0)
-    expect(postmasterPid(dataDir)).toBeUndefined()
-  })
-})
-
-describe('wrong configuration', () => {
-  const fileWith = (text: string) => {
-    const file = join(mkdtempSync(join(launcher.dir, 'config-')), 'slipway.toml')
-    writeFileSync(file, text)
-    return file
-  }
-  it.each([
-    ['a flag that is misspelt', () => ['--prot', '1'], /--prot is not a flag; did you mean --port\?/],
-    ['a port that is none', () => ['--port', '99999'], /--port.*99999/],
-    ['a role that is none', () => ['--role', 'wroker'], /--role.*wroker.*worker/],
-    ['a flag without its value', () => ['--data-dir'], /--data-dir needs a value/],
-    [
-      'a key that is misspelt',
-      () => ['--config', fileWith('[server]\nprot = 80\n')],
-      /server\.prot.*did you mean server\.port\?/,
-    ],
-    [
-      'a section that is misspelt',
-      () => ['--config', fileWith('[sever]\nport = 80\n')],
-      /sever.*did you mean server\?/,
-    ],
-    [
-      'a value of the wrong type',
-      () => ['--config', fileWith('[limits]\nburst = "many"\n')],
-      /limits\.burst.*many/,
-    ],
-    ['a file that is not TOML', () => ['--config', fileWith('[server\n')], /slipway\.toml:1:/],
-    ['a file that is not there', () => ['--config', '/nowhere/slipway.toml'], /\/nowhere\/slipway\.toml/],
-  ])('%s is told in one line, with exit code 2', async (_name, args, line) => {
-    const { code, errors, output } = await launcher.start(args()).ended()
-    expect(errors).toMatch(line)
-    expect(errors).toMatch(/^slipway: [^\n]+\n$/)
-    expect([code, output]).toEqual([2, ''])
-  })
-
-  it('a data directory that cannot be made is told in one line', async () => {
-    const file = fileWith('')
-    const { code, errors } = await launcher.start(['--port', '0', '--data-dir', join(file, 'data')]).ended()
-    expect(errors).toMatch(/^slipway: [^\n]+\n$/)
-    expect(code).toBe(1)
-  })
-
-  it('--help and --version answer and leave', async () => {
-    const help = await launcher.start(['--help']).ended()
-    expect([help.code, help.output]).toEqual([0, expect.stringContaining('--data-dir DIR')])
-    const { version } = JSON.parse(readFileSync(join(root, 'packages/server/package.json'), 'utf8'))
-    expect(await launcher.start(['--version']).ended()).toEqual({
-      code: 0,
-      output: `${version}\n`,
-      errors: '',
+  const redeem = (password: string) =>
+    fetch(`${url}/v0.1/auth/setup`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ code, email: 'first@example.com', password }),
     })
+  const answer = await redeem('a good password')
+  const { access_token } = (await answer.json()) as { access_token: string }
+  expect(answer.status).toBe(200)
+  const headers = { authorization: `Bearer ${access_token}` }
+  expect((await fetch(`${url}/v0.1/admin/organizations`, { headers })).status).toBe(200)
+  expect((await redeem('another password')).status).toBe(400)
+
+  // A port that is taken ends a start in one line, beside the other's data and with a fleet of its own.
+  const port = ['--port', new URL(url).port]
+  for (const other of [
+    ['--data-dir', dataDir, '--no-demo'],
+    ['--data-dir', launcher.newDataDir()],
+  ]) {
+    const { code: exitCode, errors, output } = await launcher.start([...port, ...other]).ended()
+    expect(errors).toMatch(/^slipway: 127\.0\.0\.1:\d+ is taken: .*--port.*\n$/)
+    expect(output).not.toMatch(/"level":[456]0/)
+    expect(exitCode).toBe(1)
+  }
+  expect((await fetch(`${url}/readyz`)).status).toBe(200)
+  expect(await first.end('SIGTERM')).toBe(0)
+  expect(postmasterPid(dataDir)).toBeUndefined()
+})
+
+const fileWith = (text: string) => {
+  const file = join(mkdtempSync(join(launcher.dir, 'config-')), 'slipway.toml')
+  writeFileSync(file, text)
+  return file
+}
+test.each([
+  ['a flag that is misspelt', () => ['--prot', '1'], /--prot is not a flag; did you mean --port\?/],
+  ['a port that is none', () => ['--port', '99999'], /--port.*99999/],
+  ['a role that is none', () => ['--role', 'wroker'], /--role.*wroker.*worker/],
+  ['a flag without its value', () => ['--data-dir'], /--data-dir needs a value/],
+  [
+    'a key that is misspelt',
+    () => ['--config', fileWith('[server]\nprot = 80\n')],
+    /server\.prot.*did you mean server\.port\?/,
+  ],
+  [
+    'a section that is misspelt',
+    () => ['--config', fileWith('[sever]\nport = 80\n')],
+    /sever.*did you mean server\?/,
+  ],
+  [
+    'a value of the wrong type',
+    () => ['--config', fileWith('[limits]\nburst = "many"\n')],
+    /limits\.burst.*many/,
+  ],
+  ['a file that is not TOML', () => ['--config', fileWith('[server\n')], /slipway\.toml:1:/],
+  ['a file that is not there', () => ['--config', '/nowhere/slipway.toml'], /\/nowhere\/slipway\.toml/],
+])('%s is told in one line, with exit code 2', async (_name, args, line) => {
+  const { code, errors, output } = await launcher.start(args()).ended()
+  expect(errors).toMatch(line)
+  expect(errors).toMatch(/^slipway: [^\n]+\n$/)
+  expect([code, output]).toEqual([2, ''])
+})
+
+test('a data directory that cannot be made is told in one line', async () => {
+  const file = fileWith('')
+  const { code, errors } = await launcher.start(['--port', '0', '--data-dir', join(file, 'data')]).ended()
+  expect(errors).toMatch(/^slipway: [^\n]+\n$/)
+  expect(code).toBe(1)
+})
+
+test('--help and --version print and leave', async () => {
+  const help = await launcher.start(['--help']).ended()
+  expect([help.code, help.output]).toEqual([0, expect.stringContaining('--data-dir DIR')])
+  const { version } = JSON.parse(readFileSync(join(root, 'packages/server/package.json'), 'utf8'))
+  expect(await launcher.start(['--version']).ended()).toEqual({
+    code: 0,
+    output: `${version}\n`,
+    errors: '',
   })
 })
 
-it('an outside database that does not answer is told in one line', async () => {
+test('an outside database that does not answer is told in one line', async () => {
   const port = await freePort()
   const env = { DATABASE_URL: `postgresql://slipway:secret-of-database@127.0.0.1:${port}/slipway` }
   const { code, errors } = await launcher
@@ -249,8 +242,8 @@ it('an outside database that does not answer is told in one line', async () => {
   expect(code).toBe(1)
 })
 
-it.skipIf(!isRoot || !isReachable(root))(
-  'an ordinary user can start it from a clone of somebody else',
+test.skipIf(!isRoot || !isReachable(root))(
+  'an ordinary user can start the service from a clone of somebody else',
   async () => {
     const home = mkdtempSync(join(launcher.dir, 'nobody-'))
     chownSync(home, nobody, nobody)

@@ -1,6 +1,6 @@
 import { vmBody } from '@slipway/testing/resources.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 
 let service: TestService
 let owner: string
@@ -27,174 +27,168 @@ const eventsOf = (type: string) =>
 /** The demo's prices hold from its start on, which is now; this test lives in a November of its own. */
 const backdatePrices = () => service.sql(`UPDATE prices SET valid_from = '2026-01-01'`)
 
-describe('costs', () => {
-  it('are nothing before anything runs', async () => {
-    await backdatePrices()
-    expect(await service.ok('projectCosts')).toEqual({
-      usd_per_hour: 0,
-      month_to_date_usd: 0,
-      forecast_usd: 0,
-      by_product: [],
-      as_of: '2026-11-10T00:00:00.000Z',
-    })
-    const invoices = await service.ok('organizationInvoices', { token: owner })
-    expect(invoices).toEqual({ items: [], next_page_token: '' })
+test('costs are nothing before anything runs', async () => {
+  await backdatePrices()
+  expect(await service.ok('projectCosts')).toEqual({
+    usd_per_hour: 0,
+    month_to_date_usd: 0,
+    forecast_usd: 0,
+    by_product: [],
+    as_of: '2026-11-10T00:00:00.000Z',
   })
+  const invoices = await service.ok('organizationInvoices', { token: owner })
+  expect(invoices).toEqual({ items: [], next_page_token: '' })
+})
 
-  it('follow what runs, live, for the project and its organization', async () => {
-    const vm_id = await create()
-    const disk = await service.ok('diskCreate', {
-      body: { name: 'data', size: '1TiB', location: 'us-east1-a' },
-    })
-    await service.ended(disk.operation.operation_id)
-    await service.clock.freeze('2026-11-10T10:00:00Z')
-    const expected = {
-      usd_per_hour: 1.58312,
-      month_to_date_usd: 15.8312,
-      // 20 days and 14 hours are left of November.
-      forecast_usd: Number((15.8312 + 494 * 1.58312).toFixed(6)),
-      by_product: [
-        { product_name: 'a100.1x', usd: 14.5 },
-        { product_name: 'persistent-ssd', usd: 1.3312 },
+test('costs follow what runs, live, for the project and its organization', async () => {
+  const vm_id = await create()
+  const disk = await service.ok('diskCreate', {
+    body: { name: 'data', size: '1TiB', location: 'us-east1-a' },
+  })
+  await service.ended(disk.operation.operation_id)
+  await service.clock.freeze('2026-11-10T10:00:00Z')
+  const expected = {
+    usd_per_hour: 1.58312,
+    month_to_date_usd: 15.8312,
+    // 20 days and 14 hours are left of November.
+    forecast_usd: Number((15.8312 + 494 * 1.58312).toFixed(6)),
+    by_product: [
+      { product_name: 'a100.1x', usd: 14.5 },
+      { product_name: 'persistent-ssd', usd: 1.3312 },
+    ],
+    as_of: '2026-11-10T10:00:00.000Z',
+  }
+  expect(await service.ok('projectCosts')).toEqual(expected)
+  expect(await service.ok('organizationCosts', { token: owner })).toEqual(expected)
+
+  // Closing days changes where the numbers come from, not what they are.
+  await service.clock.freeze('2026-11-12T00:05:00Z')
+  const live = await service.ok('projectCosts')
+  await service.server.billing.once()
+  expect(await service.sql('SELECT FROM usage_days')).not.toEqual([])
+  expect(await service.ok('projectCosts')).toEqual(live)
+
+  const { operation } = await service.ok('vmUpdate', { params: { vm_id }, body: { action: 'STOP' } })
+  await service.ended(operation.operation_id)
+  expect(await service.ok('projectCosts')).toMatchObject({ usd_per_hour: 0.13312 })
+})
+
+test('costs show as the open invoice, which has its id before it is issued', async () => {
+  const open = await service.ok('organizationInvoices', { token: owner })
+  expect(open.items).toMatchObject([
+    {
+      period_start: '2026-11-01T00:00:00.000Z',
+      period_end: '2026-12-01T00:00:00.000Z',
+      state: 'open',
+      lines: [
+        { product_name: 'a100.1x', unit: 'vm_hour', quantity: 48.083333, usd: 69.72 },
+        { product_name: 'persistent-ssd', unit: 'gb_hour', usd: 6.4 },
       ],
-      as_of: '2026-11-10T10:00:00.000Z',
-    }
-    expect(await service.ok('projectCosts')).toEqual(expected)
-    expect(await service.ok('organizationCosts', { token: owner })).toEqual(expected)
-
-    // Closing days changes where the numbers come from, not what they are.
-    await service.clock.freeze('2026-11-12T00:05:00Z')
-    const live = await service.ok('projectCosts')
-    await service.server.billing.once()
-    expect(await service.sql('SELECT FROM usage_days')).not.toEqual([])
-    expect(await service.ok('projectCosts')).toEqual(live)
-
-    const { operation } = await service.ok('vmUpdate', { params: { vm_id }, body: { action: 'STOP' } })
-    await service.ended(operation.operation_id)
-    expect(await service.ok('projectCosts')).toMatchObject({ usd_per_hour: 0.13312 })
+    },
+  ])
+  expect(open.items[0]!.usd).toBe(76.12)
+  await service.clock.freeze('2026-12-01T00:05:00Z')
+  await service.server.billing.once()
+  const issued = await service.ok('organizationInvoices', { token: owner })
+  // The disk has run on: 23.9917 hours of the 12th to the end of November more.
+  expect(issued.items.map(({ id, state }) => [id, state])).toEqual([
+    [expect.any(String), 'open'],
+    [open.items[0]!.id, 'paid'],
+  ])
+  const [, paid] = issued.items
+  expect(paid!.usd).toBe(Number(paid!.lines.reduce((sum, line) => sum + line.usd, 0).toFixed(2)))
+  expect(await eventsOf('invoice.paid')).toHaveLength(1)
+  const first = await service.ok('organizationInvoices', { token: owner, query: { limit: 1 } })
+  const second = await service.ok('organizationInvoices', {
+    token: owner,
+    query: { limit: 1, page_token: first.next_page_token },
   })
-
-  it('show as the open invoice, which has its id before it is issued', async () => {
-    const open = await service.ok('organizationInvoices', { token: owner })
-    expect(open.items).toMatchObject([
-      {
-        period_start: '2026-11-01T00:00:00.000Z',
-        period_end: '2026-12-01T00:00:00.000Z',
-        state: 'open',
-        lines: [
-          { product_name: 'a100.1x', unit: 'vm_hour', quantity: 48.083333, usd: 69.72 },
-          { product_name: 'persistent-ssd', unit: 'gb_hour', usd: 6.4 },
-        ],
-      },
-    ])
-    expect(open.items[0]!.usd).toBe(76.12)
-    await service.clock.freeze('2026-12-01T00:05:00Z')
-    await service.server.billing.once()
-    const issued = await service.ok('organizationInvoices', { token: owner })
-    // The disk has run on: 23.9917 hours of the 12th to the end of November more.
-    expect(issued.items.map(({ id, state }) => [id, state])).toEqual([
-      [expect.any(String), 'open'],
-      [open.items[0]!.id, 'paid'],
-    ])
-    const [, paid] = issued.items
-    expect(paid!.usd).toBe(Number(paid!.lines.reduce((sum, line) => sum + line.usd, 0).toFixed(2)))
-    expect(await eventsOf('invoice.paid')).toHaveLength(1)
-    const first = await service.ok('organizationInvoices', { token: owner, query: { limit: 1 } })
-    const second = await service.ok('organizationInvoices', {
-      token: owner,
-      query: { limit: 1, page_token: first.next_page_token },
-    })
-    expect([...first.items, ...second.items]).toEqual(issued.items)
-    expect(second.next_page_token).toBe('')
-  })
+  expect([...first.items, ...second.items]).toEqual(issued.items)
+  expect(second.next_page_token).toBe('')
 })
 
-describe('an estimate', () => {
-  const estimate = (body: unknown) => service.ok('estimateCreate', { body })
+const estimate = (body: unknown) => service.ok('estimateCreate', { body })
 
-  it('says what a VM or a disk would cost, before anything is created', async () => {
-    expect(await estimate({ vm: vmBody({ type: 'a100.8x' }) })).toEqual({
-      items: [{ product_name: 'a100.8x', quantity: 1, unit: 'vm_hour', usd_per_hour: 11.6 }],
-      usd_per_hour: 11.6,
-      usd_per_month: 8468,
-    })
-    const disk = { name: 'd', size: '1TiB', location: 'us-east1-a' }
-    expect(await estimate({ disk })).toMatchObject({ usd_per_hour: 0.13312, usd_per_month: 97.1776 })
+test('a cost estimate says what a VM or a disk would cost, before anything is created', async () => {
+  expect(await estimate({ vm: vmBody({ type: 'a100.8x' }) })).toEqual({
+    items: [{ product_name: 'a100.8x', quantity: 1, unit: 'vm_hour', usd_per_hour: 11.6 }],
+    usd_per_hour: 11.6,
+    usd_per_month: 8468,
   })
-
-  it('has no amount where no price is set, and refuses what could not be created', async () => {
-    await service.sql(`DELETE FROM prices WHERE product_name = 'a40.1x'`)
-    expect(await estimate({ vm: vmBody({ type: 'a40.1x' }) })).toMatchObject({
-      items: [{ usd_per_hour: null }],
-      usd_per_hour: null,
-      usd_per_month: null,
-    })
-    for (const body of [
-      {},
-      { vm: vmBody({ type: 'a40.9x' }) },
-      { disk: { name: 'd', size: '5', location: 'us-east1-a' } },
-    ])
-      expect((await service.call('estimateCreate', { body })).status).toBe(400)
-  })
+  const disk = { name: 'd', size: '1TiB', location: 'us-east1-a' }
+  expect(await estimate({ disk })).toMatchObject({ usd_per_hour: 0.13312, usd_per_month: 97.1776 })
 })
 
-describe('a budget', () => {
-  const set = (body: unknown) => service.ok('budgetSet', { token: owner, body })
-
-  it('is none until it is set, by an admin', async () => {
-    expect(await service.ok('budgetGet')).toMatchObject({ monthly_usd: null, hard_stop: false })
-    expect((await service.call('budgetSet', { body: { monthly_usd: 5 } })).status).toBe(403)
-    for (const body of [{}, { monthly_usd: -1 }, { monthly_usd: '5' }, { monthly_usd: 5, currency: 'EUR' }])
-      expect((await service.call('budgetSet', { token: owner, body })).status).toBe(400)
-    expect(await set({ monthly_usd: 0.1 })).toMatchObject({ monthly_usd: 0.1, hard_stop: false })
-    expect(await set({ monthly_usd: 0 })).toMatchObject({ monthly_usd: 0 })
-    expect(await set({ monthly_usd: null })).toMatchObject({ monthly_usd: null })
+test('a cost estimate has no amount where no price is set, and refuses what could not be created', async () => {
+  await service.sql(`DELETE FROM prices WHERE product_name = 'a40.1x'`)
+  expect(await estimate({ vm: vmBody({ type: 'a40.1x' }) })).toMatchObject({
+    items: [{ usd_per_hour: null }],
+    usd_per_hour: null,
+    usd_per_month: null,
   })
+  for (const body of [
+    {},
+    { vm: vmBody({ type: 'a40.9x' }) },
+    { disk: { name: 'd', size: '5', location: 'us-east1-a' } },
+  ])
+    expect((await service.call('estimateCreate', { body })).status).toBe(400)
+})
 
-  it('tells of 50, 80 and 100 per cent once a month, however often and wherever it is looked at', async () => {
-    // A disk of 1 TiB costs 3.19488 USD a day.
-    await service.clock.freeze('2027-01-01T00:10:00Z')
-    await set({ monthly_usd: 10 })
-    const reached: unknown[][] = []
-    for (const at of [
-      '2027-01-01T12:00',
-      '2027-01-02T18:00',
-      '2027-01-03T18:00',
-      '2027-01-04T18:00',
-      '2027-01-20T00:00',
-    ]) {
-      await service.clock.freeze(`${at}:00Z`)
-      await Promise.all([1, 2, 3].map(() => service.server.billing.once()))
-      const events = await eventsOf('budget.threshold_reached')
-      reached.push(events.map(({ data }) => data.threshold_percent))
-    }
-    expect(reached).toEqual([[], [50], [50, 80], [50, 80, 100], [50, 80, 100]])
-    await service.clock.freeze('2027-02-20T00:00:00Z')
-    await service.server.billing.once()
-    expect(await eventsOf('budget.threshold_reached')).toHaveLength(6)
-    const { items } = await service.ok('eventList', { query: { type: 'budget.threshold_reached' } })
-    expect(items[0]).toMatchObject({ resource_type: 'project', actor: 'system', data: { monthly_usd: 10 } })
-  })
+const set = (body: unknown) => service.ok('budgetSet', { token: owner, body })
 
-  it('only warns without a hard stop, and refuses new VMs and starts with one, naming itself', async () => {
-    expect((await service.ok('budgetGet')).spent_usd).toBeGreaterThan(10)
-    const vm_id = await create()
-    const stop = await service.ok('vmUpdate', { params: { vm_id }, body: { action: 'STOP' } })
-    await service.ended(stop.operation.operation_id)
-    await set({ monthly_usd: 10, hard_stop: true })
-    const refused = [
-      await service.call('vmCreate', { body: vmBody() }),
-      await service.call('vmUpdate', { params: { vm_id }, body: { action: 'START' } }),
-    ]
-    for (const { status, body } of refused) {
-      expect(status).toBe(403)
-      expect(body).toMatchObject({ code: 'quota_exceeded' })
-      expect((body as unknown as { message: string }).message).toMatch(
-        /quota exceeded: the monthly budget of project default \(10 USD, hard stop\) is spent.* until 2027-03-01/,
-      )
-    }
-    await set({ monthly_usd: 1000, hard_stop: true })
-    const start = await service.ok('vmUpdate', { params: { vm_id }, body: { action: 'START' } })
-    expect((await service.ended(start.operation.operation_id)).state).toBe('SUCCEEDED')
-  })
+test('a budget is none until it is set, by an admin', async () => {
+  expect(await service.ok('budgetGet')).toMatchObject({ monthly_usd: null, hard_stop: false })
+  expect((await service.call('budgetSet', { body: { monthly_usd: 5 } })).status).toBe(403)
+  for (const body of [{}, { monthly_usd: -1 }, { monthly_usd: '5' }, { monthly_usd: 5, currency: 'EUR' }])
+    expect((await service.call('budgetSet', { token: owner, body })).status).toBe(400)
+  expect(await set({ monthly_usd: 0.1 })).toMatchObject({ monthly_usd: 0.1, hard_stop: false })
+  expect(await set({ monthly_usd: 0 })).toMatchObject({ monthly_usd: 0 })
+  expect(await set({ monthly_usd: null })).toMatchObject({ monthly_usd: null })
+})
+
+test('a budget tells of 50, 80 and 100 per cent once a month, however often and wherever it is looked at', async () => {
+  // A disk of 1 TiB costs 3.19488 USD a day.
+  await service.clock.freeze('2027-01-01T00:10:00Z')
+  await set({ monthly_usd: 10 })
+  const reached: unknown[][] = []
+  for (const at of [
+    '2027-01-01T12:00',
+    '2027-01-02T18:00',
+    '2027-01-03T18:00',
+    '2027-01-04T18:00',
+    '2027-01-20T00:00',
+  ]) {
+    await service.clock.freeze(`${at}:00Z`)
+    await Promise.all([1, 2, 3].map(() => service.server.billing.once()))
+    const events = await eventsOf('budget.threshold_reached')
+    reached.push(events.map(({ data }) => data.threshold_percent))
+  }
+  expect(reached).toEqual([[], [50], [50, 80], [50, 80, 100], [50, 80, 100]])
+  await service.clock.freeze('2027-02-20T00:00:00Z')
+  await service.server.billing.once()
+  expect(await eventsOf('budget.threshold_reached')).toHaveLength(6)
+  const { items } = await service.ok('eventList', { query: { type: 'budget.threshold_reached' } })
+  expect(items[0]).toMatchObject({ resource_type: 'project', actor: 'system', data: { monthly_usd: 10 } })
+})
+
+test('a budget only warns without a hard stop, and refuses new VMs and starts with one, naming itself', async () => {
+  expect((await service.ok('budgetGet')).spent_usd).toBeGreaterThan(10)
+  const vm_id = await create()
+  const stop = await service.ok('vmUpdate', { params: { vm_id }, body: { action: 'STOP' } })
+  await service.ended(stop.operation.operation_id)
+  await set({ monthly_usd: 10, hard_stop: true })
+  const refused = [
+    await service.call('vmCreate', { body: vmBody() }),
+    await service.call('vmUpdate', { params: { vm_id }, body: { action: 'START' } }),
+  ]
+  for (const { status, body } of refused) {
+    expect(status).toBe(403)
+    expect(body).toMatchObject({ code: 'quota_exceeded' })
+    expect((body as unknown as { message: string }).message).toMatch(
+      /quota exceeded: the monthly budget of project default \(10 USD, hard stop\) is spent.* until 2027-03-01/,
+    )
+  }
+  await set({ monthly_usd: 1000, hard_stop: true })
+  const start = await service.ok('vmUpdate', { params: { vm_id }, body: { action: 'START' } })
+  expect((await service.ended(start.operation.operation_id)).state).toBe('SUCCEEDED')
 })

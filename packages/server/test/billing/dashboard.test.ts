@@ -1,6 +1,6 @@
 import { vmBody } from '@slipway/testing/resources.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 
 let service: TestService
 let owner: string
@@ -35,213 +35,205 @@ const setState = async (state: string) => {
 }
 const card = (number: string, expiry = '12/30') => ({ number, expiry })
 
-describe('the link', () => {
-  it('is for owners, new each time, and opens a page that runs no script and is not kept', async () => {
-    expect((await service.call('organizationBilling')).status).toBe(403)
-    const [first, second] = [await link(), await link()]
-    expect(first).toMatch(/^\/billing\/slpb_[\w-]{43}$/)
-    expect(first).not.toBe(second)
-    const response = await open(first)
-    expect(response.status).toBe(200)
-    const policy = response.headers.get('content-security-policy')!
-    expect(policy).toContain("default-src 'none'")
-    expect(policy).not.toContain('script-src')
-    expect(policy).not.toContain('unsafe-inline')
-    expect(response.headers.get('cache-control')).toBe('no-store')
-    expect(response.headers.get('referrer-policy')).toBe('no-referrer')
-    const page = await response.text()
-    expect(page).not.toMatch(/<script|style=|onclick/)
-    expect((await open('/billing/assets/style.css')).headers.get('content-type')).toContain('text/css')
-  })
-
-  it('works for 15 minutes and is useless afterwards', async () => {
-    const path = await link()
-    await service.clock.advance('14 minutes 59 seconds')
-    expect((await open(path)).status).toBe(200)
-    await service.clock.advance('1 second')
-    for (const response of [
-      await open(path),
-      await open(`${path}/invoices/${service.credentials.organization_id}`),
-      await post(`${path}/card`, card('4242424242424242')),
-      await post(`${path}/card/remove`),
-    ]) {
-      expect(response.status).toBe(404)
-      expect(await response.text()).toContain('does not work any more')
-    }
-    expect((await open(`/billing/slpb_${'x'.repeat(43)}`)).status).toBe(404)
-  })
-
-  it('ends with the rights of the owner who got it', async () => {
-    const path = await link()
-    await service.sql(`UPDATE memberships SET role = 'admin'`)
-    expect((await open(path)).status).toBe(404)
-    await service.sql(`UPDATE memberships SET role = 'owner'`)
-    expect((await open(path)).status).toBe(200)
-  })
-
-  it('is stored only as a hash and never logged, however it is spelled', async () => {
-    const path = await link()
-    const token = path.split('/').at(-1)!
-    await open(path)
-    await open(`${path}?month=2026-10`)
-    await open(`/%62illing/${token}`)
-    await open(`${path}/nowhere`)
-    await open(`/billing//${token}`)
-    await post(`${path}/card`, card('4000000000000002'))
-    const logged = service.logLines.join('')
-    expect(logged).toContain('/billing/:token')
-    expect(logged).not.toContain(token)
-    expect(logged).not.toContain('4000000000000002')
-    const [row] = await service.sql<{ all: string }>(
-      `SELECT string_agg(t::text, ' ') AS all FROM (SELECT t::text FROM billing_sessions t UNION ALL SELECT e::text FROM events e) t`,
-    )
-    expect(row!.all).not.toContain(token)
-  })
-
-  it('takes no form that another site sent', async () => {
-    const path = await link()
-    const crossSite = await post(`${path}/card`, card('4242424242424242'), { 'sec-fetch-site': 'cross-site' })
-    expect(crossSite.status).toBe(403)
-  })
+test('the link to the billing dashboard is for owners, new each time, and opens a page that runs no script and is not kept', async () => {
+  expect((await service.call('organizationBilling')).status).toBe(403)
+  const [first, second] = [await link(), await link()]
+  expect(first).toMatch(/^\/billing\/slpb_[\w-]{43}$/)
+  expect(first).not.toBe(second)
+  const response = await open(first)
+  expect(response.status).toBe(200)
+  const policy = response.headers.get('content-security-policy')!
+  expect(policy).toContain("default-src 'none'")
+  expect(policy).not.toContain('script-src')
+  expect(policy).not.toContain('unsafe-inline')
+  expect(response.headers.get('cache-control')).toBe('no-store')
+  expect(response.headers.get('referrer-policy')).toBe('no-referrer')
+  const page = await response.text()
+  expect(page).not.toMatch(/<script|style=|onclick/)
+  expect((await open('/billing/assets/style.css')).headers.get('content-type')).toContain('text/css')
 })
 
-describe('the payment method', () => {
-  const get = () => service.call('vmList')
-  const create = () => service.call('vmCreate', { body: vmBody() })
-
-  it('opens the API when the first one is set, in every process at once', async () => {
-    const other = await service.another((config) => {
-      config.server.role = 'api'
-    })
-    await setState('never')
-    const path = await link()
-    const list = `/v0.1/projects/${service.credentials.project_id}/vms`
-    const headers = { authorization: `Bearer ${service.credentials.access_key}` }
-    const statuses = async () =>
-      Promise.all(
-        [service.url, other.url].map(async (url) => (await fetch(`${url}${list}`, { headers })).status),
-      )
-    await expect.poll(statuses).toEqual([402, 402])
-    expect(await (await open(path)).text()).toContain('The API opens once a payment method is set.')
-
-    for (const [number, problem] of [
-      ['4000 0000 0000 0002', 'declined'],
-      ['4000000000000069', 'expired'],
-      ['4111111111111111', 'unknown'],
-      ['hello', 'unknown'],
-    ] as const)
-      expect(noticeOf(await post(`${path}/card`, card(number)))).toBe(problem)
-    expect(noticeOf(await post(`${path}/card`, card('4242424242424242', '10/26')))).toBe('expired')
-    expect(noticeOf(await post(`${path}/card`, card('4242424242424242', '13/30')))).toBe('bad-expiry')
-    expect(await paymentState()).toBe('never')
-
-    const saved = await post(`${path}/card`, card('4242 4242 4242 4242'))
-    expect(saved.status).toBe(303)
-    expect(noticeOf(saved)).toBe('saved')
-    expect(await paymentState()).toBe('active')
-    const page = await (await open(saved.headers.get('location')!)).text()
-    expect(page).toContain('Visa ending in 4242')
-    await expect.poll(statuses).toEqual([200, 200])
-    const [organization] = await service.ok('organizationList')
-    expect(organization!.payment_customer_id).not.toBe('')
-  })
-
-  it('never has its number stored', async () => {
-    const [row] = await service.sql<{ all: string }>(
-      `SELECT string_agg(t::text, ' ') AS all FROM (SELECT m::text FROM payment_methods m UNION ALL SELECT e::text FROM events e) t`,
-    )
-    expect(row!.all).not.toMatch(/4242 ?4242/)
-    expect(service.logLines.join('')).not.toMatch(/4242 ?4242/)
-  })
-
-  it('is removed only when nothing runs; then what exists can still be seen, and nothing new made', async () => {
-    const path = await link()
-    const { operation } = await service.ok('vmCreate', { body: vmBody() })
-    await service.ended(operation.operation_id)
-    const vm_id = operation.metadata.id
-    expect(await (await open(path)).text()).toContain('1 VM not shut off, 0 disks')
-    expect(noticeOf(await post(`${path}/card/remove`))).toBe('running')
-    expect(await paymentState()).toBe('active')
-    const stop = await service.ok('vmUpdate', { params: { vm_id }, body: { action: 'STOP' } })
-    await service.ended(stop.operation.operation_id)
-    const disk = await service.ok('diskCreate', { body: { name: 'd', size: '1GiB', location: 'us-east1-a' } })
-    await service.ended(disk.operation.operation_id)
-    expect(noticeOf(await post(`${path}/card/remove`))).toBe('running')
-    const gone = await service.ok('diskDelete', { params: { disk_id: disk.operation.metadata.id } })
-    await service.ended(gone.operation.operation_id)
-
-    expect(noticeOf(await post(`${path}/card/remove`))).toBe('removed')
-    expect(await paymentState()).toBe('removed')
-    await expect.poll(async () => (await create()).status).toBe(402)
-    expect((await service.call('vmUpdate', { params: { vm_id }, body: { action: 'START' } })).status).toBe(
-      402,
-    )
-    expect((await get()).status).toBe(200)
-    const deletion = await service.ok('vmDelete', { params: { vm_id } })
-    await service.ended(deletion.operation.operation_id)
-    expect(await (await open(path)).text()).toContain('None is set.')
-  })
-
-  it('is declined when an invoice is due that the card does not pay, and a better card pays it', async () => {
-    let path = await link()
-    await post(`${path}/card`, card('4000000000000341'))
-    const { operation } = await service.ok('vmCreate', { body: vmBody() })
-    await service.ended(operation.operation_id)
-    await service.clock.freeze('2026-12-01T00:05:00Z')
-    await service.server.billing.once()
-    const states = async () =>
-      (await service.ok('organizationInvoices', { token: owner })).items.map(({ state }) => state)
-    expect(await states()).toEqual(['open', 'issued'])
-    expect(await paymentState()).toBe('declined')
-    path = await link()
-    expect(await (await open(path)).text()).toContain('The payment method was declined.')
-    await post(`${path}/card`, card('4242424242424242', '01/2027'))
-    expect(await states()).toEqual(['open', 'paid'])
-    expect(await paymentState()).toBe('active')
-  })
-
-  it('stops working when the month on the card has passed', async () => {
-    await service.clock.freeze('2027-01-31T23:59:59Z')
-    await service.server.billing.once()
-    expect(await paymentState()).toBe('active')
-    await service.clock.freeze('2027-02-01T00:00:00Z')
-    await service.server.billing.once()
-    expect(await paymentState()).toBe('declined')
-  })
+test('the link to the billing dashboard works for 15 minutes and is useless afterwards', async () => {
+  const path = await link()
+  await service.clock.advance('14 minutes 59 seconds')
+  expect((await open(path)).status).toBe(200)
+  await service.clock.advance('1 second')
+  for (const response of [
+    await open(path),
+    await open(`${path}/invoices/${service.credentials.organization_id}`),
+    await post(`${path}/card`, card('4242424242424242')),
+    await post(`${path}/card/remove`),
+  ]) {
+    expect(response.status).toBe(404)
+    expect(await response.text()).toContain('does not work any more')
+  }
+  expect((await open(`/billing/slpb_${'x'.repeat(43)}`)).status).toBe(404)
 })
 
-describe('the dashboard', () => {
-  it('shows month to date, a bar for each day and product, and invoices that print', async () => {
-    await service.sql('UPDATE projects SET name = $1', ['<b>Fish & "Chips"</b>'])
-    const path = await link()
-    const page = await (await open(`${path}?month=2026-11`)).text()
-    expect(page).toContain('Daily costs, November 2026')
-    expect(page.match(/<g>/g)).toHaveLength(30)
-    expect(page.match(/<rect class="s0" x=/g)).toHaveLength(21)
-    const [invoice] = (await service.ok('organizationInvoices', { token: owner })).items.slice(-1)
-    const printed = await (await open(`${path}/invoices/${invoice!.id}`)).text()
-    expect(printed).toContain('Invoice, November 2026')
-    expect(printed).toContain(`${invoice!.usd.toFixed(2)} USD`)
-    expect(printed).toContain('&lt;b&gt;Fish &amp; &quot;Chips&quot;&lt;/b&gt;')
-    expect(printed).not.toContain('<b>Fish')
-    for (const id of ['nonsense', service.credentials.organization_id])
-      expect((await open(`${path}/invoices/${id}`)).status).toBe(404)
-  })
+test('the link to the billing dashboard ends with the rights of the owner who got it', async () => {
+  const path = await link()
+  await service.sql(`UPDATE memberships SET role = 'admin'`)
+  expect((await open(path)).status).toBe(404)
+  await service.sql(`UPDATE memberships SET role = 'owner'`)
+  expect((await open(path)).status).toBe(200)
+})
 
-  it('shows nothing of another organization', async () => {
-    const { id } = await service.ok('adminOrganizationCreate', {
-      token: service.credentials.operator_key,
-      body: { name: 'Other' },
-    })
-    const [invoice] = (await service.ok('organizationInvoices', { token: owner })).items.slice(-1)
-    const path = await link()
-    await service.sql('UPDATE invoices SET organization_id = $1 WHERE id = $2', [id, invoice!.id])
-    expect((await open(`${path}/invoices/${invoice!.id}`)).status).toBe(404)
-  })
+test('the link to the billing dashboard is stored only as a hash and never logged, however it is spelled', async () => {
+  const path = await link()
+  const token = path.split('/').at(-1)!
+  await open(path)
+  await open(`${path}?month=2026-10`)
+  await open(`/%62illing/${token}`)
+  await open(`${path}/nowhere`)
+  await open(`/billing//${token}`)
+  await post(`${path}/card`, card('4000000000000002'))
+  const logged = service.logLines.join('')
+  expect(logged).toContain('/billing/:token')
+  expect(logged).not.toContain(token)
+  expect(logged).not.toContain('4000000000000002')
+  const [row] = await service.sql<{ all: string }>(
+    `SELECT string_agg(t::text, ' ') AS all FROM (SELECT t::text FROM billing_sessions t UNION ALL SELECT e::text FROM events e) t`,
+  )
+  expect(row!.all).not.toContain(token)
+})
 
-  it('puts no words on the page that an address brings', async () => {
-    const page = await (await open(`${await link()}?notice=toString&month=<script>`)).text()
-    expect(page).not.toContain('<script')
-    expect(page).not.toContain('role="status"')
+test('the link to the billing dashboard takes no form that another site sent', async () => {
+  const path = await link()
+  const crossSite = await post(`${path}/card`, card('4242424242424242'), { 'sec-fetch-site': 'cross-site' })
+  expect(crossSite.status).toBe(403)
+})
+
+const get = () => service.call('vmList')
+const create = () => service.call('vmCreate', { body: vmBody() })
+
+test('the payment method opens the API when the first one is set, in every process at once', async () => {
+  const other = await service.another((config) => {
+    config.server.role = 'api'
   })
+  await setState('never')
+  const path = await link()
+  const list = `/v0.1/projects/${service.credentials.project_id}/vms`
+  const headers = { authorization: `Bearer ${service.credentials.access_key}` }
+  const statuses = async () =>
+    Promise.all(
+      [service.url, other.url].map(async (url) => (await fetch(`${url}${list}`, { headers })).status),
+    )
+  await expect.poll(statuses).toEqual([402, 402])
+  expect(await (await open(path)).text()).toContain('The API opens once a payment method is set.')
+
+  for (const [number, problem] of [
+    ['4000 0000 0000 0002', 'declined'],
+    ['4000000000000069', 'expired'],
+    ['4111111111111111', 'unknown'],
+    ['hello', 'unknown'],
+  ] as const)
+    expect(noticeOf(await post(`${path}/card`, card(number)))).toBe(problem)
+  expect(noticeOf(await post(`${path}/card`, card('4242424242424242', '10/26')))).toBe('expired')
+  expect(noticeOf(await post(`${path}/card`, card('4242424242424242', '13/30')))).toBe('bad-expiry')
+  expect(await paymentState()).toBe('never')
+
+  const saved = await post(`${path}/card`, card('4242 4242 4242 4242'))
+  expect(saved.status).toBe(303)
+  expect(noticeOf(saved)).toBe('saved')
+  expect(await paymentState()).toBe('active')
+  const page = await (await open(saved.headers.get('location')!)).text()
+  expect(page).toContain('Visa ending in 4242')
+  await expect.poll(statuses).toEqual([200, 200])
+  const [organization] = await service.ok('organizationList')
+  expect(organization!.payment_customer_id).not.toBe('')
+})
+
+test('the payment method never has its number stored', async () => {
+  const [row] = await service.sql<{ all: string }>(
+    `SELECT string_agg(t::text, ' ') AS all FROM (SELECT m::text FROM payment_methods m UNION ALL SELECT e::text FROM events e) t`,
+  )
+  expect(row!.all).not.toMatch(/4242 ?4242/)
+  expect(service.logLines.join('')).not.toMatch(/4242 ?4242/)
+})
+
+test('the payment method is removed only when nothing runs; then what exists can still be seen, and nothing new made', async () => {
+  const path = await link()
+  const { operation } = await service.ok('vmCreate', { body: vmBody() })
+  await service.ended(operation.operation_id)
+  const vm_id = operation.metadata.id
+  expect(await (await open(path)).text()).toContain('1 VM not shut off, 0 disks')
+  expect(noticeOf(await post(`${path}/card/remove`))).toBe('running')
+  expect(await paymentState()).toBe('active')
+  const stop = await service.ok('vmUpdate', { params: { vm_id }, body: { action: 'STOP' } })
+  await service.ended(stop.operation.operation_id)
+  const disk = await service.ok('diskCreate', { body: { name: 'd', size: '1GiB', location: 'us-east1-a' } })
+  await service.ended(disk.operation.operation_id)
+  expect(noticeOf(await post(`${path}/card/remove`))).toBe('running')
+  const gone = await service.ok('diskDelete', { params: { disk_id: disk.operation.metadata.id } })
+  await service.ended(gone.operation.operation_id)
+
+  expect(noticeOf(await post(`${path}/card/remove`))).toBe('removed')
+  expect(await paymentState()).toBe('removed')
+  await expect.poll(async () => (await create()).status).toBe(402)
+  expect((await service.call('vmUpdate', { params: { vm_id }, body: { action: 'START' } })).status).toBe(402)
+  expect((await get()).status).toBe(200)
+  const deletion = await service.ok('vmDelete', { params: { vm_id } })
+  await service.ended(deletion.operation.operation_id)
+  expect(await (await open(path)).text()).toContain('None is set.')
+})
+
+test('the payment method is declined when an invoice is due that the card does not pay, and a better card pays it', async () => {
+  let path = await link()
+  await post(`${path}/card`, card('4000000000000341'))
+  const { operation } = await service.ok('vmCreate', { body: vmBody() })
+  await service.ended(operation.operation_id)
+  await service.clock.freeze('2026-12-01T00:05:00Z')
+  await service.server.billing.once()
+  const states = async () =>
+    (await service.ok('organizationInvoices', { token: owner })).items.map(({ state }) => state)
+  expect(await states()).toEqual(['open', 'issued'])
+  expect(await paymentState()).toBe('declined')
+  path = await link()
+  expect(await (await open(path)).text()).toContain('The payment method was declined.')
+  await post(`${path}/card`, card('4242424242424242', '01/2027'))
+  expect(await states()).toEqual(['open', 'paid'])
+  expect(await paymentState()).toBe('active')
+})
+
+test('the payment method stops working when the month on the card has passed', async () => {
+  await service.clock.freeze('2027-01-31T23:59:59Z')
+  await service.server.billing.once()
+  expect(await paymentState()).toBe('active')
+  await service.clock.freeze('2027-02-01T00:00:00Z')
+  await service.server.billing.once()
+  expect(await paymentState()).toBe('declined')
+})
+
+test('the billing dashboard shows month to date, a bar for each day and product, and invoices that print', async () => {
+  await service.sql('UPDATE projects SET name = $1', ['<b>Fish & "Chips"</b>'])
+  const path = await link()
+  const page = await (await open(`${path}?month=2026-11`)).text()
+  expect(page).toContain('Daily costs, November 2026')
+  expect(page.match(/<g>/g)).toHaveLength(30)
+  expect(page.match(/<rect class="s0" x=/g)).toHaveLength(21)
+  const [invoice] = (await service.ok('organizationInvoices', { token: owner })).items.slice(-1)
+  const printed = await (await open(`${path}/invoices/${invoice!.id}`)).text()
+  expect(printed).toContain('Invoice, November 2026')
+  expect(printed).toContain(`${invoice!.usd.toFixed(2)} USD`)
+  expect(printed).toContain('&lt;b&gt;Fish &amp; &quot;Chips&quot;&lt;/b&gt;')
+  expect(printed).not.toContain('<b>Fish')
+  for (const id of ['nonsense', service.credentials.organization_id])
+    expect((await open(`${path}/invoices/${id}`)).status).toBe(404)
+})
+
+test('the billing dashboard shows nothing of another organization', async () => {
+  const { id } = await service.ok('adminOrganizationCreate', {
+    token: service.credentials.operator_key,
+    body: { name: 'Other' },
+  })
+  const [invoice] = (await service.ok('organizationInvoices', { token: owner })).items.slice(-1)
+  const path = await link()
+  await service.sql('UPDATE invoices SET organization_id = $1 WHERE id = $2', [id, invoice!.id])
+  expect((await open(`${path}/invoices/${invoice!.id}`)).status).toBe(404)
+})
+
+test('the billing dashboard puts no words on the page that an address brings', async () => {
+  const page = await (await open(`${await link()}?notice=toString&month=<script>`)).text()
+  expect(page).not.toContain('<script')
+  expect(page).not.toContain('role="status"')
 })

@@ -1,7 +1,7 @@
 import { eventually } from '@slipway/testing/eventually.ts'
 import { vmBody } from '@slipway/testing/resources.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 
 let service: TestService
 beforeAll(async () => {
@@ -45,132 +45,128 @@ const createDisk = async (size: string, changes = {}) => {
 const refuse = (method: 'ensureVm' | 'ensureDisk' | 'growDisk') =>
   service.simulator().addFault({ method, kind: 'reject', times: 1000 })
 
-describe('the intervals of a VM', () => {
-  it('run from running to deletion', async () => {
-    const vm = await createVm()
-    expect(await intervals(vm)).toEqual([
-      { product_name: 'a100.1x', quantity: 1, opened: '08:00', closed: null },
-    ])
-    await service.clock.freeze('2026-03-10T09:30:00Z')
-    await ended(await service.ok('vmDelete', { params: { vm_id: vm } }))
-    expect(await intervals(vm)).toEqual([
-      { product_name: 'a100.1x', quantity: 1, opened: '08:00', closed: '09:30' },
-    ])
-  })
-
-  it('have a gap while it is shut off, and go on under the new type', async () => {
-    const vm = await createVm()
-    await service.clock.freeze('2026-03-10T09:00:00Z')
-    await act(vm, { action: 'STOP' })
-    await service.clock.freeze('2026-03-10T10:00:00Z')
-    await act(vm, { type: 'a100.2x' })
-    await service.clock.freeze('2026-03-10T11:00:00Z')
-    await act(vm, { action: 'START' })
-    await service.clock.freeze('2026-03-10T12:00:00Z')
-    await act(vm, { action: 'RESET' })
-    expect(await intervals(vm)).toEqual([
-      { product_name: 'a100.1x', quantity: 1, opened: '08:00', closed: '09:00' },
-      { product_name: 'a100.2x', quantity: 1, opened: '11:00', closed: null },
-    ])
-    await ended(await service.ok('vmDelete', { params: { vm_id: vm } }))
-  })
-
-  it('go on while it is crashed: its GPUs are kept', async () => {
-    const vm = await createVm()
-    await service.sql(`UPDATE simulated_vms SET power = 'crashed' WHERE id = $1`, [vm])
-    await eventually(async () => {
-      await service.server.reconciler.reports()
-      return (await service.ok('vmGet', { params: { vm_id: vm } })).state === 'STATE_CRASHED'
-    })
-    expect(await intervals(vm)).toMatchObject([{ opened: '08:00', closed: null }])
-    await ended(await service.ok('vmDelete', { params: { vm_id: vm } }))
-  })
-
-  it('stop while its host is away, and go on when it is back', async () => {
-    const vm = await createVm()
-    const [host] = await service.sql<{ host: string }>('SELECT host FROM simulated_vms WHERE id = $1', [vm])
-    const lose = (isLost: boolean) => service.simulator().setHostLost(host!.host, isLost)
-    const becomes = (state: string) =>
-      eventually(async () => {
-        await service.server.reconciler.reports()
-        return (await service.ok('vmGet', { params: { vm_id: vm } })).state === state
-      })
-    await lose(true)
-    await service.clock.freeze('2026-03-10T09:00:00Z')
-    await becomes('STATE_UNREACHABLE')
-    await service.clock.freeze('2026-03-10T10:00:00Z')
-    await lose(false)
-    await becomes('STATE_RUNNING')
-    expect(await intervals(vm)).toMatchObject([
-      { opened: '08:00', closed: '09:00' },
-      { opened: '10:00', closed: null },
-    ])
-    await ended(await service.ok('vmDelete', { params: { vm_id: vm } }))
-  })
-
-  it('never begin when creation fails', async () => {
-    await refuse('ensureVm')
-    const operation = await ended(await service.ok('vmCreate', { body: vmBody() }))
-    await service.simulator().clearFaults()
-    expect(operation.state).toBe('FAILED')
-    expect(await intervals(operation.metadata.id)).toEqual([])
-  })
-
-  it('never overlap, whoever writes them', async () => {
-    const vm = await createVm()
-    await service.clock.freeze('2026-03-10T09:00:00Z')
-    const again = service.sql(
-      `INSERT INTO usage_intervals (project_id, location, resource_type, resource_id, product_name, quantity, period)
-       SELECT project_id, location, resource_type, resource_id, product_name, 1, tstzrange(slipway_now(), NULL)
-       FROM usage_intervals WHERE resource_id = $1`,
-      [vm],
-    )
-    await expect(again).rejects.toThrow('usage_intervals_no_overlap')
-    await ended(await service.ok('vmDelete', { params: { vm_id: vm } }))
-  })
+test('the usage intervals of a VM run from running to deletion', async () => {
+  const vm = await createVm()
+  expect(await intervals(vm)).toEqual([
+    { product_name: 'a100.1x', quantity: 1, opened: '08:00', closed: null },
+  ])
+  await service.clock.freeze('2026-03-10T09:30:00Z')
+  await ended(await service.ok('vmDelete', { params: { vm_id: vm } }))
+  expect(await intervals(vm)).toEqual([
+    { product_name: 'a100.1x', quantity: 1, opened: '08:00', closed: '09:30' },
+  ])
 })
 
-describe('the intervals of a disk', () => {
-  it('are one for each size, 1 TiB counting as 1024 GB', async () => {
-    const disk = await createDisk('100GiB')
-    await service.clock.freeze('2026-03-10T09:00:00Z')
-    await ended(await service.ok('diskUpdate', { params: { disk_id: disk }, body: { size: '1TiB' } }))
-    await service.clock.freeze('2026-03-10T10:00:00Z')
-    await ended(await service.ok('diskDelete', { params: { disk_id: disk } }))
-    expect(await intervals(disk)).toEqual([
-      { product_name: 'persistent-ssd', quantity: 100, opened: '08:00', closed: '09:00' },
-      { product_name: 'persistent-ssd', quantity: 1024, opened: '09:00', closed: '10:00' },
-    ])
-  })
+test('the usage intervals of a VM have a gap while it is shut off, and go on under the new type', async () => {
+  const vm = await createVm()
+  await service.clock.freeze('2026-03-10T09:00:00Z')
+  await act(vm, { action: 'STOP' })
+  await service.clock.freeze('2026-03-10T10:00:00Z')
+  await act(vm, { type: 'a100.2x' })
+  await service.clock.freeze('2026-03-10T11:00:00Z')
+  await act(vm, { action: 'START' })
+  await service.clock.freeze('2026-03-10T12:00:00Z')
+  await act(vm, { action: 'RESET' })
+  expect(await intervals(vm)).toEqual([
+    { product_name: 'a100.1x', quantity: 1, opened: '08:00', closed: '09:00' },
+    { product_name: 'a100.2x', quantity: 1, opened: '11:00', closed: null },
+  ])
+  await ended(await service.ok('vmDelete', { params: { vm_id: vm } }))
+})
 
-  it('keep the old size when growth fails, and none is left of a failed creation', async () => {
-    const disk = await createDisk('100GiB')
-    await refuse('growDisk')
-    await service.clock.freeze('2026-03-10T09:00:00Z')
-    const grown = await ended(
-      await service.ok('diskUpdate', { params: { disk_id: disk }, body: { size: '200GiB' } }),
-    )
-    await service.simulator().clearFaults()
-    expect(grown.state).toBe('FAILED')
-    expect(await intervals(disk)).toMatchObject([{ quantity: 100, opened: '08:00', closed: null }])
-    await ended(await service.ok('diskDelete', { params: { disk_id: disk } }))
-
-    await refuse('ensureDisk')
-    const body = { name: 'never', size: '1GiB', location: 'us-east1-a' }
-    const failed = await ended(await service.ok('diskCreate', { body }))
-    await service.simulator().clearFaults()
-    expect(failed.state).toBe('FAILED')
-    expect(await intervals(failed.metadata.id)).toEqual([])
+test('the usage intervals of a VM go on while it is crashed: its GPUs are kept', async () => {
+  const vm = await createVm()
+  await service.sql(`UPDATE simulated_vms SET power = 'crashed' WHERE id = $1`, [vm])
+  await eventually(async () => {
+    await service.server.reconciler.reports()
+    return (await service.ok('vmGet', { params: { vm_id: vm } })).state === 'STATE_CRASHED'
   })
+  expect(await intervals(vm)).toMatchObject([{ opened: '08:00', closed: null }])
+  await ended(await service.ok('vmDelete', { params: { vm_id: vm } }))
+})
 
-  it('go on beside a VM that is shut off', async () => {
-    const disk_id = await createDisk('10GiB')
-    const vm = await createVm({ disks: [{ disk_id, mode: 'read-write' }] })
-    await service.clock.freeze('2026-03-10T09:00:00Z')
-    await act(vm, { action: 'STOP' })
-    expect(await intervals(vm)).toMatchObject([{ closed: '09:00' }])
-    expect(await intervals(disk_id)).toMatchObject([{ closed: null }])
-    await ended(await service.ok('vmDelete', { params: { vm_id: vm } }))
-    await ended(await service.ok('diskDelete', { params: { disk_id } }))
-  })
+test('the usage intervals of a VM stop while its host is away, and go on when it is back', async () => {
+  const vm = await createVm()
+  const [host] = await service.sql<{ host: string }>('SELECT host FROM simulated_vms WHERE id = $1', [vm])
+  const lose = (isLost: boolean) => service.simulator().setHostLost(host!.host, isLost)
+  const becomes = (state: string) =>
+    eventually(async () => {
+      await service.server.reconciler.reports()
+      return (await service.ok('vmGet', { params: { vm_id: vm } })).state === state
+    })
+  await lose(true)
+  await service.clock.freeze('2026-03-10T09:00:00Z')
+  await becomes('STATE_UNREACHABLE')
+  await service.clock.freeze('2026-03-10T10:00:00Z')
+  await lose(false)
+  await becomes('STATE_RUNNING')
+  expect(await intervals(vm)).toMatchObject([
+    { opened: '08:00', closed: '09:00' },
+    { opened: '10:00', closed: null },
+  ])
+  await ended(await service.ok('vmDelete', { params: { vm_id: vm } }))
+})
+
+test('the usage intervals of a VM never begin when creation fails', async () => {
+  await refuse('ensureVm')
+  const operation = await ended(await service.ok('vmCreate', { body: vmBody() }))
+  await service.simulator().clearFaults()
+  expect(operation.state).toBe('FAILED')
+  expect(await intervals(operation.metadata.id)).toEqual([])
+})
+
+test('the usage intervals of a VM never overlap, whoever writes them', async () => {
+  const vm = await createVm()
+  await service.clock.freeze('2026-03-10T09:00:00Z')
+  const again = service.sql(
+    `INSERT INTO usage_intervals (project_id, location, resource_type, resource_id, product_name, quantity, period)
+       SELECT project_id, location, resource_type, resource_id, product_name, 1, tstzrange(slipway_now(), NULL)
+       FROM usage_intervals WHERE resource_id = $1`,
+    [vm],
+  )
+  await expect(again).rejects.toThrow('usage_intervals_no_overlap')
+  await ended(await service.ok('vmDelete', { params: { vm_id: vm } }))
+})
+
+test('the usage intervals of a disk are one for each size, 1 TiB counting as 1024 GB', async () => {
+  const disk = await createDisk('100GiB')
+  await service.clock.freeze('2026-03-10T09:00:00Z')
+  await ended(await service.ok('diskUpdate', { params: { disk_id: disk }, body: { size: '1TiB' } }))
+  await service.clock.freeze('2026-03-10T10:00:00Z')
+  await ended(await service.ok('diskDelete', { params: { disk_id: disk } }))
+  expect(await intervals(disk)).toEqual([
+    { product_name: 'persistent-ssd', quantity: 100, opened: '08:00', closed: '09:00' },
+    { product_name: 'persistent-ssd', quantity: 1024, opened: '09:00', closed: '10:00' },
+  ])
+})
+
+test('the usage intervals of a disk keep the old size when growth fails, and none is left of a failed creation', async () => {
+  const disk = await createDisk('100GiB')
+  await refuse('growDisk')
+  await service.clock.freeze('2026-03-10T09:00:00Z')
+  const grown = await ended(
+    await service.ok('diskUpdate', { params: { disk_id: disk }, body: { size: '200GiB' } }),
+  )
+  await service.simulator().clearFaults()
+  expect(grown.state).toBe('FAILED')
+  expect(await intervals(disk)).toMatchObject([{ quantity: 100, opened: '08:00', closed: null }])
+  await ended(await service.ok('diskDelete', { params: { disk_id: disk } }))
+
+  await refuse('ensureDisk')
+  const body = { name: 'never', size: '1GiB', location: 'us-east1-a' }
+  const failed = await ended(await service.ok('diskCreate', { body }))
+  await service.simulator().clearFaults()
+  expect(failed.state).toBe('FAILED')
+  expect(await intervals(failed.metadata.id)).toEqual([])
+})
+
+test('the usage intervals of a disk go on beside a VM that is shut off', async () => {
+  const disk_id = await createDisk('10GiB')
+  const vm = await createVm({ disks: [{ disk_id, mode: 'read-write' }] })
+  await service.clock.freeze('2026-03-10T09:00:00Z')
+  await act(vm, { action: 'STOP' })
+  expect(await intervals(vm)).toMatchObject([{ closed: '09:00' }])
+  expect(await intervals(disk_id)).toMatchObject([{ closed: null }])
+  await ended(await service.ok('vmDelete', { params: { vm_id: vm } }))
+  await ended(await service.ok('diskDelete', { params: { disk_id } }))
 })

@@ -1,7 +1,7 @@
 import { vmTypes } from '@slipway/contract'
 import { vmBody } from '@slipway/testing/resources.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { uuid } from '../../src/domain/ids.ts'
 
 /**
@@ -253,45 +253,40 @@ async function live(): Promise<void> {
   }
 }
 
-describe('a month of life', () => {
-  it('gives the invoices that an independent calculation gives, to the cent', async () => {
-    const history = await writeHistory(3, 4000)
-    await live()
-    await service.clock.freeze('2028-03-01T00:05:00Z')
-    const other = await service.another()
-    await Promise.all([service.server, other].map(({ billing }) => billing.once()))
+test('a month of changes gives the invoices that an independent calculation gives, to the cent', async () => {
+  const history = await writeHistory(3, 4000)
+  await live()
+  await service.clock.freeze('2028-03-01T00:05:00Z')
+  const other = await service.another()
+  await Promise.all([service.server, other].map(({ billing }) => billing.once()))
 
-    const log = await spansOfLog()
-    expect(log.length).toBeGreaterThan(25)
-    const expected = invoicesOf([...history, ...log])
-    expect(expected.size).toBe(4)
-    for (const [organization, lines] of expected) {
-      const invoice = await issued(organization)
-      expect(
-        new Map(
-          invoice.lines.map((line) => [
-            `${line.project_id} ${line.product_name}`,
-            Math.round(line.usd * 100),
-          ]),
-        ),
-      ).toEqual(new Map([...lines].map(([key, { cents }]) => [key, cents])))
-      for (const line of invoice.lines)
-        expect(line.quantity).toBeCloseTo(lines.get(`${line.project_id} ${line.product_name}`)!.hours, 5)
-      const total = [...lines.values()].reduce((sum, { cents }) => sum + cents, 0)
-      expect(Math.round(invoice.usd * 100)).toBe(total)
-      expect(total).toBeGreaterThan(10_000)
-    }
-  })
+  const log = await spansOfLog()
+  expect(log.length).toBeGreaterThan(25)
+  const expected = invoicesOf([...history, ...log])
+  expect(expected.size).toBe(4)
+  for (const [organization, lines] of expected) {
+    const invoice = await issued(organization)
+    expect(
+      new Map(
+        invoice.lines.map((line) => [`${line.project_id} ${line.product_name}`, Math.round(line.usd * 100)]),
+      ),
+    ).toEqual(new Map([...lines].map(([key, { cents }]) => [key, cents])))
+    for (const line of invoice.lines)
+      expect(line.quantity).toBeCloseTo(lines.get(`${line.project_id} ${line.product_name}`)!.hours, 5)
+    const total = [...lines.values()].reduce((sum, { cents }) => sum + cents, 0)
+    expect(Math.round(invoice.usd * 100)).toBe(total)
+    expect(total).toBeGreaterThan(10_000)
+  }
+})
 
-  it('has usage for each of its 29 days that adds up to the same hours', async () => {
-    const { organization_id } = service.credentials
-    const query = { start_date: '2028-02-01', end_date: '2028-02-29' }
-    const { items } = await service.ok('organizationUsage', { token: owner, query })
-    expect(new Set(items.map(({ date }) => date)).size).toBe(29)
-    const invoice = await issued(organization_id)
-    for (const { product_name, quantity } of invoice.lines) {
-      const used = items.filter((item) => item.product_name === product_name)
-      expect(used.reduce((sum, item) => sum + item.quantity, 0)).toBeCloseTo(quantity, 3)
-    }
-  })
+test('a month of changes has usage for each of its 29 days that adds up to the same hours', async () => {
+  const { organization_id } = service.credentials
+  const query = { start_date: '2028-02-01', end_date: '2028-02-29' }
+  const { items } = await service.ok('organizationUsage', { token: owner, query })
+  expect(new Set(items.map(({ date }) => date)).size).toBe(29)
+  const invoice = await issued(organization_id)
+  for (const { product_name, quantity } of invoice.lines) {
+    const used = items.filter((item) => item.product_name === product_name)
+    expect(used.reduce((sum, item) => sum + item.quantity, 0)).toBeCloseTo(quantity, 3)
+  }
 })

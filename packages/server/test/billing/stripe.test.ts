@@ -1,7 +1,7 @@
 import { vmBody } from '@slipway/testing/resources.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import Stripe from 'stripe'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { uuid } from '../../src/domain/ids.ts'
 import { StripeStandIn } from '../support/stripe-stand-in.ts'
 
@@ -71,283 +71,275 @@ const send = async (payload: string, signature?: string) => {
 }
 const tell = (told: Told) => send(payloadOf(told))
 
-describe('the customer at Stripe', () => {
-  it('is made on first need, once, and kept', async () => {
-    const path = await link()
-    expect(provider.customers.size).toBe(0)
-    provider.fault = 'away'
-    expect((await post(`${path}/provider`)).headers.get('location')).toContain('notice=unavailable')
-    provider.fault = 'none'
-    const answers = await Promise.all([1, 2, 3].map(() => post(`${path}/provider`)))
-    for (const answer of answers) {
-      expect(answer.status).toBe(303)
-      expect(answer.headers.get('location')).toMatch(/^https:\/\/checkout\.stripe\.com\//)
-    }
-    expect([...provider.customers.values()]).toMatchObject([
-      { id: 'cus_1', organization: service.credentials.organization_id },
-    ])
-    expect((await service.ok('organizationGet', { token: owner })).payment_customer_id).toBe('cus_1')
-  })
-
-  it('is sent to a set-up session first, with links back that hold no secret', async () => {
-    const [first] = provider.sessions
-    expect(first).toMatchObject({ kind: 'checkout', fields: { mode: 'setup', customer: 'cus_1' } })
-    expect(JSON.stringify(provider.sessions)).not.toContain('slpb_')
-    const back = await fetch(first!.fields.success_url!)
-    expect(await back.text()).toContain('Back from the payment provider')
-  })
+test('the customer at Stripe is made on first need, once, and kept', async () => {
+  const path = await link()
+  expect(provider.customers.size).toBe(0)
+  provider.fault = 'away'
+  expect((await post(`${path}/provider`)).headers.get('location')).toContain('notice=unavailable')
+  provider.fault = 'none'
+  const answers = await Promise.all([1, 2, 3].map(() => post(`${path}/provider`)))
+  for (const answer of answers) {
+    expect(answer.status).toBe(303)
+    expect(answer.headers.get('location')).toMatch(/^https:\/\/checkout\.stripe\.com\//)
+  }
+  expect([...provider.customers.values()]).toMatchObject([
+    { id: 'cus_1', organization: service.credentials.organization_id },
+  ])
+  expect((await service.ok('organizationGet', { token: owner })).payment_customer_id).toBe('cus_1')
 })
 
-describe('what Stripe tells', () => {
-  const attached = () => ({
-    type: 'payment_method.attached',
-    object: { object: 'payment_method', customer: 'cus_1' },
-  })
-
-  it('counts only with a signature that fits the bytes', async () => {
-    const payload = payloadOf(attached())
-    const header = Stripe.webhooks.generateTestHeaderString({ payload, secret })
-    const old = Stripe.webhooks.generateTestHeaderString({
-      payload,
-      secret,
-      timestamp: Math.floor(Date.now() / 1000) - 3600,
-    })
-    const foreign = Stripe.webhooks.generateTestHeaderString({ payload, secret: 'whsec_other' })
-    expect(await send(`${payload} `, header)).toBe(400)
-    expect(await send(payload, old)).toBe(400)
-    expect(await send(payload, foreign)).toBe(400)
-    expect(await send(payload, '')).toBe(400)
-    expect((await organization()).payment_state).toBe('never')
-    expect(await send(payload, header)).toBe(200)
-  })
-
-  it('opens the API when a method is there, and makes it the one that is charged', async () => {
-    provider.attach('cus_1', '4242')
-    expect(await tell(attached())).toBe(200)
-    expect((await organization()).payment_state).toBe('active')
-    expect(provider.customers.get('cus_1')!.default).toBe('pm_1')
-    await expect.poll(async () => (await service.call('vmList')).status).toBe(200)
-    const page = await (await fetch(`${service.url}${await link()}`)).text()
-    expect(page).toContain('visa ending in 4242')
-    expect((await post(`${await link()}/provider`)).headers.get('location')).toContain(
-      'https://portal.stripe.com/',
-    )
-  })
-
-  it('does nothing when it is told again', async () => {
-    const payload = payloadOf({ id: 'evt_twice', ...attached() })
-    expect(await send(payload)).toBe(200)
-    const before = [provider.requests.length, (await eventsOf('organization.payment_method_set')).length]
-    expect(await send(payload)).toBe(200)
-    expect([provider.requests.length, (await eventsOf('organization.payment_method_set')).length]).toEqual(
-      before,
-    )
-  })
-
-  it('comes to the same in every order, since only what Stripe says now counts', async () => {
-    const customer = provider.customers.get('cus_1')!
-    const failed = { type: 'invoice.payment_failed', object: { object: 'invoice', customer: 'cus_1' } }
-    const paid = { type: 'invoice.paid', object: { object: 'invoice', customer: 'cus_1', period_end: 0 } }
-    customer.delinquent = true
-    expect(await tell(failed)).toBe(200)
-    expect((await organization()).payment_state).toBe('declined')
-    customer.delinquent = false
-    // The failure came first at Stripe, but arrives last.
-    expect(await tell(paid)).toBe(200)
-    expect(await tell(failed)).toBe(200)
-    expect((await organization()).payment_state).toBe('active')
-  })
-
-  it('never lets an older look overwrite a newer one', async () => {
-    const customer = provider.customers.get('cus_1')!
-    let release = () => {}
-    provider.hold = new Promise((resolve) => {
-      release = resolve
-    })
-    customer.delinquent = true
-    const before = provider.requests.length
-    const slow = tell(attached())
-    await expect.poll(() => provider.requests.length).toBeGreaterThan(before)
-    provider.hold = null
-    customer.delinquent = false
-    await tell(attached())
-    release()
-    expect(await slow).toBe(200)
-    expect((await organization()).payment_state).toBe('active')
-  })
-
-  it('is asked for again when Stripe could not be asked back', async () => {
-    const payload = payloadOf({ id: 'evt_later', ...attached() })
-    provider.fault = 'away'
-    expect(await send(payload)).toBe(503)
-    provider.fault = 'none'
-    expect(await send(payload)).toBe(200)
-  })
-
-  it('ignores customers and events that are not ours', async () => {
-    expect(
-      await tell({
-        type: 'payment_method.attached',
-        object: { object: 'payment_method', customer: 'cus_9' },
-      }),
-    ).toBe(200)
-    expect(await tell({ type: 'coupon.created', object: { object: 'coupon' } })).toBe(200)
-  })
+test('the customer at Stripe is sent to a set-up session first, with links back that hold no secret', async () => {
+  const [first] = provider.sessions
+  expect(first).toMatchObject({ kind: 'checkout', fields: { mode: 'setup', customer: 'cus_1' } })
+  expect(JSON.stringify(provider.sessions)).not.toContain('slpb_')
+  const back = await fetch(first!.fields.success_url!)
+  expect(await back.text()).toContain('Back from the payment provider')
 })
 
-describe('usage at Stripe', () => {
-  const valuesOf = (day: string) =>
-    provider.events
-      .filter(({ identifier }) => identifier.endsWith(day))
-      .map(({ payload }) => Number(payload.value))
-  const states = async () =>
-    (await service.sql<{ state: string }>('SELECT state FROM meter_reports ORDER BY day')).map(
-      ({ state }) => state,
-    )
+const attached = () => ({
+  type: 'payment_method.attached',
+  object: { object: 'payment_method', customer: 'cus_1' },
+})
 
-  it('is sent once a day under an identifier that stays', async () => {
-    const { operation } = await service.ok('vmCreate', { body: vmBody() })
+test('a Stripe event counts only with a signature that fits the bytes', async () => {
+  const payload = payloadOf(attached())
+  const header = Stripe.webhooks.generateTestHeaderString({ payload, secret })
+  const old = Stripe.webhooks.generateTestHeaderString({
+    payload,
+    secret,
+    timestamp: Math.floor(Date.now() / 1000) - 3600,
+  })
+  const foreign = Stripe.webhooks.generateTestHeaderString({ payload, secret: 'whsec_other' })
+  expect(await send(`${payload} `, header)).toBe(400)
+  expect(await send(payload, old)).toBe(400)
+  expect(await send(payload, foreign)).toBe(400)
+  expect(await send(payload, '')).toBe(400)
+  expect((await organization()).payment_state).toBe('never')
+  expect(await send(payload, header)).toBe(200)
+})
+
+test('a Stripe event opens the API when a payment method is there, and makes it the one that is charged', async () => {
+  provider.attach('cus_1', '4242')
+  expect(await tell(attached())).toBe(200)
+  expect((await organization()).payment_state).toBe('active')
+  expect(provider.customers.get('cus_1')!.default).toBe('pm_1')
+  await expect.poll(async () => (await service.call('vmList')).status).toBe(200)
+  const page = await (await fetch(`${service.url}${await link()}`)).text()
+  expect(page).toContain('visa ending in 4242')
+  expect((await post(`${await link()}/provider`)).headers.get('location')).toContain(
+    'https://portal.stripe.com/',
+  )
+})
+
+test('a Stripe event does nothing when it is told again', async () => {
+  const payload = payloadOf({ id: 'evt_twice', ...attached() })
+  expect(await send(payload)).toBe(200)
+  const before = [provider.requests.length, (await eventsOf('organization.payment_method_set')).length]
+  expect(await send(payload)).toBe(200)
+  expect([provider.requests.length, (await eventsOf('organization.payment_method_set')).length]).toEqual(
+    before,
+  )
+})
+
+test('Stripe events come to the same in every order, since only what Stripe says now counts', async () => {
+  const customer = provider.customers.get('cus_1')!
+  const failed = { type: 'invoice.payment_failed', object: { object: 'invoice', customer: 'cus_1' } }
+  const paid = { type: 'invoice.paid', object: { object: 'invoice', customer: 'cus_1', period_end: 0 } }
+  customer.delinquent = true
+  expect(await tell(failed)).toBe(200)
+  expect((await organization()).payment_state).toBe('declined')
+  customer.delinquent = false
+  // The failure came first at Stripe, but arrives last.
+  expect(await tell(paid)).toBe(200)
+  expect(await tell(failed)).toBe(200)
+  expect((await organization()).payment_state).toBe('active')
+})
+
+test('a Stripe event never lets an older look overwrite a newer one', async () => {
+  const customer = provider.customers.get('cus_1')!
+  let release = () => {}
+  provider.hold = new Promise((resolve) => {
+    release = resolve
+  })
+  customer.delinquent = true
+  const before = provider.requests.length
+  const slow = tell(attached())
+  await expect.poll(() => provider.requests.length).toBeGreaterThan(before)
+  provider.hold = null
+  customer.delinquent = false
+  await tell(attached())
+  release()
+  expect(await slow).toBe(200)
+  expect((await organization()).payment_state).toBe('active')
+})
+
+test('a Stripe event is asked for again when Stripe could not be asked back', async () => {
+  const payload = payloadOf({ id: 'evt_later', ...attached() })
+  provider.fault = 'away'
+  expect(await send(payload)).toBe(503)
+  provider.fault = 'none'
+  expect(await send(payload)).toBe(200)
+})
+
+test('Stripe events of customers and kinds that are not ours are ignored', async () => {
+  expect(
+    await tell({
+      type: 'payment_method.attached',
+      object: { object: 'payment_method', customer: 'cus_9' },
+    }),
+  ).toBe(200)
+  expect(await tell({ type: 'coupon.created', object: { object: 'coupon' } })).toBe(200)
+})
+
+const valuesOf = (day: string) =>
+  provider.events
+    .filter(({ identifier }) => identifier.endsWith(day))
+    .map(({ payload }) => Number(payload.value))
+const states = async () =>
+  (await service.sql<{ state: string }>('SELECT state FROM meter_reports ORDER BY day')).map(
+    ({ state }) => state,
+  )
+
+test('usage sent to Stripe is sent once a day under an identifier that stays', async () => {
+  const { operation } = await service.ok('vmCreate', { body: vmBody() })
+  await service.ended(operation.operation_id)
+  await service.clock.freeze('2026-11-11T00:05:00Z')
+  await Promise.all([1, 2, 3].map(() => service.server.billing.once()))
+  expect(provider.events).toEqual([
+    {
+      identifier: `slipway-${service.credentials.organization_id}-2026-11-10`,
+      event_name: 'slipway_usage_cents',
+      timestamp: Date.parse('2026-11-10T23:59:59Z') / 1000,
+      payload: { stripe_customer_id: 'cus_1', value: '3480' },
+    },
+  ])
+  expect(provider.meters).toHaveLength(1)
+  expect(await states()).toEqual(['sent'])
+})
+
+test('usage sent to Stripe is sent again when Stripe was away, and counted once when only its answer was lost', async () => {
+  provider.fault = 'away'
+  await service.clock.freeze('2026-11-12T00:05:00Z')
+  await service.server.billing.once()
+  expect(await states()).toEqual(['sent', 'pending'])
+  provider.fault = 'lost-answer'
+  await service.clock.advance('1 hour')
+  await service.server.billing.once()
+  expect(await states()).toEqual(['sent', 'pending'])
+  provider.fault = 'none'
+  await service.clock.advance('1 hour')
+  await service.server.billing.once()
+  expect(valuesOf('2026-11-11')).toEqual([3480])
+  expect(await states()).toEqual(['sent', 'sent'])
+})
+
+test('usage sent to Stripe is compared with what Stripe has counted before anything older than a day is sent again', async () => {
+  provider.fault = 'lost-answer'
+  await service.clock.freeze('2026-11-13T00:05:00Z')
+  await service.server.billing.once()
+  expect(valuesOf('2026-11-12')).toEqual([3480])
+  provider.fault = 'none'
+  provider.remembered.clear()
+  await service.clock.advance('30 hours')
+  await service.server.billing.once()
+  expect(valuesOf('2026-11-12')).toEqual([3480])
+
+  // Not counted at all: then it is sent, however late.
+  provider.fault = 'away'
+  await service.clock.freeze('2026-11-15T00:05:00Z')
+  await service.server.billing.once()
+  // As after an attempt of which nobody knows whether it arrived.
+  await service.sql(`UPDATE meter_reports SET tried_at = slipway_now() WHERE day = '2026-11-14'`)
+  provider.fault = 'none'
+  await service.clock.advance('23 hours 50 minutes')
+  await service.server.billing.once()
+  expect(valuesOf('2026-11-14')).toEqual([3480])
+  expect(new Set(await states())).toEqual(new Set(['sent']))
+})
+
+test('usage sent to Stripe is told to operators when Stripe has counted something else, or takes it no more', async () => {
+  provider.fault = 'lost-answer'
+  await service.clock.freeze('2026-11-16T00:05:00Z')
+  await service.server.billing.once()
+  provider.events.at(-1)!.payload.value = '7'
+  provider.remembered.clear()
+  provider.fault = 'none'
+  await service.clock.freeze('2026-11-17T00:04:00Z')
+  await service.server.billing.once()
+  expect(await eventsOf('billing.meter_disputed')).toMatchObject([
+    { data: { day: '2026-11-15', usd_cents: 3480, reason: 'the provider has counted 7 cents' } },
+  ])
+  provider.fault = 'away'
+  await service.clock.freeze('2026-11-17T00:05:00Z')
+  await service.server.billing.once()
+  provider.fault = 'none'
+  await service.clock.freeze('2026-12-24T00:00:00Z')
+  await service.server.billing.once()
+  const disputed = await eventsOf('billing.meter_disputed')
+  expect(disputed.map(({ data }) => data.day)).toContain('2026-11-16')
+  expect(await states()).not.toContain('pending')
+})
+
+test('usage sent to Stripe adds up over a month to the invoice, to the cent', async () => {
+  // Prices that leave fractions of a cent each day.
+  await service.sql(`UPDATE prices SET usd = 0.33337 WHERE product_name = 'a100.1x'`)
+  const disk = await service.ok('diskCreate', {
+    body: { name: 'odd', size: '37GiB', location: 'us-east1-a' },
+  })
+  await service.ended(disk.operation.operation_id)
+  for (let day = 1; day <= 31; day++) {
+    await service.clock.freeze(`2027-01-${String(day).padStart(2, '0')}T00:05:00Z`)
+    await service.server.billing.once()
+  }
+  await service.clock.freeze('2027-02-01T00:05:00Z')
+  await service.server.billing.once()
+  const { items } = await service.ok('organizationInvoices', { token: owner })
+  const january = items.find(({ period_start }) => period_start.startsWith('2027-01'))!
+  const sent = provider.events
+    .filter(({ identifier }) => identifier.includes('-2027-01-'))
+    .reduce((sum, { payload }) => sum + Number(payload.value), 0)
+  expect(sent).toBe(Math.round(january.usd * 100))
+  expect(january.state).toBe('issued')
+})
+
+test('usage sent to Stripe is paid when Stripe says that an invoice over that month is', async () => {
+  const told = (period_end: string) =>
+    tell({
+      type: 'invoice.paid',
+      object: { object: 'invoice', customer: 'cus_1', period_end: Date.parse(period_end) / 1000 },
+    })
+  const state = async () =>
+    (await service.ok('organizationInvoices', { token: owner })).items.find(({ period_start }) =>
+      period_start.startsWith('2027-01'),
+    )!.state
+  expect(await told('2027-01-15T00:00:00Z')).toBe(200)
+  expect(await state()).toBe('issued')
+  expect(await told('2027-02-01T00:00:00Z')).toBe(200)
+  expect(await state()).toBe('paid')
+})
+
+test('removing the payment method waits until nothing runs, then is done at Stripe', async () => {
+  const running = await post(`${await link()}/card/remove`)
+  expect(running.headers.get('location')).toContain('notice=running')
+  const { items: vms } = await service.ok('vmList')
+  for (const { id } of vms) {
+    const { operation } = await service.ok('vmDelete', { params: { vm_id: id } })
     await service.ended(operation.operation_id)
-    await service.clock.freeze('2026-11-11T00:05:00Z')
-    await Promise.all([1, 2, 3].map(() => service.server.billing.once()))
-    expect(provider.events).toEqual([
-      {
-        identifier: `slipway-${service.credentials.organization_id}-2026-11-10`,
-        event_name: 'slipway_usage_cents',
-        timestamp: Date.parse('2026-11-10T23:59:59Z') / 1000,
-        payload: { stripe_customer_id: 'cus_1', value: '3480' },
-      },
-    ])
-    expect(provider.meters).toHaveLength(1)
-    expect(await states()).toEqual(['sent'])
-  })
-
-  it('is sent again when Stripe was away, and counted once when only its answer was lost', async () => {
-    provider.fault = 'away'
-    await service.clock.freeze('2026-11-12T00:05:00Z')
-    await service.server.billing.once()
-    expect(await states()).toEqual(['sent', 'pending'])
-    provider.fault = 'lost-answer'
-    await service.clock.advance('1 hour')
-    await service.server.billing.once()
-    expect(await states()).toEqual(['sent', 'pending'])
-    provider.fault = 'none'
-    await service.clock.advance('1 hour')
-    await service.server.billing.once()
-    expect(valuesOf('2026-11-11')).toEqual([3480])
-    expect(await states()).toEqual(['sent', 'sent'])
-  })
-
-  it('is compared with what Stripe has counted before anything older than a day is sent again', async () => {
-    provider.fault = 'lost-answer'
-    await service.clock.freeze('2026-11-13T00:05:00Z')
-    await service.server.billing.once()
-    expect(valuesOf('2026-11-12')).toEqual([3480])
-    provider.fault = 'none'
-    provider.remembered.clear()
-    await service.clock.advance('30 hours')
-    await service.server.billing.once()
-    expect(valuesOf('2026-11-12')).toEqual([3480])
-
-    // Not counted at all: then it is sent, however late.
-    provider.fault = 'away'
-    await service.clock.freeze('2026-11-15T00:05:00Z')
-    await service.server.billing.once()
-    // As after an attempt of which nobody knows whether it arrived.
-    await service.sql(`UPDATE meter_reports SET tried_at = slipway_now() WHERE day = '2026-11-14'`)
-    provider.fault = 'none'
-    await service.clock.advance('23 hours 50 minutes')
-    await service.server.billing.once()
-    expect(valuesOf('2026-11-14')).toEqual([3480])
-    expect(new Set(await states())).toEqual(new Set(['sent']))
-  })
-
-  it('is told to operators when Stripe has counted something else, or takes it no more', async () => {
-    provider.fault = 'lost-answer'
-    await service.clock.freeze('2026-11-16T00:05:00Z')
-    await service.server.billing.once()
-    provider.events.at(-1)!.payload.value = '7'
-    provider.remembered.clear()
-    provider.fault = 'none'
-    await service.clock.freeze('2026-11-17T00:04:00Z')
-    await service.server.billing.once()
-    expect(await eventsOf('billing.meter_disputed')).toMatchObject([
-      { data: { day: '2026-11-15', usd_cents: 3480, reason: 'the provider has counted 7 cents' } },
-    ])
-    provider.fault = 'away'
-    await service.clock.freeze('2026-11-17T00:05:00Z')
-    await service.server.billing.once()
-    provider.fault = 'none'
-    await service.clock.freeze('2026-12-24T00:00:00Z')
-    await service.server.billing.once()
-    const disputed = await eventsOf('billing.meter_disputed')
-    expect(disputed.map(({ data }) => data.day)).toContain('2026-11-16')
-    expect(await states()).not.toContain('pending')
-  })
-
-  it('adds up over a month to the invoice, to the cent', async () => {
-    // Prices that leave fractions of a cent each day.
-    await service.sql(`UPDATE prices SET usd = 0.33337 WHERE product_name = 'a100.1x'`)
-    const disk = await service.ok('diskCreate', {
-      body: { name: 'odd', size: '37GiB', location: 'us-east1-a' },
-    })
-    await service.ended(disk.operation.operation_id)
-    for (let day = 1; day <= 31; day++) {
-      await service.clock.freeze(`2027-01-${String(day).padStart(2, '0')}T00:05:00Z`)
-      await service.server.billing.once()
-    }
-    await service.clock.freeze('2027-02-01T00:05:00Z')
-    await service.server.billing.once()
-    const { items } = await service.ok('organizationInvoices', { token: owner })
-    const january = items.find(({ period_start }) => period_start.startsWith('2027-01'))!
-    const sent = provider.events
-      .filter(({ identifier }) => identifier.includes('-2027-01-'))
-      .reduce((sum, { payload }) => sum + Number(payload.value), 0)
-    expect(sent).toBe(Math.round(january.usd * 100))
-    expect(january.state).toBe('issued')
-  })
-
-  it('is paid when Stripe says that an invoice over that month is', async () => {
-    const told = (period_end: string) =>
-      tell({
-        type: 'invoice.paid',
-        object: { object: 'invoice', customer: 'cus_1', period_end: Date.parse(period_end) / 1000 },
-      })
-    const state = async () =>
-      (await service.ok('organizationInvoices', { token: owner })).items.find(({ period_start }) =>
-        period_start.startsWith('2027-01'),
-      )!.state
-    expect(await told('2027-01-15T00:00:00Z')).toBe(200)
-    expect(await state()).toBe('issued')
-    expect(await told('2027-02-01T00:00:00Z')).toBe(200)
-    expect(await state()).toBe('paid')
-  })
-})
-
-describe('removing the method', () => {
-  it('waits until nothing runs, then is done at Stripe', async () => {
-    const running = await post(`${await link()}/card/remove`)
-    expect(running.headers.get('location')).toContain('notice=running')
-    const { items: vms } = await service.ok('vmList')
-    for (const { id } of vms) {
-      const { operation } = await service.ok('vmDelete', { params: { vm_id: id } })
-      await service.ended(operation.operation_id)
-    }
-    const { items: disks } = await service.ok('diskList')
-    for (const { id } of disks) {
-      const { operation } = await service.ok('diskDelete', { params: { disk_id: id! } })
-      await service.ended(operation.operation_id)
-    }
-    const removed = await post(`${await link()}/card/remove`)
-    expect(removed.headers.get('location')).toContain('notice=removed')
-    expect(provider.methods.filter(({ customer }) => customer !== null)).toEqual([])
-    expect((await organization()).payment_state).toBe('removed')
-    const detached = {
-      type: 'payment_method.detached',
-      object: { object: 'payment_method', customer: null },
-      previous: { customer: 'cus_1' },
-    }
-    expect(await tell(detached)).toBe(200)
-    expect((await organization()).payment_state).toBe('removed')
-  })
+  }
+  const { items: disks } = await service.ok('diskList')
+  for (const { id } of disks) {
+    const { operation } = await service.ok('diskDelete', { params: { disk_id: id! } })
+    await service.ended(operation.operation_id)
+  }
+  const removed = await post(`${await link()}/card/remove`)
+  expect(removed.headers.get('location')).toContain('notice=removed')
+  expect(provider.methods.filter(({ customer }) => customer !== null)).toEqual([])
+  expect((await organization()).payment_state).toBe('removed')
+  const detached = {
+    type: 'payment_method.detached',
+    object: { object: 'payment_method', customer: null },
+    previous: { customer: 'cus_1' },
+  }
+  expect(await tell(detached)).toBe(200)
+  expect((await organization()).payment_state).toBe('removed')
 })

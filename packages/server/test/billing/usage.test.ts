@@ -1,13 +1,13 @@
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import fc from 'fast-check'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { uuid } from '../../src/domain/ids.ts'
 
 // A host in a zone whose days have 23 and 25 hours now and then must not show in any number.
 process.env.TZ = 'America/New_York'
 
 let service: TestService
-it('runs in a zone with daylight saving', () => {
+test('these tests run in a time zone with daylight saving', () => {
   const offsetHours = ['2026-03-07T12:00Z', '2026-03-09T12:00Z'].map(
     (at) => new Date(at).getTimezoneOffset() / 60,
   )
@@ -62,177 +62,173 @@ const rows = () =>
   )
 const utc = (text: string) => Date.parse(`${text}Z`)
 
-describe('usage', () => {
-  it('is written for whole UTC days after the time of the roll-up, and not before', async () => {
-    await write({ product: 'a100.1x', quantity: 1, startMs: utc('2026-03-07T18:00'), lengthMs: null })
-    await price('a100.1x', '2026-01-01', '1.45')
-    await service.clock.freeze('2026-03-08T00:04:59.999Z')
-    await service.server.billing.once()
-    expect((await service.ok('projectUsage')).items).toEqual([])
-    await service.clock.freeze('2026-03-08T00:05:00Z')
-    await service.server.billing.once()
-    const answer = await service.ok('projectUsage')
-    expect(answer).toEqual({
-      items: [
-        {
-          date: '2026-03-07',
-          project_id: service.credentials.project_id,
-          location: 'us-east1-a',
-          resource_type: 'vm',
-          product_name: 'a100.1x',
-          quantity: 6,
-          unit: 'vm_hour',
-          usd: 8.7,
-        },
-      ],
-      updated_at: '2026-03-08T00:05:00.000Z',
-    })
-  })
-
-  it('is the same whether written daily, twice, three days late or by two processes at once', async () => {
-    await price('a100.1x', '2026-01-01', '1.45')
-    await write({ product: 'a100.1x', quantity: 1, startMs: utc('2026-03-07T18:00'), lengthMs: 2.5 * dayMs })
-    await write({
-      product: 'persistent-ssd',
-      quantity: 100,
-      startMs: utc('2026-03-07T23:59:59.999'),
-      lengthMs: null,
-    })
-    for (const day of ['08', '09', '10', '11']) {
-      await service.clock.freeze(`2026-03-${day}T00:05:00Z`)
-      await service.server.billing.once()
-      await service.server.billing.once()
-    }
-    const daily = await rows()
-    expect(daily).toHaveLength(8)
-
-    await service.sql('TRUNCATE usage_days, usage_days_closed')
-    const other = await service.another()
-    await Promise.all([1, 2, 3].flatMap(() => [service.server, other].map((each) => each.billing.once())))
-    expect(await rows()).toEqual(daily)
-    expect(await service.sql('SELECT day::text FROM usage_days_closed ORDER BY day')).toHaveLength(4)
-  })
-
-  it('is cut where a price changes, and has no price where none was set', async () => {
-    await write({ product: 'a100.1x', quantity: 1, startMs: utc('2026-03-07T00:00'), lengthMs: dayMs })
-    await write({
-      product: 'persistent-ssd',
-      quantity: 3,
-      startMs: utc('2026-03-07T00:00'),
-      lengthMs: hourMs,
-    })
-    await price('a100.1x', '2026-03-07T06:00:00Z', '1')
-    await price('a100.1x', '2026-03-07T18:00:00.001Z', '0.5')
-    await service.clock.freeze('2026-03-08T00:05:00Z')
-    await service.server.billing.once()
-    const { items } = await service.ok('projectUsage')
-    expect(items.map(({ product_name, quantity, usd }) => [product_name, quantity, usd])).toEqual([
-      ['a100.1x', 24, 15],
-      ['persistent-ssd', 3, null],
-    ])
-    const [vm] = await rows()
-    expect(vm!.cost_usd_ms).toBe(String(43_200_001 + 21_599_999 * 0.5))
-  })
-
-  it('costs exactly 0.00013 USD for a GB and hour of disk', async () => {
-    await price('persistent-ssd', '2026-01-01', '0.00013')
-    await write({
-      product: 'persistent-ssd',
-      quantity: 1024,
-      startMs: utc('2026-03-07T05:00'),
-      lengthMs: hourMs,
-    })
-    await service.clock.freeze('2026-03-08T00:05:00Z')
-    await service.server.billing.once()
-    const { items } = await service.ok('projectUsage')
-    expect(items).toMatchObject([{ quantity: 1024, unit: 'gb_hour', usd: 0.13312 }])
-  })
-
-  it('can be narrowed by day, location and kind, also as CSV', async () => {
-    await price('a100.1x', '2026-01-01', '1.45')
-    for (const location of ['us-east1-a', 'eu-north1-a'])
-      await write(
-        { product: 'a100.1x', quantity: 1, startMs: utc('2026-03-05T00:00'), lengthMs: 3 * dayMs },
-        location,
-      )
-    await write({ product: 'persistent-ssd', quantity: 5, startMs: utc('2026-03-06T00:00'), lengthMs: dayMs })
-    await service.clock.freeze('2026-03-09T00:05:00Z')
-    await service.server.billing.once()
-    const count = async (query: Record<string, string>) =>
-      (await service.ok('projectUsage', { query })).items.length
-    expect(await count({})).toBe(7)
-    expect(await count({ start_date: '2026-03-06', end_date: '2026-03-06' })).toBe(3)
-    expect(await count({ start_date: '2026-03-07' })).toBe(2)
-    expect(await count({ location: 'eu-north1-a' })).toBe(3)
-    expect(await count({ resource_type: 'disk' })).toBe(1)
-    expect(await count({ location: 'nowhere' })).toBe(0)
-    for (const query of [
-      { start_date: '2026-02-30' },
-      { start_date: '9999-12-31' },
-      { end_date: '0000-01-01' },
-      { start_date: '2026-03-07', end_date: '2026-03-06' },
-      { start_date: '2020-01-01', end_date: '2026-01-01' },
-      { resource_type: 'network' },
-    ])
-      expect((await service.call('projectUsage', { query })).status).toBe(400)
-
-    const headers = { accept: 'text/csv' }
-    const csv = await service.call('projectUsage', { query: { end_date: '2026-03-05' }, headers })
-    expect(csv.headers.get('content-type')).toBe('text/csv; charset=utf-8')
-    const project = service.credentials.project_id
-    expect(String(csv.body).split('\r\n')).toEqual([
-      'date,project_id,location,resource_type,product_name,quantity,unit,usd',
-      `2026-03-05,${project},eu-north1-a,vm,a100.1x,24,vm_hour,34.8`,
-      `2026-03-05,${project},us-east1-a,vm,a100.1x,24,vm_hour,34.8`,
-      '',
-    ])
-    const either = await service.call('projectUsage', {
-      headers: { accept: 'application/json, text/csv;q=0.5' },
-    })
-    expect(either.headers.get('content-type')).toContain('application/json')
+test('usage is written for whole UTC days after the time of the roll-up, and not before', async () => {
+  await write({ product: 'a100.1x', quantity: 1, startMs: utc('2026-03-07T18:00'), lengthMs: null })
+  await price('a100.1x', '2026-01-01', '1.45')
+  await service.clock.freeze('2026-03-08T00:04:59.999Z')
+  await service.server.billing.once()
+  expect((await service.ok('projectUsage')).items).toEqual([])
+  await service.clock.freeze('2026-03-08T00:05:00Z')
+  await service.server.billing.once()
+  const answer = await service.ok('projectUsage')
+  expect(answer).toEqual({
+    items: [
+      {
+        date: '2026-03-07',
+        project_id: service.credentials.project_id,
+        location: 'us-east1-a',
+        resource_type: 'vm',
+        product_name: 'a100.1x',
+        quantity: 6,
+        unit: 'vm_hour',
+        usd: 8.7,
+      },
+    ],
+    updated_at: '2026-03-08T00:05:00.000Z',
   })
 })
 
-describe('usage of random histories', () => {
-  // Around a leap day and around both changes of the clocks in the zone of this process.
-  const starts = ['2028-02-26T00:00', '2026-03-06T00:00', '2026-10-30T00:00'].map(utc)
-  const history = fc.record({
-    product: fc.constantFrom('a100.1x' as const, 'persistent-ssd' as const),
-    quantity: fc.integer({ min: 1, max: 10_240 }),
-    startMs: fc.integer({ min: 0, max: 5 * dayMs }),
-    lengthMs: fc.option(fc.integer({ min: 1, max: 4 * dayMs }), { freq: 5 }),
+test('usage is the same whether written daily, twice, three days late or by two processes at once', async () => {
+  await price('a100.1x', '2026-01-01', '1.45')
+  await write({ product: 'a100.1x', quantity: 1, startMs: utc('2026-03-07T18:00'), lengthMs: 2.5 * dayMs })
+  await write({
+    product: 'persistent-ssd',
+    quantity: 100,
+    startMs: utc('2026-03-07T23:59:59.999'),
+    lengthMs: null,
   })
+  for (const day of ['08', '09', '10', '11']) {
+    await service.clock.freeze(`2026-03-${day}T00:05:00Z`)
+    await service.server.billing.once()
+    await service.server.billing.once()
+  }
+  const daily = await rows()
+  expect(daily).toHaveLength(8)
 
-  it('adds up to the intervals, exactly, day by day', async () => {
-    await fc.assert(
-      fc.asyncProperty(
-        fc.constantFrom(...starts),
-        fc.array(history, { minLength: 1, maxLength: 12 }),
-        async (base, relative) => {
-          await service.sql('TRUNCATE usage_intervals, usage_days, usage_days_closed')
-          const histories = relative.map((each) => ({ ...each, startMs: base + each.startMs }))
-          for (const each of histories) await write(each)
-          const end = base + 7 * dayMs
-          await service.clock.freeze(new Date(end + 10 * 60_000).toISOString())
-          await service.server.billing.once()
-          const written = await service.sql<{ day: string; product_name: string; quantity_ms: string }>(
-            'SELECT day::text, product_name, quantity_ms::text FROM usage_days ORDER BY day, product_name',
-          )
-          const expected = new Map<string, bigint>()
-          for (const { product, quantity, startMs, lengthMs } of histories)
-            for (let from = startMs; from < Math.min(end, startMs + (lengthMs ?? Infinity)); ) {
-              const midnight = (Math.floor(from / dayMs) + 1) * dayMs
-              const to = Math.min(midnight, startMs + (lengthMs ?? Infinity))
-              const key = `${new Date(from).toISOString().slice(0, 10)} ${product}`
-              expected.set(key, (expected.get(key) ?? 0n) + BigInt(to - from) * BigInt(quantity))
-              from = to
-            }
-          expect(
-            new Map(written.map((row) => [`${row.day} ${row.product_name}`, BigInt(row.quantity_ms)])),
-          ).toEqual(new Map([...expected].sort()))
-        },
-      ),
-      { numRuns: 25 },
-    )
+  await service.sql('TRUNCATE usage_days, usage_days_closed')
+  const other = await service.another()
+  await Promise.all([1, 2, 3].flatMap(() => [service.server, other].map((each) => each.billing.once())))
+  expect(await rows()).toEqual(daily)
+  expect(await service.sql('SELECT day::text FROM usage_days_closed ORDER BY day')).toHaveLength(4)
+})
+
+test('usage is cut where a price changes, and has no price where none was set', async () => {
+  await write({ product: 'a100.1x', quantity: 1, startMs: utc('2026-03-07T00:00'), lengthMs: dayMs })
+  await write({
+    product: 'persistent-ssd',
+    quantity: 3,
+    startMs: utc('2026-03-07T00:00'),
+    lengthMs: hourMs,
   })
+  await price('a100.1x', '2026-03-07T06:00:00Z', '1')
+  await price('a100.1x', '2026-03-07T18:00:00.001Z', '0.5')
+  await service.clock.freeze('2026-03-08T00:05:00Z')
+  await service.server.billing.once()
+  const { items } = await service.ok('projectUsage')
+  expect(items.map(({ product_name, quantity, usd }) => [product_name, quantity, usd])).toEqual([
+    ['a100.1x', 24, 15],
+    ['persistent-ssd', 3, null],
+  ])
+  const [vm] = await rows()
+  expect(vm!.cost_usd_ms).toBe(String(43_200_001 + 21_599_999 * 0.5))
+})
+
+test('usage costs exactly 0.00013 USD for a GB and hour of disk', async () => {
+  await price('persistent-ssd', '2026-01-01', '0.00013')
+  await write({
+    product: 'persistent-ssd',
+    quantity: 1024,
+    startMs: utc('2026-03-07T05:00'),
+    lengthMs: hourMs,
+  })
+  await service.clock.freeze('2026-03-08T00:05:00Z')
+  await service.server.billing.once()
+  const { items } = await service.ok('projectUsage')
+  expect(items).toMatchObject([{ quantity: 1024, unit: 'gb_hour', usd: 0.13312 }])
+})
+
+test('usage can be narrowed by day, location and kind, also as CSV', async () => {
+  await price('a100.1x', '2026-01-01', '1.45')
+  for (const location of ['us-east1-a', 'eu-north1-a'])
+    await write(
+      { product: 'a100.1x', quantity: 1, startMs: utc('2026-03-05T00:00'), lengthMs: 3 * dayMs },
+      location,
+    )
+  await write({ product: 'persistent-ssd', quantity: 5, startMs: utc('2026-03-06T00:00'), lengthMs: dayMs })
+  await service.clock.freeze('2026-03-09T00:05:00Z')
+  await service.server.billing.once()
+  const count = async (query: Record<string, string>) =>
+    (await service.ok('projectUsage', { query })).items.length
+  expect(await count({})).toBe(7)
+  expect(await count({ start_date: '2026-03-06', end_date: '2026-03-06' })).toBe(3)
+  expect(await count({ start_date: '2026-03-07' })).toBe(2)
+  expect(await count({ location: 'eu-north1-a' })).toBe(3)
+  expect(await count({ resource_type: 'disk' })).toBe(1)
+  expect(await count({ location: 'nowhere' })).toBe(0)
+  for (const query of [
+    { start_date: '2026-02-30' },
+    { start_date: '9999-12-31' },
+    { end_date: '0000-01-01' },
+    { start_date: '2026-03-07', end_date: '2026-03-06' },
+    { start_date: '2020-01-01', end_date: '2026-01-01' },
+    { resource_type: 'network' },
+  ])
+    expect((await service.call('projectUsage', { query })).status).toBe(400)
+
+  const headers = { accept: 'text/csv' }
+  const csv = await service.call('projectUsage', { query: { end_date: '2026-03-05' }, headers })
+  expect(csv.headers.get('content-type')).toBe('text/csv; charset=utf-8')
+  const project = service.credentials.project_id
+  expect(String(csv.body).split('\r\n')).toEqual([
+    'date,project_id,location,resource_type,product_name,quantity,unit,usd',
+    `2026-03-05,${project},eu-north1-a,vm,a100.1x,24,vm_hour,34.8`,
+    `2026-03-05,${project},us-east1-a,vm,a100.1x,24,vm_hour,34.8`,
+    '',
+  ])
+  const either = await service.call('projectUsage', {
+    headers: { accept: 'application/json, text/csv;q=0.5' },
+  })
+  expect(either.headers.get('content-type')).toContain('application/json')
+})
+
+// Around a leap day and around both changes of the clocks in the zone of this process.
+const starts = ['2028-02-26T00:00', '2026-03-06T00:00', '2026-10-30T00:00'].map(utc)
+const history = fc.record({
+  product: fc.constantFrom('a100.1x' as const, 'persistent-ssd' as const),
+  quantity: fc.integer({ min: 1, max: 10_240 }),
+  startMs: fc.integer({ min: 0, max: 5 * dayMs }),
+  lengthMs: fc.option(fc.integer({ min: 1, max: 4 * dayMs }), { freq: 5 }),
+})
+
+test('usage of random histories adds up to the intervals, exactly, day by day', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.constantFrom(...starts),
+      fc.array(history, { minLength: 1, maxLength: 12 }),
+      async (base, relative) => {
+        await service.sql('TRUNCATE usage_intervals, usage_days, usage_days_closed')
+        const histories = relative.map((each) => ({ ...each, startMs: base + each.startMs }))
+        for (const each of histories) await write(each)
+        const end = base + 7 * dayMs
+        await service.clock.freeze(new Date(end + 10 * 60_000).toISOString())
+        await service.server.billing.once()
+        const written = await service.sql<{ day: string; product_name: string; quantity_ms: string }>(
+          'SELECT day::text, product_name, quantity_ms::text FROM usage_days ORDER BY day, product_name',
+        )
+        const expected = new Map<string, bigint>()
+        for (const { product, quantity, startMs, lengthMs } of histories)
+          for (let from = startMs; from < Math.min(end, startMs + (lengthMs ?? Infinity)); ) {
+            const midnight = (Math.floor(from / dayMs) + 1) * dayMs
+            const to = Math.min(midnight, startMs + (lengthMs ?? Infinity))
+            const key = `${new Date(from).toISOString().slice(0, 10)} ${product}`
+            expected.set(key, (expected.get(key) ?? 0n) + BigInt(to - from) * BigInt(quantity))
+            from = to
+          }
+        expect(
+          new Map(written.map((row) => [`${row.day} ${row.product_name}`, BigInt(row.quantity_ms)])),
+        ).toEqual(new Map([...expected].sort()))
+      },
+    ),
+    { numRuns: 25 },
+  )
 })

@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
-import { expect, it } from 'vitest'
+import { expect, test } from 'vitest'
 import { isAccessKeyShape, newAccessKey } from '../../src/domain/access-key.ts'
 
 const anyKey = fc
   .infiniteStream(fc.integer({ min: 0, max: 255 }))
   .map((bytes) => newAccessKey((n) => Uint8Array.from({ length: n }, () => bytes.next().value as number)))
 
-it('makes keys of the documented form that are recognised', () => {
+test('a new access key has the documented form and is recognised', () => {
   fc.assert(
     fc.property(anyKey, ({ text, prefix }) => {
       expect(text).toMatch(/^slp_[0-9A-Za-z]{8}_[0-9A-Za-z]{43}$/)
@@ -17,11 +17,11 @@ it('makes keys of the documented form that are recognised', () => {
   )
 })
 
-it('keeps its checksum stable, since keys outlive versions', () => {
+test('the checksum of an access key stays the same, since keys outlive versions', () => {
   expect(newAccessKey((n) => new Uint8Array(n)).text).toBe(`slp_00000000_${'0'.repeat(37)}1WOV8J`)
 })
 
-it('refuses a key with any one character changed', () => {
+test('an access key with any one character changed is refused', () => {
   fc.assert(
     fc.property(anyKey, fc.nat(54), fc.constantFrom(...'0aZ_-!é'), ({ text }, at, char) => {
       const changed = text.slice(0, at) + char + text.slice(at + 1)
@@ -30,14 +30,14 @@ it('refuses a key with any one character changed', () => {
   )
 })
 
-it('refuses what is longer, shorter or wrapped', () => {
+test('an access key that is longer, shorter or wrapped is refused', () => {
   const { text } = newAccessKey(randomBytes)
   for (const other of ['', text.slice(0, -1), `${text}0`, ` ${text}`, `${text}\n`, text.toUpperCase()]) {
     expect(isAccessKeyShape(other)).toBe(false)
   }
 })
 
-it('draws every character equally often', () => {
+test('an access key draws every character equally often', () => {
   let next = 0
   const everyByteInTurn = (n: number) => Uint8Array.from({ length: n }, () => next++ % 256)
   const counts = new Map<string, number>()

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { expect, it } from 'vitest'
+import { expect, test } from 'vitest'
 import { fairShare } from '../../src/domain/fair-share.ts'
 
 const holders = fc.array(fc.constantFrom('a', 'b', 'c', 'd'), { maxLength: 40 })
@@ -10,7 +10,7 @@ const share = (count: number) => Math.max(1, Math.floor(count * 0.75))
 const lawful = (held: string[], count: number) =>
   held.length <= count && held.every((one) => held.filter((each) => each === one).length <= share(count))
 
-it('keeps everybody within the share, whoever takes all that is offered', () => {
+test('the fair share keeps everybody within it, whoever takes all that is offered', () => {
   fc.assert(
     fc.property(holders, places, fc.constantFrom('a', 'b', 'new'), (held, count, taker) => {
       fc.pre(lawful(held, count))
@@ -21,7 +21,7 @@ it('keeps everybody within the share, whoever takes all that is offered', () => 
   )
 })
 
-it('offers something to a newcomer as long as a place is free', () => {
+test('the fair share offers something to a newcomer as long as a place is free', () => {
   fc.assert(
     fc.property(holders, places, (held, count) => {
       fc.pre(lawful(held, count) && held.length < count)
@@ -30,6 +30,6 @@ it('offers something to a newcomer as long as a place is free', () => {
   )
 })
 
-it('leaves a place to others beside one with a long queue', () => {
+test('the fair share leaves a place to others beside one with a long queue', () => {
   expect(fairShare(Array<string>(24).fill('greedy'), 32)).toEqual({ most: 8, saturated: ['greedy'] })
 })

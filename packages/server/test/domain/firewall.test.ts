@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
+import { expect, test } from 'vitest'
 import {
   compileFirewall,
   decidePacket,
@@ -49,238 +49,224 @@ const sshFrom = (peer: string): Packet => ({
   destinationPort: 22,
 })
 
-describe('parsePort', () => {
-  it.each([
-    ['22', [22, 22]],
-    ['1-65535', [1, 65535]],
-    ['80-80', [80, 80]],
-  ])('reads %s', (text, range) => expect(parsePort(text)).toEqual(range))
+test.each([
+  ['22', [22, 22]],
+  ['1-65535', [1, 65535]],
+  ['80-80', [80, 80]],
+])('parsePort reads %s', (text, range) => expect(parsePort(text)).toEqual(range))
 
-  it.each([
-    '',
-    '0',
-    '022',
-    '65536',
-    '99999',
-    '80-79',
-    '1-',
-    '-1',
-    '1-2-3',
-    ' 22',
-    '22 ',
-    '22\n',
-    '1.5',
-    '+1',
-    '0-5',
-    '1–2',
-  ])('refuses %j', (text) => expect(parsePort(text)).toBeNull())
+test.each([
+  '',
+  '0',
+  '022',
+  '65536',
+  '99999',
+  '80-79',
+  '1-',
+  '-1',
+  '1-2-3',
+  ' 22',
+  '22 ',
+  '22\n',
+  '1.5',
+  '+1',
+  '0-5',
+  '1–2',
+])('parsePort refuses %j', (text) => expect(parsePort(text)).toBeNull())
 
-  it('reads exactly the ranges that rise within 1 to 65535', () => {
-    const port = fc.integer({ min: 0, max: 70_000 })
-    fc.assert(
-      fc.property(port, port, (from, to) => {
-        const isValid = from >= 1 && from <= to && to <= 65_535
-        expect(parsePort(`${from}-${to}`)).toEqual(isValid ? [from, to] : null)
-      }),
-    )
-  })
-})
-
-describe('a rule concerns a VM', () => {
-  it.each([
-    ['by its id', resource('vm-1'), true],
-    ['by its subnet', resource('subnet-1'), true],
-    ['by its network', resource('network-1'), true],
-    ['by a block around its private address', cidr('172.27.0.0/24'), true],
-    ['by its public address', cidr('198.18.0.7'), true],
-    ['not by another VM', resource('vm-2'), false],
-    ['not by another block', cidr('10.0.0.0/8'), false],
-  ])('%s', (_how, local, concerns) => {
-    expect(compileFirewall(vm, [rule('r', { destinations: [local] })], resolve).length).toBe(concerns ? 1 : 0)
-    const outward = rule('r', { direction: 'egress', sources: [local], destinations: [cidr('0.0.0.0/0')] })
-    expect(compileFirewall(vm, [outward], resolve).length).toBe(concerns ? 1 : 0)
-  })
-
-  it('without a public address too', () => {
-    const inside = { ...vm, publicAddress: '' }
-    expect(compileFirewall(inside, [rule('r', { destinations: [cidr('0.0.0.0/0')] })], resolve)).toHaveLength(
-      1,
-    )
-    expect(compileFirewall(inside, [rule('r', { destinations: [cidr('198.18.0.7')] })], resolve)).toEqual([])
-  })
-})
-
-describe('compileFirewall', () => {
-  it('names the other side in blocks of one spelling, each once', () => {
-    const sources = [cidr('172.27.0.6'), resource('vm-2'), resource('subnet-1'), cidr('172.27.0.6/32')]
-    expect(compileFirewall(vm, [rule('r', { sources })], resolve)).toEqual([
-      {
-        ruleId: 'r',
-        action: 'allow',
-        direction: 'ingress',
-        protocols: ['tcp'],
-        peers: ['172.27.0.0/20', '172.27.0.6/32'],
-        sourcePorts: [],
-        destinationPorts: [],
-      },
-    ])
-  })
-
-  it('drops a rule whose peers are gone, and follows those that moved', () => {
-    const fromOther = [rule('r', { sources: [resource('vm-2')] })]
-    expect(compileFirewall(vm, fromOther, () => [])).toEqual([])
-    expect(compileFirewall(vm, fromOther, () => ['172.27.0.9'])[0]!.peers).toEqual(['172.27.0.9/32'])
-  })
-
-  it('puts denies first and orders each kind by rule id', () => {
-    const rules = [rule('c'), rule('b', { action: 'deny' }), rule('a'), rule('d', { action: 'deny' })]
-    expect(compileFirewall(vm, rules, resolve).map((r) => r.ruleId)).toEqual(['b', 'd', 'a', 'c'])
-  })
-
-  it('never reads a broken port list as every port', () => {
-    expect(() => compileFirewall(vm, [rule('r', { destinationPorts: ['0'] })], resolve)).toThrow(RangeError)
-  })
-})
-
-describe('decidePacket', () => {
-  it('matches ports on both sides, and ignores them for icmp', () => {
-    const compiled = compileFirewall(
-      vm,
-      [
-        rule('r', {
-          protocols: ['tcp', 'icmp'],
-          sourcePorts: ['1024-65535'],
-          destinationPorts: ['22', '80-90'],
-        }),
-      ],
-      resolve,
-    )
-    expect(decidePacket(compiled, sshFrom('9.9.9.9'))).toEqual({ allowed: true, ruleId: 'r' })
-    expect(decidePacket(compiled, { ...sshFrom('9.9.9.9'), destinationPort: 90 }).allowed).toBe(true)
-    expect(decidePacket(compiled, { ...sshFrom('9.9.9.9'), destinationPort: 91 }).allowed).toBe(false)
-    expect(decidePacket(compiled, { ...sshFrom('9.9.9.9'), sourcePort: 1023 }).allowed).toBe(false)
-    expect(decidePacket(compiled, { direction: 'ingress', protocol: 'icmp', peer: '9.9.9.9' }).allowed).toBe(
-      true,
-    )
-  })
-
-  it('does not let a packet of unknown port through a rule for some ports', () => {
-    const compiled = compileFirewall(vm, [rule('r', { destinationPorts: ['22'] })], resolve)
-    expect(decidePacket(compiled, { direction: 'ingress', protocol: 'tcp', peer: '9.9.9.9' }).allowed).toBe(
-      false,
-    )
-  })
-})
-
-describe('for any rules and packets', () => {
-  const anyEndpoint = fc.oneof(
-    fc.constantFrom('vm-1', 'vm-2', 'subnet-1', 'network-1', 'gone').map(resource),
-    fc
-      .constantFrom('0.0.0.0/0', '172.27.0.0/16', '172.27.0.5', '172.27.0.6', '198.18.0.7', '9.9.9.8/30')
-      .map(cidr),
-  )
-  const somePorts = fc.array(fc.constantFrom('22', '80', '20-30', '1-65535'), { maxLength: 2 })
-  const someEndpoints = fc.array(anyEndpoint, { minLength: 1, maxLength: 3 })
-  const anyRules = fc.uniqueArray(
-    fc.record({
-      id: fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f'),
-      action: fc.constantFrom('allow' as const, 'deny' as const),
-      direction: fc.constantFrom('ingress' as const, 'egress' as const),
-      sources: someEndpoints,
-      destinations: someEndpoints,
-      sourcePorts: somePorts,
-      destinationPorts: somePorts,
-      protocols: fc.uniqueArray(fc.constantFrom('tcp', 'udp', 'icmp'), { minLength: 1 }),
+test('parsePort reads exactly the ranges that rise within 1 to 65535', () => {
+  const port = fc.integer({ min: 0, max: 70_000 })
+  fc.assert(
+    fc.property(port, port, (from, to) => {
+      const isValid = from >= 1 && from <= to && to <= 65_535
+      expect(parsePort(`${from}-${to}`)).toEqual(isValid ? [from, to] : null)
     }),
-    { selector: (r) => r.id, maxLength: 6 },
   )
-  const anyPacket = fc.record({
+})
+
+test.each([
+  ['by its id', resource('vm-1'), true],
+  ['by its subnet', resource('subnet-1'), true],
+  ['by its network', resource('network-1'), true],
+  ['by a block around its private address', cidr('172.27.0.0/24'), true],
+  ['by its public address', cidr('198.18.0.7'), true],
+  ['not by another VM', resource('vm-2'), false],
+  ['not by another block', cidr('10.0.0.0/8'), false],
+])('a rule concerns a VM %s', (_how, local, concerns) => {
+  expect(compileFirewall(vm, [rule('r', { destinations: [local] })], resolve).length).toBe(concerns ? 1 : 0)
+  const outward = rule('r', { direction: 'egress', sources: [local], destinations: [cidr('0.0.0.0/0')] })
+  expect(compileFirewall(vm, [outward], resolve).length).toBe(concerns ? 1 : 0)
+})
+
+test('a rule concerns a VM without a public address too', () => {
+  const inside = { ...vm, publicAddress: '' }
+  expect(compileFirewall(inside, [rule('r', { destinations: [cidr('0.0.0.0/0')] })], resolve)).toHaveLength(1)
+  expect(compileFirewall(inside, [rule('r', { destinations: [cidr('198.18.0.7')] })], resolve)).toEqual([])
+})
+
+test('compileFirewall names the other side in blocks of one spelling, each once', () => {
+  const sources = [cidr('172.27.0.6'), resource('vm-2'), resource('subnet-1'), cidr('172.27.0.6/32')]
+  expect(compileFirewall(vm, [rule('r', { sources })], resolve)).toEqual([
+    {
+      ruleId: 'r',
+      action: 'allow',
+      direction: 'ingress',
+      protocols: ['tcp'],
+      peers: ['172.27.0.0/20', '172.27.0.6/32'],
+      sourcePorts: [],
+      destinationPorts: [],
+    },
+  ])
+})
+
+test('compileFirewall drops a rule whose peers are gone, and follows those that moved', () => {
+  const fromOther = [rule('r', { sources: [resource('vm-2')] })]
+  expect(compileFirewall(vm, fromOther, () => [])).toEqual([])
+  expect(compileFirewall(vm, fromOther, () => ['172.27.0.9'])[0]!.peers).toEqual(['172.27.0.9/32'])
+})
+
+test('compileFirewall puts denies first and orders each kind by rule id', () => {
+  const rules = [rule('c'), rule('b', { action: 'deny' }), rule('a'), rule('d', { action: 'deny' })]
+  expect(compileFirewall(vm, rules, resolve).map((r) => r.ruleId)).toEqual(['b', 'd', 'a', 'c'])
+})
+
+test('compileFirewall never reads a broken port list as every port', () => {
+  expect(() => compileFirewall(vm, [rule('r', { destinationPorts: ['0'] })], resolve)).toThrow(RangeError)
+})
+
+test('decidePacket matches ports on both sides, and ignores them for icmp', () => {
+  const compiled = compileFirewall(
+    vm,
+    [
+      rule('r', {
+        protocols: ['tcp', 'icmp'],
+        sourcePorts: ['1024-65535'],
+        destinationPorts: ['22', '80-90'],
+      }),
+    ],
+    resolve,
+  )
+  expect(decidePacket(compiled, sshFrom('9.9.9.9'))).toEqual({ allowed: true, ruleId: 'r' })
+  expect(decidePacket(compiled, { ...sshFrom('9.9.9.9'), destinationPort: 90 }).allowed).toBe(true)
+  expect(decidePacket(compiled, { ...sshFrom('9.9.9.9'), destinationPort: 91 }).allowed).toBe(false)
+  expect(decidePacket(compiled, { ...sshFrom('9.9.9.9'), sourcePort: 1023 }).allowed).toBe(false)
+  expect(decidePacket(compiled, { direction: 'ingress', protocol: 'icmp', peer: '9.9.9.9' }).allowed).toBe(
+    true,
+  )
+})
+
+test('decidePacket does not let a packet of unknown port through a rule for some ports', () => {
+  const compiled = compileFirewall(vm, [rule('r', { destinationPorts: ['22'] })], resolve)
+  expect(decidePacket(compiled, { direction: 'ingress', protocol: 'tcp', peer: '9.9.9.9' }).allowed).toBe(
+    false,
+  )
+})
+
+const anyEndpoint = fc.oneof(
+  fc.constantFrom('vm-1', 'vm-2', 'subnet-1', 'network-1', 'gone').map(resource),
+  fc
+    .constantFrom('0.0.0.0/0', '172.27.0.0/16', '172.27.0.5', '172.27.0.6', '198.18.0.7', '9.9.9.8/30')
+    .map(cidr),
+)
+const somePorts = fc.array(fc.constantFrom('22', '80', '20-30', '1-65535'), { maxLength: 2 })
+const someEndpoints = fc.array(anyEndpoint, { minLength: 1, maxLength: 3 })
+const anyRules = fc.uniqueArray(
+  fc.record({
+    id: fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f'),
+    action: fc.constantFrom('allow' as const, 'deny' as const),
     direction: fc.constantFrom('ingress' as const, 'egress' as const),
-    protocol: fc.constantFrom('tcp' as const, 'udp' as const, 'icmp' as const),
-    peer: fc.constantFrom('172.27.0.5', '172.27.0.6', '172.27.99.1', '9.9.9.9', '198.18.0.7', '8.8.8.8'),
-    sourcePort: fc.constantFrom(22, 25, 80, 40_000),
-    destinationPort: fc.constantFrom(22, 25, 80, 40_000),
-  })
+    sources: someEndpoints,
+    destinations: someEndpoints,
+    sourcePorts: somePorts,
+    destinationPorts: somePorts,
+    protocols: fc.uniqueArray(fc.constantFrom('tcp', 'udp', 'icmp'), { minLength: 1 }),
+  }),
+  { selector: (r) => r.id, maxLength: 6 },
+)
+const anyPacket = fc.record({
+  direction: fc.constantFrom('ingress' as const, 'egress' as const),
+  protocol: fc.constantFrom('tcp' as const, 'udp' as const, 'icmp' as const),
+  peer: fc.constantFrom('172.27.0.5', '172.27.0.6', '172.27.99.1', '9.9.9.9', '198.18.0.7', '8.8.8.8'),
+  sourcePort: fc.constantFrom(22, 25, 80, 40_000),
+  destinationPort: fc.constantFrom(22, 25, 80, 40_000),
+})
 
-  /** Set semantics over bits, sharing nothing with the compiler: does this rule speak of this packet of `vm`? */
-  function speaksOf(r: FirewallRule, packet: Packet): boolean {
-    const bits = (address: string) =>
-      address
-        .split('.')
-        .map((octet) => Number(octet).toString(2).padStart(8, '0'))
-        .join('')
-    const inBlock = (block: string, address: string) => {
-      const [base = '', prefix = '32'] = block.split('/')
-      return address !== '' && block !== '' && bits(address).startsWith(bits(base).slice(0, Number(prefix)))
-    }
-    const holds = (endpoint: Endpoint, address: string) =>
-      (endpoint.cidr === '' ? resolve(endpoint.resource_id) : [endpoint.cidr]).some((b) =>
-        inBlock(b, address),
-      )
-    const inPorts = (texts: string[], port: number | undefined) =>
-      packet.protocol === 'icmp' ||
-      texts.length === 0 ||
-      texts.some((text) => {
-        const [from, to = from] = text.split('-').map(Number)
-        return port! >= from! && port! <= to!
-      })
-    const isIn = packet.direction === 'ingress'
-    const own = isIn ? r.destinations : r.sources
-    const other = isIn ? r.sources : r.destinations
-    return (
-      r.direction === packet.direction &&
-      r.protocols.includes(packet.protocol) &&
-      own.some((endpoint) => holds(endpoint, vm.privateAddress) || holds(endpoint, vm.publicAddress)) &&
-      other.some((endpoint) => holds(endpoint, packet.peer)) &&
-      inPorts(r.sourcePorts, packet.sourcePort) &&
-      inPorts(r.destinationPorts, packet.destinationPort)
-    )
+/** Set semantics over bits, sharing nothing with the compiler: does this rule speak of this packet of `vm`? */
+function speaksOf(r: FirewallRule, packet: Packet): boolean {
+  const bits = (address: string) =>
+    address
+      .split('.')
+      .map((octet) => Number(octet).toString(2).padStart(8, '0'))
+      .join('')
+  const inBlock = (block: string, address: string) => {
+    const [base = '', prefix = '32'] = block.split('/')
+    return address !== '' && block !== '' && bits(address).startsWith(bits(base).slice(0, Number(prefix)))
   }
+  const holds = (endpoint: Endpoint, address: string) =>
+    (endpoint.cidr === '' ? resolve(endpoint.resource_id) : [endpoint.cidr]).some((b) => inBlock(b, address))
+  const inPorts = (texts: string[], port: number | undefined) =>
+    packet.protocol === 'icmp' ||
+    texts.length === 0 ||
+    texts.some((text) => {
+      const [from, to = from] = text.split('-').map(Number)
+      return port! >= from! && port! <= to!
+    })
+  const isIn = packet.direction === 'ingress'
+  const own = isIn ? r.destinations : r.sources
+  const other = isIn ? r.sources : r.destinations
+  return (
+    r.direction === packet.direction &&
+    r.protocols.includes(packet.protocol) &&
+    own.some((endpoint) => holds(endpoint, vm.privateAddress) || holds(endpoint, vm.publicAddress)) &&
+    other.some((endpoint) => holds(endpoint, packet.peer)) &&
+    inPorts(r.sourcePorts, packet.sourcePort) &&
+    inPorts(r.destinationPorts, packet.destinationPort)
+  )
+}
 
-  it('the verdict is that of a naive reading: some allow and no deny speaks of the packet', () => {
-    fc.assert(
-      fc.property(anyRules, anyPacket, (rules, packet) => {
-        const speaking = rules.filter((r) => speaksOf(r, packet))
-        const isAllowed = speaking.length > 0 && speaking.every((r) => r.action === 'allow')
-        const verdict = decidePacket(compileFirewall(vm, rules, resolve), packet)
-        expect(verdict.allowed).toBe(isAllowed)
-        if (speaking.length === 0) expect(verdict.ruleId).toBe('')
-        else expect(speaking.map((r) => r.id)).toContain(verdict.ruleId)
-      }),
-      { numRuns: 1000 },
-    )
-  })
+test('the verdict on any packet is that of a naive reading: some allow and no deny speaks of it', () => {
+  fc.assert(
+    fc.property(anyRules, anyPacket, (rules, packet) => {
+      const speaking = rules.filter((r) => speaksOf(r, packet))
+      const isAllowed = speaking.length > 0 && speaking.every((r) => r.action === 'allow')
+      const verdict = decidePacket(compileFirewall(vm, rules, resolve), packet)
+      expect(verdict.allowed).toBe(isAllowed)
+      if (speaking.length === 0) expect(verdict.ruleId).toBe('')
+      else expect(speaking.map((r) => r.id)).toContain(verdict.ruleId)
+    }),
+    { numRuns: 1000 },
+  )
+})
 
-  it('a deny for the same packets beats every allow', () => {
-    fc.assert(
-      fc.property(anyRules, anyPacket, fc.nat(6), (rules, packet, at) => {
-        const denial = rules
-          .filter((r) => r.action === 'allow')
-          .map((r) => ({ ...r, id: `${r.id}-deny`, action: 'deny' as const }))
-        const all = [...rules.slice(0, at), ...denial, ...rules.slice(at)]
-        expect(decidePacket(compileFirewall(vm, all, resolve), packet).allowed).toBe(false)
-      }),
-    )
-  })
+test('a deny for the same packets beats every allow', () => {
+  fc.assert(
+    fc.property(anyRules, anyPacket, fc.nat(6), (rules, packet, at) => {
+      const denial = rules
+        .filter((r) => r.action === 'allow')
+        .map((r) => ({ ...r, id: `${r.id}-deny`, action: 'deny' as const }))
+      const all = [...rules.slice(0, at), ...denial, ...rules.slice(at)]
+      expect(decidePacket(compileFirewall(vm, all, resolve), packet).allowed).toBe(false)
+    }),
+  )
+})
 
-  it('nothing passes without a rule', () => {
-    fc.assert(
-      fc.property(anyPacket, (packet) => {
-        expect(decidePacket(compileFirewall(vm, [], resolve), packet)).toEqual({ allowed: false, ruleId: '' })
-      }),
-    )
-  })
+test('no packet passes without a rule', () => {
+  fc.assert(
+    fc.property(anyPacket, (packet) => {
+      expect(decidePacket(compileFirewall(vm, [], resolve), packet)).toEqual({ allowed: false, ruleId: '' })
+    }),
+  )
+})
 
-  it('the order in which rules and endpoints are given does not matter', () => {
-    fc.assert(
-      fc.property(anyRules, (rules) => {
-        const turned = rules.toReversed().map((r) => ({
-          ...r,
-          sources: r.sources.toReversed(),
-          destinations: r.destinations.toReversed(),
-        }))
-        expect(compileFirewall(vm, turned, resolve)).toEqual(compileFirewall(vm, rules, resolve))
-      }),
-    )
-  })
+test('the order in which firewall rules and endpoints are given does not matter', () => {
+  fc.assert(
+    fc.property(anyRules, (rules) => {
+      const turned = rules.toReversed().map((r) => ({
+        ...r,
+        sources: r.sources.toReversed(),
+        destinations: r.destinations.toReversed(),
+      }))
+      expect(compileFirewall(vm, turned, resolve)).toEqual(compileFirewall(vm, rules, resolve))
+    }),
+  )
 })

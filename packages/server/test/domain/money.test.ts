@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
+import { expect, test } from 'vitest'
 import {
   addExact,
   centsToUsd,
@@ -24,103 +24,95 @@ const anyAmount = fc
   .tuple(anyQuantity, anyPrice, fc.boolean())
   .map(([ms, price, isCredit]) => timesExact(costOf(ms, price), isCredit ? -1n : 1n))
 
-describe('costs', () => {
-  it('charges a disk 0.00013 USD per GB and hour exactly', () => {
-    expect(costOf(1024n * MS_PER_HOUR, '0.00013')).toEqual(parseDecimal('0.13312'))
-    expect(displayUsd(costOf(1n, '0.00013'), 15)).toBe('0.000000000036111')
-    expect(hourlyCost(8, '1.45')).toEqual(parseDecimal('11.6'))
-  })
+test('the cost of a disk is exactly 0.00013 USD per GB and hour', () => {
+  expect(costOf(1024n * MS_PER_HOUR, '0.00013')).toEqual(parseDecimal('0.13312'))
+  expect(displayUsd(costOf(1n, '0.00013'), 15)).toBe('0.000000000036111')
+  expect(hourlyCost(8, '1.45')).toEqual(parseDecimal('11.6'))
+})
 
-  it('do not depend on how time or quantity is cut up', () => {
-    fc.assert(
-      fc.property(fc.array(anyQuantity, { maxLength: 20 }), anyPrice, (parts, price) => {
-        const whole = costOf(
-          parts.reduce((a, b) => a + b, 0n),
-          price,
-        )
-        expect(addExact(...parts.map((part) => costOf(part, price)))).toEqual(whole)
-      }),
-    )
-  })
-
-  it('do not depend on zeros at the end of a price', () => {
-    fc.assert(
-      fc.property(anyQuantity, anyPrice, (ms, price) => {
-        expect(costOf(ms, `${price}000`)).toEqual(costOf(ms, price))
-      }),
-    )
-  })
-
-  it.each(['', '.5', '1.', '1e-5', '+1', ' 1', '1 ', '1,5', 'NaN', '0x1', '١'])(
-    'refuse the price %j',
-    (price) => {
-      expect(() => costOf(1n, price)).toThrow(RangeError)
-    },
+test('costs do not depend on how time or quantity is cut up', () => {
+  fc.assert(
+    fc.property(fc.array(anyQuantity, { maxLength: 20 }), anyPrice, (parts, price) => {
+      const whole = costOf(
+        parts.reduce((a, b) => a + b, 0n),
+        price,
+      )
+      expect(addExact(...parts.map((part) => costOf(part, price)))).toEqual(whole)
+    }),
   )
 })
 
-describe('amounts', () => {
-  it('add up in any order', () => {
-    fc.assert(
-      fc.property(anyAmount, anyAmount, anyAmount, (a, b, c) => {
-        expect(addExact(a, b)).toEqual(addExact(b, a))
-        expect(addExact(addExact(a, b), c)).toEqual(addExact(a, addExact(b, c)))
-        expect(addExact(a, timesExact(a, -1n))).toEqual(ZERO)
-      }),
-    )
-  })
-
-  it('compare as their difference says', () => {
-    fc.assert(
-      fc.property(anyAmount, anyAmount, (a, b) => {
-        const difference = addExact(a, timesExact(b, -1n)).numerator
-        expect(compareExact(a, b)).toBe(difference < 0n ? -1 : difference > 0n ? 1 : 0)
-      }),
-    )
-  })
+test('costs do not depend on zeros at the end of a price', () => {
+  fc.assert(
+    fc.property(anyQuantity, anyPrice, (ms, price) => {
+      expect(costOf(ms, `${price}000`)).toEqual(costOf(ms, price))
+    }),
+  )
 })
 
-describe('rounding', () => {
-  it.each([
-    ['0.005', 1n],
-    ['0.00499999', 0n],
-    ['-0.005', -1n],
-    ['-0.0049', 0n],
-    ['1.235', 124n],
-    ['12', 1200n],
-  ])('%s USD is %s cents', (usd, cents) => expect(toCents(parseDecimal(usd))).toBe(cents))
+test.each(['', '.5', '1.', '1e-5', '+1', ' 1', '1 ', '1,5', 'NaN', '0x1', '١'])(
+  'costs refuse the price %j',
+  (price) => {
+    expect(() => costOf(1n, price)).toThrow(RangeError)
+  },
+)
 
-  it('is never off by more than half a cent, and mirrors credits', () => {
-    fc.assert(
-      fc.property(anyAmount, (amount) => {
-        const back: Exact = parseDecimal(centsToUsd(toCents(amount)))
-        const error = addExact(amount, timesExact(back, -1n))
-        const size = error.numerator < 0n ? timesExact(error, -1n) : error
-        expect(compareExact(size, parseDecimal('0.005'))).toBeLessThanOrEqual(0)
-        expect(toCents(timesExact(amount, -1n))).toBe(-toCents(amount))
-      }),
-    )
-  })
+test('amounts of money add up in any order', () => {
+  fc.assert(
+    fc.property(anyAmount, anyAmount, anyAmount, (a, b, c) => {
+      expect(addExact(a, b)).toEqual(addExact(b, a))
+      expect(addExact(addExact(a, b), c)).toEqual(addExact(a, addExact(b, c)))
+      expect(addExact(a, timesExact(a, -1n))).toEqual(ZERO)
+    }),
+  )
 })
 
-describe('display', () => {
-  it('shows as many decimals as asked for', () => {
-    expect(displayUsd(parseDecimal('0.13312'))).toBe('0.133120')
-    expect(displayUsd(parseDecimal('-1.5'), 0)).toBe('-2')
-    expect(displayUsd(ZERO)).toBe('0.000000')
-    expect(displayUsd(parseDecimal('-0.0000001'))).toBe('0.000000')
-    expect(centsToUsd(5n)).toBe('0.05')
-    expect(centsToUsd(-1234n)).toBe('-12.34')
-  })
+test('amounts of money compare as their difference says', () => {
+  fc.assert(
+    fc.property(anyAmount, anyAmount, (a, b) => {
+      const difference = addExact(a, timesExact(b, -1n)).numerator
+      expect(compareExact(a, b)).toBe(difference < 0n ? -1 : difference > 0n ? 1 : 0)
+    }),
+  )
+})
 
-  it('gives decimal text back as it was', () => {
-    fc.assert(fc.property(anyPrice, (price) => displayUsd(parseDecimal(price), 8) === price))
-  })
+test.each([
+  ['0.005', 1n],
+  ['0.00499999', 0n],
+  ['-0.005', -1n],
+  ['-0.0049', 0n],
+  ['1.235', 124n],
+  ['12', 1200n],
+])('%s USD are rounded to %s cents', (usd, cents) => expect(toCents(parseDecimal(usd))).toBe(cents))
 
-  it('shows quantities in hours', () => {
-    expect(quantityHours(MS_PER_HOUR * 24n)).toBe('24.000000')
-    expect(quantityHours(1n)).toBe('0.000000')
-    expect(quantityHours(1800n)).toBe('0.000500')
-    expect(quantityHours(MS_PER_HOUR / 2n, 1)).toBe('0.5')
-  })
+test('rounding to cents is never off by more than half a cent, and mirrors credits', () => {
+  fc.assert(
+    fc.property(anyAmount, (amount) => {
+      const back: Exact = parseDecimal(centsToUsd(toCents(amount)))
+      const error = addExact(amount, timesExact(back, -1n))
+      const size = error.numerator < 0n ? timesExact(error, -1n) : error
+      expect(compareExact(size, parseDecimal('0.005'))).toBeLessThanOrEqual(0)
+      expect(toCents(timesExact(amount, -1n))).toBe(-toCents(amount))
+    }),
+  )
+})
+
+test('an amount of money shows as many decimals as asked for', () => {
+  expect(displayUsd(parseDecimal('0.13312'))).toBe('0.133120')
+  expect(displayUsd(parseDecimal('-1.5'), 0)).toBe('-2')
+  expect(displayUsd(ZERO)).toBe('0.000000')
+  expect(displayUsd(parseDecimal('-0.0000001'))).toBe('0.000000')
+  expect(centsToUsd(5n)).toBe('0.05')
+  expect(centsToUsd(-1234n)).toBe('-12.34')
+})
+
+test('decimal text of money is shown as it was', () => {
+  fc.assert(fc.property(anyPrice, (price) => displayUsd(parseDecimal(price), 8) === price))
+})
+
+test('quantities are shown in hours', () => {
+  expect(quantityHours(MS_PER_HOUR * 24n)).toBe('24.000000')
+  expect(quantityHours(1n)).toBe('0.000000')
+  expect(quantityHours(1800n)).toBe('0.000500')
+  expect(quantityHours(MS_PER_HOUR / 2n, 1)).toBe('0.5')
 })

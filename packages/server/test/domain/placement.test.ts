@@ -1,13 +1,7 @@
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
-import {
-  capacityOf,
-  chooseGpus,
-  chooseHost,
-  compareHosts,
-  type FreeGpu,
-  type HostCandidate,
-} from '../../src/domain/placement.ts'
+import { expect, test } from 'vitest'
+import { chooseGpus, type FreeGpu } from '../../src/domain/placement.ts'
+import { capacityOf, chooseHost, compareHosts, type HostCandidate } from '../support/placement-rules.ts'
 
 function gpu(index: number, numaNode: number, iommuGroup: number | null = null): FreeGpu {
   return { id: `gpu-${index}`, pciAddress: `0000:${(index + 16).toString(16)}:00.0`, numaNode, iommuGroup }
@@ -17,142 +11,137 @@ const indexes = (gpus: FreeGpu[] | null) => gpus?.map((g) => Number(g.id.slice(4
 const subsetsOf = <T>(items: T[]): T[][] =>
   Array.from({ length: 2 ** items.length }, (_, bits) => items.filter((_item, i) => (bits >> i) & 1))
 
-describe('chooseGpus', () => {
-  const twoNodes = [0, 1, 2, 3].map((i) => gpu(i, 0)).concat([4, 5, 6, 7].map((i) => gpu(i, 1)))
+const twoNodes = [0, 1, 2, 3].map((i) => gpu(i, 0)).concat([4, 5, 6, 7].map((i) => gpu(i, 1)))
 
-  it('stays inside one NUMA node where it can', () => {
-    expect(indexes(chooseGpus(twoNodes, 4))).toEqual([0, 1, 2, 3])
-    expect(indexes(chooseGpus(twoNodes.slice(1), 4))).toEqual([4, 5, 6, 7])
-    expect(indexes(chooseGpus(twoNodes, 8))).toEqual([0, 1, 2, 3, 4, 5, 6, 7])
-  })
-
-  it('takes the tightest node, so that the roomy one stays whole', () => {
-    expect(indexes(chooseGpus(twoNodes.slice(2), 1))).toEqual([2])
-    expect(indexes(chooseGpus(twoNodes.slice(2), 2))).toEqual([2, 3])
-    expect(indexes(chooseGpus(twoNodes.slice(0, 6), 1))).toEqual([4])
-  })
-
-  it('empties one node first when it must span two', () => {
-    expect(
-      indexes(
-        chooseGpus(
-          [0, 1, 2, 4, 5, 6].map((i) => twoNodes[i]!),
-          4,
-        ),
-      ),
-    ).toEqual([0, 1, 2, 4])
-  })
-
-  it('takes IOMMU groups of several GPUs whole or not at all', () => {
-    const paired = [gpu(0, 0, 1), gpu(1, 0, 1), gpu(2, 0, 2), gpu(3, 0, 2), gpu(4, 1, 3)]
-    expect(indexes(chooseGpus(paired, 1))).toEqual([4])
-    expect(indexes(chooseGpus(paired, 2))).toEqual([0, 1])
-    expect(indexes(chooseGpus(paired, 3))).toEqual([0, 1, 4])
-    expect(chooseGpus(paired.slice(0, 4), 3)).toBeNull()
-  })
-
-  it('answers null when there are too few', () => {
-    expect(chooseGpus(twoNodes, 9)).toBeNull()
-    expect(chooseGpus([], 1)).toBeNull()
-  })
-
-  it('does as well as trying every set of GPUs, in any order of the input', () => {
-    const anyFree = fc
-      .array(fc.tuple(fc.integer({ min: -1, max: 2 }), fc.option(fc.nat(4), { nil: null })), { maxLength: 9 })
-      .map((gpus) => gpus.map(([node, group], i) => gpu(i, node, group)))
-    const withShuffle = anyFree.chain((free) =>
-      fc.tuple(fc.constant(free), fc.shuffledSubarray(free, { minLength: free.length })),
-    )
-    fc.assert(
-      fc.property(withShuffle, fc.integer({ min: 1, max: 8 }), ([free, shuffled], count) => {
-        const spread = (set: FreeGpu[]) => new Set(set.map((g) => g.numaNode)).size
-        const restSquared = (set: FreeGpu[]) =>
-          [-1, 0, 1, 2].reduce(
-            (sum, node) => sum + free.filter((g) => g.numaNode === node && !set.includes(g)).length ** 2,
-            0,
-          )
-        const isWhole = (set: FreeGpu[]) =>
-          set.every(
-            (g) =>
-              g.iommuGroup === null || free.every((f) => f.iommuGroup !== g.iommuGroup || set.includes(f)),
-          )
-        const [best] = subsetsOf(free)
-          .filter((set) => set.length === count && isWhole(set))
-          .sort(
-            (a, b) =>
-              spread(a) - spread(b) ||
-              restSquared(b) - restSquared(a) ||
-              (a.map((g) => g.pciAddress).join() < b.map((g) => g.pciAddress).join() ? -1 : 1),
-          )
-        expect(indexes(chooseGpus(shuffled, count))).toEqual(indexes(best ?? null))
-      }),
-      { numRuns: 300 },
-    )
-  })
+test('chooseGpus stays inside one NUMA node where it can', () => {
+  expect(indexes(chooseGpus(twoNodes, 4))).toEqual([0, 1, 2, 3])
+  expect(indexes(chooseGpus(twoNodes.slice(1), 4))).toEqual([4, 5, 6, 7])
+  expect(indexes(chooseGpus(twoNodes, 8))).toEqual([0, 1, 2, 3, 4, 5, 6, 7])
 })
 
-describe('hosts', () => {
-  const host = (
-    id: string,
-    freeGpus: number,
-    maxNodeFree = Math.min(freeGpus, 4),
-    vmsBuilding = 0,
-  ): HostCandidate => ({
-    id,
-    freeGpus,
-    maxNodeFree,
-    vmsBuilding,
-  })
+test('chooseGpus takes the tightest node, so that the roomy one stays whole', () => {
+  expect(indexes(chooseGpus(twoNodes.slice(2), 1))).toEqual([2])
+  expect(indexes(chooseGpus(twoNodes.slice(2), 2))).toEqual([2, 3])
+  expect(indexes(chooseGpus(twoNodes.slice(0, 6), 1))).toEqual([4])
+})
 
-  it.each([
-    ['the fullest that fits', [host('a', 8), host('b', 3), host('c', 2), host('d', 1)], 2, 'c'],
-    ['one NUMA node before fullness', [host('a', 4, 3), host('b', 8, 4)], 4, 'b'],
-    [
-      'the fullest where none has room on one node',
-      [host('a', 7, 3), host('b', 4, 2), host('c', 3, 3)],
-      4,
-      'b',
-    ],
-    ['the one that builds least', [host('a', 4, 4, 2), host('b', 4, 4, 1)], 4, 'b'],
-    ['the lowest id', [host('b', 4), host('a', 4)], 4, 'a'],
-    ['none', [host('a', 3), host('b', 0)], 4, null],
-  ])('%s is chosen', (_which, hosts, count, id) => {
-    expect(chooseHost(hosts, count)?.id ?? null).toBe(id)
-  })
+test('chooseGpus empties one node first when it must span two', () => {
+  expect(
+    indexes(
+      chooseGpus(
+        [0, 1, 2, 4, 5, 6].map((i) => twoNodes[i]!),
+        4,
+      ),
+    ),
+  ).toEqual([0, 1, 2, 4])
+})
 
-  const anyHosts = fc.uniqueArray(
-    fc
-      .tuple(fc.nat(20), fc.nat(8), fc.nat(8), fc.nat(2))
-      .map(([id, x, y, building]) => host(`h${id}`, x + y, Math.max(x, y), building)),
-    { selector: (h) => h.id, maxLength: 8 },
+test('chooseGpus takes IOMMU groups of several GPUs whole or not at all', () => {
+  const paired = [gpu(0, 0, 1), gpu(1, 0, 1), gpu(2, 0, 2), gpu(3, 0, 2), gpu(4, 1, 3)]
+  expect(indexes(chooseGpus(paired, 1))).toEqual([4])
+  expect(indexes(chooseGpus(paired, 2))).toEqual([0, 1])
+  expect(indexes(chooseGpus(paired, 3))).toEqual([0, 1, 4])
+  expect(chooseGpus(paired.slice(0, 4), 3)).toBeNull()
+})
+
+test('chooseGpus returns null when there are too few', () => {
+  expect(chooseGpus(twoNodes, 9)).toBeNull()
+  expect(chooseGpus([], 1)).toBeNull()
+})
+
+test('chooseGpus does as well as trying every set of GPUs, in any order of the input', () => {
+  const anyFree = fc
+    .array(fc.tuple(fc.integer({ min: -1, max: 2 }), fc.option(fc.nat(4), { nil: null })), { maxLength: 9 })
+    .map((gpus) => gpus.map(([node, group], i) => gpu(i, node, group)))
+  const withShuffle = anyFree.chain((free) =>
+    fc.tuple(fc.constant(free), fc.shuffledSubarray(free, { minLength: free.length })),
   )
-  const anyCount = fc.constantFrom(1, 2, 4, 8, 10)
+  fc.assert(
+    fc.property(withShuffle, fc.integer({ min: 1, max: 8 }), ([free, shuffled], count) => {
+      const spread = (set: FreeGpu[]) => new Set(set.map((g) => g.numaNode)).size
+      const restSquared = (set: FreeGpu[]) =>
+        [-1, 0, 1, 2].reduce(
+          (sum, node) => sum + free.filter((g) => g.numaNode === node && !set.includes(g)).length ** 2,
+          0,
+        )
+      const isWhole = (set: FreeGpu[]) =>
+        set.every(
+          (g) => g.iommuGroup === null || free.every((f) => f.iommuGroup !== g.iommuGroup || set.includes(f)),
+        )
+      const [best] = subsetsOf(free)
+        .filter((set) => set.length === count && isWhole(set))
+        .sort(
+          (a, b) =>
+            spread(a) - spread(b) ||
+            restSquared(b) - restSquared(a) ||
+            (a.map((g) => g.pciAddress).join() < b.map((g) => g.pciAddress).join() ? -1 : 1),
+        )
+      expect(indexes(chooseGpus(shuffled, count))).toEqual(indexes(best ?? null))
+    }),
+    { numRuns: 300 },
+  )
+})
 
-  it('are put into a strict order', () => {
-    fc.assert(
-      fc.property(anyHosts, anyCount, (hosts, count) => {
-        const compare = compareHosts(count)
-        const sorted = hosts.toSorted(compare)
-        sorted.forEach((a, i) => {
-          sorted.forEach((b, j) => {
-            expect(Math.sign(compare(a, b))).toBe(Math.sign(i - j))
-          })
+const host = (
+  id: string,
+  freeGpus: number,
+  maxNodeFree = Math.min(freeGpus, 4),
+  vmsBuilding = 0,
+): HostCandidate => ({
+  id,
+  freeGpus,
+  maxNodeFree,
+  vmsBuilding,
+})
+
+test.each([
+  ['the fullest that fits', [host('a', 8), host('b', 3), host('c', 2), host('d', 1)], 2, 'c'],
+  ['one NUMA node before fullness', [host('a', 4, 3), host('b', 8, 4)], 4, 'b'],
+  [
+    'the fullest where none has room on one node',
+    [host('a', 7, 3), host('b', 4, 2), host('c', 3, 3)],
+    4,
+    'b',
+  ],
+  ['the one that builds least', [host('a', 4, 4, 2), host('b', 4, 4, 1)], 4, 'b'],
+  ['the lowest id', [host('b', 4), host('a', 4)], 4, 'a'],
+  ['none', [host('a', 3), host('b', 0)], 4, null],
+])('of candidate hosts %s is chosen', (_which, hosts, count, id) => {
+  expect(chooseHost(hosts, count)?.id ?? null).toBe(id)
+})
+
+const anyHosts = fc.uniqueArray(
+  fc
+    .tuple(fc.nat(20), fc.nat(8), fc.nat(8), fc.nat(2))
+    .map(([id, x, y, building]) => host(`h${id}`, x + y, Math.max(x, y), building)),
+  { selector: (h) => h.id, maxLength: 8 },
+)
+const anyCount = fc.constantFrom(1, 2, 4, 8, 10)
+
+test('candidate hosts are put into a strict order', () => {
+  fc.assert(
+    fc.property(anyHosts, anyCount, (hosts, count) => {
+      const compare = compareHosts(count)
+      const sorted = hosts.toSorted(compare)
+      sorted.forEach((a, i) => {
+        sorted.forEach((b, j) => {
+          expect(Math.sign(compare(a, b))).toBe(Math.sign(i - j))
         })
-      }),
-    )
-  })
+      })
+    }),
+  )
+})
 
-  it('are found exactly when there is capacity, and hold exactly as many VMs as it says', () => {
-    fc.assert(
-      fc.property(anyHosts, anyCount, (hosts, count) => {
-        const capacity = capacityOf(hosts, count)
-        let left = hosts
-        for (let placed = 0; placed < capacity; placed++) {
-          const chosen = chooseHost(left, count)!
-          left = left.map((h) => (h.id === chosen.id ? { ...h, freeGpus: h.freeGpus - count } : h))
-        }
-        expect(chooseHost(left, count)).toBeNull()
-      }),
-    )
-  })
+test('candidate hosts are found exactly when there is capacity, and hold exactly as many VMs as it says', () => {
+  fc.assert(
+    fc.property(anyHosts, anyCount, (hosts, count) => {
+      const capacity = capacityOf(hosts, count)
+      let left = hosts
+      for (let placed = 0; placed < capacity; placed++) {
+        const chosen = chooseHost(left, count)!
+        left = left.map((h) => (h.id === chosen.id ? { ...h, freeGpus: h.freeGpus - count } : h))
+      }
+      expect(chooseHost(left, count)).toBeNull()
+    }),
+  )
 })

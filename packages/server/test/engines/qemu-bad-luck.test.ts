@@ -6,7 +6,7 @@ import { createServer as createHttpServer } from 'node:http'
 import { type AddressInfo, createServer, type Server } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Engine, VmSpec } from '../../src/engines/engine.ts'
 import { hostArchitecture } from '../../src/engines/qemu/architecture.ts'
 import { importImage } from '../../src/engines/qemu/index.ts'
@@ -17,54 +17,56 @@ const WITHIN = { timeout: 90_000 }
 const signal = AbortSignal.timeout(600_000)
 const call = (generation = 1) => ({ generation, signal })
 
-describe('the qemu engine out of luck', () => {
-  let bench: QemuBench
-  let engine: Engine & { close(): Promise<void> }
-  let host: string
-  let deaf: QemuBench['image']
+let bench: QemuBench
+let engine: Engine & { close(): Promise<void> }
+let host: string
+let deaf: QemuBench['image']
 
-  beforeAll(async () => {
-    bench = await makeBench()
-    deaf = await deafImage(bench)
-    engine = await bench.open({ bootTimeoutS: 4, qmpTimeoutMs: 1_000, shutdownLimitMs: 2_000 })
-    for await (const report of engine.inventory(signal)) host = report.name
-  }, 300_000)
-  afterAll(async () => {
-    await engine?.close()
-    await bench?.close()
-  }, 60_000)
+beforeAll(async () => {
+  bench = await makeBench()
+  deaf = await deafImage(bench)
+  engine = await bench.open({ bootTimeoutS: 4, qmpTimeoutMs: 1_000, shutdownLimitMs: 2_000 })
+  for await (const report of engine.inventory(signal)) host = report.name
+}, 300_000)
+afterAll(async () => {
+  await engine?.close()
+  await bench?.close()
+}, 60_000)
 
-  it('says what to install when QEMU is absent', WITHIN, async () => {
-    await expect(bench.open({ qemuProgram: 'qemu-system-nowhere' })).rejects.toThrow(
-      /qemu-system-nowhere is not installed; install it with: apt-get install qemu-system-/,
-    )
+test('the qemu engine says what to install when QEMU is absent', WITHIN, async () => {
+  await expect(bench.open({ qemuProgram: 'qemu-system-nowhere' })).rejects.toThrow(
+    /qemu-system-nowhere is not installed; install it with: apt-get install qemu-system-/,
+  )
+})
+
+test('the qemu engine says when QEMU is too old', WITHIN, async () => {
+  const old = join(bench.dataDir, 'old-qemu')
+  await writeFile(old, '#!/bin/sh\necho QEMU emulator version 6.2.0\n')
+  await chmod(old, 0o755)
+  await expect(bench.open({ qemuProgram: old })).rejects.toThrow(/QEMU 6.2 is too old; 7.2 or later/)
+})
+
+test('the qemu engine names a missing image and refuses a corrupt one', WITHIN, async () => {
+  const images = join(bench.dataDir, 'qemu/images')
+  const folder = String(bench.image.source.folder)
+  const missing = { name: 'gone', source: { ...bench.image.source, folder: 'nowhere' } }
+  await expect(engine.ensureVm(specOf(bench, host, { image: missing }), call())).rejects.toMatchObject({
+    kind: 'missing',
   })
+  const corrupt = join(images, 'corrupt-copy')
+  await cp(join(images, folder), corrupt, { recursive: true })
+  await writeFile(join(corrupt, 'initrd'), 'not an initramfs')
+  const image = { name: 'corrupt', source: { ...bench.image.source, folder: 'corrupt-copy' } }
+  const failure = expect(engine.ensureVm(specOf(bench, host, { image }), call()))
+  await failure.rejects.toMatchObject({ kind: 'rejected', message: expect.stringContaining('checksum') })
+  await rm(corrupt, { recursive: true })
+  expect(await readdir(join(bench.dataDir, 'qemu/local-a/vms'))).toEqual([])
+})
 
-  it('says when QEMU is too old', WITHIN, async () => {
-    const old = join(bench.dataDir, 'old-qemu')
-    await writeFile(old, '#!/bin/sh\necho QEMU emulator version 6.2.0\n')
-    await chmod(old, 0o755)
-    await expect(bench.open({ qemuProgram: old })).rejects.toThrow(/QEMU 6.2 is too old; 7.2 or later/)
-  })
-
-  it('names a missing image and refuses a corrupt one', WITHIN, async () => {
-    const images = join(bench.dataDir, 'qemu/images')
-    const folder = String(bench.image.source.folder)
-    const missing = { name: 'gone', source: { ...bench.image.source, folder: 'nowhere' } }
-    await expect(engine.ensureVm(specOf(bench, host, { image: missing }), call())).rejects.toMatchObject({
-      kind: 'missing',
-    })
-    const corrupt = join(images, 'corrupt-copy')
-    await cp(join(images, folder), corrupt, { recursive: true })
-    await writeFile(join(corrupt, 'initrd'), 'not an initramfs')
-    const image = { name: 'corrupt', source: { ...bench.image.source, folder: 'corrupt-copy' } }
-    const failure = expect(engine.ensureVm(specOf(bench, host, { image }), call()))
-    await failure.rejects.toMatchObject({ kind: 'rejected', message: expect.stringContaining('checksum') })
-    await rm(corrupt, { recursive: true })
-    expect(await readdir(join(bench.dataDir, 'qemu/local-a/vms'))).toEqual([])
-  })
-
-  it('imports an image with the right checksum only, and none that points elsewhere', WITHIN, async () => {
+test(
+  'the qemu engine imports an image with the right checksum only, and none that points elsewhere',
+  WITHIN,
+  async () => {
     const file = join(bench.dataDir, 'cloud.qcow2')
     execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', file, '2G'])
     const sha256 = (path: string) => execFileSync('sha256sum', [path], { encoding: 'utf8' }).split(' ')[0]!
@@ -94,26 +96,30 @@ describe('the qemu engine out of luck', () => {
     execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', '-b', '/etc/passwd', '-F', 'raw', pointing])
     const refused = importImage(bench.dataDir, pointing, sha256(pointing), 'pointing', () => {})
     await expect(refused).rejects.toThrow(/refers to another file/)
-  })
+  },
+)
 
-  it('moves SSH to 2222 where 22 is taken, and says so when both are', WITHIN, async () => {
-    const spec = await defined()
-    const blockers = [await occupy(22)]
-    await engine.powerVm(spec, 'on', call())
-    expect((await engine.inspectVm(spec, signal))?.sshDestination).toBe(`root@${bench.publicAddress}:2222`)
-    await engine.powerVm(spec, 'off', call(2))
-    blockers.push(await occupy(2222))
-    await expect(engine.powerVm(spec, 'on', call(3))).rejects.toMatchObject({
-      kind: 'unavailable',
-      message: expect.stringContaining('EADDRINUSE'),
-    })
-    for (const blocker of blockers) blocker.close()
-    await engine.powerVm(spec, 'on', call(3))
-    expect((await engine.inspectVm(spec, signal))?.sshDestination).toBe(`root@${bench.publicAddress}`)
-    await engine.removeVm(spec, call(4))
+test('the qemu engine moves SSH to 2222 where 22 is taken, and says so when both are', WITHIN, async () => {
+  const spec = await defined()
+  const blockers = [await occupy(22)]
+  await engine.powerVm(spec, 'on', call())
+  expect((await engine.inspectVm(spec, signal))?.sshDestination).toBe(`root@${bench.publicAddress}:2222`)
+  await engine.powerVm(spec, 'off', call(2))
+  blockers.push(await occupy(2222))
+  await expect(engine.powerVm(spec, 'on', call(3))).rejects.toMatchObject({
+    kind: 'unavailable',
+    message: expect.stringContaining('EADDRINUSE'),
   })
+  for (const blocker of blockers) blocker.close()
+  await engine.powerVm(spec, 'on', call(3))
+  expect((await engine.inspectVm(spec, signal))?.sshDestination).toBe(`root@${bench.publicAddress}`)
+  await engine.removeVm(spec, call(4))
+})
 
-  it('reports a guest that never answers, with the last words of its console', WITHIN, async () => {
+test(
+  'the qemu engine reports a guest that never answers, with the last words of its console',
+  WITHIN,
+  async () => {
     const spec = await defined({ image: deaf })
     await engine.powerVm(spec, 'on', call())
     for (;;) {
@@ -126,9 +132,13 @@ describe('the qemu engine out of luck', () => {
       await sleep(200)
     }
     await engine.removeVm(spec, call(2))
-  })
+  },
+)
 
-  it('gives up on a QEMU that does not answer, and still pulls its plug', WITHIN, async () => {
+test(
+  'the qemu engine gives up on a QEMU that does not answer, and still pulls its plug',
+  WITHIN,
+  async () => {
     const spec = await defined()
     await engine.powerVm(spec, 'on', call())
     const qemu = (await bench.processes()).find(({ commandLine }) => commandLine.startsWith('qemu-system'))!
@@ -137,83 +147,83 @@ describe('the qemu engine out of luck', () => {
     await engine.powerVm(spec, 'off', call(3))
     expect((await engine.inspectVm(spec, signal))?.power).toBe('off')
     await engine.removeVm(spec, call(4))
-  })
+  },
+)
 
-  it('pulls the plug on a guest that does not shut down in time', WITHIN, async () => {
-    const spec = await defined({ image: deaf })
-    await engine.powerVm(spec, 'on', call())
-    await engine.powerVm(spec, 'shutdown', call(2))
-    expect((await engine.inspectVm(spec, signal))?.power).toBe('stopping')
-    while ((await engine.inspectVm(spec, signal))?.power !== 'off') await sleep(100)
-    await engine.removeVm(spec, call(3))
-  })
+test('the qemu engine pulls the plug on a guest that does not shut down in time', WITHIN, async () => {
+  const spec = await defined({ image: deaf })
+  await engine.powerVm(spec, 'on', call())
+  await engine.powerVm(spec, 'shutdown', call(2))
+  expect((await engine.inspectVm(spec, signal))?.power).toBe('stopping')
+  while ((await engine.inspectVm(spec, signal))?.power !== 'off') await sleep(100)
+  await engine.removeVm(spec, call(3))
+})
 
-  it('leaves no half-made disk on a full file system', {
-    ...WITHIN,
-    skip: process.getuid?.() !== 0,
-  }, async () => {
-    const disks = join(bench.dataDir, 'qemu/local-a/disks')
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=128k', 'tmpfs', disks])
-    try {
-      const disk = diskOf(host, { sizeGib: 10 })
-      await expect(engine.ensureDisk(disk, call())).rejects.toMatchObject({ kind: 'unavailable' })
-      expect(await readdir(disks)).toEqual([])
-    } finally {
-      execFileSync('umount', [disks])
-    }
-  })
-
-  it('serves no volume to a QEMU that refused to start', { ...WITHIN, skip: !canShareVolumes }, async () => {
-    const broken = join(bench.dataDir, 'broken-qemu')
-    const real = hostArchitecture().qemuProgram
-    await writeFile(
-      broken,
-      `#!/bin/sh\n[ "$1" = --version ] && exec ${real} --version\necho broken; exit 1\n`,
-    )
-    await chmod(broken, 0o755)
-    const unlucky = await bench.open({ qemuProgram: broken })
-    const volume = diskOf(host, { type: 'shared-volume', sizeGib: 1024, blockSize: 0 })
-    const spec = specOf(bench, host, { image: deaf, disks: [volume] })
-    await engine.ensureDisk(volume, call())
-    await engine.ensureVm(spec, call())
-    await expect(unlucky.powerVm(spec, 'on', call())).rejects.toThrow(/refused to start: broken/)
-    await unlucky.close()
-    const servers = async () =>
-      (await bench.processes()).filter(({ commandLine }) => commandLine.includes('virtiofsd'))
-    expect(await servers()).toEqual([])
-    await engine.powerVm(spec, 'on', call())
-    expect(await servers()).not.toEqual([])
-    await engine.removeVm(spec, call(2))
-    expect(await servers()).toEqual([])
-    await engine.removeDisk(volume, call(2))
-  })
-
-  it('refuses to remove a disk that a VM still has', WITHIN, async () => {
-    const disk = diskOf(host)
-    await engine.ensureDisk(disk, call())
-    const spec = await defined({ disks: [disk] })
-    await expect(engine.removeDisk(disk, call())).rejects.toMatchObject({ kind: 'rejected' })
-    await engine.removeVm(spec, call(2))
-    await engine.removeDisk(disk, call(2))
-  })
-
-  it('knows no other host', WITHIN, async () => {
-    const spec = specOf(bench, 'elsewhere')
-    await expect(engine.ensureVm(spec, call())).rejects.toMatchObject({ kind: 'missing' })
-    await expect(engine.inspectVm(spec, signal)).rejects.toMatchObject({ kind: 'missing' })
-  })
-
-  async function defined(changes: Partial<VmSpec> = {}): Promise<VmSpec> {
-    const spec = specOf(bench, host, changes)
-    await engine.ensureVm(spec, call())
-    return spec
-  }
-
-  function occupy(port: number): Promise<Server> {
-    return new Promise((resolve, reject) => {
-      const server = createServer()
-      server.once('error', reject)
-      server.listen({ host: bench.publicAddress, port }, () => resolve(server))
-    })
+test('the qemu engine leaves no half-made disk on a full file system', {
+  ...WITHIN,
+  skip: process.getuid?.() !== 0,
+}, async () => {
+  const disks = join(bench.dataDir, 'qemu/local-a/disks')
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=128k', 'tmpfs', disks])
+  try {
+    const disk = diskOf(host, { sizeGib: 10 })
+    await expect(engine.ensureDisk(disk, call())).rejects.toMatchObject({ kind: 'unavailable' })
+    expect(await readdir(disks)).toEqual([])
+  } finally {
+    execFileSync('umount', [disks])
   }
 })
+
+test('the qemu engine serves no volume to a QEMU that refused to start', {
+  ...WITHIN,
+  skip: !canShareVolumes,
+}, async () => {
+  const broken = join(bench.dataDir, 'broken-qemu')
+  const real = hostArchitecture().qemuProgram
+  await writeFile(broken, `#!/bin/sh\n[ "$1" = --version ] && exec ${real} --version\necho broken; exit 1\n`)
+  await chmod(broken, 0o755)
+  const unlucky = await bench.open({ qemuProgram: broken })
+  const volume = diskOf(host, { type: 'shared-volume', sizeGib: 1024, blockSize: 0 })
+  const spec = specOf(bench, host, { image: deaf, disks: [volume] })
+  await engine.ensureDisk(volume, call())
+  await engine.ensureVm(spec, call())
+  await expect(unlucky.powerVm(spec, 'on', call())).rejects.toThrow(/refused to start: broken/)
+  await unlucky.close()
+  const servers = async () =>
+    (await bench.processes()).filter(({ commandLine }) => commandLine.includes('virtiofsd'))
+  expect(await servers()).toEqual([])
+  await engine.powerVm(spec, 'on', call())
+  expect(await servers()).not.toEqual([])
+  await engine.removeVm(spec, call(2))
+  expect(await servers()).toEqual([])
+  await engine.removeDisk(volume, call(2))
+})
+
+test('the qemu engine refuses to remove a disk that a VM still has', WITHIN, async () => {
+  const disk = diskOf(host)
+  await engine.ensureDisk(disk, call())
+  const spec = await defined({ disks: [disk] })
+  await expect(engine.removeDisk(disk, call())).rejects.toMatchObject({ kind: 'rejected' })
+  await engine.removeVm(spec, call(2))
+  await engine.removeDisk(disk, call(2))
+})
+
+test('the qemu engine knows no other host', WITHIN, async () => {
+  const spec = specOf(bench, 'elsewhere')
+  await expect(engine.ensureVm(spec, call())).rejects.toMatchObject({ kind: 'missing' })
+  await expect(engine.inspectVm(spec, signal)).rejects.toMatchObject({ kind: 'missing' })
+})
+
+async function defined(changes: Partial<VmSpec> = {}): Promise<VmSpec> {
+  const spec = specOf(bench, host, changes)
+  await engine.ensureVm(spec, call())
+  return spec
+}
+
+function occupy(port: number): Promise<Server> {
+  return new Promise((resolve, reject) => {
+    const server = createServer()
+    server.once('error', reject)
+    server.listen({ host: bench.publicAddress, port }, () => resolve(server))
+  })
+}

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { CompiledRule } from '../../src/domain/firewall.ts'
 import type { Engine, VmSpec } from '../../src/engines/engine.ts'
 import { importImage } from '../../src/engines/qemu/index.ts'
@@ -15,74 +15,72 @@ const allowSsh: CompiledRule = {
   ...{ sourcePorts: [], destinationPorts: [[22, 22]] },
 }
 
-describe('a cloud image with UEFI and cloud-init', () => {
-  let bench: QemuBench
-  let engine: Engine & { close(): Promise<void> }
-  let spec: VmSpec
+let bench: QemuBench
+let engine: Engine & { close(): Promise<void> }
+let spec: VmSpec
 
-  beforeAll(async () => {
-    bench = await makeBench()
-    engine = await bench.open({ bootTimeoutS: 1_500, scale: 0.01 })
-    let host = ''
-    for await (const report of engine.inventory(signal)) host = report.name
-    const file = await cloudImage(CACHE)
-    const sha256 = execFileSync('sha256sum', [file], { encoding: 'utf8' }).split(' ')[0]!
-    const source = await importImage(bench.dataDir, file, sha256, 'debian', () => {})
-    spec = specOf(bench, host, { name: 'cloud_guest', image: { name: 'debian:latest', source } })
-  }, 1_800_000)
-  afterAll(async () => {
-    await engine?.close()
-    await bench?.close()
-  }, 120_000)
+beforeAll(async () => {
+  bench = await makeBench()
+  engine = await bench.open({ bootTimeoutS: 1_500, scale: 0.01 })
+  let host = ''
+  for await (const report of engine.inventory(signal)) host = report.name
+  const file = await cloudImage(CACHE)
+  const sha256 = execFileSync('sha256sum', [file], { encoding: 'utf8' }).split(' ')[0]!
+  const source = await importImage(bench.dataDir, file, sha256, 'debian', () => {})
+  spec = specOf(bench, host, { name: 'cloud_guest', image: { name: 'debian:latest', source } })
+}, 1_800_000)
+afterAll(async () => {
+  await engine?.close()
+  await bench?.close()
+}, 120_000)
 
-  it('boots, takes key, name and scripts from the seed, sees a disk, and shuts down', async () => {
-    await engine.ensureVm(spec, call(1))
-    await engine.applyFirewall(spec, [allowSsh], call(1))
-    await engine.powerVm(spec, 'on', call(1))
-    const { sshDestination } = await until('running')
-    const inGuest = (command: string) => bench.ssh(sshDestination, command)
-    // Its SSH server may answer before cloud-init has written the key.
-    await attempt(() => inGuest('true'))
-    expect(await inGuest('cloud-init status --wait --long || true')).toContain('status: done')
-    expect(await inGuest('hostname')).toBe('cloud-guest')
-    expect(await inGuest('ls -d /sys/firmware/efi')).toBe('/sys/firmware/efi')
-    expect(await inGuest('cat /root/made-by-startup')).toBe('yes')
-    expect(await inGuest('ip -4 -o addr')).toContain(`inet ${spec.network.privateAddress}/20`)
+test('a cloud image with UEFI and cloud-init boots, takes key, name and scripts from the seed, sees a disk, and shuts down', async () => {
+  await engine.ensureVm(spec, call(1))
+  await engine.applyFirewall(spec, [allowSsh], call(1))
+  await engine.powerVm(spec, 'on', call(1))
+  const { sshDestination } = await until('running')
+  const inGuest = (command: string) => bench.ssh(sshDestination, command)
+  // Its SSH server may answer before cloud-init has written the key.
+  await attempt(() => inGuest('true'))
+  expect(await inGuest('cloud-init status --wait --long || true')).toContain('status: done')
+  expect(await inGuest('hostname')).toBe('cloud-guest')
+  expect(await inGuest('ls -d /sys/firmware/efi')).toBe('/sys/firmware/efi')
+  expect(await inGuest('cat /root/made-by-startup')).toBe('yes')
+  expect(await inGuest('ip -4 -o addr')).toContain(`inet ${spec.network.privateAddress}/20`)
 
-    const disk = diskOf(spec.host, { blockSize: 4096 })
-    await engine.ensureDisk(disk, call(1))
-    await engine.attachDisk(spec, disk, call(2))
-    await attempt(async () => {
-      expect(await inGuest('lsblk -dno SERIAL,LOG-SEC')).toMatch(new RegExp(`${disk.serialNumber} +4096`))
-    })
-
-    await engine.powerVm(spec, 'shutdown', call(3))
-    await until('off')
-    const { content } = await engine.serialLog(spec, undefined, signal)
-    expect(content).toContain('startup script of cloud_guest')
-    expect(content).toContain('shutdown script of cloud_guest')
-    await engine.removeVm(spec, call(4))
-    await engine.removeDisk(disk, call(2))
+  const disk = diskOf(spec.host, { blockSize: 4096 })
+  await engine.ensureDisk(disk, call(1))
+  await engine.attachDisk(spec, disk, call(2))
+  await attempt(async () => {
+    expect(await inGuest('lsblk -dno SERIAL,LOG-SEC')).toMatch(new RegExp(`${disk.serialNumber} +4096`))
   })
 
-  async function until(power: string) {
-    for (;;) {
-      const status = await engine.inspectVm(spec, signal)
-      if (status?.power === power) return status
-      if (status?.power === 'crashed') throw new Error(status.detail)
-      await new Promise((resolve) => setTimeout(resolve, 1_000))
-    }
-  }
-
-  async function attempt(check: () => Promise<unknown>): Promise<void> {
-    for (let tries = 0; ; tries++) {
-      try {
-        await check()
-        return
-      } catch (error) {
-        if (tries === 60) throw error
-        await new Promise((resolve) => setTimeout(resolve, 2_000))
-      }
-    }
-  }
+  await engine.powerVm(spec, 'shutdown', call(3))
+  await until('off')
+  const { content } = await engine.serialLog(spec, undefined, signal)
+  expect(content).toContain('startup script of cloud_guest')
+  expect(content).toContain('shutdown script of cloud_guest')
+  await engine.removeVm(spec, call(4))
+  await engine.removeDisk(disk, call(2))
 })
+
+async function until(power: string) {
+  for (;;) {
+    const status = await engine.inspectVm(spec, signal)
+    if (status?.power === power) return status
+    if (status?.power === 'crashed') throw new Error(status.detail)
+    await new Promise((resolve) => setTimeout(resolve, 1_000))
+  }
+}
+
+async function attempt(check: () => Promise<unknown>): Promise<void> {
+  for (let tries = 0; ; tries++) {
+    try {
+      await check()
+      return
+    } catch (error) {
+      if (tries === 60) throw error
+      await new Promise((resolve) => setTimeout(resolve, 2_000))
+    }
+  }
+}

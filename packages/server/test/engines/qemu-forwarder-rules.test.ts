@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { expect, test } from 'vitest'
 import type { CompiledRule } from '../../src/domain/firewall.ts'
 import { decide, servedPorts } from '../../src/engines/qemu/forwarder/rules.ts'
 
@@ -13,77 +13,73 @@ const from = (source: string, destinationPort: number, sourcePort = 40_000) => (
   destinationPort,
 })
 
-describe('inbound rules', () => {
-  it('deny what nothing allows', () => {
-    expect(decide([], from('127.0.0.1', 22))).toEqual({ isAllowed: false, ruleId: '' })
-  })
-
-  it('let a deny beat every allow, in whatever order they stand', () => {
-    const rules = [rule({ ruleId: 'yes' }), rule({ ruleId: 'no', action: 'deny', peers: ['10.0.0.0/8'] })]
-    for (const order of [rules, rules.toReversed()]) {
-      expect(decide(order, from('10.1.2.3', 22))).toEqual({ isAllowed: false, ruleId: 'no' })
-      expect(decide(order, from('11.1.2.3', 22))).toEqual({ isAllowed: true, ruleId: 'yes' })
-    }
-  })
-
-  it('match source blocks to the bit', () => {
-    const rules = [rule({ peers: ['192.168.1.128/25', '203.0.113.7'] })]
-    expect(decide(rules, from('192.168.1.127', 22)).isAllowed).toBe(false)
-    expect(decide(rules, from('192.168.1.128', 22)).isAllowed).toBe(true)
-    expect(decide(rules, from('203.0.113.7', 22)).isAllowed).toBe(true)
-    expect(decide(rules, from('203.0.113.8', 22)).isAllowed).toBe(false)
-  })
-
-  it('match source and destination ports', () => {
-    const rules = [rule({ sourcePorts: [[1000, 2000]], destinationPorts: [[80, 80]] })]
-    expect(decide(rules, from('1.2.3.4', 80, 1500)).isAllowed).toBe(true)
-    expect(decide(rules, from('1.2.3.4', 80, 2001)).isAllowed).toBe(false)
-    expect(decide(rules, from('1.2.3.4', 81, 1500)).isAllowed).toBe(false)
-  })
-
-  it('leave outbound rules and other protocols aside', () => {
-    expect(decide([rule({ direction: 'egress' })], from('1.2.3.4', 22)).isAllowed).toBe(false)
-    expect(decide([rule({ protocols: ['udp'] })], from('1.2.3.4', 22)).isAllowed).toBe(false)
-  })
+test('inbound rules of the forwarder deny what nothing allows', () => {
+  expect(decide([], from('127.0.0.1', 22))).toEqual({ isAllowed: false, ruleId: '' })
 })
 
-describe('the ports that are listened on', () => {
-  it('are SSH and what inbound allows list', () => {
-    const rules = [
-      rule({
-        destinationPorts: [
-          [80, 81],
-          [443, 443],
-        ],
-      }),
-      rule({ action: 'deny', destinationPorts: [[9000, 9000]] }),
-      rule({ direction: 'egress', destinationPorts: [[25, 25]] }),
-    ]
-    expect(servedPorts(rules)).toEqual({ ports: [22, 80, 81, 443], notes: [] })
-  })
+test('inbound rules of the forwarder let a deny beat every allow, in whatever order they stand', () => {
+  const rules = [rule({ ruleId: 'yes' }), rule({ ruleId: 'no', action: 'deny', peers: ['10.0.0.0/8'] })]
+  for (const order of [rules, rules.toReversed()]) {
+    expect(decide(order, from('10.1.2.3', 22))).toEqual({ isAllowed: false, ruleId: 'no' })
+    expect(decide(order, from('11.1.2.3', 22))).toEqual({ isAllowed: true, ruleId: 'yes' })
+  }
+})
 
-  it('are at most 64, and what does not fit is named', () => {
-    const rules = [
-      rule({
-        ruleId: 'wide',
-        destinationPorts: [
-          [3000, 8080],
-          [80, 80],
-        ],
-      }),
-      rule({ ruleId: 'all' }),
-    ]
-    const { ports, notes } = servedPorts(rules)
-    expect(ports).toEqual([22, 80])
-    expect(notes).toHaveLength(2)
-    expect(notes.join()).toMatch(/wide.*3000-8080.*all.*every port/)
-  })
+test('inbound rules of the forwarder match source blocks to the bit', () => {
+  const rules = [rule({ peers: ['192.168.1.128/25', '203.0.113.7'] })]
+  expect(decide(rules, from('192.168.1.127', 22)).isAllowed).toBe(false)
+  expect(decide(rules, from('192.168.1.128', 22)).isAllowed).toBe(true)
+  expect(decide(rules, from('203.0.113.7', 22)).isAllowed).toBe(true)
+  expect(decide(rules, from('203.0.113.8', 22)).isAllowed).toBe(false)
+})
 
-  it('do not include udp, which is said', () => {
-    const { ports, notes } = servedPorts([
-      rule({ ruleId: 'dns', protocols: ['udp'], destinationPorts: [[53, 53]] }),
-    ])
-    expect(ports).toEqual([22])
-    expect(notes).toEqual(['rule dns: udp from outside is not forwarded'])
-  })
+test('inbound rules of the forwarder match source and destination ports', () => {
+  const rules = [rule({ sourcePorts: [[1000, 2000]], destinationPorts: [[80, 80]] })]
+  expect(decide(rules, from('1.2.3.4', 80, 1500)).isAllowed).toBe(true)
+  expect(decide(rules, from('1.2.3.4', 80, 2001)).isAllowed).toBe(false)
+  expect(decide(rules, from('1.2.3.4', 81, 1500)).isAllowed).toBe(false)
+})
+
+test('inbound rules of the forwarder leave outbound rules and other protocols aside', () => {
+  expect(decide([rule({ direction: 'egress' })], from('1.2.3.4', 22)).isAllowed).toBe(false)
+  expect(decide([rule({ protocols: ['udp'] })], from('1.2.3.4', 22)).isAllowed).toBe(false)
+})
+
+test('the ports that the forwarder listens on are SSH and what inbound allows list', () => {
+  const rules = [
+    rule({
+      destinationPorts: [
+        [80, 81],
+        [443, 443],
+      ],
+    }),
+    rule({ action: 'deny', destinationPorts: [[9000, 9000]] }),
+    rule({ direction: 'egress', destinationPorts: [[25, 25]] }),
+  ]
+  expect(servedPorts(rules)).toEqual({ ports: [22, 80, 81, 443], notes: [] })
+})
+
+test('the ports that the forwarder listens on are at most 64, and what does not fit is named', () => {
+  const rules = [
+    rule({
+      ruleId: 'wide',
+      destinationPorts: [
+        [3000, 8080],
+        [80, 80],
+      ],
+    }),
+    rule({ ruleId: 'all' }),
+  ]
+  const { ports, notes } = servedPorts(rules)
+  expect(ports).toEqual([22, 80])
+  expect(notes).toHaveLength(2)
+  expect(notes.join()).toMatch(/wide.*3000-8080.*all.*every port/)
+})
+
+test('the ports that the forwarder listens on do not include udp, which is said', () => {
+  const { ports, notes } = servedPorts([
+    rule({ ruleId: 'dns', protocols: ['udp'], destinationPorts: [[53, 53]] }),
+  ])
+  expect(ports).toEqual([22])
+  expect(notes).toEqual(['rule dns: udp from outside is not forwarded'])
 })

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { expect, test } from 'vitest'
 import { HostGpus } from '../../src/engines/qemu/gpu/gpus.ts'
 import { scanGpus } from '../../src/engines/qemu/gpu/sysfs.ts'
 import { mmioWindowGib, vfioArguments } from '../../src/engines/qemu/gpu/vfio.ts'
@@ -6,88 +6,82 @@ import { layOutSysfs } from '../support/sysfs-fixture.ts'
 
 const GIB = 1024 ** 3
 
-describe('GPUs in sysfs', () => {
-  it('finds eight A100s on two NUMA nodes, all fit for a guest', async () => {
-    const gpus = await scanGpus(await layOutSysfs('a100-80gb-8x-two-nodes'))
-    expect(gpus).toHaveLength(8)
-    expect(gpus.every((gpu) => gpu.model === 'A100 80GB PCIe' && gpu.problem === '' && gpu.canReset)).toBe(
-      true,
-    )
-    expect(gpus.map((gpu) => gpu.numaNode)).toEqual([0, 0, 0, 0, 1, 1, 1, 1])
-    expect(new Set(gpus.map((gpu) => gpu.iommuGroup)).size).toBe(8)
-    expect(gpus[0]!.barBytes).toBe(128 * GIB + 16 * 1024 ** 2 + 32 * 1024 ** 2)
-  })
-
-  it('reads the recorded tree of an H200, which is not ours to pass on', async () => {
-    const gpus = await scanGpus(await layOutSysfs('h200-in-a-guest'))
-    expect(gpus).toMatchObject([
-      { pciAddress: '0000:00:06.0', model: 'PCI 10de:2335', numaNode: 0, iommuGroup: null, canReset: true },
-    ])
-    expect(gpus[0]!.barBytes).toBeGreaterThan(256 * GIB)
-    expect(gpus[0]!.problem).toContain('no IOMMU group')
-  })
-
-  it('says which driver stands in the way', async () => {
-    const { usable, unusable } = await new HostGpus([], await layOutSysfs('missing-driver')).list()
-    expect(usable.map((gpu) => gpu.pciAddress)).toEqual(['0000:04:00.0'])
-    expect(usable[0]!.canReset).toBe(false)
-    expect(unusable).toEqual([
-      { pci: '0000:01:00.0', reason: 'bound to no driver, not to vfio-pci' },
-      { pci: '0000:02:00.0', reason: 'bound to nouveau, not to vfio-pci' },
-      { pci: '0000:03:00.0', reason: expect.stringContaining('no IOMMU group') },
-    ])
-  })
-
-  it('offers only the listed ones, and names those that are not there', async () => {
-    const root = await layOutSysfs('a100-80gb-8x-two-nodes')
-    const gpus = new HostGpus([{ pci: '0000:31:00.0' }, { pci: '0000:99:00.0' }], root)
-    const { usable, unusable } = await gpus.list()
-    expect(usable.map((gpu) => gpu.pciAddress)).toEqual(['0000:31:00.0'])
-    expect(unusable).toEqual([{ pci: '0000:99:00.0', reason: 'no such NVIDIA GPU in sysfs' }])
-  })
-
-  it('gives GPUs of one IOMMU group to one VM together or not at all', async () => {
-    const gpus = new HostGpus([], await layOutSysfs('shared-iommu-groups'))
-    await expect(gpus.passthrough(['0000:3b:00.0'])).rejects.toMatchObject({ kind: 'rejected' })
-    await expect(gpus.passthrough(['0000:3b:00.0', '0000:3c:00.0'])).resolves.toHaveLength(2)
-    await expect(gpus.passthrough(['0000:5e:00.0'])).rejects.toThrow(/0000:5f:00.0, bound to nvme/)
-    await expect(gpus.passthrough(['0000:77:00.0'])).rejects.toMatchObject({ kind: 'missing' })
-  })
-
-  it('gives declared GPUs addresses that no machine has, and passes nothing through for them', async () => {
-    const gpus = new HostGpus(
-      [
-        { model: 'A40 48GB PCIe', count: 2 },
-        { model: 'L40S 48GB PCIe', count: 1 },
-      ],
-      '/none',
-    )
-    const { usable } = await gpus.list()
-    expect(usable.map((gpu) => gpu.model)).toEqual(['A40 48GB PCIe', 'A40 48GB PCIe', 'L40S 48GB PCIe'])
-    expect(new Set(usable.map((gpu) => gpu.pciAddress)).size).toBe(3)
-    expect(await gpus.passthrough(usable.map((gpu) => gpu.pciAddress))).toEqual([])
-  })
+test('the scan of sysfs finds eight A100s on two NUMA nodes, all fit for a guest', async () => {
+  const gpus = await scanGpus(await layOutSysfs('a100-80gb-8x-two-nodes'))
+  expect(gpus).toHaveLength(8)
+  expect(gpus.every((gpu) => gpu.model === 'A100 80GB PCIe' && gpu.problem === '' && gpu.canReset)).toBe(true)
+  expect(gpus.map((gpu) => gpu.numaNode)).toEqual([0, 0, 0, 0, 1, 1, 1, 1])
+  expect(new Set(gpus.map((gpu) => gpu.iommuGroup)).size).toBe(8)
+  expect(gpus[0]!.barBytes).toBe(128 * GIB + 16 * 1024 ** 2 + 32 * 1024 ** 2)
 })
 
-describe('arguments for GPU passthrough', () => {
-  const a100 = { pciAddress: '0000:17:00.0', barBytes: 128 * GIB }
+test('the scan of sysfs reads the recorded tree of an H200, which is not ours to pass on', async () => {
+  const gpus = await scanGpus(await layOutSysfs('h200-in-a-guest'))
+  expect(gpus).toMatchObject([
+    { pciAddress: '0000:00:06.0', model: 'PCI 10de:2335', numaNode: 0, iommuGroup: null, canReset: true },
+  ])
+  expect(gpus[0]!.barBytes).toBeGreaterThan(256 * GIB)
+  expect(gpus[0]!.problem).toContain('no IOMMU group')
+})
 
-  it('puts each GPU on a root port of its own', () => {
-    const args = vfioArguments([a100, { ...a100, pciAddress: '0000:31:00.0' }], 'x86_64').join(' ')
-    expect(args).toContain('pcie-root-port,id=gpu0')
-    expect(args).toContain('vfio-pci,host=0000:17:00.0,bus=gpu0')
-    expect(args).toContain('vfio-pci,host=0000:31:00.0,bus=gpu1')
-  })
+test('the scan of sysfs says which driver stands in the way', async () => {
+  const { usable, unusable } = await new HostGpus([], await layOutSysfs('missing-driver')).list()
+  expect(usable.map((gpu) => gpu.pciAddress)).toEqual(['0000:04:00.0'])
+  expect(usable[0]!.canReset).toBe(false)
+  expect(unusable).toEqual([
+    { pci: '0000:01:00.0', reason: 'bound to no driver, not to vfio-pci' },
+    { pci: '0000:02:00.0', reason: 'bound to nouveau, not to vfio-pci' },
+    { pci: '0000:03:00.0', reason: expect.stringContaining('no IOMMU group') },
+  ])
+})
 
-  it('opens a window above 4 GiB that holds all BARs, for QEMU and for the firmware', () => {
-    const eight = Array.from({ length: 8 }, () => a100)
-    expect(mmioWindowGib(eight)).toBe(2048)
-    const args = vfioArguments(eight, 'x86_64').join(' ')
-    expect(args).toContain('q35-pcihost.pci-hole64-size=2048G')
-    expect(args).toContain(`X-PciMmio64Mb,string=${2048 * 1024}`)
-  })
+test('the scan of sysfs offers only the listed ones, and names those that are not there', async () => {
+  const root = await layOutSysfs('a100-80gb-8x-two-nodes')
+  const gpus = new HostGpus([{ pci: '0000:31:00.0' }, { pci: '0000:99:00.0' }], root)
+  const { usable, unusable } = await gpus.list()
+  expect(usable.map((gpu) => gpu.pciAddress)).toEqual(['0000:31:00.0'])
+  expect(unusable).toEqual([{ pci: '0000:99:00.0', reason: 'no such NVIDIA GPU in sysfs' }])
+})
 
-  it('adds nothing without GPUs', () => {
-    expect(vfioArguments([], 'x86_64')).toEqual([])
-  })
+test('GPUs of one IOMMU group go to one VM together or not at all', async () => {
+  const gpus = new HostGpus([], await layOutSysfs('shared-iommu-groups'))
+  await expect(gpus.passthrough(['0000:3b:00.0'])).rejects.toMatchObject({ kind: 'rejected' })
+  await expect(gpus.passthrough(['0000:3b:00.0', '0000:3c:00.0'])).resolves.toHaveLength(2)
+  await expect(gpus.passthrough(['0000:5e:00.0'])).rejects.toThrow(/0000:5f:00.0, bound to nvme/)
+  await expect(gpus.passthrough(['0000:77:00.0'])).rejects.toMatchObject({ kind: 'missing' })
+})
+
+test('declared GPUs get addresses that no machine has, and nothing is passed through for them', async () => {
+  const gpus = new HostGpus(
+    [
+      { model: 'A40 48GB PCIe', count: 2 },
+      { model: 'L40S 48GB PCIe', count: 1 },
+    ],
+    '/none',
+  )
+  const { usable } = await gpus.list()
+  expect(usable.map((gpu) => gpu.model)).toEqual(['A40 48GB PCIe', 'A40 48GB PCIe', 'L40S 48GB PCIe'])
+  expect(new Set(usable.map((gpu) => gpu.pciAddress)).size).toBe(3)
+  expect(await gpus.passthrough(usable.map((gpu) => gpu.pciAddress))).toEqual([])
+})
+
+const a100 = { pciAddress: '0000:17:00.0', barBytes: 128 * GIB }
+
+test('GPU passthrough puts each GPU on a root port of its own', () => {
+  const args = vfioArguments([a100, { ...a100, pciAddress: '0000:31:00.0' }], 'x86_64').join(' ')
+  expect(args).toContain('pcie-root-port,id=gpu0')
+  expect(args).toContain('vfio-pci,host=0000:17:00.0,bus=gpu0')
+  expect(args).toContain('vfio-pci,host=0000:31:00.0,bus=gpu1')
+})
+
+test('GPU passthrough opens a window above 4 GiB that holds all BARs, for QEMU and for the firmware', () => {
+  const eight = Array.from({ length: 8 }, () => a100)
+  expect(mmioWindowGib(eight)).toBe(2048)
+  const args = vfioArguments(eight, 'x86_64').join(' ')
+  expect(args).toContain('q35-pcihost.pci-hole64-size=2048G')
+  expect(args).toContain(`X-PciMmio64Mb,string=${2048 * 1024}`)
+})
+
+test('a VM without GPUs gets no arguments for passthrough', () => {
+  expect(vfioArguments([], 'x86_64')).toEqual([])
 })

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { Fences } from '../../src/engines/qemu/fences.ts'
 import { Locks } from '../../src/engines/qemu/lock.ts'
 import { StatePaths } from '../../src/engines/qemu/paths.ts'
@@ -17,98 +17,92 @@ beforeEach(async () => {
 })
 afterEach(() => rm(folder, { recursive: true, force: true }))
 
-describe('generations on disk', () => {
-  it('outlast the process that saw them', async () => {
-    const paths = new StatePaths(folder, 'local-a')
-    await new Fences(paths).remember('vm-1', 5)
-    const later = new Fences(new StatePaths(folder, 'local-a'))
-    await expect(later.check('vm-1', 4, 'change')).rejects.toMatchObject({ kind: 'stale' })
-    await expect(later.check('vm-1', 5, 'change')).resolves.toBeUndefined()
-  })
-
-  it('keep a removed thing from being made again by its own generation', async () => {
-    const fences = new Fences(new StatePaths(folder, 'local-a'))
-    await fences.markRemoved('vm-1', 5)
-    await expect(fences.check('vm-1', 5, 'make')).rejects.toMatchObject({ kind: 'stale' })
-    await expect(fences.check('vm-1', 5, 'remove')).resolves.toBeUndefined()
-    await expect(fences.check('vm-1', 6, 'make')).resolves.toBeUndefined()
-  })
-
-  it('count the firewall apart', async () => {
-    const fences = new Fences(new StatePaths(folder, 'local-a'))
-    await fences.remember('vm-1', 9)
-    await fences.passFirewall('vm-1', 2)
-    await expect(fences.passFirewall('vm-1', 1)).rejects.toMatchObject({ kind: 'stale' })
-    await expect(fences.check('vm-1', 9, 'change')).resolves.toBeUndefined()
-  })
-
-  it('take no id that would leave its folder', () => {
-    expect(() => new StatePaths(folder, 'local-a').vm('../../etc')).toThrow(RangeError)
-  })
+test('generations on disk outlast the process that saw them', async () => {
+  const paths = new StatePaths(folder, 'local-a')
+  await new Fences(paths).remember('vm-1', 5)
+  const later = new Fences(new StatePaths(folder, 'local-a'))
+  await expect(later.check('vm-1', 4, 'change')).rejects.toMatchObject({ kind: 'stale' })
+  await expect(later.check('vm-1', 5, 'change')).resolves.toBeUndefined()
 })
 
-describe('locks', () => {
-  it('let one in at a time, even through two doors', async () => {
-    const doors = [new Locks(folder), new Locks(folder)]
-    let inside = 0
-    let most = 0
-    const visit = (door: Locks) =>
-      door.with('vm-1', signal, async () => {
-        most = Math.max(most, ++inside)
-        await new Promise((resolve) => setTimeout(resolve, 5))
-        inside -= 1
-      })
-    await Promise.all([...doors, ...doors, ...doors].map(visit))
-    expect(most).toBe(1)
-  })
+test('generations on disk keep a removed thing from being made again by its own generation', async () => {
+  const fences = new Fences(new StatePaths(folder, 'local-a'))
+  await fences.markRemoved('vm-1', 5)
+  await expect(fences.check('vm-1', 5, 'make')).rejects.toMatchObject({ kind: 'stale' })
+  await expect(fences.check('vm-1', 5, 'remove')).resolves.toBeUndefined()
+  await expect(fences.check('vm-1', 6, 'make')).resolves.toBeUndefined()
+})
 
-  it('are let go by a failure, and not waited for past the signal', async () => {
-    const [one, other] = [new Locks(folder), new Locks(folder)]
-    await expect(one.with('a', signal, () => Promise.reject(new Error('no')))).rejects.toThrow('no')
-    await one.with('a', signal, async () => {
-      await expect(other.with('a', AbortSignal.timeout(50), async () => {})).rejects.toThrow(/abort|timeout/i)
+test('generations on disk count the firewall apart', async () => {
+  const fences = new Fences(new StatePaths(folder, 'local-a'))
+  await fences.remember('vm-1', 9)
+  await fences.passFirewall('vm-1', 2)
+  await expect(fences.passFirewall('vm-1', 1)).rejects.toMatchObject({ kind: 'stale' })
+  await expect(fences.check('vm-1', 9, 'change')).resolves.toBeUndefined()
+})
+
+test('generations on disk take no id that would leave its folder', () => {
+  expect(() => new StatePaths(folder, 'local-a').vm('../../etc')).toThrow(RangeError)
+})
+
+test('file locks let one in at a time, even through two doors', async () => {
+  const doors = [new Locks(folder), new Locks(folder)]
+  let inside = 0
+  let most = 0
+  const visit = (door: Locks) =>
+    door.with('vm-1', signal, async () => {
+      most = Math.max(most, ++inside)
+      await new Promise((resolve) => setTimeout(resolve, 5))
+      inside -= 1
     })
+  await Promise.all([...doors, ...doors, ...doors].map(visit))
+  expect(most).toBe(1)
+})
+
+test('file locks are let go by a failure, and not waited for past the signal', async () => {
+  const [one, other] = [new Locks(folder), new Locks(folder)]
+  await expect(one.with('a', signal, () => Promise.reject(new Error('no')))).rejects.toThrow('no')
+  await one.with('a', signal, async () => {
+    await expect(other.with('a', AbortSignal.timeout(50), async () => {})).rejects.toThrow(/abort|timeout/i)
   })
 })
 
-describe('the serial log', () => {
-  it('is read on from where the reader stopped', async () => {
-    await writeFile(join(folder, 'serial.log'), 'one\ntwo\n')
-    expect(await readSerial(folder, 0)).toEqual({ content: 'one\ntwo\n', nextOffset: 8 })
-    expect(await readSerial(folder, 4)).toEqual({ content: 'two\n', nextOffset: 8 })
-    expect(await readSerial(folder, 99)).toEqual({ content: '', nextOffset: 8 })
-  })
+test('the serial log is read on from where the reader stopped', async () => {
+  await writeFile(join(folder, 'serial.log'), 'one\ntwo\n')
+  expect(await readSerial(folder, 0)).toEqual({ content: 'one\ntwo\n', nextOffset: 8 })
+  expect(await readSerial(folder, 4)).toEqual({ content: 'two\n', nextOffset: 8 })
+  expect(await readSerial(folder, 99)).toEqual({ content: '', nextOffset: 8 })
+})
 
-  it('ends between characters', async () => {
-    await writeFile(join(folder, 'serial.log'), Buffer.from('grün €').subarray(0, -1))
-    expect(await readSerial(folder, 0)).toEqual({ content: 'grün ', nextOffset: 6 })
-  })
+test('the serial log ends between characters', async () => {
+  await writeFile(join(folder, 'serial.log'), Buffer.from('grün €').subarray(0, -1))
+  expect(await readSerial(folder, 0)).toEqual({ content: 'grün ', nextOffset: 6 })
+})
 
-  it('moves no cursor and colours no screen where an error quotes it', async () => {
-    const loud = '\x1b[2J\x1b[01;01H\x1b[0;32m  OK  \x1b[0m Started\r\n\x1bc\x07second \x9b31m line\n'
-    await writeFile(join(folder, 'serial.log'), loud)
-    expect(await lastSerialLines(folder)).toBe('OK   Started\nsecond 31m line')
-  })
+test('the serial log moves no cursor and colours no screen where an error quotes it', async () => {
+  const loud = '\x1b[2J\x1b[01;01H\x1b[0;32m  OK  \x1b[0m Started\r\n\x1bc\x07second \x9b31m line\n'
+  await writeFile(join(folder, 'serial.log'), loud)
+  expect(await lastSerialLines(folder)).toBe('OK   Started\nsecond 31m line')
+})
 
-  it('is the last 64 KiB unless an offset is given', async () => {
-    await writeFile(join(folder, 'serial.log'), 'x'.repeat(100_000))
-    const { content, nextOffset } = await readSerial(folder, undefined)
-    expect([content.length, nextOffset]).toEqual([65_536, 100_000])
-  })
+test('the serial log is the last 64 KiB unless an offset is given', async () => {
+  await writeFile(join(folder, 'serial.log'), 'x'.repeat(100_000))
+  const { content, nextOffset } = await readSerial(folder, undefined)
+  expect([content.length, nextOffset]).toEqual([65_536, 100_000])
+})
 
-  it('keeps its offsets when it grew too large and was cut', async () => {
-    await writeFile(join(folder, 'serial.log'), 'x'.repeat(1_000))
-    await limitSerial(folder, 500)
-    await writeFile(join(folder, 'serial.log'), 'after')
-    expect(await readSerial(folder, 10)).toEqual({ content: 'after', nextOffset: 1_005 })
-  })
+test('the serial log keeps its offsets when it grew too large and was cut', async () => {
+  await writeFile(join(folder, 'serial.log'), 'x'.repeat(1_000))
+  await limitSerial(folder, 500)
+  await writeFile(join(folder, 'serial.log'), 'after')
+  expect(await readSerial(folder, 10)).toEqual({ content: 'after', nextOffset: 1_005 })
 })
 
 describe('a conversation with QEMU', () => {
   let server: Server
   afterEach(() => server.close())
 
-  it('reaches a socket whose path is too long for a socket address', async () => {
+  test('a conversation with QEMU reaches a socket whose path is too long for a socket address', async () => {
     const deep = join(folder, 'd'.repeat(120))
     await import('node:fs/promises').then(({ mkdir }) => mkdir(deep))
     process.chdir(deep)
@@ -118,7 +112,7 @@ describe('a conversation with QEMU', () => {
     expect(status).toEqual({ command: 'query-status' })
   })
 
-  it('does not wait for a silent one', async () => {
+  test('a conversation with QEMU does not wait for a silent one', async () => {
     await serve(join(folder, 'qmp.sock'), () => '')
     const talk = withQmp(join(folder, 'qmp.sock'), 100, (qmp) => qmp.execute('stop'))
     await expect(talk).rejects.toMatchObject({
@@ -127,7 +121,7 @@ describe('a conversation with QEMU', () => {
     })
   })
 
-  it('survives a connection that breaks in the middle of it', async () => {
+  test('a conversation with QEMU survives a connection that breaks in the middle of it', async () => {
     server = createServer((socket) => {
       socket.write('{"QMP":{"version":{}}}\n')
       socket.once('data', () => socket.destroy())
@@ -138,7 +132,7 @@ describe('a conversation with QEMU', () => {
     await expect(talk).rejects.toMatchObject({ kind: 'unavailable' })
   })
 
-  it('tells a refusal from silence', async () => {
+  test('a conversation with QEMU tells a refusal from silence', async () => {
     await serve(join(folder, 'qmp.sock'), (command) =>
       command === 'device_del'
         ? '{"error":{"class":"DeviceNotFound","desc":"no such device"}}'

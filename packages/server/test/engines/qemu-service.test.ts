@@ -5,29 +5,31 @@ import { createDatabase, query, type TestDatabase } from '@slipway/testing/datab
 import { eventually } from '@slipway/testing/eventually.ts'
 import { credentialsOf, Launcher, readyLine } from '@slipway/testing/launcher.ts'
 import type { Program } from '@slipway/testing/program.ts'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { deafImage, makeBench, type QemuBench } from '../support/qemu-bench.ts'
 
 const WITHIN = { timeout: 300_000 }
 const patienceMs = 250_000
 
-describe('the service on the qemu engine', () => {
-  const launcher = new Launcher()
-  let database: TestDatabase
-  let bench: QemuBench
-  let server: Program
+const launcher = new Launcher()
+let database: TestDatabase
+let bench: QemuBench
+let server: Program
 
-  beforeAll(async () => {
-    bench = await makeBench()
-    database = await createDatabase()
-  }, 300_000)
-  afterAll(async () => {
-    await launcher.clear()
-    await bench?.close()
-    await database?.drop()
-  }, 60_000)
+beforeAll(async () => {
+  bench = await makeBench()
+  database = await createDatabase()
+}, 300_000)
+afterAll(async () => {
+  await launcher.clear()
+  await bench?.close()
+  await database?.drop()
+}, 60_000)
 
-  it('fails a creation whose guest never boots, with the last words of its console', WITHIN, async () => {
+test(
+  'the service on the qemu engine fails a creation whose guest never boots, with the last words of its console',
+  WITHIN,
+  async () => {
     await start({ bootTimeoutS: 4 })
     const { source } = await deafImage(bench)
     await query(database.url, 'UPDATE images SET source = $1', [source])
@@ -39,9 +41,13 @@ describe('the service on the qemu engine', () => {
     expect((await request('GET', `/vms/${operation.metadata.id}`)).status).toBe(404)
     expect(await qemuPids()).toEqual([])
     expect(await server.end('SIGTERM')).toBe(0)
-  })
+  },
+)
 
-  it('makes a VM that answers SSH, and finds it again after its server was killed', WITHIN, async () => {
+test(
+  'the service on the qemu engine makes a VM that answers SSH, and finds it again after its server was killed',
+  WITHIN,
+  async () => {
     await start({ bootTimeoutS: 250 })
     const { operation } = await api('POST', '/vms', vmBody('real_one'))
     const created = await ended(operation.operation_id)
@@ -72,57 +78,57 @@ describe('the service on the qemu engine', () => {
     expect((await request('GET', `/vms/${operation.metadata.id}`)).status).toBe(404)
     expect(await server.end('SIGTERM')).toBe(0)
     await eventually(async () => (await bench.processes()).length === 0, patienceMs)
-  })
+  },
+)
 
-  async function start({ bootTimeoutS }: { bootTimeoutS: number }): Promise<void> {
-    const file = join(bench.dataDir, 'slipway.toml')
-    const range = `${bench.publicAddress.split('.').slice(0, 3).join('.')}.0/24`
-    writeFileSync(
-      file,
-      `[[location]]\nname = "local-a"\nengine = "qemu"\n[location.qemu]\nscale = 0.002\n` +
-        `address_range = "${range}"\nboot_timeout_s = ${bootTimeoutS}\n`,
-    )
-    // Relative, as people type it.
-    const dataDir = relative(launcher.dir, bench.dataDir)
-    const args = ['--port', '0', '--data-dir', dataDir, '--config', file]
-    server = launcher.start(args, { env: { DATABASE_URL: database.url } })
-    await server.until(readyLine)
-  }
+async function start({ bootTimeoutS }: { bootTimeoutS: number }): Promise<void> {
+  const file = join(bench.dataDir, 'slipway.toml')
+  const range = `${bench.publicAddress.split('.').slice(0, 3).join('.')}.0/24`
+  writeFileSync(
+    file,
+    `[[location]]\nname = "local-a"\nengine = "qemu"\n[location.qemu]\nscale = 0.002\n` +
+      `address_range = "${range}"\nboot_timeout_s = ${bootTimeoutS}\n`,
+  )
+  // Relative, as people type it.
+  const dataDir = relative(launcher.dir, bench.dataDir)
+  const args = ['--port', '0', '--data-dir', dataDir, '--config', file]
+  server = launcher.start(args, { env: { DATABASE_URL: database.url } })
+  await server.until(readyLine)
+}
 
-  const vmBody = (name: string) => ({
-    ...{ name, type: 'a100-80gb.1x', location: 'local-a', image: 'mini:latest' },
-    ssh_public_key: bench.sshPublicKey,
-  })
-
-  function request(method: string, path: string, body?: unknown): Promise<Response> {
-    const { api_url, access_key, project_id } = credentialsOf(bench.dataDir)
-    const headers: Record<string, string> = { authorization: `Bearer ${access_key}` }
-    if (body !== undefined) headers['content-type'] = 'application/json'
-    const content = body === undefined ? {} : { body: JSON.stringify(body) }
-    return fetch(`${api_url}/v0.1/projects/${project_id}${path}`, { method, headers, ...content })
-  }
-
-  async function api(method: string, path: string, body?: unknown): Promise<RouteAnswer<'vmCreate'>> {
-    const answer = await request(method, path, body)
-    const text = await answer.text()
-    if (!answer.ok) throw new Error(`${method} ${path}: ${text}`)
-    return JSON.parse(text)
-  }
-
-  async function ended(operationId: string): Promise<RouteAnswer<'operationGet'>> {
-    for (;;) {
-      const answer = await request('GET', `/operations/${operationId}?wait=30`)
-      const operation = (await answer.json()) as RouteAnswer<'operationGet'>
-      if (operation.state !== 'IN_PROGRESS') return operation
-    }
-  }
-
-  async function stateOf(vmId: string): Promise<string> {
-    return ((await (await request('GET', `/vms/${vmId}`)).json()) as { state: string }).state
-  }
-
-  async function qemuPids(): Promise<number[]> {
-    const found = await bench.processes()
-    return found.filter(({ commandLine }) => commandLine.startsWith('qemu-system')).map(({ pid }) => pid)
-  }
+const vmBody = (name: string) => ({
+  ...{ name, type: 'a100-80gb.1x', location: 'local-a', image: 'mini:latest' },
+  ssh_public_key: bench.sshPublicKey,
 })
+
+function request(method: string, path: string, body?: unknown): Promise<Response> {
+  const { api_url, access_key, project_id } = credentialsOf(bench.dataDir)
+  const headers: Record<string, string> = { authorization: `Bearer ${access_key}` }
+  if (body !== undefined) headers['content-type'] = 'application/json'
+  const content = body === undefined ? {} : { body: JSON.stringify(body) }
+  return fetch(`${api_url}/v0.1/projects/${project_id}${path}`, { method, headers, ...content })
+}
+
+async function api(method: string, path: string, body?: unknown): Promise<RouteAnswer<'vmCreate'>> {
+  const answer = await request(method, path, body)
+  const text = await answer.text()
+  if (!answer.ok) throw new Error(`${method} ${path}: ${text}`)
+  return JSON.parse(text)
+}
+
+async function ended(operationId: string): Promise<RouteAnswer<'operationGet'>> {
+  for (;;) {
+    const answer = await request('GET', `/operations/${operationId}?wait=30`)
+    const operation = (await answer.json()) as RouteAnswer<'operationGet'>
+    if (operation.state !== 'IN_PROGRESS') return operation
+  }
+}
+
+async function stateOf(vmId: string): Promise<string> {
+  return ((await (await request('GET', `/vms/${vmId}`)).json()) as { state: string }).state
+}
+
+async function qemuPids(): Promise<number[]> {
+  const found = await bench.processes()
+  return found.filter(({ commandLine }) => commandLine.startsWith('qemu-system')).map(({ pid }) => pid)
+}

@@ -1,7 +1,7 @@
 import { eventually } from '@slipway/testing/eventually.ts'
 import { vmBody } from '@slipway/testing/resources.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 
 let service: TestService
 beforeAll(async () => {
@@ -51,109 +51,107 @@ const minutesLeft = async ({ expires_at }: { expires_at: string }) => {
   return row!.left
 }
 
-describe('a VM with a time to live', () => {
-  it('is stopped when its time is up, not before, and its owner is told once, ten minutes ahead', async () => {
-    const vm = await create({ ttl_seconds: 3600 })
-    expect(vm.on_expiry).toBe('stop')
-    expect(await minutesLeft(vm)).toBe(60)
-    await turnTo(vm.expires_at, -11)
-    await look()
-    expect(await eventTypes(vm.id, 'vm.expiring')).toEqual([])
-    await turnTo(vm.expires_at, -10)
-    await look()
-    await look()
-    expect(await eventTypes(vm.id, 'vm.expiring')).toMatchObject([
-      { actor: 'system', data: { name: vm.name, expires_at: vm.expires_at, on_expiry: 'stop' } },
-    ])
-    await turnTo(vm.expires_at, -1)
-    await look()
-    expect(await read(vm.id)).toMatchObject({ state: 'STATE_RUNNING' })
-    await turnTo(vm.expires_at, 0)
-    await look()
-    expect(await read(vm.id)).toMatchObject({ state: 'STATE_SHUTOFF', expires_at: '' })
-    const stopping = await eventTypes(vm.id, 'vm.stopping')
-    expect(stopping).toMatchObject([{ actor: 'system' }])
-  })
+test('a VM with a time to live is stopped when its time is up, not before, and its owner is told once, ten minutes ahead', async () => {
+  const vm = await create({ ttl_seconds: 3600 })
+  expect(vm.on_expiry).toBe('stop')
+  expect(await minutesLeft(vm)).toBe(60)
+  await turnTo(vm.expires_at, -11)
+  await look()
+  expect(await eventTypes(vm.id, 'vm.expiring')).toEqual([])
+  await turnTo(vm.expires_at, -10)
+  await look()
+  await look()
+  expect(await eventTypes(vm.id, 'vm.expiring')).toMatchObject([
+    { actor: 'system', data: { name: vm.name, expires_at: vm.expires_at, on_expiry: 'stop' } },
+  ])
+  await turnTo(vm.expires_at, -1)
+  await look()
+  expect(await read(vm.id)).toMatchObject({ state: 'STATE_RUNNING' })
+  await turnTo(vm.expires_at, 0)
+  await look()
+  expect(await read(vm.id)).toMatchObject({ state: 'STATE_SHUTOFF', expires_at: '' })
+  const stopping = await eventTypes(vm.id, 'vm.stopping')
+  expect(stopping).toMatchObject([{ actor: 'system' }])
+})
 
-  it('runs on without one when it is started after it expired', async () => {
-    const vm = await create({ ttl_seconds: 300 })
-    await service.clock.advance('6 minutes')
-    await look()
-    expect(await act(vm.id, { action: 'START' })).toMatchObject({ state: 'STATE_RUNNING', expires_at: '' })
-    await service.clock.advance('1 day')
-    await look()
-    expect(await read(vm.id)).toMatchObject({ state: 'STATE_RUNNING' })
-  })
+test('a VM with a time to live runs on without one when it is started after it expired', async () => {
+  const vm = await create({ ttl_seconds: 300 })
+  await service.clock.advance('6 minutes')
+  await look()
+  expect(await act(vm.id, { action: 'START' })).toMatchObject({ state: 'STATE_RUNNING', expires_at: '' })
+  await service.clock.advance('1 day')
+  await look()
+  expect(await read(vm.id)).toMatchObject({ state: 'STATE_RUNNING' })
+})
 
-  it('keeps its time through a stop and a start before it is up', async () => {
-    const vm = await create({ ttl_seconds: 3600 })
-    await act(vm.id, { action: 'STOP' })
-    const { expires_at } = await act(vm.id, { action: 'START' })
-    expect(expires_at).toBe(vm.expires_at)
-    await service.clock.advance('61 minutes')
-    await look()
-    expect(await read(vm.id)).toMatchObject({ state: 'STATE_SHUTOFF' })
-  })
+test('a VM with a time to live keeps its time through a stop and a start before it is up', async () => {
+  const vm = await create({ ttl_seconds: 3600 })
+  await act(vm.id, { action: 'STOP' })
+  const { expires_at } = await act(vm.id, { action: 'START' })
+  expect(expires_at).toBe(vm.expires_at)
+  await service.clock.advance('61 minutes')
+  await look()
+  expect(await read(vm.id)).toMatchObject({ state: 'STATE_SHUTOFF' })
+})
 
-  it('begins without one when it was shut off as its time ran out', async () => {
-    const vm = await create({ ttl_seconds: 3600 })
-    await act(vm.id, { action: 'STOP' })
-    await service.clock.advance('2 hours')
-    await look()
-    expect(await act(vm.id, { action: 'START' })).toMatchObject({ state: 'STATE_RUNNING', expires_at: '' })
-    await look()
-    expect(await read(vm.id)).toMatchObject({ state: 'STATE_RUNNING' })
-  })
+test('a VM with a time to live begins without one when it was shut off as its time ran out', async () => {
+  const vm = await create({ ttl_seconds: 3600 })
+  await act(vm.id, { action: 'STOP' })
+  await service.clock.advance('2 hours')
+  await look()
+  expect(await act(vm.id, { action: 'START' })).toMatchObject({ state: 'STATE_RUNNING', expires_at: '' })
+  await look()
+  expect(await read(vm.id)).toMatchObject({ state: 'STATE_RUNNING' })
+})
 
-  it('is deleted instead if it was so wished, even when it is shut off', async () => {
-    const [running, stopped] = [
-      await create({ ttl_seconds: 3600, on_expiry: 'delete' }),
-      await create({ ttl_seconds: 3600, on_expiry: 'delete' }),
-    ]
-    await act(stopped.id, { action: 'STOP' })
-    await turnTo(running.expires_at, -5)
-    await look()
-    for (const { id } of [running, stopped]) expect(await eventTypes(id, 'vm.expiring')).toHaveLength(1)
-    await turnTo(stopped.expires_at, 0)
-    await look()
-    for (const { id: vm_id } of [running, stopped]) {
-      expect((await service.call('vmGet', { params: { vm_id } })).status).toBe(404)
-      expect(await eventTypes(vm_id, 'vm.deleting')).toMatchObject([{ actor: 'system' }])
-    }
-  })
+test('a VM with a time to live is deleted instead if it was so wished, even when it is shut off', async () => {
+  const [running, stopped] = [
+    await create({ ttl_seconds: 3600, on_expiry: 'delete' }),
+    await create({ ttl_seconds: 3600, on_expiry: 'delete' }),
+  ]
+  await act(stopped.id, { action: 'STOP' })
+  await turnTo(running.expires_at, -5)
+  await look()
+  for (const { id } of [running, stopped]) expect(await eventTypes(id, 'vm.expiring')).toHaveLength(1)
+  await turnTo(stopped.expires_at, 0)
+  await look()
+  for (const { id: vm_id } of [running, stopped]) {
+    expect((await service.call('vmGet', { params: { vm_id } })).status).toBe(404)
+    expect(await eventTypes(vm_id, 'vm.deleting')).toMatchObject([{ actor: 'system' }])
+  }
+})
 
-  it('gets more by a PATCH, counted from it, with a warning of its own', async () => {
-    const vm = await create({ ttl_seconds: 600 })
-    await look()
-    const extended = await act(vm.id, { ttl_seconds: 7200, on_expiry: 'delete' })
-    expect(extended.on_expiry).toBe('delete')
-    expect(await minutesLeft(extended)).toBe(120)
-    await turnTo(vm.expires_at, 5)
-    await look()
-    expect(await read(vm.id)).toMatchObject({ state: 'STATE_RUNNING' })
-    await turnTo(extended.expires_at, -5)
-    await look()
-    expect(await eventTypes(vm.id, 'vm.expiring')).toHaveLength(2)
-    await turnTo(extended.expires_at, 0)
-    await look()
-    expect((await service.call('vmGet', { params: { vm_id: vm.id } })).status).toBe(404)
-  })
+test('a VM with a time to live gets more by a PATCH, counted from it, with a warning of its own', async () => {
+  const vm = await create({ ttl_seconds: 600 })
+  await look()
+  const extended = await act(vm.id, { ttl_seconds: 7200, on_expiry: 'delete' })
+  expect(extended.on_expiry).toBe('delete')
+  expect(await minutesLeft(extended)).toBe(120)
+  await turnTo(vm.expires_at, 5)
+  await look()
+  expect(await read(vm.id)).toMatchObject({ state: 'STATE_RUNNING' })
+  await turnTo(extended.expires_at, -5)
+  await look()
+  expect(await eventTypes(vm.id, 'vm.expiring')).toHaveLength(2)
+  await turnTo(extended.expires_at, 0)
+  await look()
+  expect((await service.call('vmGet', { params: { vm_id: vm.id } })).status).toBe(404)
+})
 
-  it('is refused one that is too short, too long, or an expiry without one', async () => {
-    const status = async (changes: Record<string, unknown>) =>
-      (await service.call('vmCreate', { body: vmBody(changes) })).status
-    expect(await status({ ttl_seconds: 299 })).toBe(400)
-    expect(await status({ ttl_seconds: 2_592_001 })).toBe(400)
-    expect(await status({ on_expiry: 'delete' })).toBe(400)
-    expect(await status({ ttl_seconds: 3600, on_expiry: 'explode' })).toBe(400)
-  })
+test('a time to live that is too short or too long is refused, and so is an expiry without one', async () => {
+  const status = async (changes: Record<string, unknown>) =>
+    (await service.call('vmCreate', { body: vmBody(changes) })).status
+  expect(await status({ ttl_seconds: 299 })).toBe(400)
+  expect(await status({ ttl_seconds: 2_592_001 })).toBe(400)
+  expect(await status({ on_expiry: 'delete' })).toBe(400)
+  expect(await status({ ttl_seconds: 3600, on_expiry: 'explode' })).toBe(400)
+})
 
-  it('is stopped once, whoever looks at the same time', async () => {
-    const vm = await create({ ttl_seconds: 300 })
-    const other = await service.another()
-    await service.clock.advance('5 minutes')
-    await Promise.all([service.server.reconciler.expiry(), other.reconciler.expiry(), look()])
-    expect(await eventTypes(vm.id, 'vm.stopping')).toHaveLength(1)
-    await other.close()
-  })
+test('a VM with a time to live is stopped once, whoever looks at the same time', async () => {
+  const vm = await create({ ttl_seconds: 300 })
+  const other = await service.another()
+  await service.clock.advance('5 minutes')
+  await Promise.all([service.server.reconciler.expiry(), other.reconciler.expiry(), look()])
+  expect(await eventTypes(vm.id, 'vm.stopping')).toHaveLength(1)
+  await other.close()
 })

@@ -1,9 +1,9 @@
 import { openStream } from '@slipway/testing/event-stream.ts'
 import { eventually } from '@slipway/testing/eventually.ts'
 import { useService } from '@slipway/testing/service.ts'
-import { expect, it, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 
-it('serves 500 readers at once, each event read from the table once', async () => {
+test('500 streams are served at once, and each event is read from the table once', async () => {
   vi.useFakeTimers({ toFake: ['setInterval'] })
   const service = await useService()
   const { project_id, access_key } = service.credentials

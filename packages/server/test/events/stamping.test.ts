@@ -1,5 +1,5 @@
 import { createDatabase } from '@slipway/testing/database.ts'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { Database } from '../../src/store/database.ts'
 import { findEventBounds, listEventsBetween, stampEvents } from '../../src/store/events/events.ts'
 
@@ -18,7 +18,7 @@ afterAll(async () => {
 const write = `INSERT INTO events (id, type, resource_type, resource_id, actor, request_id)
                VALUES (gen_random_uuid(), 'test', 'test', $1, 'system', '')`
 
-it('gives every event one position for good, whoever stamps at the same time, and readers never skip a late one', async () => {
+test('every event gets one position for good, whoever stamps at the same time, and readers never skip a late one', async () => {
   const writers = 6
   const eachWrites = 60
   let isWriting = true
@@ -59,7 +59,7 @@ it('gives every event one position for good, whoever stamps at the same time, an
   expect((await findEventBounds(database)).last).toBe(writers * eachWrites)
 })
 
-it('waits for an unfinished transaction without keeping others from their positions', async () => {
+test('stamping waits for an unfinished transaction without keeping others from their positions', async () => {
   const { last } = await findEventBounds(database)
   const slow = await database.pool.connect()
   try {
@@ -78,7 +78,7 @@ it('waits for an unfinished transaction without keeping others from their positi
   expect(rows.map(({ resource_id }) => resource_id)).toEqual(['quick', 'slow'])
 })
 
-it('keeps the order of writing within one resource, beyond one batch', async () => {
+test('stamping keeps the order of writing within one resource, beyond one batch', async () => {
   const { last } = await findEventBounds(database)
   await database.query({
     text: `INSERT INTO events (id, type, resource_type, resource_id, actor, request_id)

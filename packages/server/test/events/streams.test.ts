@@ -3,7 +3,7 @@ import { openStream } from '@slipway/testing/event-stream.ts'
 import { eventually } from '@slipway/testing/eventually.ts'
 import { vmBody } from '@slipway/testing/resources.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 
 let service: TestService
 let owner: string
@@ -33,156 +33,154 @@ const write = (count: number, type = 'test.note', data: unknown = {}) =>
   )
 const ofType = (type: string) => (event: { type: string }) => event.type === type
 
-describe('an event stream', () => {
-  it('tells the life of a VM in order, from now on', async () => {
-    const client = await stream()
-    const { operation } = await service.ok('vmCreate', { body: vmBody() })
-    const first = await client.next()
-    expect(first).toMatchObject({ type: 'vm.creating', resource_id: operation.metadata.id })
-    expect(await client.next(ofType('vm.running'))).toMatchObject({ resource_id: operation.metadata.id })
-    await client.next(ofType('operation.succeeded'))
-    expect(client.ids).toEqual(client.events.map(({ position }) => String(position)))
-    const { items } = await service.ok('eventList', { query: { resource_id: operation.metadata.id } })
-    const heard = client.events.filter(({ resource_id }) => resource_id === operation.metadata.id)
-    expect(heard.toReversed()).toEqual(items)
-  })
+test('an event stream tells the life of a VM in order, from now on', async () => {
+  const client = await stream()
+  const { operation } = await service.ok('vmCreate', { body: vmBody() })
+  const first = await client.next()
+  expect(first).toMatchObject({ type: 'vm.creating', resource_id: operation.metadata.id })
+  expect(await client.next(ofType('vm.running'))).toMatchObject({ resource_id: operation.metadata.id })
+  await client.next(ofType('operation.succeeded'))
+  expect(client.ids).toEqual(client.events.map(({ position }) => String(position)))
+  const { items } = await service.ok('eventList', { query: { resource_id: operation.metadata.id } })
+  const heard = client.events.filter(({ resource_id }) => resource_id === operation.metadata.id)
+  expect(heard.toReversed()).toEqual(items)
+})
 
-  it('goes on after Last-Event-ID, without a gap and without a repetition', async () => {
-    const first = await stream({ query: '?type=test.resumed' })
-    await write(3, 'test.resumed')
-    await first.next()
-    await first.next()
-    first.close()
-    await write(1200, 'test.resumed')
-    const second = await stream({ query: '?type=test.resumed', lastEventId: first.events[0]!.position })
-    await write(5, 'test.resumed')
-    while (second.events.length < 2 + 1200 + 5) await second.next()
-    const rows = await eventually(async () => {
-      const found = await service.sql<{ position: number }>(
-        `SELECT position FROM events WHERE type = 'test.resumed' AND position > $1 ORDER BY position`,
-        [first.events[0]!.position],
-      )
-      return found.length === 1207 && found
-    })
-    expect(second.events.map(({ position }) => position)).toEqual(rows.map(({ position }) => position))
+test('an event stream goes on after Last-Event-ID, without a gap and without a repetition', async () => {
+  const first = await stream({ query: '?type=test.resumed' })
+  await write(3, 'test.resumed')
+  await first.next()
+  await first.next()
+  first.close()
+  await write(1200, 'test.resumed')
+  const second = await stream({ query: '?type=test.resumed', lastEventId: first.events[0]!.position })
+  await write(5, 'test.resumed')
+  while (second.events.length < 2 + 1200 + 5) await second.next()
+  const rows = await eventually(async () => {
+    const found = await service.sql<{ position: number }>(
+      `SELECT position FROM events WHERE type = 'test.resumed' AND position > $1 ORDER BY position`,
+      [first.events[0]!.position],
+    )
+    return found.length === 1207 && found
   })
+  expect(second.events.map(({ position }) => position)).toEqual(rows.map(({ position }) => position))
+})
 
-  it('keeps to its filters and to its project', async () => {
-    const { id } = await service.ok('projectCreate', {
-      token: owner,
-      body: { name: `other-${Date.now()}`, organization_id: service.credentials.organization_id },
-    })
-    const filtered = await stream({ query: '?type=test.wanted' })
-    const everything = await stream({
-      token: service.credentials.operator_key,
-      path: '/v0.1/admin/events',
-      query: '?type=test.elsewhere',
-    })
-    await service.sql(
-      `INSERT INTO events (id, project_id, type, resource_type, resource_id, actor, request_id)
+test('an event stream keeps to its filters and to its project', async () => {
+  const { id } = await service.ok('projectCreate', {
+    token: owner,
+    body: { name: `other-${Date.now()}`, organization_id: service.credentials.organization_id },
+  })
+  const filtered = await stream({ query: '?type=test.wanted' })
+  const everything = await stream({
+    token: service.credentials.operator_key,
+    path: '/v0.1/admin/events',
+    query: '?type=test.elsewhere',
+  })
+  await service.sql(
+    `INSERT INTO events (id, project_id, type, resource_type, resource_id, actor, request_id)
        VALUES (gen_random_uuid(), $1, 'test.elsewhere', 'test', '', 'system', ''),
               (gen_random_uuid(), NULL, 'test.elsewhere', 'test', '', 'system', '')`,
-      [id],
-    )
-    await write(2, 'test.unwanted')
-    await write(1, 'test.wanted')
-    await filtered.next()
-    expect(filtered.events.map(({ type }) => type)).toEqual(['test.wanted'])
-    await everything.next()
-    await everything.next()
-  })
+    [id],
+  )
+  await write(2, 'test.unwanted')
+  await write(1, 'test.wanted')
+  await filtered.next()
+  expect(filtered.events.map(({ type }) => type)).toEqual(['test.wanted'])
+  await everything.next()
+  await everything.next()
+})
 
-  it('refuses a position that is garbled, has not been, or is no longer kept', async () => {
-    const refused = async (lastEventId: string) =>
-      service.request('GET', `/v0.1/projects/${service.credentials.project_id}/events`, {
-        headers: { Accept: 'text/event-stream', 'Last-Event-ID': lastEventId },
-      })
-    for (const garbled of ['x', '-1', '1.5', '9'.repeat(30), '999999999999'])
-      expect(await refused(garbled)).toMatchObject({ status: 400, body: { code: 'invalid_argument' } })
-    await write(5, 'test.old')
-    await eventually(() =>
-      service.sql('SELECT FROM events WHERE position > 5').then(({ length }) => length > 0),
-    )
-    await service.sql(`UPDATE event_counter SET pruned_position = 3`)
-    expect((await refused('2')).status).toBe(400)
-    const client = await stream({ lastEventId: 3 })
-    const [oldest] = await service.sql<{ position: number }>(
-      'SELECT min(position) AS position FROM events WHERE position > 3 AND project_id = $1',
-      [service.credentials.project_id],
-    )
-    expect((await client.next()).position).toBe(oldest!.position)
-    await service.sql(`UPDATE event_counter SET pruned_position = 0`)
-  })
+test('an event stream refuses a position that is garbled, has not been, or is no longer kept', async () => {
+  const refused = async (lastEventId: string) =>
+    service.request('GET', `/v0.1/projects/${service.credentials.project_id}/events`, {
+      headers: { Accept: 'text/event-stream', 'Last-Event-ID': lastEventId },
+    })
+  for (const garbled of ['x', '-1', '1.5', '9'.repeat(30), '999999999999'])
+    expect(await refused(garbled)).toMatchObject({ status: 400, body: { code: 'invalid_argument' } })
+  await write(5, 'test.old')
+  await eventually(() =>
+    service.sql('SELECT FROM events WHERE position > 5').then(({ length }) => length > 0),
+  )
+  await service.sql(`UPDATE event_counter SET pruned_position = 3`)
+  expect((await refused('2')).status).toBe(400)
+  const client = await stream({ lastEventId: 3 })
+  const [oldest] = await service.sql<{ position: number }>(
+    'SELECT min(position) AS position FROM events WHERE position > 3 AND project_id = $1',
+    [service.credentials.project_id],
+  )
+  expect((await client.next()).position).toBe(oldest!.position)
+  await service.sql(`UPDATE event_counter SET pruned_position = 0`)
+})
 
-  it('hears of what another process did, and goes on in another process', async () => {
-    const other = await service.another()
-    const client = await stream({}, other.url)
-    const { id } = await newKey()
-    const event = await client.next(ofType('access_key.created'))
-    expect(event.resource_id).toBe(id)
-    await other.close()
-    await client.closed
-    await write(1, 'test.meanwhile')
-    const again = await stream({ lastEventId: event.position })
-    expect((await again.next(ofType('test.meanwhile'))).position).toBeGreaterThan(event.position)
-  })
+test('an event stream hears of what another process did, and goes on in another process', async () => {
+  const other = await service.another()
+  const client = await stream({}, other.url)
+  const { id } = await newKey()
+  const event = await client.next(ofType('access_key.created'))
+  expect(event.resource_id).toBe(id)
+  await other.close()
+  await client.closed
+  await write(1, 'test.meanwhile')
+  const again = await stream({ lastEventId: event.position })
+  expect((await again.next(ofType('test.meanwhile'))).position).toBeGreaterThan(event.position)
+})
 
-  it('ends when its key is revoked, in every process', async () => {
-    const other = await service.another()
-    const key = await newKey()
-    const [here, there, unconcerned] = await Promise.all([
-      stream({ token: key.secret }),
-      stream({ token: key.secret }, other.url),
-      stream(),
-    ])
-    await service.ok('accessKeyDelete', { token: owner, params: { key_id: key.id } })
-    await Promise.all([here!.closed, there!.closed])
-    expect(unconcerned!.isClosed).toBe(false)
-  })
+test('an event stream ends when its key is revoked, in every process', async () => {
+  const other = await service.another()
+  const key = await newKey()
+  const [here, there, unconcerned] = await Promise.all([
+    stream({ token: key.secret }),
+    stream({ token: key.secret }, other.url),
+    stream(),
+  ])
+  await service.ok('accessKeyDelete', { token: owner, params: { key_id: key.id } })
+  await Promise.all([here!.closed, there!.closed])
+  expect(unconcerned!.isClosed).toBe(false)
+})
 
-  it('ends when its key expires and when its user signs out', async () => {
-    const expiring = await newKey({ expires_at: new Date(Date.now() + 600_000).toISOString() })
-    const session = await signIn()
-    const [first, second] = await Promise.all([
-      stream({ token: expiring.secret }),
-      stream({ token: session.access_token }),
-    ])
-    await service.ok('authRevoke', { token: null, body: { refresh_token: session.refresh_token } })
-    await second!.closed
-    expect(first!.isClosed).toBe(false)
-    await service.clock.advance('11 minutes')
-    await first!.closed
-    await service.clock.reset()
-    const trail = await service.ok('adminEventList', { token: service.credentials.operator_key })
-    expect(trail.items.map(({ type }) => type)).toEqual(
-      expect.arrayContaining(['user.signed_in', 'user.signed_out']),
-    )
-  })
+test('an event stream ends when its key expires and when its user signs out', async () => {
+  const expiring = await newKey({ expires_at: new Date(Date.now() + 600_000).toISOString() })
+  const session = await signIn()
+  const [first, second] = await Promise.all([
+    stream({ token: expiring.secret }),
+    stream({ token: session.access_token }),
+  ])
+  await service.ok('authRevoke', { token: null, body: { refresh_token: session.refresh_token } })
+  await second!.closed
+  expect(first!.isClosed).toBe(false)
+  await service.clock.advance('11 minutes')
+  await first!.closed
+  await service.clock.reset()
+  const trail = await service.ok('adminEventList', { token: service.credentials.operator_key })
+  expect(trail.items.map(({ type }) => type)).toEqual(
+    expect.arrayContaining(['user.signed_in', 'user.signed_out']),
+  )
+})
 
-  it('drops a reader that does not read, and nobody else', async () => {
-    const lazy = connect(Number(new URL(service.url).port), '127.0.0.1')
-    lazy.on('error', () => {})
-    lazy.write(
-      `GET /v0.1/projects/${service.credentials.project_id}/events HTTP/1.1\r\nHost: x\r\n` +
-        `Accept: text/event-stream\r\nAuthorization: Bearer ${service.credentials.access_key}\r\n\r\n`,
-    )
-    await new Promise((resolve) => lazy.once('data', resolve))
-    lazy.pause()
-    const dropped = new Promise((resolve) => lazy.on('close', resolve))
-    const keen = await stream({ query: '?type=test.last' })
-    await write(60, 'test.large', { text: 'x'.repeat(100_000) })
-    await write(1, 'test.last')
-    await keen.next()
-    // A socket that does not read does not notice its end either.
-    lazy.resume()
-    await dropped
-    expect(keen.isClosed).toBe(false)
-  })
+test('an event stream drops a reader that does not read, and nobody else', async () => {
+  const lazy = connect(Number(new URL(service.url).port), '127.0.0.1')
+  lazy.on('error', () => {})
+  lazy.write(
+    `GET /v0.1/projects/${service.credentials.project_id}/events HTTP/1.1\r\nHost: x\r\n` +
+      `Accept: text/event-stream\r\nAuthorization: Bearer ${service.credentials.access_key}\r\n\r\n`,
+  )
+  await new Promise((resolve) => lazy.once('data', resolve))
+  lazy.pause()
+  const dropped = new Promise((resolve) => lazy.on('close', resolve))
+  const keen = await stream({ query: '?type=test.last' })
+  await write(60, 'test.large', { text: 'x'.repeat(100_000) })
+  await write(1, 'test.last')
+  await keen.next()
+  // A socket that does not read does not notice its end either.
+  lazy.resume()
+  await dropped
+  expect(keen.isClosed).toBe(false)
+})
 
-  it('ends when the server stops', async () => {
-    const other = await service.another()
-    const client = await stream({}, other.url)
-    await other.close()
-    await client.closed
-  })
+test('an event stream ends when the server stops', async () => {
+  const other = await service.another()
+  const client = await stream({}, other.url)
+  await other.close()
+  await client.closed
 })

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { type Role, type Route, roles, routeIds, routeOf } from '@slipway/contract'
 import { addOrganization, addProject, setPayment, tokenOfNew } from '@slipway/testing/people.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { newAccessKey } from '../../src/domain/access-key.ts'
 import { type Callers, makeCallers } from '../support/callers.ts'
 
@@ -95,35 +95,33 @@ async function probe(route: Route, token: string | null, scope: Record<string, s
 
 const everybody = Object.entries({ ...nobodies, ...somebodies })
 
-describe.each(routeIds)('%s', (id) => {
-  const route = routeOf(id)
+test.each(routeIds)('%s lets in exactly whom its access names', async (id) => {
+  const route: Route = routeOf(id)
+  const needsScope = roles.includes(route.access as Role) || route.access === 'visible'
+  expect(scopeOf(route) !== 'none', 'a role counts in a project or organization').toBe(needsScope)
+  const answers = await Promise.all(
+    everybody.map(async ([name, kind]) => ({ name, ...(await probe(route, kind.token(callers))) })),
+  )
+  expect(Object.fromEntries(answers.map(({ name, status }) => [name, status]))).toEqual(
+    Object.fromEntries(everybody.map(([name, kind]) => [name, expectedStatus(route, kind)])),
+  )
+  for (const { status, body, headers } of answers) {
+    if (status === passes) expect(body).toMatchObject({ code: 'invalid_argument' })
+    if (status === 401) expect(headers.get('www-authenticate')).toBe('Bearer')
+  }
+})
 
-  it('lets in exactly whom its access names', async () => {
-    const needsScope = roles.includes(route.access as Role) || route.access === 'visible'
-    expect(scopeOf(route) !== 'none', 'a role counts in a project or organization').toBe(needsScope)
-    const answers = await Promise.all(
-      everybody.map(async ([name, kind]) => ({ name, ...(await probe(route, kind.token(callers))) })),
-    )
-    expect(Object.fromEntries(answers.map(({ name, status }) => [name, status]))).toEqual(
-      Object.fromEntries(everybody.map(([name, kind]) => [name, expectedStatus(route, kind)])),
-    )
-    for (const { status, body, headers } of answers) {
-      if (status === passes) expect(body).toMatchObject({ code: 'invalid_argument' })
-      if (status === 401) expect(headers.get('www-authenticate')).toBe('Bearer')
-    }
-  })
-
-  it('asks for a payment method where the contract says so', async () => {
-    const isInProject = route.path.startsWith('/v0.1/projects/{project_id}/')
-    for (const [state, { owner, ...scope }] of Object.entries(unpaid)) {
-      const isGated = state === 'never' ? isInProject : route.costsMoney === true
-      const expected = route.access === 'operator' ? 403 : isGated ? 402 : passes
-      const { status, body } = await probe(route, owner, scope)
-      expect(status, state).toBe(expected)
-      if (status === 402)
-        expect(body).toMatchObject({
-          message: expect.stringContaining(`/v0.1/organizations/${scope.organization_id}/billing`),
-        })
-    }
-  })
+test.each(routeIds)('%s asks for a payment method where the contract says so', async (id) => {
+  const route: Route = routeOf(id)
+  const isInProject = route.path.startsWith('/v0.1/projects/{project_id}/')
+  for (const [state, { owner, ...scope }] of Object.entries(unpaid)) {
+    const isGated = state === 'never' ? isInProject : route.costsMoney === true
+    const expected = route.access === 'operator' ? 403 : isGated ? 402 : passes
+    const { status, body } = await probe(route, owner, scope)
+    expect(status, state).toBe(expected)
+    if (status === 402)
+      expect(body).toMatchObject({
+        message: expect.stringContaining(`/v0.1/organizations/${scope.organization_id}/billing`),
+      })
+  }
 })

@@ -1,6 +1,6 @@
 import { gpuReport, hostReport, reportHost } from '@slipway/testing/fleet.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { simulatedHosts } from '../../src/setup/apply-config.ts'
 import { setPrices } from '../../src/store/billing/prices.ts'
 
@@ -33,145 +33,139 @@ const call = (
   })
 const items = async (path: string) => (await call('GET', path)).body.items
 
-describe('lists', () => {
-  it('of locations say region and zone, in the order of the configuration', async () => {
-    expect(await items('/locations')).toEqual([
-      { name: 'us-east1-a', region: 'us-east1', zone: 'a', description: 'Simulated, US East' },
-      { name: 'us-west1-a', region: 'us-west1', zone: 'a', description: 'Simulated, US West' },
-      { name: 'eu-north1-a', region: 'eu-north1', zone: 'a', description: 'Simulated, EU North' },
-    ])
-  })
+test('the list of locations says region and zone, in the order of the configuration', async () => {
+  expect(await items('/locations')).toEqual([
+    { name: 'us-east1-a', region: 'us-east1', zone: 'a', description: 'Simulated, US East' },
+    { name: 'us-west1-a', region: 'us-west1', zone: 'a', description: 'Simulated, US West' },
+    { name: 'eu-north1-a', region: 'eu-north1', zone: 'a', description: 'Simulated, EU North' },
+  ])
+})
 
-  it('of specs have the 17 types as the specification tells them', async () => {
-    const specs = await items('/specs')
-    expect(specs).toHaveLength(17)
-    expect(specs.find((spec: { product_name: string }) => spec.product_name === 'a100-80gb.2x')).toEqual({
-      product_name: 'a100-80gb.2x',
-      description: '2 x A100 80GB PCIe, 24 cores, 240 GB memory',
-      cpu_cores: 24,
-      cpu_type: 'x86_64',
-      memory_gb: 240,
-      memory_type: 'DDR4',
-      disk_gb: 1920,
-      disk_type: 'NVMe',
-      num_gpu: 2,
-      gpu_type: 'A100 80GB PCIe',
-    })
-    expect(specs.at(-1)).toMatchObject({
-      product_name: 'l40s-48gb.10x',
-      cpu_cores: 80,
-      memory_gb: 1470,
-      disk_gb: 0,
-      disk_type: '',
-    })
+test('the list of specs has the 17 types as the specification tells them', async () => {
+  const specs = await items('/specs')
+  expect(specs).toHaveLength(17)
+  expect(specs.find((spec: { product_name: string }) => spec.product_name === 'a100-80gb.2x')).toEqual({
+    product_name: 'a100-80gb.2x',
+    description: '2 x A100 80GB PCIe, 24 cores, 240 GB memory',
+    cpu_cores: 24,
+    cpu_type: 'x86_64',
+    memory_gb: 240,
+    memory_type: 'DDR4',
+    disk_gb: 1920,
+    disk_type: 'NVMe',
+    num_gpu: 2,
+    gpu_type: 'A100 80GB PCIe',
   })
-
-  it('of images say where each can be used', async () => {
-    const images = await items('/images')
-    expect(images.map(({ name }: { name: string }) => name)).toEqual([
-      'debian12:latest',
-      'ubuntu22.04-nvidia:latest',
-      'ubuntu24.04-nvidia:latest',
-      'ubuntu24.04:latest',
-    ])
-    expect(images[2]).toMatchObject({
-      tags: ['ubuntu', 'nvidia', 'cuda'],
-      locations: ['us-east1-a', 'us-west1-a', 'eu-north1-a'],
-    })
-  })
-
-  it('of prices have disks per GB and hour and types by their number of GPUs', async () => {
-    const prices = await items('/prices')
-    expect(prices).toContainEqual({ product_name: 'shared-volume', unit: 'gb_hour', usd: 0.00013 })
-    expect(prices).toContainEqual({ product_name: 'a100.4x', unit: 'vm_hour', usd: 5.8 })
-  })
-
-  it('of quotas cover the fleet and count the default firewall rules', async () => {
-    const quotas = await items('/quotas')
-    expect(quotas[0]).toEqual({ name: 'a40_gpus', max: 96, used: 0, available: 96 })
-    expect(quotas.at(-1).name).toBe('firewall_rules')
-    expect(quotas.at(-1).used).toBeGreaterThan(0)
+  expect(specs.at(-1)).toMatchObject({
+    product_name: 'l40s-48gb.10x',
+    cpu_cores: 80,
+    memory_gb: 1470,
+    disk_gb: 0,
+    disk_type: '',
   })
 })
 
-describe('availability', () => {
-  it('tells every type in every location', async () => {
-    const all = await items('/availabilities')
-    expect(all).toHaveLength(17 * 3)
-    expect(all).toContainEqual({ type: 'a40.8x', location: 'us-east1-a', available: true })
-    expect(all).toContainEqual({ type: 'a100.1x', location: 'us-east1-a', available: false })
-    expect(all).toContainEqual({ type: 'l40s-48gb.10x', location: 'us-west1-a', available: true })
-    expect(all).toContainEqual({ type: 'a40.1x', location: 'eu-north1-a', available: false })
-  })
-
-  it('is filtered by type and location, and an unknown value gives no items', async () => {
-    expect(await items('/availabilities?product_name=a40.2x&location=us-west1-a')).toEqual([
-      { type: 'a40.2x', location: 'us-west1-a', available: true },
-    ])
-    expect(await items('/availabilities?product_name=h100.1x')).toEqual([])
-    expect(await items('/capacities?location=mars-a')).toEqual([])
-    expect((await call('GET', '/availabilities?colour=red')).status).toBe(400)
-  })
-
-  it('agrees with capacity, which counts whole VMs on each host', async () => {
-    const capacities = await items('/capacities?location=us-east1-a')
-    const quantity = Object.fromEntries(
-      capacities.map((item: { type: string; quantity: number }) => [item.type, item.quantity]),
-    )
-    expect(quantity).toMatchObject({ 'a40.1x': 16, 'a40.4x': 4, 'a40.8x': 2, 'a100.1x': 0 })
-    expect(quantity).toMatchObject({ 'l40s-48gb.4x': 2, 'l40s-48gb.8x': 1, 'l40s-48gb.10x': 1 })
+test('the list of images says where each can be used', async () => {
+  const images = await items('/images')
+  expect(images.map(({ name }: { name: string }) => name)).toEqual([
+    'debian12:latest',
+    'ubuntu22.04-nvidia:latest',
+    'ubuntu24.04-nvidia:latest',
+    'ubuntu24.04:latest',
+  ])
+  expect(images[2]).toMatchObject({
+    tags: ['ubuntu', 'nvidia', 'cuda'],
+    locations: ['us-east1-a', 'us-west1-a', 'eu-north1-a'],
   })
 })
 
-describe('an estimate', () => {
-  const vm = {
-    name: 'train-7',
-    type: 'a40.4x',
-    location: 'us-east1-a',
-    image: 'ubuntu24.04-nvidia',
-    ssh_public_key: 'ssh-ed25519 AAAA',
-  }
-  const disk = { name: 'data', size: '2TiB', location: 'us-east1-a' }
+test('the list of prices has disks per GB and hour and types by their number of GPUs', async () => {
+  const prices = await items('/prices')
+  expect(prices).toContainEqual({ product_name: 'shared-volume', unit: 'gb_hour', usd: 0.00013 })
+  expect(prices).toContainEqual({ product_name: 'a100.4x', unit: 'vm_hour', usd: 5.8 })
+})
 
-  it('of a VM is its price for an hour and for 730', async () => {
-    expect((await call('POST', '/estimates', { vm })).body).toEqual({
-      items: [{ product_name: 'a40.4x', quantity: 1, unit: 'vm_hour', usd_per_hour: 3.6 }],
-      usd_per_hour: 3.6,
-      usd_per_month: 2628,
-    })
-  })
+test('the list of quotas covers the fleet and counts the default firewall rules', async () => {
+  const quotas = await items('/quotas')
+  expect(quotas[0]).toEqual({ name: 'a40_gpus', max: 96, used: 0, available: 96 })
+  expect(quotas.at(-1).name).toBe('firewall_rules')
+  expect(quotas.at(-1).used).toBeGreaterThan(0)
+})
 
-  it('of a disk is exact to the last decimal', async () => {
-    expect((await call('POST', '/estimates', { disk })).body).toEqual({
-      items: [{ product_name: 'persistent-ssd', quantity: 2048, unit: 'gb_hour', usd_per_hour: 0.26624 }],
-      usd_per_hour: 0.26624,
-      usd_per_month: 194.3552,
-    })
-  })
+test('availability tells every type in every location', async () => {
+  const all = await items('/availabilities')
+  expect(all).toHaveLength(17 * 3)
+  expect(all).toContainEqual({ type: 'a40.8x', location: 'us-east1-a', available: true })
+  expect(all).toContainEqual({ type: 'a100.1x', location: 'us-east1-a', available: false })
+  expect(all).toContainEqual({ type: 'l40s-48gb.10x', location: 'us-west1-a', available: true })
+  expect(all).toContainEqual({ type: 'a40.1x', location: 'eu-north1-a', available: false })
+})
 
-  it('is null where no price is set', async () => {
-    await service.database.query({ text: `DELETE FROM prices WHERE product_name = 'a40.4x'` })
-    const { body } = await call('POST', '/estimates', { vm })
-    expect(body).toMatchObject({ usd_per_hour: null, usd_per_month: null })
-    expect(body.items[0].usd_per_hour).toBeNull()
-    await service.database.transaction((tx) =>
-      setPrices(tx, [{ product_name: 'a40.4x', unit: 'vm_hour', usd: '3.6' }]),
-    )
-  })
+test('availability is filtered by type and location, and an unknown value gives no items', async () => {
+  expect(await items('/availabilities?product_name=a40.2x&location=us-west1-a')).toEqual([
+    { type: 'a40.2x', location: 'us-west1-a', available: true },
+  ])
+  expect(await items('/availabilities?product_name=h100.1x')).toEqual([])
+  expect(await items('/capacities?location=mars-a')).toEqual([])
+  expect((await call('GET', '/availabilities?colour=red')).status).toBe(400)
+})
 
-  it.each([
-    ['nothing to estimate', {}, ''],
-    ['two things at once', { vm, disk }, ''],
-    ['an unknown type', { vm: { ...vm, type: 'a40.3x' } }, '/vm/type'],
-    ['an unknown location', { vm: { ...vm, location: 'mars-a' } }, '/vm/location'],
-    ['an unknown image', { vm: { ...vm, image: 'plan9' } }, '/vm/image'],
-    ['a shared volume in GiB', { disk: { ...disk, type: 'shared-volume', size: '5GiB' } }, '/disk/size'],
-    ['a disk that is too large', { disk: { ...disk, size: '11TiB' } }, '/disk/size'],
-    ['a disk nowhere', { disk: { ...disk, location: 'mars-a' } }, '/disk/location'],
-  ])('is refused for %s', async (_, body, field) => {
-    const answer = await call('POST', '/estimates', body)
-    expect(answer.status).toBe(400)
-    expect(answer.body.code).toBe('invalid_argument')
-    expect(answer.body.details?.[0].field ?? '').toBe(field)
+test('availability agrees with capacity, which counts whole VMs on each host', async () => {
+  const capacities = await items('/capacities?location=us-east1-a')
+  const quantity = Object.fromEntries(
+    capacities.map((item: { type: string; quantity: number }) => [item.type, item.quantity]),
+  )
+  expect(quantity).toMatchObject({ 'a40.1x': 16, 'a40.4x': 4, 'a40.8x': 2, 'a100.1x': 0 })
+  expect(quantity).toMatchObject({ 'l40s-48gb.4x': 2, 'l40s-48gb.8x': 1, 'l40s-48gb.10x': 1 })
+})
+
+const vm = {
+  name: 'train-7',
+  type: 'a40.4x',
+  location: 'us-east1-a',
+  image: 'ubuntu24.04-nvidia',
+  ssh_public_key: 'ssh-ed25519 AAAA',
+}
+const disk = { name: 'data', size: '2TiB', location: 'us-east1-a' }
+
+test('a cost estimate of a VM is its price for an hour and for 730', async () => {
+  expect((await call('POST', '/estimates', { vm })).body).toEqual({
+    items: [{ product_name: 'a40.4x', quantity: 1, unit: 'vm_hour', usd_per_hour: 3.6 }],
+    usd_per_hour: 3.6,
+    usd_per_month: 2628,
   })
+})
+
+test('a cost estimate of a disk is exact to the last decimal', async () => {
+  expect((await call('POST', '/estimates', { disk })).body).toEqual({
+    items: [{ product_name: 'persistent-ssd', quantity: 2048, unit: 'gb_hour', usd_per_hour: 0.26624 }],
+    usd_per_hour: 0.26624,
+    usd_per_month: 194.3552,
+  })
+})
+
+test('a cost estimate is null where no price is set', async () => {
+  await service.database.query({ text: `DELETE FROM prices WHERE product_name = 'a40.4x'` })
+  const { body } = await call('POST', '/estimates', { vm })
+  expect(body).toMatchObject({ usd_per_hour: null, usd_per_month: null })
+  expect(body.items[0].usd_per_hour).toBeNull()
+  await service.database.transaction((tx) =>
+    setPrices(tx, [{ product_name: 'a40.4x', unit: 'vm_hour', usd: '3.6' }]),
+  )
+})
+
+test.each([
+  ['nothing to estimate', {}, ''],
+  ['two things at once', { vm, disk }, ''],
+  ['an unknown type', { vm: { ...vm, type: 'a40.3x' } }, '/vm/type'],
+  ['an unknown location', { vm: { ...vm, location: 'mars-a' } }, '/vm/location'],
+  ['an unknown image', { vm: { ...vm, image: 'plan9' } }, '/vm/image'],
+  ['a shared volume in GiB', { disk: { ...disk, type: 'shared-volume', size: '5GiB' } }, '/disk/size'],
+  ['a disk that is too large', { disk: { ...disk, size: '11TiB' } }, '/disk/size'],
+  ['a disk nowhere', { disk: { ...disk, location: 'mars-a' } }, '/disk/location'],
+])('a cost estimate is refused for %s', async (_, body, field) => {
+  const answer = await call('POST', '/estimates', body)
+  expect(answer.status).toBe(400)
+  expect(answer.body.code).toBe('invalid_argument')
+  expect(answer.body.details?.[0].field ?? '').toBe(field)
 })

@@ -1,8 +1,5 @@
-import { existsSync } from 'node:fs'
-import { join } from 'node:path'
 import { startService, type TestService } from '@slipway/testing/service.ts'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { packageRoot } from '../../src/package-root.ts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 
 let service: TestService
 beforeAll(async () => {
@@ -40,121 +37,115 @@ const signIn = () => {
 const whoAmI = async (token = '') =>
   (await fetch(`${service.url}/v0.1`, { headers: { authorization: `Bearer ${token}` } })).status
 
-describe('the session of the console', () => {
-  test('gives the page an access token and keeps the refresh token in a cookie of its own path', async () => {
-    const { status, set, answer } = await signIn()
-    expect(status).toBe(200)
-    expect(await whoAmI(answer.access_token)).toBe(200)
-    expect(answer.refresh_token).toBeUndefined()
-    expect(set).toMatch(
-      /^slipway_session_\d+=\S+; Max-Age=\d+; Path=\/_console\/session; HttpOnly; SameSite=Strict$/,
-    )
-  })
+test('the session of the console gives the page an access token and keeps the refresh token in a cookie of its own path', async () => {
+  const { status, set, answer } = await signIn()
+  expect(status).toBe(200)
+  expect(await whoAmI(answer.access_token)).toBe(200)
+  expect(answer.refresh_token).toBeUndefined()
+  expect(set).toMatch(
+    /^slipway_session_\d+=\S+; Max-Age=\d+; Path=\/_console\/session; HttpOnly; SameSite=Strict$/,
+  )
+})
 
-  test('is refreshed from the cookie, which changes each time', async () => {
-    const first = await signIn()
-    const second = await session('POST', { cookie: first.cookie })
-    expect(second.status).toBe(200)
-    expect(second.cookie).not.toBe(first.cookie)
-    expect(await whoAmI(second.answer.access_token)).toBe(200)
-  })
+test('the session of the console is refreshed from the cookie, which changes each time', async () => {
+  const first = await signIn()
+  const second = await session('POST', { cookie: first.cookie })
+  expect(second.status).toBe(200)
+  expect(second.cookie).not.toBe(first.cookie)
+  expect(await whoAmI(second.answer.access_token)).toBe(200)
+})
 
-  test('ends with DELETE: neither the token nor the cookie works afterwards', async () => {
-    const { cookie, answer } = await signIn()
-    const ended = await session('DELETE', { cookie })
-    expect(ended.status).toBe(200)
-    expect(ended.set).toContain('Max-Age=0')
-    expect(await whoAmI(answer.access_token)).toBe(401)
-    expect(await session('POST', { cookie })).toMatchObject({
-      status: 401,
-      answer: { code: 'unauthenticated' },
-    })
-  })
-
-  test('is refused to other origins, and to callers without one', async () => {
-    const { cookie } = await signIn()
-    for (const origin of ['https://evil.example', 'null', `${service.url}1`, null]) {
-      const refused = await session('POST', { cookie, origin })
-      expect(refused).toMatchObject({ status: 403, set: '', answer: { code: 'permission_denied' } })
-    }
-  })
-
-  test('answers a wrong password and a wrong code as the token endpoints do', async () => {
-    const { email } = service.credentials
-    const wrong = [
-      { email, password: 'wrong' },
-      { code: 'slpc_wrong', password: 'long-enough' },
-      { nonsense: 1 },
-    ]
-    const answers = await Promise.all(wrong.map((body) => session('POST', { body })))
-    expect(answers.map(({ status, answer }) => [status, answer.code])).toEqual([
-      [400, 'invalid_grant'],
-      [400, 'invalid_grant'],
-      [400, 'invalid_argument'],
-    ])
-  })
-
-  test('is none without a cookie', async () => {
-    expect(await session('POST')).toMatchObject({ status: 401, answer: { code: 'unauthenticated' } })
+test('the session of the console ends with DELETE: neither the token nor the cookie works afterwards', async () => {
+  const { cookie, answer } = await signIn()
+  const ended = await session('DELETE', { cookie })
+  expect(ended.status).toBe(200)
+  expect(ended.set).toContain('Max-Age=0')
+  expect(await whoAmI(answer.access_token)).toBe(401)
+  expect(await session('POST', { cookie })).toMatchObject({
+    status: 401,
+    answer: { code: 'unauthenticated' },
   })
 })
 
-const isBuilt = existsSync(join(packageRoot(), '../console/dist/index.html'))
+test('the session of the console is refused to other origins, and to callers without one', async () => {
+  const { cookie } = await signIn()
+  for (const origin of ['https://evil.example', 'null', `${service.url}1`, null]) {
+    const refused = await session('POST', { cookie, origin })
+    expect(refused).toMatchObject({ status: 403, set: '', answer: { code: 'permission_denied' } })
+  }
+})
 
-describe.runIf(isBuilt)('the files of the console', () => {
-  const get = (path: string, accept = 'text/html') => fetch(service.url + path, { headers: { accept } })
+test('the session of the console answers a wrong password and a wrong code as the token endpoints do', async () => {
+  const { email } = service.credentials
+  const wrong = [
+    { email, password: 'wrong' },
+    { code: 'slpc_wrong', password: 'long-enough' },
+    { nonsense: 1 },
+  ]
+  const answers = await Promise.all(wrong.map((body) => session('POST', { body })))
+  expect(answers.map(({ status, answer }) => [status, answer.code])).toEqual([
+    [400, 'invalid_grant'],
+    [400, 'invalid_grant'],
+    [400, 'invalid_argument'],
+  ])
+})
 
-  test('are one page for every address of the console, under a policy without exceptions', async () => {
-    for (const path of ['/', '/projects/x/vms?state=STATE_RUNNING', '/fleet/hosts/y', '/accept?code=z']) {
-      const response = await get(path)
-      expect(response.status).toBe(200)
-      expect(response.headers.get('content-type')).toContain('text/html')
-      const policy = response.headers.get('content-security-policy') ?? ''
-      expect(policy).toContain("default-src 'self'")
-      expect(policy).not.toMatch(/unsafe|data:|https?:|\*/)
-      expect(response.headers.get('cache-control')).toBe('no-cache')
-    }
+test('there is no session of the console without a cookie', async () => {
+  expect(await session('POST')).toMatchObject({ status: 401, answer: { code: 'unauthenticated' } })
+})
+
+const get = (path: string, accept = 'text/html') => fetch(service.url + path, { headers: { accept } })
+
+test('the files of the console are one page for every address of the console, under a policy without exceptions', async () => {
+  for (const path of ['/', '/projects/x/vms?state=STATE_RUNNING', '/fleet/hosts/y', '/accept?code=z']) {
+    const response = await get(path)
+    expect(response.status).toBe(200)
+    expect(response.headers.get('content-type')).toContain('text/html')
+    const policy = response.headers.get('content-security-policy') ?? ''
+    expect(policy).toContain("default-src 'self'")
+    expect(policy).not.toMatch(/unsafe|data:|https?:|\*/)
+    expect(response.headers.get('cache-control')).toBe('no-cache')
+  }
+})
+
+test('the files of the console have nothing inline and are cached for good by their digest', async () => {
+  const page = await (await get('/')).text()
+  expect(page).not.toMatch(/<script(?![^>]*\bsrc=)|<style|\son\w+=/)
+  const script = /src="(\/assets\/[^"]+\.js)"/.exec(page)?.[1] ?? ''
+  const response = await get(script, '*/*')
+  expect(response.headers.get('content-type')).toContain('text/javascript')
+  expect(response.headers.get('cache-control')).toContain('immutable')
+  const again = await fetch(service.url + script, {
+    headers: { 'if-none-match': response.headers.get('etag')! },
   })
+  expect(again.status).toBe(304)
+})
 
-  test('have nothing inline and are cached for good by their digest', async () => {
-    const page = await (await get('/')).text()
-    expect(page).not.toMatch(/<script(?![^>]*\bsrc=)|<style|\son\w+=/)
-    const script = /src="(\/assets\/[^"]+\.js)"/.exec(page)?.[1] ?? ''
-    const response = await get(script, '*/*')
-    expect(response.headers.get('content-type')).toContain('text/javascript')
-    expect(response.headers.get('cache-control')).toContain('immutable')
-    const again = await fetch(service.url + script, {
-      headers: { 'if-none-match': response.headers.get('etag')! },
-    })
-    expect(again.status).toBe(304)
-  })
+test('the files of the console leave the paths of the API and files that do not exist to their errors', async () => {
+  const answers = await Promise.all(
+    [
+      get('/v0.1/nothing'),
+      get('/v0.1/auth/token'),
+      get('/assets/none.js', '*/*'),
+      get('/nothing', 'application/json'),
+    ].map(async (answer) => [
+      (await answer).status,
+      ((await (await answer).json()) as { code: string }).code,
+    ]),
+  )
+  expect(answers).toEqual([
+    [404, 'not_found'],
+    [405, 'method_not_allowed'],
+    [404, 'not_found'],
+    [404, 'not_found'],
+  ])
+})
 
-  test('leave the paths of the API and files that do not exist to their errors', async () => {
-    const answers = await Promise.all(
-      [
-        get('/v0.1/nothing'),
-        get('/v0.1/auth/token'),
-        get('/assets/none.js', '*/*'),
-        get('/nothing', 'application/json'),
-      ].map(async (answer) => [
-        (await answer).status,
-        ((await (await answer).json()) as { code: string }).code,
-      ]),
-    )
-    expect(answers).toEqual([
-      [404, 'not_found'],
-      [405, 'method_not_allowed'],
-      [404, 'not_found'],
-      [404, 'not_found'],
-    ])
-  })
-
-  test('are never outside the folder that was built', async () => {
-    for (const path of [
-      '/..%2f..%2fpackage.json',
-      '/assets/..%2f..%2f..%2fserver%2fpackage.json',
-      '/.source-hash',
-    ])
-      expect((await get(path, '*/*')).status).toBe(404)
-  })
+test('the files of the console are never outside the folder that was built', async () => {
+  for (const path of [
+    '/..%2f..%2fpackage.json',
+    '/assets/..%2f..%2f..%2fserver%2fpackage.json',
+    '/.source-hash',
+  ])
+    expect((await get(path, '*/*')).status).toBe(404)
 })

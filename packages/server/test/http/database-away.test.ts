@@ -9,7 +9,7 @@ import { vmBody } from '@slipway/testing/resources.ts'
 import { instantly } from '@slipway/testing/service.ts'
 import pg from 'pg'
 import { pino } from 'pino'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { loadConfig } from '../../src/config/index.ts'
 import { type Server, startServer } from '../../src/server.ts'
 import { seedDemo } from '../../src/setup/demo.ts'
@@ -113,93 +113,91 @@ async function ask(method: string, path: string, body?: unknown, headers: Record
 
 const inProject = (rest: string) => `/v0.1/projects/${credentials.project_id}${rest}`
 
-describe('a database that goes away', () => {
-  it('is told as such, and everything goes on by itself when it is back', async () => {
-    const created = await ask('POST', inProject('/vms'), vmBody())
-    const { operation_id, metadata } = created.body.operation
-    await wire.cut()
+test('a database that goes away is told as such, and everything goes on by itself when it is back', async () => {
+  const created = await ask('POST', inProject('/vms'), vmBody())
+  const { operation_id, metadata } = created.body.operation
+  await wire.cut()
 
-    const unavailable = { status: 503, body: { code: 'unavailable' } }
-    // Rights may be known for a moment longer; what is asked for is not.
-    for (let i = 0; i < 5; i++)
-      for (const [method, path, body] of [
-        ['GET', inProject('/vms'), undefined],
-        ['GET', '/v0.1/projects', undefined],
-        ['POST', inProject('/vms'), vmBody()],
-        ['POST', '/v0.1/auth/token', { grant_type: 'password', email: 'a@b.example', password: 'guess' }],
-        ['GET', '/readyz', undefined],
-      ] as const) {
-        const answer = await ask(method, path, body)
-        expect(answer, path).toMatchObject(unavailable)
-        expect(answer.headers.get('retry-after'), path).toBe('1')
-        expect(JSON.stringify(answer.body)).not.toMatch(/127\.0\.0\.1|ECONN|pg|postgres/i)
-      }
-    expect((await ask('GET', '/healthz')).status).toBe(200)
-    expect((await ask('GET', '/metrics')).status).toBe(200)
-
-    await wire.mend()
-    await eventually(async () => (await ask('GET', '/readyz')).status === 200)
-    const { body: ended } = await ask('GET', inProject(`/operations/${operation_id}?wait=20`))
-    expect(ended).toMatchObject({ state: 'SUCCEEDED' })
-    const { body: vm } = await ask('GET', inProject(`/vms/${metadata.id}`))
-    expect(vm.state).toBe('STATE_RUNNING')
-    expect((await ask('GET', inProject('/vms'))).body.items).toHaveLength(1)
-  })
-
-  it('again and again leaves nothing half-written', async () => {
-    let isOver = false
-    const names: string[] = []
-    const cuts = (async () => {
-      for (let i = 0; i < 6; i++) {
-        const before = names.length
-        await eventually(async () => names.length > before + 4)
-        await wire.cut()
-        await wire.mend()
-      }
-      isOver = true
-    })()
-    const seen = new Set<number>()
-    const write = async (writer: number) => {
-      for (let i = 0; !isOver; i++) {
-        const name = `${writer}-${i}`
-        const body = { name, organization_id: credentials.organization_id }
-        await eventually(async () => {
-          const { status } = await ask('POST', '/v0.1/projects', body, { 'idempotency-key': name })
-          seen.add(status)
-          return status === 200
-        })
-        names.push(name)
-      }
+  const unavailable = { status: 503, body: { code: 'unavailable' } }
+  // Rights may be known for a moment longer; what is asked for is not.
+  for (let i = 0; i < 5; i++)
+    for (const [method, path, body] of [
+      ['GET', inProject('/vms'), undefined],
+      ['GET', '/v0.1/projects', undefined],
+      ['POST', inProject('/vms'), vmBody()],
+      ['POST', '/v0.1/auth/token', { grant_type: 'password', email: 'a@b.example', password: 'guess' }],
+      ['GET', '/readyz', undefined],
+    ] as const) {
+      const answer = await ask(method, path, body)
+      expect(answer, path).toMatchObject(unavailable)
+      expect(answer.headers.get('retry-after'), path).toBe('1')
+      expect(JSON.stringify(answer.body)).not.toMatch(/127\.0\.0\.1|ECONN|pg|postgres/i)
     }
-    await Promise.all([cuts, ...[0, 1, 2, 3].map(write)])
-    expect([...seen].filter((status) => ![200, 409, 503].includes(status))).toEqual([])
-    expect(seen).toContain(503)
-    const { rows } = await direct.query(
-      `SELECT p.name, count(DISTINCT n.id)::int AS networks, count(DISTINCT s.id)::int AS subnets,
+  expect((await ask('GET', '/healthz')).status).toBe(200)
+  expect((await ask('GET', '/metrics')).status).toBe(200)
+
+  await wire.mend()
+  await eventually(async () => (await ask('GET', '/readyz')).status === 200)
+  const { body: ended } = await ask('GET', inProject(`/operations/${operation_id}?wait=20`))
+  expect(ended).toMatchObject({ state: 'SUCCEEDED' })
+  const { body: vm } = await ask('GET', inProject(`/vms/${metadata.id}`))
+  expect(vm.state).toBe('STATE_RUNNING')
+  expect((await ask('GET', inProject('/vms'))).body.items).toHaveLength(1)
+})
+
+test('a database that goes away again and again leaves nothing half-written', async () => {
+  let isOver = false
+  const names: string[] = []
+  const cuts = (async () => {
+    for (let i = 0; i < 6; i++) {
+      const before = names.length
+      await eventually(async () => names.length > before + 4)
+      await wire.cut()
+      await wire.mend()
+    }
+    isOver = true
+  })()
+  const seen = new Set<number>()
+  const write = async (writer: number) => {
+    for (let i = 0; !isOver; i++) {
+      const name = `${writer}-${i}`
+      const body = { name, organization_id: credentials.organization_id }
+      await eventually(async () => {
+        const { status } = await ask('POST', '/v0.1/projects', body, { 'idempotency-key': name })
+        seen.add(status)
+        return status === 200
+      })
+      names.push(name)
+    }
+  }
+  await Promise.all([cuts, ...[0, 1, 2, 3].map(write)])
+  expect([...seen].filter((status) => ![200, 409, 503].includes(status))).toEqual([])
+  expect(seen).toContain(503)
+  const { rows } = await direct.query(
+    `SELECT p.name, count(DISTINCT n.id)::int AS networks, count(DISTINCT s.id)::int AS subnets,
               count(DISTINCT f.id)::int AS rules, count(DISTINCT q.name)::int > 0 AS has_quotas,
               (SELECT count(*)::int FROM events e WHERE e.project_id = p.id AND e.type = 'project.created') AS events
        FROM projects p LEFT JOIN networks n ON n.project_id = p.id LEFT JOIN subnets s ON s.network_id = n.id
        LEFT JOIN firewall_rules f ON f.project_id = p.id LEFT JOIN quotas q ON q.project_id = p.id
        WHERE p.id <> $1 GROUP BY p.id`,
-      [credentials.project_id],
-    )
-    expect(rows.map(({ name }) => name).toSorted()).toEqual(names.toSorted())
-    for (const { name, ...parts } of rows)
-      expect(parts, name).toEqual({ networks: 1, subnets: 3, rules: 4, has_quotas: true, events: 1 })
-  })
+    [credentials.project_id],
+  )
+  expect(rows.map(({ name }) => name).toSorted()).toEqual(names.toSorted())
+  for (const { name, ...parts } of rows)
+    expect(parts, name).toEqual({ networks: 1, subnets: 3, rules: 4, has_quotas: true, events: 1 })
+})
 
-  it('is listened to again for wake-ups', async () => {
-    const [listener, sender] = [new Signals(wiredUrl), new Signals(database.url)]
-    await Promise.all([listener.open(), sender.open()])
-    let heard = 0
-    listener.on('events', () => heard++)
-    await wire.cut()
-    await wire.mend()
-    const heardByReconnecting = await eventually(async () => heard)
-    await eventually(async () => {
-      sender.send('events')
-      return heard > heardByReconnecting
-    })
-    await Promise.all([listener.close(), sender.close()])
+test('a database that went away is listened to again for wake-ups', async () => {
+  const [listener, sender] = [new Signals(wiredUrl), new Signals(database.url)]
+  await Promise.all([listener.open(), sender.open()])
+  let heard = 0
+  listener.on('events', () => heard++)
+  await wire.cut()
+  await wire.mend()
+  const heardByReconnecting = await eventually(async () => heard)
+  await eventually(async () => {
+    sender.send('events')
+    return heard > heardByReconnecting
   })
+  await Promise.all([listener.close(), sender.close()])
 })

@@ -1,6 +1,6 @@
 import { routeIds } from '@slipway/contract'
 import { buildOpenApi } from '@slipway/contract/openapi'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { docsPage, docsSecurityPolicy } from '../../src/http/docs-page.ts'
 import { docsStyle } from '../../src/http/docs-style.ts'
 
@@ -9,39 +9,37 @@ const page = docsPage(openApi)
 const all = (pattern: RegExp) => [...page.matchAll(pattern)].map((match) => match[1] as string)
 const ids = all(/ id="([^"]+)"/g)
 
-describe('the docs page', () => {
-  test('has a section of its own for every endpoint, and links that all land', () => {
-    for (const id of routeIds) expect(ids).toContain(id)
-    expect(new Set(ids).size).toBe(ids.length)
-    for (const target of all(/href="#([^"]+)"/g)) expect(ids).toContain(target)
-  })
+test('the docs page has a section of its own for every endpoint, and links that all land', () => {
+  for (const id of routeIds) expect(ids).toContain(id)
+  expect(new Set(ids).size).toBe(ids.length)
+  for (const target of all(/href="#([^"]+)"/g)) expect(ids).toContain(target)
+})
 
-  test('loads nothing but its style sheet and needs no script', () => {
-    expect(all(/<link[^>]* href="([^"]+)"/g)).toEqual(['/docs/style.css'])
-    expect(page).not.toMatch(/<script|<img|<iframe|\sstyle=|\son\w+=/i)
-    expect(docsStyle).not.toMatch(/url\(|@import/)
-    expect(docsSecurityPolicy).not.toMatch(/unsafe|https?:/)
-  })
+test('the docs page loads nothing but its style sheet and needs no script', () => {
+  expect(all(/<link[^>]* href="([^"]+)"/g)).toEqual(['/docs/style.css'])
+  expect(page).not.toMatch(/<script|<img|<iframe|\sstyle=|\son\w+=/i)
+  expect(docsStyle).not.toMatch(/url\(|@import/)
+  expect(docsSecurityPolicy).not.toMatch(/unsafe|https?:/)
+})
 
-  test('shows for a change a curl line with the address, the credential, the key and the body', () => {
-    const section = page.slice(page.indexOf('id="vmCreate"'), page.indexOf('id="vmList"'))
-    expect(section).toContain('https://gpu.example.org/v0.1/projects/$PROJECT_ID/vms')
-    expect(section).toContain('Authorization: Bearer $SLIPWAY_TOKEN')
-    expect(section).toContain('Idempotency-Key')
-    expect(section).toContain('train-7')
-  })
+test('the docs page shows for a change a curl line with the address, the credential, the key and the body', () => {
+  const section = page.slice(page.indexOf('id="vmCreate"'), page.indexOf('id="vmList"'))
+  expect(section).toContain('https://gpu.example.org/v0.1/projects/$PROJECT_ID/vms')
+  expect(section).toContain('Authorization: Bearer $SLIPWAY_TOKEN')
+  expect(section).toContain('Idempotency-Key')
+  expect(section).toContain('train-7')
+})
 
-  test('shows a public endpoint without a credential', () => {
-    const section = page.slice(page.indexOf('id="authToken"'), page.indexOf('id="authRevoke"'))
-    expect(section).not.toContain('Authorization: Bearer')
-  })
+test('the docs page shows a public endpoint without a credential', () => {
+  const section = page.slice(page.indexOf('id="authToken"'), page.indexOf('id="authRevoke"'))
+  expect(section).not.toContain('Authorization: Bearer')
+})
 
-  test('shows text of the document as text, never as markup', () => {
-    const hostile = structuredClone(openApi) as { info: { title: string; description: string } }
-    hostile.info.title = '<script>alert(1)</script>'
-    hostile.info.description = 'a `<b>` & "c"'
-    const shown = docsPage(hostile)
-    expect(shown).not.toContain('<script>')
-    expect(shown).toContain('a <code>&#60;b&#62;</code> &#38; &#34;c&#34;')
-  })
+test('the docs page shows text of the document as text, never as markup', () => {
+  const hostile = structuredClone(openApi) as { info: { title: string; description: string } }
+  hostile.info.title = '<script>alert(1)</script>'
+  hostile.info.description = 'a `<b>` & "c"'
+  const shown = docsPage(hostile)
+  expect(shown).not.toContain('<script>')
+  expect(shown).toContain('a <code>&#60;b&#62;</code> &#38; &#34;c&#34;')
 })

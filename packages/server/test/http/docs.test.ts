@@ -1,33 +1,31 @@
 import fastify from 'fastify'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { mountDocs } from '../../src/http/docs.ts'
 
 const app = fastify()
 mountDocs(app, { version: '1.2.3', serverUrl: () => 'http://127.0.0.1:4321' })
 
-describe('the documents around the API', () => {
-  test('the OpenAPI document names the running version and where it answers', async () => {
-    const answer = await app.inject('/openapi.json')
-    expect(answer.headers['content-type']).toMatch(/^application\/json/)
-    expect(answer.json()).toMatchObject({
-      openapi: '3.1.0',
-      info: { version: '1.2.3' },
-      servers: [{ url: 'http://127.0.0.1:4321' }],
-    })
+test('the OpenAPI document names the running version and where it answers', async () => {
+  const answer = await app.inject('/openapi.json')
+  expect(answer.headers['content-type']).toMatch(/^application\/json/)
+  expect(answer.json()).toMatchObject({
+    openapi: '3.1.0',
+    info: { version: '1.2.3' },
+    servers: [{ url: 'http://127.0.0.1:4321' }],
   })
+})
 
-  test('the page comes with a policy that allows it nothing but its style sheet', async () => {
-    const page = await app.inject('/docs')
-    expect(page.headers['content-type']).toBe('text/html; charset=utf-8')
-    expect(page.headers['content-security-policy']).toContain("default-src 'none'; style-src 'self'")
-    const style = await app.inject('/docs/style.css')
-    expect(style.headers['content-type']).toBe('text/css; charset=utf-8')
-  })
+test('the docs page comes with a policy that allows it nothing but its style sheet', async () => {
+  const page = await app.inject('/docs')
+  expect(page.headers['content-type']).toBe('text/html; charset=utf-8')
+  expect(page.headers['content-security-policy']).toContain("default-src 'none'; style-src 'self'")
+  const style = await app.inject('/docs/style.css')
+  expect(style.headers['content-type']).toBe('text/css; charset=utf-8')
+})
 
-  test('a browser that has the page already is told so', async () => {
-    const first = await app.inject('/docs')
-    const again = await app.inject({ url: '/docs', headers: { 'if-none-match': String(first.headers.etag) } })
-    expect(again.statusCode).toBe(304)
-    expect(again.body).toBe('')
-  })
+test('a browser that has the docs page already is told so', async () => {
+  const first = await app.inject('/docs')
+  const again = await app.inject({ url: '/docs', headers: { 'if-none-match': String(first.headers.etag) } })
+  expect(again.statusCode).toBe(304)
+  expect(again.body).toBe('')
 })

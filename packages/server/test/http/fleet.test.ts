@@ -1,6 +1,6 @@
 import { addLocation, hostReport, reportHost, rows } from '@slipway/testing/fleet.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { uuid } from '../../src/domain/ids.ts'
 import { claimGpus, lockHostFor, quarantineGpus } from '../../src/store/compute/placement.ts'
 import { settleDrainedHosts } from '../../src/store/fleet/fleet.ts'
@@ -62,269 +62,253 @@ async function removeVm(vmId: string) {
   await service.database.query({ text: 'DELETE FROM vms WHERE id = $1', values: [vmId] })
 }
 
-describe('a host', () => {
-  it('is registered by an operator and shows its GPUs with its first report', async () => {
-    const body = { name: 'extra-1', location: 'us-east1-a', gpus: { model: 'A100 40GB PCIe', count: 4 } }
-    const created = await call('POST', '/hosts', body)
-    expect(created.body).toMatchObject({
-      name: 'extra-1',
-      engine: 'simulated',
-      schedulable: true,
-      state: 'down',
-      last_report_at: '',
-      gpus: [],
-    })
-    const [simulated] = await rows(service.database, `SELECT * FROM simulated_hosts WHERE name = 'extra-1'`)
-    expect(simulated).toMatchObject({ location: 'us-east1-a', model: 'A100 40GB PCIe', gpu_count: 4 })
-    await reportHost(service.database, 'us-east1-a', hostReport('extra-1', 4))
-    const { body: host } = await call('GET', `/hosts/${created.body.id}`)
-    expect(host).toMatchObject({ id: created.body.id, state: 'up' })
-    expect(host.last_report_at).toMatch(/Z$/)
-    expect(host.gpus).toHaveLength(4)
-    expect(host.gpus[0]).toMatchObject({ model: 'A100 40GB PCIe', state: 'free', vm_id: '' })
-    expect((await call('POST', '/hosts', body)).body.code).toBe('already_exists')
+test('a host is registered by an operator and shows its GPUs with its first report', async () => {
+  const body = { name: 'extra-1', location: 'us-east1-a', gpus: { model: 'A100 40GB PCIe', count: 4 } }
+  const created = await call('POST', '/hosts', body)
+  expect(created.body).toMatchObject({
+    name: 'extra-1',
+    engine: 'simulated',
+    schedulable: true,
+    state: 'down',
+    last_report_at: '',
+    gpus: [],
   })
+  const [simulated] = await rows(service.database, `SELECT * FROM simulated_hosts WHERE name = 'extra-1'`)
+  expect(simulated).toMatchObject({ location: 'us-east1-a', model: 'A100 40GB PCIe', gpu_count: 4 })
+  await reportHost(service.database, 'us-east1-a', hostReport('extra-1', 4))
+  const { body: host } = await call('GET', `/hosts/${created.body.id}`)
+  expect(host).toMatchObject({ id: created.body.id, state: 'up' })
+  expect(host.last_report_at).toMatch(/Z$/)
+  expect(host.gpus).toHaveLength(4)
+  expect(host.gpus[0]).toMatchObject({ model: 'A100 40GB PCIe', state: 'free', vm_id: '' })
+  expect((await call('POST', '/hosts', body)).body.code).toBe('already_exists')
+})
 
-  it.each([
-    ['an unknown location', { name: 'x', location: 'mars-a' }, '/location'],
-    ['no GPUs to simulate', { name: 'x', location: 'us-east1-a' }, '/gpus'],
-    [
-      'an unknown model',
-      { name: 'x', location: 'us-east1-a', gpus: { model: 'A101', count: 1 } },
-      '/gpus/model',
-    ],
-  ])('is not registered with %s', async (_, body, field) => {
-    const answer = await call('POST', '/hosts', body)
-    expect(answer.status).toBe(400)
-    expect(answer.body.details[0].field).toBe(field)
-  })
+test.each([
+  ['an unknown location', { name: 'x', location: 'mars-a' }, '/location'],
+  ['no GPUs to simulate', { name: 'x', location: 'us-east1-a' }, '/gpus'],
+  [
+    'an unknown model',
+    { name: 'x', location: 'us-east1-a', gpus: { model: 'A101', count: 1 } },
+    '/gpus/model',
+  ],
+])('a host is not registered with %s', async (_, body, field) => {
+  const answer = await call('POST', '/hosts', body)
+  expect(answer.status).toBe(400)
+  expect(answer.body.details[0].field).toBe(field)
+})
 
-  it('is listed a page at a time, newest first, by location and state', async () => {
-    const location = await addLocation(service.database)
-    for (const name of ['a', 'b', 'c']) await reportHost(service.database, location, hostReport(name, 1))
-    const first = (await call('GET', `/hosts?location=${location}&limit=2`)).body
-    expect(first.items.map(({ name }: { name: string }) => name)).toEqual(['c', 'b'])
-    const second = (
-      await call('GET', `/hosts?location=${location}&limit=2&page_token=${first.next_page_token}`)
-    ).body
-    expect(second.items.map(({ name }: { name: string }) => name)).toEqual(['a'])
-    expect(second.next_page_token).toBe('')
-    expect((await call('GET', `/hosts?location=${location}&state=down`)).body.items).toEqual([])
-    expect((await call('GET', `/events?page_token=${first.next_page_token}`)).status).toBe(400)
-  })
+test('a host is listed a page at a time, newest first, by location and state', async () => {
+  const location = await addLocation(service.database)
+  for (const name of ['a', 'b', 'c']) await reportHost(service.database, location, hostReport(name, 1))
+  const first = (await call('GET', `/hosts?location=${location}&limit=2`)).body
+  expect(first.items.map(({ name }: { name: string }) => name)).toEqual(['c', 'b'])
+  const second = (
+    await call('GET', `/hosts?location=${location}&limit=2&page_token=${first.next_page_token}`)
+  ).body
+  expect(second.items.map(({ name }: { name: string }) => name)).toEqual(['a'])
+  expect(second.next_page_token).toBe('')
+  expect((await call('GET', `/hosts?location=${location}&state=down`)).body.items).toEqual([])
+  expect((await call('GET', `/events?page_token=${first.next_page_token}`)).status).toBe(400)
+})
 
-  it('takes no VMs while it is closed', async () => {
-    const { location, id } = await addHost()
-    const fits = () =>
-      service.database.transaction((tx) =>
-        lockHostFor(tx, { location, family: 'a100', gpuCount: 1, allowedHosts: null }),
-      )
-    expect((await call('PATCH', `/hosts/${id}`, { schedulable: false })).body.schedulable).toBe(false)
-    expect(await fits()).toBeNull()
-    await call('PATCH', `/hosts/${id}`, { schedulable: true })
-    expect(await fits()).not.toBeNull()
-  })
-
-  it('drains at once when it is empty, and comes back when it is opened', async () => {
-    const { id } = await addHost()
-    expect((await call('POST', `/hosts/${id}/drain`)).body.state).toBe('drained')
-    expect((await call('PATCH', `/hosts/${id}`, { schedulable: true })).body.state).toBe('up')
-  })
-
-  it('drains when its last VM has gone, and tells the tenants', async () => {
-    const { location, id } = await addHost()
-    const vmId = await addVm(location)
-    const draining = (await call('POST', `/hosts/${id}/drain`)).body
-    expect(draining.state).toBe('draining')
-    expect(draining.vms).toEqual([
-      {
-        id: vmId,
-        name: vmId,
-        state: 'STATE_RUNNING',
-        project_id: service.credentials.project_id,
-        project_name: 'default',
-        organization_name: 'Demo',
-      },
-    ])
-    expect(await service.database.transaction((tx) => settleDrainedHosts(tx))).toBe(0)
-    const told = await rows<{ project_id: string | null; data: Record<string, unknown> }>(
-      service.database,
-      `SELECT project_id, data FROM events WHERE resource_id = $1 AND type = 'host.draining' ORDER BY seq`,
-      id,
+test('a host takes no VMs while it is closed', async () => {
+  const { location, id } = await addHost()
+  const fits = () =>
+    service.database.transaction((tx) =>
+      lockHostFor(tx, { location, family: 'a100', gpuCount: 1, allowedHosts: null }),
     )
-    expect(told).toMatchObject([
-      { project_id: null },
-      { project_id: service.credentials.project_id, data: { location, vm_ids: [vmId] } },
-    ])
-    await removeVm(vmId)
-    expect(await service.database.transaction((tx) => settleDrainedHosts(tx))).toBe(1)
-    expect((await call('GET', `/hosts/${id}`)).body.state).toBe('drained')
-  })
+  expect((await call('PATCH', `/hosts/${id}`, { schedulable: false })).body.schedulable).toBe(false)
+  expect(await fits()).toBeNull()
+  await call('PATCH', `/hosts/${id}`, { schedulable: true })
+  expect(await fits()).not.toBeNull()
+})
 
-  it.each([
-    ['shared', 'drained'],
-    ['local', 'draining'],
-  ] as const)('with only a shut-off VM and %s storage is %s', async (storage, state) => {
-    const { location, id } = await addHost(2, storage)
-    const vmId = await addVm(location)
-    await service.database.transaction((tx) => quarantineGpus(tx, vmId))
-    await service.database.query({
-      text: `UPDATE vms SET state = 'STATE_SHUTOFF' WHERE id = $1`,
-      values: [vmId],
-    })
-    expect((await call('POST', `/hosts/${id}/drain`)).body.state).toBe(state)
-  })
+test('a host drains at once when it is empty, and comes back when it is opened', async () => {
+  const { id } = await addHost()
+  expect((await call('POST', `/hosts/${id}/drain`)).body.state).toBe('drained')
+  expect((await call('PATCH', `/hosts/${id}`, { schedulable: true })).body.state).toBe('up')
+})
 
-  it('is removed only when it is empty', async () => {
-    const { location, id } = await addHost()
-    const vmId = await addVm(location)
-    const refused = await call('DELETE', `/hosts/${id}`)
-    expect([refused.status, refused.body.code]).toEqual([409, 'conflict'])
-    await removeVm(vmId)
-    expect((await call('DELETE', `/hosts/${id}`)).body).toEqual({})
-    expect((await call('GET', `/hosts/${id}`)).status).toBe(404)
-    expect((await call('DELETE', `/hosts/${id}`)).status).toBe(404)
+test('a host drains when its last VM has gone, and tells the tenants', async () => {
+  const { location, id } = await addHost()
+  const vmId = await addVm(location)
+  const draining = (await call('POST', `/hosts/${id}/drain`)).body
+  expect(draining.state).toBe('draining')
+  expect(draining.vms).toEqual([
+    {
+      id: vmId,
+      name: vmId,
+      state: 'STATE_RUNNING',
+      project_id: service.credentials.project_id,
+      project_name: 'default',
+      organization_name: 'Demo',
+    },
+  ])
+  expect(await service.database.transaction((tx) => settleDrainedHosts(tx))).toBe(0)
+  const told = await rows<{ project_id: string | null; data: Record<string, unknown> }>(
+    service.database,
+    `SELECT project_id, data FROM events WHERE resource_id = $1 AND type = 'host.draining' ORDER BY seq`,
+    id,
+  )
+  expect(told).toMatchObject([
+    { project_id: null },
+    { project_id: service.credentials.project_id, data: { location, vm_ids: [vmId] } },
+  ])
+  await removeVm(vmId)
+  expect(await service.database.transaction((tx) => settleDrainedHosts(tx))).toBe(1)
+  expect((await call('GET', `/hosts/${id}`)).body.state).toBe('drained')
+})
+
+test.each([
+  ['shared', 'drained'],
+  ['local', 'draining'],
+] as const)('a host with only a shut-off VM and %s storage is %s', async (storage, state) => {
+  const { location, id } = await addHost(2, storage)
+  const vmId = await addVm(location)
+  await service.database.transaction((tx) => quarantineGpus(tx, vmId))
+  await service.database.query({
+    text: `UPDATE vms SET state = 'STATE_SHUTOFF' WHERE id = $1`,
+    values: [vmId],
+  })
+  expect((await call('POST', `/hosts/${id}/drain`)).body.state).toBe(state)
+})
+
+test('a host is removed only when it is empty', async () => {
+  const { location, id } = await addHost()
+  const vmId = await addVm(location)
+  const refused = await call('DELETE', `/hosts/${id}`)
+  expect([refused.status, refused.body.code]).toEqual([409, 'conflict'])
+  await removeVm(vmId)
+  expect((await call('DELETE', `/hosts/${id}`)).body).toEqual({})
+  expect((await call('GET', `/hosts/${id}`)).status).toBe(404)
+  expect((await call('DELETE', `/hosts/${id}`)).status).toBe(404)
+})
+
+test('a GPU is held back and released by an operator', async () => {
+  const { location, gpus } = await addHost(1)
+  const held = await call('PATCH', `/gpus/${gpus[0]!.id}`, { state: 'quarantined' })
+  expect(held.body).toMatchObject({ id: gpus[0]!.id, state: 'quarantined', vm_id: '' })
+  const capacity = (await call('GET', '/capacity')).body.items.find(
+    (item: { location: string; family: string }) => item.location === location && item.family === 'a100',
+  )
+  expect(capacity).toMatchObject({ total: 1, free: 0, quarantined: 1, largest_type: '' })
+  expect((await call('PATCH', `/gpus/${gpus[0]!.id}`, { state: 'free' })).body.state).toBe('free')
+})
+
+test('a GPU stays with the VM that holds it', async () => {
+  const { location, gpus } = await addHost(1)
+  const vmId = await addVm(location)
+  for (const state of ['free', 'quarantined']) {
+    const answer = await call('PATCH', `/gpus/${gpus[0]!.id}`, { state })
+    expect([answer.status, answer.body.code]).toEqual([409, 'conflict'])
+    expect(answer.body.message).toContain(vmId)
+  }
+  expect((await call('PATCH', `/gpus/${uuid()}`, { state: 'free' })).status).toBe(404)
+})
+
+test('the capacity report counts GPUs by location and family, and names the largest type that fits', async () => {
+  const { location } = await addHost(8)
+  await addVm(location, 3)
+  const items = (await call('GET', '/capacity')).body.items.filter(
+    (item: { location: string }) => item.location === location,
+  )
+  expect(items).toHaveLength(4)
+  expect(items).toContainEqual({
+    location,
+    family: 'a100',
+    total: 8,
+    free: 5,
+    claimed: 3,
+    quarantined: 0,
+    largest_type: 'a100.4x',
   })
 })
 
-describe('a GPU', () => {
-  it('is held back and released by an operator', async () => {
-    const { location, gpus } = await addHost(1)
-    const held = await call('PATCH', `/gpus/${gpus[0]!.id}`, { state: 'quarantined' })
-    expect(held.body).toMatchObject({ id: gpus[0]!.id, state: 'quarantined', vm_id: '' })
-    const capacity = (await call('GET', '/capacity')).body.items.find(
-      (item: { location: string; family: string }) => item.location === location && item.family === 'a100',
-    )
-    expect(capacity).toMatchObject({ total: 1, free: 0, quarantined: 1, largest_type: '' })
-    expect((await call('PATCH', `/gpus/${gpus[0]!.id}`, { state: 'free' })).body.state).toBe('free')
+test('an image is imported, moved and removed', async () => {
+  const created = await call('POST', '/images', {
+    name: 'rocky9',
+    tags: ['rocky'],
+    locations: ['us-east1-a'],
+    source: { file: 'rocky9.qcow2' },
   })
+  expect(created.body).toMatchObject({
+    name: 'rocky9:latest',
+    description: '',
+    tags: ['rocky'],
+    locations: ['us-east1-a'],
+  })
+  const again = await call('POST', '/images', { name: 'rocky9:latest', locations: [] })
+  expect(again.body.code).toBe('already_exists')
+  const moved = await call('PATCH', `/images/${created.body.id}`, { locations: ['us-west1-a'] })
+  expect(moved.body.locations).toEqual(['us-west1-a'])
+  expect((await call('PATCH', `/images/${created.body.id}`, { locations: ['mars-a'] })).status).toBe(400)
+  expect((await call('DELETE', `/images/${created.body.id}`)).body).toEqual({})
+  expect((await call('DELETE', `/images/${created.body.id}`)).status).toBe(404)
+})
 
-  it('stays with the VM that holds it', async () => {
-    const { location, gpus } = await addHost(1)
-    const vmId = await addVm(location)
-    for (const state of ['free', 'quarantined']) {
-      const answer = await call('PATCH', `/gpus/${gpus[0]!.id}`, { state })
-      expect([answer.status, answer.body.code]).toEqual([409, 'conflict'])
-      expect(answer.body.message).toContain(vmId)
-    }
-    expect((await call('PATCH', `/gpus/${uuid()}`, { state: 'free' })).status).toBe(404)
+test('an image that a VM was made from cannot be removed', async () => {
+  const { location } = await addHost()
+  await addVm(location)
+  const images = (await call('GET', '/images')).body.items
+  const { id } = images.find(({ name }: { name: string }) => name === 'debian12:latest')
+  expect((await call('DELETE', `/images/${id}`)).body.code).toBe('conflict')
+})
+
+test('prices hold from now, and the others stay', async () => {
+  const before = (await call('GET', '/prices')).body.items
+  const items = [{ product_name: 'a100.8x', unit: 'vm_hour', usd: 12.345678 }]
+  const after = (await call('PUT', '/prices', { items })).body.items
+  expect(after).toHaveLength(before.length)
+  expect(after).toContainEqual(items[0])
+  expect((await call('GET', '/prices')).body.items).toEqual(after)
+})
+
+test.each([
+  ['an unknown product', { product_name: 'h100.1x', unit: 'vm_hour', usd: 1 }, '/items/0/product_name'],
+  ['the wrong unit', { product_name: 'persistent-ssd', unit: 'vm_hour', usd: 1 }, '/items/0/unit'],
+  ['less than nothing', { product_name: 'a40.1x', unit: 'vm_hour', usd: -1 }, '/items/0/usd'],
+])('prices are refused for %s', async (_, item, field) => {
+  const answer = await call('PUT', '/prices', { items: [item] })
+  expect(answer.status).toBe(400)
+  expect(answer.body.details[0].field).toBe(field)
+})
+
+test('quotas are set by operators, and what is used stays', async () => {
+  const { project_id } = service.credentials
+  const items = [{ name: 'a40_gpus', max: 3 }]
+  const answer = await call('PUT', '/quotas', { project_id, items })
+  expect(answer.body.items[0]).toEqual({ name: 'a40_gpus', max: 3, used: 0, available: 3 })
+  expect((await call('GET', `/quotas?project_id=${project_id}`)).body).toEqual(answer.body)
+  expect((await call('PUT', '/quotas', { project_id: uuid(), items })).status).toBe(404)
+  expect((await call('GET', `/quotas?project_id=${uuid()}`)).status).toBe(404)
+})
+
+test('locations show operators how they are run', async () => {
+  expect((await call('GET', '/locations')).body.items[0]).toEqual({
+    name: 'us-east1-a',
+    region: 'us-east1',
+    zone: 'a',
+    description: 'Simulated, US East',
+    engine: 'simulated',
+    storage: 'shared',
+    public_ipv4: '198.18.0.0/18',
   })
 })
 
-describe('capacity', () => {
-  it('counts GPUs by location and family, and names the largest type that fits', async () => {
-    const { location } = await addHost(8)
-    await addVm(location, 3)
-    const items = (await call('GET', '/capacity')).body.items.filter(
-      (item: { location: string }) => item.location === location,
-    )
-    expect(items).toHaveLength(4)
-    expect(items).toContainEqual({
-      location,
-      family: 'a100',
-      total: 8,
-      free: 5,
-      claimed: 3,
-      quarantined: 0,
-      largest_type: 'a100.4x',
-    })
-  })
-})
-
-describe('an image', () => {
-  it('is imported, moved and removed', async () => {
-    const created = await call('POST', '/images', {
-      name: 'rocky9',
-      tags: ['rocky'],
-      locations: ['us-east1-a'],
-      source: { file: 'rocky9.qcow2' },
-    })
-    expect(created.body).toMatchObject({
-      name: 'rocky9:latest',
-      description: '',
-      tags: ['rocky'],
-      locations: ['us-east1-a'],
-    })
-    const again = await call('POST', '/images', { name: 'rocky9:latest', locations: [] })
-    expect(again.body.code).toBe('already_exists')
-    const moved = await call('PATCH', `/images/${created.body.id}`, { locations: ['us-west1-a'] })
-    expect(moved.body.locations).toEqual(['us-west1-a'])
-    expect((await call('PATCH', `/images/${created.body.id}`, { locations: ['mars-a'] })).status).toBe(400)
-    expect((await call('DELETE', `/images/${created.body.id}`)).body).toEqual({})
-    expect((await call('DELETE', `/images/${created.body.id}`)).status).toBe(404)
-  })
-
-  it('that a VM was made from cannot be removed', async () => {
-    const { location } = await addHost()
-    await addVm(location)
-    const images = (await call('GET', '/images')).body.items
-    const { id } = images.find(({ name }: { name: string }) => name === 'debian12:latest')
-    expect((await call('DELETE', `/images/${id}`)).body.code).toBe('conflict')
-  })
-})
-
-describe('prices', () => {
-  it('hold from now, and the others stay', async () => {
-    const before = (await call('GET', '/prices')).body.items
-    const items = [{ product_name: 'a100.8x', unit: 'vm_hour', usd: 12.345678 }]
-    const after = (await call('PUT', '/prices', { items })).body.items
-    expect(after).toHaveLength(before.length)
-    expect(after).toContainEqual(items[0])
-    expect((await call('GET', '/prices')).body.items).toEqual(after)
-  })
-
-  it.each([
-    ['an unknown product', { product_name: 'h100.1x', unit: 'vm_hour', usd: 1 }, '/items/0/product_name'],
-    ['the wrong unit', { product_name: 'persistent-ssd', unit: 'vm_hour', usd: 1 }, '/items/0/unit'],
-    ['less than nothing', { product_name: 'a40.1x', unit: 'vm_hour', usd: -1 }, '/items/0/usd'],
-  ])('are refused for %s', async (_, item, field) => {
-    const answer = await call('PUT', '/prices', { items: [item] })
-    expect(answer.status).toBe(400)
-    expect(answer.body.details[0].field).toBe(field)
-  })
-})
-
-describe('quotas', () => {
-  it('are set by operators, and what is used stays', async () => {
-    const { project_id } = service.credentials
-    const items = [{ name: 'a40_gpus', max: 3 }]
-    const answer = await call('PUT', '/quotas', { project_id, items })
-    expect(answer.body.items[0]).toEqual({ name: 'a40_gpus', max: 3, used: 0, available: 3 })
-    expect((await call('GET', `/quotas?project_id=${project_id}`)).body).toEqual(answer.body)
-    expect((await call('PUT', '/quotas', { project_id: uuid(), items })).status).toBe(404)
-    expect((await call('GET', `/quotas?project_id=${uuid()}`)).status).toBe(404)
-  })
-})
-
-describe('locations', () => {
-  it('show operators how they are run', async () => {
-    expect((await call('GET', '/locations')).body.items[0]).toEqual({
-      name: 'us-east1-a',
-      region: 'us-east1',
-      zone: 'a',
-      description: 'Simulated, US East',
-      engine: 'simulated',
-      storage: 'shared',
-      public_ipv4: '198.18.0.0/18',
-    })
-  })
-})
-
-describe('the audit log', () => {
-  it('has every change with who made it, newest first', async () => {
-    const { id } = await addHost()
-    await call('PATCH', `/hosts/${id}`, { schedulable: false })
-    await call('PATCH', `/hosts/${id}`, { schedulable: true })
-    await service.server.reconciler.stamp()
-    const { body } = await call('GET', `/events?resource_id=${id}&type=host.updated`)
-    expect(body.items).toMatchObject([
-      { type: 'host.updated', resource_type: 'host', resource_id: id, data: { schedulable: true } },
-      { data: { schedulable: false } },
-    ])
-    expect(body.items[0].actor).toMatch(/^operator_key:/)
-    const page = (await call('GET', `/events?resource_id=${id}&limit=1`)).body
-    const next = (await call('GET', `/events?resource_id=${id}&limit=1&page_token=${page.next_page_token}`))
-      .body
-    expect(next.items[0].position).toBeLessThan(page.items[0].position)
-  })
+test('the audit log has every change with who made it, newest first', async () => {
+  const { id } = await addHost()
+  await call('PATCH', `/hosts/${id}`, { schedulable: false })
+  await call('PATCH', `/hosts/${id}`, { schedulable: true })
+  await service.server.reconciler.stamp()
+  const { body } = await call('GET', `/events?resource_id=${id}&type=host.updated`)
+  expect(body.items).toMatchObject([
+    { type: 'host.updated', resource_type: 'host', resource_id: id, data: { schedulable: true } },
+    { data: { schedulable: false } },
+  ])
+  expect(body.items[0].actor).toMatch(/^operator_key:/)
+  const page = (await call('GET', `/events?resource_id=${id}&limit=1`)).body
+  const next = (await call('GET', `/events?resource_id=${id}&limit=1&page_token=${page.next_page_token}`))
+    .body
+  expect(next.items[0].position).toBeLessThan(page.items[0].position)
 })

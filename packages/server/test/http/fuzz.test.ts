@@ -3,7 +3,7 @@ import { addOrganization } from '@slipway/testing/people.ts'
 import { vmBody } from '@slipway/testing/resources.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import fc from 'fast-check'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { makeCallers } from '../support/callers.ts'
 import { requestsTo } from '../support/odd-requests.ts'
 
@@ -55,7 +55,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.close())
 
-it('odd requests never get a 5xx, and always an answer of the contract', async () => {
+test('odd requests never get a 5xx, and always an answer of the contract', async () => {
   const statuses = new Map<number, number>()
   const request = fc.constantFrom(...routeIds).chain((id) => {
     const route = routeOf(id)

@@ -3,7 +3,7 @@ import { addKey, addProject, ownerToken } from '@slipway/testing/people.ts'
 import { sendRaw } from '@slipway/testing/raw-request.ts'
 import { vmBody } from '@slipway/testing/resources.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 let service: TestService
 let owner: string
@@ -29,219 +29,211 @@ async function outcome(method: string, path: string, options: Parameters<TestSer
 const rawHead = (path: string, token: string, more: string[] = []) =>
   [`GET ${path} HTTP/1.1`, 'Host: x', `Authorization: Bearer ${token}`, ...more, '', ''].join('\r\n')
 
-describe('checks come in the order of the contract', () => {
-  const badBody = { body: '{"unknown": 1}' }
+const badBody = { body: '{"unknown": 1}' }
 
-  it('401 before everything', async () => {
-    expect(await outcome('POST', `/v0.1/projects/${nowhere}/vms`, { token: null, ...badBody })).toEqual([
-      401,
-      'unauthenticated',
-    ])
-  })
-  it('404 before 403, 402 and 400', async () => {
-    expect(await outcome('POST', `/v0.1/projects/${nowhere}/vms`, { token: readKey, ...badBody })).toEqual([
-      404,
-      'not_found',
-    ])
-  })
-  it('403 before 402 and 400, 402 before 400', async () => {
-    const { organization_id } = service.credentials
-    const other = await service.another()
-    const payment = (state: string) =>
-      service.sql('UPDATE organizations SET payment_state = $2 WHERE id = $1', [organization_id, state])
-    await payment('declined')
-    // A process that has not looked at this project before sees the change at once.
-    const ask = async (token: string) => {
-      const answer = await fetch(`${other.url}${projectPath('/vms')}`, {
-        method: 'POST',
-        headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-        body: badBody.body,
-      })
-      return answer.status
-    }
-    expect([await ask(readKey), await ask(service.credentials.access_key)]).toEqual([403, 402])
-    await payment('active')
-  })
-  it('400 before 409', async () => {
-    const body = vmBody()
-    await service.ok('vmCreate', { body })
-    expect(await service.call('vmCreate', { body })).toMatchObject({ status: 409 })
-    expect(await service.call('vmCreate', { body: { ...body, unknown: 1 } })).toMatchObject({ status: 400 })
-  })
-  it('401 before 413, 415 and a malformed body', async () => {
-    const token = null
-    for (const options of [
-      { body: 'x'.repeat(2 ** 20 + 1) },
-      { body: '{' },
-      { body: 'a=1', headers: { 'content-type': 'application/x-www-form-urlencoded' } },
-    ])
-      expect(await outcome('POST', '/v0.1/projects', { token, ...options })).toEqual([401, 'unauthenticated'])
-  })
+test('401 comes before everything', async () => {
+  expect(await outcome('POST', `/v0.1/projects/${nowhere}/vms`, { token: null, ...badBody })).toEqual([
+    401,
+    'unauthenticated',
+  ])
+})
+test('404 comes before 403, 402 and 400', async () => {
+  expect(await outcome('POST', `/v0.1/projects/${nowhere}/vms`, { token: readKey, ...badBody })).toEqual([
+    404,
+    'not_found',
+  ])
+})
+test('403 comes before 402 and 400, and 402 before 400', async () => {
+  const { organization_id } = service.credentials
+  const other = await service.another()
+  const payment = (state: string) =>
+    service.sql('UPDATE organizations SET payment_state = $2 WHERE id = $1', [organization_id, state])
+  await payment('declined')
+  // A process that has not looked at this project before sees the change at once.
+  const ask = async (token: string) => {
+    const answer = await fetch(`${other.url}${projectPath('/vms')}`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      body: badBody.body,
+    })
+    return answer.status
+  }
+  expect([await ask(readKey), await ask(service.credentials.access_key)]).toEqual([403, 402])
+  await payment('active')
+})
+test('400 comes before 409', async () => {
+  const body = vmBody()
+  await service.ok('vmCreate', { body })
+  expect(await service.call('vmCreate', { body })).toMatchObject({ status: 409 })
+  expect(await service.call('vmCreate', { body: { ...body, unknown: 1 } })).toMatchObject({ status: 400 })
+})
+test('401 comes before 413, 415 and a malformed body', async () => {
+  const token = null
+  for (const options of [
+    { body: 'x'.repeat(2 ** 20 + 1) },
+    { body: '{' },
+    { body: 'a=1', headers: { 'content-type': 'application/x-www-form-urlencoded' } },
+  ])
+    expect(await outcome('POST', '/v0.1/projects', { token, ...options })).toEqual([401, 'unauthenticated'])
 })
 
-describe('a body', () => {
-  const post = (body: string | Buffer, headers: Record<string, string> = {}) =>
-    service.request('POST', projectPath('/disks'), { body: body as string, headers })
-  const refused = (field: string) => ({
-    status: 400,
-    body: { code: 'invalid_argument', details: [{ field }] },
-  })
-  const disk = { name: 'data', size: '10GiB', location: 'us-east1-a' }
+const post = (body: string | Buffer, headers: Record<string, string> = {}) =>
+  service.request('POST', projectPath('/disks'), { body: body as string, headers })
+const refused = (field: string) => ({
+  status: 400,
+  body: { code: 'invalid_argument', details: [{ field }] },
+})
+const disk = { name: 'data', size: '10GiB', location: 'us-east1-a' }
 
-  it('with an unknown member is refused, and the member is named', async () => {
-    expect(await post(JSON.stringify({ ...disk, colour: 'red' }))).toMatchObject(refused('/colour'))
-    expect(await post('{"__proto__": {"size": "1GiB"}}')).toMatchObject({ status: 400 })
-  })
-  it('with a missing member is refused, and the member is named', async () => {
-    expect(await post(JSON.stringify({ ...disk, size: undefined }))).toMatchObject(refused('/size'))
-  })
-  it.each([
-    ['name', 5],
-    ['size', 10],
-    ['block_size', '512'],
-    ['block_size', true],
-    ['location', null],
-    ['location', ['us-east1-a']],
-    ['name', { toString: 'data' }],
-  ])('with %s as %j is refused: nothing is coerced', async (member, value) => {
-    expect(await post(JSON.stringify({ ...disk, [member]: value }))).toMatchObject(refused(`/${member}`))
-  })
-  it.each(['null', '[]', '"text"', '5', 'true'])('that is %s is refused', async (text) => {
-    expect(await post(text)).toMatchObject({ status: 400, body: { code: 'invalid_argument' } })
-  })
-  it.each([
-    ['malformed', '{"name": '],
-    ['with a comment', '{} // hello'],
-    ['with single quotes', "{'name': 'data'}"],
-    [
-      'in UTF-8 that is invalid',
-      Buffer.concat([Buffer.from('{"name": "'), Buffer.from([0xc3, 0x28, 0x22, 0x7d])]),
-    ],
-    ['with a surrogate encoded by itself', Buffer.from([0x22, 0xed, 0xa0, 0x80, 0x22])],
-    ['in UTF-16', Buffer.from(JSON.stringify(disk), 'utf16le')],
-    ['with a NUL in a text', JSON.stringify({ ...disk, name: 'a\0b' })],
-    ['with a NUL in a name', '{"a\\u0000b": 1}'],
-    ['with half a surrogate pair', '{"name": "\\ud800", "size": "10GiB", "location": "us-east1-a"}'],
-    ['of 100,000 nested arrays', '['.repeat(100_000) + ']'.repeat(100_000)],
-    ['of 100,000 nested arrays that never end', '['.repeat(100_000)],
-    ['of nested objects inside a known member', `{"name": ${'{"a":'.repeat(1000)}1${'}'.repeat(1000)}}`],
-  ])('%s is refused', async (_name, text) => {
-    expect(await post(text)).toMatchObject({ status: 400, body: { code: 'invalid_argument' } })
-  })
-  it('that is missing is refused', async () => {
-    expect(await outcome('POST', projectPath('/disks'))).toEqual([400, 'invalid_argument'])
-    expect(await post('')).toMatchObject({ status: 400 })
-  })
-  it('of exactly 1 MiB is read, and of one byte more is not', async () => {
-    const text = JSON.stringify(disk)
-    const padded = (bytes: number) => text + ' '.repeat(bytes - text.length)
-    expect(await post(padded(2 ** 20))).toMatchObject({ status: 200 })
-    expect(await post(padded(2 ** 20 + 1))).toMatchObject({
-      status: 413,
-      body: { code: 'request_too_large' },
-    })
-  })
-  it('that is not said to be JSON is refused', async () => {
-    for (const type of [
-      'text/plain',
-      'application/x-www-form-urlencoded',
-      'multipart/form-data; boundary=x',
-      'x',
-    ])
-      expect(await post(JSON.stringify(disk), { 'content-type': type })).toMatchObject({
-        status: 415,
-        body: { code: 'unsupported_media_type' },
-      })
-  })
-  it('is read with a charset beside its type', async () => {
-    const type = 'application/json; charset=utf-8'
-    expect(await post(JSON.stringify({ ...disk, name: 'charset' }), { 'content-type': type })).toMatchObject({
-      status: 200,
-    })
-  })
-  it('where none is taken must be empty', async () => {
-    const path = projectPath(`/disks/${nowhere}`)
-    expect(await outcome('DELETE', path, { body: '{"force": true}' })).toEqual([400, 'invalid_argument'])
-    expect(await outcome('DELETE', path, { body: '{}' })).toEqual([404, 'not_found'])
-  })
-  it('on a GET is overlooked', async () => {
-    const body = '{"limit": 1}'
-    const request = rawHead(projectPath('/vms'), service.credentials.access_key, [
-      'Connection: close',
-      'Content-Type: application/json',
-      `Content-Length: ${body.length}`,
-    ])
-    expect((await sendRaw(service.url, request + body)).status).toBe(200)
+test('a request body with an unknown member is refused, and the member is named', async () => {
+  expect(await post(JSON.stringify({ ...disk, colour: 'red' }))).toMatchObject(refused('/colour'))
+  expect(await post('{"__proto__": {"size": "1GiB"}}')).toMatchObject({ status: 400 })
+})
+test('a request body with a missing member is refused, and the member is named', async () => {
+  expect(await post(JSON.stringify({ ...disk, size: undefined }))).toMatchObject(refused('/size'))
+})
+test.each([
+  ['name', 5],
+  ['size', 10],
+  ['block_size', '512'],
+  ['block_size', true],
+  ['location', null],
+  ['location', ['us-east1-a']],
+  ['name', { toString: 'data' }],
+])('a request body with %s as %j is refused: nothing is coerced', async (member, value) => {
+  expect(await post(JSON.stringify({ ...disk, [member]: value }))).toMatchObject(refused(`/${member}`))
+})
+test.each(['null', '[]', '"text"', '5', 'true'])('a request body that is %s is refused', async (text) => {
+  expect(await post(text)).toMatchObject({ status: 400, body: { code: 'invalid_argument' } })
+})
+test.each([
+  ['malformed', '{"name": '],
+  ['with a comment', '{} // hello'],
+  ['with single quotes', "{'name': 'data'}"],
+  [
+    'in UTF-8 that is invalid',
+    Buffer.concat([Buffer.from('{"name": "'), Buffer.from([0xc3, 0x28, 0x22, 0x7d])]),
+  ],
+  ['with a surrogate encoded by itself', Buffer.from([0x22, 0xed, 0xa0, 0x80, 0x22])],
+  ['in UTF-16', Buffer.from(JSON.stringify(disk), 'utf16le')],
+  ['with a NUL in a text', JSON.stringify({ ...disk, name: 'a\0b' })],
+  ['with a NUL in a name', '{"a\\u0000b": 1}'],
+  ['with half a surrogate pair', '{"name": "\\ud800", "size": "10GiB", "location": "us-east1-a"}'],
+  ['of 100,000 nested arrays', '['.repeat(100_000) + ']'.repeat(100_000)],
+  ['of 100,000 nested arrays that never end', '['.repeat(100_000)],
+  ['of nested objects inside a known member', `{"name": ${'{"a":'.repeat(1000)}1${'}'.repeat(1000)}}`],
+])('a request body %s is refused', async (_name, text) => {
+  expect(await post(text)).toMatchObject({ status: 400, body: { code: 'invalid_argument' } })
+})
+test('a request body that is missing is refused', async () => {
+  expect(await outcome('POST', projectPath('/disks'))).toEqual([400, 'invalid_argument'])
+  expect(await post('')).toMatchObject({ status: 400 })
+})
+test('a request body of exactly 1 MiB is read, and of one byte more is not', async () => {
+  const text = JSON.stringify(disk)
+  const padded = (bytes: number) => text + ' '.repeat(bytes - text.length)
+  expect(await post(padded(2 ** 20))).toMatchObject({ status: 200 })
+  expect(await post(padded(2 ** 20 + 1))).toMatchObject({
+    status: 413,
+    body: { code: 'request_too_large' },
   })
 })
-
-describe('an id', () => {
-  it.each([
-    '1',
-    'null',
-    '..',
-    nowhere.toUpperCase(),
-    `{${nowhere}}`,
-    nowhere.replaceAll('-', ''),
-    '%00',
-    'é',
-  ])('of the form %s is refused', async (id) => {
-    const path = projectPath(`/vms/${encodeURIComponent(decodeURIComponent(id))}`)
-    // A client's own library takes '..' out of a path.
-    const { status } = await sendRaw(
-      service.url,
-      rawHead(path.replace('/vms/..', '/vms/%2e%2e'), service.credentials.access_key, ['Connection: close']),
-    )
-    expect(status).toBe(400)
-  })
-  it('that cannot be decoded gets the shape of every error', async () => {
-    expect(await outcome('GET', projectPath('/vms/%zz'))).toEqual([400, 'invalid_argument'])
-  })
-  it('that is far too long gets the shape of every error', async () => {
-    expect(await outcome('GET', projectPath(`/vms/${'a'.repeat(5000)}`))).toEqual([400, 'invalid_argument'])
-  })
-  it('of another kind of resource is not found', async () => {
-    const { operation } = await service.ok('diskCreate', {
-      body: { name: 'other-kind', size: '1GiB', location: 'us-east1-a' },
+test('a request body that is not said to be JSON is refused', async () => {
+  for (const type of [
+    'text/plain',
+    'application/x-www-form-urlencoded',
+    'multipart/form-data; boundary=x',
+    'x',
+  ])
+    expect(await post(JSON.stringify(disk), { 'content-type': type })).toMatchObject({
+      status: 415,
+      body: { code: 'unsupported_media_type' },
     })
-    const diskId = operation.metadata.id
-    for (const path of [`/vms/${diskId}`, `/vpc/networks/${diskId}`, `/operations/${diskId}`])
-      expect(await outcome('GET', projectPath(path))).toEqual([404, 'not_found'])
-    expect(await outcome('GET', projectPath(`/vms/operations/${operation.operation_id}`))).toEqual([
-      404,
-      'not_found',
-    ])
-    expect(await outcome('GET', projectPath(`/disks/operations/${operation.operation_id}`))).toEqual([
-      200,
-      undefined,
-    ])
-  })
-  it('of a project that is not a UUID is refused, once the caller is known', async () => {
-    expect(await outcome('GET', '/v0.1/projects/mine/vms')).toEqual([400, 'invalid_argument'])
-    expect(await outcome('GET', '/v0.1/projects/mine/vms', { token: null })).toEqual([401, 'unauthenticated'])
+})
+test('a request body is read with a charset beside its type', async () => {
+  const type = 'application/json; charset=utf-8'
+  expect(await post(JSON.stringify({ ...disk, name: 'charset' }), { 'content-type': type })).toMatchObject({
+    status: 200,
   })
 })
+test('a request body where none is taken must be empty', async () => {
+  const path = projectPath(`/disks/${nowhere}`)
+  expect(await outcome('DELETE', path, { body: '{"force": true}' })).toEqual([400, 'invalid_argument'])
+  expect(await outcome('DELETE', path, { body: '{}' })).toEqual([404, 'not_found'])
+})
+test('a request body on a GET is overlooked', async () => {
+  const body = '{"limit": 1}'
+  const request = rawHead(projectPath('/vms'), service.credentials.access_key, [
+    'Connection: close',
+    'Content-Type: application/json',
+    `Content-Length: ${body.length}`,
+  ])
+  expect((await sendRaw(service.url, request + body)).status).toBe(200)
+})
 
-describe('a query', () => {
-  it.each(['0', '-1', '501', '1.5', 'ten', '', 'NaN', '%00', '1,2'])(
-    'with limit=%s is refused',
-    async (limit) => {
-      expect(await outcome('GET', projectPath(`/vms?limit=${limit}`))).toEqual([400, 'invalid_argument'])
-    },
+test.each([
+  '1',
+  'null',
+  '..',
+  nowhere.toUpperCase(),
+  `{${nowhere}}`,
+  nowhere.replaceAll('-', ''),
+  '%00',
+  'é',
+])('an id in a path of the form %s is refused', async (id) => {
+  const path = projectPath(`/vms/${encodeURIComponent(decodeURIComponent(id))}`)
+  // A client's own library takes '..' out of a path.
+  const { status } = await sendRaw(
+    service.url,
+    rawHead(path.replace('/vms/..', '/vms/%2e%2e'), service.credentials.access_key, ['Connection: close']),
   )
-  it.each(['1', '500'])('with limit=%s is answered', async (limit) => {
-    expect(await outcome('GET', projectPath(`/vms?limit=${limit}`))).toEqual([200, undefined])
+  expect(status).toBe(400)
+})
+test('an id in a path that cannot be decoded gets the shape of every error', async () => {
+  expect(await outcome('GET', projectPath('/vms/%zz'))).toEqual([400, 'invalid_argument'])
+})
+test('an id in a path that is far too long gets the shape of every error', async () => {
+  expect(await outcome('GET', projectPath(`/vms/${'a'.repeat(5000)}`))).toEqual([400, 'invalid_argument'])
+})
+test('an id in a path of another kind of resource is not found', async () => {
+  const { operation } = await service.ok('diskCreate', {
+    body: { name: 'other-kind', size: '1GiB', location: 'us-east1-a' },
   })
-  it('with a parameter twice, or one that is unknown, is refused', async () => {
-    expect(await outcome('GET', projectPath('/vms?limit=1&limit=2'))).toEqual([400, 'invalid_argument'])
-    expect(await outcome('GET', projectPath('/vms?colour=red'))).toEqual([400, 'invalid_argument'])
-    expect(await outcome('GET', '/v0.1?colour=red')).toEqual([400, 'invalid_argument'])
-  })
-  it('with a NUL or broken encoding in a filter does no harm', async () => {
-    expect(await outcome('GET', projectPath('/vms?names=a%00b'))).toEqual([400, 'invalid_argument'])
-    for (const filter of ['names=%zz', 'names=%ff%fe', 'ids=not-a-uuid', 'states=NO_STATE'])
-      expect([200, 400]).toContain((await outcome('GET', projectPath(`/vms?${filter}`)))[0])
-  })
+  const diskId = operation.metadata.id
+  for (const path of [`/vms/${diskId}`, `/vpc/networks/${diskId}`, `/operations/${diskId}`])
+    expect(await outcome('GET', projectPath(path))).toEqual([404, 'not_found'])
+  expect(await outcome('GET', projectPath(`/vms/operations/${operation.operation_id}`))).toEqual([
+    404,
+    'not_found',
+  ])
+  expect(await outcome('GET', projectPath(`/disks/operations/${operation.operation_id}`))).toEqual([
+    200,
+    undefined,
+  ])
+})
+test('an id in a path of a project that is not a UUID is refused, once the caller is known', async () => {
+  expect(await outcome('GET', '/v0.1/projects/mine/vms')).toEqual([400, 'invalid_argument'])
+  expect(await outcome('GET', '/v0.1/projects/mine/vms', { token: null })).toEqual([401, 'unauthenticated'])
+})
+
+test.each(['0', '-1', '501', '1.5', 'ten', '', 'NaN', '%00', '1,2'])(
+  'a query with limit=%s is refused',
+  async (limit) => {
+    expect(await outcome('GET', projectPath(`/vms?limit=${limit}`))).toEqual([400, 'invalid_argument'])
+  },
+)
+test.each(['1', '500'])('a query with limit=%s is answered', async (limit) => {
+  expect(await outcome('GET', projectPath(`/vms?limit=${limit}`))).toEqual([200, undefined])
+})
+test('a query with a parameter twice, or one that is unknown, is refused', async () => {
+  expect(await outcome('GET', projectPath('/vms?limit=1&limit=2'))).toEqual([400, 'invalid_argument'])
+  expect(await outcome('GET', projectPath('/vms?colour=red'))).toEqual([400, 'invalid_argument'])
+  expect(await outcome('GET', '/v0.1?colour=red')).toEqual([400, 'invalid_argument'])
+})
+test('a query with a NUL or broken encoding in a filter does no harm', async () => {
+  expect(await outcome('GET', projectPath('/vms?names=a%00b'))).toEqual([400, 'invalid_argument'])
+  for (const filter of ['names=%zz', 'names=%ff%fe', 'ids=not-a-uuid', 'states=NO_STATE'])
+    expect([200, 400]).toContain((await outcome('GET', projectPath(`/vms?${filter}`)))[0])
 })
 
 describe('a page token', () => {
@@ -256,7 +248,7 @@ describe('a page token', () => {
     token = (await service.ok('diskList', { query: { limit: 1 } })).next_page_token
   })
 
-  it('leads through the whole list, newest first, without a gap', async () => {
+  test('a page token leads through the whole list, newest first, without a gap', async () => {
     const whole = (await service.ok('diskList')).items.map(({ id }) => id)
     const walked: string[] = []
     let next = ''
@@ -270,13 +262,13 @@ describe('a page token', () => {
     expect(walked.length).toBeGreaterThan(2)
     expect(walked.toSorted().toReversed()).toEqual(walked)
   })
-  it('works in its own list alone', async () => {
+  test('a page token works in its own list alone', async () => {
     expect(await page('disks', token)).toEqual([200, undefined])
     expect(await page('vms', token)).toEqual([400, 'invalid_argument'])
     const elsewhere = await addProject(service, owner, service.credentials.organization_id, 'pages')
     expect(await page('disks', token, elsewhere)).toEqual([400, 'invalid_argument'])
   })
-  it('that is garbled is refused', async () => {
+  test('a page token that is garbled is refused', async () => {
     const flip = (at: number) => token.slice(0, at) + (token[at] === 'A' ? 'B' : 'A') + token.slice(at + 1)
     const garbled = [
       flip(0),
@@ -290,72 +282,71 @@ describe('a page token', () => {
     ]
     for (const text of garbled) expect(await page('disks', text), text).toEqual([400, 'invalid_argument'])
   })
-  it('that is empty means the beginning', async () => {
+  test('a page token that is empty means the beginning', async () => {
     expect(await page('disks', '')).toEqual([200, undefined])
   })
 })
 
-describe('paths and methods', () => {
-  it.each(['/v0.1/nothing', '/v0.2', '/v0.1/', '/nothing', '//v0.1', '/v0.1/admin'])(
-    'nothing is at %s, in the shape of every error',
-    async (path) => {
-      const { status, text, headers } = await sendRaw(
-        service.url,
-        rawHead(path, service.credentials.access_key, ['Connection: close']),
-      )
-      expect([status, JSON.parse(text)]).toMatchObject([404, { code: 'not_found' }])
-      expect(headers.get('content-type')).toMatch(/^application\/json/)
-    },
-  )
-  it('a method that a path does not know gets 405 and the ones that it does', async () => {
-    const table = routeIds.map(routeOf)
-    for (const path of new Set(table.map((route) => route.path))) {
-      const known = table.filter((route) => route.path === path).map(({ method }) => method)
-      const unknown = (['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const).find((m) => !known.includes(m))!
-      const { status, headers } = await service.request(
-        unknown,
-        path.replace(/\{\w+\}/g, nowhere),
-        unknown === 'GET' ? {} : { body: '{}' },
-      )
-      // The last word of such a path can be read as an id, which takes other methods.
-      if (/\/(operations|test)$/.test(path)) expect([400, 404, 405], path).toContain(status)
-      else
-        expect([status, ...headers.get('allow')!.split(', ').toSorted()], `${unknown} ${path}`).toEqual([
-          405,
-          ...known.toSorted(),
-        ])
-    }
-  })
-  it.each(['HEAD', 'OPTIONS', 'PROPFIND'])('%s gets 405', async (method) => {
-    for (const path of [projectPath('/vms'), '/healthz', '/openapi.json']) {
-      const head = rawHead(path, service.credentials.access_key, ['Connection: close']).replace('GET', method)
-      const { status, headers, text } = await sendRaw(service.url, head)
-      expect([status, headers.get('allow')?.includes('GET')], path).toEqual([405, true])
-      if (method === 'HEAD') expect(text).toBe('')
-    }
-  })
-  it('a page of another origin gets no CORS header', async () => {
-    const headers = { origin: 'https://evil.example', 'access-control-request-method': 'POST' }
-    for (const method of ['GET', 'OPTIONS']) {
-      const answer = await service.request(method, projectPath('/vms'), { headers })
-      expect([...answer.headers.keys()].filter((name) => name.startsWith('access-control'))).toEqual([])
-    }
-  })
+test.each(['/v0.1/nothing', '/v0.2', '/v0.1/', '/nothing', '//v0.1', '/v0.1/admin'])(
+  'nothing is at %s, in the shape of every error',
+  async (path) => {
+    const { status, text, headers } = await sendRaw(
+      service.url,
+      rawHead(path, service.credentials.access_key, ['Connection: close']),
+    )
+    expect([status, JSON.parse(text)]).toMatchObject([404, { code: 'not_found' }])
+    expect(headers.get('content-type')).toMatch(/^application\/json/)
+  },
+)
+test('a method that a path does not know gets 405 and the ones that it does', async () => {
+  const table = routeIds.map(routeOf)
+  for (const path of new Set(table.map((route) => route.path))) {
+    const known = table.filter((route) => route.path === path).map(({ method }) => method)
+    const unknown = (['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const).find((m) => !known.includes(m))!
+    const { status, headers } = await service.request(
+      unknown,
+      path.replace(/\{\w+\}/g, nowhere),
+      unknown === 'GET' ? {} : { body: '{}' },
+    )
+    // The last word of such a path can be read as an id, which takes other methods.
+    if (/\/(operations|test)$/.test(path)) expect([400, 404, 405], path).toContain(status)
+    else
+      expect([status, ...headers.get('allow')!.split(', ').toSorted()], `${unknown} ${path}`).toEqual([
+        405,
+        ...known.toSorted(),
+      ])
+  }
+})
+test.each(['HEAD', 'OPTIONS', 'PROPFIND'])('the method %s gets 405', async (method) => {
+  for (const path of [projectPath('/vms'), '/healthz', '/openapi.json']) {
+    const head = rawHead(path, service.credentials.access_key, ['Connection: close']).replace('GET', method)
+    const { status, headers, text } = await sendRaw(service.url, head)
+    expect([status, headers.get('allow')?.includes('GET')], path).toEqual([405, true])
+    if (method === 'HEAD') expect(text).toBe('')
+  }
+})
+test('a page of another origin gets no CORS header', async () => {
+  const headers = { origin: 'https://evil.example', 'access-control-request-method': 'POST' }
+  for (const method of ['GET', 'OPTIONS']) {
+    const answer = await service.request(method, projectPath('/vms'), { headers })
+    expect([...answer.headers.keys()].filter((name) => name.startsWith('access-control'))).toEqual([])
+  }
 })
 
-describe('every answer', () => {
-  const paths = [
-    '/v0.1',
-    '/v0.1/nothing',
-    '/healthz',
-    '/readyz',
-    '/metrics',
-    '/openapi.json',
-    '/docs',
-    '/v0.1/projects/x',
-  ]
+const paths = [
+  '/v0.1',
+  '/v0.1/nothing',
+  '/healthz',
+  '/readyz',
+  '/metrics',
+  '/openapi.json',
+  '/docs',
+  '/v0.1/projects/x',
+]
 
-  it.each(paths)('of %s names its request, says how the caller stands, and is safe to show', async (path) => {
+test.each(paths)(
+  'every answer of %s names its request, says how the caller stands, and is safe to show',
+  async (path) => {
     const { headers } = await service.request('GET', path)
     expect(headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/)
     for (const name of ['ratelimit-limit', 'ratelimit-remaining', 'ratelimit-reset'])
@@ -365,46 +356,47 @@ describe('every answer', () => {
     expect(headers.get('referrer-policy')).toBe('no-referrer')
     expect(headers.get('content-security-policy')).toContain("default-src 'none'")
     expect(headers.get('server') ?? headers.get('x-powered-by')).toBeNull()
-  })
-  it('keeps a request id of the caller if it is short and visible', async () => {
-    for (const id of ['my-request', '!', '~'.repeat(128)]) {
-      const { headers } = await service.request('GET', '/v0.1/nothing', { headers: { 'x-request-id': id } })
-      expect(headers.get('x-request-id')).toBe(id)
-    }
-    for (const id of ['with space', '~'.repeat(129), 'é']) {
-      const { headers, body } = await service.request('GET', '/v0.1/nothing', {
-        headers: { 'x-request-id': id },
-      })
-      expect(headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/)
-      expect(body).toMatchObject({ request_id: headers.get('x-request-id') })
-    }
-  })
-  it('with a secret in it is not to be stored', async () => {
-    for (const id of routeIds.filter((id) => routeOf(id).noStore)) {
-      const body = routeOf(id).method === 'GET' ? {} : { body: {} }
-      const { headers } = await service.call(id, { ...body, token: owner, params: { webhook_id: nowhere } })
-      expect(headers.get('cache-control'), id).toBe('no-store')
-    }
-  })
+  },
+)
+test('every answer keeps a request id of the caller if it is short and visible', async () => {
+  for (const id of ['my-request', '!', '~'.repeat(128)]) {
+    const { headers } = await service.request('GET', '/v0.1/nothing', { headers: { 'x-request-id': id } })
+    expect(headers.get('x-request-id')).toBe(id)
+  }
+  for (const id of ['with space', '~'.repeat(129), 'é']) {
+    const { headers, body } = await service.request('GET', '/v0.1/nothing', {
+      headers: { 'x-request-id': id },
+    })
+    expect(headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/)
+    expect(body).toMatchObject({ request_id: headers.get('x-request-id') })
+  }
+})
+test('every answer with a secret in it is not to be stored', async () => {
+  for (const id of routeIds.filter((id) => routeOf(id).noStore)) {
+    const body = routeOf(id).method === 'GET' ? {} : { body: {} }
+    const { headers } = await service.call(id, { ...body, token: owner, params: { webhook_id: nowhere } })
+    expect(headers.get('cache-control'), id).toBe('no-store')
+  }
 })
 
-describe('what Node itself refuses', () => {
-  it.each([
-    ['headers over 16 KiB', () => rawHead('/v0.1', 'x', [`X-Filler: ${'x'.repeat(17_000)}`])],
-    ['a line that is not HTTP', () => 'HELLO\r\n\r\n'],
-    [
-      'two lengths',
-      () => 'POST /v0.1/projects HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n{}',
-    ],
-    ['a header with a NUL', () => rawHead('/v0.1', 'x', ['X-Odd: a\0b'])],
-  ])('%s gets the shape of every error, and the connection ends', async (_name, request) => {
+test.each([
+  ['headers over 16 KiB', () => rawHead('/v0.1', 'x', [`X-Filler: ${'x'.repeat(17_000)}`])],
+  ['a line that is not HTTP', () => 'HELLO\r\n\r\n'],
+  [
+    'two lengths',
+    () => 'POST /v0.1/projects HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n{}',
+  ],
+  ['a header with a NUL', () => rawHead('/v0.1', 'x', ['X-Odd: a\0b'])],
+])(
+  'a request that Node itself refuses (%s) gets the shape of every error, and the connection ends',
+  async (_name, request) => {
     const { status, text, headers } = await sendRaw(service.url, request())
     expect([status, JSON.parse(text)]).toMatchObject([400, { code: 'invalid_argument' }])
     expect(JSON.parse(text).request_id).toBe(headers.get('x-request-id'))
-  })
-  it('headers just under 16 KiB are read', async () => {
-    const filler = ['Connection: close', `X-Filler: ${'x'.repeat(15_500)}`]
-    const head = rawHead('/v0.1', service.credentials.access_key, filler)
-    expect((await sendRaw(service.url, head)).status).toBe(200)
-  })
+  },
+)
+test('request headers just under 16 KiB are read', async () => {
+  const filler = ['Connection: close', `X-Filler: ${'x'.repeat(15_500)}`]
+  const head = rawHead('/v0.1', service.credentials.access_key, filler)
+  expect((await sendRaw(service.url, head)).status).toBe(200)
 })

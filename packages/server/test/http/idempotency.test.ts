@@ -1,7 +1,7 @@
 import { ownerToken, tokenOfNew } from '@slipway/testing/people.ts'
 import { vmBody } from '@slipway/testing/resources.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 
 let service: TestService
 let owner: string
@@ -26,132 +26,130 @@ const createProject = (key: string, body: unknown = newProject(), token = owner)
 
 const projectsNamed = (name: string) => service.sql('SELECT FROM projects WHERE name = $1', [name])
 
-describe('an Idempotency-Key', () => {
-  it('gives the first answer again, and says so', async () => {
-    const key = newKey()
-    const body = newProject()
-    const first = await createProject(key, body)
-    const second = await createProject(key, { organization_id: body.organization_id, name: body.name })
-    expect([first.status, second.status]).toEqual([200, 200])
-    expect(second.body).toEqual(first.body)
-    expect(first.headers.get('idempotency-replayed')).toBeNull()
-    expect(second.headers.get('idempotency-replayed')).toBe('true')
-    expect(await projectsNamed(body.name)).toHaveLength(1)
-  })
+test('an Idempotency-Key gives the first answer again, and says so', async () => {
+  const key = newKey()
+  const body = newProject()
+  const first = await createProject(key, body)
+  const second = await createProject(key, { organization_id: body.organization_id, name: body.name })
+  expect([first.status, second.status]).toEqual([200, 200])
+  expect(second.body).toEqual(first.body)
+  expect(first.headers.get('idempotency-replayed')).toBeNull()
+  expect(second.headers.get('idempotency-replayed')).toBe('true')
+  expect(await projectsNamed(body.name)).toHaveLength(1)
+})
 
-  it('makes one project of fifty identical requests at once', async () => {
-    const key = newKey()
-    const body = newProject()
-    const answers = await Promise.all(Array.from({ length: 50 }, () => createProject(key, body)))
-    const done = answers.filter(({ status }) => status === 200)
-    const early = answers.filter(({ status }) => status === 409)
-    expect(done.length + early.length).toBe(50)
-    expect(done.filter(({ headers }) => !headers.get('idempotency-replayed'))).toHaveLength(1)
-    expect(new Set(done.map((answer) => answer.body.id)).size).toBe(1)
-    for (const { headers, body } of early) {
-      expect(headers.get('retry-after')).toBe('1')
-      expect(body).toMatchObject({ code: 'conflict' })
-    }
-    expect(await projectsNamed(body.name)).toHaveLength(1)
-  })
+test('an Idempotency-Key makes one project of fifty identical requests at once', async () => {
+  const key = newKey()
+  const body = newProject()
+  const answers = await Promise.all(Array.from({ length: 50 }, () => createProject(key, body)))
+  const done = answers.filter(({ status }) => status === 200)
+  const early = answers.filter(({ status }) => status === 409)
+  expect(done.length + early.length).toBe(50)
+  expect(done.filter(({ headers }) => !headers.get('idempotency-replayed'))).toHaveLength(1)
+  expect(new Set(done.map((answer) => answer.body.id)).size).toBe(1)
+  for (const { headers, body } of early) {
+    expect(headers.get('retry-after')).toBe('1')
+    expect(body).toMatchObject({ code: 'conflict' })
+  }
+  expect(await projectsNamed(body.name)).toHaveLength(1)
+})
 
-  it('with another body, path or method is refused', async () => {
-    const key = newKey()
-    const headers = { 'idempotency-key': key }
-    const { body } = await createProject(key)
-    const reused = { status: 422, body: { code: 'idempotency_key_reused' } }
-    expect(await createProject(key)).toMatchObject(reused)
-    const params = { project_id: body.id }
-    expect(await service.call('projectDelete', { token: owner, params, headers })).toMatchObject(reused)
-    const rename = { token: owner, params, headers, body: { name: 'renamed' } }
-    expect(await service.call('projectUpdate', rename)).toMatchObject(reused)
-    expect(await service.ok('projectGet', { token: owner, params })).toEqual(body)
-  })
+test('an Idempotency-Key with another body, path or method is refused', async () => {
+  const key = newKey()
+  const headers = { 'idempotency-key': key }
+  const { body } = await createProject(key)
+  const reused = { status: 422, body: { code: 'idempotency_key_reused' } }
+  expect(await createProject(key)).toMatchObject(reused)
+  const params = { project_id: body.id }
+  expect(await service.call('projectDelete', { token: owner, params, headers })).toMatchObject(reused)
+  const rename = { token: owner, params, headers, body: { name: 'renamed' } }
+  expect(await service.call('projectUpdate', rename)).toMatchObject(reused)
+  expect(await service.ok('projectGet', { token: owner, params })).toEqual(body)
+})
 
-  it('belongs to its caller', async () => {
-    const key = newKey()
-    const first = await createProject(key, newProject(), owner)
-    const other = await createProject(key, newProject(), admin)
-    expect([first.status, other.status]).toEqual([200, 200])
-    expect(other.body.id).not.toBe(first.body.id)
-  })
+test('an Idempotency-Key belongs to its caller', async () => {
+  const key = newKey()
+  const first = await createProject(key, newProject(), owner)
+  const other = await createProject(key, newProject(), admin)
+  expect([first.status, other.status]).toEqual([200, 200])
+  expect(other.body.id).not.toBe(first.body.id)
+})
 
-  it('remembers successes only', async () => {
-    const key = newKey()
-    const body = newProject()
-    const { body: blocker } = await createProject(newKey(), body)
-    expect(await createProject(key, body)).toMatchObject({ status: 409, body: { code: 'already_exists' } })
-    await service.ok('projectDelete', { token: owner, params: { project_id: blocker.id } })
-    const { status, headers } = await createProject(key, body)
-    expect([status, headers.get('idempotency-replayed')]).toEqual([200, null])
-    // A key whose request failed is free for another request.
-    const second = newKey()
-    expect((await createProject(second, { name: '' })).status).toBe(400)
-    expect((await createProject(second)).status).toBe(200)
-  })
+test('an Idempotency-Key remembers successes only', async () => {
+  const key = newKey()
+  const body = newProject()
+  const { body: blocker } = await createProject(newKey(), body)
+  expect(await createProject(key, body)).toMatchObject({ status: 409, body: { code: 'already_exists' } })
+  await service.ok('projectDelete', { token: owner, params: { project_id: blocker.id } })
+  const { status, headers } = await createProject(key, body)
+  expect([status, headers.get('idempotency-replayed')]).toEqual([200, null])
+  // A key whose request failed is free for another request.
+  const second = newKey()
+  expect((await createProject(second, { name: '' })).status).toBe(400)
+  expect((await createProject(second)).status).toBe(200)
+})
 
-  it('is forgotten after 24 hours and not before', async () => {
-    const key = newKey()
-    await createProject(key)
-    await service.clock.advance('23 hours 59 minutes')
-    const token = await ownerToken(service)
-    expect((await createProject(key, newProject(), token)).status).toBe(422)
-    await service.clock.advance('2 minutes')
-    expect((await createProject(key, newProject(), token)).status).toBe(200)
-    await service.clock.reset()
-  })
+test('an Idempotency-Key is forgotten after 24 hours and not before', async () => {
+  const key = newKey()
+  await createProject(key)
+  await service.clock.advance('23 hours 59 minutes')
+  const token = await ownerToken(service)
+  expect((await createProject(key, newProject(), token)).status).toBe(422)
+  await service.clock.advance('2 minutes')
+  expect((await createProject(key, newProject(), token)).status).toBe(200)
+  await service.clock.reset()
+})
 
-  it('is honoured on DELETE, and on what is asynchronous', async () => {
-    const headers = { 'idempotency-key': newKey() }
-    const body = vmBody()
-    const first = await service.ok('vmCreate', { body, headers })
-    expect(await service.ok('vmCreate', { body, headers })).toEqual(first)
-    const params = { project_id: (await createProject(newKey())).body.id }
-    const deletion = { token: owner, params, headers: { 'idempotency-key': newKey() } }
-    await service.ok('projectDelete', deletion)
-    // The project is gone, so the request no longer reaches what it did.
-    expect((await service.call('projectDelete', deletion)).status).toBe(404)
-    const network = await service.ok('networkCreate', { body: { name: 'once', cidr: '10.9.0.0/16' } })
-    const removal = { params: { network_id: network.id }, headers: { 'idempotency-key': newKey() } }
-    await service.ok('networkDelete', removal)
-    const replay = await service.call('networkDelete', removal)
-    expect([replay.status, replay.headers.get('idempotency-replayed')]).toEqual([200, 'true'])
-  })
+test('an Idempotency-Key is honoured on DELETE, and on what is asynchronous', async () => {
+  const headers = { 'idempotency-key': newKey() }
+  const body = vmBody()
+  const first = await service.ok('vmCreate', { body, headers })
+  expect(await service.ok('vmCreate', { body, headers })).toEqual(first)
+  const params = { project_id: (await createProject(newKey())).body.id }
+  const deletion = { token: owner, params, headers: { 'idempotency-key': newKey() } }
+  await service.ok('projectDelete', deletion)
+  // The project is gone, so the request no longer reaches what it did.
+  expect((await service.call('projectDelete', deletion)).status).toBe(404)
+  const network = await service.ok('networkCreate', { body: { name: 'once', cidr: '10.9.0.0/16' } })
+  const removal = { params: { network_id: network.id }, headers: { 'idempotency-key': newKey() } }
+  await service.ok('networkDelete', removal)
+  const replay = await service.call('networkDelete', removal)
+  expect([replay.status, replay.headers.get('idempotency-replayed')]).toEqual([200, 'true'])
+})
 
-  it('still replays after a restart', async () => {
-    const key = newKey()
-    const body = newProject()
-    const first = await createProject(key, body)
-    await service.restart()
-    const second = await createProject(key, body)
-    expect([second.status, second.body]).toEqual([200, first.body])
-    expect(second.headers.get('idempotency-replayed')).toBe('true')
-  })
+test('an Idempotency-Key still replays after a restart', async () => {
+  const key = newKey()
+  const body = newProject()
+  const first = await createProject(key, body)
+  await service.restart()
+  const second = await createProject(key, body)
+  expect([second.status, second.body]).toEqual([200, first.body])
+  expect(second.headers.get('idempotency-replayed')).toBe('true')
+})
 
-  it.each([
-    ['empty', ''],
-    ['of 256 characters', 'x'.repeat(256)],
-    ['with a space', 'a b'],
-    ['with a character beyond ASCII', 'clé'],
-  ])('that is %s is refused', async (_name, key) => {
-    expect(await createProject(key)).toMatchObject({ status: 400, body: { code: 'invalid_argument' } })
-  })
+test.each([
+  ['empty', ''],
+  ['of 256 characters', 'x'.repeat(256)],
+  ['with a space', 'a b'],
+  ['with a character beyond ASCII', 'clé'],
+])('an Idempotency-Key that is %s is refused', async (_name, key) => {
+  expect(await createProject(key)).toMatchObject({ status: 400, body: { code: 'invalid_argument' } })
+})
 
-  it.each([['!'], ['~'.repeat(255)]])('may be %s', async (key) => {
-    expect((await createProject(key)).status).toBe(200)
-  })
+test.each([['!'], ['~'.repeat(255)]])('an Idempotency-Key may be %s', async (key) => {
+  expect((await createProject(key)).status).toBe(200)
+})
 
-  it('opens a remembered secret, which nothing in the database does without it', async () => {
-    const key = newKey()
-    const create = { token: owner, body: { name: 'ci', role: 'read' }, headers: { 'idempotency-key': key } }
-    const { secret } = await service.ok('accessKeyCreate', create)
-    expect((await service.ok('accessKeyCreate', create)).secret).toBe(secret)
-    const [{ stored }] = (await service.sql(
-      `SELECT string_agg(encode(answer_sealed, 'escape') || caller || encode(key_hash, 'escape'), '') AS stored
+test('an Idempotency-Key opens a remembered secret, which nothing in the database does without it', async () => {
+  const key = newKey()
+  const create = { token: owner, body: { name: 'ci', role: 'read' }, headers: { 'idempotency-key': key } }
+  const { secret } = await service.ok('accessKeyCreate', create)
+  expect((await service.ok('accessKeyCreate', create)).secret).toBe(secret)
+  const [{ stored }] = (await service.sql(
+    `SELECT string_agg(encode(answer_sealed, 'escape') || caller || encode(key_hash, 'escape'), '') AS stored
        FROM idempotency_keys`,
-    )) as [{ stored: string }]
-    expect(stored).not.toContain(secret)
-    expect(stored).not.toContain('"name"')
-    expect(stored).not.toContain(key)
-  })
+  )) as [{ stored: string }]
+  expect(stored).not.toContain(secret)
+  expect(stored).not.toContain('"name"')
+  expect(stored).not.toContain(key)
 })

@@ -1,7 +1,7 @@
 import { addOrganization, addUser, password, tokenOf } from '@slipway/testing/people.ts'
 import { send } from '@slipway/testing/request.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createAccessKey } from '../../src/accounts/credentials.ts'
 import { isAccessKeyShape } from '../../src/domain/access-key.ts'
 
@@ -28,197 +28,192 @@ const addSession = async (options: Parameters<typeof addUser>[1]) =>
 const createKey = (body: Record<string, unknown> = { name: 'ci', role: 'write' }) =>
   call('POST', `/projects/${projectId}/access-keys`, { token: admin, body })
 
-describe('an access key', () => {
-  test('shows its secret once and is listed without it, newest first', async () => {
-    const { status, headers, body } = await createKey({ name: 'first', role: 'read' })
-    expect(status).toBe(200)
-    expect(headers.get('cache-control')).toBe('no-store')
-    expect(isAccessKeyShape(body.secret)).toBe(true)
-    const { secret, ...record } = body
-    expect(record).toEqual({
-      id: expect.any(String),
-      name: 'first',
-      role: 'read',
-      prefix: secret.slice(0, 12),
-      created_at: expect.any(String),
-      expires_at: '',
-      last_used_at: '',
-    })
-    const next = (await createKey({ name: 'second', role: 'write' })).body
-    const { body: list } = await call('GET', `/projects/${projectId}/access-keys`, { token: admin })
-    expect(list.items.slice(0, 2).map(({ id }: { id: string }) => id)).toEqual([next.id, record.id])
-    expect(list.items[1]).toEqual(record)
-    expect(JSON.stringify(list)).not.toContain(secret)
+test('an access key shows its secret once and is listed without it, newest first', async () => {
+  const { status, headers, body } = await createKey({ name: 'first', role: 'read' })
+  expect(status).toBe(200)
+  expect(headers.get('cache-control')).toBe('no-store')
+  expect(isAccessKeyShape(body.secret)).toBe(true)
+  const { secret, ...record } = body
+  expect(record).toEqual({
+    id: expect.any(String),
+    name: 'first',
+    role: 'read',
+    prefix: secret.slice(0, 12),
+    created_at: expect.any(String),
+    expires_at: '',
+    last_used_at: '',
   })
-
-  test('says at the root what it is, and sees its own project and organization alone', async () => {
-    const other = { name: 'elsewhere', organization_id: organizationId }
-    await call('POST', '/projects', { token: admin, body: other })
-    const { id, secret: token } = (await createKey()).body
-    expect((await call('GET', '', { token })).body).toMatchObject({
-      name: 'slipway',
-      api_version: 'v0.1',
-      caller: { kind: 'access_key', id, email: '', is_operator: false, role: 'write', project_id: projectId },
-    })
-    const idsOf = async (path: string) =>
-      (await call('GET', path, { token })).body.map((item: { id: string }) => item.id)
-    expect(await idsOf('/projects')).toEqual([projectId])
-    expect(await idsOf('/organizations')).toEqual([organizationId])
-    expect((await call('GET', `/organizations/${organizationId}`, { token })).status).toBe(200)
-  })
-
-  test('is refused by every server within a second of its revocation', async () => {
-    const second = await service.another()
-    try {
-      const { id, secret: token } = (await createKey()).body
-      const status = async (on: { url: string }) => (await send(on, 'GET', '', { token })).status
-      expect([await status(service.server), await status(second)]).toEqual([200, 200])
-      const path = `/projects/${projectId}/access-keys/${id}`
-      expect((await call('DELETE', path, { token: admin })).body).toEqual({})
-      expect(await status(service.server)).toBe(401)
-      await expect.poll(() => status(second), { timeout: 1000, interval: 20 }).toBe(401)
-      expect((await call('DELETE', path, { token: admin })).status).toBe(404)
-    } finally {
-      await second.close()
-    }
-  })
-
-  test('works until its expiry', async () => {
-    const past = await createKey({ name: 'late', role: 'read', expires_at: '2020-01-01T00:00:00Z' })
-    expect(past.body.details).toEqual([{ field: '/expires_at', message: 'must be in the future' }])
-    const expiresAt = new Date(Date.now() + 3600_000)
-    const { body } = await createKey({ name: 'brief', role: 'read', expires_at: expiresAt.toISOString() })
-    expect(body.expires_at).toBe(expiresAt.toISOString())
-    expect((await call('GET', '', { token: body.secret })).status).toBe(200)
-    await service.clock.advance('3601 seconds')
-    const status = async () => (await call('GET', '', { token: body.secret })).status
-    await expect.poll(status, { timeout: 2000 }).toBe(401)
-    await service.clock.advance('-3601 seconds')
-  })
-
-  test('mistyped by one character is unknown', async () => {
-    const { secret } = (await createKey()).body
-    const mistyped = secret.slice(0, -1) + (secret.endsWith('a') ? 'b' : 'a')
-    const { status, headers, body } = await call('GET', '', { token: mistyped })
-    expect([status, headers.get('www-authenticate'), body.code]).toEqual([401, 'Bearer', 'unauthenticated'])
-  })
-
-  test('can make no other keys', async () => {
-    const { secret: token } = (await createKey()).body
-    const path = `/projects/${projectId}/access-keys`
-    const answer = await call('POST', path, { token, body: { name: 'more', role: 'read' } })
-    expect([answer.status, answer.body.code]).toEqual([403, 'permission_denied'])
-  })
-
-  test('comes in pages whose tokens fit no other list', async () => {
-    const path = `/projects/${projectId}/access-keys`
-    for (let i = 0; i < 3; i++) await createKey({ name: `page ${i}`, role: 'read' })
-    const all = (await call('GET', path, { token: admin })).body.items
-    const seen = []
-    for (let pageToken = ''; ; ) {
-      const { body } = await call('GET', `${path}?limit=2&page_token=${pageToken}`, { token: admin })
-      seen.push(...body.items)
-      expect(body.items.length).toBeLessThanOrEqual(2)
-      pageToken = body.next_page_token
-      if (pageToken === '') break
-      const elsewhere = `/organizations/${organizationId}/members?page_token=${pageToken}`
-      expect((await call('GET', elsewhere, { token: admin })).body.code).toBe('invalid_argument')
-    }
-    expect(seen).toEqual(all)
-  })
+  const next = (await createKey({ name: 'second', role: 'write' })).body
+  const { body: list } = await call('GET', `/projects/${projectId}/access-keys`, { token: admin })
+  expect(list.items.slice(0, 2).map(({ id }: { id: string }) => id)).toEqual([next.id, record.id])
+  expect(list.items[1]).toEqual(record)
+  expect(JSON.stringify(list)).not.toContain(secret)
 })
 
-describe('operators', () => {
-  const operatorKey = async () => {
-    const key = await service.database.transaction((tx) =>
-      createAccessKey(tx, { kind: 'operator', name: 'operations' }),
-    )
-    return key!.secret
+test('an access key says at the root what it is, and sees its own project and organization alone', async () => {
+  const other = { name: 'elsewhere', organization_id: organizationId }
+  await call('POST', '/projects', { token: admin, body: other })
+  const { id, secret: token } = (await createKey()).body
+  expect((await call('GET', '', { token })).body).toMatchObject({
+    name: 'slipway',
+    api_version: 'v0.1',
+    caller: { kind: 'access_key', id, email: '', is_operator: false, role: 'write', project_id: projectId },
+  })
+  const idsOf = async (path: string) =>
+    (await call('GET', path, { token })).body.map((item: { id: string }) => item.id)
+  expect(await idsOf('/projects')).toEqual([projectId])
+  expect(await idsOf('/organizations')).toEqual([organizationId])
+  expect((await call('GET', `/organizations/${organizationId}`, { token })).status).toBe(200)
+})
+
+test('an access key is refused by every server within a second of its revocation', async () => {
+  const second = await service.another()
+  try {
+    const { id, secret: token } = (await createKey()).body
+    const status = async (on: { url: string }) => (await send(on, 'GET', '', { token })).status
+    expect([await status(service.server), await status(second)]).toEqual([200, 200])
+    const path = `/projects/${projectId}/access-keys/${id}`
+    expect((await call('DELETE', path, { token: admin })).body).toEqual({})
+    expect(await status(service.server)).toBe(401)
+    await expect.poll(() => status(second), { timeout: 1000, interval: 20 }).toBe(401)
+    expect((await call('DELETE', path, { token: admin })).status).toBe(404)
+  } finally {
+    await second.close()
   }
+})
 
-  test('who are members of nothing see empty lists and no tenant', async () => {
-    const user = await addSession({ isOperator: true })
-    for (const token of [user, await operatorKey()]) {
-      expect((await call('GET', '', { token })).body.caller.is_operator).toBe(true)
-      expect((await call('GET', '/organizations', { token })).body).toEqual([])
-      expect((await call('GET', '/projects', { token })).body).toEqual([])
-      expect((await call('GET', `/projects/${projectId}`, { token })).status).toBe(404)
-      expect((await call('GET', `/organizations/${organizationId}`, { token })).status).toBe(404)
-    }
-  })
+test('an access key works until its expiry', async () => {
+  const past = await createKey({ name: 'late', role: 'read', expires_at: '2020-01-01T00:00:00Z' })
+  expect(past.body.details).toEqual([{ field: '/expires_at', message: 'must be in the future' }])
+  const expiresAt = new Date(Date.now() + 3600_000)
+  const { body } = await createKey({ name: 'brief', role: 'read', expires_at: expiresAt.toISOString() })
+  expect(body.expires_at).toBe(expiresAt.toISOString())
+  expect((await call('GET', '', { token: body.secret })).status).toBe(200)
+  await service.clock.advance('3601 seconds')
+  const status = async () => (await call('GET', '', { token: body.secret })).status
+  await expect.poll(status, { timeout: 2000 }).toBe(401)
+  await service.clock.advance('-3601 seconds')
+})
 
-  test('create an organization and its first owner, who then invites others', async () => {
-    const token = await operatorKey()
-    const organization = await call('POST', '/admin/organizations', { token, body: { name: 'New' } })
-    expect(organization.body).toEqual({ id: expect.any(String), name: 'New', payment_customer_id: '' })
-    const email = `owner-${organization.body.id}@example.com`
-    const body = { email, organization_id: organization.body.id, role: 'owner' }
-    const user = await call('POST', '/admin/users', { token, body })
-    expect(user.body).toMatchObject({ email, state: 'invited', is_operator: false, suspended: false })
-    expect((await call('POST', '/admin/users', { token, body })).body.code).toBe('already_exists')
-    const code = new URL(user.body.invite_url).searchParams.get('code')
-    const accepted = await call('POST', '/auth/accept', { body: { code, password } })
-    const path = `/organizations/${organization.body.id}/members`
-    const invited = await call('POST', path, {
-      token: accepted.body.access_token,
-      body: { email: `friend-${organization.body.id}@example.com`, role: 'viewer' },
-    })
-    expect(invited.body.state).toBe('invited')
-  })
+test('an access key mistyped by one character is unknown', async () => {
+  const { secret } = (await createKey()).body
+  const mistyped = secret.slice(0, -1) + (secret.endsWith('a') ? 'b' : 'a')
+  const { status, headers, body } = await call('GET', '', { token: mistyped })
+  expect([status, headers.get('www-authenticate'), body.code]).toEqual([401, 'Bearer', 'unauthenticated'])
+})
 
-  test('suspend a user, whose sessions end at once and for good', async () => {
-    const token = await operatorKey()
-    const user = await addUser(service.database, { memberOf: { [organizationId]: 'viewer' } })
-    const session = await tokenOf(service.database, user)
-    expect((await call('GET', '', { token: session })).status).toBe(200)
-    const set = (suspended: boolean) =>
-      call('PATCH', `/admin/users/${user.id}`, { token, body: { suspended } })
-    expect((await set(true)).body.suspended).toBe(true)
-    expect((await call('GET', '', { token: session })).status).toBe(401)
-    expect((await set(false)).body.suspended).toBe(false)
-    expect((await call('GET', '', { token: session })).status).toBe(401)
-    const grant = { grant_type: 'password', email: user.email, password }
-    expect((await call('POST', '/auth/token', { body: grant })).status).toBe(200)
-  })
+test('an access key can make no other keys', async () => {
+  const { secret: token } = (await createKey()).body
+  const path = `/projects/${projectId}/access-keys`
+  const answer = await call('POST', path, { token, body: { name: 'more', role: 'read' } })
+  expect([answer.status, answer.body.code]).toEqual([403, 'permission_denied'])
+})
 
-  test('suspend an organization, which its members and keys then cannot see', async () => {
-    const token = await operatorKey()
-    const suspendedId = await addOrganization(service.database, 'Late Payers')
-    const owner = await addSession({ memberOf: { [suspendedId]: 'owner' } })
-    const body = { name: 'theirs', organization_id: suspendedId }
-    const project = (await call('POST', '/projects', { token: owner, body })).body
-    const keys = `/projects/${project.id}/access-keys`
-    const key = await call('POST', keys, { token: owner, body: { name: 'k', role: 'read' } })
-    const set = (suspended: boolean) =>
-      call('PATCH', `/admin/organizations/${suspendedId}`, { token, body: { suspended } })
-    expect((await set(true)).body).toMatchObject({ id: suspendedId, suspended: true })
-    expect((await call('GET', `/projects/${project.id}`, { token: owner })).status).toBe(404)
-    expect((await call('GET', '', { token: key.body.secret })).status).toBe(401)
-    await set(false)
-    expect((await call('GET', `/projects/${project.id}`, { token: owner })).status).toBe(200)
-    expect((await call('GET', '', { token: key.body.secret })).status).toBe(200)
-  })
+test('access keys come in pages whose tokens fit no other list', async () => {
+  const path = `/projects/${projectId}/access-keys`
+  for (let i = 0; i < 3; i++) await createKey({ name: `page ${i}`, role: 'read' })
+  const all = (await call('GET', path, { token: admin })).body.items
+  const seen = []
+  for (let pageToken = ''; ; ) {
+    const { body } = await call('GET', `${path}?limit=2&page_token=${pageToken}`, { token: admin })
+    seen.push(...body.items)
+    expect(body.items.length).toBeLessThanOrEqual(2)
+    pageToken = body.next_page_token
+    if (pageToken === '') break
+    const elsewhere = `/organizations/${organizationId}/members?page_token=${pageToken}`
+    expect((await call('GET', elsewhere, { token: admin })).body.code).toBe('invalid_argument')
+  }
+  expect(seen).toEqual(all)
+})
 
-  test('list organizations, projects and users page by page', async () => {
-    const token = await operatorKey()
-    for (const path of ['/admin/organizations', '/admin/projects', '/admin/users']) {
-      const all = (await call('GET', path, { token })).body.items
-      const first = (await call('GET', `${path}?limit=1`, { token })).body
-      const rest = await call('GET', `${path}?page_token=${first.next_page_token}`, { token })
-      expect([...first.items, ...rest.body.items]).toEqual(all)
-    }
-  })
+const operatorKey = async () => {
+  const key = await service.database.transaction((tx) =>
+    createAccessKey(tx, { kind: 'operator', name: 'operations' }),
+  )
+  return key!.secret
+}
 
-  test('cannot be made by an organization that invites them first', async () => {
-    const token = await operatorKey()
-    const owner = await addSession({ memberOf: { [organizationId]: 'owner' } })
-    const email = 'both-sides@example.com'
-    const path = `/organizations/${organizationId}/members`
-    const invited = await call('POST', path, { token: owner, body: { email, role: 'viewer' } })
-    const promoted = await call('POST', '/admin/users', { token, body: { email, is_operator: true } })
-    const codeOf = (url: string) => new URL(url).searchParams.get('code')
-    const accept = (code: string | null) => call('POST', '/auth/accept', { body: { code, password } })
-    expect((await accept(codeOf(invited.body.invite_url))).body.code).toBe('invalid_grant')
-    expect((await accept(codeOf(promoted.body.invite_url))).status).toBe(200)
+test('operators who are members of nothing see empty lists and no tenant', async () => {
+  const user = await addSession({ isOperator: true })
+  for (const token of [user, await operatorKey()]) {
+    expect((await call('GET', '', { token })).body.caller.is_operator).toBe(true)
+    expect((await call('GET', '/organizations', { token })).body).toEqual([])
+    expect((await call('GET', '/projects', { token })).body).toEqual([])
+    expect((await call('GET', `/projects/${projectId}`, { token })).status).toBe(404)
+    expect((await call('GET', `/organizations/${organizationId}`, { token })).status).toBe(404)
+  }
+})
+
+test('operators create an organization and its first owner, who then invites others', async () => {
+  const token = await operatorKey()
+  const organization = await call('POST', '/admin/organizations', { token, body: { name: 'New' } })
+  expect(organization.body).toEqual({ id: expect.any(String), name: 'New', payment_customer_id: '' })
+  const email = `owner-${organization.body.id}@example.com`
+  const body = { email, organization_id: organization.body.id, role: 'owner' }
+  const user = await call('POST', '/admin/users', { token, body })
+  expect(user.body).toMatchObject({ email, state: 'invited', is_operator: false, suspended: false })
+  expect((await call('POST', '/admin/users', { token, body })).body.code).toBe('already_exists')
+  const code = new URL(user.body.invite_url).searchParams.get('code')
+  const accepted = await call('POST', '/auth/accept', { body: { code, password } })
+  const path = `/organizations/${organization.body.id}/members`
+  const invited = await call('POST', path, {
+    token: accepted.body.access_token,
+    body: { email: `friend-${organization.body.id}@example.com`, role: 'viewer' },
   })
+  expect(invited.body.state).toBe('invited')
+})
+
+test('operators suspend a user, whose sessions end at once and for good', async () => {
+  const token = await operatorKey()
+  const user = await addUser(service.database, { memberOf: { [organizationId]: 'viewer' } })
+  const session = await tokenOf(service.database, user)
+  expect((await call('GET', '', { token: session })).status).toBe(200)
+  const set = (suspended: boolean) => call('PATCH', `/admin/users/${user.id}`, { token, body: { suspended } })
+  expect((await set(true)).body.suspended).toBe(true)
+  expect((await call('GET', '', { token: session })).status).toBe(401)
+  expect((await set(false)).body.suspended).toBe(false)
+  expect((await call('GET', '', { token: session })).status).toBe(401)
+  const grant = { grant_type: 'password', email: user.email, password }
+  expect((await call('POST', '/auth/token', { body: grant })).status).toBe(200)
+})
+
+test('operators suspend an organization, which its members and keys then cannot see', async () => {
+  const token = await operatorKey()
+  const suspendedId = await addOrganization(service.database, 'Late Payers')
+  const owner = await addSession({ memberOf: { [suspendedId]: 'owner' } })
+  const body = { name: 'theirs', organization_id: suspendedId }
+  const project = (await call('POST', '/projects', { token: owner, body })).body
+  const keys = `/projects/${project.id}/access-keys`
+  const key = await call('POST', keys, { token: owner, body: { name: 'k', role: 'read' } })
+  const set = (suspended: boolean) =>
+    call('PATCH', `/admin/organizations/${suspendedId}`, { token, body: { suspended } })
+  expect((await set(true)).body).toMatchObject({ id: suspendedId, suspended: true })
+  expect((await call('GET', `/projects/${project.id}`, { token: owner })).status).toBe(404)
+  expect((await call('GET', '', { token: key.body.secret })).status).toBe(401)
+  await set(false)
+  expect((await call('GET', `/projects/${project.id}`, { token: owner })).status).toBe(200)
+  expect((await call('GET', '', { token: key.body.secret })).status).toBe(200)
+})
+
+test('operators list organizations, projects and users page by page', async () => {
+  const token = await operatorKey()
+  for (const path of ['/admin/organizations', '/admin/projects', '/admin/users']) {
+    const all = (await call('GET', path, { token })).body.items
+    const first = (await call('GET', `${path}?limit=1`, { token })).body
+    const rest = await call('GET', `${path}?page_token=${first.next_page_token}`, { token })
+    expect([...first.items, ...rest.body.items]).toEqual(all)
+  }
+})
+
+test('operators cannot be made by an organization that invites them first', async () => {
+  const token = await operatorKey()
+  const owner = await addSession({ memberOf: { [organizationId]: 'owner' } })
+  const email = 'both-sides@example.com'
+  const path = `/organizations/${organizationId}/members`
+  const invited = await call('POST', path, { token: owner, body: { email, role: 'viewer' } })
+  const promoted = await call('POST', '/admin/users', { token, body: { email, is_operator: true } })
+  const codeOf = (url: string) => new URL(url).searchParams.get('code')
+  const accept = (code: string | null) => call('POST', '/auth/accept', { body: { code, password } })
+  expect((await accept(codeOf(invited.body.invite_url))).body.code).toBe('invalid_grant')
+  expect((await accept(codeOf(promoted.body.invite_url))).status).toBe(200)
 })

@@ -6,126 +6,120 @@ import { vmBody } from '@slipway/testing/resources.ts'
 import { startService, type TestService, useService } from '@slipway/testing/service.ts'
 import pg from 'pg'
 import { pino } from 'pino'
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { buildApp } from '../../src/http/app.ts'
 
-describe('the rate limit', () => {
-  const few = (config: TestService['config']) => {
-    config.limits.requestsPerSecond = 1
-    config.limits.burst = 5
+const few = (config: TestService['config']) => {
+  config.limits.requestsPerSecond = 1
+  config.limits.burst = 5
+}
+const ask = (service: TestService, token: string | null, headers: Record<string, string> = {}) =>
+  service.request('GET', '/v0.1', { token, headers })
+
+test('the rate limit lets a burst pass, then answers 429 and when to come back', async () => {
+  const service = await useService(few)
+  const { access_key, operator_key } = service.credentials
+  const answers = []
+  for (let i = 0; i < 8; i++) answers.push(await ask(service, access_key))
+  const refused = answers.filter(({ status }) => status === 429)
+  expect(answers.slice(0, 5).map(({ status }) => status)).toEqual([200, 200, 200, 200, 200])
+  expect(answers[0]!.headers.get('ratelimit-limit')).toBe('5')
+  expect(answers[0]!.headers.get('ratelimit-remaining')).toBe('4')
+  expect(refused.length).toBeGreaterThan(0)
+  for (const { headers, body } of refused) {
+    expect(body).toMatchObject({ code: 'rate_limited' })
+    expect(Number(headers.get('retry-after'))).toBeGreaterThanOrEqual(1)
+    expect(headers.get('ratelimit-remaining')).toBe('0')
   }
-  const ask = (service: TestService, token: string | null, headers: Record<string, string> = {}) =>
-    service.request('GET', '/v0.1', { token, headers })
-
-  it('lets a burst pass, then answers 429 and when to come back', async () => {
-    const service = await useService(few)
-    const { access_key, operator_key } = service.credentials
-    const answers = []
-    for (let i = 0; i < 8; i++) answers.push(await ask(service, access_key))
-    const refused = answers.filter(({ status }) => status === 429)
-    expect(answers.slice(0, 5).map(({ status }) => status)).toEqual([200, 200, 200, 200, 200])
-    expect(answers[0]!.headers.get('ratelimit-limit')).toBe('5')
-    expect(answers[0]!.headers.get('ratelimit-remaining')).toBe('4')
-    expect(refused.length).toBeGreaterThan(0)
-    for (const { headers, body } of refused) {
-      expect(body).toMatchObject({ code: 'rate_limited' })
-      expect(Number(headers.get('retry-after'))).toBeGreaterThanOrEqual(1)
-      expect(headers.get('ratelimit-remaining')).toBe('0')
-    }
-    // Another caller has an allowance of its own.
-    expect((await ask(service, operator_key)).status).toBe(200)
-  })
-
-  it('counts those who cannot say who they are by their address', async () => {
-    const service = await useService(few)
-    const statuses = []
-    for (let i = 0; i < 8; i++) statuses.push((await ask(service, `guess-${i}`)).status)
-    expect(statuses.slice(0, 5)).toEqual([401, 401, 401, 401, 401])
-    expect(statuses).toContain(429)
-    expect((await ask(service, service.credentials.access_key)).status).toBe(200)
-  })
-
-  it('also counts paths where nothing is', async () => {
-    const service = await useService(few)
-    const statuses = []
-    for (let i = 0; i < 8; i++) statuses.push((await service.request('GET', `/v0.1/nothing-${i}`)).status)
-    expect(statuses).toContain(429)
-    expect((await service.request('GET', '/healthz')).status).toBe(200)
-  })
-
-  it('believes a forwarded address only from a trusted proxy', async () => {
-    const trusting = await useService((config) => {
-      few(config)
-      config.server.trustedProxies = ['127.0.0.0/8']
-    })
-    const wary = await useService(few)
-    const through = async (service: TestService) => {
-      const statuses = []
-      for (let i = 0; i < 8; i++)
-        statuses.push((await ask(service, null, { 'x-forwarded-for': `203.0.113.${i}` })).status)
-      return new Set(statuses)
-    }
-    expect(await through(trusting)).toEqual(new Set([401]))
-    expect(await through(wary)).toEqual(new Set([401, 429]))
-  })
+  // Another caller has an allowance of its own.
+  expect((await ask(service, operator_key)).status).toBe(200)
 })
 
-describe('a slow client', () => {
-  async function listen(service: TestService) {
-    const app = buildApp(service.server.services, pino({ level: 'silent' })).fastify
-    onTestFinished(() => app.close())
-    const { server } = app
-    const patience = [server.headersTimeout, server.requestTimeout]
-    // The same limits, in less time.
-    server.headersTimeout = 200
-    server.requestTimeout = 400
-    Object.assign(server, { connectionsCheckingInterval: 50 })
-    await app.listen({ host: '127.0.0.1', port: 0 })
-    const connections = () => new Promise<number>((done) => server.getConnections((_, open) => done(open)))
-    return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, patience, connections }
-  }
-
-  it.each([
-    ['headers', 'GET /v0.1 HTTP/1.1\r\nHost: x\r\nX-Slow: '],
-    [
-      'a body',
-      'POST /v0.1/auth/token HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{',
-    ],
-  ])('that does not finish %s is answered and cut off', async (_name, half) => {
-    const service = await useService()
-    const { url, patience, connections } = await listen(service)
-    expect(patience).toEqual([10_000, 30_000])
-    const { status, text } = await sendRaw(url, half)
-    expect([status, JSON.parse(text).code]).toEqual([400, 'invalid_argument'])
-    await eventually(async () => (await connections()) === 0)
-  })
+test('the rate limit counts those who cannot say who they are by their address', async () => {
+  const service = await useService(few)
+  const statuses = []
+  for (let i = 0; i < 8; i++) statuses.push((await ask(service, `guess-${i}`)).status)
+  expect(statuses.slice(0, 5)).toEqual([401, 401, 401, 401, 401])
+  expect(statuses).toContain(429)
+  expect((await ask(service, service.credentials.access_key)).status).toBe(200)
 })
 
-describe('stopping', () => {
-  it('answers what is under way, and cuts long waits', async () => {
-    const service = await useService((config) => {
-      for (const location of config.locations)
-        if (location.engine === 'simulated') location.simulated.bootMs = [60_000, 60_000]
-    })
-    const { operation } = await service.ok('vmCreate', { body: vmBody() })
-    const waiting = service
-      .call('operationGet', { params: { operation_id: operation.operation_id }, query: { wait: 60 } })
-      .catch((error) => error)
-    const holder = new pg.Client({ connectionString: service.databaseUrl })
-    await holder.connect()
-    await holder.query('BEGIN; LOCK TABLE images IN ACCESS EXCLUSIVE MODE')
-    const asked = service.call('imageList')
-    await eventually(async () => {
-      const { rowCount } = await holder.query(`SELECT FROM pg_locks WHERE NOT granted`)
-      return rowCount === 1
-    })
-    const closed = service.server.close()
-    await holder.query('COMMIT')
-    await holder.end()
-    expect((await asked).status).toBe(200)
-    expect(await waiting).toBeInstanceOf(TypeError)
-    await closed
+test('the rate limit also counts paths where nothing is', async () => {
+  const service = await useService(few)
+  const statuses = []
+  for (let i = 0; i < 8; i++) statuses.push((await service.request('GET', `/v0.1/nothing-${i}`)).status)
+  expect(statuses).toContain(429)
+  expect((await service.request('GET', '/healthz')).status).toBe(200)
+})
+
+test('the rate limit believes a forwarded address only from a trusted proxy', async () => {
+  const trusting = await useService((config) => {
+    few(config)
+    config.server.trustedProxies = ['127.0.0.0/8']
   })
+  const wary = await useService(few)
+  const through = async (service: TestService) => {
+    const statuses = []
+    for (let i = 0; i < 8; i++)
+      statuses.push((await ask(service, null, { 'x-forwarded-for': `203.0.113.${i}` })).status)
+    return new Set(statuses)
+  }
+  expect(await through(trusting)).toEqual(new Set([401]))
+  expect(await through(wary)).toEqual(new Set([401, 429]))
+})
+
+async function listen(service: TestService) {
+  const app = buildApp(service.server.services, pino({ level: 'silent' })).fastify
+  onTestFinished(() => app.close())
+  const { server } = app
+  const patience = [server.headersTimeout, server.requestTimeout]
+  // The same limits, in less time.
+  server.headersTimeout = 200
+  server.requestTimeout = 400
+  Object.assign(server, { connectionsCheckingInterval: 50 })
+  await app.listen({ host: '127.0.0.1', port: 0 })
+  const connections = () => new Promise<number>((done) => server.getConnections((_, open) => done(open)))
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, patience, connections }
+}
+
+test.each([
+  ['headers', 'GET /v0.1 HTTP/1.1\r\nHost: x\r\nX-Slow: '],
+  [
+    'a body',
+    'POST /v0.1/auth/token HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{',
+  ],
+])('a slow client that does not finish %s is answered and cut off', async (_name, half) => {
+  const service = await useService()
+  const { url, patience, connections } = await listen(service)
+  expect(patience).toEqual([10_000, 30_000])
+  const { status, text } = await sendRaw(url, half)
+  expect([status, JSON.parse(text).code]).toEqual([400, 'invalid_argument'])
+  await eventually(async () => (await connections()) === 0)
+})
+
+test('a server that stops answers what is under way, and cuts long waits', async () => {
+  const service = await useService((config) => {
+    for (const location of config.locations)
+      if (location.engine === 'simulated') location.simulated.bootMs = [60_000, 60_000]
+  })
+  const { operation } = await service.ok('vmCreate', { body: vmBody() })
+  const waiting = service
+    .call('operationGet', { params: { operation_id: operation.operation_id }, query: { wait: 60 } })
+    .catch((error) => error)
+  const holder = new pg.Client({ connectionString: service.databaseUrl })
+  await holder.connect()
+  await holder.query('BEGIN; LOCK TABLE images IN ACCESS EXCLUSIVE MODE')
+  const asked = service.call('imageList')
+  await eventually(async () => {
+    const { rowCount } = await holder.query(`SELECT FROM pg_locks WHERE NOT granted`)
+    return rowCount === 1
+  })
+  const closed = service.server.close()
+  await holder.query('COMMIT')
+  await holder.end()
+  expect((await asked).status).toBe(200)
+  expect(await waiting).toBeInstanceOf(TypeError)
+  await closed
 })
 
 describe('around the API', () => {
@@ -135,7 +129,7 @@ describe('around the API', () => {
   })
   afterAll(() => service.close())
 
-  it('tells load balancers how it is', async () => {
+  test('the service tells load balancers how it is', async () => {
     const token = null
     expect(await service.request('GET', '/healthz', { token })).toMatchObject({
       status: 200,
@@ -147,7 +141,7 @@ describe('around the API', () => {
     })
   })
 
-  it('counts requests by route, and shows pool, event loop and operations', async () => {
+  test('the service counts requests by route, and shows pool, event loop and operations', async () => {
     await service.call('vmList')
     await service.call('vmList')
     await service.call('vmGet', { params: { vm_id: service.credentials.project_id } })
@@ -164,7 +158,7 @@ describe('around the API', () => {
     expect(body).not.toContain(service.credentials.project_id)
   })
 
-  it('guards the metrics if the operator set a token', async () => {
+  test('the service guards the metrics if the operator set a token', async () => {
     const service = await useService((config) => {
       config.server.metricsToken = 'metrics-secret'
     })
@@ -175,14 +169,14 @@ describe('around the API', () => {
     ])
   })
 
-  it('describes itself', async () => {
+  test('the service describes itself', async () => {
     const { body } = await service.request('GET', '/openapi.json', { token: null })
     expect(body).toMatchObject({ openapi: expect.stringMatching(/^3\.1/), servers: [{ url: service.url }] })
     const page = await service.request('GET', '/docs', { token: null })
     expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8'])
   })
 
-  it('logs every request once, and no secret', async () => {
+  test('the service logs every request once, and no secret', async () => {
     const { email, password, access_key, operator_key, project_id } = service.credentials
     const token = await ownerToken(service)
     const grant = { grant_type: 'password', email, password }

@@ -62,7 +62,7 @@ test('a new e-mail is invited, accepts with a password and is active then', asyn
   expect(JSON.stringify(await events('member.invited'))).not.toContain('slpc_')
 })
 
-test('a known e-mail is added at once, without a link, and only once', async () => {
+test('a known e-mail becomes a member at once, without a link, and only once', async () => {
   const user = await addUser(service.database)
   const added = await invite({ email: user.email, role: 'viewer' })
   expect(added.body).toMatchObject({ user_id: user.id, state: 'active', invite_url: '' })
@@ -115,7 +115,7 @@ test('of eight owners who leave at the same time one stays', async () => {
   expect(answers.map(({ status }) => status).sort()).toEqual([...Array(7).fill(200), 409])
 })
 
-test('whoever is no member of the path is not found', async () => {
+test('whoever is no member of the organization in the path is not found', async () => {
   const stranger = await addUser(service.database)
   const body = { role: 'viewer' }
   for (const id of [stranger.id, organizationId]) {
@@ -161,7 +161,7 @@ test('members come in pages, newest first', async () => {
   expect(seen).toEqual(all)
 })
 
-test('an address that no mail could reach is refused', async () => {
+test('an invitation to an address that no mail could reach is refused', async () => {
   const { status, body } = await invite({ email: 'a b@example.com', role: 'viewer' })
   expect([status, body.code]).toEqual([400, 'invalid_argument'])
   const odd = await invite({ email: 'ada@-example.com', role: 'viewer' })

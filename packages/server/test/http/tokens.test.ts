@@ -1,7 +1,7 @@
 import { addOrganization, addUser, password, someEmail } from '@slipway/testing/people.ts'
 import { send } from '@slipway/testing/request.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createInvitation, createSetupCode } from '../../src/accounts/credentials.ts'
 import type { Server } from '../../src/server.ts'
 import { reservePasswordAttempt } from '../../src/store/identity/password-failures.ts'
@@ -37,320 +37,310 @@ const shapeOf = ({ status, body }: { status: number; body: Record<string, unknow
   return { status, ...rest }
 }
 
-describe('signing in', () => {
-  test('answers opaque tokens that say who is calling', async () => {
-    const user = await addUser(service.database)
-    const { status, headers, body } = await signIn(user.email.toUpperCase())
-    expect(status).toBe(200)
-    expect(headers.get('cache-control')).toBe('no-store')
-    expect(body).toEqual({
-      access_token: expect.stringMatching(/^slpa_[\w-]{43}$/),
-      refresh_token: expect.stringMatching(/^slpr_[\w-]{43}$/),
-      expires_in: 3600,
-      token_type: 'bearer',
-    })
-    const root = await call('GET', '', { token: body.access_token })
-    expect(root.body.caller).toEqual({
-      kind: 'user',
-      id: user.id,
-      email: user.email,
-      is_operator: false,
-      role: '',
-      project_id: '',
-    })
+test('signing in answers opaque tokens that say who is calling', async () => {
+  const user = await addUser(service.database)
+  const { status, headers, body } = await signIn(user.email.toUpperCase())
+  expect(status).toBe(200)
+  expect(headers.get('cache-control')).toBe('no-store')
+  expect(body).toEqual({
+    access_token: expect.stringMatching(/^slpa_[\w-]{43}$/),
+    refresh_token: expect.stringMatching(/^slpr_[\w-]{43}$/),
+    expires_in: 3600,
+    token_type: 'bearer',
   })
+  const root = await call('GET', '', { token: body.access_token })
+  expect(root.body.caller).toEqual({
+    kind: 'user',
+    id: user.id,
+    email: user.email,
+    is_operator: false,
+    role: '',
+    project_id: '',
+  })
+})
 
-  test('keeps neither tokens nor passwords in the store', async () => {
-    const user = await addUser(service.database)
-    const { body } = await signIn(user.email)
-    const next = (await refresh(body.refresh_token)).body
-    const secrets = [body, next].flatMap((answer) => [answer.access_token, answer.refresh_token])
-    for (const table of ['users', 'token_families', 'access_tokens', 'refresh_tokens', 'events']) {
-      const { rows } = await service.database.query({
-        text: `SELECT t::text AS row FROM ${table} t`,
-      })
-      const content = rows.map(({ row }) => row).join('\n')
-      for (const secret of [...secrets, password]) {
-        expect(content).not.toContain(secret)
-        expect(content).not.toContain(Buffer.from(secret).toString('hex'))
-      }
+test('signing in keeps neither tokens nor passwords in the store', async () => {
+  const user = await addUser(service.database)
+  const { body } = await signIn(user.email)
+  const next = (await refresh(body.refresh_token)).body
+  const secrets = [body, next].flatMap((answer) => [answer.access_token, answer.refresh_token])
+  for (const table of ['users', 'token_families', 'access_tokens', 'refresh_tokens', 'events']) {
+    const { rows } = await service.database.query({
+      text: `SELECT t::text AS row FROM ${table} t`,
+    })
+    const content = rows.map(({ row }) => row).join('\n')
+    for (const secret of [...secrets, password]) {
+      expect(content).not.toContain(secret)
+      expect(content).not.toContain(Buffer.from(secret).toString('hex'))
     }
+  }
+})
+
+test('an unknown e-mail, an invited one and a suspended one get the answer of a wrong password', async () => {
+  const user = await addUser(service.database)
+  const suspended = await addUser(service.database)
+  await service.database.query({
+    text: 'UPDATE users SET suspended_at = slipway_now() WHERE id = $1',
+    values: [suspended.id],
+  })
+  const invited = await addUser(service.database)
+  await service.database.query({
+    text: 'UPDATE users SET password_hash = NULL WHERE id = $1',
+    values: [invited.id],
+  })
+  const wrong = await signIn(user.email, 'something else')
+  expect(shapeOf(wrong)).toEqual({
+    status: 400,
+    code: 'invalid_grant',
+    message: wrong.body.message,
+    error: 'invalid_grant',
+    error_description: wrong.body.message,
+  })
+  for (const email of [someEmail('nobody'), suspended.email, invited.email, 'not an address'])
+    expect(shapeOf(await signIn(email))).toEqual(shapeOf(wrong))
+})
+
+test('an access token of an hour ago no longer works', async () => {
+  const user = await addUser(service.database)
+  const { body } = await signIn(user.email)
+  await service.clock.advance('3590 seconds')
+  expect(await whoIs(body.access_token)).toBe(200)
+  await service.clock.advance('11 seconds')
+  await expect.poll(() => whoIs(body.access_token), { timeout: 2000 }).toBe(401)
+})
+
+const wrong = (on: Server, email: string, from = '192.0.2.7') =>
+  send(on, 'POST', '/auth/token', {
+    body: { grant_type: 'password', email, password: 'wrong' },
+    headers: { 'x-forwarded-for': from },
   })
 
-  test('an unknown e-mail, an invited one and a suspended one get the answer of a wrong password', async () => {
-    const user = await addUser(service.database)
-    const suspended = await addUser(service.database)
-    await service.database.query({
-      text: 'UPDATE users SET suspended_at = slipway_now() WHERE id = $1',
-      values: [suspended.id],
+test('failed attempts to sign in are counted together by two processes, and one too many in a minute has to wait', async () => {
+  const user = await addUser(service.database)
+  const second = await service.another()
+  try {
+    for (let i = 0; i < mostFailures; i++)
+      expect((await wrong(i % 2 ? service.server : second, user.email)).status).toBe(400)
+    for (const on of [service.server, second]) {
+      const refused = await signIn(user.email, password, on)
+      expect(refused.status).toBe(429)
+      expect(refused.body.code).toBe('rate_limited')
+      expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
+      expect(Number(refused.headers.get('retry-after'))).toBeLessThanOrEqual(60)
+    }
+    await service.clock.advance('61 seconds')
+    expect((await signIn(user.email)).status).toBe(200)
+  } finally {
+    await second.close()
+  }
+})
+
+test('failed attempts to sign in lock out neither the same address with another e-mail nor the same e-mail from elsewhere', async () => {
+  const [user, other] = [await addUser(service.database), await addUser(service.database)]
+  for (let i = 0; i < mostFailures; i++) await wrong(service.server, user.email, '192.0.2.8')
+  expect((await wrong(service.server, user.email, '192.0.2.8')).status).toBe(429)
+  expect((await wrong(service.server, other.email, '192.0.2.8')).status).toBe(400)
+  expect((await signIn(user.email)).status).toBe(200)
+})
+
+test('failed attempts to sign in count by the address that a trusted proxy names, and by no other', async () => {
+  const user = await addUser(service.database)
+  const exposed = await service.another((config) => {
+    config.server.trustedProxies = []
+  })
+  for (let i = 0; i < mostFailures; i++)
+    expect((await wrong(exposed, user.email, `192.0.2.${100 + i}`)).status).toBe(400)
+  expect((await wrong(exposed, user.email, '192.0.2.99')).status).toBe(429)
+  expect((await wrong(service.server, user.email, '192.0.2.99')).status).toBe(400)
+})
+
+test('failed attempts to sign in of an unknown e-mail are counted like those of a known one', async () => {
+  const email = someEmail('nobody')
+  for (let i = 0; i < mostFailures; i++) expect((await wrong(service.server, email)).status).toBe(400)
+  expect((await wrong(service.server, email)).status).toBe(429)
+})
+
+test('failed attempts to sign in made all at once are no more than made one by one', async () => {
+  const user = await addUser(service.database)
+  const second = await service.another()
+  try {
+    const answers = await Promise.all(
+      Array.from({ length: 12 }, (_, i) => wrong(i % 2 ? service.server : second, user.email)),
+    )
+    expect(answers.filter(({ status }) => status === 400)).toHaveLength(mostFailures)
+    expect(answers.filter(({ status }) => status === 429)).toHaveLength(12 - mostFailures)
+  } finally {
+    await second.close()
+  }
+})
+
+test('failed attempts to sign in are counted by the store itself, whichever process makes them', async () => {
+  const attempts = Array.from({ length: 40 }, () =>
+    service.database.transaction((tx) => reservePasswordAttempt(tx, 'ada@example.com', '192.0.2.1', 10)),
+  )
+  const waits = await Promise.all(attempts)
+  expect(waits.filter((seconds) => seconds === 0)).toHaveLength(10)
+})
+
+test('failed attempts to sign in are forgotten after a success, and many right ones at once all succeed', async () => {
+  const user = await addUser(service.database)
+  for (let i = 0; i < mostFailures - 1; i++) await wrong(service.server, user.email)
+  expect((await signIn(user.email)).status).toBe(200)
+  for (let i = 0; i < mostFailures - 1; i++)
+    expect((await wrong(service.server, user.email)).status).toBe(400)
+  expect((await signIn(user.email)).status).toBe(200)
+  const answers = await Promise.all(Array.from({ length: 8 }, () => signIn(user.email)))
+  expect(answers.map(({ status }) => status)).toEqual(Array(8).fill(200))
+})
+
+const session = async () => (await signIn((await addUser(service.database)).email)).body
+
+test('a refresh token is replaced by its use', async () => {
+  const first = await session()
+  const second = (await refresh(first.refresh_token)).body
+  expect(second.refresh_token).not.toBe(first.refresh_token)
+  expect(await whoIs(second.access_token)).toBe(200)
+  expect(await whoIs(first.access_token)).toBe(200)
+  expect((await refresh(second.refresh_token)).status).toBe(200)
+})
+
+test('a refresh token gives the same successor again for 10 s', async () => {
+  const { refresh_token } = await session()
+  const first = (await refresh(refresh_token)).body
+  await service.clock.advance('9 seconds')
+  const again = (await refresh(refresh_token)).body
+  expect(again.refresh_token).toBe(first.refresh_token)
+  expect(again.access_token).toBe(first.access_token)
+  expect(again.expires_in).toBeLessThanOrEqual(3591)
+  expect((await refresh(first.refresh_token)).status).toBe(200)
+})
+
+test('a refresh token ends its family when it comes again after 10 s', async () => {
+  const { refresh_token } = await session()
+  const successor = (await refresh(refresh_token)).body
+  await service.clock.advance('11 seconds')
+  expect((await refresh(refresh_token)).body.code).toBe('invalid_grant')
+  expect(await whoIs(successor.access_token)).toBe(401)
+  expect((await refresh(successor.refresh_token)).body.code).toBe('invalid_grant')
+})
+
+test('a refresh token ends its family when it comes again after its successor was used', async () => {
+  const { refresh_token } = await session()
+  const second = (await refresh(refresh_token)).body
+  const third = (await refresh(second.refresh_token)).body
+  expect((await refresh(refresh_token)).status).toBe(400)
+  expect(await whoIs(third.access_token)).toBe(401)
+  expect((await refresh(third.refresh_token)).status).toBe(400)
+})
+
+test('a refresh token used by many at once has one successor', async () => {
+  const { refresh_token } = await session()
+  const answers = await Promise.all(Array.from({ length: 10 }, () => refresh(refresh_token)))
+  expect(new Set(answers.map(({ body }) => body.refresh_token)).size).toBe(1)
+})
+
+test('a refresh token works for 30 days and no longer', async () => {
+  const [one, other] = [await session(), await session()]
+  await service.clock.advance(`${30 * 24 * 3600 - 60} seconds`)
+  expect((await refresh(one.refresh_token)).status).toBe(200)
+  await service.clock.advance('61 seconds')
+  expect((await refresh(other.refresh_token)).body.code).toBe('invalid_grant')
+})
+
+test('a refresh token that nobody knows gets the answer of a used one', async () => {
+  const { refresh_token } = await session()
+  await call('POST', '/auth/revoke', { body: { refresh_token } })
+  expect(shapeOf(await refresh('slpr_nobody'))).toEqual(shapeOf(await refresh(refresh_token)))
+})
+
+test('a refresh token that is revoked ends its session in every server', async () => {
+  const second = await service.another()
+  try {
+    const { access_token, refresh_token } = await session()
+    expect(await whoIs(access_token, second)).toBe(200)
+    const revoked = await call('POST', '/auth/revoke', { body: { refresh_token } })
+    expect([revoked.status, revoked.body]).toEqual([200, {}])
+    expect(await whoIs(access_token)).toBe(401)
+    await expect.poll(() => whoIs(access_token, second), { timeout: 1000, interval: 20 }).toBe(401)
+    expect((await refresh(refresh_token)).status).toBe(400)
+    expect((await call('POST', '/auth/revoke', { body: { refresh_token } })).status).toBe(200)
+  } finally {
+    await second.close()
+  }
+})
+
+const change = (token: string, current: string, next = 'another long one') =>
+  call('POST', '/auth/password', {
+    token,
+    body: { current_password: current, new_password: next },
+  })
+
+test('a password change ends all other sessions and leaves the own one', async () => {
+  const user = await addUser(service.database)
+  const [own, other] = [(await signIn(user.email)).body, (await signIn(user.email)).body]
+  expect((await change(own.access_token, password)).status).toBe(200)
+  expect(await whoIs(own.access_token)).toBe(200)
+  expect(await whoIs(other.access_token)).toBe(401)
+  expect((await refresh(own.refresh_token)).status).toBe(200)
+  expect((await refresh(other.refresh_token)).status).toBe(400)
+  expect((await signIn(user.email)).status).toBe(400)
+  expect((await signIn(user.email, 'another long one')).status).toBe(200)
+  const { rows } = await service.database.query({
+    text: "SELECT actor FROM events WHERE type = 'user.password_changed' AND resource_id = $1",
+    values: [user.id],
+  })
+  expect(rows).toEqual([{ actor: `user:${user.id}` }])
+})
+
+test('a password change needs the current password', async () => {
+  const user = await addUser(service.database)
+  const { access_token } = (await signIn(user.email)).body
+  expect((await change(access_token, 'not it')).body.code).toBe('invalid_grant')
+  expect((await change(access_token, password, 'short')).body.code).toBe('invalid_argument')
+  expect((await signIn(user.email)).status).toBe(200)
+})
+
+test('the set-up code makes one operator', async () => {
+  const code = await service.database.transaction((tx) => createSetupCode(tx))
+  const setUp = (email: string) => call('POST', '/auth/setup', { body: { code, email, password } })
+  const answers = await Promise.all([1, 2, 3].map(() => setUp(someEmail('operator'))))
+  expect(answers.map(({ status }) => status).sort()).toEqual([200, 400, 400])
+  expect(answers.find(({ status }) => status === 400)?.body.code).toBe('invalid_grant')
+  const token = answers.find(({ status }) => status === 200)?.body.access_token
+  expect((await call('GET', '', { token })).body.caller.is_operator).toBe(true)
+  expect((await call('GET', '/admin/users', { token })).status).toBe(200)
+})
+
+test('a refused set-up leaves the code as it was', async () => {
+  const user = await addUser(service.database)
+  const code = await service.database.transaction((tx) => createSetupCode(tx))
+  const setUp = (email: string) => call('POST', '/auth/setup', { body: { code, email, password } })
+  expect((await setUp(user.email)).body.code).toBe('invalid_argument')
+  expect((await setUp(someEmail('operator'))).status).toBe(200)
+})
+
+test('an invitation works once, and for seven days', async () => {
+  const organizationId = await addOrganization(service.database)
+  const invite = async () => {
+    const user = await addUser(service.database, {
+      memberOf: { [organizationId]: 'member' },
     })
-    const invited = await addUser(service.database)
+    const values = [user.id]
     await service.database.query({
       text: 'UPDATE users SET password_hash = NULL WHERE id = $1',
-      values: [invited.id],
+      values,
     })
-    const wrong = await signIn(user.email, 'something else')
-    expect(shapeOf(wrong)).toEqual({
-      status: 400,
-      code: 'invalid_grant',
-      message: wrong.body.message,
-      error: 'invalid_grant',
-      error_description: wrong.body.message,
-    })
-    for (const email of [someEmail('nobody'), suspended.email, invited.email, 'not an address'])
-      expect(shapeOf(await signIn(email))).toEqual(shapeOf(wrong))
-  })
-
-  test('a token of an hour ago no longer works', async () => {
-    const user = await addUser(service.database)
-    const { body } = await signIn(user.email)
-    await service.clock.advance('3590 seconds')
-    expect(await whoIs(body.access_token)).toBe(200)
-    await service.clock.advance('11 seconds')
-    await expect.poll(() => whoIs(body.access_token), { timeout: 2000 }).toBe(401)
-  })
-})
-
-describe('failed attempts', () => {
-  const wrong = (on: Server, email: string, from = '192.0.2.7') =>
-    send(on, 'POST', '/auth/token', {
-      body: { grant_type: 'password', email, password: 'wrong' },
-      headers: { 'x-forwarded-for': from },
-    })
-
-  test('are counted together by two processes, and one too many in a minute has to wait', async () => {
-    const user = await addUser(service.database)
-    const second = await service.another()
-    try {
-      for (let i = 0; i < mostFailures; i++)
-        expect((await wrong(i % 2 ? service.server : second, user.email)).status).toBe(400)
-      for (const on of [service.server, second]) {
-        const refused = await signIn(user.email, password, on)
-        expect(refused.status).toBe(429)
-        expect(refused.body.code).toBe('rate_limited')
-        expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
-        expect(Number(refused.headers.get('retry-after'))).toBeLessThanOrEqual(60)
-      }
-      await service.clock.advance('61 seconds')
-      expect((await signIn(user.email)).status).toBe(200)
-    } finally {
-      await second.close()
-    }
-  })
-
-  test('lock out neither the same address with another e-mail nor the same e-mail from elsewhere', async () => {
-    const [user, other] = [await addUser(service.database), await addUser(service.database)]
-    for (let i = 0; i < mostFailures; i++) await wrong(service.server, user.email, '192.0.2.8')
-    expect((await wrong(service.server, user.email, '192.0.2.8')).status).toBe(429)
-    expect((await wrong(service.server, other.email, '192.0.2.8')).status).toBe(400)
-    expect((await signIn(user.email)).status).toBe(200)
-  })
-
-  test('count by the address that a trusted proxy names, and by no other', async () => {
-    const user = await addUser(service.database)
-    const exposed = await service.another((config) => {
-      config.server.trustedProxies = []
-    })
-    for (let i = 0; i < mostFailures; i++)
-      expect((await wrong(exposed, user.email, `192.0.2.${100 + i}`)).status).toBe(400)
-    expect((await wrong(exposed, user.email, '192.0.2.99')).status).toBe(429)
-    expect((await wrong(service.server, user.email, '192.0.2.99')).status).toBe(400)
-  })
-
-  test('of an unknown e-mail are counted like those of a known one', async () => {
-    const email = someEmail('nobody')
-    for (let i = 0; i < mostFailures; i++) expect((await wrong(service.server, email)).status).toBe(400)
-    expect((await wrong(service.server, email)).status).toBe(429)
-  })
-
-  test('made all at once are no more than made one by one', async () => {
-    const user = await addUser(service.database)
-    const second = await service.another()
-    try {
-      const answers = await Promise.all(
-        Array.from({ length: 12 }, (_, i) => wrong(i % 2 ? service.server : second, user.email)),
-      )
-      expect(answers.filter(({ status }) => status === 400)).toHaveLength(mostFailures)
-      expect(answers.filter(({ status }) => status === 429)).toHaveLength(12 - mostFailures)
-    } finally {
-      await second.close()
-    }
-  })
-
-  test('are counted by the store itself, whichever process makes them', async () => {
-    const attempts = Array.from({ length: 40 }, () =>
-      service.database.transaction((tx) => reservePasswordAttempt(tx, 'ada@example.com', '192.0.2.1', 10)),
-    )
-    const waits = await Promise.all(attempts)
-    expect(waits.filter((seconds) => seconds === 0)).toHaveLength(10)
-  })
-
-  test('are forgotten after a success, and many right ones at once all succeed', async () => {
-    const user = await addUser(service.database)
-    for (let i = 0; i < mostFailures - 1; i++) await wrong(service.server, user.email)
-    expect((await signIn(user.email)).status).toBe(200)
-    for (let i = 0; i < mostFailures - 1; i++)
-      expect((await wrong(service.server, user.email)).status).toBe(400)
-    expect((await signIn(user.email)).status).toBe(200)
-    const answers = await Promise.all(Array.from({ length: 8 }, () => signIn(user.email)))
-    expect(answers.map(({ status }) => status)).toEqual(Array(8).fill(200))
-  })
-})
-
-describe('a refresh token', () => {
-  const session = async () => (await signIn((await addUser(service.database)).email)).body
-
-  test('is replaced by its use', async () => {
-    const first = await session()
-    const second = (await refresh(first.refresh_token)).body
-    expect(second.refresh_token).not.toBe(first.refresh_token)
-    expect(await whoIs(second.access_token)).toBe(200)
-    expect(await whoIs(first.access_token)).toBe(200)
-    expect((await refresh(second.refresh_token)).status).toBe(200)
-  })
-
-  test('gives the same successor again for 10 s', async () => {
-    const { refresh_token } = await session()
-    const first = (await refresh(refresh_token)).body
-    await service.clock.advance('9 seconds')
-    const again = (await refresh(refresh_token)).body
-    expect(again.refresh_token).toBe(first.refresh_token)
-    expect(again.access_token).toBe(first.access_token)
-    expect(again.expires_in).toBeLessThanOrEqual(3591)
-    expect((await refresh(first.refresh_token)).status).toBe(200)
-  })
-
-  test('ends its family when it comes again after 10 s', async () => {
-    const { refresh_token } = await session()
-    const successor = (await refresh(refresh_token)).body
-    await service.clock.advance('11 seconds')
-    expect((await refresh(refresh_token)).body.code).toBe('invalid_grant')
-    expect(await whoIs(successor.access_token)).toBe(401)
-    expect((await refresh(successor.refresh_token)).body.code).toBe('invalid_grant')
-  })
-
-  test('ends its family when it comes again after its successor was used', async () => {
-    const { refresh_token } = await session()
-    const second = (await refresh(refresh_token)).body
-    const third = (await refresh(second.refresh_token)).body
-    expect((await refresh(refresh_token)).status).toBe(400)
-    expect(await whoIs(third.access_token)).toBe(401)
-    expect((await refresh(third.refresh_token)).status).toBe(400)
-  })
-
-  test('used by many at once has one successor', async () => {
-    const { refresh_token } = await session()
-    const answers = await Promise.all(Array.from({ length: 10 }, () => refresh(refresh_token)))
-    expect(new Set(answers.map(({ body }) => body.refresh_token)).size).toBe(1)
-  })
-
-  test('works for 30 days and no longer', async () => {
-    const [one, other] = [await session(), await session()]
-    await service.clock.advance(`${30 * 24 * 3600 - 60} seconds`)
-    expect((await refresh(one.refresh_token)).status).toBe(200)
-    await service.clock.advance('61 seconds')
-    expect((await refresh(other.refresh_token)).body.code).toBe('invalid_grant')
-  })
-
-  test('that nobody knows gets the answer of a used one', async () => {
-    const { refresh_token } = await session()
-    await call('POST', '/auth/revoke', { body: { refresh_token } })
-    expect(shapeOf(await refresh('slpr_nobody'))).toEqual(shapeOf(await refresh(refresh_token)))
-  })
-
-  test('revoked, ends its session in every server', async () => {
-    const second = await service.another()
-    try {
-      const { access_token, refresh_token } = await session()
-      expect(await whoIs(access_token, second)).toBe(200)
-      const revoked = await call('POST', '/auth/revoke', { body: { refresh_token } })
-      expect([revoked.status, revoked.body]).toEqual([200, {}])
-      expect(await whoIs(access_token)).toBe(401)
-      await expect.poll(() => whoIs(access_token, second), { timeout: 1000, interval: 20 }).toBe(401)
-      expect((await refresh(refresh_token)).status).toBe(400)
-      expect((await call('POST', '/auth/revoke', { body: { refresh_token } })).status).toBe(200)
-    } finally {
-      await second.close()
-    }
-  })
-})
-
-describe('a password change', () => {
-  const change = (token: string, current: string, next = 'another long one') =>
-    call('POST', '/auth/password', {
-      token,
-      body: { current_password: current, new_password: next },
-    })
-
-  test('ends all other sessions and leaves the own one', async () => {
-    const user = await addUser(service.database)
-    const [own, other] = [(await signIn(user.email)).body, (await signIn(user.email)).body]
-    expect((await change(own.access_token, password)).status).toBe(200)
-    expect(await whoIs(own.access_token)).toBe(200)
-    expect(await whoIs(other.access_token)).toBe(401)
-    expect((await refresh(own.refresh_token)).status).toBe(200)
-    expect((await refresh(other.refresh_token)).status).toBe(400)
-    expect((await signIn(user.email)).status).toBe(400)
-    expect((await signIn(user.email, 'another long one')).status).toBe(200)
-    const { rows } = await service.database.query({
-      text: "SELECT actor FROM events WHERE type = 'user.password_changed' AND resource_id = $1",
-      values: [user.id],
-    })
-    expect(rows).toEqual([{ actor: `user:${user.id}` }])
-  })
-
-  test('needs the current password', async () => {
-    const user = await addUser(service.database)
-    const { access_token } = (await signIn(user.email)).body
-    expect((await change(access_token, 'not it')).body.code).toBe('invalid_grant')
-    expect((await change(access_token, password, 'short')).body.code).toBe('invalid_argument')
-    expect((await signIn(user.email)).status).toBe(200)
-  })
-})
-
-describe('one-time codes', () => {
-  test('the set-up code makes one operator', async () => {
-    const code = await service.database.transaction((tx) => createSetupCode(tx))
-    const setUp = (email: string) => call('POST', '/auth/setup', { body: { code, email, password } })
-    const answers = await Promise.all([1, 2, 3].map(() => setUp(someEmail('operator'))))
-    expect(answers.map(({ status }) => status).sort()).toEqual([200, 400, 400])
-    expect(answers.find(({ status }) => status === 400)?.body.code).toBe('invalid_grant')
-    const token = answers.find(({ status }) => status === 200)?.body.access_token
-    expect((await call('GET', '', { token })).body.caller.is_operator).toBe(true)
-    expect((await call('GET', '/admin/users', { token })).status).toBe(200)
-  })
-
-  test('a refused set-up leaves the code as it was', async () => {
-    const user = await addUser(service.database)
-    const code = await service.database.transaction((tx) => createSetupCode(tx))
-    const setUp = (email: string) => call('POST', '/auth/setup', { body: { code, email, password } })
-    expect((await setUp(user.email)).body.code).toBe('invalid_argument')
-    expect((await setUp(someEmail('operator'))).status).toBe(200)
-  })
-
-  test('an invitation works once, and for seven days', async () => {
-    const organizationId = await addOrganization(service.database)
-    const invite = async () => {
-      const user = await addUser(service.database, {
-        memberOf: { [organizationId]: 'member' },
-      })
-      const values = [user.id]
-      await service.database.query({
-        text: 'UPDATE users SET password_hash = NULL WHERE id = $1',
-        values,
-      })
-      return service.database.transaction((tx) => createInvitation(tx, user.id))
-    }
-    const accept = (code: string) => call('POST', '/auth/accept', { body: { code, password } })
-    const [code, late] = [await invite(), await invite()]
-    const { body } = await accept(code)
-    const organizations = await call('GET', '/organizations', { token: body.access_token })
-    expect(organizations.body.map(({ id }: { id: string }) => id)).toEqual([organizationId])
-    expect((await accept(code)).body.code).toBe('invalid_grant')
-    await service.clock.advance(`${7 * 24 * 3600 + 1} seconds`)
-    expect((await accept(late)).body.code).toBe('invalid_grant')
-    expect((await accept('slpc_nobody')).body.error).toBe('invalid_grant')
-  })
+    return service.database.transaction((tx) => createInvitation(tx, user.id))
+  }
+  const accept = (code: string) => call('POST', '/auth/accept', { body: { code, password } })
+  const [code, late] = [await invite(), await invite()]
+  const { body } = await accept(code)
+  const organizations = await call('GET', '/organizations', { token: body.access_token })
+  expect(organizations.body.map(({ id }: { id: string }) => id)).toEqual([organizationId])
+  expect((await accept(code)).body.code).toBe('invalid_grant')
+  await service.clock.advance(`${7 * 24 * 3600 + 1} seconds`)
+  expect((await accept(late)).body.code).toBe('invalid_grant')
+  expect((await accept('slpc_nobody')).body.error).toBe('invalid_grant')
 })
 
 test('no secret reaches the log', () => {

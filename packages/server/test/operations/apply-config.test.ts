@@ -1,6 +1,6 @@
 import { createDatabase } from '@slipway/testing/database.ts'
 import { defaultConfig, hostReport, reportHost, rows } from '@slipway/testing/fleet.ts'
-import { afterAll, beforeEach, expect, it } from 'vitest'
+import { afterAll, beforeEach, expect, test } from 'vitest'
 import { setUpProject } from '../../src/accounts/project-setup.ts'
 import { uuid } from '../../src/domain/ids.ts'
 import { applyConfig } from '../../src/setup/apply-config.ts'
@@ -35,7 +35,7 @@ async function addProject() {
   })
 }
 
-it('makes the demo’s catalogue once, also when five processes start at the same time', async () => {
+test('the catalogue of the configuration is made once, also when five processes start at the same time', async () => {
   await Promise.all([1, 2, 3, 4, 5].map(() => applyConfig(database, config)))
   expect((await listLocations(database)).map(({ name, region, zone }) => [name, region, zone])).toEqual([
     ['us-east1-a', 'us-east1', 'a'],
@@ -53,7 +53,7 @@ it('makes the demo’s catalogue once, also when five processes start at the sam
   expect(await priceOf('persistent-ssd')).toBe('0.00013')
 })
 
-it('leaves alone what operators changed by hand', async () => {
+test('the configuration leaves alone what operators changed by hand', async () => {
   await applyConfig(database, config)
   const [debian, ubuntu] = await listImages(database)
   await database.transaction(async (tx) => {
@@ -68,7 +68,7 @@ it('leaves alone what operators changed by hand', async () => {
   expect(await priceOf('a40.1x')).toBe('0.75')
 })
 
-it('has a price of the file hold over one set by hand', async () => {
+test('a price in the configuration holds over one set by hand', async () => {
   const prices = [{ model: 'A40 48GB PCIe' as const, usdPerGpuHour: '0.123' }]
   await applyConfig(database, { ...config, prices })
   await database.transaction((tx) => setPrices(tx, [{ product_name: 'a40.2x', unit: 'vm_hour', usd: '9' }]))
@@ -77,7 +77,7 @@ it('has a price of the file hold over one set by hand', async () => {
   expect(await priceOf('a100.1x')).toBeUndefined()
 })
 
-it('gives the default networks of known projects a subnet in a new location', async () => {
+test('the default networks of known projects get a subnet in a new location', async () => {
   const [first, second, third] = config.locations
   await applyConfig(database, { ...config, locations: [first!, second!] })
   const project = await addProject()
@@ -96,7 +96,7 @@ it('gives the default networks of known projects a subnet in a new location', as
   expect(image?.locations).toContain(third!.name)
 })
 
-it('removes a location that vanished from the file, unless something is in it', async () => {
+test('a location that vanished from the file is removed, unless something is in it', async () => {
   await applyConfig(database, config)
   await reportHost(database, 'us-west1-a', hostReport('h', 1))
   const only = { ...config.locations[0]!, description: 'The only one' }
@@ -104,13 +104,13 @@ it('removes a location that vanished from the file, unless something is in it', 
   expect((await listLocations(database)).map(({ name }) => name).sort()).toEqual(['us-east1-a', 'us-west1-a'])
 })
 
-it('keeps to the engine of the first start when no file names locations', async () => {
+test('the engine of the first start stays when no file names locations', async () => {
   await applyConfig(database, config)
   const locations = await applyConfig(database, defaultConfig('--engine', 'qemu'))
   expect(locations.map(({ engine }) => engine)).toEqual(['simulated', 'simulated', 'simulated'])
 })
 
-it('refuses another engine for a location with disks in it', async () => {
+test('another engine is refused for a location with disks in it', async () => {
   await applyConfig(database, config)
   const project = await addProject()
   await database.query({

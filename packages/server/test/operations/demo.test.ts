@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createDatabase } from '@slipway/testing/database.ts'
 import { defaultConfig, rows } from '@slipway/testing/fleet.ts'
-import { afterAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeEach, expect, test } from 'vitest'
 import type { Config } from '../../src/config/index.ts'
 import { isPasswordRight } from '../../src/domain/password.ts'
 import { hashSecret } from '../../src/domain/secret.ts'
@@ -44,73 +44,72 @@ const seed = (port = 8080, role: Config['server']['role'] = 'all') => {
 const callerOf = (key: string) => findKeyCaller(database, hashSecret(key))
 const readFile = () => JSON.parse(readFileSync(credentialsPath(dataDir), 'utf8'))
 
-describe('the demo of an empty store', () => {
-  it('keeps its address when one more API process starts, and takes the new one of a whole service', async () => {
-    expect((await seed(8080, 'api'))!.console_url).toBe('http://127.0.0.1:8080')
-    expect((await seed(8081, 'api'))!.console_url).toBe('http://127.0.0.1:8081')
-    expect(readFile().console_url).toBe('http://127.0.0.1:8080')
-    await seed(8082)
-    expect(readFile().console_url).toBe('http://127.0.0.1:8082')
-  })
+test('the demo of an empty store keeps its address when one more API process starts, and takes the new one of a whole service', async () => {
+  expect((await seed(8080, 'api'))!.console_url).toBe('http://127.0.0.1:8080')
+  expect((await seed(8081, 'api'))!.console_url).toBe('http://127.0.0.1:8081')
+  expect(readFile().console_url).toBe('http://127.0.0.1:8080')
+  await seed(8082)
+  expect(readFile().console_url).toBe('http://127.0.0.1:8082')
+})
 
-  it('has a project with a write key, an operator key and a person, and quotas for the whole fleet', async () => {
-    const credentials = (await seed())!
-    expect(await callerOf(credentials.access_key)).toMatchObject({
-      kind: 'access_key',
-      role: 'write',
-      projectId: credentials.project_id,
-      organizationId: credentials.organization_id,
-    })
-    expect(await callerOf(credentials.operator_key)).toMatchObject({ kind: 'operator_key' })
-    const user = await findUserByEmail(database, credentials.email)
-    expect(await isPasswordRight(user!.password_hash, credentials.password)).toBe(true)
-    const quotas = Object.fromEntries(
-      (await listQuotas(database, credentials.project_id)).map(({ name, max }) => [name, max]),
-    )
-    expect(quotas).toMatchObject({
-      a40_gpus: 96,
-      a100_gpus: 96,
-      'a100-80gb_gpus': 96,
-      'l40s-48gb_gpus': 90,
-      vms: 378,
-    })
+test('the demo of an empty store has a project with a write key, an operator key and a person, and quotas for the whole fleet', async () => {
+  const credentials = (await seed())!
+  expect(await callerOf(credentials.access_key)).toMatchObject({
+    kind: 'access_key',
+    role: 'write',
+    projectId: credentials.project_id,
+    organizationId: credentials.organization_id,
   })
-
-  it('is made once when several processes start at the same time, and the file works', async () => {
-    await Promise.all([1, 2, 3, 4].map((i) => seed(8080 + i)))
-    expect(await rows(database, 'SELECT count(*) AS n FROM organizations')).toEqual([{ n: 1 }])
-    expect(await rows(database, 'SELECT count(*) AS n FROM access_keys WHERE revoked_at IS NULL')).toEqual([
-      { n: 2 },
-    ])
-    expect(await callerOf(readFile().access_key)).not.toBeNull()
+  expect(await callerOf(credentials.operator_key)).toMatchObject({ kind: 'operator_key' })
+  const user = await findUserByEmail(database, credentials.email)
+  expect(await isPasswordRight(user!.password_hash, credentials.password)).toBe(true)
+  const quotas = Object.fromEntries(
+    (await listQuotas(database, credentials.project_id)).map(({ name, max }) => [name, max]),
+  )
+  expect(quotas).toMatchObject({
+    a40_gpus: 96,
+    a100_gpus: 96,
+    'a100-80gb_gpus': 96,
+    'l40s-48gb_gpus': 90,
+    vms: 378,
   })
 })
 
-describe('the credentials file', () => {
-  it('is for its owner alone and has what a client needs', async () => {
-    const credentials = await seed()
-    expect(statSync(credentialsPath(dataDir)).mode & 0o777).toBe(0o600)
-    expect(readFile()).toEqual(credentials)
-    expect(Object.keys(readFile()).sort()).toEqual(
-      'access_key api_url console_url email operator_key organization_id password project_id'.split(' '),
-    )
-  })
+test('the demo of an empty store is made once when several processes start at the same time, and the file works', async () => {
+  await Promise.all([1, 2, 3, 4].map((i) => seed(8080 + i)))
+  expect(await rows(database, 'SELECT count(*) AS n FROM organizations')).toEqual([{ n: 1 }])
+  expect(await rows(database, 'SELECT count(*) AS n FROM access_keys WHERE revoked_at IS NULL')).toEqual([
+    { n: 2 },
+  ])
+  expect(await callerOf(readFile().access_key)).not.toBeNull()
+})
 
-  it('gets the new address and keeps its secrets at a later start', async () => {
-    const first = (await seed(1111))!
-    const second = (await seed(2222))!
-    expect(second).toEqual({
-      ...first,
-      api_url: 'http://127.0.0.1:2222/v0.1',
-      console_url: 'http://127.0.0.1:2222',
-    })
-    expect(readFile()).toEqual(second)
-  })
+test('the credentials file is for its owner alone and has what a client needs', async () => {
+  const credentials = await seed()
+  expect(statSync(credentialsPath(dataDir)).mode & 0o777).toBe(0o600)
+  expect(readFile()).toEqual(credentials)
+  expect(Object.keys(readFile()).sort()).toEqual(
+    'access_key api_url console_url email operator_key organization_id password project_id'.split(' '),
+  )
+})
 
-  it.each([
-    ['was deleted', () => rmSync(credentialsPath(dataDir))],
-    ['is garbled', () => writeFileSync(credentialsPath(dataDir), '{"access_key": 5}')],
-  ])('is made anew with other secrets when it %s, and the old ones end', async (_, harm) => {
+test('the credentials file gets the new address and keeps its secrets at a later start', async () => {
+  const first = (await seed(1111))!
+  const second = (await seed(2222))!
+  expect(second).toEqual({
+    ...first,
+    api_url: 'http://127.0.0.1:2222/v0.1',
+    console_url: 'http://127.0.0.1:2222',
+  })
+  expect(readFile()).toEqual(second)
+})
+
+test.each([
+  ['was deleted', () => rmSync(credentialsPath(dataDir))],
+  ['is garbled', () => writeFileSync(credentialsPath(dataDir), '{"access_key": 5}')],
+])(
+  'the credentials file is made anew with other secrets when it %s, and the old ones end',
+  async (_, harm) => {
     const first = (await seed())!
     harm()
     const second = (await seed())!
@@ -122,25 +121,23 @@ describe('the credentials file', () => {
     const user = await findUserByEmail(database, second.email)
     expect(await isPasswordRight(user!.password_hash, first.password)).toBe(false)
     expect(await isPasswordRight(user!.password_hash, second.password)).toBe(true)
-  })
+  },
+)
 
-  it('is not written for a store that was set up otherwise', async () => {
-    await database.query({ text: `INSERT INTO organizations (id, name) VALUES (gen_random_uuid(), 'Mine')` })
-    expect(await seed()).toBeNull()
-    expect(() => readFile()).toThrow(/ENOENT/)
-  })
+test('the credentials file is not written for a store that was set up otherwise', async () => {
+  await database.query({ text: `INSERT INTO organizations (id, name) VALUES (gen_random_uuid(), 'Mine')` })
+  expect(await seed()).toBeNull()
+  expect(() => readFile()).toThrow(/ENOENT/)
 })
 
-describe('the set-up code', () => {
-  it('is offered once, and again only when it has expired unused', async () => {
-    const codes = await Promise.all([1, 2, 3].map(() => offerSetupCode(database)))
-    expect(codes.filter(Boolean)).toHaveLength(1)
-    await database.query({ text: "UPDATE clock SET shift = shift + interval '31 days'" })
-    expect(await offerSetupCode(database)).not.toBeNull()
-  })
+test('the set-up code is offered once, and again only when it has expired unused', async () => {
+  const codes = await Promise.all([1, 2, 3].map(() => offerSetupCode(database)))
+  expect(codes.filter(Boolean)).toHaveLength(1)
+  await database.query({ text: "UPDATE clock SET shift = shift + interval '31 days'" })
+  expect(await offerSetupCode(database)).not.toBeNull()
+})
 
-  it('is not offered where there is an operator', async () => {
-    await seed()
-    expect(await offerSetupCode(database)).toBeNull()
-  })
+test('the set-up code is not offered where there is an operator', async () => {
+  await seed()
+  expect(await offerSetupCode(database)).toBeNull()
 })

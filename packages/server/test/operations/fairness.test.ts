@@ -2,9 +2,9 @@ import { eventually } from '@slipway/testing/eventually.ts'
 import { ownerToken } from '@slipway/testing/people.ts'
 import { resourcesOf } from '@slipway/testing/resources.ts'
 import { useService } from '@slipway/testing/service.ts'
-import { expect, it } from 'vitest'
+import { expect, test } from 'vitest'
 
-it('a long queue of one project does not keep another out', async () => {
+test('a long queue of one project does not keep another out', async () => {
   const service = await useService((config) => {
     config.operations.concurrency = 8
   })

@@ -3,7 +3,7 @@ import { checkInvariants, settle } from '@slipway/testing/invariants.ts'
 import { resourcesOf } from '@slipway/testing/resources.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import pg from 'pg'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { definitions } from '../../src/operations/index.ts'
 import { Runner } from '../../src/runner/runner.ts'
 import type { Services } from '../../src/services.ts'
@@ -145,7 +145,7 @@ const faults: { fault: string; kind: SimulatedFault['kind']; delayMs: number; ti
   { fault: 'refuses', kind: 'reject', delayMs: 0, times: 1 },
 ]
 
-it('covers every kind of operation that asks an engine for anything', () => {
+test('there is a fault scenario for every kind of operation that asks an engine for anything', () => {
   const asking = definitions.filter(({ steps }) => steps.some(({ call }) => call)).map(({ kind }) => kind)
   expect(Object.keys(scenarios).sort()).toEqual(asking.sort())
 })
@@ -163,89 +163,86 @@ const isRefusalFinal = ({ operation, method, what }: (typeof plan)[number]) =>
   !operation.endsWith('-delete') &&
   !(operation.startsWith('firewall') && method === 'applyFirewall')
 
-describe('an engine', () => {
-  it.each(plan)('that $fault at $method costs $operation nothing', async (given) => {
-    const begin = await given.prepare()
-    const { method, what: kind, delayMs, times } = given
-    await service.simulator().addFault({ method, kind, delayMs, times })
-    const ended = await things.ended(await begin())
-    if (isRefusalFinal(given))
-      expect(ended).toMatchObject({ state: 'FAILED', result: { code: 'engine_error' } })
-    else expect(ended, JSON.stringify(ended)).toMatchObject({ state: 'SUCCEEDED' })
-    await service.simulator().clearFaults()
-    await settle(service)
-    await checkInvariants(service)
-  })
+test.each(plan)('an engine that $fault at $method costs $operation nothing', async (given) => {
+  const begin = await given.prepare()
+  const { method, what: kind, delayMs, times } = given
+  await service.simulator().addFault({ method, kind, delayMs, times })
+  const ended = await things.ended(await begin())
+  if (isRefusalFinal(given))
+    expect(ended).toMatchObject({ state: 'FAILED', result: { code: 'engine_error' } })
+  else expect(ended, JSON.stringify(ended)).toMatchObject({ state: 'SUCCEEDED' })
+  await service.simulator().clearFaults()
+  await settle(service)
+  await checkInvariants(service)
 })
 
-describe('an engine that forgets a VM again and again', () => {
-  it.each([1, 2, 3, 4])('makes it after %d definitions that it forgot', async (times) => {
+test.each([1, 2, 3, 4])(
+  'an engine that forgets a VM again and again makes it after %d definitions that it forgot',
+  async (times) => {
     await service.simulator().addFault({ method: 'ensureVm', kind: 'forget', times })
     await things.newVm()
     await settle(service)
     await checkInvariants(service)
+  },
+)
+
+const stuck = async () => {
+  const simulator = service.simulator()
+  await simulator.addFault({ method: 'powerVm', kind: 'reject' })
+  await simulator.addFault({ method: 'removeVm', kind: 'fail', times: 1000 })
+  const { operation } = await things.createVm()
+  await eventually(async () => {
+    const [row] = await service.sql<{ is_stuck: boolean; is_parked: boolean }>(
+      'SELECT is_stuck, lease_token IS NULL AS is_parked FROM operations WHERE id = $1',
+      [operation.operation_id],
+    )
+    if (row!.is_stuck) return true
+    // Pauses grow to half a minute: turn the clock instead of waiting, but not under a worker's lease.
+    if (row!.is_parked) {
+      await service.clock.advance('30 seconds')
+      service.server.services.signals.send('operations')
+    }
+    return false
+  }, 40_000)
+  return operation
+}
+const token = () => service.credentials.operator_key
+
+test('an undo that cannot be done shows to operators, in metrics and in events, and goes on when told', async () => {
+  const { operation_id, metadata } = await stuck()
+  const { items } = await service.ok('adminOperationList', { token: token(), query: { stuck: true } })
+  expect(items.map((item) => [item.operation_id, item.is_stuck])).toEqual([[operation_id, true]])
+  expect(items[0]!.error).toContain('removeVm failed')
+  const metrics = String((await service.request('GET', '/metrics')).body)
+  expect(metrics).toMatch(/slipway_operations_stuck\S* 1\n/)
+  const told = await service.sql(`SELECT FROM events WHERE type = 'operation.stuck' AND resource_id = $1`, [
+    metadata.id,
+  ])
+  expect(told).toHaveLength(1)
+  await service.simulator().clearFaults()
+  await service.ok('adminOperationRetry', { token: token(), params: { operation_id } })
+  expect(await service.ended(operation_id)).toMatchObject({
+    state: 'FAILED',
+    result: { code: 'engine_error' },
   })
+  expect((await service.call('vmGet', { params: { vm_id: metadata.id } })).status).toBe(404)
+  await settle(service)
+  await checkInvariants(service)
 })
 
-describe('an undo that cannot be done', () => {
-  const stuck = async () => {
-    const simulator = service.simulator()
-    await simulator.addFault({ method: 'powerVm', kind: 'reject' })
-    await simulator.addFault({ method: 'removeVm', kind: 'fail', times: 1000 })
-    const { operation } = await things.createVm()
-    await eventually(async () => {
-      const [row] = await service.sql<{ is_stuck: boolean; is_parked: boolean }>(
-        'SELECT is_stuck, lease_token IS NULL AS is_parked FROM operations WHERE id = $1',
-        [operation.operation_id],
-      )
-      if (row!.is_stuck) return true
-      // Pauses grow to half a minute: turn the clock instead of waiting, but not under a worker's lease.
-      if (row!.is_parked) {
-        await service.clock.advance('30 seconds')
-        service.server.services.signals.send('operations')
-      }
-      return false
-    }, 40_000)
-    return operation
-  }
-  const token = () => service.credentials.operator_key
-
-  it('shows to operators, in metrics and in events, and goes on when told', async () => {
-    const { operation_id, metadata } = await stuck()
-    const { items } = await service.ok('adminOperationList', { token: token(), query: { stuck: true } })
-    expect(items.map((item) => [item.operation_id, item.is_stuck])).toEqual([[operation_id, true]])
-    expect(items[0]!.error).toContain('removeVm failed')
-    const metrics = String((await service.request('GET', '/metrics')).body)
-    expect(metrics).toMatch(/slipway_operations_stuck\S* 1\n/)
-    const told = await service.sql(`SELECT FROM events WHERE type = 'operation.stuck' AND resource_id = $1`, [
-      metadata.id,
-    ])
-    expect(told).toHaveLength(1)
-    await service.simulator().clearFaults()
-    await service.ok('adminOperationRetry', { token: token(), params: { operation_id } })
-    expect(await service.ended(operation_id)).toMatchObject({
-      state: 'FAILED',
-      result: { code: 'engine_error' },
-    })
-    expect((await service.call('vmGet', { params: { vm_id: metadata.id } })).status).toBe(404)
-    await settle(service)
-    await checkInvariants(service)
-  })
-
-  it('can be given up, and the VM be deleted afterwards', async () => {
-    const { operation_id, metadata } = await stuck()
-    await service.ok('adminOperationAbandon', { token: token(), params: { operation_id } })
-    expect((await service.ended(operation_id)).state).toBe('FAILED')
-    const again = await service.call('adminOperationRetry', { token: token(), params: { operation_id } })
-    expect(again.status).toBe(409)
-    await service.simulator().clearFaults()
-    await things.succeeded(await things.removeVm(metadata.id))
-    await settle(service)
-    await checkInvariants(service)
-  })
+test('an undo that cannot be done can be given up, and the VM be deleted afterwards', async () => {
+  const { operation_id, metadata } = await stuck()
+  await service.ok('adminOperationAbandon', { token: token(), params: { operation_id } })
+  expect((await service.ended(operation_id)).state).toBe('FAILED')
+  const again = await service.call('adminOperationRetry', { token: token(), params: { operation_id } })
+  expect(again.status).toBe(409)
+  await service.simulator().clearFaults()
+  await things.succeeded(await things.removeVm(metadata.id))
+  await settle(service)
+  await checkInvariants(service)
 })
 
-it('what is left of a failed start comes too late for the engine', async () => {
+test('what is left of a failed start comes too late for the engine', async () => {
   const id = await stopped()
   const simulator = service.simulator()
   const [vm] = await service.sql<{ generation: number }>('SELECT generation FROM vms WHERE id = $1', [id])
@@ -258,7 +255,7 @@ it('what is left of a failed start comes too late for the engine', async () => {
   await checkInvariants(service)
 })
 
-it('a fence that meets an admission with the locks in the other order is tried again', async () => {
+test('a fence that meets an admission with the locks in the other order is tried again', async () => {
   const id = await things.newVm()
   await service.simulator().addFault({ method: 'powerVm', kind: 'fail', times: 1000 })
   const stop = await things.act(id, { action: 'STOP' })

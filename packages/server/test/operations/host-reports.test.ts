@@ -1,6 +1,6 @@
 import { createDatabase } from '@slipway/testing/database.ts'
 import { addLocation, gpuReport, hostReport, reportHost, rows } from '@slipway/testing/fleet.ts'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { uuid } from '../../src/domain/ids.ts'
 import { applyHostReports, markLostHosts } from '../../src/reconcile/host-reports.ts'
 import { claimGpus, lockHostFor, quarantineGpus } from '../../src/store/compute/placement.ts'
@@ -79,144 +79,138 @@ const pass = (seconds: number) =>
     values: [seconds],
   })
 
-describe('a first report', () => {
-  it('makes the host and its GPUs, free and open for VMs', async () => {
-    const location = await addLocation(database)
-    await reportHost(database, location, hostReport('h', 4))
-    const host = await readHost(location)
-    expect(host).toMatchObject({ state: 'up', family: 'a100', free_gpus: 4 })
-    expect(await gpuStates(location)).toEqual(['free', 'free', 'free', 'free'])
-    expect(await eventTypes(host.id)).toEqual(['host.up'])
-  })
-
-  it('keeps a GPU back that somebody holds or that was not reset', async () => {
-    const location = await addLocation(database)
-    const gpus = [gpuReport(0), gpuReport(1, { isClean: false }), gpuReport(2, { holderVmId: uuid() })]
-    await reportHost(database, location, hostReport('h', gpus))
-    expect(await gpuStates(location)).toEqual(['free', 'quarantined', 'quarantined'])
-  })
-
-  it('offers no more GPUs than cores and memory serve', async () => {
-    const location = await addLocation(database)
-    await reportHost(database, location, { ...hostReport('h', 8), cpuCores: 40, memoryGb: 960 })
-    expect(await readHost(location)).toMatchObject({ free_gpus: 3 })
-    await reportHost(database, location, { ...hostReport('h', 8), cpuCores: 96, memoryGb: 600 })
-    expect(await readHost(location)).toMatchObject({ free_gpus: 5 })
-  })
-
-  it('leaves out GPUs that share an IOMMU group, of another family or of no known model, and says so', async () => {
-    const location = await addLocation(database)
-    const gpus = [
-      gpuReport(0),
-      gpuReport(1),
-      gpuReport(2, { iommuGroup: 9 }),
-      gpuReport(3, { iommuGroup: 9 }),
-      gpuReport(4, { model: 'A40 48GB PCIe' }),
-      gpuReport(5, { model: 'Voodoo 2' }),
-    ]
-    await reportHost(database, location, hostReport('h', gpus))
-    expect(await gpuStates(location)).toEqual(['free', 'free', 'gone', 'gone', 'gone', 'gone'])
-    const { capabilities } = await readHost(location)
-    expect(capabilities.unusable_gpus).toHaveLength(4)
-  })
-
-  it('makes each host once when many processes bring it at the same time', async () => {
-    const location = await addLocation(database)
-    const reports = Array.from({ length: 120 }, (_, i) => hostReport(`h${i}`, 2))
-    await Promise.all([1, 2, 3].map(() => applyHostReports(database, location, 'simulated', reports)))
-    const [count] = await rows(
-      database,
-      'SELECT count(*) AS hosts, sum(free_gpus) AS free FROM hosts WHERE location = $1',
-      location,
-    )
-    expect(count).toEqual({ hosts: 120, free: 240 })
-  })
+test('the first report of a host makes the host and its GPUs, free and open for VMs', async () => {
+  const location = await addLocation(database)
+  await reportHost(database, location, hostReport('h', 4))
+  const host = await readHost(location)
+  expect(host).toMatchObject({ state: 'up', family: 'a100', free_gpus: 4 })
+  expect(await gpuStates(location)).toEqual(['free', 'free', 'free', 'free'])
+  expect(await eventTypes(host.id)).toEqual(['host.up'])
 })
 
-describe('a later report', () => {
-  it('that says nothing new changes the time of the report alone', async () => {
-    const location = await addLocation(database)
-    const report = hostReport('h', 2)
-    expect(await reportHost(database, location, report)).toBe(1)
-    const before = await rows(database, 'SELECT xmin FROM hosts WHERE location = $1', location)
-    expect(await reportHost(database, location, report)).toBe(0)
-    expect(await rows(database, 'SELECT xmin FROM hosts WHERE location = $1', location)).toEqual(before)
-  })
-
-  it('takes missing GPUs away and brings them back', async () => {
-    const location = await addLocation(database)
-    await reportHost(database, location, hostReport('h', 3))
-    await reportHost(database, location, hostReport('h', 1))
-    expect(await gpuStates(location)).toEqual(['free', 'gone', 'gone'])
-    expect(await readHost(location)).toMatchObject({ free_gpus: 1 })
-    await reportHost(database, location, hostReport('h', 3))
-    expect(await gpuStates(location)).toEqual(['free', 'free', 'free'])
-  })
-
-  it('never takes a GPU from the VM that holds it, and tells operators once that it is missing', async () => {
-    const location = await addLocation(database)
-    await reportHost(database, location, hostReport('h', 2))
-    const vmId = await claim(location, 2)
-    await reportHost(database, location, hostReport('h', 0))
-    await reportHost(database, location, { ...hostReport('h', 0), memoryGb: 1000 })
-    expect(await gpuStates(location)).toEqual(['claimed', 'claimed'])
-    const host = await readHost(location)
-    expect(await eventTypes(host.id)).toEqual(['host.up', 'gpu.missing', 'gpu.missing'])
-    await database.transaction((tx) => quarantineGpus(tx, vmId))
-    expect(await gpuStates(location)).toEqual(['quarantined', 'quarantined'])
-  })
-
-  it('never frees what waits for a reset or what an operator holds back', async () => {
-    const location = await addLocation(database)
-    await reportHost(database, location, hostReport('h', 2))
-    const vmId = await claim(location, 1)
-    await database.transaction((tx) => quarantineGpus(tx, vmId))
-    const [held] = await rows<{ id: string }>(
-      database,
-      `SELECT g.id FROM gpus g JOIN hosts h ON h.id = g.host_id WHERE h.location = $1 AND g.state = 'free'`,
-      location,
-    )
-    await database.transaction((tx) => setGpuHold(tx, held!.id, true))
-    await reportHost(database, location, { ...hostReport('h', 2), memoryGb: 1000 })
-    expect(await gpuStates(location)).toEqual(['quarantined', 'quarantined'])
-    await reportHost(database, location, hostReport('h', 0))
-    await reportHost(database, location, hostReport('h', 2))
-    const gpus = await rows<{ state: string; is_held_back: boolean }>(
-      database,
-      'SELECT g.state, g.is_held_back FROM gpus g JOIN hosts h ON h.id = g.host_id WHERE h.location = $1',
-      location,
-    )
-    expect(gpus.find((gpu) => gpu.is_held_back)?.state).toBe('quarantined')
-  })
+test('the first report of a host keeps a GPU back that somebody holds or that was not reset', async () => {
+  const location = await addLocation(database)
+  const gpus = [gpuReport(0), gpuReport(1, { isClean: false }), gpuReport(2, { holderVmId: uuid() })]
+  await reportHost(database, location, hostReport('h', gpus))
+  expect(await gpuStates(location)).toEqual(['free', 'quarantined', 'quarantined'])
 })
 
-describe('a host that falls silent', () => {
-  it('goes down, takes no VMs, and comes back with its next report', async () => {
-    const location = await addLocation(database)
-    await reportHost(database, location, hostReport('h', 2))
-    expect(await markLostHosts(database, 30_000)).toBe(0)
-    await pass(31)
-    expect(await markLostHosts(database, 30_000)).toBeGreaterThan(0)
-    expect(await readHost(location)).toMatchObject({ state: 'down' })
-    await reportHost(database, location, hostReport('h', 2))
-    const host = await readHost(location)
-    expect(host).toMatchObject({ state: 'up', free_gpus: 2 })
-    expect(await eventTypes(host.id)).toEqual(['host.up', 'host.down', 'host.up'])
-  })
+test('the first report of a host offers no more GPUs than cores and memory serve', async () => {
+  const location = await addLocation(database)
+  await reportHost(database, location, { ...hostReport('h', 8), cpuCores: 40, memoryGb: 960 })
+  expect(await readHost(location)).toMatchObject({ free_gpus: 3 })
+  await reportHost(database, location, { ...hostReport('h', 8), cpuCores: 96, memoryGb: 600 })
+  expect(await readHost(location)).toMatchObject({ free_gpus: 5 })
+})
 
-  it('goes on draining, or stays closed, when it comes back', async () => {
-    const location = await addLocation(database)
-    await reportHost(database, location, hostReport('draining', 2))
-    await claim(location, 1)
-    await reportHost(database, location, hostReport('closed', 2))
-    const [draining, closed] = [await readHost(location, 'draining'), await readHost(location, 'closed')]
-    await database.transaction((tx) => startDraining(tx, draining.id))
-    await database.transaction((tx) => setHostSchedulable(tx, closed.id, false))
-    await pass(31)
-    await markLostHosts(database, 30_000)
-    for (const name of ['draining', 'closed']) await reportHost(database, location, hostReport(name, 2))
-    await database.transaction((tx) => settleDrainedHosts(tx))
-    expect(await readHost(location, 'draining')).toMatchObject({ state: 'draining' })
-    expect(await readHost(location, 'closed')).toMatchObject({ state: 'up', is_schedulable: false })
-  })
+test('the first report of a host leaves out GPUs that share an IOMMU group, of another family or of no known model, and says so', async () => {
+  const location = await addLocation(database)
+  const gpus = [
+    gpuReport(0),
+    gpuReport(1),
+    gpuReport(2, { iommuGroup: 9 }),
+    gpuReport(3, { iommuGroup: 9 }),
+    gpuReport(4, { model: 'A40 48GB PCIe' }),
+    gpuReport(5, { model: 'Voodoo 2' }),
+  ]
+  await reportHost(database, location, hostReport('h', gpus))
+  expect(await gpuStates(location)).toEqual(['free', 'free', 'gone', 'gone', 'gone', 'gone'])
+  const { capabilities } = await readHost(location)
+  expect(capabilities.unusable_gpus).toHaveLength(4)
+})
+
+test('the first report of a host makes each host once when many processes bring it at the same time', async () => {
+  const location = await addLocation(database)
+  const reports = Array.from({ length: 120 }, (_, i) => hostReport(`h${i}`, 2))
+  await Promise.all([1, 2, 3].map(() => applyHostReports(database, location, 'simulated', reports)))
+  const [count] = await rows(
+    database,
+    'SELECT count(*) AS hosts, sum(free_gpus) AS free FROM hosts WHERE location = $1',
+    location,
+  )
+  expect(count).toEqual({ hosts: 120, free: 240 })
+})
+
+test('a later report of a host that says nothing new changes the time of the report alone', async () => {
+  const location = await addLocation(database)
+  const report = hostReport('h', 2)
+  expect(await reportHost(database, location, report)).toBe(1)
+  const before = await rows(database, 'SELECT xmin FROM hosts WHERE location = $1', location)
+  expect(await reportHost(database, location, report)).toBe(0)
+  expect(await rows(database, 'SELECT xmin FROM hosts WHERE location = $1', location)).toEqual(before)
+})
+
+test('a later report of a host takes missing GPUs away and brings them back', async () => {
+  const location = await addLocation(database)
+  await reportHost(database, location, hostReport('h', 3))
+  await reportHost(database, location, hostReport('h', 1))
+  expect(await gpuStates(location)).toEqual(['free', 'gone', 'gone'])
+  expect(await readHost(location)).toMatchObject({ free_gpus: 1 })
+  await reportHost(database, location, hostReport('h', 3))
+  expect(await gpuStates(location)).toEqual(['free', 'free', 'free'])
+})
+
+test('a later report of a host never takes a GPU from the VM that holds it, and tells operators once that it is missing', async () => {
+  const location = await addLocation(database)
+  await reportHost(database, location, hostReport('h', 2))
+  const vmId = await claim(location, 2)
+  await reportHost(database, location, hostReport('h', 0))
+  await reportHost(database, location, { ...hostReport('h', 0), memoryGb: 1000 })
+  expect(await gpuStates(location)).toEqual(['claimed', 'claimed'])
+  const host = await readHost(location)
+  expect(await eventTypes(host.id)).toEqual(['host.up', 'gpu.missing', 'gpu.missing'])
+  await database.transaction((tx) => quarantineGpus(tx, vmId))
+  expect(await gpuStates(location)).toEqual(['quarantined', 'quarantined'])
+})
+
+test('a later report of a host never frees what waits for a reset or what an operator holds back', async () => {
+  const location = await addLocation(database)
+  await reportHost(database, location, hostReport('h', 2))
+  const vmId = await claim(location, 1)
+  await database.transaction((tx) => quarantineGpus(tx, vmId))
+  const [held] = await rows<{ id: string }>(
+    database,
+    `SELECT g.id FROM gpus g JOIN hosts h ON h.id = g.host_id WHERE h.location = $1 AND g.state = 'free'`,
+    location,
+  )
+  await database.transaction((tx) => setGpuHold(tx, held!.id, true))
+  await reportHost(database, location, { ...hostReport('h', 2), memoryGb: 1000 })
+  expect(await gpuStates(location)).toEqual(['quarantined', 'quarantined'])
+  await reportHost(database, location, hostReport('h', 0))
+  await reportHost(database, location, hostReport('h', 2))
+  const gpus = await rows<{ state: string; is_held_back: boolean }>(
+    database,
+    'SELECT g.state, g.is_held_back FROM gpus g JOIN hosts h ON h.id = g.host_id WHERE h.location = $1',
+    location,
+  )
+  expect(gpus.find((gpu) => gpu.is_held_back)?.state).toBe('quarantined')
+})
+
+test('a host that falls silent goes down, takes no VMs, and comes back with its next report', async () => {
+  const location = await addLocation(database)
+  await reportHost(database, location, hostReport('h', 2))
+  expect(await markLostHosts(database, 30_000)).toBe(0)
+  await pass(31)
+  expect(await markLostHosts(database, 30_000)).toBeGreaterThan(0)
+  expect(await readHost(location)).toMatchObject({ state: 'down' })
+  await reportHost(database, location, hostReport('h', 2))
+  const host = await readHost(location)
+  expect(host).toMatchObject({ state: 'up', free_gpus: 2 })
+  expect(await eventTypes(host.id)).toEqual(['host.up', 'host.down', 'host.up'])
+})
+
+test('a host that falls silent goes on draining, or stays closed, when it comes back', async () => {
+  const location = await addLocation(database)
+  await reportHost(database, location, hostReport('draining', 2))
+  await claim(location, 1)
+  await reportHost(database, location, hostReport('closed', 2))
+  const [draining, closed] = [await readHost(location, 'draining'), await readHost(location, 'closed')]
+  await database.transaction((tx) => startDraining(tx, draining.id))
+  await database.transaction((tx) => setHostSchedulable(tx, closed.id, false))
+  await pass(31)
+  await markLostHosts(database, 30_000)
+  for (const name of ['draining', 'closed']) await reportHost(database, location, hostReport(name, 2))
+  await database.transaction((tx) => settleDrainedHosts(tx))
+  expect(await readHost(location, 'draining')).toMatchObject({ state: 'draining' })
+  expect(await readHost(location, 'closed')).toMatchObject({ state: 'up', is_schedulable: false })
 })

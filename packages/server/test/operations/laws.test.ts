@@ -2,7 +2,7 @@ import { eventually } from '@slipway/testing/eventually.ts'
 import { checkInvariants, settle } from '@slipway/testing/invariants.ts'
 import { vmBody } from '@slipway/testing/resources.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Failure } from '../../src/domain/failure.ts'
 import { definitions } from '../../src/operations/index.ts'
 import type { Definition, Step } from '../../src/runner/operation.ts'
@@ -202,7 +202,7 @@ describe.each(definitions.map((definition) => ({ kind: definition.kind, definiti
       return scenario()
     }
 
-    it('may run every step twice', async () => {
+    test(`${kind} may run every step twice`, async () => {
       const request = await prepare()
       const { operation } = await request()
       const ended = await withRunner(everythingTwice(), () => service.ended(operation.operation_id))
@@ -235,7 +235,7 @@ describe.each(definitions.map((definition) => ({ kind: definition.kind, definiti
     // A transaction that is open when its process stops is ended by PostgreSQL: for those, before is the only place.
     const stops = places.filter(({ when, isTx }) => !(isTx && when === 'after'))
 
-    it.each(places)('leaves nothing behind when it fails $when $step', async ({ when, index }) => {
+    test.each(places)(`${kind} leaves nothing behind when it fails $when $step`, async ({ when, index }) => {
       const request = await prepare()
       await settle(service)
       const before = await countThings()
@@ -257,8 +257,8 @@ describe.each(definitions.map((definition) => ({ kind: definition.kind, definiti
       if (definition.name === 'CREATE') expect(await countThings()).toEqual(before)
     })
 
-    it.each(stops)(
-      'is taken up by another worker when one stops $when $step, and the late one changes nothing',
+    test.each(stops)(
+      `${kind} is taken up by another worker when one stops $when $step, and the late one changes nothing`,
       async ({ when, index }) => {
         const request = await prepare()
         const { operation } = await request()

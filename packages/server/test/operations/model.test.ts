@@ -2,7 +2,7 @@ import { checkInvariants, settle } from '@slipway/testing/invariants.ts'
 import { ownerToken } from '@slipway/testing/people.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import fc from 'fast-check'
-import { afterAll, beforeAll, it } from 'vitest'
+import { afterAll, beforeAll, test } from 'vitest'
 import { Lane, type LanePlace, type Step, steps } from '../support/model.ts'
 
 /** Projects that live side by side, each with hosts of its own, so that one run's losses are not another's. */
@@ -50,7 +50,9 @@ async function runAll(histories: Step[][]): Promise<void> {
   }
 }
 
-it('keeps its word through any history of requests and mishaps', { timeout: 900_000 }, async () => {
+test('the service keeps its word through any history of requests and mishaps', {
+  timeout: 900_000,
+}, async () => {
   const history = fc.array(steps, { minLength: stepsPerRun, maxLength: stepsPerRun, size: 'max' })
   const histories = fc.array(history, { minLength: families.length * 2, maxLength: families.length * 2 })
   const seed = Number(process.env.SLIPWAY_SEED ?? Date.now() % 2 ** 31)

@@ -7,7 +7,7 @@ import type { Program } from '@slipway/testing/program.ts'
 import { simulatedLocation } from '@slipway/testing/real-server.ts'
 import { resourcesOf } from '@slipway/testing/resources.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
-import { afterEach, beforeAll, expect, it } from 'vitest'
+import { afterEach, beforeAll, expect, test } from 'vitest'
 
 /** Longer than a lease, so that whoever is in the middle stays there until the test has done its part. */
 const inTheMiddleMs = 3_000
@@ -91,7 +91,7 @@ const endWell = async (operation: { operation_id: string; metadata: { id: string
   await checkInvariants(service)
 }
 
-it('a worker that was stopped past its lease changes nothing when it wakes up', async () => {
+test('a worker that was stopped past its lease changes nothing when it wakes up', async () => {
   const { worker, operation } = await beginCreation()
   worker.signal('SIGSTOP')
   const successor = await startWorker()
@@ -108,7 +108,7 @@ it('a worker that was stopped past its lease changes nothing when it wakes up', 
   await checkInvariants(service)
 })
 
-it('a worker that is killed in the middle is succeeded by another', async () => {
+test('a worker that is killed in the middle is succeeded by another', async () => {
   const { worker, operation } = await beginCreation()
   await worker.end('SIGKILL')
   expect((await rowOf(operation.operation_id)).state).toBe('IN_PROGRESS')
@@ -116,7 +116,7 @@ it('a worker that is killed in the middle is succeeded by another', async () => 
   await endWell(operation)
 })
 
-it('a worker that is asked to leave hands its work back and goes in time', async () => {
+test('a worker that is asked to leave hands its work back and goes in time', async () => {
   const { worker, operation } = await beginCreation()
   const code = await Promise.race([
     worker.end('SIGTERM'),

@@ -2,7 +2,7 @@ import { eventually } from '@slipway/testing/eventually.ts'
 import { checkInvariants, settle } from '@slipway/testing/invariants.ts'
 import { freshName, resourcesOf, vmBody } from '@slipway/testing/resources.ts'
 import { type Answer, startService, type TestService } from '@slipway/testing/service.ts'
-import { afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { Server } from '../../src/server.ts'
 
 let service: TestService
@@ -57,110 +57,108 @@ const idle = () =>
     return row!.count === 0
   })
 
-describe('of requests at once', () => {
-  it('the last GPU goes to exactly one, sixty times', { timeout: 240_000 }, async () => {
-    for (let round = 0; round < 60; round++) {
-      const answers = await atOnce(2, (index) => post(index, '/vms', vmBody({ public_ip: 'none' })))
-      expect(codes(answers)).toEqual(['ok', 'out_of_stock'])
-      const { items } = await service.ok('vmList')
-      await things.succeeded(await things.removeVm(items[0]!.id))
-      await eventually(async () => {
-        await service.server.reconciler.reports()
-        return (await service.ok('availabilityList', { query: { product_name: 'a100.1x' } })).items[0]!
-          .available
-      })
-    }
-  })
-
-  it('the last public addresses go to as many as there are', async () => {
-    const answers = await atOnce(10, (index) => post(index, '/vms', vmBody({ type: 'a40.1x' })))
-    expect(codes(answers)).toEqual([...Array(6).fill('ok'), ...Array(4).fill('out_of_stock')])
-    await idle()
+test('of requests at once, the last GPU goes to exactly one, sixty times', { timeout: 240_000 }, async () => {
+  for (let round = 0; round < 60; round++) {
+    const answers = await atOnce(2, (index) => post(index, '/vms', vmBody({ public_ip: 'none' })))
+    expect(codes(answers)).toEqual(['ok', 'out_of_stock'])
     const { items } = await service.ok('vmList')
-    const addresses = items.map((vm) => vm.network_interfaces[0]!.ips[0]!.public_ipv4.address)
-    expect(new Set(addresses).size).toBe(6)
-  })
-
-  it('the last private addresses of a subnet go to as many as there are', async () => {
-    const network = await service.ok('networkCreate', {
-      body: { name: freshName('net'), cidr: '10.77.0.0/24' },
+    await things.succeeded(await things.removeVm(items[0]!.id))
+    await eventually(async () => {
+      await service.server.reconciler.reports()
+      return (await service.ok('availabilityList', { query: { product_name: 'a100.1x' } })).items[0]!
+        .available
     })
-    const subnet = await service.ok('subnetCreate', {
-      body: {
-        name: freshName('sub'),
-        cidr: '10.77.0.0/28',
-        vpc_network_id: network.id,
-        location: 'us-east1-a',
-      },
-    })
-    const body = () => vmBody({ type: 'a40.1x', public_ip: 'none', subnet_id: subnet.id })
-    const answers = await atOnce(14, (index) => post(index, '/vms', body()))
-    expect(codes(answers)).toEqual([...Array(10).fill('ok'), ...Array(4).fill('out_of_stock')])
-    await idle()
-  })
+  }
+})
 
-  it('one name goes to exactly one', async () => {
-    for (const path of ['/vms', '/disks'] as const) {
-      const name = freshName('same')
-      const body =
-        path === '/vms'
-          ? () => vmBody({ name, type: 'a40.1x', public_ip: 'none' })
-          : () => ({ name, size: '1GiB', location: 'us-east1-a' })
-      const answers = await atOnce(6, (index) => post(index, path, body()))
-      expect(codes(answers)).toEqual([...Array(5).fill('already_exists'), 'ok'])
-    }
-    await idle()
-  })
+test('of requests at once, the last public addresses go to as many as there are', async () => {
+  const answers = await atOnce(10, (index) => post(index, '/vms', vmBody({ type: 'a40.1x' })))
+  expect(codes(answers)).toEqual([...Array(6).fill('ok'), ...Array(4).fill('out_of_stock')])
+  await idle()
+  const { items } = await service.ok('vmList')
+  const addresses = items.map((vm) => vm.network_interfaces[0]!.ips[0]!.public_ipv4.address)
+  expect(new Set(addresses).size).toBe(6)
+})
 
-  it('the last of a quota goes to as many as it covers', async () => {
-    const { project_id } = service.credentials
-    const token = service.credentials.operator_key
-    const quota = (max: number) =>
-      service.ok('adminQuotaSet', { token, body: { project_id, items: [{ name: 'a40_gpus', max }] } })
-    await quota(5)
-    const answers = await atOnce(8, (index) =>
-      post(index, '/vms', vmBody({ type: 'a40.2x', public_ip: 'none' })),
+test('of requests at once, the last private addresses of a subnet go to as many as there are', async () => {
+  const network = await service.ok('networkCreate', {
+    body: { name: freshName('net'), cidr: '10.77.0.0/24' },
+  })
+  const subnet = await service.ok('subnetCreate', {
+    body: {
+      name: freshName('sub'),
+      cidr: '10.77.0.0/28',
+      vpc_network_id: network.id,
+      location: 'us-east1-a',
+    },
+  })
+  const body = () => vmBody({ type: 'a40.1x', public_ip: 'none', subnet_id: subnet.id })
+  const answers = await atOnce(14, (index) => post(index, '/vms', body()))
+  expect(codes(answers)).toEqual([...Array(10).fill('ok'), ...Array(4).fill('out_of_stock')])
+  await idle()
+})
+
+test('of requests at once, one name goes to exactly one', async () => {
+  for (const path of ['/vms', '/disks'] as const) {
+    const name = freshName('same')
+    const body =
+      path === '/vms'
+        ? () => vmBody({ name, type: 'a40.1x', public_ip: 'none' })
+        : () => ({ name, size: '1GiB', location: 'us-east1-a' })
+    const answers = await atOnce(6, (index) => post(index, path, body()))
+    expect(codes(answers)).toEqual([...Array(5).fill('already_exists'), 'ok'])
+  }
+  await idle()
+})
+
+test('of requests at once, the last of a quota goes to as many as it covers', async () => {
+  const { project_id } = service.credentials
+  const token = service.credentials.operator_key
+  const quota = (max: number) =>
+    service.ok('adminQuotaSet', { token, body: { project_id, items: [{ name: 'a40_gpus', max }] } })
+  await quota(5)
+  const answers = await atOnce(8, (index) =>
+    post(index, '/vms', vmBody({ type: 'a40.2x', public_ip: 'none' })),
+  )
+  expect(codes(answers)).toEqual(['ok', 'ok', ...Array(6).fill('quota_exceeded')])
+  await idle()
+  await quota(1000)
+})
+
+test('of requests at once, one disk goes to exactly one of two VMs', async () => {
+  const vms = [
+    await things.newVm({ type: 'a40.1x', public_ip: 'none' }),
+    await things.newVm({ type: 'a40.1x', public_ip: 'none' }),
+  ]
+  for (let round = 0; round < 10; round++) {
+    const disk_id = await things.newDisk()
+    const attach_disks = [{ disk_id, attachment_type: 'data', mode: 'read-write' }]
+    const answers = await atOnce(2, (index) =>
+      post(index, `/vms/${vms[index]}/attach-disks`, { attach_disks }),
     )
-    expect(codes(answers)).toEqual(['ok', 'ok', ...Array(6).fill('quota_exceeded')])
+    expect(codes(answers)).toEqual(['conflict', 'ok'])
     await idle()
-    await quota(1000)
-  })
+  }
+})
 
-  it('one disk goes to exactly one of two VMs', async () => {
-    const vms = [
-      await things.newVm({ type: 'a40.1x', public_ip: 'none' }),
-      await things.newVm({ type: 'a40.1x', public_ip: 'none' }),
-    ]
-    for (let round = 0; round < 10; round++) {
-      const disk_id = await things.newDisk()
-      const attach_disks = [{ disk_id, attachment_type: 'data', mode: 'read-write' }]
-      const answers = await atOnce(2, (index) =>
-        post(index, `/vms/${vms[index]}/attach-disks`, { attach_disks }),
-      )
-      expect(codes(answers)).toEqual(['conflict', 'ok'])
-      await idle()
-    }
-  })
+test('twenty deletions of one VM at once are the same operation', async () => {
+  const id = await things.newVm({ type: 'a40.1x', public_ip: 'none' })
+  await service.simulator().addFault({ method: 'removeVm', kind: 'delay', delayMs: 500 })
+  const answers = await atOnce(20, () => things.removeVm(id))
+  expect(new Set(answers.map(({ operation }) => operation.operation_id)).size).toBe(1)
+  await idle()
+})
 
-  it('twenty deletions of one VM are the same operation', async () => {
-    const id = await things.newVm({ type: 'a40.1x', public_ip: 'none' })
-    await service.simulator().addFault({ method: 'removeVm', kind: 'delay', delayMs: 500 })
-    const answers = await atOnce(20, () => things.removeVm(id))
-    expect(new Set(answers.map(({ operation }) => operation.operation_id)).size).toBe(1)
-    await idle()
-  })
-
-  it('changes of firewall rules all come into force', async () => {
-    await things.newVm({ type: 'a40.1x', public_ip: 'none' })
-    const rules = await Promise.all([things.newRule(), things.newRule(), things.newRule()])
-    const begun = await Promise.all([
-      ...rules.map((id, index) => things.changeRule(id, { destination_ports: [String(9000 + index)] })),
-      things.createRule(),
-      things.createVm({ type: 'a40.1x', public_ip: 'none' }),
-    ])
-    for (const one of begun) await things.succeeded(one)
-    await Promise.all(rules.map(async (id) => things.succeeded(await things.removeRule(id))))
-  })
+test('changes of firewall rules at once all come into force', async () => {
+  await things.newVm({ type: 'a40.1x', public_ip: 'none' })
+  const rules = await Promise.all([things.newRule(), things.newRule(), things.newRule()])
+  const begun = await Promise.all([
+    ...rules.map((id, index) => things.changeRule(id, { destination_ports: [String(9000 + index)] })),
+    things.createRule(),
+    things.createVm({ type: 'a40.1x', public_ip: 'none' }),
+  ])
+  for (const one of begun) await things.succeeded(one)
+  await Promise.all(rules.map(async (id) => things.succeeded(await things.removeRule(id))))
 })
 
 describe('a deletion', () => {
@@ -201,7 +199,7 @@ describe('a deletion', () => {
     ],
   ]
 
-  it.each(cases)('of a VM %s cancels that and leaves nothing', async (_, method, prepare) => {
+  test.each(cases)('a deletion of a VM %s cancels that and leaves nothing', async (_, method, prepare) => {
     const begin = await prepare()
     await slow(method)
     const { operation } = await begin()
@@ -214,7 +212,7 @@ describe('a deletion', () => {
     expect((await service.call('vmGet', { params: { vm_id: operation.metadata.id } })).status).toBe(404)
   })
 
-  it('of a VM whose failed creation is being undone takes over from the undo', async () => {
+  test('a deletion of a VM whose failed creation is being undone takes over from the undo', async () => {
     await service.simulator().addFault({ method: 'powerVm', kind: 'reject' })
     await service.simulator().addFault({ method: 'removeVm', kind: 'delay', delayMs: 500 })
     const { operation } = await things.createVm({ type: 'a40.1x', public_ip: 'none' })
@@ -229,7 +227,7 @@ describe('a deletion', () => {
     expect((await service.ended(operation.operation_id)).state).toBe('FAILED')
   })
 
-  it('of a growing disk gives back exactly what it had', async () => {
+  test('a deletion of a growing disk gives back exactly what it had', async () => {
     const disk = await things.newDisk()
     await slow('growDisk')
     await things.grow(disk, '50GiB')

@@ -3,7 +3,7 @@ import { checkInvariants, settle } from '@slipway/testing/invariants.ts'
 import { tokenOf } from '@slipway/testing/people.ts'
 import { resourcesOf, vmBody } from '@slipway/testing/resources.ts'
 import { startService, type TestService, useService } from '@slipway/testing/service.ts'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { uuid } from '../../src/domain/ids.ts'
 
 let service: TestService
@@ -44,287 +44,270 @@ const gpuCounts = async () => {
   return Object.fromEntries(rows.map(({ state, count }) => [state, count]))
 }
 
-describe('a GPU that a VM left', () => {
-  it('stays in quarantine until its reset has had its time', async () => {
-    const own = await useService((config) => {
-      for (const location of config.locations)
-        if (location.engine === 'simulated') location.simulated.quarantineMs = 600_000
-    })
-    const busy = () => own.sql(`SELECT FROM gpus WHERE state = 'quarantined'`)
-    const { operation } = await own.ok('vmCreate', { body: vmBody({ type: 'a100.2x' }) })
-    await own.ended(operation.operation_id)
-    const gone = await own.ok('vmDelete', { params: { vm_id: operation.metadata.id } })
-    await own.ended(gone.operation.operation_id)
-    await settle(own)
-    expect(await busy()).toHaveLength(2)
-    await own.clock.advance('9 minutes')
-    await settle(own)
-    expect(await busy()).toHaveLength(2)
-    await own.clock.advance('2 minutes')
-    await settle(own)
-    expect(await busy()).toHaveLength(0)
-    await checkInvariants(own)
+test('a GPU that a VM left stays in quarantine until its reset has had its time', async () => {
+  const own = await useService((config) => {
+    for (const location of config.locations)
+      if (location.engine === 'simulated') location.simulated.quarantineMs = 600_000
   })
+  const busy = () => own.sql(`SELECT FROM gpus WHERE state = 'quarantined'`)
+  const { operation } = await own.ok('vmCreate', { body: vmBody({ type: 'a100.2x' }) })
+  await own.ended(operation.operation_id)
+  const gone = await own.ok('vmDelete', { params: { vm_id: operation.metadata.id } })
+  await own.ended(gone.operation.operation_id)
+  await settle(own)
+  expect(await busy()).toHaveLength(2)
+  await own.clock.advance('9 minutes')
+  await settle(own)
+  expect(await busy()).toHaveLength(2)
+  await own.clock.advance('2 minutes')
+  await settle(own)
+  expect(await busy()).toHaveLength(0)
+  await checkInvariants(own)
 })
 
-describe('a boot', () => {
-  it('that never ends fails at its deadline and leaves nothing', async () => {
-    const own = await useService((config) => {
-      for (const location of config.locations)
-        if (location.engine === 'simulated') location.simulated.bootMs = [10 * 3_600_000, 10 * 3_600_000]
-    })
-    const { operation } = await own.ok('vmCreate', { body: vmBody() })
-    await eventually(async () => {
-      const [row] = await own.sql(`SELECT FROM operations WHERE lease_token IS NULL AND scratch ? 'detail'
+test('a boot that never ends fails at its deadline and leaves nothing', async () => {
+  const own = await useService((config) => {
+    for (const location of config.locations)
+      if (location.engine === 'simulated') location.simulated.bootMs = [10 * 3_600_000, 10 * 3_600_000]
+  })
+  const { operation } = await own.ok('vmCreate', { body: vmBody() })
+  await eventually(async () => {
+    const [row] = await own.sql(`SELECT FROM operations WHERE lease_token IS NULL AND scratch ? 'detail'
                                    OR run_at > slipway_now() + interval '1 hour'`)
-      return row
-    })
-    // Well before the deadline nothing happens, past it the boot has failed.
-    await own.clock.advance('10 minutes')
-    const before = await own.ok('operationGet', { params: { operation_id: operation.operation_id } })
-    expect(before.state).toBe('IN_PROGRESS')
-    await own.clock.advance('10 hours')
-    await own.sql(`UPDATE simulated_vms SET ready_at = slipway_now() + interval '10 hours'`)
-    expect(await own.ended(operation.operation_id)).toMatchObject({
-      state: 'FAILED',
-      result: { code: 'boot_failed' },
-    })
-    expect((await own.ok('vmList')).items).toEqual([])
-    await settle(own)
-    await checkInvariants(own)
+    return row
+  })
+  // Well before the deadline nothing happens, past it the boot has failed.
+  await own.clock.advance('10 minutes')
+  const before = await own.ok('operationGet', { params: { operation_id: operation.operation_id } })
+  expect(before.state).toBe('IN_PROGRESS')
+  await own.clock.advance('10 hours')
+  await own.sql(`UPDATE simulated_vms SET ready_at = slipway_now() + interval '10 hours'`)
+  expect(await own.ended(operation.operation_id)).toMatchObject({
+    state: 'FAILED',
+    result: { code: 'boot_failed' },
+  })
+  expect((await own.ok('vmList')).items).toEqual([])
+  await settle(own)
+  await checkInvariants(own)
+})
+
+test('a guest that does not shut down has ninety seconds, and then loses power', async () => {
+  const id = await things.newVm({ shutdown_script: '#!/bin/sh\nsleep 3600\n' })
+  const { operation } = await things.act(id, { action: 'STOP' })
+  const isStopping = async () => (await service.simulator().inspectVm({ id, host: '' }))?.power === 'stopping'
+  await eventually(isStopping)
+  await eventually(async () => {
+    const [row] = await service.sql(`SELECT FROM operations WHERE id = $1 AND scratch ? 'askedAtMs'`, [
+      operation.operation_id,
+    ])
+    return row
+  })
+  await service.clock.advance('60 seconds')
+  expect(await isStopping()).toBe(true)
+  expect(await things.stateOf(id)).toBe('STATE_STOPPING')
+  await service.clock.advance('31 seconds')
+  expect(await service.ended(operation.operation_id)).toMatchObject({
+    state: 'SUCCEEDED',
+    result: { state: 'STATE_SHUTOFF' },
   })
 })
 
-describe('a guest that does not shut down', () => {
-  it('has ninety seconds, and then loses power', async () => {
-    const id = await things.newVm({ shutdown_script: '#!/bin/sh\nsleep 3600\n' })
-    const { operation } = await things.act(id, { action: 'STOP' })
-    const isStopping = async () =>
-      (await service.simulator().inspectVm({ id, host: '' }))?.power === 'stopping'
-    await eventually(isStopping)
-    await eventually(async () => {
-      const [row] = await service.sql(`SELECT FROM operations WHERE id = $1 AND scratch ? 'askedAtMs'`, [
-        operation.operation_id,
-      ])
-      return row
-    })
-    await service.clock.advance('60 seconds')
-    expect(await isStopping()).toBe(true)
-    expect(await things.stateOf(id)).toBe('STATE_STOPPING')
-    await service.clock.advance('31 seconds')
-    expect(await service.ended(operation.operation_id)).toMatchObject({
-      state: 'SUCCEEDED',
-      result: { state: 'STATE_SHUTOFF' },
-    })
-  })
-})
-
-describe('a host that falls silent', () => {
-  it.each([
-    ['RUNNING', 'STATE_RUNNING', async () => {}],
-    ['CRASHED', 'STATE_CRASHED', async (id: string) => service.simulator().crashVm(id)],
-    [
-      'SHUTOFF',
-      'STATE_SHUTOFF',
-      async (id: string) => {
-        await service.sql(`UPDATE simulated_vms SET power = 'off' WHERE id = $1`, [id])
-      },
-    ],
-  ])(
-    'makes its VMs unreachable, and back they are what inspection shows: %s',
-    async (_, state, meanwhile) => {
-      const id = await things.newVm()
-      const host = await hostOf(id)
-      await lose(host)
-      await until(id, 'STATE_UNREACHABLE')
-      expect(await service.sql('SELECT FROM usage_intervals WHERE upper_inf(period)')).toEqual([])
-      expect(await gpuCounts()).toMatchObject({ claimed: 1 })
-      const refused = await service.call('vmUpdate', { params: { vm_id: id }, body: { action: 'STOP' } })
-      expect(refused.status).toBe(409)
-      await meanwhile(id)
-      await bringBack(host)
-      await until(id, state)
+test.each([
+  ['RUNNING', 'STATE_RUNNING', async () => {}],
+  ['CRASHED', 'STATE_CRASHED', async (id: string) => service.simulator().crashVm(id)],
+  [
+    'SHUTOFF',
+    'STATE_SHUTOFF',
+    async (id: string) => {
+      await service.sql(`UPDATE simulated_vms SET power = 'off' WHERE id = $1`, [id])
     },
-  )
-
-  it('lets its VM be deleted: name and quota are free at once, the rest when it is back', async () => {
-    const disk = await things.newDisk()
-    const body = vmBody({ disks: [{ disk_id: disk }] })
-    const id = await things.succeeded(await service.ok('vmCreate', { body }))
-    const vm = await service.ok('vmGet', { params: { vm_id: id } })
+  ],
+])(
+  'a host that falls silent makes its VMs unreachable, and back they are what inspection shows: %s',
+  async (_, state, meanwhile) => {
+    const id = await things.newVm()
     const host = await hostOf(id)
     await lose(host)
     await until(id, 'STATE_UNREACHABLE')
-    await things.succeeded(await things.removeVm(id))
-    expect((await service.call('vmGet', { params: { vm_id: id } })).status).toBe(404)
-    const { items } = await service.ok('quotaList')
-    expect(items.filter(({ name, used }) => used > 0 && /gpus|vms/.test(name))).toEqual([])
-    const successor = await things.newVm({ name: body.name })
-    const address = vm.network_interfaces[0]!.ips[0]!.public_ipv4.address
-    expect(await service.sql('SELECT FROM vms WHERE public_address = $1', [address])).toHaveLength(1)
-    expect(await gpuCounts()).toMatchObject({ claimed: 2 })
-    expect((await service.call('diskDelete', { params: { disk_id: disk } })).status).toBe(409)
-
-    await bringBack(host)
-    await eventually(async () => {
-      await service.server.reconciler.reports()
-      return (await service.sql('SELECT FROM vms WHERE id = $1', [id])).length === 0
-    })
-    await settle(service)
-    expect(await gpuCounts()).toEqual({ claimed: 1 })
-    expect(await service.simulator().inspectVm({ id, host })).toBeNull()
-    await things.succeeded(await things.removeDisk(disk))
-    await things.succeeded(await things.removeVm(successor))
-  })
-
-  it('keeps a deletion waiting until it counts as lost', async () => {
-    const id = await things.newVm()
-    const host = await hostOf(id)
-    await service.simulator().setHostLost(host, true)
-    const { operation } = await things.removeVm(id)
-    await eventually(async () => {
-      const [row] = await service.sql('SELECT FROM operations WHERE id = $1 AND attempts > 0', [
-        operation.operation_id,
-      ])
-      return row
-    })
-    await service.clock.advance('31 seconds')
-    expect(await service.ended(operation.operation_id)).toMatchObject({ state: 'SUCCEEDED' })
-    await bringBack(host)
-    await eventually(async () => {
-      await service.server.reconciler.reports()
-      return (await service.sql('SELECT FROM vms')).length === 0
-    })
-  })
-})
-
-describe('a VM by itself', () => {
-  it('crashes, keeps its GPUs, and can be reset', async () => {
-    const id = await things.newVm()
-    await service.simulator().crashVm(id)
-    await until(id, 'STATE_CRASHED')
+    expect(await service.sql('SELECT FROM usage_intervals WHERE upper_inf(period)')).toEqual([])
     expect(await gpuCounts()).toMatchObject({ claimed: 1 })
-    await things.succeeded(await things.act(id, { action: 'RESET' }))
-    expect(await things.stateOf(id)).toBe('STATE_RUNNING')
-  })
+    const refused = await service.call('vmUpdate', { params: { vm_id: id }, body: { action: 'STOP' } })
+    expect(refused.status).toBe(409)
+    await meanwhile(id)
+    await bringBack(host)
+    await until(id, state)
+  },
+)
 
-  it('powers off from inside, which counts as a crash, and can be stopped', async () => {
-    const id = await things.newVm()
-    await service.sql(`UPDATE simulated_vms SET power = 'off' WHERE id = $1`, [id])
-    await until(id, 'STATE_CRASHED')
-    await things.succeeded(await things.act(id, { action: 'STOP' }))
-    expect(await things.stateOf(id)).toBe('STATE_SHUTOFF')
-  })
+test('a host that falls silent lets its VM be deleted: name and quota are free at once, the rest when it is back', async () => {
+  const disk = await things.newDisk()
+  const body = vmBody({ disks: [{ disk_id: disk }] })
+  const id = await things.succeeded(await service.ok('vmCreate', { body }))
+  const vm = await service.ok('vmGet', { params: { vm_id: id } })
+  const host = await hostOf(id)
+  await lose(host)
+  await until(id, 'STATE_UNREACHABLE')
+  await things.succeeded(await things.removeVm(id))
+  expect((await service.call('vmGet', { params: { vm_id: id } })).status).toBe(404)
+  const { items } = await service.ok('quotaList')
+  expect(items.filter(({ name, used }) => used > 0 && /gpus|vms/.test(name))).toEqual([])
+  const successor = await things.newVm({ name: body.name })
+  const address = vm.network_interfaces[0]!.ips[0]!.public_ipv4.address
+  expect(await service.sql('SELECT FROM vms WHERE public_address = $1', [address])).toHaveLength(1)
+  expect(await gpuCounts()).toMatchObject({ claimed: 2 })
+  expect((await service.call('diskDelete', { params: { disk_id: disk } })).status).toBe(409)
 
-  it('that should be off and runs is turned off', async () => {
-    const id = await things.newVm()
-    await things.succeeded(await things.act(id, { action: 'STOP' }))
-    await service.sql(`UPDATE simulated_vms SET power = 'on', ready_at = slipway_now() WHERE id = $1`, [id])
-    await eventually(async () => {
-      await service.server.reconciler.reports()
-      return (await service.simulator().inspectVm({ id, host: '' }))?.power === 'off'
-    })
-    expect(await things.stateOf(id)).toBe('STATE_SHUTOFF')
+  await bringBack(host)
+  await eventually(async () => {
+    await service.server.reconciler.reports()
+    return (await service.sql('SELECT FROM vms WHERE id = $1', [id])).length === 0
   })
+  await settle(service)
+  expect(await gpuCounts()).toEqual({ claimed: 1 })
+  expect(await service.simulator().inspectVm({ id, host })).toBeNull()
+  await things.succeeded(await things.removeDisk(disk))
+  await things.succeeded(await things.removeVm(successor))
+})
 
-  it('expires: it is announced, then stopped or deleted', async () => {
-    const stops = await things.newVm({ ttl_seconds: 3600 })
-    const goes = await things.newVm({ ttl_seconds: 3600, on_expiry: 'delete' })
-    await service.clock.advance('51 minutes')
-    await service.server.reconciler.expiry()
-    expect(await service.sql(`SELECT FROM events WHERE type = 'vm.expiring'`)).toHaveLength(2)
-    await service.clock.advance('10 minutes')
-    await service.server.reconciler.expiry()
-    await until(stops, 'STATE_SHUTOFF')
-    await eventually(async () => (await service.call('vmGet', { params: { vm_id: goes } })).status === 404)
+test('a host that falls silent keeps a deletion waiting until it counts as lost', async () => {
+  const id = await things.newVm()
+  const host = await hostOf(id)
+  await service.simulator().setHostLost(host, true)
+  const { operation } = await things.removeVm(id)
+  await eventually(async () => {
+    const [row] = await service.sql('SELECT FROM operations WHERE id = $1 AND attempts > 0', [
+      operation.operation_id,
+    ])
+    return row
+  })
+  await service.clock.advance('31 seconds')
+  expect(await service.ended(operation.operation_id)).toMatchObject({ state: 'SUCCEEDED' })
+  await bringBack(host)
+  await eventually(async () => {
+    await service.server.reconciler.reports()
+    return (await service.sql('SELECT FROM vms')).length === 0
   })
 })
 
-describe('what the engine has and no record knows', () => {
-  const isThere = async (id: string) => (await service.simulator().inspectVm({ id, host: '' })) !== null
-  const stray = async (id: string) =>
-    service.sql(
-      `INSERT INTO simulated_vms (id, location, host, generation, spec)
+test('a VM crashes, keeps its GPUs, and can be reset', async () => {
+  const id = await things.newVm()
+  await service.simulator().crashVm(id)
+  await until(id, 'STATE_CRASHED')
+  expect(await gpuCounts()).toMatchObject({ claimed: 1 })
+  await things.succeeded(await things.act(id, { action: 'RESET' }))
+  expect(await things.stateOf(id)).toBe('STATE_RUNNING')
+})
+
+test('a VM powers off from inside, which counts as a crash, and can be stopped', async () => {
+  const id = await things.newVm()
+  await service.sql(`UPDATE simulated_vms SET power = 'off' WHERE id = $1`, [id])
+  await until(id, 'STATE_CRASHED')
+  await things.succeeded(await things.act(id, { action: 'STOP' }))
+  expect(await things.stateOf(id)).toBe('STATE_SHUTOFF')
+})
+
+test('a VM that should be off and runs is turned off', async () => {
+  const id = await things.newVm()
+  await things.succeeded(await things.act(id, { action: 'STOP' }))
+  await service.sql(`UPDATE simulated_vms SET power = 'on', ready_at = slipway_now() WHERE id = $1`, [id])
+  await eventually(async () => {
+    await service.server.reconciler.reports()
+    return (await service.simulator().inspectVm({ id, host: '' }))?.power === 'off'
+  })
+  expect(await things.stateOf(id)).toBe('STATE_SHUTOFF')
+})
+
+test('a VM expires: it is announced, then stopped or deleted', async () => {
+  const stops = await things.newVm({ ttl_seconds: 3600 })
+  const goes = await things.newVm({ ttl_seconds: 3600, on_expiry: 'delete' })
+  await service.clock.advance('51 minutes')
+  await service.server.reconciler.expiry()
+  expect(await service.sql(`SELECT FROM events WHERE type = 'vm.expiring'`)).toHaveLength(2)
+  await service.clock.advance('10 minutes')
+  await service.server.reconciler.expiry()
+  await until(stops, 'STATE_SHUTOFF')
+  await eventually(async () => (await service.call('vmGet', { params: { vm_id: goes } })).status === 404)
+})
+
+const isThere = async (id: string) => (await service.simulator().inspectVm({ id, host: '' })) !== null
+const stray = async (id: string) =>
+  service.sql(
+    `INSERT INTO simulated_vms (id, location, host, generation, spec)
        SELECT $1, location, name, 1, '{}' FROM simulated_hosts WHERE location = 'us-east1-a' LIMIT 1`,
-      [id],
-    )
+    [id],
+  )
 
-  it('goes at once if it was ours', async () => {
-    const id = await things.newVm()
-    await things.succeeded(await things.removeVm(id))
-    await service.sql('UPDATE simulated_vms SET is_removed = false WHERE id = $1', [id])
-    expect(await isThere(id)).toBe(true)
-    await eventually(async () => {
-      await service.server.reconciler.reports()
-      return !(await isThere(id))
-    })
-  })
-
-  it('gets an hour if it was never heard of', async () => {
-    const id = uuid()
-    await stray(id)
+test('what the engine has and no record knows goes at once if it was ours', async () => {
+  const id = await things.newVm()
+  await things.succeeded(await things.removeVm(id))
+  await service.sql('UPDATE simulated_vms SET is_removed = false WHERE id = $1', [id])
+  expect(await isThere(id)).toBe(true)
+  await eventually(async () => {
     await service.server.reconciler.reports()
-    await service.clock.advance('59 minutes')
-    await service.server.reconciler.reports()
-    expect(await isThere(id)).toBe(true)
-    await service.clock.advance('2 minutes')
-    await service.server.reconciler.reports()
-    expect(await isThere(id)).toBe(false)
+    return !(await isThere(id))
   })
 })
 
-describe('what is kept for a time', () => {
-  const count = async (table: string) =>
-    (await service.sql<{ count: number }>(`SELECT count(*)::int AS count FROM ${table}`))[0]!.count
+test('what the engine has and no record knows gets an hour if it was never heard of', async () => {
+  const id = uuid()
+  await stray(id)
+  await service.server.reconciler.reports()
+  await service.clock.advance('59 minutes')
+  await service.server.reconciler.reports()
+  expect(await isThere(id)).toBe(true)
+  await service.clock.advance('2 minutes')
+  await service.server.reconciler.reports()
+  expect(await isThere(id)).toBe(false)
+})
 
-  it('operations and events last ninety days', async () => {
-    await things.succeeded(await things.removeDisk(await things.newDisk()))
-    await eventually(
-      async () => (await service.sql('SELECT FROM events WHERE position IS NULL')).length === 0,
+const count = async (table: string) =>
+  (await service.sql<{ count: number }>(`SELECT count(*)::int AS count FROM ${table}`))[0]!.count
+
+test('operations and events are kept for ninety days', async () => {
+  await things.succeeded(await things.removeDisk(await things.newDisk()))
+  await eventually(async () => (await service.sql('SELECT FROM events WHERE position IS NULL')).length === 0)
+  const [operations, events] = [await count('operations'), await count('events')]
+  await service.clock.advance('89 days')
+  await service.server.reconciler.prune()
+  expect(await count('operations')).toBe(operations)
+  expect(await count('events')).toBeGreaterThanOrEqual(events)
+  await service.clock.advance('2 days')
+  await eventually(async () => {
+    await service.server.reconciler.prune()
+    return (await count('operations')) === 0
+  })
+  await eventually(async () => {
+    await service.server.reconciler.prune()
+    const [old] = await service.sql(
+      `SELECT FROM events WHERE created_at < slipway_now() - interval '90 days'`,
     )
-    const [operations, events] = [await count('operations'), await count('events')]
-    await service.clock.advance('89 days')
-    await service.server.reconciler.prune()
-    expect(await count('operations')).toBe(operations)
-    expect(await count('events')).toBeGreaterThanOrEqual(events)
-    await service.clock.advance('2 days')
-    await eventually(async () => {
-      await service.server.reconciler.prune()
-      return (await count('operations')) === 0
-    })
-    await eventually(async () => {
-      await service.server.reconciler.prune()
-      const [old] = await service.sql(
-        `SELECT FROM events WHERE created_at < slipway_now() - interval '90 days'`,
-      )
-      return !old
-    })
-  })
-
-  it('an idempotency key lasts a day, and its answer with it', async () => {
-    const body = { name: 'once', size: '1GiB', location: 'us-east1-a' }
-    const headers = { 'idempotency-key': 'a-day' }
-    const first = await service.ok('diskCreate', { body, headers })
-    await things.ended(first)
-    const again = await service.call('diskCreate', { body, headers })
-    expect(again.headers.get('idempotency-replayed')).toBe('true')
-    await service.clock.advance('25 hours')
-    expect((await service.call('diskCreate', { body, headers })).status).toBe(409)
-    await service.server.reconciler.prune()
-    expect(await count('idempotency_keys')).toBe(0)
-  })
-
-  it('tokens past their time are swept', async () => {
-    const [user] = await service.sql<{ id: string }>('SELECT id FROM users LIMIT 1')
-    await tokenOf(service.database, user!)
-    expect(await count('access_tokens')).toBeGreaterThan(0)
-    await service.clock.advance('40 days')
-    await service.server.reconciler.prune()
-    expect([await count('access_tokens'), await count('refresh_tokens')]).toEqual([0, 0])
+    return !old
   })
 })
 
-it('a draining host is drained when its last VM has gone', async () => {
+test('an idempotency key is kept for a day, and its answer with it', async () => {
+  const body = { name: 'once', size: '1GiB', location: 'us-east1-a' }
+  const headers = { 'idempotency-key': 'a-day' }
+  const first = await service.ok('diskCreate', { body, headers })
+  await things.ended(first)
+  const again = await service.call('diskCreate', { body, headers })
+  expect(again.headers.get('idempotency-replayed')).toBe('true')
+  await service.clock.advance('25 hours')
+  expect((await service.call('diskCreate', { body, headers })).status).toBe(409)
+  await service.server.reconciler.prune()
+  expect(await count('idempotency_keys')).toBe(0)
+})
+
+test('tokens past their time are swept', async () => {
+  const [user] = await service.sql<{ id: string }>('SELECT id FROM users LIMIT 1')
+  await tokenOf(service.database, user!)
+  expect(await count('access_tokens')).toBeGreaterThan(0)
+  await service.clock.advance('40 days')
+  await service.server.reconciler.prune()
+  expect([await count('access_tokens'), await count('refresh_tokens')]).toEqual([0, 0])
+})
+
+test('a draining host is drained when its last VM has gone', async () => {
   const token = service.credentials.operator_key
   const id = await things.newVm()
   const host = await hostOf(id)

@@ -10,7 +10,7 @@ import {
   socketDirOf,
   stateOf,
 } from '@slipway/testing/postmaster.ts'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { EmbeddedError, openEmbedded } from '../../src/store/embedded/index.ts'
 import { EmbeddedBench } from '../support/embedded-bench.ts'
 
@@ -22,158 +22,154 @@ const quiet = () => {}
 beforeAll(() => bench.prepare())
 afterAll(() => bench.launcher.clear())
 
-describe('one server', () => {
-  const dataDir = bench.launcher.newDataDir('one')
+const dataDir = bench.launcher.newDataDir('one')
 
-  test('starts PostgreSQL, durable and reachable by socket and password only', async () => {
-    const embedded = await openEmbedded({ dataDir, log: quiet })
-    const [row] = await query(
-      embedded.url,
-      `SELECT current_setting('fsync') AS fsync, current_setting('listen_addresses') AS tcp,
+test('a server starts PostgreSQL, durable and reachable by socket and password only', async () => {
+  const embedded = await openEmbedded({ dataDir, log: quiet })
+  const [row] = await query(
+    embedded.url,
+    `SELECT current_setting('fsync') AS fsync, current_setting('listen_addresses') AS tcp,
               current_setting('data_checksums') AS checksums, current_database() AS database`,
-    )
-    expect(row).toEqual({ fsync: 'on', tcp: '', checksums: 'on', database: 'slipway' })
-    await expect(query(embedded.url.replace(/:\w+@/, ':wrong@'), 'SELECT 1')).rejects.toThrow(/password/)
-    expect(statSync(join(dataDir, 'postgres-password')).mode & 0o777).toBe(0o600)
-    await embedded.stop()
-    expect(postmasterPid(dataDir)).toBeUndefined()
-  })
-
-  test('finds its rows again at the next start', async () => {
-    const first = await openEmbedded({ dataDir, log: quiet })
-    await query(first.url, 'CREATE TABLE kept AS SELECT 42 AS answer')
-    await first.stop()
-    const second = await openEmbedded({ dataDir, log: quiet })
-    expect(await query(second.url, 'SELECT answer FROM kept')).toEqual([{ answer: 42 }])
-    await second.stop()
-  })
-
-  test('passes settings on', async () => {
-    const embedded = await openEmbedded({ dataDir, log: quiet, settings: { fsync: 'off' } })
-    expect(await query(embedded.url, 'SHOW fsync')).toEqual([{ fsync: 'off' }])
-    await embedded.stop()
-  })
-
-  test('runs PostgreSQL in a session of its own, out of reach of Ctrl-C', async () => {
-    const server = bench.run(dataDir)
-    await server.line('ready')
-    const pid = postmasterPid(dataDir)!
-    const [, , , , group, session] = readFileSync(`/proc/${pid}/stat`, 'utf8').split(' ')
-    expect([Number(group), Number(session)]).toEqual([pid, pid])
-    expect(await server.end('SIGTERM')).toBe(0)
-  })
-
-  test('brings PostgreSQL back when it is killed', async () => {
-    const lines: string[] = []
-    const embedded = await openEmbedded({ dataDir, log: (line) => lines.push(line) })
-    await killAndWait(postmasterPid(dataDir)!, 'SIGKILL')
-    await eventually(() => lines.includes('PostgreSQL is back'))
-    expect(await query(embedded.url, 'SELECT answer FROM kept')).toEqual([{ answer: 42 }])
-    await embedded.stop()
-    expect(postmasterPid(dataDir)).toBeUndefined()
-  })
-
-  test('brings PostgreSQL back when its socket is swept away', async () => {
-    const lines: string[] = []
-    const embedded = await openEmbedded({ dataDir, log: (line) => lines.push(line) })
-    rmSync(socketDirOf(dataDir), { recursive: true })
-    await eventually(() => lines.includes('PostgreSQL is back'))
-    expect(await query(embedded.url, 'SELECT answer FROM kept')).toEqual([{ answer: 42 }])
-    await embedded.stop()
-  })
-
-  test('starts where the noted pid belongs to another process', async () => {
-    writeFileSync(pidFileOf(dataDir), `${process.pid}\n${join(homeOf(dataDir)!, 'data')}\n1\n5432\n/tmp\n\n`)
-    const embedded = await openEmbedded({ dataDir, log: quiet })
-    expect(await query(embedded.url, 'SELECT answer FROM kept')).toEqual([{ answer: 42 }])
-    await embedded.stop()
-  })
-
-  test('refuses the data of another PostgreSQL version in one line', async () => {
-    const versionFile = join(homeOf(dataDir)!, 'data/PG_VERSION')
-    const version = readFileSync(versionFile, 'utf8')
-    writeFileSync(versionFile, '15\n')
-    const failure = await openEmbedded({ dataDir, log: quiet }).catch((error) => error)
-    writeFileSync(versionFile, version)
-    expect(failure).toBeInstanceOf(EmbeddedError)
-    expect(failure.message).toMatch(/written by PostgreSQL 15, and this is PostgreSQL \d+$/)
-  })
-
-  test('says in one line what PostgreSQL did not like', async () => {
-    const failure = await openEmbedded({ dataDir, log: quiet, settings: { max_connections: 'many' } }).catch(
-      (error) => error,
-    )
-    expect(failure).toBeInstanceOf(EmbeddedError)
-    expect(failure.message).toMatch(/^PostgreSQL did not start: .*"max_connections".*$/)
-  })
+  )
+  expect(row).toEqual({ fsync: 'on', tcp: '', checksums: 'on', database: 'slipway' })
+  await expect(query(embedded.url.replace(/:\w+@/, ':wrong@'), 'SELECT 1')).rejects.toThrow(/password/)
+  expect(statSync(join(dataDir, 'postgres-password')).mode & 0o777).toBe(0o600)
+  await embedded.stop()
+  expect(postmasterPid(dataDir)).toBeUndefined()
 })
 
-describe('several servers on one data directory', () => {
-  const dataDir = bench.launcher.newDataDir('several')
+test('a server finds its rows again at the next start', async () => {
+  const first = await openEmbedded({ dataDir, log: quiet })
+  await query(first.url, 'CREATE TABLE kept AS SELECT 42 AS answer')
+  await first.stop()
+  const second = await openEmbedded({ dataDir, log: quiet })
+  expect(await query(second.url, 'SELECT answer FROM kept')).toEqual([{ answer: 42 }])
+  await second.stop()
+})
 
-  test('share one PostgreSQL, and the last to leave stops it', async () => {
-    const servers = [bench.run(dataDir), bench.run(dataDir), bench.run(dataDir)]
-    const startTimes = await Promise.all(servers.map((server) => server.line('ready')))
-    expect(new Set(startTimes).size).toBe(1)
-    const pid = postmasterPid(dataDir)
-    for (const server of servers.slice(1)) expect(await server.end('SIGTERM')).toBe(0)
-    expect(postmasterPid(dataDir)).toBe(pid)
-    expect(await servers[0]!.end('SIGTERM')).toBe(0)
-    expect(postmasterPid(dataDir)).toBeUndefined()
-  })
+test('a server passes settings on to PostgreSQL', async () => {
+  const embedded = await openEmbedded({ dataDir, log: quiet, settings: { fsync: 'off' } })
+  expect(await query(embedded.url, 'SHOW fsync')).toEqual([{ fsync: 'off' }])
+  await embedded.stop()
+})
 
-  test('do not count one that was killed', async () => {
-    const killed = bench.run(dataDir)
-    const startTime = await killed.line('ready')
-    await killed.end('SIGKILL')
-    const next = bench.run(dataDir)
-    expect(await next.line('ready')).toBe(startTime)
-    expect(await next.end('SIGTERM')).toBe(0)
-    expect(postmasterPid(dataDir)).toBeUndefined()
-  })
+test('a server runs PostgreSQL in a session of its own, out of reach of Ctrl-C', async () => {
+  const server = bench.run(dataDir)
+  await server.line('ready')
+  const pid = postmasterPid(dataDir)!
+  const [, , , , group, session] = readFileSync(`/proc/${pid}/stat`, 'utf8').split(' ')
+  expect([Number(group), Number(session)]).toEqual([pid, pid])
+  expect(await server.end('SIGTERM')).toBe(0)
+})
 
-  test('always find it working while others come and go', async () => {
-    const visit = async () => {
-      const embedded = await openEmbedded({ dataDir, log: quiet, settings: { fsync: 'off' } })
-      expect(await query(embedded.url, 'SELECT 1 AS one')).toEqual([{ one: 1 }])
-      await embedded.stop()
-    }
-    const guest = async () => {
-      for (let visits = 0; visits < 8; visits++) await visit()
-    }
-    await Promise.all([guest(), guest(), guest()])
-    expect(postmasterPid(dataDir)).toBeUndefined()
-  })
+test('a server brings PostgreSQL back when it is killed', async () => {
+  const lines: string[] = []
+  const embedded = await openEmbedded({ dataDir, log: (line) => lines.push(line) })
+  await killAndWait(postmasterPid(dataDir)!, 'SIGKILL')
+  await eventually(() => lines.includes('PostgreSQL is back'))
+  expect(await query(embedded.url, 'SELECT answer FROM kept')).toEqual([{ answer: 42 }])
+  await embedded.stop()
+  expect(postmasterPid(dataDir)).toBeUndefined()
+})
 
-  test('take a postmaster that became a zombie for dead', async () => {
-    const parent = bench.run(dataDir)
-    const startTime = await parent.line('ready')
-    const pid = postmasterPid(dataDir)!
-    process.kill(parent.pid, 'SIGSTOP')
-    await killAndWait(pid, 'SIGKILL')
-    expect(stateOf(pid)).toBe('Z')
-    const next = bench.run(dataDir)
-    expect(await next.line('ready')).not.toBe(startTime)
-    await next.end('SIGTERM')
-    await parent.end('SIGKILL')
-  })
+test('a server brings PostgreSQL back when its socket is swept away', async () => {
+  const lines: string[] = []
+  const embedded = await openEmbedded({ dataDir, log: (line) => lines.push(line) })
+  rmSync(socketDirOf(dataDir), { recursive: true })
+  await eventually(() => lines.includes('PostgreSQL is back'))
+  expect(await query(embedded.url, 'SELECT answer FROM kept')).toEqual([{ answer: 42 }])
+  await embedded.stop()
+})
 
-  test('lose no acknowledged row by ten kills in the middle of writes', async () => {
-    const acknowledged = new Set<string>()
-    for (let round = 0; round < 10; round++) {
-      const server = bench.run(dataDir, { mode: 'write' })
-      await eventually(() => server.lines.filter((line) => line.startsWith('wrote')).length > 20 + 7 * round)
-      // PostgreSQL itself is killed as well in every other round.
-      if (round % 2 === 1) process.kill(postmasterPid(dataDir)!, 'SIGKILL')
-      await server.end('SIGKILL')
-      for (const line of server.lines) if (line.startsWith('wrote ')) acknowledged.add(line.slice(6))
-    }
-    const embedded = await openEmbedded({ dataDir, log: quiet })
-    const stored = new Set((await query(embedded.url, 'SELECT id FROM rows')).map((row) => row.id))
+test('a server starts PostgreSQL where the noted pid belongs to another process', async () => {
+  writeFileSync(pidFileOf(dataDir), `${process.pid}\n${join(homeOf(dataDir)!, 'data')}\n1\n5432\n/tmp\n\n`)
+  const embedded = await openEmbedded({ dataDir, log: quiet })
+  expect(await query(embedded.url, 'SELECT answer FROM kept')).toEqual([{ answer: 42 }])
+  await embedded.stop()
+})
+
+test('a server refuses the data of another PostgreSQL version in one line', async () => {
+  const versionFile = join(homeOf(dataDir)!, 'data/PG_VERSION')
+  const version = readFileSync(versionFile, 'utf8')
+  writeFileSync(versionFile, '15\n')
+  const failure = await openEmbedded({ dataDir, log: quiet }).catch((error) => error)
+  writeFileSync(versionFile, version)
+  expect(failure).toBeInstanceOf(EmbeddedError)
+  expect(failure.message).toMatch(/written by PostgreSQL 15, and this is PostgreSQL \d+$/)
+})
+
+test('a server says in one line what PostgreSQL did not like', async () => {
+  const failure = await openEmbedded({ dataDir, log: quiet, settings: { max_connections: 'many' } }).catch(
+    (error) => error,
+  )
+  expect(failure).toBeInstanceOf(EmbeddedError)
+  expect(failure.message).toMatch(/^PostgreSQL did not start: .*"max_connections".*$/)
+})
+
+const sharedDir = bench.launcher.newDataDir('several')
+
+test('several servers on one data directory share one PostgreSQL, and the last to leave stops it', async () => {
+  const servers = [bench.run(sharedDir), bench.run(sharedDir), bench.run(sharedDir)]
+  const startTimes = await Promise.all(servers.map((server) => server.line('ready')))
+  expect(new Set(startTimes).size).toBe(1)
+  const pid = postmasterPid(sharedDir)
+  for (const server of servers.slice(1)) expect(await server.end('SIGTERM')).toBe(0)
+  expect(postmasterPid(sharedDir)).toBe(pid)
+  expect(await servers[0]!.end('SIGTERM')).toBe(0)
+  expect(postmasterPid(sharedDir)).toBeUndefined()
+})
+
+test('several servers on one data directory do not count one that was killed', async () => {
+  const killed = bench.run(sharedDir)
+  const startTime = await killed.line('ready')
+  await killed.end('SIGKILL')
+  const next = bench.run(sharedDir)
+  expect(await next.line('ready')).toBe(startTime)
+  expect(await next.end('SIGTERM')).toBe(0)
+  expect(postmasterPid(sharedDir)).toBeUndefined()
+})
+
+test('several servers on one data directory always find it working while others come and go', async () => {
+  const visit = async () => {
+    const embedded = await openEmbedded({ dataDir: sharedDir, log: quiet, settings: { fsync: 'off' } })
+    expect(await query(embedded.url, 'SELECT 1 AS one')).toEqual([{ one: 1 }])
     await embedded.stop()
-    expect(acknowledged.size).toBeGreaterThan(500)
-    expect([...acknowledged].filter((id) => !stored.has(id))).toEqual([])
-  })
+  }
+  const guest = async () => {
+    for (let visits = 0; visits < 8; visits++) await visit()
+  }
+  await Promise.all([guest(), guest(), guest()])
+  expect(postmasterPid(sharedDir)).toBeUndefined()
+})
+
+test('several servers on one data directory take a postmaster that became a zombie for dead', async () => {
+  const parent = bench.run(sharedDir)
+  const startTime = await parent.line('ready')
+  const pid = postmasterPid(sharedDir)!
+  process.kill(parent.pid, 'SIGSTOP')
+  await killAndWait(pid, 'SIGKILL')
+  expect(stateOf(pid)).toBe('Z')
+  const next = bench.run(sharedDir)
+  expect(await next.line('ready')).not.toBe(startTime)
+  await next.end('SIGTERM')
+  await parent.end('SIGKILL')
+})
+
+test('several servers on one data directory lose no acknowledged row by ten kills in the middle of writes', async () => {
+  const acknowledged = new Set<string>()
+  for (let round = 0; round < 10; round++) {
+    const server = bench.run(sharedDir, { mode: 'write' })
+    await eventually(() => server.lines.filter((line) => line.startsWith('wrote')).length > 20 + 7 * round)
+    // PostgreSQL itself is killed as well in every other round.
+    if (round % 2 === 1) process.kill(postmasterPid(sharedDir)!, 'SIGKILL')
+    await server.end('SIGKILL')
+    for (const line of server.lines) if (line.startsWith('wrote ')) acknowledged.add(line.slice(6))
+  }
+  const embedded = await openEmbedded({ dataDir: sharedDir, log: quiet })
+  const stored = new Set((await query(embedded.url, 'SELECT id FROM rows')).map((row) => row.id))
+  await embedded.stop()
+  expect(acknowledged.size).toBeGreaterThan(500)
+  expect([...acknowledged].filter((id) => !stored.has(id))).toEqual([])
 })
 
 test('a data directory deeper than a socket path can be works', async () => {
@@ -184,7 +180,7 @@ test('a data directory deeper than a socket path can be works', async () => {
 })
 
 test.skipIf(!isRoot)(
-  'an ordinary user without a home, and with packages that it cannot write, can start it',
+  'an ordinary user without a home, and with packages that it cannot write, can start PostgreSQL',
   async () => {
     const parent = join(bench.dir, 'nobody')
     mkdirSync(parent)
@@ -197,14 +193,14 @@ test.skipIf(!isRoot)(
   },
 )
 
-test.skipIf(!isRoot)('an ordinary user is told what it may not use', async () => {
+test.skipIf(!isRoot)('an ordinary user is told which data directory it may not use', async () => {
   const dataDir = bench.launcher.newDataDir('forbidden')
   mkdirSync(dataDir, { mode: 0o700 })
   const server = bench.run(dataDir, { uid: NOBODY, gid: NOBODY })
   expect(await server.line('failed')).toMatch(/^not permitted to use .*forbidden/)
 })
 
-test.skipIf(!isRoot)('root can start it from a clone in a private home directory', async () => {
+test.skipIf(!isRoot)('root can start PostgreSQL from a clone in a private home directory', async () => {
   const home = join(bench.dir, 'private')
   mkdirSync(home, { mode: 0o700 })
   const script = await bench.install(join(home, 'clone'))

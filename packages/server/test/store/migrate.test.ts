@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { withDatabase } from '@slipway/testing/database.ts'
 import pg from 'pg'
-import { describe, expect, inject, it, onTestFinished } from 'vitest'
+import { expect, inject, onTestFinished, test } from 'vitest'
 import { migrate, migrations, NewerSchemaError } from '../../src/store/migrate.ts'
 
 /** A database with nothing in it. */
@@ -72,62 +72,58 @@ async function describeSchema(query: pg.Client['query']): Promise<Record<string,
 const versionsOf = async (query: pg.Client['query']) =>
   (await query('SELECT version, applied_at FROM schema_versions ORDER BY version')).rows
 
-describe('migrating', () => {
-  it('a second time does nothing', async () => {
-    const { url, query } = await emptyDatabase()
-    await migrate(url)
-    const [schema, versions] = [await describeSchema(query), await versionsOf(query)]
-    for (const what of ['columns', 'constraints', 'indexes', 'triggers', 'functions', 'rows'])
-      expect(schema[what]!.length, what).toBeGreaterThan(0)
-    expect(versions.map(({ version }) => version)).toEqual(migrations().map(({ version }) => version))
-    await migrate(url)
-    expect(await versionsOf(query)).toEqual(versions)
-    expect(await describeSchema(query)).toEqual(schema)
-  })
-
-  it('by five at once happens once', async () => {
-    const { url, query } = await emptyDatabase()
-    await Promise.all(Array.from({ length: 5 }, () => migrate(url)))
-    expect((await versionsOf(query)).map(({ version }) => version)).toEqual(
-      migrations().map(({ version }) => version),
-    )
-    const alone = await emptyDatabase()
-    await migrate(alone.url)
-    expect(await describeSchema(query)).toEqual(await describeSchema(alone.query))
-  })
-
-  it('leaves nothing of a step that fails, and can be tried again', async () => {
-    const { url, query } = await emptyDatabase()
-    await query('CREATE TABLE operations (id integer)')
-    await expect(migrate(url)).rejects.toThrow(/"operations" already exists/)
-    expect(await versionsOf(query)).toEqual([])
-    await query('DROP TABLE operations')
-    await migrate(url)
-    expect(await versionsOf(query)).toHaveLength(migrations().length)
-  })
-
-  it('numbers its steps without a gap', () => {
-    expect(migrations().map(({ version }) => version)).toEqual(migrations().map((_, i) => i + 1))
-  })
+test('migrating a second time does nothing', async () => {
+  const { url, query } = await emptyDatabase()
+  await migrate(url)
+  const [schema, versions] = [await describeSchema(query), await versionsOf(query)]
+  for (const what of ['columns', 'constraints', 'indexes', 'triggers', 'functions', 'rows'])
+    expect(schema[what]!.length, what).toBeGreaterThan(0)
+  expect(versions.map(({ version }) => version)).toEqual(migrations().map(({ version }) => version))
+  await migrate(url)
+  expect(await versionsOf(query)).toEqual(versions)
+  expect(await describeSchema(query)).toEqual(schema)
 })
 
-describe('a schema of a newer version', () => {
-  it('that this version cannot use is refused in one line, untouched', async () => {
-    const { url, query } = await emptyDatabase()
-    await migrate(url)
-    await query('INSERT INTO schema_versions (version, min_compatible_version) VALUES (999, 998)')
-    const schema = await describeSchema(query)
-    const refusal = await migrate(url).catch((error) => error)
-    expect(refusal).toBeInstanceOf(NewerSchemaError)
-    expect(refusal.message).toMatch(/^this data was written by a newer version of Slipway \(schema 999, .*$/)
-    expect(await describeSchema(query)).toEqual(schema)
-  })
+test('migrating by five at once happens once', async () => {
+  const { url, query } = await emptyDatabase()
+  await Promise.all(Array.from({ length: 5 }, () => migrate(url)))
+  expect((await versionsOf(query)).map(({ version }) => version)).toEqual(
+    migrations().map(({ version }) => version),
+  )
+  const alone = await emptyDatabase()
+  await migrate(alone.url)
+  expect(await describeSchema(query)).toEqual(await describeSchema(alone.query))
+})
 
-  it('that older ones may share is taken as it is', async () => {
-    const { url, query } = await emptyDatabase()
-    await migrate(url)
-    await query('INSERT INTO schema_versions (version, min_compatible_version) VALUES (999, 1)')
-    await migrate(url)
-    expect((await versionsOf(query)).at(-1)!.version).toBe(999)
-  })
+test('migrating leaves nothing of a step that fails, and can be tried again', async () => {
+  const { url, query } = await emptyDatabase()
+  await query('CREATE TABLE operations (id integer)')
+  await expect(migrate(url)).rejects.toThrow(/"operations" already exists/)
+  expect(await versionsOf(query)).toEqual([])
+  await query('DROP TABLE operations')
+  await migrate(url)
+  expect(await versionsOf(query)).toHaveLength(migrations().length)
+})
+
+test('migrating numbers its steps without a gap', () => {
+  expect(migrations().map(({ version }) => version)).toEqual(migrations().map((_, i) => i + 1))
+})
+
+test('a schema of a newer version that this version cannot use is refused in one line, untouched', async () => {
+  const { url, query } = await emptyDatabase()
+  await migrate(url)
+  await query('INSERT INTO schema_versions (version, min_compatible_version) VALUES (999, 998)')
+  const schema = await describeSchema(query)
+  const refusal = await migrate(url).catch((error) => error)
+  expect(refusal).toBeInstanceOf(NewerSchemaError)
+  expect(refusal.message).toMatch(/^this data was written by a newer version of Slipway \(schema 999, .*$/)
+  expect(await describeSchema(query)).toEqual(schema)
+})
+
+test('a schema of a newer version that older ones may share is taken as it is', async () => {
+  const { url, query } = await emptyDatabase()
+  await migrate(url)
+  await query('INSERT INTO schema_versions (version, min_compatible_version) VALUES (999, 1)')
+  await migrate(url)
+  expect((await versionsOf(query)).at(-1)!.version).toBe(999)
 })

@@ -3,9 +3,9 @@ import { familyNames, vmTypes } from '@slipway/contract'
 import { createDatabase } from '@slipway/testing/database.ts'
 import { addLocation, gpuReport, hostReport, reportHost, rows } from '@slipway/testing/fleet.ts'
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { uuid } from '../../src/domain/ids.ts'
-import { chooseGpus, chooseHost, type HostCandidate } from '../../src/domain/placement.ts'
+import { chooseGpus } from '../../src/domain/placement.ts'
 import {
   claimGpus,
   freeCleanGpus,
@@ -17,6 +17,7 @@ import {
   quarantineGpus,
 } from '../../src/store/compute/placement.ts'
 import { Database } from '../../src/store/database.ts'
+import { chooseHost, type HostCandidate } from '../support/placement-rules.ts'
 
 let store: Awaited<ReturnType<typeof createDatabase>>
 let database: Database
@@ -64,51 +65,49 @@ async function freeAll(location: string) {
   )
 }
 
-describe('under contention', () => {
-  it('the last GPU goes to exactly one of two requests, 1,000 times out of 1,000', async () => {
-    const location = await addLocation(database)
-    await reportHost(database, location, hostReport('only', 1))
-    for (let round = 0; round < 1000; round++) {
-      const placed = (await Promise.all([place({ location }), place({ location })])).filter(Boolean)
-      expect(placed).toHaveLength(1)
-      await leave(placed[0]!.vmId)
-      await freeAll(location)
-    }
-  })
+test('the last GPU goes to exactly one of two requests, 1,000 times out of 1,000', async () => {
+  const location = await addLocation(database)
+  await reportHost(database, location, hostReport('only', 1))
+  for (let round = 0; round < 1000; round++) {
+    const placed = (await Promise.all([place({ location }), place({ location })])).filter(Boolean)
+    expect(placed).toHaveLength(1)
+    await leave(placed[0]!.vmId)
+    await freeAll(location)
+  }
+})
 
-  it('hands out every GPU once and tells the rest that there is none', async () => {
-    const location = await addLocation(database)
-    for (const name of ['a', 'b']) await reportHost(database, location, hostReport(name, 8))
-    const placed = (await Promise.all(Array.from({ length: 20 }, () => place({ location })))).filter(
-      (one) => one !== null,
-    )
-    expect(placed).toHaveLength(16)
-    expect(new Set(placed.flatMap(({ gpus }) => gpus.map(({ id }) => id))).size).toBe(16)
-  })
+test('placement hands out every GPU once and tells the rest that there is none', async () => {
+  const location = await addLocation(database)
+  for (const name of ['a', 'b']) await reportHost(database, location, hostReport(name, 8))
+  const placed = (await Promise.all(Array.from({ length: 20 }, () => place({ location })))).filter(
+    (one) => one !== null,
+  )
+  expect(placed).toHaveLength(16)
+  expect(new Set(placed.flatMap(({ gpus }) => gpus.map(({ id }) => id))).size).toBe(16)
+})
 
-  it('waits for a host that another request holds and gives back', async () => {
-    const location = await addLocation(database)
-    await reportHost(database, location, hostReport('only', 1))
-    let abandon = () => {}
-    const isLocked = new Promise<void>((locked) => {
-      const isOver = new Promise<void>((resolve) => {
-        abandon = resolve
-      })
-      void database
-        .transaction(async (tx) => {
-          await lockHostFor(tx, { location, family: 'a100', gpuCount: 1, allowedHosts: null })
-          locked()
-          await isOver
-          throw new Error('given back')
-        })
-        .catch(() => {})
+test('placement waits for a host that another request holds and gives back', async () => {
+  const location = await addLocation(database)
+  await reportHost(database, location, hostReport('only', 1))
+  let abandon = () => {}
+  const isLocked = new Promise<void>((locked) => {
+    const isOver = new Promise<void>((resolve) => {
+      abandon = resolve
     })
-    await isLocked
-    const waiting = place({ location })
-    await someoneWaits()
-    abandon()
-    expect(await waiting).toMatchObject({ host: 'only' })
+    void database
+      .transaction(async (tx) => {
+        await lockHostFor(tx, { location, family: 'a100', gpuCount: 1, allowedHosts: null })
+        locked()
+        await isOver
+        throw new Error('given back')
+      })
+      .catch(() => {})
   })
+  await isLocked
+  const waiting = place({ location })
+  await someoneWaits()
+  abandon()
+  expect(await waiting).toMatchObject({ host: 'only' })
 })
 
 const anyHost = fc.record({
@@ -120,103 +119,97 @@ const anyHost = fc.record({
   vmsBuilding: fc.integer({ min: 0, max: 2 }),
 })
 
-describe('over random fleets', () => {
-  it('availability and capacity say what placement then does, on the host that the rules choose', async () => {
-    await fc.assert(
-      fc.asyncProperty(
-        fc.array(anyHost, { minLength: 0, maxLength: 5 }),
-        fc.constantFrom(1, 2, 4, 8),
-        async (hosts, gpuCount) => {
-          const location = await addLocation(database)
-          for (const [i, host] of hosts.entries()) {
-            const report = hostReport(`h${i}`, host.gpus)
-            await reportHost(database, location, { ...report, cpuCores: 12 * host.coresForGpus })
-            const isGone = (g: number) => (g * 7) % 10 < host.gone
-            const gpus = report.gpus.filter((_, g) => !isGone(g))
-            await reportHost(database, location, { ...report, gpus, cpuCores: 12 * host.coresForGpus })
-            await database.query({
-              text: 'UPDATE hosts SET is_schedulable = $3, state = $4, vms_building = $5 WHERE location = $1 AND name = $2',
-              values: [location, `h${i}`, host.isSchedulable, host.state, host.vmsBuilding],
-            })
-          }
-          const type = vmTypes.filter((one) => one.family === 'a100' && one.gpuCount === gpuCount)
-          const [available] = await listAvailability(database, type, location)
-          const [capacity] = await listCapacity(database, type, location)
-          expect(available!.available).toBe(capacity!.quantity > 0)
+test('availability and capacity say what placement then does, on the host that the rules choose', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(anyHost, { minLength: 0, maxLength: 5 }),
+      fc.constantFrom(1, 2, 4, 8),
+      async (hosts, gpuCount) => {
+        const location = await addLocation(database)
+        for (const [i, host] of hosts.entries()) {
+          const report = hostReport(`h${i}`, host.gpus)
+          await reportHost(database, location, { ...report, cpuCores: 12 * host.coresForGpus })
+          const isGone = (g: number) => (g * 7) % 10 < host.gone
+          const gpus = report.gpus.filter((_, g) => !isGone(g))
+          await reportHost(database, location, { ...report, gpus, cpuCores: 12 * host.coresForGpus })
+          await database.query({
+            text: 'UPDATE hosts SET is_schedulable = $3, state = $4, vms_building = $5 WHERE location = $1 AND name = $2',
+            values: [location, `h${i}`, host.isSchedulable, host.state, host.vmsBuilding],
+          })
+        }
+        const type = vmTypes.filter((one) => one.family === 'a100' && one.gpuCount === gpuCount)
+        const [available] = await listAvailability(database, type, location)
+        const [capacity] = await listCapacity(database, type, location)
+        expect(available!.available).toBe(capacity!.quantity > 0)
 
-          let placed = 0
-          for (;;) {
-            const open = await rows<HostCandidate>(
-              database,
-              `SELECT id, free_gpus AS "freeGpus", max_node_free AS "maxNodeFree", vms_building AS "vmsBuilding"
+        let placed = 0
+        for (;;) {
+          const open = await rows<HostCandidate>(
+            database,
+            `SELECT id, free_gpus AS "freeGpus", max_node_free AS "maxNodeFree", vms_building AS "vmsBuilding"
                FROM hosts WHERE location = $1 AND is_schedulable AND state = 'up'`,
-              location,
-            )
-            const vm = await place({ location, gpuCount })
-            expect(vm?.hostId).toBe(chooseHost(open, gpuCount)?.id)
-            if (!vm) break
-            placed++
-          }
-          expect(placed).toBe(capacity!.quantity)
-        },
-      ),
-      { numRuns: 60 },
-    )
-  })
+            location,
+          )
+          const vm = await place({ location, gpuCount })
+          expect(vm?.hostId).toBe(chooseHost(open, gpuCount)?.id)
+          if (!vm) break
+          placed++
+        }
+        expect(placed).toBe(capacity!.quantity)
+      },
+    ),
+    { numRuns: 60 },
+  )
 })
 
-describe('a host', () => {
-  it('is taken only from those that are allowed', async () => {
-    const location = await addLocation(database)
-    for (const name of ['a', 'b']) await reportHost(database, location, hostReport(name, 8))
-    const [b] = await rows<{ id: string }>(
-      database,
-      `SELECT id FROM hosts WHERE location = $1 AND name = 'b'`,
-      location,
-    )
-    for (const gpuCount of [1, 2, 4])
-      expect(await place({ location, gpuCount, allowedHosts: [b!.id] })).toMatchObject({ host: 'b' })
-    expect(await place({ location, gpuCount: 2, allowedHosts: [b!.id] })).toBeNull()
-    expect(await place({ location, gpuCount: 8 })).toMatchObject({ host: 'a' })
-  })
-
-  it('serves its own family and no other', async () => {
-    const location = await addLocation(database)
-    const gpus = [gpuReport(0, { model: 'L40S 48GB PCIe' })]
-    await reportHost(database, location, hostReport('l40s', gpus))
-    for (const family of familyNames)
-      expect((await place({ location, family })) !== null).toBe(family === 'l40s-48gb')
-  })
-
-  it('keeps 4 GPUs inside one NUMA node although a fuller host would fit', async () => {
-    const location = await addLocation(database)
-    await reportHost(database, location, hostReport('fuller', 6))
-    await reportHost(database, location, hostReport('roomy', 8))
-    const vm = await place({ location, gpuCount: 4 })
-    expect(vm?.host).toBe('roomy')
-    expect(new Set(vm?.gpus.map(({ numaNode }) => numaNode)).size).toBe(1)
-  })
+test('a host is taken only from those that are allowed', async () => {
+  const location = await addLocation(database)
+  for (const name of ['a', 'b']) await reportHost(database, location, hostReport(name, 8))
+  const [b] = await rows<{ id: string }>(
+    database,
+    `SELECT id FROM hosts WHERE location = $1 AND name = 'b'`,
+    location,
+  )
+  for (const gpuCount of [1, 2, 4])
+    expect(await place({ location, gpuCount, allowedHosts: [b!.id] })).toMatchObject({ host: 'b' })
+  expect(await place({ location, gpuCount: 2, allowedHosts: [b!.id] })).toBeNull()
+  expect(await place({ location, gpuCount: 8 })).toMatchObject({ host: 'a' })
 })
 
-describe('a GPU that a VM left', () => {
-  it('is nobody’s until an inspection that began afterwards finds it clean', async () => {
-    const location = await addLocation(database)
-    await reportHost(database, location, hostReport('only', 1))
-    const vm = await place({ location })
-    await leave(vm!.vmId)
-    expect(await place({ location })).toBeNull()
-    const [gpu] = await listQuarantinedGpus(database, location)
-    const before = new Date(gpu!.quarantined_at.getTime() - 1)
-    expect(await freeCleanGpus(database, [gpu!.id], before)).toBe(0)
-    expect(await place({ location })).toBeNull()
-    expect(await freeCleanGpus(database, [gpu!.id], later())).toBe(1)
-    expect(await place({ location })).not.toBeNull()
-  })
+test('a host serves its own family and no other', async () => {
+  const location = await addLocation(database)
+  const gpus = [gpuReport(0, { model: 'L40S 48GB PCIe' })]
+  await reportHost(database, location, hostReport('l40s', gpus))
+  for (const family of familyNames)
+    expect((await place({ location, family })) !== null).toBe(family === 'l40s-48gb')
+})
 
-  it('stays claimed when someone proves it clean while the VM has it', async () => {
-    const location = await addLocation(database)
-    await reportHost(database, location, hostReport('only', 1))
-    const vm = await place({ location })
-    expect(await freeCleanGpus(database, [vm!.gpus[0]!.id], later())).toBe(0)
-  })
+test('placement keeps 4 GPUs inside one NUMA node although a fuller host would fit', async () => {
+  const location = await addLocation(database)
+  await reportHost(database, location, hostReport('fuller', 6))
+  await reportHost(database, location, hostReport('roomy', 8))
+  const vm = await place({ location, gpuCount: 4 })
+  expect(vm?.host).toBe('roomy')
+  expect(new Set(vm?.gpus.map(({ numaNode }) => numaNode)).size).toBe(1)
+})
+
+test('a GPU that a VM left is nobody’s until an inspection that began afterwards finds it clean', async () => {
+  const location = await addLocation(database)
+  await reportHost(database, location, hostReport('only', 1))
+  const vm = await place({ location })
+  await leave(vm!.vmId)
+  expect(await place({ location })).toBeNull()
+  const [gpu] = await listQuarantinedGpus(database, location)
+  const before = new Date(gpu!.quarantined_at.getTime() - 1)
+  expect(await freeCleanGpus(database, [gpu!.id], before)).toBe(0)
+  expect(await place({ location })).toBeNull()
+  expect(await freeCleanGpus(database, [gpu!.id], later())).toBe(1)
+  expect(await place({ location })).not.toBeNull()
+})
+
+test('a GPU that a VM left stays claimed when someone proves it clean while the VM has it', async () => {
+  const location = await addLocation(database)
+  await reportHost(database, location, hostReport('only', 1))
+  const vm = await place({ location })
+  expect(await freeCleanGpus(database, [vm!.gpus[0]!.id], later())).toBe(0)
 })

@@ -1,5 +1,5 @@
 import { createDatabase } from '@slipway/testing/database.ts'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { uuid } from '../../src/domain/ids.ts'
 import {
   giveBackQuota,
@@ -43,7 +43,7 @@ async function used(projectId: string) {
   return Object.fromEntries((await listQuotas(database, projectId)).map((row) => [row.name, row.used]))
 }
 
-it('takes all of it or nothing, and names what does not cover it', async () => {
+test('a request takes all of its quotas or nothing, and is told which does not cover it', async () => {
   const projectId = await addProject(10)
   expect(await take(projectId, { vms: 1, a100_gpus: 8 })).toBeNull()
   expect(await take(projectId, { vms: 1, a100_gpus: 4 })).toEqual({
@@ -56,13 +56,13 @@ it('takes all of it or nothing, and names what does not cover it', async () => {
   expect(await used(projectId)).toEqual({ vms: 0, a100_gpus: 0 })
 })
 
-it('covers nothing where there is no such quota', async () => {
+test('a quota that does not exist covers nothing', async () => {
   const projectId = await addProject(10)
   expect(await take(projectId, { vms: 1, disk_gib: 1 })).toMatchObject({ name: 'disk_gib', available: 0 })
   expect(await used(projectId)).toEqual({ vms: 0, a100_gpus: 0 })
 })
 
-it('never gives more than there is to many at once, whatever order they name it in', async () => {
+test('a quota never gives more than there is to many at once, whatever order they name it in', async () => {
   const projectId = await addProject(25)
   const answers = await Promise.all(
     Array.from({ length: 80 }, (_, i) =>
@@ -73,7 +73,7 @@ it('never gives more than there is to many at once, whatever order they name it 
   expect(await used(projectId)).toEqual({ vms: 25, a100_gpus: 25 })
 })
 
-it('keeps what is used when the limit sinks below it', async () => {
+test('a quota keeps what is used when its limit sinks below it', async () => {
   const projectId = await addProject(10)
   await take(projectId, { vms: 8 })
   await database.transaction((tx) => setQuotas(tx, projectId, [{ name: 'vms', max: 5 }]))

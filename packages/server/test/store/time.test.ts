@@ -1,10 +1,10 @@
 import { createDatabase } from '@slipway/testing/database.ts'
 import fc from 'fast-check'
-import { expect, it } from 'vitest'
+import { expect, test } from 'vitest'
 import { Database } from '../../src/store/database.ts'
 import { time } from '../../src/store/time.ts'
 
-it('tells a time the same from a column and from JSON', async () => {
+test('a time reads the same from a column and from JSON', async () => {
   const { url, drop } = await createDatabase()
   const database = new Database({ url, poolSize: 1 })
   try {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 
 /** Lays a recorded sysfs tree out as files and links, and returns its root. */
 export async function layOutSysfs(name: string): Promise<string> {
-  const recorded = join(import.meta.dirname, '../fixtures/sysfs', `${name}.json`)
+  const recorded = join(import.meta.dirname, 'fixtures/sysfs', `${name}.json`)
   const { pci } = JSON.parse(await readFile(recorded, 'utf8')) as {
     pci: Record<string, { files: Record<string, string>; links: Record<string, string> }>
   }

@@ -1,7 +1,7 @@
 import { eventually } from '@slipway/testing/eventually.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { type Receiver, startReceiver, verify } from '@slipway/testing/webhook-receiver.ts'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { retryPausesS } from '../../src/webhooks/delivery.ts'
 
 let service: TestService
@@ -38,183 +38,181 @@ const serve = async () => {
   await service.server.webhooks.once()
 }
 
-describe('a webhook', () => {
-  it('gets what it asked for, signed as Standard Webhooks says', async () => {
-    const receiver = await startReceiver()
-    const { secret, ...webhook } = await create(receiver, ['access_key.*'])
-    expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/)
-    const key = await service.ok('accessKeyCreate', { token: owner, body: { name: 'a', role: 'read' } })
-    const [received] = await eventually(async () => receiver.received.length > 0 && receiver.received)
-    expect(verify(secret, received!)).toMatchObject({
-      type: 'access_key.created',
-      data: { type: 'access_key.created', resource_id: key.id, actor: expect.stringMatching(/^user:/) },
-    })
-    expect(received).toMatchObject({ path: '/hook', headers: { 'content-type': 'application/json' } })
-    expect(received!.headers['webhook-id']).toBe(received!.body.data.id)
-    const [delivery] = await eventually(async () => {
-      const found = await deliveries(webhook.id)
-      return found[0]?.state === 'delivered' && found
-    })
-    expect(delivery).toMatchObject({ attempts: 1, response_status: 204, error: '', next_attempt_at: '' })
-    expect(receiver.received.map(({ body }) => body.type)).toEqual(['access_key.created'])
-    const list = await service.ok('webhookList')
-    expect(list.items).toEqual([webhook])
-    expect(JSON.stringify(await service.ok('eventList', {}))).not.toContain(secret)
+test('a webhook gets what it asked for, signed as Standard Webhooks says', async () => {
+  const receiver = await startReceiver()
+  const { secret, ...webhook } = await create(receiver, ['access_key.*'])
+  expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/)
+  const key = await service.ok('accessKeyCreate', { token: owner, body: { name: 'a', role: 'read' } })
+  const [received] = await eventually(async () => receiver.received.length > 0 && receiver.received)
+  expect(verify(secret, received!)).toMatchObject({
+    type: 'access_key.created',
+    data: { type: 'access_key.created', resource_id: key.id, actor: expect.stringMatching(/^user:/) },
   })
-
-  it('signs with the old and the new secret for a day after a rotation, then with the new one', async () => {
-    const receiver = await startReceiver()
-    const { id: webhook_id, secret: first } = await create(receiver, ['webhook.test'])
-    const { secret: second } = await service.ok('webhookRotateSecret', {
-      token: owner,
-      params: { webhook_id },
-    })
-    expect(second).not.toBe(first)
-    await service.ok('webhookTest', { token: owner, params: { webhook_id } })
-    const [overlapping] = await eventually(async () => receiver.received.length > 0 && receiver.received)
-    verify(first, overlapping!)
-    verify(second, overlapping!)
-    await service.clock.advance('25 hours')
-    await service.ok('webhookTest', { token: owner, params: { webhook_id } })
-    const later = await eventually(async () => receiver.received.find((each) => each !== overlapping))
-    verify(second, later)
-    expect(() => verify(first, later)).toThrow()
+  expect(received).toMatchObject({ path: '/hook', headers: { 'content-type': 'application/json' } })
+  expect(received!.headers['webhook-id']).toBe(received!.body.data.id)
+  const [delivery] = await eventually(async () => {
+    const found = await deliveries(webhook.id)
+    return found[0]?.state === 'delivered' && found
   })
+  expect(delivery).toMatchObject({ attempts: 1, response_status: 204, error: '', next_attempt_at: '' })
+  expect(receiver.received.map(({ body }) => body.type)).toEqual(['access_key.created'])
+  const list = await service.ok('webhookList')
+  expect(list.items).toEqual([webhook])
+  expect(JSON.stringify(await service.ok('eventList', {}))).not.toContain(secret)
+})
 
-  it('is tried again with growing pauses for a day, then given up, and can be replayed', async () => {
-    const receiver = await startReceiver()
-    receiver.answer = () => 503
-    await service.clock.freeze(new Date().toISOString())
-    const { id: webhook_id } = await create(receiver, ['test.*'])
-    await happen('test.lost', 'a')
+test('a webhook signs with the old and the new secret for a day after a rotation, then with the new one', async () => {
+  const receiver = await startReceiver()
+  const { id: webhook_id, secret: first } = await create(receiver, ['webhook.test'])
+  const { secret: second } = await service.ok('webhookRotateSecret', {
+    token: owner,
+    params: { webhook_id },
+  })
+  expect(second).not.toBe(first)
+  await service.ok('webhookTest', { token: owner, params: { webhook_id } })
+  const [overlapping] = await eventually(async () => receiver.received.length > 0 && receiver.received)
+  verify(first, overlapping!)
+  verify(second, overlapping!)
+  await service.clock.advance('25 hours')
+  await service.ok('webhookTest', { token: owner, params: { webhook_id } })
+  const later = await eventually(async () => receiver.received.find((each) => each !== overlapping))
+  verify(second, later)
+  expect(() => verify(first, later)).toThrow()
+})
+
+test('a webhook is tried again with growing pauses for a day, then given up, and can be replayed', async () => {
+  const receiver = await startReceiver()
+  receiver.answer = () => 503
+  await service.clock.freeze(new Date().toISOString())
+  const { id: webhook_id } = await create(receiver, ['test.*'])
+  await happen('test.lost', 'a')
+  await serve()
+  for (const [index, pauseS] of retryPausesS.entries()) {
+    const [waiting] = await deliveries(webhook_id)
+    expect(waiting).toMatchObject({ state: 'pending', attempts: index + 1, response_status: 503 })
+    await service.clock.advance(`${pauseS - 1} seconds`)
     await serve()
-    for (const [index, pauseS] of retryPausesS.entries()) {
-      const [waiting] = await deliveries(webhook_id)
-      expect(waiting).toMatchObject({ state: 'pending', attempts: index + 1, response_status: 503 })
-      await service.clock.advance(`${pauseS - 1} seconds`)
-      await serve()
-      expect(receiver.received.length).toBe(index + 1)
-      await service.clock.advance('1 second')
+    expect(receiver.received.length).toBe(index + 1)
+    await service.clock.advance('1 second')
+    await serve()
+  }
+  expect(receiver.received.length).toBe(1 + retryPausesS.length)
+  expect(new Set(receiver.received.map(({ headers }) => headers['webhook-id'])).size).toBe(1)
+  const [failed] = await deliveries(webhook_id)
+  expect(failed).toMatchObject({ state: 'failed', error: 'answered 503', next_attempt_at: '' })
+  expect(retryPausesS.reduce((sum, each) => sum + each)).toBe(86_400)
+
+  receiver.answer = () => 200
+  const replay = await service.ok('webhookDeliveryReplay', {
+    token: owner,
+    params: { webhook_id, delivery_id: failed!.id },
+  })
+  expect(replay).toMatchObject({ state: 'pending', event_id: failed!.event_id })
+  await serve()
+  const [replayed] = await deliveries(webhook_id)
+  expect(replayed).toMatchObject({ id: replay.id, state: 'delivered' })
+  expect(receiver.received.at(-1)!.text).toBe(receiver.received[0]!.text)
+})
+
+test('a webhook keeps the order of each resource, and one that fails holds up its own resource alone', async () => {
+  const receiver = await startReceiver()
+  let isAway = true
+  receiver.answer = ({ body }) => (isAway && body.data.resource_id === 'a' ? 500 : 200)
+  await create(receiver, ['test.*'])
+  for (const n of [1, 2, 3]) for (const resource of ['a', 'b']) await happen('test.step', resource, { n })
+  await serve()
+  const heard = (resource: string) =>
+    receiver.received
+      .filter(({ body }) => body.data.resource_id === resource)
+      .map(({ body }) => (body.data.data as { n: number }).n)
+  expect(heard('b')).toEqual([1, 2, 3])
+  expect(heard('a')).toEqual([1])
+  isAway = false
+  await service.clock.advance('1 minute')
+  await serve()
+  expect(heard('a')).toEqual([1, 1, 2, 3])
+})
+
+test('a webhook is delivered to by several workers at once without a repetition', async () => {
+  const receiver = await startReceiver()
+  const other = await service.another()
+  await create(receiver, ['test.*'])
+  for (let n = 0; n < 40; n++) await happen('test.many', `resource-${n % 10}`, { n })
+  await service.ok('eventList')
+  await Promise.all([service.server.webhooks.once(), other.webhooks.once()])
+  await eventually(async () => receiver.received.length >= 40)
+  await Promise.all([service.server.webhooks.once(), other.webhooks.once()])
+  expect(receiver.received.length).toBe(40)
+  for (let resource = 0; resource < 10; resource++) {
+    const heard = receiver.received
+      .filter(({ body }) => body.data.resource_id === `resource-${resource}`)
+      .map(({ body }) => (body.data.data as { n: number }).n)
+    expect(heard).toEqual([resource, resource + 10, resource + 20, resource + 30])
+  }
+  await other.close()
+})
+
+test('a webhook is paused after three days without success, says so, and goes on where it was when resumed', async () => {
+  const receiver = await startReceiver()
+  receiver.answer = () => 500
+  const { id: webhook_id } = await create(receiver, ['test.*'])
+  const day = async (name: string) => {
+    await happen(`test.${name}`, name)
+    await serve()
+    for (const pauseS of retryPausesS) {
+      await service.clock.advance(`${pauseS + 1} seconds`)
       await serve()
     }
-    expect(receiver.received.length).toBe(1 + retryPausesS.length)
-    expect(new Set(receiver.received.map(({ headers }) => headers['webhook-id'])).size).toBe(1)
-    const [failed] = await deliveries(webhook_id)
-    expect(failed).toMatchObject({ state: 'failed', error: 'answered 503', next_attempt_at: '' })
-    expect(retryPausesS.reduce((sum, each) => sum + each)).toBe(86_400)
+  }
+  const state = async () => (await service.ok('webhookList')).items[0]!.state
+  await day('first')
+  await day('second')
+  expect(await state()).toBe('active')
+  await day('third')
+  expect(await state()).toBe('paused')
+  const { items } = await service.ok('eventList', { query: { type: 'webhook.paused' } })
+  expect(items).toMatchObject([{ resource_id: webhook_id, actor: 'system' }])
 
-    receiver.answer = () => 200
-    const replay = await service.ok('webhookDeliveryReplay', {
-      token: owner,
-      params: { webhook_id, delivery_id: failed!.id },
-    })
-    expect(replay).toMatchObject({ state: 'pending', event_id: failed!.event_id })
-    await serve()
-    const [replayed] = await deliveries(webhook_id)
-    expect(replayed).toMatchObject({ id: replay.id, state: 'delivered' })
-    expect(receiver.received.at(-1)!.text).toBe(receiver.received[0]!.text)
-  })
+  const before = receiver.received.length
+  await happen('test.meanwhile', 'x')
+  await serve()
+  expect(receiver.received.length).toBe(before)
+  expect((await deliveries(webhook_id))[0]).toMatchObject({ state: 'pending', next_attempt_at: '' })
+  receiver.answer = () => 200
+  await service.ok('webhookUpdate', { token: owner, params: { webhook_id }, body: { state: 'active' } })
+  await serve()
+  expect(receiver.received.at(-1)!.body.type).toBe('test.meanwhile')
+})
 
-  it('keeps the order of each resource, and one that fails holds up its own resource alone', async () => {
-    const receiver = await startReceiver()
-    let isAway = true
-    receiver.answer = ({ body }) => (isAway && body.data.resource_id === 'a' ? 500 : 200)
-    await create(receiver, ['test.*'])
-    for (const n of [1, 2, 3]) for (const resource of ['a', 'b']) await happen('test.step', resource, { n })
-    await serve()
-    const heard = (resource: string) =>
-      receiver.received
-        .filter(({ body }) => body.data.resource_id === resource)
-        .map(({ body }) => (body.data.data as { n: number }).n)
-    expect(heard('b')).toEqual([1, 2, 3])
-    expect(heard('a')).toEqual([1])
-    isAway = false
-    await service.clock.advance('1 minute')
-    await serve()
-    expect(heard('a')).toEqual([1, 1, 2, 3])
-  })
+test('a webhook takes a redirect and a broken connection for failures', async () => {
+  const receiver = await startReceiver()
+  const { id: webhook_id } = await create(receiver, ['test.*'])
+  receiver.answer = () => 302
+  await happen('test.redirected', 'a')
+  await serve()
+  const [redirected] = await deliveries(webhook_id)
+  expect(redirected).toMatchObject({ state: 'pending', response_status: 302 })
+  expect(redirected!.error).toContain('redirects are not followed')
+  expect(receiver.received.map(({ path }) => path)).toEqual(['/hook'])
+  await receiver.close()
+  await happen('test.refused', 'b')
+  await serve()
+  const [refused] = await deliveries(webhook_id)
+  expect(refused).toMatchObject({ state: 'pending', response_status: 0 })
+  expect(refused!.error).toContain('ECONNREFUSED')
+})
 
-  it('is delivered to by several workers at once without a repetition', async () => {
-    const receiver = await startReceiver()
-    const other = await service.another()
-    await create(receiver, ['test.*'])
-    for (let n = 0; n < 40; n++) await happen('test.many', `resource-${n % 10}`, { n })
-    await service.ok('eventList')
-    await Promise.all([service.server.webhooks.once(), other.webhooks.once()])
-    await eventually(async () => receiver.received.length >= 40)
-    await Promise.all([service.server.webhooks.once(), other.webhooks.once()])
-    expect(receiver.received.length).toBe(40)
-    for (let resource = 0; resource < 10; resource++) {
-      const heard = receiver.received
-        .filter(({ body }) => body.data.resource_id === `resource-${resource}`)
-        .map(({ body }) => (body.data.data as { n: number }).n)
-      expect(heard).toEqual([resource, resource + 10, resource + 20, resource + 30])
-    }
-    await other.close()
-  })
-
-  it('is paused after three days without success, says so, and goes on where it was when resumed', async () => {
-    const receiver = await startReceiver()
-    receiver.answer = () => 500
-    const { id: webhook_id } = await create(receiver, ['test.*'])
-    const day = async (name: string) => {
-      await happen(`test.${name}`, name)
-      await serve()
-      for (const pauseS of retryPausesS) {
-        await service.clock.advance(`${pauseS + 1} seconds`)
-        await serve()
-      }
-    }
-    const state = async () => (await service.ok('webhookList')).items[0]!.state
-    await day('first')
-    await day('second')
-    expect(await state()).toBe('active')
-    await day('third')
-    expect(await state()).toBe('paused')
-    const { items } = await service.ok('eventList', { query: { type: 'webhook.paused' } })
-    expect(items).toMatchObject([{ resource_id: webhook_id, actor: 'system' }])
-
-    const before = receiver.received.length
-    await happen('test.meanwhile', 'x')
-    await serve()
-    expect(receiver.received.length).toBe(before)
-    expect((await deliveries(webhook_id))[0]).toMatchObject({ state: 'pending', next_attempt_at: '' })
-    receiver.answer = () => 200
-    await service.ok('webhookUpdate', { token: owner, params: { webhook_id }, body: { state: 'active' } })
-    await serve()
-    expect(receiver.received.at(-1)!.body.type).toBe('test.meanwhile')
-  })
-
-  it('takes a redirect and a broken connection for failures', async () => {
-    const receiver = await startReceiver()
-    const { id: webhook_id } = await create(receiver, ['test.*'])
-    receiver.answer = () => 302
-    await happen('test.redirected', 'a')
-    await serve()
-    const [redirected] = await deliveries(webhook_id)
-    expect(redirected).toMatchObject({ state: 'pending', response_status: 302 })
-    expect(redirected!.error).toContain('redirects are not followed')
-    expect(receiver.received.map(({ path }) => path)).toEqual(['/hook'])
-    await receiver.close()
-    await happen('test.refused', 'b')
-    await serve()
-    const [refused] = await deliveries(webhook_id)
-    expect(refused).toMatchObject({ state: 'pending', response_status: 0 })
-    expect(refused!.error).toContain('ECONNREFUSED')
-  })
-
-  it('is not sent what happened before it was made, and nothing after its deletion', async () => {
-    const receiver = await startReceiver()
-    await happen('test.before', 'a')
-    await service.ok('eventList')
-    const { id: webhook_id } = await create(receiver, ['test.*'])
-    await happen('test.after', 'a')
-    await serve()
-    expect(receiver.received.map(({ body }) => body.type)).toEqual(['test.after'])
-    await service.ok('webhookDelete', { token: owner, params: { webhook_id } })
-    await happen('test.too-late', 'a')
-    await serve()
-    expect(receiver.received.length).toBe(1)
-    expect((await service.call('webhookDeliveryList', { params: { webhook_id } })).status).toBe(404)
-  })
+test('a webhook is not sent what happened before it was made, and nothing after its deletion', async () => {
+  const receiver = await startReceiver()
+  await happen('test.before', 'a')
+  await service.ok('eventList')
+  const { id: webhook_id } = await create(receiver, ['test.*'])
+  await happen('test.after', 'a')
+  await serve()
+  expect(receiver.received.map(({ body }) => body.type)).toEqual(['test.after'])
+  await service.ok('webhookDelete', { token: owner, params: { webhook_id } })
+  await happen('test.too-late', 'a')
+  await serve()
+  expect(receiver.received.length).toBe(1)
+  expect((await service.call('webhookDeliveryList', { params: { webhook_id } })).status).toBe(404)
 })

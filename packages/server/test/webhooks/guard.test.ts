@@ -1,6 +1,6 @@
 import { useService } from '@slipway/testing/service.ts'
 import { startReceiver } from '@slipway/testing/webhook-receiver.ts'
-import { describe, expect, it } from 'vitest'
+import { expect, test } from 'vitest'
 import { addressGuard } from '../../src/webhooks/public-address.ts'
 import { WebhookSender } from '../../src/webhooks/sender.ts'
 
@@ -39,51 +39,49 @@ const inside = [
 ]
 const outside = ['1.1.1.1', '8.8.8.8', '172.32.0.1', '192.169.0.1', '2606:4700::1111', '2a00:1450::1']
 
-describe('the guard of webhook addresses', () => {
-  it('lets public addresses pass and nothing else', () => {
-    const mayReach = addressGuard([])
-    expect(inside.filter(mayReach)).toEqual([])
-    expect(outside.filter((address) => !mayReach(address))).toEqual([])
-    expect(mayReach('not an address')).toBe(false)
-  })
-
-  it('lets the ranges pass that the operator allows', () => {
-    const mayReach = addressGuard(['10.8.0.0/16', 'fd00::/8', '192.168.7.7'])
-    expect(['10.8.1.1', 'fd00::5', '192.168.7.7'].every(mayReach)).toBe(true)
-    expect(['10.9.0.1', 'fc00::5', '192.168.7.8'].some(mayReach)).toBe(false)
-  })
-
-  it('connects to the address that it checked, whatever the name says later', async () => {
-    const receiver = await startReceiver()
-    const { port } = new URL(receiver.url)
-    let questions = 0
-    const resolve = async () => (++questions === 1 ? ['10.0.0.1', '127.0.0.1'] : ['10.0.0.1'])
-    const sender = new WebhookSender(addressGuard(['127.0.0.1']), resolve)
-    const outcome = await sender.post(`http://hooks.example.com:${port}/x`, {}, '{}', 5_000)
-    expect(outcome).toEqual({ status: 204, error: '' })
-    expect(receiver.received[0]!.headers.host).toBe(`hooks.example.com:${port}`)
-    expect(questions).toBe(1)
-  })
-
-  it('refuses a name that leads inside, and does not connect', async () => {
-    const receiver = await startReceiver()
-    const { port } = new URL(receiver.url)
-    const sender = new WebhookSender(addressGuard([]), async () => ['::ffff:127.0.0.1', '127.0.0.1'])
-    const outcome = await sender.post(`http://rebound.example.com:${port}/x`, {}, '{}', 5_000)
-    expect(outcome).toEqual({ status: 0, error: 'the URL does not lead to a public address' })
-    expect(receiver.received).toEqual([])
-  })
-
-  it('gives up on a receiver that does not answer in time', async () => {
-    const receiver = await startReceiver()
-    receiver.answer = () => new Promise(() => {})
-    const sender = new WebhookSender(addressGuard(['127.0.0.0/8']))
-    const outcome = await sender.post(receiver.url, {}, '{}', 100)
-    expect(outcome).toEqual({ status: 0, error: 'no answer within 0.1 s' })
-  })
+test('the guard of webhook addresses lets public addresses pass and nothing else', () => {
+  const mayReach = addressGuard([])
+  expect(inside.filter(mayReach)).toEqual([])
+  expect(outside.filter((address) => !mayReach(address))).toEqual([])
+  expect(mayReach('not an address')).toBe(false)
 })
 
-it('refuses to make or change a webhook that leads inside', async () => {
+test('the guard of webhook addresses lets the ranges pass that the operator allows', () => {
+  const mayReach = addressGuard(['10.8.0.0/16', 'fd00::/8', '192.168.7.7'])
+  expect(['10.8.1.1', 'fd00::5', '192.168.7.7'].every(mayReach)).toBe(true)
+  expect(['10.9.0.1', 'fc00::5', '192.168.7.8'].some(mayReach)).toBe(false)
+})
+
+test('the guard of webhook addresses connects to the address that it checked, whatever the name says later', async () => {
+  const receiver = await startReceiver()
+  const { port } = new URL(receiver.url)
+  let questions = 0
+  const resolve = async () => (++questions === 1 ? ['10.0.0.1', '127.0.0.1'] : ['10.0.0.1'])
+  const sender = new WebhookSender(addressGuard(['127.0.0.1']), resolve)
+  const outcome = await sender.post(`http://hooks.example.com:${port}/x`, {}, '{}', 5_000)
+  expect(outcome).toEqual({ status: 204, error: '' })
+  expect(receiver.received[0]!.headers.host).toBe(`hooks.example.com:${port}`)
+  expect(questions).toBe(1)
+})
+
+test('the guard of webhook addresses refuses a name that leads inside, and does not connect', async () => {
+  const receiver = await startReceiver()
+  const { port } = new URL(receiver.url)
+  const sender = new WebhookSender(addressGuard([]), async () => ['::ffff:127.0.0.1', '127.0.0.1'])
+  const outcome = await sender.post(`http://rebound.example.com:${port}/x`, {}, '{}', 5_000)
+  expect(outcome).toEqual({ status: 0, error: 'the URL does not lead to a public address' })
+  expect(receiver.received).toEqual([])
+})
+
+test('the guard of webhook addresses gives up on a receiver that does not answer in time', async () => {
+  const receiver = await startReceiver()
+  receiver.answer = () => new Promise(() => {})
+  const sender = new WebhookSender(addressGuard(['127.0.0.0/8']))
+  const outcome = await sender.post(receiver.url, {}, '{}', 100)
+  expect(outcome).toEqual({ status: 0, error: 'no answer within 0.1 s' })
+})
+
+test('a webhook that leads inside is neither made nor changed', async () => {
   const service = await useService()
   const { email, password } = service.credentials
   const body = { grant_type: 'password', email, password }

@@ -1,0 +1,50 @@
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { isResourceName } from '../src/names.ts'
+import { Password, ResourceName } from '../src/schema.ts'
+
+const ajv = new Ajv2020({ strict: false })
+/** What the server holds a request against. */
+const fitsName = ajv.compile(ResourceName)
+const fitsPassword = ajv.compile(Password)
+
+test.each(['a', '0', 'Train-1_b', 'x'.repeat(63)])('the resource name %s is accepted', (name) => {
+  expect([fitsName(name), isResourceName(name)]).toEqual([true, true])
+})
+
+test.each(['', '-a', '_a', 'x'.repeat(64), 'a b', 'a.b', 'ä', 'a\n', 'a\0', ' a'])(
+  'the resource name %j is refused',
+  (name) => {
+    expect([fitsName(name), isResourceName(name)]).toEqual([false, false])
+  },
+)
+
+test('a resource name is decided by its first character and its alphabet', () => {
+  fc.assert(
+    fc.property(fc.string({ minLength: 1, maxLength: 63, unit: 'binary' }), (name) => {
+      const isPlain = [...name].every((c, i) => /[A-Za-z0-9]/.test(c) || (i > 0 && '_-'.includes(c)))
+      expect(isResourceName(name)).toBe(isPlain)
+    }),
+  )
+})
+
+test('resource names have one pattern, whoever checks them', () => {
+  fc.assert(
+    fc.property(fc.string({ maxLength: 70 }), (name) => {
+      expect(fitsName(name)).toBe(isResourceName(name))
+    }),
+  )
+})
+
+test('a password needs 8 to 256 characters and nothing else', () => {
+  const lengths: [string, boolean][] = [
+    ['1234567', false],
+    ['12345678', true],
+    ['🔑'.repeat(8), true],
+    ['🔑'.repeat(7), false],
+    ['x'.repeat(256), true],
+    ['x'.repeat(257), false],
+  ]
+  for (const [text, isFine] of lengths) expect(fitsPassword(text), text).toBe(isFine)
+})
