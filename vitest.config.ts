@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config'
+import { LongestFirst } from './packages/testing/src/longest-first.ts'
 
 export const base = {
   include: ['packages/*/test/**/*.test.ts'],
@@ -6,8 +7,11 @@ export const base = {
   testTimeout: 60_000,
   hookTimeout: 120_000,
   pool: 'forks',
+  // Files of one worker share the modules they load: most of them load the whole server.
+  isolate: false,
   // Tests wait more than they compute.
   maxWorkers: 3,
+  sequence: { sequencer: LongestFirst },
 }
 
 export default defineConfig({ test: base })

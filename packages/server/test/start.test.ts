@@ -23,7 +23,10 @@ const launcher = new Launcher()
 // Processes take their time on a machine that is busy with the other tests.
 vi.setConfig({ testTimeout: 240_000 })
 
-afterAll(() => launcher.clear())
+afterAll(async () => {
+  vi.resetConfig()
+  await launcher.clear()
+})
 
 const dataDir = launcher.newDataDir()
 let first: Credentials

@@ -5,6 +5,9 @@ import { uuid } from '../../src/domain/ids.ts'
 
 // A host in a zone whose days have 23 and 25 hours now and then must not show in any number.
 process.env.TZ = 'America/New_York'
+afterAll(() => {
+  delete process.env.TZ
+})
 
 let service: TestService
 test('these tests run in a time zone with daylight saving', () => {

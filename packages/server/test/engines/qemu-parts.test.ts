@@ -105,9 +105,9 @@ describe('a conversation with QEMU', () => {
   test('a conversation with QEMU reaches a socket whose path is too long for a socket address', async () => {
     const deep = join(folder, 'd'.repeat(120))
     await import('node:fs/promises').then(({ mkdir }) => mkdir(deep))
+    const workingDir = process.cwd()
     process.chdir(deep)
-    await serve('qmp.sock', answering)
-    process.chdir(tmpdir())
+    await serve('qmp.sock', answering).finally(() => process.chdir(workingDir))
     const status = await withQmp(join(deep, 'qmp.sock'), 1_000, (qmp) => qmp.execute('query-status'))
     expect(status).toEqual({ command: 'query-status' })
   })

@@ -1,10 +1,11 @@
 import { openStream } from '@slipway/testing/event-stream.ts'
 import { eventually } from '@slipway/testing/eventually.ts'
 import { useService } from '@slipway/testing/service.ts'
-import { expect, test, vi } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 
 test('500 streams are served at once, and each event is read from the table once', async () => {
   vi.useFakeTimers({ toFake: ['setInterval'] })
+  onTestFinished(() => void vi.useRealTimers())
   const service = await useService()
   const { project_id, access_key } = service.credentials
   const clients = await Promise.all(
@@ -32,6 +33,5 @@ test('500 streams are served at once, and each event is read from the table once
   const before = clients.map(({ comments }) => comments)
   vi.advanceTimersByTime(15_000)
   await eventually(async () => clients.every(({ comments }, index) => comments > before[index]!))
-  vi.useRealTimers()
   expect(clients.some(({ isClosed }) => isClosed)).toBe(false)
 })
