@@ -19,7 +19,7 @@ async function bundled(entry) {
 
 async function openApi() {
   const { version } = JSON.parse(await readFile(new URL('package.json', root), 'utf8'))
-  const { buildOpenApi } = await bundled('packages/contract/src/openapi.ts')
+  const { buildOpenApi } = await bundled('packages/contract/src/openapi/index.ts')
   return `${JSON.stringify(buildOpenApi({ version }), null, 2)}\n`
 }
 

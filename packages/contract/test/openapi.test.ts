@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import { expect, test } from 'vitest'
-import { buildOpenApi } from '../src/openapi.ts'
+import { buildOpenApi } from '../src/openapi/index.ts'
 import { routeIds, routeOf } from '../src/routes.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: the test walks the document as the plain JSON that readers get.

@@ -1,6 +1,6 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
-import { describe, expect, it } from 'vitest'
+import { expect, test } from 'vitest'
 
 const root = join(import.meta.dirname, '../../..')
 const server = 'packages/server/src/'
@@ -30,14 +30,13 @@ function importsOf(file: string): Import[] {
   })
 }
 
-const packages = ['contract', 'server', 'sdk', 'cli', 'console']
-const sources = packages.flatMap((name) => {
-  try {
-    return sourcesOf(`packages/${name}/src`)
-  } catch {
-    return []
-  }
-})
+const packages = ['contract', 'server', 'sdk', 'cli', 'console', 'testing']
+const sources = packages.flatMap((name) => sourcesOf(`packages/${name}/src`))
+const suites = packages.flatMap((name) =>
+  ['test', 'bench']
+    .map((folder) => `packages/${name}/${folder}`)
+    .filter((path) => existsSync(join(root, path))),
+)
 const imports = sources.flatMap(importsOf)
 
 /** Rules, tables and statements; then what stands on all of them, from the ground up. */
@@ -64,6 +63,7 @@ const mayUse: Record<string, string[]> = {
   [`${server}billing/`]: operations,
   [`${server}webhooks/`]: operations,
   [`${server}networks/`]: operations,
+  [`${server}fleet/`]: operations,
   [`${server}accounts/`]: operations,
   [`${server}setup/`]: [...operations, `${server}accounts/`],
   // An engine knows the port alone; the simulated one keeps its state in the same database.
@@ -77,7 +77,7 @@ const mayUse: Record<string, string[]> = {
   [`${server}engines/engines.ts`]: [...services, `${server}engines/`],
   [`${server}http/`]: [
     ...operations,
-    ...['reconcile', 'billing', 'webhooks', 'networks', 'accounts', 'setup'].map(
+    ...['reconcile', 'billing', 'webhooks', 'networks', 'fleet', 'accounts', 'setup'].map(
       (room) => `${server}${room}/`,
     ),
   ],
@@ -85,8 +85,26 @@ const mayUse: Record<string, string[]> = {
   [`${server}main.ts`]: [server],
   [`${server}images-command.ts`]: [server],
   'packages/sdk/': ['@slipway/contract'],
-  'packages/cli/': ['@slipway/contract', '@slipway/sdk'],
-  'packages/console/': ['@slipway/contract', '@slipway/sdk'],
+  ...floors('packages/cli/src/', [
+    'version.ts',
+    'errors/',
+    'output/',
+    'core/',
+    'commands/',
+    'program.ts',
+    'reference.ts',
+    'main.ts',
+  ]),
+  ...floors('packages/console/src/', ['lib/', 'api/', 'ui/', 'features/', 'pages/', 'app/', 'main.tsx']),
+  'packages/testing/': ['@slipway/'],
+}
+
+/** Each part of a client builds on those before it. */
+function floors(source: string, parts: string[]): Record<string, string[]> {
+  const below = (part: string) => parts.slice(0, parts.indexOf(part)).map((each) => `${source}${each}`)
+  return Object.fromEntries(
+    parts.map((part) => [`${source}${part}`, ['@slipway/contract', '@slipway/sdk', ...below(part)]]),
+  )
 }
 
 const partOf = (file: string) =>
@@ -94,31 +112,52 @@ const partOf = (file: string) =>
     .filter((prefix) => file.startsWith(prefix))
     .toSorted((a, b) => b.length - a.length)[0]
 
-const isOurs = (to: string) => to.startsWith('packages/') || to.startsWith('@slipway/')
+const isOurs = (to: string) => /^packages\/.*\.tsx?$/.test(to) || to.startsWith('@slipway/')
 
-describe('the layers', () => {
-  it('cover every source file', () => {
-    expect(sources.length).toBeGreaterThan(100)
-    expect(imports.length).toBeGreaterThan(500)
-    expect(sources.filter((file) => !partOf(file))).toEqual([])
-  })
+test('the rooms cover every source file', () => {
+  expect(sources.length).toBeGreaterThan(400)
+  expect(imports.length).toBeGreaterThan(1500)
+  expect(sources.filter((file) => !partOf(file))).toEqual([])
+})
 
-  it('build on those below them and on nothing else', () => {
-    const wrong = imports.filter(({ from, to }) => {
-      const part = partOf(from)
-      if (!isOurs(to) || !part) return false
-      return ![part, ...mayUse[part]!].some((prefix) => to.startsWith(prefix))
-    })
-    expect(wrong).toEqual([])
+test('a room builds on those below it and on nothing else', () => {
+  const wrong = imports.filter(({ from, to }) => {
+    const part = partOf(from)
+    if (!isOurs(to) || !part) return false
+    return ![part, ...mayUse[part]!].some((prefix) => to.startsWith(prefix))
   })
+  expect(wrong).toEqual([])
+})
 
-  it('reach another package by its name alone', () => {
-    const packageOf = (path: string) => path.split('/')[1]
-    const wrong = imports.filter(
-      ({ from, to }) => to.startsWith('packages/') && packageOf(from) !== packageOf(to),
-    )
-    expect(wrong).toEqual([])
-  })
+test('no package has a circle of imports, those of types and late ones included', () => {
+  const next = new Map<string, string[]>()
+  for (const { from, to } of imports) next.set(from, [...(next.get(from) ?? []), to])
+  const finished = new Set<string>()
+  const circles: string[] = []
+  const visit = (file: string, path: string[]): void => {
+    if (path.includes(file)) circles.push([...path.slice(path.indexOf(file)), file].join(' → '))
+    if (finished.has(file) || path.includes(file)) return
+    for (const each of next.get(file) ?? []) visit(each, [...path, file])
+    finished.add(file)
+  }
+  for (const file of sources) visit(file, [])
+  expect(circles).toEqual([])
+})
+
+test('no folder has more than 25 files, and none lies beside a file of its name', () => {
+  const files = [...sources, ...suites.flatMap(sourcesOf)]
+  const count = new Map<string, number>()
+  for (const file of files) count.set(dirname(file), (count.get(dirname(file)) ?? 0) + 1)
+  expect([...count].filter(([, number]) => number > 25)).toEqual([])
+  expect(files.filter((file) => count.has(file.replace(/\.tsx?$/, '')))).toEqual([])
+})
+
+test('a package reaches another by its name alone, in its tests too', () => {
+  const packageOf = (path: string) => path.split('/')[1]
+  const wrong = [...imports, ...suites.flatMap(sourcesOf).flatMap(importsOf)].filter(
+    ({ from, to }) => to.startsWith('packages/') && packageOf(from) !== packageOf(to),
+  )
+  expect(wrong).toEqual([])
 })
 
 const contentOf = (file: string) =>
@@ -126,42 +165,40 @@ const contentOf = (file: string) =>
     .replace(/\/\*[\s\S]*?\*\//g, '')
     .replace(/(^|\s)\/\/.*$/gm, '')
 
-describe('what is absent', () => {
-  const ofServer = sources.filter((file) => file.startsWith(server))
-  const outsideStore = ofServer.filter((file) => !file.startsWith(`${server}store/`))
+const ofServer = sources.filter((file) => file.startsWith(server))
+const outsideStore = ofServer.filter((file) => !file.startsWith(`${server}store/`))
 
-  it('SQL, outside of the store', () => {
-    const sql =
-      /\bstatement[<(]|\b(client|pool|tx|db|database)\.query\(|\b(SELECT|INSERT INTO|DELETE FROM|UPDATE \w+ SET)\s/
-    expect(outsideStore.filter((file) => sql.test(contentOf(file)))).toEqual([])
-    expect(imports.filter(({ from, to }) => to === 'pg' && !from.startsWith(`${server}store/`))).toEqual([])
-  })
+test('there is no SQL outside of the store', () => {
+  const sql =
+    /\bstatement[<(]|\b(client|pool|tx|db|database)\.query\(|\b(SELECT|INSERT INTO|DELETE FROM|UPDATE \w+ SET)\s/
+  expect(outsideStore.filter((file) => sql.test(contentOf(file)))).toEqual([])
+  expect(imports.filter(({ from, to }) => to === 'pg' && outsideStore.includes(from))).toEqual([])
+})
 
-  it('input, output and clocks, in the domain', () => {
-    const isDomain = (file: string) => file.startsWith(`${server}domain/`)
-    const outside = /^(pg|fastify|undici|node:(fs|http|https|child_process|os|dgram|tls|timers).*)$/
-    expect(imports.filter(({ from, to }) => isDomain(from) && outside.test(to))).toEqual([])
-    // node:net also knows the shapes of addresses, which opens nothing.
-    const connection = /\bcreateServer\(|\bcreateConnection\(|\bconnect\(|\bnew Socket\(/
-    expect(ofServer.filter((file) => isDomain(file) && connection.test(contentOf(file)))).toEqual([])
-    const clock = /\bDate\.now\(|\bnew Date\(\)|\bperformance\.now\(|\bsetTimeout\(|\bsetInterval\(/
-    expect(ofServer.filter((file) => isDomain(file) && clock.test(contentOf(file)))).toEqual([])
-  })
+test('the domain has no input, output or clock', () => {
+  const isDomain = (file: string) => file.startsWith(`${server}domain/`)
+  const outside = /^(pg|fastify|undici|node:(fs|http|https|child_process|os|dgram|tls|timers).*)$/
+  expect(imports.filter(({ from, to }) => isDomain(from) && outside.test(to))).toEqual([])
+  // node:net also knows the shapes of addresses, which opens nothing.
+  const connection = /\bcreateServer\(|\bcreateConnection\(|\bconnect\(|\bnew Socket\(/
+  expect(ofServer.filter((file) => isDomain(file) && connection.test(contentOf(file)))).toEqual([])
+  const clock = /\bDate\.now\(|\bnew Date\(\)|\bperformance\.now\(|\bsetTimeout\(|\bsetInterval\(/
+  expect(ofServer.filter((file) => isDomain(file) && clock.test(contentOf(file)))).toEqual([])
+})
 
-  it('HTTP, outside of the edge', () => {
-    const mayServe = [`${server}http/`, `${server}server.ts`]
-    const wrong = imports.filter(
-      ({ from, to, isTypeOnly }) =>
-        from.startsWith(server) &&
-        /^(@?fastify)/.test(to) &&
-        !isTypeOnly &&
-        !mayServe.some((prefix) => from.startsWith(prefix)),
-    )
-    expect(wrong).toEqual([])
-  })
+test('only the edge knows HTTP', () => {
+  const mayServe = [`${server}http/`, `${server}server.ts`]
+  const wrong = imports.filter(
+    ({ from, to, isTypeOnly }) =>
+      from.startsWith(server) &&
+      /^(@?fastify)/.test(to) &&
+      !isTypeOnly &&
+      !mayServe.some((prefix) => from.startsWith(prefix)),
+  )
+  expect(wrong).toEqual([])
+})
 
-  it('words of SQL errors or Node’s own errors, in the messages of failures', () => {
-    const careless = /new Failure\([^)]*(error|cause)\.(message|stack)/
-    expect(ofServer.filter((file) => careless.test(contentOf(file)))).toEqual([])
-  })
+test('no failure tells a caller the words of an SQL or Node error', () => {
+  const careless = /new Failure\([^)]*(error|cause)\.(message|stack)/
+  expect(ofServer.filter((file) => careless.test(contentOf(file)))).toEqual([])
 })

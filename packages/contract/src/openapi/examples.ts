@@ -1,7 +1,7 @@
 import type { TSchema } from 'typebox'
 import { type RouteId, routeOf } from '../routes.ts'
 import { components } from '../schema.ts'
-import { byComponent, byMember, createdAt, id, startedAt } from './world.ts'
+import { byComponent, byMember, createdAt, id, startedAt } from './example-data.ts'
 
 /** What each change does to which kind of resource, for the operation in its answer. */
 const operations: Partial<Record<RouteId, [name: string, type: string, resourceId: string]>> = {

@@ -1,4 +1,4 @@
-/** One small world that every example is drawn from: Ada of Harbour Labs trains on the VM `train-7`. */
+/** The example data that every example is drawn from: Ada of Harbour Labs trains on the VM `train-7`. */
 
 export const id = (tail: string) => `0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7${tail}`
 export const createdAt = '2026-11-14T23:50:00.000Z'

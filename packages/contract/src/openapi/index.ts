@@ -1,5 +1,8 @@
-import { answerExample, exampleOf, exampleOfMember } from './openapi/examples.ts'
-import { guide } from './openapi/guide.ts'
+import { type Access, type Route, tags } from '../route.ts'
+import { type RouteId, routeIds, routeOf } from '../routes.ts'
+import { pageQuery, type TSchema, Uuid } from '../schema.ts'
+import { answerExample, exampleOf, exampleOfMember } from './examples.ts'
+import { guide } from './guide.ts'
 import {
   errorResponse,
   errorsByStatus,
@@ -7,12 +10,9 @@ import {
   headers,
   rateLimitHeaders,
   responseName,
-} from './openapi/responses.ts'
-import { type Json, schemaPrinter } from './openapi/schemas.ts'
-import { servicePaths, serviceTag } from './openapi/service-paths.ts'
-import { type Access, type Route, tags } from './route.ts'
-import { type RouteId, routeIds, routeOf } from './routes.ts'
-import { pageQuery, type TSchema, Uuid } from './schema.ts'
+} from './responses.ts'
+import { type Json, schemaPrinter } from './schemas.ts'
+import { servicePaths, serviceTag } from './service-paths.ts'
 
 export interface OpenApiOptions {
   version: string
