@@ -28,17 +28,23 @@ export interface RouteLine {
   method: string
   path: string
   hasBody: boolean
+  isPaged: boolean
+  isSession: boolean
   paramNames: string[]
 }
 
 export function routeLine(id: RouteId): RouteLine {
-  const [method = '', path = '', body] = routePaths[id].split(' ')
+  const [method = '', path = '', ...marks] = routePaths[id].split(' ')
   const paramNames = Array.from(path.matchAll(/\{(\w+)\}/g), (match) => match[1]!)
-  return { method, path, hasBody: body !== undefined, paramNames }
+  const has = (mark: string) => marks.includes(mark)
+  return { method, path, hasBody: has('body'), isPaged: has('paged'), isSession: has('session'), paramNames }
 }
 
+/** Whether the answer of a route is one page of a list. */
+export const isPaged = (id: RouteId): boolean => routeLine(id).isPaged
+
 export function requestOf(id: RouteId, input: LooseInput): RequestParts {
-  const { method, path, hasBody, paramNames } = routeLine(id)
+  const { method, path, hasBody, isSession, paramNames } = routeLine(id)
   let filled = path
   for (const name of paramNames) {
     const value = input.params?.[name]
@@ -54,6 +60,7 @@ export function requestOf(id: RouteId, input: LooseInput): RequestParts {
   return {
     method,
     path: filled + query,
+    isSession,
     ...(hasBody && { body: input.body ?? {} }),
     signal,
     idempotencyKey,

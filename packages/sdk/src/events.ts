@@ -17,7 +17,7 @@ export interface EventStreamOptions {
 }
 
 /** No line for this long means a dead connection: the service sends a comment every 15 s. */
-const silenceLimitMs = 45_000
+const silenceLimitMs = 35_000
 
 /**
  * New events as they happen. A broken connection is taken up again behind the last event seen, so that none is

@@ -42,7 +42,7 @@ export type {
 } from '@slipway/contract'
 export * from '@slipway/contract/states'
 export * from '@slipway/contract/vm-types'
-export type { CallInput } from './call.ts'
+export { type CallInput, isPaged } from './call.ts'
 export { type Client, type ClientCore, createClient, type Method, type Target } from './client.ts'
 export { ApiError, type ApiErrorCode, isApiError } from './errors.ts'
 export type { EventStreamOptions } from './events.ts'

@@ -33,6 +33,8 @@ export interface CallOptions {
 export interface RequestParts extends CallOptions {
   method: string
   path: string
+  /** A call about tokens, which carries no Idempotency-Key. */
+  isSession: boolean
   body?: unknown
   headers?: Record<string, string>
   /** The body goes on without end: the time limit covers only its beginning, the signal all of it. */
@@ -102,7 +104,7 @@ export function createTransport(options: ClientOptions): Transport {
   }
 
   async function send<T>(request: RequestParts, read: (response: Response) => Promise<T>): Promise<T> {
-    const isSession = request.path.startsWith('/v0.1/auth/')
+    const { isSession } = request
     const isWrite = request.method !== 'GET'
     const idempotencyKey = isWrite && !isSession ? (request.idempotencyKey ?? newKey()) : ''
     let token = isSession && request.path !== '/v0.1/auth/password' ? '' : await currentToken(options.token)

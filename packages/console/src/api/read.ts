@@ -1,4 +1,12 @@
-import type { CallInput, ListId, ListItem, RouteAnswer, RouteId, Target } from '@slipway/sdk'
+import {
+  type CallInput,
+  isPaged,
+  type ListId,
+  type ListItem,
+  type RouteAnswer,
+  type RouteId,
+  type Target,
+} from '@slipway/sdk'
 import { queryOptions } from '@tanstack/react-query'
 import { client } from './client.ts'
 
@@ -15,23 +23,6 @@ export function read<Id extends RouteId>(id: Id, input: CallInput<Id>) {
 export function readAll<Id extends ListId>(id: Id, target: Omit<Target<Id>, 'page_token'>) {
   return queryOptions<ListItem<Id>[]>({
     queryKey: [id, { ...target, all: true }],
-    queryFn: ({ signal }) =>
-      client.collect(id, pagedIds.has(id) ? { ...target, limit: 500 } : target, { signal }),
+    queryFn: ({ signal }) => client.collect(id, isPaged(id) ? { ...target, limit: 500 } : target, { signal }),
   })
 }
-
-const pagedIds = new Set<RouteId>([
-  'vmList',
-  'diskList',
-  'networkList',
-  'subnetList',
-  'firewallRuleList',
-  'accessKeyList',
-  'memberList',
-  'webhookList',
-  'organizationInvoices',
-  'adminHostList',
-  'adminOrganizationList',
-  'adminProjectList',
-  'adminUserList',
-])
