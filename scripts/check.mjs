@@ -7,7 +7,7 @@ import { ensureInstalled, root } from './install.mjs'
 const tsc = 'node_modules/typescript/bin/tsc'
 
 /** Each is a script for Node with its arguments; it counts when every file of `when` exists. */
-const CHECKS = [
+const checks = [
   { name: 'types', script: [tsc, '-p', '.', '--noEmit'] },
   {
     name: 'types of the console',
@@ -25,7 +25,7 @@ const CHECKS = [
 const env = { ...process.env, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' }
 
 ensureInstalled()
-for (const { name, script, when = [] } of CHECKS) {
+for (const { name, script, when = [] } of checks) {
   if (!when.every((path) => existsSync(join(root, path)))) continue
   const startedAt = performance.now()
   const { status, stdout, stderr } = spawnSync(process.execPath, script, { cwd: root, env, encoding: 'utf8' })

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 export const root = fileURLToPath(new URL('..', import.meta.url))
-const OLDEST_NODE = [20, 20]
+const oldestNode = [20, 20]
 const recordPath = join(root, 'node_modules/.slipway-install')
 
 /** Installs the packages of package-lock.json unless they are there. Leaves, with one line, where that cannot work. */
@@ -30,9 +30,9 @@ export function ensureInstalled() {
 
 function checkNode() {
   const [major, minor] = process.versions.node.split('.').map(Number)
-  const [oldestMajor, oldestMinor] = OLDEST_NODE
+  const [oldestMajor, oldestMinor] = oldestNode
   if (major > oldestMajor || (major === oldestMajor && minor >= oldestMinor)) return
-  leave(`Slipway needs Node.js ${OLDEST_NODE.join('.')} or later; this is ${process.versions.node}`)
+  leave(`Slipway needs Node.js ${oldestNode.join('.')} or later; this is ${process.versions.node}`)
 }
 
 /** Whether npm's own list of what is in node_modules agrees with the lock. */

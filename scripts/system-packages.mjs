@@ -4,7 +4,7 @@ import { isAbsolute, join } from 'node:path'
 import { root } from './install.mjs'
 
 /** Programs that some suites need. An entry counts only where a test file begins with one of its `suites`. */
-const PROGRAMS = [
+const programNames = [
   { name: 'curl', binary: 'curl', packages: ['curl'], suites: ['packages/server/test/start'] },
   { name: 'chromium', binary: 'chromium', packages: ['chromium'], suites: ['packages/console/test/'] },
   {
@@ -40,7 +40,7 @@ export function ensureSystemPackages(ending = '.test.ts') {
     .flatMap((name) => filesUnder(`packages/${name}/test`))
     .filter((path) => path.endsWith(ending))
   const isNeeded = ({ suites }) => suites.some((prefix) => tests.some((path) => path.startsWith(prefix)))
-  const missing = PROGRAMS.filter((program) => isNeeded(program) && !isOnPath(program.binary))
+  const missing = programNames.filter((program) => isNeeded(program) && !isOnPath(program.binary))
   if (missing.length === 0) return []
   const packages = missing.flatMap((program) => program.packages)
   if (process.getuid?.() === 0 && existsSync('/etc/debian_version')) {

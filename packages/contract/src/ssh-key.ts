@@ -6,11 +6,11 @@ export type SshKey =
   | { ok: true; type: string; bits: number; comment: string }
   | { ok: false; problem: string }
 
-const MAX_LINE_CHARS = 16_384
-const MIN_RSA_BITS = 2048
-const MAX_RSA_BITS = 16_384
-const ED25519_KEY_BYTES = 32
-const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/
+const maxLineChars = 16_384
+const minRsaBits = 2048
+const maxRsaBits = 16_384
+const ed25519KeyBytes = 32
+const base64Pattern = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/
 
 class Malformed extends Error {}
 
@@ -50,7 +50,7 @@ class Parts {
 }
 
 function readEd25519(parts: Parts): number {
-  if (parts.next('public key').length !== ED25519_KEY_BYTES) {
+  if (parts.next('public key').length !== ed25519KeyBytes) {
     throw new Malformed('an ed25519 key has exactly 32 bytes')
   }
   return 256
@@ -72,10 +72,10 @@ function readRsa(parts: Parts): number {
   const isOdd = (exponent.bytes.at(-1)! & 1) === 1
   if (exponent.bits < 2 || !isOdd) throw new Malformed('its exponent is not an odd number above 1')
   const modulus = parts.positive('modulus')
-  if (modulus.bits < MIN_RSA_BITS) {
-    throw new Malformed(`an rsa key needs at least ${MIN_RSA_BITS} bits, this one has ${modulus.bits}`)
+  if (modulus.bits < minRsaBits) {
+    throw new Malformed(`an rsa key needs at least ${minRsaBits} bits, this one has ${modulus.bits}`)
   }
-  if (modulus.bits > MAX_RSA_BITS) throw new Malformed(`an rsa key has at most ${MAX_RSA_BITS} bits`)
+  if (modulus.bits > maxRsaBits) throw new Malformed(`an rsa key has at most ${maxRsaBits} bits`)
   if ((modulus.bytes.at(-1)! & 1) === 0) throw new Malformed('its modulus is an even number')
   return modulus.bits
 }
@@ -103,7 +103,7 @@ export const SSH_KEY_TYPES: readonly string[] = Object.keys(READERS)
 
 /** Base64 with padding and zero spare bits, so that one key has one spelling. */
 function decodeBase64(text: string): Uint8Array {
-  if (text === '' || !BASE64.test(text)) throw new Malformed('the key data is not valid base64')
+  if (text === '' || !base64Pattern.test(text)) throw new Malformed('the key data is not valid base64')
   const binary = atob(text)
   if (btoa(binary) !== text) throw new Malformed('the key data is not valid base64')
   return Uint8Array.from(binary, (char) => char.charCodeAt(0))
@@ -120,7 +120,7 @@ function hasControlCharacter(text: string): boolean {
 /** `problem` completes a sentence that begins with the name of the field. */
 export function parseSshPublicKey(text: string): SshKey {
   const refuse = (problem: string): SshKey => ({ ok: false, problem })
-  if (text.length > MAX_LINE_CHARS) return refuse(`must have at most ${MAX_LINE_CHARS} characters`)
+  if (text.length > maxLineChars) return refuse(`must have at most ${maxLineChars} characters`)
   if (text.includes('PRIVATE KEY')) {
     return refuse('must be a public key (the file ending in .pub), and this is a private one')
   }

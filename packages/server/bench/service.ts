@@ -11,8 +11,9 @@ import { loadConfig } from '../src/config/index.ts'
 import { hashSecret } from '../src/domain/secret.ts'
 import { startServer } from '../src/server.ts'
 import { seedDemo } from '../src/setup/demo.ts'
-import { Database, statement } from '../src/store/database.ts'
+import { Database } from '../src/store/database.ts'
 import { openEmbedded } from '../src/store/embedded/index.ts'
+import { statement } from '../src/store/statement.ts'
 import { addProjects, addVmRows, noise } from './fixtures.ts'
 import { type Load, runLoad } from './load.ts'
 import { type Figure, print } from './report.ts'
@@ -178,9 +179,9 @@ async function bareTransactions(
   await database.query({
     text: 'CREATE TABLE IF NOT EXISTS bench_rows (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, n integer)',
   })
-  const insert = statement<never, [number]>('bench_insert', 'INSERT INTO bench_rows (n) VALUES ($1)')
+  const insert = statement<never, { n: number }>('bench_insert', 'INSERT INTO bench_rows (n) VALUES (:n)')
   const change = (n: number) =>
-    kind === 'transaction' ? database.transaction((tx) => insert.run(tx, n)) : insert.run(database, n)
+    kind === 'transaction' ? database.transaction((tx) => insert.run(tx, { n })) : insert.run(database, { n })
   const until = performance.now() + forSeconds * 1000
   let count = 0
   await Promise.all(
@@ -196,14 +197,14 @@ async function bareRoutes(bytes: string, vmId: string) {
   const app = fastify()
   const known = new Map([[hashSecret(demo.access_key).toString('base64'), true]])
   const isKnown = (authorization = '') => known.has(hashSecret(authorization.slice(7)).toString('base64'))
-  const select = statement<{ id: string }, [string]>('bench_select', 'SELECT * FROM vms WHERE id = $1')
+  const select = statement<{ id: string }, { id: string }>('bench_select', 'SELECT * FROM vms WHERE id = :id')
   app.get('/bare', async (request, reply) => {
     if (!isKnown(request.headers.authorization)) return reply.code(401).send()
     return reply.type('application/json').send(bytes)
   })
   app.get('/select', async (request, reply) => {
     if (!isKnown(request.headers.authorization)) return reply.code(401).send()
-    await select.one(server.services.database, vmId)
+    await select.one(server.services.database, { id: vmId })
     return reply.type('application/json').send(bytes)
   })
   const url = await app.listen({ port: 0, host: '127.0.0.1' })

@@ -4,11 +4,11 @@ import { addDays, monthOf } from '../domain/months.ts'
 import type { Services } from '../services.ts'
 import { listOrganizationsWithUsage } from '../store/billing/invoices.ts'
 import {
+  closeMeterReport,
   insertMeterReport,
   type MeterReportRow,
   markMeterReportTried,
   postponeMeterReport,
-  settleMeterReport,
   takeMeterReports,
 } from '../store/billing/meter-reports.ts'
 import { listMonth, listProjectIds } from '../store/billing/usage-days.ts'
@@ -64,7 +64,7 @@ async function send(services: Services, stripe: Stripe, report: MeterReportRow):
   if (wasTried && report.tried_ago_ms! > rememberedMs) {
     // The identifier may be forgotten by now: only what the provider has counted can tell whether it has arrived.
     const counted = await countedCents(stripe, meter, customer, report.day)
-    if (counted === Number(report.usd_cents)) return void (await settleMeterReport(database, report, 'sent'))
+    if (counted === Number(report.usd_cents)) return void (await closeMeterReport(database, report, 'sent'))
     if (counted !== 0) return dispute(services, report, `the provider has counted ${counted} cents`)
   }
   if (report.day_age_ms > acceptedMs)
@@ -86,7 +86,7 @@ async function send(services: Services, stripe: Stripe, report: MeterReportRow):
       (await countedCents(stripe, meter, customer, report.day)) === Number(report.usd_cents)
     if (!hasArrived) throw error
   }
-  await settleMeterReport(database, report, 'sent')
+  await closeMeterReport(database, report, 'sent')
 }
 
 /** One meter for all: the sum of its values over a month is the month's invoice in cents. */
@@ -118,7 +118,7 @@ async function dispute(services: Services, report: MeterReportRow, reason: strin
     'usage at the payment provider is disputed',
   )
   await services.database.transaction(async (tx) => {
-    if (await settleMeterReport(tx, report, 'disputed'))
+    if (await closeMeterReport(tx, report, 'disputed'))
       await tell(tx, systemPayer(organization_id), 'billing.meter_disputed', {
         day,
         usd_cents: Number(usd_cents),

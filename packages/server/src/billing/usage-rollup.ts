@@ -11,7 +11,7 @@ import { chargeDue, systemPayer, tell } from './payments.ts'
 /**
  * Closes every day whose time has come, the oldest first, each in a transaction of its own: its usage, on the last of a
  * month its invoices, and what the payment provider has to be told. Intervals of a past day do not change any more, so
- * that it does not matter who does this, when, or how often. Answers the days that it closed.
+ * that it does not matter who does this, when, or how often. Returns the days that it closed.
  */
 export async function rollUpUsage(services: Services): Promise<string[]> {
   const { database, config } = services

@@ -10,7 +10,7 @@ export class ConfigError extends Error {
   }
 }
 
-/** Answers the checked value, or throws a ConfigError that begins with `key`. */
+/** Returns the checked value, or throws a ConfigError that begins with `key`. */
 export type Check<T> = (value: unknown, key: string) => T
 
 export interface Field<T> {
@@ -23,11 +23,11 @@ export function field<T>(check: Check<T>, fallback?: NoInfer<T>): Field<T> {
   return fallback === undefined ? { check } : { check, fallback }
 }
 
-const MAX_SHOWN_CHARS = 80
+const maxShownChars = 80
 
 function shown(value: unknown): string {
   const text = value instanceof Date ? value.toString() : (JSON.stringify(value) ?? String(value))
-  return text.length <= MAX_SHOWN_CHARS ? text : `${text.slice(0, MAX_SHOWN_CHARS)}…`
+  return text.length <= maxShownChars ? text : `${text.slice(0, maxShownChars)}…`
 }
 
 export function refuse(key: string, value: unknown, rule: string): never {

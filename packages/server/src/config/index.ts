@@ -13,22 +13,22 @@ import {
 import { type Flags, parseFlags } from './flags.ts'
 import { demoLocations, type LocationConfig, readLocations } from './locations.ts'
 import {
-  BILLING,
-  DATABASE,
+  billingSection,
   DEMO_PRICES,
-  ENGINES,
+  databaseSection,
   type EngineName,
-  LIMITS,
+  engineNames,
+  limitsSection,
   logLevel,
-  OPERATIONS,
-  PRICE,
+  operationsSection,
   type PriceConfig,
   port,
-  QUOTAS,
+  priceSection,
   type QuotaConfig,
-  ROLES,
-  SERVER,
-  WEBHOOKS,
+  quotasSection,
+  serverRoles,
+  serverSection,
+  webhooksSection,
 } from './sections.ts'
 
 export { ConfigError } from './fields.ts'
@@ -54,20 +54,20 @@ export interface Config {
   /** What the demo runs on; configured locations name their own. */
   engine: EngineName
   /** `metricsToken` is '' when anyone may read the metrics. */
-  server: Section<typeof SERVER> & { metricsToken: string }
+  server: Section<typeof serverSection> & { metricsToken: string }
   /** `url` is '' when PostgreSQL is the embedded one. */
-  database: Section<typeof DATABASE> & { url: string }
-  limits: Section<typeof LIMITS>
+  database: Section<typeof databaseSection> & { url: string }
+  limits: Section<typeof limitsSection>
   quotas: QuotaConfig
-  operations: Section<typeof OPERATIONS>
+  operations: Section<typeof operationsSection>
   /** The Stripe secrets are '' with the built-in provider. */
-  billing: Section<typeof BILLING> & {
+  billing: Section<typeof billingSection> & {
     stripeKey: string
     stripeWebhookSecret: string
     /** A stand-in's address; '' is Stripe itself. */
     stripeApiUrl: string
   }
-  webhooks: Section<typeof WEBHOOKS>
+  webhooks: Section<typeof webhooksSection>
   locations: LocationConfig[]
   prices: PriceConfig[]
 }
@@ -75,12 +75,12 @@ export interface Config {
 type Environment = NodeJS.ProcessEnv
 type ReadFile = (path: string) => string
 
-const DEFAULT_FILE = 'slipway.toml'
+const defaultFile = 'slipway.toml'
 const httpUrl = pattern(/^https?:\/\/[^\s/]+$/, 'an http or https URL without a path')
 const anything: Check<unknown> = (value) => value
 
 /** Sections that the file leaves out; null where the demo decides what stands in. */
-const FILE = {
+const fileSections = {
   server: { check: anything, fallback: {} },
   database: { check: anything, fallback: {} },
   limits: { check: anything, fallback: {} },
@@ -122,7 +122,7 @@ const portText: Check<number> = (value, key) =>
   /^[0-9]{1,9}$/.test(String(value)) ? port(Number(value), key) : port(value, key)
 
 function readServer(value: unknown, flags: Flags, env: Environment): Config['server'] {
-  const server = readSection(SERVER, value, 'server')
+  const server = readSection(serverSection, value, 'server')
   const flag = (name: keyof Flags['values']): Given => [name, flags.values[name]]
   const variable = (name: string): Given => [name, env[name]]
   return {
@@ -130,7 +130,7 @@ function readServer(value: unknown, flags: Flags, env: Environment): Config['ser
     host: pick(filledText, [flag('--host'), variable('SLIPWAY_HOST')], server.host),
     port: pick(portText, [flag('--port'), variable('SLIPWAY_PORT')], server.port),
     dataDir: pick(filledText, [flag('--data-dir'), variable('SLIPWAY_DATA_DIR')], server.dataDir),
-    role: pick(choice(ROLES), [flag('--role')], server.role),
+    role: pick(choice(serverRoles), [flag('--role')], server.role),
     logLevel: pick(logLevel, [variable('SLIPWAY_LOG_LEVEL')], server.logLevel),
     metricsToken: secret(env, 'server.metrics_token_env', server.metricsTokenEnv),
   }
@@ -143,7 +143,7 @@ function secret(env: Environment, key: string, variable: string): string {
 }
 
 function readBilling(value: unknown, env: Environment): Config['billing'] {
-  const billing = readSection(BILLING, value, 'billing')
+  const billing = readSection(billingSection, value, 'billing')
   if (billing.provider === 'builtin')
     return { ...billing, stripeKey: '', stripeWebhookSecret: '', stripeApiUrl: '' }
   const { stripeKeyEnv, stripeWebhookSecretEnv } = billing
@@ -159,7 +159,7 @@ function readBilling(value: unknown, env: Environment): Config['billing'] {
 }
 
 function readDatabase(value: unknown, env: Environment): Config['database'] {
-  const database = readSection(DATABASE, value, 'database')
+  const database = readSection(databaseSection, value, 'database')
   const url = (database.urlEnv && env[database.urlEnv]) || ''
   // The value is not shown: it usually holds a password.
   if (url !== '' && !/^postgres(ql)?:\/\//.test(url)) {
@@ -169,7 +169,7 @@ function readDatabase(value: unknown, env: Environment): Config['database'] {
 }
 
 function readOperations(value: unknown): Config['operations'] {
-  const operations = readSection(OPERATIONS, value, 'operations')
+  const operations = readSection(operationsSection, value, 'operations')
   const { renewMs, leaseMs } = operations
   if (renewMs * 2 > leaseMs) {
     const rule = `must be at most half of operations.lease_ms (${leaseMs}); nearest valid: ${Math.floor(leaseMs / 2)}`
@@ -180,7 +180,7 @@ function readOperations(value: unknown): Config['operations'] {
 
 function readPrices(value: unknown): PriceConfig[] {
   if (!Array.isArray(value)) return refuse('price', value, 'must be tables headed [[price]]')
-  const prices = value.map((item, i) => readSection(PRICE, item, `price[${i}]`))
+  const prices = value.map((item, i) => readSection(priceSection, item, `price[${i}]`))
   prices.forEach(({ model }, i) => {
     const isRepeated = prices.slice(0, i).some((earlier) => earlier.model === model)
     if (isRepeated) refuse(`price[${i}].model`, model, 'has a price already')
@@ -197,10 +197,10 @@ export function loadConfig(argv: string[], env: Environment, readFile: ReadFile)
   if (flags.switches.has('--help')) return { ...loadConfig([], {}, () => ''), command: 'help' }
   if (flags.switches.has('--version')) return { ...loadConfig([], {}, () => ''), command: 'version' }
   const named = flags.values['--config'] ?? (env.SLIPWAY_CONFIG || undefined)
-  const file = readToml(named ?? DEFAULT_FILE, named !== undefined, readFile)
-  const tables = readTable(FILE, file.content, '')
+  const file = readToml(named ?? defaultFile, named !== undefined, readFile)
+  const tables = readTable(fileSections, file.content, '')
   const isDemo = !flags.switches.has('--no-demo')
-  const engine = pick(choice(ENGINES), [['--engine', flags.values['--engine']]], 'simulated')
+  const engine = pick(choice(engineNames), [['--engine', flags.values['--engine']]], 'simulated')
   return {
     command: 'serve',
     configFile: file.path,
@@ -208,11 +208,11 @@ export function loadConfig(argv: string[], env: Environment, readFile: ReadFile)
     engine,
     server: readServer(tables.server, flags, env),
     database: readDatabase(tables.database, env),
-    limits: readSection(LIMITS, tables.limits, 'limits'),
-    quotas: readTable(QUOTAS, tables.quotas, 'quotas'),
+    limits: readSection(limitsSection, tables.limits, 'limits'),
+    quotas: readTable(quotasSection, tables.quotas, 'quotas'),
     operations: readOperations(tables.operations),
     billing: readBilling(tables.billing, env),
-    webhooks: readSection(WEBHOOKS, tables.webhooks, 'webhooks'),
+    webhooks: readSection(webhooksSection, tables.webhooks, 'webhooks'),
     locations:
       tables.location !== null ? readLocations(tables.location) : isDemo ? demoLocations(engine) : [],
     prices: tables.price !== null ? readPrices(tables.price) : isDemo ? DEMO_PRICES : [],

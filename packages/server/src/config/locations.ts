@@ -17,20 +17,20 @@ import {
   sectionOf,
   text,
 } from './fields.ts'
-import { ENGINES, type EngineName, GPU_MODELS, type GpuModel } from './sections.ts'
+import { type EngineName, engineNames, type GpuModel, gpuModels } from './sections.ts'
 
-const MAX_WAIT_MS = 86_400_000
+const maxWaitMs = 86_400_000
 /** Set aside for network tests: addresses that answer nobody. */
-const SIMULATED_ADDRESSES = '198.18.0.0/15'
-const SIMULATED_POOL_PREFIX = 18
+const simulatedAddresses = '198.18.0.0/15'
+const simulatedPoolPrefix = 18
 
-const HOSTS = {
+const hostFields = {
   count: field(integer(1, 100_000), 1),
-  model: field(choice(GPU_MODELS)),
+  model: field(choice(gpuModels)),
   gpus: field(integer(1, 16), 8),
 }
 
-export type SimulatedHosts = Section<typeof HOSTS>
+export type SimulatedHosts = Section<typeof hostFields>
 
 const DEMO_HOSTS: SimulatedHosts[] = [
   { count: 4, model: 'A40 48GB PCIe', gpus: 8 },
@@ -41,7 +41,7 @@ const DEMO_HOSTS: SimulatedHosts[] = [
 
 /** One number stands for a fixed time, two for a time drawn evenly between them. */
 const bootMs: Check<[min: number, max: number]> = (value, key) => {
-  const wait = integer(0, MAX_WAIT_MS)
+  const wait = integer(0, maxWaitMs)
   if (!Array.isArray(value)) return [wait(value, key), wait(value, key)]
   const [min, max, ...more] = listOf(wait)(value, key)
   return min !== undefined && max !== undefined && more.length === 0 && min <= max
@@ -49,26 +49,26 @@ const bootMs: Check<[min: number, max: number]> = (value, key) => {
     : refuse(key, value, 'must be a number of milliseconds or a rising pair, such as [2000, 5000]')
 }
 
-const SIMULATED = {
+const simulatedSection = {
   boot_ms: field(bootMs, [2000, 5000]),
-  quarantine_ms: field(integer(0, MAX_WAIT_MS), 500),
-  hosts: field(listOf(sectionOf(HOSTS)), DEMO_HOSTS),
+  quarantine_ms: field(integer(0, maxWaitMs), 500),
+  hosts: field(listOf(sectionOf(hostFields)), DEMO_HOSTS),
 }
 
 /** Declared by model and number, or a real one by its PCI address. */
 export type QemuGpu = { model: GpuModel; count: number } | { pci: string }
 
-const DECLARED_GPU = { model: field(choice(GPU_MODELS)), count: field(integer(1, 16), 1) }
-const PASSED_GPU = {
+const declaredGpu = { model: field(choice(gpuModels)), count: field(integer(1, 16), 1) }
+const passedGpu = {
   pci: field(pattern(/^[0-9a-f]{4}:[0-9a-f]{2}:[01][0-9a-f]\.[0-7]$/, 'a PCI address, such as 0000:41:00.0')),
 }
 
 const qemuGpu: Check<QemuGpu> = (value, key) =>
   typeof value === 'object' && value !== null && 'pci' in value
-    ? readSection(PASSED_GPU, value, key)
-    : readSection(DECLARED_GPU, value, key)
+    ? readSection(passedGpu, value, key)
+    : readSection(declaredGpu, value, key)
 
-const QEMU = {
+const qemuSection = {
   scale: field(fraction(0.0001, 1), 0.01),
   address_range: field(ipv4Block, '127.100.0.0/16'),
   egress: field(choice(['none', 'user'] as const), 'none'),
@@ -76,7 +76,7 @@ const QEMU = {
   boot_timeout_s: field(integer(1, 86_400), 120),
 }
 
-const INCUS = {
+const incusSection = {
   urls: field(listOf(pattern(/^https:\/\/[^\s/]+\/?$/, 'an https URL, such as https://10.0.0.1:8443')), []),
   socket: field(text, ''),
   client_cert_file: field(text, ''),
@@ -88,9 +88,9 @@ const INCUS = {
   storage_pool: field(filledText, 'default'),
 }
 
-export type SimulatedConfig = Section<typeof SIMULATED>
-export type QemuConfig = Section<typeof QEMU>
-export type IncusConfig = Section<typeof INCUS>
+export type SimulatedConfig = Section<typeof simulatedSection>
+export type QemuConfig = Section<typeof qemuSection>
+export type IncusConfig = Section<typeof incusSection>
 
 interface LocationBase {
   name: string
@@ -108,7 +108,7 @@ export type LocationConfig = LocationBase &
   )
 
 function readIncus(value: unknown, key: string): IncusConfig {
-  const incus = readSection(INCUS, value, key)
+  const incus = readSection(incusSection, value, key)
   if (incus.urls.length > 0 && incus.socket !== '') {
     refuse(`${key}.socket`, incus.socket, `must be empty where ${key}.urls is given`)
   }
@@ -122,10 +122,10 @@ function readIncus(value: unknown, key: string): IncusConfig {
 
 const raw: Check<unknown> = (value) => value
 
-const LOCATION = {
+const locationSection = {
   name: field(pattern(/^[a-z0-9]+(-[a-z0-9]+)+$/, 'a region and a zone, such as us-east1-a')),
   description: field(text, ''),
-  engine: field(choice(ENGINES), 'simulated'),
+  engine: field(choice(engineNames), 'simulated'),
   storage: field(optional(choice(['shared', 'local'] as const)), ''),
   public_ipv4: field(optional(ipv4Block), ''),
   simulated: field(raw, {}),
@@ -135,8 +135,8 @@ const LOCATION = {
 
 function readLocation(value: unknown, index: number): LocationConfig {
   const key = `location[${index}]`
-  const { name, description, engine, ...given } = readSection(LOCATION, value, key)
-  const stray = ENGINES.find((other) => other !== engine && Object.hasOwn(value as object, other))
+  const { name, description, engine, ...given } = readSection(locationSection, value, key)
+  const stray = engineNames.find((other) => other !== engine && Object.hasOwn(value as object, other))
   if (stray) refuse(`${key}.engine`, engine, `does not go with a table [location.${stray}]`)
   const base = {
     name,
@@ -146,12 +146,12 @@ function readLocation(value: unknown, index: number): LocationConfig {
   }
   switch (engine) {
     case 'simulated': {
-      const simulated = readSection(SIMULATED, given.simulated, `${key}.simulated`)
-      const publicIpv4 = base.publicIpv4 || subnetFor(SIMULATED_ADDRESSES, index % 8, SIMULATED_POOL_PREFIX)
+      const simulated = readSection(simulatedSection, given.simulated, `${key}.simulated`)
+      const publicIpv4 = base.publicIpv4 || subnetFor(simulatedAddresses, index % 8, simulatedPoolPrefix)
       return { ...base, engine, simulated, publicIpv4 }
     }
     case 'qemu': {
-      const qemu = readSection(QEMU, given.qemu, `${key}.qemu`)
+      const qemu = readSection(qemuSection, given.qemu, `${key}.qemu`)
       return { ...base, engine, qemu, publicIpv4: base.publicIpv4 || qemu.addressRange }
     }
     case 'incus':

@@ -5,19 +5,19 @@ import { crc32 } from 'node:zlib'
  * (220 bits) that ends in 6 characters of checksum over all before it. By the checksum a secret scanner tells a real
  * key from look-alikes without asking us, and we refuse a mistyped one without asking the database.
  */
-const SHAPE = /^slp_[0-9A-Za-z]{8}_[0-9A-Za-z]{43}$/
-const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
-const PREFIX_CHARS = 8
-const RANDOM_CHARS = 37
-const CHECKSUM_CHARS = 6
+const shape = /^slp_[0-9A-Za-z]{8}_[0-9A-Za-z]{43}$/
+const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+const prefixChars = 8
+const randomChars = 37
+const checksumChars = 6
 /** Bytes from here on are thrown away: keeping them would make the first letters likelier than the last. */
-const FAIR_BYTES = 256 - (256 % ALPHABET.length)
+const fairBytes = 256 - (256 % alphabet.length)
 
 function randomText(length: number, random: (n: number) => Uint8Array): string {
   let text = ''
   while (text.length < length) {
     for (const byte of random(length - text.length)) {
-      if (byte < FAIR_BYTES) text += ALPHABET[byte % ALPHABET.length]
+      if (byte < fairBytes) text += alphabet[byte % alphabet.length]
     }
   }
   return text
@@ -26,20 +26,20 @@ function randomText(length: number, random: (n: number) => Uint8Array): string {
 function checksumOf(text: string): string {
   let rest = crc32(text)
   let checksum = ''
-  for (let i = 0; i < CHECKSUM_CHARS; i++) {
-    checksum = ALPHABET[rest % ALPHABET.length] + checksum
-    rest = Math.floor(rest / ALPHABET.length)
+  for (let i = 0; i < checksumChars; i++) {
+    checksum = alphabet[rest % alphabet.length] + checksum
+    rest = Math.floor(rest / alphabet.length)
   }
   return checksum
 }
 
 /** `random` gives n bytes that nobody can foresee. */
 export function newAccessKey(random: (n: number) => Uint8Array): { text: string; prefix: string } {
-  const prefix = randomText(PREFIX_CHARS, random)
-  const body = `slp_${prefix}_${randomText(RANDOM_CHARS, random)}`
+  const prefix = randomText(prefixChars, random)
+  const body = `slp_${prefix}_${randomText(randomChars, random)}`
   return { text: body + checksumOf(body), prefix }
 }
 
 export function isAccessKeyShape(text: string): boolean {
-  return SHAPE.test(text) && checksumOf(text.slice(0, -CHECKSUM_CHARS)) === text.slice(-CHECKSUM_CHARS)
+  return shape.test(text) && checksumOf(text.slice(0, -checksumChars)) === text.slice(-checksumChars)
 }

@@ -57,16 +57,16 @@ export interface Packet {
 }
 
 const PROTOCOLS: readonly Protocol[] = ['tcp', 'udp', 'icmp']
-const PORTS = /^([1-9][0-9]{0,4})(?:-([1-9][0-9]{0,4}))?$/
-const MAX_PORT = 65_535
+const portsPattern = /^([1-9][0-9]{0,4})(?:-([1-9][0-9]{0,4}))?$/
+const maxPort = 65_535
 
 /** `"22"` or `"3000-8080"`. */
 export function parsePort(text: string): PortRange | null {
-  const parts = PORTS.exec(text)
+  const parts = portsPattern.exec(text)
   if (!parts) return null
   const from = Number(parts[1])
   const to = Number(parts[2] ?? parts[1])
-  return from <= to && to <= MAX_PORT ? [from, to] : null
+  return from <= to && to <= maxPort ? [from, to] : null
 }
 
 /** Ports were checked when the rule was written. Skipping a bad one could turn a short list into "every port". */

@@ -9,11 +9,11 @@ export interface Exact {
   denominator: bigint
 }
 
-export const MS_PER_HOUR = 3_600_000n
+export const msPerHour = 3_600_000n
 export const ZERO: Exact = { numerator: 0n, denominator: 1n }
 
-const DECIMAL = /^(-?)([0-9]+)(?:\.([0-9]+))?$/
-const CENT_DECIMALS = 2
+const decimalPattern = /^(-?)([0-9]+)(?:\.([0-9]+))?$/
+const centDecimals = 2
 
 function absolute(n: bigint): bigint {
   return n < 0n ? -n : n
@@ -27,7 +27,7 @@ function exact(numerator: bigint, denominator: bigint): Exact {
 
 /** Reads decimal text such as `0.00013`, the form in which PostgreSQL hands out `numeric`. */
 export function parseDecimal(text: string): Exact {
-  const parts = DECIMAL.exec(text)
+  const parts = decimalPattern.exec(text)
   if (!parts) throw new RangeError(`not a decimal number: ${text}`)
   const [, sign, whole = '', fraction = ''] = parts
   return exact(BigInt(`${sign}${whole}${fraction}`), 10n ** BigInt(fraction.length))
@@ -36,18 +36,18 @@ export function parseDecimal(text: string): Exact {
 /** What a quantity costs at a price per unit and hour. */
 export function costOf(quantityMs: bigint, usdPerUnitHour: string): Exact {
   const price = parseDecimal(usdPerUnitHour)
-  return exact(price.numerator * quantityMs, price.denominator * MS_PER_HOUR)
+  return exact(price.numerator * quantityMs, price.denominator * msPerHour)
 }
 
 /** USD-milliseconds per hour, the form in which priced usage adds up exactly. */
 export function usdOfMs(usdMs: string): Exact {
   const sum = parseDecimal(usdMs)
-  return exact(sum.numerator, sum.denominator * MS_PER_HOUR)
+  return exact(sum.numerator, sum.denominator * msPerHour)
 }
 
 /** What so many units cost in an hour. */
 export function hourlyCost(units: number, usdPerUnitHour: string): Exact {
-  return costOf(BigInt(units) * MS_PER_HOUR, usdPerUnitHour)
+  return costOf(BigInt(units) * msPerHour, usdPerUnitHour)
 }
 
 export function addExact(...amounts: Exact[]): Exact {
@@ -88,11 +88,11 @@ function decimalText(units: bigint, decimals: number): string {
 
 /** The one rounding of an invoice line; lines are added up in cents. */
 export function toCents(amount: Exact): bigint {
-  return roundTo(amount, CENT_DECIMALS)
+  return roundTo(amount, centDecimals)
 }
 
 export function centsToUsd(cents: bigint): string {
-  return decimalText(cents, CENT_DECIMALS)
+  return decimalText(cents, centDecimals)
 }
 
 /** For display, such as `0.133120`; never added up afterwards. */
@@ -102,5 +102,5 @@ export function displayUsd(amount: Exact, decimals = 6): string {
 
 /** Unit-milliseconds as unit-hours, for display. */
 export function quantityHours(ms: bigint, decimals = 6): string {
-  return decimalText(roundTo(exact(ms, MS_PER_HOUR), decimals), decimals)
+  return decimalText(roundTo(exact(ms, msPerHour), decimals), decimals)
 }

@@ -4,11 +4,11 @@ import { createHash } from 'node:crypto'
 
 const parse = (day: string) => Date.parse(`${day}T00:00:00Z`)
 const dayOf = (ms: number) => new Date(ms).toISOString().slice(0, 10)
-const MS_PER_DAY = 86_400_000
+const msPerDay = 86_400_000
 
-export const addDays = (day: string, days: number): string => dayOf(parse(day) + days * MS_PER_DAY)
+export const addDays = (day: string, days: number): string => dayOf(parse(day) + days * msPerDay)
 
-export const daysBetween = (from: string, to: string): number => (parse(to) - parse(from)) / MS_PER_DAY
+export const daysBetween = (from: string, to: string): number => (parse(to) - parse(from)) / msPerDay
 
 export const monthOf = (day: string): string => `${day.slice(0, 7)}-01`
 

@@ -1,15 +1,15 @@
 import type { DiskType } from '@slipway/contract'
 
-const GIB_PER_TIB = 1024
-const SIZE = /^([1-9][0-9]{0,8})(GiB|TiB)$/
-const MAX_SSD_GIB = 10 * GIB_PER_TIB
-const MAX_SHARED_TIB = 1000
+const gibPerTib = 1024
+const sizePattern = /^([1-9][0-9]{0,8})(GiB|TiB)$/
+const maxSsdGib = 10 * gibPerTib
+const maxSharedTib = 1000
 
 /** Records show the text that the client sent; this number is for arithmetic alone. */
 export function parseDiskSize(text: string): { gib: number } | null {
-  const parts = SIZE.exec(text)
+  const parts = sizePattern.exec(text)
   if (!parts) return null
-  return { gib: Number(parts[1]) * (parts[2] === 'TiB' ? GIB_PER_TIB : 1) }
+  return { gib: Number(parts[1]) * (parts[2] === 'TiB' ? gibPerTib : 1) }
 }
 
 /** What is wrong with this size for this type of disk, as a sentence for the client; null when nothing is. */
@@ -17,10 +17,10 @@ export function diskSizeProblem(type: DiskType, text: string): string | null {
   const size = parseDiskSize(text)
   if (!size) return 'must be a whole number followed by GiB or TiB, such as 100GiB or 2TiB'
   if (type === 'persistent-ssd') {
-    return size.gib <= MAX_SSD_GIB ? null : 'a persistent-ssd has 1GiB to 10TiB'
+    return size.gib <= maxSsdGib ? null : 'a persistent-ssd has 1GiB to 10TiB'
   }
-  const isWholeTib = size.gib % GIB_PER_TIB === 0
-  return isWholeTib && size.gib <= MAX_SHARED_TIB * GIB_PER_TIB
+  const isWholeTib = size.gib % gibPerTib === 0
+  return isWholeTib && size.gib <= maxSharedTib * gibPerTib
     ? null
     : 'a shared-volume has 1TiB to 1000TiB, in whole TiB'
 }
@@ -32,5 +32,5 @@ export function sizeGb(gib: number): number {
 
 /** Whole TiB for the quota of shared volumes. */
 export function sizeTib(gib: number): number {
-  return Math.ceil(gib / GIB_PER_TIB)
+  return Math.ceil(gib / gibPerTib)
 }

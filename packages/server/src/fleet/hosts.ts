@@ -7,10 +7,10 @@ import {
   type HostRow,
   insertHost,
   listHostTenants,
+  markDrainedHosts,
   removeHost,
   setGpuHold,
   setHostSchedulable,
-  settleDrainedHosts,
   startDraining,
 } from '../store/fleet/fleet.ts'
 import { findLocation } from '../store/fleet/locations.ts'
@@ -68,7 +68,7 @@ export async function drainHost(tx: Tx, by: Requester, id: string): Promise<Host
       organizationId: tenant.organization_id,
       data: { location, vm_ids: tenant.vm_ids },
     })
-  await settleDrainedHosts(tx)
+  await markDrainedHosts(tx)
   return readHost(tx, id)
 }
 

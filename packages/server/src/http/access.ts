@@ -94,7 +94,7 @@ export class Access {
   }
 }
 
-/** Answers for half a second. Who asks while an answer is on its way waits for the same one. */
+/** Remembers for half a second. Who asks while an answer is on its way waits for the same one. */
 class Remembered<T> {
   readonly #answers = new Map<string, { answer: Promise<T>; until: number }>()
 

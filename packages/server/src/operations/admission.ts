@@ -12,7 +12,7 @@ import { type QuotaAmounts, takeQuota } from '../store/compute/quotas.ts'
 import type { Tx } from '../store/database.ts'
 import type { Requester } from '../store/events/events.ts'
 
-const settleMs = 500
+const cancelPauseMs = 500
 
 /** On whose behalf an operation is admitted. */
 export interface ProjectRequester extends Requester {
@@ -78,9 +78,9 @@ export async function makeWayForDeletion(tx: Tx, resourceId: string): Promise<Op
 }
 
 /** The first step of a deletion: what it cancelled may be in the middle of an engine call, and has to let go first. */
-export async function settle(work: Work, tx: Tx): Promise<Outcome> {
+export async function awaitCancelled(work: Work, tx: Tx): Promise<Outcome> {
   const others = await findUnfinishedOperations(tx, work.operation.resource_id)
-  return others.some(({ id }) => id !== work.operation.id) ? wait(settleMs) : next()
+  return others.some(({ id }) => id !== work.operation.id) ? wait(cancelPauseMs) : next()
 }
 
 /** 403 that names the quota. Taken last, so that its row is locked for the shortest time. */

@@ -27,7 +27,7 @@ interface Reported {
 }
 
 /**
- * Brings the store to what an engine reports of its hosts. Answers how many reports said something new; the others
+ * Brings the store to what an engine reports of its hosts. Returns how many reports said something new; the others
  * only had their time noted.
  */
 export async function applyHostReports(
@@ -158,7 +158,7 @@ function fingerprintOf({ cpuCores, memoryGb, capabilities, gpus }: HostReport): 
     .digest('base64url')
 }
 
-/** Hosts that have not reported for so long take no more VMs. Answers how many were lost. */
+/** Hosts that have not reported for so long take no more VMs. Returns how many were lost. */
 export async function markLostHosts(
   database: Database,
   afterMs: number,

@@ -1,6 +1,6 @@
 import type { HostReport } from '../engines/engine.ts'
 import type { Services } from '../services.ts'
-import { settleDrainedHosts } from '../store/fleet/fleet.ts'
+import { markDrainedHosts } from '../store/fleet/fleet.ts'
 import { pingDatabase } from '../store/meta.ts'
 import { freeReportedGpus } from './gpus.ts'
 import { applyHostReports, markLostHosts } from './host-reports.ts'
@@ -35,7 +35,7 @@ export class Inventory {
     }
     await markLostHosts(database, silenceMs, begunAt)
     await reconcileLostVms(this.#services)
-    await database.transaction((tx) => settleDrainedHosts(tx))
+    await database.transaction((tx) => markDrainedHosts(tx))
   }
 
   async #location(location: string, signal: AbortSignal): Promise<void> {

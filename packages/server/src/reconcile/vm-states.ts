@@ -23,7 +23,7 @@ export async function reconcileVms(
   for (const vm of await listKnownVms(services.database, location, hosts)) {
     const status = reported.get(vm.id)
     if (vm.is_hidden) await unlessAway(services, vm.id, () => removeHidden(services, vm.id))
-    else if (looksOff(vm.state, status)) await settleVm(services, vm.id)
+    else if (looksOff(vm.state, status)) await reconcileVm(services, vm.id)
     else if (vm.state === 'STATE_SHUTOFF' && (status?.power ?? 'off') !== 'off')
       await unlessAway(services, vm.id, () => turnOff(services, vm.id))
     else if (status && status.firewallGeneration < vm.firewall_applied)
@@ -33,7 +33,8 @@ export async function reconcileVms(
 
 /** VMs of hosts that stopped reporting. Those under way in an operation wait for its end. */
 export async function reconcileLostVms(services: Services): Promise<void> {
-  for (const { id } of await listVmsOnLostHosts(services.database, livingStates)) await settleVm(services, id)
+  for (const { id } of await listVmsOnLostHosts(services.database, livingStates))
+    await reconcileVm(services, id)
 }
 
 /** A first, cheap look: whether the VM deserves a closer one. */
@@ -47,7 +48,7 @@ function looksOff(state: VmState, status: VmStatus | undefined): boolean {
  * Brings one VM's state to what inspection shows. The engine is asked between two looks at the row: if any operation
  * touched the VM meanwhile, nothing is changed.
  */
-export async function settleVm(services: Services, id: string): Promise<void> {
+export async function reconcileVm(services: Services, id: string): Promise<void> {
   const { database } = services
   const vm = await findAnyVm(database, id)
   if (!vm || vm.deleted_at) return
@@ -98,7 +99,7 @@ async function inspect(services: Services, vm: VmRow): Promise<VmStatus | null |
   }
 }
 
-/** One VM that its engine cannot settle now is no reason to neglect the others. */
+/** One VM that its engine cannot bring in order now is no reason to neglect the others. */
 async function unlessAway(services: Services, id: string, work: () => Promise<void>): Promise<void> {
   try {
     await work()

@@ -102,9 +102,9 @@ export class Attempt {
     const { tx: write, call, onDeadline } = this.#step
     this.#log('running')
     if (this.#now > this.#deadline && !this.#definition.isTeardown)
-      return this.#settle({ flow: 'fail', ...(onDeadline ?? late) })
-    if (!write) return this.#settle(call ? await this.#timed(call) : next())
-    await this.#services.database.transaction(async (tx) => this.#settle(await write(this.#work(), tx), tx))
+      return this.#conclude({ flow: 'fail', ...(onDeadline ?? late) })
+    if (!write) return this.#conclude(call ? await this.#timed(call) : next())
+    await this.#services.database.transaction(async (tx) => this.#conclude(await write(this.#work(), tx), tx))
   }
 
   /** Undoes in reverse, the failed step included: it may have done its work before it failed. */
@@ -121,7 +121,7 @@ export class Attempt {
   }
 
   /** Writes an outcome, in the step's own transaction if it has one. */
-  async #settle(outcome: Outcome, tx = this.#alone): Promise<void> {
+  async #conclude(outcome: Outcome, tx = this.#alone): Promise<void> {
     if (outcome.flow !== 'wait') this.#log(outcome.flow === 'fail' ? 'failed' : 'done')
     if (outcome.flow === 'done') return this.#end('SUCCEEDED', outcome.result, tx)
     const progress = this.#progress
@@ -143,9 +143,9 @@ export class Attempt {
     const { is_undoing, attempts } = this.#progress
     const isTeardown = this.#definition.isTeardown === true
     if (is_undoing) return this.#again(error, message, attempts + 1 >= undoAttempts)
-    if (error instanceof Failure) return this.#settle({ flow: 'fail', code: error.code, message })
+    if (error instanceof Failure) return this.#conclude({ flow: 'fail', code: error.code, message })
     if (error instanceof EngineError && error.kind !== 'unavailable' && !isTeardown)
-      return this.#settle({ flow: 'fail', code: 'engine_error', message })
+      return this.#conclude({ flow: 'fail', code: 'engine_error', message })
     return this.#again(error, message, isTeardown && this.#now > this.#deadline)
   }
 

@@ -54,7 +54,7 @@ export class Runner {
     this.#claiming.run().catch((err) => this.#services.log.warn({ err }, 'cannot claim operations'))
   }
 
-  /** Answers whether more may be due. */
+  /** Returns whether more may be due. */
   async #claim(): Promise<boolean> {
     if (this.#tasks.stopping.aborted) return false
     const { concurrency, leaseMs } = this.#services.config.operations

@@ -53,7 +53,7 @@ const diskPrices: PriceRow[] = [
 
 /**
  * Brings the catalogue to what the configuration says, at every start and by any number of processes at once. What
- * operators changed by hand and what is in use stays. Answers the locations that this deployment has.
+ * operators changed by hand and what is in use stays. Returns the locations that this deployment has.
  */
 export function applyConfig(
   database: Database,
@@ -62,7 +62,7 @@ export function applyConfig(
 ): Promise<LocationConfig[]> {
   return database.transaction(async (tx) => {
     await holdLock(tx, 'applyConfig')
-    const locations = settleLocations(config, await listLocations(tx))
+    const locations = effectiveLocations(config, await listLocations(tx))
     const newNames = await applyLocations(tx, locations)
     await applyImages(tx, locations, newNames, imagesOf)
     await applyPrices(tx, config.prices)
@@ -75,7 +75,7 @@ export function applyConfig(
 }
 
 /** `--engine` shapes the demo of an empty store only: later starts without a file keep the engine of the first. */
-function settleLocations(
+function effectiveLocations(
   config: Pick<Config, 'locations' | 'engine'>,
   stored: LocationRow[],
 ): LocationConfig[] {
@@ -88,7 +88,7 @@ function settleLocations(
   return isDemoStore ? earlier : config.locations
 }
 
-/** Answers the names of those that are new. */
+/** Returns the names of those that are new. */
 async function applyLocations(tx: Tx, locations: LocationConfig[]): Promise<Set<string>> {
   const newNames = new Set<string>()
   for (const [position, location] of locations.entries()) {

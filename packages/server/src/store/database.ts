@@ -136,23 +136,3 @@ export function isDatabaseAway(error: unknown): boolean {
 
 /** Returns whether the database does not let us in: a wrong user, password or name. */
 export const isDatabaseRefusal = (error: unknown): boolean => /^(28|3D)/.test(sqlState(error) ?? '')
-
-/** A named (prepared) statement whose values go by position. The benchmark uses it; the store has `statement.ts`. */
-export interface Statement<Row, Values extends unknown[]> {
-  all(db: Queryable, ...values: Values): Promise<Row[]>
-  /** The first row, if any. */
-  one(db: Queryable, ...values: Values): Promise<Row | undefined>
-  /** How many rows it touched. */
-  run(db: Queryable, ...values: Values): Promise<number>
-}
-
-export function statement<Row = never, Values extends unknown[] = []>(
-  name: string,
-  text: string,
-): Statement<Row, Values> {
-  return {
-    all: async (db, ...values) => (await db.query({ name, text, values })).rows,
-    one: async (db, ...values) => (await db.query({ name, text, values })).rows[0],
-    run: async (db, ...values) => (await db.query({ name, text, values })).rowCount ?? 0,
-  }
-}

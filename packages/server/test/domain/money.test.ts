@@ -8,7 +8,7 @@ import {
   displayUsd,
   type Exact,
   hourlyCost,
-  MS_PER_HOUR,
+  msPerHour,
   parseDecimal,
   quantityHours,
   timesExact,
@@ -25,7 +25,7 @@ const anyAmount = fc
   .map(([ms, price, isCredit]) => timesExact(costOf(ms, price), isCredit ? -1n : 1n))
 
 test('the cost of a disk is exactly 0.00013 USD per GB and hour', () => {
-  expect(costOf(1024n * MS_PER_HOUR, '0.00013')).toEqual(parseDecimal('0.13312'))
+  expect(costOf(1024n * msPerHour, '0.00013')).toEqual(parseDecimal('0.13312'))
   expect(displayUsd(costOf(1n, '0.00013'), 15)).toBe('0.000000000036111')
   expect(hourlyCost(8, '1.45')).toEqual(parseDecimal('11.6'))
 })
@@ -111,8 +111,8 @@ test('decimal text of money is shown as it was', () => {
 })
 
 test('quantities are shown in hours', () => {
-  expect(quantityHours(MS_PER_HOUR * 24n)).toBe('24.000000')
+  expect(quantityHours(msPerHour * 24n)).toBe('24.000000')
   expect(quantityHours(1n)).toBe('0.000000')
   expect(quantityHours(1800n)).toBe('0.000500')
-  expect(quantityHours(MS_PER_HOUR / 2n, 1)).toBe('0.5')
+  expect(quantityHours(msPerHour / 2n, 1)).toBe('0.5')
 })

@@ -3,7 +3,7 @@ import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { uuid } from '../../src/domain/ids.ts'
 import { claimGpus, lockHostFor, quarantineGpus } from '../../src/store/compute/placement.ts'
-import { settleDrainedHosts } from '../../src/store/fleet/fleet.ts'
+import { markDrainedHosts } from '../../src/store/fleet/fleet.ts'
 
 let service: TestService
 beforeAll(async () => {
@@ -145,7 +145,7 @@ test('a host drains when its last VM has gone, and tells the tenants', async () 
       organization_name: 'Demo',
     },
   ])
-  expect(await service.database.transaction((tx) => settleDrainedHosts(tx))).toBe(0)
+  expect(await service.database.transaction((tx) => markDrainedHosts(tx))).toBe(0)
   const told = await rows<{ project_id: string | null; data: Record<string, unknown> }>(
     service.database,
     `SELECT project_id, data FROM events WHERE resource_id = $1 AND type = 'host.draining' ORDER BY seq`,
@@ -156,7 +156,7 @@ test('a host drains when its last VM has gone, and tells the tenants', async () 
     { project_id: service.credentials.project_id, data: { location, vm_ids: [vmId] } },
   ])
   await removeVm(vmId)
-  expect(await service.database.transaction((tx) => settleDrainedHosts(tx))).toBe(1)
+  expect(await service.database.transaction((tx) => markDrainedHosts(tx))).toBe(1)
   expect((await call('GET', `/hosts/${id}`)).body.state).toBe('drained')
 })
 

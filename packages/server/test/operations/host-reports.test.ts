@@ -6,9 +6,9 @@ import { applyHostReports, markLostHosts } from '../../src/reconcile/host-report
 import { claimGpus, lockHostFor, quarantineGpus } from '../../src/store/compute/placement.ts'
 import { Database } from '../../src/store/database.ts'
 import {
+  markDrainedHosts,
   setGpuHold,
   setHostSchedulable,
-  settleDrainedHosts,
   startDraining,
 } from '../../src/store/fleet/fleet.ts'
 
@@ -210,7 +210,7 @@ test('a host that falls silent goes on draining, or stays closed, when it comes 
   await pass(31)
   await markLostHosts(database, 30_000)
   for (const name of ['draining', 'closed']) await reportHost(database, location, hostReport(name, 2))
-  await database.transaction((tx) => settleDrainedHosts(tx))
+  await database.transaction((tx) => markDrainedHosts(tx))
   expect(await readHost(location, 'draining')).toMatchObject({ state: 'draining' })
   expect(await readHost(location, 'closed')).toMatchObject({ state: 'up', is_schedulable: false })
 })

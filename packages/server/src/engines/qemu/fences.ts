@@ -10,7 +10,7 @@ interface Fence {
   removedAtMs: number | null
 }
 
-const KEPT_AFTER_REMOVAL_MS = 7 * 24 * 3600 * 1000
+const keptAfterRemovalMs = 7 * 24 * 3600 * 1000
 
 /** The highest generation seen of every id, kept for a week past removal. Callers hold the id's lock. */
 export class Fences {
@@ -59,7 +59,7 @@ export class Fences {
     for (const name of await readdir(this.#paths.fences).catch(() => [])) {
       const file = join(this.#paths.fences, name)
       const fence = await readJson<Fence>(file).catch(() => null)
-      if (fence?.removedAtMs && Date.now() - fence.removedAtMs > KEPT_AFTER_REMOVAL_MS)
+      if (fence?.removedAtMs && Date.now() - fence.removedAtMs > keptAfterRemovalMs)
         await rm(file, { force: true })
     }
   }

@@ -5,7 +5,7 @@ import { observe, toStatus } from './observe.ts'
 import { hostCapacity } from './power.ts'
 
 /** Said plainly to operators, in the host record as in the documentation. */
-const NOT_ENFORCED = [
+const notEnforced = [
   'egress rules',
   'udp and icmp from outside',
   'filtering between guests of one network',
@@ -46,7 +46,7 @@ export async function hostReport(ctx: QemuContext, cpuCount: number): Promise<Ho
       egress: options.egress,
       uefi: ctx.firmware !== null,
       shared_volumes: await canServeVolumes(),
-      not_enforced: NOT_ENFORCED,
+      not_enforced: notEnforced,
       partly_served: partlyServed,
       unusable_gpus: unusable,
     },

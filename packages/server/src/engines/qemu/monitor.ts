@@ -1,8 +1,8 @@
 import type { QemuContext } from './context.ts'
 import type { ForwarderStatus } from './forwarder/protocol.ts'
-import { SSH_GUEST_PORT } from './forwarder/rules.ts'
+import { sshGuestPort } from './forwarder/rules.ts'
 import type { ImageSource } from './images/images.ts'
-import { MINI_GUEST_UP } from './mini-guest/files.ts'
+import { miniGuestUp } from './mini-guest/files.ts'
 import { syncForwards } from './network.ts'
 import { type Observed, observe } from './observe.ts'
 import { powerOff, pressPowerButton } from './power.ts'
@@ -10,14 +10,14 @@ import { limitSerial, readSerial } from './process/serial-log.ts'
 import { sshGreeting } from './ssh-banner.ts'
 import type { Run } from './vm-records.ts'
 
-const ROUND_MS = 1_000
+const roundMs = 1_000
 /** Before the guest's network is up, a connection hangs and only a fresh one gets through: try often. */
-const MIN_GREETING_MS = 400
-const GREETING_SHARE_OF_WAIT = 1 / 10
+const minGreetingMs = 400
+const greetingShareOfWait = 1 / 10
 /** After that its SSH server may be slow on a busy machine, and abandoned connections are a burden to it: be patient. */
-const PATIENT_GREETING_MS = 6_000
-const BUTTON_REPEAT_MS = 5_000
-const LOOK_AGAIN_MS = 100
+const patientGreetingMs = 6_000
+const buttonRepeatMs = 5_000
+const pollMs = 100
 
 /**
  * Looks after the VMs of this machine: sees guests come up, end and crash, brings the forwarder back, pulls the plug on
@@ -43,7 +43,7 @@ export class Monitor {
       this.#round = this.#goRound().finally(() => {
         if (!this.#stop.signal.aborted) this.start()
       })
-    }, ROUND_MS)
+    }, roundMs)
   }
 
   async close(): Promise<void> {
@@ -63,7 +63,7 @@ export class Monitor {
 
   /** The more guests boot at once, the longer each takes, and the less looking helps. */
   lookAgainMs(): number {
-    return LOOK_AGAIN_MS * Math.max(1, this.#bootsWatched.size)
+    return pollMs * Math.max(1, this.#bootsWatched.size)
   }
 
   async #followBoot(id: string): Promise<void> {
@@ -92,7 +92,7 @@ export class Monitor {
     const record = await this.#ctx.records.read(id)
     if ((record?.spec.image.source as ImageSource | undefined)?.kind !== 'mini') return 'unknown'
     const { content } = await readSerial(this.#ctx.records.folder(id), run.bootSerialOffset)
-    return content.includes(MINI_GUEST_UP) ? 'made' : 'awaited'
+    return content.includes(miniGuestUp) ? 'made' : 'awaited'
   }
 
   async #goRound(): Promise<void> {
@@ -140,7 +140,7 @@ export class Monitor {
       return
     }
     const pressedAtMs = this.#buttonPressedAtMs.get(id) ?? askedAtMs
-    if (Date.now() - pressedAtMs < BUTTON_REPEAT_MS) return
+    if (Date.now() - pressedAtMs < buttonRepeatMs) return
     this.#buttonPressedAtMs.set(id, Date.now())
     await this.#locked(id, async (now) => {
       if (now.power === 'stopping') await pressPowerButton(this.#ctx, id)
@@ -171,8 +171,8 @@ export class Monitor {
 }
 
 async function greetingOf(run: Run, isPatient: boolean): Promise<'greeted' | 'closed' | 'silent'> {
-  const port = run.backend.ports.find(([guestPort]) => guestPort === SSH_GUEST_PORT)?.[1]
+  const port = run.backend.ports.find(([guestPort]) => guestPort === sshGuestPort)?.[1]
   if (port === undefined) return 'silent'
-  const eagerMs = Math.max(MIN_GREETING_MS, (Date.now() - run.bootStartedAtMs) * GREETING_SHARE_OF_WAIT)
-  return sshGreeting(run.backend.address, port, isPatient ? PATIENT_GREETING_MS : eagerMs)
+  const eagerMs = Math.max(minGreetingMs, (Date.now() - run.bootStartedAtMs) * greetingShareOfWait)
+  return sshGreeting(run.backend.address, port, isPatient ? patientGreetingMs : eagerMs)
 }

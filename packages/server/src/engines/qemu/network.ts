@@ -3,11 +3,11 @@ import { join } from 'node:path'
 import { EngineError } from '../engine.ts'
 import type { QemuContext } from './context.ts'
 import { servedPorts } from './forwarder/rules.ts'
-import { ACCESS_NETWORK } from './process/machine.ts'
+import { accessNetwork } from './process/machine.ts'
 import { monitorCommand, type QmpSession, withQmp } from './process/qmp.ts'
 import type { Run, VmRecord } from './vm-records.ts'
 
-const PORT_TRIES = 8
+const portTries = 8
 
 /** Loopback has sixteen million addresses: a random one with random ports is not come upon by chance. */
 export function randomBackendAddress(): string {
@@ -66,9 +66,9 @@ async function changeBackendPorts(qmp: QmpSession, run: Run, wanted: number[]) {
 
 async function openBackendPort(qmp: QmpSession, address: string, guestPort: number): Promise<number> {
   let failure: Error | undefined
-  for (let attempt = 0; attempt < PORT_TRIES; attempt++) {
+  for (let attempt = 0; attempt < portTries; attempt++) {
     const hostPort = randomInt(10_000, 32_000)
-    const forward = `tcp:${address}:${hostPort}-${ACCESS_NETWORK.guest}:${guestPort}`
+    const forward = `tcp:${address}:${hostPort}-${accessNetwork.guest}:${guestPort}`
     try {
       await monitorCommand(qmp, `hostfwd_add access ${forward}`)
       return hostPort

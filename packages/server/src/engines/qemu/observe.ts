@@ -8,7 +8,7 @@ import { lastSerialLines } from './process/serial-log.ts'
 import type { Run, VmRecord } from './vm-records.ts'
 
 /** A QEMU that was just spawned has no pid file yet; its server may have died in that very moment. */
-const SPAWN_GRACE_MS = 10_000
+const spawnGraceMs = 10_000
 
 export interface Observed {
   record: VmRecord
@@ -29,7 +29,7 @@ export async function observe(ctx: QemuContext, id: string): Promise<Observed | 
   if (!alive) {
     if (
       run.process === null &&
-      Date.now() - run.bootStartedAtMs < SPAWN_GRACE_MS &&
+      Date.now() - run.bootStartedAtMs < spawnGraceMs &&
       !(await hasExited(ctx, id))
     )
       return { record, run, process: null, power: 'booting', detail: '' }

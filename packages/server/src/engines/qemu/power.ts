@@ -18,7 +18,7 @@ import { withQmp } from './process/qmp.ts'
 import { serialEnd } from './process/serial-log.ts'
 import type { Run, VmRecord } from './vm-records.ts'
 
-const MIN_MEMORY_MIB = 256
+const minMemoryMib = 256
 
 /** All of these are called with the VM's lock held. */
 
@@ -28,7 +28,7 @@ export async function powerOn(
   seen: Observed,
   signal: AbortSignal,
 ): Promise<void> {
-  const current = seen.run && !seen.process ? await settle(ctx, id, seen) : seen
+  const current = seen.run && !seen.process ? await awaitSpawn(ctx, id, seen) : seen
   if (current.run && current.process) {
     await syncForwards(ctx, id, current.record, { ...current.run, process: current.process })
     return
@@ -56,10 +56,10 @@ export async function pressPowerButton(ctx: QemuContext, id: string): Promise<vo
 
 export async function powerOff(ctx: QemuContext, id: string, seen: Observed): Promise<void> {
   if (!seen.run) return
-  const settled = seen.process ? seen : await settle(ctx, id, seen)
-  if (settled.process) {
+  const current = seen.process ? seen : await awaitSpawn(ctx, id, seen)
+  if (current.process) {
     await ctx.records.markOffRequested(id, seen.run)
-    await endProcess(settled.process)
+    await endProcess(current.process)
     await awaitExitCode(ctx.records.folder(id))
   }
   await ctx.forwarder.remove(id)
@@ -91,7 +91,7 @@ export async function reset(
 }
 
 /** A run whose QEMU was spawned by a server that died before it saw it up: wait for what becomes of it. */
-async function settle(ctx: QemuContext, id: string, seen: Observed): Promise<Observed> {
+async function awaitSpawn(ctx: QemuContext, id: string, seen: Observed): Promise<Observed> {
   let now = seen
   while (now.run && !now.process && now.power === 'booting') {
     await sleep(100)
@@ -143,7 +143,7 @@ async function describeMachine(ctx: QemuContext, id: string, spec: VmSpec): Prom
     // A whole distribution runs far more code than the mini guest.
     translationCacheMib: ctx.translationCacheMib * (source.kind === 'mini' ? 1 : 4),
     spec,
-    memoryMib: Math.max(MIN_MEMORY_MIB, Math.ceil(spec.memoryGb * 1024 * options.scale)),
+    memoryMib: Math.max(minMemoryMib, Math.ceil(spec.memoryGb * 1024 * options.scale)),
     cpuCores: Math.max(1, Math.round(spec.cpuCores * options.scale)),
     runId,
     label: `slipway-${id}-${runId}`,
@@ -189,13 +189,13 @@ async function requireFreeGpus(ctx: QemuContext, id: string, spec: VmSpec): Prom
 export function hostCapacity(scale: number, gpuCount: number, cpuCount: number) {
   const memoryGb = totalmem() / 1024 ** 3
   return {
-    cpuCores: Math.max(Math.floor(cpuCount / scale), gpuCount * LARGEST_SHARE.cpuCores),
-    memoryGb: Math.max(Math.floor(memoryGb / scale), gpuCount * LARGEST_SHARE.memoryGb),
+    cpuCores: Math.max(Math.floor(cpuCount / scale), gpuCount * largestShare.cpuCores),
+    memoryGb: Math.max(Math.floor(memoryGb / scale), gpuCount * largestShare.memoryGb),
   }
 }
 
 /** What the catalogue's types ask for per GPU, at most. */
-const LARGEST_SHARE = { cpuCores: 12, memoryGb: 147 }
+const largestShare = { cpuCores: 12, memoryGb: 147 }
 
 function newId(): string {
   return randomBytes(8).toString('hex')

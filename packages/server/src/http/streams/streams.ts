@@ -153,7 +153,7 @@ export class EventStreams {
     })
   }
 
-  /** Answers whether there may be more. */
+  /** Returns whether there may be more. */
   async #handOut(): Promise<boolean> {
     const after = this.#tail
     if (after === undefined) return false

@@ -1,6 +1,6 @@
 import type { VmType } from '@slipway/contract'
 import { Failure, invalidField } from '../../domain/failure.ts'
-import { attachDiskRow, type DiskRow, lockDisks, settleDisk } from '../../store/compute/disks.ts'
+import { attachDiskRow, type DiskRow, lockDisks, pinDisk } from '../../store/compute/disks.ts'
 import type { Tx } from '../../store/database.ts'
 
 const mostPersistent = 16
@@ -80,10 +80,10 @@ export async function admitAttachments(
   tx: Tx,
   vmId: string,
   disks: LockedDisk[],
-  settlesOnHost: string | null,
+  pinnedToHost: string | null,
 ): Promise<void> {
   for (const { disk, mode } of disks) {
     await attachDiskRow(tx, vmId, disk.id, mode, disk.type === 'persistent-ssd' && mode === 'read-write')
-    if (settlesOnHost && disk.type === 'persistent-ssd') await settleDisk(tx, disk.id, settlesOnHost)
+    if (pinnedToHost && disk.type === 'persistent-ssd') await pinDisk(tx, disk.id, pinnedToHost)
   }
 }

@@ -5,7 +5,7 @@ import { findUnfinishedOperations, type OperationRow } from '../../store/compute
 import { giveBackQuota } from '../../store/compute/quotas.ts'
 import type { Tx } from '../../store/database.ts'
 import { emit } from '../../store/events/events.ts'
-import { beginOperation, makeWayForDeletion, type ProjectRequester, settle } from '../admission.ts'
+import { awaitCancelled, beginOperation, makeWayForDeletion, type ProjectRequester } from '../admission.ts'
 import { diskOf, diskQuota, emitDisk, forgetDisk, removeDisk } from './disk.ts'
 
 export async function admitDiskDelete(tx: Tx, by: ProjectRequester, disk: DiskRow): Promise<OperationRow> {
@@ -49,7 +49,7 @@ export const diskDelete: Definition = {
   deadlineS: 600,
   isTeardown: true,
   steps: [
-    { name: 'settle', tx: settle },
+    { name: 'settle', tx: awaitCancelled },
     { name: 'remove', call: remove },
     { name: 'release', tx: release },
   ],

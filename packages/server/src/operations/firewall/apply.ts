@@ -37,7 +37,7 @@ export async function compileFor(db: Queryable, vm: FirewalledVm): Promise<Compi
 
 /**
  * Brings every VM that is behind up to its wanted firewall. The only way that rules reach engines once a VM exists:
- * rule changes call it for their network, the reconciler for all. Answers how many are still behind.
+ * rule changes call it for their network, the reconciler for all. Returns how many are still behind.
  */
 export async function applyFirewalls(
   services: Services,

@@ -4,7 +4,7 @@ import type { Tx } from '../../store/database.ts'
 import { emit } from '../../store/events/events.ts'
 import { wantFirewalls } from '../../store/network/firewalls.ts'
 import { moveRule, type RuleRow, raiseRuleGeneration } from '../../store/network/rules.ts'
-import { beginOperation, makeWayForDeletion, type ProjectRequester, settle } from '../admission.ts'
+import { awaitCancelled, beginOperation, makeWayForDeletion, type ProjectRequester } from '../admission.ts'
 import { applyToNetwork, emitRule, forgetRule, ruleOf } from './rule.ts'
 
 export async function admitFirewallRuleDelete(
@@ -41,7 +41,7 @@ export const firewallRuleDelete: Definition = {
   deadlineS: 300,
   isTeardown: true,
   steps: [
-    { name: 'settle', tx: settle },
+    { name: 'settle', tx: awaitCancelled },
     { name: 'apply', call: applyToNetwork },
     { name: 'release', tx: release },
   ],

@@ -7,7 +7,7 @@ import { findVmGpus, hideVm, raiseVmGeneration, type VmRow } from '../../store/c
 import type { Tx } from '../../store/database.ts'
 import { emit } from '../../store/events/events.ts'
 import { wantFirewallsNaming } from '../../store/network/firewalls.ts'
-import { beginOperation, makeWayForDeletion, type ProjectRequester, settle } from '../admission.ts'
+import { awaitCancelled, beginOperation, makeWayForDeletion, type ProjectRequester } from '../admission.ts'
 import { causeOf, changeVmState, emitVm, forgetVm, gpuAmount } from './state.ts'
 import { removeVm, vmOf } from './vm.ts'
 
@@ -44,7 +44,7 @@ export const vmDelete: Definition = {
   deadlineS: 'configured',
   isTeardown: true,
   steps: [
-    { name: 'settle', tx: settle },
+    { name: 'settle', tx: awaitCancelled },
     { name: 'remove', call: remove },
     { name: 'release', tx: release },
   ],

@@ -38,7 +38,7 @@ const markTried = statement<never, { organizationId: string; day: string }>(
   `UPDATE meter_reports SET tried_at = slipway_now() WHERE organization_id = :organizationId AND day = :day`,
 )
 
-const settle = statement<never, { organizationId: string; day: string; state: string }>(
+const close = statement<never, { organizationId: string; day: string; state: string }>(
   'meter_report_settle',
   `UPDATE meter_reports SET state = :state, attempts = attempts + 1
    WHERE organization_id = :organizationId AND day = :day AND state = 'pending'`,
@@ -62,11 +62,11 @@ export const markMeterReportTried = (db: Queryable, { organization_id, day }: Me
   markTried.run(db, { organizationId: organization_id, day })
 
 /** Returns whether it was still to be settled. */
-export const settleMeterReport = async (
+export const closeMeterReport = async (
   db: Queryable,
   { organization_id, day }: MeterReportRow,
   state: 'sent' | 'disputed',
-) => (await settle.run(db, { organizationId: organization_id, day, state })) > 0
+) => (await close.run(db, { organizationId: organization_id, day, state })) > 0
 
 export const postponeMeterReport = (db: Queryable, { organization_id, day }: MeterReportRow) =>
   postpone.run(db, { organizationId: organization_id, day })

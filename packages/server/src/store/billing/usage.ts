@@ -1,4 +1,4 @@
-import type { Queryable, Tx } from '../database.ts'
+import type { Tx } from '../database.ts'
 import { statement } from '../statement.ts'
 
 const openInterval = statement<never, Metered>(
@@ -19,11 +19,6 @@ const closeInterval = statement<never, { resourceId: string }>(
    WHERE resource_id = :resourceId AND upper_inf(period) AND lower(period) < slipway_now()`,
 )
 
-const openOf = statement<{ count: number }, { resourceId: string }>(
-  'usage_open_of',
-  'SELECT count(*) AS count FROM usage_intervals WHERE resource_id = :resourceId AND upper_inf(period)',
-)
-
 export interface Metered {
   projectId: string
   location: string
@@ -40,8 +35,4 @@ export const openUsage = (tx: Tx, m: Metered) => openInterval.run(tx, m)
 export async function closeUsage(tx: Tx, resourceId: string): Promise<void> {
   await dropEmpty.run(tx, { resourceId })
   await closeInterval.run(tx, { resourceId })
-}
-
-export async function isMetered(db: Queryable, resourceId: string): Promise<boolean> {
-  return ((await openOf.one(db, { resourceId }))?.count ?? 0) > 0
 }

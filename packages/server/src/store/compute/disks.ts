@@ -78,7 +78,7 @@ const resize = statement<never, { id: string; size: string; sizeGib: number }>(
 )
 
 // Where storage is local, the first attachment settles where a disk lives.
-const settle = statement<never, { id: string; hostId: string }>(
+const pin = statement<never, { id: string; hostId: string }>(
   'disk_settle',
   'UPDATE disks SET host_id = :hostId WHERE id = :id AND host_id IS NULL',
 )
@@ -140,7 +140,7 @@ export async function raiseDiskGeneration(tx: Tx, id: string): Promise<number> {
 
 export const resizeDisk = (tx: Tx, id: string, size: string, sizeGib: number) =>
   resize.run(tx, { id, size, sizeGib })
-export const settleDisk = (tx: Tx, id: string, hostId: string) => settle.run(tx, { id, hostId })
+export const pinDisk = (tx: Tx, id: string, hostId: string) => pin.run(tx, { id, hostId })
 export const attachDiskRow = (tx: Tx, vmId: string, diskId: string, mode: string, isExclusive: boolean) =>
   attach.run(tx, { vmId, diskId, mode, isExclusive })
 export const detachDiskRows = (tx: Tx, vmId: string, diskIds: string[]) => detach.run(tx, { vmId, diskIds })

@@ -40,7 +40,7 @@ export function readPassword(dataDir: string): Promise<string> {
 }
 
 /** Finds or chooses the place, and notes it in the data directory. Call it with the data directory locked. */
-export async function settleHome(dataDir: string): Promise<Home> {
+export async function chooseHome(dataDir: string): Promise<Home> {
   const dir = await writeOnce(join(dataDir, 'postgres-home'), () =>
     chooseDir(dataDir, chooseAccount(undefined)),
   )
@@ -56,7 +56,7 @@ export async function settleHome(dataDir: string): Promise<Home> {
   }
   if (!canUse(homeDir, '-w', account))
     throw new EmbeddedError(`not permitted to use ${homeDir}: its owner or mode was changed`)
-  const socketDir = await settleSocketDir(join(dataDir, 'postgres-socket'), homeDir, account)
+  const socketDir = await chooseSocketDir(join(dataDir, 'postgres-socket'), homeDir, account)
   return { account, clusterDir, logFile: join(homeDir, 'postgres.log'), socketDir }
 }
 
@@ -81,7 +81,7 @@ async function chooseDir(dataDir: string, account: Account): Promise<string> {
 }
 
 /** The note names the home as well: a copied or moved data directory gets a socket of its own. */
-async function settleSocketDir(notePath: string, homeDir: string, account: Account): Promise<string> {
+async function chooseSocketDir(notePath: string, homeDir: string, account: Account): Promise<string> {
   const [notedHome, notedDir] =
     (await fs.readFile(notePath, 'utf8').catch(ignore('ENOENT')))?.split('\n') ?? []
   if (notedDir && notedHome === homeDir) return notedDir

@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import { provideBinaries } from './binaries.ts'
 import { EmbeddedError, explain, explainOutput } from './error.ts'
-import { outsideDirs, readPassword, settleHome } from './home.ts'
+import { chooseHome, outsideDirs, readPassword } from './home.ts'
 import { exclusively } from './mutex.ts'
 import {
   ensureCluster,
@@ -52,7 +52,7 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Embedded> 
     const password = await readPassword(dataDir)
     const whenAlone = <T>(work: () => Promise<T>) => exclusively(dataDir, password, work)
     const { keeper, postmaster, url } = await whenAlone(async () => {
-      const home = await settleHome(dataDir)
+      const home = await chooseHome(dataDir)
       const copyDirs = home.account.isOther ? outsideDirs : [dirname(home.clusterDir)]
       const binaries = await provideBinaries(home.account, copyDirs)
       const postmaster: Postmaster = { home, binaries, settings: options.settings ?? {} }

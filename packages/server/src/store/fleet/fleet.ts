@@ -63,7 +63,7 @@ const drain = statement<never, { id: string }>(
   `UPDATE hosts SET is_draining = true, state = CASE state WHEN 'up' THEN 'draining' ELSE state END WHERE id = :id`,
 )
 
-const settleDrained = statement<{ id: string; name: string; location: string }>(
+const markDrained = statement<{ id: string; name: string; location: string }>(
   'host_settle_drained',
   `UPDATE hosts h SET state = 'drained' FROM locations l
    WHERE l.name = h.location AND h.state = 'draining' AND h.claimed_gpus = 0
@@ -141,8 +141,8 @@ export const setHostSchedulable = async (tx: Tx, id: string, isSchedulable: bool
 export const startDraining = async (tx: Tx, id: string): Promise<boolean> => (await drain.run(tx, { id })) > 0
 
 /** Marks hosts whose last VM has gone since they began to drain, and returns how many. */
-export async function settleDrainedHosts(tx: Tx): Promise<number> {
-  const drained = await settleDrained.all(tx)
+export async function markDrainedHosts(tx: Tx): Promise<number> {
+  const drained = await markDrained.all(tx)
   for (const { id, name, location } of drained)
     await emit(tx, {
       type: 'host.drained',

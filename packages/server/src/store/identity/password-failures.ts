@@ -29,11 +29,6 @@ const clear = statement<never, { email: string; address: string }>(
   'DELETE FROM password_failures WHERE email = :email AND address = :address',
 )
 
-const prune = statement(
-  'password_failures_prune',
-  `DELETE FROM password_failures WHERE failed_at < slipway_now() - make_interval(secs => ${windowSeconds})`,
-)
-
 /**
  * Counts an attempt as failed before it is made; a success clears the count. Returns the seconds to wait when the
  * last minute has had as many as allowed, else 0.
@@ -54,5 +49,3 @@ export async function reservePasswordAttempt(
 
 export const clearPasswordFailures = (db: Queryable, email: string, address: string) =>
   clear.run(db, { email, address })
-
-export const prunePasswordFailures = (db: Queryable) => prune.run(db)

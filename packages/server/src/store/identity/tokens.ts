@@ -68,17 +68,6 @@ const revokeOfUser = statement<never, { userId: string; exceptFamilyId: string |
    WHERE user_id = :userId AND revoked_at IS NULL AND id IS DISTINCT FROM :exceptFamilyId::uuid`,
 )
 
-// A token past its expiry is refused with or without its row. A family goes when it has no token left.
-const prune = statement(
-  'tokens_prune',
-  `WITH access AS (DELETE FROM access_tokens WHERE expires_at < slipway_now() - interval '1 hour'),
-        refresh AS (DELETE FROM refresh_tokens WHERE expires_at < slipway_now() - interval '1 hour')
-   DELETE FROM token_families f
-   WHERE f.created_at < slipway_now() - interval '1 day'
-     AND NOT EXISTS (SELECT FROM refresh_tokens r WHERE r.family_id = f.id)
-     AND NOT EXISTS (SELECT FROM access_tokens a WHERE a.family_id = f.id)`,
-)
-
 export const insertTokenFamily = (tx: Tx, id: string, userId: string) => insertFamily.run(tx, { id, userId })
 
 export interface NewTokenPair {
@@ -107,5 +96,3 @@ export const revokeTokenFamilyOf = (db: Queryable, refreshHash: Buffer) =>
 
 export const revokeTokenFamiliesOfUser = (tx: Tx, userId: string, exceptFamilyId: string | null = null) =>
   revokeOfUser.run(tx, { userId, exceptFamilyId })
-
-export const pruneTokens = (db: Queryable) => prune.run(db)

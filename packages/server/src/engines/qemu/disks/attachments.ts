@@ -7,7 +7,7 @@ import { QmpError, type QmpSession, withQmp } from '../process/qmp.ts'
 import { serveVolume } from './volumes.ts'
 
 /** A guest's kernel lets five seconds pass before it gives a slot free, in case the button was pressed by mistake. */
-const UNPLUG_LIMIT_MS = 20_000
+const unplugLimitMs = 20_000
 
 /** Plugs a disk into a running VM, unless it is in already. */
 export async function plug(ctx: QemuContext, vmId: string, disk: AttachedDisk): Promise<void> {
@@ -32,7 +32,7 @@ export async function plug(ctx: QemuContext, vmId: string, disk: AttachedDisk): 
 /** Unplugs a disk from a running VM and waits until the guest has let it go. */
 export async function unplug(ctx: QemuContext, vmId: string, disk: AttachedDisk): Promise<void> {
   await talk(ctx, vmId, async (qmp) => {
-    const until = Date.now() + UNPLUG_LIMIT_MS
+    const until = Date.now() + unplugLimitMs
     while (await isPlugged(qmp, disk)) {
       if (Date.now() > until)
         throw new EngineError('unavailable', `the guest does not release disk ${disk.id}`)

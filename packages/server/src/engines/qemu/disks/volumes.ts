@@ -7,10 +7,10 @@ import { run } from '../command.ts'
 import { readJson, writeJson } from '../files.ts'
 import { endProcess, identityOf, type ProcessIdentity } from '../process/process.ts'
 
-const PROGRAMS = ['/usr/libexec/virtiofsd', '/usr/lib/qemu/virtiofsd', '/usr/bin/virtiofsd']
-const START_LIMIT_MS = 5_000
+const programNames = ['/usr/libexec/virtiofsd', '/usr/lib/qemu/virtiofsd', '/usr/bin/virtiofsd']
+const startLimitMs = 5_000
 /** Beside a socket: who serves it. */
-const RECORD = '.server.json'
+const recordName = '.server.json'
 
 /** Whether shared volumes can be had here. */
 export async function canServeVolumes(): Promise<boolean> {
@@ -19,7 +19,7 @@ export async function canServeVolumes(): Promise<boolean> {
 }
 
 async function findVirtiofsd(): Promise<string | null> {
-  for (const program of PROGRAMS) if (await exists(program)) return program
+  for (const program of programNames) if (await exists(program)) return program
   return null
 }
 
@@ -41,7 +41,7 @@ export async function serveVolume(vmDir: string, socket: string, shareFolder: st
   const program = await findVirtiofsd()
   if (!program)
     throw new EngineError('rejected', 'shared volumes need virtiofsd, which is not installed on this host')
-  await endVolume(join(vmDir, `${socket}${RECORD}`))
+  await endVolume(join(vmDir, `${socket}${recordName}`))
   await rm(join(vmDir, socket), { force: true })
   const child = spawn(program, await argumentsFor(program, socket, shareFolder), {
     cwd: vmDir,
@@ -57,8 +57,8 @@ export async function serveVolume(vmDir: string, socket: string, shareFolder: st
   })
   child.unref()
   const identity = child.pid && (await identityOf(child.pid))
-  if (identity) await writeJson(join(vmDir, `${socket}${RECORD}`), identity)
-  const until = Date.now() + START_LIMIT_MS
+  if (identity) await writeJson(join(vmDir, `${socket}${recordName}`), identity)
+  const until = Date.now() + startLimitMs
   while (!(await exists(join(vmDir, socket)))) {
     if (failure !== null || Date.now() > until)
       throw new EngineError(
@@ -72,7 +72,7 @@ export async function serveVolume(vmDir: string, socket: string, shareFolder: st
 /** Ends what still serves volumes to a VM whose QEMU is gone. */
 export async function endVolumes(vmDir: string): Promise<void> {
   for (const name of await readdir(vmDir).catch(() => []))
-    if (name.endsWith(RECORD)) await endVolume(join(vmDir, name))
+    if (name.endsWith(recordName)) await endVolume(join(vmDir, name))
 }
 
 async function endVolume(record: string): Promise<void> {

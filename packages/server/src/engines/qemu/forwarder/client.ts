@@ -10,16 +10,16 @@ import type { Locks } from '../lock.ts'
 import type { StatePaths } from '../paths.ts'
 import { connectUnix, onLines } from '../unix-socket.ts'
 import {
-  FORWARDER_SOCKET,
   type ForwardedVm,
   type ForwarderAnswer,
   type ForwarderRequest,
   type ForwarderStatus,
+  forwarderSocket,
   type VmForwards,
 } from './protocol.ts'
 
-const START_LIMIT_MS = 10_000
-const ANSWER_LIMIT_MS = 5_000
+const startLimitMs = 10_000
+const answerLimitMs = 5_000
 
 interface Waiting {
   resolve(result: unknown): void
@@ -73,8 +73,8 @@ export class ForwarderClient {
       const timer = setTimeout(() => {
         this.#waiting.delete(id)
         socket.destroy()
-        reject(new EngineError('unavailable', `the forwarder did not answer within ${ANSWER_LIMIT_MS} ms`))
-      }, ANSWER_LIMIT_MS)
+        reject(new EngineError('unavailable', `the forwarder did not answer within ${answerLimitMs} ms`))
+      }, answerLimitMs)
       this.#waiting.set(id, { resolve: (result) => resolve(result as T), reject, timer })
       socket.write(`${JSON.stringify({ id, ...request })}\n`)
     })
@@ -96,8 +96,8 @@ export class ForwarderClient {
   async #reachOrStart(): Promise<Socket> {
     return (
       (await this.#reach()) ??
-      this.#locks.with('forwarder', AbortSignal.timeout(2 * START_LIMIT_MS), async () => {
-        const until = Date.now() + START_LIMIT_MS
+      this.#locks.with('forwarder', AbortSignal.timeout(2 * startLimitMs), async () => {
+        const until = Date.now() + startLimitMs
         let socket = await this.#reach()
         if (!socket) await this.#start()
         while (!socket && Date.now() < until) {
@@ -112,7 +112,7 @@ export class ForwarderClient {
   }
 
   #reach(): Promise<Socket | null> {
-    return connectUnix(join(this.#paths.root, FORWARDER_SOCKET), 1_000).catch(() => null)
+    return connectUnix(join(this.#paths.root, forwarderSocket), 1_000).catch(() => null)
   }
 
   async #start(): Promise<void> {

@@ -7,16 +7,16 @@ import { existsSync, rmSync } from 'node:fs'
 import { connect, createServer, type Socket } from 'node:net'
 import { onLines } from '../unix-socket.ts'
 import {
-  FORWARDER_SOCKET,
   type ForwarderAnswer,
   type ForwarderMessage,
   type ForwarderRequest,
   type ForwarderStatus,
+  forwarderSocket,
 } from './protocol.ts'
 import { Segments } from './segment.ts'
 import { VmForwarder } from './vm.ts'
 
-const HOUSEKEEPING_MS = 2_000
+const housekeepingMs = 2_000
 
 const vms = new Map<string, VmForwarder>()
 const segments = new Segments()
@@ -25,15 +25,15 @@ const masters = new Set<Socket>()
 process.chdir(process.argv[2]!)
 process.umask(0o077)
 if (await isAnotherServing()) process.exit(0)
-rmSync(FORWARDER_SOCKET, { force: true })
+rmSync(forwarderSocket, { force: true })
 const server = createServer(serveMaster)
-server.listen(FORWARDER_SOCKET)
+server.listen(forwarderSocket)
 server.on('error', () => process.exit(1))
-setInterval(leaveIfUnneeded, HOUSEKEEPING_MS)
+setInterval(leaveIfUnneeded, housekeepingMs)
 
 function isAnotherServing(): Promise<boolean> {
   return new Promise((resolve) => {
-    const socket = connect(FORWARDER_SOCKET)
+    const socket = connect(forwarderSocket)
     socket.on('connect', () => {
       socket.destroy()
       resolve(true)
@@ -88,8 +88,8 @@ async function perform(request: ForwarderRequest): Promise<unknown> {
 
 /** Nobody's rules and nobody's ports: no reason to stay. A removed state directory counts as no reason either. */
 function leaveIfUnneeded(): void {
-  const isOrphaned = !existsSync(FORWARDER_SOCKET)
+  const isOrphaned = !existsSync(forwarderSocket)
   if (!isOrphaned && (vms.size > 0 || masters.size > 0)) return
-  if (!isOrphaned) rmSync(FORWARDER_SOCKET, { force: true })
+  if (!isOrphaned) rmSync(forwarderSocket, { force: true })
   process.exit(0)
 }

@@ -45,4 +45,4 @@ export interface ForwarderStatus {
 export type ForwarderMessage<T> = { id: number } & T
 export type ForwarderAnswer = { id: number } & ({ result: unknown } | { error: string })
 
-export const FORWARDER_SOCKET = 'forwarder.sock'
+export const forwarderSocket = 'forwarder.sock'

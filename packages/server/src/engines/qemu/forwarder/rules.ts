@@ -1,8 +1,8 @@
 import { type CompiledRule, decidePacket } from '../../../domain/firewall.ts'
 
 /** How many ports of one VM are listened on. */
-export const MAX_SERVED_PORTS = 64
-export const SSH_GUEST_PORT = 22
+export const maxServedPorts = 64
+export const sshGuestPort = 22
 
 export interface InboundConnection {
   source: string
@@ -30,7 +30,7 @@ export function decide(rules: CompiledRule[], connection: InboundConnection): Ve
  * listen on is served on the ports that are listed elsewhere, and named in `notes`.
  */
 export function servedPorts(rules: CompiledRule[]): { ports: number[]; notes: string[] } {
-  const ports = new Set([SSH_GUEST_PORT])
+  const ports = new Set([sshGuestPort])
   const notes: string[] = []
   for (const rule of rules) {
     if (rule.direction !== 'ingress' || rule.action !== 'allow') continue
@@ -41,8 +41,8 @@ export function servedPorts(rules: CompiledRule[]): { ports: number[]; notes: st
     for (const [from, to] of rule.destinationPorts) {
       const wanted = Array.from({ length: to - from + 1 }, (_, index) => from + index)
       const added = wanted.filter((port) => !ports.has(port))
-      if (ports.size + added.length > MAX_SERVED_PORTS)
-        notes.push(`rule ${rule.ruleId}: ports ${from}-${to} exceed ${MAX_SERVED_PORTS} forwarded ports`)
+      if (ports.size + added.length > maxServedPorts)
+        notes.push(`rule ${rule.ruleId}: ports ${from}-${to} exceed ${maxServedPorts} forwarded ports`)
       else for (const port of added) ports.add(port)
     }
   }

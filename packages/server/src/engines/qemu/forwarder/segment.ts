@@ -1,9 +1,9 @@
 import { connect, type Socket } from 'node:net'
 
-const RETRY_MS = 250
-const MAX_FRAME_BYTES = 70_000
+const retryMs = 250
+const maxFrameBytes = 70_000
 /** A guest that does not read loses frames, as on a real wire, instead of filling our memory. */
-const MAX_QUEUED_BYTES = 4 * 1024 * 1024
+const maxQueuedBytes = 4 * 1024 * 1024
 
 interface Port {
   vmId: string
@@ -58,7 +58,7 @@ export class Segments {
     socket.on('data', (chunk) => this.#receive(port, chunk))
     socket.on('error', () => {})
     socket.on('close', () => {
-      if (this.#ports.get(port.vmId) === port) port.retry = setTimeout(() => this.#dial(port), RETRY_MS)
+      if (this.#ports.get(port.vmId) === port) port.retry = setTimeout(() => this.#dial(port), retryMs)
     })
   }
 
@@ -67,7 +67,7 @@ export class Segments {
     port.pending = port.pending.length === 0 ? chunk : Buffer.concat([port.pending, chunk])
     while (port.pending.length >= 4) {
       const length = port.pending.readUInt32BE(0)
-      if (length > MAX_FRAME_BYTES) {
+      if (length > maxFrameBytes) {
         port.socket?.destroy()
         return
       }
@@ -84,7 +84,7 @@ export class Segments {
     for (const to of this.#ports.values()) {
       if (to === from || to.networkId !== from.networkId) continue
       if (!isForMany && to.macAddress !== destination) continue
-      if (to.socket?.readyState === 'open' && to.socket.writableLength < MAX_QUEUED_BYTES)
+      if (to.socket?.readyState === 'open' && to.socket.writableLength < maxQueuedBytes)
         to.socket.write(Buffer.from(framed))
     }
   }

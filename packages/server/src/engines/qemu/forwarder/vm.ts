@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import type { Counters, ForwardedVm, VmForwards } from './protocol.ts'
-import { decide, SSH_GUEST_PORT } from './rules.ts'
+import { decide, sshGuestPort } from './rules.ts'
 
 /** Port 22 where the system lets us, else this. */
-const SSH_FALLBACK_PORT = 2222
+const sshFallbackPort = 2222
 
 interface OpenConnection {
   client: Socket
@@ -44,7 +44,7 @@ export class VmForwarder {
 
   describe(isOnSegment: boolean): VmForwards {
     return {
-      sshPort: this.#listeners.get(SSH_GUEST_PORT)?.publicPort ?? 0,
+      sshPort: this.#listeners.get(sshGuestPort)?.publicPort ?? 0,
       ports: [...this.#listeners.keys()].sort((a, b) => a - b),
       failures: this.#failures,
       isOnSegment,
@@ -58,7 +58,7 @@ export class VmForwarder {
   }
 
   async #listen(guestPort: number): Promise<void> {
-    const candidates = guestPort === SSH_GUEST_PORT ? [SSH_GUEST_PORT, SSH_FALLBACK_PORT] : [guestPort]
+    const candidates = guestPort === sshGuestPort ? [sshGuestPort, sshFallbackPort] : [guestPort]
     for (const publicPort of candidates) {
       const server = createServer({ pauseOnConnect: true }, (client) => this.#accept(client, guestPort))
       const failure = await new Promise<NodeJS.ErrnoException | null>((resolve) => {

@@ -13,7 +13,7 @@ export interface HostGpu {
 }
 
 /** The PCI domain of declared GPUs; no real machine has it. */
-const DECLARED_DOMAIN = 'dec0'
+const declaredDomain = 'dec0'
 
 /** The GPUs that this host offers: declared ones exist in the books only, the others are passed through. */
 export class HostGpus {
@@ -47,7 +47,7 @@ export class HostGpus {
 
   /** What goes into the guest for the given addresses; whole IOMMU groups or nothing. */
   async passthrough(pciAddresses: string[]): Promise<PassthroughGpu[]> {
-    const real = pciAddresses.filter((address) => !address.startsWith(`${DECLARED_DOMAIN}:`))
+    const real = pciAddresses.filter((address) => !address.startsWith(`${declaredDomain}:`))
     if (real.length === 0) return []
     const found = new Map((await scanGpus(this.#sysfsRoot)).map((gpu) => [gpu.pciAddress, gpu]))
     return real.map((address) => {
@@ -63,7 +63,7 @@ export class HostGpus {
     return this.#option
       .flatMap((entry) => ('model' in entry ? Array.from({ length: entry.count }, () => entry.model) : []))
       .map((model, index) => ({
-        pciAddress: `${DECLARED_DOMAIN}:${(index + 1).toString(16).padStart(2, '0')}:00.0`,
+        pciAddress: `${declaredDomain}:${(index + 1).toString(16).padStart(2, '0')}:00.0`,
         model,
         numaNode: 0,
         iommuGroup: null,

@@ -8,8 +8,8 @@ const MODEL_BY_DEVICE_ID: Record<string, string> = {
   '0x20b5': 'A100 80GB PCIe',
   '0x26b9': 'L40S 48GB PCIe',
 }
-const NVIDIA = '0x10de'
-const PCI_BRIDGE_CLASS = '0x06'
+const nvidia = '0x10de'
+const pciBridgeClass = '0x06'
 
 export interface SysfsGpu {
   pciAddress: string
@@ -110,9 +110,9 @@ function barBytesOf(resource: string): number {
 
 /** Display controllers: VGA (0x0300) and 3D (0x0302). */
 function isGpu(device: PciDevice): boolean {
-  return device.vendor === NVIDIA && /^0x030[02]/.test(device.class)
+  return device.vendor === nvidia && /^0x030[02]/.test(device.class)
 }
 
 function isBridge(device: PciDevice): boolean {
-  return device.class.startsWith(PCI_BRIDGE_CLASS)
+  return device.class.startsWith(pciBridgeClass)
 }

@@ -5,7 +5,7 @@ export interface PassthroughGpu {
   barBytes: number
 }
 
-const GIB = 1024 ** 3
+const gib = 1024 ** 3
 
 /**
  * A root port of its own for every GPU, so that the guest sees the PCIe link, and a window above 4 GiB large enough
@@ -29,6 +29,6 @@ export function vfioArguments(gpus: PassthroughGpu[], machine: 'x86_64' | 'aarch
 
 /** BARs are aligned to their size, so twice their sum, rounded up to a power of two, always holds them. */
 export function mmioWindowGib(gpus: PassthroughGpu[]): number {
-  const neededGib = (2 * gpus.reduce((sum, gpu) => sum + gpu.barBytes, 0)) / GIB
+  const neededGib = (2 * gpus.reduce((sum, gpu) => sum + gpu.barBytes, 0)) / gib
   return 2 ** Math.ceil(Math.log2(Math.max(neededGib, 32)))
 }

@@ -2,27 +2,27 @@
  * A flat ISO 9660 image for the NoCloud seed, so that no mastering tool has to be installed. Names are written as they
  * are (`meta-data`, `user-data`): Linux takes them although the standard's own alphabet has no hyphen.
  */
-const SECTOR = 2048
-const ROOT_SECTOR = 20
+const sectorBytes = 2048
+const rootSector = 20
 
 export function isoImage(volumeId: string, files: Record<string, string | Buffer>): Buffer {
   const root: Buffer[] = [
-    directoryRecord(Buffer.from([0]), ROOT_SECTOR, SECTOR, true),
-    directoryRecord(Buffer.from([1]), ROOT_SECTOR, SECTOR, true),
+    directoryRecord(Buffer.from([0]), rootSector, sectorBytes, true),
+    directoryRecord(Buffer.from([1]), rootSector, sectorBytes, true),
   ]
   const contents: Buffer[] = []
-  let sector = ROOT_SECTOR + 1
+  let sector = rootSector + 1
   for (const name of Object.keys(files).sort()) {
     const content = Buffer.from(files[name]!)
     root.push(directoryRecord(Buffer.from(name), sector, content.length, false))
     contents.push(toSectors(content))
-    sector += contents.at(-1)!.length / SECTOR
+    sector += contents.at(-1)!.length / sectorBytes
   }
   const directory = Buffer.concat(root)
-  if (directory.length > SECTOR) throw new RangeError('too many files for a one-sector directory')
+  if (directory.length > sectorBytes) throw new RangeError('too many files for a one-sector directory')
 
   return Buffer.concat([
-    Buffer.alloc(16 * SECTOR),
+    Buffer.alloc(16 * sectorBytes),
     primaryDescriptor(volumeId, sector),
     toSectors(Buffer.concat([Buffer.from([255]), Buffer.from('CD001'), Buffer.from([1])])),
     toSectors(pathTable('le')),
@@ -33,7 +33,7 @@ export function isoImage(volumeId: string, files: Record<string, string | Buffer
 }
 
 function primaryDescriptor(volumeId: string, sectors: number): Buffer {
-  const block = Buffer.alloc(SECTOR)
+  const block = Buffer.alloc(sectorBytes)
   block[0] = 1
   block.write('CD001', 1, 'ascii')
   block[6] = 1
@@ -42,11 +42,11 @@ function primaryDescriptor(volumeId: string, sectors: number): Buffer {
   writeBoth32(block, 80, sectors)
   writeBoth16(block, 120, 1)
   writeBoth16(block, 124, 1)
-  writeBoth16(block, 128, SECTOR)
+  writeBoth16(block, 128, sectorBytes)
   writeBoth32(block, 132, pathTable('le').length)
   block.writeUInt32LE(18, 140)
   block.writeUInt32BE(19, 148)
-  directoryRecord(Buffer.from([0]), ROOT_SECTOR, SECTOR, true).copy(block, 156)
+  directoryRecord(Buffer.from([0]), rootSector, sectorBytes, true).copy(block, 156)
   block.fill(0x20, 190, 813)
   for (const offset of [813, 830, 847, 864]) block.fill(0x30, offset, offset + 16)
   block[881] = 1
@@ -71,10 +71,10 @@ function pathTable(order: 'le' | 'be'): Buffer {
   const table = Buffer.alloc(10)
   table[0] = 1
   if (order === 'le') {
-    table.writeUInt32LE(ROOT_SECTOR, 2)
+    table.writeUInt32LE(rootSector, 2)
     table.writeUInt16LE(1, 6)
   } else {
-    table.writeUInt32BE(ROOT_SECTOR, 2)
+    table.writeUInt32BE(rootSector, 2)
     table.writeUInt16BE(1, 6)
   }
   return table
@@ -91,5 +91,5 @@ function writeBoth16(buffer: Buffer, offset: number, value: number): void {
 }
 
 function toSectors(content: Buffer): Buffer {
-  return Buffer.concat([content, Buffer.alloc((SECTOR - (content.length % SECTOR)) % SECTOR)])
+  return Buffer.concat([content, Buffer.alloc((sectorBytes - (content.length % sectorBytes)) % sectorBytes)])
 }

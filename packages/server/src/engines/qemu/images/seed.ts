@@ -1,5 +1,5 @@
 import type { VmSpec } from '../../engine.ts'
-import { ACCESS_NETWORK, accessMac } from '../process/machine.ts'
+import { accessMac, accessNetwork } from '../process/machine.ts'
 import { isoImage } from './iso.ts'
 
 /**
@@ -69,8 +69,8 @@ function networkConfig(spec: VmSpec, egress: 'none' | 'user'): Record<string, un
   const routing =
     egress === 'user'
       ? {
-          routes: [{ to: '0.0.0.0/0', via: ACCESS_NETWORK.host }],
-          nameservers: { addresses: [ACCESS_NETWORK.dns] },
+          routes: [{ to: '0.0.0.0/0', via: accessNetwork.host }],
+          nameservers: { addresses: [accessNetwork.dns] },
         }
       : {}
   return {
@@ -78,7 +78,7 @@ function networkConfig(spec: VmSpec, egress: 'none' | 'user'): Record<string, un
     ethernets: {
       access: {
         match: { macaddress: accessMac(network.macAddress) },
-        addresses: [`${ACCESS_NETWORK.guest}/${ACCESS_NETWORK.prefix}`],
+        addresses: [`${accessNetwork.guest}/${accessNetwork.prefix}`],
         ...routing,
       },
       segment: { match: { macaddress: network.macAddress.toLowerCase() }, addresses: [privateCidr(spec)] },
@@ -90,9 +90,9 @@ function environment(spec: VmSpec, egress: 'none' | 'user'): string {
   const values = {
     GUEST_HOSTNAME: hostnameOf(spec),
     ACCESS_MAC: accessMac(spec.network.macAddress),
-    ACCESS_CIDR: `${ACCESS_NETWORK.guest}/${ACCESS_NETWORK.prefix}`,
-    ACCESS_GATEWAY: egress === 'user' ? ACCESS_NETWORK.host : '',
-    ACCESS_DNS: egress === 'user' ? ACCESS_NETWORK.dns : '',
+    ACCESS_CIDR: `${accessNetwork.guest}/${accessNetwork.prefix}`,
+    ACCESS_GATEWAY: egress === 'user' ? accessNetwork.host : '',
+    ACCESS_DNS: egress === 'user' ? accessNetwork.dns : '',
     PRIVATE_MAC: spec.network.macAddress.toLowerCase(),
     PRIVATE_CIDR: privateCidr(spec),
   }

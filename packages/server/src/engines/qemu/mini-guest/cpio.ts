@@ -4,14 +4,14 @@ export type TreeEntry =
   | { path: string; kind: 'file'; mode: number; content: Buffer }
   | { path: string; kind: 'link'; target: string }
 
-const TYPE_BITS = { directory: 0o040000, file: 0o100000, link: 0o120000 }
+const typeBits = { directory: 0o040000, file: 0o100000, link: 0o120000 }
 
 /** Writes the `newc` cpio archives that the kernel unpacks as its first root. */
 export function cpioArchive(entries: TreeEntry[]): Buffer {
   const parts: Buffer[] = []
   let inode = 1
   for (const entry of entries) {
-    const mode = TYPE_BITS[entry.kind] | (entry.kind === 'link' ? 0o777 : entry.mode)
+    const mode = typeBits[entry.kind] | (entry.kind === 'link' ? 0o777 : entry.mode)
     pushRecord(parts, inode++, mode, entry.path, contentOf(entry))
   }
   pushRecord(parts, 0, 0, 'TRAILER!!!', Buffer.alloc(0))

@@ -6,10 +6,10 @@
  */
 
 /** Said on the console just before SSH is served: there is no use in knocking earlier. */
-export const MINI_GUEST_UP = 'slipway: the guest is up'
+export const miniGuestUp = 'slipway: the guest is up'
 
 /** Runs from the initramfs: loads drivers, finds the OS disk by its serial and moves over to it. */
-export const INITRAMFS_INIT = `#!/bin/busybox sh
+export const initramfsInit = `#!/bin/busybox sh
 /bin/busybox mount -t proc proc /proc
 mount -t sysfs sysfs /sys
 mount -t devtmpfs devtmpfs /dev
@@ -90,7 +90,7 @@ umask 077
 mkdir -p /root/.ssh
 cat /run/seed/authorized-keys >/root/.ssh/authorized_keys
 [ -s /etc/dropbear/host_ed25519 ] || dropbearkey -t ed25519 -f /etc/dropbear/host_ed25519 >/dev/null 2>&1
-echo "${MINI_GUEST_UP} ($GUEST_HOSTNAME)" >/dev/console
+echo "${miniGuestUp} ($GUEST_HOSTNAME)" >/dev/console
 `,
   },
   'etc/slipway/startup': {
@@ -125,7 +125,7 @@ export const GUEST_FOLDERS: Record<string, number> = {
 }
 
 /** Drivers for the devices that the engine gives a guest; what is built in costs nothing to name. */
-export const GUEST_MODULES = [
+export const guestModules = [
   'virtio_pci',
   'virtio_net',
   'virtio_blk',
@@ -142,7 +142,7 @@ export const GUEST_MODULES = [
 ]
 
 /** Programs and the libraries that they need, by file name; the dynamic linker differs by architecture. */
-export const GUEST_PROGRAMS = {
+export const guestPrograms = {
   'usr/sbin/dropbear': 'dropbear',
   'usr/bin/dropbearkey': 'dropbearkey',
   'usr/lib/libc.so.6': 'libc.so.6',
@@ -153,7 +153,7 @@ export const GUEST_PROGRAMS = {
   'usr/lib/libgmp.so.10': 'libgmp.so.10',
 }
 
-export const GUEST_PACKAGES = [
+export const guestPackages = [
   'busybox-static',
   'dropbear-bin',
   'libc6',

@@ -10,10 +10,10 @@ import { DebianPackages } from './debian-packages.ts'
 import {
   GUEST_FILES,
   GUEST_FOLDERS,
-  GUEST_MODULES,
-  GUEST_PACKAGES,
-  GUEST_PROGRAMS,
-  INITRAMFS_INIT,
+  guestModules,
+  guestPackages,
+  guestPrograms,
+  initramfsInit,
 } from './files.ts'
 import { makeOsDisk } from './os-disk.ts'
 import { initramfsTree, rootTree } from './tree.ts'
@@ -33,7 +33,7 @@ export interface MiniGuestSource extends Record<string, unknown> {
 export type Progress = (message: string) => void
 
 /** The size that the control plane gives to every OS disk. */
-const OS_DISK_GIB = 128
+const osDiskGib = 128
 
 /** The mini guest that is already there and was made by this very recipe, or a freshly built one. */
 export async function ensureMiniGuest(dataDir: string, progress: Progress): Promise<MiniGuestSource> {
@@ -57,7 +57,7 @@ export async function buildMiniGuest(dataDir: string, progress: Progress): Promi
     const kernelPackage = (await packages.dependenciesOf(kernelMeta))[0]!
     begin(`downloading ${kernelPackage}, busybox and dropbear (about 25 MB)`)
     const unpacked = join(workDir, 'root')
-    await packages.unpack([kernelPackage, ...GUEST_PACKAGES], unpacked)
+    await packages.unpack([kernelPackage, ...guestPackages], unpacked)
 
     const kernelVersion = kernelPackage.replace(/^linux-image-/, '').replace(/-unsigned$/, '')
     begin(`packing the initramfs for Linux ${kernelVersion}`)
@@ -65,7 +65,7 @@ export async function buildMiniGuest(dataDir: string, progress: Progress): Promi
     const kernel = await readFile(join(unpacked, 'boot', `vmlinuz-${kernelVersion}`))
     begin('making the OS disk')
     const osDisk = join(workDir, 'os.qcow2')
-    await makeOsDisk(osDisk, await rootTree(unpacked, arch), OS_DISK_GIB, workDir)
+    await makeOsDisk(osDisk, await rootTree(unpacked, arch), osDiskGib, workDir)
     const source = await install(dataDir, arch, kernelVersion, kernel, initrd, osDisk)
     await writeJson(recordFile(dataDir), { recipe: recipeHash(), source })
     progress(`mini guest ready: ${source.folder}`)
@@ -92,7 +92,7 @@ async function install(
   await writeAtomically(join(target, 'initrd'), initrd)
   await rename(osDisk, join(target, 'os.qcow2'))
   const checksums = { kernelSha256, initrdSha256, osSha256 }
-  return { kind: 'mini', arch: arch.name, folder, kernelVersion, ...checksums, osSizeGib: OS_DISK_GIB }
+  return { kind: 'mini', arch: arch.name, folder, kernelVersion, ...checksums, osSizeGib: osDiskGib }
 }
 
 function recordFile(dataDir: string): string {
@@ -100,7 +100,7 @@ function recordFile(dataDir: string): string {
 }
 
 function recipeHash(): string {
-  const recipe = [INITRAMFS_INIT, GUEST_FILES, GUEST_FOLDERS, GUEST_MODULES, GUEST_PROGRAMS, GUEST_PACKAGES]
+  const recipe = [initramfsInit, GUEST_FILES, GUEST_FOLDERS, guestModules, guestPrograms, guestPackages]
   return sha256(Buffer.from(JSON.stringify(recipe)))
 }
 

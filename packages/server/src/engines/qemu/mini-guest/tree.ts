@@ -3,16 +3,16 @@ import { basename, dirname, join } from 'node:path'
 import type { Architecture } from '../architecture.ts'
 import { run } from '../command.ts'
 import type { TreeEntry } from './cpio.ts'
-import { GUEST_FILES, GUEST_FOLDERS, GUEST_MODULES, GUEST_PROGRAMS, INITRAMFS_INIT } from './files.ts'
+import { GUEST_FILES, GUEST_FOLDERS, guestModules, guestPrograms, initramfsInit } from './files.ts'
 import { dependenciesOf, type KernelModule, modulesInLoadOrder } from './kernel-modules.ts'
 
 type File = { mode: number; content: Buffer }
 
 /** The first root: a shell, the drivers, and a script that moves over to the OS disk. */
 export async function initramfsTree(unpacked: string, kernelVersion: string): Promise<TreeEntry[]> {
-  const modules = await modulesInLoadOrder(await modulesDir(unpacked, kernelVersion), GUEST_MODULES)
+  const modules = await modulesInLoadOrder(await modulesDir(unpacked, kernelVersion), guestModules)
   const files = new Map<string, File>([
-    ['init', text(INITRAMFS_INIT, 0o755)],
+    ['init', text(initramfsInit, 0o755)],
     ['bin/busybox', await program(await findPrograms(unpacked, ['busybox']), 'busybox')],
     ['lib/modules/wanted', text(`${modules.map(({ name }) => name).join(' ')}\n`)],
     [`lib/modules/${kernelVersion}/modules.dep`, text(modules.map(dependencyLine).join(''))],
@@ -26,10 +26,10 @@ export async function initramfsTree(unpacked: string, kernelVersion: string): Pr
 /** What the OS disk holds from the beginning. */
 export async function rootTree(unpacked: string, arch: Architecture): Promise<TreeEntry[]> {
   const linker = basename(arch.dynamicLinker)
-  const found = await findPrograms(unpacked, ['busybox', linker, ...Object.values(GUEST_PROGRAMS)])
+  const found = await findPrograms(unpacked, ['busybox', linker, ...Object.values(guestPrograms)])
   const files = new Map<string, File>()
   for (const [path, file] of Object.entries(GUEST_FILES)) files.set(path, text(file.content, file.mode))
-  for (const [path, name] of Object.entries(GUEST_PROGRAMS)) files.set(path, await program(found, name))
+  for (const [path, name] of Object.entries(guestPrograms)) files.set(path, await program(found, name))
   files.set('bin/busybox', await program(found, 'busybox'))
   files.set(arch.dynamicLinker, await program(found, linker))
   const applets = (await run(found.get('busybox')!, ['--list-full'])).split('\n').filter(Boolean)

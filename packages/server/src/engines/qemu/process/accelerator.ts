@@ -11,9 +11,9 @@ import { readJson, writeJson } from '../files.ts'
 import { type Accelerator, kernelPaths } from './machine.ts'
 
 /** `-netdev stream`, which the guest-to-guest segment uses, came with this version. */
-const MIN_VERSION = [7, 2] as const
-const PROBE_LIMIT_MS = 10_000
-const PROBE_MARKER = 'slipway-probe-ok'
+const minVersion = [7, 2] as const
+const probeLimitMs = 10_000
+const probeMarker = 'slipway-probe-ok'
 
 export interface AcceleratorVerdict {
   accelerator: Accelerator
@@ -27,10 +27,10 @@ export async function requireQemu(arch: Architecture, program: string): Promise<
   })
   const version = /version (\d+)\.(\d+)(\.\d+)?/.exec(banner)
   const [major, minor] = [Number(version?.[1] ?? 0), Number(version?.[2] ?? 0)]
-  if (major < MIN_VERSION[0] || (major === MIN_VERSION[0] && minor < MIN_VERSION[1]))
+  if (major < minVersion[0] || (major === minVersion[0] && minor < minVersion[1]))
     throw new EngineError(
       'unavailable',
-      `QEMU ${major}.${minor} is too old; ${MIN_VERSION.join('.')} or later is needed`,
+      `QEMU ${major}.${minor} is too old; ${minVersion.join('.')} or later is needed`,
     )
   await run('qemu-img', ['--version']).catch((error: Error) => {
     throw new EngineError('unavailable', `${error.message}; ${hint}`, { cause: error })
@@ -101,12 +101,12 @@ async function probeKvm(
       let output = ''
       const timer = setTimeout(
         () =>
-          resolve({ accelerator: 'tcg', reason: `a kernel did not boot under KVM in ${PROBE_LIMIT_MS} ms` }),
-        PROBE_LIMIT_MS,
+          resolve({ accelerator: 'tcg', reason: `a kernel did not boot under KVM in ${probeLimitMs} ms` }),
+        probeLimitMs,
       )
       const onData = (chunk: Buffer) => {
         output = (output + chunk.toString('latin1')).slice(-4_000)
-        if (!output.includes(PROBE_MARKER)) return
+        if (!output.includes(probeMarker)) return
         clearTimeout(timer)
         resolve({ accelerator: 'kvm', reason: 'a kernel booted under KVM' })
       }

@@ -6,11 +6,11 @@ import { type PassthroughGpu, vfioArguments } from '../gpu/vfio.ts'
 export type Accelerator = 'kvm' | 'tcg'
 
 /** Spare hot-plug slots: the contract's 16 data disks and 4 shared volumes. */
-const DISK_SLOTS = 16
-const VOLUME_SLOTS = 4
+const diskSlots = 16
+const volumeSlots = 4
 
 /** The access network exists between one guest and its QEMU only; its range is one no tenant network can have. */
-export const ACCESS_NETWORK = {
+export const accessNetwork = {
   cidr: '100.127.255.0/24',
   host: '100.127.255.2',
   dns: '100.127.255.3',
@@ -93,8 +93,8 @@ function bootArguments({ boot, arch, accelerator }: Machine): string[] {
 /** Eight root ports share a slot of the root bus; without an I/O window each, or x86 runs out of them. */
 function hotplugSlots(): string[] {
   const names = [
-    ...Array.from({ length: DISK_SLOTS }, (_, index) => `disk-slot${index}`),
-    ...Array.from({ length: VOLUME_SLOTS }, (_, index) => `volume-slot${index}`),
+    ...Array.from({ length: diskSlots }, (_, index) => `disk-slot${index}`),
+    ...Array.from({ length: volumeSlots }, (_, index) => `volume-slot${index}`),
   ]
   return names.flatMap((id, index) => [
     '-device',
@@ -112,7 +112,7 @@ function fixedDisk(serial: string, file: string, format: string, id: string, ext
 }
 
 function networkArguments({ egress, spec }: Machine): string[] {
-  const { cidr, host, dns, guest } = ACCESS_NETWORK
+  const { cidr, host, dns, guest } = accessNetwork
   const isolation = egress === 'none' ? 'restrict=on' : 'restrict=off'
   return [
     ...[
@@ -172,8 +172,8 @@ export function volumeSocket(vmId: string, diskId: string): string {
 
 export function slotNames(type: AttachedDisk['type']): string[] {
   return type === 'persistent-ssd'
-    ? Array.from({ length: DISK_SLOTS }, (_, index) => `disk-slot${index}`)
-    : Array.from({ length: VOLUME_SLOTS }, (_, index) => `volume-slot${index}`)
+    ? Array.from({ length: diskSlots }, (_, index) => `disk-slot${index}`)
+    : Array.from({ length: volumeSlots }, (_, index) => `volume-slot${index}`)
 }
 
 /** QEMU ids are short: 31 characters for a block node. */

@@ -7,10 +7,10 @@ import { lastLines } from '../command.ts'
 import { readText } from '../files.ts'
 import { withQmp } from './qmp.ts'
 
-const START_LIMIT_MS = 30_000
-const QMP_TIMEOUT_MS = 5_000
-const TERM_GRACE_MS = 3_000
-const KEEPER_GRACE_MS = 1_000
+const startLimitMs = 30_000
+const qmpTimeoutMs = 5_000
+const termGraceMs = 3_000
+const keeperGraceMs = 1_000
 
 /** What identifies one process beyond doubt: a pid alone may have been given to somebody else since. */
 export interface ProcessIdentity {
@@ -23,13 +23,13 @@ export interface ProcessIdentity {
  * The shell stays as QEMU's parent to write down how it ended: a server that starts later could not wait for it. Both
  * are in a session of their own, so that no signal to the server reaches them.
  */
-const KEEPER_SCRIPT = '"$@" >qemu.log 2>&1 </dev/null; echo $? >exit.tmp; mv exit.tmp exit'
+const keeperScript = '"$@" >qemu.log 2>&1 </dev/null; echo $? >exit.tmp; mv exit.tmp exit'
 
 export async function startQemu(vmDir: string, program: string, args: string[]): Promise<ProcessIdentity> {
   for (const leftover of ['exit', 'exit.tmp', 'qemu.pid', 'qmp.sock', 'segment.sock'])
     await rm(join(vmDir, leftover), { force: true })
   await new Promise<void>((resolve, reject) => {
-    const keeper = spawn('/bin/sh', ['-c', KEEPER_SCRIPT, 'slipway-vm', program, ...args], {
+    const keeper = spawn('/bin/sh', ['-c', keeperScript, 'slipway-vm', program, ...args], {
       cwd: vmDir,
       detached: true,
       stdio: 'ignore',
@@ -38,15 +38,15 @@ export async function startQemu(vmDir: string, program: string, args: string[]):
     keeper.once('spawn', resolve)
     keeper.unref()
   })
-  const until = Date.now() + START_LIMIT_MS
+  const until = Date.now() + startLimitMs
   while (Date.now() < until) {
     await throwIfExited(vmDir)
-    const isUp = await withQmp(join(vmDir, 'qmp.sock'), QMP_TIMEOUT_MS, async () => true).catch(() => false)
+    const isUp = await withQmp(join(vmDir, 'qmp.sock'), qmpTimeoutMs, async () => true).catch(() => false)
     const identity = isUp ? await identify(vmDir) : null
     if (identity) return identity
     await sleep(20)
   }
-  throw new EngineError('unavailable', `QEMU did not open its control socket within ${START_LIMIT_MS} ms`)
+  throw new EngineError('unavailable', `QEMU did not open its control socket within ${startLimitMs} ms`)
 }
 
 async function throwIfExited(vmDir: string): Promise<void> {
@@ -65,7 +65,7 @@ export async function exitCode(vmDir: string): Promise<number | null> {
 
 /** The note about a QEMU that just ended comes a moment later, if the one who writes it lives. */
 export async function awaitExitCode(vmDir: string): Promise<number | null> {
-  const until = Date.now() + KEEPER_GRACE_MS
+  const until = Date.now() + keeperGraceMs
   let code = await exitCode(vmDir)
   while (code === null && Date.now() < until) {
     await sleep(20)
@@ -97,7 +97,7 @@ export async function isAlive(identity: ProcessIdentity): Promise<boolean> {
 }
 
 /** Ends a process: politely, so that disk images are closed well, then for certain. */
-export async function endProcess(identity: ProcessIdentity, graceMs = TERM_GRACE_MS): Promise<void> {
+export async function endProcess(identity: ProcessIdentity, graceMs = termGraceMs): Promise<void> {
   if (!(await signalIfAlive(identity, 'SIGTERM'))) return
   const until = Date.now() + graceMs
   while (Date.now() < until) {

@@ -3,18 +3,18 @@ import { join } from 'node:path'
 import { lastLines } from '../command.ts'
 import { readText, writeAtomically } from '../files.ts'
 
-const DEFAULT_TAIL_BYTES = 64 * 1024
-const MAX_READ_BYTES = 256 * 1024
+const defaultTailBytes = 64 * 1024
+const maxReadBytes = 256 * 1024
 /** A guest that talks without end must not fill the host's disk. */
-const MAX_FILE_BYTES = 32 * 1024 * 1024
+const maxFileBytes = 32 * 1024 * 1024
 
 /** Reads from a byte offset counted from the VM's first output, never ending inside a character. */
 export async function readSerial(vmDir: string, offset: number | undefined) {
   const file = join(vmDir, 'serial.log')
   const droppedBytes = await droppedBytesOf(vmDir)
   const end = await serialEnd(vmDir)
-  const from = Math.min(Math.max(offset ?? end - DEFAULT_TAIL_BYTES, droppedBytes), end)
-  const length = Math.min(end - from, MAX_READ_BYTES)
+  const from = Math.min(Math.max(offset ?? end - defaultTailBytes, droppedBytes), end)
+  const length = Math.min(end - from, maxReadBytes)
   if (length === 0) return { content: '', nextOffset: from }
   const handle = await open(file, 'r')
   try {
@@ -44,7 +44,7 @@ function plainText(content: string): string {
 }
 
 /** QEMU appends, so the file may be emptied under it; the count of what was dropped keeps offsets true. */
-export async function limitSerial(vmDir: string, maxBytes = MAX_FILE_BYTES): Promise<void> {
+export async function limitSerial(vmDir: string, maxBytes = maxFileBytes): Promise<void> {
   const file = join(vmDir, 'serial.log')
   const sizeBytes = (await stat(file).catch(() => null))?.size ?? 0
   if (sizeBytes <= maxBytes) return
