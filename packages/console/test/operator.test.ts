@@ -1,6 +1,6 @@
+import { eventually } from '@slipway/testing/eventually.ts'
 import type { Page } from 'playwright-core'
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { eventually } from '../../server/test/eventually.ts'
 import {
   acceptInvitation,
   createVm,
@@ -179,7 +179,7 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
 
   test('quotas are set for a project that is found by its name', async () => {
     const { id } = await service.operator.adminOrganizationCreate({ name: 'Quay Works' })
-    const member = { email: service.credentials.email, organization_id: id, role: 'owner' as const }
+    const member = { email: service.email, organization_id: id, role: 'owner' as const }
     await service.operator.adminUserCreate(member)
     await service.asOwner.projectCreate({ name: 'research', organization_id: id })
     await openTabOf('Quotas')
@@ -204,7 +204,7 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
     await main().getByLabel('Price of a40.1x, USD per VM and hour').fill('0.95')
     await main().getByRole('button', { name: 'Set prices' }).click()
     await result(page, 'Set the prices, valid from now').waitFor()
-    const { items } = await service.tenant.priceList({ project_id: service.credentials.project_id })
+    const { items } = await service.tenant.priceList({ project_id: service.project_id })
     expect(items.find(({ product_name }) => product_name === 'a40.1x')?.usd).toBe(0.95)
   })
 

@@ -1,7 +1,8 @@
 import { createClient, logIn } from '@slipway/sdk'
+import { sshKey } from '@slipway/testing/ssh-key.ts'
+import { startReceiver } from '@slipway/testing/webhook-receiver.ts'
 import type { Page } from 'playwright-core'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { startReceiver } from '../../server/test/webhooks/receiver.ts'
 import {
   acceptInvitation,
   expectNoComplaints,
@@ -11,7 +12,6 @@ import {
   result,
   screenshot,
   signIn,
-  sshKey,
   type Tab,
   useConsole,
 } from './support/browser.ts'

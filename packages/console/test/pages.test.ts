@@ -32,7 +32,7 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
 
   beforeAll(async () => {
     ;({ service, page } = scene)
-    const { organization_id } = service.credentials
+    const { organization_id } = service
     const user = { email: operator.email, is_operator: true, organization_id, role: 'owner' as const }
     ;[vm] = await Promise.all([fill(service), acceptInvitation(page, service, user, operator.password)])
   })
@@ -59,10 +59,10 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
 
   test('every page passes axe in both themes and fits narrow screens', async () => {
     const findings: string[] = []
-    const base = `/projects/${service.credentials.project_id}`
+    const base = `/projects/${service.project_id}`
     const hosts = await service.operator.collect('adminHostList', {})
     const host = hosts.find(({ vms }) => vms.length > 0)!
-    const { project_id } = service.credentials
+    const { project_id } = service
     const [webhook] = await service.asOwner.collect('webhookList', { project_id })
     const paths: [string, string][] = [
       ['overview', base],
@@ -113,7 +113,7 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
 
   test('dialogs and menus pass axe in both themes', async () => {
     const findings: string[] = []
-    const base = `/projects/${service.credentials.project_id}`
+    const base = `/projects/${service.project_id}`
     const open = async (name: string, button: string | RegExp) => {
       await page.getByRole('button', { name: button }).first().click()
       await page.getByRole('dialog').or(page.getByRole('menu')).first().waitFor()
@@ -148,7 +148,7 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
           shifts.sum += (entry as PerformanceEntry & { value: number }).value
       }).observe({ type: 'layout-shift', buffered: true })
     })
-    const base = `${service.url}/projects/${service.credentials.project_id}`
+    const base = `${service.url}/projects/${service.project_id}`
     for (const path of ['', '/vms', '/vms/new', `/vms/${vm.id}`]) {
       await page.goto(base + path)
       await settled(page)
@@ -158,7 +158,7 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
   })
 
   test('a name that has not been read yet is not taken for something deleted', async () => {
-    const { project_id } = service.credentials
+    const { project_id } = service
     let release = () => {}
     const isReleased = new Promise<void>((resolve) => {
       release = resolve
@@ -187,7 +187,7 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
       const next = from + pageSize
       await route.fulfill({ json: { items, next_page_token: next < total ? String(next) : '' } })
     })
-    await page.goto(`${service.url}/projects/${service.credentials.project_id}/vms`)
+    await page.goto(`${service.url}/projects/${service.project_id}/vms`)
     const table = page.getByRole('table', { name: 'VMs' })
     await table.getByRole('link', { name: 'vm-0', exact: true }).waitFor()
     expect(await table.getAttribute('aria-rowcount')).toBe(String(total + 1))
@@ -204,7 +204,7 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
     const items = Array.from({ length: 12 }, (_, day) =>
       products.map((product_name, index) => ({
         date: `${month}-${String(day + 1).padStart(2, '0')}`,
-        project_id: service.credentials.project_id,
+        project_id: service.project_id,
         location: 'us-east1-a',
         resource_type: index < 2 ? 'vm' : 'disk',
         product_name,
@@ -216,7 +216,7 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
     await page.route(/\/usage\?/, (route) =>
       route.fulfill({ json: { items, updated_at: `${month}-13T00:05:00.000Z` } }),
     )
-    await page.goto(`${service.url}/projects/${service.credentials.project_id}/usage`)
+    await page.goto(`${service.url}/projects/${service.project_id}/usage`)
     const total = items.reduce((sum, { usd }) => sum + usd, 0)
     await main().getByText(`${total}.00 USD`).first().waitFor()
     await page.getByRole('img', { name: /Daily cost .* by product/ }).waitFor()
@@ -240,7 +240,7 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
         },
       }),
     )
-    await page.goto(`${service.url}/projects/${service.credentials.project_id}/disks`)
+    await page.goto(`${service.url}/projects/${service.project_id}/disks`)
     await main().getByText('give the operator the request id').waitFor()
     await main().getByText('request-7').waitFor()
     expect(await inBothThemes(page, 'disks-error')).toEqual([])
@@ -276,7 +276,7 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
   })
 
   test('a viewer sees everything and is told why nothing can be changed', async () => {
-    const { organization_id } = service.credentials
+    const { organization_id } = service
     const viewer = await openTab(await scene.browser.newContext())
     await acceptInvitation(
       viewer.page,
@@ -297,7 +297,7 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
 /** Gives every page something to show. */
 async function fill(service: Service): Promise<Vm> {
   const { tenant } = service
-  const { project_id } = service.credentials
+  const { project_id } = service
   const disk = { size: '500GiB', location: 'us-east1-a' }
   const [vm, , stopped] = await Promise.all([
     createVm(service, 'train-7', 'a100.4x'),

@@ -25,7 +25,7 @@ describe.skipIf(isBrowserMissing)('a session of the console', () => {
 
   const createDisk = (name: string) =>
     scene.service.tenant.diskCreate(
-      { project_id: scene.service.credentials.project_id },
+      { project_id: scene.service.project_id },
       { name, size: '10GiB', location: 'us-east1-a' },
     )
   const row = (name: string, on = page) =>
@@ -41,8 +41,8 @@ describe.skipIf(isBrowserMissing)('a session of the console', () => {
 
   async function signInAgain() {
     await page.getByText('The session has ended.').waitFor()
-    await page.getByLabel('E-mail').fill(scene.service.credentials.email)
-    await page.getByLabel('Password').fill(scene.service.credentials.password)
+    await page.getByLabel('E-mail').fill(scene.service.email)
+    await page.getByLabel('Password').fill(scene.service.password)
     await page.getByRole('button', { name: 'Sign in' }).click()
     await page.getByRole('heading', { level: 1, name: 'Disks' }).waitFor()
   }
@@ -50,7 +50,7 @@ describe.skipIf(isBrowserMissing)('a session of the console', () => {
   test('signing in says that the password is wrong, and works with the right one', async () => {
     const { service } = scene
     await page.goto(`${service.url}/`)
-    await page.getByLabel('E-mail').fill(service.credentials.email)
+    await page.getByLabel('E-mail').fill(service.email)
     await page.getByLabel('Password').fill('wrong')
     await page.getByRole('button', { name: 'Sign in' }).click()
     await page.getByRole('alert').getByText('The e-mail or the password is wrong.').waitFor()
@@ -105,7 +105,7 @@ describe.skipIf(isBrowserMissing)('a session of the console', () => {
 
   test('a session that is ended elsewhere leads back to the same page after signing in', async () => {
     await openDisks('before-the-end')
-    const { email, password } = scene.service.credentials
+    const { email, password } = scene.service
     const elsewhere = await logIn({ baseUrl: scene.service.url, email, password })
     // Changing the password, even to the same one, ends all other sessions.
     await createClient({ baseUrl: scene.service.url, token: elsewhere.token }).authPassword({

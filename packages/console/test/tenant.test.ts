@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { sshKey } from '@slipway/testing/ssh-key.ts'
 import type { Page } from 'playwright-core'
 import { beforeEach, describe, expect, test } from 'vitest'
 import {
@@ -6,7 +7,6 @@ import {
   createVm,
   isBrowserMissing,
   result as resultOn,
-  sshKey,
   useConsole,
   useSignedInTabs,
   vmRequest,
@@ -222,7 +222,7 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
   })
 
   test('usage shows what this month costs, and can be downloaded for one project or for all', async () => {
-    await page.goto(`${service.url}/projects/${service.credentials.project_id}/usage`)
+    await page.goto(`${service.url}/projects/${service.project_id}/usage`)
     await main()
       .getByText(/USD with today/)
       .waitFor()

@@ -1,12 +1,14 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Vm } from '@slipway/sdk'
+import { root } from '@slipway/testing/root.ts'
+import { sshKey } from '@slipway/testing/ssh-key.ts'
 import axe from 'axe-core'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest'
 import { type Service, startService } from './service.ts'
 
-const screenshots = join(import.meta.dirname, '../../../../artifacts')
+const screenshots = join(root, 'artifacts')
 mkdirSync(screenshots, { recursive: true })
 const wide = { width: 1280, height: 860 }
 
@@ -47,7 +49,7 @@ export async function openTab(context: BrowserContext): Promise<Tab> {
 export async function signIn(
   page: Page,
   service: Service,
-  who: { email: string; password: string } = service.credentials,
+  who: { email: string; password: string } = service,
 ) {
   await page.goto(`${service.url}/`)
   await page.getByLabel('E-mail').fill(who.email)
@@ -181,14 +183,10 @@ export interface Scene {
   page: Page
 }
 
-export const sshKey =
-  'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBvmWxvLnVPXnO3xXQ2n3yUoP1yT8kQ5cXqkqN3u9Ckm ada@laptop'
-
 let lastProject = 0
 /** Creates a project of the demo's organization, for a test that needs one to itself. */
-export async function createProject({ asOwner, credentials }: Service): Promise<string> {
+export async function createProject({ asOwner, organization_id }: Service): Promise<string> {
   lastProject += 1
-  const { organization_id } = credentials
   return (await asOwner.projectCreate({ name: `project-${lastProject}`, organization_id })).id
 }
 
@@ -202,11 +200,11 @@ export const vmRequest = (name: string, type: string) => ({
 
 /** Creates a VM in the demo project or another one, and waits until it runs. */
 export async function createVm(
-  { asOwner, credentials }: Service,
+  service: Service,
   name: string,
   type: string,
-  project_id = credentials.project_id,
+  project_id = service.project_id,
 ): Promise<Vm> {
-  const { operation } = await asOwner.vmCreate({ project_id }, vmRequest(name, type))
-  return (await asOwner.wait<Vm>({ project_id }, operation)).result
+  const { operation } = await service.asOwner.vmCreate({ project_id }, vmRequest(name, type))
+  return (await service.asOwner.wait<Vm>({ project_id }, operation)).result
 }
