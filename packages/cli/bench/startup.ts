@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
-import { startRealServer } from '../../sdk/test/support/real-server.ts'
-import { type Figure, print } from '../../server/bench/report.ts'
+import { startRealServer } from '@slipway/testing/real-server.ts'
+import { type Figure, print } from '@slipway/testing/report.ts'
 import { binary, freshHome } from '../test/support/cli.ts'
 
 // How long a person waits for `slipway --version`, and for `slipway vm list` against a local server.
@@ -48,5 +48,5 @@ try {
   ])
 } finally {
   remove()
-  await server.stop()
+  await server.close()
 }

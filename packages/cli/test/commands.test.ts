@@ -1,8 +1,9 @@
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Image, Vm } from '@slipway/sdk'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type RealServer, startRealServer } from '../../sdk/test/support/real-server.ts'
+import { type RealServer, startRealServer } from '@slipway/testing/real-server.ts'
+import { sshKey } from '@slipway/testing/ssh-key.ts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { freshHome } from './support/cli.ts'
 import { goldenFile, transcript } from './support/golden.ts'
 
@@ -12,10 +13,7 @@ let server: RealServer
 let env: Record<string, string>
 
 beforeAll(async () => {
-  writeFileSync(
-    publicKey,
-    'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBvmWxvLnVPXnO3xXQ2n3yUoP1yT8kQ5cXqkqN3u9Ckm ada@laptop\n',
-  )
+  writeFileSync(publicKey, `${sshKey}\n`)
   server = await startRealServer()
   env = {
     SLIPWAY_API_URL: server.api_url,
@@ -25,7 +23,7 @@ beforeAll(async () => {
   }
 })
 afterAll(async () => {
-  await server?.stop()
+  await server?.close()
   remove()
 })
 
@@ -55,11 +53,11 @@ test('offers are sorted by price and can be narrowed', async () => {
   )
 })
 
-test('the catalogue, quotas and prices', async () => {
+test('images, locations, prices and quotas are listed', async () => {
   await golden('catalogue.txt', ['image', 'list'], ['location', 'list'], ['price', 'list'], ['quota', 'list'])
 })
 
-test('the side of the operator', async () => {
+test('operators see capacity, locations, hosts and operations, and set prices', async () => {
   await golden(
     'admin.txt',
     ['admin', 'capacity'],
@@ -70,169 +68,167 @@ test('the side of the operator', async () => {
   )
 })
 
-describe('the life of a VM', () => {
-  test('want of stock says where there is some, and a missing flag which', async () => {
-    // A location that no other test uses: GPUs that a VM has left are out of the count for a while.
-    const whole = ['--type', 'a40.8x', '--location', 'eu-north1-a', '--ssh-key', publicKey]
-    await slipway('vm', 'create', 'whole', ...whole)
-    const none = await slipway('vm', 'create', 'next', ...whole)
-    expect(none).toMatchObject({ code: 4, stdout: '' })
-    expect(none.stderr).toContain('It would fit in: us-east1-a')
-    await slipway('vm', 'delete', 'whole', '--yes')
-    const missing = await slipway('vm', 'create', 'x')
-    expect(missing).toMatchObject({ code: 2, stdout: '' })
-    expect(missing.stderr).toContain('Missing: --type and --location.')
-  })
+test('vm create without stock says where there is some, and a missing flag which', async () => {
+  // A location that no other test uses: GPUs that a VM has left are out of the count for a while.
+  const whole = ['--type', 'a40.8x', '--location', 'eu-north1-a', '--ssh-key', publicKey]
+  await slipway('vm', 'create', 'whole', ...whole)
+  const none = await slipway('vm', 'create', 'next', ...whole)
+  expect(none).toMatchObject({ code: 4, stdout: '' })
+  expect(none.stderr).toContain('It would fit in: us-east1-a')
+  await slipway('vm', 'delete', 'whole', '--yes')
+  const missing = await slipway('vm', 'create', 'x')
+  expect(missing).toMatchObject({ code: 2, stdout: '' })
+  expect(missing.stderr).toContain('Missing: --type and --location.')
+})
 
-  test('creating prints the ssh line and nothing else', async () => {
-    const { code, stdout, stderr } = await slipway(
-      'vm',
-      'create',
-      'train-7',
-      '--type',
-      'a100.1x',
-      ...where,
-      '--ssh-key',
-      publicKey,
-    )
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-    expect(stdout).toMatch(/^ssh ubuntu@198\.18\.\d+\.\d+\n$/)
-  })
+test('vm create prints the ssh line and nothing else', async () => {
+  const { code, stdout, stderr } = await slipway(
+    'vm',
+    'create',
+    'train-7',
+    '--type',
+    'a100.1x',
+    ...where,
+    '--ssh-key',
+    publicKey,
+  )
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  expect(stdout).toMatch(/^ssh ubuntu@198\.18\.\d+\.\d+\n$/)
+})
 
-  test('without --image it has the newest Ubuntu made for GPUs', async () => {
-    expect((await json('vm', 'show', 'train-7')).image).toBe('ubuntu24.04-nvidia:latest')
-  })
+test('a VM created without --image has the newest Ubuntu made for GPUs', async () => {
+  expect((await json('vm', 'show', 'train-7')).image).toBe('ubuntu24.04-nvidia:latest')
+})
 
-  test('where there is only one image, it has that one', async () => {
-    const admin = async (path: string, change?: object) => {
-      const answer = await fetch(`${server.api_url}/v0.1/admin/images${path}`, {
-        method: change ? 'PATCH' : 'GET',
-        headers: { authorization: `Bearer ${server.operator_key}`, 'content-type': 'application/json' },
-        ...(change && { body: JSON.stringify(change) }),
-      })
-      expect(answer.status).toBe(200)
-      return answer.json()
-    }
-    const { items } = (await admin('')) as { items: Image[] }
-    const ubuntus = items.filter((image) => image.name.startsWith('ubuntu'))
-    for (const { id } of ubuntus) await admin(`/${id}`, { locations: ['us-east1-a'] })
-    const there = ['--type', 'a100.1x', '--location', 'eu-north1-a', '--ssh-key', publicKey]
-    expect(await slipway('vm', 'create', 'plain', ...there)).toMatchObject({ code: 0, stderr: '' })
-    expect((await json('vm', 'show', 'plain')).image).toBe('debian12:latest')
-    await slipway('vm', 'delete', 'plain', '--yes')
-    for (const { id, locations } of ubuntus) await admin(`/${id}`, { locations })
-  })
-
-  test('it is found by its name and by its id, and a wrong name suggests the right one', async () => {
-    const { id } = await json('vm', 'show', 'train-7')
-    expect((await json('vm', 'show', id)).name).toBe('train-7')
-    const missed = await slipway('vm', 'show', 'train7')
-    expect(missed).toEqual({
-      code: 3,
-      stdout: '',
-      stderr: 'slipway: There is no VM called train7.\n  Did you mean train-7?\n',
+test('a VM in a location with only one image has that one', async () => {
+  const admin = async (path: string, change?: object) => {
+    const answer = await fetch(`${server.api_url}/v0.1/admin/images${path}`, {
+      method: change ? 'PATCH' : 'GET',
+      headers: { authorization: `Bearer ${server.operator_key}`, 'content-type': 'application/json' },
+      ...(change && { body: JSON.stringify(change) }),
     })
-  })
+    expect(answer.status).toBe(200)
+    return answer.json()
+  }
+  const { items } = (await admin('')) as { items: Image[] }
+  const ubuntus = items.filter((image) => image.name.startsWith('ubuntu'))
+  for (const { id } of ubuntus) await admin(`/${id}`, { locations: ['us-east1-a'] })
+  const there = ['--type', 'a100.1x', '--location', 'eu-north1-a', '--ssh-key', publicKey]
+  expect(await slipway('vm', 'create', 'plain', ...there)).toMatchObject({ code: 0, stderr: '' })
+  expect((await json('vm', 'show', 'plain')).image).toBe('debian12:latest')
+  await slipway('vm', 'delete', 'plain', '--yes')
+  for (const { id, locations } of ubuntus) await admin(`/${id}`, { locations })
+})
 
-  test('it looks as it should', async () => {
-    const [header] = (await slipway('vm', 'list')).stdout.split('\n')
-    expect(header?.split(/ +/)).toEqual(['NAME', 'TYPE', 'STATE', 'LOCATION', 'SSH', 'EXPIRES', 'AGE'])
-    await golden(
-      'vm.txt',
-      ['vm', 'list', '-o', 'columns=name,type,state,location,image,age'],
-      ['vm', 'list', '--no-header', '-o', 'columns=name,state,type'],
-      ['vm', 'list', '--state', 'shutoff'],
-      ['vm', 'show', 'train-7'],
-      ['vm', 'show', 'train-7', '-o', 'columns=name,state'],
-      ['vm', 'list', '-o', 'json'],
-      ['vm', 'show', 'train-7', '-o', 'yaml'],
-      ['vm', 'create', 'x', '--type', 'a100.1x', ...where, '--ssh-key', '/nonexistent', '--dry-run'],
-    )
+test('a VM is found by its name and by its id, and a wrong name suggests the right one', async () => {
+  const { id } = await json('vm', 'show', 'train-7')
+  expect((await json('vm', 'show', id)).name).toBe('train-7')
+  const missed = await slipway('vm', 'show', 'train7')
+  expect(missed).toEqual({
+    code: 3,
+    stdout: '',
+    stderr: 'slipway: There is no VM called train7.\n  Did you mean train-7?\n',
   })
+})
 
-  test('a dry run shows the price and creates nothing', async () => {
-    const dry = await json(
-      'vm',
-      'create',
-      'dry',
-      '--type',
-      'a100.2x',
-      ...where,
-      '--ssh-key',
-      publicKey,
-      '--dry-run',
-    )
-    expect(dry.estimate.usd_per_hour).toBe(2.9)
-    expect(dry.request).toMatchObject({ name: 'dry', type: 'a100.2x' })
-    expect((await json('vm', 'list')).map((vm: Vm) => vm.name)).toEqual(['train-7'])
-  })
+test('vm list and vm show look as they should, in every format', async () => {
+  const [header] = (await slipway('vm', 'list')).stdout.split('\n')
+  expect(header?.split(/ +/)).toEqual(['NAME', 'TYPE', 'STATE', 'LOCATION', 'SSH', 'EXPIRES', 'AGE'])
+  await golden(
+    'vm.txt',
+    ['vm', 'list', '-o', 'columns=name,type,state,location,image,age'],
+    ['vm', 'list', '--no-header', '-o', 'columns=name,state,type'],
+    ['vm', 'list', '--state', 'shutoff'],
+    ['vm', 'show', 'train-7'],
+    ['vm', 'show', 'train-7', '-o', 'columns=name,state'],
+    ['vm', 'list', '-o', 'json'],
+    ['vm', 'show', 'train-7', '-o', 'yaml'],
+    ['vm', 'create', 'x', '--type', 'a100.1x', ...where, '--ssh-key', '/nonexistent', '--dry-run'],
+  )
+})
 
-  test('it stops, changes its type, starts, resets and lives longer', async () => {
-    expect((await json('vm', 'stop', 'train-7')).state).toBe('STATE_SHUTOFF')
-    const twice = await slipway('vm', 'stop', 'train-7')
-    expect(twice.code).toBe(4)
-    expect((await json('vm', 'resize', 'train-7', '--type', 'a100.2x')).type).toBe('a100.2x')
-    expect((await json('vm', 'start', 'train-7')).state).toBe('STATE_RUNNING')
-    expect((await json('vm', 'reset', 'train-7')).state).toBe('STATE_RUNNING')
-    const extended = await json('vm', 'extend', 'train-7', '--ttl', '4h', '--on-expiry', 'delete')
-    expect(extended.on_expiry).toBe('delete')
-    expect(Date.parse(extended.expires_at)).toBeGreaterThan(Date.now() + 3 * 3_600_000)
-  })
+test('vm create --dry-run shows the price and creates nothing', async () => {
+  const dry = await json(
+    'vm',
+    'create',
+    'dry',
+    '--type',
+    'a100.2x',
+    ...where,
+    '--ssh-key',
+    publicKey,
+    '--dry-run',
+  )
+  expect(dry.estimate.usd_per_hour).toBe(2.9)
+  expect(dry.request).toMatchObject({ name: 'dry', type: 'a100.2x' })
+  expect((await json('vm', 'list')).map((vm: Vm) => vm.name)).toEqual(['train-7'])
+})
 
-  test('its log is what the serial console said', async () => {
-    const { code, stdout } = await slipway('vm', 'log', 'train-7')
-    expect(code).toBe(0)
-    expect(stdout.length).toBeGreaterThan(0)
-  })
+test('a VM stops, changes its type, starts, resets and lives longer', async () => {
+  expect((await json('vm', 'stop', 'train-7')).state).toBe('STATE_SHUTOFF')
+  const twice = await slipway('vm', 'stop', 'train-7')
+  expect(twice.code).toBe(4)
+  expect((await json('vm', 'resize', 'train-7', '--type', 'a100.2x')).type).toBe('a100.2x')
+  expect((await json('vm', 'start', 'train-7')).state).toBe('STATE_RUNNING')
+  expect((await json('vm', 'reset', 'train-7')).state).toBe('STATE_RUNNING')
+  const extended = await json('vm', 'extend', 'train-7', '--ttl', '4h', '--on-expiry', 'delete')
+  expect(extended.on_expiry).toBe('delete')
+  expect(Date.parse(extended.expires_at)).toBeGreaterThan(Date.now() + 3 * 3_600_000)
+})
 
-  test("ssh runs the system's ssh with user and address, and passes on its exit code", async () => {
-    const bin = join(home, 'bin')
-    mkdirSync(bin)
-    writeFileSync(join(bin, 'ssh'), '#!/bin/sh\necho "ssh $*"\nexit 17\n')
-    chmodSync(join(bin, 'ssh'), 0o755)
-    const words = ['vm', 'ssh', 'train-7', '-i', 'key', '--', 'nvidia-smi', '-L']
-    const run = await runAs(words, { env: { ...env, PATH: `${bin}:${base.PATH}` } })
-    expect(run.code).toBe(17)
-    const { id } = await json('vm', 'show', 'train-7')
-    const trust = `-o HostKeyAlias=slipway-${id} -o StrictHostKeyChecking=accept-new -o ConnectTimeout=15`
-    expect(run.stdout).toMatch(
-      new RegExp(`^ssh ${trust} -i key ubuntu@198\\.18\\.\\d+\\.\\d+ nvidia-smi -L\\n$`),
-    )
-    await slipway('vm', 'stop', 'train-7')
-    const off = await slipway('vm', 'ssh', 'train-7')
-    expect(off.code).toBe(4)
-  })
+test('vm log prints what the serial console said', async () => {
+  const { code, stdout } = await slipway('vm', 'log', 'train-7')
+  expect(code).toBe(0)
+  expect(stdout.length).toBeGreaterThan(0)
+})
 
-  test('deleting needs --yes where nobody can be asked, and then it is gone', async () => {
-    const unsure = await slipway('vm', 'delete', 'train-7')
-    expect(unsure).toEqual({
-      code: 2,
-      stdout: '',
-      stderr: 'slipway: This needs a confirmation: add --yes.\n',
-    })
-    expect(await slipway('vm', 'delete', 'train-7', '--yes')).toEqual({ code: 0, stdout: '', stderr: '' })
-    expect(await json('vm', 'list')).toEqual([])
-  })
+test("vm ssh runs the system's ssh with user and address, and passes on its exit code", async () => {
+  const bin = join(home, 'bin')
+  mkdirSync(bin)
+  writeFileSync(join(bin, 'ssh'), '#!/bin/sh\necho "ssh $*"\nexit 17\n')
+  chmodSync(join(bin, 'ssh'), 0o755)
+  const words = ['vm', 'ssh', 'train-7', '-i', 'key', '--', 'nvidia-smi', '-L']
+  const run = await runAs(words, { env: { ...env, PATH: `${bin}:${base.PATH}` } })
+  expect(run.code).toBe(17)
+  const { id } = await json('vm', 'show', 'train-7')
+  const trust = `-o HostKeyAlias=slipway-${id} -o StrictHostKeyChecking=accept-new -o ConnectTimeout=15`
+  expect(run.stdout).toMatch(
+    new RegExp(`^ssh ${trust} -i key ubuntu@198\\.18\\.\\d+\\.\\d+ nvidia-smi -L\\n$`),
+  )
+  await slipway('vm', 'stop', 'train-7')
+  const off = await slipway('vm', 'ssh', 'train-7')
+  expect(off.code).toBe(4)
+})
 
-  test('--no-wait prints the operation, which can be waited for and watched', async () => {
-    const started = await slipway(
-      'vm',
-      'create',
-      'quick',
-      '--type',
-      'a40.1x',
-      ...where,
-      '--ssh-key',
-      publicKey,
-      '--no-wait',
-    )
-    const id = started.stdout.trim()
-    expect(id).toMatch(/^[0-9a-f-]{36}$/)
-    expect(await slipway('operation', 'wait', id)).toEqual({ code: 0, stdout: 'SUCCEEDED\n', stderr: '' })
-    const watched = await slipway('operation', 'watch', id)
-    expect(watched.stdout).toContain('boot')
-    await slipway('vm', 'delete', 'quick', '--yes')
+test('vm delete needs --yes where nobody can be asked, and then the VM is gone', async () => {
+  const unsure = await slipway('vm', 'delete', 'train-7')
+  expect(unsure).toEqual({
+    code: 2,
+    stdout: '',
+    stderr: 'slipway: This needs a confirmation: add --yes.\n',
   })
+  expect(await slipway('vm', 'delete', 'train-7', '--yes')).toEqual({ code: 0, stdout: '', stderr: '' })
+  expect(await json('vm', 'list')).toEqual([])
+})
+
+test('vm create --no-wait prints the operation, which can be waited for and watched', async () => {
+  const started = await slipway(
+    'vm',
+    'create',
+    'quick',
+    '--type',
+    'a40.1x',
+    ...where,
+    '--ssh-key',
+    publicKey,
+    '--no-wait',
+  )
+  const id = started.stdout.trim()
+  expect(id).toMatch(/^[0-9a-f-]{36}$/)
+  expect(await slipway('operation', 'wait', id)).toEqual({ code: 0, stdout: 'SUCCEEDED\n', stderr: '' })
+  const watched = await slipway('operation', 'watch', id)
+  expect(watched.stdout).toContain('boot')
+  await slipway('vm', 'delete', 'quick', '--yes')
 })
 
 test('disks are created, grown, attached, detached and deleted', async () => {
@@ -267,7 +263,7 @@ test('firewall rules are spoken, listed, tested, changed and deleted', async () 
   await slipway('vm', 'delete', 'target', '--yes')
 })
 
-test('networks and subnets', async () => {
+test('networks and subnets are created, listed and deleted', async () => {
   await golden(
     'network.txt',
     ['network', 'create', 'training', '--cidr', '10.20.0.0/16'],

@@ -56,7 +56,7 @@ test('a SkyPilot pool names a host behind another port as the SSH config does', 
   })
 })
 
-test('an empty fleet is still a document', () => {
+test('an export of an empty fleet is still a document', () => {
   expect(parse(dstackFleet([], options)).ssh_config.hosts).toEqual([])
   expect(parse(skypilotPools([], options)).slipway.hosts).toEqual([])
 })

@@ -1,5 +1,5 @@
+import { answer, breakOff, failure, hangUp, scriptedServer } from '@slipway/testing/scripted-server.ts'
 import { afterAll, afterEach, expect, test } from 'vitest'
-import { answer, breakOff, failure, hangUp, scriptedServer } from '../../sdk/test/support/scripted-server.ts'
 import { version } from '../src/version.ts'
 import { freshHome } from './support/cli.ts'
 
@@ -23,7 +23,7 @@ const empty = answer(200, { items: [], next_page_token: '' })
 const root = (over: object) =>
   answer(200, { name: 'slipway', version, api_version: 'v0.1', caller: {}, ...over })
 
-test('429, 503 and broken lines are sat out', async () => {
+test('429, 503 and broken connections are tried again until there is an answer', async () => {
   const { server, run } = await against(
     failure(429, 'rate_limited', { 'retry-after': '0' }),
     failure(503, 'unavailable', { 'retry-after': '0' }),
@@ -91,14 +91,17 @@ test.each([
   [409, 'already_exists', 4],
   [409, 'conflict', 4],
   [409, 'out_of_stock', 4],
-])('%s %s ends with exit code %s, and with JSON on stderr when asked', async (status, code, exitCode) => {
-  const { run } = await against(failure(status, code))
-  const plain = await run('vm', 'list')
-  expect(plain).toMatchObject({ code: exitCode, stdout: '' })
-  const forPrograms = await run('vm', 'list', '-o', 'json')
-  expect(forPrograms.code).toBe(exitCode)
-  expect(JSON.parse(forPrograms.stderr)).toMatchObject({ code, message: `it is ${code}` })
-})
+])(
+  'a command answered %s %s ends with exit code %s, and with JSON on stderr when asked',
+  async (status, code, exitCode) => {
+    const { run } = await against(failure(status, code))
+    const plain = await run('vm', 'list')
+    expect(plain).toMatchObject({ code: exitCode, stdout: '' })
+    const forPrograms = await run('vm', 'list', '-o', 'json')
+    expect(forPrograms.code).toBe(exitCode)
+    expect(JSON.parse(forPrograms.stderr)).toMatchObject({ code, message: `it is ${code}` })
+  },
+)
 
 test('a key is sent to the service it belongs to, and to no other', async () => {
   const { server, run: direct } = await against(

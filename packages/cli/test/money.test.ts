@@ -1,7 +1,7 @@
 import { routes } from '@slipway/contract'
+import { answer, scriptedServer } from '@slipway/testing/scripted-server.ts'
 import Value from 'typebox/value'
 import { afterAll, afterEach, expect, test } from 'vitest'
-import { answer, scriptedServer } from '../../sdk/test/support/scripted-server.ts'
 import { freshHome } from './support/cli.ts'
 import { goldenFile, transcript } from './support/golden.ts'
 
@@ -54,7 +54,7 @@ async function golden(name: string, reply: object, ...lines: string[][]) {
   return server.requests
 }
 
-test('the figures are ones that the service could answer', () => {
+test('the figures of usage and cost are ones that the service could answer', () => {
   expect([...Value.Errors(routes.projectUsage.answer, usage)]).toEqual([])
   expect([...Value.Errors(routes.projectCosts.answer, costs)]).toEqual([])
 })

@@ -24,7 +24,7 @@ function inShell(shell: Shell, code: string): string {
   return stdout
 }
 
-test('bash completes', () => {
+test('bash completes the words of a command', () => {
   const said = inShell(
     'bash',
     `source SCRIPT; COMP_WORDS=(slipway vm s); COMP_CWORD=2; _slipway; printf "%s\\n" "\${COMPREPLY[@]}"`,
@@ -32,7 +32,7 @@ test('bash completes', () => {
   expect(said.trim().split('\n')).toEqual(verbs)
 })
 
-test.skipIf(isMissing('zsh'))('zsh completes, with what each word means', () => {
+test.skipIf(isMissing('zsh'))('zsh completes the words of a command, with what each word means', () => {
   // Outside the line editor there is nothing to describe to: the words themselves are printed.
   const stand = `compdef() { }; _describe() { print -l -- "\${(@P)2}" }; _files() { print files }`
   const said = inShell('zsh', `${stand}; source SCRIPT; words=(slipway vm s); CURRENT=3; _slipway`)
@@ -48,7 +48,7 @@ test.skipIf(isMissing('zsh'))('zsh completes, with what each word means', () => 
   ).toBe('files\n')
 })
 
-test.skipIf(isMissing('fish'))('fish completes, with what each word means', () => {
+test.skipIf(isMissing('fish'))('fish completes the words of a command, with what each word means', () => {
   const said = inShell('fish', "source SCRIPT; complete -C 'slipway vm s'")
   const words = said
     .trim()

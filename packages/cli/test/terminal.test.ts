@@ -1,7 +1,8 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { type RealServer, startRealServer, twoLocations } from '@slipway/testing/real-server.ts'
+import { sshKey } from '@slipway/testing/ssh-key.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type RealServer, startRealServer } from '../../sdk/test/support/real-server.ts'
 import { freshHome } from './support/cli.ts'
 import { isMissing } from './support/programs.ts'
 import { openTerminal } from './support/terminal.ts'
@@ -15,11 +16,8 @@ describe.skipIf(isMissing('tmux'))('at a terminal', () => {
 
   beforeAll(async () => {
     mkdirSync(join(home, '.ssh'))
-    writeFileSync(
-      join(home, '.ssh/id_ed25519.pub'),
-      'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBvmWxvLnVPXnO3xXQ2n3yUoP1yT8kQ5cXqkqN3u9Ckm ada@laptop\n',
-    )
-    server = await startRealServer({ bootMs: 3000 })
+    writeFileSync(join(home, '.ssh/id_ed25519.pub'), `${sshKey}\n`)
+    server = await startRealServer({ config: twoLocations(3000) })
     env = {
       ...base,
       SLIPWAY_API_URL: server.api_url,
@@ -31,11 +29,11 @@ describe.skipIf(isMissing('tmux'))('at a terminal', () => {
   })
   afterAll(async () => {
     for (const each of terminals) each.close()
-    await server?.stop()
+    await server?.close()
     remove()
   })
 
-  test('vm create asks for what is missing, shows the price, the live steps and the ssh line', async () => {
+  test('vm create at a terminal asks for what is missing, shows the price, the live steps and the ssh line', async () => {
     terminal.run('vm create')
     const types = await terminal.see(/Which type\?/)
     expect(types).toMatch(/● a40\.1x +1 x A40 48GB PCIe +\$0\.90\/h/)
@@ -57,7 +55,7 @@ describe.skipIf(isMissing('tmux'))('at a terminal', () => {
     expect(end).toMatch(/\nssh ubuntu@198\.18\.\d+\.\d+\n/)
   })
 
-  test('delete asks; no is no, and Ctrl-C too', async () => {
+  test('vm delete at a terminal asks; no is no, and Ctrl-C too', async () => {
     terminal.run('vm delete train-7')
     await terminal.see(/Delete train-7\? Its OS disk goes with it; data disks stay\./)
     terminal.press('Enter')
@@ -95,7 +93,7 @@ describe.skipIf(isMissing('tmux'))('at a terminal', () => {
     expect(text).toMatch(/a100\.1x +eu-north1-a +7 +\$1\.45 +\d+\n/)
   })
 
-  test('waiting too long ends with 124 and says how to go on', async () => {
+  test('a command that waits too long ends with 124 and says how to go on', async () => {
     const words = ['vm', 'create', 'slow', '--type', 'a40.1x', '--location', 'us-east1-a', '--timeout', '1s']
     const { code, stderr } = await runAs(words, { env })
     expect(code).toBe(124)
@@ -104,7 +102,7 @@ describe.skipIf(isMissing('tmux'))('at a terminal', () => {
     expect((await runAs(['operation', 'wait', id], { env })).code).toBe(0)
   })
 
-  test('login asks, and keeps what it was told', async () => {
+  test('login at a terminal asks, and keeps what it was told', async () => {
     const clean = { ...base, XDG_CONFIG_HOME: join(home, 'other') }
     const fresh = openTerminal({ folder: home, env: clean, columns: 90 })
     terminals.push(fresh)

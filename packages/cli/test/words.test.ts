@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { nameOfWords, parseRuleWords } from '../src/commands/firewall/rule-words.ts'
 import { monthRange } from '../src/commands/usage.ts'
 import { resolveAmong } from '../src/core/names.ts'
@@ -7,55 +7,54 @@ import { parseDurationMs, parsePair } from '../src/core/parse.ts'
 import { NotFound, UsageError } from '../src/errors/cli-error.ts'
 import { bar, usd } from '../src/output/text.ts'
 
-describe('firewall rules in words', () => {
-  test.each([
-    ['ssh from 203.0.113.0/24', { protocols: ['tcp'], ports: ['22'], from: ['203.0.113.0/24'], to: [] }],
-    ['53/udp to dns-1', { protocols: ['udp'], ports: ['53'], from: [], to: ['dns-1'] }],
-    ['3000-8080,9000', { protocols: ['tcp'], ports: ['3000-8080', '9000'], from: [], to: [] }],
-    [
-      'ping from 10.0.0.1,10.0.0.2 to a b',
-      { protocols: ['icmp'], ports: [], from: ['10.0.0.1', '10.0.0.2'], to: ['a', 'b'] },
-    ],
-  ])('%s', (text, rule) => {
-    expect(parseRuleWords(text.split(' '))).toEqual(rule)
-  })
-
-  test.each(['smtp2', 'ssh 203.0.113.0/24', 'ssh from', '22/sctp', '-1'])('%s is refused', (text) => {
-    expect(() => parseRuleWords(text.split(' '))).toThrow(UsageError)
-  })
-
-  test('the name made from the words is always one that the service takes', () => {
-    const word = fc.string({ minLength: 1, maxLength: 40 })
-    fc.assert(
-      fc.property(fc.array(word, { minLength: 1, maxLength: 6 }), (words) => {
-        expect(nameOfWords('allow', words)).toMatch(/^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$/)
-      }),
-    )
-    expect(nameOfWords('allow', ['ssh', 'from', '203.0.113.0/24'])).toBe('allow-ssh-from-203-0-113-0-24')
-  })
+test.each([
+  ['ssh from 203.0.113.0/24', { protocols: ['tcp'], ports: ['22'], from: ['203.0.113.0/24'], to: [] }],
+  ['53/udp to dns-1', { protocols: ['udp'], ports: ['53'], from: [], to: ['dns-1'] }],
+  ['3000-8080,9000', { protocols: ['tcp'], ports: ['3000-8080', '9000'], from: [], to: [] }],
+  [
+    'ping from 10.0.0.1,10.0.0.2 to a b',
+    { protocols: ['icmp'], ports: [], from: ['10.0.0.1', '10.0.0.2'], to: ['a', 'b'] },
+  ],
+])('the words of a firewall rule are read: %s', (text, rule) => {
+  expect(parseRuleWords(text.split(' '))).toEqual(rule)
 })
 
-describe('names', () => {
-  const things = [
-    { id: '1', name: 'train-1' },
-    { id: '2', name: 'twin' },
-    { id: '3', name: 'twin' },
-  ]
-  const find = (wanted: string) => resolveAmong('VM', wanted, things, (thing) => thing)
+test.each(['smtp2', 'ssh 203.0.113.0/24', 'ssh from', '22/sctp', '-1'])(
+  'words that make no firewall rule are refused: %s',
+  (text) => {
+    expect(() => parseRuleWords(text.split(' '))).toThrow(UsageError)
+  },
+)
 
-  test('a name or an id finds its thing', () => {
-    expect(find('train-1').id).toBe('1')
-    expect(find('3').name).toBe('twin')
-  })
+test('the name made from the words of a firewall rule is always one that the service takes', () => {
+  const word = fc.string({ minLength: 1, maxLength: 40 })
+  fc.assert(
+    fc.property(fc.array(word, { minLength: 1, maxLength: 6 }), (words) => {
+      expect(nameOfWords('allow', words)).toMatch(/^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$/)
+    }),
+  )
+  expect(nameOfWords('allow', ['ssh', 'from', '203.0.113.0/24'])).toBe('allow-ssh-from-203-0-113-0-24')
+})
 
-  test('an ambiguous name lists the candidates', () => {
-    expect(() => find('twin')).toThrow(expect.objectContaining({ exitCode: 2, hints: ['2', '3'] }))
-  })
+const things = [
+  { id: '1', name: 'train-1' },
+  { id: '2', name: 'twin' },
+  { id: '3', name: 'twin' },
+]
+const find = (wanted: string) => resolveAmong('VM', wanted, things, (thing) => thing)
 
-  test('an unknown name suggests the nearest', () => {
-    expect(() => find('train1')).toThrow(expect.objectContaining({ hints: ['Did you mean train-1?'] }))
-    expect(() => find('zebra')).toThrow(NotFound)
-  })
+test('a name or an id finds its thing', () => {
+  expect(find('train-1').id).toBe('1')
+  expect(find('3').name).toBe('twin')
+})
+
+test('an ambiguous name lists the candidates', () => {
+  expect(() => find('twin')).toThrow(expect.objectContaining({ exitCode: 2, hints: ['2', '3'] }))
+})
+
+test('an unknown name suggests the nearest', () => {
+  expect(() => find('train1')).toThrow(expect.objectContaining({ hints: ['Did you mean train-1?'] }))
+  expect(() => find('zebra')).toThrow(NotFound)
 })
 
 test('durations are read in their units, and nothing else is', () => {

@@ -1,8 +1,8 @@
-import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { root } from '../../../sdk/test/support/root.ts'
+import { startProgram } from '@slipway/testing/program.ts'
+import { root } from '@slipway/testing/root.ts'
 
 export const binary = join(root, 'packages/cli/bin/slipway.js')
 
@@ -30,23 +30,14 @@ export function freshHome() {
   }
 
   /** Runs the real binary to its end. */
-  function slipway(words: string[], options: RunOptions = {}): Promise<Run> {
-    return new Promise((resolve, reject) => {
-      const child = spawn(process.execPath, [binary, ...words], {
-        cwd: options.cwd ?? home,
-        env: { ...base, ...options.env },
-      })
-      const run: Run = { code: -1, stdout: '', stderr: '' }
-      child.stdout.setEncoding('utf8').on('data', (text: string) => {
-        run.stdout += text
-      })
-      child.stderr.setEncoding('utf8').on('data', (text: string) => {
-        run.stderr += text
-      })
-      child.stdin.end(options.input ?? '')
-      child.once('error', reject)
-      child.once('close', (code) => resolve({ ...run, code: code ?? -1 }))
+  async function slipway(words: string[], options: RunOptions = {}): Promise<Run> {
+    const program = startProgram(process.execPath, [binary, ...words], {
+      cwd: options.cwd ?? home,
+      env: { ...base, ...options.env },
+      input: options.input ?? '',
     })
+    const { code, output, errors } = await program.ended()
+    return { code: code ?? -1, stdout: output, stderr: errors }
   }
 
   return { home, base, slipway, remove: () => rmSync(home, { recursive: true, force: true }) }
