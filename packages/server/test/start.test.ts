@@ -109,7 +109,7 @@ test('the demo loses no acknowledged row by ten kills in the middle of writes', 
     }
     const before = acknowledged.size
     const writers = [0, 1, 2].map((writer) => write(writer).catch(() => {}))
-    await eventually(() => acknowledged.size > before + 3 * round)
+    await eventually(() => acknowledged.size > before + 3 * round, 60_000)
     isKilled = true
     await server.end('SIGKILL')
     await Promise.all(writers)

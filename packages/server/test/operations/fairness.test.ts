@@ -8,14 +8,14 @@ test('a long queue of one project does not keep another out', async () => {
   const service = await useService((config) => {
     config.operations.concurrency = 8
   })
-  const things = resourcesOf(service)
+  const resources = resourcesOf(service)
   const { organization_id } = service.credentials
   const token = await ownerToken(service)
   const other = await service.ok('projectCreate', { token, body: { name: 'other', organization_id } })
 
   // Every VM of the first project hangs for long: without a bound its queue would hold all eight places.
   await service.simulator().addFault({ method: 'ensureVm', kind: 'delay', delayMs: 30_000, times: 100 })
-  for (let index = 0; index < 16; index++) await things.createVm({ public_ip: 'none' })
+  for (let index = 0; index < 16; index++) await resources.createVm({ public_ip: 'none' })
   const held = () =>
     service.sql(`SELECT FROM operations WHERE lease_token IS NOT NULL AND state = 'IN_PROGRESS'`)
   await eventually(async () => (await held()).length === 6)

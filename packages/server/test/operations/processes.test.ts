@@ -12,7 +12,7 @@ import { afterEach, beforeAll, expect, test } from 'vitest'
 /** Longer than a lease, so that whoever is in the middle stays there until the test has done its part. */
 const inTheMiddleMs = 3_000
 let service: TestService
-let things: ReturnType<typeof resourcesOf>
+let resources: ReturnType<typeof resourcesOf>
 const launcher = new Launcher()
 const workers: Program[] = []
 
@@ -22,7 +22,7 @@ beforeAll(async () => {
     config.operations.leaseMs = 1_000
     config.operations.renewMs = 300
   })
-  things = resourcesOf(service)
+  resources = resourcesOf(service)
   await settle(service)
   writeFileSync(
     join(service.dataDir, 'slipway.toml'),
@@ -77,7 +77,7 @@ const rowOf = async (id: string) =>
 async function beginCreation() {
   await service.simulator().addFault({ method: 'ensureVm', kind: 'delay', delayMs: inTheMiddleMs })
   const worker = await startWorker()
-  const { operation } = await things.createVm()
+  const { operation } = await resources.createVm()
   await eventually(async () => {
     const [left] = await service.sql('SELECT FROM simulated_faults WHERE remaining > 0')
     return !left
@@ -86,7 +86,7 @@ async function beginCreation() {
 }
 const endWell = async (operation: { operation_id: string; metadata: { id: string } }) => {
   expect(await service.ended(operation.operation_id)).toMatchObject({ state: 'SUCCEEDED' })
-  expect(await things.stateOf(operation.metadata.id)).toBe('STATE_RUNNING')
+  expect(await resources.stateOf(operation.metadata.id)).toBe('STATE_RUNNING')
   await settle(service)
   await checkInvariants(service)
 }
@@ -102,8 +102,8 @@ test('a worker that was stopped past its lease changes nothing when it wakes up'
   await successor.end('SIGKILL')
   worker.signal('SIGCONT')
   // Its engine call was due while it slept. Nobody else is left: what succeeds now, it did after that call.
-  await things.newDisk()
-  await things.newDisk()
+  await resources.newDisk()
+  await resources.newDisk()
   expect([await rowOf(operation.operation_id), await engine()]).toEqual(before)
   await checkInvariants(service)
 })

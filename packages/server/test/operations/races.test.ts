@@ -3,10 +3,11 @@ import { checkInvariants, settle } from '@slipway/testing/invariants.ts'
 import { freshName, resourcesOf, vmBody } from '@slipway/testing/resources.ts'
 import { type Answer, startService, type TestService } from '@slipway/testing/service.ts'
 import { afterEach, beforeAll, describe, expect, test } from 'vitest'
+import type { SimulatedEngine } from '../../src/engines/simulated/engine.ts'
 import type { Server } from '../../src/server.ts'
 
 let service: TestService
-let things: ReturnType<typeof resourcesOf>
+let resources: ReturnType<typeof resourcesOf>
 const others: Server[] = []
 
 beforeAll(async () => {
@@ -21,13 +22,13 @@ beforeAll(async () => {
         { count: 4, model: 'A40 48GB PCIe', gpus: 8 },
       ]
   })
-  things = resourcesOf(service)
+  resources = resourcesOf(service)
   others.push(await service.another())
   return () => service.close()
 }, 60_000)
 
 afterEach(async () => {
-  await things.clear()
+  await resources.clear()
   await settle(service)
   await checkInvariants(service)
 })
@@ -62,7 +63,7 @@ test('of requests at once, the last GPU goes to exactly one, sixty times', { tim
     const answers = await atOnce(2, (index) => post(index, '/vms', vmBody({ public_ip: 'none' })))
     expect(codes(answers)).toEqual(['ok', 'out_of_stock'])
     const { items } = await service.ok('vmList')
-    await things.succeeded(await things.removeVm(items[0]!.id))
+    await resources.succeeded(await resources.removeVm(items[0]!.id))
     await eventually(async () => {
       await service.server.reconciler.reports()
       return (await service.ok('availabilityList', { query: { product_name: 'a100.1x' } })).items[0]!
@@ -127,11 +128,11 @@ test('of requests at once, the last of a quota goes to as many as it covers', as
 
 test('of requests at once, one disk goes to exactly one of two VMs', async () => {
   const vms = [
-    await things.newVm({ type: 'a40.1x', public_ip: 'none' }),
-    await things.newVm({ type: 'a40.1x', public_ip: 'none' }),
+    await resources.newVm({ type: 'a40.1x', public_ip: 'none' }),
+    await resources.newVm({ type: 'a40.1x', public_ip: 'none' }),
   ]
   for (let round = 0; round < 10; round++) {
-    const disk_id = await things.newDisk()
+    const disk_id = await resources.newDisk()
     const attach_disks = [{ disk_id, attachment_type: 'data', mode: 'read-write' }]
     const answers = await atOnce(2, (index) =>
       post(index, `/vms/${vms[index]}/attach-disks`, { attach_disks }),
@@ -142,23 +143,30 @@ test('of requests at once, one disk goes to exactly one of two VMs', async () =>
 })
 
 test('twenty deletions of one VM at once are the same operation', async () => {
-  const id = await things.newVm({ type: 'a40.1x', public_ip: 'none' })
-  await service.simulator().addFault({ method: 'removeVm', kind: 'delay', delayMs: 500 })
-  const answers = await atOnce(20, () => things.removeVm(id))
+  const id = await resources.newVm({ type: 'a40.1x', public_ip: 'none' })
+  // It cannot end before the last of them has come, in whichever process: an engine knows its own faults at once.
+  for (const { services } of [service.server, others[0]!])
+    await (services.engines.get('us-east1-a') as SimulatedEngine).addFault({
+      method: 'removeVm',
+      kind: 'fail',
+      times: 1000,
+    })
+  const answers = await atOnce(20, () => resources.removeVm(id))
+  await service.simulator().clearFaults()
   expect(new Set(answers.map(({ operation }) => operation.operation_id)).size).toBe(1)
   await idle()
 })
 
 test('changes of firewall rules at once all come into force', async () => {
-  await things.newVm({ type: 'a40.1x', public_ip: 'none' })
-  const rules = await Promise.all([things.newRule(), things.newRule(), things.newRule()])
+  await resources.newVm({ type: 'a40.1x', public_ip: 'none' })
+  const rules = await Promise.all([resources.newRule(), resources.newRule(), resources.newRule()])
   const begun = await Promise.all([
-    ...rules.map((id, index) => things.changeRule(id, { destination_ports: [String(9000 + index)] })),
-    things.createRule(),
-    things.createVm({ type: 'a40.1x', public_ip: 'none' }),
+    ...rules.map((id, index) => resources.changeRule(id, { destination_ports: [String(9000 + index)] })),
+    resources.createRule(),
+    resources.createVm({ type: 'a40.1x', public_ip: 'none' }),
   ])
-  for (const one of begun) await things.succeeded(one)
-  await Promise.all(rules.map(async (id) => things.succeeded(await things.removeRule(id))))
+  for (const one of begun) await resources.succeeded(one)
+  await Promise.all(rules.map(async (id) => resources.succeeded(await resources.removeRule(id))))
 })
 
 describe('a deletion', () => {
@@ -169,32 +177,32 @@ describe('a deletion', () => {
     service.simulator().addFault({ method, kind: 'delay', delayMs: 400, times: 1 })
 
   const small = { type: 'a40.1x', public_ip: 'none' }
-  const cases: [string, string, () => Promise<() => ReturnType<typeof things.createVm>>][] = [
-    ['being created', 'ensureVm', async () => () => things.createVm(small)],
-    ['booting', 'powerVm', async () => () => things.createVm(small)],
+  const cases: [string, string, () => Promise<() => ReturnType<typeof resources.createVm>>][] = [
+    ['being created', 'ensureVm', async () => () => resources.createVm(small)],
+    ['booting', 'powerVm', async () => () => resources.createVm(small)],
     [
       'being stopped',
       'powerVm',
       async () => {
-        const id = await things.newVm(small)
-        return () => things.act(id, { action: 'STOP' })
+        const id = await resources.newVm(small)
+        return () => resources.act(id, { action: 'STOP' })
       },
     ],
     [
       'being started',
       'ensureVm',
       async () => {
-        const id = await things.newVm(small)
-        await things.succeeded(await things.act(id, { action: 'STOP' }))
-        return () => things.act(id, { action: 'START' })
+        const id = await resources.newVm(small)
+        await resources.succeeded(await resources.act(id, { action: 'STOP' }))
+        return () => resources.act(id, { action: 'START' })
       },
     ],
     [
       'getting a disk',
       'attachDisk',
       async () => {
-        const [vm, disk] = [await things.newVm(small), await things.newDisk()]
-        return () => things.attach(vm, disk)
+        const [vm, disk] = [await resources.newVm(small), await resources.newDisk()]
+        return () => resources.attach(vm, disk)
       },
     ],
   ]
@@ -203,8 +211,8 @@ describe('a deletion', () => {
     const begin = await prepare()
     await slow(method)
     const { operation } = await begin()
-    const deletion = await things.removeVm(operation.metadata.id)
-    expect(await things.ended(deletion)).toMatchObject({ state: 'SUCCEEDED', result: null })
+    const deletion = await resources.removeVm(operation.metadata.id)
+    expect(await resources.ended(deletion)).toMatchObject({ state: 'SUCCEEDED', result: null })
     expect(await service.ended(operation.operation_id)).toMatchObject({
       state: 'FAILED',
       result: { code: 'cancelled' },
@@ -215,7 +223,7 @@ describe('a deletion', () => {
   test('a deletion of a VM whose failed creation is being undone takes over from the undo', async () => {
     await service.simulator().addFault({ method: 'powerVm', kind: 'reject' })
     await service.simulator().addFault({ method: 'removeVm', kind: 'delay', delayMs: 500 })
-    const { operation } = await things.createVm({ type: 'a40.1x', public_ip: 'none' })
+    const { operation } = await resources.createVm({ type: 'a40.1x', public_ip: 'none' })
     await eventually(async () => {
       const [row] = await service.sql('SELECT FROM operations WHERE id = $1 AND is_undoing', [
         operation.operation_id,
@@ -223,14 +231,15 @@ describe('a deletion', () => {
       return row
     })
     const answer = await service.call('vmDelete', { params: { vm_id: operation.metadata.id } })
-    if (answer.status === 200) expect(await things.ended(answer.body)).toMatchObject({ state: 'SUCCEEDED' })
+    if (answer.status === 200)
+      expect(await resources.ended(answer.body)).toMatchObject({ state: 'SUCCEEDED' })
     expect((await service.ended(operation.operation_id)).state).toBe('FAILED')
   })
 
   test('a deletion of a growing disk gives back exactly what it had', async () => {
-    const disk = await things.newDisk()
+    const disk = await resources.newDisk()
     await slow('growDisk')
-    await things.grow(disk, '50GiB')
-    await things.succeeded(await things.removeDisk(disk))
+    await resources.grow(disk, '50GiB')
+    await resources.succeeded(await resources.removeDisk(disk))
   })
 })

@@ -7,15 +7,15 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { uuid } from '../../src/domain/ids.ts'
 
 let service: TestService
-let things: ReturnType<typeof resourcesOf>
+let resources: ReturnType<typeof resourcesOf>
 
 beforeAll(async () => {
   service = await startService()
-  things = resourcesOf(service)
+  resources = resourcesOf(service)
 }, 60_000)
 afterAll(() => service.close())
 afterEach(async () => {
-  await things.clear()
+  await resources.clear()
   await settle(service)
   await checkInvariants(service)
 })
@@ -30,7 +30,7 @@ const hostOf = async (vmId: string) => {
 const until = (vmId: string, state: string) =>
   eventually(async () => {
     await service.server.reconciler.reports()
-    return (await things.stateOf(vmId)) === state
+    return (await resources.stateOf(vmId)) === state
   })
 const lose = async (host: string) => {
   await service.simulator().setHostLost(host, true)
@@ -92,8 +92,8 @@ test('a boot that never ends fails at its deadline and leaves nothing', async ()
 })
 
 test('a guest that does not shut down has ninety seconds, and then loses power', async () => {
-  const id = await things.newVm({ shutdown_script: '#!/bin/sh\nsleep 3600\n' })
-  const { operation } = await things.act(id, { action: 'STOP' })
+  const id = await resources.newVm({ shutdown_script: '#!/bin/sh\nsleep 3600\n' })
+  const { operation } = await resources.act(id, { action: 'STOP' })
   const isStopping = async () => (await service.simulator().inspectVm({ id, host: '' }))?.power === 'stopping'
   await eventually(isStopping)
   await eventually(async () => {
@@ -104,7 +104,7 @@ test('a guest that does not shut down has ninety seconds, and then loses power',
   })
   await service.clock.advance('60 seconds')
   expect(await isStopping()).toBe(true)
-  expect(await things.stateOf(id)).toBe('STATE_STOPPING')
+  expect(await resources.stateOf(id)).toBe('STATE_STOPPING')
   await service.clock.advance('31 seconds')
   expect(await service.ended(operation.operation_id)).toMatchObject({
     state: 'SUCCEEDED',
@@ -125,7 +125,7 @@ test.each([
 ])(
   'a host that falls silent makes its VMs unreachable, and back they are what inspection shows: %s',
   async (_, state, meanwhile) => {
-    const id = await things.newVm()
+    const id = await resources.newVm()
     const host = await hostOf(id)
     await lose(host)
     await until(id, 'STATE_UNREACHABLE')
@@ -140,18 +140,18 @@ test.each([
 )
 
 test('a host that falls silent lets its VM be deleted: name and quota are free at once, the rest when it is back', async () => {
-  const disk = await things.newDisk()
+  const disk = await resources.newDisk()
   const body = vmBody({ disks: [{ disk_id: disk }] })
-  const id = await things.succeeded(await service.ok('vmCreate', { body }))
+  const id = await resources.succeeded(await service.ok('vmCreate', { body }))
   const vm = await service.ok('vmGet', { params: { vm_id: id } })
   const host = await hostOf(id)
   await lose(host)
   await until(id, 'STATE_UNREACHABLE')
-  await things.succeeded(await things.removeVm(id))
+  await resources.succeeded(await resources.removeVm(id))
   expect((await service.call('vmGet', { params: { vm_id: id } })).status).toBe(404)
   const { items } = await service.ok('quotaList')
   expect(items.filter(({ name, used }) => used > 0 && /gpus|vms/.test(name))).toEqual([])
-  const successor = await things.newVm({ name: body.name })
+  const successor = await resources.newVm({ name: body.name })
   const address = vm.network_interfaces[0]!.ips[0]!.public_ipv4.address
   expect(await service.sql('SELECT FROM vms WHERE public_address = $1', [address])).toHaveLength(1)
   expect(await gpuCounts()).toMatchObject({ claimed: 2 })
@@ -165,15 +165,15 @@ test('a host that falls silent lets its VM be deleted: name and quota are free a
   await settle(service)
   expect(await gpuCounts()).toEqual({ claimed: 1 })
   expect(await service.simulator().inspectVm({ id, host })).toBeNull()
-  await things.succeeded(await things.removeDisk(disk))
-  await things.succeeded(await things.removeVm(successor))
+  await resources.succeeded(await resources.removeDisk(disk))
+  await resources.succeeded(await resources.removeVm(successor))
 })
 
 test('a host that falls silent keeps a deletion waiting until it counts as lost', async () => {
-  const id = await things.newVm()
+  const id = await resources.newVm()
   const host = await hostOf(id)
   await service.simulator().setHostLost(host, true)
-  const { operation } = await things.removeVm(id)
+  const { operation } = await resources.removeVm(id)
   await eventually(async () => {
     const [row] = await service.sql('SELECT FROM operations WHERE id = $1 AND attempts > 0', [
       operation.operation_id,
@@ -190,36 +190,36 @@ test('a host that falls silent keeps a deletion waiting until it counts as lost'
 })
 
 test('a VM crashes, keeps its GPUs, and can be reset', async () => {
-  const id = await things.newVm()
+  const id = await resources.newVm()
   await service.simulator().crashVm(id)
   await until(id, 'STATE_CRASHED')
   expect(await gpuCounts()).toMatchObject({ claimed: 1 })
-  await things.succeeded(await things.act(id, { action: 'RESET' }))
-  expect(await things.stateOf(id)).toBe('STATE_RUNNING')
+  await resources.succeeded(await resources.act(id, { action: 'RESET' }))
+  expect(await resources.stateOf(id)).toBe('STATE_RUNNING')
 })
 
 test('a VM powers off from inside, which counts as a crash, and can be stopped', async () => {
-  const id = await things.newVm()
+  const id = await resources.newVm()
   await service.sql(`UPDATE simulated_vms SET power = 'off' WHERE id = $1`, [id])
   await until(id, 'STATE_CRASHED')
-  await things.succeeded(await things.act(id, { action: 'STOP' }))
-  expect(await things.stateOf(id)).toBe('STATE_SHUTOFF')
+  await resources.succeeded(await resources.act(id, { action: 'STOP' }))
+  expect(await resources.stateOf(id)).toBe('STATE_SHUTOFF')
 })
 
 test('a VM that should be off and runs is turned off', async () => {
-  const id = await things.newVm()
-  await things.succeeded(await things.act(id, { action: 'STOP' }))
+  const id = await resources.newVm()
+  await resources.succeeded(await resources.act(id, { action: 'STOP' }))
   await service.sql(`UPDATE simulated_vms SET power = 'on', ready_at = slipway_now() WHERE id = $1`, [id])
   await eventually(async () => {
     await service.server.reconciler.reports()
     return (await service.simulator().inspectVm({ id, host: '' }))?.power === 'off'
   })
-  expect(await things.stateOf(id)).toBe('STATE_SHUTOFF')
+  expect(await resources.stateOf(id)).toBe('STATE_SHUTOFF')
 })
 
 test('a VM expires: it is announced, then stopped or deleted', async () => {
-  const stops = await things.newVm({ ttl_seconds: 3600 })
-  const goes = await things.newVm({ ttl_seconds: 3600, on_expiry: 'delete' })
+  const stops = await resources.newVm({ ttl_seconds: 3600 })
+  const goes = await resources.newVm({ ttl_seconds: 3600, on_expiry: 'delete' })
   await service.clock.advance('51 minutes')
   await service.server.reconciler.expiry()
   expect(await service.sql(`SELECT FROM events WHERE type = 'vm.expiring'`)).toHaveLength(2)
@@ -238,8 +238,8 @@ const stray = async (id: string) =>
   )
 
 test('what the engine has and no record knows goes at once if it was ours', async () => {
-  const id = await things.newVm()
-  await things.succeeded(await things.removeVm(id))
+  const id = await resources.newVm()
+  await resources.succeeded(await resources.removeVm(id))
   await service.sql('UPDATE simulated_vms SET is_removed = false WHERE id = $1', [id])
   expect(await isThere(id)).toBe(true)
   await eventually(async () => {
@@ -264,7 +264,7 @@ const count = async (table: string) =>
   (await service.sql<{ count: number }>(`SELECT count(*)::int AS count FROM ${table}`))[0]!.count
 
 test('operations and events are kept for ninety days', async () => {
-  await things.succeeded(await things.removeDisk(await things.newDisk()))
+  await resources.succeeded(await resources.removeDisk(await resources.newDisk()))
   await eventually(async () => (await service.sql('SELECT FROM events WHERE position IS NULL')).length === 0)
   const [operations, events] = [await count('operations'), await count('events')]
   await service.clock.advance('89 days')
@@ -289,7 +289,7 @@ test('an idempotency key is kept for a day, and its answer with it', async () =>
   const body = { name: 'once', size: '1GiB', location: 'us-east1-a' }
   const headers = { 'idempotency-key': 'a-day' }
   const first = await service.ok('diskCreate', { body, headers })
-  await things.ended(first)
+  await resources.ended(first)
   const again = await service.call('diskCreate', { body, headers })
   expect(again.headers.get('idempotency-replayed')).toBe('true')
   await service.clock.advance('25 hours')
@@ -309,7 +309,7 @@ test('tokens past their time are swept', async () => {
 
 test('a draining host is drained when its last VM has gone', async () => {
   const token = service.credentials.operator_key
-  const id = await things.newVm()
+  const id = await resources.newVm()
   const host = await hostOf(id)
   const { items } = await service.ok('adminHostList', { token, query: { limit: 500 } })
   const host_id = items.find((one) => one.name === host && one.location === 'us-east1-a')!.id
@@ -317,8 +317,8 @@ test('a draining host is drained when its last VM has gone', async () => {
   await settle(service)
   const state = async () => (await service.ok('adminHostGet', { token, params: { host_id } })).state
   expect(await state()).toBe('draining')
-  expect(await things.stateOf(id)).toBe('STATE_RUNNING')
-  await things.succeeded(await things.removeVm(id))
+  expect(await resources.stateOf(id)).toBe('STATE_RUNNING')
+  await resources.succeeded(await resources.removeVm(id))
   await settle(service)
   expect(await state()).toBe('drained')
 })

@@ -159,14 +159,17 @@ test('several servers on one data directory lose no acknowledged row by ten kill
   const acknowledged = new Set<string>()
   for (let round = 0; round < 10; round++) {
     const server = bench.run(sharedDir, { mode: 'write' })
-    await eventually(() => server.lines.filter((line) => line.startsWith('wrote')).length > 20 + 7 * round)
+    await eventually(
+      () => server.lines.filter((line) => line.startsWith('wrote')).length > 20 + 7 * round,
+      60_000,
+    )
     // PostgreSQL itself is killed as well in every other round.
     if (round % 2 === 1) process.kill(postmasterPid(sharedDir)!, 'SIGKILL')
     await server.end('SIGKILL')
     for (const line of server.lines) if (line.startsWith('wrote ')) acknowledged.add(line.slice(6))
   }
   const embedded = await openEmbedded({ dataDir: sharedDir, log: quiet })
-  const stored = new Set((await query(embedded.url, 'SELECT id FROM rows')).map((row) => row.id))
+  const stored = new Set((await query(embedded.url, 'SELECT id::text FROM rows')).map((row) => row.id))
   await embedded.stop()
   expect(acknowledged.size).toBeGreaterThan(500)
   expect([...acknowledged].filter((id) => !stored.has(id))).toEqual([])
