@@ -12,6 +12,7 @@ import { pino } from 'pino'
 import { onTestFinished } from 'vitest'
 import { validateAnswer } from './answers.ts'
 import { createDatabase } from './database.ts'
+import { eventually } from './eventually.ts'
 import { defaultConfig } from './fleet.ts'
 import type { Credentials } from './launcher.ts'
 
@@ -52,6 +53,8 @@ export interface TestService {
   ): Promise<Answer>
   /** Waits for an operation's end and returns the operation. */
   ended(operationId: string): Promise<RouteAnswer<'operationGet'>>
+  /** Like `ended`, but turns the clock over the pauses between its attempts; never under a worker's lease. */
+  endedSoon(operationId: string): Promise<RouteAnswer<'operationGet'>>
   simulator(location?: string): SimulatedEngine
   sql<Row = Record<string, unknown>>(text: string, values?: unknown[]): Promise<Row[]>
   clock: {
@@ -170,6 +173,21 @@ export async function startService(change: ConfigChanges = () => {}): Promise<Te
         })
         if (operation.state !== 'IN_PROGRESS') return operation
       }
+    },
+    async endedSoon(operationId) {
+      await eventually(async () => {
+        const [row] = await service.sql<{ is_over: boolean; is_parked: boolean }>(
+          `SELECT state <> 'IN_PROGRESS' AS is_over, lease_token IS NULL AND run_at > slipway_now() AS is_parked
+           FROM operations WHERE id = $1`,
+          [operationId],
+        )
+        if (row!.is_parked) {
+          await service.clock.advance('1 second')
+          server.services.signals.send('operations')
+        }
+        return row!.is_over
+      }, 60_000)
+      return service.ended(operationId)
     },
     simulator: (location = 'us-east1-a') => server.services.engines.get(location) as SimulatedEngine,
     async sql(text, values = []) {

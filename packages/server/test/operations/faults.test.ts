@@ -48,23 +48,6 @@ const stopped = async () => {
   return id
 }
 
-/** Pauses between attempts are not waited for: the clock is turned instead, but not under a worker's lease. */
-async function endedSoon({ operation: { operation_id } }: Begun) {
-  await eventually(async () => {
-    const [row] = await service.sql<{ is_over: boolean; is_parked: boolean }>(
-      `SELECT state <> 'IN_PROGRESS' AS is_over, lease_token IS NULL AND run_at > slipway_now() AS is_parked
-       FROM operations WHERE id = $1`,
-      [operation_id],
-    )
-    if (row!.is_parked) {
-      await service.clock.advance('1 second')
-      service.server.services.signals.send('operations')
-    }
-    return row!.is_over
-  }, 60_000)
-  return service.ended(operation_id)
-}
-
 /** What each kind of operation asks of an engine, and how it comes about. */
 const scenarios: Record<string, { methods: string[]; prepare: () => Promise<() => Promise<Begun>> }> = {
   'vm-create': {
@@ -190,7 +173,8 @@ test.each(plan)('an engine that $fault at $method costs $operation nothing', asy
   const { method, what: kind, delayMs, times } = given
   if (kind === 'delay') workerServices.stepMs = impatientMs
   await service.simulator().addFault({ method, kind, delayMs, times })
-  const ended = await endedSoon(await begin())
+  const { operation } = await begin()
+  const ended = await service.endedSoon(operation.operation_id)
   if (isRefusalFinal(given))
     expect(ended).toMatchObject({ state: 'FAILED', result: { code: 'engine_error' } })
   else expect(ended, JSON.stringify(ended)).toMatchObject({ state: 'SUCCEEDED' })

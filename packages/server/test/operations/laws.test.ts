@@ -205,7 +205,7 @@ describe.each(definitions.map((definition) => ({ kind: definition.kind, definiti
     test(`${kind} may run every step twice`, async () => {
       const request = await prepare()
       const { operation } = await request()
-      const ended = await withRunner(everythingTwice(), () => service.ended(operation.operation_id))
+      const ended = await withRunner(everythingTwice(), () => service.endedSoon(operation.operation_id))
       expect(ended.state).toBe('SUCCEEDED')
       await settle(service)
       await checkInvariants(service)
@@ -248,7 +248,7 @@ describe.each(definitions.map((definition) => ({ kind: definition.kind, definiti
           throw definition.isTeardown ? new Error('once') : new Failure('engine_error', 'on purpose')
         }),
       )
-      const ended = await withRunner(failing, () => service.ended(operation.operation_id))
+      const ended = await withRunner(failing, () => service.endedSoon(operation.operation_id))
       expect(ended.state).toBe(definition.isTeardown ? 'SUCCEEDED' : 'FAILED')
       if (!definition.isTeardown)
         expect(ended.result).toEqual({ code: 'engine_error', message: 'on purpose' })
@@ -281,7 +281,7 @@ describe.each(definitions.map((definition) => ({ kind: definition.kind, definiti
         late.start()
         await eventually(async () => isStopped)
         await service.clock.advance('11 seconds')
-        const ended = await withRunner(definitions, () => service.ended(operation.operation_id))
+        const ended = await withRunner(definitions, () => service.endedSoon(operation.operation_id))
         expect(ended.state).toBe('SUCCEEDED')
         const row = () =>
           service.sql('SELECT state, result, step, step_log, completed_at FROM operations WHERE id = $1', [
