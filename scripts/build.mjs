@@ -85,6 +85,8 @@ function buildConsole() {
   const { status } = spawnSync(process.execPath, [vite, 'build', '--logLevel', 'warn'], {
     cwd: consoleDir,
     stdio: ['ignore', 2, 2],
+    // Whoever builds: a test runner would have it built for development, at a third more bytes.
+    env: { ...process.env, NODE_ENV: 'production' },
   })
   if (status !== 0) leave('The build of the console failed.')
   writeFileSync(hashFile, hash)

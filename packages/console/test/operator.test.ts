@@ -136,7 +136,7 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
       return row!.attempts > 0
     })
     await service.sql(
-      `UPDATE operations SET deadline_at = slipway_now(), run_at = slipway_now() WHERE id = $1`,
+      `UPDATE operations SET started_at = started_at - interval '1 day', run_at = slipway_now() WHERE id = $1`,
       [operation.operation_id],
     )
   }

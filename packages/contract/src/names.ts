@@ -9,5 +9,5 @@ const uuid = new RegExp(uuidPattern, 'i')
 
 export const isResourceName = (text: string): boolean => resourceName.test(text)
 
-/** Ids are accepted in any letter case; the service returns them in lower case. */
+/** In any letter case, as people paste them. */
 export const isUuid = (text: string | undefined): text is string => text !== undefined && uuid.test(text)

@@ -89,7 +89,7 @@ function onToken(read: (parts: Parts) => number) {
   }
 }
 
-const READERS: Record<string, (parts: Parts) => number> = {
+const readers: Record<string, (parts: Parts) => number> = {
   'ssh-ed25519': readEd25519,
   'ecdsa-sha2-nistp256': readEcdsa('nistp256', 256),
   'ecdsa-sha2-nistp384': readEcdsa('nistp384', 384),
@@ -99,7 +99,7 @@ const READERS: Record<string, (parts: Parts) => number> = {
   'sk-ecdsa-sha2-nistp256@openssh.com': onToken(readEcdsa('nistp256', 256)),
 }
 
-export const SSH_KEY_TYPES: readonly string[] = Object.keys(READERS)
+export const sshKeyTypes: readonly string[] = Object.keys(readers)
 
 /** Base64 with padding and zero spare bits, so that one key has one spelling. */
 function decodeBase64(text: string): Uint8Array {
@@ -126,9 +126,9 @@ export function parseSshPublicKey(text: string): SshKey {
   }
   if (hasControlCharacter(text)) return refuse('must be one line without tabs or other control characters')
   const [type = '', data = '', ...rest] = text.split(' ')
-  const read = Object.hasOwn(READERS, type) ? READERS[type] : undefined
+  const read = Object.hasOwn(readers, type) ? readers[type] : undefined
   if (!read) {
-    return refuse(`must be one line that begins with a key type: ${SSH_KEY_TYPES.join(', ')}`)
+    return refuse(`must be one line that begins with a key type: ${sshKeyTypes.join(', ')}`)
   }
   try {
     const parts = new Parts(decodeBase64(data))

@@ -10,8 +10,8 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { print } from '@slipway/testing/report.ts'
 import { sshKey } from '@slipway/testing/ssh-key.ts'
-import { print } from './report.ts'
 
 const rounds = Number(process.env.BENCH_ROUNDS ?? 5)
 const maxRatio = 1.15

@@ -5,6 +5,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { type Figure, print } from '@slipway/testing/report.ts'
 import fastify from 'fastify'
 import { pino } from 'pino'
 import { loadConfig } from '../src/config/index.ts'
@@ -16,7 +17,6 @@ import { openEmbedded } from '../src/store/embedded/index.ts'
 import { statement } from '../src/store/statement.ts'
 import { addProjects, addVmRows, noise } from './fixtures.ts'
 import { type Load, runLoad } from './load.ts'
-import { type Figure, print } from './report.ts'
 
 const hostsPerLocation = Number(process.env.BENCH_HOSTS ?? 15_000) / 3
 const vmRows = [1_000, Number(process.env.BENCH_VMS ?? 100_000)]

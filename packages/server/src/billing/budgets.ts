@@ -9,7 +9,7 @@ import type { Queryable, Tx } from '../store/database.ts'
 import { emit } from '../store/events/events.ts'
 import { budgetView } from '../views/billing.ts'
 
-export const thresholds = [50, 80, 100] as const
+const thresholds = [50, 80, 100] as const
 
 /** Tells of every threshold that a budget has reached, once a month each, in whatever process looks first. */
 export async function checkBudgets({ database }: Services): Promise<void> {

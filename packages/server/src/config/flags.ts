@@ -54,8 +54,10 @@ export function parseFlags(argv: string[]): Flags {
         throw new ConfigError(`${rawName} needs a value`)
       flags.values[valueFlag] = value
     } else {
-      const known = nearest(rawName, [...valueFlags, ...switchFlags])
-      throw new ConfigError(`${rawName} is not a flag; did you mean ${known}?`)
+      // Of -config, parseArgs makes the letters c, o, n …
+      const [given = rawName] = argv[token.index]!.split('=')
+      const known = nearest(given, [...valueFlags, ...switchFlags])
+      throw new ConfigError(`${given} is not a flag; did you mean ${known}?`)
     }
   }
   return flags

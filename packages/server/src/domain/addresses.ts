@@ -23,6 +23,11 @@ export function cidrsOverlap(a: string, b: string): boolean {
   return blockContains(x, y) || blockContains(y, x)
 }
 
+/** Throws for text that is no block: a stored rule that cannot be read must not quietly match nothing. */
+export function strictlyContains(outer: string, innerCidrOrAddress: string): boolean {
+  return blockContains(cidrOf(outer), cidrOf(innerCidrOrAddress))
+}
+
 export function numberToAddress(n: number): string {
   if (!Number.isInteger(n) || n < 0 || n >= 2 ** 32) throw new RangeError(`not an IPv4 address: ${n}`)
   return [24, 16, 8, 0].map((shift) => Math.floor(n / 2 ** shift) % 256).join('.')

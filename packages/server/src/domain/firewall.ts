@@ -1,5 +1,5 @@
-import { cidrContains, parseCidr } from '@slipway/contract'
-import { numberToAddress } from './addresses.ts'
+import { parseCidr } from '@slipway/contract'
+import { numberToAddress, strictlyContains } from './addresses.ts'
 
 /**
  * What an engine enforces for one VM: denies first, then allows, and whatever nothing matches is denied.
@@ -83,7 +83,7 @@ function isLocalTo(vm: FirewallVm, endpoint: Endpoint): boolean {
     return [vm.id, vm.subnetId, vm.networkId].includes(endpoint.resource_id)
   }
   return [vm.privateAddress, vm.publicAddress].some(
-    (address) => address !== '' && cidrContains(endpoint.cidr, address),
+    (address) => address !== '' && strictlyContains(endpoint.cidr, address),
   )
 }
 
@@ -137,7 +137,7 @@ function matches(rule: CompiledRule, packet: Packet): boolean {
   return (
     rule.direction === packet.direction &&
     rule.protocols.includes(packet.protocol) &&
-    rule.peers.some((block) => cidrContains(block, packet.peer)) &&
+    rule.peers.some((block) => strictlyContains(block, packet.peer)) &&
     (packet.protocol === 'icmp' ||
       (matchesPort(rule.sourcePorts, packet.sourcePort) &&
         matchesPort(rule.destinationPorts, packet.destinationPort)))

@@ -6,14 +6,6 @@ export interface FreeGpu {
   iommuGroup: number | null
 }
 
-export interface HostCandidate {
-  id: string
-  freeGpus: number
-  /** The most free GPUs on any one of its NUMA nodes. */
-  maxNodeFree: number
-  vmsBuilding: number
-}
-
 /** Alternatives for one part of a host: each is a set of GPUs to take from it, possibly empty. */
 type Part = FreeGpu[][]
 

@@ -113,7 +113,7 @@ class Remembered<T> {
   }
 }
 
-export function roleInProject(caller: Caller, project: ProjectScope): Role | undefined {
+function roleInProject(caller: Caller, project: ProjectScope): Role | undefined {
   if (caller.kind === 'user') return caller.memberships.get(project.organizationId)
   if (caller.kind === 'access_key' && caller.projectId === project.projectId)
     return caller.role === 'write' ? 'member' : 'viewer'

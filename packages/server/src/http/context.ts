@@ -27,7 +27,7 @@ export interface Context<Id extends RouteId = RouteId> {
   organizationId: string
   /** Writes: the transaction of the request, which also remembers its Idempotency-Key. Reads: the pool. */
   tx: Tx
-  /** On whose behalf, as rooms and events know it: the caller, and the project and organization of the path. */
+  /** On whose behalf, as writes and events know it: the caller, and the project and organization of the path. */
   by: RouteParams<Id> extends { project_id: string }
     ? ProjectRequester & OrganizationRequester
     : RouteParams<Id> extends { organization_id: string }

@@ -10,7 +10,7 @@ import {
 } from '../store/compute/operations.ts'
 import { type QuotaAmounts, takeQuota } from '../store/compute/quotas.ts'
 import type { Tx } from '../store/database.ts'
-import type { Requester } from '../store/events/events.ts'
+import { emit, type Requester } from '../store/events/events.ts'
 
 const cancelPauseMs = 500
 
@@ -65,12 +65,22 @@ export async function requireIdle(tx: Tx, resourceId: string, what: string): Pro
 }
 
 /**
- * Makes way for a deletion. Returns the deletion that is already under way, if one is; cancels any other operation,
- * which ends here at once if nobody works on it, else at its next step boundary.
+ * Makes way for a deletion. Returns the deletion that is already under way, if one is: asking again changes nothing, and
+ * is on record. Cancels any other operation, which ends here at once if nobody works on it, else at its next step
+ * boundary.
  */
-export async function makeWayForDeletion(tx: Tx, resourceId: string): Promise<OperationRow | undefined> {
+export async function makeWayForDeletion(
+  tx: Tx,
+  by: ProjectRequester,
+  { resourceType }: Definition,
+  resourceId: string,
+): Promise<OperationRow | undefined> {
   for (const operation of await findUnfinishedOperations(tx, resourceId)) {
-    if (operation.name === 'DELETE') return operation
+    if (operation.name === 'DELETE') {
+      const type = `${resourceType}.deletion_repeated`
+      await emit(tx, { ...by, type, resourceType, resourceId, data: { operation_id: operation.id } })
+      return operation
+    }
     await cancelOperation(tx, operation.id)
     await endOperation(tx, { id: operation.id, token: null }, 'FAILED', cancelled, operation.step_log)
   }

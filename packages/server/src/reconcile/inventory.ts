@@ -21,13 +21,13 @@ export class Inventory {
     this.#orphans = new Orphans(services)
   }
 
-  /** Each location gets a time limit of its own. */
+  /** The inventory of each location, and each removal of an orphan, gets a time limit of its own. */
   async reconcile(limit: () => AbortSignal): Promise<void> {
     const { database, engines, log } = this.#services
     const begunAt = await pingDatabase(database)
     for (const location of engines.keys()) {
       try {
-        await this.#location(location, limit())
+        await this.#location(location, limit)
       } catch (error) {
         // One location's engine being away is no reason to neglect the others.
         log.warn({ err: error, location }, 'location not reconciled')
@@ -38,30 +38,30 @@ export class Inventory {
     await database.transaction((tx) => markDrainedHosts(tx))
   }
 
-  async #location(location: string, signal: AbortSignal): Promise<void> {
+  async #location(location: string, limit: () => AbortSignal): Promise<void> {
     const { database, engines } = this.#services
     const inspectedAt = await pingDatabase(database)
     let batch: HostReport[] = []
-    for await (const report of engines.get(location)!.inventory(signal)) {
+    for await (const report of engines.get(location)!.inventory(limit())) {
       batch.push(report)
       if (batch.length < hostsPerBatch) continue
-      await this.#batch(location, batch, inspectedAt, signal)
+      await this.#batch(location, batch, inspectedAt, limit)
       batch = []
     }
-    await this.#batch(location, batch, inspectedAt, signal)
+    await this.#batch(location, batch, inspectedAt, limit)
   }
 
   async #batch(
     location: string,
     reports: HostReport[],
     inspectedAt: Date,
-    signal: AbortSignal,
+    limit: () => AbortSignal,
   ): Promise<void> {
     const { database, config } = this.#services
     const engineName = config.locations.find(({ name }) => name === location)?.engine ?? 'simulated'
     await applyHostReports(database, location, engineName, reports)
     await reconcileVms(this.#services, location, reports)
     await freeReportedGpus(database, location, reports, inspectedAt)
-    await this.#orphans.remove(location, reports, inspectedAt, signal)
+    await this.#orphans.remove(location, reports, inspectedAt, limit)
   }
 }

@@ -18,7 +18,7 @@ export class Orphans {
     location: string,
     reports: HostReport[],
     inspectedAt: Date,
-    signal: AbortSignal,
+    limit: () => AbortSignal,
   ): Promise<void> {
     const { database, engines, log } = this.#services
     const engine = engines.get(location)!
@@ -35,7 +35,7 @@ export class Orphans {
       if (newest_generation === null && now - since < unknownMs) continue
       const vm = vms.get(id)
       const object = vm ?? disks.get(id)!
-      const call = { generation: Math.max(newest_generation ?? 0, object.generation), signal }
+      const call = { generation: Math.max(newest_generation ?? 0, object.generation), signal: limit() }
       log.warn({ id, location }, 'removing an orphan: no record knows it')
       try {
         if (vm) await engine.removeVm({ id, host: object.host }, call)

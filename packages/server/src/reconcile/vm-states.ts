@@ -48,7 +48,7 @@ function looksOff(state: VmState, status: VmStatus | undefined): boolean {
  * Brings one VM's state to what inspection shows. The engine is asked between two looks at the row: if any operation
  * touched the VM meanwhile, nothing is changed.
  */
-export async function reconcileVm(services: Services, id: string): Promise<void> {
+async function reconcileVm(services: Services, id: string): Promise<void> {
   const { database } = services
   const vm = await findAnyVm(database, id)
   if (!vm || vm.deleted_at) return
@@ -105,7 +105,7 @@ async function unlessAway(services: Services, id: string, work: () => Promise<vo
     await work()
   } catch (error) {
     if (!(error instanceof EngineError)) throw error
-    services.log.warn({ err: error, vm: id }, 'VM not settled')
+    services.log.warn({ err: error, vm: id }, 'VM not reconciled')
   }
 }
 

@@ -11,8 +11,6 @@ export interface Queryable {
 
 /** One transaction. */
 export interface Tx extends Queryable {
-  /** Runs once the transaction has committed; never if it did not. */
-  afterCommit(action: () => void): void
   /** Wakes those who wait for the topic, in all processes, once the transaction has committed. */
   signal(topic: Topic, subject?: string): void
   hasSignalled(topic: Topic): boolean
@@ -63,7 +61,6 @@ export class Database implements Queryable {
   /** This is for what needs no transaction: every statement stands by itself. */
   readonly withoutTransaction: Tx = {
     query: (config) => this.query(config),
-    afterCommit: (action) => action(),
     signal: (topic, subject) => this.#signals?.send(topic, subject),
     hasSignalled: () => false,
   }
@@ -71,7 +68,6 @@ export class Database implements Queryable {
   /** Runs as read committed. Serialization failures, deadlocks and `TryAgain` run `work` again from the start. */
   async transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt++) {
-      const actions: (() => void)[] = []
       const signalled = new Map<string, [Topic, string | undefined]>()
       const client = await this.pool.connect()
       let broken: Error | undefined
@@ -79,12 +75,10 @@ export class Database implements Queryable {
         await client.query('BEGIN')
         const result = await work({
           query: (config) => client.query(config),
-          afterCommit: (action) => actions.push(action),
           signal: (topic, subject) => signalled.set(`${topic} ${subject}`, [topic, subject]),
           hasSignalled: (topic) => [...signalled.values()].some(([each]) => each === topic),
         })
         await client.query('COMMIT')
-        for (const action of actions) action()
         for (const [topic, subject] of signalled.values()) this.#signals?.send(topic, subject)
         return result
       } catch (error) {

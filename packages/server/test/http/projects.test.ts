@@ -223,8 +223,8 @@ async function insertHiddenVm(projectId: string) {
 async function insertOperation(projectId: string) {
   await rows(
     `INSERT INTO operations (id, project_id, kind, name, resource_type, resource_id, generation, request,
-                             deadline_at, actor, request_id)
-     VALUES ($1, $2, 'firewall-rule-create', 'CREATE', 'firewall_rule', $1, 1, '{}', slipway_now(), 'a', 'r')`,
+                             actor, request_id)
+     VALUES ($1, $2, 'firewall-rule-create', 'CREATE', 'firewall_rule', $1, 1, '{}', 'a', 'r')`,
     uuid(),
     projectId,
   )

@@ -62,7 +62,7 @@ const badDate = (field: string, message: string) =>
   new Failure('invalid_argument', `${field} ${message}.`, { details: [{ field, message }] })
 
 /** JSON unless CSV is asked for by name, and not with less weight than JSON. */
-export function wantsCsv(accept: string | undefined): boolean {
+function wantsCsv(accept: string | undefined): boolean {
   const weights = new Map(
     (accept ?? '').split(',').map((part): [string, number] => {
       const [type = '', ...parameters] = part.split(';').map((text) => text.trim().toLowerCase())

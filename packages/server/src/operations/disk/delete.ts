@@ -4,7 +4,6 @@ import { type DiskRow, moveDisk, raiseDiskGeneration } from '../../store/compute
 import { findUnfinishedOperations, type OperationRow } from '../../store/compute/operations.ts'
 import { giveBackQuota } from '../../store/compute/quotas.ts'
 import type { Tx } from '../../store/database.ts'
-import { emit } from '../../store/events/events.ts'
 import { awaitCancelled, beginOperation, makeWayForDeletion, type ProjectRequester } from '../admission.ts'
 import { diskOf, diskQuota, emitDisk, forgetDisk, removeDisk } from './disk.ts'
 
@@ -13,17 +12,8 @@ export async function admitDiskDelete(tx: Tx, by: ProjectRequester, disk: DiskRo
   if (holder)
     throw new Failure('conflict', `The disk ${disk.name} is attached to VM ${holder.vm_id}: detach it first.`)
   const grownByGib = await growthUnderWay(tx, disk)
-  const underWay = await makeWayForDeletion(tx, disk.id)
-  if (underWay) {
-    await emit(tx, {
-      ...by,
-      type: 'disk.deletion_repeated',
-      resourceType: 'disk',
-      resourceId: disk.id,
-      data: { operation_id: underWay.id },
-    })
-    return underWay
-  }
+  const underWay = await makeWayForDeletion(tx, by, diskDelete, disk.id)
+  if (underWay) return underWay
   await moveDisk(tx, disk.id, 'deleting', ['creating', 'available', 'resizing'])
   const operation = await beginOperation(tx, by, diskDelete, {
     resourceId: disk.id,

@@ -1,7 +1,6 @@
 import { type Definition, done, type Outcome, type Work } from '../../runner/operation.ts'
 import type { OperationRow } from '../../store/compute/operations.ts'
 import type { Tx } from '../../store/database.ts'
-import { emit } from '../../store/events/events.ts'
 import { wantFirewalls } from '../../store/network/firewalls.ts'
 import { moveRule, type RuleRow, raiseRuleGeneration } from '../../store/network/rules.ts'
 import { awaitCancelled, beginOperation, makeWayForDeletion, type ProjectRequester } from '../admission.ts'
@@ -12,17 +11,8 @@ export async function admitFirewallRuleDelete(
   by: ProjectRequester,
   rule: RuleRow,
 ): Promise<OperationRow> {
-  const underWay = await makeWayForDeletion(tx, rule.id)
-  if (underWay) {
-    await emit(tx, {
-      ...by,
-      type: 'firewall_rule.deletion_repeated',
-      resourceType: 'firewall_rule',
-      resourceId: rule.id,
-      data: { operation_id: underWay.id },
-    })
-    return underWay
-  }
+  const underWay = await makeWayForDeletion(tx, by, firewallRuleDelete, rule.id)
+  if (underWay) return underWay
   await moveRule(tx, rule.id, 'deleting', ['creating', 'active', 'updating'])
   await wantFirewalls(tx, rule.network_id)
   return beginOperation(tx, by, firewallRuleDelete, {

@@ -5,7 +5,6 @@ import type { OperationRow } from '../../store/compute/operations.ts'
 import { giveBackQuota } from '../../store/compute/quotas.ts'
 import { findVmGpus, hideVm, raiseVmGeneration, type VmRow } from '../../store/compute/vms.ts'
 import type { Tx } from '../../store/database.ts'
-import { emit } from '../../store/events/events.ts'
 import { wantFirewallsNaming } from '../../store/network/firewalls.ts'
 import { awaitCancelled, beginOperation, makeWayForDeletion, type ProjectRequester } from '../admission.ts'
 import { causeOf, changeVmState, emitVm, forgetVm, gpuAmount } from './state.ts'
@@ -15,17 +14,8 @@ const fromAnywhere = vmStates.filter((state): state is VmState => state !== 'STA
 
 /** Always possible: cancels what is under way. Asked again, the same operation. */
 export async function admitVmDelete(tx: Tx, by: ProjectRequester, vm: VmRow): Promise<OperationRow> {
-  const underWay = await makeWayForDeletion(tx, vm.id)
-  if (underWay) {
-    await emit(tx, {
-      ...by,
-      type: 'vm.deletion_repeated',
-      resourceType: 'vm',
-      resourceId: vm.id,
-      data: { operation_id: underWay.id },
-    })
-    return underWay
-  }
+  const underWay = await makeWayForDeletion(tx, by, vmDelete, vm.id)
+  if (underWay) return underWay
   const cause = { actor: by.actor, requestId: by.requestId }
   await changeVmState(tx, vm, 'STATE_DELETING', { from: fromAnywhere, isQuiet: true, cause })
   return beginOperation(tx, by, vmDelete, {

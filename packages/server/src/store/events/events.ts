@@ -98,8 +98,8 @@ const list = statement<EventRow, EventFilter>(
 
 /** Writes the event in the transaction of the change it tells of, and wakes its readers after the commit. */
 export async function emit(tx: Tx, event: NewEvent): Promise<void> {
-  tx.signal('events')
   await insert.run(tx, { ...system, data: {}, ...event, id: event.id ?? uuid() })
+  tx.signal('events')
 }
 
 const stampBatch = 1_000

@@ -1,2 +1,0 @@
-// Kept for the suites of the console until they import it from there.
-export * from '@slipway/testing/webhook-receiver.ts'
