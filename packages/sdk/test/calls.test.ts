@@ -36,8 +36,9 @@ const failureOf = (promise: Promise<unknown>): Promise<ApiError> =>
 test('every route of the table has a method and a line that says the same', () => {
   const client = createClient({ baseUrl: 'http://127.0.0.1:1' })
   for (const id of routeIds) {
-    const { method, path, body } = routeOf(id)
-    expect(routePaths[id]).toBe(`${method} ${path}${body ? ' body' : ''}`)
+    const { method, path, body, isPaged, opensTransactions } = routeOf(id)
+    const marks = [body && 'body', isPaged && 'paged', opensTransactions && 'session'].filter(Boolean)
+    expect(routePaths[id]).toBe([method, path, ...marks].join(' '))
     expect(client[id]).toBeTypeOf('function')
   }
   expect(Object.keys(routePaths)).toHaveLength(routeIds.length)
