@@ -15,6 +15,7 @@ import { createDatabase } from './database.ts'
 import { eventually } from './eventually.ts'
 import { defaultConfig } from './fleet.ts'
 import type { Credentials } from './launcher.ts'
+import { exchange } from './requests.ts'
 
 export interface Answer<T = unknown> {
   status: number
@@ -110,18 +111,14 @@ export async function startService(change: ConfigChanges = () => {}): Promise<Te
 
   const request: TestService['request'] = async (method, path, options = {}) => {
     const { token = credentials.access_key, body, headers = {} } = options
-    const response = await fetch(`${service.url}${path}`, {
-      method,
-      headers: {
-        ...(token !== null && { authorization: `Bearer ${token}` }),
-        ...(body !== undefined && { 'content-type': 'application/json' }),
-        ...headers,
-      },
-      ...(body !== undefined && { body }),
-    })
-    const text = await response.text()
+    const allHeaders = {
+      ...(token !== null && { authorization: `Bearer ${token}` }),
+      ...(body !== undefined && { 'content-type': 'application/json' }),
+      ...headers,
+    }
+    const response = await exchange(method, `${service.url}${path}`, allHeaders, body)
     const isJson = response.headers.get('content-type')?.startsWith('application/json')
-    const parsed = isJson && text !== '' ? JSON.parse(text) : text
+    const parsed = isJson && response.text !== '' ? JSON.parse(response.text) : response.text
     validateAnswer(method, path, response.status, response.headers.get('content-type') ?? '', parsed)
     return { status: response.status, headers: response.headers, body: parsed }
   }

@@ -1,6 +1,6 @@
 import { routeIds, routeOf } from '@slipway/contract'
 import { addKey, addProject, ownerToken } from '@slipway/testing/people.ts'
-import { sendRaw } from '@slipway/testing/raw-request.ts'
+import { sendRaw } from '@slipway/testing/requests.ts'
 import { vmBody } from '@slipway/testing/resources.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'

@@ -1,5 +1,5 @@
 import { addOrganization, addUser, password, tokenOf } from '@slipway/testing/people.ts'
-import { send } from '@slipway/testing/request.ts'
+import { send } from '@slipway/testing/requests.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createAccessKey } from '../../src/accounts/credentials.ts'
