@@ -1,7 +1,7 @@
 import { loadConfig } from '@slipway/server/config/index.ts'
 import { uuid } from '@slipway/server/domain/ids.ts'
 import type { GpuReport, HostReport } from '@slipway/server/engines/engine.ts'
-import { applyHostReport } from '@slipway/server/reconcile/host-reports.ts'
+import { applyHostReports } from '@slipway/server/reconcile/host-reports.ts'
 import type { Database } from '@slipway/server/store/database.ts'
 import { putLocation } from '@slipway/server/store/fleet/locations.ts'
 
@@ -42,7 +42,7 @@ export const hostReport = (name: string, gpus: number | GpuReport[] = 8): HostRe
 })
 
 export const reportHost = (database: Database, location: string, report: HostReport) =>
-  applyHostReport(database, location, 'simulated', report)
+  applyHostReports(database, location, 'simulated', [report])
 
 export async function rows<Row>(database: Database, text: string, ...values: unknown[]): Promise<Row[]> {
   return (await database.query({ text, values })).rows

@@ -52,13 +52,6 @@ export async function applyHostReports(
   return changed
 }
 
-export const applyHostReport = (
-  database: Database,
-  location: string,
-  engineName: string,
-  report: HostReport,
-): Promise<number> => applyHostReports(database, location, engineName, [report])
-
 function* inParts<T>(items: T[], size: number): Generator<T[]> {
   for (let start = 0; start < items.length; start += size) yield items.slice(start, start + size)
 }
