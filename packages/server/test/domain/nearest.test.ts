@@ -6,7 +6,7 @@ test.each([
   ['por', 'port'],
   ['ports', 'port'],
   ['pork', 'port'],
-  ['', 'role'],
+  ['', 'port'],
   ['WORKR', 'worker'],
   ['x'.repeat(100_000), 'worker'],
 ])('the nearest choice to %j is %s, whatever its case', (text, expected) => {
