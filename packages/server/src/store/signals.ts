@@ -8,9 +8,20 @@ import pg from 'pg'
 export type Topic = 'operations' | 'ended' | 'events' | 'stamped' | 'access'
 
 const channel = 'slipway'
-/** NOTIFY in the hot transaction serialises commits; so often at most, on a connection of its own, it costs nothing. */
+/**
+ * NOTIFY in the hot transaction serialises commits; so often at most, on a connection of its own, it costs nothing. A
+ * process passes on what it hears as often at most, however many others speak: what it does upon hints does not grow
+ * with their number.
+ */
 const coalesceMs = 20
+/** A notification may have 8,000 bytes; an id has 36. */
+const subjectsPerNotice = 200
 const reconnectMs = 500
+
+/** What it is about, where the topic has ids (operations that ended); undefined: anything. */
+type Subjects = string[] | undefined
+const about = (subject: string | undefined): Subjects => (subject === undefined ? undefined : [subject])
+type Listener = (subjects: Subjects) => void
 
 /**
  * Wakes the parts of one process at once, and other processes shortly after. These are only hints: whoever waits for
@@ -19,9 +30,11 @@ const reconnectMs = 500
 export class Signals {
   readonly #emitter = new EventEmitter().setMaxListeners(0)
   readonly #url: string
-  readonly #pending = new Set<Topic>()
+  readonly #toSend = new Hints()
+  readonly #heard = new Hints()
   #client: pg.Client | undefined
-  #timer: NodeJS.Timeout | undefined
+  #sending: NodeJS.Timeout | undefined
+  #hearing: NodeJS.Timeout | undefined
   #isClosed = false
   #backendPid = 0
 
@@ -34,8 +47,7 @@ export class Signals {
     client.on('error', () => this.#reconnect(client))
     client.on('end', () => this.#reconnect(client))
     client.on('notification', ({ payload, processId }) => {
-      if (processId === this.#backendPid) return
-      for (const topic of (payload ?? '').split(',')) this.#emitter.emit(topic)
+      if (processId !== this.#backendPid) this.#hear(payload ?? '')
     })
     await client.connect()
     const { rows } = await client.query('SELECT pg_backend_pid() AS pid')
@@ -46,31 +58,54 @@ export class Signals {
     for (const topic of this.#emitter.eventNames()) this.#emitter.emit(topic)
   }
 
-  /** `subject` says what it is about; only this process hears that, others hear of the topic alone. */
+  /** To all processes. */
   send(topic: Topic, subject?: string): void {
-    this.#emitter.emit(topic, subject)
-    this.#pending.add(topic)
-    this.#timer ??= setTimeout(() => this.#flush(), coalesceMs)
+    this.wake(topic, subject)
+    this.#toSend.add(topic, about(subject))
+    this.#sending ??= setTimeout(() => this.#flush(), coalesceMs)
   }
 
-  on(topic: Topic, listener: (subject?: string) => void): () => void {
+  /** To this process alone. */
+  wake(topic: Topic, subject?: string): void {
+    this.#emitter.emit(topic, about(subject))
+  }
+
+  on(topic: Topic, listener: Listener): () => void {
     this.#emitter.on(topic, listener)
     return () => this.#emitter.off(topic, listener)
   }
 
   async close(): Promise<void> {
     this.#isClosed = true
-    clearTimeout(this.#timer)
+    clearTimeout(this.#sending)
+    clearTimeout(this.#hearing)
     await this.#client?.end().catch(() => {})
   }
 
   /** What is sent while a notification is on its way goes with the next one. */
   async #flush(): Promise<void> {
-    const payload = [...this.#pending].join(',')
-    this.#pending.clear()
-    await this.#client?.query('SELECT pg_notify($1, $2)', [channel, payload]).catch(() => {})
-    const isMore = this.#pending.size > 0 && !this.#isClosed
-    this.#timer = isMore ? setTimeout(() => this.#flush(), coalesceMs) : undefined
+    const notices = this.#toSend.take().flatMap(([topic, subjects]) => noticesOf(topic, subjects))
+    await this.#client
+      ?.query('SELECT pg_notify($1, notice) FROM unnest($2::text[]) notice', [channel, notices])
+      .catch(() => {})
+    const isMore = !this.#toSend.isEmpty && !this.#isClosed
+    this.#sending = isMore ? setTimeout(() => this.#flush(), coalesceMs) : undefined
+  }
+
+  /** The first hint is passed on at once; those that follow closely go together. */
+  #hear(notice: string): void {
+    const [topic = '', subjects = ''] = notice.split(' ')
+    this.#heard.add(topic as Topic, subjects === '' ? undefined : subjects.split(','))
+    if (!this.#hearing) this.#passOn()
+  }
+
+  #passOn(): void {
+    for (const [topic, subjects] of this.#heard.take()) this.#emitter.emit(topic, subjects)
+    this.#hearing = setTimeout(() => {
+      this.#hearing = undefined
+      if (!this.#heard.isEmpty) this.#passOn()
+    }, coalesceMs)
+    this.#hearing.unref()
   }
 
   #reconnect(client: pg.Client): void {
@@ -82,4 +117,34 @@ export class Signals {
     }
     setTimeout(attempt, reconnectMs).unref()
   }
+}
+
+/** Hints that are waiting to go together: of each topic what it is about, or undefined if about anything. */
+class Hints {
+  #topics = new Map<Topic, Set<string> | undefined>()
+
+  get isEmpty(): boolean {
+    return this.#topics.size === 0
+  }
+
+  add(topic: Topic, subjects: Subjects): void {
+    const known = this.#topics.get(topic)
+    if (!subjects || (!known && this.#topics.has(topic))) this.#topics.set(topic, undefined)
+    else if (known) for (const subject of subjects) known.add(subject)
+    else this.#topics.set(topic, new Set(subjects))
+  }
+
+  take(): [Topic, Subjects][] {
+    const taken = this.#topics
+    this.#topics = new Map()
+    return [...taken].map(([topic, subjects]) => [topic, subjects && [...subjects]])
+  }
+}
+
+function noticesOf(topic: Topic, subjects: Subjects): string[] {
+  if (!subjects) return [topic]
+  const notices: string[] = []
+  for (let at = 0; at < subjects.length; at += subjectsPerNotice)
+    notices.push(`${topic} ${subjects.slice(at, at + subjectsPerNotice).join(',')}`)
+  return notices
 }

@@ -1,0 +1,64 @@
+import { randomUUID } from 'node:crypto'
+import { createDatabase } from '@slipway/testing/database.ts'
+import { eventually } from '@slipway/testing/eventually.ts'
+import { expect, onTestFinished, test } from 'vitest'
+import { Signals } from '../../src/store/signals.ts'
+
+async function open(count: number): Promise<Signals[]> {
+  const database = await createDatabase()
+  const all = Array.from({ length: count }, () => new Signals(database.url))
+  await Promise.all(all.map((each) => each.open()))
+  onTestFinished(async () => {
+    await Promise.all(all.map((each) => each.close()))
+    await database.drop()
+  })
+  return all
+}
+
+test('another process hears which operations ended, however many they are', async () => {
+  const [here, there] = await open(2)
+  const heard: string[] = []
+  there!.on('ended', (ids) => heard.push(...(ids ?? [])))
+  const ids = Array.from({ length: 1_000 }, () => randomUUID())
+  for (const id of ids) here!.send('ended', id)
+  await eventually(() => heard.length >= ids.length)
+  expect(heard.toSorted()).toEqual(ids.toSorted())
+})
+
+test('a hint about anything swallows those about something', async () => {
+  const [here, there] = await open(2)
+  const heard: (string[] | undefined)[] = []
+  there!.on('ended', (ids) => heard.push(ids))
+  here!.send('ended', randomUUID())
+  here!.send('ended')
+  here!.send('ended', randomUUID())
+  await eventually(() => heard.length > 0)
+  expect(heard).toEqual([undefined])
+})
+
+test('a process acts upon the hints of many no more often than upon those of one', async () => {
+  const [listener, ...speakers] = await open(6)
+  let count = 0
+  listener!.on('operations', () => count++)
+  const begun = performance.now()
+  for (let round = 0; round < 20; round++) {
+    for (const speaker of speakers) speaker.send('operations')
+    await new Promise((resolve) => setTimeout(resolve, 10))
+  }
+  await eventually(() => count > 0)
+  const elapsedMs = performance.now() - begun
+  // Once in twenty milliseconds, as with one speaker; five speakers would make it five times as often.
+  expect(count).toBeLessThanOrEqual(Math.ceil(elapsedMs / 20) + 1)
+})
+
+test('a wake-up is for this process alone', async () => {
+  const [here, there] = await open(2)
+  const heard: string[] = []
+  here!.on('operations', () => heard.push('here'))
+  there!.on('operations', () => heard.push('there'))
+  there!.on('events', () => heard.push('there, of events'))
+  here!.wake('operations')
+  here!.send('events')
+  await eventually(() => heard.includes('there, of events'))
+  expect(heard).toEqual(['here', 'there, of events'])
+})
