@@ -21,6 +21,8 @@ export interface ProjectRequester extends Requester {
 
 interface Beginning {
   resourceId: string
+  /** Where its engine work is done; '' if in many places. */
+  location: string
   generation: number
   /** Echoed in `metadata.request`. */
   request: unknown
@@ -44,6 +46,7 @@ export function beginOperation(
     name: definition.name,
     resourceType: definition.resourceType,
     resourceId: beginning.resourceId,
+    location: beginning.location,
     generation: beginning.generation,
     request: beginning.request,
     scratch: beginning.scratch ?? {},

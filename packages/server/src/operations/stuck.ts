@@ -8,6 +8,7 @@ import {
 } from '../store/compute/operations.ts'
 import type { Tx } from '../store/database.ts'
 import { emit, type Requester } from '../store/events/events.ts'
+import { definitions } from './index.ts'
 
 /** An operator has removed what was in the way: the operation goes on where it stopped. */
 export async function retryStuck(tx: Tx, by: Requester, id: string): Promise<OperationRow> {
@@ -18,13 +19,14 @@ export async function retryStuck(tx: Tx, by: Requester, id: string): Promise<Ope
   return row
 }
 
-/** An operator gives up: the operation ends FAILED as it is, and what is left of it is theirs to tidy up. */
+/** An operator gives up: the operation ends FAILED as it is, and its resource rests where others can go on. */
 export async function abandonStuck(tx: Tx, by: Requester, id: string): Promise<OperationRow> {
   const known = await requireOperation(tx, id)
   const taken = (await takeStuckOperation(tx, id)) ?? notStuck(known)
   const result = taken.failure ?? { code: 'engine_error', message: 'Given up by an operator.' }
   await endOperation(tx, { id, token: null }, 'FAILED', result, taken.step_log)
   await emitChange(tx, by, 'operation.abandoned', taken)
+  await definitions.find(({ kind }) => kind === taken.kind)?.onAbandon?.(tx, by, taken)
   return requireOperation(tx, id)
 }
 

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { applyFirewalls } from '../operations/firewall/apply.ts'
 import { PeriodicTasks } from '../runner/periodic.ts'
 import type { Services } from '../services.ts'
+import { hastenOperation } from '../store/compute/operations.ts'
 import { expireVms, warnOfExpiry } from './expiry.ts'
 import { Inventory } from './inventory.ts'
 import { pruneOld } from './retention.ts'
@@ -38,8 +39,8 @@ export class Reconciler {
     this.#tasks.every(tickMs, () => this.stamp())
     this.#tasks.every(pruneMs, () => this.prune(), restFactor)
     // A VM that changed by itself ends somebody's waiting, or has crashed.
-    const { engines, signals } = this.#services
-    const unsubscribe = [...engines.values()].map((engine) => engine.watch(() => signals.send('operations')))
+    const { engines } = this.#services
+    const unsubscribe = [...engines.values()].map((engine) => engine.watch((vmId) => this.#hear(vmId)))
     unsubscribe.push(this.#stamper.start())
     for (const each of unsubscribe) this.#tasks.stopping.addEventListener('abort', each)
   }
@@ -78,6 +79,14 @@ export class Reconciler {
 
   prune(): Promise<void> {
     return pruneOld(this.#services)
+  }
+
+  #hear(vmId: string): void {
+    const { database, signals, log } = this.#services
+    hastenOperation(database, vmId).then(
+      (count) => count > 0 && signals.wake('operations'),
+      (err) => log.warn({ err, vm: vmId }, 'engine not heard'),
+    )
   }
 
   #limit(): AbortSignal {

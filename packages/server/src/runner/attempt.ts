@@ -1,3 +1,4 @@
+import type { FailureCode } from '@slipway/contract'
 import { Failure } from '../domain/failure.ts'
 import { EngineError } from '../engines/engine.ts'
 import type { Services } from '../services.ts'
@@ -33,6 +34,12 @@ const late = { code: 'engine_error', message: 'It did not finish in time.' } as 
 /** The one place where an operation's time limit is decided: its own, or the operator's for VMs. */
 const deadlineMs = ({ deadlineS }: Definition, { config }: Services): number =>
   1000 * (deadlineS === 'configured' ? config.operations.vmDeadlineS : deadlineS)
+
+/** The code of an error that trying again would not help. */
+function refusalCode(error: unknown): FailureCode | undefined {
+  if (error instanceof Failure && error.code !== 'unavailable') return error.code
+  return error instanceof EngineError && error.kind !== 'unavailable' ? 'engine_error' : undefined
+}
 
 /** One claimed operation on its way through its steps. */
 export class Attempt {
@@ -130,7 +137,8 @@ export class Attempt {
       this.#needsFence = true
       return this.#advance({ ...progress, is_undoing: true, failure, attempts: 0 }, tx)
     }
-    const noted = { ...progress, scratch: { ...progress.scratch, ...outcome.scratch }, last_error: '' }
+    const scratch = { ...progress.scratch, ...outcome.scratch }
+    const noted = { ...progress, scratch, last_error: '', is_stuck: false }
     if (outcome.flow === 'wait') return this.#park(noted, outcome.ms, tx)
     const further = { ...noted, step: progress.step + 1, attempts: 0 }
     if (this.#step.tx || performance.now() - this.#notedAt > quickMs) return this.#advance(further, tx)
@@ -143,9 +151,9 @@ export class Attempt {
     const { is_undoing, attempts } = this.#progress
     const isTeardown = this.#definition.isTeardown === true
     if (is_undoing) return this.#again(error, message, attempts + 1 >= undoAttempts)
-    if (error instanceof Failure) return this.#conclude({ flow: 'fail', code: error.code, message })
-    if (error instanceof EngineError && error.kind !== 'unavailable' && !isTeardown)
-      return this.#conclude({ flow: 'fail', code: 'engine_error', message })
+    // A teardown is tried until it holds, whatever is in its way.
+    const refusal = isTeardown ? undefined : refusalCode(error)
+    if (refusal) return this.#conclude({ flow: 'fail', code: refusal, message })
     return this.#again(error, message, isTeardown && this.#now > this.#deadline)
   }
 
@@ -169,7 +177,7 @@ export class Attempt {
   async #park(progress: Progress, ms: number, tx = this.#alone): Promise<void> {
     await parkOperation(tx, this.lease, progress, ms)
     this.#isOver = true
-    if (ms < soonMs) setTimeout(() => this.#services.signals.send('operations'), ms).unref()
+    if (ms < soonMs) setTimeout(() => this.#services.signals.wake('operations'), ms).unref()
   }
 
   async #end(state: 'SUCCEEDED' | 'FAILED', result: unknown, tx = this.#alone): Promise<void> {

@@ -2,6 +2,7 @@ import type { FailureCode, OperationName, OperationType } from '@slipway/contrac
 import type { Services } from '../services.ts'
 import type { OperationRow } from '../store/compute/operations.ts'
 import type { Tx } from '../store/database.ts'
+import type { Requester } from '../store/events/events.ts'
 
 /** How a step ends. `scratch` is merged into what later steps see. */
 export type Outcome =
@@ -60,4 +61,9 @@ export interface Definition {
   /** Tears down: nothing to undo, tried until it holds; past its deadline it shows as stuck. */
   isTeardown?: true
   steps: Step[]
+  /**
+   * After an operator gave it up as it is, in the same transaction: its resource comes to rest where its tenant or a
+   * reconciler can go on. Without it the resource is at rest already.
+   */
+  onAbandon?: (tx: Tx, by: Requester, operation: OperationRow) => Promise<unknown>
 }

@@ -62,11 +62,13 @@ export class Runner {
     const { saturated, most } = fairShare(projects, concurrency)
     this.#isStarved = saturated.length > 0 || most <= 0
     if (most <= 0) return false
-    const token = uuid()
-    const rows = await claimOperations(this.#services.database, token, leaseMs, saturated, most)
+    const leaseToken = uuid()
+    const { database, engines } = this.#services
+    const locations = ['', ...engines.keys()]
+    const rows = await claimOperations(database, saturated, { leaseToken, leaseMs, locations, most })
     for (const row of rows) {
       const definition = this.#definitions.get(row.kind)
-      if (definition) this.#begin(new Attempt(this.#services, definition, row, token))
+      if (definition) this.#begin(new Attempt(this.#services, definition, row, leaseToken))
       else this.#services.log.error({ operation: row.id }, `there is no operation called ${row.kind}`)
     }
     return rows.length === most

@@ -1,6 +1,9 @@
 import type { Progress, StepEntry } from '../store/compute/operations.ts'
 
-/** With the step's new state in the log: begun where it is not in it yet, ended unless it runs. */
+/**
+ * With the step's new state in the log: begun where it is not in it yet, ended unless it runs. The step that failed
+ * stays the one that failed, though its traces are removed like those of the others.
+ */
 export function noteStep(
   progress: Progress,
   name: string,
@@ -10,6 +13,7 @@ export function noteStep(
   const log = progress.step_log
   const now = new Date(Math.round(atMs)).toISOString()
   const begun = log.find((entry) => entry.name === name)
+  if (state === 'undone' && begun?.state === 'failed') return progress
   const entry = {
     ...(begun ?? { name, started_at: now }),
     state,

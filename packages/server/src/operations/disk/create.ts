@@ -3,13 +3,15 @@ import { Failure, invalidField } from '../../domain/failure.ts'
 import { uuid } from '../../domain/ids.ts'
 import { diskSizeProblem, parseDiskSize } from '../../domain/sizes.ts'
 import { type Definition, done, next, type Outcome, type Work } from '../../runner/operation.ts'
-import { diskView, insertDisk, moveDisk } from '../../store/compute/disks.ts'
+import { diskView, findDisk, insertDisk, moveDisk } from '../../store/compute/disks.ts'
 import type { OperationRow } from '../../store/compute/operations.ts'
 import { serialNumberOf } from '../../store/compute/vms.ts'
 import { type Tx, violatedConstraint } from '../../store/database.ts'
+import type { Requester } from '../../store/events/events.ts'
 import { findLocation } from '../../store/fleet/locations.ts'
 import { beginOperation, type ProjectRequester, requireQuota } from '../admission.ts'
 import { callOf, engineAt } from '../engine-work.ts'
+import { admitDiskDelete } from './delete.ts'
 import {
   diskOf,
   diskQuota,
@@ -50,6 +52,7 @@ export async function admitDiskCreate(tx: Tx, by: ProjectRequester, body: DiskCr
   }
   const operation = await beginOperation(tx, by, diskCreate, {
     resourceId: id,
+    location: body.location,
     generation: 1,
     request: body,
     eventType: 'disk.creating',
@@ -69,6 +72,13 @@ export const diskCreate: Definition = {
     { name: 'create', call: create, undoCall: removeDisk },
     { name: 'finish', tx: finish },
   ],
+  onAbandon: tearDown,
+}
+
+/** Nothing of a failed creation is left behind: its deletion is tried until it holds. */
+async function tearDown(tx: Tx, by: Requester, { project_id, resource_id }: OperationRow): Promise<void> {
+  const disk = await findDisk(tx, project_id, resource_id)
+  if (disk) await admitDiskDelete(tx, { ...by, projectId: project_id }, disk)
 }
 
 async function create(work: Work): Promise<Outcome> {

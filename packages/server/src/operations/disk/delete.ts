@@ -17,6 +17,7 @@ export async function admitDiskDelete(tx: Tx, by: ProjectRequester, disk: DiskRo
   await moveDisk(tx, disk.id, 'deleting', ['creating', 'available', 'resizing'])
   const operation = await beginOperation(tx, by, diskDelete, {
     resourceId: disk.id,
+    location: disk.location,
     generation: await raiseDiskGeneration(tx, disk.id),
     request: {},
     eventType: 'disk.deleting',

@@ -4,6 +4,7 @@ import { type Definition, done, next, type Outcome, type Work } from '../../runn
 import {
   type DiskRow,
   diskView,
+  findDisk,
   moveDisk,
   raiseDiskGeneration,
   resizeDisk,
@@ -30,6 +31,7 @@ export async function admitDiskResize(
     throw new Failure('conflict', `The disk ${disk.name} is ${disk.state}; it must be available.`)
   const operation = await beginOperation(tx, by, diskResize, {
     resourceId: disk.id,
+    location: disk.location,
     generation: await raiseDiskGeneration(tx, disk.id),
     request: body,
     scratch: { sizeGib, grownByGib: sizeGib - disk.size_gib },
@@ -50,13 +52,18 @@ export const diskResize: Definition = {
     { name: 'grow', call: grow },
     { name: 'finish', tx: finish },
   ],
+  onAbandon: (tx, _by, operation) => giveBackGrowth(tx, operation, operation.scratch),
 }
 
 /** The engine may have grown it all the same: the tenant is not billed for what was not promised. */
-async function giveBack(work: Work, tx: Tx): Promise<void> {
-  const disk = await diskOf(work, tx)
-  if (await moveDisk(tx, disk.id, 'available', ['resizing']))
-    await giveBackQuota(tx, disk.project_id, diskQuota(disk.type, Number(work.scratch.grownByGib)))
+async function giveBack({ operation, scratch }: Work, tx: Tx): Promise<void> {
+  await giveBackGrowth(tx, operation, scratch)
+}
+
+async function giveBackGrowth(tx: Tx, { project_id, resource_id }: OperationRow, scratch: Work['scratch']) {
+  const disk = await findDisk(tx, project_id, resource_id)
+  if (disk && (await moveDisk(tx, disk.id, 'available', ['resizing'])))
+    await giveBackQuota(tx, project_id, diskQuota(disk.type, Number(scratch.grownByGib)))
 }
 
 async function grow(work: Work): Promise<Outcome> {

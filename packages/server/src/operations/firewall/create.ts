@@ -4,11 +4,13 @@ import { uuid } from '../../domain/ids.ts'
 import type { Definition } from '../../runner/operation.ts'
 import type { OperationRow } from '../../store/compute/operations.ts'
 import type { Tx } from '../../store/database.ts'
+import type { Requester } from '../../store/events/events.ts'
 import { wantFirewalls } from '../../store/network/firewalls.ts'
 import { lockNetwork } from '../../store/network/networks.ts'
-import { insertRule } from '../../store/network/rules.ts'
+import { findRule, insertRule } from '../../store/network/rules.ts'
 import { beginOperation, type ProjectRequester, requireQuota } from '../admission.ts'
 import { checkEndpoints, checkPorts } from './checks.ts'
+import { admitFirewallRuleDelete } from './delete.ts'
 import { activate, applyToNetwork, forgetRule, nameOrConflict } from './rule.ts'
 
 export async function admitFirewallRuleCreate(
@@ -41,6 +43,7 @@ export async function admitFirewallRuleCreate(
   await wantFirewalls(tx, body.vpc_network_id)
   const operation = await beginOperation(tx, by, firewallRuleCreate, {
     resourceId: id,
+    location: '',
     generation: 1,
     request: echo(body),
     eventType: 'firewall_rule.creating',
@@ -67,4 +70,10 @@ export const firewallRuleCreate: Definition = {
     { name: 'apply', call: applyToNetwork },
     { name: 'finish', tx: activate },
   ],
+  onAbandon: tearDown,
+}
+
+async function tearDown(tx: Tx, by: Requester, { project_id, resource_id }: OperationRow): Promise<void> {
+  const rule = await findRule(tx, project_id, resource_id)
+  if (rule) await admitFirewallRuleDelete(tx, { ...by, projectId: project_id }, rule)
 }

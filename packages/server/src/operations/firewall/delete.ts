@@ -1,10 +1,11 @@
 import { type Definition, done, type Outcome, type Work } from '../../runner/operation.ts'
 import type { OperationRow } from '../../store/compute/operations.ts'
 import type { Tx } from '../../store/database.ts'
+import type { Requester } from '../../store/events/events.ts'
 import { wantFirewalls } from '../../store/network/firewalls.ts'
-import { moveRule, type RuleRow, raiseRuleGeneration } from '../../store/network/rules.ts'
+import { findRule, moveRule, type RuleRow, raiseRuleGeneration } from '../../store/network/rules.ts'
 import { awaitCancelled, beginOperation, makeWayForDeletion, type ProjectRequester } from '../admission.ts'
-import { applyToNetwork, emitRule, forgetRule, ruleOf } from './rule.ts'
+import { applyToNetwork, emitRule, forgetRule, forgetRuleRow, ruleOf } from './rule.ts'
 
 export async function admitFirewallRuleDelete(
   tx: Tx,
@@ -17,6 +18,7 @@ export async function admitFirewallRuleDelete(
   await wantFirewalls(tx, rule.network_id)
   return beginOperation(tx, by, firewallRuleDelete, {
     resourceId: rule.id,
+    location: '',
     generation: await raiseRuleGeneration(tx, rule.id),
     request: {},
     eventType: 'firewall_rule.deleting',
@@ -35,6 +37,13 @@ export const firewallRuleDelete: Definition = {
     { name: 'apply', call: applyToNetwork },
     { name: 'release', tx: release },
   ],
+  onAbandon: forgetAbandoned,
+}
+
+/** Gone for its tenant; the VMs of its network go on catching up. */
+async function forgetAbandoned(tx: Tx, _by: Requester, { project_id, resource_id }: OperationRow) {
+  const rule = await findRule(tx, project_id, resource_id)
+  if (rule) await forgetRuleRow(tx, rule)
 }
 
 async function release(work: Work, tx: Tx): Promise<Outcome> {

@@ -30,7 +30,10 @@ export async function ruleOf(work: Work, db: Queryable = work.services.database)
 
 /** In force nowhere any more once the VMs of its network have caught up. */
 export async function forgetRule(work: Work, tx: Tx): Promise<void> {
-  const rule = await ruleOf(work, tx)
+  await forgetRuleRow(tx, await ruleOf(work, tx))
+}
+
+export async function forgetRuleRow(tx: Tx, rule: RuleRow): Promise<void> {
   await deleteRuleRow(tx, rule.id)
   await wantFirewalls(tx, rule.network_id)
   await giveBackQuota(tx, rule.project_id, { firewall_rules: 1 })

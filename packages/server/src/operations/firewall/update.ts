@@ -4,7 +4,7 @@ import type { Definition, Work } from '../../runner/operation.ts'
 import type { OperationRow } from '../../store/compute/operations.ts'
 import type { Tx } from '../../store/database.ts'
 import { wantFirewalls } from '../../store/network/firewalls.ts'
-import { type RuleRow, raiseRuleGeneration, writeRule } from '../../store/network/rules.ts'
+import { moveRule, type RuleRow, raiseRuleGeneration, writeRule } from '../../store/network/rules.ts'
 import { beginOperation, type ProjectRequester, requireIdle } from '../admission.ts'
 import { checkEndpoints, checkPorts } from './checks.ts'
 import { activate, applyToNetwork, nameOrConflict, ruleOf } from './rule.ts'
@@ -32,6 +32,7 @@ export async function admitFirewallRuleUpdate(
   await wantFirewalls(tx, rule.network_id)
   return beginOperation(tx, by, firewallRuleUpdate, {
     resourceId: rule.id,
+    location: '',
     generation: await raiseRuleGeneration(tx, rule.id),
     request: body,
     scratch: { before: rule },
@@ -50,6 +51,8 @@ export const firewallRuleUpdate: Definition = {
     { name: 'apply', call: applyToNetwork },
     { name: 'finish', tx: activate },
   ],
+  // It stands as it was last written; the VMs of its network go on catching up.
+  onAbandon: (tx, _by, { resource_id }) => moveRule(tx, resource_id, 'active', ['updating']),
 }
 
 async function restore(work: Work, tx: Tx): Promise<void> {

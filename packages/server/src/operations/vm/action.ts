@@ -22,6 +22,7 @@ export async function beginVmAction(
     throw new Failure('conflict', `${action} needs the VM in ${from.join(' or ')}; it is in ${vm.state}.`)
   return beginOperation(tx, by, definition, {
     resourceId: vm.id,
+    location: vm.location,
     generation: await raiseVmGeneration(tx, vm.id),
     request: { action },
     scratch: { from: vm.state },

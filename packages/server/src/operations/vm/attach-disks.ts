@@ -37,6 +37,7 @@ export async function admitVmAttachDisks(
   await admitAttachments(tx, vm.id, disks, hostId)
   return beginOperation(tx, by, vmAttachDisks, {
     resourceId: vm.id,
+    location: vm.location,
     generation: await raiseVmGeneration(tx, vm.id),
     request,
     scratch: { diskIds: disks.map(({ disk }) => disk.id) },

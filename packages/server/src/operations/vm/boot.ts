@@ -6,13 +6,10 @@ import { done, fail, next, type Outcome, type Work, wait } from '../../runner/op
 import { vmView } from '../../store/compute/vm-view.ts'
 import { findVmForEngine, markVmStarted, type VmEngineRow } from '../../store/compute/vms.ts'
 import type { Tx } from '../../store/database.ts'
-import { callOf, engineAt } from '../engine-work.ts'
+import { callOf, engineAt, lookAgainMs } from '../engine-work.ts'
 import { compileFor } from '../firewall/apply.ts'
 import { causeOf, changeVmState } from './state.ts'
 import { attachedDisks, refOf, vmGone, vmOf } from './vm.ts'
-
-/** How soon to look again when the engine does not say. */
-const lookAgainMs = 250
 
 function vmSpec(vm: VmEngineRow): VmSpec {
   const type = vmType(vm.type)!
@@ -80,7 +77,11 @@ export async function bootVm(work: Work): Promise<Outcome> {
   if (status?.power === 'running') return next({ sshDestination: status.sshDestination })
   if (status?.power === 'crashed')
     return fail('boot_failed', `The guest did not boot. ${status.detail ?? ''}`.trim())
-  return wait(status?.etaMs ?? lookAgainMs, status?.detail ? { detail: status.detail } : undefined)
+  const bootingSinceMs = Number(work.scratch.bootingSinceMs ?? work.nowMs)
+  return wait(status?.etaMs ?? lookAgainMs(bootingSinceMs, work.nowMs), {
+    bootingSinceMs,
+    ...(status?.detail && { detail: status.detail }),
+  })
 }
 
 /** What was defined a moment ago and is not there was forgotten, and can be defined again. */

@@ -6,8 +6,9 @@ import { startupScriptProblem } from '../../domain/names.ts'
 import { nearest } from '../../domain/nearest.ts'
 import type { Definition, Work } from '../../runner/operation.ts'
 import type { OperationRow } from '../../store/compute/operations.ts'
-import { insertVm } from '../../store/compute/vms.ts'
+import { findAnyVm, insertVm } from '../../store/compute/vms.ts'
 import { type Tx, violatedConstraint } from '../../store/database.ts'
+import type { Requester } from '../../store/events/events.ts'
 import { findImage } from '../../store/fleet/images.ts'
 import { findLocation } from '../../store/fleet/locations.ts'
 import { findSubnetFor } from '../../store/network/networks.ts'
@@ -15,6 +16,7 @@ import { beginOperation, type ProjectRequester, requireIdle, requireQuota } from
 import { requireBudget } from '../budget.ts'
 import { admitAttachments, hostsOfLocalDisks, lockDisksFor } from '../disk/attachments.ts'
 import { bootDeadline, bootVm, defineVm, finishBoot, protectVm } from './boot.ts'
+import { admitVmDelete } from './delete.ts'
 import { newMacAddress, onVmCollision, pickAddresses, placeVm, typeNames } from './place.ts'
 import { forgetVm } from './state.ts'
 import { removeVm, vmOf } from './vm.ts'
@@ -30,6 +32,7 @@ export async function admitVmCreate(tx: Tx, by: ProjectRequester, body: VmCreate
   const addresses = await pickAddresses(tx, subnet, location, hasPublicAddress)
   const operation = await beginOperation(tx, by, vmCreate, {
     resourceId: id,
+    location: location.name,
     generation: 1,
     request: body,
     eventType: 'vm.creating',
@@ -110,6 +113,13 @@ export const vmCreate: Definition = {
     { name: 'boot', call: bootVm, onDeadline: bootDeadline },
     { name: 'finish', tx: finishBoot },
   ],
+  onAbandon: tearDown,
+}
+
+/** Nothing of a failed creation is left behind: its deletion is tried until it holds. */
+async function tearDown(tx: Tx, by: Requester, operation: OperationRow): Promise<void> {
+  const vm = await findAnyVm(tx, operation.resource_id)
+  if (vm) await admitVmDelete(tx, { ...by, projectId: operation.project_id }, vm)
 }
 
 async function forget(work: Work, tx: Tx): Promise<void> {

@@ -3,8 +3,9 @@ import { type Definition, done, next, type Outcome, type Work } from '../../runn
 import { closeUsage } from '../../store/billing/usage.ts'
 import type { OperationRow } from '../../store/compute/operations.ts'
 import { giveBackQuota } from '../../store/compute/quotas.ts'
-import { findVmGpus, hideVm, raiseVmGeneration, type VmRow } from '../../store/compute/vms.ts'
+import { findAnyVm, findVmGpus, hideVm, raiseVmGeneration, type VmRow } from '../../store/compute/vms.ts'
 import type { Tx } from '../../store/database.ts'
+import type { Requester } from '../../store/events/events.ts'
 import { wantFirewallsNaming } from '../../store/network/firewalls.ts'
 import { awaitCancelled, beginOperation, makeWayForDeletion, type ProjectRequester } from '../admission.ts'
 import { causeOf, changeVmState, emitVm, forgetVm, gpuAmount } from './state.ts'
@@ -20,6 +21,7 @@ export async function admitVmDelete(tx: Tx, by: ProjectRequester, vm: VmRow): Pr
   await changeVmState(tx, vm, 'STATE_DELETING', { from: fromAnywhere, isQuiet: true, cause })
   return beginOperation(tx, by, vmDelete, {
     resourceId: vm.id,
+    location: vm.location,
     generation: await raiseVmGeneration(tx, vm.id),
     request: {},
     eventType: 'vm.deleting',
@@ -38,6 +40,7 @@ export const vmDelete: Definition = {
     { name: 'remove', call: remove },
     { name: 'release', tx: release },
   ],
+  onAbandon: hideAbandoned,
 }
 
 /** A host that is away cannot be asked: its VM is hidden instead. */
@@ -54,6 +57,14 @@ async function release(work: Work, tx: Tx): Promise<Outcome> {
   else await forgetVm(tx, vm)
   await emitVm(tx, vm, 'vm.deleted', causeOf(work))
   return done(null)
+}
+
+/** Gone for its tenant, and kept from others until a report of its host shows it gone. */
+async function hideAbandoned(tx: Tx, by: Requester, operation: OperationRow): Promise<void> {
+  const vm = await findAnyVm(tx, operation.resource_id)
+  if (!vm) return
+  await hide(tx, vm)
+  await emitVm(tx, vm, 'vm.deleted', { ...by, operationId: operation.id })
 }
 
 /** Name and quota are free at once; GPUs, disks and addresses stay until the host is back and the VM proven gone. */

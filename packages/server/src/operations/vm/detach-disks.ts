@@ -22,6 +22,7 @@ export async function admitVmDetachDisks(
       throw new Failure('conflict', `The disk ${id} is not attached to this VM.`)
   return beginOperation(tx, by, vmDetachDisks, {
     resourceId: vm.id,
+    location: vm.location,
     generation: await raiseVmGeneration(tx, vm.id),
     request,
     scratch: { diskIds: [...new Set(request.detach_disks)] },

@@ -7,7 +7,7 @@ import type { ProjectRequester } from '../admission.ts'
 import { callOf, engineAt } from '../engine-work.ts'
 import { beginVmAction } from './action.ts'
 import { bootDeadline, bootVm, finishBoot } from './boot.ts'
-import { causeOf, changeVmState } from './state.ts'
+import { causeOf, changeVmState, leaveToReconciler } from './state.ts'
 import { refOf, vmOf } from './vm.ts'
 
 export const admitVmReset = (tx: Tx, by: ProjectRequester, vm: VmRow): Promise<OperationRow> =>
@@ -24,6 +24,7 @@ export const vmReset: Definition = {
     { name: 'boot', call: bootVm, onDeadline: bootDeadline },
     { name: 'finish', tx: finishBoot },
   ],
+  onAbandon: leaveToReconciler,
 }
 
 /** A running VM looks the same before and after: that the reset took place shows in the generation alone. */

@@ -9,7 +9,7 @@ import { requireBudget } from '../budget.ts'
 import { beginVmAction } from './action.ts'
 import { bootDeadline, bootVm, defineVm, finishBoot, protectVm } from './boot.ts'
 import { placeVm } from './place.ts'
-import { causeOf, changeVmState, releaseGpus } from './state.ts'
+import { causeOf, changeVmState, leaveToReconciler, releaseGpus } from './state.ts'
 import { powerOffVm, vmOf } from './vm.ts'
 
 /** A stopped VM gave its GPUs back: starting claims anew, possibly on another host if storage allows. */
@@ -38,6 +38,7 @@ export const vmStart: Definition = {
     { name: 'boot', call: bootVm, undoCall: powerOff, onDeadline: bootDeadline },
     { name: 'finish', tx: finishBoot },
   ],
+  onAbandon: leaveToReconciler,
 }
 
 async function powerOff(work: Work): Promise<void> {

@@ -1,11 +1,12 @@
 import { gpuQuota, type VmState, vmStates, vmStateTable, vmType } from '@slipway/contract'
 import type { Work } from '../../runner/operation.ts'
 import { closeUsage, openUsage } from '../../store/billing/usage.ts'
+import type { OperationRow } from '../../store/compute/operations.ts'
 import { quarantineGpus } from '../../store/compute/placement.ts'
 import { giveBackQuota } from '../../store/compute/quotas.ts'
-import { deleteVmRow, moveVm, type VmRow } from '../../store/compute/vms.ts'
+import { deleteVmRow, findAnyVm, moveVm, type VmRow } from '../../store/compute/vms.ts'
 import type { Tx } from '../../store/database.ts'
-import { emit } from '../../store/events/events.ts'
+import { emit, type Requester } from '../../store/events/events.ts'
 import { wantFirewallsNaming } from '../../store/network/firewalls.ts'
 
 export interface Cause {
@@ -83,6 +84,14 @@ export const emitVm = (tx: Tx, vm: VmRow, type: string, cause: Cause): Promise<v
       ...(cause.detail && { detail: cause.detail }),
     },
   })
+
+/** An operation on it was given up on its way: what it is now, the reconciler finds out by inspection. */
+export async function leaveToReconciler(tx: Tx, by: Requester, operation: OperationRow): Promise<void> {
+  const vm = await findAnyVm(tx, operation.resource_id)
+  const cause = { ...by, operationId: operation.id, detail: 'an operator gave its operation up' }
+  const from: VmState[] = ['STATE_STARTING', 'STATE_STOPPING', 'STATE_RESETTING']
+  if (vm) await changeVmState(tx, vm, 'STATE_UNREACHABLE', { from, cause })
+}
 
 /** Off: its GPUs go to quarantine and their quota back; disks and addresses stay. */
 export async function releaseGpus(tx: Tx, vm: VmRow): Promise<void> {

@@ -5,15 +5,13 @@ import { vmView } from '../../store/compute/vm-view.ts'
 import { markVmStopped, spendVmTtl, type VmRow } from '../../store/compute/vms.ts'
 import type { Tx } from '../../store/database.ts'
 import type { ProjectRequester } from '../admission.ts'
-import { callOf, engineAt } from '../engine-work.ts'
+import { callOf, engineAt, longestPauseMs, lookAgainMs } from '../engine-work.ts'
 import { beginVmAction } from './action.ts'
-import { causeOf, changeVmState, releaseGpus } from './state.ts'
+import { causeOf, changeVmState, leaveToReconciler, releaseGpus } from './state.ts'
 import { refOf, vmOf } from './vm.ts'
 
 /** The guest's time for its shutdown script and services before the plug is pulled. */
 const graceMs = 90_000
-const lookAgainMs = 250
-const longestLookMs = 5_000
 
 export const admitVmStop = (tx: Tx, by: ProjectRequester, vm: VmRow): Promise<OperationRow> =>
   beginVmAction(tx, by, vmStop, vm, 'STOP')
@@ -29,6 +27,7 @@ export const vmStop: Definition = {
     { name: 'power_off', call: powerOff },
     { name: 'finish', tx: finish },
   ],
+  onAbandon: leaveToReconciler,
 }
 
 async function shutDown(work: Work): Promise<Outcome> {
@@ -52,9 +51,10 @@ async function powerOff(work: Work): Promise<Outcome> {
   if (status.power === 'crashed' || work.nowMs - askedAtMs >= graceMs) {
     await engine.powerVm(refOf(vm), 'off', callOf(work))
     const after = await engine.inspectVm(refOf(vm), work.signal)
-    return !after || after.power === 'off' ? next() : wait(lookAgainMs)
+    return !after || after.power === 'off' ? next() : wait(lookAgainMs(askedAtMs, work.nowMs))
   }
-  return wait(Math.min(status.etaMs ?? lookAgainMs, longestLookMs), { askedAtMs })
+  // The plug is pulled in time, whatever the engine expects.
+  return wait(Math.min(status.etaMs ?? lookAgainMs(askedAtMs, work.nowMs), longestPauseMs), { askedAtMs })
 }
 
 async function finish(work: Work, tx: Tx): Promise<Outcome> {

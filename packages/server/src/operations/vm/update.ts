@@ -48,6 +48,7 @@ export async function admitVmTtl(
 const begin = async (tx: Tx, by: ProjectRequester, vm: VmRow, request: Record<string, unknown>) =>
   beginOperation(tx, by, vmUpdate, {
     resourceId: vm.id,
+    location: vm.location,
     generation: await raiseVmGeneration(tx, vm.id),
     request,
     eventType: 'vm.updating',

@@ -23,6 +23,8 @@ export interface OperationRow {
   name: OperationName
   resource_type: OperationType
   resource_id: string
+  /** Where it is done; '' anywhere. */
+  location: string
   generation: number
   request: Record<string, unknown>
   state: OperationState
@@ -66,6 +68,7 @@ export interface NewOperation {
   name: OperationName
   resourceType: OperationType
   resourceId: string
+  location: string
   generation: number
   request: unknown
   scratch: Record<string, unknown>
@@ -88,9 +91,10 @@ const insert = statement<OperationRow, InsertParams>(
   'operation_insert',
   `WITH begun AS (
      INSERT INTO operations
-       (id, project_id, kind, name, resource_type, resource_id, generation, request, scratch, actor, request_id,
+       (id, project_id, kind, name, resource_type, resource_id, location, generation, request, scratch, actor, request_id,
         step, step_log)
-     SELECT :id, :projectId, :kind, :name, :resourceType, :resourceId, :generation, :request, :scratch, :actor, :requestId,
+     SELECT :id, :projectId, :kind, :name, :resourceType, :resourceId, :location, :generation, :request, :scratch, :actor,
+            :requestId,
             CASE WHEN :admittedStep::text IS NULL THEN 0 ELSE 1 END,
             CASE WHEN :admittedStep::text IS NULL THEN '[]'
                  ELSE jsonb_build_array(jsonb_build_object(
@@ -106,18 +110,48 @@ const insert = statement<OperationRow, InsertParams>(
    SELECT * FROM begun`,
 )
 
+interface ClaimParams {
+  leaseToken: string
+  leaseMs: number
+  /** Those that this worker's engines can do, and '' */
+  locations: string[]
+  most: number
+}
+
 // A claim moves run_at to the lease's end: held work is simply not due, and falls due again if its holder dies.
-const claim = statement<
-  ClaimedOperation,
-  { leaseToken: string; leaseMs: number; saturatedProjects: string[]; most: number }
->(
-  'operation_claim',
+const claimOf = (due: string) =>
   `UPDATE operations o SET lease_token = :leaseToken, lease_until = slipway_now() + :leaseMs * interval '1 millisecond',
           run_at = slipway_now() + :leaseMs * interval '1 millisecond'
-   FROM (SELECT id, lease_token IS NOT NULL AS was_held FROM operations
-         WHERE state = 'IN_PROGRESS' AND run_at <= slipway_now() AND project_id <> ALL (:saturatedProjects::uuid[])
-         ORDER BY run_at LIMIT :most FOR UPDATE SKIP LOCKED) due
-   WHERE o.id = due.id RETURNING o.*, slipway_now() AS now, due.was_held`,
+   FROM (${due}) due
+   WHERE o.id = due.id RETURNING o.*, slipway_now() AS now, due.was_held`
+
+const claim = statement<ClaimedOperation, ClaimParams>(
+  'operation_claim',
+  claimOf(`SELECT id, lease_token IS NOT NULL AS was_held FROM operations
+         WHERE state = 'IN_PROGRESS' AND run_at <= slipway_now() AND location = ANY (:locations::text[])
+         ORDER BY run_at LIMIT :most FOR UPDATE SKIP LOCKED`),
+)
+
+// Steps over the queues of projects that have their share, however long they are: one look for each project with
+// unfinished work. What another worker takes at the same moment is skipped.
+const claimBeside = statement<ClaimedOperation, ClaimParams & { saturatedProjects: string[] }>(
+  'operation_claim_beside',
+  claimOf(`SELECT id, lease_token IS NOT NULL AS was_held FROM operations
+         WHERE state = 'IN_PROGRESS' AND run_at <= slipway_now() AND id = ANY (ARRAY(
+           WITH RECURSIVE busy AS (
+             (SELECT project_id FROM operations WHERE state = 'IN_PROGRESS' ORDER BY project_id LIMIT 1)
+             UNION ALL
+             SELECT (SELECT b.project_id FROM operations b
+                     WHERE b.state = 'IN_PROGRESS' AND b.project_id > busy.project_id ORDER BY b.project_id LIMIT 1)
+             FROM busy WHERE busy.project_id IS NOT NULL)
+           SELECT first.id FROM busy CROSS JOIN LATERAL (
+             SELECT f.id, f.run_at FROM operations f
+             WHERE f.state = 'IN_PROGRESS' AND f.project_id = busy.project_id AND f.run_at <= slipway_now()
+               AND f.location = ANY (:locations::text[])
+             ORDER BY f.run_at LIMIT :most) first
+           WHERE busy.project_id <> ALL (:saturatedProjects::uuid[])
+           ORDER BY first.run_at LIMIT :most))
+         FOR UPDATE SKIP LOCKED`),
 )
 
 const renew = statement<Lease, { ids: string[]; tokens: string[]; leaseMs: number }>(
@@ -207,6 +241,11 @@ const byId = statement<OperationRow, { projectId: string; id: string; type: stri
    WHERE project_id = :projectId AND id = :id AND (:type::text IS NULL OR resource_type = :type)`,
 )
 
+const ended = statement<OperationRow, { ids: string[] }>(
+  'operation_ended',
+  `SELECT * FROM operations WHERE id = ANY (:ids::uuid[]) AND state <> 'IN_PROGRESS'`,
+)
+
 const list = statement<OperationRow, OperationFilter>(
   'operation_list',
   `SELECT * FROM operations
@@ -220,6 +259,14 @@ const unfinished = statement<OperationRow, { resourceId: string }>(
   'operation_unfinished',
   `SELECT * FROM operations WHERE resource_id = :resourceId AND state = 'IN_PROGRESS'
    ORDER BY name = 'DELETE' DESC FOR UPDATE`,
+)
+
+// What a worker holds looks by itself; what failed keeps its pause.
+const hasten = statement<never, { resourceId: string }>(
+  'operation_hasten',
+  `UPDATE operations SET run_at = slipway_now()
+   WHERE resource_id = :resourceId AND state = 'IN_PROGRESS' AND lease_token IS NULL AND attempts = 0
+     AND run_at > slipway_now()`,
 )
 
 const cancel = statement<never, { id: string }>(
@@ -283,12 +330,12 @@ export async function insertOperation(tx: Tx, operation: NewOperation): Promise<
 
 export function claimOperations(
   db: Queryable,
-  leaseToken: string,
-  leaseMs: number,
   saturatedProjects: string[],
-  most: number,
+  params: ClaimParams,
 ): Promise<ClaimedOperation[]> {
-  return claim.all(db, { leaseToken, leaseMs, saturatedProjects, most })
+  return saturatedProjects.length === 0
+    ? claim.all(db, params)
+    : claimBeside.all(db, { ...params, saturatedProjects })
 }
 
 /** Returns the leases that are lost. */
@@ -331,7 +378,7 @@ export async function endOperation(
   stepLog: StepEntry[],
 ): Promise<boolean> {
   const text = result === null ? null : JSON.stringify(result)
-  const ended = await end.one(tx, {
+  const row = await end.one(tx, {
     id,
     token,
     state,
@@ -339,15 +386,18 @@ export async function endOperation(
     stepLog: JSON.stringify(stepLog),
     eventId: uuid(),
   })
-  if (!ended) return false
+  if (!row) return false
   tx.signal('ended', id)
   tx.signal('events')
-  if (ended.woken > 0) tx.signal('operations')
+  if (row.woken > 0) tx.signal('operations')
   return true
 }
 
 export const findOperation = (db: Queryable, projectId: string, id: string, type: OperationType | null) =>
   byId.one(db, { projectId, id, type })
+
+/** Those of them that have ended. */
+export const findEndedOperations = (db: Queryable, ids: string[]) => ended.all(db, { ids })
 
 export interface OperationFilter {
   projectId: string
@@ -362,6 +412,8 @@ export const listOperations = (db: Queryable, f: OperationFilter) => list.all(db
 
 /** Locks them; the deletion comes first. */
 export const findUnfinishedOperations = (tx: Tx, resourceId: string) => unfinished.all(tx, { resourceId })
+/** What it waits for may have happened: it is due now. Returns how many were made so. */
+export const hastenOperation = (db: Queryable, resourceId: string) => hasten.run(db, { resourceId })
 export const cancelOperation = (tx: Tx, id: string) => cancel.run(tx, { id })
 
 export async function countOperations(db: Queryable) {

@@ -1,0 +1,145 @@
+import { eventually } from '@slipway/testing/eventually.ts'
+import { checkInvariants, settle } from '@slipway/testing/invariants.ts'
+import { resourcesOf } from '@slipway/testing/resources.ts'
+import { startService, type TestService, useService } from '@slipway/testing/service.ts'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+
+let service: TestService
+let resources: ReturnType<typeof resourcesOf>
+beforeAll(async () => {
+  service = await startService()
+  resources = resourcesOf(service)
+  await settle(service)
+})
+afterAll(() => service.close())
+afterEach(async () => {
+  await resources.clear()
+  await settle(service)
+  await checkInvariants(service)
+})
+
+type Begun = { operation: { operation_id: string; metadata: { id: string } } }
+
+/** As after many attempts: it waits for an operator. */
+async function stuck({ operation }: Begun): Promise<string> {
+  await eventually(async () => {
+    const rows = await service.sql(
+      `UPDATE operations SET is_stuck = true, run_at = slipway_now() + interval '5 minutes'
+       WHERE id = $1 AND lease_token IS NULL AND attempts > 0 RETURNING id`,
+      [operation.operation_id],
+    )
+    return rows.length === 1
+  })
+  return operation.operation_id
+}
+const abandon = (operation_id: string) =>
+  service.ok('adminOperationAbandon', {
+    token: service.credentials.operator_key,
+    params: { operation_id },
+  })
+const used = async (name: string) =>
+  (await service.ok('quotaList')).items.find((each) => each.name === name)!.used
+
+test('a start that is given up comes to rest, shut off and without GPUs', async () => {
+  const id = await resources.newVm()
+  await resources.succeeded(await resources.act(id, { action: 'STOP' }))
+  const simulator = service.simulator()
+  await simulator.addFault({ method: 'inspectVm', resourceId: id, kind: 'fail', times: 1000 })
+  const operationId = await stuck(await resources.act(id, { action: 'START' }))
+  await abandon(operationId)
+  expect(await service.ended(operationId)).toMatchObject({ state: 'FAILED' })
+  await simulator.clearFaults()
+  await service.server.reconciler.reports()
+  expect(await resources.stateOf(id)).toBe('STATE_SHUTOFF')
+  expect(await used('a100_gpus')).toBe(0)
+  await resources.succeeded(await resources.act(id, { action: 'START' }))
+})
+
+test('a stop that is given up shows what inspection finds', async () => {
+  const id = await resources.newVm()
+  const simulator = service.simulator()
+  await simulator.addFault({ method: 'powerVm', resourceId: id, kind: 'fail', times: 1000 })
+  const begun = await resources.act(id, { action: 'STOP' })
+  await abandon(await stuck(begun))
+  await simulator.clearFaults()
+  await service.server.reconciler.reports()
+  expect(await resources.stateOf(id)).toBe('STATE_RUNNING')
+})
+
+test('a creation that is given up is torn down as soon as that can be done', async () => {
+  const simulator = service.simulator()
+  await simulator.addFault({ method: 'powerVm', kind: 'reject' })
+  await simulator.addFault({ method: 'removeVm', kind: 'fail', times: 1000 })
+  const begun = await resources.createVm()
+  const { id } = begun.operation.metadata
+  await abandon(await stuck(begun))
+  expect(await resources.stateOf(id)).toBe('STATE_DELETING')
+  await simulator.clearFaults()
+  const { operation } = await resources.removeVm(id)
+  expect(await service.endedSoon(operation.operation_id)).toMatchObject({ state: 'SUCCEEDED' })
+  expect((await service.call('vmGet', { params: { vm_id: id } })).status).toBe(404)
+})
+
+test('a deletion that is given up hides the VM, whose GPUs nobody gets before it is gone', async () => {
+  const id = await resources.newVm()
+  const simulator = service.simulator()
+  await simulator.addFault({ method: 'removeVm', resourceId: id, kind: 'fail', times: 1000 })
+  const begun = await resources.removeVm(id)
+  await abandon(await stuck(begun))
+  expect((await service.call('vmGet', { params: { vm_id: id } })).status).toBe(404)
+  const [held] = await service.sql<{ count: number }>(
+    `SELECT count(*) FROM gpus WHERE vm_id = $1 AND state <> 'free'`,
+    [id],
+  )
+  expect(Number(held!.count)).toBe(1)
+  expect(await used('vms')).toBe(0)
+  await simulator.clearFaults()
+  await service.server.reconciler.reports()
+  expect(await service.sql('SELECT FROM vms WHERE id = $1', [id])).toEqual([])
+})
+
+test('a growth that is given up gives back what it took of the quota', async () => {
+  const id = await resources.newDisk()
+  await service.simulator().addFault({ method: 'growDisk', kind: 'fail', times: 1000 })
+  const begun = await resources.grow(id, '20GiB')
+  await abandon(await stuck(begun))
+  expect(await service.ok('diskGet', { params: { disk_id: id } })).toMatchObject({
+    state: 'available',
+    size: '10GiB',
+  })
+  expect(await used('disk_gib')).toBe(10)
+})
+
+test('the step that failed stays the one that failed when all is undone', async () => {
+  await service.simulator().addFault({ method: 'applyFirewall', kind: 'reject' })
+  const { operation } = await resources.createVm()
+  const { operation_id } = operation
+  expect(await service.ended(operation_id)).toMatchObject({ state: 'FAILED' })
+  const { items } = await service.ok('operationSteps', { params: { operation_id } })
+  expect(items.map(({ name, state }) => [name, state])).toEqual([
+    ['admit', 'undone'],
+    ['define', 'undone'],
+    ['protect', 'failed'],
+    ['boot', 'pending'],
+    ['finish', 'pending'],
+  ])
+})
+
+test('a guest that dies while it boots is noticed when its engine says so, not when it was due', async () => {
+  const slow = await useService((config) => {
+    for (const location of config.locations)
+      if (location.engine === 'simulated') location.simulated.bootMs = [3_600_000, 3_600_000]
+  })
+  const { operation } = await resourcesOf(slow).createVm()
+  const { id } = operation.metadata
+  await eventually(async () => {
+    const [row] = await slow.sql<{ is_parked: boolean }>(
+      `SELECT lease_token IS NULL AND run_at > slipway_now() + interval '1 minute' AS is_parked
+       FROM operations WHERE id = $1`,
+      [operation.operation_id],
+    )
+    return row!.is_parked
+  })
+  await slow.simulator().crashVm(id)
+  expect(await slow.ended(operation.operation_id)).toMatchObject({ result: { code: 'boot_failed' } })
+})
