@@ -23,6 +23,8 @@ export interface Grant {
   organizationId: string | null
 }
 
+export const callerKey = (caller: Caller): string => `${caller.kind}:${caller.id}`
+
 /** Decides who calls and whether they may; answers from a cache that lives half a second. */
 export class Access {
   readonly #database: Database

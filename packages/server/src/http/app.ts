@@ -10,12 +10,12 @@ import fastify, {
 import { Failure } from '../domain/failure.ts'
 import type { Services } from '../services.ts'
 import { countOperations } from '../store/compute/operations.ts'
-import { Access } from './access.ts'
+import { Access, callerKey } from './access.ts'
 import { mountBilling } from './billing/mount.ts'
 import { mountStripeWebhook } from './billing/stripe-webhook.ts'
 import { parseJson } from './body.ts'
 import { mountConsole } from './console.ts'
-import { callerKey, type HttpServices } from './context.ts'
+import type { HttpServices } from './context.ts'
 import { mountDocs } from './docs.ts'
 import { sendFailure, toFailure } from './errors.ts'
 import { handlers } from './handlers/index.ts'
@@ -23,6 +23,8 @@ import { mountHealth } from './health.ts'
 import { Metrics } from './metrics.ts'
 import { mountRoutes } from './mount.ts'
 import { RateLimiter } from './rate-limit.ts'
+import { Endings } from './streams/endings.ts'
+import { HeldAnswers } from './streams/held.ts'
 import { EventStreams } from './streams/streams.ts'
 
 const headerBytes = 16 * 1024
@@ -72,8 +74,13 @@ export function buildApp(outside: Services, log: FastifyBaseLogger): App {
   const metrics = new Metrics(database, () => countOperations(database))
   const access = new Access(database, signals)
   const streams = new EventStreams(database, signals, access)
-  const services: HttpServices = { ...outside, streams }
-  app.addHook('preClose', async () => streams.close())
+  const endings = new Endings(database, signals)
+  const waits = new HeldAnswers('waits for operations')
+  const services: HttpServices = { ...outside, access, streams, endings, waits }
+  app.addHook('preClose', async () => {
+    streams.close()
+    endings.close()
+  })
 
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, raw, done) => {
@@ -124,7 +131,7 @@ export function buildApp(outside: Services, log: FastifyBaseLogger): App {
     return sendFailure(new Failure('method_not_allowed', message), request, reply)
   })
 
-  mountRoutes(app, services, access, limiter, handlers)
+  mountRoutes(app, services, limiter, handlers)
   mountBilling(app, services, limiter)
   mountStripeWebhook(app, services)
   mountHealth(app, services, metrics)

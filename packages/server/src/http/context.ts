@@ -6,11 +6,18 @@ import type { Services } from '../services.ts'
 import type { Tx } from '../store/database.ts'
 import type { Requester } from '../store/events/events.ts'
 import type { Caller, ProjectScope } from '../store/identity/access.ts'
+import type { Access } from './access.ts'
+import type { Endings } from './streams/endings.ts'
+import type { HeldAnswers } from './streams/held.ts'
 import type { EventStreams } from './streams/streams.ts'
 
 /** What the process offers to its handlers. */
 export interface HttpServices extends Services {
+  access: Access
   streams: EventStreams
+  endings: Endings
+  /** Waits for operations that callers have us hold. */
+  waits: HeldAnswers
 }
 
 /** What a handler gets: a checked request, by a caller who may make it. */
@@ -37,6 +44,8 @@ export interface Context<Id extends RouteId = RouteId> {
   requestId: string
   /** Where the request comes from, by the rules of trusted proxies. */
   address: string
+  /** 401, 404 or 403 if the caller has lost the right meanwhile: before a held answer is sent. */
+  requireStill(): Promise<void>
   /** 402 unless the payment method works: for what costs money. */
   requirePayment(): void
   request: FastifyRequest
@@ -61,5 +70,3 @@ export type Handler<Id extends RouteId> = (
 ) => Promise<RouteAnswer<Id> | RawAnswer | typeof answered>
 
 export type Handlers<Ids extends RouteId> = { [Id in Ids]: Handler<Id> }
-
-export const callerKey = (caller: Caller): string => `${caller.kind}:${caller.id}`

@@ -3,11 +3,10 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Failure } from '../domain/failure.ts'
 import type { Tx } from '../store/database.ts'
 import type { Requester } from '../store/events/events.ts'
-import { type Access, type Grant, paymentRequired } from './access.ts'
+import { type Access, callerKey, type Grant, paymentRequired } from './access.ts'
 import {
   answered,
   type Context,
-  callerKey,
   type Handler,
   type Handlers,
   type HttpServices,
@@ -29,10 +28,10 @@ type AnyHandler = Handler<RouteId>
 export function mountRoutes(
   app: FastifyInstance,
   services: HttpServices,
-  access: Access,
   limiter: RateLimiter,
   handlers: Handlers<RouteId>,
 ): void {
+  const { access } = services
   app.decorateRequest('grant', null)
   for (const id of routeIds) {
     const route = routeOf(id)
@@ -53,9 +52,18 @@ export function mountRoutes(
         limiter.take(callerKey(caller), reply)
         request.grant = await access.authorize(route, caller, request.params as Record<string, string>)
       },
+      // A body may be long in coming: whoever lost the right meanwhile changes nothing.
+      preHandler: async (request) => {
+        if (request.grant && request.body !== undefined) await stillGranted(access, route, request)
+      },
       handler: (request, reply) => answer(id, route, validators, handle, services, request, reply),
     })
   }
+}
+
+async function stillGranted(access: Access, route: Route, request: FastifyRequest): Promise<void> {
+  const caller = await access.authenticate(request.headers.authorization)
+  request.grant = await access.authorize(route, caller, request.params as Record<string, string>)
 }
 
 async function answer(
@@ -162,6 +170,8 @@ class RequestContext implements Context {
   get address() {
     return this.request.ip
   }
+
+  readonly requireStill = () => stillGranted(this.services.access, routeOf(this.routeId), this.request)
 
   readonly requirePayment = () => {
     const project = this.request.grant?.project

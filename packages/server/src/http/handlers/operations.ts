@@ -7,11 +7,10 @@ import {
   type OperationRow,
   operationView,
 } from '../../store/compute/operations.ts'
+import { callerKey } from '../access.ts'
 import type { Context, Handlers } from '../context.ts'
+import { requireCaller } from '../mount.ts'
 import { pageById } from '../pages.ts'
-
-/** While waiting: how often to look, in case no wake-up comes. */
-const lookMs = 2_000
 
 type ListId = Extract<RouteId, 'operationList' | `${string}OperationList`> &
   Exclude<RouteId, `admin${string}`>
@@ -36,34 +35,28 @@ function list(context: Context<ListId>, type: OperationType | null) {
 }
 
 async function get(context: Context<GetId>, type: OperationType | null): Promise<Operation> {
-  const { projectId } = context.project
-  const find = () => findOperation(context.tx, projectId, context.params.operation_id, type)
-  let row = await find()
+  const find = () => findOperation(context.tx, context.project.projectId, context.params.operation_id, type)
+  const row = await find()
   if (!row) throw notFound('operation')
-  const until = performance.now() + (context.query.wait ?? 0) * 1000
-  while (row?.state === 'IN_PROGRESS' && performance.now() < until && !context.request.raw.destroyed) {
-    await endingOf(context, row.id, Math.min(lookMs, until - performance.now()))
-    row = await find()
-  }
-  if (!row) throw notFound('operation')
-  return operationView(row)
+  if (row.state !== 'IN_PROGRESS' || !context.query.wait) return operationView(row)
+  const ended = await endOf(context, row.id, context.query.wait * 1000)
+  await context.requireStill()
+  const last = ended ?? (await find())
+  if (!last) throw notFound('operation')
+  return operationView(last)
 }
 
-/** Resolves when the operation ends (or any does in another process), the caller hangs up, or after `ms`. */
-function endingOf(context: Context, operationId: string, ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    const finish = () => {
-      clearTimeout(timer)
-      unsubscribe()
-      context.request.raw.off('close', finish)
-      resolve()
-    }
-    const timer = setTimeout(finish, ms)
-    const unsubscribe = context.services.signals.on('ended', (ended) => {
-      if (ended === undefined || ended === operationId) finish()
-    })
-    context.request.raw.once('close', finish)
-  })
+async function endOf(context: Context, operationId: string, ms: number) {
+  const release = context.services.waits.hold(callerKey(requireCaller(context)))
+  const hangUp = new AbortController()
+  const onClose = () => hangUp.abort()
+  context.reply.raw.once('close', onClose)
+  try {
+    return await context.services.endings.of(operationId, ms, hangUp.signal)
+  } finally {
+    context.reply.raw.off('close', onClose)
+    release()
+  }
 }
 
 async function steps(context: Context<'operationSteps'>) {

@@ -6,7 +6,8 @@ import { type Database, isDatabaseAway } from '../../store/database.ts'
 import { findEventBounds, listEventsBetween, stampEvents } from '../../store/events/events.ts'
 import type { Caller } from '../../store/identity/access.ts'
 import type { Signals } from '../../store/signals.ts'
-import type { Access } from '../access.ts'
+import { type Access, callerKey } from '../access.ts'
+import { HeldAnswers } from './held.ts'
 import { EventStream, frameOf, type StreamFilter } from './stream.ts'
 
 const pastBatch = 500
@@ -44,6 +45,7 @@ export class EventStreams {
   readonly #database: Database
   readonly #access: Access
   readonly #readers = new Set<Reader>()
+  readonly #held = new HeldAnswers('event streams')
   readonly #handing = new CoalescedTask(() => this.#handOut())
   readonly #timers: NodeJS.Timeout[]
   readonly #off: (() => void)[]
@@ -89,6 +91,7 @@ export class EventStreams {
       )
     if (wanted !== null && wanted > last)
       throw new Failure('invalid_argument', 'Last-Event-ID is a position that no event has yet.')
+    const release = this.#held.hold(caller ? callerKey(caller) : request.ip)
 
     reply.hijack()
     const answer = reply.raw
@@ -108,8 +111,12 @@ export class EventStreams {
       checkedAt: performance.now(),
     }
     this.#readers.add(reader)
-    answer.on('close', () => this.#forget(reader)).on('error', () => this.#forget(reader))
-    if (answer.destroyed) this.#forget(reader)
+    const leave = () => {
+      release()
+      this.#forget(reader)
+    }
+    answer.on('close', leave).on('error', leave)
+    if (answer.destroyed) leave()
     this.#tail ??= last
     // Without data it is no event, yet a reader that loses the connection now knows where to go on.
     reader.stream.write(`id: ${wanted ?? last}\n\n`)

@@ -1,0 +1,76 @@
+import { eventually } from '@slipway/testing/eventually.ts'
+import { resourcesOf } from '@slipway/testing/resources.ts'
+import { startService, type TestService } from '@slipway/testing/service.ts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+let service: TestService
+let resources: ReturnType<typeof resourcesOf>
+/** An operation that nobody takes up as long as the tests last. */
+let idle: string
+beforeAll(async () => {
+  service = await startService((config) => {
+    config.server.role = 'api'
+  })
+  resources = resourcesOf(service)
+  idle = (await resources.createDisk()).operation.operation_id
+  await service.sql(`UPDATE operations SET run_at = run_at + interval '1 day' WHERE id = $1`, [idle])
+  await service.another((config) => {
+    config.server.role = 'worker'
+  })
+})
+afterAll(() => service.close())
+
+const wait = (operation_id: string, seconds: number) =>
+  service.call('operationGet', { params: { operation_id }, query: { wait: seconds } })
+
+/** Notes the parameters of every look at operations by id. */
+function noteLooks() {
+  const { pool } = service.database
+  const looks: string[] = []
+  const { query } = pool
+  pool.query = ((config: { name?: string; values?: unknown[] }) => {
+    if (config.name === 'operation_ended' || config.name === 'operation_by_id')
+      looks.push(JSON.stringify(config.values))
+    return (query as (config: unknown) => unknown).call(pool, config)
+  }) as never
+  return {
+    of: (id: string) => looks.filter((values) => values.includes(id)).length,
+    stop: () => {
+      pool.query = query
+    },
+  }
+}
+
+test('an end in another process makes only those look who wait for that operation', async () => {
+  const looks = noteLooks()
+  const held = Array.from({ length: 20 }, () => wait(idle, 5))
+  await eventually(() => looks.of(idle) >= 20)
+  const before = looks.of(idle)
+  for (let count = 0; count < 10; count++)
+    await service.ended((await resources.createDisk()).operation.operation_id)
+  // All twenty together every two seconds, and none of them upon an end: that would be two hundred.
+  expect(looks.of(idle) - before).toBeLessThan(60)
+  looks.stop()
+  for (const { status, body } of await Promise.all(held))
+    expect([status, body.state]).toEqual([200, 'IN_PROGRESS'])
+})
+
+test('one who waits for an operation of another process hears of its end', async () => {
+  const { operation } = await resources.createDisk()
+  const { body } = await wait(operation.operation_id, 60)
+  expect(body.state).toBe('SUCCEEDED')
+})
+
+test('a caller has at most 64 waits held, and those who hang up count no longer', async () => {
+  const hangUp = new AbortController()
+  const url = `${service.url}/v0.1/projects/${service.credentials.project_id}/operations/${idle}?wait=30`
+  const headers = { authorization: `Bearer ${service.credentials.access_key}` }
+  const asked = Array.from({ length: 65 }, () => fetch(url, { headers, signal: hangUp.signal }))
+  const refusal = await Promise.race(asked)
+  expect([refusal.status, refusal.headers.get('retry-after')]).toEqual([429, '1'])
+  expect(await refusal.json()).toMatchObject({ code: 'rate_limited' })
+  hangUp.abort()
+  const outcomes = await Promise.allSettled(asked)
+  expect(outcomes.filter(({ status }) => status === 'rejected')).toHaveLength(64)
+  await eventually(async () => (await wait(idle, 1)).status === 200)
+})
