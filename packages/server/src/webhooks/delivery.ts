@@ -26,7 +26,6 @@ const pauseAfterFailingS = 3 * 86_400
 const concurrency = 16
 /** So that a slow receiver keeps nobody else waiting. */
 const concurrencyOfOne = 4
-const fanOutBatch = 500
 const tickMs = 1_000
 
 /**
@@ -78,7 +77,7 @@ export class WebhookDelivery {
     const { database } = this.#services
     const since = await firstWantedPosition(database)
     if (since === null) return
-    while (await fanOutEvents(database, since, fanOutBatch)) {
+    while (await fanOutEvents(database, since)) {
       // Batch after batch, each in a transaction of its own.
     }
     const free = concurrency - this.#busy.length

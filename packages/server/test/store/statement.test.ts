@@ -1,6 +1,7 @@
+import { randomUUID } from 'node:crypto'
 import type pg from 'pg'
 import { expect, test } from 'vitest'
-import { statement } from '../../src/store/statement.ts'
+import { filteredStatement, statement } from '../../src/store/statement.ts'
 
 /** What the driver is asked for. */
 async function asked<Params>(text: string, params: Params) {
@@ -11,14 +12,14 @@ async function asked<Params>(text: string, params: Params) {
       return { rows: [], rowCount: 0 } as unknown as pg.QueryResult
     },
   }
-  await statement<never, Params>('vm_test', text).run(db, params)
+  await statement<never, Params>(`test_${randomUUID()}`, text).run(db, params)
   return configs[0]
 }
 
 test('named parameters become numbered ones', async () => {
   const text = 'SELECT * FROM vms WHERE project_id = :projectId AND id = ANY(:ids)'
   expect(await asked(text, { ids: ['b', 'c'], projectId: 'a' })).toEqual({
-    name: 'vm_test',
+    name: expect.stringMatching(/^test_/),
     text: 'SELECT * FROM vms WHERE project_id = $1 AND id = ANY($2)',
     values: ['a', ['b', 'c']],
   })
@@ -46,10 +47,53 @@ test('members that the text does not name are not sent', async () => {
 
 test('a missing value throws with the names of statement and parameter', async () => {
   await expect(asked('SELECT :id, :name', { id: 1, name: undefined })).rejects.toThrow(
-    'statement vm_test: no value for :name',
+    /^statement test_\S+ no value for :name$/,
   )
 })
 
 test('a statement without parameters takes none', async () => {
   expect(await asked('SELECT 1', undefined)).toMatchObject({ text: 'SELECT 1', values: [] })
+})
+
+test('a name belongs to one statement: a connection keeps one plan for each', () => {
+  const name = `test_${randomUUID()}`
+  statement(name, 'SELECT 1')
+  expect(() => statement(name, 'SELECT 2')).toThrow(`two statements are called ${name}`)
+})
+
+test('a list is asked for with the filters that are given, by a statement of their own', async () => {
+  const configs: pg.QueryConfig[] = []
+  const db = {
+    query: async (config: pg.QueryConfig) => {
+      configs.push(config)
+      return { rows: [], rowCount: 0 } as unknown as pg.QueryResult
+    },
+  }
+  const list = filteredStatement<never, { ids: string[] | null; state: 'on' | 'off' | null; limit: number }>(
+    'test_list',
+    (given) => `SELECT * FROM vms WHERE true${given} LIMIT :limit`,
+    { ids: 'id = ANY (:ids)', state: { on: `state = 'on'`, off: `state = 'off'` } },
+  )
+  await list.all(db, { ids: null, state: null, limit: 1 })
+  await list.all(db, { ids: ['a'], state: null, limit: 1 })
+  await list.all(db, { ids: null, state: 'off', limit: 1 })
+  await list.all(db, { ids: ['a'], state: 'on', limit: 1 })
+  expect(configs).toEqual([
+    { name: 'test_list', text: 'SELECT * FROM vms WHERE true LIMIT $1', values: [1] },
+    {
+      name: 'test_list_ids',
+      text: 'SELECT * FROM vms WHERE true AND id = ANY ($1) LIMIT $2',
+      values: [['a'], 1],
+    },
+    {
+      name: 'test_list_state_off',
+      text: `SELECT * FROM vms WHERE true AND state = 'off' LIMIT $1`,
+      values: [1],
+    },
+    {
+      name: 'test_list_ids_state_on',
+      text: `SELECT * FROM vms WHERE true AND id = ANY ($1) AND state = 'on' LIMIT $2`,
+      values: [['a'], 1],
+    },
+  ])
 })

@@ -56,7 +56,7 @@ const withLines = `
 
 const list = statement<InvoiceRow, { organizationId: string; beforeMonth: string | null; limit: number }>(
   'invoice_list',
-  `${withLines} WHERE i.organization_id = :organizationId AND (:beforeMonth::date IS NULL OR i.month < :beforeMonth)
+  `${withLines} WHERE i.organization_id = :organizationId AND i.month < coalesce(:beforeMonth::date, 'infinity')
    ORDER BY i.month DESC LIMIT :limit`,
 )
 const find = statement<InvoiceRow, { organizationId: string; id: string }>(

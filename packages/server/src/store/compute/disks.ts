@@ -1,6 +1,6 @@
 import type { Disk, DiskState, DiskType } from '@slipway/contract'
 import type { Queryable, Tx } from '../database.ts'
-import { statement } from '../statement.ts'
+import { filteredStatement, isBefore, statement } from '../statement.ts'
 import { time } from '../time.ts'
 
 export interface DiskRow {
@@ -43,17 +43,18 @@ const several = statement<DiskRow, { projectId: string; ids: string[] }>(
   `${selectDisk} WHERE d.project_id = :projectId AND d.id = ANY (:ids)`,
 )
 
-const list = statement<DiskRow, DiskFilter>(
+const list = filteredStatement<DiskRow, DiskFilter>(
   'disk_list',
-  `${selectDisk}
-   WHERE d.project_id = :projectId AND (:beforeId::uuid IS NULL OR d.id < :beforeId)
-     AND (:ids::uuid[] IS NULL OR d.id = ANY (:ids))
-     AND (:names::text[] IS NULL OR d.name = ANY (:names))
+  (given) => `${selectDisk}
+   WHERE d.project_id = :projectId AND ${isBefore('d.id')}
      AND (:types::text[] IS NULL OR d.type = ANY (:types))
-     AND (:locations::text[] IS NULL OR d.location = ANY (:locations))
-     AND (:attachedTo::uuid[] IS NULL OR EXISTS (
-       SELECT FROM disk_attachments a WHERE a.disk_id = d.id AND a.vm_id = ANY (:attachedTo)))
+     AND (:locations::text[] IS NULL OR d.location = ANY (:locations)) ${given}
    ORDER BY d.id DESC LIMIT :limit`,
+  {
+    ids: 'd.id = ANY (:ids)',
+    names: 'd.name = ANY (:names)',
+    attachedTo: 'd.id IN (SELECT disk_id FROM disk_attachments WHERE vm_id = ANY (:attachedTo))',
+  },
 )
 
 const insert = statement<never, NewDisk>(

@@ -1,7 +1,7 @@
 import type { Operation, OperationName, OperationState, OperationType } from '@slipway/contract'
 import { uuid } from '../../domain/ids.ts'
 import type { Queryable, Tx } from '../database.ts'
-import { statement } from '../statement.ts'
+import { filteredStatement, isBefore, statement } from '../statement.ts'
 import { time } from '../time.ts'
 
 export interface StepEntry {
@@ -246,13 +246,20 @@ const ended = statement<OperationRow, { ids: string[] }>(
   `SELECT * FROM operations WHERE id = ANY (:ids::uuid[]) AND state <> 'IN_PROGRESS'`,
 )
 
-const list = statement<OperationRow, OperationFilter>(
+// Unfinished and failed ones are few among all that ever were, and have indexes of their own.
+const isInState = {
+  IN_PROGRESS: `state = 'IN_PROGRESS'`,
+  SUCCEEDED: `state = 'SUCCEEDED'`,
+  FAILED: `state = 'FAILED'`,
+} satisfies Record<OperationState, string>
+
+const list = filteredStatement<OperationRow, OperationFilter>(
   'operation_list',
-  `SELECT * FROM operations
-   WHERE project_id = :projectId AND (:beforeId::uuid IS NULL OR id < :beforeId)
-     AND (:type::text IS NULL OR resource_type = :type) AND (:state::text IS NULL OR state = :state)
-     AND (:resourceId::uuid IS NULL OR resource_id = :resourceId)
+  (given) => `SELECT * FROM operations
+   WHERE project_id = :projectId AND ${isBefore('id')}
+     AND (:type::text IS NULL OR resource_type = :type) ${given}
    ORDER BY id DESC LIMIT :limit`,
+  { resourceId: 'resource_id = :resourceId', state: isInState },
 )
 
 const unfinished = statement<OperationRow, { resourceId: string }>(
@@ -284,15 +291,13 @@ const adminById = statement<OperationRow, { id: string }>(
   'SELECT * FROM operations WHERE id = :id',
 )
 
-const adminList = statement<
+const adminList = filteredStatement<
   OperationRow,
   { beforeId: string | null; isStuck: boolean | null; state: string | null; limit: number }
 >(
   'operation_admin_list',
-  `SELECT * FROM operations
-   WHERE (:beforeId::uuid IS NULL OR id < :beforeId) AND (:isStuck::boolean IS NULL OR is_stuck = :isStuck)
-     AND (:state::text IS NULL OR state = :state)
-   ORDER BY id DESC LIMIT :limit`,
+  (given) => `SELECT * FROM operations WHERE ${isBefore('id')} ${given} ORDER BY id DESC LIMIT :limit`,
+  { isStuck: { true: 'is_stuck', false: 'NOT is_stuck' }, state: isInState },
 )
 
 const retryStuck = statement<OperationRow, { id: string }>(

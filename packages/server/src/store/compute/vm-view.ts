@@ -1,6 +1,6 @@
 import { osDiskGib, type Vm } from '@slipway/contract'
 import type { Queryable } from '../database.ts'
-import { statement } from '../statement.ts'
+import { filteredStatement, isBefore, statement } from '../statement.ts'
 import { time } from '../time.ts'
 import { attachedDisksOfVm, serialNumberOf, type VmRow } from './vms.ts'
 
@@ -26,16 +26,15 @@ const byId = statement<Found, { projectId: string; id: string }>(
   `${selectRecord} WHERE v.id = :id AND v.project_id = :projectId AND v.deleted_at IS NULL`,
 )
 
-const list = statement<Found, VmFilter>(
+const list = filteredStatement<Found, VmFilter>(
   'vm_record_list',
-  `${selectRecord}
-   WHERE v.project_id = :projectId AND v.deleted_at IS NULL AND (:beforeId::uuid IS NULL OR v.id < :beforeId)
-     AND (:ids::uuid[] IS NULL OR v.id = ANY (:ids))
-     AND (:names::text[] IS NULL OR v.name = ANY (:names))
+  (given) => `${selectRecord}
+   WHERE v.project_id = :projectId AND v.deleted_at IS NULL AND ${isBefore('v.id')}
      AND (:types::text[] IS NULL OR v.type = ANY (:types))
      AND (:locations::text[] IS NULL OR v.location = ANY (:locations))
-     AND (:states::text[] IS NULL OR v.state = ANY (:states))
+     AND (:states::text[] IS NULL OR v.state = ANY (:states)) ${given}
    ORDER BY v.id DESC LIMIT :limit`,
+  { ids: 'v.id = ANY (:ids)', names: 'v.name = ANY (:names)' },
 )
 
 export async function findVmView(db: Queryable, projectId: string, id: string) {

@@ -1,6 +1,6 @@
 import { uuid } from '../../domain/ids.ts'
 import type { Database, Queryable, Tx } from '../database.ts'
-import { statement } from '../statement.ts'
+import { filteredStatement, statement } from '../statement.ts'
 
 export interface NewEvent {
   /** Callers who refer to the event choose its id. */
@@ -86,14 +86,13 @@ const ofProjectAfter = statement<EventRow, { projectId: string; after: number; u
    ORDER BY position LIMIT :limit`,
 )
 
-const list = statement<EventRow, EventFilter>(
+const list = filteredStatement<EventRow, EventFilter>(
   'event_list',
-  `SELECT * FROM events
-   WHERE position IS NOT NULL AND (:projectId::uuid IS NULL OR project_id = :projectId)
-     AND (:beforePosition::bigint IS NULL OR position < :beforePosition)
-     AND (:resourceId::text IS NULL OR resource_id = :resourceId) AND (:type::text IS NULL OR type = :type)
-     AND (:actor::text IS NULL OR actor = :actor)
+  (given) => `SELECT * FROM events
+   WHERE position < coalesce(:beforePosition::bigint, 9223372036854775807)
+     AND (:type::text IS NULL OR type = :type) AND (:actor::text IS NULL OR actor = :actor) ${given}
    ORDER BY position DESC LIMIT :limit`,
+  { projectId: 'project_id = :projectId', resourceId: 'resource_id = :resourceId' },
 )
 
 /** Writes the event in the transaction of the change it tells of, and wakes its readers after the commit. */

@@ -1,5 +1,5 @@
 import type { Queryable, Tx } from '../database.ts'
-import { statement } from '../statement.ts'
+import { isBefore, statement } from '../statement.ts'
 
 export interface WebhookRow {
   id: string
@@ -42,7 +42,7 @@ const count = statement<{ count: number }, { projectId: string }>(
 
 const list = statement<WebhookRow, { projectId: string; beforeId: string | null; limit: number }>(
   'webhook_list',
-  `SELECT * FROM webhooks WHERE project_id = :projectId AND (:beforeId::uuid IS NULL OR id < :beforeId)
+  `SELECT * FROM webhooks WHERE project_id = :projectId AND ${isBefore('id')}
    ORDER BY id DESC LIMIT :limit`,
 )
 

@@ -2,7 +2,7 @@ import type { Gpu, HostState, HostVm } from '@slipway/contract'
 import { uuid } from '../../domain/ids.ts'
 import type { Queryable, Tx } from '../database.ts'
 import { emit } from '../events/events.ts'
-import { statement } from '../statement.ts'
+import { isBefore, statement } from '../statement.ts'
 import type { LocationRow } from './locations.ts'
 
 export interface HostRow {
@@ -38,7 +38,7 @@ const list = statement<HostRow, HostFilter>(
   'host_list',
   `${hostRecords}
    WHERE (:location::text IS NULL OR h.location = :location) AND (:state::text IS NULL OR h.state = :state)
-     AND (:beforeId::uuid IS NULL OR h.id < :beforeId)
+     AND ${isBefore('h.id')}
    ORDER BY h.id DESC LIMIT :limit`,
 )
 

@@ -1,5 +1,5 @@
 import type { Queryable, Tx } from '../database.ts'
-import { statement } from '../statement.ts'
+import { isBefore, statement } from '../statement.ts'
 
 export interface AccessKeyRow {
   id: string
@@ -25,7 +25,7 @@ const insert = statement<AccessKeyRow, NewAccessKeyRow>(
 const list = statement<AccessKeyRow, { projectId: string; beforeId: string | null; limit: number }>(
   'access_key_list',
   `SELECT * FROM access_keys
-   WHERE project_id = :projectId AND revoked_at IS NULL AND (:beforeId::uuid IS NULL OR id < :beforeId)
+   WHERE project_id = :projectId AND revoked_at IS NULL AND ${isBefore('id')}
    ORDER BY id DESC LIMIT :limit`,
 )
 

@@ -1,5 +1,5 @@
 import type { Queryable, Tx } from '../database.ts'
-import { statement } from '../statement.ts'
+import { isBefore, statement } from '../statement.ts'
 
 export interface OrganizationRow {
   id: string
@@ -33,7 +33,7 @@ const listByIds = statement<OrganizationRow, { ids: string[] }>(
 
 const list = statement<OrganizationRow, { beforeId: string | null; limit: number }>(
   'organization_list',
-  'SELECT * FROM organizations WHERE :beforeId::uuid IS NULL OR id < :beforeId ORDER BY id DESC LIMIT :limit',
+  `SELECT * FROM organizations WHERE ${isBefore('id')} ORDER BY id DESC LIMIT :limit`,
 )
 
 const suspend = statement<OrganizationRow, { id: string; isSuspended: boolean }>(

@@ -1,5 +1,5 @@
 import type { Queryable, Tx } from '../database.ts'
-import { statement } from '../statement.ts'
+import { isBefore, statement } from '../statement.ts'
 
 export interface ProjectRow {
   id: string
@@ -49,7 +49,7 @@ const list = statement<
 >(
   'project_list_all',
   `SELECT p.*, o.name AS organization_name FROM projects p JOIN organizations o ON o.id = p.organization_id
-   WHERE p.deleted_at IS NULL AND (:beforeId::uuid IS NULL OR p.id < :beforeId) ORDER BY p.id DESC LIMIT :limit`,
+   WHERE p.deleted_at IS NULL AND ${isBefore('p.id')} ORDER BY p.id DESC LIMIT :limit`,
 )
 
 const rename = statement<ProjectRow, { id: string; name: string }>(

@@ -1,5 +1,5 @@
 import type { Queryable, Tx } from '../database.ts'
-import { statement } from '../statement.ts'
+import { isBefore, statement } from '../statement.ts'
 
 export interface UserRow {
   id: string
@@ -45,7 +45,7 @@ const suspend = statement<UserRow, { id: string; isSuspended: boolean }>(
 
 const list = statement<UserRow, { beforeId: string | null; limit: number }>(
   'user_list',
-  'SELECT * FROM users WHERE :beforeId::uuid IS NULL OR id < :beforeId ORDER BY id DESC LIMIT :limit',
+  `SELECT * FROM users WHERE ${isBefore('id')} ORDER BY id DESC LIMIT :limit`,
 )
 
 export const findUserByEmail = (db: Queryable, email: string) => byEmail.one(db, { email })

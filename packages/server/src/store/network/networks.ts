@@ -1,5 +1,5 @@
 import type { Queryable, Tx } from '../database.ts'
-import { statement } from '../statement.ts'
+import { isBefore, statement } from '../statement.ts'
 
 export interface NetworkRow {
   id: string
@@ -39,7 +39,7 @@ const networkById = statement<NetworkRow, { projectId: string; id: string }>(
 )
 const networkList = statement<NetworkRow, { projectId: string; beforeId: string | null; limit: number }>(
   'network_list',
-  `${selectNetwork} WHERE n.project_id = :projectId AND (:beforeId::uuid IS NULL OR n.id < :beforeId)
+  `${selectNetwork} WHERE n.project_id = :projectId AND ${isBefore('n.id')}
    ORDER BY n.id DESC LIMIT :limit`,
 )
 const networkInsert = statement<never, { id: string; projectId: string; name: string; cidr: string }>(
@@ -65,7 +65,7 @@ const subnetById = statement<SubnetRow, { projectId: string; id: string }>(
 )
 const subnetList = statement<SubnetRow, { projectId: string; beforeId: string | null; limit: number }>(
   'subnet_list',
-  `${selectSubnet} WHERE project_id = :projectId AND (:beforeId::uuid IS NULL OR id < :beforeId)
+  `${selectSubnet} WHERE project_id = :projectId AND ${isBefore('id')}
    ORDER BY id DESC LIMIT :limit`,
 )
 const subnetInsert = statement<never, NewSubnet>(

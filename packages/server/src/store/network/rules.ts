@@ -1,6 +1,6 @@
 import type { FirewallEndpoint, FirewallRule, RuleState } from '@slipway/contract'
 import type { Queryable, Tx } from '../database.ts'
-import { statement } from '../statement.ts'
+import { isBefore, statement } from '../statement.ts'
 
 export interface RuleRow {
   id: string
@@ -30,7 +30,7 @@ const ruleLock = statement<RuleRow, { projectId: string; id: string }>(
 
 const ruleList = statement<RuleRow, { projectId: string; beforeId: string | null; limit: number }>(
   'rule_list',
-  `SELECT * FROM firewall_rules WHERE project_id = :projectId AND (:beforeId::uuid IS NULL OR id < :beforeId)
+  `SELECT * FROM firewall_rules WHERE project_id = :projectId AND ${isBefore('id')}
    ORDER BY id DESC LIMIT :limit`,
 )
 

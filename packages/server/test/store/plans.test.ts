@@ -1,0 +1,93 @@
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { createDatabase, query, type TestDatabase } from '@slipway/testing/database.ts'
+import { root } from '@slipway/testing/root.ts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { Database } from '../../src/store/database.ts'
+import { statements } from '../../src/store/statement.ts'
+import { growStore } from '../support/grown-store.ts'
+import { growthOf, type PlanNode } from '../support/plans.ts'
+
+/** These may read much, for the reason beside them. */
+const exceptions: Record<string, string> = {
+  access_keys_revoke_by_name: 'only a demo does it, when it starts',
+  event_list:
+    'an operator searches all events by type or actor; it reads back in time until the page is full',
+  fleet_counts: 'an operator asks for the whole fleet',
+  host_lose_silent: 'one narrow row of each host; an index on its time would be written with each report',
+  image_users: 'an operator removes an image',
+  location_hosting: 'a process starts with another engine for a location',
+  location_remove_unused: 'a process starts',
+  operation_admin_list_isStuck_false: 'nearly all operations fit',
+  operation_admin_list_isStuck_false_state_FAILED: 'all failed operations fit',
+  operation_admin_list_isStuck_false_state_SUCCEEDED: 'nearly all operations fit',
+  operation_admin_list_state_SUCCEEDED: 'nearly all operations fit',
+  organization_has_any: 'it stops at the first row',
+  payment_method_expired: 'one row of each organization',
+  setup_code_is_needed: 'a process starts',
+  simulated_disks: 'an inventory is all that the engine has',
+  usage_day_insert: 'a roll-up reads what its day has',
+  usage_day_next: 'intervals are read only until the first day is closed',
+  usage_month: 'a month of several projects is what was asked for',
+  firewall_behind: '',
+  host_remove_empty: '',
+  operation_admin_list_state_IN_PROGRESS: '',
+  operation_claim: '',
+  operation_counts: '',
+  prune_tokens: '',
+  simulated_prune: '',
+  vm_on_lost_hosts: '',
+}
+
+let store: TestDatabase
+let database: Database
+let indexRows: Map<string, number>
+
+beforeAll(async () => {
+  store = await createDatabase()
+  await growStore(store.url)
+  database = new Database({ url: store.url, poolSize: 1 })
+  const indexes = await query<{ name: string; rows: number }>(
+    store.url,
+    `SELECT relname AS name, reltuples AS rows FROM pg_class WHERE relkind = 'i'`,
+  )
+  indexRows = new Map(indexes.map(({ name, rows }) => [name, rows]))
+  const folder = join(root, 'packages/server/src/store')
+  for (const name of readdirSync(folder, { recursive: true, encoding: 'utf8' }))
+    if (name.endsWith('.ts')) await import(join(folder, name))
+})
+afterAll(async () => {
+  await database?.close()
+  await store?.drop()
+})
+
+/** What a prepared statement's plan reads too much of, whatever the values of its parameters will be. */
+async function growthOfText(text: string): Promise<string[]> {
+  const { rows } = await database.query({ text: `EXPLAIN (GENERIC_PLAN, FORMAT JSON) ${text}` })
+  return growthOf(rows[0]['QUERY PLAN'][0].Plan as PlanNode, indexRows)
+}
+
+test('no statement reads more because the tables have grown, but for the exceptions', async () => {
+  const growing: Record<string, string[]> = {}
+  for (const [name, text] of statements) {
+    if (name.startsWith('test_')) continue
+    const found = await growthOfText(text)
+    if (found.length > 0) growing[name] = found
+  }
+  const isExcepted = ([name]: [string, string[]]) => exceptions[name] !== undefined
+  expect(Object.fromEntries(Object.entries(growing).filter((entry) => !isExcepted(entry)))).toEqual({})
+  expect(Object.keys(exceptions).filter((name) => !growing[name])).toEqual([])
+})
+
+test.each([
+  ['SELECT * FROM vms WHERE startup_script = $1', /^reads all of vms$/],
+  ['SELECT * FROM operations WHERE actor = $1 ORDER BY id DESC LIMIT $2', /^walks operations_pkey$/],
+  ['SELECT count(*) FROM operations WHERE project_id = ANY ($1)', /^reads \d{5} rows of operations$/],
+  ['SELECT * FROM events WHERE created_at < $1 ORDER BY actor LIMIT 10', /^sorts \d{8} rows$/],
+  [
+    'SELECT * FROM vms WHERE project_id = $1 AND ($2::uuid IS NULL OR id < $2) ORDER BY id DESC LIMIT $3',
+    /^passes over the pages before$/,
+  ],
+])('a plan that grows is noticed: %s', async (text, finding) => {
+  expect(await growthOfText(text)).toContainEqual(expect.stringMatching(finding))
+})

@@ -1,0 +1,204 @@
+import { query } from '@slipway/testing/database.ts'
+
+/**
+ * How many rows the tables have that grow with a service's success or age: a year of 1 million VMs. Tables that are not
+ * here stay small (locations, images, prices, one-row tables).
+ */
+export const grownTables: Record<string, number> = {
+  organizations: 10_000,
+  users: 50_000,
+  memberships: 50_000,
+  token_families: 500_000,
+  access_tokens: 500_000,
+  refresh_tokens: 2_000_000,
+  one_time_codes: 50_000,
+  projects: 20_000,
+  access_keys: 100_000,
+  password_failures: 100_000,
+  idempotency_keys: 1_000_000,
+  quotas: 160_000,
+  hosts: 20_000,
+  host_reports: 20_000,
+  gpus: 160_000,
+  networks: 40_000,
+  subnets: 120_000,
+  firewall_rules: 200_000,
+  vms: 1_000_000,
+  disks: 1_000_000,
+  disk_attachments: 1_000_000,
+  operations: 10_000_000,
+  events: 40_000_000,
+  usage_intervals: 10_000_000,
+  usage_days: 20_000_000,
+  invoices: 120_000,
+  invoice_lines: 1_000_000,
+  budgets: 20_000,
+  budget_alerts: 200_000,
+  billing_sessions: 10_000,
+  payment_methods: 10_000,
+  provider_events: 1_000_000,
+  provider_syncs: 10_000,
+  meter_reports: 1_000_000,
+  webhooks: 20_000,
+  webhook_secrets: 20_000,
+  webhook_deliveries: 40_000_000,
+  simulated_hosts: 20_000,
+  simulated_vms: 1_000_000,
+  simulated_gpu_resets: 160_000,
+  simulated_disks: 1_000_000,
+}
+
+/**
+ * Real rows by the thousand, so that values are spread as they are in service: 100 projects and 400 hosts have them, and
+ * nearly every operation, delivery and interval is over. `p` is the number of a project, `h` that of a host.
+ */
+const rows = `
+  CREATE FUNCTION id_of(kind text, n bigint) RETURNS uuid LANGUAGE sql IMMUTABLE AS
+    $$ SELECT md5(kind || n)::uuid $$;
+  INSERT INTO locations (name, region, zone, engine, storage, position)
+    SELECT 'place-' || n, 'place', n::text, 'simulated', 'shared', n FROM generate_series(1, 10) n;
+  INSERT INTO organizations (id, name, payment_customer_id) SELECT id_of('org', n), 'org ' || n, 'cus_' || n FROM generate_series(1, 100) n;
+  INSERT INTO users (id, email) SELECT id_of('user', n), n || '@example.com' FROM generate_series(1, 500) n;
+  INSERT INTO memberships (organization_id, user_id, role)
+    SELECT id_of('org', n % 100 + 1), id_of('user', n), 'owner' FROM generate_series(1, 500) n;
+  INSERT INTO token_families (id, user_id) SELECT id_of('family', n), id_of('user', n % 500 + 1) FROM generate_series(1, 2000) n;
+  INSERT INTO access_tokens (token_hash, family_id, expires_at)
+    SELECT sha256(n::text::bytea), id_of('family', n), now() + n * interval '1 second' FROM generate_series(1, 2000) n;
+  INSERT INTO refresh_tokens (token_hash, family_id, expires_at)
+    SELECT sha256(n::text::bytea), id_of('family', n), now() + n * interval '1 minute' FROM generate_series(1, 2000) n;
+  INSERT INTO one_time_codes (code_hash, purpose, user_id, expires_at)
+    SELECT sha256(n::text::bytea), 'invite', id_of('user', n), now() + n * interval '1 minute' FROM generate_series(1, 500) n;
+  INSERT INTO projects (id, organization_id, name)
+    SELECT id_of('project', n), id_of('org', n), 'project ' || n FROM generate_series(1, 100) n;
+  INSERT INTO access_keys (id, kind, project_id, name, role, prefix, secret_hash)
+    SELECT uuidv7(), 'project', id_of('project', n % 100 + 1), 'key', 'write', 'sk', sha256(n::text::bytea) FROM generate_series(1, 1000) n;
+  INSERT INTO password_failures (email, address, failed_at)
+    SELECT n || '@example.com', '198.51.100.1', now() - n * interval '1 minute' FROM generate_series(1, 1000) n;
+  INSERT INTO idempotency_keys (caller, key_hash, request_hash, answer_sealed, created_at)
+    SELECT 'key ' || n % 100, sha256(n::text::bytea), '', '', now() - n * interval '40 seconds' FROM generate_series(1, 2000) n;
+  INSERT INTO quotas (project_id, name, max)
+    SELECT id_of('project', p), 'quota ' || n, 10 FROM generate_series(1, 100) p, generate_series(1, 8) n;
+
+  INSERT INTO hosts (id, name, location, family, state, usable_gpus, free_gpus, max_node_free, claimed_gpus)
+    SELECT id_of('host', n), 'host-' || n, 'place-' || n % 10 + 1, 'a100', CASE WHEN n % 100 = 0 THEN 'down' ELSE 'up' END, 8,
+           n % 9, n % 5, 8 - n % 9 FROM generate_series(1, 400) n;
+  INSERT INTO host_reports (host_id, reported_at, fingerprint) SELECT id, now(), name FROM hosts;
+  INSERT INTO gpus (id, host_id, model, pci_address, state, vm_id, quarantined_at)
+    SELECT gen_random_uuid(), id_of('host', h), 'A100', 'pci ' || n,
+           CASE WHEN h = n THEN 'quarantined' WHEN n < 6 THEN 'claimed' ELSE 'free' END,
+           CASE WHEN h <> n AND n < 6 THEN id_of('vm', h * 5 + n - 5) END, CASE WHEN h = n THEN now() END
+    FROM generate_series(1, 400) h, generate_series(1, 8) n;
+
+  INSERT INTO networks (id, project_id, name, cidr)
+    SELECT id_of('network', n), id_of('project', n % 100 + 1), 'network ' || n,
+           network(set_masklen('10.0.0.0'::inet + n * 65536, 16)) FROM generate_series(1, 200) n;
+  INSERT INTO subnets (id, project_id, network_id, name, cidr, location)
+    SELECT id_of('subnet', n), id_of('project', n % 200 % 100 + 1), id_of('network', n % 200 + 1), 'subnet ' || n,
+           network(set_masklen('10.0.0.0'::inet + n * 4096, 20)), 'place-' || n % 10 + 1 FROM generate_series(1, 600) n;
+  INSERT INTO firewall_rules (id, project_id, network_id, name, direction, action, state, sources, source_ports, destinations,
+                              destination_ports, protocols)
+    SELECT uuidv7(), id_of('project', n % 200 % 100 + 1), id_of('network', n % 200 + 1), 'rule ' || n, 'ingress', 'allow',
+           'active', '[]', '{}', '[]', '{}', '{tcp}' FROM generate_series(1, 1000) n;
+
+  INSERT INTO vms (id, project_id, name, type, family, gpu_count, location, state, host_id, image, ssh_public_key, os_disk_id,
+                   interface_id, network_id, subnet_id, mac_address, private_address, public_address, public_address_id,
+                   expires_at, firewall_wanted, firewall_applied, deleted_at)
+    SELECT id_of('vm', n), id_of('project', n % 100 + 1), 'vm-' || n, 'a100.' || n % 4, 'a100', 1, 'place-' || n % 10 + 1,
+           CASE WHEN n % 1000 = 0 THEN 'STATE_UNREACHABLE' WHEN n % 5 = 0 THEN 'STATE_SHUTOFF' ELSE 'STATE_RUNNING' END,
+           id_of('host', (n - 1) / 5 + 1), 'image-' || n % 5, 'ssh', gen_random_uuid(), gen_random_uuid(),
+           id_of('network', n % 200 + 1), id_of('subnet', n % 600 + 1), 'mac ' || n, '10.0.0.0'::inet + n,
+           '198.18.0.0'::inet + n, gen_random_uuid(), CASE WHEN n % 10 = 0 THEN now() + n * interval '1 hour' END,
+           CASE WHEN n % 1000 = 1 THEN 3 ELSE 2 END, 2, CASE WHEN n % 1000 = 2 THEN now() END
+    FROM generate_series(1, 2000) n;
+  INSERT INTO disks (id, project_id, name, type, size, size_gib, location, block_size, serial_number, state)
+    SELECT id_of('disk', n), id_of('project', n % 100 + 1), 'disk-' || n, 'persistent-ssd', '1GiB', 1, 'place-' || n % 10 + 1,
+           512, 'serial', 'available' FROM generate_series(1, 2000) n;
+  INSERT INTO disk_attachments (vm_id, disk_id, mode, is_exclusive)
+    SELECT id_of('vm', n), id_of('disk', n), 'read-write', true FROM generate_series(1, 2000) n;
+
+  INSERT INTO operations (id, project_id, kind, name, resource_type, resource_id, generation, request, state, actor, request_id,
+                          run_at, started_at, completed_at, is_stuck)
+    SELECT uuidv7((n - 20000) * interval '5 minutes'), id_of('project', n % 100 + 1), 'vm-create',
+           CASE n % 4 WHEN 0 THEN 'DELETE' ELSE 'CREATE' END, 'vm', id_of('vm', n % 5000), 1, '{}',
+           CASE WHEN n > 19990 THEN 'IN_PROGRESS' WHEN n % 100 = 0 THEN 'FAILED' ELSE 'SUCCEEDED' END, 'key ' || n % 500, '',
+           now() + (n - 20000) * interval '5 minutes', now() + (n - 20000) * interval '5 minutes',
+           CASE WHEN n <= 19990 THEN now() + (n - 20000) * interval '5 minutes' END, n = 20000
+    FROM generate_series(1, 20000) n;
+  INSERT INTO events (id, position, organization_id, project_id, type, resource_type, resource_id, actor, request_id, created_at)
+    SELECT gen_random_uuid(), CASE WHEN n <= 39990 THEN n END, id_of('org', n % 100 + 1), id_of('project', n % 100 + 1),
+           'type-' || n % 60, 'vm', id_of('vm', n % 10000)::text, 'key ' || n % 500, '', now() + (n - 40000) * interval '3 minutes'
+    FROM generate_series(1, 40000) n;
+
+  INSERT INTO usage_intervals (project_id, location, resource_type, resource_id, product_name, quantity, period)
+    SELECT id_of('project', n % 100 + 1), 'place-' || n % 10 + 1, 'vm', id_of('vm', n % 1000 + 1), 'a100', 1,
+           tstzrange(now() - (n / 1000 + 1) * interval '1 day', CASE WHEN n >= 1000 THEN now() - (n / 1000) * interval '1 day' END)
+    FROM generate_series(1, 10000) n;
+  INSERT INTO usage_days (day, project_id, location, resource_type, product_name, quantity_ms)
+    SELECT current_date - d, id_of('project', p), 'place-1', 'vm', 'a100', 1
+    FROM generate_series(1, 100) d, generate_series(1, 100) p;
+  INSERT INTO usage_days_closed (day) SELECT current_date - d FROM generate_series(1, 100) d;
+  INSERT INTO invoices (id, organization_id, month, state, usd_cents, paid_at)
+    SELECT id_of('invoice', o * 100 + m), id_of('org', o), date_trunc('month', now()) - m * interval '1 month', 'paid', 1, now()
+    FROM generate_series(1, 100) o, generate_series(1, 12) m;
+  INSERT INTO invoice_lines (invoice_id, project_id, product_name, unit, quantity_ms, usd_cents)
+    SELECT i.id, id_of('project', p), 'a100', 'vm_hour', 1, 1 FROM invoices i, generate_series(1, 5) p;
+  INSERT INTO budgets (project_id, monthly_usd) SELECT id, 100 FROM projects;
+  INSERT INTO budget_alerts (project_id, month, threshold_percent)
+    SELECT id, date_trunc('month', now()) - m * interval '1 month', 80 FROM projects, generate_series(1, 10) m;
+  INSERT INTO billing_sessions (token_hash, organization_id, user_id, expires_at)
+    SELECT sha256(n::text::bytea), id_of('org', n % 100 + 1), id_of('user', n), now() FROM generate_series(1, 500) n;
+  INSERT INTO payment_methods (organization_id, provider, reference, brand, last4, expires_month, expires_year)
+    SELECT id, 'builtin', 'x', 'Visa', '4242', 12, 2099 FROM organizations;
+  INSERT INTO provider_events (id, received_at) SELECT n, now() - n * interval '30 minutes' FROM generate_series(1, 2000) n;
+  INSERT INTO provider_syncs (organization_id, begun) SELECT id, 1 FROM organizations;
+  INSERT INTO meter_reports (organization_id, day, usd_cents, state)
+    SELECT o.id, current_date - d, 1, CASE d WHEN 1 THEN 'pending' ELSE 'sent' END FROM organizations o, generate_series(1, 50) d;
+
+  INSERT INTO webhooks (id, project_id, url, event_types, since_position)
+    SELECT id_of('webhook', n), id_of('project', n), 'https://example.com', '{}', 0 FROM generate_series(1, 100) n;
+  INSERT INTO webhook_secrets (webhook_id, secret) SELECT id, 'secret' FROM webhooks;
+  INSERT INTO webhook_deliveries (id, webhook_id, event_id, event_type, resource_id, state, next_attempt_at, completed_at)
+    SELECT uuidv7(), id_of('webhook', n % 100 + 1), e.id, 'type', e.resource_id,
+           CASE WHEN n > 19990 THEN 'pending' ELSE 'delivered' END, CASE WHEN n > 19990 THEN now() END,
+           CASE WHEN n <= 19990 THEN now() END
+    FROM (SELECT *, row_number() OVER (ORDER BY seq) AS n FROM events LIMIT 20000) e;
+
+  INSERT INTO simulated_hosts (location, name, model, gpu_count) SELECT location, name, 'A100', 8 FROM hosts;
+  INSERT INTO simulated_vms (id, location, host, generation, is_removed, removed_at, spec)
+    SELECT id_of('vm', n), 'place-' || n % 10 + 1, 'host-' || (n - 1) / 5 + 1, 1, n % 10 = 0,
+           CASE WHEN n % 10 = 0 THEN now() - n * interval '1 minute' END, '{}' FROM generate_series(1, 2000) n;
+  INSERT INTO simulated_gpu_resets (location, host, pci_address, clean_at)
+    SELECT location, name, 'pci ' || n, now() FROM hosts, generate_series(1, 4) n;
+  INSERT INTO simulated_disks (id, location, generation, size_gib)
+    SELECT id_of('disk', n), 'place-' || n % 10 + 1, 1, 1 FROM generate_series(1, 2000) n;`
+
+/**
+ * Fills an empty store and has PostgreSQL plan as if every table had grown. It multiplies the rows on a page, as its
+ * statistics tell them, by the pages that the file really has: so rows on a page are what is set, for tables and indexes
+ * alike.
+ */
+export async function growStore(url: string): Promise<void> {
+  // Rows are made without triggers and foreign keys: nothing here has to agree but the spread of the values.
+  await query(url, `SET session_replication_role = replica; ${rows}`)
+  const tables = Object.keys(grownTables)
+  await query(url, tables.map((table) => `ALTER TABLE ${table} SET (autovacuum_enabled = off);`).join(''))
+  // A hundred projects stand for two thousand.
+  const ofProjects = await query<{ name: string }>(
+    url,
+    `SELECT table_name AS name FROM information_schema.columns
+     WHERE table_schema = 'public' AND column_name = 'project_id' AND table_name = ANY ($1)`,
+    [tables],
+  )
+  for (const { name } of ofProjects)
+    await query(url, `ALTER TABLE ${name} ALTER project_id SET (n_distinct = 2000)`)
+  await query(url, 'VACUUM ANALYZE')
+  await query(
+    url,
+    `UPDATE pg_class c SET reltuples = c.reltuples * factor
+     FROM (SELECT t.oid, wanted.rows / t.reltuples AS factor
+           FROM unnest($1::text[], $2::float8[]) AS wanted (name, rows) JOIN pg_class t ON t.oid = wanted.name::regclass) grown
+     LEFT JOIN pg_index i ON i.indrelid = grown.oid
+     WHERE c.oid IN (grown.oid, i.indexrelid)`,
+    [tables, Object.values(grownTables)],
+  )
+}

@@ -1,0 +1,49 @@
+import { grownTables } from './grown-store.ts'
+
+/** What is read here of PostgreSQL's EXPLAIN (FORMAT JSON). */
+export interface PlanNode {
+  'Node Type': string
+  'Relation Name'?: string
+  'Index Name'?: string
+  'Index Cond'?: string
+  Filter?: string
+  'Plan Rows': number
+  Plans?: PlanNode[]
+}
+
+/** More rows than one thing of a tenant has: who reads so many to find a few looks at what does not concern it. */
+const manyRows = 20_000
+
+/** These read all of their input before they give the first row. */
+const gathers =
+  /^(Sort|Incremental Sort|Aggregate|Hash|WindowAgg|Unique|Materialize|Bitmap Heap Scan|ModifyTable)$/
+
+/**
+ * Tells where a plan reads more as tables grow: a table or an index from one end to the other, or more rows than any one
+ * thing has. `indexRows` says how many entries each index has.
+ */
+export function growthOf(plan: PlanNode, indexRows: ReadonlyMap<string, number>): string[] {
+  const found: string[] = []
+  /** `isCut`: whoever asks stops after a page. */
+  function look(node: PlanNode, isCut: boolean): void {
+    const { 'Node Type': kind, 'Relation Name': table = '', 'Index Name': index = '', Filter = '' } = node
+    const isGrown = grownTables[table] !== undefined
+    if (kind === 'Seq Scan' && isGrown) found.push(`reads all of ${table}`)
+    if ((indexRows.get(index) ?? 0) > manyRows && isWalk(node) && !(isCut && !Filter))
+      found.push(`walks ${index}`)
+    if (/\(\$\d+ IS NULL\) OR \([\w.]+ [<>]/.test(Filter)) found.push('passes over the pages before')
+    if (isGrown && !isCut && node['Plan Rows'] > manyRows)
+      found.push(`reads ${node['Plan Rows']} rows of ${table}`)
+    for (const child of node.Plans ?? []) {
+      if (/Sort/.test(kind) && child['Plan Rows'] > manyRows) found.push(`sorts ${child['Plan Rows']} rows`)
+      look(child, kind === 'Limit' || (isCut && !gathers.test(kind)))
+    }
+  }
+  look(plan, false)
+  return [...new Set(found)]
+}
+
+/** Nothing is looked up. The bound of a page (a coalesce) says only where to begin. */
+function isWalk({ 'Index Cond': condition = '' }: PlanNode): boolean {
+  return condition === '' || (/COALESCE/.test(condition) && !/ = /.test(condition))
+}
