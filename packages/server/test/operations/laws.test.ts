@@ -5,9 +5,10 @@ import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Failure } from '../../src/domain/failure.ts'
 import { definitions } from '../../src/operations/index.ts'
-import type { Definition, Step } from '../../src/runner/operation.ts'
+import type { Definition, Step, Work } from '../../src/runner/operation.ts'
 import { Runner } from '../../src/runner/runner.ts'
 import type { Services } from '../../src/services.ts'
+import type { Tx } from '../../src/store/database.ts'
 
 let service: TestService
 let networkId: string
@@ -148,11 +149,14 @@ const countThings = async () => {
 }
 
 const changeStep = (definition: Definition, index: number, change: (step: Step) => Step): Definition[] =>
-  definitions.map((each) =>
-    each.kind === definition.kind
-      ? { ...each, steps: each.steps.map((step, at) => (at === index ? change(step) : step)) }
-      : each,
-  )
+  changeSteps((step, of, at) => (of.kind === definition.kind && at === index ? change(step) : step))
+
+function changeSteps(
+  change: (step: Step, of: Definition, at: number) => Step,
+  from = definitions,
+): Definition[] {
+  return from.map((each) => ({ ...each, steps: each.steps.map((step, at) => change(step, each, at)) }))
+}
 
 /** Runs `hook` before or after the step's own work, inside its transaction if it has one. */
 const around = (step: Step, when: 'before' | 'after', hook: () => Promise<void>): Step => {
@@ -167,31 +171,46 @@ const around = (step: Step, when: 'before' | 'after', hook: () => Promise<void>)
   return { ...step, ...(step.tx && { tx: wrap(step.tx) }), ...(step.call && { call: wrap(step.call) }) }
 }
 
-/** Every engine call, done and undone, happens twice; every transaction is rolled back once. */
-const everythingTwice = (): Definition[] =>
-  definitions.map((definition) => ({
-    ...definition,
-    steps: definition.steps.map((step) => {
-      let isFirst = true
-      return {
-        ...step,
-        ...(step.call && { call: async (work) => (await step.call!(work)) && step.call!(work) }),
-        ...(step.undoCall && {
-          undoCall: async (work) => step.undoCall!(work).then(() => step.undoCall!(work)),
-        }),
-        ...(step.tx && {
-          tx: async (work, tx) => {
-            const outcome = await step.tx!(work, tx)
-            if (isFirst) {
-              isFirst = false
-              throw new Error('rolled back once')
-            }
-            return outcome
-          },
-        }),
-      } satisfies Step
-    }),
+/** The work is done, and rolled back the first time. */
+function rolledBackOnce<R>(write: (work: Work, tx: Tx) => Promise<R>) {
+  let isFirst = true
+  return async (work: Work, tx: Tx): Promise<R> => {
+    const outcome = await write(work, tx)
+    if (!isFirst) return outcome
+    isFirst = false
+    throw new Error('rolled back once')
+  }
+}
+
+/** Every engine call happens twice, every transaction is rolled back once. */
+const doingTwice = (): Definition[] =>
+  changeSteps(({ call, tx, ...step }) => ({
+    ...step,
+    ...(call && { call: async (work: Work) => (await call(work)) && call(work) }),
+    ...(tx && { tx: rolledBackOnce(tx) }),
   }))
+
+/** The same for every undo; `undone` gets the names of the steps. */
+const undoingTwice = (from: Definition[], undone: Set<string>): Definition[] =>
+  changeSteps(
+    ({ undoCall, undoTx, ...step }) => ({
+      ...step,
+      ...(undoCall && {
+        undoCall: async (work: Work) => {
+          undone.add(step.name)
+          await undoCall(work)
+          await undoCall(work)
+        },
+      }),
+      ...(undoTx && {
+        undoTx: rolledBackOnce(async (work: Work, tx: Tx) => {
+          undone.add(step.name)
+          await undoTx(work, tx)
+        }),
+      }),
+    }),
+    from,
+  )
 
 describe.each(definitions.map((definition) => ({ kind: definition.kind, definition })))(
   '$kind',
@@ -205,7 +224,7 @@ describe.each(definitions.map((definition) => ({ kind: definition.kind, definiti
     test(`${kind} may run every step twice`, async () => {
       const request = await prepare()
       const { operation } = await request()
-      const ended = await withRunner(everythingTwice(), () => service.endedSoon(operation.operation_id))
+      const ended = await withRunner(doingTwice(), () => service.endedSoon(operation.operation_id))
       expect(ended.state).toBe('SUCCEEDED')
       await settle(service)
       await checkInvariants(service)
@@ -235,23 +254,30 @@ describe.each(definitions.map((definition) => ({ kind: definition.kind, definiti
     // A transaction that is open when its process stops is ended by PostgreSQL: for those, before is the only place.
     const stops = places.filter(({ when, isTx }) => !(isTx && when === 'after'))
 
-    test.each(places)(`${kind} leaves nothing behind when it fails $when $step`, async ({ when, index }) => {
+    const failsSo = `${kind} leaves nothing behind when it fails $when $step and every undo runs twice`
+    test.each(places)(failsSo, async ({ when, index }) => {
       const request = await prepare()
       await settle(service)
       const before = await countThings()
       const { operation } = await request()
-      let failures = 0
+      // A teardown is tried until it holds, whatever is thrown.
+      const thrown = [new Failure('engine_error', 'on purpose'), new Error('once more')]
       const failing = changeStep(definition, index, (step) =>
         around(step, when, async () => {
-          // A teardown is tried until it holds: it fails once.
-          if (definition.isTeardown && failures++ > 0) return
-          throw definition.isTeardown ? new Error('once') : new Failure('engine_error', 'on purpose')
+          const error = definition.isTeardown ? thrown.shift() : thrown[0]
+          if (error) throw error
         }),
       )
-      const ended = await withRunner(failing, () => service.endedSoon(operation.operation_id))
+      const undone = new Set<string>()
+      const ended = await withRunner(undoingTwice(failing, undone), () =>
+        service.endedSoon(operation.operation_id),
+      )
       expect(ended.state).toBe(definition.isTeardown ? 'SUCCEEDED' : 'FAILED')
       if (!definition.isTeardown)
         expect(ended.result).toEqual({ code: 'engine_error', message: 'on purpose' })
+      const begun = definition.isTeardown ? [] : definition.steps.slice(0, index + 1)
+      const undoable = begun.filter((step) => step.undoCall || step.undoTx)
+      expect([...undone].sort()).toEqual(undoable.map((step) => step.name).sort())
       await settle(service)
       await checkInvariants(service)
       if (definition.name === 'CREATE') expect(await countThings()).toEqual(before)
