@@ -14,6 +14,8 @@ import {
   touchReports,
   writeReportedHosts,
 } from '../store/fleet/host-reports.ts'
+import { holdLock } from '../store/locks.ts'
+import { findHostsBehind, hasVmsOnDownHosts } from '../store/network/firewall-queue.ts'
 
 /** Small enough that one statement stays short, large enough that thousands of hosts take a few. */
 const reportsPerStatement = 1000
@@ -57,11 +59,12 @@ function* inParts<T>(items: T[], size: number): Generator<T[]> {
 }
 
 async function applyNews(tx: Tx, location: string, engineName: string, news: Reported[]): Promise<void> {
-  const { hosts, gpus } = await lockReportedHosts(
-    tx,
-    location,
-    news.map(({ name }) => name),
-  )
+  const names = news.map(({ name }) => name)
+  // Before any host is locked: whoever shares this lock may wait for a host.
+  if (await hasVmsOnDownHosts(tx, location, names)) await holdLock(tx, 'returningHosts')
+  const { hosts, gpus } = await lockReportedHosts(tx, location, names)
+  const idsDown = hosts.filter(({ state }) => state === 'down').map(({ id }) => id)
+  const hostsBehind = idsDown.length > 0 ? await findHostsBehind(tx, idsDown) : new Set()
   const newsByName = new Map(news.map((one) => [one.name, one]))
   const events: NewEvent[] = []
   const changes = hosts.map((host) => {
@@ -70,6 +73,7 @@ async function applyNews(tx: Tx, location: string, engineName: string, news: Rep
       host,
       gpus.filter((gpu) => gpu.hostId === host.id),
       report,
+      hostsBehind.has(host.id),
     )
     for (const { type, data } of notices)
       events.push(systemEvent(type, host.id, { name: host.name, location, ...data }))
@@ -88,6 +92,7 @@ function changeOf(
   host: ReportedHost,
   known: KnownGpuRow[],
   report: HostReport,
+  isBehind: boolean,
 ): { change: Omit<HostChange, 'fingerprint'>; notices: Notice[] } {
   const { family, usableGpus, usable, unusable } = shapeOf(report)
   const reportedAt = new Map(report.gpus.map((gpu) => [gpu.pciAddress, gpu]))
@@ -111,7 +116,7 @@ function changeOf(
       ...(unusable.length > 0 && { unusable_gpus: unusable }),
       ...(missing.length > 0 && { missing_gpus: missing.map((gpu) => gpu.pciAddress) }),
     },
-    state: stateAfterReport(host),
+    state: stateAfterReport(host, isBehind),
     known: [...knownAt.keys()].map(place),
     found: [...reportedAt.keys()].filter((pciAddress) => !knownAt.has(pciAddress)).map(place),
   }
@@ -122,7 +127,7 @@ function changeOf(
       type: 'gpu.missing',
       data: { gpu_id: id, pci_address: pciAddress, vm_id: vmId },
     }))
-  if (host.state !== 'down') return { change, notices }
+  if (host.state !== 'down' || isBehind) return { change, notices }
   return { change, notices: [{ type: 'host.up', data: { gpus: usable.length } }, ...notices] }
 }
 
@@ -135,9 +140,12 @@ const systemEvent = (type: string, hostId: string, data: Record<string, unknown>
   data,
 })
 
-/** A host that was asked to drain goes on draining when it comes back; whether it is empty shows afterwards. */
-function stateAfterReport(host: ReportedHost): HostState {
-  if (host.state !== 'down') return host.state
+/**
+ * A host that was asked to drain goes on draining when it comes back; whether it is empty shows afterwards. One that has
+ * firewalls behind is not back yet.
+ */
+function stateAfterReport(host: ReportedHost, isBehind: boolean): HostState {
+  if (host.state !== 'down' || isBehind) return host.state
   return host.is_draining ? 'draining' : 'up'
 }
 

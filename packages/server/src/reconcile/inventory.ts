@@ -2,6 +2,7 @@ import type { HostReport } from '../engines/engine.ts'
 import type { Services } from '../services.ts'
 import { markDrainedHosts } from '../store/fleet/fleet.ts'
 import { pingDatabase } from '../store/meta.ts'
+import { protectReturningHosts } from './firewalls.ts'
 import { freeReportedGpus } from './gpus.ts'
 import { applyHostReports, markLostHosts } from './host-reports.ts'
 import { Orphans } from './orphans.ts'
@@ -59,6 +60,7 @@ export class Inventory {
   ): Promise<void> {
     const { database, config } = this.#services
     const engineName = config.locations.find(({ name }) => name === location)?.engine ?? 'simulated'
+    await protectReturningHosts(this.#services, location, reports, limit())
     await applyHostReports(database, location, engineName, reports)
     await reconcileVms(this.#services, location, reports)
     await freeReportedGpus(database, location, reports, inspectedAt)

@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { applyFirewalls } from '../operations/firewall/apply.ts'
 import { PeriodicTasks } from '../runner/periodic.ts'
 import type { Services } from '../services.ts'
 import { hastenOperation } from '../store/compute/operations.ts'
 import { expireVms, warnOfExpiry } from './expiry.ts'
+import { Firewalls } from './firewalls.ts'
 import { Inventory } from './inventory.ts'
 import { pruneOld } from './retention.ts'
 import { Stamper } from './stamper.ts'
@@ -22,19 +22,21 @@ const restFactor = 9
 export class Reconciler {
   readonly #services: Services
   readonly #tasks: PeriodicTasks
+  readonly #firewalls: Firewalls
   readonly #inventory: Inventory
   readonly #stamper: Stamper
 
   constructor(services: Services) {
     this.#services = services
     this.#tasks = new PeriodicTasks((err) => services.log.warn({ err }, 'reconciler failed'))
+    this.#firewalls = new Firewalls(services)
     this.#inventory = new Inventory(services)
     this.#stamper = new Stamper(services)
   }
 
   start(): void {
     this.#tasks.every(reportMs, () => this.reports(), restFactor)
-    this.#tasks.every(tickMs, () => this.firewalls(), restFactor)
+    this.#tasks.every(tickMs, () => this.#firewalls.begin(this.#tasks.stopping))
     this.#tasks.every(tickMs, () => this.expiry(), restFactor)
     this.#tasks.every(tickMs, () => this.stamp())
     this.#tasks.every(pruneMs, () => this.prune(), restFactor)
@@ -46,7 +48,8 @@ export class Reconciler {
   }
 
   async stop(): Promise<void> {
-    await Promise.race([this.#tasks.stop(), delay(3_000)])
+    const stopped = Promise.all([this.#tasks.stop(), this.#firewalls.idle()])
+    await Promise.race([stopped, delay(3_000)])
   }
 
   /** Everything once, in order: for tests and for whoever cannot wait. */
@@ -62,8 +65,9 @@ export class Reconciler {
     return this.#inventory.reconcile(() => this.#limit())
   }
 
-  async firewalls(): Promise<void> {
-    await applyFirewalls(this.#services, null, this.#limit())
+  /** VMs whose engine lacks what their rules say, until none is due. */
+  firewalls(): Promise<void> {
+    return this.#firewalls.finish(this.#limit())
   }
 
   /** VMs whose time is up are stopped or deleted; ten minutes before, their owners are told. */

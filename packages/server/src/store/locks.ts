@@ -2,11 +2,27 @@ import type { Tx } from './database.ts'
 import { statement } from './statement.ts'
 
 /** Numbers are ours to choose; each stands for one thing that only one process may do at a time. */
-const numbers = { applyConfig: 7_102_010, demo: 7_102_011, usageRollup: 7_102_020 } as const
+const numbers = {
+  applyConfig: 7_102_010,
+  demo: 7_102_011,
+  usageRollup: 7_102_020,
+  /** Whoever makes firewalls be behind shares it; whoever lets a host count as up, because none is behind, holds it. */
+  returningHosts: 7_102_030,
+} as const
 
 const take = statement<never, { number: number }>('advisory_lock', 'SELECT pg_advisory_xact_lock(:number)')
+
+const share = statement<never, { number: number }>(
+  'advisory_lock_shared',
+  'SELECT pg_advisory_xact_lock_shared(:number)',
+)
 
 /** Waits for its turn, and holds the lock until the transaction ends. */
 export async function holdLock(tx: Tx, name: keyof typeof numbers): Promise<void> {
   await take.run(tx, { number: numbers[name] })
+}
+
+/** Waits for whoever holds it, and keeps others from holding it until the transaction ends; many may share it. */
+export async function shareLock(tx: Tx, name: keyof typeof numbers): Promise<void> {
+  await share.run(tx, { number: numbers[name] })
 }

@@ -1,7 +1,7 @@
 import type { FirewallRuleCreate } from '@slipway/contract'
 import { invalidField } from '../../domain/failure.ts'
 import { uuid } from '../../domain/ids.ts'
-import type { Definition } from '../../runner/operation.ts'
+import type { Definition, Work } from '../../runner/operation.ts'
 import type { OperationRow } from '../../store/compute/operations.ts'
 import type { Tx } from '../../store/database.ts'
 import type { Requester } from '../../store/events/events.ts'
@@ -11,7 +11,7 @@ import { findRule, insertRule } from '../../store/network/rules.ts'
 import { beginOperation, type ProjectRequester, requireQuota } from '../admission.ts'
 import { checkEndpoints, checkPorts } from './checks.ts'
 import { admitFirewallRuleDelete } from './delete.ts'
-import { activate, applyToNetwork, forgetRule, nameOrConflict } from './rule.ts'
+import { activate, applyToNetwork, forgetRule, nameOrConflict, ruleOf } from './rule.ts'
 
 export async function admitFirewallRuleCreate(
   tx: Tx,
@@ -66,7 +66,7 @@ export const firewallRuleCreate: Definition = {
   resourceType: 'firewall_rule',
   deadlineS: 300,
   steps: [
-    { name: 'admit', undoTx: forgetRule },
+    { name: 'admit', undoTx: withdraw },
     { name: 'apply', call: applyToNetwork },
     { name: 'finish', tx: activate },
   ],
@@ -76,4 +76,11 @@ export const firewallRuleCreate: Definition = {
 async function tearDown(tx: Tx, by: Requester, { project_id, resource_id }: OperationRow): Promise<void> {
   const rule = await findRule(tx, project_id, resource_id)
   if (rule) await admitFirewallRuleDelete(tx, { ...by, projectId: project_id }, rule)
+}
+
+/** In force nowhere any more once the VMs of its network have caught up. */
+async function withdraw(work: Work, tx: Tx): Promise<void> {
+  const rule = await ruleOf(work, tx)
+  await forgetRule(tx, rule)
+  await wantFirewalls(tx, rule.network_id)
 }

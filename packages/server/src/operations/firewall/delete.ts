@@ -5,7 +5,7 @@ import type { Requester } from '../../store/events/events.ts'
 import { wantFirewalls } from '../../store/network/firewalls.ts'
 import { findRule, moveRule, type RuleRow, raiseRuleGeneration } from '../../store/network/rules.ts'
 import { awaitCancelled, beginOperation, makeWayForDeletion, type ProjectRequester } from '../admission.ts'
-import { applyToNetwork, emitRule, forgetRule, forgetRuleRow, ruleOf } from './rule.ts'
+import { applyToNetwork, emitRule, forgetRule, ruleOf } from './rule.ts'
 
 export async function admitFirewallRuleDelete(
   tx: Tx,
@@ -43,12 +43,13 @@ export const firewallRuleDelete: Definition = {
 /** Gone for its tenant; the VMs of its network go on catching up. */
 async function forgetAbandoned(tx: Tx, _by: Requester, { project_id, resource_id }: OperationRow) {
   const rule = await findRule(tx, project_id, resource_id)
-  if (rule) await forgetRuleRow(tx, rule)
+  if (rule) await forgetRule(tx, rule)
 }
 
+/** A rule that is being deleted is compiled for nobody: with the step before, it is in force nowhere. */
 async function release(work: Work, tx: Tx): Promise<Outcome> {
   const rule = await ruleOf(work, tx)
-  await forgetRule(work, tx)
+  await forgetRule(tx, rule)
   await emitRule(tx, work, rule, 'firewall_rule.deleted')
   return done(null)
 }

@@ -3,22 +3,32 @@ import { done, next, type Outcome, type Work, wait } from '../../runner/operatio
 import { giveBackQuota } from '../../store/compute/quotas.ts'
 import { type Queryable, type Tx, violatedConstraint } from '../../store/database.ts'
 import { emit } from '../../store/events/events.ts'
-import { wantFirewalls } from '../../store/network/firewalls.ts'
+import { isNetworkBehind, listNetworkLocations } from '../../store/network/firewall-queue.ts'
 import { deleteRuleRow, findRule, moveRule, type RuleRow, ruleView } from '../../store/network/rules.ts'
-import { applyFirewalls } from './apply.ts'
+import { applyDue } from './apply.ts'
 
 const lookAgainMs = 500
+/** A large network is brought up to date in several turns, each well inside a step's time limit. */
+const longestTurnMs = 20_000
 
 export async function nameOrConflict<T>(name: string, write: () => Promise<T>): Promise<T> {
   try {
     return await write()
   } catch (error) {
-    if (violatedConstraint(error) === 'firewall_rules_project_id_name_key')
-      throw new Failure(
-        'already_exists',
-        `There is already a firewall rule called ${name}: choose another name.`,
-      )
-    throw error
+    switch (violatedConstraint(error)) {
+      case 'firewall_rules_project_id_name_key':
+        throw new Failure(
+          'already_exists',
+          `There is already a firewall rule called ${name}: choose another name.`,
+        )
+      case 'firewall_rule_names_pkey':
+        throw new Failure(
+          'already_exists',
+          `A firewall rule called ${name} is being renamed, and gets its name back if that fails: choose another name, or wait for its operation to end.`,
+        )
+      default:
+        throw error
+    }
   }
 }
 
@@ -28,22 +38,28 @@ export async function ruleOf(work: Work, db: Queryable = work.services.database)
   return rule
 }
 
-/** In force nowhere any more once the VMs of its network have caught up. */
-export async function forgetRule(work: Work, tx: Tx): Promise<void> {
-  await forgetRuleRow(tx, await ruleOf(work, tx))
-}
-
-export async function forgetRuleRow(tx: Tx, rule: RuleRow): Promise<void> {
+export async function forgetRule(tx: Tx, rule: RuleRow): Promise<void> {
   await deleteRuleRow(tx, rule.id)
-  await wantFirewalls(tx, rule.network_id)
   await giveBackQuota(tx, rule.project_id, { firewall_rules: 1 })
 }
 
-/** Done when every VM of the network that can be reached has it. */
+/**
+ * Done when every VM of the network that can be reached has it. Each location goes its own way, so that an engine that
+ * hangs keeps nothing from the others; one that this process does not serve is another's work, and waited for.
+ */
 export async function applyToNetwork(work: Work): Promise<Outcome> {
-  const rule = await ruleOf(work)
-  const behind = await applyFirewalls(work.services, rule.network_id, work.signal)
-  return behind > 0 ? wait(lookAgainMs) : next()
+  const { services, signal } = work
+  const { network_id: networkId, project_id: projectId } = await ruleOf(work)
+  const isOver = AbortSignal.any([signal, AbortSignal.timeout(longestTurnMs)])
+  const locations = await listNetworkLocations(services.database, networkId)
+  await Promise.all(
+    locations.map(async (location) => {
+      if (!services.engines.has(location)) return
+      while (!isOver.aborted && (await applyDue(services, { location, projectId, networkId }, signal)) > 0);
+    }),
+  )
+  const isBehind = await isNetworkBehind(services.database, { id: networkId, projectId })
+  return isBehind ? wait(isOver.aborted ? 0 : lookAgainMs) : next()
 }
 
 /** Also the end of a change. */

@@ -7,6 +7,7 @@ import { giveBackQuota } from '../../store/compute/quotas.ts'
 import { deleteVmRow, findAnyVm, moveVm, type VmRow } from '../../store/compute/vms.ts'
 import type { Tx } from '../../store/database.ts'
 import { emit, type Requester } from '../../store/events/events.ts'
+import { holdAddress } from '../../store/network/addresses.ts'
 import { wantFirewallsNaming } from '../../store/network/firewalls.ts'
 
 export interface Cause {
@@ -102,11 +103,12 @@ export async function releaseGpus(tx: Tx, vm: VmRow): Promise<void> {
 /** What a living VM has of the project's quotas. */
 export const gpuAmount = (vm: VmRow, gpuCount: number) => ({ [gpuQuota(vmType(vm.type)!.family)]: gpuCount })
 
-/** Gone: nothing of it is left. A hidden VM gave its quota back when it was hidden. */
+/** Gone: nothing of it is left but, for a while, its public address held back. A hidden VM gave its quota back when it was hidden. */
 export async function forgetVm(tx: Tx, vm: VmRow): Promise<void> {
   await closeUsage(tx, vm.id)
   await wantFirewallsNaming(tx, vm.project_id, vm.id)
   const released = await quarantineGpus(tx, vm.id)
   await deleteVmRow(tx, vm.id)
+  if (vm.public_address) await holdAddress(tx, vm.project_id, vm.public_address)
   if (!vm.deleted_at) await giveBackQuota(tx, vm.project_id, { vms: 1, ...gpuAmount(vm, released) })
 }

@@ -131,6 +131,8 @@ const started = statement<
 >(
   'vm_started',
   `UPDATE vms SET ssh_destination = :sshDestination, firewall_applied = greatest(firewall_applied, :firewallGeneration),
+          firewall_behind_since = CASE WHEN greatest(firewall_applied, :firewallGeneration) < firewall_wanted
+                                       THEN firewall_behind_since END,
           expires_at = CASE WHEN expires_at IS NULL AND ttl_seconds IS NOT NULL
                             THEN slipway_now() + ttl_seconds * interval '1 second' ELSE expires_at END
    WHERE id = :id RETURNING state, ssh_destination, firewall_applied, expires_at, updated_at`,

@@ -1,4 +1,5 @@
-import type { Tx } from '../database.ts'
+import { randomInt } from 'node:crypto'
+import type { Queryable, Tx } from '../database.ts'
 import { statement } from '../statement.ts'
 
 /** Where an address may come from: `candidates` first, else any of the `count` addresses from `first` on. */
@@ -8,31 +9,62 @@ export interface AddressRange {
   count: number
 }
 
-// Private addresses are unique in their network, public ones everywhere. The statement is written so that candidates are
-// looked up one by one in the index, until one is free.
+/** `offset` says where in a block to begin, so that two who search at once rarely find the same. */
+interface Search {
+  first: string
+  count: number
+  offset: number
+}
+
+// Private addresses are unique in their network, public ones everywhere, those held back included. The statement is
+// written so that candidates are looked up one by one in the index, until one is free.
+const isPrivateFree = (address: string) =>
+  `(SELECT id FROM vms WHERE network_id = :networkId AND private_address = ${address} LIMIT 1) IS NULL`
+const isPublicFree = (address: string) =>
+  `(SELECT id FROM vms WHERE public_address = ${address} LIMIT 1) IS NULL
+           AND (SELECT held.address FROM held_addresses held WHERE held.address = ${address} LIMIT 1) IS NULL`
+
 const candidates = statement<
   { private_address: string | null; public_address: string | null },
   { networkId: string; privateCandidates: string[]; publicCandidates: string[] }
 >(
   'address_candidates',
   `SELECT (SELECT c FROM unnest(:privateCandidates::text[]) c
-           WHERE (SELECT id FROM vms WHERE network_id = :networkId AND private_address = c::inet LIMIT 1) IS NULL
-           LIMIT 1) AS private_address,
+           WHERE ${isPrivateFree('c::inet')} LIMIT 1) AS private_address,
           (SELECT c FROM unnest(:publicCandidates::text[]) c
-           WHERE (SELECT id FROM vms WHERE public_address = c::inet LIMIT 1) IS NULL LIMIT 1) AS public_address`,
+           WHERE ${isPublicFree('c::inet')} LIMIT 1) AS public_address`,
 )
 
-const searchPrivate = statement<{ address: string }, { networkId: string; first: string; count: number }>(
+// Exact: it looks at one block of 256 addresses after the other, in random order, until one has an address that is free.
+// A full block is known by counting its entries in the index. However the addresses in use are spread, in a pool that is
+// 95 % full every twentieth block has one to give.
+const search = (takenInBlock: string, isFree: (address: string) => string) => `
+   SELECT host(free.address) AS address
+   FROM (SELECT :first::inet + n AS first, least(n + 255, :count::bigint - 1) - n AS more
+         FROM generate_series(0, :count::bigint - 1, 256) n ORDER BY random() OFFSET 0) block
+   CROSS JOIN LATERAL (SELECT ${takenInBlock} AS taken OFFSET 0) used
+   CROSS JOIN LATERAL (
+     SELECT a.address FROM generate_series(0, block.more) n
+     CROSS JOIN LATERAL (SELECT block.first + (n + :offset::bigint) % (block.more + 1) AS address) a
+     WHERE used.taken <= block.more AND ${isFree('a.address')} LIMIT 1) free
+   LIMIT 1`
+
+const searchPrivate = statement<{ address: string }, { networkId: string } & Search>(
   'address_private_search',
-  `SELECT host(:first::inet + n) AS address FROM generate_series(0, :count::bigint - 1) n
-   WHERE NOT EXISTS (SELECT FROM vms WHERE network_id = :networkId AND private_address = :first::inet + n)
-   ORDER BY random() LIMIT 1`,
+  search(
+    `(SELECT count(*) FROM vms
+      WHERE network_id = :networkId AND private_address BETWEEN block.first AND block.first + block.more)`,
+    isPrivateFree,
+  ),
 )
 
-const searchPublic = statement<{ address: string }, { first: string; count: number }>(
+const searchPublic = statement<{ address: string }, Search>(
   'address_public_search',
-  `SELECT host(:first::inet + n) AS address FROM generate_series(0, :count::bigint - 1) n
-   WHERE NOT EXISTS (SELECT FROM vms WHERE public_address = :first::inet + n) ORDER BY random() LIMIT 1`,
+  search(
+    `(SELECT count(*) FROM vms WHERE public_address BETWEEN block.first AND block.first + block.more)
+     + (SELECT count(*) FROM held_addresses WHERE address BETWEEN block.first AND block.first + block.more)`,
+    isPublicFree,
+  ),
 )
 
 /** Finds free addresses of the two ranges; null where all are taken, or none is wanted. */
@@ -47,8 +79,34 @@ export async function findFreeAddresses(
     privateCandidates: inside.candidates,
     publicCandidates: outside?.candidates ?? [],
   }))!
+  const offset = randomInt(256)
   const privateAddress =
-    found.private_address ?? (await searchPrivate.one(tx, { ...inside, networkId }))?.address
-  const publicAddress = found.public_address ?? (outside && (await searchPublic.one(tx, outside))?.address)
+    found.private_address ?? (await searchPrivate.one(tx, { ...inside, networkId, offset }))?.address
+  const publicAddress =
+    found.public_address ?? (outside && (await searchPublic.one(tx, { ...outside, offset }))?.address)
   return { privateAddress: privateAddress ?? null, publicAddress: publicAddress ?? null }
 }
+
+// Firewalls of the project may still allow the address as long as one is behind that was so at this time or before. On a
+// host that is down none is counted: it is brought up to date before it counts as up.
+const mayStillAllow = (projectId: string, heldAt: string) => `
+  EXISTS (SELECT FROM locations l JOIN vms v ON v.location = l.name AND v.project_id = ${projectId}
+          JOIN hosts h ON h.id = v.host_id
+          WHERE v.firewall_applied < v.firewall_wanted AND v.firewall_behind_since <= ${heldAt} AND h.state <> 'down')`
+
+const hold = statement<never, { address: string; projectId: string }>(
+  'address_hold',
+  `INSERT INTO held_addresses (address, project_id)
+   SELECT :address::inet, :projectId::uuid WHERE ${mayStillAllow(':projectId', 'slipway_now()')}`,
+)
+
+const release = statement<never>(
+  'address_release',
+  `DELETE FROM held_addresses a WHERE NOT ${mayStillAllow('a.project_id', 'a.held_at')}`,
+)
+
+/** The VM with this address goes: nobody gets it while a firewall may still allow it. */
+export const holdAddress = (tx: Tx, projectId: string, address: string) =>
+  hold.run(tx, { address, projectId })
+/** Gives back what firewalls no longer allow; returns how many that were. */
+export const releaseAddresses = (db: Queryable) => release.run(db)

@@ -1,9 +1,10 @@
 import type { Queryable, Tx } from '../database.ts'
+import { shareLock } from '../locks.ts'
 import { statement } from '../statement.ts'
 import type { RuleRow } from './rules.ts'
 
 // It reads the rules in force on a network, and the addresses of everything that they name.
-const ofNetwork = statement<{ rules: RuleRow[]; resolved: Record<string, string[]> }, { networkId: string }>(
+const ofNetwork = statement<NetworkFirewall, { networkId: string }>(
   'firewall_of_network',
   `WITH rules AS (SELECT * FROM firewall_rules WHERE network_id = :networkId AND state <> 'deleting'),
         named AS (SELECT DISTINCT (e ->> 'resource_id')::uuid AS id
@@ -17,67 +18,52 @@ const ofNetwork = statement<{ rules: RuleRow[]; resolved: Record<string, string[
           coalesce((SELECT jsonb_object_agg(id, cidrs) FROM blocks), '{}') AS resolved`,
 )
 
+// What is missing makes a VM behind since the earliest change that it lacks, and due at once.
+const wantMore = `firewall_wanted = firewall_wanted + 1, firewall_next_at = slipway_now(),
+          firewall_behind_since = least(firewall_behind_since, slipway_now())`
+
+// It locks in order, as every statement does that writes the firewalls of several VMs.
 const wantNetwork = statement<never, { networkId: string }>(
   'firewall_want_network',
-  'UPDATE vms SET firewall_wanted = firewall_wanted + 1 WHERE network_id = :networkId',
+  `WITH concerned AS MATERIALIZED (SELECT id FROM vms WHERE network_id = :networkId ORDER BY id FOR NO KEY UPDATE)
+   UPDATE vms v SET ${wantMore} FROM concerned WHERE v.id = concerned.id`,
 )
 
 const wantReferrers = statement<never, { vmId: string; projectId: string }>(
   'firewall_want_referrers',
-  `UPDATE vms SET firewall_wanted = firewall_wanted + 1
-   WHERE id <> :vmId AND network_id IN (
-     SELECT network_id FROM firewall_rules
-     WHERE project_id = :projectId
-       AND (sources @> jsonb_build_array(jsonb_build_object('resource_id', :vmId::text))
-            OR destinations @> jsonb_build_array(jsonb_build_object('resource_id', :vmId::text))))`,
-)
-
-export interface BehindVm {
-  id: string
-  host: string
-  location: string
-  network_id: string
-  subnet_id: string
-  private_address: string
-  public_address: string | null
-  firewall_wanted: number
-}
-
-// Only VMs count that the engine knows and can reach. One whose creation has not yet applied its first firewall takes
-// the newest rules anyway, and an unreachable one catches up when it is back.
-const behind = statement<BehindVm, { networkId: string | null; most: number }>(
-  'firewall_behind',
-  `SELECT v.id, h.name AS host, v.location, v.network_id, v.subnet_id, v.private_address, v.public_address, v.firewall_wanted
-   FROM vms v JOIN hosts h ON h.id = v.host_id
-   WHERE v.firewall_applied < v.firewall_wanted AND v.firewall_applied > 0 AND v.deleted_at IS NULL
-     AND v.state NOT IN ('STATE_UNREACHABLE', 'STATE_DELETING') AND h.state <> 'down'
-     AND (:networkId::uuid IS NULL OR v.network_id = :networkId)
-   ORDER BY v.id LIMIT :most`,
-)
-
-const applied = statement<never, { vmId: string; generation: number }>(
-  'firewall_applied',
-  'UPDATE vms SET firewall_applied = greatest(firewall_applied, :generation) WHERE id = :vmId',
+  `WITH concerned AS MATERIALIZED (
+     SELECT id FROM vms WHERE id <> :vmId AND network_id IN (
+       SELECT network_id FROM firewall_rules
+       WHERE project_id = :projectId
+         AND (sources @> jsonb_build_array(jsonb_build_object('resource_id', :vmId::text))
+              OR destinations @> jsonb_build_array(jsonb_build_object('resource_id', :vmId::text))))
+     ORDER BY id FOR NO KEY UPDATE)
+   UPDATE vms v SET ${wantMore} FROM concerned WHERE v.id = concerned.id`,
 )
 
 const notApplied = statement<never, { vmId: string }>(
   'firewall_not_applied',
-  'UPDATE vms SET firewall_wanted = greatest(firewall_wanted, firewall_applied) + 1 WHERE id = :vmId',
+  `UPDATE vms SET firewall_wanted = greatest(firewall_wanted, firewall_applied) + 1, firewall_next_at = slipway_now(),
+          firewall_behind_since = least(firewall_behind_since, slipway_now())
+   WHERE id = :vmId`,
 )
 
-export async function firewallOfNetwork(db: Queryable, networkId: string) {
+export type NetworkFirewall = { rules: RuleRow[]; resolved: Record<string, string[]> }
+
+export async function firewallOfNetwork(db: Queryable, networkId: string): Promise<NetworkFirewall> {
   return (await ofNetwork.one(db, { networkId }))!
 }
 
 /** Every VM of the network needs its firewall anew. */
-export const wantFirewalls = (tx: Tx, networkId: string) => wantNetwork.run(tx, { networkId })
+export async function wantFirewalls(tx: Tx, networkId: string): Promise<void> {
+  if ((await wantNetwork.run(tx, { networkId })) > 0) await shareLock(tx, 'returningHosts')
+}
+
 /** A VM goes: whoever has rules that name it needs its firewall anew. */
-export const wantFirewallsNaming = (tx: Tx, projectId: string, vmId: string) =>
-  wantReferrers.run(tx, { vmId, projectId })
-export const findVmsBehind = (db: Queryable, networkId: string | null, most: number) =>
-  behind.all(db, { networkId, most })
-export const markFirewallApplied = (db: Queryable, vmId: string, generation: number) =>
-  applied.run(db, { vmId, generation })
+export async function wantFirewallsNaming(tx: Tx, projectId: string, vmId: string): Promise<void> {
+  if ((await wantReferrers.run(tx, { vmId, projectId })) > 0) await shareLock(tx, 'returningHosts')
+}
+
 /** The engine turned out not to have it. */
 export const markFirewallLost = (db: Queryable, vmId: string) => notApplied.run(db, { vmId })
 

@@ -1,0 +1,172 @@
+import type { Database, Queryable, Tx } from '../database.ts'
+import { statement } from '../statement.ts'
+
+/** A VM whose engine lacks what its firewall should be. */
+export interface BehindVm {
+  id: string
+  host: string
+  location: string
+  network_id: string
+  subnet_id: string
+  private_address: string
+  public_address: string | null
+  firewall_wanted: number
+  firewall_attempts: number
+  /** Its host answers, and it is not being removed. */
+  is_reachable: boolean
+}
+
+/** For so long nobody else takes up what was claimed; longer than any call of an engine about it may take. */
+const claimMs = 20_000
+
+// The index vms_firewall_behind has these alone. A VM whose creation has not yet applied its first firewall takes the
+// newest rules anyway.
+const isBehind = 'v.firewall_applied < v.firewall_wanted AND v.firewall_applied > 0'
+const isDue = `${isBehind} AND v.firewall_next_at <= slipway_now()`
+const isStaying = `v.deleted_at IS NULL AND v.state <> 'STATE_DELETING'`
+
+const claimed = `
+  UPDATE vms v SET firewall_next_at = slipway_now() + :claimMs * interval '1 millisecond' FROM due WHERE v.id = due.id
+  RETURNING v.id, coalesce(due.host, '') AS host, v.location, v.network_id, v.subnet_id, v.private_address,
+            v.public_address, v.firewall_wanted, v.firewall_attempts, due.is_reachable`
+
+// A claim moves the VM to the back of the line: whatever becomes of it, and of its worker, others come first. Those
+// that cannot be reached are claimed, too, so that nobody passes over them each time.
+const claimDue = statement<
+  BehindVm,
+  { location: string; projectId: string; networkId: string | null; most: number; claimMs: number }
+>(
+  'firewall_claim',
+  `WITH due AS MATERIALIZED (
+     SELECT v.id, h.name AS host, ${isStaying} AND coalesce(h.state <> 'down', false) AS is_reachable
+     FROM vms v LEFT JOIN hosts h ON h.id = v.host_id
+     WHERE v.location = :location AND v.project_id = :projectId AND ${isDue}
+       AND (:networkId::uuid IS NULL OR v.network_id = :networkId)
+     ORDER BY v.firewall_next_at LIMIT :most FOR NO KEY UPDATE OF v SKIP LOCKED)
+   ${claimed}`,
+)
+
+// Due or not: these hosts wait for nothing else.
+const claimOnHosts = statement<
+  BehindVm,
+  { location: string; hosts: string[]; most: number; claimMs: number }
+>(
+  'firewall_claim_on_hosts',
+  `WITH due AS MATERIALIZED (
+     SELECT v.id, h.name AS host, true AS is_reachable
+     FROM hosts h JOIN vms v ON v.host_id = h.id
+     WHERE h.location = :location AND h.name = ANY (:hosts) AND h.state = 'down' AND ${isBehind} AND ${isStaying}
+     ORDER BY v.firewall_next_at LIMIT :most FOR NO KEY UPDATE OF v SKIP LOCKED)
+   ${claimed}`,
+)
+
+// From one project to the next in the index, without reading what lies between. At most so many are looked at.
+const projects = statement<
+  { project_id: string; is_due: boolean },
+  { location: string; after: string; most: number }
+>(
+  'firewall_projects_behind',
+  `WITH RECURSIVE behind (project_id) AS (
+     (SELECT v.project_id FROM vms v
+      WHERE v.location = :location AND ${isBehind} AND v.project_id > :after ORDER BY v.project_id LIMIT 1)
+     UNION ALL
+     SELECT (SELECT v.project_id FROM vms v
+             WHERE v.location = :location AND ${isBehind} AND v.project_id > b.project_id ORDER BY v.project_id LIMIT 1)
+     FROM behind b WHERE b.project_id IS NOT NULL)
+   SELECT b.project_id, EXISTS (SELECT FROM vms v WHERE v.location = :location AND v.project_id = b.project_id
+                                AND ${isDue}) AS is_due
+   FROM behind b WHERE b.project_id IS NOT NULL LIMIT :most`,
+)
+
+const networkBehind = statement<{ is_behind: boolean }, { networkId: string; projectId: string }>(
+  'firewall_network_behind',
+  `SELECT EXISTS (
+     SELECT FROM (SELECT DISTINCT location FROM subnets WHERE network_id = :networkId) s
+     JOIN vms v ON v.location = s.location AND v.project_id = :projectId AND v.network_id = :networkId
+     JOIN hosts h ON h.id = v.host_id
+     WHERE ${isBehind} AND ${isStaying} AND h.state <> 'down') AS is_behind`,
+)
+
+const locations = statement<{ location: string }, { networkId: string }>(
+  'network_locations',
+  'SELECT DISTINCT location FROM subnets WHERE network_id = :networkId',
+)
+
+const hostsBehind = statement<{ host_id: string }, { hostIds: string[] }>(
+  'firewall_hosts_behind',
+  `SELECT DISTINCT v.host_id FROM vms v WHERE v.host_id = ANY (:hostIds::uuid[]) AND ${isBehind} AND ${isStaying}`,
+)
+
+const vmsOnDownHosts = statement<{ exists: boolean }, { location: string; hosts: string[] }>(
+  'vm_on_down_hosts_exists',
+  `SELECT EXISTS (SELECT FROM hosts h JOIN vms v ON v.host_id = h.id
+                  WHERE h.location = :location AND h.name = ANY (:hosts) AND h.state = 'down') AS exists`,
+)
+
+// A generation of 0 says that it could not be applied. One that is older than what is wanted by now leaves the VM behind
+// since the same time as before.
+const settle = statement<never, { ids: string[]; generations: number[]; pausesMs: number[] }>(
+  'firewall_settle',
+  `WITH tried AS MATERIALIZED (
+     SELECT v.id, t.generation, t.pause_ms
+     FROM unnest(:ids::uuid[], :generations::bigint[], :pausesMs::float8[]) AS t (id, generation, pause_ms)
+     JOIN vms v USING (id) ORDER BY v.id FOR NO KEY UPDATE OF v)
+   UPDATE vms v SET firewall_applied = greatest(v.firewall_applied, t.generation),
+          firewall_attempts = CASE t.generation WHEN 0 THEN v.firewall_attempts + 1 ELSE 0 END,
+          firewall_next_at = slipway_now() + t.pause_ms * interval '1 millisecond',
+          firewall_behind_since =
+            CASE WHEN greatest(v.firewall_applied, t.generation) < v.firewall_wanted THEN v.firewall_behind_since END
+   FROM tried t WHERE v.id = t.id`,
+)
+
+/** Which VMs to take: those of a project at a location, of all its networks or of one. */
+export interface BehindScope {
+  location: string
+  projectId: string
+  networkId: string | null
+}
+
+/** Claims VMs that are due, the longest overdue first. */
+export const claimBehind = (db: Queryable, scope: BehindScope, most: number) =>
+  claimDue.all(db, { ...scope, most, claimMs })
+
+/** Claims VMs of hosts that are down, those first that were not tried for the longest time. */
+export const claimBehindOnHosts = (db: Queryable, location: string, hosts: string[], most: number) =>
+  claimOnHosts.all(db, { location, hosts, most, claimMs })
+
+/** Lists projects with VMs behind at the location, in order, from the one that follows `after`. */
+export const listProjectsBehind = (db: Queryable, location: string, after: string, most: number) =>
+  projects.all(db, { location, after, most })
+
+/** Returns whether a VM of the network that can be reached is behind. */
+export const isNetworkBehind = async (db: Queryable, network: { id: string; projectId: string }) =>
+  (await networkBehind.one(db, { networkId: network.id, projectId: network.projectId }))!.is_behind
+
+export const listNetworkLocations = async (db: Queryable, networkId: string) =>
+  (await locations.all(db, { networkId })).map(({ location }) => location)
+
+/** Returns those of the hosts that have a VM which is behind. */
+export const findHostsBehind = async (tx: Tx, hostIds: string[]) =>
+  new Set((await hostsBehind.all(tx, { hostIds })).map(({ host_id }) => host_id))
+
+/** Returns whether any of the hosts is down and has a VM. */
+export const hasVmsOnDownHosts = async (tx: Tx, location: string, hosts: string[]) =>
+  (await vmsOnDownHosts.one(tx, { location, hosts }))!.exists
+
+export interface TriedFirewall {
+  id: string
+  /** Of what the engine has; 0 when it could not be applied. */
+  generation: number
+  /** When it may be tried again, if it has to be. */
+  pauseMs: number
+}
+
+/** Writes what became of a claim. In a transaction, a deadlock with somebody's rule change is tried again. */
+export const settleFirewalls = (database: Database, tried: TriedFirewall[]): Promise<number> =>
+  database.transaction((tx) =>
+    settle.run(tx, {
+      ids: tried.map(({ id }) => id),
+      generations: tried.map(({ generation }) => generation),
+      pausesMs: tried.map(({ pauseMs }) => pauseMs),
+    }),
+  )
