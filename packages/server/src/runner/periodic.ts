@@ -15,7 +15,10 @@ export class PeriodicTasks {
     return this.#stopping.signal
   }
 
-  /** At once and then every `ms`, or `restFactor` times as long as it took, if that is longer. */
+  /**
+   * At once and then about every `ms`, or `restFactor` times as long as it took, if that is longer. The pauses vary a
+   * little, so that processes that began together do not all come at the same moments.
+   */
   every(ms: number, action: () => unknown, restFactor = 0): void {
     this.#running.push(this.#loop(ms, action, restFactor))
   }
@@ -35,7 +38,7 @@ export class PeriodicTasks {
       } catch (error) {
         if (!signal.aborted) this.#onError(error)
       }
-      const pauseMs = Math.max(ms, (performance.now() - begun) * restFactor)
+      const pauseMs = Math.max(ms, (performance.now() - begun) * restFactor) * (0.75 + Math.random() / 2)
       await delay(pauseMs, undefined, { signal, ref: false }).catch(() => {})
     }
   }

@@ -1,0 +1,100 @@
+import { createDatabase } from '@slipway/testing/database.ts'
+import { eventually } from '@slipway/testing/eventually.ts'
+import { defaultConfig } from '@slipway/testing/fleet.ts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { Turns } from '../../src/runner/turns.ts'
+import { Database } from '../../src/store/database.ts'
+
+let store: Awaited<ReturnType<typeof createDatabase>>
+let database: Database
+beforeAll(async () => {
+  store = await createDatabase()
+  database = new Database({ url: store.url, poolSize: 4 })
+})
+afterAll(async () => {
+  await database.close()
+  await store.drop()
+})
+
+const log = { info() {}, warn() {}, error() {} }
+const config = defaultConfig()
+config.operations.renewMs = 20
+
+/** What one process has. */
+const newProcess = () => new Turns({ database, config, log })
+const pass = (interval: string) =>
+  database.query({ text: 'UPDATE clock SET shift = shift + $1::interval', values: [interval] })
+const never = () => new Promise<never>(() => {})
+
+/** Whether the process gets the turn, which then takes no time. */
+const gets = (process: Turns, name: string, everyMs = 60_000) =>
+  process.take({ name, everyMs }, async () => {})
+
+test('a turn goes to one of those who ask at once, and to nobody again until it is due', async () => {
+  const processes = Array.from({ length: 8 }, newProcess)
+  const got = await Promise.all(processes.map((process) => gets(process, 'once')))
+  expect(got.filter(Boolean)).toHaveLength(1)
+  expect(await gets(newProcess(), 'once')).toBe(false)
+  await pass('61 seconds')
+  expect(await gets(newProcess(), 'once')).toBe(true)
+})
+
+test('a turn that lasts is kept by its process, and falls to another when the process dies', async () => {
+  const [worker, other] = [newProcess(), newProcess()]
+  let isOver = false
+  let end = () => {}
+  const turn = worker.take(
+    { name: 'long', everyMs: 0 },
+    () => new Promise<void>((resolve) => (end = resolve)),
+  )
+  void turn.then(() => (isOver = true))
+  const untilOf = async () =>
+    (await database.query({ text: `SELECT until FROM leases WHERE name = 'long'` })).rows[0]?.until as Date
+  const before = await eventually(untilOf)
+  await eventually(async () => (await untilOf()) > before)
+  expect(await gets(other, 'long')).toBe(false)
+  expect(isOver).toBe(false)
+  end()
+  await turn
+
+  // Its timers stop with a process that dies; here they are slower than the clock is turned.
+  const slow = new Turns({ database, config: defaultConfig(), log })
+  void slow.take({ name: 'dead', everyMs: 0 }, never)
+  await eventually(async () => !(await gets(other, 'dead')))
+  await pass('11 seconds')
+  expect(await gets(other, 'dead')).toBe(true)
+})
+
+test('a process that lost its turn to another is told to stop', async () => {
+  const sleeper = newProcess()
+  let signal: AbortSignal | undefined
+  void sleeper.take({ name: 'lost', everyMs: 0 }, (given) => {
+    signal = given
+    return never()
+  })
+  await eventually(() => signal)
+  await database.query({ text: `UPDATE leases SET until = slipway_now() WHERE name = 'lost'` })
+  const successor = newProcess()
+  await eventually(async () => {
+    await database.query({ text: `UPDATE leases SET until = slipway_now() WHERE name = 'lost'` })
+    return gets(successor, 'lost')
+  })
+  await eventually(() => signal?.aborted)
+})
+
+test('a turn that fails is over, and its failure is told', async () => {
+  const process = newProcess()
+  const failing = process.take({ name: 'fails', everyMs: 0 }, () => Promise.reject(new Error('no engine')))
+  await expect(failing).rejects.toThrow('no engine')
+  expect(await gets(newProcess(), 'fails')).toBe(true)
+})
+
+test('the turns of a process that leaves are free at once, and a clock turned back keeps nobody out', async () => {
+  const leaving = newProcess()
+  await gets(leaving, 'left', 600_000)
+  expect(await gets(newProcess(), 'left')).toBe(false)
+  await leaving.release()
+  expect(await gets(newProcess(), 'left')).toBe(true)
+  await pass('-2 hours')
+  expect(await gets(newProcess(), 'left')).toBe(true)
+})
