@@ -1,15 +1,22 @@
 import type { Services } from '../services.ts'
 import { pruneOperations } from '../store/compute/operations.ts'
+import type { Queryable } from '../store/database.ts'
 import { pruneEvents } from '../store/events/events.ts'
-import { pruneCredentials } from '../store/identity/retention.ts'
+import { credentialPrunes } from '../store/identity/retention.ts'
 import { simulated } from '../store/simulated/objects.ts'
 
-const batch = 1_000
+/** Small enough that no piece holds locks or a connection for long. */
+const piece = 1_000
 
-/** Removes what has been kept as long as it is promised. */
-export async function pruneOld({ database }: Services): Promise<void> {
-  await pruneCredentials(database)
-  await pruneEvents(database, batch)
-  await pruneOperations(database, batch)
-  await simulated.prune(database, batch)
+/** Each removes at most so many rows that have been kept as long as is promised, and returns how many. */
+const prunes: ((db: Queryable, most: number) => Promise<number>)[] = [
+  ...credentialPrunes,
+  pruneEvents,
+  pruneOperations,
+  simulated.prune,
+]
+
+/** Removes, piece by piece, until nothing is left that is past its time. */
+export async function pruneOld({ database }: Services, signal?: AbortSignal): Promise<void> {
+  for (const prune of prunes) while ((await prune(database, piece)) === piece) if (signal?.aborted) return
 }

@@ -316,7 +316,8 @@ const takeStuck = statement<OperationRow, { id: string }>(
 const prune = statement<never, { most: number }>(
   'operation_prune',
   `DELETE FROM operations WHERE id IN (
-     SELECT id FROM operations WHERE completed_at < slipway_now() - interval '90 days' LIMIT :most)`,
+     SELECT id FROM operations WHERE completed_at < slipway_now() - interval '90 days'
+     ORDER BY completed_at LIMIT :most)`,
 )
 
 /** Writes it with the event that tells of it, and wakes a runner after the commit. */

@@ -1,25 +1,31 @@
 import type { Queryable } from '../database.ts'
-import { statement } from '../statement.ts'
+import { type Statement, statement } from '../statement.ts'
 
-const pruneTokens = statement(
-  'prune_tokens',
-  `WITH a AS (DELETE FROM access_tokens WHERE expires_at < slipway_now()),
-        r AS (DELETE FROM refresh_tokens WHERE expires_at < slipway_now()),
-        f AS (DELETE FROM password_failures WHERE failed_at < slipway_now() - interval '1 hour'),
-        c AS (DELETE FROM one_time_codes WHERE expires_at < slipway_now() - interval '90 days')
-   DELETE FROM token_families t
-   WHERE (t.revoked_at IS NOT NULL AND t.revoked_at < slipway_now() - interval '1 day')
+type Prune = Statement<never, { most: number }>
+
+// A row that somebody changes meanwhile has moved, and is left alone.
+const prune = (table: string, isOver: string): Prune =>
+  statement(
+    `prune_${table}`,
+    `DELETE FROM ${table} WHERE ctid = ANY (ARRAY(SELECT ctid FROM ${table} t WHERE ${isOver} LIMIT :most))`,
+  )
+
+/** Families come after the tokens that keep them. */
+const credentials: Prune[] = [
+  prune('access_tokens', 'expires_at < slipway_now()'),
+  prune('refresh_tokens', 'expires_at < slipway_now()'),
+  prune('password_failures', `failed_at < slipway_now() - interval '1 hour'`),
+  prune('one_time_codes', `expires_at < slipway_now() - interval '90 days'`),
+  prune(
+    'token_families',
+    `(t.revoked_at IS NOT NULL AND t.revoked_at < slipway_now() - interval '1 day')
       OR (t.created_at < slipway_now() - interval '31 days'
           AND NOT EXISTS (SELECT FROM refresh_tokens r WHERE r.family_id = t.id AND r.expires_at >= slipway_now()))`,
-)
+  ),
+  prune('idempotency_keys', `created_at < slipway_now() - interval '24 hours'`),
+]
 
-const pruneKeys = statement(
-  'prune_idempotency_keys',
-  `DELETE FROM idempotency_keys WHERE created_at < slipway_now() - interval '24 hours'`,
+/** Each deletes at most `most` credentials, failed sign-ins or remembered answers that no longer count, and says how many. */
+export const credentialPrunes = credentials.map(
+  (statement) => (db: Queryable, most: number) => statement.run(db, { most }),
 )
-
-/** Deletes credentials, failed sign-ins and remembered answers that no longer count. */
-export async function pruneCredentials(db: Queryable): Promise<void> {
-  await pruneTokens.run(db)
-  await pruneKeys.run(db)
-}

@@ -192,7 +192,8 @@ const clearFaults = statement('simulated_fault_clear', 'DELETE FROM simulated_fa
 const prune = statement<never, { most: number }>(
   'simulated_prune',
   `DELETE FROM simulated_vms WHERE id IN (
-     SELECT id FROM simulated_vms WHERE is_removed AND removed_at < slipway_now() - interval '2 days' LIMIT :most)`,
+     SELECT id FROM simulated_vms WHERE is_removed AND removed_at < slipway_now() - interval '2 days'
+     ORDER BY removed_at LIMIT :most)`,
 )
 
 export const simulated = {
