@@ -63,8 +63,7 @@ export async function startServer(
   const isWorker = config.server.role !== 'api'
   if (isWorker) {
     // The fleet is known before the first request asks for it.
-    await reconciler.reports()
-    reconciler.start()
+    await reconciler.start()
     runner.start()
     billing.start()
     webhooks.start()

@@ -30,7 +30,9 @@ export async function checkInvariants(service: TestService): Promise<void> {
     state: VmState
     type: string
     project_id: string
+    host_id: string | null
     deleted_at: Date | null
+    os_disk_lost_at: Date | null
   }>('SELECT * FROM vms')
   const engineVms = new Map(
     (
@@ -54,18 +56,20 @@ export async function checkInvariants(service: TestService): Promise<void> {
   )
 
   for (const vm of vms.filter(({ deleted_at }) => !deleted_at)) {
-    const facts = vmStateTable[vm.state]
+    const { holdsGpus, isBilled } = vmStateTable[vm.state]
+    const hasOsDisk = vm.os_disk_lost_at === null
     const engineVm = engineVms.get(vm.id)
     check(settled.includes(vm.state), `${vm.id} rests in ${vm.state}`)
     check(
-      (claims.get(vm.id) ?? 0) === (facts.holdsGpus ? vmType(vm.type)!.gpuCount : 0),
+      // A host that was forgotten took its GPUs along.
+      (claims.get(vm.id) ?? 0) === (holdsGpus && vm.host_id ? vmType(vm.type)!.gpuCount : 0),
       `${vm.id} (${vm.state}) holds ${claims.get(vm.id) ?? 0} GPUs`,
     )
     check(
-      meters.has(vm.id) === facts.isBilled,
+      meters.has(vm.id) === (isBilled && hasOsDisk),
       `${vm.id} (${vm.state}) is ${meters.has(vm.id) ? '' : 'not '}metered`,
     )
-    check(engineVm !== undefined, `${vm.id} (${vm.state}) is not at the engine`)
+    if (hasOsDisk) check(engineVm !== undefined, `${vm.id} (${vm.state}) is not at the engine`)
     if (vm.state === 'STATE_RUNNING')
       check(engineVm?.power === 'on', `${vm.id} runs, but the engine says ${engineVm?.power}`)
     const attached = await sql<{ id: string }>(
@@ -125,7 +129,7 @@ export async function checkInvariants(service: TestService): Promise<void> {
     used.set(`${project} ${name}`, (used.get(`${project} ${name}`) ?? 0) + amount)
   for (const vm of vms.filter(({ deleted_at }) => !deleted_at)) {
     use(vm.project_id, 'vms', 1)
-    if (vmStateTable[vm.state].holdsGpus)
+    if (vmStateTable[vm.state].holdsGpus && vm.host_id)
       use(vm.project_id, gpuQuota(vmType(vm.type)!.family), vmType(vm.type)!.gpuCount)
   }
   for (const disk of disks)

@@ -9,7 +9,7 @@ import { expireCards } from './payments.ts'
 import { rollUpUsage } from './usage-rollup.ts'
 
 const everyMs = 30_000
-const restFactor = 9
+const rest = { factor: 9, longestMs: 600_000 }
 
 const tasks: Record<string, (services: Services) => Promise<unknown>> = {
   'usage roll-up': rollUpUsage,
@@ -31,7 +31,7 @@ export class BillingTasks {
   }
 
   start(): void {
-    this.#tasks.every(everyMs, () => this.once(), restFactor)
+    this.#tasks.every(everyMs, () => this.once(), rest)
   }
 
   async stop(): Promise<void> {

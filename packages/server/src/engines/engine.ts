@@ -10,12 +10,16 @@ export interface Engine {
   /** Every host with its GPUs and everything on it that carries our mark. */
   inventory(signal: AbortSignal): AsyncIterable<HostReport>
 
-  /** Defines the VM, powered off, with OS disk and attached disks; or brings a defined, powered-off one to this spec. */
+  /**
+   * Defines the VM, powered off, with OS disk and attached disks; or brings a defined, powered-off one to this spec. The
+   * OS disk is made for a new VM alone: where another has none, `EngineError('lost')` says so and nothing is made.
+   */
   ensureVm(spec: VmSpec, call: Call): Promise<void>
   /** Begins the change and returns; `inspectVm` tells when it is done. `shutdown` asks the guest, `off` pulls the plug. */
   powerVm(vm: VmRef, action: 'on' | 'shutdown' | 'off' | 'reset', call: Call): Promise<void>
   /** Gone afterwards, with its OS and scratch disk; attached data disks stay. Its GPUs are reset by the engine. */
   removeVm(vm: VmRef, call: Call): Promise<void>
+  /** Null when its host has no such VM, or no OS disk of it. */
   inspectVm(vm: VmRef, signal: AbortSignal): Promise<VmStatus | null>
 
   ensureDisk(disk: DiskSpec, call: Call): Promise<void>
@@ -53,6 +57,8 @@ export interface VmSpec extends VmRef {
   /** Guest host name. */
   name: string
   projectId: string
+  /** It has never run: there is nothing on its OS disk that could be missed. */
+  isNew: boolean
   type: string
   cpuCores: number
   memoryGb: number
@@ -142,9 +148,9 @@ export interface GpuReport {
 
 /**
  * `stale`: an older generation, never to be retried. `missing`: no such VM, disk, host or image. `rejected`: the
- * engine will never do this. `unavailable`: try again.
+ * engine will never do this. `lost`: the VM's OS disk is gone for good. `unavailable`: try again.
  */
-export type EngineErrorKind = 'stale' | 'missing' | 'rejected' | 'unavailable'
+export type EngineErrorKind = 'stale' | 'missing' | 'rejected' | 'lost' | 'unavailable'
 
 export class EngineError extends Error {
   readonly kind: EngineErrorKind

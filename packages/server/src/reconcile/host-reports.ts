@@ -163,10 +163,10 @@ function fingerprintOf({ cpuCores, memoryGb, capabilities, gpus }: HostReport): 
 export async function markLostHosts(
   database: Database,
   afterMs: number,
-  asOf: Date | null = null,
+  among: { locations?: string[]; asOf?: Date } = {},
 ): Promise<number> {
   return database.transaction(async (tx) => {
-    const lost = await loseSilentHosts(tx, afterMs, asOf)
+    const lost = await loseSilentHosts(tx, afterMs, among.locations ?? null, among.asOf ?? null)
     for (const { id, name, location } of lost)
       await emit(tx, systemEvent('host.down', id, { name, location }))
     return lost.length

@@ -1,6 +1,8 @@
 import type { HostReport } from '../engines/engine.ts'
+import { withinLimit } from '../runner/limit.ts'
 import type { Services } from '../services.ts'
-import { markDrainedHosts } from '../store/fleet/fleet.ts'
+import { listForgottenHosts, markDrainedHosts } from '../store/fleet/fleet.ts'
+import { listUnservedLocations, noteEngineAnswer } from '../store/fleet/locations.ts'
 import { pingDatabase } from '../store/meta.ts'
 import { protectReturningHosts } from './firewalls.ts'
 import { freeReportedGpus } from './gpus.ts'
@@ -10,7 +12,14 @@ import { reconcileLostVms, reconcileVms } from './vm-states.ts'
 
 /** How long a host may be silent. */
 const silenceMs = 30_000
+/** How long an engine may take for one batch. */
+const stallMs = 20_000
+/** However busy a location is, its lost hosts are marked so often. */
+const passMs = 300_000
 const hostsPerBatch = 500
+
+/** Whoever reads the inventory of a location has a turn of this name. */
+export const reportsTurn = (location: string): string => `reports ${location}`
 
 /** Reads what each engine has, batch by batch, and hands every batch to those whom it concerns. */
 export class Inventory {
@@ -22,48 +31,71 @@ export class Inventory {
     this.#orphans = new Orphans(services)
   }
 
-  /** The inventory of each location, and each removal of an orphan, gets a time limit of its own. */
-  async reconcile(limit: () => AbortSignal): Promise<void> {
-    const { database, engines, log } = this.#services
+  /** All locations at once: one whose engine is slow or away is no reason to neglect the others. */
+  async reconcile(stopping: AbortSignal): Promise<void> {
+    const locations = [...this.#services.engines.keys()]
+    await Promise.all(locations.map((location) => this.location(location, stopping)))
+    await this.lost(stopping)
+  }
+
+  /**
+   * What one engine reports. Its silent hosts are marked whatever becomes of it: an engine that hangs, deaf to its
+   * signal, is given up.
+   */
+  async location(location: string, stopping: AbortSignal): Promise<void> {
+    const { database, log } = this.#services
     const begunAt = await pingDatabase(database)
-    for (const location of engines.keys()) {
-      try {
-        await this.#location(location, limit)
-      } catch (error) {
-        // One location's engine being away is no reason to neglect the others.
-        log.warn({ err: error, location }, 'location not reconciled')
-      }
+    try {
+      await withinLimit(stopping, passMs, (signal) => this.#read(location, begunAt, signal))
+      await noteEngineAnswer(database, location)
+    } catch (error) {
+      if (stopping.aborted) return
+      log.warn({ err: error, location }, 'location not reconciled')
     }
-    await markLostHosts(database, silenceMs, begunAt)
-    await reconcileLostVms(this.#services)
+    await markLostHosts(database, silenceMs, { locations: [location], asOf: begunAt })
+  }
+
+  /** What follows from hosts that are lost; locations that no worker serves lose theirs here. */
+  async lost(signal: AbortSignal): Promise<void> {
+    const { database, engines } = this.#services
+    const locations = await listUnservedLocations(database, [...engines.keys()], reportsTurn(''), silenceMs)
+    if (locations.length > 0) await markLostHosts(database, silenceMs, { locations })
+    await reconcileLostVms(this.#services, signal)
     await database.transaction((tx) => markDrainedHosts(tx))
   }
 
-  async #location(location: string, limit: () => AbortSignal): Promise<void> {
-    const { database, engines } = this.#services
-    const inspectedAt = await pingDatabase(database)
-    let batch: HostReport[] = []
-    for await (const report of engines.get(location)!.inventory(limit())) {
-      batch.push(report)
-      if (batch.length < hostsPerBatch) continue
-      await this.#batch(location, batch, inspectedAt, limit)
-      batch = []
+  async #read(location: string, inspectedAt: Date, signal: AbortSignal): Promise<void> {
+    const { engines, stepMs } = this.#services
+    const reports = engines.get(location)!.inventory(signal)[Symbol.asyncIterator]()
+    for (let isMore = true; isMore; ) {
+      const batch = await withinLimit(signal, stepMs ?? stallMs, () => nextOf(reports, hostsPerBatch))
+      isMore = batch.length === hostsPerBatch
+      await this.#batch(location, batch, inspectedAt, signal)
     }
-    await this.#batch(location, batch, inspectedAt, limit)
   }
 
-  async #batch(
-    location: string,
-    reports: HostReport[],
-    inspectedAt: Date,
-    limit: () => AbortSignal,
-  ): Promise<void> {
+  /** Reports that come when their time is up are worth nothing: others may have acted since. */
+  async #batch(location: string, given: HostReport[], inspectedAt: Date, signal: AbortSignal): Promise<void> {
     const { database, config } = this.#services
     const engineName = config.locations.find(({ name }) => name === location)?.engine ?? 'simulated'
-    await protectReturningHosts(this.#services, location, reports, limit())
+    const forgotten = await listForgottenHosts(database, location)
+    const reports = given.filter(({ name }) => !forgotten.has(name))
+    await protectReturningHosts(this.#services, location, reports, signal)
+    signal.throwIfAborted()
     await applyHostReports(database, location, engineName, reports)
-    await reconcileVms(this.#services, location, reports)
+    await reconcileVms(this.#services, location, reports, signal)
     await freeReportedGpus(database, location, reports, inspectedAt)
-    await this.#orphans.remove(location, reports, inspectedAt, limit)
+    await this.#orphans.remove(location, reports, inspectedAt, signal)
   }
+}
+
+/** At most so many, fewer at the end. By hand: `for await` would wait for a generator that hangs even to leave it. */
+async function nextOf<T>(items: AsyncIterator<T>, most: number): Promise<T[]> {
+  const some: T[] = []
+  while (some.length < most) {
+    const { value, done } = await items.next()
+    if (done) break
+    some.push(value)
+  }
+  return some
 }

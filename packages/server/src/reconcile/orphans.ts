@@ -1,9 +1,11 @@
 import { EngineError, type HostReport } from '../engines/engine.ts'
+import { withinLimit } from '../runner/limit.ts'
 import type { Services } from '../services.ts'
 import { findOrphans } from '../store/fleet/orphans.ts'
 
 /** An object that no row ever knew may belong to a creation that we have not read yet: it gets an hour. */
 const unknownMs = 3_600_000
+const removalMs = 60_000
 
 /** Engine objects without a row: those of a deleted id go at once, those that no row ever knew after an hour. */
 export class Orphans {
@@ -18,7 +20,7 @@ export class Orphans {
     location: string,
     reports: HostReport[],
     inspectedAt: Date,
-    limit: () => AbortSignal,
+    signal: AbortSignal,
   ): Promise<void> {
     const { database, engines, log } = this.#services
     const engine = engines.get(location)!
@@ -30,16 +32,21 @@ export class Orphans {
     )
     const now = inspectedAt.getTime()
     for (const { id, newest_generation } of await findOrphans(database, [...vms.keys(), ...disks.keys()])) {
+      signal.throwIfAborted()
       const since = this.#seenSince.get(id) ?? now
       this.#seenSince.set(id, since)
       if (newest_generation === null && now - since < unknownMs) continue
       const vm = vms.get(id)
       const object = vm ?? disks.get(id)!
-      const call = { generation: Math.max(newest_generation ?? 0, object.generation), signal: limit() }
+      const generation = Math.max(newest_generation ?? 0, object.generation)
+      const ref = { id, host: object.host }
       log.warn({ id, location }, 'removing an orphan: no record knows it')
       try {
-        if (vm) await engine.removeVm({ id, host: object.host }, call)
-        else await engine.removeDisk({ id, host: object.host }, call)
+        await withinLimit(signal, removalMs, (limited) =>
+          vm
+            ? engine.removeVm(ref, { generation, signal: limited })
+            : engine.removeDisk(ref, { generation, signal: limited }),
+        )
         this.#seenSince.delete(id)
       } catch (error) {
         if (!(error instanceof EngineError)) throw error

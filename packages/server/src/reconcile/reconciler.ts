@@ -1,10 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { PeriodicTasks } from '../runner/periodic.ts'
+import { Turns } from '../runner/turns.ts'
 import type { Services } from '../services.ts'
 import { hastenOperation } from '../store/compute/operations.ts'
 import { expireVms, warnOfExpiry } from './expiry.ts'
 import { Firewalls } from './firewalls.ts'
-import { Inventory } from './inventory.ts'
+import { Inventory, reportsTurn } from './inventory.ts'
 import { pruneOld } from './retention.ts'
 import { Stamper } from './stamper.ts'
 
@@ -12,17 +13,24 @@ const tickMs = 1_000
 const reportMs = 2_000
 const pruneMs = 60_000
 const callMs = 60_000
-/** At most a tenth of the time goes into looking, however large the fleet; stamping does not rest: somebody waits. */
-const restFactor = 9
+/** How long a start waits for engines that are slow to say what they have. */
+const firstReportsMs = 5_000
+/**
+ * At most a tenth of the time goes into looking, however large the fleet; but a host that is lost shows within a minute.
+ * Stamping does not rest: somebody waits.
+ */
+const rest = { factor: 9, longestMs: 20_000 }
 
 /**
- * Compares what should be with what is, and acts. It takes no input and may run at any time, in any number of processes;
- * an engine's hint only makes it look sooner. This class is the schedule: what is done is in the files beside it.
+ * Compares what should be with what is, and acts. It takes no input and may run at any time, in any number of processes,
+ * which take turns; an engine's hint only makes it look sooner. This class is the schedule: what is done is in the files
+ * beside it.
  */
 export class Reconciler {
   readonly #services: Services
   readonly #tasks: PeriodicTasks
   readonly #firewalls: Firewalls
+  readonly #turns: Turns
   readonly #inventory: Inventory
   readonly #stamper: Stamper
 
@@ -30,18 +38,23 @@ export class Reconciler {
     this.#services = services
     this.#tasks = new PeriodicTasks((err) => services.log.warn({ err }, 'reconciler failed'))
     this.#firewalls = new Firewalls(services)
+    this.#turns = new Turns(services)
     this.#inventory = new Inventory(services)
     this.#stamper = new Stamper(services)
   }
 
-  start(): void {
-    this.#tasks.every(reportMs, () => this.reports(), restFactor)
-    this.#tasks.every(tickMs, () => this.#firewalls.begin(this.#tasks.stopping))
-    this.#tasks.every(tickMs, () => this.expiry(), restFactor)
-    this.#tasks.every(tickMs, () => this.stamp())
-    this.#tasks.every(pruneMs, () => this.prune(), restFactor)
-    // A VM that changed by itself ends somebody's waiting, or has crashed.
+  /** Resolves when the fleet is known, as far as its engines answer. */
+  async start(): Promise<void> {
+    await Promise.race([this.reports(), delay(firstReportsMs, undefined, { ref: false })])
     const { engines } = this.#services
+    for (const location of engines.keys())
+      this.#share(reportsTurn(location), reportMs, (signal) => this.#inventory.location(location, signal))
+    this.#share('lost hosts', reportMs, (signal) => this.#inventory.lost(signal))
+    this.#share('expiry', tickMs, () => this.expiry())
+    this.#share('retention', pruneMs, (signal) => pruneOld(this.#services, signal))
+    this.#tasks.every(tickMs, () => this.#firewalls.begin(this.#tasks.stopping))
+    this.#tasks.every(tickMs, () => this.stamp())
+    // A VM that changed by itself ends somebody's waiting, or has crashed.
     const unsubscribe = [...engines.values()].map((engine) => engine.watch((vmId) => this.#hear(vmId)))
     unsubscribe.push(this.#stamper.start())
     for (const each of unsubscribe) this.#tasks.stopping.addEventListener('abort', each)
@@ -50,6 +63,7 @@ export class Reconciler {
   async stop(): Promise<void> {
     const stopped = Promise.all([this.#tasks.stop(), this.#firewalls.idle()])
     await Promise.race([stopped, delay(3_000)])
+    await this.#turns.release().catch(() => {})
   }
 
   /** Everything once, in order: for tests and for whoever cannot wait. */
@@ -62,7 +76,7 @@ export class Reconciler {
 
   /** Hosts, GPUs and VMs as the engines report them. */
   reports(): Promise<void> {
-    return this.#inventory.reconcile(() => this.#limit())
+    return this.#inventory.reconcile(this.#tasks.stopping)
   }
 
   /** VMs whose engine lacks what their rules say, until none is due. */
@@ -91,6 +105,14 @@ export class Reconciler {
       (count) => count > 0 && signals.wake('operations'),
       (err) => log.warn({ err, vm: vmId }, 'engine not heard'),
     )
+  }
+
+  /** A task that is done once for all processes. */
+  #share(name: string, everyMs: number, work: (signal: AbortSignal) => Promise<void>): void {
+    const { stopping } = this.#tasks
+    const turn = () =>
+      this.#turns.take({ name, everyMs, rest }, (lost) => work(AbortSignal.any([stopping, lost])))
+    this.#tasks.every(everyMs, turn, rest)
   }
 
   #limit(): AbortSignal {

@@ -1,4 +1,14 @@
+import { setMaxListeners } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
+
+/** How long a task rests after it has worked: so many times as long as it took, but no longer than that. */
+export interface Rest {
+  factor: number
+  longestMs: number
+}
+
+export const restAfter = (tookMs: number, everyMs: number, rest?: Rest): number =>
+  rest ? Math.max(everyMs, Math.min(tookMs * rest.factor, rest.longestMs)) : everyMs
 
 /** The tasks that a part of the process does again and again until it is told to stop. */
 export class PeriodicTasks {
@@ -8,6 +18,8 @@ export class PeriodicTasks {
 
   constructor(onError: (error: unknown) => void) {
     this.#onError = onError
+    // Every task listens.
+    setMaxListeners(0, this.#stopping.signal)
   }
 
   /** Aborts when it is told to stop. */
@@ -16,11 +28,11 @@ export class PeriodicTasks {
   }
 
   /**
-   * At once and then about every `ms`, or `restFactor` times as long as it took, if that is longer. The pauses vary a
-   * little, so that processes that began together do not all come at the same moments.
+   * At once and then about every `ms`, or after a longer rest. The pauses vary a little, so that processes that began
+   * together do not all come at the same moments.
    */
-  every(ms: number, action: () => unknown, restFactor = 0): void {
-    this.#running.push(this.#loop(ms, action, restFactor))
+  every(ms: number, action: () => unknown, rest?: Rest): void {
+    this.#running.push(this.#loop(ms, action, rest))
   }
 
   /** Resolves when the last action has ended. */
@@ -29,7 +41,7 @@ export class PeriodicTasks {
     await Promise.all(this.#running)
   }
 
-  async #loop(ms: number, action: () => unknown, restFactor: number): Promise<void> {
+  async #loop(ms: number, action: () => unknown, rest?: Rest): Promise<void> {
     const { signal } = this.#stopping
     while (!signal.aborted) {
       const begun = performance.now()
@@ -38,7 +50,7 @@ export class PeriodicTasks {
       } catch (error) {
         if (!signal.aborted) this.#onError(error)
       }
-      const pauseMs = Math.max(ms, (performance.now() - begun) * restFactor) * (0.75 + Math.random() / 2)
+      const pauseMs = restAfter(performance.now() - begun, ms, rest) * (0.75 + Math.random() / 2)
       await delay(pauseMs, undefined, { signal, ref: false }).catch(() => {})
     }
   }

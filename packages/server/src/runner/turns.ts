@@ -1,16 +1,14 @@
 import { uuid } from '../domain/ids.ts'
 import type { Services } from '../services.ts'
 import { extendLease, releaseLeases, takeLease } from '../store/leases.ts'
+import { type Rest, restAfter } from './periodic.ts'
 
 export interface Turn {
   /** A task that all processes share, or one shard of it. */
   name: string
   /** No other process does it again sooner. */
   everyMs: number
-  /** It rests so many times as long as it took, if that is longer. */
-  restFactor?: number
-  /** But never longer than this. */
-  longestRestMs?: number
+  rest?: Rest
 }
 
 /**
@@ -31,7 +29,7 @@ export class Turns {
    */
   async take(turn: Turn, work: (signal: AbortSignal) => Promise<unknown>): Promise<boolean> {
     const { database, config } = this.#services
-    const { name, everyMs, restFactor = 0, longestRestMs = Number.POSITIVE_INFINITY } = turn
+    const { name, everyMs, rest } = turn
     const { leaseMs, renewMs } = config.operations
     const lease = { name, holder: this.#holder, ms: leaseMs }
     if (!(await takeLease(database, lease))) return false
@@ -42,8 +40,7 @@ export class Turns {
       await work(lost.signal)
     } finally {
       clearInterval(renewal)
-      const restMs = Math.min((performance.now() - begun) * restFactor, longestRestMs)
-      await extendLease(database, { ...lease, ms: Math.max(everyMs, restMs) })
+      await extendLease(database, { ...lease, ms: restAfter(performance.now() - begun, everyMs, rest) })
     }
     return true
   }

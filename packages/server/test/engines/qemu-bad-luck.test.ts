@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { createReadStream } from 'node:fs'
+import { createReadStream, existsSync } from 'node:fs'
 import { chmod, cp, readdir, rm, writeFile } from 'node:fs/promises'
 import { createServer as createHttpServer } from 'node:http'
 import { type AddressInfo, createServer, type Server } from 'node:net'
@@ -206,6 +206,18 @@ test('the qemu engine refuses to remove a disk that a VM still has', WITHIN, asy
   await expect(engine.removeDisk(disk, call())).rejects.toMatchObject({ kind: 'rejected' })
   await engine.removeVm(spec, call(2))
   await engine.removeDisk(disk, call(2))
+})
+
+test('the qemu engine never puts a blank OS disk in the place of a lost one', WITHIN, async () => {
+  const spec = await defined()
+  const folder = join(bench.dataDir, 'qemu/local-a/vms', spec.id)
+  await rm(join(folder, 'os.qcow2'))
+  expect(await engine.inspectVm(spec, signal)).toBeNull()
+  await expect(engine.ensureVm({ ...spec, isNew: false }, call(2))).rejects.toMatchObject({ kind: 'lost' })
+  await expect(engine.powerVm(spec, 'on', call(2))).rejects.toMatchObject({ kind: 'missing' })
+  expect(existsSync(join(folder, 'os.qcow2'))).toBe(false)
+  await engine.removeVm(spec, call(3))
+  expect(existsSync(folder)).toBe(false)
 })
 
 test('the qemu engine knows no other host', WITHIN, async () => {

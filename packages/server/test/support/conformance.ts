@@ -43,7 +43,7 @@ export function engineConformance(name: string, make: () => Promise<EngineUnderT
     const gpu = (await report()).gpus[0]
     spec = {
       ...{ id: randomUUID(), host: subject.host, name: 'conformance-1', projectId: randomUUID() },
-      ...{ type: 'a100-80gb.1x', cpuCores: 12, memoryGb: 120, osDiskGib: 128, scratchGb: 0 },
+      ...{ isNew: true, type: 'a100-80gb.1x', cpuCores: 12, memoryGb: 120, osDiskGib: 128, scratchGb: 0 },
       gpus: gpu ? [{ pciAddress: gpu.pciAddress, model: gpu.model }] : [],
       image: subject.image,
       sshPublicKey: subject.sshPublicKey ?? sshKey,
@@ -211,6 +211,12 @@ export function engineConformance(name: string, make: () => Promise<EngineUnderT
       expect(await inspect()).toBeNull()
     },
   )
+
+  test(`the ${name} engine never makes the OS disk of a VM that is not new`, within, async () => {
+    const known = { ...spec, id: randomUUID(), isNew: false }
+    await expectKind('lost', engine.ensureVm(known, { generation: 1, signal }))
+    expect(await engine.inspectVm(known, signal)).toBeNull()
+  })
 
   test(`the ${name} engine says what is missing, and lets go of what was never there`, within, async () => {
     const ghost = { id: randomUUID(), host: subject.host }

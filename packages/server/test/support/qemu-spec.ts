@@ -8,7 +8,7 @@ export function specOf(bench: QemuBench, host: string, changes: Partial<VmSpec> 
   const number = ++count
   const name = changes.name ?? `guest-${number}`
   return {
-    ...{ id: randomUUID(), host, name, projectId: randomUUID(), type: 'a100-80gb.1x' },
+    ...{ id: randomUUID(), host, name, projectId: randomUUID(), isNew: true, type: 'a100-80gb.1x' },
     ...{ cpuCores: 12, memoryGb: 120, gpus: [], image: bench.image, osDiskGib: 128, scratchGb: 0 },
     sshPublicKey: bench.sshPublicKey,
     startupScript: `#!/bin/sh\necho startup script of ${name}\necho yes > /root/made-by-startup\n`,

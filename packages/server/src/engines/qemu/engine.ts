@@ -50,6 +50,7 @@ export class QemuEngine implements Engine {
 
   async ensureVm(spec: VmSpec, call: Call): Promise<void> {
     await this.#exclusively(spec, call, 'make', async (seen) => {
+      if (!seen && !spec.isNew) throw new EngineError('lost', `the OS disk of ${spec.id} is gone`)
       if (seen?.process || seen?.power === 'booting') return
       for (const disk of spec.disks) await this.#ctx.disks.require(disk.id)
       const { dataDir, egress } = this.#ctx.options
@@ -61,7 +62,7 @@ export class QemuEngine implements Engine {
       if (!seen) {
         await rm(folder, { recursive: true, force: true })
         await mkdir(folder, { mode: 0o700 })
-        await createOverlay(join(folder, 'os.qcow2'), base, call.signal)
+        await createOverlay(this.#ctx.records.osDisk(spec.id), base, call.signal)
       }
       await writeAtomically(join(folder, 'seed.iso'), seedImage(spec, egress))
       const { rules, firewallGeneration } = seen?.record ?? { rules: [], firewallGeneration: 0 }

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { type FileHandle, open, readFile, rename, rm } from 'node:fs/promises'
+import { type FileHandle, open, readFile, rename, rm, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { EngineError } from '../engine.ts'
 
@@ -51,5 +51,16 @@ async function withHandle(handle: FileHandle, work: () => Promise<void>): Promis
     await work()
   } finally {
     await handle.close()
+  }
+}
+
+/** Only what is surely not there is not: a disk that cannot be read now is no lost disk. */
+export async function isThere(path: string): Promise<boolean> {
+  try {
+    await stat(path)
+    return true
+  } catch (cause) {
+    if (isMissing(cause)) return false
+    throw new EngineError('unavailable', `${path} cannot be read`, { cause })
   }
 }

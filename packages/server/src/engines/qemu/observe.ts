@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import type { VmStatus } from '../engine.ts'
 import { lastLines } from './command.ts'
 import type { QemuContext } from './context.ts'
-import { readText } from './files.ts'
+import { isThere, readText } from './files.ts'
 import { awaitExitCode, exitCode, identify, isAlive, type ProcessIdentity } from './process/process.ts'
 import { lastSerialLines } from './process/serial-log.ts'
 import type { Run, VmRecord } from './vm-records.ts'
@@ -19,13 +19,15 @@ export interface Observed {
   detail: string
 }
 
-/** What a VM does right now, read from its files and the process list: any server process sees the same. */
+/** What a VM does right now, read from its files and the process list: any server process sees the same. Null: there is none. */
 export async function observe(ctx: QemuContext, id: string): Promise<Observed | null> {
   const record = await ctx.records.read(id)
   if (!record) return null
   const run = await ctx.records.readRun(id)
+  const alive = run && (await livingProcess(ctx, id, run))
+  // Without its OS disk it is no VM any more; a QEMU that still runs has it open.
+  if (!alive && !(await isThere(ctx.records.osDisk(id)))) return null
   if (!run) return { record, run, process: null, power: 'off', detail: '' }
-  const alive = await livingProcess(ctx, id, run)
   if (!alive) {
     if (
       run.process === null &&

@@ -51,6 +51,10 @@ export class VmRecords {
     return this.#paths.vm(id)
   }
 
+  osDisk(id: string): string {
+    return join(this.folder(id), 'os.qcow2')
+  }
+
   read(id: string): Promise<VmRecord | null> {
     return readJson<VmRecord>(join(this.folder(id), 'vm.json'))
   }

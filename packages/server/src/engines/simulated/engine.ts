@@ -69,8 +69,10 @@ export class SimulatedEngine implements Engine {
         generation: call.generation,
         spec,
         gpus: spec.gpus.map(({ pciAddress }) => pciAddress),
+        isNew: spec.isNew,
       }
-      if (!(await simulated.putVm(this.#db, vm))) throw stale(spec.id)
+      if (await simulated.putVm(this.#db, vm)) return
+      throw (await simulated.findVm(this.#db, spec.id)) ? stale(spec.id) : lost(spec.id)
     })
   }
 
@@ -208,6 +210,11 @@ export class SimulatedEngine implements Engine {
     await simulated.setHostLost(this.#db, this.#options.location, host, isLost)
   }
 
+  /** What a host has after it was reinstalled: none of its VMs, and no memory of them. */
+  async reinstallHost(host: string): Promise<void> {
+    await simulated.clearHost(this.#db, this.#options.location, host)
+  }
+
   async addFault(fault: Partial<SimulatedFault> & Pick<SimulatedFault, 'method' | 'kind'>): Promise<void> {
     await simulated.addFault(this.#db, { resourceId: null, delayMs: 0, times: 1, ...fault })
     this.#mayHaveFaults = true
@@ -276,6 +283,7 @@ const isThereAlready = (action: 'on' | 'shutdown' | 'off' | 'reset', now: VmStat
   (action === 'shutdown' && now === 'stopping')
 
 const stale = (id: string) => new EngineError('stale', `a newer generation of ${id} was seen`)
+const lost = (id: string) => new EngineError('lost', `the OS disk of ${id} is gone`)
 const hostAway = (host: string) => new EngineError('unavailable', `the host ${host} does not answer`)
 const disksOf = (vm: SimulatedVm) => (vm.spec as { disks?: AttachedDisk[] }).disks ?? []
 

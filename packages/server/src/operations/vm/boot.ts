@@ -9,14 +9,15 @@ import type { Tx } from '../../store/database.ts'
 import { callOf, engineAt, lookAgainMs } from '../engine-work.ts'
 import { compileFor } from '../firewall/apply.ts'
 import { causeOf, changeVmState } from './state.ts'
-import { attachedDisks, refOf, vmGone, vmOf } from './vm.ts'
+import { attachedDisks, osDiskLost, refOf, requireOsDisk, vmGone, vmOf } from './vm.ts'
 
-function vmSpec(vm: VmEngineRow): VmSpec {
+function vmSpec(vm: VmEngineRow, isNew: boolean): VmSpec {
   const type = vmType(vm.type)!
   return {
     ...refOf(vm),
     name: vm.name,
     projectId: vm.project_id,
+    isNew,
     type: vm.type,
     cpuCores: type.cpuCores,
     memoryGb: type.memoryGb,
@@ -39,11 +40,16 @@ function vmSpec(vm: VmEngineRow): VmSpec {
   }
 }
 
-/** Defines the VM at the engine as its row says. */
+/** Defines the VM at the engine as its row says. Only its creation may give it an OS disk. */
 export async function defineVm(work: Work): Promise<Outcome> {
   const vm = await findVmForEngine(work.services.database, work.operation.resource_id)
   if (!vm) throw vmGone()
-  await engineAt(work.services, vm.location).ensureVm(vmSpec(vm), callOf(work))
+  requireOsDisk(vm)
+  const isNew = work.operation.name === 'CREATE'
+  const engine = engineAt(work.services, vm.location)
+  await engine.ensureVm(vmSpec(vm, isNew), callOf(work)).catch((error) => {
+    throw error instanceof EngineError && error.kind === 'lost' ? osDiskLost(error) : error
+  })
   return next()
 }
 
@@ -65,6 +71,7 @@ export async function protectVm(work: Work): Promise<Outcome> {
 /** Powers the VM on and waits until its guest answers; an engine that forgot what it was told is told again. */
 export async function bootVm(work: Work): Promise<Outcome> {
   const vm = await vmOf(work)
+  requireOsDisk(vm)
   const engine = engineAt(work.services, vm.location)
   const protectedBy = Number(work.scratch.firewallGeneration ?? 0)
   let status = await engine.inspectVm(refOf(vm), work.signal)
@@ -99,6 +106,7 @@ export const bootDeadline = {
 /** The end of a creation and of a start: running, metered, reachable. */
 export async function finishBoot(work: Work, tx: Tx): Promise<Outcome> {
   const vm = await vmOf(work, tx)
+  requireOsDisk(vm)
   if (!(await changeVmState(tx, vm, 'STATE_RUNNING', { cause: causeOf(work) })))
     throw new Failure('conflict', `The VM went to ${vm.state} meanwhile.`)
   const sshDestination = vm.public_address ? String(work.scratch.sshDestination ?? '') : ''

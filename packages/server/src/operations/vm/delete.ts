@@ -2,8 +2,9 @@ import { type VmState, vmStates } from '@slipway/contract'
 import { type Definition, done, next, type Outcome, type Work } from '../../runner/operation.ts'
 import { closeUsage } from '../../store/billing/usage.ts'
 import type { OperationRow } from '../../store/compute/operations.ts'
+import { quarantineGpus } from '../../store/compute/placement.ts'
 import { giveBackQuota } from '../../store/compute/quotas.ts'
-import { findAnyVm, findVmGpus, hideVm, raiseVmGeneration, type VmRow } from '../../store/compute/vms.ts'
+import { findAnyVm, hideVm, raiseVmGeneration, type VmRow } from '../../store/compute/vms.ts'
 import type { Tx } from '../../store/database.ts'
 import type { Requester } from '../../store/events/events.ts'
 import { wantFirewallsNaming } from '../../store/network/firewalls.ts'
@@ -69,9 +70,9 @@ async function hideAbandoned(tx: Tx, by: Requester, operation: OperationRow): Pr
 
 /** Name and quota are free at once; GPUs, disks and addresses stay until the host is back and the VM proven gone. */
 async function hide(tx: Tx, vm: VmRow): Promise<void> {
-  const gpus = await findVmGpus(tx, vm.id)
+  const released = await quarantineGpus(tx, vm.id)
   await closeUsage(tx, vm.id)
   await wantFirewallsNaming(tx, vm.project_id, vm.id)
   await hideVm(tx, vm.id)
-  await giveBackQuota(tx, vm.project_id, { vms: 1, ...gpuAmount(vm, gpus.length) })
+  await giveBackQuota(tx, vm.project_id, { vms: 1, ...gpuAmount(vm, released) })
 }

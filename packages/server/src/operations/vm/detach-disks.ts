@@ -38,7 +38,7 @@ export const vmDetachDisks: Definition = {
   deadlineS: 300,
   steps: [
     { name: 'admit' },
-    { name: 'detach', call: detach, undoCall: async (work) => void (await attachAll(work)) },
+    { name: 'detach', call: detach, undoCall: attachAgain },
     { name: 'finish', tx: finish },
   ],
 }
@@ -46,6 +46,11 @@ export const vmDetachDisks: Definition = {
 async function detach(work: Work): Promise<Outcome> {
   await detachAll(work)
   return next()
+}
+
+async function attachAgain(work: Work): Promise<void> {
+  const { os_disk_lost_at } = await vmOf(work)
+  if (!os_disk_lost_at) await attachAll(work)
 }
 
 /** Only what the engine has let go may be given to another VM. */

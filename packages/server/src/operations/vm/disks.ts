@@ -4,7 +4,7 @@ import { EngineError } from '../../engines/engine.ts'
 import { next, type Outcome, type Work } from '../../runner/operation.ts'
 import type { VmRow } from '../../store/compute/vms.ts'
 import { callOf, engineAt } from '../engine-work.ts'
-import { attachedDisks, refOf, vmOf } from './vm.ts'
+import { attachedDisks, refOf, requireOsDisk, vmOf } from './vm.ts'
 
 export function requireDiskChangeState(vm: VmRow): void {
   if (!vmDiskChangeStates.includes(vm.state))
@@ -19,6 +19,7 @@ export const diskIdsOf = (work: Work) => work.scratch.diskIds as string[]
 /** Also the undo of a detachment. */
 export async function attachAll(work: Work): Promise<Outcome> {
   const vm = await vmOf(work)
+  requireOsDisk(vm)
   const engine = engineAt(work.services, vm.location)
   const disks = attachedDisks(vm).filter(({ id }) => diskIdsOf(work).includes(id))
   for (const disk of disks) await engine.attachDisk(refOf(vm), disk, callOf(work))
@@ -30,6 +31,8 @@ export async function attachAll(work: Work): Promise<Outcome> {
 
 export async function detachAll(work: Work): Promise<void> {
   const vm = await vmOf(work)
+  // It is at no engine any more, and neither are its attachments.
+  if (vm.os_disk_lost_at) return
   const engine = engineAt(work.services, vm.location)
   for (const id of diskIdsOf(work))
     await engine.detachDisk(refOf(vm), { id, host: vm.host ?? '' }, callOf(work))

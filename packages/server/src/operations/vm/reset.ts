@@ -8,7 +8,7 @@ import { callOf, engineAt } from '../engine-work.ts'
 import { beginVmAction } from './action.ts'
 import { bootDeadline, bootVm, finishBoot } from './boot.ts'
 import { causeOf, changeVmState, leaveToReconciler } from './state.ts'
-import { refOf, vmOf } from './vm.ts'
+import { osDiskLost, refOf, requireOsDisk, vmOf } from './vm.ts'
 
 export const admitVmReset = (tx: Tx, by: ProjectRequester, vm: VmRow): Promise<OperationRow> =>
   beginVmAction(tx, by, vmReset, vm, 'RESET')
@@ -30,8 +30,11 @@ export const vmReset: Definition = {
 /** A running VM looks the same before and after: that the reset took place shows in the generation alone. */
 async function reset(work: Work): Promise<Outcome> {
   const vm = await vmOf(work)
+  requireOsDisk(vm)
   const engine = engineAt(work.services, vm.location)
-  await engine.powerVm(refOf(vm), 'reset', callOf(work))
+  await engine.powerVm(refOf(vm), 'reset', callOf(work)).catch((error) => {
+    throw error instanceof EngineError && error.kind === 'missing' ? osDiskLost(error) : error
+  })
   const status = await engine.inspectVm(refOf(vm), work.signal)
   if (status && status.generation < work.operation.generation)
     throw new EngineError('unavailable', 'the engine did not reset the VM')

@@ -18,6 +18,8 @@ export async function admitVmStart(tx: Tx, by: ProjectRequester, vm: VmRow): Pro
   const type = vmType(vm.type)!
   const operation = await beginVmAction(tx, by, vmStart, vm, 'START')
   await spendVmTtl(tx, vm.id)
+  // It will fail and say why: nothing is claimed for it.
+  if (vm.os_disk_lost_at) return operation
   const location = await findLocation(tx, vm.location)
   const allowedHosts = location?.storage === 'local' && vm.host_id ? [vm.host_id] : null
   const { hostId } = await placeVm(tx, vm.id, type, vm.location, allowedHosts)

@@ -4,7 +4,7 @@ import { closeUsage, openUsage } from '../../store/billing/usage.ts'
 import type { OperationRow } from '../../store/compute/operations.ts'
 import { quarantineGpus } from '../../store/compute/placement.ts'
 import { giveBackQuota } from '../../store/compute/quotas.ts'
-import { deleteVmRow, findAnyVm, moveVm, type VmRow } from '../../store/compute/vms.ts'
+import { deleteVmRow, findAnyVm, moveVm, noteOsDisk, type VmRow } from '../../store/compute/vms.ts'
 import type { Tx } from '../../store/database.ts'
 import { emit, type Requester } from '../../store/events/events.ts'
 import { holdAddress } from '../../store/network/addresses.ts'
@@ -56,19 +56,38 @@ export async function changeVmState(
   return true
 }
 
+/** A VM without its OS disk is billed in no state. */
 async function meter(tx: Tx, vm: VmRow, to: VmState): Promise<void> {
+  if (vm.os_disk_lost_at) return
   const wasBilled = vmStateTable[vm.state].isBilled
   const isBilled = vmStateTable[to].isBilled
   if (wasBilled && !isBilled) await closeUsage(tx, vm.id)
-  if (!wasBilled && isBilled)
-    await openUsage(tx, {
-      projectId: vm.project_id,
-      location: vm.location,
-      resourceType: 'vm',
-      resourceId: vm.id,
-      productName: vm.type,
-      quantity: 1,
-    })
+  if (!wasBilled && isBilled) await openVmUsage(tx, vm)
+}
+
+const openVmUsage = (tx: Tx, vm: VmRow) =>
+  openUsage(tx, {
+    projectId: vm.project_id,
+    location: vm.location,
+    resourceType: 'vm',
+    resourceId: vm.id,
+    productName: vm.type,
+    quantity: 1,
+  })
+
+/** Its host has no OS disk of it: from now on it is not billed, and if it was alive it has crashed. */
+export async function loseOsDisk(tx: Tx, vm: VmRow, cause: Cause): Promise<void> {
+  if (!(await noteOsDisk(tx, vm.id, true))) return
+  await closeUsage(tx, vm.id)
+  await emitVm(tx, vm, 'vm.os_disk_lost', cause)
+  await changeVmState(tx, { ...vm, os_disk_lost_at: new Date() }, 'STATE_CRASHED', { cause })
+}
+
+/** Its host has it again, as if it had never been away. */
+export async function findOsDisk(tx: Tx, vm: VmRow, cause: Cause): Promise<void> {
+  if (!(await noteOsDisk(tx, vm.id, false))) return
+  if (vmStateTable[vm.state].isBilled) await openVmUsage(tx, vm)
+  await emitVm(tx, vm, 'vm.os_disk_found', cause)
 }
 
 export const emitVm = (tx: Tx, vm: VmRow, type: string, cause: Cause): Promise<void> =>

@@ -32,6 +32,8 @@ export const vmStop: Definition = {
 
 async function shutDown(work: Work): Promise<Outcome> {
   const vm = await vmOf(work)
+  // There is nothing that could run; its host may be gone, too.
+  if (vm.os_disk_lost_at) return next()
   const engine = engineAt(work.services, vm.location)
   const status = await engine.inspectVm(refOf(vm), work.signal)
   if (status?.power === 'running' || status?.power === 'booting')
@@ -42,6 +44,7 @@ async function shutDown(work: Work): Promise<Outcome> {
 /** Waits for the guest, and pulls the plug when its time is up or it is beyond shutting down. */
 async function powerOff(work: Work): Promise<Outcome> {
   const vm = await vmOf(work)
+  if (vm.os_disk_lost_at) return next()
   const engine = engineAt(work.services, vm.location)
   const status = await engine.inspectVm(refOf(vm), work.signal)
   if (!status || status.power === 'off') return next()

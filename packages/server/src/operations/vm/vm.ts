@@ -16,6 +16,18 @@ export async function vmOf(work: Work, db: Queryable = work.services.database): 
   return vm
 }
 
+/** A step that throws it fails for good, as `engine_error`. */
+export const osDiskLost = (cause?: unknown) =>
+  new EngineError(
+    'lost',
+    'The OS disk of this VM is lost with its host: the VM can be stopped and deleted, but not started again.',
+    { cause },
+  )
+
+export function requireOsDisk(vm: VmRow): void {
+  if (vm.os_disk_lost_at) throw osDiskLost()
+}
+
 export const attachedDisks = (vm: VmRow): AttachedDisk[] =>
   vm.disks.map((disk) => ({
     id: disk.id,
@@ -29,6 +41,8 @@ export const attachedDisks = (vm: VmRow): AttachedDisk[] =>
 
 /** Gone is what inspection no longer shows. */
 export async function removeVm(work: Work, vm: VmRow): Promise<void> {
+  // Its host was forgotten: what may still be there is an orphan, should it ever show again.
+  if (vm.host_id === null) return
   const engine = engineAt(work.services, vm.location)
   await engine.removeVm(refOf(vm), callOf(work))
   if (await engine.inspectVm(refOf(vm), work.signal))
@@ -37,6 +51,7 @@ export async function removeVm(work: Work, vm: VmRow): Promise<void> {
 
 /** Off is what inspection shows as off. */
 export async function powerOffVm(work: Work, vm: VmRow): Promise<void> {
+  if (vm.os_disk_lost_at) return
   const engine = engineAt(work.services, vm.location)
   if (!(await engine.inspectVm(refOf(vm), work.signal))) return
   await engine.powerVm(refOf(vm), 'off', callOf(work))

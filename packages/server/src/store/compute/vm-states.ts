@@ -8,22 +8,25 @@ export interface KnownVm {
   host: string
   firewall_applied: number
   is_hidden: boolean
+  is_os_disk_lost: boolean
 }
 
 // These VMs should be on the hosts, as far as nobody is working on them.
 const onHosts = statement<KnownVm, { location: string; hosts: string[] }>(
   'vm_on_hosts',
-  `SELECT v.id, v.state, h.name AS host, v.firewall_applied, v.deleted_at IS NOT NULL AS is_hidden
+  `SELECT v.id, v.state, h.name AS host, v.firewall_applied, v.deleted_at IS NOT NULL AS is_hidden,
+          v.os_disk_lost_at IS NOT NULL AS is_os_disk_lost
    FROM vms v JOIN hosts h ON h.id = v.host_id
    WHERE h.location = :location AND h.name = ANY (:hosts)
      AND NOT EXISTS (SELECT FROM operations o WHERE o.resource_id = v.id AND o.state = 'IN_PROGRESS')`,
 )
 
-const onLostHosts = statement<{ id: string }, { states: string[] }>(
+const onLostHosts = statement<{ id: string }, { states: string[]; afterId: string; most: number }>(
   'vm_on_lost_hosts',
   `SELECT v.id FROM vms v JOIN hosts h ON h.id = v.host_id
-   WHERE h.state = 'down' AND v.state = ANY (:states) AND v.deleted_at IS NULL
-     AND NOT EXISTS (SELECT FROM operations o WHERE o.resource_id = v.id AND o.state = 'IN_PROGRESS')`,
+   WHERE h.state = 'down' AND v.state = ANY (:states) AND v.deleted_at IS NULL AND v.id > :afterId
+     AND NOT EXISTS (SELECT FROM operations o WHERE o.resource_id = v.id AND o.state = 'IN_PROGRESS')
+   ORDER BY v.id LIMIT :most`,
 )
 
 const lockUnchanged = statement<{ id: string }, { id: string; generation: number }>(
@@ -34,7 +37,9 @@ const lockUnchanged = statement<{ id: string }, { id: string; generation: number
 
 export const listKnownVms = (db: Queryable, location: string, hosts: string[]) =>
   onHosts.all(db, { location, hosts })
-export const listVmsOnLostHosts = (db: Queryable, states: VmState[]) => onLostHosts.all(db, { states })
+/** In the order of their ids, from after one of them on. */
+export const listVmsOnLostHosts = (db: Queryable, states: VmState[], afterId: string, most: number) =>
+  onLostHosts.all(db, { states, afterId, most })
 /** Locks the VM unless an operation has touched it since it had this generation. */
 export const lockUnchangedVm = (tx: Tx, id: string, generation: number) =>
   lockUnchanged.one(tx, { id, generation })

@@ -52,6 +52,8 @@ export interface VmRow {
   created_at: Date
   updated_at: Date
   deleted_at: Date | null
+  /** Its host has no OS disk of it: it is neither billed nor started. */
+  os_disk_lost_at: Date | null
   disks: VmDiskRow[]
 }
 
@@ -150,7 +152,13 @@ const spendTtl = statement<never, { id: string }>(
    WHERE id = :id AND on_expiry = 'stop' AND expires_at <= slipway_now()`,
 )
 
-const setHost = statement<never, { id: string; hostId: string }>(
+const osDisk = statement<{ id: string }, { id: string; isLost: boolean }>(
+  'vm_os_disk',
+  `UPDATE vms SET os_disk_lost_at = CASE WHEN :isLost THEN slipway_now() END, updated_at = slipway_now()
+   WHERE id = :id AND (os_disk_lost_at IS NOT NULL) <> :isLost RETURNING id`,
+)
+
+const setHost = statement<never, { id: string; hostId: string | null }>(
   'vm_set_host',
   'UPDATE vms SET host_id = :hostId WHERE id = :id',
 )
@@ -173,11 +181,6 @@ const remove = statement<never, { id: string }>('vm_delete', 'DELETE FROM vms WH
 const hide = statement<never, { id: string }>(
   'vm_hide',
   'UPDATE vms SET deleted_at = slipway_now() WHERE id = :id',
-)
-
-const claimedGpus = statement<{ pci_address: string; model: string }, { id: string }>(
-  'vm_gpus',
-  'SELECT pci_address, model FROM gpus WHERE vm_id = :id ORDER BY pci_address',
 )
 
 /** A VM with all that its engine has to know. */
@@ -227,7 +230,11 @@ export async function markVmStarted(
   return { ...vm, ...(await started.one(tx, { id: vm.id, sshDestination, firewallGeneration })) }
 }
 export const markVmStopped = (tx: Tx, id: string) => stopped.run(tx, { id })
-export const setVmHost = (tx: Tx, id: string, hostId: string) => setHost.run(tx, { id, hostId })
+/** A VM without a host is at no engine: its host was forgotten. */
+export const setVmHost = (tx: Tx, id: string, hostId: string | null) => setHost.run(tx, { id, hostId })
+/** Returns false when that was known. */
+export const noteOsDisk = async (tx: Tx, id: string, isLost: boolean): Promise<boolean> =>
+  (await osDisk.one(tx, { id, isLost })) !== undefined
 export const setVmType = (tx: Tx, id: string, type: string, gpuCount: number) =>
   setType.run(tx, { id, type, gpuCount })
 /** Forgets a time to live that is over. */
@@ -236,7 +243,6 @@ export const setVmTtl = (tx: Tx, id: string, ttlSeconds: number, onExpiry: strin
   setTtl.run(tx, { id, ttlSeconds, onExpiry })
 export const deleteVmRow = (tx: Tx, id: string) => remove.run(tx, { id })
 export const hideVm = (tx: Tx, id: string) => hide.run(tx, { id })
-export const findVmGpus = (db: Queryable, id: string) => claimedGpus.all(db, { id })
 
 /** What the guest sees as the disk's serial: at most 20 characters for virtio. */
 export const serialNumberOf = (diskId: string): string =>

@@ -90,6 +90,11 @@ const removeEmpty = statement<{ name: string }, { id: string }>(
      AND NOT EXISTS (SELECT FROM disks WHERE host_id = h.id) RETURNING name`,
 )
 
+const forgotten = statement<{ name: string }, { location: string }>(
+  'host_forgotten',
+  "SELECT name FROM hosts WHERE location = :location AND forgotten_at IS NOT NULL AND state = 'down'",
+)
+
 const findGpu = statement<Gpu & { host_id: string }, { gpuId: string }>(
   'gpu_find',
   `SELECT g.id, g.host_id, g.model, g.pci_address, g.numa_node, g.state, coalesce(g.vm_id::text, '') AS vm_id
@@ -154,6 +159,10 @@ export async function markDrainedHosts(tx: Tx): Promise<number> {
     })
   return drained.length
 }
+
+/** The names of those whose reports are refused. */
+export const listForgottenHosts = async (db: Queryable, location: string): Promise<Set<string>> =>
+  new Set((await forgotten.all(db, { location })).map(({ name }) => name))
 
 /** Lists the projects with VMs on a host. */
 export const listHostTenants = (db: Queryable, id: string) => tenants.all(db, { id })

@@ -23,10 +23,11 @@ const insertMissing = statement<never, { location: string; ids: string[]; names:
    ORDER BY w.name ON CONFLICT (location, name) DO NOTHING`,
 )
 
-// It locks in order, as every statement does that locks several hosts.
+// It locks in order, as every statement does that locks several hosts. A host that was forgotten meanwhile is refused.
 const lockByName = statement<ReportedHost, { location: string; names: string[] }>(
   'host_lock_by_name',
-  `SELECT id, name, state, is_draining, capabilities FROM hosts WHERE location = :location AND name = ANY(:names)
+  `SELECT id, name, state, is_draining, capabilities FROM hosts
+   WHERE location = :location AND name = ANY(:names) AND forgotten_at IS NULL
    ORDER BY id FOR NO KEY UPDATE`,
 )
 
@@ -87,11 +88,11 @@ const putReports = statement<never, { hostIds: string[]; fingerprints: string[] 
 // It looks as of a moment before the newest reports: whoever turns the clock in between loses no host.
 const loseSilent = statement<
   { id: string; name: string; location: string },
-  { afterMs: number; asOf: Date | null }
+  { afterMs: number; locations: string[] | null; asOf: Date | null }
 >(
   'host_lose_silent',
   `UPDATE hosts h SET state = 'down' FROM host_reports r
-   WHERE r.host_id = h.id AND h.state <> 'down'
+   WHERE r.host_id = h.id AND h.state <> 'down' AND (:locations::text[] IS NULL OR h.location = ANY (:locations))
      AND r.reported_at < coalesce(:asOf, slipway_now()) - :afterMs * interval '1 millisecond'
    RETURNING h.id, h.name, h.location`,
 )
@@ -189,6 +190,6 @@ const columnsOf = (gpus: GpuPlace[]): GpuColumns => ({
   states: gpus.map((gpu) => gpu.state),
 })
 
-/** Hosts without a report for so long go down; returns them. */
-export const loseSilentHosts = (tx: Tx, afterMs: number, asOf: Date | null) =>
-  loseSilent.all(tx, { afterMs, asOf })
+/** Hosts without a report for so long go down, of these locations or of all; returns them. */
+export const loseSilentHosts = (tx: Tx, afterMs: number, locations: string[] | null, asOf: Date | null) =>
+  loseSilent.all(tx, { afterMs, locations, asOf })

@@ -79,6 +79,20 @@ const withoutSubnet = statement<
    ORDER BY n.id, l.position`,
 )
 
+// By whoever has read the inventory lately: its lease is over, and nobody took the next.
+const unserved = statement<{ name: string }, { served: string[]; turnPrefix: string; silenceMs: number }>(
+  'location_unserved',
+  `SELECT l.name FROM locations l
+   WHERE NOT (l.name = ANY (:served))
+     AND NOT EXISTS (SELECT FROM leases t WHERE t.name = :turnPrefix || l.name
+                       AND t.until > slipway_now() - :silenceMs * interval '1 millisecond')`,
+)
+
+const noteAnswer = statement<never, { name: string }>(
+  'location_engine_answered',
+  'UPDATE locations SET engine_answered_at = slipway_now() WHERE name = :name',
+)
+
 export const listLocations = (db: Queryable): Promise<LocationRow[]> => list.all(db)
 
 export const findLocation = (db: Queryable, name: string): Promise<LocationRow | undefined> =>
@@ -106,3 +120,14 @@ export async function hasTenants(db: Queryable, location: string): Promise<boole
 /** Lists default networks of living projects that have no subnet in one of these locations. */
 export const defaultNetworksWithoutSubnet = (db: Queryable, locations: string[]) =>
   withoutSubnet.all(db, { locations })
+
+/** Lists the locations besides these whose inventory no process reads; a turn of that prefix and the name shows one that does. */
+export const listUnservedLocations = async (
+  db: Queryable,
+  served: string[],
+  turnPrefix: string,
+  silenceMs: number,
+): Promise<string[]> => (await unserved.all(db, { served, turnPrefix, silenceMs })).map(({ name }) => name)
+
+/** Its engine has told everything it has. */
+export const noteEngineAnswer = (db: Queryable, name: string) => noteAnswer.run(db, { name })

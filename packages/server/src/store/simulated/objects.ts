@@ -34,11 +34,12 @@ const selectVm = `
 
 const find = statement<SimulatedVm, { id: string }>('simulated_vm', `${selectVm} WHERE v.id = :id`)
 
-// It defines a VM, or redefines one, only under a generation that is not older than the newest seen.
-const put = statement<{ id: string }, SimulatedPlace & { spec: string; gpus: string[] }>(
+// It defines a new VM, or redefines one, only under a generation that is not older than the newest seen.
+const put = statement<{ id: string }, SimulatedPlace & { spec: string; gpus: string[]; isNew: boolean }>(
   'simulated_vm_put',
   `INSERT INTO simulated_vms AS v (id, location, host, generation, spec, gpus)
-   VALUES (:id, :location, :host, :generation, :spec, :gpus)
+   SELECT :id, :location, :host, :generation, :spec, :gpus
+   WHERE :isNew OR EXISTS (SELECT FROM simulated_vms WHERE id = :id)
    ON CONFLICT (id) DO UPDATE SET host = :host, generation = :generation, spec = :spec, gpus = :gpus
    WHERE v.generation <= :generation AND NOT v.is_removed RETURNING id`,
 )
@@ -151,6 +152,11 @@ const disks = statement<{ id: string; generation: number; sizeGib: number }, { l
   'SELECT id, generation, size_gib AS "sizeGib" FROM simulated_disks WHERE location = :location AND NOT is_removed',
 )
 
+const clearHost = statement<never, { location: string; name: string }>(
+  'simulated_host_clear',
+  'DELETE FROM simulated_vms WHERE location = :location AND host = :name',
+)
+
 const loseHost = statement<never, { location: string; name: string; isLost: boolean }>(
   'simulated_host_lose',
   'UPDATE simulated_hosts SET is_lost = :isLost WHERE location = :location AND name = :name',
@@ -198,7 +204,7 @@ const prune = statement<never, { most: number }>(
 
 export const simulated = {
   findVm: (db: Queryable, id: string) => find.one(db, { id }),
-  putVm: (db: Queryable, vm: SimulatedPlace & { spec: unknown; gpus: string[] }) =>
+  putVm: (db: Queryable, vm: SimulatedPlace & { spec: unknown; gpus: string[]; isNew: boolean }) =>
     put.one(db, { ...vm, spec: JSON.stringify(vm.spec) }),
   setPower: (
     db: Queryable,
@@ -226,6 +232,7 @@ export const simulated = {
   listDisks: (db: Queryable, location: string) => disks.all(db, { location }),
   setHostLost: (db: Queryable, location: string, name: string, isLost: boolean) =>
     loseHost.run(db, { location, name, isLost }),
+  clearHost: (db: Queryable, location: string, name: string) => clearHost.run(db, { location, name }),
   addFault: (db: Queryable, f: SimulatedFault) => addFault.run(db, f),
   takeFault: (db: Queryable, method: string, resourceId: string) => takeFault.one(db, { method, resourceId }),
   hasFaults: async (db: Queryable) => (await anyFault.one(db))!.any,
