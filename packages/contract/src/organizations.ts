@@ -226,6 +226,7 @@ export const organizationRoutes = defineRoutes({
     body: body('BudgetSet', {
       monthly_usd: Type.Union([Type.Number({ minimum: 0, maximum: 1_000_000_000 }), Type.Null()]),
       hard_stop: Type.Optional(Type.Boolean()),
+      spent_usd: Type.Optional(Type.Number({ description: 'Ignored: what was read can be sent back.' })),
     }),
     answer: Budget,
   },

@@ -144,6 +144,15 @@ export async function checkInvariants(service: TestService): Promise<void> {
       `quota ${quota.name} says ${quota.used}, in use are ${used.get(`${quota.project_id} ${quota.name}`) ?? 0}`,
     )
 
+  const misjudged = await sql<{ project_id: string }>(
+    `SELECT s.project_id FROM project_spending s
+     LEFT JOIN (SELECT project_id, sum(metered_rate(product_name, quantity, period, slipway_now())) AS rate
+                FROM usage_intervals GROUP BY project_id) i USING (project_id)
+     WHERE s.usd_per_hour <> coalesce(i.rate, 0)`,
+  )
+  for (const { project_id } of misjudged)
+    problems.push(`the rate of project ${project_id} is not that of its meters`)
+
   const counts = await sql<Row & { name: string; free_gpus: number; free: number }>(
     `SELECT h.name, h.free_gpus, (SELECT count(*)::int FROM gpus g WHERE g.host_id = h.id AND g.state = 'free') AS free FROM hosts h`,
   )

@@ -8,6 +8,7 @@ const numbers = {
   usageRollup: 7_102_020,
   /** Whoever makes firewalls be behind shares it; whoever lets a host count as up, because none is behind, holds it. */
   returningHosts: 7_102_030,
+  prices: 7_102_021,
 } as const
 
 const take = statement<never, { number: number }>('advisory_lock', 'SELECT pg_advisory_xact_lock(:number)')

@@ -1,6 +1,6 @@
 import type { Budget, Invoice, UsageItem } from '@slipway/contract'
 import { centsNumber, unitOf, usdNumber } from '../domain/charges.ts'
-import { type Exact, quantityHours, usdOfMs } from '../domain/money.ts'
+import { quantityHours, usdOfMs } from '../domain/money.ts'
 import { addMonths, dayStart } from '../domain/months.ts'
 import type { BudgetRow } from '../store/billing/budgets.ts'
 import type { InvoiceRow } from '../store/billing/invoices.ts'
@@ -32,8 +32,8 @@ export const usageView = (row: UsageDayRow): UsageItem => ({
   usd: row.cost_usd_ms === null ? null : usdNumber(usdOfMs(row.cost_usd_ms)),
 })
 
-export const budgetView = (budget: BudgetRow | undefined, spent: Exact): Budget => ({
-  monthly_usd: budget?.monthly_usd ? Number(budget.monthly_usd) : null,
-  hard_stop: budget?.is_hard_stop ?? false,
-  spent_usd: usdNumber(spent),
+export const budgetView = ({ monthly_usd, is_hard_stop, spent_usd_ms }: BudgetRow): Budget => ({
+  monthly_usd: monthly_usd === null ? null : Number(monthly_usd),
+  hard_stop: is_hard_stop,
+  spent_usd: usdNumber(usdOfMs(spent_usd_ms)),
 })

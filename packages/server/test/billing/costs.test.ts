@@ -171,24 +171,51 @@ test('a budget tells of 50, 80 and 100 per cent once a month, however often and 
   expect(items[0]).toMatchObject({ resource_type: 'project', actor: 'system', data: { monthly_usd: 10 } })
 })
 
-test('a budget only warns without a hard stop, and refuses new VMs and starts with one, naming itself', async () => {
+test('a budget can be sent back as it was read', async () => {
+  await set({ monthly_usd: 12.5, hard_stop: true })
+  const read = await service.ok('budgetGet')
+  expect(read.spent_usd).toBeGreaterThan(0)
+  expect(await set(read)).toEqual(read)
+  expect(await set({ ...read, spent_usd: 0 })).toEqual(read)
+  expect(
+    (await service.call('budgetSet', { token: owner, body: { ...read, spent_usd: 'much' } })).status,
+  ).toBe(400)
+})
+
+test('a budget only warns without a hard stop, and with one refuses VMs, starts, disks and growth, naming itself', async () => {
+  await set({ monthly_usd: 10 })
   expect((await service.ok('budgetGet')).spent_usd).toBeGreaterThan(10)
   const vm_id = await create()
   const stop = await service.ok('vmUpdate', { params: { vm_id }, body: { action: 'STOP' } })
   await service.ended(stop.operation.operation_id)
+  const disk = { name: 'more', size: '1GiB', location: 'us-east1-a' }
+  const made = await service.ok('diskCreate', { body: disk })
+  await service.ended(made.operation.operation_id)
+  const params = { disk_id: made.operation.metadata.id }
   await set({ monthly_usd: 10, hard_stop: true })
-  const refused = [
-    await service.call('vmCreate', { body: vmBody() }),
-    await service.call('vmUpdate', { params: { vm_id }, body: { action: 'START' } }),
-  ]
-  for (const { status, body } of refused) {
+  const attempts = () =>
+    Promise.all([
+      service.call('vmCreate', { body: vmBody() }),
+      service.call('vmUpdate', { params: { vm_id }, body: { action: 'START' } }),
+      service.call('diskCreate', { body: { ...disk, name: 'huge', size: '10TiB' } }),
+      service.call('diskUpdate', { params, body: { size: '2GiB' } }),
+    ])
+  for (const { status, body } of await attempts()) {
     expect(status).toBe(403)
     expect(body).toMatchObject({ code: 'quota_exceeded' })
     expect((body as unknown as { message: string }).message).toMatch(
       /quota exceeded: the monthly budget of project default \(10 USD, hard stop\) is spent.* until 2027-03-01/,
     )
   }
+  // What is wrong in another way is told first.
+  for (const [body, expected] of [
+    [vmBody({ type: 'a40.9x' }), 400],
+    [vmBody({ name: (await service.ok('vmGet', { params: { vm_id } })).name }), 409],
+  ] as const)
+    expect((await service.call('vmCreate', { body })).status).toBe(expected)
   await set({ monthly_usd: 1000, hard_stop: true })
-  const start = await service.ok('vmUpdate', { params: { vm_id }, body: { action: 'START' } })
-  expect((await service.ended(start.operation.operation_id)).state).toBe('SUCCEEDED')
+  for (const { status, body } of await attempts()) {
+    expect(status).toBe(200)
+    expect((await service.ended(body.operation.operation_id)).state).toBe('SUCCEEDED')
+  }
 })

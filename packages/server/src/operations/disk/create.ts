@@ -10,6 +10,7 @@ import { type Tx, violatedConstraint } from '../../store/database.ts'
 import type { Requester } from '../../store/events/events.ts'
 import { findLocation } from '../../store/fleet/locations.ts'
 import { beginOperation, type ProjectRequester, requireQuota } from '../admission.ts'
+import { budgetRefusal } from '../budget.ts'
 import { callOf, engineAt } from '../engine-work.ts'
 import { admitDiskDelete } from './delete.ts'
 import {
@@ -58,6 +59,8 @@ export async function admitDiskCreate(tx: Tx, by: ProjectRequester, body: DiskCr
     eventType: 'disk.creating',
     eventData: { name: body.name, size: body.size, location: body.location },
   })
+  const refusal = await budgetRefusal(tx, by.projectId)
+  if (refusal) throw refusal
   await requireQuota(tx, by.projectId, diskQuota(type, sizeGib))
   return operation
 }

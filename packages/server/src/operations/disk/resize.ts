@@ -13,6 +13,7 @@ import type { OperationRow } from '../../store/compute/operations.ts'
 import { giveBackQuota } from '../../store/compute/quotas.ts'
 import type { Tx } from '../../store/database.ts'
 import { beginOperation, type ProjectRequester, requireIdle, requireQuota } from '../admission.ts'
+import { budgetRefusal } from '../budget.ts'
 import { callOf, engineAt } from '../engine-work.ts'
 import { diskOf, diskQuota, diskSpec, emitDisk, meterDisk, requireSize } from './disk.ts'
 
@@ -38,6 +39,8 @@ export async function admitDiskResize(
     eventType: 'disk.resizing',
     eventData: { name: disk.name, size: body.size },
   })
+  const refusal = await budgetRefusal(tx, by.projectId)
+  if (refusal) throw refusal
   await requireQuota(tx, by.projectId, diskQuota(disk.type, sizeGib - disk.size_gib))
   return operation
 }

@@ -13,7 +13,7 @@ import { findImage } from '../../store/fleet/images.ts'
 import { findLocation } from '../../store/fleet/locations.ts'
 import { findSubnetFor } from '../../store/network/networks.ts'
 import { beginOperation, type ProjectRequester, requireIdle, requireQuota } from '../admission.ts'
-import { requireBudget } from '../budget.ts'
+import { budgetRefusal } from '../budget.ts'
 import { admitAttachments, hostsOfLocalDisks, lockDisksFor } from '../disk/attachments.ts'
 import { bootDeadline, bootVm, defineVm, finishBoot, protectVm } from './boot.ts'
 import { admitVmDelete } from './delete.ts'
@@ -23,8 +23,8 @@ import { removeVm, vmOf } from './vm.ts'
 
 /** GPUs, addresses, name, disks and quota are held when this commits: a 200 is a promise. */
 export async function admitVmCreate(tx: Tx, by: ProjectRequester, body: VmCreate): Promise<OperationRow> {
-  await requireBudget(tx, by.projectId)
   const { type, location, image, subnet } = await checkRequest(tx, by.projectId, body)
+  const refusal = await budgetRefusal(tx, by.projectId)
   const id = uuid()
   const disks = await lockDisksFor(tx, by.projectId, body.disks ?? [], { location: location.name, type })
   for (const { disk } of disks) await requireIdle(tx, disk.id, `The disk ${disk.name}`)
@@ -70,6 +70,7 @@ export async function admitVmCreate(tx: Tx, by: ProjectRequester, body: VmCreate
     throw onVmCollision(violatedConstraint(error), body.name) ?? error
   }
   await admitAttachments(tx, id, disks, location.storage === 'local' ? hostId : null)
+  if (refusal) throw refusal
   await requireQuota(tx, by.projectId, { vms: 1, [gpuQuota(type.family)]: type.gpuCount })
   return operation
 }

@@ -5,7 +5,7 @@ import { setVmHost, spendVmTtl, type VmRow } from '../../store/compute/vms.ts'
 import type { Tx } from '../../store/database.ts'
 import { findLocation } from '../../store/fleet/locations.ts'
 import { type ProjectRequester, requireQuota } from '../admission.ts'
-import { requireBudget } from '../budget.ts'
+import { budgetRefusal } from '../budget.ts'
 import { beginVmAction } from './action.ts'
 import { bootDeadline, bootVm, defineVm, finishBoot, protectVm } from './boot.ts'
 import { placeVm } from './place.ts'
@@ -14,7 +14,7 @@ import { powerOffVm, vmOf } from './vm.ts'
 
 /** A stopped VM gave its GPUs back: starting claims anew, possibly on another host if storage allows. */
 export async function admitVmStart(tx: Tx, by: ProjectRequester, vm: VmRow): Promise<OperationRow> {
-  await requireBudget(tx, by.projectId)
+  const refusal = await budgetRefusal(tx, by.projectId)
   const type = vmType(vm.type)!
   const operation = await beginVmAction(tx, by, vmStart, vm, 'START')
   await spendVmTtl(tx, vm.id)
@@ -24,6 +24,7 @@ export async function admitVmStart(tx: Tx, by: ProjectRequester, vm: VmRow): Pro
   const allowedHosts = location?.storage === 'local' && vm.host_id ? [vm.host_id] : null
   const { hostId } = await placeVm(tx, vm.id, type, vm.location, allowedHosts)
   await setVmHost(tx, vm.id, hostId)
+  if (refusal) throw refusal
   await requireQuota(tx, by.projectId, { [gpuQuota(type.family)]: type.gpuCount })
   return operation
 }

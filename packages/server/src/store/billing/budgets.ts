@@ -2,13 +2,22 @@ import type { Queryable, Tx } from '../database.ts'
 import { statement } from '../statement.ts'
 
 export interface BudgetRow {
+  project_name: string
   monthly_usd: string | null
   is_hard_stop: boolean
+  /** This month so far: exact, in the form of priced usage. */
+  spent_usd_ms: string
 }
 
+const spent = 'coalesce(spent_by(s, slipway_now()), 0)'
+
+// Three rows by their keys: this is read in admissions, and costs the same however much the project runs.
 const find = statement<BudgetRow, { projectId: string }>(
   'budget_find',
-  'SELECT monthly_usd::text, is_hard_stop FROM budgets WHERE project_id = :projectId',
+  `SELECT p.name AS project_name, b.monthly_usd::text, coalesce(b.is_hard_stop, false) AS is_hard_stop,
+          ${spent}::text AS spent_usd_ms
+   FROM projects p LEFT JOIN budgets b ON b.project_id = p.id LEFT JOIN project_spending s ON s.project_id = p.id
+   WHERE p.id = :projectId`,
 )
 
 const put = statement<never, { projectId: string; monthlyUsd: string | null; isHardStop: boolean }>(
@@ -17,11 +26,20 @@ const put = statement<never, { projectId: string; monthlyUsd: string | null; isH
    ON CONFLICT (project_id) DO UPDATE SET monthly_usd = excluded.monthly_usd, is_hard_stop = excluded.is_hard_stop`,
 )
 
-const listLimited = statement<BudgetRow & { project_id: string; project_name: string }>(
-  'budget_list_limited',
-  `SELECT b.project_id, p.name AS project_name, b.monthly_usd::text, b.is_hard_stop
-   FROM budgets b JOIN projects p ON p.id = b.project_id
-   WHERE b.monthly_usd IS NOT NULL AND p.deleted_at IS NULL ORDER BY b.project_id`,
+const listReached = statement<
+  BudgetRow & { project_id: string; threshold_percent: number; monthly_usd: string },
+  { thresholds: number[] }
+>(
+  'budget_list_reached',
+  `SELECT b.project_id, p.name AS project_name, b.monthly_usd::text, b.is_hard_stop, ${spent}::text AS spent_usd_ms,
+          t.percent AS threshold_percent
+   FROM budgets b JOIN projects p ON p.id = b.project_id LEFT JOIN project_spending s ON s.project_id = b.project_id
+   CROSS JOIN unnest(:thresholds::integer[]) AS t (percent)
+   WHERE b.monthly_usd IS NOT NULL AND p.deleted_at IS NULL AND ${spent} * 100 >= b.monthly_usd * 3600000 * t.percent
+     AND NOT EXISTS (SELECT FROM budget_alerts a
+                     WHERE a.project_id = b.project_id AND a.threshold_percent = t.percent
+                       AND a.month = date_trunc('month', slipway_now() AT TIME ZONE 'UTC')::date)
+   ORDER BY b.project_id, t.percent`,
 )
 
 // Whoever comes first tells of it.
@@ -32,12 +50,15 @@ const raise = statement<{ month: string }, { projectId: string; thresholdPercent
    ON CONFLICT DO NOTHING RETURNING to_char(month, 'YYYY-MM-DD') AS month`,
 )
 
+/** A project without a budget has one without a limit. */
 export const findBudget = (db: Queryable, projectId: string) => find.one(db, { projectId })
 
 export const putBudget = (tx: Tx, projectId: string, monthlyUsd: string | null, isHardStop: boolean) =>
   put.run(tx, { projectId, monthlyUsd, isHardStop })
 
-export const listLimitedBudgets = (db: Queryable) => listLimited.all(db)
+/** Lists the thresholds that budgets have reached this month and nobody has told of, each by itself. */
+export const listReachedBudgets = (db: Queryable, thresholds: readonly number[]) =>
+  listReached.all(db, { thresholds: [...thresholds] })
 
 /** Returns whether this is the month's first time. */
 export const raiseBudgetAlert = async (tx: Tx, projectId: string, thresholdPercent: number) =>

@@ -1,4 +1,5 @@
 import type { Queryable, Tx } from '../database.ts'
+import { holdLock } from '../locks.ts'
 import { statement } from '../statement.ts'
 
 export interface PriceRow {
@@ -44,6 +45,8 @@ export const findPrice = (db: Queryable, productName: string): Promise<PriceRow 
 
 /** The prices are valid from now; products that are not named keep theirs. */
 export async function setPrices(tx: Tx, prices: PriceRow[], options = { onlyUnset: false }): Promise<void> {
+  // Whoever opens or closes a meter does so before the moment from which the prices hold, or sees them.
+  await holdLock(tx, 'prices')
   await put.run(tx, {
     productNames: prices.map((price) => price.product_name),
     units: prices.map((price) => price.unit),
