@@ -177,7 +177,7 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
     await owner.page.context().close()
   })
 
-  test('quotas are set for a project that is found by its name', async () => {
+  test('quotas are set for an organization and for a project within it, found by either name', async () => {
     const { id } = await service.operator.adminOrganizationCreate({ name: 'Quay Works' })
     const member = { email: service.email, organization_id: id, role: 'owner' as const }
     await service.operator.adminUserCreate(member)
@@ -189,13 +189,21 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
     await option.waitFor()
     expect(await page.getByRole('option').count()).toBe(1)
     await option.click()
-    const limit = main().getByLabel('A100 40GB GPUs')
-    await expect.poll(() => limit.inputValue()).toBe('8')
-    await limit.fill('24')
-    await main().getByRole('button', { name: 'Set quotas' }).click()
-    await result(page, 'Set the quotas').waitFor()
+    const limitOf = (holder: string) => main().getByLabel(`A100 40GB GPUs of ${holder}`)
+    const setFor = async (holder: string, max: string) => {
+      await limitOf(holder).fill(max)
+      await main()
+        .getByRole('button', { name: `Set quotas of ${holder}` })
+        .click()
+      await result(page, `Set the quotas of ${holder}`).waitFor()
+    }
+    await expect.poll(() => limitOf('Quay Works').inputValue()).toBe('8')
+    await setFor('Quay Works', '24')
+    await expect.poll(() => limitOf('research').inputValue()).toBe('24')
+    await setFor('research', '12')
     await page.reload()
-    await expect.poll(() => main().getByLabel('A100 40GB GPUs').inputValue()).toBe('24')
+    await expect.poll(() => limitOf('Quay Works').inputValue()).toBe('24')
+    await expect.poll(() => limitOf('research').inputValue()).toBe('12')
     expect(await picker.inputValue()).toBe('Quay Works / research')
   })
 

@@ -1,8 +1,8 @@
-import Type, { type Static } from 'typebox'
+import Type, { type Static, type TSchema } from 'typebox'
 import { Image, Price, Quota } from './catalogue.ts'
 import { EventList, EventListQuery } from './events.ts'
 import { Operation } from './operations.ts'
-import { Organization, Project } from './organizations.ts'
+import { Organization, OrganizationQuota, Project } from './organizations.ts'
 import { defineRoutes } from './route.ts'
 import {
   body,
@@ -18,7 +18,7 @@ import {
   wholeList,
 } from './schema.ts'
 import { gpuStates, hostStates, operationStates, roles, vmStates } from './states.ts'
-import { quotaNames } from './vm-types.ts'
+import { organizationQuotaNames, quotaNames } from './vm-types.ts'
 
 export const Gpu = record('Gpu', {
   id: Uuid,
@@ -115,6 +115,13 @@ const ImageName = Type.String({
   examples: ['ubuntu24.04-nvidia:latest'],
 })
 const LocationNames = Type.Array(Type.String({ minLength: 1, maxLength: 100 }), { maxItems: 100 })
+
+const QuotaLimit = Type.Integer({ minimum: 0, maximum: 1_000_000_000 })
+const quotaItems = <Name extends string, Max extends TSchema>(names: readonly Name[], max: Max) =>
+  Type.Array(Type.Object({ name: Type.Enum([...names]), max }, { additionalProperties: false }), {
+    minItems: 1,
+    maxItems: 20,
+  })
 
 export const adminRoutes = defineRoutes({
   adminHostList: {
@@ -290,18 +297,31 @@ export const adminRoutes = defineRoutes({
     path: '/v0.1/admin/quotas',
     tag: 'Operators',
     summary: 'Set quotas of a project',
+    description: 'Within those of its organization. `max: null` takes a limit of the project away again.',
     access: 'operator',
     body: body('QuotaSet', {
       project_id: Uuid,
-      items: Type.Array(
-        Type.Object(
-          { name: Type.Enum([...quotaNames]), max: Type.Integer({ minimum: 0, maximum: 1_000_000_000 }) },
-          { additionalProperties: false },
-        ),
-        { minItems: 1, maxItems: 20 },
-      ),
+      items: quotaItems(quotaNames, Type.Union([QuotaLimit, Type.Null()])),
     }),
     answer: wholeList('QuotaSetAnswer', Quota),
+  },
+  adminOrganizationQuotaList: {
+    method: 'GET',
+    path: '/v0.1/admin/organizations/{organization_id}/quotas',
+    tag: 'Operators',
+    summary: 'List the quotas of an organization',
+    access: 'operator',
+    answer: wholeList('AdminOrganizationQuotaList', OrganizationQuota),
+  },
+  adminOrganizationQuotaSet: {
+    method: 'PUT',
+    path: '/v0.1/admin/organizations/{organization_id}/quotas',
+    tag: 'Operators',
+    summary: 'Set quotas of an organization',
+    description: 'They hold for all its projects together. Quotas that are not named stay as they are.',
+    access: 'operator',
+    body: body('OrganizationQuotaSet', { items: quotaItems(organizationQuotaNames, QuotaLimit) }),
+    answer: wholeList('OrganizationQuotaSetAnswer', OrganizationQuota),
   },
   adminOrganizationList: {
     method: 'GET',

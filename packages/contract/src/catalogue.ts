@@ -57,9 +57,9 @@ export type Price = Static<typeof Price>
 
 export const Quota = record('Quota', {
   name: Type.Enum([...quotaNames]),
-  max: Type.Integer(),
-  used: Type.Integer(),
-  available: Type.Integer(),
+  max: Type.Integer({ description: 'Of the project or of its organization, whichever is less.' }),
+  used: Type.Integer({ description: 'By this project.' }),
+  available: Type.Integer({ description: 'What the project and its organization both have left.' }),
 })
 export type Quota = Static<typeof Quota>
 

@@ -35,7 +35,7 @@ export const errorMeaning: Record<ErrorCode, string> = {
   unauthenticated: 'No credential, or one that is malformed, unknown, revoked or expired.',
   payment_method_required: 'The organization needs a working payment method first.',
   permission_denied: 'The caller may see this but not do it.',
-  quota_exceeded: 'The quota or budget of the project does not cover the request.',
+  quota_exceeded: 'A quota of the project or organization, or the budget, does not cover the request.',
   not_found: 'No such thing, or it is not the caller’s.',
   method_not_allowed: 'The path exists but not with this method; `Allow` lists the methods.',
   already_exists: 'The name is taken.',

@@ -95,6 +95,7 @@ export const eventRoutes = defineRoutes({
     access: 'admin',
     body: body('WebhookCreate', { url: WebhookUrl, event_types: Type.Optional(EventTypes) }),
     answer: WebhookWithSecret,
+    errors: ['quota_exceeded'],
     noStore: true,
   },
   webhookUpdate: {

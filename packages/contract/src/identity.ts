@@ -188,6 +188,7 @@ export const identityRoutes = defineRoutes({
       expires_at: Type.Optional(Instant),
     }),
     answer: AccessKeyCreated,
+    errors: ['quota_exceeded'],
     noStore,
   },
   accessKeyDelete: {
@@ -215,7 +216,7 @@ export const identityRoutes = defineRoutes({
     access: 'owner',
     body: body('MemberCreate', { email: Email, role: Type.Enum([...roles]) }),
     answer: MemberCreated,
-    errors: ['already_exists'],
+    errors: ['already_exists', 'quota_exceeded'],
     noStore,
   },
   memberUpdate: {

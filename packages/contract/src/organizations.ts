@@ -11,7 +11,9 @@ import {
   Usd,
   UtcDate,
   Uuid,
+  wholeList,
 } from './schema.ts'
+import { organizationQuotaNames } from './vm-types.ts'
 
 export const Organization = record('Organization', {
   id: Uuid,
@@ -31,6 +33,14 @@ export type Project = Static<typeof Project>
 export const BillingSession = record('BillingSession', {
   url: Type.String({ description: 'Opens the billing dashboard; works for 15 minutes.' }),
 })
+
+export const OrganizationQuota = record('OrganizationQuota', {
+  name: Type.Enum([...organizationQuotaNames]),
+  max: Type.Integer(),
+  used: Type.Integer({ description: 'By all its projects together.' }),
+  available: Type.Integer(),
+})
+export type OrganizationQuota = Static<typeof OrganizationQuota>
 
 export const Costs = record('Costs', {
   usd_per_hour: Usd,
@@ -132,6 +142,15 @@ export const organizationRoutes = defineRoutes({
     query: PageQuery,
     answer: pagedList('InvoiceList', Invoice),
   },
+  organizationQuotaList: {
+    method: 'GET',
+    path: '/v0.1/organizations/{organization_id}/quotas',
+    tag: 'Organizations',
+    summary: 'List quotas of the organization and what is used of them',
+    description: 'They hold for all projects together. A project can be given less.',
+    access: 'viewer',
+    answer: wholeList('OrganizationQuotaList', OrganizationQuota),
+  },
   organizationUsage: {
     method: 'GET',
     path: '/v0.1/organizations/{organization_id}/usage',
@@ -161,7 +180,7 @@ export const organizationRoutes = defineRoutes({
     access: 'caller',
     body: body('ProjectCreate', { name: DisplayName, organization_id: Uuid }),
     answer: Project,
-    errors: ['permission_denied', 'not_found', 'already_exists'],
+    errors: ['permission_denied', 'not_found', 'already_exists', 'quota_exceeded'],
   },
   projectGet: {
     method: 'GET',

@@ -100,4 +100,18 @@ export const quotaNames = [
 ] as const
 export type QuotaName = (typeof quotaNames)[number]
 
+/** What an organization alone has a limit of, counted over its projects. */
+export const countedQuotaNames = [
+  'projects',
+  'networks',
+  'subnets',
+  'access_keys',
+  'members',
+  'webhooks',
+] as const
+export type CountedQuotaName = (typeof countedQuotaNames)[number]
+
+export const organizationQuotaNames = [...quotaNames, ...countedQuotaNames] as const
+export type OrganizationQuotaName = (typeof organizationQuotaNames)[number]
+
 export const gpuQuota = (family: Family): QuotaName => `${family}_gpus`

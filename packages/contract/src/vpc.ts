@@ -137,7 +137,7 @@ export const vpcRoutes = defineRoutes({
     access: 'member',
     body: body('NetworkCreate', { name: ResourceName, cidr: Cidr }),
     answer: Network,
-    errors: ['already_exists', 'conflict'],
+    errors: ['already_exists', 'conflict', 'quota_exceeded'],
   },
   networkGet: {
     method: 'GET',
@@ -178,7 +178,7 @@ export const vpcRoutes = defineRoutes({
       location: Type.String({ minLength: 1, maxLength: 100 }),
     }),
     answer: Subnet,
-    errors: ['already_exists', 'conflict'],
+    errors: ['already_exists', 'conflict', 'quota_exceeded'],
   },
   subnetGet: {
     method: 'GET',

@@ -24,6 +24,7 @@ export type {
   Operation,
   OperationStep,
   Organization,
+  OrganizationQuota,
   Price,
   Project,
   Quota,

@@ -1,9 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
+import { organizationQuotaNames } from '@slipway/contract'
 import { setUpProject } from '../src/accounts/project-setup.ts'
 import { newAccessKey } from '../src/domain/access-key.ts'
 import { uuid } from '../src/domain/ids.ts'
 import { hashSecret } from '../src/domain/secret.ts'
+import { setOrganizationQuotas } from '../src/store/compute/organization-quotas.ts'
 import type { Database } from '../src/store/database.ts'
 
 export interface Tenant {
@@ -11,16 +13,7 @@ export interface Tenant {
   token: string
 }
 
-const amply = {
-  a40_gpus: 1_000_000,
-  a100_gpus: 1_000_000,
-  'a100-80gb_gpus': 1_000_000,
-  'l40s-48gb_gpus': 1_000_000,
-  vms: 1_000_000,
-  disk_gib: 1_000_000,
-  shared_volume_tib: 1_000_000,
-  firewall_rules: 1_000_000,
-}
+const amply = Object.fromEntries(organizationQuotaNames.map((name) => [name, 1_000_000]))
 
 /** Projects with a write key each, and quotas that do not end. */
 export async function addProjects(
@@ -28,14 +21,11 @@ export async function addProjects(
   demo: { organization_id: string },
   count: number,
 ): Promise<Tenant[]> {
+  await database.transaction((tx) => setOrganizationQuotas(tx, demo.organization_id, amply))
   const tenants: Tenant[] = []
   for (let i = 0; i < count; i++) {
     const { id } = await database.transaction((tx) =>
-      setUpProject(tx, {
-        organizationId: demo.organization_id,
-        name: `bench-${i}`,
-        quotas: amply,
-      }),
+      setUpProject(tx, { organizationId: demo.organization_id, name: `bench-${i}` }),
     )
     const { text, prefix } = newAccessKey(randomBytes)
     await database.query({

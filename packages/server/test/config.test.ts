@@ -70,7 +70,7 @@ test('the defaults stand in the example file, every one of them', () => {
     limits: Object.keys(load().limits).length,
     quotas: Object.keys(load().quotas).length,
     operations: Object.keys(load().operations).length,
-    billing: 4,
+    billing: 5,
     webhooks: 1,
   })) {
     expect(Object.keys(raw[section] as object), section).toHaveLength(keys)

@@ -144,6 +144,14 @@ export async function checkInvariants(service: TestService): Promise<void> {
       `quota ${quota.name} says ${quota.used}, in use are ${used.get(`${quota.project_id} ${quota.name}`) ?? 0}`,
     )
 
+  const miscounted = await sql<{ name: string }>(
+    `SELECT o.name FROM organization_quotas o
+     WHERE o.used <> (SELECT coalesce(sum(q.used), 0) FROM quotas q JOIN projects p ON p.id = q.project_id
+                      WHERE p.organization_id = o.organization_id AND q.name = o.name)`,
+  )
+  for (const { name } of miscounted)
+    problems.push(`quota ${name} of the organization is not that of its projects`)
+
   const misjudged = await sql<{ project_id: string }>(
     `SELECT s.project_id FROM project_spending s
      LEFT JOIN (SELECT project_id, sum(metered_rate(product_name, quantity, period, slipway_now())) AS rate

@@ -2,7 +2,14 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
-import { type RouteAnswer, type RouteBody, type RouteId, type RouteQuery, routeOf } from '@slipway/contract'
+import {
+  countedQuotaNames,
+  type RouteAnswer,
+  type RouteBody,
+  type RouteId,
+  type RouteQuery,
+  routeOf,
+} from '@slipway/contract'
 import type { Config } from '@slipway/server/config/index.ts'
 import type { SimulatedEngine } from '@slipway/server/engines/simulated/engine.ts'
 import { type Server, startServer } from '@slipway/server/server.ts'
@@ -74,6 +81,8 @@ export type ConfigChanges = (config: Config) => void
 export const instantly: ConfigChanges = (config) => {
   config.limits.requestsPerSecond = 100_000
   config.limits.burst = 100_000
+  // Suites make projects, keys and rules by the dozen in the demo's organization.
+  for (const name of [...countedQuotaNames, 'firewall_rules'] as const) config.quotas[name] = 10_000
   for (const location of config.locations)
     if (location.engine === 'simulated') {
       location.simulated.bootMs = [0, 0]

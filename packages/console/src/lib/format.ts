@@ -66,6 +66,12 @@ export const quotaLabel = (name: string): string => {
     disk_gib: 'Disk, GiB',
     shared_volume_tib: 'Shared volume, TiB',
     firewall_rules: 'Firewall rules',
+    projects: 'Projects',
+    networks: 'Networks',
+    subnets: 'Subnets',
+    access_keys: 'Access keys',
+    members: 'Members',
+    webhooks: 'Webhooks',
   }
   return words[name] ?? name
 }

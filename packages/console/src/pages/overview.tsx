@@ -81,7 +81,8 @@ export function Overview() {
                   <UsageBar
                     key={quota.name}
                     label={quotaLabel(quota.name)}
-                    used={quota.used}
+                    // What other projects of the organization took is gone as well.
+                    used={quota.max - quota.available}
                     max={quota.max}
                   />
                 ))}

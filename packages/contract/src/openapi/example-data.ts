@@ -394,6 +394,8 @@ export const byComponent: Record<string, unknown> = {
     public_ipv4: '198.18.0.0/17',
   },
   Quota: { name: 'a100_gpus', max: 32, used: 9, available: 23 },
+  OrganizationQuota: { name: 'projects', max: 20, used: 3, available: 17 },
+  OrganizationQuotaSet: { items: [{ name: 'a100_gpus', max: 64 }] },
   QuotaSet: { project_id: id('a01'), items: [{ name: 'a100_gpus', max: 32 }] },
   PriceSet: { items: [{ product_name: 'a100.1x', unit: 'vm_hour', usd: 1.45 }] },
   OperationStep: {

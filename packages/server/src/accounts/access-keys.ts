@@ -1,5 +1,5 @@
 import { invalidField, notFound } from '../domain/failure.ts'
-import type { ProjectRequester } from '../operations/admission.ts'
+import { type ProjectRequester, requireRoom } from '../operations/admission.ts'
 import type { Tx } from '../store/database.ts'
 import { emit } from '../store/events/events.ts'
 import { type AccessKeyRow, revokeAccessKey } from '../store/identity/access-keys.ts'
@@ -23,6 +23,7 @@ export async function createProjectKey(
     throw invalidField('expires_at', 'is not a point in time')
   const key = await createAccessKey(tx, { kind: 'project', projectId: by.projectId, name, role, expiresAt })
   if (!key) throw invalidField('expires_at', 'must be in the future')
+  await requireRoom(tx, by, 'access_keys')
   await emitKey(tx, by, 'access_key.created', key.row)
   return key
 }

@@ -1,5 +1,6 @@
 import type { Role } from '@slipway/contract'
 import { Failure, notFound } from '../domain/failure.ts'
+import { requireRoom } from '../operations/admission.ts'
 import type { Tx } from '../store/database.ts'
 import { emit, type Requester } from '../store/events/events.ts'
 import {
@@ -32,6 +33,7 @@ export async function addMember(
   const otherIds = await organizationsOfUser(tx, user.id)
   if (!(await insertMember(tx, by.organizationId, user.id, role)))
     throw new Failure('already_exists', 'This user is a member already: change the role instead.')
+  await requireRoom(tx, by, 'members')
   // A link lets its holder become the user. Whoever is invited elsewhere too, or as an operator, has one from there;
   // another would open that place to us.
   const mayInvite = user.password_hash === null && !user.is_operator && otherIds.length === 0

@@ -1,5 +1,7 @@
+import type { OrganizationQuotaName } from '@slipway/contract'
 import { notFound } from '../domain/failure.ts'
 import { uuid } from '../domain/ids.ts'
+import { setOrganizationQuotas } from '../store/compute/organization-quotas.ts'
 import type { Tx } from '../store/database.ts'
 import { emit, type Requester } from '../store/events/events.ts'
 import {
@@ -8,8 +10,14 @@ import {
   suspendOrganization,
 } from '../store/identity/organizations.ts'
 
-export async function createOrganization(tx: Tx, by: Requester, name: string): Promise<OrganizationRow> {
+export async function createOrganization(
+  tx: Tx,
+  by: Requester,
+  name: string,
+  quotas: Record<OrganizationQuotaName, number>,
+): Promise<OrganizationRow> {
   const row = await insertOrganization(tx, uuid(), name)
+  await setOrganizationQuotas(tx, row.id, quotas)
   await emitOrganization(tx, by, 'organization.created', row)
   return row
 }

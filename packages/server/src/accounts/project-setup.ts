@@ -1,15 +1,11 @@
-import type { QuotaName } from '@slipway/contract'
+import { quotaNames } from '@slipway/contract'
 import { subnetFor } from '../domain/addresses.ts'
 import { Failure } from '../domain/failure.ts'
 import { uuid } from '../domain/ids.ts'
+import { requireQuota, requireRoom } from '../operations/admission.ts'
+import { setQuotas } from '../store/compute/quotas.ts'
 import { type Tx, violatedConstraint } from '../store/database.ts'
-import {
-  countProjectRules,
-  insertProject,
-  insertProjectQuotas,
-  listProjectLocations,
-  type ProjectRow,
-} from '../store/identity/projects.ts'
+import { insertProject, listProjectLocations, type ProjectRow } from '../store/identity/projects.ts'
 import { insertNetwork, insertSubnet } from '../store/network/networks.ts'
 import { insertRule, type NewRule } from '../store/network/rules.ts'
 
@@ -22,18 +18,18 @@ const mostSubnets = 16
 export interface NewProject {
   organizationId: string
   name: string
-  quotas: Record<QuotaName, number>
 }
 
-/** A project that VMs can be created in at once: quotas, a network, a subnet per location, default rules. */
-export async function setUpProject(
-  tx: Tx,
-  { organizationId, name, quotas }: NewProject,
-): Promise<ProjectRow> {
+/** A project that VMs can be created in at once: a network, a subnet per location, default rules. No limits of its own. */
+export async function setUpProject(tx: Tx, { organizationId, name }: NewProject): Promise<ProjectRow> {
   const project = await insertProject(tx, uuid(), organizationId, name).catch((error) => {
     throw nameTaken(error)
   })
-  await insertProjectQuotas(tx, project.id, quotas)
+  await setQuotas(
+    tx,
+    project.id,
+    quotaNames.map((each) => ({ name: each, max: null })),
+  )
   const networkId = uuid()
   await insertNetwork(tx, networkId, project.id, networkName, networkCidr)
   const locations = await listProjectLocations(tx)
@@ -46,8 +42,10 @@ export async function setUpProject(
       cidr: subnetFor(networkCidr, index, subnetPrefix),
       location,
     })
-  for (const rule of defaultRules(project.id, networkId)) await insertRule(tx, rule)
-  await countProjectRules(tx, project.id)
+  const rules = defaultRules(project.id, networkId)
+  for (const rule of rules) await insertRule(tx, rule)
+  await requireRoom(tx, { organizationId }, 'projects', 'networks', 'subnets')
+  await requireQuota(tx, project.id, { firewall_rules: rules.length })
   return project
 }
 

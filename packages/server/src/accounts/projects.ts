@@ -1,10 +1,11 @@
 import { Failure, notFound } from '../domain/failure.ts'
 import type { ProjectRequester } from '../operations/admission.ts'
+import { deleteQuotas } from '../store/compute/quotas.ts'
 import type { Tx } from '../store/database.ts'
 import { emit, type Requester } from '../store/events/events.ts'
 import { revokeAccessKeysOfProject } from '../store/identity/access-keys.ts'
 import {
-  closeProject,
+  countProjectContents,
   deleteProject as deleteProjectRow,
   findProject,
   type ProjectRow,
@@ -32,7 +33,9 @@ export async function renameProject(tx: Tx, by: ProjectRequester, name: string):
 export async function deleteProject(tx: Tx, by: ProjectRequester): Promise<void> {
   const row = await findProject(tx, by.projectId)
   if (!row) throw notFound('project')
-  const contents = await closeProject(tx, row.id)
+  // From here on nothing can be created in it.
+  await deleteQuotas(tx, row.id)
+  const contents = await countProjectContents(tx, row.id)
   const left = Object.entries(contents).filter(([, count]) => count > 0)
   if (left.length > 0)
     throw new Failure(

@@ -40,6 +40,9 @@ export const text: Check<string> = (value, key) =>
 export const filledText: Check<string> = (value, key) =>
   text(value, key) || refuse(key, value, 'must not be empty')
 
+export const flag: Check<boolean> = (value, key) =>
+  typeof value === 'boolean' ? value : refuse(key, value, 'must be true or false')
+
 export function optional<T>(check: Check<T>): Check<T | ''> {
   return (value, key) => (value === '' ? '' : check(value, key))
 }

@@ -1,9 +1,10 @@
-import { type Family, families, type QuotaName } from '@slipway/contract'
+import { type Family, families, type OrganizationQuotaName } from '@slipway/contract'
 import {
   choice,
   type Field,
   field,
   filledText,
+  flag,
   integer,
   ipBlock,
   listOf,
@@ -64,7 +65,13 @@ export const quotasSection = {
   disk_gib: field(count, 102_400),
   shared_volume_tib: field(count, 100),
   firewall_rules: field(count, 200),
-} satisfies Record<QuotaName, Field<number>>
+  projects: field(count, 20),
+  networks: field(count, 50),
+  subnets: field(count, 200),
+  access_keys: field(count, 200),
+  members: field(count, 200),
+  webhooks: field(count, 50),
+} satisfies Record<OrganizationQuotaName, Field<number>>
 
 export const operationsSection = {
   lease_ms: field(integer(100, 3_600_000), 10_000),
@@ -77,6 +84,7 @@ export const billingSection = {
   provider: field(choice(['builtin', 'stripe'] as const), 'builtin'),
   stripe_key_env: field(envName, 'STRIPE_API_KEY'),
   stripe_webhook_secret_env: field(envName, 'STRIPE_WEBHOOK_SECRET'),
+  keys_may_open: field(flag, true),
   rollup_at_utc: field(pattern(/^([01][0-9]|2[0-3]):[0-5][0-9]$/, 'a time of day, such as 00:05'), '00:05'),
 }
 

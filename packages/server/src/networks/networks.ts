@@ -2,7 +2,7 @@ import { parseCidr } from '@slipway/contract'
 import { isPrivateCidr } from '../domain/addresses.ts'
 import { Failure, invalidField, notFound } from '../domain/failure.ts'
 import { uuid } from '../domain/ids.ts'
-import type { ProjectRequester } from '../operations/admission.ts'
+import { type ProjectRequester, requireRoom } from '../operations/admission.ts'
 import { type Tx, violatedConstraint } from '../store/database.ts'
 import { emit } from '../store/events/events.ts'
 import {
@@ -23,6 +23,7 @@ export async function createNetwork(tx: Tx, by: ProjectRequester, network: NewBl
   checkBlock(network.cidr)
   const id = uuid()
   await orConflict('network', network, () => insertNetwork(tx, id, by.projectId, network.name, network.cidr))
+  await requireRoom(tx, by, 'networks')
   await emit(tx, {
     ...by,
     type: 'network.created',

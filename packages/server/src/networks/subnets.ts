@@ -1,7 +1,7 @@
 import { cidrContains } from '@slipway/contract'
 import { Failure, invalidField, notFound } from '../domain/failure.ts'
 import { uuid } from '../domain/ids.ts'
-import type { ProjectRequester } from '../operations/admission.ts'
+import { type ProjectRequester, requireRoom } from '../operations/admission.ts'
 import type { Tx } from '../store/database.ts'
 import { emit } from '../store/events/events.ts'
 import { findLocation } from '../store/fleet/locations.ts'
@@ -33,6 +33,7 @@ export async function createSubnet(tx: Tx, by: ProjectRequester, subnet: NewSubn
   await orConflict('subnet', subnet, () =>
     insertSubnet(tx, { id, projectId, networkId: network.id, name, cidr, location }),
   )
+  await requireRoom(tx, by, 'subnets')
   await emit(tx, {
     ...by,
     type: 'subnet.created',

@@ -1,3 +1,4 @@
+import type { CountedQuotaName } from '@slipway/contract'
 import { Failure } from '../domain/failure.ts'
 import { uuid } from '../domain/ids.ts'
 import { cancelled, type Definition, next, type Outcome, type Work, wait } from '../runner/operation.ts'
@@ -8,6 +9,7 @@ import {
   insertOperation,
   type OperationRow,
 } from '../store/compute/operations.ts'
+import { findOverfull } from '../store/compute/organization-quotas.ts'
 import { type QuotaAmounts, takeQuota } from '../store/compute/quotas.ts'
 import type { Tx } from '../store/database.ts'
 import { emit, type Requester } from '../store/events/events.ts'
@@ -96,12 +98,27 @@ export async function awaitCancelled(work: Work, tx: Tx): Promise<Outcome> {
   return others.some(({ id }) => id !== work.operation.id) ? wait(cancelPauseMs) : next()
 }
 
-/** 403 that names the quota. Taken last, so that its row is locked for the shortest time. */
+/** 403 that names the quota and whose it is. Taken last, so that its rows are locked for the shortest time. */
 export async function requireQuota(tx: Tx, projectId: string, amounts: QuotaAmounts): Promise<void> {
   const shortage = await takeQuota(tx, projectId, amounts)
   if (shortage)
     throw new Failure(
       'quota_exceeded',
-      `quota exceeded: ${shortage.name} has ${shortage.available} left and this needs ${shortage.requested}. Ask an operator for more, or delete something.`,
+      `quota exceeded: ${shortage.name} of the ${shortage.holder} has ${shortage.available} left and this needs ${shortage.requested}. Ask an operator for more, or delete something.`,
+    )
+}
+
+/** 403 that names the organization's quota, when what was just added is more than it allows. Called last, too. */
+export async function requireRoom(
+  tx: Tx,
+  { organizationId }: Pick<Requester, 'organizationId'>,
+  ...names: CountedQuotaName[]
+): Promise<void> {
+  if (organizationId === null) throw new Error(`${names[0]} are counted in an organization`)
+  const full = await findOverfull(tx, organizationId, names)
+  if (full)
+    throw new Failure(
+      'quota_exceeded',
+      `quota exceeded: ${full.name} of the organization are limited to ${full.max}. Ask an operator for more, or delete something.`,
     )
 }

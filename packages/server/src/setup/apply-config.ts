@@ -22,6 +22,7 @@ import {
 import { holdLock } from '../store/locks.ts'
 import { insertSubnet } from '../store/network/networks.ts'
 import { putSimulatedHosts, type SimulatedHost } from '../store/simulated/hosts.ts'
+import { fillQuotas } from './demo.ts'
 
 /** What a location's engine has on its shelf. */
 export type ImagesOf = (location: LocationConfig) => EngineImage[]
@@ -57,7 +58,7 @@ const diskPrices: PriceRow[] = [
  */
 export function applyConfig(
   database: Database,
-  config: Pick<Config, 'locations' | 'prices' | 'engine'>,
+  config: Pick<Config, 'locations' | 'prices' | 'engine' | 'quotas'>,
   imagesOf: ImagesOf = simulatedOnly,
 ): Promise<LocationConfig[]> {
   return database.transaction(async (tx) => {
@@ -70,6 +71,7 @@ export function applyConfig(
       if (location.engine === 'simulated')
         await putSimulatedHosts(tx, location.name, simulatedHosts(location.simulated.hosts))
     await addSubnets(tx, [...newNames])
+    await fillQuotas(tx, { quotas: config.quotas, locations })
     return locations
   })
 }

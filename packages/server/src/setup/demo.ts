@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto'
-import { families, familyOfModel, gpuQuota, type QuotaName } from '@slipway/contract'
+import { families, familyOfModel, gpuQuota, type OrganizationQuotaName } from '@slipway/contract'
 import { createAccessKey, createSetupCode } from '../accounts/credentials.ts'
 import { createProject } from '../accounts/projects.ts'
 import type { Config, LocationConfig } from '../config/index.ts'
 import { uuid } from '../domain/ids.ts'
 import { hashPassword } from '../domain/password.ts'
 import type { Services } from '../services.ts'
+import { fillOrganizationQuotas, setOrganizationQuotas } from '../store/compute/organization-quotas.ts'
 import type { Database, Tx } from '../store/database.ts'
 import { system } from '../store/events/events.ts'
 import {
@@ -69,12 +70,8 @@ async function makeDemo(tx: Tx, config: Config, passwordHash: string): Promise<D
   const user = await insertUser(tx, { id: uuid(), email, passwordHash, isOperator: false })
   if (!user) throw new Error(`${email} exists in a store without organizations`)
   await insertMember(tx, organization.id, user.id, 'owner')
-  const quotas = fleetQuotas(config.quotas, config.locations)
-  const project = await createProject(tx, system, {
-    organizationId: organization.id,
-    name: projectName,
-    quotas,
-  })
+  await setOrganizationQuotas(tx, organization.id, fleetQuotas(config))
+  const project = await createProject(tx, system, { organizationId: organization.id, name: projectName })
   return { organization_id: organization.id, project_id: project.id, user_id: user.id }
 }
 
@@ -96,11 +93,18 @@ async function endOldSecrets(tx: Tx, demo: DemoRow, passwordHash: string): Promi
   await revokeTokenFamiliesOfUser(tx, demo.user_id)
 }
 
+/** Organizations from before quotas were theirs get the configured limits; the demo's gets the whole fleet. */
+export async function fillQuotas(tx: Tx, config: Pick<Config, 'quotas' | 'locations'>): Promise<void> {
+  const demo = await findDemo(tx, email, projectName)
+  if (demo) await fillOrganizationQuotas(tx, fleetQuotas(config), demo.organization_id)
+  await fillOrganizationQuotas(tx, config.quotas)
+}
+
 /** Enough for the whole fleet, in VMs of one GPU each. */
-function fleetQuotas(
-  defaults: Record<QuotaName, number>,
-  locations: LocationConfig[],
-): Record<QuotaName, number> {
+function fleetQuotas({
+  quotas: defaults,
+  locations,
+}: Pick<Config, 'quotas' | 'locations'>): Record<OrganizationQuotaName, number> {
   const quotas = { ...defaults }
   const fleet = locations.flatMap(gpusOf)
   for (const family of Object.keys(families) as (keyof typeof families)[]) {

@@ -1,5 +1,15 @@
-import { type Host, type Image, type Price, type Quota, quotaNames, type VmType } from '@slipway/contract'
+import {
+  type Host,
+  type Image,
+  type OrganizationQuota,
+  organizationQuotaNames,
+  type Price,
+  type Quota,
+  quotaNames,
+  type VmType,
+} from '@slipway/contract'
 import type { PriceRow } from '../store/billing/prices.ts'
+import type { OrganizationQuotaRow } from '../store/compute/organization-quotas.ts'
 import type { QuotaRow } from '../store/compute/quotas.ts'
 import type { HostRow } from '../store/fleet/fleet.ts'
 import type { ImageRow } from '../store/fleet/images.ts'
@@ -50,9 +60,10 @@ export const priceView = (row: PriceRow): Price => ({
 
 /** In the order of the contract. */
 export const quotaViews = (rows: QuotaRow[]): Quota[] =>
-  rows
-    .toSorted((a, b) => quotaNames.indexOf(a.name) - quotaNames.indexOf(b.name))
-    .map(({ name, max, used }) => ({ name, max, used, available: Math.max(0, max - used) }))
+  rows.toSorted((a, b) => quotaNames.indexOf(a.name) - quotaNames.indexOf(b.name))
+
+export const organizationQuotaViews = (rows: OrganizationQuotaRow[]): OrganizationQuota[] =>
+  rows.toSorted((a, b) => organizationQuotaNames.indexOf(a.name) - organizationQuotaNames.indexOf(b.name))
 
 export const hostView = (row: HostRow): Host => ({
   id: row.id,

@@ -1,13 +1,12 @@
-import { Failure, invalidField, notFound } from '../domain/failure.ts'
+import { invalidField, notFound } from '../domain/failure.ts'
 import { uuid } from '../domain/ids.ts'
 import { newWebhookSecret } from '../domain/webhook-signature.ts'
-import type { ProjectRequester } from '../operations/admission.ts'
+import { type ProjectRequester, requireRoom } from '../operations/admission.ts'
 import type { Services } from '../services.ts'
 import type { Tx } from '../store/database.ts'
 import { emit } from '../store/events/events.ts'
 import { type DeliveryRow, findDelivery, insertDirectDelivery } from '../store/events/webhook-deliveries.ts'
 import {
-  countWebhooks,
   deleteWebhook as deleteWebhookRow,
   insertWebhook,
   lockWebhook,
@@ -19,7 +18,6 @@ import { webhookView } from '../views/events.ts'
 import { addressGuard } from './public-address.ts'
 import { WebhookSender } from './sender.ts'
 
-const mostWebhooks = 50
 const secretOverlapS = 86_400
 /** The transaction of the request is open meanwhile. A name without an answer is looked up again at each delivery. */
 const resolveMs = 1_000
@@ -39,8 +37,6 @@ export async function createWebhook(
 ): Promise<{ row: WebhookRow; secret: string }> {
   await checkUrl(services, url)
   checkEventTypes(event_types)
-  if ((await countWebhooks(tx, by.projectId)) >= mostWebhooks)
-    throw new Failure('quota_exceeded', `quota exceeded: a project has at most ${mostWebhooks} webhooks.`)
   const secret = newWebhookSecret()
   const row = await insertWebhook(tx, {
     id: uuid(),
@@ -49,6 +45,7 @@ export async function createWebhook(
     eventTypes: event_types,
     secret,
   })
+  await requireRoom(tx, by, 'webhooks')
   await emitWebhook(tx, by, 'webhook.created', row)
   return { row, secret }
 }

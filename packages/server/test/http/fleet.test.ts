@@ -1,3 +1,4 @@
+import { organizationQuotaNames } from '@slipway/contract'
 import { addLocation, hostReport, reportHost, rows } from '@slipway/testing/fleet.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -282,6 +283,37 @@ test('quotas are set by operators, and what is used stays', async () => {
   expect((await call('GET', `/quotas?project_id=${project_id}`)).body).toEqual(answer.body)
   expect((await call('PUT', '/quotas', { project_id: uuid(), items })).status).toBe(404)
   expect((await call('GET', `/quotas?project_id=${uuid()}`)).status).toBe(404)
+})
+
+test('quotas of an organization are set by operators, and a limit of a project is taken away again', async () => {
+  const { project_id, organization_id } = service.credentials
+  const path = `/organizations/${organization_id}/quotas`
+  const before = await call('GET', path)
+  expect(before.body.items.map(({ name }: { name: string }) => name)).toEqual([...organizationQuotaNames])
+  const items = [
+    { name: 'a40_gpus', max: 7 },
+    { name: 'members', max: 5 },
+  ]
+  const answer = await call('PUT', path, { items })
+  expect(answer.body.items).toContainEqual({ name: 'a40_gpus', max: 7, used: 0, available: 7 })
+  expect(answer.body.items).toContainEqual({ name: 'members', max: 5, used: 1, available: 4 })
+  expect((await call('GET', path)).body).toEqual(answer.body)
+  const own = { project_id, items: [{ name: 'a40_gpus', max: null }] }
+  expect((await call('PUT', '/quotas', own)).body.items[0]).toMatchObject({ name: 'a40_gpus', max: 7 })
+  for (const wrong of [
+    [{ name: 'a40_gpus', max: null }],
+    [{ name: 'h100_gpus', max: 1 }],
+    [items[0], items[0]],
+    [],
+  ])
+    expect((await call('PUT', path, { items: wrong })).status).toBe(400)
+  expect((await call('PUT', `/organizations/${uuid()}/quotas`, { items })).status).toBe(404)
+  expect((await call('GET', `/organizations/${uuid()}/quotas`)).status).toBe(404)
+  const [event] = await service.sql<{ data: unknown }>(
+    `SELECT data FROM events WHERE type = 'quotas.updated' AND resource_type = 'organization'`,
+  )
+  expect(event!.data).toEqual({ items })
+  await call('PUT', path, { items: before.body.items.map(({ name, max }: never) => ({ name, max })) })
 })
 
 test('locations show operators how they are run', async () => {

@@ -73,14 +73,12 @@ test('a new project has a network, a subnet per location and the default rules',
   expect(rules[0]).toMatchObject({ protocols: ['tcp'], destination_ports: ['22'], source_ports: [] })
 })
 
-test('a new project has the quotas of the configuration, and its rules count', async () => {
+test('a new project has no limits of its own, and its rules count', async () => {
   const { id } = (await create('limited')).body
   const quotas = await rows('SELECT name, max, used FROM quotas WHERE project_id = $1', id)
-  const max = Object.fromEntries(quotas.map((quota) => [quota.name, quota.max]))
-  expect(max).toEqual(service.config.quotas)
-  expect(quotas.filter(({ used }) => used > 0)).toEqual([
-    { name: 'firewall_rules', max: max.firewall_rules, used: 4 },
-  ])
+  expect(quotas).toHaveLength(8)
+  expect(new Set(quotas.map(({ max }) => max))).toEqual(new Set([null]))
+  expect(quotas.filter(({ used }) => used > 0)).toEqual([{ name: 'firewall_rules', max: null, used: 4 }])
 })
 
 test('a new project needs a name that is free in the organization, and an admin', async () => {

@@ -31,7 +31,7 @@ async function addProject() {
   const organizationId = uuid()
   return database.transaction(async (tx) => {
     await insertOrganization(tx, organizationId, 'Harbour Labs')
-    return setUpProject(tx, { organizationId, name: 'default', quotas: config.quotas })
+    return setUpProject(tx, { organizationId, name: 'default' })
   })
 }
 

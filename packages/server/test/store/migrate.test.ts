@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { withDatabase } from '@slipway/testing/database.ts'
 import pg from 'pg'
 import { expect, inject, onTestFinished, test } from 'vitest'
+import { uuid } from '../../src/domain/ids.ts'
 import { migrate, migrations, NewerSchemaError } from '../../src/store/migrate.ts'
 
 /** A database with nothing in it. */
@@ -107,6 +108,63 @@ test('migrating leaves nothing of a step that fails, and can be tried again', as
 
 test('migrating numbers its steps without a gap', () => {
   expect(migrations().map(({ version }) => version)).toEqual(migrations().map((_, i) => i + 1))
+})
+
+/** Brings a database to what a version had that knew no later step. */
+async function migrateTo(query: pg.Client['query'], last: number): Promise<void> {
+  await query(
+    'CREATE TABLE schema_versions (version integer PRIMARY KEY, min_compatible_version integer NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())',
+  )
+  for (const { version, text } of migrations().filter((migration) => migration.version <= last)) {
+    await query(text)
+    await query('INSERT INTO schema_versions (version, min_compatible_version) VALUES ($1, 1)', [version])
+  }
+}
+
+test('migrating a store that is in use finds what each project has spent and what its organization uses', async () => {
+  const { url, query } = await emptyDatabase()
+  await migrateTo(query, 4)
+  const [organization, first, second] = [uuid(), uuid(), uuid()]
+  await query(`UPDATE clock SET frozen_at = '2027-03-02T00:00:00Z'`)
+  await query('INSERT INTO organizations (id, name) VALUES ($1, $2)', [organization, 'Harbour Labs'])
+  for (const project of [first, second]) {
+    await query('INSERT INTO projects (id, organization_id, name) VALUES ($1, $2, $3)', [
+      project,
+      organization,
+      project,
+    ])
+    await query(`INSERT INTO quotas (project_id, name, max, used) VALUES ($1, 'vms', 8, 3)`, [project])
+  }
+  await query(`INSERT INTO prices (product_name, valid_from, unit, usd) VALUES
+    ('a100.1x', '2027-01-01Z', 'vm_hour', 1), ('a100.1x', '2027-03-01T12:00Z', 'vm_hour', 2)`)
+  const meter = (project: string, period: string) =>
+    query(
+      `INSERT INTO usage_intervals (project_id, location, resource_type, resource_id, product_name, quantity, period)
+       VALUES ($1, 'us-east1-a', 'vm', gen_random_uuid(), 'a100.1x', 1, $2)`,
+      [project, period],
+    )
+  await meter(first, '[2027-02-20 00:00Z,)')
+  await meter(first, '[2027-02-20 00:00Z,2027-03-01 01:00Z)')
+  await meter(first, '[2027-02-20 00:00Z,2027-02-21 00:00Z)')
+
+  await migrate(url)
+  const spending = await query(
+    'SELECT project_id, spent_usd_ms / 3600000 AS usd, usd_per_hour AS rate FROM project_spending',
+  )
+  // 12 hours at 1, 12 at 2, and the first hour of another; what was before March does not count.
+  expect(spending.rows.map(({ project_id, usd, rate }) => [project_id, Number(usd), Number(rate)])).toEqual([
+    [first, 37, 2],
+  ])
+  const used = () => query('SELECT name, max, used::integer FROM organization_quotas')
+  expect((await used()).rows).toEqual([{ name: 'vms', max: null, used: 6 }])
+  // Servers of the version before know nothing of it, and are counted all the same.
+  await query(`UPDATE quotas SET used = used + 2 WHERE project_id = $1`, [second])
+  await query(`INSERT INTO quotas (project_id, name, max) VALUES ($1, 'firewall_rules', 200)`, [second])
+  await query(`UPDATE quotas SET used = 4 WHERE name = 'firewall_rules'`)
+  expect((await used()).rows).toEqual([
+    { name: 'vms', max: null, used: 8 },
+    { name: 'firewall_rules', max: null, used: 4 },
+  ])
 })
 
 test('a schema of a newer version that this version cannot use is refused in one line, untouched', async () => {

@@ -1,7 +1,14 @@
 import { createDatabase } from '@slipway/testing/database.ts'
+import { defaultConfig } from '@slipway/testing/fleet.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { uuid } from '../../src/domain/ids.ts'
 import {
+  fillOrganizationQuotas,
+  listOrganizationQuotas,
+  setOrganizationQuotas,
+} from '../../src/store/compute/organization-quotas.ts'
+import {
+  deleteQuotas,
   giveBackQuota,
   listQuotas,
   type QuotaAmounts,
@@ -23,11 +30,11 @@ afterAll(async () => {
   await store.drop()
 })
 
-async function addProject(max: number): Promise<string> {
-  const [organizationId, projectId] = [uuid(), uuid()]
+async function addProject(max: number | null, organizationId?: string): Promise<string> {
+  const projectId = uuid()
   await database.transaction(async (tx) => {
-    await insertOrganization(tx, organizationId, 'Harbour Labs')
-    await insertProject(tx, projectId, organizationId, 'default')
+    const owner = organizationId ?? (await insertOrganization(tx, uuid(), 'Harbour Labs')).id
+    await insertProject(tx, projectId, owner, projectId)
     await setQuotas(tx, projectId, [
       { name: 'vms', max },
       { name: 'a100_gpus', max },
@@ -48,6 +55,7 @@ test('a request takes all of its quotas or nothing, and is told which does not c
   expect(await take(projectId, { vms: 1, a100_gpus: 8 })).toBeNull()
   expect(await take(projectId, { vms: 1, a100_gpus: 4 })).toEqual({
     name: 'a100_gpus',
+    holder: 'project',
     requested: 4,
     available: 2,
   })
@@ -80,4 +88,69 @@ test('a quota keeps what is used when its limit sinks below it', async () => {
   expect(await take(projectId, { vms: 1 })).toMatchObject({ name: 'vms', available: 0 })
   await database.transaction((tx) => giveBackQuota(tx, projectId, { vms: 4 }))
   expect(await take(projectId, { vms: 1 })).toBeNull()
+})
+
+async function addOrganization(max: number): Promise<string> {
+  const organizationId = uuid()
+  await database.transaction(async (tx) => {
+    await insertOrganization(tx, organizationId, 'Harbour Labs')
+    await setOrganizationQuotas(tx, organizationId, { vms: max, a100_gpus: max })
+  })
+  return organizationId
+}
+const usedTogether = async (organizationId: string) =>
+  Object.fromEntries(
+    (await listOrganizationQuotas(database, organizationId)).map((row) => [row.name, row.used]),
+  )
+
+test('a quota of an organization is shared by its projects, whether or not they have one of their own', async () => {
+  const organizationId = await addOrganization(10)
+  const [own, none] = [await addProject(6, organizationId), await addProject(null, organizationId)]
+  expect(await take(own, { vms: 7 })).toMatchObject({ holder: 'project', available: 6 })
+  expect(await take(own, { vms: 6 })).toBeNull()
+  expect(await take(none, { vms: 5 })).toEqual({
+    name: 'vms',
+    holder: 'organization',
+    requested: 5,
+    available: 4,
+  })
+  expect(await listQuotas(database, none)).toContainEqual({ name: 'vms', max: 10, used: 0, available: 4 })
+  expect(await listQuotas(database, own)).toContainEqual({ name: 'vms', max: 6, used: 6, available: 0 })
+  expect(await take(none, { vms: 4 })).toBeNull()
+  expect(await usedTogether(organizationId)).toEqual({ vms: 10, a100_gpus: 0 })
+  await database.transaction((tx) => giveBackQuota(tx, own, { vms: 2 }))
+  expect(await usedTogether(organizationId)).toEqual({ vms: 8, a100_gpus: 0 })
+  await database.transaction((tx) => deleteQuotas(tx, none))
+  expect(await usedTogether(organizationId)).toEqual({ vms: 4, a100_gpus: 0 })
+})
+
+test('a quota of an organization never gives more than there is to many projects at once', async () => {
+  const organizationId = await addOrganization(25)
+  const projects = await Promise.all([1, 2, 3, 4].map((i) => addProject(i === 1 ? 3 : null, organizationId)))
+  const answers = await Promise.all(
+    Array.from({ length: 80 }, (_, i) =>
+      take(projects[i % 4]!, i % 2 ? { vms: 1, a100_gpus: 1 } : { a100_gpus: 1, vms: 1 }),
+    ),
+  )
+  expect(answers.filter((shortage) => shortage === null)).toHaveLength(25)
+  expect(await usedTogether(organizationId)).toEqual({ vms: 25, a100_gpus: 25 })
+  expect((await used(projects[0]!)).vms).toBeLessThanOrEqual(3)
+})
+
+test('a quota of an organization that has none yet becomes the given one, or what is in use if that is more', async () => {
+  const organizationId = (await database.transaction((tx) => insertOrganization(tx, uuid(), 'From before')))
+    .id
+  const projectId = await addProject(50, organizationId)
+  await addProject(50, organizationId)
+  await take(projectId, { vms: 30, a100_gpus: 2 })
+  const given = { ...defaultConfig().quotas, vms: 20, projects: 1 }
+  const fill = (limits = given) => database.transaction((tx) => fillOrganizationQuotas(tx, limits))
+  await fill()
+  const limits = async () =>
+    Object.fromEntries(
+      (await listOrganizationQuotas(database, organizationId)).map((row) => [row.name, row.max]),
+    )
+  expect(await limits()).toEqual({ ...given, vms: 30, projects: 2 })
+  await fill({ ...given, vms: 1000 })
+  expect(await limits()).toMatchObject({ vms: 30 })
 })

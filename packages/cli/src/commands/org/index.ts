@@ -1,14 +1,16 @@
 import type { GroupSpec } from '../../core/command.ts'
 import { listCommand, showCommand } from '../../core/generic-commands.ts'
 import { orgInvoices } from './invoices.ts'
+import { orgQuotas } from './quotas.ts'
 import { organizations } from './resource.ts'
 
 export const org: GroupSpec = {
   name: 'org',
-  summary: 'organizations and their invoices',
+  summary: 'organizations, their invoices and quotas',
   commands: [
     listCommand(organizations),
     showCommand(organizations, (cli, organization_id) => cli.client.organizationGet({ organization_id })),
     orgInvoices,
+    orgQuotas,
   ],
 }

@@ -1,4 +1,3 @@
-import type { Quota, QuotaName } from '@slipway/sdk'
 import { useState } from 'react'
 import { useAction } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
@@ -11,6 +10,7 @@ import { count, quotaLabel } from '../../lib/format.ts'
 import { useSearchState } from '../../lib/use-search-state.ts'
 import { Button } from '../../ui/button.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
+import { Section } from '../../ui/page.tsx'
 
 export function Quotas() {
   const projects = useQuery({ ...readAll('adminProjectList', {}), refetchInterval: settingsPollMs })
@@ -20,7 +20,7 @@ export function Quotas() {
         {(data) =>
           data.length === 0 ? (
             <p className="card px-4 py-3 text-ink-muted">
-              Quotas belong to a project, and no organization has one yet.
+              Quotas are shown with a project, and no organization has one yet.
             </p>
           ) : (
             <ProjectQuotas projects={data} />
@@ -34,34 +34,64 @@ export function Quotas() {
 function ProjectQuotas({ projects }: { projects: AdminProject[] }) {
   const [search, setSearch] = useSearchState()
   const project = projects.find(({ id }) => id === search.project) ?? projects[0]!
-  const quotas = useQuery({
-    ...read('adminQuotaList', { query: { project_id: project.id } }),
+  const { id: project_id, organization_id } = project
+  const whole = useQuery({
+    ...read('adminOrganizationQuotaList', { params: { organization_id } }),
+    refetchInterval: settingsPollMs,
+  })
+  const own = useQuery({
+    ...read('adminQuotaList', { query: { project_id } }),
     refetchInterval: settingsPollMs,
   })
   return (
     <>
       <ProjectPicker projects={projects} value={project} onChange={({ id }) => setSearch({ project: id })} />
-      <Loaded query={quotas} rows={8}>
-        {({ items }) => <QuotaForm key={project.id} projectId={project.id} quotas={items} />}
-      </Loaded>
+      <Section title={`All projects of ${project.organization_name} together`}>
+        <Loaded query={whole} rows={14}>
+          {({ items }) => (
+            <QuotaForm
+              key={organization_id}
+              holder={project.organization_name}
+              quotas={items}
+              set={(changed) => client.adminOrganizationQuotaSet({ organization_id }, { items: changed })}
+            />
+          )}
+        </Loaded>
+      </Section>
+      <Section title={`${project.name} alone, within these`}>
+        <Loaded query={own} rows={8}>
+          {({ items }) => (
+            <QuotaForm
+              key={project_id}
+              holder={project.name}
+              quotas={items}
+              set={(changed) => client.adminQuotaSet({ project_id, items: changed })}
+            />
+          )}
+        </Loaded>
+      </Section>
     </>
   )
 }
 
-function QuotaForm({ projectId, quotas }: { projectId: string; quotas: Quota[] }) {
+function QuotaForm<Name extends string>({
+  holder,
+  quotas,
+  set,
+}: {
+  holder: string
+  quotas: { name: Name; max: number; used: number }[]
+  set: (items: { name: Name; max: number }[]) => Promise<unknown>
+}) {
   const [values, setValues] = useState<Record<string, string>>({})
   const changed = quotas.filter(
     (quota) => values[quota.name] !== undefined && Number(values[quota.name]) !== quota.max,
   )
   const isValid = changed.every((quota) => /^\d+$/.test(values[quota.name] ?? ''))
   const save = useAction({
-    run: () =>
-      client.adminQuotaSet({
-        project_id: projectId,
-        items: changed.map(({ name }) => ({ name: name as QuotaName, max: Number(values[name]) })),
-      }),
-    done: () => 'Set the quotas',
-    touches: ['adminQuotaList', 'quotaList'],
+    run: () => set(changed.map(({ name }) => ({ name, max: Number(values[name]) }))),
+    done: () => `Set the quotas of ${holder}`,
+    touches: ['adminQuotaList', 'adminOrganizationQuotaList', 'quotaList', 'organizationQuotaList'],
   })
   return (
     <div className="card max-w-2xl divide-y divide-line">
@@ -70,7 +100,7 @@ function QuotaForm({ projectId, quotas }: { projectId: string; quotas: Quota[] }
           <span className="flex-1">{quotaLabel(quota.name)}</span>
           <span className="figures text-sm text-ink-muted">{count(quota.used)} used of</span>
           <input
-            aria-label={quotaLabel(quota.name)}
+            aria-label={`${quotaLabel(quota.name)} of ${holder}`}
             inputMode="numeric"
             value={values[quota.name] ?? String(quota.max)}
             onChange={(event) => setValues({ ...values, [quota.name]: event.target.value })}
@@ -87,7 +117,7 @@ function QuotaForm({ projectId, quotas }: { projectId: string; quotas: Quota[] }
           }
           onClick={() => save.mutate(undefined, { onSuccess: () => setValues({}) })}
         >
-          Set quotas
+          {`Set quotas of ${holder}`}
         </Button>
       </div>
     </div>

@@ -25,14 +25,14 @@ export const projectHandlers: Handlers<ProjectRoutes> = {
 
   /** The organization is in the body, so that the mount could not look at the role. */
   async projectCreate(context) {
-    const { services, tx, by, body } = context
+    const { tx, by, body } = context
     const caller = requireCaller(context)
     const { name, organization_id: organizationId } = body
     const role = caller.kind === 'user' ? caller.memberships.get(organizationId) : undefined
     const isOwnKey = caller.kind === 'access_key' && caller.organizationId === organizationId
     if (!role && !isOwnKey) throw notFound('organization')
     requireRole({ access: 'admin' }, role)
-    return projectView(await createProject(tx, by, { organizationId, name, quotas: services.config.quotas }))
+    return projectView(await createProject(tx, by, { organizationId, name }))
   },
 
   adminProjectList: (context) =>

@@ -35,11 +35,6 @@ const secrets = statement<{ secret: string }, { id: string }>(
    ORDER BY expires_at DESC NULLS FIRST LIMIT 5`,
 )
 
-const count = statement<{ count: number }, { projectId: string }>(
-  'webhook_count',
-  'SELECT count(*) AS count FROM webhooks WHERE project_id = :projectId',
-)
-
 const list = statement<WebhookRow, { projectId: string; beforeId: string | null; limit: number }>(
   'webhook_list',
   `SELECT * FROM webhooks WHERE project_id = :projectId AND ${isBefore('id')}
@@ -107,8 +102,6 @@ export async function replaceWebhookSecret(
 
 export const listWebhookSecrets = async (db: Queryable, id: string): Promise<string[]> =>
   (await secrets.all(db, { id })).map(({ secret }) => secret)
-export const countWebhooks = async (db: Queryable, projectId: string): Promise<number> =>
-  (await count.one(db, { projectId }))!.count
 export const listWebhooks = (db: Queryable, projectId: string, beforeId: string | null, limit: number) =>
   list.all(db, { projectId, beforeId, limit })
 export const findWebhook = (db: Queryable, projectId: string, id: string) => find.one(db, { projectId, id })

@@ -14,18 +14,6 @@ const insert = statement<ProjectRow, { id: string; organizationId: string; name:
   'INSERT INTO projects (id, organization_id, name) VALUES (:id, :organizationId, :name) RETURNING *',
 )
 
-const insertQuotas = statement<never, { projectId: string; names: string[]; limits: number[] }>(
-  'project_quotas_insert',
-  `INSERT INTO quotas (project_id, name, max)
-   SELECT :projectId, name, max FROM unnest(:names::text[], :limits::bigint[]) AS t (name, max)`,
-)
-
-const countRules = statement<never, { projectId: string }>(
-  'project_rules_count',
-  `UPDATE quotas SET used = (SELECT count(*) FROM firewall_rules WHERE project_id = :projectId)
-   WHERE project_id = :projectId AND name = 'firewall_rules'`,
-)
-
 const locationNames = statement<{ name: string }>(
   'project_locations',
   'SELECT name FROM locations ORDER BY position, name',
@@ -57,12 +45,6 @@ const rename = statement<ProjectRow, { id: string; name: string }>(
   'UPDATE projects SET name = :name WHERE id = :id AND deleted_at IS NULL RETURNING *',
 )
 
-// Every creation in a project claims its quota first: taking the rows away waits for those under way and stops later ones.
-const deleteQuotas = statement<never, { id: string }>(
-  'project_quotas_delete',
-  'DELETE FROM quotas WHERE project_id = :id',
-)
-
 // VMs that are hidden because their host is away live on as well.
 const countContents = statement<{ vms: number; disks: number; operations: number }, { id: string }>(
   'project_contents',
@@ -92,12 +74,6 @@ const markDeleted = statement<never, { id: string }>(
 export const insertProject = async (tx: Tx, id: string, organizationId: string, name: string) =>
   (await insert.one(tx, { id, organizationId, name }))!
 
-export const insertProjectQuotas = (tx: Tx, projectId: string, quotas: Record<string, number>) =>
-  insertQuotas.run(tx, { projectId, names: Object.keys(quotas), limits: Object.values(quotas) })
-
-/** Default rules count like any other. */
-export const countProjectRules = (tx: Tx, projectId: string) => countRules.run(tx, { projectId })
-
 /** Returns where a new project can have VMs, in the operator's order. */
 export const listProjectLocations = async (tx: Tx) => (await locationNames.all(tx)).map((row) => row.name)
 
@@ -113,11 +89,8 @@ export const listAllProjects = (db: Queryable, beforeId: string | null, limit: n
 
 export const renameProject = (tx: Tx, id: string, name: string) => rename.one(tx, { id, name })
 
-/** Returns what still lives in a project that is about to go. From here on nothing can be created in it. */
-export async function closeProject(tx: Tx, id: string) {
-  await deleteQuotas.run(tx, { id })
-  return (await countContents.one(tx, { id }))!
-}
+/** Returns what still lives in a project. */
+export const countProjectContents = async (tx: Tx, id: string) => (await countContents.one(tx, { id }))!
 
 /** The project must be empty. Returns false when it is gone already. */
 export async function deleteProject(tx: Tx, id: string): Promise<boolean> {

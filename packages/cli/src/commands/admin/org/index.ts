@@ -1,6 +1,7 @@
 import type { GroupSpec } from '../../../core/command.ts'
 import { listCommand } from '../../../core/generic-commands.ts'
 import { adminOrgCreate } from './create.ts'
+import { adminOrgQuotas } from './quotas.ts'
 import { adminOrganizations } from './resource.ts'
 import { adminOrgRestore, adminOrgSuspend } from './suspend.ts'
 
@@ -12,5 +13,6 @@ export const adminOrg: GroupSpec = {
     adminOrgCreate,
     adminOrgSuspend,
     adminOrgRestore,
+    adminOrgQuotas,
   ],
 }

@@ -6,14 +6,18 @@ import { quotaColumns } from '../../quota/resource.ts'
 
 export const adminQuotaSet = command<{ of: string; quotas: string[] }>({
   name: 'set',
-  summary: 'set quotas of a project; others stay',
+  summary: 'set quotas of a project within those of its organization; others stay',
   arguments: [
     { syntax: '<of>', description: 'id of the project' },
-    { syntax: '<quotas...>', description: 'NAME=MAX: a100_gpus=16' },
+    { syntax: '<quotas...>', description: 'NAME=MAX: a100_gpus=16; NAME=none takes a limit away' },
   ],
   examples: ['slipway admin quota set 0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7e10 a100_gpus=16 vms=200'],
   async run(cli, { of, quotas }) {
-    const items = quotas.map(parsePair).map(([name, max]) => ({ name: name as Quota['name'], max }))
+    const items = quotas.map((text) => {
+      const [unlimited] = /^[^=]+(?==none$)/.exec(text) ?? []
+      const [name, max] = unlimited ? [unlimited, null] : parsePair(text)
+      return { name: name as Quota['name'], max }
+    })
     const changed = await cli.operator.adminQuotaSet({ project_id: of, items })
     await printList(cli, changed.items, quotaColumns)
   },

@@ -1,0 +1,96 @@
+import type { CountedQuotaName, OrganizationQuotaName } from '@slipway/contract'
+import type { Queryable, Tx } from '../database.ts'
+import { statement } from '../statement.ts'
+
+export interface OrganizationQuotaRow {
+  name: OrganizationQuotaName
+  max: number
+  used: number
+  available: number
+}
+
+const inProjects = (table: string) => (organizationId: string) =>
+  `SELECT count(*) FROM ${table} t JOIN projects p ON p.id = t.project_id WHERE p.organization_id = ${organizationId}`
+
+/** What there is of each, counted where it lives: no number beside it that could be wrong. */
+const counts: Record<CountedQuotaName, (organizationId: string) => string> = {
+  projects: (id) => `SELECT count(*) FROM projects WHERE organization_id = ${id} AND deleted_at IS NULL`,
+  networks: inProjects('networks'),
+  subnets: inProjects('subnets'),
+  access_keys: (id) =>
+    `${inProjects('access_keys')(id)} AND t.revoked_at IS NULL AND coalesce(t.expires_at > slipway_now(), true)`,
+  members: (id) => `SELECT count(*) FROM memberships WHERE organization_id = ${id}`,
+  webhooks: inProjects('webhooks'),
+}
+const usedOf = (name: string, organizationId: string, otherwise: string) =>
+  `CASE ${name} ${Object.entries(counts)
+    .map(([each, count]) => `WHEN '${each}' THEN (${count(organizationId)})`)
+    .join(' ')} ELSE ${otherwise} END`
+const used = usedOf('q.name', 'q.organization_id', 'q.used')
+
+const list = statement<OrganizationQuotaRow, { organizationId: string }>(
+  'organization_quota_list',
+  `SELECT name, max, used, greatest(0, max - used) AS available
+   FROM (SELECT q.name, q.max, ${used} AS used FROM organization_quotas q
+         WHERE q.organization_id = :organizationId AND q.max IS NOT NULL) counted`,
+)
+
+const put = statement<never, { organizationId: string; names: string[]; limits: number[] }>(
+  'organization_quota_put',
+  `INSERT INTO organization_quotas (organization_id, name, max)
+   SELECT :organizationId, w.name, w.max FROM unnest(:names::text[], :limits::bigint[]) AS w (name, max) ORDER BY w.name
+   ON CONFLICT (organization_id, name) DO UPDATE SET max = excluded.max`,
+)
+
+// Only where no limit was ever set. What is in use already goes on: the limit is no less than that.
+const fill = statement<never, { organizationId: string | null; names: string[]; limits: number[] }>(
+  'organization_quota_fill',
+  `INSERT INTO organization_quotas AS q (organization_id, name, max)
+   SELECT o.id, w.name, greatest(w.max, ${usedOf('w.name', 'o.id', '0')})
+   FROM organizations o CROSS JOIN unnest(:names::text[], :limits::bigint[]) AS w (name, max)
+   WHERE (:organizationId::uuid IS NULL OR o.id = :organizationId)
+     AND NOT EXISTS (SELECT FROM organization_quotas s
+                     WHERE s.organization_id = o.id AND s.name = w.name AND s.max IS NOT NULL)
+   ORDER BY o.id, w.name
+   ON CONFLICT (organization_id, name) DO UPDATE SET max = greatest(excluded.max, q.used) WHERE q.max IS NULL`,
+)
+
+// Whoever adds something that is counted waits here for the other.
+const lock = statement<never, { organizationId: string; names: string[] }>(
+  'organization_quota_lock',
+  `SELECT FROM organization_quotas WHERE organization_id = :organizationId AND name = ANY (:names::text[])
+   ORDER BY name FOR NO KEY UPDATE`,
+)
+const listOver = statement<OrganizationQuotaRow, { organizationId: string; names: string[] }>(
+  'organization_quota_over',
+  `SELECT name, max, used, 0 AS available
+   FROM (SELECT q.name, q.max, ${used} AS used FROM organization_quotas q
+         WHERE q.organization_id = :organizationId AND q.name = ANY (:names::text[])) counted
+   WHERE used > max ORDER BY name`,
+)
+
+export const listOrganizationQuotas = (db: Queryable, organizationId: string) =>
+  list.all(db, { organizationId })
+
+export const setOrganizationQuotas = (
+  tx: Tx,
+  organizationId: string,
+  limits: Partial<Record<OrganizationQuotaName, number>>,
+) => put.run(tx, { organizationId, names: Object.keys(limits), limits: Object.values(limits) })
+
+/** Gives limits to organizations that have none yet, of all or of one: the given one, or what is in use if that is more. */
+export const fillOrganizationQuotas = (
+  tx: Tx,
+  limits: Record<OrganizationQuotaName, number>,
+  organizationId: string | null = null,
+) => fill.run(tx, { organizationId, names: Object.keys(limits), limits: Object.values(limits) })
+
+/** Returns the first that there is too much of, after the caller has added to it; holds the others back until its end. */
+export async function findOverfull(
+  tx: Tx,
+  organizationId: string,
+  names: CountedQuotaName[],
+): Promise<OrganizationQuotaRow | undefined> {
+  await lock.run(tx, { organizationId, names })
+  return listOver.one(tx, { organizationId, names })
+}

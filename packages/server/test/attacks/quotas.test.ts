@@ -1,0 +1,144 @@
+import { addKey, addProject, setPayment, someEmail, tokenOfNew } from '@slipway/testing/people.ts'
+import { vmBody } from '@slipway/testing/resources.ts'
+import { type Answer, startService, type TestService } from '@slipway/testing/service.ts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+/** An organization whose owner tries to get more than its quotas. */
+let service: TestService
+let organization_id: string
+let owner: string
+beforeAll(async () => {
+  service = await startService((config) => {
+    config.webhooks.allowPrivateRanges = ['127.0.0.0/8']
+  })
+  const { operator_key: token } = service.credentials
+  organization_id = (await service.ok('adminOrganizationCreate', { token, body: { name: 'Harbour Labs' } }))
+    .id
+  await setPayment(service.database, organization_id, 'active')
+  owner = await tokenOfNew(service.database, { memberOf: { [organization_id]: 'owner' } })
+})
+afterAll(() => service.close())
+
+const limit = (limits: Record<string, number>) =>
+  service.ok('adminOrganizationQuotaSet', {
+    token: service.credentials.operator_key,
+    params: { organization_id },
+    body: { items: Object.entries(limits).map(([name, max]) => ({ name, max })) },
+  })
+const quota = async (name: string) => {
+  const { items } = await service.ok('organizationQuotaList', { token: owner, params: { organization_id } })
+  return items.find((item) => item.name === name)
+}
+const codeOf = ({ status, body }: Answer) => (status === 200 ? 'ok' : (body as { code: string }).code)
+const refusal = (name: string) =>
+  expect.objectContaining({ message: expect.stringMatching(`^quota exceeded: ${name} of the organization`) })
+
+test('more projects do not mean more GPUs: of two projects at once, exactly one gets the last', async () => {
+  await limit({ a40_gpus: 3, vms: 100 })
+  const projects = await Promise.all(
+    ['a', 'b', 'c'].map((name) => addProject(service, owner, organization_id, name)),
+  )
+  const create = (project_id: string, type: string) =>
+    service.call('vmCreate', {
+      token: owner,
+      params: { project_id },
+      body: vmBody({ type, public_ip: 'none' }),
+    })
+  const first = await create(projects[0]!, 'a40.2x')
+  expect(codeOf(first)).toBe('ok')
+  const race = await Promise.all(projects.map((id) => create(id, 'a40.1x')))
+  expect(race.map(codeOf).toSorted()).toEqual(['ok', 'quota_exceeded', 'quota_exceeded'])
+  expect(race.find(({ status }) => status === 403)!.body).toEqual(refusal('a40_gpus'))
+  expect(await quota('a40_gpus')).toEqual({ name: 'a40_gpus', max: 3, used: 3, available: 0 })
+  const { items } = await service.ok('quotaList', { token: owner, params: { project_id: projects[2]! } })
+  expect(items.find(({ name }) => name === 'a40_gpus')!.available).toBe(0)
+})
+
+test('projects end where the quota of the organization says, however many ask at once, and go on when one is deleted', async () => {
+  await limit({ projects: 5 })
+  const create = (index: number) =>
+    service.call('projectCreate', { token: owner, body: { name: `more-${index}`, organization_id } })
+  const answers = await Promise.all(Array.from({ length: 8 }, (_, index) => create(index)))
+  expect(answers.map(codeOf).toSorted()).toEqual(['ok', 'ok', ...Array(6).fill('quota_exceeded')])
+  expect(answers.find(({ status }) => status === 403)!.body).toEqual(refusal('projects'))
+  const made = answers.find(({ status }) => status === 200)!
+  await service.ok('projectDelete', { token: owner, params: { project_id: made.body.id } })
+  expect((await create(9)).status).toBe(200)
+})
+
+test('projects bring their networks, subnets and rules, which count as well', async () => {
+  await limit({ projects: 100 })
+  for (const name of ['networks', 'subnets', 'firewall_rules']) {
+    const { used, max } = (await quota(name))!
+    expect(used).toBeGreaterThan(0)
+    await limit({ [name]: used })
+    const body = { name: `no-${name}`, organization_id }
+    const answer = await service.call('projectCreate', { token: owner, body })
+    expect(answer).toMatchObject({ status: 403, body: refusal(name) })
+    await limit({ [name]: max })
+  }
+})
+
+test('networks, subnets, keys, members and webhooks end at the quota of the organization', async () => {
+  const [project_id, other] = [
+    await addProject(service, owner, organization_id, 'full'),
+    await addProject(service, owner, organization_id, 'other'),
+  ]
+  await addKey(service, owner, other, 'read')
+  const network = (await service.ok('networkList', { token: owner, params: { project_id } })).items[0]!
+  let count = 0
+  const makers: Record<string, () => Promise<Answer>> = {
+    networks: () =>
+      service.call('networkCreate', {
+        token: owner,
+        params: { project_id },
+        body: { name: `n-${++count}`, cidr: `10.${count}.0.0/16` },
+      }),
+    subnets: () =>
+      service.call('subnetCreate', {
+        token: owner,
+        params: { project_id },
+        body: {
+          name: `s-${++count}`,
+          cidr: `172.27.${200 + count}.0/24`,
+          vpc_network_id: network.id,
+          location: 'us-east1-a',
+        },
+      }),
+    access_keys: () =>
+      service.call('accessKeyCreate', {
+        token: owner,
+        params: { project_id },
+        body: { name: `k-${++count}`, role: 'read' },
+      }),
+    members: () =>
+      service.call('memberCreate', {
+        token: owner,
+        params: { organization_id },
+        body: { email: someEmail(), role: 'viewer' },
+      }),
+    webhooks: () =>
+      service.call('webhookCreate', {
+        token: owner,
+        params: { project_id },
+        body: { url: `http://127.0.0.1:9/${++count}` },
+      }),
+  }
+  for (const [name, make] of Object.entries(makers)) {
+    const { used } = (await quota(name))!
+    await limit({ [name]: used + 1 })
+    const answers = await Promise.all([make(), make(), make()])
+    expect(answers.map(codeOf).toSorted(), name).toEqual(['ok', 'quota_exceeded', 'quota_exceeded'])
+    expect(answers.find(({ status }) => status === 403)!.body).toEqual(refusal(name))
+    expect(await quota(name)).toMatchObject({ used: used + 1, available: 0 })
+  }
+})
+
+test('a new organization has the quotas of the configuration', async () => {
+  const { operator_key: token } = service.credentials
+  const { id } = await service.ok('adminOrganizationCreate', { token, body: { name: 'Fresh' } })
+  const params = { organization_id: id }
+  const { items } = await service.ok('adminOrganizationQuotaList', { token, params })
+  expect(Object.fromEntries(items.map(({ name, max }) => [name, max]))).toEqual(service.config.quotas)
+  expect(new Set(items.map(({ used }) => used))).toEqual(new Set([0]))
+})
