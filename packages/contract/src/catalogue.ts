@@ -146,8 +146,11 @@ export const catalogueRoutes = defineRoutes({
     changesNothing: true,
     tag: 'Catalogue',
     summary: 'What a VM or disk would cost',
+    description: 'Exactly one of `vm` and `disk`; refused with the very error that the creation would give.',
     access: 'viewer',
+    costsMoney: true,
     body: body('EstimateRequest', { vm: Type.Optional(VmCreate), disk: Type.Optional(DiskCreate) }),
     answer: Estimate,
+    errors: ['already_exists', 'conflict', 'out_of_stock', 'quota_exceeded'],
   },
 })

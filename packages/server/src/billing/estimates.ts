@@ -1,11 +1,12 @@
-import { type DiskCreate, type VmCreate, vmType } from '@slipway/contract'
-import { invalidField } from '../domain/failure.ts'
+import type { DiskCreate, VmCreate } from '@slipway/contract'
+import { asMember } from '../domain/failure.ts'
 import { displayUsd, hourlyCost, timesExact } from '../domain/money.ts'
-import { diskSizeProblem, parseDiskSize, sizeGb } from '../domain/sizes.ts'
+import { parseDiskSize, sizeGb } from '../domain/sizes.ts'
+import type { ProjectRequester } from '../operations/admission.ts'
+import { admitDiskCreate } from '../operations/disk/create.ts'
+import { admitVmCreate } from '../operations/vm/create.ts'
 import { findPrice } from '../store/billing/prices.ts'
-import type { Queryable } from '../store/database.ts'
-import { findImage } from '../store/fleet/images.ts'
-import { findLocation } from '../store/fleet/locations.ts'
+import { type Queryable, type Tx, tryOut } from '../store/database.ts'
 
 const hoursPerMonth = 730n
 const usdDecimals = 10
@@ -16,28 +17,28 @@ interface Quantity {
   unit: 'vm_hour' | 'gb_hour'
 }
 
-export async function estimateVm(db: Queryable, vm: VmCreate) {
-  const type = vmType(vm.type)
-  if (!type) throw invalidField('vm/type', `there is no VM type ${vm.type}`)
-  await requireLocation(db, vm.location, 'vm/location')
-  const image = await findImage(db, vm.image)
-  if (!image) throw invalidField('vm/image', `there is no image ${vm.image}`)
-  if (!image.locations.includes(vm.location))
-    throw invalidField('vm/image', `${image.name} cannot be used in ${vm.location}`)
-  return estimate(db, { productName: type.name, quantity: 1, unit: 'vm_hour' })
+/** Refused with the very error that the creation would give, since it is the creation, taken back. */
+export async function estimateVm(tx: Tx, by: ProjectRequester, vm: VmCreate) {
+  await asIfCreated(tx, 'vm', (tried) => admitVmCreate(tried, by, vm))
+  return estimate(tx, { productName: vm.type, quantity: 1, unit: 'vm_hour' })
 }
 
-export async function estimateDisk(db: Queryable, disk: DiskCreate) {
-  const type = disk.type ?? 'persistent-ssd'
-  const problem = diskSizeProblem(type, disk.size)
-  const size = parseDiskSize(disk.size)
-  if (problem || !size) throw invalidField('disk/size', problem ?? 'is not a size')
-  await requireLocation(db, disk.location, 'disk/location')
-  return estimate(db, { productName: type, quantity: sizeGb(size.gib), unit: 'gb_hour' })
+export async function estimateDisk(tx: Tx, by: ProjectRequester, disk: DiskCreate) {
+  await asIfCreated(tx, 'disk', (tried) => admitDiskCreate(tried, by, disk))
+  const { type = 'persistent-ssd', size } = disk
+  return estimate(tx, {
+    productName: type,
+    quantity: sizeGb(parseDiskSize(size)!.gib),
+    unit: 'gb_hour',
+  })
 }
 
-async function requireLocation(db: Queryable, name: string, field: string): Promise<void> {
-  if (!(await findLocation(db, name))) throw invalidField(field, `there is no location ${name}`)
+async function asIfCreated(tx: Tx, member: string, create: (tx: Tx) => Promise<unknown>): Promise<void> {
+  try {
+    await tryOut(tx, create)
+  } catch (error) {
+    throw asMember(member, error)
+  }
 }
 
 async function estimate(db: Queryable, { productName, quantity, unit }: Quantity) {

@@ -42,6 +42,13 @@ export function invalidField(field: string, message: string): Failure {
   })
 }
 
+/** What was said of a body, said of the body that has it as a member. */
+export function asMember(member: string, failure: unknown): unknown {
+  if (!(failure instanceof Failure) || !failure.details) return failure
+  const details = failure.details.map(({ field, message }) => ({ field: `/${member}${field}`, message }))
+  return new Failure(failure.code, failure.message, { details, extra: failure.extra })
+}
+
 export function notFound(what: string): Failure {
   return new Failure('not_found', `There is no ${what} with this id.`)
 }

@@ -97,6 +97,16 @@ export class Database implements Queryable {
   }
 }
 
+/**
+ * Does the work inside the transaction and takes all of it back, wake-ups included: for finding out whether it could
+ * be done. What it throws passes, and then ends the transaction.
+ */
+export async function tryOut(tx: Tx, work: (tx: Tx) => Promise<unknown>): Promise<void> {
+  await tx.query({ text: 'SAVEPOINT tried_out' })
+  await work({ query: (config) => tx.query(config), signal: () => {}, hasSignalled: () => false })
+  await tx.query({ text: 'ROLLBACK TO SAVEPOINT tried_out' })
+}
+
 function isWorthAnotherTry(error: unknown): boolean {
   const code = sqlState(error)
   return error instanceof TryAgain || code === serializationFailure || code === deadlockDetected

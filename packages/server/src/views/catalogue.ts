@@ -1,4 +1,5 @@
 import {
+  diskTypes,
   type Host,
   type Image,
   type OrganizationQuota,
@@ -7,6 +8,7 @@ import {
   type Quota,
   quotaNames,
   type VmType,
+  vmTypeNames,
 } from '@slipway/contract'
 import type { PriceRow } from '../store/billing/prices.ts'
 import type { OrganizationQuotaRow } from '../store/compute/organization-quotas.ts'
@@ -52,11 +54,13 @@ export const imageView = (row: ImageRow): Image => ({
   locations: row.locations,
 })
 
-export const priceView = (row: PriceRow): Price => ({
-  product_name: row.product_name,
-  unit: row.unit,
-  usd: Number(row.usd),
-})
+const products: readonly string[] = [...vmTypeNames, ...diskTypes]
+
+/** In the order of the catalogue: VM types, then disks. */
+export const priceViews = (rows: PriceRow[]): Price[] =>
+  rows
+    .toSorted((a, b) => products.indexOf(a.product_name) - products.indexOf(b.product_name))
+    .map(({ product_name, unit, usd }) => ({ product_name, unit, usd: Number(usd) }))
 
 /** In the order of the contract. */
 export const quotaViews = (rows: QuotaRow[]): Quota[] =>

@@ -1,5 +1,7 @@
 import { gpuReport, hostReport, reportHost } from '@slipway/testing/fleet.ts'
+import { vmBody } from '@slipway/testing/resources.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
+import { sshKey } from '@slipway/testing/ssh-key.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { simulatedHosts } from '../../src/setup/apply-config.ts'
 import { setPrices } from '../../src/store/billing/prices.ts'
@@ -65,6 +67,21 @@ test('the list of specs has the 17 types as the specification tells them', async
   })
 })
 
+test('types and locations stand in the order of the catalogue, wherever they are listed', async () => {
+  const types = (await items('/specs')).map((spec: { product_name: string }) => spec.product_name)
+  const places = (await items('/locations')).map(({ name }: { name: string }) => name)
+  const whole = places.flatMap((location: string) => types.map((type: string) => `${type} ${location}`))
+  for (const path of ['/availabilities', '/capacities']) {
+    const listed: { type: string; location: string }[] = await items(path)
+    expect(
+      listed.map(({ type, location }) => `${type} ${location}`),
+      path,
+    ).toEqual(whole)
+  }
+  const priced = (await items('/prices')).map((price: { product_name: string }) => price.product_name)
+  expect(priced).toEqual([...types, 'persistent-ssd', 'shared-volume'])
+})
+
 test('the list of images says where each can be used', async () => {
   const images = await items('/images')
   expect(images.map(({ name }: { name: string }) => name)).toEqual([
@@ -124,7 +141,7 @@ const vm = {
   type: 'a40.4x',
   location: 'us-east1-a',
   image: 'ubuntu24.04-nvidia',
-  ssh_public_key: 'ssh-ed25519 AAAA',
+  ssh_public_key: sshKey,
 }
 const disk = { name: 'data', size: '2TiB', location: 'us-east1-a' }
 
@@ -152,6 +169,51 @@ test('a cost estimate is null where no price is set', async () => {
   await service.database.transaction((tx) =>
     setPrices(tx, [{ product_name: 'a40.4x', unit: 'vm_hour', usd: '3.6' }]),
   )
+})
+
+test('a cost estimate claims nothing and leaves no trace', async () => {
+  const state = async () => ({
+    capacity: await items('/capacities'),
+    quotas: await items('/quotas'),
+    rows: await service.sql(
+      'SELECT (SELECT count(*) FROM vms) v, (SELECT count(*) FROM disks) d, (SELECT count(*) FROM operations) o, (SELECT count(*) FROM events) e',
+    ),
+  })
+  const before = await state()
+  for (const body of [{ vm }, { disk }]) expect((await call('POST', '/estimates', body)).status).toBe(200)
+  expect(await state()).toEqual(before)
+})
+
+test('a cost estimate is refused with the very error that the creation would give', async () => {
+  const [taken, takenDisk] = [vmBody({ type: 'a40.1x' }), { ...disk, name: 'taken' }]
+  await service.ok('vmCreate', { body: taken })
+  await service.ok('diskCreate', { body: takenDisk })
+  await service.sql(`UPDATE quotas SET max = 8 WHERE project_id = $1 AND name = 'l40s-48gb_gpus'`, [
+    service.credentials.project_id,
+  ])
+  const refusals: [string, object, number][] = [
+    ['vm', taken, 409],
+    ['vm', { ...vm, type: 'a100.1x' }, 409],
+    ['vm', { ...vm, type: 'l40s-48gb.10x' }, 403],
+    ['vm', { ...vm, name: 'train 7' }, 400],
+    ['vm', { ...vm, ssh_public_key: 'ssh-rsa AAAA' }, 400],
+    ['vm', { ...vm, startup_script: 'x'.repeat(65_537) }, 400],
+    ['vm', { ...vm, startup_script: '#cloud-config\n', image: 'debian12' }, 400],
+    ['vm', { ...vm, disks: [{ disk_id: service.credentials.project_id }] }, 404],
+    ['disk', takenDisk, 409],
+    ['disk', { ...disk, size: '11TiB' }, 400],
+    ['disk', { ...disk, type: 'shared-volume', size: '900TiB' }, 403],
+  ]
+  for (const [member, body, status] of refusals) {
+    const estimate = await call('POST', '/estimates', { [member]: body })
+    const creation = await call('POST', `/${member}s`, body)
+    const { request_id: _one, details: estimated, ...error } = estimate.body
+    const { request_id: _other, details: created, ...expected } = creation.body
+    const what = JSON.stringify(body).slice(0, 300)
+    expect([estimate.status, creation.status], what).toEqual([status, status])
+    if (status !== 400) expect(error, what).toEqual(expected)
+    expect(estimated?.[0], what).toEqual(created && { ...created[0], field: `/${member}${created[0].field}` })
+  }
 })
 
 test.each([

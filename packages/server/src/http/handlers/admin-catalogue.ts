@@ -5,7 +5,7 @@ import { changeImageLocations, createImage, deleteImage } from '../../fleet/imag
 import { listPrices } from '../../store/billing/prices.ts'
 import { listImages } from '../../store/fleet/images.ts'
 import { listLocations } from '../../store/fleet/locations.ts'
-import { adminLocationView, imageView, priceView, quotaViews } from '../../views/catalogue.ts'
+import { adminLocationView, imageView, priceViews, quotaViews } from '../../views/catalogue.ts'
 import type { Handlers } from '../context.ts'
 
 type AdminCatalogueRoutes = Extract<
@@ -28,11 +28,11 @@ export const adminCatalogueHandlers: Handlers<AdminCatalogueRoutes> = {
 
   adminLocationList: async ({ tx }) => ({ items: (await listLocations(tx)).map(adminLocationView) }),
 
-  adminPriceList: async ({ tx }) => ({ items: (await listPrices(tx)).map(priceView) }),
+  adminPriceList: async ({ tx }) => ({ items: priceViews(await listPrices(tx)) }),
 
   async adminPriceSet({ tx, by, body }) {
     await changePrices(tx, by, body.items)
-    return { items: (await listPrices(tx)).map(priceView) }
+    return { items: priceViews(await listPrices(tx)) }
   },
 
   adminQuotaList: async ({ tx, query }) => ({ items: quotaViews(await readQuotas(tx, query.project_id)) }),

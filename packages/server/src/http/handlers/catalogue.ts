@@ -6,7 +6,7 @@ import { listAvailability, listCapacity } from '../../store/compute/placement.ts
 import { listQuotas } from '../../store/compute/quotas.ts'
 import { listImages } from '../../store/fleet/images.ts'
 import { listLocations } from '../../store/fleet/locations.ts'
-import { imageView, locationView, priceView, quotaViews, specView } from '../../views/catalogue.ts'
+import { imageView, locationView, priceViews, quotaViews, specView } from '../../views/catalogue.ts'
 import type { Handlers } from '../context.ts'
 
 export const catalogueHandlers: Handlers<keyof typeof catalogueRoutes> = {
@@ -24,13 +24,13 @@ export const catalogueHandlers: Handlers<keyof typeof catalogueRoutes> = {
 
   imageList: async ({ tx }) => ({ items: (await listImages(tx)).map(imageView) }),
 
-  priceList: async ({ tx }) => ({ items: (await listPrices(tx)).map(priceView) }),
+  priceList: async ({ tx }) => ({ items: priceViews(await listPrices(tx)) }),
 
   quotaList: async ({ tx, project }) => ({ items: quotaViews(await listQuotas(tx, project.projectId)) }),
 
-  estimateCreate({ tx, body: { vm, disk } }) {
-    if (vm && !disk) return estimateVm(tx, vm)
-    if (disk && !vm) return estimateDisk(tx, disk)
+  estimateCreate({ tx, by, body: { vm, disk } }) {
+    if (vm && !disk) return estimateVm(tx, by, vm)
+    if (disk && !vm) return estimateDisk(tx, by, disk)
     throw new Failure('invalid_argument', 'Send exactly one of vm and disk.')
   },
 }

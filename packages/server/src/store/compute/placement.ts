@@ -105,14 +105,16 @@ interface TypesAt {
 }
 
 const wantedTypes =
-  'unnest(:names::text[], :families::text[], :gpuCounts::integer[]) AS t (type, family, gpu_count)'
+  'unnest(:names::text[], :families::text[], :gpuCounts::integer[]) WITH ORDINALITY AS t (type, family, gpu_count, place)'
+/** Types and locations stand in the order of the catalogue. */
+const catalogueOrder = 'ORDER BY l.position, l.name, t.place'
 
 const availability = statement<AvailabilityRow, TypesAt>(
   'availability_list',
   `SELECT t.type, l.name AS location,
           ${isThereOne(fits('l.name', 't.family', 't.gpu_count'))} AS available
    FROM locations l CROSS JOIN ${wantedTypes}
-   WHERE :location::text IS NULL OR l.name = :location ORDER BY l.position, l.name`,
+   WHERE :location::text IS NULL OR l.name = :location ${catalogueOrder}`,
 )
 
 const capacity = statement<CapacityRow, TypesAt>(
@@ -121,7 +123,7 @@ const capacity = statement<CapacityRow, TypesAt>(
           (SELECT coalesce(sum(h.free_gpus / t.gpu_count), 0) FROM hosts h
            WHERE ${fits('l.name', 't.family', 't.gpu_count')}) AS quantity
    FROM locations l CROSS JOIN ${wantedTypes}
-   WHERE :location::text IS NULL OR l.name = :location ORDER BY l.position, l.name`,
+   WHERE :location::text IS NULL OR l.name = :location ${catalogueOrder}`,
 )
 
 export interface PlacementRequest {
