@@ -1,6 +1,7 @@
 import Type, { type Static, type TSchema } from 'typebox'
 import { Image, Price, Quota } from './catalogue.ts'
 import { EventList, EventListQuery } from './events.ts'
+import { hostNamePattern, imageNamePattern } from './names.ts'
 import { Operation } from './operations.ts'
 import { Organization, OrganizationQuota, Project } from './organizations.ts'
 import { defineRoutes } from './route.ts'
@@ -111,7 +112,8 @@ export const FamilyCapacity = record('FamilyCapacity', {
 })
 
 const ImageName = Type.String({
-  pattern: '^[a-z0-9][a-z0-9._-]{0,62}(:[a-z0-9][a-z0-9._-]{0,62})?$',
+  format: 'image-name',
+  pattern: imageNamePattern,
   examples: ['ubuntu24.04-nvidia:latest'],
 })
 const LocationNames = Type.Array(Type.String({ minLength: 1, maxLength: 100 }), { maxItems: 100 })
@@ -146,7 +148,7 @@ export const adminRoutes = defineRoutes({
       'Its GPUs appear with its first report. In a simulated location `gpus` describes the host to simulate.',
     access: 'operator',
     body: body('HostCreate', {
-      name: Type.String({ pattern: '^[a-z0-9][a-z0-9.-]{0,62}$' }),
+      name: Type.String({ format: 'host-name', pattern: hostNamePattern }),
       location: Type.String({ minLength: 1, maxLength: 100 }),
       gpus: Type.Optional(
         Type.Object(

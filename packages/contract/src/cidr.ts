@@ -5,8 +5,15 @@ export interface Cidr {
 }
 
 const octet = '(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])'
-const address = new RegExp(`^${octet}\\.${octet}\\.${octet}\\.${octet}$`)
-const prefixLength = /^(3[0-2]|[12]?[0-9])$/
+const dotted = `${octet}\\.${octet}\\.${octet}\\.${octet}`
+const prefixDigits = '(3[0-2]|[12]?[0-9])'
+const address = new RegExp(`^${dotted}$`)
+const prefixLength = new RegExp(`^${prefixDigits}$`)
+
+/** The form alone: that the host bits are zero is for `parseCidr` to say. */
+export const cidrPattern = `^${dotted}/${prefixDigits}$`
+/** The same, or a bare address, or nothing. */
+export const cidrOrAddressPattern = `^(${dotted}(/${prefixDigits})?)?$`
 
 export const anywhere = '0.0.0.0/0'
 

@@ -6,34 +6,10 @@ import {
   OperationStarted,
   OperationWaitQuery,
 } from './operations.ts'
+import { Disk, DiskSize } from './resources.ts'
 import { defineRoutes } from './route.ts'
-import { body, CommaList, pagedList, pageQuery, ResourceName, record, Timestamp, Uuid } from './schema.ts'
-import { diskStates } from './states.ts'
+import { body, CommaList, pagedList, pageQuery, ResourceName } from './schema.ts'
 import { diskTypes } from './vm-types.ts'
-
-export const DiskSize = Type.String({
-  pattern: '^[1-9][0-9]{0,6}(GiB|TiB)$',
-  description: 'A whole number followed by GiB or TiB.',
-  examples: ['100GiB'],
-})
-export const DiskMode = Type.Enum(['read-write', 'read-only'])
-
-export const Disk = record('Disk', {
-  id: Uuid,
-  name: Type.String(),
-  type: Type.Enum([...diskTypes]),
-  size: DiskSize,
-  location: Type.String(),
-  block_size: Type.Integer(),
-  created_at: Timestamp,
-  updated_at: Timestamp,
-  serial_number: Type.String(),
-  state: Type.Enum([...diskStates]),
-  attached_to: Type.Array(
-    Type.Object({ vm_id: Uuid, attachment_type: Type.Enum(['os', 'data']), mode: DiskMode }),
-  ),
-})
-export type Disk = Static<typeof Disk>
 
 export const DiskCreate = body(
   'DiskCreate',
@@ -41,7 +17,12 @@ export const DiskCreate = body(
     name: ResourceName,
     size: DiskSize,
     location: Type.String({ minLength: 1, maxLength: 100 }),
-    block_size: Type.Optional(Type.Enum([512, 4096])),
+    block_size: Type.Optional(
+      Type.Enum([512, 4096], {
+        format: 'int64',
+        description: 'In bytes. It has no meaning for a shared volume, and is kept as given.',
+      }),
+    ),
     type: Type.Optional(Type.Enum([...diskTypes])),
   },
   { examples: [{ name: 'datasets', size: '500GiB', location: 'us-east1-a' }] },
@@ -70,7 +51,7 @@ export const diskRoutes = defineRoutes({
       ...pageQuery,
       ids: CommaList('Disk ids'),
       names: CommaList('Names'),
-      types: CommaList('Disk types'),
+      types: CommaList('Disk types', diskTypes),
       locations: CommaList('Locations'),
       attached_to: CommaList('VM ids'),
     }),

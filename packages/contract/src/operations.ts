@@ -1,7 +1,21 @@
 import Type, { type Static } from 'typebox'
+import { errorCodes, operationErrorCodes } from './errors.ts'
+import { Disk, FirewallRule, Vm } from './resources.ts'
 import { defineRoutes } from './route.ts'
 import { pagedList, pageQuery, record, Timestamp, Uuid, wholeList } from './schema.ts'
 import { operationNames, operationStates, operationTypes, stepStates } from './states.ts'
+
+export const OperationError = record('OperationError', {
+  code: Type.Enum([...errorCodes, ...operationErrorCodes]),
+  message: Type.String({ description: 'What went wrong.' }),
+})
+export type OperationError = Static<typeof OperationError>
+
+const OperationResult = Type.Unsafe<Vm | Disk | FirewallRule | OperationError | null>({
+  oneOf: [{ type: 'null' }, Vm, Disk, FirewallRule, OperationError],
+  description:
+    'Null while in progress and after a deletion; the resource after success; an error after failure.',
+})
 
 export const Operation = record(
   'Operation',
@@ -14,10 +28,7 @@ export const Operation = record(
       type: Type.Enum([...operationTypes]),
       request: Type.Record(Type.String(), Type.Unknown(), { description: 'The request, echoed.' }),
     }),
-    result: Type.Unknown({
-      description:
-        'Null while in progress and after a deletion; the resource after success; `{code, message}` after failure.',
-    }),
+    result: OperationResult,
     started_at: Timestamp,
     completed_at: Timestamp,
   },

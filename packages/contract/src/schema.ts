@@ -1,5 +1,5 @@
 import Type, { type Static, type TObject, type TProperties, type TSchema } from 'typebox'
-import { resourceNamePattern, uuidPattern } from './names.ts'
+import { emailPattern, resourceNamePattern, uuidOrEmptyPattern, uuidPattern } from './names.ts'
 
 /** Schemas by their component name: the OpenAPI document refers to these instead of repeating them. */
 export const components = new Map<string, TSchema>()
@@ -9,17 +9,23 @@ interface RecordOptions {
   examples?: unknown[]
 }
 
-/** A record that the service answers with. */
+/** A record that the service answers with. It may gain members, and whoever reads it must not mind. */
 export function record<P extends TProperties>(
+  name: string,
+  properties: P,
+  options: RecordOptions = {},
+): TObject<P> {
+  return named(name, Type.Object(properties, { ...options }))
+}
+
+/** A request body: unknown members are refused. */
+export function body<P extends TProperties>(
   name: string,
   properties: P,
   options: RecordOptions = {},
 ): TObject<P> {
   return named(name, Type.Object(properties, { ...options, additionalProperties: false }))
 }
-
-/** A request body: unknown members are refused. */
-export const body = record
 
 function named<S extends TSchema>(name: string, schema: S): S {
   if (components.has(name)) throw new Error(`two schemas are called ${name}`)
@@ -31,9 +37,14 @@ function named<S extends TSchema>(name: string, schema: S): S {
 export const Uuid = Type.String({
   format: 'uuid',
   pattern: uuidPattern,
+  description: 'Accepted in any letter case, answered in lower case.',
   examples: ['0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7e10'],
 })
-export const UuidOrEmpty = Type.String({ description: 'A UUID, or the empty string when unset.' })
+export const UuidOrEmpty = Type.String({
+  format: 'uuid-or-empty',
+  pattern: uuidOrEmptyPattern,
+  description: 'A UUID, or the empty string when unset.',
+})
 export const Timestamp = Type.String({
   description: 'ISO 8601 UTC with milliseconds; the empty string when unset.',
   pattern: '^(\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}\\.\\d{3}Z)?$',
@@ -47,6 +58,7 @@ export const UtcDate = Type.String({
   examples: ['2026-11-14'],
 })
 export const ResourceName = Type.String({
+  format: 'resource-name',
   pattern: resourceNamePattern,
   description: 'Letters, digits, `_` and `-`, at most 63, starting with a letter or digit.',
   examples: ['train-7'],
@@ -54,9 +66,10 @@ export const ResourceName = Type.String({
 /** A display name: not an identifier. */
 export const DisplayName = Type.String({ minLength: 1, maxLength: 100, examples: ['Research'] })
 export const Email = Type.String({
+  format: 'email-address',
   minLength: 3,
   maxLength: 254,
-  pattern: '^[^\\s@]+@[^\\s@]+$',
+  pattern: emailPattern,
   examples: ['ada@example.com'],
 })
 export const Password = Type.String({ minLength: 8, maxLength: 256 })
@@ -87,8 +100,13 @@ export const pageQuery = {
 
 export const PageQuery = Type.Object(pageQuery)
 
-/** A comma-separated filter. */
-export const CommaList = (description: string) =>
-  Type.Optional(Type.String({ maxLength: 20_000, description: `${description}, comma-separated.` }))
+/** A comma-separated filter, of a closed set of values if they are given. */
+export const CommaList = (description: string, values?: readonly string[]) =>
+  Type.Optional(
+    Type.String({
+      maxLength: 20_000,
+      description: `${description}, comma-separated${values ? `: ${values.map((value) => `\`${value}\``).join(', ')}` : ''}.`,
+    }),
+  )
 
 export type { Static, TSchema }

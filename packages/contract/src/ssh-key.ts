@@ -101,6 +101,12 @@ const readers: Record<string, (parts: Parts) => number> = {
 
 export const sshKeyTypes: readonly string[] = Object.keys(readers)
 
+/** The form of the line alone: whether its data is a key is for `parseSshPublicKey` to say. */
+export const sshKeyPattern = `^(${sshKeyTypes.map((type) => type.replaceAll('.', '\\.')).join('|')}) [A-Za-z0-9+/]+={0,2}( [^\\r\\n]*)?(\\r?\\n)?$`
+
+/** The line without the break that files end with: what guests are given. */
+export const sshKeyLine = (text: string): string => text.replace(/\r?\n$/, '')
+
 /** Base64 with padding and zero spare bits, so that one key has one spelling. */
 function decodeBase64(text: string): Uint8Array {
   if (text === '' || !base64Pattern.test(text)) throw new Malformed('the key data is not valid base64')
@@ -117,10 +123,11 @@ function hasControlCharacter(text: string): boolean {
   return false
 }
 
-/** `problem` completes a sentence that begins with the name of the field. */
-export function parseSshPublicKey(text: string): SshKey {
+/** `problem` completes a sentence that begins with the name of the field. One line break at the end is overlooked. */
+export function parseSshPublicKey(given: string): SshKey {
+  const text = sshKeyLine(given)
   const refuse = (problem: string): SshKey => ({ ok: false, problem })
-  if (text.length > maxLineChars) return refuse(`must have at most ${maxLineChars} characters`)
+  if (given.length > maxLineChars) return refuse(`must have at most ${maxLineChars} characters`)
   if (text.includes('PRIVATE KEY')) {
     return refuse('must be a public key (the file ending in .pub), and this is a private one')
   }

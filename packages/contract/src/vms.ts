@@ -1,5 +1,4 @@
 import Type, { type Static } from 'typebox'
-import { DiskMode } from './disks.ts'
 import {
   Operation,
   OperationList,
@@ -7,80 +6,31 @@ import {
   OperationStarted,
   OperationWaitQuery,
 } from './operations.ts'
+import { DiskMode, Vm } from './resources.ts'
 import { defineRoutes } from './route.ts'
-import {
-  body,
-  CommaList,
-  pagedList,
-  pageQuery,
-  ResourceName,
-  record,
-  Timestamp,
-  Uuid,
-  UuidOrEmpty,
-} from './schema.ts'
+import { body, CommaList, pagedList, pageQuery, ResourceName, record, Uuid } from './schema.ts'
+import { sshKeyPattern } from './ssh-key.ts'
 import { vmActionNames, vmStates } from './states.ts'
 import { expiryActions, maxTtlSeconds, minTtlSeconds } from './ttl.ts'
+import { vmTypeNames } from './vm-types.ts'
 
-export const VmDisk = record('VmDisk', {
-  id: Uuid,
-  name: Type.String(),
-  type: Type.String(),
-  size: Type.String(),
-  location: Type.String(),
-  block_size: Type.Integer(),
-  created_at: Timestamp,
-  updated_at: Timestamp,
-  serial_number: Type.String({ description: 'What the guest sees, to find the disk by.' }),
-  attachment_type: Type.Enum(['os', 'data']),
-  mode: DiskMode,
+const script = { maxLength: 65536, pattern: '^[^\\u0000]*$', examples: ['#!/bin/sh\nnvidia-smi\n'] }
+const StartupScript = Type.String({
+  ...script,
+  format: 'startup-script',
+  description:
+    'Run at every boot: by the program that its first line names after `#!`, else by `/bin/sh`. One that begins with `#cloud-config` is for cloud-init, if the image has the tag `cloud-init`. At most 64 KiB; empty means none.',
 })
-
-export const NetworkInterface = record('NetworkInterface', {
-  id: Uuid,
-  name: Type.String(),
-  network: Uuid,
-  subnet: Uuid,
-  interface_type: Type.Literal('Ethernet'),
-  mac_address: Type.String(),
-  ips: Type.Array(
-    Type.Object({
-      private_ipv4: Type.Object({ address: Type.String() }),
-      public_ipv4: Type.Object({
-        address: Type.String({ description: 'Empty when the VM has none.' }),
-        id: UuidOrEmpty,
-        type: Type.String({ examples: ['dynamic'] }),
-      }),
-    }),
-  ),
+const ShutdownScript = Type.String({
+  ...script,
+  format: 'shutdown-script',
+  description:
+    'Run before a stop: by the program that its first line names after `#!`, else by `/bin/sh`. At most 64 KiB; empty means none.',
 })
-
-export const Vm = record('Vm', {
-  id: Uuid,
-  project_id: Uuid,
-  type: Type.String({ examples: ['a100.1x'] }),
-  state: Type.Enum([...vmStates]),
-  ssh_destination: Type.String({ description: '`user@address` or `user@address:port` once running.' }),
-  created_at: Timestamp,
-  updated_at: Timestamp,
-  name: Type.String(),
-  location: Type.String(),
-  commitment_period: Type.Integer({ description: '0 when there is no commitment.' }),
-  commitment_end: Type.String({ description: 'Empty when there is no commitment.' }),
-  disks: Type.Array(VmDisk),
-  network_interfaces: Type.Array(NetworkInterface),
-  host_channel_adapters: Type.Array(Type.String(), { description: 'Empty when there are none.' }),
-  virtualization_features: Type.Object({ nested_virtualization: Type.Boolean() }),
-  instance_template_id: Type.String({ description: 'Empty when unset.' }),
-  instance_group_id: Type.String({ description: 'Empty when unset.' }),
-  reservation_id: Type.String({ description: 'Empty when unset.' }),
-  image: Type.String(),
-  expires_at: Timestamp,
-  on_expiry: Type.Enum([...expiryActions]),
+const VmTypeName = Type.Enum(vmTypeNames, {
+  examples: ['a100.1x'],
+  description: 'A VM type of the catalogue.',
 })
-export type Vm = Static<typeof Vm>
-
-const Script = Type.String({ maxLength: 65536, description: 'Starts with `#!`; at most 64 KiB.' })
 const TtlSeconds = Type.Integer({
   minimum: minTtlSeconds,
   maximum: maxTtlSeconds,
@@ -92,12 +42,7 @@ export const VmCreate = body(
   'VmCreate',
   {
     name: ResourceName,
-    type: Type.String({
-      minLength: 1,
-      maxLength: 100,
-      examples: ['a100.1x'],
-      description: 'A VM type of the catalogue.',
-    }),
+    type: VmTypeName,
     location: Type.String({ minLength: 1, maxLength: 100, examples: ['us-east1-a'] }),
     image: Type.String({
       minLength: 1,
@@ -106,16 +51,24 @@ export const VmCreate = body(
       description: 'The name of an image; without a tag, `:latest` is meant.',
     }),
     ssh_public_key: Type.String({
-      minLength: 1,
       maxLength: 16384,
+      format: 'ssh-public-key',
+      pattern: sshKeyPattern,
       description:
-        'One line in OpenSSH form: ed25519, ecdsa, rsa of at least 2048 bits, or their `sk-` forms.',
+        'One line in OpenSSH form: ed25519, ecdsa, rsa of at least 2048 bits, or their `sk-` forms. A line break at its end is accepted.',
     }),
-    startup_script: Type.Optional(Script),
-    shutdown_script: Type.Optional(Script),
+    startup_script: Type.Optional(StartupScript),
+    shutdown_script: Type.Optional(ShutdownScript),
     disks: Type.Optional(
       Type.Array(
-        Type.Object({ disk_id: Uuid, mode: Type.Optional(DiskMode) }, { additionalProperties: false }),
+        Type.Object(
+          {
+            disk_id: Uuid,
+            attachment_type: Type.Optional(Type.Literal('data')),
+            mode: Type.Optional(DiskMode),
+          },
+          { additionalProperties: false },
+        ),
         { maxItems: 20 },
       ),
     ),
@@ -145,7 +98,7 @@ const closed = { additionalProperties: false }
 export const VmUpdate = Type.Union(
   [
     Type.Object({ action: Type.Enum([...vmActionNames]) }, closed),
-    Type.Object({ type: Type.String({ minLength: 1, maxLength: 100 }) }, closed),
+    Type.Object({ type: VmTypeName }, closed),
     Type.Object({ ttl_seconds: TtlSeconds, on_expiry: Type.Optional(OnExpiry) }, closed),
   ],
   {
@@ -179,9 +132,9 @@ export const vmRoutes = defineRoutes({
       ...pageQuery,
       ids: CommaList('VM ids'),
       names: CommaList('Names'),
-      types: CommaList('VM types'),
+      types: CommaList('VM types', vmTypeNames),
       locations: CommaList('Locations'),
-      states: CommaList('States'),
+      states: CommaList('States', vmStates),
     }),
     answer: pagedList('VmList', Vm),
   },

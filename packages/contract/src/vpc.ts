@@ -1,4 +1,5 @@
 import Type, { type Static } from 'typebox'
+import { cidrOrAddressPattern, cidrPattern } from './cidr.ts'
 import {
   Operation,
   OperationList,
@@ -6,13 +7,24 @@ import {
   OperationStarted,
   OperationWaitQuery,
 } from './operations.ts'
+import { FirewallRule, RuleAction, RuleDirection, RuleProtocol } from './resources.ts'
 import { defineRoutes } from './route.ts'
-import { body, Empty, PageQuery, pagedList, ResourceName, record, Timestamp, Uuid } from './schema.ts'
-import { ruleStates } from './states.ts'
+import {
+  body,
+  Empty,
+  PageQuery,
+  pagedList,
+  ResourceName,
+  record,
+  Timestamp,
+  Uuid,
+  UuidOrEmpty,
+} from './schema.ts'
 
 const Cidr = Type.String({
-  minLength: 9,
   maxLength: 18,
+  format: 'ipv4-cidr',
+  pattern: cidrPattern,
   description: 'A private IPv4 block, /16 to /28.',
   examples: ['10.20.0.0/16'],
 })
@@ -37,53 +49,48 @@ export const Subnet = record('Subnet', {
 })
 export type Subnet = Static<typeof Subnet>
 
-export const FirewallEndpoint = record('FirewallEndpoint', {
-  resource_id: Type.String({ description: 'A VM, subnet or network; empty when unused.' }),
-  cidr: Type.String({ description: 'An IPv4 block or address; empty when unused.' }),
-})
-export type FirewallEndpoint = Static<typeof FirewallEndpoint>
-
-const Direction = Type.Enum(['ingress', 'egress'])
-const Action = Type.Enum(['allow', 'deny'])
-const Protocol = Type.Enum(['tcp', 'udp', 'icmp'])
-const Protocols = Type.Array(Protocol, { minItems: 1, maxItems: 3, uniqueItems: true })
-const Ports = Type.Array(Type.String({ maxLength: 11, examples: ['22', '3000-8080'] }), {
-  maxItems: 64,
-  description: 'Ports or ranges; empty means all.',
-})
+const Protocols = Type.Array(RuleProtocol, { minItems: 1, maxItems: 3, uniqueItems: true })
+const Ports = Type.Array(
+  Type.String({
+    maxLength: 11,
+    format: 'port-range',
+    pattern: '^[1-9][0-9]{0,4}(-[1-9][0-9]{0,4})?$',
+    examples: ['22', '3000-8080'],
+  }),
+  { maxItems: 64, description: 'Ports or ranges within 1–65535; empty means all.' },
+)
 const Endpoints = Type.Array(
   Type.Object(
     {
-      resource_id: Type.Optional(Type.String({ maxLength: 36 })),
-      cidr: Type.Optional(Type.String({ maxLength: 18 })),
+      resource_id: Type.Optional(
+        Type.String({
+          ...UuidOrEmpty,
+          maxLength: 36,
+          description: 'A VM, subnet or network of the project; the empty string counts as absent.',
+        }),
+      ),
+      cidr: Type.Optional(
+        Type.String({
+          maxLength: 18,
+          format: 'ipv4-cidr-or-address',
+          pattern: cidrOrAddressPattern,
+          description: 'An IPv4 block with zero host bits, or an address; the empty string counts as absent.',
+          examples: ['203.0.113.0/24'],
+        }),
+      ),
     },
     { additionalProperties: false },
   ),
   { minItems: 1, maxItems: 64, description: 'Each with exactly one of `cidr` and `resource_id`.' },
 )
 
-export const FirewallRule = record('FirewallRule', {
-  id: Uuid,
-  name: Type.String(),
-  direction: Direction,
-  action: Action,
-  vpc_network_id: Uuid,
-  state: Type.Enum([...ruleStates]),
-  sources: Type.Array(FirewallEndpoint),
-  source_ports: Type.Array(Type.String()),
-  destinations: Type.Array(FirewallEndpoint),
-  destination_ports: Type.Array(Type.String()),
-  protocols: Type.Array(Protocol),
-})
-export type FirewallRule = Static<typeof FirewallRule>
-
 export const FirewallRuleCreate = body(
   'FirewallRuleCreate',
   {
     name: ResourceName,
     vpc_network_id: Uuid,
-    action: Action,
-    direction: Direction,
+    action: RuleAction,
+    direction: RuleDirection,
     protocols: Protocols,
     sources: Endpoints,
     destinations: Endpoints,
@@ -250,8 +257,8 @@ export const vpcRoutes = defineRoutes({
     summary: 'Would this packet pass?',
     access: 'viewer',
     body: body('FirewallRuleTest', {
-      direction: Direction,
-      protocol: Protocol,
+      direction: RuleDirection,
+      protocol: RuleProtocol,
       source: AddressOrVm,
       destination: AddressOrVm,
       destination_port: Type.Optional(Type.Integer({ minimum: 1, maximum: 65535 })),

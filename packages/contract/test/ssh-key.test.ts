@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { parseSshPublicKey } from '../src/ssh-key.ts'
+import { parseSshPublicKey, sshKeyLine, sshKeyPattern } from '../src/ssh-key.ts'
 
 // Made by ssh-keygen of OpenSSH 9.2.
 const BY_SSH_KEYGEN = {
@@ -57,6 +57,15 @@ test.each(Object.entries(BY_SSH_KEYGEN).map(([type, data], i) => [type, data, BI
   },
 )
 
+test.each(['\n', '\r\n'])('a line break at the end, %j, as files have it, is overlooked', (end) => {
+  for (const [type, data] of Object.entries(BY_SSH_KEYGEN)) {
+    const text = `${type} ${data} ada@laptop${end}`
+    expect(parseSshPublicKey(text)).toMatchObject({ ok: true, type, comment: 'ada@laptop' })
+    expect(text).toMatch(new RegExp(sshKeyPattern))
+    expect(sshKeyLine(text)).toBe(`${type} ${data} ada@laptop`)
+  }
+})
+
 test('keys of security tokens are read', () => {
   const ed25519 = line('sk-ssh-ed25519@openssh.com', Buffer.alloc(32, 9), 'ssh:')
   expect(parseSshPublicKey(ed25519)).toMatchObject({ ok: true, bits: 256 })
@@ -80,7 +89,8 @@ const ed = (...parts: Part[]) => line('ssh-ed25519', ...parts)
 
 test.each([
   ['nothing', '', /begins with a key type/],
-  ['a newline at the end', `${good}\n`, /one line/],
+  ['two newlines at the end', `${good}\n\n`, /one line/],
+  ['a newline in front', `\n${good}`, /one line/],
   ['two lines', `${good}\n${good}`, /one line/],
   ['a carriage return', `${good}\r`, /one line/],
   ['a tab between type and data', good.replace(' ', '\t'), /one line/],

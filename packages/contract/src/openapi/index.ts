@@ -171,8 +171,9 @@ function sharedParameters(print: (schema: unknown) => unknown): Json {
     XRequestId: {
       name: 'X-Request-Id',
       in: 'header',
-      description: 'The caller’s own name for the request: at most 128 visible ASCII characters.',
-      schema: { type: 'string', maxLength: 128 },
+      description:
+        'The caller’s own name for the request: at most 128 visible ASCII characters. Any other value is replaced.',
+      schema: { type: 'string', minLength: 1, maxLength: 128, pattern: '^[!-~]+$' },
       example: 'req-5f0c2d',
     },
   }

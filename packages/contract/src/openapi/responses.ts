@@ -7,8 +7,15 @@ const requestId = 'req-5f0c2d'
 /** One message per code, as the service would put it. */
 const sample: Record<ErrorCode, Json & { message: string }> = {
   invalid_argument: {
-    message: 'The size has no unit. Write it as 500GiB or 2TiB.',
-    details: [{ field: '/size', message: 'must match the form <number>GiB or <number>TiB' }],
+    message:
+      'size must be a whole number followed by GiB or TiB, such as 100GiB or 2TiB; did you mean 500GiB?',
+    details: [
+      {
+        field: '/size',
+        message:
+          'must be a whole number followed by GiB or TiB, such as 100GiB or 2TiB; did you mean 500GiB?',
+      },
+    ],
   },
   invalid_grant: {
     message: 'The e-mail or the password is wrong.',
@@ -110,10 +117,12 @@ const countHeader = (description: string, example: number) => ({
 })
 
 export const headers: Json = {
-  RequestId: textHeader(
-    'Names the request in logs and in support; the caller’s own value if it sent one.',
-    requestId,
-  ),
+  RequestId: {
+    description:
+      'Names the request in logs and in support; the caller’s own value if it sent one of at most 128 visible ASCII characters.',
+    schema: { type: 'string', minLength: 1, maxLength: 128, pattern: '^[!-~]+$' },
+    example: requestId,
+  },
   RateLimitLimit: countHeader('Requests that the caller may make in a burst.', 200),
   RateLimitRemaining: countHeader('Requests left now.', 187),
   RateLimitReset: countHeader('Seconds until the allowance is full again.', 1),

@@ -22,8 +22,7 @@ export function normaliseEmail(text: string): string | null {
 }
 
 /** What is wrong, as the rest of a sentence that begins with the field; null when nothing is. */
-export function startupScriptProblem(text: string): string | null {
-  if (!text.startsWith('#!')) return 'must begin with #! and an interpreter, such as #!/bin/sh'
+export function scriptProblem(text: string): string | null {
   if (text.includes('\0')) return 'must not contain NUL characters'
   if (new TextEncoder().encode(text).length > maxScriptBytes) return 'must have at most 64 KiB'
   return null

@@ -144,6 +144,6 @@ export function paymentRequired(project: ProjectScope): Failure {
 }
 
 const badId = (name: string) =>
-  new Failure('invalid_argument', `${name} must be a UUID in lower case.`, {
-    details: [{ field: name, message: 'must be a UUID in lower case' }],
+  new Failure('invalid_argument', `${name} must be a UUID.`, {
+    details: [{ field: name, message: 'must be a UUID' }],
   })

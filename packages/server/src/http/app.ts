@@ -54,12 +54,12 @@ export function buildApp(outside: Services, log: FastifyBaseLogger): App {
       keepAliveTimeout: 72_000,
       connectionsCheckingInterval: slowClientCheckMs,
     },
-    exposeHeadRoutes: false,
+    exposeHeadRoutes: true,
     logController: new LogController({ disableRequestLogging: true }),
     // A logger for each request costs more than naming the request in the few lines that concern it.
     childLoggerFactory: (logger) => logger,
     forceCloseConnections: 'idle',
-    routerOptions: { maxParamLength: headerBytes },
+    routerOptions: { maxParamLength: headerBytes, ignoreTrailingSlash: true },
     // What comes while we close is still answered, on a connection that then ends.
     return503OnClosing: false,
     clientErrorHandler: (_error, socket) => refuseMalformed(socket),
@@ -121,9 +121,9 @@ export function buildApp(outside: Services, log: FastifyBaseLogger): App {
   app.setErrorHandler((error, request, reply) => sendFailure(toFailure(error), request, reply))
   app.setNotFoundHandler((request, reply) => {
     limiter.take(`address:${request.ip}`, reply)
-    const path = request.url.split('?', 1)[0] ?? ''
+    const path = (request.url.split('?', 1)[0] ?? '').replace(/(?<=.)\/$/, '')
     const allowed = allowedMethods(path)
-    if (allowed.length === 0 && app.hasRoute({ method: 'GET', url: path })) allowed.push('GET')
+    if (allowed.length === 0 && app.hasRoute({ method: 'GET', url: path })) allowed.push('GET', 'HEAD')
     if (allowed.length === 0)
       return sendFailure(new Failure('not_found', 'There is nothing at this path.'), request, reply)
     reply.header('Allow', allowed.join(', '))
@@ -171,9 +171,11 @@ const paths = routeIds.map((id) => {
   return { method, expression: new RegExp(`^${path.replaceAll('.', '\\.').replace(/\{\w+\}/g, '[^/]+')}$`) }
 })
 
-const allowedMethods = (path: string) => [
-  ...new Set(paths.filter(({ expression }) => expression.test(path)).map(({ method }) => method)),
-]
+/** Where there is GET, there is HEAD. */
+const allowedMethods = (path: string): string[] => {
+  const known = paths.filter(({ expression }) => expression.test(path)).map(({ method }) => method)
+  return [...new Set(known.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method])))]
+}
 
 /** What Node's parser refuses never reaches a handler, but still gets the shape of every other error. */
 function refuseMalformed(socket: import('node:net').Socket): void {

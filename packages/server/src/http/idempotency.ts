@@ -50,6 +50,12 @@ export async function onceOnly(
   return { answer, isReplay: false }
 }
 
+/** The same request has the same URL, whatever the letter case of its ids and with or without a slash at the end. */
+export function plainUrl(url: string): string {
+  const [path = '', ...query] = url.split('?')
+  return [path.toLowerCase().replace(/\/$/, ''), ...query].join('?')
+}
+
 /** The same JSON value gives the same text, whatever the order of its members. */
 function canonical(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(canonical)

@@ -1,6 +1,7 @@
 import { type Route, type RouteId, routeIds, routeOf } from '@slipway/contract'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Failure } from '../domain/failure.ts'
+import { isUuid } from '../domain/ids.ts'
 import type { Tx } from '../store/database.ts'
 import type { Requester } from '../store/events/events.ts'
 import { type Access, callerKey, type Grant, paymentRequired } from './access.ts'
@@ -12,7 +13,7 @@ import {
   type HttpServices,
   RawAnswer,
 } from './context.ts'
-import { onceOnly, readIdempotencyKey } from './idempotency.ts'
+import { onceOnly, plainUrl, readIdempotencyKey } from './idempotency.ts'
 import type { RateLimiter } from './rate-limit.ts'
 import { compileValidators, type RouteValidators } from './validation.ts'
 
@@ -50,7 +51,7 @@ export function mountRoutes(
           throw error
         })
         limiter.take(callerKey(caller), reply)
-        request.grant = await access.authorize(route, caller, request.params as Record<string, string>)
+        request.grant = await access.authorize(route, caller, lowerIds(request.params))
       },
       // A body may be long in coming: whoever lost the right meanwhile changes nothing.
       preHandler: async (request) => {
@@ -75,9 +76,9 @@ async function answer(
   request: FastifyRequest,
   reply: FastifyReply,
 ) {
-  validators.params(request.params as Record<string, string>)
+  validators.params(lowerIds(request.params))
   validators.query(request.query as Record<string, unknown>)
-  validators.body(request.body)
+  request.body = validators.body(request.body)
   const withTx = (tx: Tx) => new RequestContext(id, services, tx, request, reply)
 
   if (!route.isTransactional) return send(await handle(withTx(services.database.withoutTransaction)), reply)
@@ -92,12 +93,19 @@ async function answer(
     }
     if (key === undefined) return { text: await work(), isReplay: false }
     const caller = callerKey(request.grant!.caller)
-    const path = request.url
+    const path = plainUrl(request.url)
     const once = await onceOnly(tx, { key, caller, method: route.method, path, body: request.body }, work)
     return { text: once.answer, isReplay: once.isReplay }
   })
   if (isReplay) reply.header('Idempotency-Replayed', 'true')
   return reply.type('application/json').send(text)
+}
+
+/** Ids are accepted in any letter case, and known in lower case. */
+function lowerIds(given: unknown): Record<string, string> {
+  const params = given as Record<string, string>
+  for (const [name, value] of Object.entries(params)) if (isUuid(value)) params[name] = value.toLowerCase()
+  return params
 }
 
 function send(result: Awaited<ReturnType<AnyHandler>>, reply: FastifyReply) {

@@ -1,21 +1,29 @@
 import type { Route, TSchema } from '@slipway/contract'
-import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
+import { Ajv, type ValidateFunction } from 'ajv'
 import addFormatsModule from 'ajv-formats'
 import { Failure, type FieldProblem } from '../domain/failure.ts'
+import { formats } from '../domain/formats.ts'
 import { isUuid } from '../domain/ids.ts'
+import { oneOf } from '../domain/nearest.ts'
 import { requireCleanText } from './body.ts'
+import { readAs } from './reading.ts'
+import { describe, type Part } from './wording.ts'
 
 const addFormats = addFormatsModule as unknown as (ajv: Ajv) => Ajv
-const common = { allErrors: false, strict: false, messages: true } as const
+const common = { allErrors: false, strict: false, messages: true, verbose: true } as const
 /** Bodies: nothing is coerced, stripped or filled in. */
 const exact = addFormats(new Ajv(common))
 /** Query strings are text: numbers and booleans are read from it. */
 const fromText = addFormats(new Ajv({ ...common, coerceTypes: true }))
+for (const ajv of [exact, fromText])
+  for (const [name, problem] of Object.entries(formats)) ajv.addFormat(name, (text) => problem(text) === null)
 
 export interface RouteValidators {
   params(values: Record<string, string>): void
+  /** Leaves out what is empty. */
   query(values: Record<string, unknown>): void
-  body(value: unknown): void
+  /** Returns the body as it is to be understood: without nulls, with ids in lower case. */
+  body(value: unknown): unknown
 }
 
 export function compileValidators(route: Route): RouteValidators {
@@ -24,23 +32,31 @@ export function compileValidators(route: Route): RouteValidators {
   return {
     params(values) {
       for (const [name, value] of Object.entries(values))
-        if (!isUuid(value)) throw invalid([{ field: name, message: 'must be a UUID in lower case' }])
+        if (!isUuid(value)) throw invalid([{ field: name, message: 'must be a UUID' }])
     },
     query(values) {
-      for (const value of Object.values(values)) {
-        if (Array.isArray(value)) throw invalid([{ field: 'query', message: 'a parameter is given twice' }])
+      for (const [name, value] of Object.entries(values)) {
+        if (Array.isArray(value)) throw invalid([{ field: name, message: 'must be given once' }])
         requireCleanText(String(value))
+        if (value === '') delete values[name]
       }
-      if (query) check(query, values, 'query')
-      else if (Object.keys(values).length > 0)
+      if (query && route.query) {
+        readAs(route.query, values)
+        check(query, values, 'query')
+      } else if (Object.keys(values).length > 0)
         throw invalid(
           Object.keys(values).map((field) => ({ field, message: 'is not a parameter of this call' })),
         )
     },
     body(value) {
-      if (body) body(value)
-      else if (value !== undefined && value !== null && !isEmptyObject(value))
+      if (route.body && body) {
+        const read = readAs(route.body, value)
+        body(read)
+        return read
+      }
+      if (value !== undefined && value !== null && !isEmptyObject(value))
         throw invalid([{ field: '', message: 'this call takes no body' }])
+      return value
     },
   }
 }
@@ -48,58 +64,68 @@ export function compileValidators(route: Route): RouteValidators {
 const isEmptyObject = (value: unknown) =>
   typeof value === 'object' && value !== null && !Array.isArray(value) && Object.keys(value).length === 0
 
-/** Errors of a union are told for the member that shares the most fields with the value, not for all at once. */
+/** A form of a union, and the member that tells it from the others. */
+interface Form {
+  properties: Record<string, { const?: unknown }>
+  head: string
+  validate: ValidateFunction
+}
+
+/** Errors of a union are told for the form that was meant, not for all at once. */
 function compileBody(schema: TSchema): (value: unknown) => void {
-  const members = (schema as { anyOf?: TSchema[] }).anyOf
+  const members = (
+    schema as { anyOf?: (TSchema & { properties: Form['properties']; required?: string[] })[] }
+  ).anyOf
   if (!members) {
     const validate = exact.compile(schema)
     return (value) => check(validate, value, 'body')
   }
-  const validators = members.map((member) => ({ member, validate: exact.compile(member) }))
+  const forms = members.map((member): Form => {
+    const { properties, required } = member
+    return { properties, head: required?.[0] ?? Object.keys(properties)[0]!, validate: exact.compile(member) }
+  })
   return (value) => {
-    if (validators.some(({ validate }) => validate(value))) return
-    const nearest = validators.toSorted((a, b) => overlap(b.member, value) - overlap(a.member, value))[0]!
-    check(nearest.validate, value, 'body')
+    if (forms.some(({ validate }) => validate(value))) return
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) requireOneForm(forms, value)
+    const meant = forms.toSorted((a, b) => overlap(b, value) - overlap(a, value))[0]!
+    check(meant.validate, value, 'body')
   }
 }
 
-function overlap(member: TSchema, value: unknown): number {
-  const properties =
-    (member as { properties?: Record<string, TSchema & { const?: unknown }> }).properties ?? {}
+/** Says what there is to choose from when nothing tells which form is meant, or two things do. */
+function requireOneForm(forms: Form[], value: object): void {
+  const heads = [...new Set(forms.map(({ head }) => head))]
+  const given = heads.filter((name) => Object.hasOwn(value, name))
+  const [only] = heads
+  if (heads.length === 1 && only !== undefined) {
+    const choices = forms.map(({ properties }) => String(properties[only]?.const))
+    const content = (value as Record<string, unknown>)[only]
+    if (!choices.includes(content as string))
+      throw invalid([{ field: `/${only}`, message: oneOf(content, choices) }])
+  } else if (given.length === 0)
+    throw new Failure('invalid_argument', `Send exactly one of ${heads.join(', ')}.`)
+  else if (given.length > 1) {
+    const message = `must not be sent with ${given.slice(1).join(' and ')}: send exactly one of ${heads.join(', ')}`
+    throw invalid([{ field: `/${given[0]}`, message }])
+  }
+}
+
+function overlap({ properties }: Form, value: unknown): number {
   if (typeof value !== 'object' || value === null) return 0
   return Object.entries(value).reduce((sum, [name, content]) => {
-    const property = properties[name]
+    const property = Object.hasOwn(properties, name) ? properties[name] : undefined
     if (!property) return sum
     return sum + (property.const !== undefined && property.const === content ? 10 : 1)
   }, 0)
 }
 
-function check(validate: ValidateFunction, value: unknown, part: 'query' | 'body'): void {
+function check(validate: ValidateFunction, value: unknown, part: Part): void {
   if (!validate(value)) throw invalid((validate.errors ?? []).map((error) => describe(error, part)))
 }
 
-function describe(error: ErrorObject, part: 'query' | 'body'): FieldProblem {
-  const at = part === 'query' ? error.instancePath.slice(1) : error.instancePath
-  switch (error.keyword) {
-    case 'required':
-      return { field: join(at, error.params.missingProperty, part), message: 'is required' }
-    case 'additionalProperties':
-      return { field: join(at, error.params.additionalProperty, part), message: 'is not known here' }
-    case 'enum':
-      return { field: at, message: `must be one of ${error.params.allowedValues.join(', ')}` }
-    case 'const':
-      return { field: at, message: `must be ${JSON.stringify(error.params.allowedValue)}` }
-    default:
-      return { field: at, message: error.message ?? 'is not acceptable' }
-  }
-}
-
-const join = (at: string, name: string, part: 'query' | 'body') => (part === 'query' ? name : `${at}/${name}`)
-
-function invalid(details: FieldProblem[]): Failure {
+export function invalid(details: FieldProblem[]): Failure {
   const [first] = details
-  const where = first?.field ? `${first.field} ` : ''
-  return new Failure('invalid_argument', `${where}${first?.message ?? 'The request is malformed'}.`, {
-    details,
-  })
+  const where = first?.field ? `${first.field.replace(/^\//, '')} ` : ''
+  const text = `${where}${first?.message ?? 'The request is malformed'}`
+  return new Failure('invalid_argument', /[.?]$/.test(text) ? text : `${text}.`, { details })
 }

@@ -2,9 +2,9 @@ import { cidrContains } from '@slipway/contract'
 import { Failure, invalidField, notFound } from '../domain/failure.ts'
 import { uuid } from '../domain/ids.ts'
 import { type ProjectRequester, requireRoom } from '../operations/admission.ts'
+import { requireLocation } from '../operations/catalogue.ts'
 import type { Tx } from '../store/database.ts'
 import { emit } from '../store/events/events.ts'
-import { findLocation } from '../store/fleet/locations.ts'
 import {
   countSubnetVms,
   deleteSubnetRow,
@@ -24,9 +24,9 @@ export async function createSubnet(tx: Tx, by: ProjectRequester, subnet: NewSubn
   checkBlock(subnet.cidr)
   const { projectId } = by
   const { name, cidr, location } = subnet
-  if (!(await findLocation(tx, location))) throw invalidField('location', 'is not a location')
+  await requireLocation(tx, location)
   const network = await lockedNetwork(tx, projectId, subnet.vpc_network_id)
-  if (!network) throw invalidField('vpc_network_id', 'is not a network of this project')
+  if (!network) throw invalidField('vpc_network_id', 'must be a network of this project')
   if (!cidrContains(network.cidr, cidr))
     throw invalidField('cidr', `must lie inside the network’s ${network.cidr}`)
   const id = uuid()

@@ -171,24 +171,18 @@ test('a request body on a GET is overlooked', async () => {
   expect((await sendRaw(service.url, request + body)).status).toBe(200)
 })
 
-test.each([
-  '1',
-  'null',
-  '..',
-  nowhere.toUpperCase(),
-  `{${nowhere}}`,
-  nowhere.replaceAll('-', ''),
-  '%00',
-  'é',
-])('an id in a path of the form %s is refused', async (id) => {
-  const path = projectPath(`/vms/${encodeURIComponent(decodeURIComponent(id))}`)
-  // A client's own library takes '..' out of a path.
-  const { status } = await sendRaw(
-    service.url,
-    rawHead(path.replace('/vms/..', '/vms/%2e%2e'), service.credentials.access_key, ['Connection: close']),
-  )
-  expect(status).toBe(400)
-})
+test.each(['1', 'null', '..', `{${nowhere}}`, nowhere.replaceAll('-', ''), '%00', 'é'])(
+  'an id in a path of the form %s is refused',
+  async (id) => {
+    const path = projectPath(`/vms/${encodeURIComponent(decodeURIComponent(id))}`)
+    // A client's own library takes '..' out of a path.
+    const { status } = await sendRaw(
+      service.url,
+      rawHead(path.replace('/vms/..', '/vms/%2e%2e'), service.credentials.access_key, ['Connection: close']),
+    )
+    expect(status).toBe(400)
+  },
+)
 test('an id in a path that cannot be decoded gets the shape of every error', async () => {
   expect(await outcome('GET', projectPath('/vms/%zz'))).toEqual([400, 'invalid_argument'])
 })
@@ -216,7 +210,7 @@ test('an id in a path of a project that is not a UUID is refused, once the calle
   expect(await outcome('GET', '/v0.1/projects/mine/vms', { token: null })).toEqual([401, 'unauthenticated'])
 })
 
-test.each(['0', '-1', '501', '1.5', 'ten', '', 'NaN', '%00', '1,2'])(
+test.each(['0', '-1', '501', '1.5', 'ten', 'NaN', '%00', '1,2'])(
   'a query with limit=%s is refused',
   async (limit) => {
     expect(await outcome('GET', projectPath(`/vms?limit=${limit}`))).toEqual([400, 'invalid_argument'])
@@ -232,7 +226,7 @@ test('a query with a parameter twice, or one that is unknown, is refused', async
 })
 test('a query with a NUL or broken encoding in a filter does no harm', async () => {
   expect(await outcome('GET', projectPath('/vms?names=a%00b'))).toEqual([400, 'invalid_argument'])
-  for (const filter of ['names=%zz', 'names=%ff%fe', 'ids=not-a-uuid', 'states=NO_STATE'])
+  for (const filter of ['names=%zz', 'names=%ff%fe', 'ids=not-a-uuid'])
     expect([200, 400]).toContain((await outcome('GET', projectPath(`/vms?${filter}`)))[0])
 })
 
@@ -287,7 +281,7 @@ describe('a page token', () => {
   })
 })
 
-test.each(['/v0.1/nothing', '/v0.2', '/v0.1/', '/nothing', '//v0.1', '/v0.1/admin'])(
+test.each(['/v0.1/nothing', '/v0.2', '/nothing', '//v0.1', '/v0.1/admin'])(
   'nothing is at %s, in the shape of every error',
   async (path) => {
     const { status, text, headers } = await sendRaw(
@@ -313,16 +307,15 @@ test('a method that a path does not know gets 405 and the ones that it does', as
     else
       expect([status, ...headers.get('allow')!.split(', ').toSorted()], `${unknown} ${path}`).toEqual([
         405,
-        ...known.toSorted(),
+        ...known.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method])).toSorted(),
       ])
   }
 })
-test.each(['HEAD', 'OPTIONS', 'PROPFIND'])('the method %s gets 405', async (method) => {
+test.each(['OPTIONS', 'PROPFIND'])('the method %s gets 405', async (method) => {
   for (const path of [projectPath('/vms'), '/healthz', '/openapi.json']) {
     const head = rawHead(path, service.credentials.access_key, ['Connection: close']).replace('GET', method)
-    const { status, headers, text } = await sendRaw(service.url, head)
+    const { status, headers } = await sendRaw(service.url, head)
     expect([status, headers.get('allow')?.includes('GET')], path).toEqual([405, true])
-    if (method === 'HEAD') expect(text).toBe('')
   }
 })
 test('a page of another origin gets no CORS header', async () => {

@@ -1,11 +1,11 @@
-import type { diskRoutes } from '@slipway/contract'
+import { type diskRoutes, diskTypes } from '@slipway/contract'
 import { notFound } from '../../domain/failure.ts'
 import { admitDiskCreate } from '../../operations/disk/create.ts'
 import { admitDiskDelete } from '../../operations/disk/delete.ts'
 import { admitDiskResize } from '../../operations/disk/resize.ts'
 import { type DiskRow, diskView, findDisk, listDisks, lockDisks } from '../../store/compute/disks.ts'
 import type { Context, Handlers } from '../context.ts'
-import { commaList, idList } from '../filters.ts'
+import { choiceList, commaList, idList, locationList } from '../filters.ts'
 import { pageById } from '../pages.ts'
 import { started } from './operations.ts'
 
@@ -20,14 +20,14 @@ type DiskRouteId = Exclude<keyof typeof diskRoutes, 'diskOperationList' | 'diskO
 export const diskHandlers: Handlers<DiskRouteId> = {
   diskCreate: async ({ tx, by, body }) => started(await admitDiskCreate(tx, by, body)),
 
-  diskList(context) {
+  async diskList(context) {
     const { tx, project, query } = context
     const filter = {
       projectId: project.projectId,
       ids: idList('ids', query.ids),
       names: commaList(query.names),
-      types: commaList(query.types),
-      locations: commaList(query.locations),
+      types: choiceList('types', query.types, diskTypes),
+      locations: await locationList(tx, query.locations),
       attachedTo: idList('attached_to', query.attached_to),
     }
     return pageById(context, (beforeId, limit) => listDisks(tx, { ...filter, beforeId, limit }), diskView)

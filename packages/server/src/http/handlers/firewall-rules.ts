@@ -2,7 +2,7 @@ import { notFound } from '../../domain/failure.ts'
 import { admitFirewallRuleCreate } from '../../operations/firewall/create.ts'
 import { admitFirewallRuleDelete } from '../../operations/firewall/delete.ts'
 import { testFirewall } from '../../operations/firewall/test.ts'
-import { admitFirewallRuleUpdate } from '../../operations/firewall/update.ts'
+import { admitFirewallRuleUpdate, checkFirewallRuleUpdate } from '../../operations/firewall/update.ts'
 import { findRule, listRules, lockRule, type RuleRow, ruleView } from '../../store/network/rules.ts'
 import type { Context, Handlers } from '../context.ts'
 import { pageById } from '../pages.ts'
@@ -35,6 +35,7 @@ export const firewallRuleHandlers: Handlers<
 
   async firewallRuleUpdate(context) {
     const { tx, by, body } = context
+    checkFirewallRuleUpdate(body)
     return started(await admitFirewallRuleUpdate(tx, by, await locked(context), body))
   },
 

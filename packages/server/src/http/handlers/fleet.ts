@@ -11,6 +11,7 @@ import {
 import { listHosts } from '../../store/fleet/fleet.ts'
 import { hostView } from '../../views/catalogue.ts'
 import type { Handlers } from '../context.ts'
+import { locationFilter } from '../filters.ts'
 import { pageById } from '../pages.ts'
 
 type FleetRoutes =
@@ -19,9 +20,9 @@ type FleetRoutes =
   | 'adminCapacityList'
 
 export const fleetHandlers: Handlers<FleetRoutes> = {
-  adminHostList(context) {
+  async adminHostList(context) {
     const { tx, query } = context
-    const filter = { location: query.location ?? null, state: query.state ?? null }
+    const filter = { location: await locationFilter(tx, query.location), state: query.state ?? null }
     return pageById(context, (beforeId, limit) => listHosts(tx, { ...filter, beforeId, limit }), hostView)
   },
 

@@ -6,6 +6,7 @@ import type { Queryable } from '../../store/database.ts'
 import { time } from '../../store/time.ts'
 import { usageView } from '../../views/billing.ts'
 import { type Context, type Handlers, RawAnswer } from '../context.ts'
+import { locationFilter } from '../filters.ts'
 
 const defaultDays = 31
 const mostDays = 366
@@ -55,6 +56,8 @@ async function usageOf(
     location: query.location ?? null,
     resourceType: query.resource_type ?? null,
   })
+  // A location that is gone is known by what was used there.
+  if (rows.length === 0) await locationFilter(db, query.location)
   return rows.map(usageView)
 }
 

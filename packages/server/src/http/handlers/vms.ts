@@ -1,5 +1,6 @@
-import type { VmUpdate, vmRoutes } from '@slipway/contract'
+import { type VmUpdate, type vmRoutes, vmStates, vmTypeNames } from '@slipway/contract'
 import { notFound } from '../../domain/failure.ts'
+import { requireDistinct } from '../../operations/disk/attachments.ts'
 import { admitVmAttachDisks } from '../../operations/vm/attach-disks.ts'
 import { admitVmCreate } from '../../operations/vm/create.ts'
 import { admitVmDelete } from '../../operations/vm/delete.ts'
@@ -13,7 +14,7 @@ import type { OperationRow } from '../../store/compute/operations.ts'
 import { findVmView, listVmViews, vmView } from '../../store/compute/vm-view.ts'
 import { findVm, lockVm, type VmRow } from '../../store/compute/vms.ts'
 import type { Context, Handlers } from '../context.ts'
-import { commaList, idList } from '../filters.ts'
+import { choiceList, commaList, idList, locationList } from '../filters.ts'
 import { pageById } from '../pages.ts'
 import { started } from './operations.ts'
 
@@ -33,7 +34,6 @@ function update(context: Context<'vmUpdate'>, vm: VmRow, body: VmUpdate): Promis
   if ('ttl_seconds' in body) return admitVmTtl(tx, by, vm, body)
   switch (body.action) {
     case 'START':
-      context.requirePayment()
       return admitVmStart(tx, by, vm)
     case 'STOP':
       return admitVmStop(tx, by, vm)
@@ -47,15 +47,15 @@ type VmRouteId = Exclude<keyof typeof vmRoutes, 'vmOperationList' | 'vmOperation
 export const vmHandlers: Handlers<VmRouteId> = {
   vmCreate: async ({ tx, by, body }) => started(await admitVmCreate(tx, by, body)),
 
-  vmList(context) {
+  async vmList(context) {
     const { tx, project, query } = context
     const filter = {
       projectId: project.projectId,
       ids: idList('ids', query.ids),
       names: commaList(query.names),
-      types: commaList(query.types),
-      locations: commaList(query.locations),
-      states: commaList(query.states),
+      types: choiceList('types', query.types, vmTypeNames),
+      locations: await locationList(tx, query.locations),
+      states: choiceList('states', query.states, vmStates),
     }
     return pageById(context, (beforeId, limit) => listVmViews(tx, { ...filter, beforeId, limit }), vmView)
   },
@@ -67,6 +67,8 @@ export const vmHandlers: Handlers<VmRouteId> = {
   },
 
   async vmUpdate(context) {
+    // What costs money is refused before anything is looked for.
+    if ('action' in context.body && context.body.action === 'START') context.requirePayment()
     return started(await update(context, await locked(context), context.body))
   },
 
@@ -76,6 +78,7 @@ export const vmHandlers: Handlers<VmRouteId> = {
 
   async vmAttachDisks(context) {
     const { tx, by, body } = context
+    requireDistinct('attach_disks', body.attach_disks)
     return started(await admitVmAttachDisks(tx, by, await locked(context), body))
   },
 

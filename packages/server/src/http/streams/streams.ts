@@ -102,6 +102,10 @@ export class EventStreams {
       // For proxies that would wait for more.
       'X-Accel-Buffering': 'no',
     })
+    if (request.method === 'HEAD') {
+      answer.end()
+      return
+    }
     const reader: Reader = {
       stream: new EventStream(answer, filter, wanted ?? last),
       authorization: request.headers.authorization,

@@ -16,46 +16,56 @@ export interface LockedDisk {
   mode: 'read-write' | 'read-only'
 }
 
-/** Locks the disks and checks that this VM may have them: same location, right kind, right number, nobody in the way. */
+/** This needs no look at anything else, and comes first. */
+export function requireDistinct(field: string, wanted: WantedDisk[]): void {
+  const seen = new Set<string>()
+  for (const [index, { disk_id }] of wanted.entries()) {
+    if (seen.has(disk_id)) throw invalidField(`${field}/${index}/disk_id`, 'names a disk twice')
+    seen.add(disk_id)
+  }
+}
+
+/**
+ * Locks the disks and checks that this VM may have them: same location, right kind, right number, nobody in the way.
+ * They stand at `field` of the request's body.
+ */
 export async function lockDisksFor(
   tx: Tx,
   projectId: string,
+  field: string,
   wanted: WantedDisk[],
   vm: { location: string; type: VmType; disks?: { type: string }[]; hostId?: string | null },
 ): Promise<LockedDisk[]> {
   if (wanted.length === 0) return []
   const ids = wanted.map(({ disk_id }) => disk_id)
-  if (new Set(ids).size !== ids.length) throw invalidField('disks', 'names a disk twice')
   const rows = new Map((await lockDisks(tx, projectId, ids)).map((disk) => [disk.id, disk]))
   const locked = wanted.map(({ disk_id, mode = 'read-write' }) => {
     const disk = rows.get(disk_id)
     if (!disk) throw new Failure('not_found', `There is no disk ${disk_id} in this project.`)
-    checkDisk(disk, mode, vm)
     return { disk, mode }
   })
+  for (const [index, { disk }] of locked.entries()) checkKind(`${field}/${index}/disk_id`, disk, vm)
   const all = [...(vm.disks ?? []), ...locked.map(({ disk }) => disk)]
   const count = (type: string) => all.filter((disk) => disk.type === type).length
   if (count('persistent-ssd') > mostPersistent)
-    throw invalidField('disks', `a VM takes at most ${mostPersistent} disks`)
+    throw invalidField(field, `a VM takes at most ${mostPersistent} disks`)
   if (count('shared-volume') > mostShared)
-    throw invalidField('disks', `a VM takes at most ${mostShared} shared volumes`)
+    throw invalidField(field, `a VM takes at most ${mostShared} shared volumes`)
+  for (const { disk, mode } of locked) checkFree(disk, mode, vm)
   return locked
 }
 
-function checkDisk(
-  disk: DiskRow,
-  mode: 'read-write' | 'read-only',
-  vm: { location: string; type: VmType; hostId?: string | null },
-): void {
+function checkKind(field: string, disk: DiskRow, vm: { location: string; type: VmType }): void {
   if (disk.location !== vm.location)
-    throw invalidField('disks', `${disk.name} is in ${disk.location}, the VM in ${vm.location}`)
+    throw invalidField(field, `${disk.name} is in ${disk.location}, the VM in ${vm.location}`)
+  if (disk.type === 'shared-volume' && !vm.type.isWholeHost)
+    throw invalidField(field, `${disk.name} is a shared volume, which only whole-host types can have`)
+}
+
+function checkFree(disk: DiskRow, mode: 'read-write' | 'read-only', vm: { hostId?: string | null }): void {
   if (disk.state !== 'available')
     throw new Failure('conflict', `The disk ${disk.name} is ${disk.state}; it must be available.`)
-  if (disk.type === 'shared-volume') {
-    if (!vm.type.isWholeHost)
-      throw invalidField('disks', `${disk.name} is a shared volume, which only whole-host types can have`)
-    return
-  }
+  if (disk.type === 'shared-volume') return
   const holder = disk.attached_to[0]
   const isTaken = holder && (mode === 'read-write' || holder.mode === 'read-write')
   if (isTaken)

@@ -8,9 +8,9 @@ import type { OperationRow } from '../../store/compute/operations.ts'
 import { serialNumberOf } from '../../store/compute/vms.ts'
 import { type Tx, violatedConstraint } from '../../store/database.ts'
 import type { Requester } from '../../store/events/events.ts'
-import { findLocation } from '../../store/fleet/locations.ts'
 import { beginOperation, type ProjectRequester, requireQuota } from '../admission.ts'
 import { budgetRefusal } from '../budget.ts'
+import { requireLocation } from '../catalogue.ts'
 import { callOf, engineAt } from '../engine-work.ts'
 import { admitDiskDelete } from './delete.ts'
 import {
@@ -28,10 +28,7 @@ export async function admitDiskCreate(tx: Tx, by: ProjectRequester, body: DiskCr
   const type = body.type ?? 'persistent-ssd'
   const problem = diskSizeProblem(type, body.size)
   if (problem) throw invalidField('size', problem)
-  if (type === 'shared-volume' && body.block_size !== undefined)
-    throw invalidField('block_size', 'is only for persistent-ssd')
-  if (!(await findLocation(tx, body.location)))
-    throw invalidField('location', 'is not a location; GET …/locations lists them')
+  await requireLocation(tx, body.location)
   const id = uuid()
   const sizeGib = parseDiskSize(body.size)!.gib
   try {
@@ -43,7 +40,7 @@ export async function admitDiskCreate(tx: Tx, by: ProjectRequester, body: DiskCr
       size: body.size,
       sizeGib,
       location: body.location,
-      blockSize: type === 'shared-volume' ? 0 : (body.block_size ?? 512),
+      blockSize: body.block_size ?? (type === 'shared-volume' ? 0 : 512),
       serialNumber: serialNumberOf(id),
     })
   } catch (error) {

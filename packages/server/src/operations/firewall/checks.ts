@@ -1,9 +1,12 @@
-import { type FirewallEndpoint, parseCidr } from '@slipway/contract'
+import type { FirewallEndpoint } from '@slipway/contract'
 import { invalidField } from '../../domain/failure.ts'
-import { parsePort } from '../../domain/firewall.ts'
-import { isUuid } from '../../domain/ids.ts'
 import type { Queryable } from '../../store/database.ts'
 import { isFirewallResource } from '../../store/network/rules.ts'
+
+interface Endpoint {
+  resource_id?: string
+  cidr?: string
+}
 
 interface RuleParts {
   protocols?: string[]
@@ -11,36 +14,34 @@ interface RuleParts {
   destination_ports?: string[]
 }
 
-export function checkPorts(rule: RuleParts): void {
-  for (const field of ['source_ports', 'destination_ports'] as const) {
-    const ports = rule[field] ?? []
-    const bad = ports.find((port) => !parsePort(port))
-    if (bad !== undefined)
-      throw invalidField(field, `"${bad}" is not a port or range such as "22" or "3000-8080", within 1–65535`)
-    if (ports.length > 0 && rule.protocols?.every((protocol) => protocol === 'icmp'))
-      throw invalidField(field, 'icmp alone has no ports')
-  }
+/** The form of each port was checked with the body. */
+export function checkPorts(rule: RuleParts, sent: RuleParts = rule): void {
+  for (const field of ['source_ports', 'destination_ports'] as const)
+    if (rule[field]?.length && rule.protocols?.every((protocol) => protocol === 'icmp'))
+      throw invalidField(
+        field in sent ? field : 'protocols',
+        `must not be so: icmp alone has no ports, and ${field} is not empty`,
+      )
 }
 
-/** Each has exactly one member set; what it names is of this project. Returned with both members, '' for the unused. */
+/** Each has exactly one member set. This needs no look at anything else, and comes first. */
+export function checkEndpointForms(rule: { sources?: Endpoint[]; destinations?: Endpoint[] }): void {
+  for (const field of ['sources', 'destinations'] as const)
+    for (const [index, { resource_id = '', cidr = '' }] of (rule[field] ?? []).entries())
+      if ((resource_id === '') === (cidr === ''))
+        throw invalidField(`${field}/${index}`, 'must have exactly one of cidr and resource_id')
+}
+
+/** What they name is of this project. Returned with both members, '' for the unused. */
 export async function checkEndpoints(
   db: Queryable,
   projectId: string,
   field: string,
-  endpoints: { resource_id?: string; cidr?: string }[],
+  endpoints: Endpoint[],
 ): Promise<FirewallEndpoint[]> {
   const whole = endpoints.map(({ resource_id = '', cidr = '' }) => ({ resource_id, cidr }))
-  for (const [index, { resource_id, cidr }] of whole.entries()) {
-    const at = `${field}/${index}`
-    if ((resource_id === '') === (cidr === ''))
-      throw invalidField(at, 'needs exactly one of cidr and resource_id')
-    if (cidr !== '' && !parseCidr(cidr))
-      throw invalidField(`${at}/cidr`, `"${cidr}" is not an IPv4 block with zero host bits, or an address`)
-    if (
-      resource_id !== '' &&
-      !(isUuid(resource_id) && (await isFirewallResource(db, projectId, resource_id)))
-    )
-      throw invalidField(`${at}/resource_id`, 'is not a VM, subnet or network of this project')
-  }
+  for (const [index, { resource_id }] of whole.entries())
+    if (resource_id !== '' && !(await isFirewallResource(db, projectId, resource_id)))
+      throw invalidField(`${field}/${index}/resource_id`, 'must be a VM, subnet or network of this project')
   return whole
 }

@@ -9,7 +9,7 @@ import { wantFirewalls } from '../../store/network/firewalls.ts'
 import { lockNetwork } from '../../store/network/networks.ts'
 import { findRule, insertRule } from '../../store/network/rules.ts'
 import { beginOperation, type ProjectRequester, requireQuota } from '../admission.ts'
-import { checkEndpoints, checkPorts } from './checks.ts'
+import { checkEndpointForms, checkEndpoints, checkPorts } from './checks.ts'
 import { admitFirewallRuleDelete } from './delete.ts'
 import { activate, applyToNetwork, forgetRule, nameOrConflict, ruleOf } from './rule.ts'
 
@@ -18,9 +18,10 @@ export async function admitFirewallRuleCreate(
   by: ProjectRequester,
   body: FirewallRuleCreate,
 ): Promise<OperationRow> {
-  if (!(await lockNetwork(tx, by.projectId, body.vpc_network_id)))
-    throw invalidField('vpc_network_id', 'is not a network of this project')
+  checkEndpointForms(body)
   checkPorts(body)
+  if (!(await lockNetwork(tx, by.projectId, body.vpc_network_id)))
+    throw invalidField('vpc_network_id', 'must be a network of this project')
   const sources = await checkEndpoints(tx, by.projectId, 'sources', body.sources)
   const destinations = await checkEndpoints(tx, by.projectId, 'destinations', body.destinations)
   const id = uuid()

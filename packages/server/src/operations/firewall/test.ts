@@ -39,7 +39,7 @@ async function endOf(
   text: string,
 ): Promise<{ vm?: VmRow; address: string }> {
   if (isUuid(text)) {
-    const vm = await findVm(db, projectId, text)
+    const vm = await findVm(db, projectId, text.toLowerCase())
     if (!vm) throw invalidField(field, 'is not a VM of this project')
     return { vm, address: vm.private_address }
   }

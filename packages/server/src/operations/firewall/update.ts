@@ -6,8 +6,15 @@ import type { Tx } from '../../store/database.ts'
 import { wantFirewalls } from '../../store/network/firewalls.ts'
 import { moveRule, type RuleRow, raiseRuleGeneration, writeRule } from '../../store/network/rules.ts'
 import { beginOperation, type ProjectRequester, requireIdle } from '../admission.ts'
-import { checkEndpoints, checkPorts } from './checks.ts'
+import { checkEndpointForms, checkEndpoints, checkPorts } from './checks.ts'
 import { activate, applyToNetwork, nameOrConflict, ruleOf } from './rule.ts'
+
+/** What the body alone tells, before the rule is looked for. */
+export function checkFirewallRuleUpdate(body: FirewallRuleUpdate): void {
+  if (Object.keys(body).length === 0)
+    throw new Failure('invalid_argument', 'Name at least one member to change.')
+  checkEndpointForms(body)
+}
 
 /** The rule reads as changed from here on; its state says when the change is in force. */
 export async function admitFirewallRuleUpdate(
@@ -16,11 +23,8 @@ export async function admitFirewallRuleUpdate(
   rule: RuleRow,
   body: FirewallRuleUpdate,
 ): Promise<OperationRow> {
-  if (Object.keys(body).length === 0)
-    throw new Failure('invalid_argument', 'Name at least one member to change.')
-  await requireIdle(tx, rule.id, `The firewall rule ${rule.name}`)
   const changed = { ...rule, ...body }
-  checkPorts(changed)
+  checkPorts(changed, body)
   const { projectId } = by
   const sources = body.sources ? await checkEndpoints(tx, projectId, 'sources', body.sources) : rule.sources
   const destinations = body.destinations
@@ -29,6 +33,7 @@ export async function admitFirewallRuleUpdate(
   await nameOrConflict(changed.name, () =>
     writeRule(tx, { ...changed, sources, destinations, state: 'updating' }),
   )
+  await requireIdle(tx, rule.id, `The firewall rule ${rule.name}`)
   await wantFirewalls(tx, rule.network_id)
   return beginOperation(tx, by, firewallRuleUpdate, {
     resourceId: rule.id,

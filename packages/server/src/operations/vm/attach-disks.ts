@@ -23,7 +23,7 @@ export async function admitVmAttachDisks(
   requireDiskChangeState(vm)
   // Local disks go where the VM is.
   const hostId = (await findLocation(tx, vm.location))?.storage === 'local' ? vm.host_id : null
-  const disks = await lockDisksFor(tx, by.projectId, request.attach_disks, {
+  const disks = await lockDisksFor(tx, by.projectId, 'attach_disks', request.attach_disks, {
     location: vm.location,
     type: vmType(vm.type)!,
     disks: vm.disks,

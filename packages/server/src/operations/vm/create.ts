@@ -1,32 +1,44 @@
 import { gpuQuota, type VmCreate, vmType } from '@slipway/contract'
-import { parseSshPublicKey } from '@slipway/contract/ssh-key'
+import { sshKeyLine } from '@slipway/contract/ssh-key'
 import { Failure, invalidField } from '../../domain/failure.ts'
+import { isCloudConfig } from '../../domain/formats.ts'
 import { uuid } from '../../domain/ids.ts'
-import { startupScriptProblem } from '../../domain/names.ts'
-import { nearest } from '../../domain/nearest.ts'
 import type { Definition, Work } from '../../runner/operation.ts'
 import type { OperationRow } from '../../store/compute/operations.ts'
-import { findAnyVm, insertVm } from '../../store/compute/vms.ts'
+import { findAnyVm, insertVm, isVmNameTaken } from '../../store/compute/vms.ts'
 import { type Tx, violatedConstraint } from '../../store/database.ts'
 import type { Requester } from '../../store/events/events.ts'
-import { findImage } from '../../store/fleet/images.ts'
-import { findLocation } from '../../store/fleet/locations.ts'
 import { findSubnetFor } from '../../store/network/networks.ts'
 import { beginOperation, type ProjectRequester, requireIdle, requireQuota } from '../admission.ts'
 import { budgetRefusal } from '../budget.ts'
-import { admitAttachments, hostsOfLocalDisks, lockDisksFor } from '../disk/attachments.ts'
+import { requireImage, requireLocation } from '../catalogue.ts'
+import { admitAttachments, hostsOfLocalDisks, lockDisksFor, requireDistinct } from '../disk/attachments.ts'
 import { bootDeadline, bootVm, defineVm, finishBoot, protectVm } from './boot.ts'
 import { admitVmDelete } from './delete.ts'
-import { newMacAddress, onVmCollision, pickAddresses, placeVm, typeNames } from './place.ts'
+import { newMacAddress, onVmCollision, pickAddresses, placeVm, vmNameTaken } from './place.ts'
 import { forgetVm } from './state.ts'
 import { removeVm, vmOf } from './vm.ts'
 
 /** GPUs, addresses, name, disks and quota are held when this commits: a 200 is a promise. */
 export async function admitVmCreate(tx: Tx, by: ProjectRequester, body: VmCreate): Promise<OperationRow> {
+  try {
+    return await claimAll(tx, by, body)
+  } catch (error) {
+    // The schema tells that a name is taken at the very end: who was refused for less hears of the name first.
+    const comesAfterName = error instanceof Failure && ['conflict', 'out_of_stock'].includes(error.code)
+    if (comesAfterName && (await isVmNameTaken(tx, by.projectId, body.name))) throw vmNameTaken(body.name)
+    throw error
+  }
+}
+
+async function claimAll(tx: Tx, by: ProjectRequester, body: VmCreate): Promise<OperationRow> {
   const { type, location, image, subnet } = await checkRequest(tx, by.projectId, body)
   const refusal = await budgetRefusal(tx, by.projectId)
   const id = uuid()
-  const disks = await lockDisksFor(tx, by.projectId, body.disks ?? [], { location: location.name, type })
+  const disks = await lockDisksFor(tx, by.projectId, 'disks', body.disks ?? [], {
+    location: location.name,
+    type,
+  })
   for (const { disk } of disks) await requireIdle(tx, disk.id, `The disk ${disk.name}`)
   const hasPublicAddress = body.public_ip !== 'none'
   const addresses = await pickAddresses(tx, subnet, location, hasPublicAddress)
@@ -53,7 +65,7 @@ export async function admitVmCreate(tx: Tx, by: ProjectRequester, body: VmCreate
       hostId,
       image: body.image,
       imageSource: image.source,
-      sshPublicKey: body.ssh_public_key,
+      sshPublicKey: sshKeyLine(body.ssh_public_key),
       startupScript: body.startup_script ?? '',
       shutdownScript: body.shutdown_script ?? '',
       osDiskId: uuid(),
@@ -76,27 +88,22 @@ export async function admitVmCreate(tx: Tx, by: ProjectRequester, body: VmCreate
 }
 
 async function checkRequest(tx: Tx, projectId: string, body: VmCreate) {
-  const type = vmType(body.type)
-  if (!type) throw invalidField('type', `is not a VM type; did you mean ${nearest(body.type, typeNames)}?`)
-  const key = parseSshPublicKey(body.ssh_public_key)
-  if (!key.ok) throw invalidField('ssh_public_key', key.problem)
-  for (const field of ['startup_script', 'shutdown_script'] as const) {
-    const problem = body[field] !== undefined && startupScriptProblem(body[field])
-    if (problem) throw invalidField(field, problem)
-  }
+  const type = vmType(body.type)!
+  requireDistinct('disks', body.disks ?? [])
   if (body.on_expiry !== undefined && body.ttl_seconds === undefined)
     throw invalidField('on_expiry', 'needs ttl_seconds')
-  const location = await findLocation(tx, body.location)
-  if (!location) throw invalidField('location', 'is not a location; GET …/locations lists them')
-  const image = await findImage(tx, body.image)
-  if (!image) throw invalidField('image', 'is not an image; GET …/images lists them')
-  if (!image.locations.includes(location.name))
-    throw invalidField('image', `cannot be used in ${location.name}, only in ${image.locations.join(', ')}`)
+  const location = await requireLocation(tx, body.location)
+  const image = await requireImage(tx, body.image, location.name)
+  if (isCloudConfig(body.startup_script ?? '') && !image.tags.includes('cloud-init'))
+    throw invalidField(
+      'startup_script',
+      `must be a script: ${image.name} has no cloud-init for #cloud-config`,
+    )
   const subnet = await findSubnetFor(tx, projectId, location.name, body.subnet_id ?? null)
   if (!subnet)
     throw body.subnet_id === undefined
       ? new Failure('conflict', `The project has no subnet in ${location.name}: create one first.`)
-      : invalidField('subnet_id', 'is not a subnet of this project')
+      : invalidField('subnet_id', 'must be a subnet of this project')
   if (subnet.location !== location.name)
     throw invalidField('subnet_id', `is in ${subnet.location}, not in ${location.name}`)
   return { type, location, image, subnet }

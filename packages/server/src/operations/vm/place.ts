@@ -1,5 +1,5 @@
 import { randomBytes, randomInt } from 'node:crypto'
-import { parseCidr, type VmType, vmTypes } from '@slipway/contract'
+import { parseCidr, type VmType } from '@slipway/contract'
 import { macFor, numberToAddress, usableRange } from '../../domain/addresses.ts'
 import { Failure } from '../../domain/failure.ts'
 import { chooseGpus } from '../../domain/placement.ts'
@@ -81,11 +81,14 @@ const outOfAddresses = (message: string) =>
 
 export const newMacAddress = (): string => macFor(randomBytes(6))
 
+export const vmNameTaken = (name: string) =>
+  new Failure('already_exists', `There is already a VM called ${name}: choose another name.`)
+
 /** Unique among all VMs; which of them collided says what to do. */
 export function onVmCollision(constraint: string | undefined, name: string): Error | undefined {
   switch (constraint) {
     case 'vms_name':
-      return new Failure('already_exists', `There is already a VM called ${name}: choose another name.`)
+      return vmNameTaken(name)
     case 'vms_private_address':
     case 'vms_public_address':
     case 'vms_mac_address_key':
@@ -94,5 +97,3 @@ export function onVmCollision(constraint: string | undefined, name: string): Err
       return undefined
   }
 }
-
-export const typeNames = vmTypes.map(({ name }) => name)

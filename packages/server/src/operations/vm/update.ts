@@ -1,13 +1,11 @@
 import { vmType } from '@slipway/contract'
 import { Failure, invalidField } from '../../domain/failure.ts'
-import { nearest } from '../../domain/nearest.ts'
 import { type Definition, done, type Outcome, type Work } from '../../runner/operation.ts'
 import type { OperationRow } from '../../store/compute/operations.ts'
 import { vmView } from '../../store/compute/vm-view.ts'
 import { raiseVmGeneration, setVmTtl, setVmType, type VmRow } from '../../store/compute/vms.ts'
 import type { Tx } from '../../store/database.ts'
 import { beginOperation, type ProjectRequester, requireIdle } from '../admission.ts'
-import { typeNames } from './place.ts'
 import { vmOf } from './vm.ts'
 
 /** A shut off VM has no GPUs: a new type of its family takes effect at its next start. */
@@ -17,8 +15,7 @@ export async function admitVmRetype(
   vm: VmRow,
   typeName: string,
 ): Promise<OperationRow> {
-  const type = vmType(typeName)
-  if (!type) throw invalidField('type', `is not a VM type; did you mean ${nearest(typeName, typeNames)}?`)
+  const type = vmType(typeName)!
   if (type.family !== vm.family)
     throw invalidField('type', `must be of the family ${vm.family}, as the VM is`)
   await requireIdle(tx, vm.id, `The VM ${vm.name}`)

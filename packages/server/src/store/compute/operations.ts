@@ -28,7 +28,7 @@ export interface OperationRow {
   generation: number
   request: Record<string, unknown>
   state: OperationState
-  result: unknown
+  result: Operation['result']
   step: number
   scratch: Record<string, unknown>
   step_log: StepEntry[]

@@ -116,6 +116,11 @@ const insert = statement<never, NewVm>(
      :privateAddress, :publicAddress, :publicAddressId, :ttlSeconds, :onExpiry, 'STATE_CREATING')`,
 )
 
+const named = statement<{ id: string }, { projectId: string; name: string }>(
+  'vm_named',
+  'SELECT id FROM vms WHERE project_id = :projectId AND name = :name AND deleted_at IS NULL',
+)
+
 // The guard is the state table's: a transition that it does not list does not happen.
 const move = statement<{ id: string }, { id: string; to: string; from: string[] }>(
   'vm_move',
@@ -201,6 +206,11 @@ export const findVm = (db: Queryable, projectId: string, id: string) => byId.one
 /** Finds a VM of any project, also a hidden one. */
 export const findAnyVm = (db: Queryable, id: string) => anyById.one(db, { id })
 export const findVmForEngine = (db: Queryable, id: string) => forEngine.one(db, { id })
+
+/** This is for telling it in time; that no two VMs get one name is for the schema to see to. */
+export async function isVmNameTaken(db: Queryable, projectId: string, name: string): Promise<boolean> {
+  return (await named.one(db, { projectId, name })) !== undefined
+}
 
 /** Locks the VM for the transaction, then reads it as it now is. */
 export async function lockVm(tx: Tx, projectId: string, id: string): Promise<VmRow | undefined> {

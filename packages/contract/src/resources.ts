@@ -1,0 +1,119 @@
+import Type, { type Static } from 'typebox'
+import { record, Timestamp, Uuid, UuidOrEmpty } from './schema.ts'
+import { diskStates, ruleStates, vmStates } from './states.ts'
+import { expiryActions } from './ttl.ts'
+import { diskTypes } from './vm-types.ts'
+
+/** The records that operations make and change: an operation's result is one of them. */
+
+export const DiskSize = Type.String({
+  format: 'disk-size',
+  pattern: '^[1-9][0-9]{0,6}(GiB|TiB)$',
+  description: 'A whole number followed by GiB or TiB.',
+  examples: ['100GiB'],
+})
+export const DiskMode = Type.Enum(['read-write', 'read-only'])
+
+const BlockSize = Type.Integer({
+  format: 'int64',
+  description: 'In bytes; 0 where it has no meaning.',
+})
+
+export const Disk = record('Disk', {
+  id: Uuid,
+  name: Type.String(),
+  type: Type.Enum([...diskTypes]),
+  size: DiskSize,
+  location: Type.String(),
+  block_size: BlockSize,
+  created_at: Timestamp,
+  updated_at: Timestamp,
+  serial_number: Type.String(),
+  state: Type.Enum([...diskStates]),
+  attached_to: Type.Array(
+    Type.Object({ vm_id: Uuid, attachment_type: Type.Enum(['os', 'data']), mode: DiskMode }),
+  ),
+})
+export type Disk = Static<typeof Disk>
+
+export const VmDisk = record('VmDisk', {
+  id: Uuid,
+  name: Type.String(),
+  type: Type.String(),
+  size: Type.String(),
+  location: Type.String(),
+  block_size: BlockSize,
+  created_at: Timestamp,
+  updated_at: Timestamp,
+  serial_number: Type.String({ description: 'What the guest sees, to find the disk by.' }),
+  attachment_type: Type.Enum(['os', 'data']),
+  mode: DiskMode,
+})
+
+export const NetworkInterface = record('NetworkInterface', {
+  id: Uuid,
+  name: Type.String(),
+  network: Uuid,
+  subnet: Uuid,
+  interface_type: Type.Literal('Ethernet'),
+  mac_address: Type.String(),
+  ips: Type.Array(
+    Type.Object({
+      private_ipv4: Type.Object({ address: Type.String() }),
+      public_ipv4: Type.Object({
+        address: Type.String({ description: 'Empty when the VM has none.' }),
+        id: UuidOrEmpty,
+        type: Type.String({ examples: ['dynamic'] }),
+      }),
+    }),
+  ),
+})
+
+export const Vm = record('Vm', {
+  id: Uuid,
+  project_id: Uuid,
+  type: Type.String({ examples: ['a100.1x'] }),
+  state: Type.Enum([...vmStates]),
+  ssh_destination: Type.String({ description: '`user@address` or `user@address:port` once running.' }),
+  created_at: Timestamp,
+  updated_at: Timestamp,
+  name: Type.String(),
+  location: Type.String(),
+  commitment_period: Type.Integer({ description: '0 when there is no commitment.' }),
+  commitment_end: Type.String({ description: 'Empty when there is no commitment.' }),
+  disks: Type.Array(VmDisk),
+  network_interfaces: Type.Array(NetworkInterface),
+  host_channel_adapters: Type.Array(Type.String(), { description: 'Empty when there are none.' }),
+  virtualization_features: Type.Object({ nested_virtualization: Type.Boolean() }),
+  instance_template_id: Type.String({ description: 'Empty when unset.' }),
+  instance_group_id: Type.String({ description: 'Empty when unset.' }),
+  reservation_id: Type.String({ description: 'Empty when unset.' }),
+  image: Type.String(),
+  expires_at: Timestamp,
+  on_expiry: Type.Enum([...expiryActions]),
+})
+export type Vm = Static<typeof Vm>
+
+export const FirewallEndpoint = record('FirewallEndpoint', {
+  resource_id: Type.String({ description: 'A VM, subnet or network; empty when unused.' }),
+  cidr: Type.String({ description: 'An IPv4 block or address; empty when unused.' }),
+})
+export type FirewallEndpoint = Static<typeof FirewallEndpoint>
+
+export const RuleDirection = Type.Enum(['ingress', 'egress'])
+export const RuleAction = Type.Enum(['allow', 'deny'])
+export const RuleProtocol = Type.Enum(['tcp', 'udp', 'icmp'])
+export const FirewallRule = record('FirewallRule', {
+  id: Uuid,
+  name: Type.String(),
+  direction: RuleDirection,
+  action: RuleAction,
+  vpc_network_id: Uuid,
+  state: Type.Enum([...ruleStates]),
+  sources: Type.Array(FirewallEndpoint),
+  source_ports: Type.Array(Type.String()),
+  destinations: Type.Array(FirewallEndpoint),
+  destination_ports: Type.Array(Type.String()),
+  protocols: Type.Array(RuleProtocol),
+})
+export type FirewallRule = Static<typeof FirewallRule>

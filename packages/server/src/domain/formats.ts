@@ -1,0 +1,106 @@
+import {
+  addressCount,
+  emailPattern,
+  hostNamePattern,
+  imageNamePattern,
+  isResourceName,
+  isUuid,
+  parseCidr,
+  resourceNameHint,
+} from '@slipway/contract'
+import { parseSshPublicKey } from '@slipway/contract/ssh-key'
+import { numberToAddress } from './addresses.ts'
+import { parsePort } from './firewall.ts'
+import { scriptProblem } from './names.ts'
+import { didYouMean } from './nearest.ts'
+import { parseDiskSize } from './sizes.ts'
+
+const hostName = new RegExp(hostNamePattern)
+const imageName = new RegExp(imageNamePattern)
+const email = new RegExp(emailPattern)
+
+/**
+ * The forms of text that request schemas name by `format`, since a pattern does not tell them whole. Each returns what
+ * is wrong with a text, as the rest of a sentence that begins with the field, with the nearest text that would do if
+ * there is one; null when nothing is wrong.
+ */
+export const formats: Record<string, (text: string) => string | null> = {
+  uuid: (text) => (isUuid(text) ? null : 'must be a UUID, such as 0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7e10'),
+  'uuid-or-empty': (text) =>
+    text === '' || isUuid(text) ? null : 'must be a UUID, or the empty string for none',
+  'resource-name': (text) =>
+    isResourceName(text)
+      ? null
+      : `must be ${resourceNameHint.slice(0, -1).toLowerCase()}${didYouMean(nearestName(text))}`,
+  'host-name': (text) =>
+    hostName.test(text)
+      ? null
+      : 'must be lower-case letters, digits, . and -, at most 63, starting with a letter or digit',
+  'image-name': (text) =>
+    imageName.test(text)
+      ? null
+      : 'must be a name of lower-case letters, digits, ., _ and -, such as ubuntu24.04, with a tag after : if it has one',
+  'email-address': (text) => (email.test(text) ? null : 'must be an e-mail address, such as ada@example.com'),
+  'disk-size': (text) =>
+    parseDiskSize(text)
+      ? null
+      : `must be a whole number followed by GiB or TiB, such as 100GiB or 2TiB${didYouMean(nearestSize(text))}`,
+  'ipv4-cidr': (text) =>
+    text.includes('/') && parseCidr(text)
+      ? null
+      : `must be an IPv4 block with zero host bits, such as 10.20.0.0/16${didYouMean(nearestBlock(text))}`,
+  'ipv4-cidr-or-address': (text) =>
+    text === '' || parseCidr(text)
+      ? null
+      : `must be an IPv4 block with zero host bits, or an address${didYouMean(nearestBlock(text))}`,
+  'port-range': (text) =>
+    parsePort(text)
+      ? null
+      : `must be a port or a range, such as 22 or 3000-8080, within 1–65535${didYouMean(nearestPorts(text))}`,
+  'ssh-public-key': (text) => {
+    const key = parseSshPublicKey(text)
+    return key.ok ? null : key.problem
+  },
+  'startup-script': scriptProblem,
+  'shutdown-script': (text) =>
+    isCloudConfig(text)
+      ? 'must be a script: #cloud-config is for the startup_script alone'
+      : scriptProblem(text),
+}
+
+export const isCloudConfig = (script: string): boolean => script.startsWith('#cloud-config')
+
+function nearestName(text: string): string {
+  return text
+    .slice(0, 200)
+    .normalize('NFKD')
+    .replace(/\p{M}/gu, '')
+    .replace(/[^A-Za-z0-9_-]+/g, '-')
+    .replace(/^[-_]+|-+$/g, '')
+    .slice(0, 63)
+}
+
+/** `100 GB`, `100gib`, `0.5TiB` and a bare `100` are sizes to a human being. */
+function nearestSize(text: string): string | undefined {
+  const parts = /^\s*(\d{1,6}(?:\.\d{1,6})?)\s*([gt]i?b?)?\s*$/i.exec(text)
+  if (!parts) return undefined
+  const [number, isTib] = [Number(parts[1]), parts[2]?.toLowerCase().startsWith('t')]
+  if (number === 0) return '1GiB'
+  if (isTib && Number.isInteger(number)) return `${number}TiB`
+  return `${Math.ceil(isTib ? number * 1024 : number)}GiB`
+}
+
+/** The block that the address lies in. */
+function nearestBlock(text: string): string | undefined {
+  const [address = '', prefix = ''] = text.split('/')
+  const parsed = parseCidr(address)
+  if (!parsed || !/^([12]?[0-9]|3[0-2])$/.test(prefix)) return undefined
+  const size = addressCount(Number(prefix))
+  return `${numberToAddress(parsed.base - (parsed.base % size))}/${prefix}`
+}
+
+function nearestPorts(text: string): string | undefined {
+  const ports = text.match(/\d+/g)?.map((digits) => Math.min(Math.max(Number(digits), 1), 65_535))
+  if (!ports || ports.length > 2) return undefined
+  return [...new Set(ports)].sort((a, b) => a - b).join('-')
+}

@@ -1,0 +1,443 @@
+import type { RouteId } from '@slipway/contract'
+import { ownerToken } from '@slipway/testing/people.ts'
+import { sendRaw } from '@slipway/testing/requests.ts'
+import { freshName, resourcesOf, vmBody } from '@slipway/testing/resources.ts'
+import { startService, type TestService } from '@slipway/testing/service.ts'
+import { sshKey } from '@slipway/testing/ssh-key.ts'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+
+let service: TestService
+let resources: ReturnType<typeof resourcesOf>
+let vmId: string
+beforeAll(async () => {
+  service = await startService()
+  resources = resourcesOf(service)
+  vmId = await resources.newVm({ name: 'standing' })
+})
+afterAll(() => service.close())
+
+const projectPath = (rest: string) => `/v0.1/projects/${service.credentials.project_id}${rest}`
+const refused = (field: string, message: RegExp) => ({
+  status: 400,
+  body: {
+    code: 'invalid_argument',
+    message: expect.stringMatching(message),
+    details: [{ field, message: expect.stringMatching(message) }],
+  },
+})
+/** What no message may show: the characters that patterns are made of. */
+const isInWords = (text: string) => !/[\^$\\]|\(\?|\{\d/.test(text) && !text.includes('pattern')
+
+describe('an optional member that is null', () => {
+  test('an optional member that is null counts as absent, also inside lists and other forms', async () => {
+    const body = vmBody({
+      startup_script: null,
+      disks: null,
+      subnet_id: null,
+      ttl_seconds: null,
+      on_expiry: null,
+    })
+    const { operation } = await service.ok('vmCreate', { body })
+    expect(Object.keys(operation.metadata.request).toSorted()).toEqual(
+      ['image', 'location', 'name', 'ssh_public_key', 'type'].toSorted(),
+    )
+    const id = await resources.succeeded({ operation })
+    const disk_id = await resources.newDisk({ block_size: null, type: null })
+    await resources.succeeded(
+      await service.ok('vmCreate', {
+        body: vmBody({ disks: [{ disk_id, attachment_type: null, mode: null }] }),
+      }),
+    )
+    const stop = { action: 'STOP', type: null, ttl_seconds: null, on_expiry: null }
+    await resources.succeeded(await resources.act(id, stop))
+    const rule = await resources.ruleBody({
+      sources: [{ cidr: '203.0.113.0/24', resource_id: null }],
+      source_ports: null,
+      destination_ports: null,
+    })
+    const ruleId = await resources.succeeded(await service.ok('firewallRuleCreate', { body: rule }))
+    expect(await service.ok('firewallRuleGet', { params: { rule_id: ruleId } })).toMatchObject({
+      sources: [{ cidr: '203.0.113.0/24', resource_id: '' }],
+      destination_ports: [],
+    })
+  })
+  test('a required member that is null, and an unknown one, are refused', async () => {
+    expect(await service.call('vmCreate', { body: vmBody({ name: null }) })).toMatchObject(
+      refused('/name', /must be a text/),
+    )
+    expect(await service.call('vmCreate', { body: vmBody({ colour: null }) })).toMatchObject(
+      refused('/colour', /not known here/),
+    )
+  })
+})
+
+describe('ids in upper case', () => {
+  test('ids in upper case are found in paths, bodies and filters, and answered in lower case', async () => {
+    const diskId = await resources.newDisk()
+    const path = projectPath('').toUpperCase().replace('/V0.1/PROJECTS', '/v0.1/projects')
+    const { body: vm } = await service.request('GET', `${path}/vms/${vmId.toUpperCase()}`)
+    expect(vm).toMatchObject({ id: vmId, project_id: service.credentials.project_id })
+    const listed = await service.ok('vmList', { query: { ids: vmId.toUpperCase() } })
+    expect(listed.items.map(({ id }) => id)).toEqual([vmId])
+    const begun = await service.ok('vmAttachDisks', {
+      params: { vm_id: vmId.toUpperCase() },
+      body: {
+        attach_disks: [{ disk_id: diskId.toUpperCase(), attachment_type: 'data', mode: 'read-write' }],
+      },
+    })
+    expect(begun.operation.metadata).toMatchObject({
+      id: vmId,
+      request: { attach_disks: [{ disk_id: diskId }] },
+    })
+    await resources.succeeded(begun)
+    expect((await service.ok('diskList', { query: { attached_to: vmId.toUpperCase() } })).items).toHaveLength(
+      1,
+    )
+    const operations = await service.ok('vmOperationList', { query: { resource_id: vmId.toUpperCase() } })
+    expect(operations.items.length).toBeGreaterThan(1)
+    const events = await service.ok('eventList', { query: { resource_id: vmId.toUpperCase() } })
+    expect(events.items.length).toBeGreaterThan(1)
+    await resources.succeeded(
+      await service.ok('vmDetachDisks', {
+        params: { vm_id: vmId },
+        body: { detach_disks: [diskId.toUpperCase()] },
+      }),
+    )
+  })
+  test('ids in upper case in a firewall rule are kept in lower case', async () => {
+    const body = await resources.ruleBody({ destinations: [{ resource_id: vmId.toUpperCase() }] })
+    body.vpc_network_id = body.vpc_network_id.toUpperCase()
+    const { operation } = await service.ok('firewallRuleCreate', { body })
+    expect(operation.metadata.request).toMatchObject({ destinations: [{ resource_id: vmId }] })
+    const rule_id = await resources.succeeded({ operation })
+    const rule = await service.ok('firewallRuleGet', { params: { rule_id } })
+    expect(rule.destinations).toEqual([{ resource_id: vmId, cidr: '' }])
+    const packet = { direction: 'ingress', protocol: 'tcp', source: '203.0.113.9', destination_port: 8888 }
+    const answer = await service.ok('firewallRuleTest', {
+      body: { ...packet, destination: vmId.toUpperCase() },
+    })
+    expect(answer.allowed).toBe(true)
+    await resources.succeeded(await resources.removeRule(rule_id))
+  })
+  test('an organization in upper case is the same organization', async () => {
+    const { organization_id } = service.credentials
+    const params = { organization_id: organization_id.toUpperCase() }
+    expect((await service.ok('organizationGet', { params })).id).toBe(organization_id)
+    const owner = await ownerToken(service)
+    const body = { name: 'shouted', organization_id: organization_id.toUpperCase() }
+    expect((await service.ok('projectCreate', { body, token: owner })).organization_id).toBe(organization_id)
+  })
+  test('a request is the same to its Idempotency-Key, however its ids and optional members are spelled', async () => {
+    const headers = { 'idempotency-key': 'spelled' }
+    const path = projectPath('/vms')
+    const [body, nulled] = [vmBody({ name: 'spelled' }), vmBody({ name: 'spelled', public_ip: null })]
+    const first = await service.request('POST', path, { body: JSON.stringify(body), headers })
+    const again = await service.request('POST', `${path}/`, { body: JSON.stringify(nulled), headers })
+    expect(again.headers.get('idempotency-replayed')).toBe('true')
+    expect(again.body).toEqual(first.body)
+  })
+})
+
+describe('a path and its method', () => {
+  const shape = (body: unknown) => (Array.isArray(body) ? 'list' : Object.keys(body as object).toSorted())
+
+  test('a slash at the end of a path does no harm', async () => {
+    for (const path of ['/v0.1', '/v0.1/projects', projectPath('/vms'), projectPath(`/vms/${vmId}`)]) {
+      const [plain, slashed] = [await service.request('GET', path), await service.request('GET', `${path}/`)]
+      expect([slashed.status, shape(slashed.body)], path).toEqual([200, shape(plain.body)])
+    }
+    expect((await service.request('GET', `${projectPath('/vms')}/?limit=1`)).status).toBe(200)
+    const wrong = await service.request('DELETE', `${projectPath('/vms')}/`)
+    expect([wrong.status, wrong.headers.get('allow')]).toEqual([405, 'POST, GET, HEAD'])
+  })
+  test('HEAD answers like GET without a body, and never waits for a stream', async () => {
+    for (const path of [
+      projectPath('/vms'),
+      projectPath(`/vms/${vmId}`),
+      '/healthz',
+      '/openapi.json',
+      '/docs',
+    ]) {
+      const [got, head] = [await service.request('GET', path), await service.request('HEAD', path)]
+      expect([head.status, head.body], path).toEqual([200, ''])
+      for (const name of ['content-type', 'content-length'])
+        expect(head.headers.get(name), name).toBe(got.headers.get(name))
+    }
+    expect(
+      (await service.request('HEAD', projectPath(`/vms/${service.credentials.project_id}`))).status,
+    ).toBe(404)
+    expect((await service.request('HEAD', projectPath('/vms'), { token: null })).status).toBe(401)
+    const stream = [
+      `HEAD ${projectPath('/events')} HTTP/1.1`,
+      ...['Host: x', `Authorization: Bearer ${service.credentials.access_key}`, 'Accept: text/event-stream'],
+      ...['Connection: close', '', ''],
+    ]
+    const { status, headers, text } = await sendRaw(service.url, stream.join('\r\n'))
+    expect([status, headers.get('content-type'), text]).toEqual([200, 'text/event-stream', ''])
+  })
+})
+
+describe('a filter', () => {
+  test('a filter that is empty counts as absent', async () => {
+    const whole = (await service.ok('vmList')).items.map(({ id }) => id)
+    expect(whole.length).toBeGreaterThan(0)
+    for (const filter of [
+      'names=',
+      'ids=',
+      'states=',
+      'types=',
+      'locations=',
+      'names=,',
+      'limit=',
+      'page_token=',
+    ]) {
+      const { status, body } = await service.request('GET', projectPath(`/vms?${filter}`))
+      expect([status, (body as { items: { id: string }[] }).items.map(({ id }) => id)], filter).toEqual([
+        200,
+        whole,
+      ])
+    }
+    for (const path of [
+      '/disks?attached_to=',
+      '/operations?state=&resource_id=',
+      '/events?type=',
+      '/usage?location=',
+    ])
+      expect((await service.request('GET', projectPath(path))).status, path).toBe(200)
+    const all = await service.ok('availabilityList', { query: { product_name: '' } })
+    expect(all.items).toHaveLength((await service.ok('availabilityList')).items.length)
+  })
+  test.each([
+    ['/vms?states=BOGUS', 'states', 'STATE_RUNNING'],
+    ['/vms?states=STATE_RUNNING,RUNNING', 'states', 'STATE_UNREACHABLE'],
+    ['/vms?types=a100.3x', 'types', 'a100.2x'],
+    ['/vms?locations=us-east1-a,mars-a', 'locations', 'eu-north1-a'],
+    ['/disks?types=tape', 'types', 'shared-volume'],
+    ['/disks?locations=mars-a', 'locations', 'us-west1-a'],
+    ['/operations?state=DONE', 'state', 'SUCCEEDED'],
+    ['/events?type=vm.runing', 'type', 'vm.running'],
+    ['/usage?location=mars-a', 'location', 'us-east1-a'],
+    ['/usage?resource_type=gpu', 'resource_type', 'disk'],
+  ])(
+    'a filter with an unknown value, %s, is refused and names the known ones',
+    async (path, field, known) => {
+      const { status, body } = await service.request('GET', projectPath(path))
+      expect([status, body]).toMatchObject([400, { code: 'invalid_argument', details: [{ field }] }])
+      expect((body as { message: string }).message).toContain(known)
+    },
+  )
+  test('a filter of hosts by an unknown location is refused and names the known ones', async () => {
+    const token = service.credentials.operator_key
+    const answer = await service.call('adminHostList', { token, query: { location: 'mars-a' } })
+    expect(answer).toMatchObject(refused('location', /us-east1-a/))
+  })
+})
+
+describe('keys, scripts and block sizes', () => {
+  test.each(['\n', '\r\n'])(
+    'an SSH key that ends with %j is taken, echoed as sent, and given to guests as one line',
+    async (end) => {
+      const ssh_public_key = `${sshKey}${end}`
+      const begun = await resources.createVm({ ssh_public_key })
+      expect(begun.operation.metadata.request).toMatchObject({ ssh_public_key })
+      const id = await resources.succeeded(begun)
+      const [row] = await service.sql('SELECT ssh_public_key FROM vms WHERE id = $1', [id])
+      expect(row).toEqual({ ssh_public_key: sshKey })
+    },
+  )
+  test.each([
+    ['without #!', 'echo hello\n'],
+    ['that is empty', ''],
+    ['with #!', '#!/bin/sh\necho hello\n'],
+  ])('scripts %s are taken and echoed as sent', async (_name, script) => {
+    const scripts = { startup_script: script, shutdown_script: script }
+    const begun = await resources.createVm(scripts)
+    expect(begun.operation.metadata.request).toMatchObject(scripts)
+    await resources.succeeded(begun)
+  })
+  test('#cloud-config is taken where the image has cloud-init, and as a startup script alone', async () => {
+    const token = service.credentials.operator_key
+    const cloud = { name: freshName('cloud'), locations: ['us-east1-a'], tags: ['cloud-init'] }
+    const bare = { name: freshName('bare'), locations: ['us-east1-a'] }
+    for (const body of [cloud, bare]) await service.ok('adminImageCreate', { token, body })
+    const startup_script = '#cloud-config\npackages: [htop]\n'
+    await resources.succeeded(await resources.createVm({ image: cloud.name, startup_script }))
+    expect(
+      await service.call('vmCreate', { body: vmBody({ image: bare.name, startup_script }) }),
+    ).toMatchObject(refused('/startup_script', /cloud-init/))
+    expect(
+      await service.call('vmCreate', {
+        body: vmBody({ image: cloud.name, shutdown_script: startup_script }),
+      }),
+    ).toMatchObject(refused('/shutdown_script', /startup_script alone/))
+  })
+  test.each([
+    ['persistent-ssd', '10GiB', undefined, 512],
+    ['persistent-ssd', '10GiB', 4096, 4096],
+    ['shared-volume', '1TiB', undefined, 0],
+    ['shared-volume', '1TiB', 4096, 4096],
+    ['shared-volume', '1TiB', 512, 512],
+  ])('a %s of %s with block_size %s has %s', async (type, size, block_size, shown) => {
+    const disk_id = await resources.newDisk({ type, size, block_size })
+    expect((await service.ok('diskGet', { params: { disk_id } })).block_size).toBe(shown)
+    await resources.ended(await resources.removeDisk(disk_id))
+  })
+})
+
+describe('a refusal', () => {
+  test.each([
+    ['vmCreate', { name: 'train 7!' }, '/name', /letters, digits.*did you mean train-7\?/],
+    ['vmCreate', { type: 'a100.3x' }, '/type', /must be one of .*did you mean a100\.\dx\?/],
+    ['vmCreate', { location: 'us-east-1a' }, '/location', /must be one of .*did you mean us-east1-a\?/],
+    ['vmCreate', { image: 'ubuntu24.04-nvidea' }, '/image', /did you mean ubuntu24.04-nvidia:latest\?/],
+    ['vmCreate', { ttl_seconds: 5 }, '/ttl_seconds', /must be from 300 to 2592000/],
+    ['vmCreate', { public_ip: 'static' }, '/public_ip', /must be one of dynamic, none/],
+    ['vmCreate', { ssh_public_key: 'ssh-ed25519 AAAA' }, '/ssh_public_key', /not a valid public key/],
+    ['vmCreate', { sshpublic_key: 'x' }, '/sshpublic_key', /did you mean ssh_public_key\?/],
+    ['vmCreate', { subnet_id: 'mine' }, '/subnet_id', /must be a UUID/],
+    ['diskCreate', { size: '100GB' }, '/size', /whole number followed by GiB or TiB.*did you mean 100GiB\?/],
+    ['diskCreate', { size: '0.5TiB' }, '/size', /did you mean 512GiB\?/],
+    ['diskCreate', { block_size: 1024 }, '/block_size', /must be one of 512, 4096/],
+    ['diskCreate', { type: 'ssd' }, '/type', /did you mean persistent-ssd\?/],
+    [
+      'firewallRuleCreate',
+      { destination_ports: ['8080-3000'] },
+      '/destination_ports/0',
+      /did you mean 3000-8080\?/,
+    ],
+    [
+      'firewallRuleCreate',
+      { sources: [{ cidr: '10.1.2.3/8' }] },
+      '/sources/0/cidr',
+      /did you mean 10\.0\.0\.0\/8\?/,
+    ],
+    ['firewallRuleCreate', { sources: [{}] }, '/sources/0', /exactly one of cidr and resource_id/],
+    ['networkCreate', { cidr: '10.20.1.0/16' }, '/cidr', /did you mean 10\.20\.0\.0\/16\?/],
+  ] as const)('a refusal of %s with %j says in words what to do', async (id, changes, field, words) => {
+    const whole = {
+      vmCreate: vmBody(),
+      diskCreate: { name: freshName('disk'), size: '10GiB', location: 'us-east1-a' },
+      firewallRuleCreate: await resources.ruleBody(),
+      networkCreate: { name: freshName('net'), cidr: '10.20.0.0/16' },
+    }[id]
+    const answer = await service.call(id, { body: { ...whole, ...changes } })
+    expect(answer).toMatchObject(refused(field, words))
+    expect(isInWords((answer.body as unknown as { message: string }).message)).toBe(true)
+  })
+  test('a refusal of an update without a choice names all that there is to choose from', async () => {
+    const update = async (body: unknown) => {
+      const answer = await service.call('vmUpdate', { params: { vm_id: vmId }, body })
+      return [answer.status, (answer.body as unknown as { message: string }).message]
+    }
+    expect(await update({})).toEqual([400, 'Send exactly one of action, type, ttl_seconds.'])
+    expect(await update({ colour: 1 })).toEqual([400, 'Send exactly one of action, type, ttl_seconds.'])
+    expect(await update({ action: 'STOP', type: 'a100.2x' })).toEqual([
+      400,
+      'action must not be sent with type: send exactly one of action, type, ttl_seconds.',
+    ])
+    expect(await update({ action: 'PAUSE' })).toEqual([
+      400,
+      expect.stringMatching(/^action must be one of START, STOP, RESET; did you mean/),
+    ])
+    const grant = await service.request('POST', '/v0.1/auth/token', { body: '{"grant_type": "pasword"}' })
+    expect(grant).toMatchObject(refused('/grant_type', /password, refresh_token; did you mean password\?/))
+  })
+  test('a refusal of a disk to attach points into the list as it was sent', async () => {
+    const elsewhere = await resources.newDisk({ location: 'us-west1-a' })
+    const here = await resources.newDisk()
+    const attach = (...ids: string[]) =>
+      service.call('vmAttachDisks', {
+        params: { vm_id: vmId },
+        body: {
+          attach_disks: ids.map((disk_id) => ({ disk_id, attachment_type: 'data', mode: 'read-write' })),
+        },
+      })
+    expect(await attach(here, elsewhere)).toMatchObject(refused('/attach_disks/1/disk_id', /us-west1-a/))
+    expect(await attach(here, here)).toMatchObject(refused('/attach_disks/1/disk_id', /twice/))
+    const body = vmBody({ disks: [{ disk_id: here }, { disk_id: elsewhere }] })
+    expect(await service.call('vmCreate', { body })).toMatchObject(refused('/disks/1/disk_id', /us-west1-a/))
+  })
+})
+
+describe('the order of checks', () => {
+  const nowhere = '0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7e10'
+  const codeOf = async (id: RouteId, params: Record<string, string>, body: unknown) => {
+    const answer = await service.call(id, { params, body })
+    return [answer.status, (answer.body as { code?: string }).code]
+  }
+  const attachment = { disk_id: nowhere, attachment_type: 'data', mode: 'read-write' }
+
+  test('402 comes before 404 of a thing inside the project', async () => {
+    const pay = async (state: string) => {
+      const values = [service.credentials.organization_id, state]
+      await service.sql('UPDATE organizations SET payment_state = $2 WHERE id = $1', values)
+      service.server.services.signals.send('access')
+    }
+    await pay('declined')
+    const start = await codeOf('vmUpdate', { vm_id: nowhere }, { action: 'START' })
+    const stop = await codeOf('vmUpdate', { vm_id: nowhere }, { action: 'STOP' })
+    const estimate = await codeOf('estimateCreate', {}, { vm: vmBody() })
+    await pay('active')
+    expect([start, stop, estimate]).toEqual([
+      [402, 'payment_method_required'],
+      [404, 'not_found'],
+      [402, 'payment_method_required'],
+    ])
+  })
+  test.each([
+    ['vmUpdate', { type: 'bogus' }, { type: 'a100.2x' }],
+    ['vmAttachDisks', { attach_disks: [attachment, attachment] }, { attach_disks: [attachment] }],
+    ['firewallRuleUpdate', {}, { name: 'other' }],
+    ['firewallRuleUpdate', { sources: [{}] }, { sources: [{ cidr: '10.0.0.0/8' }] }],
+    ['firewallRuleUpdate', { source_ports: ['0'] }, { source_ports: ['1'] }],
+    ['diskUpdate', { size: '10GB' }, { size: '10GiB' }],
+  ] as const)('400 of %s with %j comes before 404 of a thing inside the project', async (id, bad, good) => {
+    const params = { vm_id: nowhere, rule_id: nowhere, disk_id: nowhere }
+    expect(await codeOf(id, params, bad)).toEqual([400, 'invalid_argument'])
+    expect(await codeOf(id, params, good)).toEqual([404, 'not_found'])
+  })
+  test('a creation is refused for a missing disk, then the name, then a busy disk or stock, then the quota', async () => {
+    const { project_id } = service.credentials
+    const disk_id = await resources.newDisk({ location: 'eu-north1-a' })
+    await resources.succeeded(await resources.createVm({ location: 'eu-north1-a', disks: [{ disk_id }] }))
+    const place = { location: 'eu-north1-a', type: 'a100.1x' }
+    const create = (changes: object) => codeOf('vmCreate', {}, vmBody({ ...place, ...changes }))
+    const taken = { name: 'standing' }
+    expect(await create({ ...taken, disks: [{ disk_id: nowhere }] })).toEqual([404, 'not_found'])
+    expect(await create({ ...taken, disks: [{ disk_id }] })).toEqual([409, 'already_exists'])
+    expect(await create({ disks: [{ disk_id }] })).toEqual([409, 'conflict'])
+
+    const fleet = (isOpen: boolean) =>
+      service.sql(`UPDATE hosts SET is_schedulable = $1 WHERE location = 'eu-north1-a'`, [isOpen])
+    const quota = (name: string) =>
+      service.sql<{ max: number }>(
+        `UPDATE quotas q SET max = CASE WHEN max = 0 THEN 1000 ELSE 0 END WHERE project_id = $1 AND name = $2`,
+        [project_id, name],
+      )
+    await fleet(false)
+    await quota('vms')
+    expect(await create(taken)).toEqual([409, 'already_exists'])
+    expect(await create({})).toEqual([409, 'out_of_stock'])
+    await fleet(true)
+    expect(await create(taken)).toEqual([409, 'already_exists'])
+    expect(await create({})).toEqual([403, 'quota_exceeded'])
+    await quota('vms')
+  })
+  test('a change of a rule is refused for what is wrong with it, then the name, then the operation under way', async () => {
+    const rule_id = await resources.newRule()
+    const { name } = await service.ok('firewallRuleGet', { params: { rule_id: await resources.newRule() } })
+    const setState = (state: string) =>
+      service.sql(
+        `UPDATE operations SET state = $2, run_at = slipway_now() + interval '1 day',
+           completed_at = CASE WHEN $2 = 'IN_PROGRESS' THEN NULL ELSE slipway_now() END
+         WHERE resource_id = $1`,
+        [rule_id, state],
+      )
+    await setState('IN_PROGRESS')
+    const change = (body: object) => codeOf('firewallRuleUpdate', { rule_id }, body)
+    expect(await change({ name, sources: [{ resource_id: nowhere }] })).toEqual([400, 'invalid_argument'])
+    expect(await change({ name })).toEqual([409, 'already_exists'])
+    expect(await change({ name: freshName('rule') })).toEqual([409, 'conflict'])
+    await setState('SUCCEEDED')
+  })
+})
