@@ -14,7 +14,7 @@ interface Row {
  * What must hold whenever nothing is under way: claims, quotas, meters, attachments and firewalls agree with the
  * records, and the engine has exactly what the records say.
  */
-export async function checkInvariants(service: TestService): Promise<void> {
+export async function checkInvariants(service: Pick<TestService, 'sql' | 'database'>): Promise<void> {
   const { sql } = service
   const problems: string[] = []
   const check = (isTrue: boolean, what: string) => {

@@ -1,5 +1,4 @@
 import { mkdtempSync, rmSync } from 'node:fs'
-import { connect, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { validateAnswer } from '@slipway/testing/answers.ts'
@@ -7,6 +6,7 @@ import { createDatabase } from '@slipway/testing/database.ts'
 import { eventually } from '@slipway/testing/eventually.ts'
 import { vmBody } from '@slipway/testing/resources.ts'
 import { instantly } from '@slipway/testing/service.ts'
+import { Wire } from '@slipway/testing/wire.ts'
 import pg from 'pg'
 import { pino } from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -15,50 +15,8 @@ import { type Server, startServer } from '../../src/server.ts'
 import { seedDemo } from '../../src/setup/demo.ts'
 import { Signals } from '../../src/store/signals.ts'
 
-/** The way to the database, which can be cut and mended. */
-class Wire {
-  readonly #target: string
-  readonly #sockets = new Set<Socket>()
-  readonly #server = createServer((near) => {
-    const far = connect(this.#target)
-    for (const [socket, other] of [
-      [near, far],
-      [far, near],
-    ] as const) {
-      this.#sockets.add(socket)
-      socket.on('error', () => {})
-      socket.on('close', () => {
-        this.#sockets.delete(socket)
-        other.destroy()
-      })
-      socket.pipe(other)
-    }
-  })
-  port = 0
-
-  constructor(databaseUrl: string) {
-    this.#target = join(decodeURIComponent(new URL(databaseUrl).hostname), '.s.PGSQL.5432')
-  }
-
-  mend(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#server.listen(this.port, '127.0.0.1', () => {
-        this.port = (this.#server.address() as { port: number }).port
-        resolve()
-      })
-    })
-  }
-
-  cut(): Promise<void> {
-    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
-    for (const socket of this.#sockets) socket.destroy()
-    return closed
-  }
-}
-
 let database: Awaited<ReturnType<typeof createDatabase>>
 let wire: Wire
-let wiredUrl: string
 let server: Server
 let credentials: NonNullable<Awaited<ReturnType<typeof seedDemo>>>
 let direct: pg.Client
@@ -69,13 +27,11 @@ beforeAll(async () => {
   database = await createDatabase()
   wire = new Wire(database.url)
   await wire.mend()
-  const changed = new URL(database.url)
-  wiredUrl = `postgresql://${changed.username}:${changed.password}@127.0.0.1:${wire.port}${changed.pathname}`
   const config = loadConfig(['--port', '0', '--data-dir', dataDir], {}, () => '')
   instantly(config)
   for (const location of config.locations)
     if (location.engine === 'simulated') location.simulated.bootMs = [800, 800]
-  server = await startServer(config, wiredUrl, pino({ level: 'silent' }))
+  server = await startServer(config, wire.url, pino({ level: 'silent' }))
   credentials = (await seedDemo(
     { database: server.services.database, config },
     { api: server.url, console: '' },
@@ -188,7 +144,7 @@ test('a database that goes away again and again leaves nothing half-written', as
 })
 
 test('a database that went away is listened to again for wake-ups', async () => {
-  const [listener, sender] = [new Signals(wiredUrl), new Signals(database.url)]
+  const [listener, sender] = [new Signals(wire.url), new Signals(database.url)]
   await Promise.all([listener.open(), sender.open()])
   let heard = 0
   listener.on('events', () => heard++)

@@ -1,0 +1,101 @@
+import { join } from 'node:path'
+import { eventually } from '@slipway/testing/eventually.ts'
+import { root } from '@slipway/testing/root.ts'
+import { startReceiver } from '@slipway/testing/webhook-receiver.ts'
+import { expect, onTestFinished, test } from 'vitest'
+import { checkAll, type Evidence } from './checks.ts'
+import { Client } from './client.ts'
+import { Cluster } from './cluster.ts'
+import { Faults, planOf } from './faults.ts'
+import { History } from './history.ts'
+import { EngineWatch, StreamReader } from './observers.ts'
+import { untilQuiet } from './quiet.ts'
+import { Resources, Tenant } from './tenant.ts'
+
+const faultCount = Number(process.env.SLIPWAY_CHAOS_FAULTS ?? 60)
+const seed = Number(process.env.SLIPWAY_SEED ?? Date.now() % 2 ** 31)
+const tenantCount = 4
+/** For failures alone: a start and a rest of minutes, and seconds for each fault. */
+const timeout = 600_000 + faultCount * 3_000
+const settleMs = 60_000
+
+test('the service keeps its word through kills, hangs, cuts and lies', { timeout }, async () => {
+  console.log(`chaos: seed ${seed}, ${faultCount} faults`)
+  const history = new History()
+  const cluster = await Cluster.start(history)
+  onTestFinished(() => cluster.close())
+  const evidence = await live(cluster, history).finally(() => cluster.leave())
+  await checkAll(evidence)
+  if (history.violations.length > 0) {
+    const logs = join(root, 'artifacts', `chaos-${seed}`)
+    cluster.writeLogs(logs)
+    history.write(logs)
+    console.log(`chaos: seed ${seed}, history near the violations (the whole and all logs: ${logs})`)
+    console.log(history.nearViolations())
+  }
+  expect(history.violations, `seed ${seed}`).toEqual([])
+  console.log(`chaos: ${evidence.acknowledged.length} promises kept through ${faultCount} faults`)
+})
+
+/** Tenants at work while the plan is carried out; then everything is mended, and comes to rest. */
+async function live(cluster: Cluster, history: History): Promise<Evidence> {
+  const { project_id: projectId, access_key: token } = cluster.credentials
+  const receiver = await startReceiver()
+  const webhook = await createWebhook(cluster, receiver.url)
+  const service = { apiUrls: cluster.apiUrls, token, projectId, history }
+  const clients = Array.from(
+    { length: tenantCount },
+    (_, i) => new Client(`tenant-${i + 1}`, seed + i, service),
+  )
+  const networks = await clients[0]!.get('/vpc/networks')
+  const resources = new Resources()
+  const tenants = clients.map(
+    (client, i) => new Tenant(client, resources, networks.body.items[0].id, seed + 1_000 + i),
+  )
+  const stream = new StreamReader()
+  stream.start(cluster, projectId, token, webhook.fromPosition)
+  const watch = new EngineWatch()
+  watch.start(cluster, history)
+
+  let isOver = false
+  const atWork = Promise.all(tenants.map((tenant) => tenant.run(() => isOver)))
+  await new Faults(cluster, history).run(planOf(seed, faultCount))
+  isOver = true
+  await atWork
+  history.note('the faults are over')
+  await cluster.untilReady()
+  for (const left of await untilQuiet(cluster)) history.violation(`it does not come to rest: ${left}`)
+  const [last] = await cluster.sql<{ id: string }>(
+    'SELECT id FROM events WHERE project_id = $1 ORDER BY position DESC LIMIT 1',
+    [projectId],
+  )
+  await eventually(() => stream.eventIds.includes(last!.id), settleMs).catch(() => {})
+  await Promise.all([stream.stop(), watch.stop()])
+  return {
+    ...{ cluster, history, projectId, receiver, fromPosition: webhook.fromPosition },
+    ...{ webhookSecret: webhook.secret, streamedIds: stream.eventIds },
+    acknowledged: clients.flatMap(({ acknowledged }) => acknowledged),
+  }
+}
+
+/** Returns where its events begin, too. */
+async function createWebhook(
+  cluster: Cluster,
+  url: string,
+): Promise<{ secret: string; fromPosition: number }> {
+  const { email, password, project_id } = cluster.credentials
+  const session = await post(cluster, '/auth/token', { grant_type: 'password', email, password }, '')
+  const { secret } = await post(cluster, `/projects/${project_id}/webhooks`, { url }, session.access_token)
+  const [webhook] = await cluster.sql<{ since_position: number }>('SELECT since_position FROM webhooks')
+  return { secret, fromPosition: webhook!.since_position }
+}
+
+async function post(cluster: Cluster, path: string, body: unknown, token: string) {
+  const response = await fetch(`${cluster.apiUrls[0]}/v0.1${path}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...(token && { authorization: `Bearer ${token}` }) },
+    body: JSON.stringify(body),
+  })
+  expect(response.status).toBe(200)
+  return response.json() as Promise<{ access_token: string; secret: string }>
+}

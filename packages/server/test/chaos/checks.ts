@@ -1,0 +1,182 @@
+import { type VmState, vmStates, vmStateTable } from '@slipway/contract'
+import { checkInvariants } from '@slipway/testing/invariants.ts'
+import { type Receiver, verify } from '@slipway/testing/webhook-receiver.ts'
+import { vmEvent } from '../../src/operations/vm/state.ts'
+import type { Acknowledged } from './client.ts'
+import type { Cluster } from './cluster.ts'
+import type { History } from './history.ts'
+
+export interface Evidence {
+  cluster: Cluster
+  history: History
+  projectId: string
+  acknowledged: Acknowledged[]
+  /** Everything after this position was written under the eyes of stream and webhook. */
+  fromPosition: number
+  streamedIds: string[]
+  receiver: Receiver
+  webhookSecret: string
+}
+
+interface EventRow {
+  id: string
+  position: number
+  type: string
+  resource_id: string
+  operation_id: string | null
+  created_ms: number
+}
+
+/** Holds what is left against what was promised. Each difference is a violation. */
+export async function checkAll(evidence: Evidence): Promise<void> {
+  const { cluster, history } = evidence
+  await checkOperations(evidence)
+  const { database } = cluster
+  const sql: Cluster['sql'] = (text, values) => cluster.sql(text, values)
+  await checkInvariants({ database, sql }).catch((error: Error) => history.violation(error.message))
+  const events = await cluster.sql<EventRow>(
+    `SELECT id, position, type, resource_id, data ->> 'operation_id' AS operation_id,
+            (extract(epoch FROM created_at) * 1000)::float8 AS created_ms
+     FROM events WHERE project_id = $1 ORDER BY position`,
+    [evidence.projectId],
+  )
+  await checkEvents(evidence, events)
+  await checkUsage(evidence, events)
+  checkDeliveries(evidence, events)
+}
+
+/** Engines were told to refuse, and guests to crash: those are the only reasons to fail besides a deletion. */
+const isExpectedFailure = ({ code, message }: { code: string; message: string }) =>
+  code === 'cancelled' || code === 'boot_failed' || (code === 'engine_error' && /is refused/.test(message))
+
+async function checkOperations({ cluster, history, acknowledged }: Evidence): Promise<void> {
+  const rows = await cluster.sql<{
+    id: string
+    kind: string
+    state: string
+    request_id: string
+    resource_id: string
+    result: { code: string; message: string } | null
+  }>('SELECT id, kind, state, request_id, resource_id, result FROM operations')
+  const byId = new Map(rows.map((row) => [row.id, row]))
+  const keys = new Set<string>()
+  for (const { id, kind, state, request_id, resource_id, result } of rows) {
+    if (keys.has(request_id))
+      history.violation(`${request_id} began more than one operation, ${id} among them`)
+    keys.add(request_id)
+    if (state === 'FAILED' && !isExpectedFailure(result!))
+      history.violation(`${kind} ${id} of ${resource_id} failed: ${JSON.stringify(result)}`)
+  }
+  for (const { key, operationId } of acknowledged) {
+    const row = byId.get(operationId)
+    if (!row) history.violation(`${key} was promised ${operationId}, which is not on record`)
+    else if (row.state === 'IN_PROGRESS')
+      history.violation(`${key} was promised ${operationId}, which never ended`)
+  }
+}
+
+async function checkEvents({ cluster, history, streamedIds, fromPosition }: Evidence, events: EventRow[]) {
+  const [gaps] = await cluster.sql<{ count: number }>(
+    `SELECT (SELECT last_position FROM event_counter) - count(DISTINCT position) AS count FROM events`,
+  )
+  if (Number(gaps!.count) !== 0) history.violation(`${gaps!.count} positions have no event`)
+  const disordered = await cluster.sql<{ resource_id: string }>(
+    `SELECT DISTINCT resource_id FROM (
+       SELECT resource_id, position - lag(position) OVER (PARTITION BY resource_id ORDER BY seq) AS step FROM events) e
+     WHERE step < 0`,
+  )
+  for (const { resource_id } of disordered) history.violation(`the events of ${resource_id} are out of order`)
+
+  const endings = ['operation.succeeded', 'operation.failed']
+  const operations = await cluster.sql<{ id: string; state: string }>('SELECT id, state FROM operations')
+  const told = groupBy(events, ({ operation_id }) => operation_id)
+  for (const { id, state } of operations) {
+    const about = told.get(id) ?? []
+    const ends = about.filter(({ type }) => endings.includes(type))
+    if (ends.length !== 1 || ends[0]!.type !== `operation.${state.toLowerCase()}`)
+      history.violation(
+        `${id} is ${state}, and its events say ${ends.map(({ type }) => type).join(', ') || 'nothing'}`,
+      )
+    if (about.length > 0 && endings.includes(about[0]!.type))
+      history.violation(`the events of ${id} begin with its end`)
+  }
+  const expected = events.filter(({ position }) => position > fromPosition).map(({ id }) => id)
+  if (streamedIds.join() !== expected.join())
+    history.violation(
+      `the stream brought ${streamedIds.length} of ${expected.length} events: ${difference(expected, streamedIds)}`,
+    )
+}
+
+const stateOf = new Map<string, VmState>(vmStates.map((state) => [vmEvent(state), state]))
+/** An event and its meter are written by one transaction, which may have been held up in between. */
+const sameTransactionMs = 15_000
+
+/** The meters of a VM are what its events say, and the days add up to the meters. */
+async function checkUsage({ cluster, history }: Evidence, events: EventRow[]): Promise<void> {
+  const intervals = await cluster.sql<{ resource_id: string; from_ms: number; to_ms: number | null }>(
+    `SELECT resource_id, (extract(epoch FROM lower(period)) * 1000)::float8 AS from_ms,
+            (extract(epoch FROM upper(period)) * 1000)::float8 AS to_ms
+     FROM usage_intervals WHERE resource_type = 'vm' ORDER BY lower(period)`,
+  )
+  const metered = groupBy(intervals, ({ resource_id }) => resource_id)
+  for (const [vmId, all] of groupBy(events, ({ resource_id }) => resource_id)) {
+    const states = all.flatMap(({ type, created_ms }) => {
+      const state = stateOf.get(type)
+      return state ? [{ isBilled: vmStateTable[state].isBilled, created_ms }] : []
+    })
+    if (states.length === 0) continue
+    const bounds = states.filter(({ isBilled }, i) => isBilled !== (states[i - 1]?.isBilled ?? false))
+    const meters = (metered.get(vmId) ?? []).flatMap(({ from_ms, to_ms }) =>
+      to_ms === null ? [from_ms] : [from_ms, to_ms],
+    )
+    const isSame =
+      bounds.length === meters.length &&
+      bounds.every(({ created_ms }, i) => Math.abs(created_ms - meters[i]!) < sameTransactionMs)
+    if (!isSame)
+      history.violation(
+        `${vmId} is metered at ${meters.map(clock).join(', ')}; its events say ${bounds.map(({ created_ms }) => clock(created_ms)).join(', ')}`,
+      )
+  }
+}
+
+/** Everything at least once, signed, and what concerns one resource in order. */
+function checkDeliveries(
+  { history, receiver, webhookSecret, fromPosition }: Evidence,
+  events: EventRow[],
+): void {
+  const arrived: string[] = []
+  for (const received of receiver.received) {
+    try {
+      verify(webhookSecret, received)
+    } catch (error) {
+      history.violation(`a webhook's signature does not hold: ${(error as Error).message}`)
+    }
+    const { id } = received.body.data
+    if (!arrived.includes(id)) arrived.push(id)
+  }
+  const expected = events.filter(({ position }) => position > fromPosition)
+  const missing = expected.filter(({ id }) => !arrived.includes(id))
+  if (missing.length > 0)
+    history.violation(
+      `${missing.length} of ${expected.length} webhooks never arrived: ${missing.map(({ id }) => id).slice(0, 5)}`,
+    )
+  const order = new Map(arrived.map((id, index) => [id, index]))
+  for (const [resourceId, all] of groupBy(expected, ({ resource_id }) => resource_id)) {
+    const places = all.map(({ id }) => order.get(id) ?? -1)
+    if (places.some((place, i) => i > 0 && place < places[i - 1]!))
+      history.violation(`the webhooks about ${resourceId} arrived out of order`)
+  }
+}
+
+const clock = (ms: number) => new Date(ms).toISOString().slice(11, 23)
+
+function difference(expected: string[], actual: string[]): string {
+  const at = expected.findIndex((id, index) => actual[index] !== id)
+  return `at ${at} it should be ${expected[at]} and is ${actual[at]}`
+}
+
+function groupBy<Item, Key>(items: Item[], keyOf: (item: Item) => Key): Map<Key, Item[]> {
+  const groups = new Map<Key, Item[]>()
+  for (const item of items) groups.set(keyOf(item), [...(groups.get(keyOf(item)) ?? []), item])
+  return groups
+}

@@ -1,0 +1,120 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { validateAnswer } from '@slipway/testing/answers.ts'
+import type { History } from './history.ts'
+import { Random } from './random.ts'
+
+const attemptMs = 5_000
+
+export interface Answer {
+  status: number
+  // biome-ignore lint/suspicious/noExplicitAny: answers of every shape, already held against the document
+  body: any
+}
+
+/** Something that the service said yes to. */
+export interface Acknowledged {
+  /** Idempotency key and request id alike. */
+  key: string
+  operationId: string
+  resourceId: string
+}
+
+interface Service {
+  apiUrls: string[]
+  token: string
+  projectId: string
+  history: History
+}
+
+/** Sends requests as a careful program does: to any API process, again under the same key until one answers. */
+export class Client {
+  readonly acknowledged: Acknowledged[] = []
+  readonly #service: Service
+  readonly #name: string
+  /** Apart from the choices of what to do: how often it is asked depends on how the service fares. */
+  readonly #routing: Random
+  #count = 0
+
+  constructor(name: string, seed: number, service: Service) {
+    this.#name = name
+    this.#service = service
+    this.#routing = new Random(seed)
+  }
+
+  get(path: string): Promise<Answer> {
+    return this.#untilAnswered('GET', path, undefined, '')
+  }
+
+  /** Begins an operation; the answer is remembered if it is a promise. */
+  async begin(method: 'POST' | 'PATCH' | 'DELETE', path: string, body?: unknown): Promise<Answer> {
+    const key = `${this.#name}-${++this.#count}`
+    const answer = await this.#untilAnswered(method, path, body, key)
+    const { operation } = answer.body
+    this.#service.history.note(
+      `${key} ${method} ${path} ${JSON.stringify(body ?? '')} → ${answer.status} ${operation?.operation_id ?? answer.body.message}`,
+    )
+    if (answer.status !== 200) return answer
+    this.acknowledged.push({ key, operationId: operation.operation_id, resourceId: operation.metadata.id })
+    if (this.#routing.isOneIn(8)) await this.#askAgain(method, path, body, key, operation.operation_id)
+    return answer
+  }
+
+  /** Waits a while for an operation's end, as clients do that have not gone away. */
+  async untilEnded(operationId: string, ms: number): Promise<void> {
+    const until = performance.now() + ms
+    while (performance.now() < until) {
+      const { body } = await this.get(`/operations/${operationId}?wait=1`)
+      if (body.state !== 'IN_PROGRESS') return
+    }
+  }
+
+  async #askAgain(method: string, path: string, body: unknown, key: string, operationId: string) {
+    const again = await this.#untilAnswered(method, path, body, key)
+    if (again.body.operation?.operation_id !== operationId)
+      this.#service.history.violation(
+        `${key} was answered ${operationId}, then ${JSON.stringify(again.body)}`,
+      )
+  }
+
+  async #untilAnswered(method: string, path: string, body: unknown, key: string): Promise<Answer> {
+    for (;;) {
+      const answer = await this.#attempt(method, path, body, key)
+      if (answer) return answer
+      await delay(this.#routing.between(50, 300))
+    }
+  }
+
+  /** Returns undefined when it has to be asked again: nobody was there, or it is not decided yet. */
+  async #attempt(method: string, path: string, body: unknown, key: string): Promise<Answer | undefined> {
+    const { apiUrls, token, projectId, history } = this.#service
+    const url = this.#routing.pick(apiUrls)
+    const fullPath = `/v0.1/projects/${projectId}${path}`
+    let response: Response
+    let text: string
+    try {
+      response = await fetch(url + fullPath, {
+        method,
+        signal: AbortSignal.timeout(attemptMs),
+        headers: {
+          authorization: `Bearer ${token}`,
+          ...(key && { 'idempotency-key': key, 'x-request-id': key }),
+          ...(body !== undefined && { 'content-type': 'application/json' }),
+        },
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+      })
+      text = await response.text()
+    } catch {
+      return undefined
+    }
+    const { status, headers } = response
+    const answer = { status, body: JSON.parse(text) }
+    try {
+      validateAnswer(method, fullPath, status, headers.get('content-type') ?? '', answer.body)
+    } catch (error) {
+      history.violation(`${key} ${method} ${path}: ${(error as Error).message}`)
+    }
+    if (status === 500) history.violation(`${key} ${method} ${path} was answered ${text}`)
+    const isToBeAskedAgain = status >= 500 || status === 429 || headers.has('retry-after')
+    return isToBeAskedAgain ? undefined : answer
+  }
+}

@@ -1,0 +1,143 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { eventually } from '@slipway/testing/eventually.ts'
+import { type Credentials, credentialsOf, Launcher } from '@slipway/testing/launcher.ts'
+import { postmasterPid } from '@slipway/testing/postmaster.ts'
+import { simulatedLocation } from '@slipway/testing/real-server.ts'
+import { Wire } from '@slipway/testing/wire.ts'
+import { Database, isDatabaseAway } from '../../src/store/database.ts'
+import { type Embedded, openEmbedded } from '../../src/store/embedded/index.ts'
+import { migrate } from '../../src/store/migrate.ts'
+import type { History } from './history.ts'
+import { Member } from './member.ts'
+
+export const locations = ['us-east1-a', 'eu-north1-a']
+export const leaseMs = 2_000
+const hostsPerLocation = 2
+export const hosts = locations.flatMap((location) =>
+  Array.from({ length: hostsPerLocation }, (_, i) => ({ location, name: `a100-${i + 1}` })),
+)
+const readyPatienceMs = 120_000
+const awayPatienceMs = 60_000
+
+/** Two API and two worker processes on one PostgreSQL, each by a wire of its own; one worker lacks a location. */
+export class Cluster {
+  readonly members: Member[]
+  readonly database: Database
+  readonly dataDir: string
+  readonly #launcher: Launcher
+  readonly #embedded: Embedded
+
+  private constructor(launcher: Launcher, dataDir: string, embedded: Embedded, members: Member[]) {
+    this.#launcher = launcher
+    this.#embedded = embedded
+    this.dataDir = dataDir
+    this.members = members
+    this.database = new Database({ url: embedded.url, poolSize: 4 })
+  }
+
+  static async start(history: History): Promise<Cluster> {
+    const launcher = new Launcher()
+    const dataDir = launcher.newDataDir()
+    const embedded = await openEmbedded({
+      dataDir,
+      log: (line) => history.note(`PostgreSQL: ${line}`),
+      // It is killed here, but the machine is not: what reached the kernel is on disk.
+      settings: { fsync: 'off' },
+    })
+    await migrate(embedded.url)
+    const members: Member[] = []
+    for (const name of ['api-1', 'api-2', 'worker-1', 'worker-2']) {
+      const wire = new Wire(embedded.url)
+      await wire.mend()
+      const isBehind = name === 'worker-2'
+      const configFile = join(launcher.dir, `${name}.toml`)
+      writeFileSync(configFile, configOf(isBehind ? locations.slice(0, 1) : locations))
+      const role = name.startsWith('api') ? 'api' : 'worker'
+      members.push(new Member({ name, role, configFile, dataDir, wire, history }))
+    }
+    const cluster = new Cluster(launcher, dataDir, embedded, members)
+    // The first one sets the store up with every location.
+    for (const member of members) {
+      member.start()
+      if (member.name === 'api-1') await cluster.untilReady()
+    }
+    await cluster.untilReady()
+    return cluster
+  }
+
+  get credentials(): Credentials {
+    return credentialsOf(this.dataDir)
+  }
+
+  get apiUrls(): string[] {
+    return this.members.map(({ url }) => url).filter((url) => url !== '')
+  }
+
+  /** Until everybody who was started is. */
+  async untilReady(): Promise<void> {
+    await eventually(
+      () => this.members.every((member) => member.isReady || !member.isStarted),
+      readyPatienceMs,
+    )
+  }
+
+  /** A statement that does no harm twice: it waits for a database that is away. */
+  async sql<Row = Record<string, unknown>>(text: string, values: unknown[] = []): Promise<Row[]> {
+    const until = performance.now() + awayPatienceMs
+    for (;;)
+      try {
+        return (await this.database.query({ text, values })).rows
+      } catch (error) {
+        if (!isDatabaseAway(error) || performance.now() > until) throw error
+      }
+  }
+
+  /** Whoever opened it starts it again. */
+  killPostgres(): void {
+    const pid = postmasterPid(this.dataDir)
+    if (pid) process.kill(pid, 'SIGKILL')
+  }
+
+  /** Everything that all processes printed, for whoever looks for a cause. */
+  writeLogs(directory: string): void {
+    mkdirSync(directory, { recursive: true })
+    for (const { name, logLines } of this.members)
+      writeFileSync(join(directory, `${name}.log`), logLines.join('\n'))
+  }
+
+  async leave(): Promise<void> {
+    await Promise.all(this.members.map((member) => member.leave()))
+    await Promise.all(this.members.map(({ options }) => options.wire.cut()))
+  }
+
+  async close(): Promise<void> {
+    await this.database.close()
+    await this.#embedded.stop()
+    await this.#launcher.clear()
+  }
+}
+
+const configOf = (names: string[]) => `
+[server]
+log_level = "info"
+[limits]
+requests_per_second = 100000
+burst = 100000
+[operations]
+lease_ms = ${leaseMs}
+renew_ms = 500
+[webhooks]
+allow_private_ranges = ["127.0.0.0/8"]
+${names
+  .map((name) =>
+    simulatedLocation({
+      name,
+      publicIpv4: `198.18.${64 * locations.indexOf(name)}.0/18`,
+      bootMs: [0, 400],
+      quarantineMs: 100,
+      models: ['A100 40GB PCIe'],
+      hostsPerModel: hostsPerLocation,
+    }),
+  )
+  .join('')}`

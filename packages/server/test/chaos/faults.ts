@@ -1,0 +1,158 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { type Cluster, hosts, leaseMs } from './cluster.ts'
+import type { History } from './history.ts'
+import { Random } from './random.ts'
+
+/** How often each is drawn. */
+const weights = {
+  killWorker: 8,
+  killApi: 8,
+  killPostgres: 3,
+  shiftClock: 4,
+  freeze: 8,
+  dropConnections: 12,
+  cutWire: 5,
+  stallWire: 5,
+  engine: 36,
+  loseHost: 6,
+  crashGuest: 5,
+}
+
+const engineMethods = [
+  ...['ensureVm', 'powerVm', 'removeVm', 'inspectVm', 'applyFirewall', 'attachDisk', 'detachDisk'],
+  ...['ensureDisk', 'growDisk', 'removeDisk', 'inspectDisk'],
+]
+/** A hang is a delay past every lease. */
+const engineKinds = ['fail', 'reject', 'lie', 'forget', 'delay'] as const
+const hangMs = 2 * leaseMs
+const hourMs = 3_600_000
+
+export interface Fault {
+  kind: keyof typeof weights
+  /** Before it. */
+  pauseMs: number
+  /** How long it lasts, where it lasts. */
+  ms: number
+  /** Chooses among the members, hosts or guests that it may hit. */
+  target: number
+  method: string
+  engineKind: (typeof engineKinds)[number]
+}
+
+/** What a seed has in store; nothing in it depends on how the service fares. */
+export function planOf(seed: number, count: number): Fault[] {
+  const random = new Random(seed)
+  return Array.from({ length: count }, () => ({
+    kind: random.weighted(weights),
+    pauseMs: random.between(50, 700),
+    ms: random.between(200, 2 * leaseMs),
+    target: random.between(0, 999),
+    method: random.pick(engineMethods),
+    engineKind: random.pick(engineKinds),
+  }))
+}
+
+/** Does to the cluster what the plan says. What lasts does so beside what follows. */
+export class Faults {
+  readonly #cluster: Cluster
+  readonly #history: History
+  readonly #lasting = new Set<Promise<void>>()
+
+  constructor(cluster: Cluster, history: History) {
+    this.#cluster = cluster
+    this.#history = history
+  }
+
+  async run(plan: Fault[]): Promise<void> {
+    for (const [index, fault] of plan.entries()) {
+      await delay(fault.pauseMs)
+      this.#history.note(`fault ${index + 1}: ${describe(fault, this.#victim(fault).name)}`)
+      await this.#do(fault)
+    }
+    await Promise.all(this.#lasting)
+    await this.#cluster.sql('DELETE FROM simulated_faults')
+  }
+
+  async #do(fault: Fault): Promise<void> {
+    const { ms, target, method, engineKind } = fault
+    const victim = this.#victim(fault)
+    const { wire } = victim.options
+    switch (fault.kind) {
+      case 'killWorker':
+      case 'killApi':
+        return victim.kill()
+      case 'shiftClock':
+        return victim.kill(target % 2 === 0 ? hourMs : -hourMs)
+      case 'killPostgres':
+        return this.#cluster.killPostgres()
+      case 'freeze':
+        victim.signal('SIGSTOP')
+        return this.#later(leaseMs + ms, async () => victim.signal('SIGCONT'))
+      case 'dropConnections':
+        return wire.drop()
+      case 'cutWire':
+        await wire.cut()
+        return this.#later(ms, () => wire.mend())
+      case 'stallWire':
+        wire.stall()
+        return this.#later(ms, async () => wire.flow())
+      case 'engine':
+        await this.#cluster.sql('INSERT INTO simulated_faults (method, kind, delay_ms) VALUES ($1, $2, $3)', [
+          method,
+          engineKind,
+          engineKind === 'delay' ? hangMs : 0,
+        ])
+        return
+      case 'loseHost':
+        return this.#loseHost(hosts[target % hosts.length]!, ms)
+      case 'crashGuest':
+        return this.#crashGuest(target)
+    }
+  }
+
+  /** Its last report looks old at once, so that it counts as down before it is back. */
+  async #loseHost({ location, name }: (typeof hosts)[number], ms: number): Promise<void> {
+    const lose = 'UPDATE simulated_hosts SET is_lost = $3 WHERE location = $1 AND name = $2'
+    await this.#cluster.sql(lose, [location, name, true])
+    await this.#cluster.sql(
+      `UPDATE host_reports SET reported_at = reported_at - interval '1 minute'
+       WHERE host_id = (SELECT id FROM hosts WHERE location = $1 AND name = $2)`,
+      [location, name],
+    )
+    this.#later(leaseMs + ms, async () => void (await this.#cluster.sql(lose, [location, name, false])))
+  }
+
+  async #crashGuest(target: number): Promise<void> {
+    await this.#cluster.sql(
+      `UPDATE simulated_vms SET power = 'crashed' WHERE id = (
+         SELECT id FROM simulated_vms WHERE NOT is_removed AND power = 'on'
+         ORDER BY id OFFSET $1 % greatest(1, (SELECT count(*) FROM simulated_vms WHERE NOT is_removed AND power = 'on'))
+         LIMIT 1)`,
+      [target],
+    )
+  }
+
+  #victim({ kind, target }: Fault) {
+    const fitting = this.#cluster.members.filter(
+      ({ options }) =>
+        kind === 'shiftClock' || !kind.startsWith('kill') || kind === `kill${title(options.role)}`,
+    )
+    return (fitting.length > 0 ? fitting : this.#cluster.members)[target % (fitting.length || 4)]!
+  }
+
+  #later(ms: number, mend: () => Promise<void>): void {
+    const lasting = delay(ms).then(mend)
+    this.#lasting.add(lasting)
+    lasting.finally(() => this.#lasting.delete(lasting))
+  }
+}
+
+const title = (role: string) => (role === 'api' ? 'Api' : 'Worker')
+
+function describe({ kind, method, engineKind, ms, target }: Fault, victim: string): string {
+  if (kind === 'engine') return `the engine will ${engineKind} the next ${method}`
+  if (kind === 'loseHost')
+    return `lose the host ${JSON.stringify(hosts[target % hosts.length])} for ${leaseMs + ms} ms`
+  if (kind === 'killPostgres' || kind === 'crashGuest') return kind
+  return `${kind} ${victim} (${ms} ms)`
+}

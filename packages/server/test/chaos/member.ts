@@ -1,0 +1,115 @@
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { pathToFileURL } from 'node:url'
+import { readyLine, serverProgram } from '@slipway/testing/launcher.ts'
+import { type Program, startProgram } from '@slipway/testing/program.ts'
+import type { Wire } from '@slipway/testing/wire.ts'
+import type { History } from './history.ts'
+
+const restartMs = 200
+const shiftedClock = pathToFileURL(join(import.meta.dirname, 'shifted-clock.mjs')).href
+
+export interface MemberOptions {
+  name: string
+  role: 'api' | 'worker'
+  configFile: string
+  dataDir: string
+  wire: Wire
+  history: History
+}
+
+/** One process of the service, which a supervisor starts again whenever it has ended. */
+export class Member {
+  readonly options: MemberOptions
+  /** The lines that all of its lives printed. */
+  readonly logLines: string[] = []
+  /** From its first start on; it stays the same from one life to the next. */
+  url = ''
+  #program: Program | undefined
+  #clockShiftMs = 0
+  #isKilled = false
+  #isLeaving = false
+  #isReady = false
+  #supervision: Promise<void> | undefined
+
+  constructor(options: MemberOptions) {
+    this.options = options
+  }
+
+  get name(): string {
+    return this.options.name
+  }
+
+  get isReady(): boolean {
+    return this.#isReady
+  }
+
+  get isStarted(): boolean {
+    return this.#supervision !== undefined
+  }
+
+  start(): void {
+    this.#supervision = this.#supervise()
+  }
+
+  /** As a crash or a power cut does. The next life has this clock. */
+  async kill(clockShiftMs = 0): Promise<void> {
+    this.#clockShiftMs = clockShiftMs
+    this.#isKilled = true
+    await this.#program?.end('SIGKILL')
+  }
+
+  signal(signal: 'SIGSTOP' | 'SIGCONT'): void {
+    if (this.#program && !this.#program.isOver) this.#program.signal(signal)
+  }
+
+  async leave(): Promise<void> {
+    this.#isLeaving = true
+    await this.kill()
+    await this.#supervision
+  }
+
+  async #supervise(): Promise<void> {
+    const { name, history } = this.options
+    while (!this.#isLeaving) {
+      this.#isKilled = false
+      const program = this.#launch()
+      this.#program = program
+      await program.until(readyLine).then(
+        (said) => this.#ready(said),
+        () => {},
+      )
+      const wasReady = this.#isReady
+      const { code, output, errors } = await program.ended()
+      this.#isReady = false
+      this.logLines.push(...output.split('\n'), ...errors.split('\n'))
+      // A start that finds no database gives up and is tried again; a running service does not end by itself.
+      if (!this.#isKilled && wasReady)
+        history.violation(`${name} ended by itself with ${code}: ${errors.slice(-2_000)}`)
+      else if (!this.#isKilled) history.note(`${name} could not start: ${errors.trim().slice(-300)}`)
+      await delay(restartMs)
+    }
+  }
+
+  #launch(): Program {
+    const { role, configFile, dataDir, wire } = this.options
+    const port = this.url ? new URL(this.url).port : '0'
+    const args = ['--role', role, '--port', port, '--config', configFile, '--data-dir', dataDir]
+    return startProgram(process.execPath, [serverProgram, ...args], {
+      env: {
+        DATABASE_URL: wire.url,
+        ...(this.#clockShiftMs !== 0 && {
+          NODE_OPTIONS: `--import=${shiftedClock}`,
+          CHAOS_CLOCK_SHIFT_MS: String(this.#clockShiftMs),
+        }),
+      },
+    })
+  }
+
+  #ready(said: string): void {
+    this.#isReady = true
+    const { role, history, name } = this.options
+    history.note(`${name} is ready`)
+    if (role === 'api') this.url ||= /http:\/\/127\.0\.0\.1:\d+/.exec(said)![0]
+  }
+}

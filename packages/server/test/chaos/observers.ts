@@ -1,0 +1,90 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { openStream, type StreamClient } from '@slipway/testing/event-stream.ts'
+import type { Cluster } from './cluster.ts'
+import type { History } from './history.ts'
+
+const reconnectMs = 200
+const lookMs = 400
+/** A stream of a process that hangs says nothing, and nobody hangs up. */
+const longestStreamMs = 5_000
+
+/** Reads a project's events as they come, from whichever API process is there, from where it was. */
+export class StreamReader {
+  readonly #earlierIds: string[] = []
+  #current: StreamClient | undefined
+  #position: string | undefined
+  #isOver = false
+  #running: Promise<void> | undefined
+
+  start(cluster: Cluster, projectId: string, token: string, fromPosition: number): void {
+    this.#position = String(fromPosition)
+    this.#running = this.#read(cluster, projectId, token)
+  }
+
+  /** In the order of arrival. */
+  get eventIds(): string[] {
+    return [...this.#earlierIds, ...(this.#current?.events ?? []).map(({ id }) => id)]
+  }
+
+  async stop(): Promise<void> {
+    this.#isOver = true
+    this.#current?.close()
+    await this.#running
+  }
+
+  async #read(cluster: Cluster, projectId: string, token: string): Promise<void> {
+    for (let turn = 0; !this.#isOver; turn++) {
+      const { apiUrls } = cluster
+      const url = apiUrls[turn % apiUrls.length]!
+      await this.#readOne(url, projectId, token).catch(() => {})
+      await delay(reconnectMs)
+    }
+  }
+
+  async #readOne(url: string, projectId: string, token: string): Promise<void> {
+    const opening = openStream(url, projectId, { token, lastEventId: this.#position! })
+    const stream = await Promise.race([opening, delay(longestStreamMs, undefined, { ref: false })])
+    if (!stream) return void opening.then((late) => late.close()).catch(() => {})
+    this.#current = stream
+    const hangUp = setTimeout(() => stream.close(), longestStreamMs)
+    await stream.closed
+    clearTimeout(hangUp)
+    this.#current = undefined
+    this.#earlierIds.push(...stream.events.map(({ id }) => id))
+    this.#position = stream.ids.at(-1) ?? this.#position
+  }
+}
+
+/** Looks all the while whether the engines have one thing twice. */
+export class EngineWatch {
+  #isOver = false
+  #running: Promise<void> | undefined
+
+  start(cluster: Cluster, history: History): void {
+    this.#running = this.#watch(cluster, history)
+  }
+
+  async stop(): Promise<void> {
+    this.#isOver = true
+    await this.#running
+  }
+
+  async #watch(cluster: Cluster, history: History): Promise<void> {
+    while (!this.#isOver) {
+      for (const { what, vms } of await cluster.sql<{ what: string; vms: string }>(twice))
+        history.violation(`${what} is with several VMs at once: ${vms}`)
+      await delay(lookMs)
+    }
+  }
+}
+
+/** GPUs of VMs that are on, and public addresses of VMs that exist. */
+const twice = `
+  SELECT what, string_agg(id::text, ', ' ORDER BY id) AS vms FROM (
+    SELECT v.id, concat_ws(' ', 'GPU', v.location, v.host, gpu) AS what
+    FROM simulated_vms v, unnest(v.gpus) gpu
+    WHERE NOT v.is_removed AND NOT (v.power = 'off' OR v.power = 'shutdown' AND v.ready_at <= slipway_now())
+    UNION ALL
+    SELECT v.id, 'address ' || (v.spec -> 'network' ->> 'publicAddress')
+    FROM simulated_vms v WHERE NOT v.is_removed AND v.spec -> 'network' ->> 'publicAddress' <> ''
+  ) held GROUP BY what HAVING count(*) > 1`

@@ -1,0 +1,42 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Cluster } from './cluster.ts'
+
+const lookMs = 200
+const patienceMs = 180_000
+
+/** What is still to come; empty when the service has come to rest. */
+const unrest = `
+  SELECT * FROM (VALUES
+    ('operations under way', (SELECT string_agg(concat_ws(' ', kind, id, 'of', resource_id, 'at step', step, last_error), '; ')
+       FROM operations WHERE state = 'IN_PROGRESS')),
+    ('hosts that are down', (SELECT string_agg(location || '/' || name, ', ') FROM hosts WHERE state <> 'up')),
+    ('VMs without their host', (SELECT string_agg(id::text, ', ') FROM vms
+       WHERE state = 'STATE_UNREACHABLE' OR deleted_at IS NOT NULL)),
+    ('VMs that run and are not known to have crashed', (SELECT string_agg(v.id::text, ', ') FROM vms v
+       JOIN simulated_vms s USING (id) WHERE v.state = 'STATE_RUNNING' AND s.power = 'crashed')),
+    ('firewalls behind', (SELECT string_agg(id::text, ', ') FROM vms
+       WHERE firewall_applied < firewall_wanted AND deleted_at IS NULL)),
+    ('GPUs in quarantine', (SELECT string_agg(id::text, ', ') FROM gpus WHERE state = 'quarantined')),
+    ('events without position', (SELECT count(*)::text FROM events WHERE position IS NULL HAVING count(*) > 0)),
+    ('events without deliveries', (SELECT (last_position - position)::text FROM event_counter, webhook_cursor
+       WHERE last_position > position)),
+    ('webhooks on their way', (SELECT count(*)::text FROM webhook_deliveries WHERE state = 'pending' HAVING count(*) > 0))
+  ) AS still (what, which) WHERE which IS NOT NULL`
+
+/**
+ * Waits until nothing is to come any more, and returns what does not come to rest. Pauses between attempts are turned
+ * over: never under a worker's lease, and not so fast that hosts seem silent.
+ */
+export async function untilQuiet(cluster: Cluster): Promise<string[]> {
+  const until = performance.now() + patienceMs
+  for (;;) {
+    const left = await cluster.sql<{ what: string; which: string }>(unrest)
+    if (left.length === 0) return []
+    if (performance.now() > until) return left.map(({ what, which }) => `${what}: ${which}`)
+    await cluster.sql(
+      `UPDATE clock SET shift = shift + interval '500 milliseconds'
+       WHERE NOT EXISTS (SELECT FROM operations WHERE state = 'IN_PROGRESS' AND lease_token IS NOT NULL)`,
+    )
+    await delay(lookMs)
+  }
+}
