@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import { gpuQuota, type VmState, vmStateTable, vmType } from '@slipway/contract'
 import { compileFor } from '@slipway/server/operations/firewall/apply.ts'
 import { findAnyVm } from '@slipway/server/store/compute/vms.ts'
@@ -15,6 +16,11 @@ interface Row {
  * records, and the engine has exactly what the records say.
  */
 export async function checkInvariants(service: Pick<TestService, 'sql' | 'database'>): Promise<void> {
+  expect(await brokenInvariants(service)).toEqual([])
+}
+
+/** The same as a list of what does not hold. */
+export async function brokenInvariants(service: Pick<TestService, 'sql' | 'database'>): Promise<string[]> {
   const { sql } = service
   const problems: string[] = []
   const check = (isTrue: boolean, what: string) => {
@@ -76,10 +82,17 @@ export async function checkInvariants(service: Pick<TestService, 'sql' | 'databa
       'SELECT disk_id::text AS id FROM disk_attachments WHERE vm_id = $1 ORDER BY 1',
       [vm.id],
     )
-    if (engineVm) expect(engineVm.disks, `disks of ${vm.id}`).toEqual(attached.map(({ id }) => id))
+    const attachedIds = attached.map(({ id }) => id)
+    check(
+      !engineVm || isDeepStrictEqual(engineVm.disks, attachedIds),
+      `${vm.id} has the disks ${attachedIds}, at the engine ${engineVm?.disks}`,
+    )
     if (engineVm && vm.state !== 'STATE_UNREACHABLE') {
       const compiled = await compileFor(service.database, (await findAnyVm(service.database, vm.id))!)
-      expect(engineVm.firewall, `firewall of ${vm.id}`).toEqual(compiled)
+      check(
+        isDeepStrictEqual(engineVm.firewall, JSON.parse(JSON.stringify(compiled))),
+        `${vm.id} has the firewall ${JSON.stringify(compiled)}, at the engine ${JSON.stringify(engineVm.firewall)}`,
+      )
     }
   }
   for (const id of engineVms.keys())
@@ -170,7 +183,7 @@ export async function checkInvariants(service: Pick<TestService, 'sql' | 'databa
     'SELECT name, vms_building FROM hosts WHERE vms_building <> 0',
   )
   check(building.length === 0, `hosts still build: ${JSON.stringify(building)}`)
-  expect(problems).toEqual([])
+  return problems
 }
 
 /** Runs the reconcilers until nothing more is under way and no GPU waits for its reset. */

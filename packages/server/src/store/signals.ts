@@ -113,9 +113,10 @@ export class Signals {
     this.#client = undefined
     const attempt = () => {
       if (this.#isClosed) return
-      this.open().catch(() => setTimeout(attempt, reconnectMs).unref())
+      this.open().catch(() => setTimeout(attempt, reconnectMs))
     }
-    setTimeout(attempt, reconnectMs).unref()
+    // Without its connections a worker has nothing else that keeps the process: this timer does.
+    setTimeout(attempt, reconnectMs)
   }
 }
 

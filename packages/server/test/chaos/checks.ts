@@ -1,5 +1,5 @@
 import { type VmState, vmStates, vmStateTable } from '@slipway/contract'
-import { checkInvariants } from '@slipway/testing/invariants.ts'
+import { brokenInvariants } from '@slipway/testing/invariants.ts'
 import { type Receiver, verify } from '@slipway/testing/webhook-receiver.ts'
 import { vmEvent } from '../../src/operations/vm/state.ts'
 import type { Acknowledged } from './client.ts'
@@ -33,7 +33,7 @@ export async function checkAll(evidence: Evidence): Promise<void> {
   await checkOperations(evidence)
   const { database } = cluster
   const sql: Cluster['sql'] = (text, values) => cluster.sql(text, values)
-  await checkInvariants({ database, sql }).catch((error: Error) => history.violation(error.message))
+  for (const broken of await brokenInvariants({ database, sql })) history.violation(broken)
   const events = await cluster.sql<EventRow>(
     `SELECT id, position, type, resource_id, data ->> 'operation_id' AS operation_id,
             (extract(epoch FROM created_at) * 1000)::float8 AS created_ms

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Cluster } from './cluster.ts'
 
 const lookMs = 200
-const patienceMs = 180_000
+const patienceMs = 120_000
 
 /** What is still to come; empty when the service has come to rest. */
 const unrest = `

@@ -7,7 +7,8 @@ import type { Program } from '@slipway/testing/program.ts'
 import { simulatedLocation } from '@slipway/testing/real-server.ts'
 import { resourcesOf } from '@slipway/testing/resources.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
-import { afterEach, beforeAll, expect, test } from 'vitest'
+import { Wire } from '@slipway/testing/wire.ts'
+import { afterEach, beforeAll, expect, onTestFinished, test } from 'vitest'
 
 /** Longer than a lease, so that whoever is in the middle stays there until the test has done its part. */
 const inTheMiddleMs = 3_000
@@ -46,11 +47,11 @@ afterEach(async () => {
 })
 
 /** A worker process of its own, ready when it holds a connection that listens. */
-async function startWorker(): Promise<Program> {
+async function startWorker(databaseUrl = service.databaseUrl): Promise<Program> {
   const before = await listeners()
   const file = join(service.dataDir, 'slipway.toml')
   const args = ['--role', 'worker', '--config', file, '--data-dir', service.dataDir]
-  const worker = launcher.start(args, { env: { DATABASE_URL: service.databaseUrl } })
+  const worker = launcher.start(args, { env: { DATABASE_URL: databaseUrl } })
   workers.push(worker)
   await eventually(async () => {
     if (worker.isOver) throw new Error(`the worker left: ${(await worker.ended()).errors}`)
@@ -127,4 +128,18 @@ test('a worker that is asked to leave hands its work back and goes in time', asy
   expect(row.lease_token).toBeNull()
   if (row.state === 'IN_PROGRESS') await startWorker()
   await endWell(operation)
+})
+
+test('a worker whose connections are all cut at once stays and goes on', async () => {
+  const wire = new Wire(service.databaseUrl)
+  await wire.mend()
+  onTestFinished(() => wire.cut())
+  const worker = await startWorker(wire.url)
+  // It works, so its start is behind it.
+  await resources.newDisk()
+  await wire.cut()
+  await eventually(async () => (await listeners()).length === 1)
+  await wire.mend()
+  await resources.newDisk()
+  expect(worker.isOver).toBe(false)
 })
