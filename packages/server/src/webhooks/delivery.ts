@@ -106,7 +106,7 @@ export class WebhookDelivery {
     this.#attempts.add(attempt)
   }
 
-  async #attempt({ delivery, url, event }: ClaimedDelivery): Promise<void> {
+  async #attempt({ delivery, url, event, claimedAt }: ClaimedDelivery): Promise<void> {
     const { database } = this.#services
     const secrets = await listWebhookSecrets(database, delivery.webhook_id)
     const record = eventView(event)
@@ -114,8 +114,7 @@ export class WebhookDelivery {
     const headers = {
       'content-type': 'application/json',
       'user-agent': 'slipway-webhooks',
-      // Receivers compare this with their own clock, so that it is the world's time.
-      ...webhookHeaders(secrets, { id: event.id, sentAt: new Date(), body }),
+      ...webhookHeaders(secrets, { id: event.id, sentAt: claimedAt, body }),
     }
     const outcome = await this.#sender.post(url, headers, body, attemptMs)
     if (outcome.error === '')

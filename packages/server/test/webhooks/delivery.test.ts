@@ -1,7 +1,7 @@
 import { eventually } from '@slipway/testing/eventually.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { type Receiver, startReceiver, verify } from '@slipway/testing/webhook-receiver.ts'
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { retryPausesS } from '../../src/webhooks/delivery.ts'
 
 let service: TestService
@@ -59,6 +59,17 @@ test('a webhook gets what it asked for, signed as Standard Webhooks says', async
   const list = await service.ok('webhookList')
   expect(list.items).toEqual([webhook])
   expect(JSON.stringify(await service.ok('eventList', {}))).not.toContain(secret)
+})
+
+test('a webhook says the time of the database, whatever time it is for the worker', async () => {
+  const receiver = await startReceiver()
+  const { secret } = await create(receiver, ['test.*'])
+  vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 3_600_000 })
+  onTestFinished(() => void vi.useRealTimers())
+  await happen('test.stamped', 'a')
+  const [received] = await eventually(async () => receiver.received.length > 0 && receiver.received)
+  vi.useRealTimers()
+  verify(secret, received!)
 })
 
 test('a webhook signs with the old and the new secret for a day after a rotation, then with the new one', async () => {

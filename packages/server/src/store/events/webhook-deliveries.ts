@@ -70,6 +70,8 @@ export interface ClaimedDelivery {
   delivery: DeliveryRow
   url: string
   event: EventRow
+  /** The world's time by the database: receivers compare it with their own, and this process's may be off. */
+  claimedAt: Date
 }
 
 interface ClaimLimits {
@@ -83,7 +85,12 @@ interface ClaimLimits {
 // keeps nobody out.
 // Counting the attempt at the claim makes it the fence: a worker that lost its lease writes nothing.
 const claim = statement<
-  DeliveryRow & { url: string; event: Omit<EventRow, 'created_at'>; event_created_at: Date },
+  DeliveryRow & {
+    url: string
+    event: Omit<EventRow, 'created_at'>
+    event_created_at: Date
+    claimed_at: Date
+  },
   ClaimLimits
 >(
   'webhook_deliveries_claim',
@@ -105,7 +112,8 @@ const claim = statement<
    SET attempts = attempts + 1, lease_until = slipway_now() + :leaseMs * interval '1 millisecond'
    FROM mine, webhooks w, events e
    WHERE d.id = mine.id AND w.id = d.webhook_id AND e.id = d.event_id AND e.position IS NOT NULL
-   RETURNING d.*, w.url, to_jsonb(e) AS event, e.created_at AS event_created_at`,
+   RETURNING d.*, w.url, to_jsonb(e) AS event, e.created_at AS event_created_at,
+             statement_timestamp() AS claimed_at`,
 )
 
 const succeed = statement<never, { id: string; attempt: number; status: number }>(
@@ -176,10 +184,11 @@ export function fanOutEvents(database: Database, since: number): Promise<boolean
 
 export async function claimDeliveries(db: Queryable, limits: ClaimLimits): Promise<ClaimedDelivery[]> {
   const rows = await claim.all(db, limits)
-  return rows.map(({ url, event, event_created_at, ...delivery }) => ({
+  return rows.map(({ url, event, event_created_at, claimed_at, ...delivery }) => ({
     delivery,
     url,
     event: { ...event, created_at: event_created_at },
+    claimedAt: claimed_at,
   }))
 }
 
