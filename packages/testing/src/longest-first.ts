@@ -2,6 +2,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /** The files that take longest, longest first. */
 const longest = [
+  'server/test/chaos/chaos.test.ts',
   'server/test/operations/model.test.ts',
   'server/test/operations/faults.test.ts',
   'server/test/start.test.ts',

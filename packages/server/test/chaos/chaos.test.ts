@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { eventually } from '@slipway/testing/eventually.ts'
 import { root } from '@slipway/testing/root.ts'
-import { startReceiver } from '@slipway/testing/webhook-receiver.ts'
+import { startReceiver, verify } from '@slipway/testing/webhook-receiver.ts'
 import { expect, onTestFinished, test } from 'vitest'
 import { checkAll, type Evidence } from './checks.ts'
 import { Client } from './client.ts'
@@ -42,6 +42,15 @@ async function live(cluster: Cluster, history: History): Promise<Evidence> {
   const { project_id: projectId, access_key: token } = cluster.credentials
   const receiver = await startReceiver()
   const webhook = await createWebhook(cluster, receiver.url)
+  receiver.answer = (received) => {
+    try {
+      verify(webhook.secret, received)
+      return 204
+    } catch (error) {
+      history.violation(`a webhook's signature does not hold: ${(error as Error).message}`)
+      return 400
+    }
+  }
   const service = { apiUrls: cluster.apiUrls, token, projectId, history }
   const clients = Array.from(
     { length: tenantCount },
@@ -73,7 +82,7 @@ async function live(cluster: Cluster, history: History): Promise<Evidence> {
   await Promise.all([stream.stop(), watch.stop()])
   return {
     ...{ cluster, history, projectId, receiver, fromPosition: webhook.fromPosition },
-    ...{ webhookSecret: webhook.secret, streamedIds: stream.eventIds },
+    streamedIds: stream.eventIds,
     acknowledged: clients.flatMap(({ acknowledged }) => acknowledged),
   }
 }

@@ -1,6 +1,6 @@
 import { type VmState, vmStates, vmStateTable } from '@slipway/contract'
 import { brokenInvariants } from '@slipway/testing/invariants.ts'
-import { type Receiver, verify } from '@slipway/testing/webhook-receiver.ts'
+import type { Receiver } from '@slipway/testing/webhook-receiver.ts'
 import { vmEvent } from '../../src/operations/vm/state.ts'
 import type { Acknowledged } from './client.ts'
 import type { Cluster } from './cluster.ts'
@@ -15,7 +15,6 @@ export interface Evidence {
   fromPosition: number
   streamedIds: string[]
   receiver: Receiver
-  webhookSecret: string
 }
 
 interface EventRow {
@@ -139,21 +138,9 @@ async function checkUsage({ cluster, history }: Evidence, events: EventRow[]): P
   }
 }
 
-/** Everything at least once, signed, and what concerns one resource in order. */
-function checkDeliveries(
-  { history, receiver, webhookSecret, fromPosition }: Evidence,
-  events: EventRow[],
-): void {
-  const arrived: string[] = []
-  for (const received of receiver.received) {
-    try {
-      verify(webhookSecret, received)
-    } catch (error) {
-      history.violation(`a webhook's signature does not hold: ${(error as Error).message}`)
-    }
-    const { id } = received.body.data
-    if (!arrived.includes(id)) arrived.push(id)
-  }
+/** Everything at least once, and what concerns one resource in order. */
+function checkDeliveries({ history, receiver, fromPosition }: Evidence, events: EventRow[]): void {
+  const arrived = [...new Set(receiver.received.map(({ body }) => body.data.id))]
   const expected = events.filter(({ position }) => position > fromPosition)
   const missing = expected.filter(({ id }) => !arrived.includes(id))
   if (missing.length > 0)

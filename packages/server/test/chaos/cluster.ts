@@ -13,6 +13,7 @@ import { Member } from './member.ts'
 
 export const locations = ['us-east1-a', 'eu-north1-a']
 export const leaseMs = 2_000
+export const hourMs = 3_600_000
 const hostsPerLocation = 2
 export const hosts = locations.flatMap((location) =>
   Array.from({ length: hostsPerLocation }, (_, i) => ({ location, name: `a100-${i + 1}` })),
@@ -54,7 +55,8 @@ export class Cluster {
       const configFile = join(launcher.dir, `${name}.toml`)
       writeFileSync(configFile, configOf(isBehind ? locations.slice(0, 1) : locations))
       const role = name.startsWith('api') ? 'api' : 'worker'
-      members.push(new Member({ name, role, configFile, dataDir, wire, history }))
+      const clockShiftMs = name === 'worker-1' ? hourMs : 0
+      members.push(new Member({ name, role, configFile, dataDir, wire, clockShiftMs, history }))
     }
     const cluster = new Cluster(launcher, dataDir, embedded, members)
     // The first one sets the store up with every location.

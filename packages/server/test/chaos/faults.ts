@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { type Cluster, hosts, leaseMs } from './cluster.ts'
+import { type Cluster, hosts, hourMs, leaseMs } from './cluster.ts'
 import type { History } from './history.ts'
 import { Random } from './random.ts'
 
@@ -25,7 +25,6 @@ const engineMethods = [
 /** A hang is a delay past every lease. */
 const engineKinds = ['fail', 'reject', 'lie', 'forget', 'delay'] as const
 const hangMs = 2 * leaseMs
-const hourMs = 3_600_000
 
 export interface Fault {
   kind: keyof typeof weights
@@ -82,7 +81,7 @@ export class Faults {
       case 'killApi':
         return victim.kill()
       case 'shiftClock':
-        return victim.kill(target % 2 === 0 ? hourMs : -hourMs)
+        return victim.kill([hourMs, 0, -hourMs][target % 3]!)
       case 'killPostgres':
         return this.#cluster.killPostgres()
       case 'freeze':

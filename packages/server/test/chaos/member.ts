@@ -15,6 +15,8 @@ export interface MemberOptions {
   configFile: string
   dataDir: string
   wire: Wire
+  /** How far its own clock is off. */
+  clockShiftMs: number
   history: History
 }
 
@@ -26,7 +28,7 @@ export class Member {
   /** From its first start on; it stays the same from one life to the next. */
   url = ''
   #program: Program | undefined
-  #clockShiftMs = 0
+  #clockShiftMs: number
   #isKilled = false
   #isLeaving = false
   #isReady = false
@@ -34,6 +36,7 @@ export class Member {
 
   constructor(options: MemberOptions) {
     this.options = options
+    this.#clockShiftMs = options.clockShiftMs
   }
 
   get name(): string {
@@ -52,8 +55,8 @@ export class Member {
     this.#supervision = this.#supervise()
   }
 
-  /** As a crash or a power cut does. The next life has this clock. */
-  async kill(clockShiftMs = 0): Promise<void> {
+  /** As a crash or a power cut does. Its next lives have this clock. */
+  async kill(clockShiftMs = this.#clockShiftMs): Promise<void> {
     this.#clockShiftMs = clockShiftMs
     this.#isKilled = true
     await this.#program?.end('SIGKILL')
