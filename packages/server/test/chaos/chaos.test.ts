@@ -35,6 +35,7 @@ test('the service keeps its word through kills, hangs, cuts and lies', { timeout
   }
   expect(history.violations, `seed ${seed}`).toEqual([])
   console.log(`chaos: ${evidence.acknowledged.length} promises kept through ${faultCount} faults`)
+  console.log(await outcomes(cluster))
 })
 
 /** Tenants at work while the plan is carried out; then everything is mended, and comes to rest. */
@@ -107,4 +108,13 @@ async function post(cluster: Cluster, path: string, body: unknown, token: string
   })
   expect(response.status).toBe(200)
   return response.json() as Promise<{ access_token: string; secret: string }>
+}
+
+/** How many operations of each kind came to what. */
+async function outcomes(cluster: Cluster): Promise<string> {
+  const rows = await cluster.sql<{ outcome: string; count: number }>(
+    `SELECT concat_ws(' ', kind, coalesce(result ->> 'code', state)) AS outcome, count(*)::int AS count
+     FROM operations GROUP BY 1 ORDER BY 1`,
+  )
+  return rows.map(({ outcome, count }) => `${outcome}: ${count}`).join(', ')
 }

@@ -3,7 +3,7 @@ import { validateAnswer } from '@slipway/testing/answers.ts'
 import type { History } from './history.ts'
 import { Random } from './random.ts'
 
-const attemptMs = 5_000
+const attemptMs = 3_000
 
 export interface Answer {
   status: number

@@ -32,7 +32,7 @@ const rulePath = '/vpc/firewall-rules'
 const mostVms = 14
 const mostDisks = 10
 const mostRules = 8
-const patienceMs = 6_000
+const patienceMs = 3_000
 
 /** Somebody who uses the service without looking at how it fares. */
 export class Tenant {
@@ -54,7 +54,7 @@ export class Tenant {
       const answer = await this.#act()
       if (answer?.status !== 200) continue
       // Some wait for what they began, some do not.
-      if (!this.#random.isOneIn(3))
+      if (this.#random.isOneIn(2))
         await this.#client.untilEnded(answer.body.operation.operation_id, patienceMs)
     }
   }
