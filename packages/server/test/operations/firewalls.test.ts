@@ -85,7 +85,6 @@ const newProject = async () =>
       setUpProject(tx, {
         organizationId: service.credentials.organization_id,
         name: freshName('project'),
-        quotas: service.config.quotas,
       }),
     )
   ).id
