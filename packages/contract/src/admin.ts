@@ -116,6 +116,11 @@ const ImageName = Type.String({
   pattern: imageNamePattern,
   examples: ['ubuntu24.04-nvidia:latest'],
 })
+/** No slash: a source names a file, it does not lead to one. */
+const ImageSourceValue = Type.Union([
+  Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._:-]*$', maxLength: 128 }),
+  Type.Integer({ minimum: 0 }),
+])
 const LocationNames = Type.Array(Type.String({ minLength: 1, maxLength: 100 }), { maxItems: 100 })
 
 const QuotaLimit = Type.Integer({ minimum: 0, maximum: 1_000_000_000 })
@@ -230,7 +235,11 @@ export const adminRoutes = defineRoutes({
       tags: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 60 }), { maxItems: 30 })),
       locations: LocationNames,
       source: Type.Optional(
-        Type.Record(Type.String(), Type.Unknown(), { description: 'What the engine needs to find it.' }),
+        Type.Record(Type.String({ maxLength: 60 }), ImageSourceValue, {
+          maxProperties: 20,
+          description:
+            'Names an image that the engine registered, by members of its source such as `file`; the rest is taken from there. Plain names, no paths.',
+        }),
       ),
     }),
     answer: Image,

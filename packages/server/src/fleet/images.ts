@@ -3,6 +3,7 @@ import type { Queryable, Tx } from '../store/database.ts'
 import { emit, type Requester } from '../store/events/events.ts'
 import {
   countImageUsers,
+  findImageSource,
   type ImageRow,
   insertImage,
   removeImage,
@@ -20,8 +21,12 @@ export interface NewImage {
 
 export async function createImage(tx: Tx, by: Requester, given: NewImage): Promise<ImageRow> {
   await requireLocations(tx, given.locations)
-  const { description = '', tags = [], source = {} } = given
-  const image = await insertImage(tx, { ...given, description, tags, source })
+  const { description = '', tags = [] } = given
+  const source = await registeredSource(tx, given)
+  const image = await insertImage(tx, {
+    ...{ ...given, description, tags },
+    ...{ source: source ?? given.source ?? {}, isRegistered: source !== null },
+  })
   if (!image) throw new Failure('already_exists', `There is an image ${given.name} already.`)
   await emitImage(tx, by, 'image.created', image)
   return image
@@ -36,6 +41,12 @@ export async function changeImageLocations(
   await requireLocations(tx, locations)
   const image = await setImageLocations(tx, id, locations)
   if (!image) throw notFound('image')
+  const atHost = await locationWithFiles(tx, locations)
+  if (atHost && !image.is_registered)
+    throw invalidField(
+      'locations',
+      `no engine registered this image, so that ${atHost} cannot make VMs of it`,
+    )
   await emitImage(tx, by, 'image.updated', image)
   return image
 }
@@ -51,6 +62,27 @@ export async function deleteImage(tx: Tx, by: Requester, id: string): Promise<vo
   const image = await removeImage(tx, id)
   if (!image) throw notFound('image')
   await emitImage(tx, by, 'image.deleted', image)
+}
+
+/**
+ * Where VMs are made from files of a host, a source is none of the caller's making: it names, by one member or more,
+ * an image that the engine registered (`slipway-server images build` or `import`), whose whole source is taken. Null
+ * where no location asks for that.
+ */
+async function registeredSource(
+  tx: Tx,
+  { locations, source = {} }: NewImage,
+): Promise<Record<string, unknown> | null> {
+  if (!(await locationWithFiles(tx, locations))) return null
+  const registered = Object.keys(source).length > 0 && (await findImageSource(tx, source))
+  if (!registered)
+    throw invalidField('source', 'must name an image that slipway-server images build or import registered')
+  return registered
+}
+
+async function locationWithFiles(tx: Tx, names: string[]): Promise<string | undefined> {
+  const all = await listLocations(tx)
+  return all.find(({ name, engine }) => engine === 'qemu' && names.includes(name))?.name
 }
 
 async function requireLocations(db: Queryable, names: string[]): Promise<void> {

@@ -119,18 +119,25 @@ async function applyImages(
   for (const location of locations) {
     const isNew = newNames.has(location.name)
     for (const image of imagesOf(location)) {
-      const inserted = isNew && (await insertImage(tx, { ...image, locations: [location.name] }))
+      const inserted = isNew && (await insertImage(tx, fromEngine(image, location.name)))
       if (!inserted) await extendImage(tx, image.name, isNew ? [location.name] : [], image.source)
     }
   }
 }
+
+/** The simulated engine has no sources; what has none names nothing that a host could open. */
+const fromEngine = (image: EngineImage, location: string) => ({
+  ...image,
+  isRegistered: Object.keys(image.source).length > 0,
+  locations: [location],
+})
 
 /** What an engine brings along is offered where it runs. */
 export function offerImages(database: Database, location: string, images: EngineImage[]): Promise<void> {
   return database.transaction(async (tx) => {
     await holdLock(tx, 'applyConfig')
     for (const image of images)
-      if (!(await insertImage(tx, { ...image, locations: [location] })))
+      if (!(await insertImage(tx, fromEngine(image, location))))
         await extendImage(tx, image.name, [location], image.source)
   })
 }

@@ -15,10 +15,9 @@ import {
   type VmSpec,
   type VmStatus,
 } from '../engine.ts'
-import { run } from './command.ts'
 import type { QemuContext } from './context.ts'
 import { plug, resizeInGuest, unplug } from './disks/attachments.ts'
-import { createOverlay } from './disks/disk-files.ts'
+import { createOverlay, growImage } from './disks/disk-files.ts'
 import { writeAtomically } from './files.ts'
 import { hostReport } from './host-report.ts'
 import { type ImageSource, osBaseOf } from './images/images.ts'
@@ -225,10 +224,7 @@ export class QemuEngine implements Engine {
     const users = await this.#usersOf(disk.id)
     const user = users.find((candidate) => candidate.isRunning)
     if (user) await resizeInGuest(this.#ctx, user.id, disk.id, disk.sizeGib * 1024 ** 3)
-    else
-      await run('qemu-img', ['resize', '-q', this.#ctx.disks.imageFile(disk.id), `${disk.sizeGib}G`], {
-        signal,
-      })
+    else await growImage(this.#ctx.disks.imageFile(disk.id), disk.sizeGib, signal)
   }
 
   async #usersOf(diskId: string): Promise<{ id: string; isRunning: boolean }[]> {

@@ -10,6 +10,8 @@ export interface ImageRow {
   tags: string[]
   locations: string[]
   source: Record<string, unknown>
+  /** The source is an engine's own. */
+  is_registered: boolean
   created_at: Date
 }
 
@@ -19,6 +21,7 @@ export interface NewImage {
   tags: string[]
   locations: string[]
   source: Record<string, unknown>
+  isRegistered: boolean
 }
 
 const list = statement<ImageRow>('image_list', 'SELECT * FROM images ORDER BY name')
@@ -28,11 +31,17 @@ const findByName = statement<ImageRow, { name: string }>(
   'SELECT * FROM images WHERE name = :name',
 )
 
+// The whole of an engine's own source that has every member of the given one.
+const findSource = statement<{ source: Record<string, unknown> }, { given: Record<string, unknown> }>(
+  'image_find_source',
+  'SELECT source FROM images WHERE source @> :given AND is_registered ORDER BY created_at LIMIT 1',
+)
+
 // There is no row when the name is taken.
 const insert = statement<ImageRow, NewImage & { id: string }>(
   'image_insert',
-  `INSERT INTO images (id, name, description, tags, locations, source)
-   VALUES (:id, :name, :description, :tags, :locations, :source)
+  `INSERT INTO images (id, name, description, tags, locations, source, is_registered)
+   VALUES (:id, :name, :description, :tags, :locations, :source, :isRegistered)
    ON CONFLICT (name) DO NOTHING RETURNING *`,
 )
 
@@ -41,10 +50,10 @@ const setLocations = statement<ImageRow, { id: string; locations: string[] }>(
   'UPDATE images SET locations = :locations WHERE id = :id RETURNING *',
 )
 
-// Locations are only ever added, so that what an operator took away stays away.
+// Locations are only ever added, so that what an operator took away stays away. An empty source registers nothing.
 const extend = statement<never, { name: string; locations: string[]; source: Record<string, unknown> }>(
   'image_extend',
-  `UPDATE images SET source = source || :source,
+  `UPDATE images SET source = source || :source, is_registered = is_registered OR :source <> '{}'::jsonb,
      locations = locations || ARRAY(SELECT l FROM unnest(:locations::text[]) l WHERE NOT (l = ANY(locations)))
    WHERE name = :name`,
 )
@@ -63,6 +72,13 @@ export const listImages = (db: Queryable): Promise<ImageRow[]> => list.all(db)
 
 export const findImage = (db: Queryable, name: string): Promise<ImageRow | undefined> =>
   findByName.one(db, { name: fullImageName(name) })
+
+export async function findImageSource(
+  db: Queryable,
+  given: Record<string, unknown>,
+): Promise<Record<string, unknown> | undefined> {
+  return (await findSource.one(db, { given }))?.source
+}
 
 /** Returns nothing when the name is taken. */
 export const insertImage = (tx: Tx, image: NewImage): Promise<ImageRow | undefined> =>

@@ -8,7 +8,7 @@ interface ImageCreateInput {
   locations: string[]
   description?: string
   tags?: string[]
-  source?: Record<string, unknown>
+  source?: Record<string, string | number>
 }
 
 export const adminImageCreate = command<ImageCreateInput>({
@@ -19,7 +19,11 @@ export const adminImageCreate = command<ImageCreateInput>({
     locationsOption,
     { flags: '--description <text>', description: 'what it is' },
     { flags: '--tags <tags>', description: 'with commas', parse: parseList },
-    { flags: '--source <json>', description: 'what the engine needs to find it', parse: JSON.parse },
+    {
+      flags: '--source <json>',
+      description: 'names an image that the engine registered, by members of its source',
+      parse: JSON.parse,
+    },
   ],
   examples: ['slipway admin image create debian13:latest --locations us-east1-a,eu-north1-a'],
   async run(cli, { name, locations, description, tags, source }) {

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { type DiskSpec, EngineError } from '../../engine.ts'
 import { run } from '../command.ts'
 import { isMissing, readJson, writeJson } from '../files.ts'
+import { describeFile } from '../images/image-header.ts'
 import type { StatePaths } from '../paths.ts'
 
 /** A data disk is a qcow2 file, a shared volume a folder; either has its description beside it. */
@@ -63,6 +64,11 @@ export class DiskFiles {
 
 export async function createImage(file: string, sizeGib: number, signal: AbortSignal): Promise<void> {
   await run('qemu-img', ['create', '-q', '-f', 'qcow2', file, `${sizeGib}G`], { signal })
+}
+
+export async function growImage(file: string, sizeGib: number, signal: AbortSignal): Promise<void> {
+  await describeFile(file)
+  await run('qemu-img', ['resize', '-q', '-f', 'qcow2', file, `${sizeGib}G`], { signal })
 }
 
 /** A thin child of a read-only base; a failed attempt leaves no half of it. */

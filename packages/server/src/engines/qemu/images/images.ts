@@ -1,23 +1,31 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
-import { access, chmod, mkdir, rename, rm, stat } from 'node:fs/promises'
+import { access, chmod, lstat, mkdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { EngineError } from '../../engine.ts'
 import { type Architecture, hostArchitecture } from '../architecture.ts'
-import { run } from '../command.ts'
 import type { MiniGuestSource, Progress } from '../mini-guest/index.ts'
 import { imagesDir } from '../paths.ts'
+import {
+  describeFile,
+  describeImage,
+  type ImageDescription,
+  type ImageFormat,
+  openPlainFile,
+} from './image-header.ts'
 
 export interface DiskImageSource extends Record<string, unknown> {
   kind: 'disk'
   arch: Architecture['name']
   file: string
-  format: 'qcow2' | 'raw'
+  format: ImageFormat
   sha256: string
   virtualSizeGib: number
 }
+
+const plainName = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/
 
 export type ImageSource = MiniGuestSource | DiskImageSource
 
@@ -39,8 +47,8 @@ export async function importImage(
     const actual = await fetchHashed(source, temporary)
     if (actual !== expected)
       throw new EngineError('rejected', `${source} has SHA-256 ${actual}, expected ${expected}`)
-    const described = await describeImage(temporary)
     const file = `${expected}.img`
+    const described = await describeFile(temporary)
     await chmod(temporary, 0o400)
     await rename(temporary, join(dir, file))
     progress(`${name} is imported`)
@@ -74,35 +82,48 @@ async function openSource(source: string): Promise<Readable> {
   return Readable.fromWeb(answer.body as import('node:stream/web').ReadableStream)
 }
 
-/** An image that names another file would make QEMU read whatever of the host it points to. */
-async function describeImage(file: string): Promise<{ format: 'qcow2' | 'raw'; virtualSizeGib: number }> {
-  const info = JSON.parse(await run('qemu-img', ['info', '--output=json', file])) as {
-    format: string
-    'virtual-size': number
-    'backing-filename'?: string
-    'format-specific'?: { data?: { 'data-file'?: string } }
+/** What was found of a file, by size and time of change: the same file is hashed once. */
+const checked = new Map<string, { identity: string; image: ImageDescription }>()
+
+/** The file with this checksum, which refers to no other file; looked at before every use. */
+export async function checkImage(file: string, sha256: string, imageName: string): Promise<ImageDescription> {
+  const handle = await openPlainFile(file).catch((error: Error) => refuse(imageName, error))
+  if (!handle)
+    throw new EngineError('missing', `image ${imageName} is not on this host; import or build it again`)
+  try {
+    const facts = await handle.stat()
+    const identity = `${facts.ino} ${facts.size} ${facts.mtimeMs} ${sha256}`
+    const known = checked.get(file)
+    if (known?.identity === identity) return known.image
+    const hash = createHash('sha256')
+    for await (const chunk of handle.createReadStream({ start: 0, autoClose: false })) hash.update(chunk)
+    if (hash.digest('hex') !== sha256)
+      throw new EngineError('rejected', `image ${imageName} is corrupt: its checksum differs`)
+    const image = await describeImage(handle).catch((error: Error) => refuse(imageName, error))
+    checked.set(file, { identity, image })
+    return image
+  } finally {
+    await handle.close()
   }
-  if (info.format !== 'qcow2' && info.format !== 'raw')
-    throw new EngineError('rejected', `images are qcow2 or raw, not ${info.format}`)
-  if (info['backing-filename'] || info['format-specific']?.data?.['data-file'])
-    throw new EngineError('rejected', 'the image refers to another file')
-  return { format: info.format, virtualSizeGib: Math.ceil(info['virtual-size'] / 1024 ** 3) }
 }
 
-const verified = new Map<string, string>()
+function refuse(imageName: string, error: Error): never {
+  if (error instanceof EngineError) throw new EngineError(error.kind, `image ${imageName}: ${error.message}`)
+  throw new EngineError('unavailable', `image ${imageName} cannot be read`, { cause: error })
+}
 
-/** Hashes a file once per content: size and time of change tell whether it is still the one that was hashed. */
-export async function verifyChecksum(file: string, sha256: string, imageName: string): Promise<void> {
-  const facts = await stat(file).catch(() => null)
-  if (!facts)
-    throw new EngineError('missing', `image ${imageName}: ${file} is missing; import or build it again`)
-  const identity = `${facts.ino} ${facts.size} ${facts.mtimeMs} ${sha256}`
-  if (verified.get(file) === identity) return
-  const hash = createHash('sha256')
-  for await (const chunk of createReadStream(file)) hash.update(chunk)
-  if (hash.digest('hex') !== sha256)
-    throw new EngineError('rejected', `image ${imageName}: ${file} is corrupt, its checksum differs`)
-  verified.set(file, identity)
+/**
+ * The folder or file of a source, inside the images directory. Only build and import write there; a source comes from
+ * a row, so that nothing in it is believed: no path, no link, no name but those that the two give.
+ */
+async function placeOf(dataDir: string, source: ImageSource, imageName: string): Promise<string> {
+  const unknown = new EngineError('rejected', `image ${imageName} is none that this engine has registered`)
+  const name = source.kind === 'disk' ? source.file : source.kind === 'mini' ? source.folder : undefined
+  if (typeof name !== 'string' || !plainName.test(name)) throw unknown
+  if (source.kind === 'disk' && name !== `${source.sha256}.img`) throw unknown
+  const place = join(imagesDir(dataDir), name)
+  if ((await lstat(place).catch(() => null))?.isSymbolicLink()) throw unknown
+  return place
 }
 
 /** The read-only base of a VM's OS disk, checked. */
@@ -111,19 +132,15 @@ export async function osBaseOf(
   source: ImageSource,
   imageName: string,
   sizeGib: number,
-): Promise<{ file: string; format: 'qcow2' | 'raw'; sizeGib: number }> {
-  const dir = imagesDir(dataDir)
+): Promise<{ file: string; format: ImageFormat; sizeGib: number }> {
+  const place = await placeOf(dataDir, source, imageName)
   if (source.kind === 'disk') {
-    await verifyChecksum(join(dir, source.file), source.sha256, imageName)
-    return {
-      file: join(dir, source.file),
-      format: source.format,
-      sizeGib: Math.max(sizeGib, source.virtualSizeGib),
-    }
+    const { format, virtualSizeGib } = await checkImage(place, source.sha256, imageName)
+    return { file: place, format, sizeGib: Math.max(sizeGib, virtualSizeGib) }
   }
-  const folder = join(dir, source.folder)
-  await verifyChecksum(join(folder, 'vmlinuz'), source.kernelSha256, imageName)
-  await verifyChecksum(join(folder, 'initrd'), source.initrdSha256, imageName)
-  await verifyChecksum(join(folder, 'os.qcow2'), source.osSha256, imageName)
-  return { file: join(folder, 'os.qcow2'), format: 'qcow2', sizeGib: Math.max(sizeGib, source.osSizeGib) }
+  await checkImage(join(place, 'vmlinuz'), source.kernelSha256, imageName)
+  await checkImage(join(place, 'initrd'), source.initrdSha256, imageName)
+  const file = join(place, 'os.qcow2')
+  const { format, virtualSizeGib } = await checkImage(file, source.osSha256, imageName)
+  return { file, format, sizeGib: Math.max(sizeGib, virtualSizeGib) }
 }
