@@ -72,6 +72,7 @@ const qemuSection = {
   scale: field(fraction(0.0001, 1), 0.01),
   address_range: field(ipv4Block, '127.100.0.0/16'),
   egress: field(choice(['none', 'user'] as const), 'none'),
+  egress_allow: field(listOf(ipv4Block), []),
   gpus: field(listOf(qemuGpu), [{ model: 'A100 80GB PCIe', count: 8 }]),
   boot_timeout_s: field(integer(1, 86_400), 120),
 }

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { addressGuard } from '../domain/public-address.ts'
 import { webhookHeaders } from '../domain/webhook-signature.ts'
 import { CoalescedTask } from '../runner/coalesced.ts'
 import { PeriodicTasks } from '../runner/periodic.ts'
@@ -14,7 +15,6 @@ import {
 } from '../store/events/webhook-deliveries.ts'
 import { listWebhookSecrets, pauseFailingWebhook } from '../store/events/webhooks.ts'
 import { eventView, webhookView } from '../views/events.ts'
-import { addressGuard } from './public-address.ts'
 import { WebhookSender } from './sender.ts'
 
 /** Between one attempt and the next; the last comes a day after the first. */

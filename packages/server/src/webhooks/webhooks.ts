@@ -1,5 +1,6 @@
 import { invalidField, notFound } from '../domain/failure.ts'
 import { uuid } from '../domain/ids.ts'
+import { addressGuard } from '../domain/public-address.ts'
 import { newWebhookSecret } from '../domain/webhook-signature.ts'
 import { type ProjectRequester, requireRoom } from '../operations/admission.ts'
 import type { Services } from '../services.ts'
@@ -15,7 +16,6 @@ import {
   type WebhookRow,
 } from '../store/events/webhooks.ts'
 import { webhookView } from '../views/events.ts'
-import { addressGuard } from './public-address.ts'
 import { WebhookSender } from './sender.ts'
 
 const secretOverlapS = 86_400

@@ -80,15 +80,20 @@ test('a qemu guest ran its startup script', WITHIN, async () => {
 test('a qemu guest reaches out only where its location says so', WITHIN, async () => {
   const service = createServer((socket) => socket.end('hello-from-host')).listen(0, '127.0.0.1')
   await once(service, 'listening')
-  const call = `nc -w 5 100.127.255.2 ${(service.address() as AddressInfo).port} </dev/null`
-  second.startupScript = `#!/bin/sh\necho "the host says: $(${call})"\n${answerOnVolume}`
-  const open = await bench.open({ egress: 'user' })
+  const { port } = service.address() as AddressInfo
+  const call = `nc -w 5 100.127.255.2 ${port} </dev/null`
+  const metadata = `nc -w 5 169.254.169.254 ${port} </dev/null 2>&1 || echo no way`
+  second.startupScript = `#!/bin/sh\necho "the host says: $(${call})"\necho "metadata: $(${metadata})"\n${answerOnVolume}`
+  const open = await bench.open({ egress: 'user', egressAllow: ['127.0.0.1/32'] })
+  const out: CompiledRule = { ...allow(['0.0.0.0/0'], port), direction: 'egress' }
   await open.ensureVm(second, { generation: 1, signal })
+  await open.applyFirewall(second, [out], { generation: 1, signal })
   await open.powerVm(second, 'on', { generation: 1, signal })
   expect(await inFirst(`${call} 2>/dev/null || echo closed`)).toBe('closed')
   await eventually(async () => {
     const { content } = await open.serialLog(second, undefined, signal)
     expect(content).toContain('the host says: hello-from-host')
+    expect(content).toMatch(/metadata: .*no way/s)
   })
   await open.close()
   service.close()
@@ -239,7 +244,7 @@ async function startServerChild(): Promise<Program> {
   })
   const options = {
     ...{ dataDir: bench.dataDir, location: 'local-a', scale: 0.002, addressRange: '127.100.0.0/16' },
-    ...{ egress: 'none', gpus: [{ model: 'A100 80GB PCIe', count: 8 }], bootTimeoutS: 300 },
+    ...{ egress: 'none', egressAllow: [], gpus: [{ model: 'A100 80GB PCIe', count: 8 }], bootTimeoutS: 300 },
     forwarderProgram: bench.forwarderProgram,
   }
   const input = join(bench.dataDir, 'child.json')

@@ -55,6 +55,7 @@ export async function makeBench(): Promise<QemuBench> {
     open: (options = {}) =>
       createQemuEngine({
         ...{ dataDir, location: 'local-a', scale: 0.002, addressRange: '127.100.0.0/16', egress: 'none' },
+        egressAllow: [],
         gpus: [{ model: 'A100 80GB PCIe', count: 8 }],
         bootTimeoutS: 300,
         log: { info() {}, warn: (details, message) => console.warn(message, details) },

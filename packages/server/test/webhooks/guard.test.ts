@@ -1,7 +1,7 @@
 import { useService } from '@slipway/testing/service.ts'
 import { startReceiver } from '@slipway/testing/webhook-receiver.ts'
 import { expect, test } from 'vitest'
-import { addressGuard } from '../../src/webhooks/public-address.ts'
+import { addressGuard } from '../../src/domain/public-address.ts'
 import { WebhookSender } from '../../src/webhooks/sender.ts'
 
 const inside = [

@@ -16,6 +16,8 @@ export interface QemuEngineOptions {
   scale: number
   addressRange: string
   egress: 'none' | 'user'
+  /** What guests may reach beside public addresses. */
+  egressAllow: string[]
   gpus: GpuOption
   bootTimeoutS: number
   log: EngineLog

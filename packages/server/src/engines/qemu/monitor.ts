@@ -1,13 +1,12 @@
 import type { QemuContext } from './context.ts'
+import type { Greeting } from './forwarder/greeting.ts'
 import type { ForwarderStatus } from './forwarder/protocol.ts'
-import { sshGuestPort } from './forwarder/rules.ts'
 import type { ImageSource } from './images/images.ts'
 import { miniGuestUp } from './mini-guest/files.ts'
 import { syncForwards } from './network.ts'
 import { type Observed, observe } from './observe.ts'
 import { powerOff, pressPowerButton } from './power.ts'
 import { limitSerial, readSerial } from './process/serial-log.ts'
-import { sshGreeting } from './ssh-banner.ts'
 import type { Run } from './vm-records.ts'
 
 const roundMs = 1_000
@@ -74,7 +73,7 @@ export class Monitor {
       if (!run || (await records.hasAnswered(id, run))) return
       const announcement = await this.#announcement(id, run)
       const isPatient = announcement === 'made' || patientBootId === run.bootId
-      const greeting = announcement === 'awaited' ? 'silent' : await greetingOf(run, isPatient)
+      const greeting = announcement === 'awaited' ? 'silent' : await this.#greeting(id, run, isPatient)
       if (greeting === 'greeted') {
         await records.markAnswered(id, run)
         this.#report(id, 'running')
@@ -85,6 +84,11 @@ export class Monitor {
       if (!seen?.run || (!seen.process && seen.power !== 'booting')) return
       await new Promise((resolve) => setTimeout(resolve, this.lookAgainMs()))
     }
+  }
+
+  #greeting(id: string, run: Run, isPatient: boolean): Promise<Greeting> {
+    const eagerMs = Math.max(minGreetingMs, (Date.now() - run.bootStartedAtMs) * greetingShareOfWait)
+    return this.#ctx.forwarder.greeting(id, isPatient ? patientGreetingMs : eagerMs)
   }
 
   /** The mini guest says on its console when it is up; of others we know nothing. */
@@ -168,11 +172,4 @@ export class Monitor {
     this.#lastPower.set(id, power)
     this.#onChange(id)
   }
-}
-
-async function greetingOf(run: Run, isPatient: boolean): Promise<'greeted' | 'closed' | 'silent'> {
-  const port = run.backend.ports.find(([guestPort]) => guestPort === sshGuestPort)?.[1]
-  if (port === undefined) return 'silent'
-  const eagerMs = Math.max(minGreetingMs, (Date.now() - run.bootStartedAtMs) * greetingShareOfWait)
-  return sshGreeting(run.backend.address, port, isPatient ? patientGreetingMs : eagerMs)
 }

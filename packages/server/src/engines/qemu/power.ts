@@ -9,7 +9,7 @@ import { createImage } from './disks/disk-files.ts'
 import { serveVolume } from './disks/volumes.ts'
 import { isMissing } from './files.ts'
 import { type ImageSource, osBaseOf } from './images/images.ts'
-import { randomBackendAddress, syncForwards } from './network.ts'
+import { syncForwards } from './network.ts'
 import { type Observed, observe } from './observe.ts'
 import { imagesDir } from './paths.ts'
 import { kernelPaths, type Machine, machineArguments, volumeSocket } from './process/machine.ts'
@@ -112,7 +112,6 @@ async function start(ctx: QemuContext, id: string, record: VmRecord, signal: Abo
     resetGeneration: null,
     label: machine.label,
     process: null,
-    backend: { address: randomBackendAddress(), ports: [] },
     sshPort: 0,
     notes: [],
   }
@@ -148,7 +147,6 @@ async function describeMachine(ctx: QemuContext, id: string, spec: VmSpec): Prom
     runId,
     label: `slipway-${id}-${runId}`,
     boot: await describeBoot(ctx, id, source),
-    egress: options.egress,
     diskFile: (disk) => ctx.disks.imageFile(disk.id),
     volumes: spec.disks.filter((disk) => disk.type === 'shared-volume'),
     gpus: await ctx.gpus.passthrough(spec.gpus.map((gpu) => gpu.pciAddress)),

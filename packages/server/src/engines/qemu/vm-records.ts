@@ -26,7 +26,6 @@ export interface Run {
   resetGeneration: number | null
   label: string
   process: ProcessIdentity | null
-  backend: { address: string; ports: [guestPort: number, hostPort: number][] }
   sshPort: number
   /** What the inbound rules ask for and the forwarder could not give. */
   notes: string[]

@@ -9,6 +9,7 @@ import { readText } from '../files.ts'
 import type { Locks } from '../lock.ts'
 import type { StatePaths } from '../paths.ts'
 import { connectUnix, onLines } from '../unix-socket.ts'
+import type { Greeting } from './greeting.ts'
 import {
   type ForwardedVm,
   type ForwarderAnswer,
@@ -54,6 +55,10 @@ export class ForwarderClient {
     await this.#ask({ op: 'remove', vmId })
   }
 
+  greeting(vmId: string, timeoutMs: number): Promise<Greeting> {
+    return this.#ask<Greeting>({ op: 'greeting', vmId, timeoutMs }, answerLimitMs + timeoutMs)
+  }
+
   status(): Promise<ForwarderStatus> {
     return this.#ask<ForwarderStatus>({ op: 'status' })
   }
@@ -64,7 +69,7 @@ export class ForwarderClient {
     socket?.destroy()
   }
 
-  async #ask<T>(request: ForwarderRequest): Promise<T> {
+  async #ask<T>(request: ForwarderRequest, limitMs = answerLimitMs): Promise<T> {
     if (this.#isClosed) throw new EngineError('unavailable', 'the engine is closed')
     this.#connecting ??= this.#connect()
     const socket = await this.#connecting
@@ -73,8 +78,8 @@ export class ForwarderClient {
       const timer = setTimeout(() => {
         this.#waiting.delete(id)
         socket.destroy()
-        reject(new EngineError('unavailable', `the forwarder did not answer within ${answerLimitMs} ms`))
-      }, answerLimitMs)
+        reject(new EngineError('unavailable', `the forwarder did not answer within ${limitMs} ms`))
+      }, limitMs)
       this.#waiting.set(id, { resolve: (result) => resolve(result as T), reject, timer })
       socket.write(`${JSON.stringify({ id, ...request })}\n`)
     })

@@ -52,13 +52,16 @@ function serveMaster(socket: Socket): void {
   let queue: Promise<void> = Promise.resolve()
   onLines(socket, (line) => {
     const message = JSON.parse(line) as ForwarderMessage<ForwarderRequest>
-    queue = queue.then(async () => {
-      const answer: ForwarderAnswer = await perform(message).then(
+    const answer = async () => {
+      const given: ForwarderAnswer = await perform(message).then(
         (result) => ({ id: message.id, result }),
         (error: Error) => ({ id: message.id, error: error.message }),
       )
-      if (!socket.destroyed) socket.write(`${JSON.stringify(answer)}\n`)
-    })
+      if (!socket.destroyed) socket.write(`${JSON.stringify(given)}\n`)
+    }
+    // A guest may take its time to greet; nothing else waits for it.
+    if (message.op === 'greeting') void answer()
+    else queue = queue.then(answer)
   })
 }
 
@@ -66,7 +69,7 @@ async function perform(request: ForwarderRequest): Promise<unknown> {
   switch (request.op) {
     case 'set': {
       const { vm } = request
-      const forwarder = vms.get(vm.vmId) ?? new VmForwarder(vm)
+      const forwarder = vms.get(vm.vmId) ?? new VmForwarder(vm, `vms/${vm.vmId}/access.sock`)
       vms.set(vm.vmId, forwarder)
       segments.plug(vm.vmId, vm.networkId, vm.macAddress, `vms/${vm.vmId}/segment.sock`)
       await forwarder.update(vm)
@@ -79,6 +82,8 @@ async function perform(request: ForwarderRequest): Promise<unknown> {
       await forwarder?.close()
       return null
     }
+    case 'greeting':
+      return vms.get(request.vmId)?.greeting(request.timeoutMs) ?? 'silent'
     case 'status': {
       const described = [...vms].map(([id, vm]) => [id, vm.describe(segments.isConnected(id))])
       return { pid: process.pid, vms: Object.fromEntries(described) } satisfies ForwarderStatus

@@ -7,8 +7,12 @@ export interface ForwardedVm {
   macAddress: string
   /** '' when the VM has no public address: then nothing is listened on. */
   publicAddress: string
-  /** Where its QEMU listens on behalf of the guest, per guest port. */
-  backend: { address: string; ports: [guestPort: number, hostPort: number][] }
+  /** Of the card that the forwarder is at the other end of. */
+  accessMac: string
+  /** The guest's ports that are listened on. */
+  ports: number[]
+  /** What the guest may reach beside public addresses; null where it reaches nothing. */
+  egressAllow: string[] | null
   rules: CompiledRule[]
 }
 
@@ -34,6 +38,7 @@ export interface Counters {
 export type ForwarderRequest =
   | { op: 'set'; vm: ForwardedVm }
   | { op: 'remove'; vmId: string }
+  | { op: 'greeting'; vmId: string; timeoutMs: number }
   | { op: 'status' }
 
 export interface ForwarderStatus {
@@ -45,4 +50,5 @@ export interface ForwarderStatus {
 export type ForwarderMessage<T> = { id: number } & T
 export type ForwarderAnswer = { id: number } & ({ result: unknown } | { error: string })
 
-export const forwarderSocket = 'forwarder.sock'
+/** Its number is raised when what is said over it changes: a forwarder outlives the server that started it. */
+export const forwarderSocket = 'forwarder-2.sock'

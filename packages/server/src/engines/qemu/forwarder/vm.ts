@@ -1,5 +1,7 @@
-import { readFileSync } from 'node:fs'
-import { connect, createServer, type Server, type Socket } from 'node:net'
+import { createServer, type Server, type Socket } from 'node:net'
+import { Egress } from './egress.ts'
+import { type Greeting, sshGreeting } from './greeting.ts'
+import { GuestLink, join } from './guest-link.ts'
 import type { Counters, ForwardedVm, VmForwards } from './protocol.ts'
 import { decide, sshGuestPort } from './rules.ts'
 
@@ -16,26 +18,30 @@ interface OpenConnection {
 /** The public side of one VM: its listeners, its open connections and the rules that govern both. */
 export class VmForwarder {
   #vm: ForwardedVm
+  readonly #egress = new Egress()
+  readonly #link: GuestLink
   readonly #listeners = new Map<number, { server: Server; publicPort: number }>()
   readonly #connections = new Set<OpenConnection>()
   #failures: string[] = []
   readonly #counters: Counters = { accepted: 0, denied: 0, cut: 0, bytesIn: 0, bytesOut: 0, byRule: {} }
 
-  constructor(vm: ForwardedVm) {
+  constructor(vm: ForwardedVm, socketPath: string) {
     this.#vm = vm
+    this.#link = new GuestLink(socketPath, vm.accessMac, this.#egress)
   }
 
   /** In force when it returns: listeners stand, and connections that the rules no longer allow are cut. */
   async update(vm: ForwardedVm): Promise<void> {
-    if (vm.publicAddress !== this.#vm.publicAddress) await this.close()
+    if (vm.publicAddress !== this.#vm.publicAddress) await this.#unlistenAll()
     this.#vm = vm
+    this.#egress.update(vm.egressAllow, vm.rules)
     for (const connection of this.#connections) {
       const verdict = decide(vm.rules, { ...connection, destinationPort: connection.guestPort })
       if (verdict.isAllowed) continue
       this.#counters.cut += 1
       connection.client.resetAndDestroy()
     }
-    const wanted = vm.publicAddress === '' ? [] : vm.backend.ports.map(([guestPort]) => guestPort)
+    const wanted = vm.publicAddress === '' ? [] : vm.ports
     for (const guestPort of this.#listeners.keys())
       if (!wanted.includes(guestPort)) await this.#unlisten(guestPort)
     this.#failures = []
@@ -52,7 +58,17 @@ export class VmForwarder {
     }
   }
 
+  greeting(timeoutMs: number): Promise<Greeting> {
+    return sshGreeting(this.#link.connect(sshGuestPort), timeoutMs)
+  }
+
   async close(): Promise<void> {
+    this.#egress.close()
+    this.#link.close()
+    await this.#unlistenAll()
+  }
+
+  async #unlistenAll(): Promise<void> {
     for (const connection of this.#connections) connection.client.destroy()
     for (const guestPort of this.#listeners.keys()) await this.#unlisten(guestPort)
   }
@@ -60,7 +76,9 @@ export class VmForwarder {
   async #listen(guestPort: number): Promise<void> {
     const candidates = guestPort === sshGuestPort ? [sshGuestPort, sshFallbackPort] : [guestPort]
     for (const publicPort of candidates) {
-      const server = createServer({ pauseOnConnect: true }, (client) => this.#accept(client, guestPort))
+      const server = createServer({ pauseOnConnect: true, allowHalfOpen: true }, (client) =>
+        this.#accept(client, guestPort),
+      )
       const failure = await new Promise<NodeJS.ErrnoException | null>((resolve) => {
         server.once('error', resolve)
         server.listen({ host: this.#vm.publicAddress, port: publicPort }, () => resolve(null))
@@ -87,20 +105,19 @@ export class VmForwarder {
     const source = client.remoteAddress ?? ''
     const sourcePort = client.remotePort ?? 0
     const verdict = decide(this.#vm.rules, { source, sourcePort, destinationPort: guestPort })
-    const backend = this.#backendOf(guestPort)
     this.#counters.byRule[verdict.ruleId] = (this.#counters.byRule[verdict.ruleId] ?? 0) + 1
-    if (!verdict.isAllowed || !backend || !isOurListener(backend)) {
+    if (!verdict.isAllowed || !this.#link.isConnected) {
       this.#counters.denied += 1
       client.resetAndDestroy()
       return
     }
     this.#counters.accepted += 1
-    this.#join({ client, guestPort, source, sourcePort }, backend)
+    this.#join({ client, guestPort, source, sourcePort })
   }
 
-  #join(connection: OpenConnection, backend: { host: string; port: number }): void {
+  #join(connection: OpenConnection): void {
     const { client } = connection
-    const guest = connect({ ...backend, noDelay: true })
+    const guest = this.#link.connect(connection.guestPort)
     client.setNoDelay(true)
     this.#connections.add(connection)
     client.on('data', (chunk) => {
@@ -109,33 +126,8 @@ export class VmForwarder {
     guest.on('data', (chunk) => {
       this.#counters.bytesOut += chunk.length
     })
-    client.pipe(guest)
-    guest.pipe(client)
     guest.on('error', () => client.resetAndDestroy())
-    guest.on('close', () => client.destroySoon())
-    client.on('close', () => {
-      this.#connections.delete(connection)
-      guest.destroy()
-    })
+    join(guest, client)
+    client.on('close', () => this.#connections.delete(connection))
   }
-
-  #backendOf(guestPort: number): { host: string; port: number } | null {
-    const port = this.#vm.backend.ports.find(([candidate]) => candidate === guestPort)?.[1]
-    return port === undefined ? null : { host: this.#vm.backend.address, port }
-  }
-}
-
-/** A stranger's process that took the backend's place must not receive a tenant's connection. */
-function isOurListener(backend: { host: string; port: number }): boolean {
-  const address = backend.host
-    .split('.')
-    .reverse()
-    .map((byte) => Number(byte).toString(16).padStart(2, '0'))
-    .join('')
-  const local = `${address}:${backend.port.toString(16).padStart(4, '0')}`.toUpperCase()
-  const ownUid = String(process.getuid?.())
-  return readFileSync('/proc/net/tcp', 'utf8')
-    .split('\n')
-    .map((line) => line.trim().split(/\s+/))
-    .some((fields) => fields[1] === local && fields[3] === '0A' && fields[7] === ownUid)
 }

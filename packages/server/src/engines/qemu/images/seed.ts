@@ -1,5 +1,6 @@
 import type { VmSpec } from '../../engine.ts'
-import { accessMac, accessNetwork } from '../process/machine.ts'
+import { accessNetwork } from '../process/access-network.ts'
+import { accessMac } from '../process/machine.ts'
 import { isoImage } from './iso.ts'
 
 /**

@@ -9,15 +9,6 @@ export type Accelerator = 'kvm' | 'tcg'
 const diskSlots = 16
 const volumeSlots = 4
 
-/** The access network exists between one guest and its QEMU only; its range is one no tenant network can have. */
-export const accessNetwork = {
-  cidr: '100.127.255.0/24',
-  host: '100.127.255.2',
-  dns: '100.127.255.3',
-  guest: '100.127.255.15',
-  prefix: 24,
-}
-
 export interface Machine {
   arch: Architecture
   accelerator: Accelerator
@@ -32,7 +23,6 @@ export interface Machine {
   boot:
     | { kind: 'kernel'; kernel: string; initrd: string }
     | { kind: 'disk'; firmware: { code: string; variables: string } | null }
-  egress: 'none' | 'user'
   diskFile: (disk: AttachedDisk) => string
   volumes: AttachedDisk[]
   gpus: PassthroughGpu[]
@@ -111,18 +101,13 @@ function fixedDisk(serial: string, file: string, format: string, id: string, ext
   ]
 }
 
-function networkArguments({ egress, spec }: Machine): string[] {
-  const { cidr, host, dns, guest } = accessNetwork
-  const isolation = egress === 'none' ? 'restrict=on' : 'restrict=off'
-  return [
-    ...[
-      '-netdev',
-      `user,id=access,${isolation},ipv6=off,net=${cidr},host=${host},dns=${dns},dhcpstart=${guest}`,
-    ],
-    ...['-device', `virtio-net-pci,netdev=access,mac=${accessMac(spec.network.macAddress)},romfile=`],
-    ...['-netdev', 'stream,id=segment,server=on,addr.type=unix,addr.path=segment.sock'],
-    ...['-device', `virtio-net-pci,netdev=segment,mac=${spec.network.macAddress},romfile=`],
+/** Two cards, each a unix socket with the forwarder at its other end: QEMU itself opens no connection and no port. */
+function networkArguments({ spec }: Machine): string[] {
+  const card = (id: string, mac: string) => [
+    ...['-netdev', `stream,id=${id},server=on,addr.type=unix,addr.path=${id}.sock`],
+    ...['-device', `virtio-net-pci,netdev=${id},mac=${mac},romfile=`],
   ]
+  return [...card('access', accessMac(spec.network.macAddress)), ...card('segment', spec.network.macAddress)]
 }
 
 export function blockNode(disk: AttachedDisk, file: string): Record<string, unknown> {

@@ -26,7 +26,7 @@ export interface ProcessIdentity {
 const keeperScript = '"$@" >qemu.log 2>&1 </dev/null; echo $? >exit.tmp; mv exit.tmp exit'
 
 export async function startQemu(vmDir: string, program: string, args: string[]): Promise<ProcessIdentity> {
-  for (const leftover of ['exit', 'exit.tmp', 'qemu.pid', 'qmp.sock', 'segment.sock'])
+  for (const leftover of ['exit', 'exit.tmp', 'qemu.pid', 'qmp.sock', 'access.sock', 'segment.sock'])
     await rm(join(vmDir, leftover), { force: true })
   await new Promise<void>((resolve, reject) => {
     const keeper = spawn('/bin/sh', ['-c', keeperScript, 'slipway-vm', program, ...args], {
