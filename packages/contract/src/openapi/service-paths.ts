@@ -37,17 +37,18 @@ const endpoints: Record<string, ServiceEndpoint> = {
     mediaType: 'application/json',
     schema: Health,
     example: { status: 'ready' },
-    errors: [405, 503],
+    errors: [405, 429, 503],
   },
   '/metrics': {
     operationId: 'metrics',
     summary: 'Metrics in the Prometheus text format',
-    description: 'Open to anyone who can reach it, unless the operator has set a token for it.',
+    description:
+      'Without a token on the machine itself, if no proxy asks; elsewhere with the token that the operator has set.',
     mediaType: 'text/plain',
     schema: { type: 'string' },
     example:
       '# TYPE slipway_http_requests_total counter\nslipway_http_requests_total{route="vmList",status="200"} 12\n',
-    errors: [401, 405],
+    errors: [401, 405, 429],
   },
   '/openapi.json': {
     operationId: 'openapiGet',
@@ -55,13 +56,14 @@ const endpoints: Record<string, ServiceEndpoint> = {
     description: 'OpenAPI 3.1, printed from the route table that the service itself mounts.',
     mediaType: 'application/json',
     schema: { type: 'object' },
-    errors: [405],
+    errors: [405, 429],
   },
 }
 
 const commonErrors: Record<number, string> = {
   401: 'Unauthenticated',
   405: 'MethodNotAllowed',
+  429: 'RateLimited',
   503: 'Unavailable',
 }
 

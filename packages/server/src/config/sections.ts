@@ -53,6 +53,7 @@ export const limitsSection = {
   requests_per_second: field(integer(1, maxCount), 100),
   burst: field(integer(1, maxCount), 200),
   password_failures_per_minute: field(integer(1, maxCount), 10),
+  unknown_bearers_per_second: field(integer(1, maxCount), 20),
   body_bytes: field(integer(1024, 1_073_741_824), 1_048_576),
 }
 

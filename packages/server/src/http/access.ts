@@ -30,6 +30,7 @@ export class Access {
   readonly #database: Database
   readonly #callers = new Remembered<Caller | null>()
   readonly #projects = new Remembered<ProjectScope | null>()
+  readonly #proven = new RecentKeys()
 
   constructor(database: Database, signals: Signals) {
     this.#database = database
@@ -39,9 +40,18 @@ export class Access {
     })
   }
 
+  /**
+   * Whether the bearer was good a short while ago, so that looking it up again is no guess. Others pay for the look
+   * before it is made.
+   */
+  isProven(authorization: string | undefined): boolean {
+    const bearer = bearerOf(authorization)
+    return bearer === undefined || this.#proven.has(hashSecret(bearer).toString('base64'))
+  }
+
   /** 401 unless the bearer stands for someone. */
   async authenticate(authorization: string | undefined): Promise<Caller> {
-    const bearer = /^Bearer ([\x21-\x7e]{1,512})$/i.exec(authorization ?? '')?.[1]
+    const bearer = bearerOf(authorization)
     if (!bearer)
       throw new Failure('unauthenticated', 'Send an access key or token as "Authorization: Bearer …".')
     const caller = await this.#findCaller(bearer)
@@ -87,12 +97,35 @@ export class Access {
 
   #findCaller(bearer: string): Promise<Caller | null> {
     const hash = hashSecret(bearer)
+    const key = hash.toString('base64')
     const find = isAccessKeyShape(bearer) ? findKeyCaller : findTokenCaller
-    return this.#callers.get(hash.toString('base64'), () => find(this.#database, hash))
+    return this.#callers.get(key, async () => {
+      const caller = await find(this.#database, hash)
+      if (caller) this.#proven.add(key)
+      return caller
+    })
   }
 
   #findProject(projectId: string): Promise<ProjectScope | null> {
     return this.#projects.get(projectId, () => findProjectScope(this.#database, projectId))
+  }
+}
+
+const bearerOf = (authorization: string | undefined): string | undefined =>
+  /^Bearer ([\x21-\x7e]{1,512})$/i.exec(authorization ?? '')?.[1]
+
+/** The last few thousand keys, those first forgotten that were not added again for the longest time. */
+class RecentKeys {
+  readonly #keys = new Set<string>()
+
+  has(key: string): boolean {
+    return this.#keys.has(key)
+  }
+
+  add(key: string): void {
+    this.#keys.delete(key)
+    if (this.#keys.size >= mostCached) this.#keys.delete(this.#keys.values().next().value!)
+    this.#keys.add(key)
   }
 }
 

@@ -65,7 +65,7 @@ export function buildApp(outside: Services, log: FastifyBaseLogger): App {
     clientErrorHandler: (_error, socket) => refuseMalformed(socket),
     frameworkErrors: (error, request, reply) => {
       addCommonHeaders(request, reply)
-      limiter.show(`address:${request.ip}`, reply)
+      limiter.showAddress(request.ip, reply)
       sendFailure(toFailure(error), request, reply)
     },
   })
@@ -91,12 +91,20 @@ export function buildApp(outside: Services, log: FastifyBaseLogger): App {
     }
   })
 
+  let isProxyNoticed = server.trustedProxies.length > 0
   app.addHook('onRequest', (request, reply, done) => {
     addCommonHeaders(request, reply)
+    if (!isProxyNoticed && request.headers['x-forwarded-for'] !== undefined) {
+      isProxyNoticed = true
+      log.warn(
+        { peer: request.ip },
+        'requests come with X-Forwarded-For, which is not believed: all that come through this proxy count as one address. Name it in [server] trusted_proxies',
+      )
+    }
     done()
   })
   app.addHook('onSend', (request, reply, _payload, done) => {
-    if (!reply.hasHeader('RateLimit-Limit')) limiter.show(`address:${request.ip}`, reply)
+    if (!reply.hasHeader('RateLimit-Limit')) limiter.showAddress(request.ip, reply)
     done()
   })
   app.addHook('onResponse', (request, reply, done) => {
@@ -120,7 +128,7 @@ export function buildApp(outside: Services, log: FastifyBaseLogger): App {
   })
   app.setErrorHandler((error, request, reply) => sendFailure(toFailure(error), request, reply))
   app.setNotFoundHandler((request, reply) => {
-    limiter.take(`address:${request.ip}`, reply)
+    limiter.takeAddress(request.ip, reply)
     const path = (request.url.split('?', 1)[0] ?? '').replace(/(?<=.)\/$/, '')
     const allowed = allowedMethods(path)
     if (allowed.length === 0 && app.hasRoute({ method: 'GET', url: path })) allowed.push('GET', 'HEAD')
@@ -134,8 +142,8 @@ export function buildApp(outside: Services, log: FastifyBaseLogger): App {
   mountRoutes(app, services, limiter, handlers)
   mountBilling(app, services, limiter)
   mountStripeWebhook(app, services)
-  mountHealth(app, services, metrics)
-  mountDocs(app, { version: services.version, serverUrl: services.publicUrl })
+  mountHealth(app, services, metrics, limiter)
+  mountDocs(app, { version: services.version, serverUrl: services.publicUrl }, limiter)
   mountConsole(app, services)
   return { fastify: app, access, metrics }
 }

@@ -2,8 +2,11 @@ import { Failure } from '../domain/failure.ts'
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 const mostLevels = 64
+const mostMembers = 1_000
+/** Of all objects and arrays together: what no request needs is not looked at to its end. */
+const mostValues = 20_000
 
-/** Strict JSON: valid UTF-8, no NUL or lone surrogate in any string, no depth that only an attacker needs. */
+/** Strict JSON: valid UTF-8, no NUL or lone surrogate in any string, no depth or size that only an attacker needs. */
 export function parseJson(raw: Buffer): unknown {
   let text: string
   try {
@@ -17,20 +20,27 @@ export function parseJson(raw: Buffer): unknown {
   } catch {
     throw new Failure('invalid_argument', 'The body is not valid JSON.')
   }
-  checkStrings(value)
+  checkValues(value)
   return value
 }
 
 /** PostgreSQL stores neither NUL nor lone surrogates, and what cannot be stored cannot be given back. */
-function checkStrings(root: unknown): void {
+function checkValues(root: unknown): void {
   const open: { value: unknown; level: number }[] = [{ value: root, level: 0 }]
+  let values = 0
   for (let next = open.pop(); next; next = open.pop()) {
     const { value, level } = next
     if (typeof value === 'string') requireCleanText(value)
     else if (typeof value === 'object' && value !== null) {
       if (level >= mostLevels)
         throw new Failure('invalid_argument', `The body is nested deeper than ${mostLevels}.`)
-      for (const [key, member] of Object.entries(value)) {
+      const members = Object.entries(value)
+      values += members.length
+      if (members.length > mostMembers && !Array.isArray(value))
+        throw new Failure('invalid_argument', `An object in the body has more than ${mostMembers} members.`)
+      if (values > mostValues)
+        throw new Failure('invalid_argument', `The body has more than ${mostValues} values.`)
+      for (const [key, member] of members) {
         if (!Array.isArray(value)) requireCleanText(key)
         open.push({ value: member, level: level + 1 })
       }

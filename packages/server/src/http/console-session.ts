@@ -2,6 +2,7 @@ import fastifyCookie from '@fastify/cookie'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Failure } from '../domain/failure.ts'
 import type { Services } from '../services.ts'
+import { authBodyBytes } from './mount.ts'
 
 const path = '/_console/session'
 const refreshDays = 30
@@ -31,7 +32,7 @@ export function mountConsoleSession(app: FastifyInstance, services: Services): v
     await scope.register(fastifyCookie)
     scope.addHook('onRequest', async (request) => requireOwnOrigin(request, services))
 
-    scope.post(path, async (request, reply) => {
+    scope.post(path, { bodyLimit: authBodyBytes }, async (request, reply) => {
       reply.header('Cache-Control', 'no-store')
       const credentials = (request.body ?? null) as Credentials | null
       const cookie = readCookie(request)

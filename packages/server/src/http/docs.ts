@@ -3,6 +3,7 @@ import { buildOpenApi } from '@slipway/contract/openapi'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { docsPage, docsSecurityPolicy } from './docs-page.ts'
 import { docsStyle } from './docs-style.ts'
+import type { RateLimiter } from './rate-limit.ts'
 
 export interface DocsOptions {
   version: string
@@ -11,14 +12,20 @@ export interface DocsOptions {
 }
 
 /** `/openapi.json` and the page that is made of it: built once, at the first request, and revalidated by ETag. */
-export function mountDocs(app: FastifyInstance, { version, serverUrl }: DocsOptions): void {
+export function mountDocs(
+  app: FastifyInstance,
+  { version, serverUrl }: DocsOptions,
+  limiter: RateLimiter,
+): void {
+  const onRequest = async (request: FastifyRequest, reply: FastifyReply) =>
+    limiter.takeAddress(request.ip, reply)
   const openApi = once(() => buildOpenApi({ version, serverUrl: serverUrl() }))
   const documents = {
     '/openapi.json': document('application/json', () => JSON.stringify(openApi())),
     '/docs': document('text/html; charset=utf-8', () => docsPage(openApi())),
     '/docs/style.css': document('text/css; charset=utf-8', () => docsStyle),
   }
-  for (const [path, send] of Object.entries(documents)) app.get(path, send)
+  for (const [path, send] of Object.entries(documents)) app.get(path, { onRequest }, send)
 }
 
 function document(type: string, make: () => string) {

@@ -1,17 +1,26 @@
 import { timingSafeEqual } from 'node:crypto'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Failure } from '../domain/failure.ts'
 import { hashSecret } from '../domain/secret.ts'
 import type { Services } from '../services.ts'
 import { pingDatabase } from '../store/meta.ts'
 import { sendFailure } from './errors.ts'
 import type { Metrics } from './metrics.ts'
+import type { RateLimiter } from './rate-limit.ts'
 
-/** For load balancers and monitoring: none of these needs a token, but /metrics if the operator sets one. */
-export function mountHealth(app: FastifyInstance, services: Services, metrics: Metrics): void {
+/** For load balancers and monitoring: none of these needs a token, but /metrics if it is asked for from elsewhere. */
+export function mountHealth(
+  app: FastifyInstance,
+  services: Services,
+  metrics: Metrics,
+  limiter: RateLimiter,
+): void {
+  const limited = {
+    onRequest: async (request: FastifyRequest, reply: FastifyReply) => limiter.takeAddress(request.ip, reply),
+  }
   app.get('/healthz', async () => ({ status: 'ok' }))
 
-  app.get('/readyz', async (request, reply) => {
+  app.get('/readyz', limited, async (request, reply) => {
     try {
       await pingDatabase(services.database)
       return { status: 'ready' }
@@ -24,12 +33,24 @@ export function mountHealth(app: FastifyInstance, services: Services, metrics: M
     }
   })
 
-  app.get('/metrics', async (request, reply) => {
+  app.get('/metrics', limited, async (request, reply) => {
     const token = services.config.server.metricsToken
-    if (token && !isSame(`Bearer ${token}`, request.headers.authorization ?? ''))
-      return sendFailure(new Failure('unauthenticated', 'Send the metrics token.'), request, reply)
+    const hasToken = token !== '' && isSame(`Bearer ${token}`, request.headers.authorization ?? '')
+    if (!hasToken && !isLocal(request)) {
+      const message = 'Send the token of [server] metrics_token_env, or ask from the machine itself.'
+      return sendFailure(new Failure('unauthenticated', message), request, reply)
+    }
     return reply.type(metrics.registry.contentType).send(await metrics.registry.metrics())
   })
+}
+
+/** A proxy on this machine asks for others, and says so: what it would publish is not for everybody. */
+function isLocal({ raw, headers }: FastifyRequest): boolean {
+  const peer = raw.socket.remoteAddress ?? ''
+  const isLoopback = peer === '::1' || /^(::ffff:)?127\./.test(peer)
+  return (
+    isLoopback && !Object.keys(headers).some((name) => /^(forwarded|x-forwarded-|x-real-ip|via$)/.test(name))
+  )
 }
 
 const isSame = (a: string, b: string) => timingSafeEqual(hashSecret(a), hashSecret(b))

@@ -14,7 +14,7 @@ import {
   RawAnswer,
 } from './context.ts'
 import { onceOnly, plainUrl, readIdempotencyKey } from './idempotency.ts'
-import type { RateLimiter } from './rate-limit.ts'
+import { RateLimiter } from './rate-limit.ts'
 import { compileValidators, type RouteValidators } from './validation.ts'
 
 declare module 'fastify' {
@@ -22,6 +22,9 @@ declare module 'fastify' {
     grant: Grant | null
   }
 }
+
+/** Who has no credential yet says little, and nobody pays for reading it. */
+export const authBodyBytes = 8 * 1024
 
 type AnyHandler = Handler<RouteId>
 
@@ -33,6 +36,9 @@ export function mountRoutes(
   handlers: Handlers<RouteId>,
 ): void {
   const { access } = services
+  // A credential that is not known to be good is looked up in the database: few are, and guesses are many.
+  const perSecond = services.config.limits.unknownBearersPerSecond
+  const guesses = new RateLimiter({ requestsPerSecond: perSecond, burst: 5 * perSecond })
   app.decorateRequest('grant', null)
   for (const id of routeIds) {
     const route = routeOf(id)
@@ -42,12 +48,14 @@ export function mountRoutes(
       method: route.method,
       url: route.path.replace(/\{(\w+)\}/g, ':$1'),
       config: { routeId: id },
+      ...(route.path.startsWith('/v0.1/auth/') && { bodyLimit: authBodyBytes }),
       // Before the body is read: 401, 404, 403 and 402 come before 400.
       onRequest: async (request, reply) => {
         if (route.noStore) reply.header('Cache-Control', 'no-store')
-        if (route.access === 'public') return limiter.take(`address:${request.ip}`, reply)
+        if (route.access === 'public') return limiter.takeAddress(request.ip, reply)
+        if (!access.isProven(request.headers.authorization)) guesses.takeAddress(request.ip, reply)
         const caller = await access.authenticate(request.headers.authorization).catch((error) => {
-          limiter.take(`address:${request.ip}`, reply)
+          limiter.takeAddress(request.ip, reply)
           throw error
         })
         limiter.take(callerKey(caller), reply)

@@ -1,7 +1,10 @@
 import type { FastifyReply } from 'fastify'
+import { clientOf } from '../domain/client-address.ts'
 import { Failure } from '../domain/failure.ts'
 
 const mostBuckets = 50_000
+
+const addressKey = (address: string) => `address:${clientOf(address)}`
 
 /** A token bucket per caller: `requestsPerSecond` in the long run, `burst` at once. */
 export class RateLimiter {
@@ -14,12 +17,19 @@ export class RateLimiter {
     this.#burst = limits.burst
   }
 
+  /** Counts one request without a caller, by where it comes from. */
+  takeAddress(address: string, reply: FastifyReply): void {
+    this.take(addressKey(address), reply)
+  }
+
   /** Counts one request of the caller: 429 if that is one too many. */
   take(key: string, reply: FastifyReply): void {
     const tokens = this.#tokens(key)
     const isAllowed = tokens >= 1
     const left = isAllowed ? tokens - 1 : tokens
-    if (this.#buckets.size >= mostBuckets) this.#buckets.clear()
+    // The least recently used bucket goes: whoever comes often is not forgotten for those who come once.
+    this.#buckets.delete(key)
+    if (this.#buckets.size >= mostBuckets) this.#buckets.delete(this.#buckets.keys().next().value!)
     this.#buckets.set(key, { tokens: left, at: performance.now() })
     this.#tell(left, reply)
     if (isAllowed) return
@@ -27,6 +37,10 @@ export class RateLimiter {
     throw new Failure('rate_limited', `Too many requests: try again in ${retryAfter} s.`, {
       retryAfterSeconds: retryAfter,
     })
+  }
+
+  showAddress(address: string, reply: FastifyReply): void {
+    this.show(addressKey(address), reply)
   }
 
   /** Tells how the caller stands, on an answer that does not count. */

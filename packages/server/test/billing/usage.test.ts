@@ -167,8 +167,8 @@ test('usage can be narrowed by day, location and kind, also as CSV', async () =>
   expect(await count({ start_date: '2026-03-07' })).toBe(2)
   expect(await count({ location: 'eu-north1-a' })).toBe(3)
   expect(await count({ resource_type: 'disk' })).toBe(1)
-  expect(await count({ location: 'nowhere' })).toBe(0)
   for (const query of [
+    { location: 'nowhere' },
     { start_date: '2026-02-30' },
     { start_date: '9999-12-31' },
     { end_date: '0000-01-01' },

@@ -1,5 +1,6 @@
 import { openStream } from '@slipway/testing/event-stream.ts'
 import { eventually } from '@slipway/testing/eventually.ts'
+import { addKey, ownerToken } from '@slipway/testing/people.ts'
 import { useService } from '@slipway/testing/service.ts'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import type { EventRow } from '../../src/store/events/events.ts'
@@ -8,9 +9,15 @@ test('500 streams are served at once, and each event is read from the table once
   vi.useFakeTimers({ toFake: ['setInterval'] })
   onTestFinished(() => void vi.useRealTimers())
   const service = await useService()
-  const { project_id, access_key } = service.credentials
+  const { project_id } = service.credentials
+  const owner = await ownerToken(service)
+  const keys = await Promise.all(
+    Array.from({ length: 500 / 50 }, () => addKey(service, owner, project_id, 'read')),
+  )
   const clients = await Promise.all(
-    Array.from({ length: 500 }, () => openStream(service.url, project_id, { token: access_key })),
+    keys.flatMap(({ secret }) =>
+      Array.from({ length: 50 }, () => openStream(service.url, project_id, { token: secret })),
+    ),
   )
   const reads = vi.spyOn(service.database, 'query')
   const rule = {
@@ -37,4 +44,15 @@ test('500 streams are served at once, and each event is read from the table once
   vi.advanceTimersByTime(15_000)
   await eventually(async () => clients.every(({ comments }, index) => comments > before[index]!))
   expect(clients.some(({ isClosed }) => isClosed)).toBe(false)
+})
+
+test('a caller has at most 64 streams open, and those that end count no longer', async () => {
+  const service = await useService()
+  const { project_id, access_key } = service.credentials
+  const open = () => openStream(service.url, project_id, { token: access_key })
+  const streams = await Promise.all(Array.from({ length: 64 }, open))
+  await expect(open()).rejects.toThrow(/429.*at most 64/)
+  streams[0]!.close()
+  const again = await eventually(() => open().catch(() => null))
+  expect(again.isClosed).toBe(false)
 })

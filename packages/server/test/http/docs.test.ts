@@ -1,9 +1,11 @@
 import fastify from 'fastify'
 import { expect, test } from 'vitest'
 import { mountDocs } from '../../src/http/docs.ts'
+import { RateLimiter } from '../../src/http/rate-limit.ts'
 
 const app = fastify()
-mountDocs(app, { version: '1.2.3', serverUrl: () => 'http://127.0.0.1:4321' })
+const limiter = new RateLimiter({ requestsPerSecond: 1_000, burst: 1_000 })
+mountDocs(app, { version: '1.2.3', serverUrl: () => 'http://127.0.0.1:4321' }, limiter)
 
 test('the OpenAPI document names the running version and where it answers', async () => {
   const answer = await app.inject('/openapi.json')

@@ -158,15 +158,19 @@ describe('around the API', () => {
     expect(body).not.toContain(service.credentials.project_id)
   })
 
-  test('the service guards the metrics if the operator set a token', async () => {
-    const service = await useService((config) => {
+  test('the service shows its metrics on the machine itself, and through a proxy for the token alone', async () => {
+    const guarded = await useService((config) => {
       config.server.metricsToken = 'metrics-secret'
     })
-    const metrics = async (token: string | null) =>
-      (await service.request('GET', '/metrics', { token })).status
-    expect([await metrics(null), await metrics('metrics-secre'), await metrics('metrics-secret')]).toEqual([
-      401, 401, 200,
-    ])
+    const proxied = { 'x-forwarded-for': '203.0.113.7' }
+    const metrics = async (from: TestService, token: string | null, headers = {}) =>
+      (await from.request('GET', '/metrics', { token, headers })).status
+    expect(await metrics(service, null)).toBe(200)
+    expect(await metrics(service, null, proxied)).toBe(401)
+    expect(await metrics(service, '', proxied)).toBe(401)
+    expect(await metrics(guarded, null, proxied)).toBe(401)
+    expect(await metrics(guarded, 'metrics-secre', proxied)).toBe(401)
+    expect(await metrics(guarded, 'metrics-secret', proxied)).toBe(200)
   })
 
   test('the service describes itself', async () => {

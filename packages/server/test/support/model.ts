@@ -211,10 +211,10 @@ export class Lane {
     const { location } = this.#place
     const body = vmBody({ name, type, location, ...(disk && { disks: [{ disk_id: disk[0] }] }) })
     const answer = await this.#call('vmCreate', {}, body)
+    if ([...this.#vms.values()].some((vm) => vm.name === name)) return this.#refused(answer, 'already_exists')
     if (disk?.[1].vm) return this.#refused(answer, 'conflict')
     // GPUs of those that left may still be in quarantine: then, and only then, this is an answer too.
     if (answer.status === 409 && answer.body.code === 'out_of_stock') return
-    if ([...this.#vms.values()].some((vm) => vm.name === name)) return this.#refused(answer, 'already_exists')
     const id = await this.#ends(answer)
     this.#vms.set(id, { name, type, state: 'STATE_RUNNING', refusesPower: false })
     if (disk) disk[1].vm = id

@@ -47,7 +47,7 @@ export function mountBilling(app: FastifyInstance, services: Services, limiter: 
       (_request, text, done) => done(null, Object.fromEntries(new URLSearchParams(String(text)))),
     )
     scope.addHook('onRequest', async (request, reply) => {
-      limiter.take(`address:${request.ip}`, reply)
+      limiter.takeAddress(request.ip, reply)
       reply.header('Content-Security-Policy', pageSecurityPolicy).header('Cache-Control', 'no-store')
     })
     scope.setErrorHandler((error, request, reply) => sendFailedPage(error, request, reply))

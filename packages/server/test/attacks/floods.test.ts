@@ -1,0 +1,96 @@
+import { startService, type TestService, useService } from '@slipway/testing/service.ts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+let service: TestService
+beforeAll(async () => {
+  service = await startService()
+})
+afterAll(() => service.close())
+
+/** Counts credentials that are looked up in the database until it is stopped. */
+function noteLookUps({ database: { pool } }: TestService) {
+  const { query } = pool
+  let count = 0
+  pool.query = ((config: { name?: string }) => {
+    if (config.name === 'user_by_access_token') count++
+    return (query as (config: unknown) => unknown).call(pool, config)
+  }) as never
+  return () => {
+    pool.query = query
+    return count
+  }
+}
+
+const manyMembers = (count: number) =>
+  JSON.stringify(Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, 1])))
+
+test.each(['/v0.1/auth/token', '/v0.1/auth/accept', '/v0.1/auth/setup'])(
+  'without a credential nobody has a large body read at %s',
+  async (path) => {
+    const { status, body } = await service.request('POST', path, { token: null, body: manyMembers(2_000) })
+    expect([status, body]).toEqual([413, expect.objectContaining({ code: 'request_too_large' })])
+  },
+)
+
+test('a console session is not opened with a large body either', async () => {
+  const headers = { origin: service.url }
+  const body = manyMembers(2_000)
+  expect((await service.request('POST', '/_console/session', { token: null, body, headers })).status).toBe(
+    413,
+  )
+})
+
+test('an object with more members than anybody needs is refused before anything is compared with them', async () => {
+  const path = `/v0.1/projects/${service.credentials.project_id}/disks`
+  const { status, body } = await service.request('POST', path, { body: manyMembers(1_001) })
+  expect([status, body]).toEqual([
+    400,
+    expect.objectContaining({ message: 'An object in the body has more than 1000 members.' }),
+  ])
+  const nested = JSON.stringify(Array.from({ length: 200 }, () => Array(200).fill(1)))
+  expect((await service.request('POST', path, { body: nested })).body).toMatchObject({
+    message: 'The body has more than 20000 values.',
+  })
+})
+
+test('guessed credentials cost the guesser before they cost the database, and nobody else', async () => {
+  const wary = await useService((config) => {
+    config.limits.unknownBearersPerSecond = 1
+  })
+  const path = '/v0.1'
+  expect((await wary.request('GET', path)).status).toBe(200)
+  const stop = noteLookUps(wary)
+  const statuses: number[] = []
+  for (let index = 0; index < 50; index++)
+    statuses.push((await wary.request('GET', path, { token: `guess-${index}` })).status)
+  const lookUps = stop()
+  const refused = statuses.filter((status) => status === 429).length
+  expect(refused).toBeGreaterThan(0)
+  expect(lookUps).toBe(statuses.filter((status) => status === 401).length)
+  // One that was good a moment ago is no guess, wherever it comes from.
+  expect((await wary.request('GET', path)).status).toBe(200)
+})
+
+test.each(['/readyz', '/metrics', '/docs', '/openapi.json'])(
+  '%s counts against the address',
+  async (path) => {
+    const few = await useService((config) => {
+      config.limits.requestsPerSecond = 1
+      config.limits.burst = 5
+    })
+    const statuses = []
+    for (let index = 0; index < 8; index++)
+      statuses.push((await few.request('GET', path, { token: null })).status)
+    expect(statuses.slice(0, 5)).toEqual([200, 200, 200, 200, 200])
+    expect(statuses).toContain(429)
+    expect((await few.request('GET', '/healthz', { token: null })).status).toBe(200)
+  },
+)
+
+test('a proxy that nobody declared is named in the log, once', async () => {
+  const headers = { 'x-forwarded-for': '203.0.113.7' }
+  for (let count = 0; count < 3; count++) await service.request('GET', '/v0.1', { headers })
+  const warnings = service.logLines.filter((line) => line.includes('X-Forwarded-For'))
+  expect(warnings).toHaveLength(1)
+  expect(warnings[0]).toContain('trusted_proxies')
+})
