@@ -131,8 +131,8 @@ describe('firewalls of VMs in trouble', () => {
   })
 
   test('a location whose engine hangs keeps a rule from no other location of the network', async () => {
-    const near = await resources.newVm()
     const far = await resources.newVm({ location: 'eu-north1-a' })
+    const near = await resources.newVm()
     const { isCalled, release } = hang(service.simulator('eu-north1-a'), far)
     const begun = await resources.createRule()
     await isCalled

@@ -29,7 +29,6 @@ const exceptions: Record<string, string> = {
   usage_day_insert: 'a roll-up reads what its day has',
   usage_day_next: 'intervals are read only until the first day is closed',
   usage_month: 'a month of several projects is what was asked for',
-  firewall_behind: '',
   host_remove_empty: '',
   operation_admin_list_state_IN_PROGRESS: '',
   operation_claim: '',

@@ -1,0 +1,121 @@
+import { createDatabase } from '@slipway/testing/database.ts'
+import { addLocation, defaultConfig, hostReport, reportHost, rows } from '@slipway/testing/fleet.ts'
+import { addOrganization } from '@slipway/testing/people.ts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { setUpProject } from '../../src/accounts/project-setup.ts'
+import { Database } from '../../src/store/database.ts'
+import { releaseAddresses } from '../../src/store/network/addresses.ts'
+import {
+  claimBehind,
+  claimBehindOnHosts,
+  isNetworkBehind,
+  listProjectsBehind,
+  settleFirewalls,
+} from '../../src/store/network/firewall-queue.ts'
+import { plansOf, scansOf } from '../support/explain.ts'
+import { addVmRows } from '../support/vm-rows.ts'
+
+let store: Awaited<ReturnType<typeof createDatabase>>
+let database: Database
+let location: string
+let projects: string[]
+const first = '00000000-0000-0000-0000-000000000000'
+
+beforeAll(async () => {
+  store = await createDatabase()
+  database = new Database({ url: store.url, poolSize: 4 })
+  location = await addLocation(database)
+  await reportHost(database, location, hostReport('h'))
+  const organizationId = await addOrganization(database)
+  const { quotas } = defaultConfig()
+  projects = []
+  for (const name of ['a', 'b', 'c'])
+    projects.push((await database.transaction((tx) => setUpProject(tx, { organizationId, name, quotas }))).id)
+  const sql = async (text: string, values: unknown[] = []) => (await database.query({ text, values })).rows
+  for (const [series, projectId] of projects.toSorted().entries())
+    await addVmRows({ sql }, { projectId, series, location, count: 3_000, isAtEngine: false })
+  projects.sort()
+  await rows(database, 'VACUUM ANALYZE vms')
+})
+afterAll(async () => {
+  await database.close()
+  await store.drop()
+})
+
+const want = (projectId: string, count: number) =>
+  rows(
+    database,
+    `UPDATE vms SET firewall_wanted = firewall_wanted + 1, firewall_next_at = slipway_now(), firewall_attempts = 0
+     WHERE id IN (SELECT id FROM vms WHERE project_id = $1 ORDER BY id LIMIT $2)`,
+    projectId,
+    count,
+  )
+const scope = (projectId: string) => ({ location, projectId, networkId: null })
+
+test('projects with VMs behind are found one after the other, whoever has how many', async () => {
+  const [a, b, c] = projects as [string, string, string]
+  await want(a, 500)
+  await want(c, 1)
+  const found = await listProjectsBehind(database, location, first, 10)
+  expect(found).toEqual([
+    { project_id: a, is_due: true },
+    { project_id: c, is_due: true },
+  ])
+  expect(await listProjectsBehind(database, location, first, 1)).toHaveLength(1)
+  expect(await listProjectsBehind(database, location, a, 10)).toEqual([{ project_id: c, is_due: true }])
+  expect(await claimBehind(database, scope(b), 10)).toEqual([])
+  // Whatever is claimed is not due for another, and still behind.
+  const [claimed] = await claimBehind(database, scope(c), 10)
+  expect(await claimBehind(database, scope(c), 10)).toEqual([])
+  expect(await listProjectsBehind(database, location, a, 10)).toEqual([{ project_id: c, is_due: false }])
+  await settleFirewalls(database, [{ id: claimed!.id, generation: claimed!.firewall_wanted, pauseMs: 0 }])
+  expect(await listProjectsBehind(database, location, a, 10)).toEqual([])
+})
+
+test('a VM that failed comes after those that were not tried yet', async () => {
+  const b = projects[1]!
+  await want(b, 3)
+  const [tried] = await claimBehind(database, scope(b), 1)
+  await settleFirewalls(database, [{ id: tried!.id, generation: 0, pauseMs: 0 }])
+  const after = await claimBehind(database, scope(b), 2)
+  expect(after.map(({ id }) => id)).not.toContain(tried!.id)
+  await settleFirewalls(
+    database,
+    after.map(({ id, firewall_wanted }) => ({ id, generation: firewall_wanted, pauseMs: 0 })),
+  )
+  expect(await claimBehind(database, scope(b), 3)).toMatchObject([{ id: tried!.id, firewall_attempts: 1 }])
+})
+
+test('what is wanted anew while it is being applied leaves the VM behind', async () => {
+  const c = projects[2]!
+  await want(c, 1)
+  const [claimed] = await claimBehind(database, scope(c), 1)
+  await want(c, 1)
+  await settleFirewalls(database, [{ id: claimed!.id, generation: claimed!.firewall_wanted, pauseMs: 0 }])
+  expect(await claimBehind(database, scope(c), 1)).toMatchObject([
+    { id: claimed!.id, firewall_wanted: claimed!.firewall_wanted + 1 },
+  ])
+})
+
+test('no look for firewalls behind reads VMs that are up to date', async () => {
+  const [a] = projects as [string]
+  await want(a, 20)
+  const [network] = await rows<{ id: string }>(database, 'SELECT id FROM networks WHERE project_id = $1', a)
+  await rows(database, `INSERT INTO held_addresses (address, project_id) VALUES ('198.18.0.9', $1)`, a)
+  await rows(database, 'ANALYZE')
+  const plans = await plansOf(database, { is_behind: true }, async (db) => {
+    await listProjectsBehind(db, location, first, 1_000)
+    await claimBehind(db, scope(a), 32)
+    await isNetworkBehind(db, { id: network!.id, projectId: a })
+    await releaseAddresses(db)
+  })
+  expect(plans).toHaveLength(4)
+  for (const plan of plans) {
+    const scans = scansOf(plan, 'vms').filter((node) => !/ModifyTable|Lock/.test(node['Node Type']))
+    expect(new Set(scans.map((node) => node['Index Name']))).toSatisfy((names: Set<string>) =>
+      [...names].every((name) => name === 'vms_firewall_behind' || name === 'vms_pkey'),
+    )
+  }
+  const [onHosts] = await plansOf(database, {}, (db) => claimBehindOnHosts(db, location, ['h'], 10))
+  expect(scansOf(onHosts!, 'vms').map((node) => node['Node Type'])).not.toContain('Seq Scan')
+})
