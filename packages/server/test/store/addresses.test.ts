@@ -102,7 +102,7 @@ test.each([
   expect(plans).toHaveLength(3)
   for (const plan of plans) {
     expect(scansOf(plan, 'vms').filter((node) => node['Node Type'] === 'Seq Scan')).toEqual([])
-    expect(blocksOf(plan)).toBeLessThan(1_000)
+    expect(blocksOf(plan)).toBeLessThan(2_000)
   }
   await giveBackAll()
 })
