@@ -106,6 +106,34 @@ test('migrating leaves nothing of a step that fails, and can be tried again', as
   expect(await versionsOf(query)).toHaveLength(migrations().length)
 })
 
+test('migrating while a rule is being renamed keeps both of its names', async () => {
+  const { url, query } = await emptyDatabase()
+  await query(
+    'CREATE TABLE schema_versions (version integer PRIMARY KEY, min_compatible_version integer NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())',
+  )
+  for (const { version, text } of migrations().filter((migration) => migration.version < 5)) {
+    await query(text)
+    await query('INSERT INTO schema_versions (version, min_compatible_version) VALUES ($1, 1)', [version])
+  }
+  await query(`
+    INSERT INTO organizations (id, name) VALUES (gen_random_uuid(), 'o');
+    INSERT INTO projects (id, organization_id, name) SELECT gen_random_uuid(), id, 'p' FROM organizations;
+    INSERT INTO networks (id, project_id, name, cidr) SELECT gen_random_uuid(), id, 'n', '10.0.0.0/16' FROM projects;
+    INSERT INTO firewall_rules (id, project_id, network_id, name, direction, action, state, sources, source_ports,
+                                destinations, destination_ports, protocols)
+      SELECT gen_random_uuid(), project_id, id, r.name, 'ingress', 'allow', r.state, '[]', '{}', '[]', '{}', '{tcp}'
+      FROM networks, (VALUES ('new', 'updating'), ('other', 'active')) AS r (name, state);
+    INSERT INTO operations (id, project_id, kind, name, resource_type, resource_id, generation, request, scratch, actor, request_id)
+      SELECT gen_random_uuid(), project_id, 'firewall-rule-update', 'UPDATE', 'firewall_rule', id, 1, '{}',
+             '{"before": {"name": "old"}}', 'a', 'r' FROM firewall_rules WHERE name = 'new'`)
+  await migrate(url)
+  const names = async () =>
+    (await query('SELECT name FROM firewall_rule_names ORDER BY name')).rows.map(({ name }) => name)
+  expect(await names()).toEqual(['new', 'old', 'other'])
+  await query(`UPDATE firewall_rules SET state = 'active' WHERE name = 'new'`)
+  expect(await names()).toEqual(['new', 'other'])
+})
+
 test('migrating numbers its steps without a gap', () => {
   expect(migrations().map(({ version }) => version)).toEqual(migrations().map((_, i) => i + 1))
 })

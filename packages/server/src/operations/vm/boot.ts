@@ -55,17 +55,23 @@ export async function defineVm(work: Work): Promise<Outcome> {
 
 /** The firewall stands before the guest does: there is no moment without it. */
 export async function protectVm(work: Work): Promise<Outcome> {
+  const firewallGeneration = await applyRules(work).catch(async (error) => {
+    if (!(error instanceof EngineError) || error.kind !== 'missing') throw error
+    // It forgot the VM that was just defined. Rules that were changed meanwhile are looked up again: while there was no
+    // VM to change, they counted as applied.
+    await defineVm(work)
+    return applyRules(work).catch(tryAgainIfMissing)
+  })
+  return next({ firewallGeneration })
+}
+
+/** Returns the generation of what was applied. */
+async function applyRules(work: Work): Promise<number> {
   const vm = await vmOf(work)
   const rules = await compileFor(work.services.database, vm)
   const call = { generation: vm.firewall_wanted, signal: work.signal }
-  const apply = () => engineAt(work.services, vm.location).applyFirewall(refOf(vm), rules, call)
-  await apply().catch(async (error) => {
-    if (!(error instanceof EngineError) || error.kind !== 'missing') throw error
-    // It forgot the VM that was just defined.
-    await defineVm(work)
-    await apply().catch(tryAgainIfMissing)
-  })
-  return next({ firewallGeneration: call.generation })
+  await engineAt(work.services, vm.location).applyFirewall(refOf(vm), rules, call)
+  return call.generation
 }
 
 /** Powers the VM on and waits until its guest answers; an engine that forgot what it was told is told again. */
