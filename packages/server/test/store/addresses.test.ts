@@ -1,5 +1,5 @@
 import { createDatabase } from '@slipway/testing/database.ts'
-import { addLocation, defaultConfig, rows } from '@slipway/testing/fleet.ts'
+import { addLocation, rows } from '@slipway/testing/fleet.ts'
 import { addOrganization } from '@slipway/testing/people.ts'
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -18,9 +18,7 @@ beforeAll(async () => {
   database = new Database({ url: store.url, poolSize: 4 })
   await addLocation(database)
   const organizationId = await addOrganization(database)
-  const project = await database.transaction((tx) =>
-    setUpProject(tx, { organizationId, name: 'p', quotas: defaultConfig().quotas }),
-  )
+  const project = await database.transaction((tx) => setUpProject(tx, { organizationId, name: 'p' }))
   ;[subnet] = (await rows(database, 'SELECT * FROM subnets WHERE project_id = $1', project.id)) as [
     typeof subnet,
   ]

@@ -1,5 +1,5 @@
 import { createDatabase } from '@slipway/testing/database.ts'
-import { addLocation, defaultConfig, hostReport, reportHost, rows } from '@slipway/testing/fleet.ts'
+import { addLocation, hostReport, reportHost, rows } from '@slipway/testing/fleet.ts'
 import { addOrganization } from '@slipway/testing/people.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { setUpProject } from '../../src/accounts/project-setup.ts'
@@ -27,10 +27,9 @@ beforeAll(async () => {
   location = await addLocation(database)
   await reportHost(database, location, hostReport('h'))
   const organizationId = await addOrganization(database)
-  const { quotas } = defaultConfig()
   projects = []
   for (const name of ['a', 'b', 'c'])
-    projects.push((await database.transaction((tx) => setUpProject(tx, { organizationId, name, quotas }))).id)
+    projects.push((await database.transaction((tx) => setUpProject(tx, { organizationId, name }))).id)
   const sql = async (text: string, values: unknown[] = []) => (await database.query({ text, values })).rows
   for (const [series, projectId] of projects.toSorted().entries())
     await addVmRows({ sql }, { projectId, series, location, count: 3_000, isAtEngine: false })
