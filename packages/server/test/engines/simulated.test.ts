@@ -1,26 +1,72 @@
-import { startService } from '@slipway/testing/service.ts'
+import { createDatabase, type TestDatabase } from '@slipway/testing/database.ts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { SimulatedEngine } from '../../src/engines/simulated/engine.ts'
-import { engineConformance } from '../support/conformance.ts'
+import { Database } from '../../src/store/database.ts'
+import { putSimulatedHosts } from '../../src/store/simulated/hosts.ts'
+import { conformanceChecks, engineConformance } from '../support/conformance.ts'
+import { ConformanceBench, type EngineUnderTest } from '../support/conformance-bench.ts'
+import { mutant, mutations } from '../support/engine-mutants.ts'
 
-engineConformance('simulated', async () => {
-  // No worker: its reconciler would remove what no record knows.
-  const service = await startService((config) => {
-    config.server.role = 'api'
-  })
-  const engine = new SimulatedEngine({
-    database: service.database,
-    location: 'us-east1-a',
-    bootMs: [20, 60],
-    quarantineMs: 20,
-  })
-  let host = ''
-  for await (const report of engine.inventory()) host ||= report.name
+const connections = 8
+let store: TestDatabase
+let database: Database
+beforeAll(async () => {
+  store = await createDatabase()
+  database = new Database({ url: store.url, poolSize: connections })
+})
+afterAll(async () => {
+  await database?.close()
+  await store?.drop()
+})
+
+const publicAddress = '198.18.0.7'
+
+/** An engine with one host, in a location of its own. */
+async function subjectAt(location: string): Promise<EngineUnderTest & { engine: SimulatedEngine }> {
+  const hosts = [{ name: 'host-1', model: 'A100 80GB SXM', gpuCount: 2 }]
+  await database.transaction((tx) => putSimulatedHosts(tx, location, hosts))
+  const engine = new SimulatedEngine({ database, location, bootMs: [200, 200], quarantineMs: 20 })
+  const stranger = { direction: 'ingress', protocol: 'tcp', peer: '203.0.113.7' } as const
   return {
     engine,
-    host,
+    host: 'host-1',
     image: { name: 'ubuntu24.04-nvidia:latest', source: {} },
-    publicAddress: '198.18.0.7',
+    publicAddress,
+    isOpen: (id, port) => engine.wouldPass(id, { ...stranger, destinationPort: port }),
     patienceMs: 10_000,
-    close: () => service.close(),
+    close: async () => {},
   }
+}
+
+engineConformance('simulated', () => subjectAt('us-east1-a'))
+
+/** Returns the check that an engine with this fault does not pass; undefined when it passes all. */
+async function noticing(name: string): Promise<string | undefined> {
+  const subject = await subjectAt(name)
+  const mutation = mutations[name] ?? (() => ({}))
+  const engine = mutant(
+    { engine: subject.engine, database, location: name, publicAddress, late: [] },
+    mutation,
+  )
+  const bench = await ConformanceBench.open({ ...subject, engine, patienceMs: 5_000 })
+  for (const [what, check] of Object.entries(conformanceChecks)) {
+    const hasPassed = await check(bench).then(
+      () => true,
+      () => false,
+    )
+    if (!hasPassed) return what
+  }
+  return undefined
+}
+
+test('the conformance suite notices every fault of an engine, and none where there is none', async () => {
+  const waiting = ['no fault', ...Object.keys(mutations)]
+  const passed: string[] = []
+  // As many at once as there are connections.
+  const lane = async () => {
+    for (let name = waiting.shift(); name; name = waiting.shift())
+      if (!(await noticing(name))) passed.push(name)
+  }
+  await Promise.all(Array.from({ length: connections }, lane))
+  expect(passed).toEqual(['no fault'])
 })

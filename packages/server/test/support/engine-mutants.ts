@@ -1,0 +1,220 @@
+import type { AttachedDisk, Call, DiskSpec, Engine, HostReport, VmStatus } from '../../src/engines/engine.ts'
+import type { Database } from '../../src/store/database.ts'
+import { simulated } from '../../src/store/simulated/objects.ts'
+
+/** A simulated engine, and what a fault needs to know of it. */
+interface Subject {
+  engine: Engine
+  database: Database
+  location: string
+  publicAddress: string
+  /** What is done some time after its call has returned. */
+  late: (() => Promise<unknown>)[]
+}
+
+/** The methods that a fault changes; the others stay the engine's own. */
+type Mutation = (subject: Subject) => Partial<Engine>
+
+// biome-ignore lint/suspicious/noExplicitAny: a fault wraps methods of every shape
+type Change = (...args: any[]) => Promise<void>
+type Changing = keyof { [Name in keyof Engine as Engine[Name] extends Change ? Name : never]: true }
+
+const vmMethods = ['ensureVm', 'removeVm', 'attachDisk', 'detachDisk', 'applyFirewall'] as const
+const diskMethods = ['ensureDisk', 'growDisk', 'removeDisk'] as const
+const actions = ['on', 'shutdown', 'off', 'reset'] as const
+
+interface Known {
+  highest: number
+  isThere: boolean
+  isRemoved: boolean
+  /** Lets the engine believe that it has dealt with this generation. */
+  note(generation: number): Promise<unknown>
+}
+
+async function known({ database, location }: Subject, method: Changing, id: string): Promise<Known> {
+  if (diskMethods.some((name) => name === method)) {
+    const disk = await simulated.findDisk(database, id)
+    const note = (generation: number) =>
+      simulated.putDisk(database, { id, location, generation, sizeGib: disk?.size_gib ?? 0 })
+    return about(disk, disk?.generation, note)
+  }
+  const vm = await simulated.findVm(database, id)
+  return method === 'applyFirewall'
+    ? about(vm, vm?.firewall_generation, (to) => simulated.setFirewall(database, id, to, vm!.firewall))
+    : about(vm, vm?.generation, (to) => simulated.seeVm(database, id, to))
+}
+
+const about = (row: { is_removed: boolean } | undefined, highest = 0, note: Known['note']): Known => ({
+  highest,
+  isThere: row?.is_removed === false,
+  isRemoved: row?.is_removed === true,
+  note: async (generation) => row && note(generation),
+})
+
+/** Whether the engine itself would do it: a fault that refuses nothing any more would be too easy to notice. */
+function isAccepted(method: Changing, { highest, isThere, isRemoved }: Known, call: Call): boolean {
+  if (call.generation < highest) return false
+  if (method === 'ensureVm' || method === 'ensureDisk') return !isRemoved
+  return isThere || method === 'removeVm' || method === 'removeDisk'
+}
+
+type Fault = (
+  subject: Subject,
+  found: Known,
+  call: Call,
+  act: (call: Call) => Promise<void>,
+) => Promise<unknown>
+
+const doesNothing: Fault = (_, found, call) => found.note(call.generation)
+const answersEarly: Fault = async ({ late }, _, call, act) => late.push(() => act(call))
+const ignoresGenerations: Fault = (_, { highest }, call, act) =>
+  act({ ...call, generation: Math.max(highest, call.generation) })
+
+/** One method with the fault, for one action alone if it is `powerVm`. */
+function faulty(method: Changing, fault: Fault, action?: string): Mutation {
+  return (subject) => {
+    const own = subject.engine[method].bind(subject.engine) as Change
+    const changed: Change = async (...args) => {
+      const call = args.at(-1) as Call
+      const act = (changedCall: Call) => own(...args.slice(0, -1), changedCall)
+      if (action !== undefined && args[1] !== action) return act(call)
+      const found = await known(subject, method, args[0].id)
+      const isMeant = fault === ignoresGenerations || isAccepted(method, found, call)
+      await (isMeant ? fault(subject, found, call, act) : act(call))
+    }
+    return { [method]: changed }
+  }
+}
+
+const everyChange = (what: string, fault: Fault): [string, Mutation][] => [
+  ...[...vmMethods, ...diskMethods].map((method): [string, Mutation] => [
+    `${method} ${what}`,
+    faulty(method, fault),
+  ]),
+  ...actions.map((action): [string, Mutation] => [
+    `powerVm ${action} ${what}`,
+    faulty('powerVm', fault, action),
+  ]),
+]
+
+/** What it does is done again when it is asked again. */
+const repeated: Record<string, Mutation> = {
+  'powerVm reset does it twice': (subject) => ({
+    async powerVm(vm, action, call) {
+      const { database, engine } = subject
+      const again =
+        action === 'reset' && (await simulated.findVm(database, vm.id))?.generation === call.generation
+      if (!again) return engine.powerVm(vm, action, call)
+      await simulated.setPower(database, vm.id, call.generation, 'on', 150, 'once more\n')
+    },
+  }),
+  'attachDisk does it twice': ({ database, engine }) => ({
+    async attachDisk(vm, disk, call) {
+      const before = (await simulated.findVm(database, vm.id))?.spec.disks as AttachedDisk[] | undefined
+      await engine.attachDisk(vm, disk, call)
+      await simulated.setDisks(database, vm.id, call.generation, [...(before ?? []), disk])
+    },
+  }),
+  'growDisk does it twice': ({ database, engine }) => ({
+    async growDisk(disk: DiskSpec, call) {
+      const again = (await simulated.findDisk(database, disk.id))?.generation === call.generation
+      await engine.growDisk({ ...disk, sizeGib: disk.sizeGib + (again ? 1 : 0) }, call)
+    },
+  }),
+}
+
+const reporting =
+  (change: (host: HostReport) => Partial<HostReport>): Mutation =>
+  ({ engine }) => ({
+    async *inventory(signal) {
+      for await (const host of engine.inventory(signal)) yield { ...host, ...change(host) }
+    },
+  })
+
+/** The end of a change is told while it is under way, which the inventory shows at its next look. */
+function sayingEarly(during: VmStatus['power'], end: VmStatus['power']): Mutation {
+  return ({ engine, publicAddress }) => {
+    let isTold = false
+    const seen = reporting(({ vms }) => {
+      const shown = isTold ? vms.map((vm) => ({ ...vm, power: during })) : vms
+      isTold = false
+      return { vms: shown }
+    })
+    return {
+      ...seen({ engine } as Subject),
+      async inspectVm(vm, signal) {
+        const status = await engine.inspectVm(vm, signal)
+        if (status?.power !== during) return status
+        isTold = true
+        return { ...status, power: end, sshDestination: end === 'running' ? `ubuntu@${publicAddress}` : '' }
+      },
+    }
+  }
+}
+
+/** What is said is not what is. */
+const untrue: Record<string, Mutation> = {
+  'ensureVm makes a lost OS disk anew': ({ engine }) => ({
+    ensureVm: (spec, call) => engine.ensureVm({ ...spec, isNew: true }, call),
+  }),
+  'inventory has no VMs': reporting(() => ({ vms: [] })),
+  'inventory has no disks': reporting(() => ({ disks: [] })),
+  'inventory sees no holder of a GPU': reporting(({ gpus }) => ({
+    gpus: gpus.map((gpu) => ({ ...gpu, holderVmId: null, isClean: true })),
+  })),
+  'inventory never sees a GPU clean': reporting(({ gpus, vms }) => ({
+    gpus: gpus.map((gpu) => ({ ...gpu, isClean: gpu.isClean && vms.length > 0 })),
+  })),
+  'inspectVm knows no VM': () => ({ inspectVm: async () => null }),
+  'inspectVm says early that it runs': sayingEarly('booting', 'running'),
+  'inspectVm says early that it is off': sayingEarly('stopping', 'off'),
+  'inspectDisk knows no disk': () => ({ inspectDisk: async () => null }),
+  'serialLog is empty': ({ engine }) => ({
+    async serialLog(vm, offset, signal) {
+      await engine.serialLog(vm, offset, signal)
+      return { content: '', nextOffset: 0 }
+    },
+  }),
+  'serialLog ignores the offset': ({ engine }) => ({
+    serialLog: (vm, _, signal) => engine.serialLog(vm, 0, signal),
+  }),
+  'watch never tells': () => ({ watch: () => () => {} }),
+  'watch never lets go': ({ engine }) => ({
+    watch(onChange) {
+      engine.watch(onChange)
+      return () => {}
+    },
+  }),
+}
+
+export const mutations: Record<string, Mutation> = {
+  ...Object.fromEntries(everyChange('does nothing', doesNothing)),
+  ...Object.fromEntries(everyChange('ignores generations', ignoresGenerations)),
+  ...Object.fromEntries(everyChange('answers early', answersEarly)),
+  ...repeated,
+  ...untrue,
+}
+
+const reads = ['inspectVm', 'inspectDisk', 'serialLog']
+/** After so many looks at it, what was told early is done. */
+const readsUntilDone = 4
+
+/** The engine with the methods of the mutation in place of its own. */
+export function mutant(subject: Subject, mutation: Mutation): Engine {
+  const changed = mutation(subject)
+  let readCount = 0
+  const afterRead = async () => {
+    if (subject.late.length === 0 || ++readCount % readsUntilDone !== 0) return
+    for (const act of subject.late.splice(0)) await act().catch(() => {})
+  }
+  return new Proxy(subject.engine, {
+    get(engine, name: keyof Engine) {
+      const method = (changed[name] ?? engine[name]).bind(engine as never) as (...args: unknown[]) => unknown
+      if (!reads.includes(name)) return method
+      return (...args: unknown[]) => {
+        const answer = method(...args)
+        return answer instanceof Promise ? answer.finally(afterRead) : answer
+      }
+    },
+  })
+}
