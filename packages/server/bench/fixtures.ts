@@ -51,5 +51,46 @@ export async function addVmRows(database: Database, projectId: string, total: nu
   })
 }
 
+/** What a VM has left behind by the time that it is one of many. */
+const perVm = { operations: 5, events: 20, intervals: 2 }
+
+/** The history of so many VMs, until the tables have it: finished operations, stamped events and closed meters. */
+export async function addHistory(database: Database, projectId: string, vms: number) {
+  const total = (kind: keyof typeof perVm) => vms * perVm[kind]
+  await database.transaction(async (tx) => {
+    // Without triggers and time limits: the rows agree with each other, and there are many.
+    await tx.query({ text: 'SET LOCAL session_replication_role = replica' })
+    await tx.query({ text: 'SET LOCAL statement_timeout = 0' })
+    const missing = (table: string) =>
+      `generate_series((SELECT count(*) FROM ${table} WHERE project_id = $1) + 1, $2::bigint) i`
+    await tx.query({
+      text: `
+        INSERT INTO operations (id, project_id, kind, name, resource_type, resource_id, generation, request, state, actor,
+                                request_id, run_at, started_at, completed_at)
+        SELECT gen_random_uuid(), $1, 'vm-create', 'CREATE', 'vm', gen_random_uuid(), 1, '{}', 'SUCCEEDED', 'bench', '', at, at, at
+        FROM ${missing('operations')}, LATERAL (SELECT slipway_now() - i * interval '1 second' AS at) t`,
+      values: [projectId, total('operations')],
+    })
+    await tx.query({
+      text: `
+        WITH added AS MATERIALIZED (SELECT i, row_number() OVER () AS n FROM ${missing('events')}),
+             counter AS (UPDATE event_counter SET last_position = last_position + (SELECT count(*) FROM added)
+                         RETURNING last_position - (SELECT count(*) FROM added) AS base)
+        INSERT INTO events (id, position, project_id, type, resource_type, resource_id, actor, request_id)
+        SELECT gen_random_uuid(), base + n, $1, 'vm.running', 'vm', gen_random_uuid(), 'bench', '' FROM added, counter`,
+      values: [projectId, total('events')],
+    })
+    await tx.query({
+      text: `
+        INSERT INTO usage_intervals (project_id, location, resource_type, resource_id, product_name, quantity, period)
+        SELECT $1, 'us-east1-a', 'vm', gen_random_uuid(), 'a100.1x', 1,
+               tstzrange(slipway_now() - interval '10 minutes', slipway_now() - interval '5 minutes')
+        FROM ${missing('usage_intervals')}`,
+      values: [projectId, total('intervals')],
+    })
+  })
+  return { operations: total('operations'), events: total('events'), intervals: total('intervals') }
+}
+
 /** PostgreSQL's counters lag behind by up to a second. */
 export const noise = (ms: number) => delay(ms)

@@ -1,6 +1,7 @@
 /**
  * Speed of the service against limits measured in the same run, on the same machine, by the same client:
- * one process, embedded PostgreSQL with fsync, simulated engine without delays, 15,000 hosts.
+ * one process, embedded PostgreSQL with fsync, simulated engine without delays, 15,000 hosts; first with few rows, then
+ * with many VMs and what they leave behind: finished operations, events, closed meters.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -15,7 +16,7 @@ import { seedDemo } from '../src/setup/demo.ts'
 import { Database } from '../src/store/database.ts'
 import { openEmbedded } from '../src/store/embedded/index.ts'
 import { statement } from '../src/store/statement.ts'
-import { addProjects, addVmRows, noise } from './fixtures.ts'
+import { addHistory, addProjects, addVmRows, noise } from './fixtures.ts'
 import { type Load, runLoad } from './load.ts'
 
 const hostsPerLocation = Number(process.env.BENCH_HOSTS ?? 15_000) / 3
@@ -48,9 +49,17 @@ const demo = (await seedDemo(
 const database = new Database({ url: embedded.url, poolSize: 40 })
 const tenants = await addProjects(database, demo, 8)
 
+const insertRow = statement<never, { n: number }>('bench_insert', 'INSERT INTO bench_rows (n) VALUES (:n)')
+const selectVm = statement<{ id: string }, { id: string }>('bench_select', 'SELECT * FROM vms WHERE id = :id')
+
 const figures: Figure[] = []
 for (const rows of vmRows) {
   await addVmRows(database, demo.project_id, rows)
+  const history = await addHistory(database, demo.project_id, rows)
+  console.error(
+    `  ${rows} VM rows, ${history.operations} operations, ${history.events} events, ${history.intervals} intervals`,
+  )
+  // Without it the planner would go on with what it knew of the empty tables.
   await database.query({ text: 'ANALYZE' })
   await measureCreation(rows)
   await measureReading(rows)
@@ -79,7 +88,7 @@ async function measureCreation(rows: number): Promise<void> {
   const bareOne = await bareTransactions(1, Math.min(seconds, 3))
   const bareMany = await bareTransactions(clients, Math.min(seconds, 4))
   const singleMany = await bareTransactions(clients, Math.min(seconds, 4), 'one statement')
-  const at = `${rows} VM rows`
+  const at = `${rows} VMs and history`
   figures.push(
     {
       what: `POST → SUCCEEDED, p50, 1 client, ${at}`,
@@ -133,7 +142,7 @@ async function measureReading(rows: number): Promise<void> {
   await bare.close()
   figures.push(
     {
-      what: `GET VM per second, ${rows} VM rows`,
+      what: `GET VM per second, ${rows} VMs and history`,
       value: get!,
       unit: '/s',
       limit: withSelect!,
@@ -141,7 +150,7 @@ async function measureReading(rows: number): Promise<void> {
       aim: 'ratio ≥ 0.8',
     },
     {
-      what: `GET VM per second, ${rows} VM rows`,
+      what: `GET VM per second, ${rows} VMs and history`,
       value: get!,
       unit: '/s',
       limit: withoutSelect!,
@@ -179,9 +188,10 @@ async function bareTransactions(
   await database.query({
     text: 'CREATE TABLE IF NOT EXISTS bench_rows (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, n integer)',
   })
-  const insert = statement<never, { n: number }>('bench_insert', 'INSERT INTO bench_rows (n) VALUES (:n)')
   const change = (n: number) =>
-    kind === 'transaction' ? database.transaction((tx) => insert.run(tx, { n })) : insert.run(database, { n })
+    kind === 'transaction'
+      ? database.transaction((tx) => insertRow.run(tx, { n }))
+      : insertRow.run(database, { n })
   const until = performance.now() + forSeconds * 1000
   let count = 0
   await Promise.all(
@@ -197,14 +207,13 @@ async function bareRoutes(bytes: string, vmId: string) {
   const app = fastify()
   const known = new Map([[hashSecret(demo.access_key).toString('base64'), true]])
   const isKnown = (authorization = '') => known.has(hashSecret(authorization.slice(7)).toString('base64'))
-  const select = statement<{ id: string }, { id: string }>('bench_select', 'SELECT * FROM vms WHERE id = :id')
   app.get('/bare', async (request, reply) => {
     if (!isKnown(request.headers.authorization)) return reply.code(401).send()
     return reply.type('application/json').send(bytes)
   })
   app.get('/select', async (request, reply) => {
     if (!isKnown(request.headers.authorization)) return reply.code(401).send()
-    await select.one(server.services.database, { id: vmId })
+    await selectVm.one(server.services.database, { id: vmId })
     return reply.type('application/json').send(bytes)
   })
   const url = await app.listen({ port: 0, host: '127.0.0.1' })

@@ -2,7 +2,7 @@ import { query } from '@slipway/testing/database.ts'
 
 /**
  * How many rows the tables have that grow with a service's success or age: a year of 1 million VMs. Tables that are not
- * here stay small (locations, images, prices, one-row tables).
+ * here stay small: locations, images, prices, leases, addresses held for seconds, tables of one row.
  */
 export const grownTables: Record<string, number> = {
   organizations: 10_000,
@@ -17,12 +17,14 @@ export const grownTables: Record<string, number> = {
   password_failures: 100_000,
   idempotency_keys: 1_000_000,
   quotas: 160_000,
+  organization_quotas: 80_000,
   hosts: 20_000,
   host_reports: 20_000,
   gpus: 160_000,
   networks: 40_000,
   subnets: 120_000,
   firewall_rules: 200_000,
+  firewall_rule_names: 200_000,
   vms: 1_000_000,
   disks: 1_000_000,
   disk_attachments: 1_000_000,
@@ -32,6 +34,7 @@ export const grownTables: Record<string, number> = {
   usage_days: 20_000_000,
   invoices: 120_000,
   invoice_lines: 1_000_000,
+  project_spending: 20_000,
   budgets: 20_000,
   budget_alerts: 200_000,
   billing_sessions: 10_000,
@@ -79,6 +82,9 @@ const rows = `
   INSERT INTO quotas (project_id, name, max)
     SELECT id_of('project', p), 'quota ' || n, 10 FROM generate_series(1, 100) p, generate_series(1, 8) n;
 
+  INSERT INTO organization_quotas (organization_id, name, max)
+    SELECT id_of('org', o), 'quota ' || n, 10 FROM generate_series(1, 100) o, generate_series(1, 8) n;
+
   INSERT INTO hosts (id, name, location, family, state, usable_gpus, free_gpus, max_node_free, claimed_gpus)
     SELECT id_of('host', n), 'host-' || n, 'place-' || n % 10 + 1, 'a100', CASE WHEN n % 100 = 0 THEN 'down' ELSE 'up' END, 8,
            n % 9, n % 5, 8 - n % 9 FROM generate_series(1, 400) n;
@@ -99,6 +105,8 @@ const rows = `
                               destination_ports, protocols)
     SELECT uuidv7(), id_of('project', n % 200 % 100 + 1), id_of('network', n % 200 + 1), 'rule ' || n, 'ingress', 'allow',
            'active', '[]', '{}', '[]', '{}', '{tcp}' FROM generate_series(1, 1000) n;
+
+  INSERT INTO firewall_rule_names (project_id, name, rule_id) SELECT project_id, name, id FROM firewall_rules;
 
   INSERT INTO vms (id, project_id, name, type, family, gpu_count, location, state, host_id, image, ssh_public_key, os_disk_id,
                    interface_id, network_id, subnet_id, mac_address, private_address, public_address, public_address_id,
@@ -142,6 +150,7 @@ const rows = `
     FROM generate_series(1, 100) o, generate_series(1, 12) m;
   INSERT INTO invoice_lines (invoice_id, project_id, product_name, unit, quantity_ms, usd_cents)
     SELECT i.id, id_of('project', p), 'a100', 'vm_hour', 1, 1 FROM invoices i, generate_series(1, 5) p;
+  INSERT INTO project_spending (project_id, at) SELECT id, now() FROM projects;
   INSERT INTO budgets (project_id, monthly_usd) SELECT id, 100 FROM projects;
   INSERT INTO budget_alerts (project_id, month, threshold_percent)
     SELECT id, date_trunc('month', now()) - m * interval '1 month', 80 FROM projects, generate_series(1, 10) m;

@@ -4,9 +4,9 @@ import { type Statement, statement } from '../statement.ts'
 type Prune = Statement<never, { most: number }>
 
 // A row that somebody changes meanwhile has moved, and is left alone.
-const prune = (table: string, isOver: string): Prune =>
+const prune = (table: string, isOver: string, name = table): Prune =>
   statement(
-    `prune_${table}`,
+    `prune_${name}`,
     `DELETE FROM ${table} WHERE ctid = ANY (ARRAY(SELECT ctid FROM ${table} t WHERE ${isOver} LIMIT :most))`,
   )
 
@@ -16,11 +16,11 @@ const credentials: Prune[] = [
   prune('refresh_tokens', 'expires_at < slipway_now()'),
   prune('password_failures', `failed_at < slipway_now() - interval '1 hour'`),
   prune('one_time_codes', `expires_at < slipway_now() - interval '90 days'`),
+  prune('token_families', `revoked_at < slipway_now() - interval '1 day'`, 'revoked_token_families'),
   prune(
     'token_families',
-    `(t.revoked_at IS NOT NULL AND t.revoked_at < slipway_now() - interval '1 day')
-      OR (t.created_at < slipway_now() - interval '31 days'
-          AND NOT EXISTS (SELECT FROM refresh_tokens r WHERE r.family_id = t.id AND r.expires_at >= slipway_now()))`,
+    `t.created_at < slipway_now() - interval '31 days'
+       AND NOT EXISTS (SELECT FROM refresh_tokens r WHERE r.family_id = t.id AND r.expires_at >= slipway_now())`,
   ),
   prune('idempotency_keys', `created_at < slipway_now() - interval '24 hours'`),
 ]
