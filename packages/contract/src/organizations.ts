@@ -121,7 +121,10 @@ export const organizationRoutes = defineRoutes({
     path: '/v0.1/organizations/{organization_id}/billing',
     tag: 'Organizations',
     summary: 'Get a temporary link to the billing dashboard',
+    description:
+      'The link ends with the credential that asked for it. One for a write key shows the figures of its project and adds a payment method while none is active, nothing else.',
     access: 'owner',
+    alsoWriteKeys: true,
     answer: BillingSession,
     noStore: true,
   },

@@ -17,6 +17,8 @@ interface RouteEntry {
   summary: string
   description?: string
   access: Access
+  /** A write key of a project of the organization may call it as well. */
+  alsoWriteKeys?: true
   params?: TObject
   query?: TObject
   body?: TSchema

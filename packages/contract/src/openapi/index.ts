@@ -220,5 +220,6 @@ const accessSentences: Record<Access, string> = {
 function accessSentence(route: Route): string {
   if (route.access === 'viewer' && route.path.startsWith('/v0.1/organizations/'))
     return 'Needs the role `viewer`.'
-  return accessSentences[route.access]
+  const sentence = accessSentences[route.access]
+  return route.alsoWriteKeys ? sentence.replace(/\.$/, ' or a key with the role `write`.') : sentence
 }

@@ -12,9 +12,9 @@ import {
   setPaymentState,
 } from '../store/billing/payments.ts'
 import { usageState } from '../store/billing/usage-days.ts'
-import type { Tx } from '../store/database.ts'
+import type { Queryable, Tx } from '../store/database.ts'
 import { emit, system } from '../store/events/events.ts'
-import { lockOrganization, type OrganizationRow } from '../store/identity/organizations.ts'
+import { findOrganization, lockOrganization, type OrganizationRow } from '../store/identity/organizations.ts'
 
 /** Who changes how an organization pays. */
 export interface Payer {
@@ -24,6 +24,18 @@ export interface Payer {
 }
 
 export const systemPayer = (organizationId: string): Payer => ({ ...system, organizationId })
+
+/** Puts a card where no payment method is active; 409 where one is. */
+export async function addCard(tx: Tx, by: Payer, card: Card): Promise<void> {
+  await lockOrganization(tx, by.organizationId)
+  await requireNoActiveMethod(tx, by.organizationId)
+  await setCard(tx, by, card)
+}
+
+export async function requireNoActiveMethod(db: Queryable, organizationId: string): Promise<void> {
+  if ((await findOrganization(db, organizationId))?.payment_state === 'active')
+    throw new Failure('conflict', 'A payment method is active already: only an owner replaces it.')
+}
 
 /** Puts a card in the place of whatever was there; what is due is charged to it at once. */
 export async function setCard(tx: Tx, by: Payer, card: Card): Promise<void> {

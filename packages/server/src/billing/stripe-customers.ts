@@ -22,6 +22,7 @@ import {
 } from './payments.ts'
 import { stripeOf } from './stripe-client.ts'
 
+const setUpSeconds = 31 * 60
 const isCustomer = (id: string) => id.startsWith('cus_')
 
 /** Made on first need. The same key twice gives the same customer, so that two at once make one. */
@@ -42,26 +43,33 @@ export async function providerLink(
   organizationId: string,
   returnUrl: string,
 ): Promise<string> {
-  const stripe = stripeOf(services)
-  const customer = await ensureCustomer(services, organizationId)
   const method = await findPaymentMethod(services.database, organizationId)
-  if (method?.provider === 'stripe') {
-    const session = await stripe.billingPortal.sessions.create({
-      customer,
-      return_url: returnUrl,
-      flow_data: {
-        type: 'payment_method_update',
-        after_completion: { type: 'redirect', redirect: { return_url: returnUrl } },
-      },
-    })
-    return session.url
-  }
-  const session = await stripe.checkout.sessions.create({
+  if (method?.provider !== 'stripe') return setUpLink(services, organizationId, returnUrl)
+  const session = await stripeOf(services).billingPortal.sessions.create({
+    customer: await ensureCustomer(services, organizationId),
+    return_url: returnUrl,
+    flow_data: {
+      type: 'payment_method_update',
+      after_completion: { type: 'redirect', redirect: { return_url: returnUrl } },
+    },
+  })
+  return session.url
+}
+
+/** Where a method is added and nothing else can be seen or done. */
+export async function setUpLink(
+  services: Services,
+  organizationId: string,
+  returnUrl: string,
+): Promise<string> {
+  const session = await stripeOf(services).checkout.sessions.create({
     mode: 'setup',
-    customer,
+    customer: await ensureCustomer(services, organizationId),
     currency: 'usd',
     success_url: returnUrl,
     cancel_url: returnUrl,
+    // By the provider's clock, which takes no less than half an hour.
+    expires_at: Math.floor(Date.now() / 1000) + setUpSeconds,
   })
   if (!session.url) throw new Error('the provider gave no link')
   return session.url

@@ -88,10 +88,12 @@ export class Access {
 
   #authorizeOrganization(route: Route, caller: Caller, organizationId: string): Grant {
     if (!isUuid(organizationId)) throw badId('organization_id')
-    const isOwnKey = caller.kind === 'access_key' && caller.organizationId === organizationId
+    const ownKey =
+      caller.kind === 'access_key' && caller.organizationId === organizationId ? caller : undefined
     const role = caller.kind === 'user' ? caller.memberships.get(organizationId) : undefined
-    if (!isOwnKey && !role) throw new Failure('not_found', 'There is no organization with this id.')
-    if (route.access !== 'visible') requireRole(route, role)
+    if (!ownKey && !role) throw new Failure('not_found', 'There is no organization with this id.')
+    const isOpenToKey = route.alsoWriteKeys && ownKey?.role === 'write'
+    if (route.access !== 'visible' && !isOpenToKey) requireRole(route, role)
     return { caller, project: null, organizationId }
   }
 

@@ -1,3 +1,4 @@
+import { addKey, addProject } from '@slipway/testing/people.ts'
 import { vmBody } from '@slipway/testing/resources.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -35,8 +36,9 @@ const setState = async (state: string) => {
 }
 const card = (number: string, expiry = '12/30') => ({ number, expiry })
 
-test('the link to the billing dashboard is for owners, new each time, and opens a page that runs no script and is not kept', async () => {
-  expect((await service.call('organizationBilling')).status).toBe(403)
+test('the link to the billing dashboard is for owners and write keys, new each time, and opens a page that runs no script and is not kept', async () => {
+  const reader = (await addKey(service, owner, service.credentials.project_id, 'read')).secret
+  expect((await service.call('organizationBilling', { token: reader })).status).toBe(403)
   const [first, second] = [await link(), await link()]
   expect(first).toMatch(/^\/billing\/slpb_[\w-]{43}$/)
   expect(first).not.toBe(second)
@@ -101,6 +103,95 @@ test('the link to the billing dashboard takes no form that another site sent', a
   const path = await link()
   const crossSite = await post(`${path}/card`, card('4242424242424242'), { 'sec-fetch-site': 'cross-site' })
   expect(crossSite.status).toBe(403)
+})
+
+test('the link to the billing dashboard ends when the owner who got it signs out', async () => {
+  const { email, password } = service.credentials
+  const grant = { grant_type: 'password', email, password }
+  const session = await service.ok('authToken', { token: null, body: grant })
+  const token = session.access_token
+  const path = new URL((await service.ok('organizationBilling', { token })).url).pathname
+  expect((await open(path)).status).toBe(200)
+  await service.ok('authRevoke', { token: null, body: { refresh_token: session.refresh_token } })
+  expect((await open(path)).status).toBe(404)
+  expect((await post(`${path}/card`, card('4242424242424242'))).status).toBe(404)
+})
+
+/** The link that a key gets, and the key. */
+async function keyLink(token = service.credentials.access_key) {
+  return new URL((await service.ok('organizationBilling', { token })).url).pathname
+}
+
+test('a write key’s billing link shows its project and nothing else of the organization', async () => {
+  const { organization_id } = service.credentials
+  const sibling = await addProject(service, owner, organization_id, 'sibling')
+  await service.sql(
+    `INSERT INTO usage_intervals (project_id, location, resource_type, resource_id, product_name, quantity, period)
+     SELECT p.id, 'us-east1-a', 'vm', gen_random_uuid(), t, 1, tstzrange('2026-11-08Z', '2026-11-09Z')
+     FROM (VALUES ($1::uuid, 'a100.1x'), ($2::uuid, 'a40.8x')) AS p (id, t)`,
+    [service.credentials.project_id, sibling],
+  )
+  const whole = await (await open(await link())).text()
+  expect(whole).toContain('a40.8x')
+  expect(whole).toContain('Visa ending in 4242')
+  const [openInvoice] = (await service.ok('organizationInvoices', { token: owner })).items
+  const path = await keyLink()
+  const page = await (await open(path)).text()
+  expect(page).toContain('Demo / default')
+  expect(page).toContain('34.80')
+  for (const other of ['a40.8x', '4242', 'Invoices', 'Add card', 'Replace card', 'Remove'])
+    expect(page, other).not.toContain(other)
+  expect((await open(`${path}/invoices/${openInvoice!.id}`)).status).toBe(404)
+  const [event] = await service.sql<{ actor: string; data: unknown }>(
+    `SELECT actor, data FROM events WHERE type = 'organization.billing_link_created' ORDER BY seq DESC LIMIT 1`,
+  )
+  expect(event).toMatchObject({
+    actor: expect.stringMatching(/^access_key:/),
+    data: { project_id: service.credentials.project_id },
+  })
+  await service.sql('DELETE FROM usage_intervals')
+})
+
+test('a write key’s billing link adds a payment method while none is active, and never replaces or removes one', async () => {
+  const path = await keyLink()
+  expect(noticeOf(await post(`${path}/card`, card('4000000000000341')))).toBe('active')
+  expect((await post(`${path}/card/remove`)).status).toBe(403)
+  for (const state of ['never', 'removed', 'declined']) {
+    await setState(state)
+    expect(await (await open(path)).text()).toContain('Add card')
+    const races = await Promise.all([1, 2, 3].map(() => post(`${path}/card`, card('4242424242424242'))))
+    expect(races.map(noticeOf).toSorted()).toEqual(['active', 'active', 'saved'])
+    expect(await paymentState()).toBe('active')
+  }
+  const [event] = await service.sql<{ actor: string }>(
+    `SELECT actor FROM events WHERE type = 'organization.payment_method_set' ORDER BY seq DESC LIMIT 1`,
+  )
+  expect(event!.actor).toMatch(/^access_key:/)
+})
+
+test('a write key’s billing link ends with the key, however it ends, and when the operator wants no such links', async () => {
+  const { project_id } = service.credentials
+  const [revoked, expired] = [
+    await addKey(service, owner, project_id, 'write'),
+    await addKey(service, owner, project_id, 'write'),
+  ]
+  const paths = [await keyLink(revoked.secret), await keyLink(expired.secret)]
+  for (const path of paths) expect((await open(path)).status).toBe(200)
+  await service.ok('accessKeyDelete', { token: owner, params: { key_id: revoked.id } })
+  await service.sql('UPDATE access_keys SET expires_at = slipway_now() WHERE id = $1', [expired.id])
+  for (const path of paths) {
+    expect((await open(path)).status).toBe(404)
+    expect((await post(`${path}/card`, card('4242424242424242'))).status).toBe(404)
+  }
+  const strict = await service.another((config) => {
+    config.server.role = 'api'
+    config.billing.keysMayOpen = false
+  })
+  const { organization_id, access_key } = service.credentials
+  const headers = { authorization: `Bearer ${access_key}` }
+  const answer = await fetch(`${strict.url}/v0.1/organizations/${organization_id}/billing`, { headers })
+  expect([answer.status, (await answer.json()).code]).toEqual([403, 'permission_denied'])
+  expect((await fetch(`${strict.url}${await keyLink()}`)).status).toBe(404)
 })
 
 const get = () => service.call('vmList')
@@ -205,7 +296,7 @@ test('the payment method stops working when the month on the card has passed', a
 })
 
 test('the billing dashboard shows month to date, a bar for each day and product, and invoices that print', async () => {
-  await service.sql('UPDATE projects SET name = $1', ['<b>Fish & "Chips"</b>'])
+  await service.sql(`UPDATE projects SET name = $1 WHERE name = 'default'`, ['<b>Fish & "Chips"</b>'])
   const path = await link()
   const page = await (await open(`${path}?month=2026-11`)).text()
   expect(page).toContain('Daily costs, November 2026')

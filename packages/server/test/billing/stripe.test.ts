@@ -96,6 +96,33 @@ test('the customer at Stripe is sent to a set-up session first, with links back 
   expect(await back.text()).toContain('Back from the payment provider')
 })
 
+test('a write key is sent to a set-up session while no method is active, and never to the portal', async () => {
+  const keyLink = async () => new URL((await service.ok('organizationBilling')).url).pathname
+  const begun = provider.sessions.length
+  const path = await keyLink()
+  expect(await (await fetch(`${service.url}${path}`)).text()).toContain('Add at Stripe')
+  expect((await post(`${path}/provider`)).headers.get('location')).toMatch(
+    /^https:\/\/checkout\.stripe\.com\//,
+  )
+  // A method that was declined is still on record; its holder would be sent to the portal.
+  await service.sql(`UPDATE organizations SET payment_state = 'declined'`)
+  await service.sql(
+    `INSERT INTO payment_methods (organization_id, provider, reference, brand, last4, expires_month, expires_year)
+     VALUES ($1, 'stripe', 'pm_old', 'visa', '0341', 12, 2030)`,
+    [service.credentials.organization_id],
+  )
+  await post(`${path}/provider`)
+  await service.sql(`UPDATE organizations SET payment_state = 'active'`)
+  expect((await post(`${path}/provider`)).headers.get('location')).toContain('notice=active')
+  expect((await post(`${path}/card/remove`)).status).toBe(403)
+  expect(provider.sessions.slice(begun)).toMatchObject([
+    { kind: 'checkout', fields: { mode: 'setup' } },
+    { kind: 'checkout', fields: { mode: 'setup' } },
+  ])
+  await service.sql('DELETE FROM payment_methods')
+  await service.sql(`UPDATE organizations SET payment_state = 'never'`)
+})
+
 const attached = () => ({
   type: 'payment_method.attached',
   object: { object: 'payment_method', customer: 'cus_1' },

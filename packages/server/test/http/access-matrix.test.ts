@@ -33,6 +33,7 @@ interface Kind {
   keyRole?: Role
   /** Sees the organization record without a role in it. */
   isKeyOfOrganization?: boolean
+  isWriteKey?: boolean
 }
 
 const nobodies: Record<string, Kind> = {
@@ -46,9 +47,14 @@ const nobodies: Record<string, Kind> = {
 const somebodies: Record<string, Kind> = {
   'the owner of another organization': { token: (all) => all.stranger, isUser: true },
   'a key of another organization': { token: (all) => all.strangerKey },
-  'a key of another project': { token: (all) => all.siblingKey, isKeyOfOrganization: true },
+  'a key of another project': { token: (all) => all.siblingKey, isKeyOfOrganization: true, isWriteKey: true },
   'the read key': { token: (all) => all.readKey, keyRole: 'viewer', isKeyOfOrganization: true },
-  'the write key': { token: (all) => all.writeKey, keyRole: 'member', isKeyOfOrganization: true },
+  'the write key': {
+    token: (all) => all.writeKey,
+    keyRole: 'member',
+    isKeyOfOrganization: true,
+    isWriteKey: true,
+  },
   'the operator key': { token: (all) => all.operatorKey, isOperator: true },
   'an operator who is no member': { token: (all) => all.operator, isUser: true, isOperator: true },
   'the viewer': { token: (all) => all.members.viewer, isUser: true, role: 'viewer' },
@@ -79,6 +85,7 @@ function expectedStatus(route: Route, kind: Kind): number {
   const isVisible = role !== undefined || (scopeOf(route) === 'organization' && kind.isKeyOfOrganization)
   if (!isVisible) return 404
   if (route.access === 'visible') return passes
+  if (route.alsoWriteKeys && kind.isWriteKey) return passes
   return role && roles.indexOf(role) >= roles.indexOf(route.access as Role) ? passes : 403
 }
 

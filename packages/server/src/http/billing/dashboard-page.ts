@@ -6,6 +6,7 @@ import type { InvoiceRow } from '../../store/billing/invoices.ts'
 import type { PaymentMethodRow } from '../../store/billing/payments.ts'
 import type { MonthRow } from '../../store/billing/usage-days.ts'
 import type { OrganizationRow } from '../../store/identity/organizations.ts'
+import type { ProjectRow } from '../../store/identity/projects.ts'
 import { dailyChart, seriesOf } from './chart.ts'
 import { type Html, html, money, monthTitle, page } from './html.ts'
 
@@ -15,6 +16,8 @@ export interface Dashboard {
   expiresAt: Date
   today: string
   organization: OrganizationRow
+  /** Whose figures these are, when the link is that of a project; then a payment method is only added. */
+  project: ProjectRow | null
   provider: 'builtin' | 'stripe'
   method: PaymentMethodRow | undefined
   running: { vms: number; disks: number }
@@ -36,6 +39,10 @@ export const notices = {
   declined: { tone: 'bad', text: 'The card was declined. Nothing was changed.' },
   expired: { tone: 'bad', text: 'The card has expired. Nothing was changed.' },
   'bad-expiry': { tone: 'bad', text: 'Write the expiry as month and year, such as 11/29.' },
+  active: {
+    tone: 'bad',
+    text: 'A payment method is active already. An owner of the organization replaces it.',
+  },
   running: { tone: 'bad', text: 'The last payment method stays while VMs run or disks exist.' },
   unavailable: { tone: 'bad', text: 'The payment provider does not answer. Try again shortly.' },
 } as const
@@ -57,20 +64,20 @@ const gateTexts: Record<OrganizationRow['payment_state'], string | null> = {
 }
 
 export function dashboardPage(board: Dashboard): string {
-  const { organization, notice, expiresAt } = board
+  const { organization, project, notice, expiresAt } = board
   const told = notice && notices[notice]
   const gate = gateTexts[organization.payment_state]
   return page(
     `Billing · ${organization.name}`,
     html`<header><div><strong>slipway</strong><span>Billing</span><span class="until">This link works until ${expiresAt.toISOString().slice(11, 16)} UTC</span></div></header>
 <main>
-<h1 class="wide">${organization.name}</h1>
+<h1 class="wide">${organization.name}${project ? ` / ${project.name}` : ''}</h1>
 ${told ? html`<p class="notice ${told.tone}" role="status">${told.text}</p>` : null}
 ${gate ? html`<p class="notice ${tones[organization.payment_state].tone}">${gate}</p>` : null}
 ${monthSection(board)}
-${methodSection(board)}
+${project ? additionSection(board) : methodSection(board)}
 ${chartSection(board)}
-${invoiceSection(board)}
+${project ? null : invoiceSection(board)}
 </main>`,
   )
 }
@@ -92,6 +99,20 @@ ${method ? html`<div class="card"><span>${method.brand} ending in ${method.last4
 ${method ? html`<form id="remove" method="post" action="${base}/card/remove"></form>` : null}
 ${provider === 'stripe' ? stripeForm(board) : cardForm(board)}
 ${provider === 'builtin' ? testCardList(method !== undefined) : null}
+</section>`
+}
+
+/** Nothing of the method that is there is shown to a project's key. */
+function additionSection(board: Dashboard): Html {
+  const { tone, sign, word } = tones[board.organization.payment_state]
+  const form = board.provider === 'stripe' ? stripeForm : cardForm
+  return html`<section>
+<div class="heading"><h2>Payment method</h2><span class="state ${tone}"><span aria-hidden="true">${sign}</span> ${word}</span></div>
+${
+  board.organization.payment_state === 'active'
+    ? html`<p class="muted">An owner of the organization sees and replaces it.</p>`
+    : html`${form({ ...board, method: undefined })}${board.provider === 'builtin' ? testCardList(false) : null}`
+}
 </section>`
 }
 

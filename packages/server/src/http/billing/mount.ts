@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { costsOf, openInvoice } from '../../billing/costs.ts'
-import { removeCard, setCard } from '../../billing/payments.ts'
-import { providerLink, removeProviderMethod } from '../../billing/stripe-customers.ts'
+import { addCard, removeCard, requireNoActiveMethod, setCard } from '../../billing/payments.ts'
+import { providerLink, removeProviderMethod, setUpLink } from '../../billing/stripe-customers.ts'
 import { readTestCard } from '../../domain/cards.ts'
 import { Failure } from '../../domain/failure.ts'
 import { isUuid } from '../../domain/ids.ts'
@@ -13,6 +13,7 @@ import { countRunning, findPaymentMethod } from '../../store/billing/payments.ts
 import { findBillingSession } from '../../store/billing/sessions.ts'
 import { listMonth, listProjectIds, usageState } from '../../store/billing/usage-days.ts'
 import { findOrganization } from '../../store/identity/organizations.ts'
+import { findProject } from '../../store/identity/projects.ts'
 import { toFailure } from '../errors.ts'
 import type { RateLimiter } from '../rate-limit.ts'
 import { type Dashboard, dashboardPage, notices } from './dashboard-page.ts'
@@ -27,7 +28,9 @@ const invoicesShown = 60
 interface Session {
   base: string
   organizationId: string
-  userId: string
+  /** Of a link that shows one project and only adds a payment method; null: the whole organization. */
+  projectId: string | null
+  actor: string
   expiresAt: Date
 }
 
@@ -71,7 +74,8 @@ function mountPages(scope: FastifyInstance, services: Services): void {
     '/billing/:token/invoices/:invoiceId',
     withSession(services, async (session, request, reply) => {
       const { invoiceId } = request.params as { invoiceId: string }
-      const invoice = isUuid(invoiceId) && (await readInvoice(services, session, invoiceId))
+      const invoice =
+        !session.projectId && isUuid(invoiceId) && (await readInvoice(services, session, invoiceId))
       if (!invoice) return sendPage(reply.code(404), failedPage('There is no such invoice.'))
       const organization = await findOrganization(database, session.organizationId)
       const projectNames = await listProjectNames(database, session.organizationId)
@@ -88,11 +92,17 @@ function mountForms(scope: FastifyInstance, services: Services): void {
   const { database, config } = services
   const done = (reply: FastifyReply, { base }: Session, notice: keyof typeof notices) =>
     reply.redirect(`${base}?notice=${notice}`, 303)
-  const payer = (session: Session, request: FastifyRequest) => ({
-    organizationId: session.organizationId,
-    actor: `user:${session.userId}`,
+  const payer = ({ organizationId, actor }: Session, request: FastifyRequest) => ({
+    organizationId,
+    actor,
     requestId: request.id,
   })
+  /** What somebody else did meanwhile is told on the page. */
+  const onConflict =
+    (reply: FastifyReply, session: Session, notice: keyof typeof notices) => (error: unknown) => {
+      if (error instanceof Failure && error.code === 'conflict') return done(reply, session, notice)
+      throw error
+    }
 
   scope.post(
     '/billing/:token/card',
@@ -102,23 +112,28 @@ function mountForms(scope: FastifyInstance, services: Services): void {
       const { today } = await usageState(database)
       const reading = readTestCard(number, expiry, today)
       if (!reading.ok) return done(reply, session, reading.problem)
-      await database.transaction((tx) => setCard(tx, payer(session, request), reading.card))
-      return done(reply, session, 'saved')
+      const put = session.projectId ? addCard : setCard
+      return database
+        .transaction((tx) => put(tx, payer(session, request), reading.card))
+        .then(() => done(reply, session, 'saved'))
+        .catch(onConflict(reply, session, 'active'))
     }),
   )
 
   scope.post(
     '/billing/:token/card/remove',
     withSession(services, async (session, request, reply) => {
-      try {
-        if (config.billing.provider === 'stripe')
-          await removeProviderMethod(services, payer(session, request))
-        else await database.transaction((tx) => removeCard(tx, payer(session, request)))
-      } catch (error) {
-        if (error instanceof Failure && error.code === 'conflict') return done(reply, session, 'running')
-        throw error
-      }
-      return done(reply, session, 'removed')
+      if (session.projectId)
+        throw new Failure(
+          'permission_denied',
+          'Only an owner of the organization removes its payment method.',
+        )
+      const by = payer(session, request)
+      const removed =
+        config.billing.provider === 'stripe'
+          ? removeProviderMethod(services, by)
+          : database.transaction((tx) => removeCard(tx, by))
+      return removed.then(() => done(reply, session, 'removed')).catch(onConflict(reply, session, 'running'))
     }),
   )
 
@@ -127,11 +142,19 @@ function mountForms(scope: FastifyInstance, services: Services): void {
     withSession(services, async (session, request, reply) => {
       // The token stays here: the provider sends people back to a page that needs none.
       const returnUrl = `${services.publicUrl()}${returnedPath}`
-      const url = await providerLink(services, session.organizationId, returnUrl).catch((error) => {
-        request.log.warn({ request: request.id, err: error }, 'payment provider does not answer')
-        return null
-      })
-      return url ? reply.redirect(url, 303) : done(reply, session, 'unavailable')
+      const { organizationId, projectId } = session
+      const find = async () => {
+        if (!projectId) return providerLink(services, organizationId, returnUrl)
+        await requireNoActiveMethod(database, organizationId)
+        return setUpLink(services, organizationId, returnUrl)
+      }
+      return find()
+        .then((url) => reply.redirect(url, 303))
+        .catch(onConflict(reply, session, 'active'))
+        .catch((error) => {
+          request.log.warn({ request: request.id, err: error }, 'payment provider does not answer')
+          return done(reply, session, 'unavailable')
+        })
     }),
   )
 }
@@ -143,7 +166,7 @@ async function readInvoice({ database }: Services, { organizationId }: Session, 
 
 type Answer = (session: Session, request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>
 
-function withSession({ database }: Services, answer: Answer) {
+function withSession({ database, config }: Services, answer: Answer) {
   return async (request: FastifyRequest, reply: FastifyReply) => {
     // A browser says where a form comes from; ours come from our own pages.
     const site = request.headers['sec-fetch-site']
@@ -151,11 +174,13 @@ function withSession({ database }: Services, answer: Answer) {
       throw new Failure('permission_denied', 'This form was sent from another site.')
     const { token } = request.params as { token: string }
     const row = await findBillingSession(database, hashSecret(token))
-    if (!row) return sendPage(reply.code(404), missingPage())
+    if (!row || (row.project_id && !config.billing.keysMayOpen))
+      return sendPage(reply.code(404), missingPage())
     const session = {
       base: `/billing/${token}`,
       organizationId: row.organization_id,
-      userId: row.user_id,
+      projectId: row.project_id,
+      actor: row.user_id ? `user:${row.user_id}` : `access_key:${row.access_key_id}`,
       expiresAt: row.expires_at,
     }
     return answer(session, request, reply)
@@ -164,16 +189,17 @@ function withSession({ database }: Services, answer: Answer) {
 
 async function readDashboard(
   { database, config }: Services,
-  { organizationId, base, expiresAt }: Session,
+  { organizationId, projectId, base, expiresAt }: Session,
   query: Record<string, unknown>,
 ): Promise<Dashboard> {
-  const ids = await listProjectIds(database, organizationId)
+  const ids = projectId ? [projectId] : await listProjectIds(database, organizationId)
   const { today } = await usageState(database)
   const month = /^[12][0-9]{3}-(0[1-9]|1[0-2])$/.test(String(query.month))
     ? `${query.month}-01`
     : monthOf(today)
-  const [organization, method, running, costs, rows, open, issued] = await Promise.all([
+  const [organization, project, method, running, costs, rows, open, issued] = await Promise.all([
     findOrganization(database, organizationId),
+    projectId && findProject(database, projectId),
     findPaymentMethod(database, organizationId),
     countRunning(database, organizationId),
     costsOf(database, ids),
@@ -186,6 +212,7 @@ async function readDashboard(
     expiresAt,
     today,
     organization: organization!,
+    project: project || null,
     provider: config.billing.provider,
     method,
     running,

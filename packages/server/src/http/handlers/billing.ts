@@ -18,8 +18,9 @@ type BillingRoutes =
 
 export const billingHandlers: Handlers<BillingRoutes> = {
   async organizationBilling(context) {
-    const token = await createBillingLink(context.tx, context.by, requireCaller(context).id)
-    return { url: `${context.services.publicUrl()}/billing/${token}` }
+    const { services, tx, by } = context
+    const token = await createBillingLink(tx, by, requireCaller(context), services.config.billing)
+    return { url: `${services.publicUrl()}/billing/${token}` }
   },
 
   organizationCosts: async ({ tx, organizationId }) => costsOf(tx, await listProjectIds(tx, organizationId)),

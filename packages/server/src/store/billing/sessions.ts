@@ -5,24 +5,45 @@ export const sessionMinutes = 15
 
 export interface BillingSessionRow {
   organization_id: string
-  user_id: string
+  /** Set when the link is for one project, and only adds a payment method. */
+  project_id: string | null
+  user_id: string | null
+  access_key_id: string | null
   expires_at: Date
 }
 
-const insert = statement<never, { tokenHash: Buffer; organizationId: string; userId: string }>(
+export interface NewBillingSession {
+  tokenHash: Buffer
+  organizationId: string
+  projectId: string | null
+  userId: string | null
+  tokenFamilyId: string | null
+  accessKeyId: string | null
+}
+
+const insert = statement<never, NewBillingSession>(
   'billing_session_insert',
-  `INSERT INTO billing_sessions (token_hash, organization_id, user_id, expires_at)
-   VALUES (:tokenHash, :organizationId, :userId, slipway_now() + interval '${sessionMinutes} minutes')`,
+  `INSERT INTO billing_sessions (token_hash, organization_id, project_id, user_id, token_family_id, access_key_id, expires_at)
+   VALUES (:tokenHash, :organizationId, :projectId, :userId, :tokenFamilyId, :accessKeyId,
+           slipway_now() + interval '${sessionMinutes} minutes')`,
 )
 
-// A session is worth something only in its time, and while its maker may see to the billing.
+// A session is worth something only in its time, and while the credential that asked for it is: a sign-in of someone
+// who may see to the billing, or a key.
 const find = statement<BillingSessionRow, { tokenHash: Buffer }>(
   'billing_session_find',
-  `SELECT s.organization_id, s.user_id, s.expires_at
-   FROM billing_sessions s JOIN organizations o ON o.id = s.organization_id JOIN users u ON u.id = s.user_id
-   JOIN memberships m ON m.organization_id = s.organization_id AND m.user_id = s.user_id AND m.role = 'owner'
-   WHERE s.token_hash = :tokenHash AND s.expires_at > slipway_now()
-     AND o.suspended_at IS NULL AND u.suspended_at IS NULL`,
+  `SELECT s.organization_id, s.project_id, s.user_id, s.access_key_id, s.expires_at
+   FROM billing_sessions s JOIN organizations o ON o.id = s.organization_id
+   WHERE s.token_hash = :tokenHash AND s.expires_at > slipway_now() AND o.suspended_at IS NULL
+     AND CASE WHEN s.access_key_id IS NULL
+              THEN EXISTS (SELECT FROM users u JOIN memberships m ON m.user_id = u.id
+                           WHERE u.id = s.user_id AND u.suspended_at IS NULL
+                             AND m.organization_id = s.organization_id AND m.role = 'owner')
+                   AND (s.token_family_id IS NULL
+                        OR EXISTS (SELECT FROM token_families f WHERE f.id = s.token_family_id AND f.revoked_at IS NULL))
+              ELSE EXISTS (SELECT FROM access_keys k LEFT JOIN projects p ON p.id = k.project_id
+                           WHERE k.id = s.access_key_id AND k.revoked_at IS NULL AND p.deleted_at IS NULL
+                             AND coalesce(k.expires_at > slipway_now(), true)) END`,
 )
 
 const prune = statement(
@@ -30,8 +51,7 @@ const prune = statement(
   'DELETE FROM billing_sessions WHERE expires_at <= slipway_now()',
 )
 
-export const insertBillingSession = (tx: Tx, tokenHash: Buffer, organizationId: string, userId: string) =>
-  insert.run(tx, { tokenHash, organizationId, userId })
+export const insertBillingSession = (tx: Tx, session: NewBillingSession) => insert.run(tx, session)
 
 export const findBillingSession = (db: Queryable, tokenHash: Buffer) => find.one(db, { tokenHash })
 

@@ -104,3 +104,14 @@ SELECT i.project_id, slipway_now(), sum(metered_cost(i.product_name, i.quantity,
 FROM usage_intervals i
 WHERE upper_inf(i.period) OR i.period && month_until(slipway_now())
 GROUP BY i.project_id;
+
+-- ── Billing links ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+-- A link ends with the credential that asked for it: a sign-in, or a key. Links from before have only their user.
+ALTER TABLE billing_sessions
+  ALTER COLUMN user_id DROP NOT NULL,
+  ADD COLUMN token_family_id uuid,
+  ADD COLUMN access_key_id uuid,
+  -- Set when a project's key asked: its link shows the figures of that project, and only adds a payment method.
+  ADD COLUMN project_id uuid,
+  ADD CHECK (num_nonnulls(user_id, access_key_id) = 1);
