@@ -115,3 +115,15 @@ ALTER TABLE billing_sessions
   -- Set when a project's key asked: its link shows the figures of that project, and only adds a payment method.
   ADD COLUMN project_id uuid,
   ADD CHECK (num_nonnulls(user_id, access_key_id) = 1);
+
+-- ── Closing a day ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+-- How far the closing of a day has come; there is a row from its first shard until its last invoice. Whoever dies in
+-- between leaves the rest to the next.
+CREATE TABLE usage_rollups (
+  day date PRIMARY KEY,
+  -- usage: by shards of projects. organizations: what the payment provider is told, and invoices.
+  stage text NOT NULL DEFAULT 'usage' CHECK (stage IN ('usage', 'organizations')),
+  -- The last project or organization that is done.
+  done_up_to uuid NOT NULL DEFAULT '00000000-0000-0000-0000-000000000000'
+);

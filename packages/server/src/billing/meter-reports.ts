@@ -1,8 +1,7 @@
 import Stripe from 'stripe'
 import { chargeLines, totalCents } from '../domain/charges.ts'
-import { addDays, monthOf } from '../domain/months.ts'
+import { monthOf } from '../domain/months.ts'
 import type { Services } from '../services.ts'
-import { listOrganizationsWithUsage } from '../store/billing/invoices.ts'
 import {
   closeMeterReport,
   insertMeterReport,
@@ -21,14 +20,12 @@ import { ensureCustomer } from './stripe-customers.ts'
  * What a day adds to the month's invoice, in cents. Since a line only ever grows, no day takes anything back, and the
  * days of a month add up to its invoice to the cent.
  */
-export async function noteMeterReports(tx: Tx, day: string): Promise<void> {
-  for (const organizationId of await listOrganizationsWithUsage(tx, day, addDays(day, 1))) {
-    const rows = await listMonth(tx, await listProjectIds(tx, organizationId), monthOf(day))
-    const until = (isCounted: (rowDay: string) => boolean) =>
-      totalCents(chargeLines(rows.filter((row) => isCounted(row.day))))
-    const cents = until((rowDay) => rowDay <= day) - until((rowDay) => rowDay < day)
-    if (cents > 0n) await insertMeterReport(tx, organizationId, day, String(cents))
-  }
+export async function noteMeterReport(tx: Tx, organizationId: string, day: string): Promise<void> {
+  const rows = await listMonth(tx, await listProjectIds(tx, organizationId), monthOf(day))
+  const until = (isCounted: (rowDay: string) => boolean) =>
+    totalCents(chargeLines(rows.filter((row) => isCounted(row.day))))
+  const cents = until((rowDay) => rowDay <= day) - until((rowDay) => rowDay < day)
+  if (cents > 0n) await insertMeterReport(tx, organizationId, day, String(cents))
 }
 
 const meterEventName = 'slipway_usage_cents'

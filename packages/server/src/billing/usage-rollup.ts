@@ -1,46 +1,90 @@
 import { chargeLines, totalCents } from '../domain/charges.ts'
-import { addMonths, invoiceId, isLastOfMonth, monthOf } from '../domain/months.ts'
+import { invoiceId, isLastOfMonth, monthOf } from '../domain/months.ts'
 import type { Services } from '../services.ts'
-import { insertInvoice, listOrganizationsWithUsage } from '../store/billing/invoices.ts'
-import { closeDay, findNextOpenDay, listMonth, listProjectIds } from '../store/billing/usage-days.ts'
+import { insertInvoice } from '../store/billing/invoices.ts'
+import {
+  advanceRollup,
+  beginRollup,
+  endRollup,
+  findNextWithUsage,
+  findRollup,
+  findShardEnd,
+  type RollupRow,
+  turnRollupToOrganizations,
+} from '../store/billing/rollups.ts'
+import {
+  addUsageOfDay,
+  findNextOpenDay,
+  isDayClosed,
+  listMonth,
+  listProjectIds,
+  markDayClosed,
+} from '../store/billing/usage-days.ts'
 import type { Tx } from '../store/database.ts'
 import { holdLock } from '../store/locks.ts'
-import { noteMeterReports } from './meter-reports.ts'
+import { noteMeterReport } from './meter-reports.ts'
 import { chargeDue, systemPayer, tell } from './payments.ts'
 
+const projectsOfShard = 500
+
 /**
- * Closes every day whose time has come, the oldest first, each in a transaction of its own: its usage, on the last of a
- * month its invoices, and what the payment provider has to be told. Intervals of a past day do not change any more, so
- * that it does not matter who does this, when, or how often. Returns the days that it closed.
+ * Closes every day whose time has come, the oldest first: its usage by shards of projects, then, organization by
+ * organization, what the payment provider has to be told and, on the last of a month, the invoice. Each of these is a
+ * transaction of its own that also notes how far it came. Intervals of a past day do not change any more, so that it does
+ * not matter who does this, when, how often, or who dies in between.
  */
-export async function rollUpUsage(services: Services): Promise<string[]> {
-  const { database, config } = services
-  const { rollupAtUtc } = config.billing
-  const closed: string[] = []
-  while ((await findNextOpenDay(database, rollupAtUtc))?.isDue) {
-    const day = await database.transaction(async (tx) => {
-      await holdLock(tx, 'usageRollup')
-      // Another process may have done it while this one waited for the lock.
-      const next = await findNextOpenDay(tx, rollupAtUtc)
-      if (!next?.isDue) return null
-      await closeDay(tx, next.day)
-      if (config.billing.provider === 'stripe') await noteMeterReports(tx, next.day)
-      if (isLastOfMonth(next.day)) await issueInvoices(tx, services, monthOf(next.day))
-      return next.day
-    })
-    if (day) closed.push(day)
-  }
-  return closed
+export async function rollUpUsage(services: Services): Promise<void> {
+  while (await services.database.transaction((tx) => takeStep(services, tx)));
 }
 
-async function issueInvoices(tx: Tx, { config }: Services, month: string): Promise<void> {
-  for (const organizationId of await listOrganizationsWithUsage(tx, month, addMonths(month, 1))) {
-    const lines = chargeLines(await listMonth(tx, await listProjectIds(tx, organizationId), month))
-    const id = invoiceId(organizationId, month)
-    const usdCents = String(totalCents(lines))
-    if (!(await insertInvoice(tx, { id, organizationId, month, usdCents, lines }))) continue
-    const by = systemPayer(organizationId)
-    await tell(tx, by, 'invoice.issued', { invoice_id: id, month, usd: Number(usdCents) / 100 })
-    if (config.billing.provider === 'builtin') await chargeDue(tx, by)
+/** Returns whether there was something to do. Processes that do this at once take turns. */
+async function takeStep(services: Services, tx: Tx): Promise<boolean> {
+  await holdLock(tx, 'usageRollup')
+  const rollup = (await findRollup(tx)) ?? (await beginNext(services, tx))
+  if (!rollup) return false
+  await (rollup.stage === 'usage' ? addShard : settleNext)(services, tx, rollup)
+  return true
+}
+
+async function beginNext({ config }: Services, tx: Tx): Promise<RollupRow | null> {
+  const next = await findNextOpenDay(tx, config.billing.rollupAtUtc)
+  return next?.isDue ? beginRollup(tx, next.day) : null
+}
+
+async function addShard(services: Services, tx: Tx, { day, done_up_to }: RollupRow): Promise<void> {
+  // A server of an earlier version closes a day in one go, with all that belongs to it.
+  if (await isDayClosed(tx, day)) return void (await endRollup(tx, day))
+  const upTo = await findShardEnd(tx, done_up_to, projectsOfShard)
+  if (upTo) {
+    await addUsageOfDay(tx, day, { after: done_up_to, upTo })
+    await advanceRollup(tx, day, upTo)
+    return
   }
+  await markDayClosed(tx, day)
+  const hasMore = services.config.billing.provider === 'stripe' || isLastOfMonth(day)
+  await (hasMore ? turnRollupToOrganizations(tx, day) : endRollup(tx, day))
+}
+
+async function settleNext({ config }: Services, tx: Tx, { day, done_up_to }: RollupRow): Promise<void> {
+  const fromDay = isLastOfMonth(day) ? monthOf(day) : day
+  const organizationId = await findNextWithUsage(tx, done_up_to, fromDay, day)
+  if (!organizationId) return void (await endRollup(tx, day))
+  if (config.billing.provider === 'stripe') await noteMeterReport(tx, organizationId, day)
+  if (isLastOfMonth(day)) {
+    await issueInvoice(tx, organizationId, monthOf(day))
+    if (config.billing.provider === 'builtin') await chargeDue(tx, systemPayer(organizationId))
+  }
+  await advanceRollup(tx, day, organizationId)
+}
+
+async function issueInvoice(tx: Tx, organizationId: string, month: string): Promise<void> {
+  const lines = chargeLines(await listMonth(tx, await listProjectIds(tx, organizationId), month))
+  const id = invoiceId(organizationId, month)
+  const usdCents = String(totalCents(lines))
+  if (!(await insertInvoice(tx, { id, organizationId, month, usdCents, lines }))) return
+  await tell(tx, systemPayer(organizationId), 'invoice.issued', {
+    invoice_id: id,
+    month,
+    usd: Number(usdCents) / 100,
+  })
 }

@@ -190,7 +190,10 @@ test('a write key’s billing link ends with the key, however it ends, and when 
   const { organization_id, access_key } = service.credentials
   const headers = { authorization: `Bearer ${access_key}` }
   const answer = await fetch(`${strict.url}/v0.1/organizations/${organization_id}/billing`, { headers })
-  expect([answer.status, (await answer.json()).code]).toEqual([403, 'permission_denied'])
+  expect([answer.status, ((await answer.json()) as { code: string }).code]).toEqual([
+    403,
+    'permission_denied',
+  ])
   expect((await fetch(`${strict.url}${await keyLink()}`)).status).toBe(404)
 })
 

@@ -175,6 +175,7 @@ test('usage can be narrowed by day, location and kind, also as CSV', async () =>
     { start_date: '2026-03-07', end_date: '2026-03-06' },
     { start_date: '2020-01-01', end_date: '2026-01-01' },
     { resource_type: 'network' },
+    { location: 'nowhere' },
   ])
     expect((await service.call('projectUsage', { query })).status).toBe(400)
 

@@ -75,12 +75,6 @@ const markPaid = statement<{ id: string }, { organizationId: string; upToMonth: 
    WHERE organization_id = :organizationId AND state = 'issued' AND month <= :upToMonth::date RETURNING id`,
 )
 
-const organizationsOfMonth = statement<{ organization_id: string }, { fromDay: string; toDay: string }>(
-  'invoice_organizations',
-  `SELECT DISTINCT p.organization_id FROM usage_days u JOIN projects p ON p.id = u.project_id
-   WHERE u.day >= :fromDay::date AND u.day < :toDay::date ORDER BY 1`,
-)
-
 const projectNames = statement<{ id: string; name: string }, { organizationId: string }>(
   'invoice_project_names',
   'SELECT id, name FROM projects WHERE organization_id = :organizationId',
@@ -122,10 +116,6 @@ export const listDueInvoices = (tx: Tx, organizationId: string) => listDue.all(t
 /** Marks all that are due up to and with this month, and returns their ids. */
 export const markInvoicesPaid = async (tx: Tx, organizationId: string, upToMonth: string) =>
   (await markPaid.all(tx, { organizationId, upToMonth })).map(({ id }) => id)
-
-/** Lists who used something from one day to another (exclusive). */
-export const listOrganizationsWithUsage = async (db: Queryable, fromDay: string, toDay: string) =>
-  (await organizationsOfMonth.all(db, { fromDay, toDay })).map((row) => row.organization_id)
 
 /** Deleted projects are listed too: invoices go back further. */
 export const listProjectNames = async (db: Queryable, organizationId: string) =>

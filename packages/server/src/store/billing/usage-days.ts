@@ -55,15 +55,21 @@ const nextOpenDay = statement<{ day: string | null; is_due: boolean | null }, { 
                          (SELECT (min(lower(period)) AT TIME ZONE 'UTC')::date FROM usage_intervals)) AS day) next`,
 )
 
-const insertDay = statement<never, { day: string }>(
+// The projects after one up to and with another.
+const insertDay = statement<never, { day: string; after: string; upTo: string }>(
   'usage_day_insert',
   `WITH bounds AS (SELECT :day::date AS open_day, (:day::date + 1)::timestamp AT TIME ZONE 'UTC' AS until)
    INSERT INTO usage_days (day, project_id, location, resource_type, product_name, quantity_ms, cost_usd_ms)
-   ${metered('true')}`,
+   ${metered('i.project_id > :after AND i.project_id <= :upTo')}`,
 )
 const markClosed = statement<never, { day: string }>(
   'usage_day_close',
   'INSERT INTO usage_days_closed (day) VALUES (:day)',
+)
+
+const isClosed = statement<{ is_closed: boolean }, { day: string }>(
+  'usage_day_is_closed',
+  'SELECT EXISTS (SELECT FROM usage_days_closed WHERE day = :day) AS is_closed',
 )
 
 const list = statement<UsageDayRow, UsageFilter & { projectIds: string[] }>(
@@ -133,11 +139,13 @@ export async function findNextOpenDay(
   return row?.day ? { day: row.day, isDue: row.is_due === true } : null
 }
 
-/** The caller holds the lock of the roll-up. */
-export async function closeDay(tx: Tx, day: string): Promise<void> {
-  await insertDay.run(tx, { day })
-  await markClosed.run(tx, { day })
-}
+/** What is written shows when the day is closed. The caller holds the lock of the roll-up. */
+export const addUsageOfDay = (tx: Tx, day: string, projects: { after: string; upTo: string }) =>
+  insertDay.run(tx, { day, ...projects })
+
+export const markDayClosed = (tx: Tx, day: string) => markClosed.run(tx, { day })
+
+export const isDayClosed = async (db: Queryable, day: string) => (await isClosed.one(db, { day }))!.is_closed
 
 export interface UsageFilter {
   startDate: string

@@ -1,0 +1,64 @@
+import type { Queryable, Tx } from '../database.ts'
+import { statement } from '../statement.ts'
+
+/** How far the closing of a day has come. */
+export interface RollupRow {
+  day: string
+  stage: 'usage' | 'organizations'
+  /** The last project or organization that is done. */
+  done_up_to: string
+}
+
+const columns = `to_char(day, 'YYYY-MM-DD') AS day, stage, done_up_to`
+
+const find = statement<RollupRow>('rollup_find', `SELECT ${columns} FROM usage_rollups ORDER BY day LIMIT 1`)
+
+const begin = statement<RollupRow, { day: string }>(
+  'rollup_begin',
+  `INSERT INTO usage_rollups (day) VALUES (:day) RETURNING ${columns}`,
+)
+
+const advance = statement<never, { day: string; doneUpTo: string }>(
+  'rollup_advance',
+  'UPDATE usage_rollups SET done_up_to = :doneUpTo WHERE day = :day',
+)
+
+const turnToOrganizations = statement<never, { day: string }>(
+  'rollup_turn',
+  `UPDATE usage_rollups SET stage = 'organizations', done_up_to = DEFAULT WHERE day = :day`,
+)
+
+const end = statement<never, { day: string }>('rollup_end', 'DELETE FROM usage_rollups WHERE day = :day')
+
+// Deleted projects belong to it: they cost something while they lived.
+const lastOfShard = statement<{ id: string }, { after: string; most: number }>(
+  'rollup_shard',
+  `SELECT id FROM (SELECT id FROM projects WHERE id > :after ORDER BY id LIMIT :most) shard ORDER BY id DESC LIMIT 1`,
+)
+
+const nextWithUsage = statement<{ id: string }, { after: string; fromDay: string; toDay: string }>(
+  'rollup_organization',
+  `SELECT o.id FROM organizations o
+   WHERE o.id > :after AND EXISTS (SELECT FROM projects p JOIN usage_days u ON u.project_id = p.id
+                                   WHERE p.organization_id = o.id AND u.day BETWEEN :fromDay::date AND :toDay::date)
+   ORDER BY o.id LIMIT 1`,
+)
+
+/** Returns the closing that is under way, if one is. */
+export const findRollup = (db: Queryable) => find.one(db)
+
+export const beginRollup = async (tx: Tx, day: string): Promise<RollupRow> => (await begin.one(tx, { day }))!
+
+export const advanceRollup = (tx: Tx, day: string, doneUpTo: string) => advance.run(tx, { day, doneUpTo })
+
+export const turnRollupToOrganizations = (tx: Tx, day: string) => turnToOrganizations.run(tx, { day })
+
+export const endRollup = (tx: Tx, day: string) => end.run(tx, { day })
+
+/** Returns the last of the next so many projects, undefined when there are none. */
+export const findShardEnd = async (db: Queryable, after: string, most: number) =>
+  (await lastOfShard.one(db, { after, most }))?.id
+
+/** Returns the next organization that used something on these days, both included. */
+export const findNextWithUsage = async (db: Queryable, after: string, fromDay: string, toDay: string) =>
+  (await nextWithUsage.one(db, { after, fromDay, toDay }))?.id
