@@ -49,6 +49,7 @@ export const Host = record('Host', {
   schedulable: Type.Boolean(),
   state: Type.Enum([...hostStates]),
   last_report_at: Timestamp,
+  forgotten_at: Timestamp,
   capabilities: Type.Record(Type.String(), Type.Unknown()),
   gpus: Type.Array(Gpu),
   vms: Type.Array(HostVm, { description: 'The VMs that live on it: it is drained when there are none.' }),
@@ -192,6 +193,17 @@ export const adminRoutes = defineRoutes({
     summary: 'Drain a host',
     description:
       'No new VMs; the tenants on it are told by an event; `drained` when the last VM has gone. Never stops a VM.',
+    access: 'operator',
+    answer: Host,
+    errors: ['conflict'],
+  },
+  adminHostForget: {
+    method: 'POST',
+    path: '/v0.1/admin/hosts/{host_id}/forget',
+    tag: 'Operators',
+    summary: 'Declare a host lost for good',
+    description:
+      'Only one that is down. Its VMs are without OS disk from then on, disks that live on it are deleted, its GPUs are `gone`, VMs that were deleted while it was away let go of disks and addresses, and its reports are refused until it is registered anew.',
     access: 'operator',
     answer: Host,
     errors: ['conflict'],

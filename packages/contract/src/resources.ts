@@ -31,7 +31,15 @@ export const Disk = record('Disk', {
   serial_number: Type.String(),
   state: Type.Enum([...diskStates]),
   attached_to: Type.Array(
-    Type.Object({ vm_id: Uuid, attachment_type: Type.Enum(['os', 'data']), mode: DiskMode }),
+    Type.Object({
+      vm_id: Uuid,
+      attachment_type: Type.Enum(['os', 'data']),
+      mode: DiskMode,
+      vm_deleted: Type.Boolean({
+        description:
+          'The VM was deleted while its host was away. The disk is free when the host is back, or when an operator forgets the host.',
+      }),
+    }),
   ),
 })
 export type Disk = Static<typeof Disk>

@@ -98,6 +98,7 @@ export const routePaths: { [Id in RouteId]: Line<Id> } = {
   adminHostGet: 'GET /v0.1/admin/hosts/{host_id}',
   adminHostUpdate: 'PATCH /v0.1/admin/hosts/{host_id} body',
   adminHostDrain: 'POST /v0.1/admin/hosts/{host_id}/drain',
+  adminHostForget: 'POST /v0.1/admin/hosts/{host_id}/forget',
   adminHostDelete: 'DELETE /v0.1/admin/hosts/{host_id}',
   adminGpuUpdate: 'PATCH /v0.1/admin/gpus/{gpu_id} body',
   adminImageList: 'GET /v0.1/admin/images',

@@ -289,7 +289,7 @@ export const byComponent: Record<string, unknown> = {
     updated_at: createdAt,
     serial_number: 'slp-b02a41c7',
     state: 'available',
-    attached_to: [{ vm_id: id('b01'), attachment_type: 'data', mode: 'read-write' }],
+    attached_to: [{ vm_id: id('b01'), attachment_type: 'data', mode: 'read-write', vm_deleted: false }],
   },
   VmAttachDisks: {
     attach_disks: [{ disk_id: id('b02'), attachment_type: 'data', mode: 'read-write' }],
@@ -354,6 +354,7 @@ export const byComponent: Record<string, unknown> = {
     schedulable: true,
     state: 'up',
     last_report_at: createdAt,
+    forgotten_at: '',
     capabilities: { cpu_cores: 96, memory_gb: 960 },
     gpus: [gpu],
     vms: [

@@ -13,6 +13,7 @@ import {
   setHostSchedulable,
   startDraining,
 } from '../store/fleet/fleet.ts'
+import { recallHost } from '../store/fleet/forgotten-hosts.ts'
 import { findLocation } from '../store/fleet/locations.ts'
 import { putSimulatedHosts, removeSimulatedHost } from '../store/simulated/hosts.ts'
 
@@ -23,6 +24,7 @@ export interface NewHost {
   gpus?: { model: string; count: number }
 }
 
+/** Also brings back one that was forgotten: its next report counts again. */
 export async function registerHost(tx: Tx, by: Requester, host: NewHost): Promise<HostRow> {
   const location = await findLocation(tx, host.location)
   if (!location) throw invalidField('location', `there is no location ${host.location}`)
@@ -32,7 +34,8 @@ export async function registerHost(tx: Tx, by: Requester, host: NewHost): Promis
     throw invalidField('gpus', `a host of the ${location.engine} engine reports its GPUs itself`)
   if (host.gpus && !familyOfModel(host.gpus.model))
     throw invalidField('gpus/model', `must be one of ${models.join(', ')}`)
-  const id = await insertHost(tx, location.name, host.name)
+  const id =
+    (await insertHost(tx, location.name, host.name)) ?? (await recallHost(tx, location.name, host.name))
   if (!id) throw new Failure('already_exists', `There is a host ${host.name} in ${location.name} already.`)
   if (host.gpus) {
     const { model, count } = host.gpus

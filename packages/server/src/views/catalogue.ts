@@ -77,6 +77,7 @@ export const hostView = (row: HostRow): Host => ({
   schedulable: row.is_schedulable,
   state: row.state,
   last_report_at: time(row.reported_at),
+  forgotten_at: time(row.forgotten_at),
   capabilities: row.capabilities,
   gpus: row.gpus,
   vms: row.vms,

@@ -8,7 +8,9 @@ import type { Engine } from '../../src/engines/engine.ts'
 let service: TestService
 let resources: ReturnType<typeof resourcesOf>
 beforeAll(async () => {
-  service = await startService()
+  service = await startService((config) => {
+    config.locations.find(({ name }) => name === 'us-west1-a')!.storage = 'local'
+  })
   resources = resourcesOf(service)
 }, 60_000)
 afterAll(() => service.close())
@@ -138,4 +140,102 @@ test('an engine whose inventory hangs keeps neither its own lost hosts from bein
     heal()
   }
   await until(west, 'STATE_RUNNING')
+})
+
+const operator = <Id extends 'adminHostForget' | 'adminHostGet'>(id: Id, host_id: string) =>
+  service.call(id, { token: service.credentials.operator_key, params: { host_id } })
+const lose = async (location: string, host: string) => {
+  await service.simulator(location).setHostLost(host, true)
+  await service.clock.advance('31 seconds')
+  await reports()
+}
+/** As an operator does when the machine is back. */
+const registerAnew = async (location: string, name: string) => {
+  await service.simulator(location).setHostLost(name, false)
+  const [host] = await service.sql<{ model: string; count: number }>(
+    'SELECT model, gpu_count AS count FROM simulated_hosts WHERE location = $1 AND name = $2',
+    [location, name],
+  )
+  const token = service.credentials.operator_key
+  await service.ok('adminHostCreate', { token, body: { name, location, gpus: host } })
+}
+const gpusUsed = async () => {
+  const { items } = await service.ok('quotaList')
+  return items.filter(({ name }) => name.endsWith('_gpus')).reduce((sum, { used }) => sum + used, 0)
+}
+const gpuStates = async (host_id: string) => {
+  const { body } = await operator('adminHostGet', host_id)
+  return [...new Set(body.gpus.map(({ state }) => state))]
+}
+
+test('a host that is forgotten lets go of everything, and does not count until it is registered anew', async () => {
+  const disk = await resources.newDisk()
+  const deleted = await resources.newVm({ disks: [{ disk_id: disk }] })
+  const host = await hostOf(deleted)
+  const kept = await resources.newVm()
+  const off = await resources.newVm()
+  expect((await hostOf(kept)).id).toBe(host.id)
+  expect((await hostOf(off)).id).toBe(host.id)
+  expect(await act(off, 'STOP')).toMatchObject({ state: 'SUCCEEDED' })
+  expect((await operator('adminHostForget', host.id)).body).toMatchObject({ code: 'conflict' })
+
+  await lose('us-east1-a', host.name)
+  await resources.succeeded(await resources.removeVm(deleted))
+  expect(await service.ok('diskGet', { params: { disk_id: disk } })).toMatchObject({
+    attached_to: [{ vm_id: deleted, vm_deleted: true }],
+  })
+  const refused = await service.call('diskDelete', { params: { disk_id: disk } })
+  expect(refused.body).toMatchObject({
+    code: 'conflict',
+    message: expect.stringContaining('forgets the host'),
+  })
+  expect(await gpuStates(host.id)).toEqual(expect.arrayContaining(['claimed', 'quarantined']))
+
+  const forgotten = await operator('adminHostForget', host.id)
+  expect(forgotten.body).toMatchObject({ state: 'down', vms: [], forgotten_at: expect.stringMatching(/Z$/) })
+  expect(await gpuStates(host.id)).toEqual(['gone'])
+  expect(await gpusUsed()).toBe(0)
+  await resources.succeeded(await resources.removeDisk(disk))
+  expect(await resources.stateOf(kept)).toBe('STATE_CRASHED')
+  expect(await isMetered(kept)).toBe(false)
+  expect(await act(kept, 'RESET')).toMatchObject(failsForItsDisk)
+  expect(await act(kept, 'STOP')).toMatchObject({ state: 'SUCCEEDED' })
+  expect(await act(kept, 'START')).toMatchObject(failsForItsDisk)
+  // Where storage is shared, a VM that was off has its OS disk elsewhere.
+  expect(await act(off, 'START')).toMatchObject({ state: 'SUCCEEDED' })
+
+  await service.simulator().setHostLost(host.name, false)
+  await reports()
+  expect((await operator('adminHostGet', host.id)).body).toMatchObject({ state: 'down' })
+  expect((await operator('adminHostForget', host.id)).status).toBe(200)
+  await resources.succeeded(await resources.removeVm(kept))
+  await registerAnew('us-east1-a', host.name)
+  await eventually(async () => {
+    await reports()
+    return String(await gpuStates(host.id)) === 'free'
+  })
+  expect((await operator('adminHostGet', host.id)).body).toMatchObject({ state: 'up', forgotten_at: '' })
+})
+
+test('a host with local storage that is forgotten takes its disks along, and what is under way ends', async () => {
+  const location = 'us-west1-a'
+  const disk = await resources.newDisk({ location })
+  const [id, off] = [
+    await resources.newVm({ location, disks: [{ disk_id: disk }] }),
+    await resources.newVm({ location }),
+  ]
+  const host = await hostOf(id)
+  expect((await hostOf(off)).id).toBe(host.id)
+  expect(await act(off, 'STOP')).toMatchObject({ state: 'SUCCEEDED' })
+  await service.simulator(location).setHostLost(host.name, true)
+  const { operation } = await resources.act(id, { action: 'STOP' })
+  await service.clock.advance('31 seconds')
+  await reports()
+  expect((await operator('adminHostForget', host.id)).status).toBe(200)
+  expect(await service.endedSoon(operation.operation_id)).toMatchObject({ state: 'SUCCEEDED' })
+  expect(await act(off, 'START')).toMatchObject(failsForItsDisk)
+  await eventually(async () => (await service.call('diskGet', { params: { disk_id: disk } })).status === 404)
+  const told = await service.sql(`SELECT FROM events WHERE type = 'disk.lost' AND resource_id = $1`, [disk])
+  expect(told).toHaveLength(1)
+  await registerAnew(location, host.name)
 })

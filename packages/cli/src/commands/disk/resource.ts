@@ -27,7 +27,7 @@ export const disks: Resource<Disk> = {
     ['Size', disk.size],
     ['Block size', String(disk.block_size || '-')],
     ['Location', disk.location],
-    ['Attached to', disk.attached_to.map((place) => `${place.vm_id} ${place.mode}`).join('\n') || '-'],
+    ['Attached to', attachments(disk)],
     ['Created', `${disk.created_at} (${ageOf(disk.created_at)} ago)`],
   ],
 }
@@ -36,4 +36,12 @@ export const sizeOption: OptionSpec = {
   flags: '--size <size>',
   description: 'like 500GiB or 2TiB',
   required: true,
+}
+
+function attachments({ attached_to }: Disk): string {
+  const lines = attached_to.map(
+    ({ vm_id, mode, vm_deleted }) =>
+      `${vm_id} ${mode}${vm_deleted ? ' (deleted while its host is away)' : ''}`,
+  )
+  return lines.join('\n') || '-'
 }

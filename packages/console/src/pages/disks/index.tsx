@@ -68,12 +68,20 @@ export function Disks() {
         disk.attached_to.length === 0 ? (
           <span className="text-ink-muted">–</span>
         ) : (
-          disk.attached_to.map(({ vm_id, mode }, index) => (
+          disk.attached_to.map(({ vm_id, mode, vm_deleted }, index) => (
             <span key={vm_id}>
               {index > 0 && ', '}
-              <Link to="/projects/$projectId/vms/$vmId" params={{ projectId, vmId: vm_id }} className="link">
-                {nameOf(vm_id)}
-              </Link>
+              {vm_deleted ? (
+                <span className="text-ink-muted">a deleted VM, until its host is back</span>
+              ) : (
+                <Link
+                  to="/projects/$projectId/vms/$vmId"
+                  params={{ projectId, vmId: vm_id }}
+                  className="link"
+                >
+                  {nameOf(vm_id)}
+                </Link>
+              )}
               {mode === 'read-only' && <span className="text-ink-muted"> read-only</span>}
             </span>
           ))
@@ -102,7 +110,7 @@ export function Disks() {
             <Button
               size="small"
               kind="danger"
-              reason={whyNot ?? busy ?? (disk.attached_to.length > 0 ? 'Detach it first.' : undefined)}
+              reason={whyNot ?? busy ?? (disk.attached_to.length > 0 ? whyAttached(disk) : undefined)}
               onClick={() => setOpen({ what: 'delete', disk })}
             >
               Delete
@@ -145,3 +153,8 @@ export function Disks() {
     </Page>
   )
 }
+
+const whyAttached = (disk: Disk) =>
+  disk.attached_to.some(({ vm_deleted }) => vm_deleted)
+    ? 'Its VM was deleted while its host is away.'
+    : 'Detach it first.'

@@ -1,6 +1,6 @@
 import type { Host, HostVm } from '@slipway/sdk'
 import { useNavigate, useParams } from '@tanstack/react-router'
-import { useState } from 'react'
+import { type ReactNode, useState } from 'react'
 import { useAction } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
 import { read } from '../../api/read.ts'
@@ -32,7 +32,7 @@ export function HostPage() {
         {host.error ? <ErrorState error={host.error} onRetry={() => host.refetch()} /> : <Skeleton />}
       </Page>
     )
-  const { name, location, engine, state, schedulable, last_report_at, gpus } = host.data
+  const { name, location, engine, state, schedulable, last_report_at, forgotten_at, gpus } = host.data
   return (
     <Page title={name} aside={<StateBadge state={state} />} actions={<HostActions host={host.data} />}>
       <FleetTabs />
@@ -43,6 +43,7 @@ export function HostPage() {
           ['Engine', engine],
           ['New VMs', schedulable && state === 'up' ? 'may be placed here' : 'are not placed here'],
           ['Last report', <Age key="report" iso={last_report_at} />],
+          ...forgottenFact(forgotten_at),
           ['Id', <Copyable key="id" text={host.data.id} />],
           ['GPUs', `${gpus.filter((gpu) => gpu.state === 'free').length} of ${gpus.length} free`],
         ]}
@@ -56,6 +57,9 @@ export function HostPage() {
     </Page>
   )
 }
+
+const forgottenFact = (iso: string): [string, ReactNode][] =>
+  iso ? [['Forgotten', <Age key="forgotten" iso={iso} />]] : []
 
 /** Shows how far a drain has come: it ends when the last VM has been deleted by its owner. */
 function Drain({ host }: { host: Host }) {
@@ -82,7 +86,7 @@ const touches = ['adminHostList', 'adminHostGet', 'adminCapacityList'] as const
 function HostActions({ host }: { host: Host }) {
   const target = { host_id: host.id }
   const navigate = useNavigate()
-  const [asked, setAsked] = useState<'drain' | 'remove' | ''>('')
+  const [asked, setAsked] = useState<'drain' | 'forget' | 'remove' | ''>('')
   const schedule = useAction({
     run: (schedulable: boolean) => client.adminHostUpdate(target, { schedulable }),
     done: (schedulable) =>
@@ -93,6 +97,12 @@ function HostActions({ host }: { host: Host }) {
     run: () => client.adminHostDrain(target),
     done: (_, answer) =>
       answer.state === 'drained' ? `${host.name} is drained` : `${host.name} is draining`,
+    touches: [...touches],
+    showsErrors: true,
+  })
+  const forget = useAction({
+    run: () => client.adminHostForget(target),
+    done: () => `${host.name} is forgotten`,
     touches: [...touches],
     showsErrors: true,
   })
@@ -114,6 +124,19 @@ function HostActions({ host }: { host: Host }) {
       </Button>
       <Button
         kind="danger"
+        reason={
+          host.forgotten_at
+            ? 'It is forgotten.'
+            : host.state === 'down'
+              ? undefined
+              : 'Only a host that is down.'
+        }
+        onClick={() => setAsked('forget')}
+      >
+        Forget
+      </Button>
+      <Button
+        kind="danger"
         reason={vms.length > 0 ? `${plural(vms.length, 'VM')} still on it.` : undefined}
         onClick={() => setAsked('remove')}
       >
@@ -131,6 +154,19 @@ function HostActions({ host }: { host: Host }) {
           {vms.length === 0
             ? 'No VM is on it.'
             : `The owners of ${plural(vms.length, 'VM')} are told by an event; nothing is stopped.`}
+        </p>
+      </Confirm>
+      <Confirm
+        isOpen={asked === 'forget'}
+        onClose={() => setAsked('')}
+        title={`Forget ${host.name}`}
+        action="Forget host"
+        {...submitting(forget, undefined, () => setAsked(''))}
+      >
+        <p>
+          For a host that will not come back. {plural(vms.length, 'VM')} on it{' '}
+          {vms.length === 1 ? 'loses its' : 'lose their'} OS disk, disks that live on it are deleted, and its
+          reports are refused until it is registered anew.
         </p>
       </Confirm>
       <Confirm

@@ -1,5 +1,6 @@
 import type { adminRoutes } from '@slipway/contract'
 import { readCapacity } from '../../fleet/capacity.ts'
+import { forgetHost } from '../../fleet/forget-host.ts'
 import {
   changeGpuHold,
   changeSchedulable,
@@ -34,6 +35,8 @@ export const fleetHandlers: Handlers<FleetRoutes> = {
     hostView(await changeSchedulable(tx, by, params.host_id, body.schedulable)),
 
   adminHostDrain: async ({ tx, by, params }) => hostView(await drainHost(tx, by, params.host_id)),
+
+  adminHostForget: async ({ tx, by, params }) => hostView(await forgetHost(tx, by, params.host_id)),
 
   async adminHostDelete({ tx, by, params }) {
     await deleteHost(tx, by, params.host_id)

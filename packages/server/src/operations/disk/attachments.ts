@@ -68,13 +68,22 @@ function checkFree(disk: DiskRow, mode: 'read-write' | 'read-only', vm: { hostId
   if (disk.type === 'shared-volume') return
   const holder = disk.attached_to[0]
   const isTaken = holder && (mode === 'read-write' || holder.mode === 'read-write')
-  if (isTaken)
-    throw new Failure(
-      'conflict',
-      `The disk ${disk.name} is attached to VM ${holder.vm_id} as ${holder.mode}: detach it there first.`,
-    )
+  if (isTaken) throw heldBy(disk, holder)
   if (vm.hostId && disk.host_id && disk.host_id !== vm.hostId)
     throw new Failure('conflict', `The disk ${disk.name} lives on another host than the VM.`)
+}
+
+/** 409 that names the VM which has the disk, and what to do. */
+export function heldBy(
+  disk: DiskRow,
+  { vm_id, mode, is_vm_deleted }: DiskRow['attached_to'][number],
+): Failure {
+  return new Failure(
+    'conflict',
+    is_vm_deleted
+      ? `The disk ${disk.name} was attached to VM ${vm_id}, which was deleted while its host was away: it is free when the host is back, or when an operator forgets the host.`
+      : `The disk ${disk.name} is attached to VM ${vm_id} as ${mode}: detach it there first.`,
+  )
 }
 
 /** Where a VM with these disks can be at all; null when they do not say. */

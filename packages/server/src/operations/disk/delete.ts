@@ -1,16 +1,15 @@
-import { Failure } from '../../domain/failure.ts'
 import { type Definition, done, next, type Outcome, type Work } from '../../runner/operation.ts'
 import { type DiskRow, moveDisk, raiseDiskGeneration } from '../../store/compute/disks.ts'
 import { findUnfinishedOperations, type OperationRow } from '../../store/compute/operations.ts'
 import { giveBackQuota } from '../../store/compute/quotas.ts'
 import type { Tx } from '../../store/database.ts'
 import { awaitCancelled, beginOperation, makeWayForDeletion, type ProjectRequester } from '../admission.ts'
+import { heldBy } from './attachments.ts'
 import { diskOf, diskQuota, emitDisk, forgetDisk, removeDisk } from './disk.ts'
 
 export async function admitDiskDelete(tx: Tx, by: ProjectRequester, disk: DiskRow): Promise<OperationRow> {
   const [holder] = disk.attached_to
-  if (holder)
-    throw new Failure('conflict', `The disk ${disk.name} is attached to VM ${holder.vm_id}: detach it first.`)
+  if (holder) throw heldBy(disk, holder)
   const grownByGib = await growthUnderWay(tx, disk)
   const underWay = await makeWayForDeletion(tx, by, diskDelete, disk.id)
   if (underWay) return underWay

@@ -19,13 +19,15 @@ export interface DiskRow {
   host: string | null
   created_at: Date
   updated_at: Date
-  attached_to: { vm_id: string; mode: 'read-write' | 'read-only' }[]
+  /** `is_vm_deleted`: it went while its host was away, and holds the disk until the host is back or forgotten. */
+  attached_to: { vm_id: string; mode: 'read-write' | 'read-only'; is_vm_deleted: boolean }[]
 }
 
 const selectDisk = `
   SELECT d.*, h.name AS host,
-         coalesce((SELECT jsonb_agg(jsonb_build_object('vm_id', a.vm_id, 'mode', a.mode) ORDER BY a.position)
-                   FROM disk_attachments a WHERE a.disk_id = d.id), '[]') AS attached_to
+         coalesce((SELECT jsonb_agg(jsonb_build_object('vm_id', a.vm_id, 'mode', a.mode,
+                     'is_vm_deleted', v.deleted_at IS NOT NULL) ORDER BY a.position)
+                   FROM disk_attachments a JOIN vms v ON v.id = a.vm_id WHERE a.disk_id = d.id), '[]') AS attached_to
   FROM disks d LEFT JOIN hosts h ON h.id = d.host_id`
 
 const byId = statement<DiskRow, { projectId: string; id: string }>(
@@ -159,10 +161,11 @@ export function diskView(disk: DiskRow): Disk {
     updated_at: time(disk.updated_at),
     serial_number: disk.serial_number,
     state: disk.state,
-    attached_to: disk.attached_to.map(({ vm_id, mode }) => ({
+    attached_to: disk.attached_to.map(({ vm_id, mode, is_vm_deleted }) => ({
       vm_id,
       attachment_type: 'data' as const,
       mode,
+      vm_deleted: is_vm_deleted,
     })),
   }
 }

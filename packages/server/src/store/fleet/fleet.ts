@@ -14,6 +14,7 @@ export interface HostRow {
   state: HostState
   capabilities: Record<string, unknown>
   reported_at: Date | null
+  forgotten_at: Date | null
   gpus: Gpu[]
   vms: HostVm[]
 }
@@ -22,12 +23,12 @@ const gpuRecord = `jsonb_build_object('id', g.id, 'model', g.model, 'pci_address
   'numa_node', g.numa_node, 'state', g.state, 'vm_id', coalesce(g.vm_id::text, ''))`
 
 // A VM that is shut off needs its host only where storage is local; elsewhere it starts on another.
-const livesOnHost = `v.host_id = h.id AND NOT (v.state = 'STATE_SHUTOFF' AND l.storage = 'shared')`
+export const livesOnHost = `v.host_id = h.id AND NOT (v.state = 'STATE_SHUTOFF' AND l.storage = 'shared')`
 
 const vmView = `jsonb_build_object('id', v.id, 'name', v.name, 'state', v.state, 'project_id', p.id,
   'project_name', p.name, 'organization_name', o.name)`
 
-const hostRecords = `SELECT h.id, h.name, h.location, l.engine, h.is_schedulable, h.state, h.capabilities, r.reported_at,
+const hostRecords = `SELECT h.id, h.name, h.location, l.engine, h.is_schedulable, h.state, h.capabilities, r.reported_at, h.forgotten_at,
     coalesce((SELECT jsonb_agg(${gpuRecord} ORDER BY g.pci_address) FROM gpus g WHERE g.host_id = h.id), '[]') AS gpus,
     coalesce((SELECT jsonb_agg(${vmView} ORDER BY v.id)
               FROM vms v JOIN projects p ON p.id = v.project_id JOIN organizations o ON o.id = p.organization_id
@@ -88,11 +89,6 @@ const removeEmpty = statement<{ name: string }, { id: string }>(
   'host_remove_empty',
   `DELETE FROM hosts h WHERE id = :id AND claimed_gpus = 0 AND NOT EXISTS (SELECT FROM vms WHERE host_id = h.id)
      AND NOT EXISTS (SELECT FROM disks WHERE host_id = h.id) RETURNING name`,
-)
-
-const forgotten = statement<{ name: string }, { location: string }>(
-  'host_forgotten',
-  "SELECT name FROM hosts WHERE location = :location AND forgotten_at IS NOT NULL AND state = 'down'",
 )
 
 const findGpu = statement<Gpu & { host_id: string }, { gpuId: string }>(
@@ -159,10 +155,6 @@ export async function markDrainedHosts(tx: Tx): Promise<number> {
     })
   return drained.length
 }
-
-/** The names of those whose reports are refused. */
-export const listForgottenHosts = async (db: Queryable, location: string): Promise<Set<string>> =>
-  new Set((await forgotten.all(db, { location })).map(({ name }) => name))
 
 /** Lists the projects with VMs on a host. */
 export const listHostTenants = (db: Queryable, id: string) => tenants.all(db, { id })

@@ -2,6 +2,7 @@ import type { GroupSpec } from '../../../core/command.ts'
 import { deleteCommand, showCommand } from '../../../core/generic-commands.ts'
 import { adminHostCreate } from './create.ts'
 import { adminHostDrain } from './drain.ts'
+import { adminHostForget } from './forget.ts'
 import { adminHostList } from './list.ts'
 import { hosts } from './resource.ts'
 import { adminHostClose, adminHostOpen } from './schedule.ts'
@@ -16,6 +17,7 @@ export const adminHost: GroupSpec = {
     adminHostOpen,
     adminHostClose,
     adminHostDrain,
+    adminHostForget,
     deleteCommand(
       hosts,
       async (cli, host_id) => {

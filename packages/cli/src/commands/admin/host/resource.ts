@@ -38,6 +38,7 @@ function hostFields(host: Host): [string, string][] {
     ['Engine', host.engine],
     ['Schedulable', host.schedulable ? 'yes' : 'no'],
     ['Last report', host.last_report_at || 'never'],
+    ...(host.forgotten_at ? [['Forgotten', host.forgotten_at] satisfies [string, string]] : []),
     [
       'GPUs',
       host.gpus

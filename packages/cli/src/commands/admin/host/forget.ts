@@ -1,0 +1,22 @@
+import { confirmLoss } from '../../../core/ask.ts'
+import { command } from '../../../core/command.ts'
+import { idOf, refArgument } from '../../../core/resource.ts'
+import { printOne } from '../../../output/print.ts'
+import { hosts } from './resource.ts'
+
+export const adminHostForget = command<{ ref: string; yes?: boolean }>({
+  name: 'forget',
+  summary: 'declare a host that is down lost for good, with what is on it',
+  arguments: [refArgument(hosts)],
+  options: [{ flags: '-y, --yes', description: 'do not ask' }],
+  examples: [
+    `slipway admin host forget ${hosts.example}`,
+    `slipway admin host forget ${hosts.example} --yes`,
+  ],
+  async run(cli, { ref, yes }) {
+    const host_id = await idOf(cli, hosts, ref)
+    const loses = 'Its VMs lose their OS disks, and the disks that live on it are deleted.'
+    await confirmLoss(cli, `Forget ${ref}? ${loses}`, yes)
+    await printOne(cli, await cli.operator.adminHostForget({ host_id }), hosts.fields)
+  },
+})

@@ -1,0 +1,60 @@
+import { Failure } from '../domain/failure.ts'
+import { admitDiskDelete } from '../operations/disk/delete.ts'
+import { forgetVm, loseOsDisk, releaseGpus } from '../operations/vm/state.ts'
+import { findDisk } from '../store/compute/disks.ts'
+import { findAnyVm, setVmHost } from '../store/compute/vms.ts'
+import type { Tx } from '../store/database.ts'
+import { emit, type Requester } from '../store/events/events.ts'
+import type { HostRow } from '../store/fleet/fleet.ts'
+import {
+  lockDisksOfHost,
+  lockVmsOfHost,
+  loseHostGpus,
+  markHostForgotten,
+  unpinLostDisk,
+} from '../store/fleet/forgotten-hosts.ts'
+import { readHost } from './hosts.ts'
+
+const detail = 'its host is lost for good'
+
+/**
+ * An operator knows that the host will not come back. Nothing waits for it any more: its VMs are without OS disk, those
+ * that were deleted meanwhile are gone, and so are the disks that lived on it. Operations under way see it at their next
+ * step. Asked again, it finds nothing to do.
+ */
+export async function forgetHost(tx: Tx, by: Requester, id: string): Promise<HostRow> {
+  const { name, location, state } = await readHost(tx, id)
+  const vms = await lockVmsOfHost(tx, id)
+  if (!(await markHostForgotten(tx, id)))
+    throw new Failure(
+      'conflict',
+      `The host ${name} is ${state}: only a host that is down can be forgotten. Drain it instead, and remove it when it is empty.`,
+    )
+  for (const vm of vms) await loseVm(tx, by, vm.id, vm.lives_on_host)
+  await loseHostGpus(tx, id)
+  const disks = await lockDisksOfHost(tx, id)
+  for (const disk of disks) await loseDisk(tx, by, disk)
+  const data = { name, location, vm_ids: vms.map((vm) => vm.id), disk_ids: disks.map((disk) => disk.id) }
+  await emit(tx, { ...by, type: 'host.forgotten', resourceType: 'host', resourceId: id, data })
+  return readHost(tx, id)
+}
+
+async function loseVm(tx: Tx, by: Requester, id: string, livesOnHost: boolean): Promise<void> {
+  const vm = (await findAnyVm(tx, id))!
+  if (vm.deleted_at) return forgetVm(tx, vm)
+  if (livesOnHost) {
+    await releaseGpus(tx, vm)
+    await loseOsDisk(tx, vm, { actor: by.actor, requestId: by.requestId, detail })
+  }
+  await setVmHost(tx, id, null)
+}
+
+/** Its record goes the way of every deletion, which also ends what was under way on it. */
+async function loseDisk(tx: Tx, by: Requester, { id, project_id }: { id: string; project_id: string }) {
+  await unpinLostDisk(tx, id)
+  const disk = (await findDisk(tx, project_id, id))!
+  const owner = { ...by, projectId: project_id }
+  const data = { name: disk.name, detail }
+  await emit(tx, { ...owner, type: 'disk.lost', resourceType: 'disk', resourceId: id, data })
+  await admitDiskDelete(tx, owner, disk)
+}

@@ -1,0 +1,66 @@
+import type { Queryable, Tx } from '../database.ts'
+import { statement } from '../statement.ts'
+import { livesOnHost } from './fleet.ts'
+
+// A host that reports is not lost. The row stays: it is what refuses later reports.
+const forget = statement<{ id: string }, { id: string }>(
+  'host_forget',
+  `UPDATE hosts SET forgotten_at = coalesce(forgotten_at, slipway_now())
+   WHERE id = :id AND state = 'down' RETURNING id`,
+)
+
+const recall = statement<{ id: string }, { location: string; name: string }>(
+  'host_recall',
+  `UPDATE hosts SET forgotten_at = NULL, is_schedulable = true, is_draining = false
+   WHERE location = :location AND name = :name AND forgotten_at IS NOT NULL RETURNING id`,
+)
+
+// They are locked before the host, as everywhere.
+const lockVms = statement<{ id: string; lives_on_host: boolean }, { id: string }>(
+  'host_lock_vms',
+  `SELECT v.id, ${livesOnHost} AS lives_on_host
+   FROM vms v JOIN hosts h ON h.id = v.host_id JOIN locations l ON l.name = h.location
+   WHERE h.id = :id ORDER BY v.id FOR UPDATE OF v`,
+)
+
+const loseGpus = statement<never, { id: string }>(
+  'host_lose_gpus',
+  `UPDATE gpus SET state = 'gone', vm_id = NULL, quarantined_at = NULL WHERE host_id = :id`,
+)
+
+const lockDisks = statement<{ id: string; project_id: string }, { id: string }>(
+  'host_lock_disks',
+  'SELECT id, project_id FROM disks WHERE host_id = :id ORDER BY id FOR UPDATE',
+)
+
+// A disk that is at no host is attached to nothing.
+const unpinDisk = statement<never, { diskId: string }>(
+  'host_unpin_disk',
+  `WITH detached AS (DELETE FROM disk_attachments WHERE disk_id = :diskId)
+   UPDATE disks SET host_id = NULL WHERE id = :diskId`,
+)
+
+const namesOf = statement<{ name: string }, { location: string }>(
+  'host_forgotten',
+  `SELECT name FROM hosts WHERE location = :location AND forgotten_at IS NOT NULL AND state = 'down'`,
+)
+
+/** Locks the host. Returns false when it is not down. */
+export const markHostForgotten = async (tx: Tx, id: string): Promise<boolean> =>
+  (await forget.one(tx, { id })) !== undefined
+
+/** Lets a forgotten host of this name report again; returns its id, if there is one. */
+export const recallHost = async (tx: Tx, location: string, name: string): Promise<string | undefined> =>
+  (await recall.one(tx, { location, name }))?.id
+
+/** Locks every VM that has the host, hidden ones too; one that is shut off lives there only where storage is local. */
+export const lockVmsOfHost = (tx: Tx, id: string) => lockVms.all(tx, { id })
+
+export const loseHostGpus = (tx: Tx, id: string) => loseGpus.run(tx, { id })
+
+export const lockDisksOfHost = (tx: Tx, id: string) => lockDisks.all(tx, { id })
+export const unpinLostDisk = (tx: Tx, diskId: string) => unpinDisk.run(tx, { diskId })
+
+/** The names of those whose reports are refused. */
+export const listForgottenHosts = async (db: Queryable, location: string): Promise<Set<string>> =>
+  new Set((await namesOf.all(db, { location })).map(({ name }) => name))
