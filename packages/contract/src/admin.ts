@@ -314,6 +314,7 @@ export const adminRoutes = defineRoutes({
     access: 'operator',
     query: Type.Object({ project_id: Uuid }),
     answer: wholeList('AdminQuotaList', Quota),
+    auditsReadOf: 'project_id',
   },
   adminQuotaSet: {
     method: 'PUT',
@@ -467,5 +468,6 @@ export const adminRoutes = defineRoutes({
     query: EventListQuery,
     answer: EventList,
     alsoAnswers: 'text/event-stream',
+    auditsReadOf: 'resource_id',
   },
 })

@@ -29,6 +29,8 @@ interface RouteEntry {
   costsMoney?: true
   /** A POST that only computes. */
   changesNothing?: true
+  /** The parameter or query member that names one tenant's thing: who reads it is put on record. */
+  auditsReadOf?: string
   /** The handler opens its transactions itself, and no Idempotency-Key is remembered. */
   opensTransactions?: true
   /** Another media type that `Accept` may ask for. */

@@ -3,7 +3,7 @@ import { pino } from 'pino'
 import { type Config, ConfigError, help, loadConfig } from './config/index.ts'
 import { runImagesCommand } from './images-command.ts'
 import { packageVersion } from './package-root.ts'
-import { type Server, startServer } from './server.ts'
+import { listensAt, type Server, startServer } from './server.ts'
 import { offerSetupCode, seedDemo } from './setup/demo.ts'
 import { isDatabaseAway, isDatabaseRefusal } from './store/database.ts'
 import { EmbeddedError, openEmbedded } from './store/embedded/index.ts'
@@ -47,12 +47,14 @@ function read(): Config {
 }
 
 /** What an operator can do something about; anything else is a fault of ours and shows as such. */
-function expectedReason(error: unknown, { server, database }: Config): string | undefined {
+function expectedReason(error: unknown, config: Config): string | undefined {
+  const { server, database } = config
+  const { host, port } = listensAt(config)
+  const how = server.role === 'worker' ? 'worker_port' : '--port'
   if (error instanceof EmbeddedError || error instanceof NewerSchemaError) return error.message
   if (!(error instanceof Error)) return undefined
   const { code, syscall } = error as NodeJS.ErrnoException
-  if (code === 'EADDRINUSE')
-    return `${server.host}:${server.port} is taken: choose another port with --port, or --port 0`
+  if (code === 'EADDRINUSE') return `${host}:${port} is taken: choose another port with ${how}, or ${how} 0`
   if (syscall === 'listen' || (syscall === 'getaddrinfo' && !database.url))
     return `cannot listen on ${server.host}:${server.port} (${code}): choose another with --host and --port`
   if (database.url && (isDatabaseAway(error) || isDatabaseRefusal(error)))

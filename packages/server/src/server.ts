@@ -1,9 +1,10 @@
 import type { AddressInfo } from 'node:net'
-import type { FastifyBaseLogger } from 'fastify'
+import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import { BillingTasks } from './billing/tasks.ts'
 import type { Config } from './config/index.ts'
 import { createEngines } from './engines/engines.ts'
-import { type App, buildApp } from './http/app.ts'
+import { buildApp } from './http/app.ts'
+import { buildWorkerApp } from './http/worker-app.ts'
 import { definitions } from './operations/index.ts'
 import { packageVersion } from './package-root.ts'
 import { Reconciler } from './reconcile/reconciler.ts'
@@ -45,6 +46,7 @@ export async function startServer(
   const config = { ...given, locations: await applyConfig(database, given) }
   const engines = await createEngines(config, database, log)
   for (const [location, images] of engines.images) await offerImages(database, location, images)
+  const { role, workerPort } = config.server
   let url = ''
   const services: Services = {
     config,
@@ -53,14 +55,14 @@ export async function startServer(
     engines: engines.byLocation,
     log,
     version: packageVersion(),
-    publicUrl: () => config.server.publicUrl || url,
+    publicUrl: () => config.server.publicUrl || (role === 'worker' ? '' : url),
   }
 
   const reconciler = new Reconciler(services)
   const runner = new Runner(services, definitions)
   const billing = new BillingTasks(services)
   const webhooks = new WebhookDelivery(services)
-  const isWorker = config.server.role !== 'api'
+  const isWorker = role !== 'api'
   if (isWorker) {
     // The fleet is known before the first request asks for it.
     await reconciler.start()
@@ -69,7 +71,8 @@ export async function startServer(
     webhooks.start()
   }
 
-  const app = config.server.role === 'worker' ? null : buildApp(services, log)
+  const app =
+    role !== 'worker' ? buildApp(services, log).fastify : workerPort ? buildWorkerApp(services, log) : null
   const close = async () => {
     await closeApp(app)
     if (isWorker) await Promise.all([runner.stop(), reconciler.stop(), billing.stop(), webhooks.stop()])
@@ -78,12 +81,13 @@ export async function startServer(
     await database.close()
   }
   if (app) {
-    await app.fastify.listen({ host: config.server.host, port: config.server.port }).catch(async (error) => {
+    const place = listensAt(config)
+    await app.listen(place).catch(async (error) => {
       await close()
       throw error
     })
-    const { port } = app.fastify.server.address() as AddressInfo
-    const host = config.server.host.includes(':') ? `[${config.server.host}]` : config.server.host
+    const { port } = app.server.address() as AddressInfo
+    const host = place.host.includes(':') ? `[${place.host}]` : place.host
     url = `http://${host}:${port}`
   }
 
@@ -97,9 +101,15 @@ export async function startServer(
   }
 }
 
+/** A worker is asked for its health on its own machine alone. */
+export const listensAt = ({ server }: Config): { host: string; port: number } =>
+  server.role === 'worker'
+    ? { host: '127.0.0.1', port: server.workerPort }
+    : { host: server.host, port: server.port }
+
 /** Requests under way are answered; streams and long waits are cut. */
-async function closeApp(app: App | null): Promise<void> {
-  const cut = setTimeout(() => app?.fastify.server.closeAllConnections(), drainMs)
-  await app?.fastify.close()
+async function closeApp(app: FastifyInstance | null): Promise<void> {
+  const cut = setTimeout(() => app?.server.closeAllConnections(), drainMs)
+  await app?.close()
   clearTimeout(cut)
 }

@@ -36,10 +36,11 @@ test('the default configuration is the demo on this machine alone', () => {
     publicUrl: '',
     trustedProxies: [],
     logLevel: 'info',
+    workerPort: 0,
     metricsTokenEnv: '',
     metricsToken: '',
   })
-  expect(config.database).toEqual({ urlEnv: 'DATABASE_URL', url: '', poolSize: 8 })
+  expect(config.database).toEqual({ urlEnv: 'DATABASE_URL', url: '', poolSize: 4 })
   expect(config.quotas['a100-80gb_gpus']).toBe(8)
   expect(config.locations.map(({ name, publicIpv4 }) => [name, publicIpv4])).toEqual([
     ['us-east1-a', '198.18.0.0/18'],

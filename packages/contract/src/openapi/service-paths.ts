@@ -8,7 +8,17 @@ export const serviceTag = {
   description: 'Around the API: health, metrics and this document.',
 }
 
-const Health = record('Health', { status: Type.Enum(['ok', 'ready']) }, { description: 'All is well.' })
+const Health = record('Health', { status: Type.Enum(['ok']) }, { description: 'The process lives.' })
+const Readiness = record('Readiness', {
+  status: Type.Enum(['ready']),
+  engines: Type.Array(
+    Type.Object({
+      location: Type.String(),
+      engine: Type.Enum(['simulated', 'qemu', 'incus']),
+      is_answering: Type.Boolean({ description: 'A worker has read its whole inventory within a minute.' }),
+    }),
+  ),
+})
 
 interface ServiceEndpoint {
   operationId: string
@@ -33,10 +43,14 @@ const endpoints: Record<string, ServiceEndpoint> = {
   '/readyz': {
     operationId: 'readyz',
     summary: 'Can the service do its work?',
-    description: 'Asks the database and the engines, and answers 503 while one of them is away.',
+    description:
+      'Answers 503 while the database is away. An engine that is away shows in the answer and takes only its location down.',
     mediaType: 'application/json',
-    schema: Health,
-    example: { status: 'ready' },
+    schema: Readiness,
+    example: {
+      status: 'ready',
+      engines: [{ location: 'us-east1-a', engine: 'simulated', is_answering: true }],
+    },
     errors: [405, 429, 503],
   },
   '/metrics': {

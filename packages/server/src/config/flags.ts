@@ -26,7 +26,7 @@ export const help = `Usage: slipway-server [flags]
   --help            this text
   --version         the version
 
-SLIPWAY_LOG_LEVEL sets the log level; DATABASE_URL names an outside PostgreSQL.
+SLIPWAY_LOG_LEVEL sets the log level; SLIPWAY_WORKER_PORT has a worker show its health on loopback; DATABASE_URL names an outside PostgreSQL.
 Flags win over the environment, the environment over the file, the file over defaults.
 `
 

@@ -131,6 +131,7 @@ function readServer(value: unknown, flags: Flags, env: Environment): Config['ser
     port: pick(portText, [flag('--port'), variable('SLIPWAY_PORT')], server.port),
     dataDir: pick(filledText, [flag('--data-dir'), variable('SLIPWAY_DATA_DIR')], server.dataDir),
     role: pick(choice(serverRoles), [flag('--role')], server.role),
+    workerPort: pick(portText, [variable('SLIPWAY_WORKER_PORT')], server.workerPort),
     logLevel: pick(logLevel, [variable('SLIPWAY_LOG_LEVEL')], server.logLevel),
     metricsToken: secret(env, 'server.metrics_token_env', server.metricsTokenEnv),
   }

@@ -41,12 +41,13 @@ export const serverSection = {
   public_url: field(pattern(/^(https?:\/\/[^\s/]+[^\s]*)?$/, 'an http or https URL, or empty'), ''),
   trusted_proxies: field(listOf(ipBlock), []),
   log_level: field(logLevel, 'info'),
+  worker_port: field(port, 0),
   metrics_token_env: field(envName, ''),
 }
 
 export const databaseSection = {
   url_env: field(envName, 'DATABASE_URL'),
-  pool_size: field(integer(1, 1000), 8),
+  pool_size: field(integer(1, 1000), 4),
 }
 
 export const limitsSection = {

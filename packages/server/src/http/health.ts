@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Failure } from '../domain/failure.ts'
 import { hashSecret } from '../domain/secret.ts'
 import type { Services } from '../services.ts'
-import { pingDatabase } from '../store/meta.ts'
+import { listEngineAnswers } from '../store/fleet/locations.ts'
 import { sendFailure } from './errors.ts'
 import type { Metrics } from './metrics.ts'
 import type { RateLimiter } from './rate-limit.ts'
@@ -20,10 +20,10 @@ export function mountHealth(
   }
   app.get('/healthz', async () => ({ status: 'ok' }))
 
+  // An engine that is away takes its location down, not the API.
   app.get('/readyz', limited, async (request, reply) => {
     try {
-      await pingDatabase(services.database)
-      return { status: 'ready' }
+      return { status: 'ready', engines: await listEngineAnswers(services.database) }
     } catch (cause) {
       return sendFailure(
         new Failure('unavailable', 'The database does not answer.', { cause }),

@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Failure } from '../domain/failure.ts'
 import { isUuid } from '../domain/ids.ts'
 import type { Tx } from '../store/database.ts'
-import type { Requester } from '../store/events/events.ts'
+import { emit, type Requester } from '../store/events/events.ts'
 import { type Access, callerKey, type Grant, paymentRequired } from './access.ts'
 import {
   answered,
@@ -89,7 +89,11 @@ async function answer(
   request.body = validators.body(request.body)
   const withTx = (tx: Tx) => new RequestContext(id, services, tx, request, reply)
 
-  if (!route.isTransactional) return send(await handle(withTx(services.database.withoutTransaction)), reply)
+  if (!route.isTransactional) {
+    const context = withTx(services.database.withoutTransaction)
+    if (route.auditsReadOf) await auditRead(context, route.auditsReadOf)
+    return send(await handle(context), reply)
+  }
 
   const key = readIdempotencyKey(request.headers['idempotency-key'])
   const { text, isReplay } = await services.database.transaction(async (tx) => {
@@ -114,6 +118,19 @@ function lowerIds(given: unknown): Record<string, string> {
   const params = given as Record<string, string>
   for (const [name, value] of Object.entries(params)) if (isUuid(value)) params[name] = value.toLowerCase()
   return params
+}
+
+/** On record before anything is shown. */
+async function auditRead({ tx, by, params, query, routeId }: Context, member: string): Promise<void> {
+  const given = { ...query, ...params } as Record<string, unknown>
+  if (given[member] === undefined) return
+  await emit(tx, {
+    ...by,
+    type: 'operator.read',
+    resourceType: member.replace(/_id$/, ''),
+    resourceId: String(given[member]),
+    data: { route: routeId },
+  })
 }
 
 function send(result: Awaited<ReturnType<AnyHandler>>, reply: FastifyReply) {

@@ -344,3 +344,21 @@ test('the audit log has every change with who made it, newest first', async () =
     .body
   expect(next.items[0].position).toBeLessThan(page.items[0].position)
 })
+
+test('the audit log has every read of what belongs to one tenant, with who read it', async () => {
+  const project = service.credentials.project_id
+  const reads = async () => (await service.sql(`SELECT FROM events WHERE type = 'operator.read'`)).length
+  const before = await reads()
+  await call('GET', `/quotas?project_id=${project}`)
+  await call('GET', '/quotas?project_id=nobody')
+  await call('GET', '/operations')
+  await service.server.reconciler.stamp()
+  const { body } = await call('GET', '/events?type=operator.read')
+  expect(await reads()).toBe(before + 1)
+  const read = { resource_type: 'project', resource_id: project, data: { route: 'adminQuotaList' } }
+  expect(body.items[0]).toMatchObject(read)
+  expect(body.items[0].actor).toMatch(/^operator_key:/)
+  // The tenant's own log is not the operators'.
+  const own = await service.ok('eventList', { query: { type: 'operator.read' } })
+  expect(own.items).toEqual([])
+})

@@ -132,10 +132,20 @@ test('an engine whose inventory hangs keeps neither its own lost hosts from bein
   const [east, west] = [await resources.newVm(), await resources.newVm({ location: 'us-west1-a' })]
   const heal = hangInventory('us-west1-a')
   try {
-    await service.clock.advance('31 seconds')
+    await service.clock.advance('61 seconds')
     await service.simulator().crashVm(east)
     await until(east, 'STATE_CRASHED')
     await until(west, 'STATE_UNREACHABLE')
+    // It shows to whoever watches the service, and takes nothing else down.
+    expect(await service.request('GET', '/readyz')).toMatchObject({
+      status: 200,
+      body: {
+        engines: expect.arrayContaining([
+          { location: 'us-east1-a', engine: 'simulated', is_answering: true },
+          { location: 'us-west1-a', engine: 'simulated', is_answering: false },
+        ]),
+      },
+    })
   } finally {
     heal()
   }

@@ -1,4 +1,6 @@
+import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { eventually } from '@slipway/testing/eventually.ts'
 import { checkInvariants, settle } from '@slipway/testing/invariants.ts'
@@ -47,11 +49,11 @@ afterEach(async () => {
 })
 
 /** A worker process of its own, ready when it holds a connection that listens. */
-async function startWorker(databaseUrl = service.databaseUrl): Promise<Program> {
+async function startWorker(env: Record<string, string> = {}): Promise<Program> {
   const before = await listeners()
   const file = join(service.dataDir, 'slipway.toml')
   const args = ['--role', 'worker', '--config', file, '--data-dir', service.dataDir]
-  const worker = launcher.start(args, { env: { DATABASE_URL: databaseUrl } })
+  const worker = launcher.start(args, { env: { DATABASE_URL: service.databaseUrl, ...env } })
   workers.push(worker)
   await eventually(async () => {
     if (worker.isOver) throw new Error(`the worker left: ${(await worker.ended()).errors}`)
@@ -134,7 +136,7 @@ test('a worker whose connections are all cut at once stays and goes on', async (
   const wire = new Wire(service.databaseUrl)
   await wire.mend()
   onTestFinished(() => wire.cut())
-  const worker = await startWorker(wire.url)
+  const worker = await startWorker({ DATABASE_URL: wire.url })
   // It works, so its start is behind it.
   await resources.newDisk()
   await wire.cut()
@@ -143,3 +145,27 @@ test('a worker whose connections are all cut at once stays and goes on', async (
   await resources.newDisk()
   expect(worker.isOver).toBe(false)
 })
+test('a worker shows its health, its readiness and its metrics on loopback, and nothing else', async () => {
+  const port = await freePort()
+  await startWorker({ SLIPWAY_WORKER_PORT: String(port) })
+  const ask = async (path: string) => {
+    const answer = await fetch(`http://127.0.0.1:${port}${path}`)
+    return { status: answer.status, text: await answer.text() }
+  }
+  await eventually(() => ask('/healthz').catch(() => null))
+  expect(await ask('/healthz')).toEqual({ status: 200, text: '{"status":"ok"}' })
+  expect(JSON.parse((await ask('/readyz')).text)).toMatchObject({
+    status: 'ready',
+    engines: [{ location: 'us-east1-a', is_answering: true }, {}, {}],
+  })
+  expect((await ask('/metrics')).text).toMatch(/^slipway_operations_in_progress \d/m)
+  expect((await ask('/v0.1')).status).toBe(404)
+})
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  return port
+}

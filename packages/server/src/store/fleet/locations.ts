@@ -12,6 +12,13 @@ export interface LocationRow {
   public_ipv4: string | null
 }
 
+/** Whether the location's engine has lately told all it has. */
+export interface EngineAnswer {
+  location: string
+  engine: LocationRow['engine']
+  is_answering: boolean
+}
+
 export interface LocationSettings {
   name: string
   description: string
@@ -93,6 +100,14 @@ const noteAnswer = statement<never, { name: string }>(
   'UPDATE locations SET engine_answered_at = slipway_now() WHERE name = :name',
 )
 
+// Longer than the rest between two looks at a large fleet.
+const answers = statement<EngineAnswer>(
+  'location_engine_answers',
+  `SELECT name AS location, engine,
+          coalesce(engine_answered_at > slipway_now() - interval '1 minute', false) AS is_answering
+   FROM locations ORDER BY position, name`,
+)
+
 export const listLocations = (db: Queryable): Promise<LocationRow[]> => list.all(db)
 
 export const findLocation = (db: Queryable, name: string): Promise<LocationRow | undefined> =>
@@ -131,3 +146,5 @@ export const listUnservedLocations = async (
 
 /** Its engine has told everything it has. */
 export const noteEngineAnswer = (db: Queryable, name: string) => noteAnswer.run(db, { name })
+
+export const listEngineAnswers = (db: Queryable): Promise<EngineAnswer[]> => answers.all(db)

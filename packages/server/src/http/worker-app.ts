@@ -1,0 +1,25 @@
+import fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify'
+import { Failure } from '../domain/failure.ts'
+import type { Services } from '../services.ts'
+import { countOperations } from '../store/compute/operations.ts'
+import { sendFailure, toFailure } from './errors.ts'
+import { mountHealth } from './health.ts'
+import { Metrics } from './metrics.ts'
+import { RateLimiter } from './rate-limit.ts'
+
+/** What a worker shows of itself to monitoring on its own machine: it has no API. */
+export function buildWorkerApp(services: Services, log: FastifyBaseLogger): FastifyInstance {
+  const app = fastify({
+    loggerInstance: log,
+    exposeHeadRoutes: false,
+    logController: new LogController({ disableRequestLogging: true }),
+    forceCloseConnections: true,
+  })
+  app.setErrorHandler((error, request, reply) => sendFailure(toFailure(error), request, reply))
+  app.setNotFoundHandler((request, reply) =>
+    sendFailure(new Failure('not_found', 'There is nothing at this path.'), request, reply),
+  )
+  const metrics = new Metrics(services.database, () => countOperations(services.database))
+  mountHealth(app, services, metrics, new RateLimiter(services.config.limits))
+  return app
+}

@@ -1,0 +1,41 @@
+import { checkInvariants, settle } from '@slipway/testing/invariants.ts'
+import { resourcesOf } from '@slipway/testing/resources.ts'
+import { useService } from '@slipway/testing/service.ts'
+import { expect, test } from 'vitest'
+
+/** Whoever holds a connection and waits for another would wait for ever when all do so: with one, at once. */
+test('a process does all its work over one connection: nobody who has one waits for another', async () => {
+  const service = await useService((config) => {
+    config.database.poolSize = 1
+  })
+  const resources = resourcesOf(service)
+  const disk = await resources.newDisk()
+  const [one, other] = await Promise.all([
+    resources.newVm({ disks: [{ disk_id: disk }], ttl_seconds: 3600 }),
+    resources.newVm(),
+  ])
+  const rule = await resources.newRule({ destinations: [{ resource_id: one }] })
+  await resources.succeeded(await resources.detach(one, disk))
+  await resources.succeeded(await resources.grow(disk, '20GiB'))
+  await resources.succeeded(await resources.attach(other, disk))
+  await resources.succeeded(await resources.act(other, { action: 'RESET' }))
+  await resources.succeeded(await resources.act(other, { action: 'STOP' }))
+  await resources.succeeded(await resources.act(other, { action: 'START' }))
+  await resources.succeeded(await resources.changeRule(rule, { destination_ports: ['80'] }))
+  const body = { name: 'once', size: '1GiB', location: 'us-east1-a' }
+  const headers = { 'idempotency-key': 'one-connection' }
+  const answers = await Promise.all([1, 2, 3].map(() => service.call('diskCreate', { body, headers })))
+  expect(answers.map(({ status }) => status).filter((status) => status >= 500)).toEqual([])
+  await service.ok('projectCosts')
+  await service.ok('availabilityList')
+  await service.clock.advance('2 hours')
+  await service.server.reconciler.once()
+  await service.server.billing.once()
+  await resources.succeeded(await resources.removeRule(rule))
+  await resources.clear()
+  await settle(service)
+  await checkInvariants(service)
+  expect(service.logLines.filter((line) => line.includes('timeout exceeded when trying to connect'))).toEqual(
+    [],
+  )
+})
