@@ -3,9 +3,10 @@ import { eventually } from '@slipway/testing/eventually.ts'
 import { root } from '@slipway/testing/root.ts'
 import { startReceiver, verify } from '@slipway/testing/webhook-receiver.ts'
 import { expect, onTestFinished, test } from 'vitest'
-import { checkAll, type Evidence } from './checks.ts'
+import { checkAll } from './checks.ts'
 import { Client } from './client.ts'
 import { Cluster } from './cluster.ts'
+import type { Evidence } from './evidence.ts'
 import { Faults, planOf } from './faults.ts'
 import { History } from './history.ts'
 import { EngineWatch, StreamReader } from './observers.ts'
@@ -81,9 +82,12 @@ async function live(cluster: Cluster, history: History): Promise<Evidence> {
   )
   await eventually(() => stream.eventIds.includes(last!.id), settleMs).catch(() => {})
   await Promise.all([stream.stop(), watch.stop()])
+  // Costs grow while one looks at them.
+  await cluster.sql('UPDATE clock SET frozen_at = slipway_now()')
+  const costs = await clients[0]!.get('/costs')
   return {
     ...{ cluster, history, projectId, receiver, fromPosition: webhook.fromPosition },
-    streamedIds: stream.eventIds,
+    ...{ streamedIds: stream.eventIds, costs: costs.body },
     acknowledged: clients.flatMap(({ acknowledged }) => acknowledged),
   }
 }

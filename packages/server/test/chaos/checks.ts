@@ -1,30 +1,8 @@
-import { type VmState, vmStates, vmStateTable } from '@slipway/contract'
 import { brokenInvariants } from '@slipway/testing/invariants.ts'
-import type { Receiver } from '@slipway/testing/webhook-receiver.ts'
-import { vmEvent } from '../../src/operations/vm/state.ts'
-import type { Acknowledged } from './client.ts'
 import type { Cluster } from './cluster.ts'
-import type { History } from './history.ts'
-
-export interface Evidence {
-  cluster: Cluster
-  history: History
-  projectId: string
-  acknowledged: Acknowledged[]
-  /** Everything after this position was written under the eyes of stream and webhook. */
-  fromPosition: number
-  streamedIds: string[]
-  receiver: Receiver
-}
-
-interface EventRow {
-  id: string
-  position: number
-  type: string
-  resource_id: string
-  operation_id: string | null
-  created_ms: number
-}
+import type { EventRow, Evidence } from './evidence.ts'
+import { groupBy } from './group-by.ts'
+import { checkCosts, checkMeters } from './usage-checks.ts'
 
 /** Holds what is left against what was promised. Each difference is a violation. */
 export async function checkAll(evidence: Evidence): Promise<void> {
@@ -40,7 +18,8 @@ export async function checkAll(evidence: Evidence): Promise<void> {
     [evidence.projectId],
   )
   await checkEvents(evidence, events)
-  await checkUsage(evidence, events)
+  await checkMeters(evidence, events)
+  await checkCosts(evidence)
   checkDeliveries(evidence, events)
 }
 
@@ -106,38 +85,6 @@ async function checkEvents({ cluster, history, streamedIds, fromPosition }: Evid
     )
 }
 
-const stateOf = new Map<string, VmState>(vmStates.map((state) => [vmEvent(state), state]))
-/** An event and its meter are written by one transaction, which may have been held up in between. */
-const sameTransactionMs = 15_000
-
-/** The meters of a VM are what its events say, and the days add up to the meters. */
-async function checkUsage({ cluster, history }: Evidence, events: EventRow[]): Promise<void> {
-  const intervals = await cluster.sql<{ resource_id: string; from_ms: number; to_ms: number | null }>(
-    `SELECT resource_id, (extract(epoch FROM lower(period)) * 1000)::float8 AS from_ms,
-            (extract(epoch FROM upper(period)) * 1000)::float8 AS to_ms
-     FROM usage_intervals WHERE resource_type = 'vm' ORDER BY lower(period)`,
-  )
-  const metered = groupBy(intervals, ({ resource_id }) => resource_id)
-  for (const [vmId, all] of groupBy(events, ({ resource_id }) => resource_id)) {
-    const states = all.flatMap(({ type, created_ms }) => {
-      const state = stateOf.get(type)
-      return state ? [{ isBilled: vmStateTable[state].isBilled, created_ms }] : []
-    })
-    if (states.length === 0) continue
-    const bounds = states.filter(({ isBilled }, i) => isBilled !== (states[i - 1]?.isBilled ?? false))
-    const meters = (metered.get(vmId) ?? []).flatMap(({ from_ms, to_ms }) =>
-      to_ms === null ? [from_ms] : [from_ms, to_ms],
-    )
-    const isSame =
-      bounds.length === meters.length &&
-      bounds.every(({ created_ms }, i) => Math.abs(created_ms - meters[i]!) < sameTransactionMs)
-    if (!isSame)
-      history.violation(
-        `${vmId} is metered at ${meters.map(clock).join(', ')}; its events say ${bounds.map(({ created_ms }) => clock(created_ms)).join(', ')}`,
-      )
-  }
-}
-
 /** Everything at least once, and what concerns one resource in order. */
 function checkDeliveries({ history, receiver, fromPosition }: Evidence, events: EventRow[]): void {
   const arrived = [...new Set(receiver.received.map(({ body }) => body.data.id))]
@@ -155,15 +102,7 @@ function checkDeliveries({ history, receiver, fromPosition }: Evidence, events: 
   }
 }
 
-const clock = (ms: number) => new Date(ms).toISOString().slice(11, 23)
-
 function difference(expected: string[], actual: string[]): string {
   const at = expected.findIndex((id, index) => actual[index] !== id)
   return `at ${at} it should be ${expected[at]} and is ${actual[at]}`
-}
-
-function groupBy<Item, Key>(items: Item[], keyOf: (item: Item) => Key): Map<Key, Item[]> {
-  const groups = new Map<Key, Item[]>()
-  for (const item of items) groups.set(keyOf(item), [...(groups.get(keyOf(item)) ?? []), item])
-  return groups
 }

@@ -78,7 +78,7 @@ export class EngineWatch {
   }
 }
 
-/** GPUs of VMs that are on, and public addresses of VMs that exist. */
+/** GPUs of VMs that are on, public addresses of VMs that exist, and names. */
 const twice = `
   SELECT what, string_agg(id::text, ', ' ORDER BY id) AS vms FROM (
     SELECT v.id, concat_ws(' ', 'GPU', v.location, v.host, gpu) AS what
@@ -87,4 +87,10 @@ const twice = `
     UNION ALL
     SELECT v.id, 'address ' || (v.spec -> 'network' ->> 'publicAddress')
     FROM simulated_vms v WHERE NOT v.is_removed AND v.spec -> 'network' ->> 'publicAddress' <> ''
+    UNION ALL
+    SELECT id, concat_ws(' ', 'VM name', project_id, name) FROM vms WHERE deleted_at IS NULL
+    UNION ALL
+    SELECT id, concat_ws(' ', 'disk name', project_id, name) FROM disks
+    UNION ALL
+    SELECT id, concat_ws(' ', 'rule name', project_id, name) FROM firewall_rules
   ) held GROUP BY what HAVING count(*) > 1`

@@ -1,0 +1,28 @@
+import type { Costs } from '@slipway/contract'
+import type { Receiver } from '@slipway/testing/webhook-receiver.ts'
+import type { Acknowledged } from './client.ts'
+import type { Cluster } from './cluster.ts'
+import type { History } from './history.ts'
+
+/** What a run leaves behind for its checks. */
+export interface Evidence {
+  cluster: Cluster
+  history: History
+  projectId: string
+  acknowledged: Acknowledged[]
+  /** Everything after this position was written under the eyes of stream and webhook. */
+  fromPosition: number
+  streamedIds: string[]
+  receiver: Receiver
+  /** As the API told them, at a time that was held. */
+  costs: Costs
+}
+
+export interface EventRow {
+  id: string
+  position: number
+  type: string
+  resource_id: string
+  operation_id: string | null
+  created_ms: number
+}

@@ -1,0 +1,74 @@
+import { type VmState, vmStates, vmStateTable } from '@slipway/contract'
+import { vmEvent } from '../../src/operations/vm/state.ts'
+import type { EventRow, Evidence } from './evidence.ts'
+import { groupBy } from './group-by.ts'
+
+interface Interval {
+  resource_id: string
+  resource_type: 'vm' | 'disk'
+  product_name: string
+  quantity: number
+  from_ms: number
+  to_ms: number | null
+}
+
+const intervals = `
+  SELECT resource_id, resource_type, product_name, quantity,
+         (extract(epoch FROM lower(period)) * 1000)::float8 AS from_ms,
+         (extract(epoch FROM upper(period)) * 1000)::float8 AS to_ms
+  FROM usage_intervals ORDER BY lower(period)`
+
+const stateOf = new Map<string, VmState>(vmStates.map((state) => [vmEvent(state), state]))
+/** An event and its meter are written by one transaction, which may have been held up in between. */
+const sameTransactionMs = 15_000
+
+/** Every VM was metered whenever its events say that it was to be billed, and at no other time. */
+export async function checkMeters({ cluster, history }: Evidence, events: EventRow[]): Promise<void> {
+  const metered = groupBy(await cluster.sql<Interval>(intervals), ({ resource_id }) => resource_id)
+  for (const [vmId, all] of groupBy(events, ({ resource_id }) => resource_id)) {
+    const states = all.flatMap(({ type, created_ms }) => {
+      const state = stateOf.get(type)
+      return state ? [{ isBilled: vmStateTable[state].isBilled, created_ms }] : []
+    })
+    if (states.length === 0) continue
+    const told = states
+      .filter(({ isBilled }, i) => isBilled !== (states[i - 1]?.isBilled ?? false))
+      .map(({ created_ms }) => created_ms)
+    const meters = (metered.get(vmId) ?? []).flatMap(({ from_ms, to_ms }) =>
+      to_ms === null ? [from_ms] : [from_ms, to_ms],
+    )
+    const isSame =
+      told.length === meters.length && told.every((ms, i) => Math.abs(ms - meters[i]!) < sameTransactionMs)
+    if (!isSame)
+      history.violation(
+        `${vmId} is metered at ${meters.map(clock).join(', ')}; its events say ${told.map(clock).join(', ')}`,
+      )
+  }
+}
+
+const hourMs = 3_600_000
+const displayedUsd = 0.000_001
+
+/** What the API says that a month has cost is what its intervals come to, product by product. */
+export async function checkCosts({ cluster, history, costs }: Evidence): Promise<void> {
+  const now = new Date(costs.as_of)
+  const monthMs = Date.UTC(now.getUTCFullYear(), now.getUTCMonth())
+  const prices = new Map(
+    (await cluster.sql<{ product_name: string; usd: string }>('SELECT product_name, usd FROM prices')).map(
+      ({ product_name, usd }) => [product_name, Number(usd)],
+    ),
+  )
+  const said = new Map(costs.by_product.map(({ product_name, usd }) => [product_name, usd]))
+  const all = groupBy(await cluster.sql<Interval>(intervals), ({ product_name }) => product_name)
+  for (const [product, each] of all) {
+    const usedMs = each.reduce((sum, { quantity, from_ms, to_ms }) => {
+      const lengthMs = Math.min(to_ms ?? now.getTime(), now.getTime()) - Math.max(from_ms, monthMs)
+      return sum + Number(quantity) * Math.max(0, lengthMs)
+    }, 0)
+    const usd = (usedMs / hourMs) * prices.get(product)!
+    if (Math.abs(usd - (said.get(product) ?? 0)) > displayedUsd)
+      history.violation(`${product} has cost ${usd} by its intervals and ${said.get(product)} by the API`)
+  }
+}
+
+const clock = (ms: number) => new Date(ms).toISOString().slice(11, 23)
