@@ -11,9 +11,9 @@ import { Faults, planOf } from './faults.ts'
 import { History } from './history.ts'
 import { EngineWatch, StreamReader } from './observers.ts'
 import { untilQuiet } from './quiet.ts'
-import { Resources, Tenant } from './tenant.ts'
+import { Tenant } from './tenant.ts'
 
-const faultCount = Number(process.env.SLIPWAY_CHAOS_FAULTS ?? 60)
+const faultCount = Number(process.env.SLIPWAY_CHAOS_FAULTS ?? 80)
 const seed = Number(process.env.SLIPWAY_SEED ?? Date.now() % 2 ** 31)
 const tenantCount = 8
 /** For failures alone: a start and a rest of minutes, and seconds for each fault. */
@@ -59,10 +59,7 @@ async function live(cluster: Cluster, history: History): Promise<Evidence> {
     (_, i) => new Client(`tenant-${i + 1}`, seed + i, service),
   )
   const networks = await clients[0]!.get('/vpc/networks')
-  const resources = new Resources()
-  const tenants = clients.map(
-    (client, i) => new Tenant(client, resources, networks.body.items[0].id, seed + 1_000 + i),
-  )
+  const tenants = clients.map((client, i) => new Tenant(client, networks.body.items[0].id, seed + 1_000 + i))
   const stream = new StreamReader()
   stream.start(cluster, projectId, token, webhook.fromPosition)
   const watch = new EngineWatch()

@@ -1,49 +1,48 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import type { Disk, FirewallRule, Vm } from '@slipway/contract'
 import { sshKey } from '@slipway/testing/ssh-key.ts'
 import type { Answer, Client } from './client.ts'
 import { locations } from './cluster.ts'
 import { Random } from './random.ts'
 
-/** What there is to act on, as far as tenants were told; they share it, and get in each other's way. */
-export class Resources {
-  readonly vms = new Map<string, { location: string }>()
-  readonly disks = new Map<string, { location: string }>()
-  readonly rules = new Set<string>()
-}
-
 const weights = {
-  createVm: 20,
+  createVm: 16,
   stop: 14,
   start: 14,
   reset: 5,
-  retype: 3,
-  deleteVm: 12,
+  retype: 4,
+  deleteVm: 6,
   createDisk: 8,
-  attach: 10,
-  detach: 8,
+  attach: 12,
+  detach: 9,
   grow: 4,
-  deleteDisk: 5,
+  deleteDisk: 3,
   createRule: 4,
   renameRule: 6,
   changeRule: 3,
   deleteRule: 3,
 }
-const rulePath = '/vpc/firewall-rules'
 const mostVms = 14
 const mostDisks = 10
 const mostRules = 8
 const patienceMs = 3_000
+const rulePath = '/vpc/firewall-rules'
 
-/** Somebody who uses the service without looking at how it fares. */
+/** What a tenant sees of the project at a moment; others change it meanwhile. */
+interface Sight {
+  vms: Vm[]
+  disks: Disk[]
+  rules: FirewallRule[]
+}
+
+/** Somebody who uses the service without asking how it fares, and gets in the way of others who do. */
 export class Tenant {
   readonly #client: Client
-  readonly #resources: Resources
   readonly #networkId: string
   readonly #random: Random
 
-  constructor(client: Client, resources: Resources, networkId: string, seed: number) {
+  constructor(client: Client, networkId: string, seed: number) {
     this.#client = client
-    this.#resources = resources
     this.#networkId = networkId
     this.#random = new Random(seed)
   }
@@ -51,7 +50,7 @@ export class Tenant {
   async run(isOver: () => boolean): Promise<void> {
     while (!isOver()) {
       await delay(this.#random.between(20, 200))
-      const answer = await this.#act()
+      const answer = await this.#act(await this.#look())
       if (answer?.status !== 200) continue
       // Some wait for what they began, some do not.
       if (this.#random.isOneIn(2))
@@ -59,108 +58,104 @@ export class Tenant {
     }
   }
 
-  #act(): Promise<Answer | undefined> {
-    const { vms, disks, rules } = this.#resources
-    const [vmId, vm] = this.#any(vms)
-    const [diskId, disk] = this.#any(disks)
-    const ruleId = rules.size > 0 ? this.#random.pick([...rules]) : undefined
+  async #look(): Promise<Sight> {
+    const [vms, disks, rules] = await Promise.all(
+      ['/vms', '/disks', rulePath].map(async (path) => (await this.#client.get(path)).body.items),
+    )
+    // The rules of the beginning stay.
+    return { vms, disks, rules: rules.filter(({ name }: FirewallRule) => name.startsWith('rule-')) }
+  }
+
+  /** Undefined when there is nothing to do it to. */
+  async #act({ vms, disks, rules }: Sight): Promise<Answer | undefined> {
     const kind = this.#random.weighted(weights)
-    const number = this.#random.between(1, 9)
-    const gpus = this.#random.pick([1, 1, 2, 4])
+    const number = this.#random.between(1, 12)
+    const type = `a100.${this.#random.pick([1, 1, 2, 4])}x`
+    const vm = this.#any(vms, ({ state }) => statesFor[kind]?.includes(state) ?? true)
+    const disk = this.#any(disks, (each) => kind !== 'attach' || isFreeFor(vm, each))
+    const rule = this.#any(rules)
     switch (kind) {
       case 'createVm':
-        return this.#createVm(`vm-${number}`, gpus, diskId, disk?.location)
+        return vms.length < mostVms ? this.#createVm(`vm-${number}`, type, disk) : undefined
       case 'stop':
       case 'start':
       case 'reset':
-        return this.#about(vmId, () => this.#change('/vms', vmId!, { action: kind.toUpperCase() }))
+        return vm && this.#client.begin('PATCH', `/vms/${vm.id}`, { action: kind.toUpperCase() })
       case 'retype':
-        return this.#about(vmId, () => this.#change('/vms', vmId!, { type: `a100.${gpus}x` }))
+        return vm && this.#client.begin('PATCH', `/vms/${vm.id}`, { type })
       case 'deleteVm':
-        return this.#about(vmId, () => this.#remove('/vms', vmId!))
+        return vm && this.#client.begin('DELETE', `/vms/${vm.id}`)
       case 'createDisk':
-        return this.#createDisk(`disk-${number}`)
+        return disks.length < mostDisks ? this.#createDisk(`disk-${number}`, vm) : undefined
       case 'attach':
-        return this.#about(vm && disk?.location === vm.location && diskId, () =>
-          this.#client.begin('POST', `/vms/${vmId}/attach-disks`, {
-            attach_disks: [{ disk_id: diskId, attachment_type: 'data', mode: 'read-write' }],
-          }),
-        )
+        return vm && disk && this.#attach(vm, disk)
       case 'detach':
-        return this.#about(vmId && diskId, () =>
-          this.#client.begin('POST', `/vms/${vmId}/detach-disks`, { detach_disks: [diskId] }),
-        )
+        return this.#detach(disks.filter(({ attached_to }) => attached_to.length > 0))
       case 'grow':
-        return this.#about(diskId, () => this.#change('/disks', diskId!, { size: `${number * 10}GiB` }))
+        return disk && this.#client.begin('PATCH', `/disks/${disk.id}`, { size: `${number * 10}GiB` })
       case 'deleteDisk':
-        return this.#about(diskId, () => this.#remove('/disks', diskId!))
+        return disk && this.#client.begin('DELETE', `/disks/${disk.id}`)
       case 'createRule':
-        return this.#createRule(`rule-${number}`, vmId)
+        return rules.length < mostRules ? this.#createRule(`rule-${number}`, vm) : undefined
       case 'renameRule':
-        return this.#about(ruleId, () => this.#change(rulePath, ruleId!, { name: `rule-${number}` }))
+        return rule && this.#client.begin('PATCH', `${rulePath}/${rule.id}`, { name: `rule-${number}` })
       case 'changeRule':
-        return this.#about(ruleId, () =>
-          this.#change(rulePath, ruleId!, { destination_ports: [`${9_000 + number}`] }),
+        return (
+          rule && this.#client.begin('PATCH', `${rulePath}/${rule.id}`, { destination_ports: [`${number}`] })
         )
       case 'deleteRule':
-        return this.#about(ruleId, () => this.#remove(rulePath, ruleId!))
+        return rule && this.#client.begin('DELETE', `${rulePath}/${rule.id}`)
     }
   }
 
-  async #about(isThere: unknown, act: () => Promise<Answer>): Promise<Answer | undefined> {
-    return isThere ? act() : undefined
-  }
-
-  async #change(path: string, id: string, body: unknown): Promise<Answer> {
-    const answer = await this.#client.begin('PATCH', `${path}/${id}`, body)
-    if (answer.status === 404) this.#forget(id)
-    return answer
-  }
-
-  async #remove(path: string, id: string): Promise<Answer> {
-    const answer = await this.#client.begin('DELETE', `${path}/${id}`)
-    if (answer.status === 200 || answer.status === 404) this.#forget(id)
-    return answer
-  }
-
-  #forget(id: string): void {
-    for (const known of Object.values(this.#resources)) known.delete(id)
-  }
-
-  async #createVm(name: string, gpus: number, diskId: string | undefined, diskLocation: string | undefined) {
-    if (this.#resources.vms.size >= mostVms) return undefined
-    const location = this.#random.pick(locations)
-    const takesDisk = diskLocation === location && this.#random.isOneIn(3)
-    const answer = await this.#client.begin('POST', '/vms', {
-      ...{ name, location, type: `a100.${gpus}x`, image: 'ubuntu24.04-nvidia:latest' },
-      ...{ ssh_public_key: sshKey, ...(takesDisk && { disks: [{ disk_id: diskId }] }) },
+  #createVm(name: string, type: string, disk: Disk | undefined): Promise<Answer> {
+    const takesDisk = disk && this.#random.isOneIn(2)
+    return this.#client.begin('POST', '/vms', {
+      ...{ name, type, location: takesDisk ? disk.location : this.#random.pick(locations) },
+      ...{ image: 'ubuntu24.04-nvidia:latest', ssh_public_key: sshKey },
+      ...(takesDisk && { disks: [{ disk_id: disk.id }] }),
     })
-    if (answer.status === 200) this.#resources.vms.set(idOf(answer), { location })
-    return answer
   }
 
-  async #createDisk(name: string) {
-    if (this.#resources.disks.size >= mostDisks) return undefined
-    const location = this.#random.pick(locations)
-    const answer = await this.#client.begin('POST', '/disks', { name, location, size: '10GiB' })
-    if (answer.status === 200) this.#resources.disks.set(idOf(answer), { location })
-    return answer
+  #createDisk(name: string, vm: Vm | undefined): Promise<Answer> {
+    const location = vm?.location ?? this.#random.pick(locations)
+    return this.#client.begin('POST', '/disks', { name, location, size: '10GiB' })
   }
 
-  async #createRule(name: string, vmId: string | undefined) {
-    if (this.#resources.rules.size >= mostRules) return undefined
-    const answer = await this.#client.begin('POST', rulePath, {
+  #attach(vm: Vm, disk: Disk): Promise<Answer> {
+    const attach_disks = [{ disk_id: disk.id, attachment_type: 'data', mode: 'read-write' }]
+    return this.#client.begin('POST', `/vms/${vm.id}/attach-disks`, { attach_disks })
+  }
+
+  async #detach(attached: Disk[]): Promise<Answer | undefined> {
+    const disk = this.#any(attached)
+    if (!disk) return undefined
+    const path = `/vms/${disk.attached_to[0]!.vm_id}/detach-disks`
+    return this.#client.begin('POST', path, { detach_disks: [disk.id] })
+  }
+
+  #createRule(name: string, vm: Vm | undefined): Promise<Answer> {
+    return this.#client.begin('POST', rulePath, {
       ...{ name, vpc_network_id: this.#networkId, action: 'allow', direction: 'ingress' },
       ...{ protocols: ['tcp'], sources: [{ cidr: '203.0.113.0/24' }], destination_ports: ['8888'] },
-      destinations: [{ resource_id: vmId ?? this.#networkId }],
+      destinations: [{ resource_id: vm?.id ?? this.#networkId }],
     })
-    if (answer.status === 200) this.#resources.rules.add(idOf(answer))
-    return answer
   }
 
-  #any<Value>(map: Map<string, Value>): [string, Value] | [undefined, undefined] {
-    return map.size > 0 ? this.#random.pick([...map]) : [undefined, undefined]
+  /** Mostly one that fits; now and then any, since people make mistakes. */
+  #any<Item>(items: Item[], fits: (item: Item) => boolean = () => true): Item | undefined {
+    const fitting = this.#random.isOneIn(6) ? items : items.filter(fits)
+    return fitting.length > 0 ? this.#random.pick(fitting) : undefined
   }
 }
 
-const idOf = (answer: Answer): string => answer.body.operation.metadata.id
+const statesFor: Partial<Record<keyof typeof weights, Vm['state'][]>> = {
+  stop: ['STATE_RUNNING', 'STATE_CRASHED'],
+  start: ['STATE_SHUTOFF'],
+  reset: ['STATE_RUNNING', 'STATE_CRASHED'],
+  retype: ['STATE_SHUTOFF'],
+  attach: ['STATE_RUNNING', 'STATE_SHUTOFF'],
+}
+
+const isFreeFor = (vm: Vm | undefined, disk: Disk): boolean =>
+  disk.attached_to.length === 0 && disk.location === vm?.location
