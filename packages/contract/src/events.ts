@@ -1,4 +1,5 @@
 import Type, { type Static } from 'typebox'
+import { eventTypes, eventTypesPattern } from './event-types.ts'
 import { defineRoutes } from './route.ts'
 import { body, Empty, PageQuery, pagedList, pageQuery, record, Timestamp, Uuid } from './schema.ts'
 
@@ -7,7 +8,7 @@ export const Event = record('Event', {
   position: Type.Integer({
     description: 'Grows without gaps that a later commit could fill; 0 until stamped.',
   }),
-  type: Type.String({ examples: ['vm.running'] }),
+  type: Type.String({ description: 'The filter of the list names all there are.', examples: ['vm.running'] }),
   resource_type: Type.String({ examples: ['vm'] }),
   resource_id: Type.String(),
   actor: Type.String({
@@ -22,13 +23,19 @@ export type Event = Static<typeof Event>
 export const EventListQuery = Type.Object({
   ...pageQuery,
   resource_id: Type.Optional(Uuid),
-  type: Type.Optional(Type.String({ maxLength: 100 })),
+  type: Type.Optional(Type.Enum<string[]>([...eventTypes])),
   actor: Type.Optional(Type.String({ maxLength: 100 })),
 })
 export const EventList = pagedList('EventList', Event)
 
 const EventTypes = Type.Array(
-  Type.String({ minLength: 1, maxLength: 100, examples: ['vm.running', 'operation.*'] }),
+  Type.String({
+    maxLength: 100,
+    format: 'event-types',
+    pattern: eventTypesPattern,
+    description: 'A type of event, or all of a kind by a star.',
+    examples: ['vm.running', 'operation.*'],
+  }),
   { maxItems: 100 },
 )
 const WebhookUrl = Type.String({

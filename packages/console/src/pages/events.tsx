@@ -1,3 +1,4 @@
+import { eventTypes } from '@slipway/contract/event-types'
 import { useProjectId } from '../api/me.ts'
 import { EventTable } from '../features/event-table.tsx'
 import { EventTabs } from '../features/page-tabs.tsx'
@@ -5,22 +6,19 @@ import { useSearchState } from '../lib/use-search-state.ts'
 import { Select } from '../ui/field.tsx'
 import { Page } from '../ui/page.tsx'
 
-const types = [
-  'vm.created',
-  'vm.running',
-  'vm.stopped',
-  'vm.deleted',
-  'vm.crashed',
-  'vm.unreachable',
-  'disk.created',
-  'disk.deleted',
-  'firewall_rule.created',
-  'firewall_rule.deleted',
-  'operation.failed',
-  'operation.succeeded',
-  'access_key.created',
-  'access_key.deleted',
+/** What can happen in a project. */
+const kinds = [
+  'vm',
+  'disk',
+  'firewall_rule',
+  'network',
+  'subnet',
+  'operation',
+  'access_key',
+  'webhook',
+  'budget',
 ]
+const types: string[] = eventTypes.filter((type) => kinds.includes(type.split('.', 1)[0]!))
 
 /** Shows the audit log of the project: who did what, when. */
 export function Events() {

@@ -1,3 +1,4 @@
+import type { EventType } from '@slipway/contract'
 import { invalidField, notFound } from '../domain/failure.ts'
 import { type ProjectRequester, requireRoom } from '../operations/admission.ts'
 import type { Tx } from '../store/database.ts'
@@ -36,5 +37,5 @@ export async function revokeProjectKey(tx: Tx, by: ProjectRequester, id: string)
   tx.signal('access')
 }
 
-const emitKey = (tx: Tx, by: ProjectRequester, type: string, row: AccessKeyRow): Promise<void> =>
+const emitKey = (tx: Tx, by: ProjectRequester, type: EventType, row: AccessKeyRow): Promise<void> =>
   emit(tx, { ...by, type, resourceType: 'access_key', resourceId: row.id, data: accessKeyView(row) })

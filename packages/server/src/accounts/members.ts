@@ -1,4 +1,4 @@
-import type { Role } from '@slipway/contract'
+import type { EventType, Role } from '@slipway/contract'
 import { Failure, notFound } from '../domain/failure.ts'
 import { requireRoom } from '../operations/admission.ts'
 import type { Tx } from '../store/database.ts'
@@ -87,7 +87,7 @@ async function forgetInvitation(tx: Tx, userId: string): Promise<void> {
 function emitMember(
   tx: Tx,
   by: OrganizationRequester,
-  type: string,
+  type: EventType,
   member: MemberRow,
   more: Record<string, unknown> = {},
 ): Promise<void> {

@@ -1,4 +1,4 @@
-import type { OrganizationQuotaName } from '@slipway/contract'
+import type { EventType, OrganizationQuotaName } from '@slipway/contract'
 import { notFound } from '../domain/failure.ts'
 import { uuid } from '../domain/ids.ts'
 import { setOrganizationQuotas } from '../store/compute/organization-quotas.ts'
@@ -35,7 +35,7 @@ export async function setOrganizationSuspended(
   return row
 }
 
-const emitOrganization = (tx: Tx, by: Requester, type: string, row: OrganizationRow): Promise<void> =>
+const emitOrganization = (tx: Tx, by: Requester, type: EventType, row: OrganizationRow): Promise<void> =>
   emit(tx, {
     ...by,
     type,

@@ -1,3 +1,4 @@
+import type { EventType } from '@slipway/contract'
 import { Failure, notFound } from '../domain/failure.ts'
 import type { ProjectRequester } from '../operations/admission.ts'
 import { deleteQuotas } from '../store/compute/quotas.ts'
@@ -48,7 +49,7 @@ export async function deleteProject(tx: Tx, by: ProjectRequester): Promise<void>
   tx.signal('access')
 }
 
-const emitProject = (tx: Tx, by: Requester, type: string, row: ProjectRow): Promise<void> =>
+const emitProject = (tx: Tx, by: Requester, type: EventType, row: ProjectRow): Promise<void> =>
   emit(tx, {
     ...by,
     type,

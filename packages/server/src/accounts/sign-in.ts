@@ -1,4 +1,4 @@
-import type { TokenAnswer } from '@slipway/contract'
+import type { EventType, TokenAnswer } from '@slipway/contract'
 import { invalidField } from '../domain/failure.ts'
 import { uuid } from '../domain/ids.ts'
 import { normaliseEmail } from '../domain/names.ts'
@@ -124,7 +124,7 @@ const badCode = () => invalidGrant('The code is unknown, used or expired.')
 const emitUser = (
   tx: Tx,
   { requestId }: Visitor,
-  type: string,
+  type: EventType,
   userId: string,
   organizationId: string | null = null,
 ): Promise<void> =>

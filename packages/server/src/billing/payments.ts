@@ -1,3 +1,4 @@
+import type { EventType } from '@slipway/contract'
 import { type Card, hasExpired, paysWhenCharged } from '../domain/cards.ts'
 import { Failure } from '../domain/failure.ts'
 import type { Services } from '../services.ts'
@@ -111,7 +112,7 @@ export async function expireCards({ database }: Services): Promise<void> {
 export async function tell(
   tx: Tx,
   by: Payer,
-  type: string,
+  type: EventType,
   data: Record<string, unknown> = {},
 ): Promise<void> {
   await emit(tx, {

@@ -1,6 +1,8 @@
 import {
   addressCount,
   emailPattern,
+  eventTypes,
+  eventTypesPattern,
   hostNamePattern,
   imageNamePattern,
   isResourceName,
@@ -12,9 +14,10 @@ import { parseSshPublicKey } from '@slipway/contract/ssh-key'
 import { numberToAddress } from './addresses.ts'
 import { parsePort } from './firewall.ts'
 import { scriptProblem } from './names.ts'
-import { didYouMean } from './nearest.ts'
+import { didYouMean, nearest } from './nearest.ts'
 import { parseDiskSize } from './sizes.ts'
 
+const eventKinds = new RegExp(eventTypesPattern)
 const hostName = new RegExp(hostNamePattern)
 const imageName = new RegExp(imageNamePattern)
 const email = new RegExp(emailPattern)
@@ -57,6 +60,10 @@ export const formats: Record<string, (text: string) => string | null> = {
     parsePort(text)
       ? null
       : `must be a port or a range, such as 22 or 3000-8080, within 1–65535${didYouMean(nearestPorts(text))}`,
+  'event-types': (text) =>
+    eventKinds.test(text)
+      ? null
+      : `must be a type of event, or all of a kind by vm.*${didYouMean(nearest(text, eventTypes))}`,
   'ssh-public-key': (text) => {
     const key = parseSshPublicKey(text)
     return key.ok ? null : key.problem

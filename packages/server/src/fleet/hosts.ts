@@ -1,4 +1,4 @@
-import { families, familyNames, familyOfModel } from '@slipway/contract'
+import { type EventType, families, familyNames, familyOfModel } from '@slipway/contract'
 import { Failure, invalidField, notFound } from '../domain/failure.ts'
 import type { Queryable, Tx } from '../store/database.ts'
 import { emit, type Requester } from '../store/events/events.ts'
@@ -119,7 +119,7 @@ const models = familyNames.map((family) => families[family].model)
 const emitHost = (
   tx: Tx,
   by: Requester,
-  type: string,
+  type: EventType,
   hostId: string,
   data: Record<string, unknown>,
 ): Promise<void> => emit(tx, { ...by, type, resourceType: 'host', resourceId: hostId, data })

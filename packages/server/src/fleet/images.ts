@@ -1,3 +1,4 @@
+import type { EventType } from '@slipway/contract'
 import { Failure, invalidField, notFound } from '../domain/failure.ts'
 import type { Queryable, Tx } from '../store/database.ts'
 import { emit, type Requester } from '../store/events/events.ts'
@@ -93,7 +94,7 @@ async function requireLocations(db: Queryable, names: string[]): Promise<void> {
   })
 }
 
-const emitImage = (tx: Tx, by: Requester, type: string, image: ImageRow): Promise<void> =>
+const emitImage = (tx: Tx, by: Requester, type: EventType, image: ImageRow): Promise<void> =>
   emit(tx, {
     ...by,
     type,

@@ -1,4 +1,4 @@
-import type { CountedQuotaName } from '@slipway/contract'
+import type { CountedQuotaName, EventType } from '@slipway/contract'
 import { Failure } from '../domain/failure.ts'
 import { uuid } from '../domain/ids.ts'
 import { cancelled, type Definition, next, type Outcome, type Work, wait } from '../runner/operation.ts'
@@ -29,7 +29,7 @@ interface Beginning {
   /** Echoed in `metadata.request`. */
   request: unknown
   scratch?: Record<string, unknown>
-  eventType: string
+  eventType: EventType
   eventData?: Record<string, unknown>
 }
 
@@ -82,7 +82,7 @@ export async function makeWayForDeletion(
 ): Promise<OperationRow | undefined> {
   for (const operation of await findUnfinishedOperations(tx, resourceId)) {
     if (operation.name === 'DELETE') {
-      const type = `${resourceType}.deletion_repeated`
+      const type = `${resourceType}.deletion_repeated` as const
       await emit(tx, { ...by, type, resourceType, resourceId, data: { operation_id: operation.id } })
       return operation
     }

@@ -1,3 +1,4 @@
+import type { EventType } from '@slipway/contract'
 import { Failure, notFound } from '../domain/failure.ts'
 import {
   endOperation,
@@ -40,7 +41,7 @@ function notStuck({ state }: OperationRow): never {
   throw new Failure('conflict', `The operation is not stuck: it is ${state}.`)
 }
 
-const emitChange = (tx: Tx, by: Requester, type: string, row: OperationRow): Promise<void> =>
+const emitChange = (tx: Tx, by: Requester, type: EventType, row: OperationRow): Promise<void> =>
   emit(tx, {
     ...by,
     type,

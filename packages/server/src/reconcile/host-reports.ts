@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { HostState } from '@slipway/contract'
+import type { EventType, HostState } from '@slipway/contract'
 import { gpuStateAfterReport, shapeOf } from '../domain/host-report.ts'
 import type { HostReport } from '../engines/engine.ts'
 import type { Database, Tx } from '../store/database.ts'
@@ -84,7 +84,7 @@ async function applyNews(tx: Tx, location: string, engineName: string, news: Rep
 }
 
 interface Notice {
-  type: string
+  type: EventType
   data: Record<string, unknown>
 }
 
@@ -124,14 +124,14 @@ function changeOf(
   const notices = missing
     .filter(({ pciAddress }) => !toldBefore.includes(pciAddress))
     .map(({ id, pciAddress, vmId }) => ({
-      type: 'gpu.missing',
+      type: 'gpu.missing' as const,
       data: { gpu_id: id, pci_address: pciAddress, vm_id: vmId },
     }))
   if (host.state !== 'down' || isBehind) return { change, notices }
   return { change, notices: [{ type: 'host.up', data: { gpus: usable.length } }, ...notices] }
 }
 
-const systemEvent = (type: string, hostId: string, data: Record<string, unknown>): NewEvent => ({
+const systemEvent = (type: EventType, hostId: string, data: Record<string, unknown>): NewEvent => ({
   type,
   resourceType: 'host',
   resourceId: hostId,

@@ -1,3 +1,4 @@
+import type { EventType } from '@slipway/contract'
 import { invalidField, notFound } from '../domain/failure.ts'
 import { uuid } from '../domain/ids.ts'
 import { addressGuard } from '../domain/public-address.ts'
@@ -36,7 +37,6 @@ export async function createWebhook(
   { url, event_types = [] }: WebhookChange & { url: string },
 ): Promise<{ row: WebhookRow; secret: string }> {
   await checkUrl(services, url)
-  checkEventTypes(event_types)
   const secret = newWebhookSecret()
   const row = await insertWebhook(tx, {
     id: uuid(),
@@ -59,7 +59,6 @@ export async function changeWebhook(
 ): Promise<WebhookRow> {
   const { id } = await lockedWebhook(tx, by, webhookId)
   if (change.url !== undefined) await checkUrl(services, change.url)
-  checkEventTypes(change.event_types)
   const row = await updateWebhook(tx, id, change)
   await emitWebhook(tx, by, 'webhook.updated', row)
   return row
@@ -115,7 +114,7 @@ async function lockedWebhook(tx: Tx, by: ProjectRequester, webhookId: string): P
 async function emitWebhook(
   tx: Tx,
   by: ProjectRequester,
-  type: string,
+  type: EventType,
   row: WebhookRow,
   more: Record<string, unknown> = {},
 ): Promise<string> {
@@ -129,10 +128,4 @@ async function checkUrl({ config }: Services, url: string): Promise<void> {
   const sender = new WebhookSender(addressGuard(config.webhooks.allowPrivateRanges))
   const objection = await sender.objectionTo(url, resolveMs)
   if (objection) throw invalidField('url', objection)
-}
-
-function checkEventTypes(types: string[] = []): void {
-  const index = types.findIndex((type) => !/^(\*|[a-z_]+(\.[a-z_]+)*(\.\*)?)$/.test(type))
-  if (index >= 0)
-    throw invalidField(`event_types/${index}`, 'must be an event type, such as vm.running, or vm.*')
 }

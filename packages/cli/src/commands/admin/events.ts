@@ -1,3 +1,4 @@
+import { eventTypes } from '@slipway/contract/event-types'
 import { command } from '../../core/command.ts'
 import { printList } from '../../output/print.ts'
 import { eventColumns, type Limit, limitOption, newestEvents } from '../events/resource.ts'
@@ -5,7 +6,7 @@ import { eventColumns, type Limit, limitOption, newestEvents } from '../events/r
 export const adminEvents = command<{ limit: Limit; type?: string }>({
   name: 'events',
   summary: 'the audit log of all tenants and operators',
-  options: [limitOption, { flags: '--type <type>', description: 'one type' }],
+  options: [limitOption, { flags: '--type <type>', description: 'one type', complete: eventTypes }],
   examples: ['slipway admin events', 'slipway admin events --type host.drained -o json'],
   async run(cli, { limit, type }) {
     const rows = await newestEvents(limit, (pageSize) =>

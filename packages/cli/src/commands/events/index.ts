@@ -1,3 +1,4 @@
+import { eventTypes } from '@slipway/contract/event-types'
 import type { Event } from '@slipway/sdk'
 import { command } from '../../core/command.ts'
 import { parseNumber } from '../../core/parse.ts'
@@ -21,7 +22,7 @@ export const events = command<EventsInput>({
   options: [
     { flags: '-f, --follow', description: 'go on until interrupted' },
     limitOption,
-    { flags: '--type <type>', description: 'one type: vm.running' },
+    { flags: '--type <type>', description: 'one type: vm.running', complete: eventTypes },
     { flags: '--resource <id>', description: 'of one resource' },
     { flags: '--actor <actor>', description: 'caused by one actor: user:…, access_key:…, system' },
     { flags: '--after <position>', description: 'with -f: continue after this position', parse: parseNumber },

@@ -47,7 +47,7 @@ export const vmCreate = command<VmCreateInput>({
       complete: 'image',
     },
     { flags: '--ssh-key <file>', description: 'public key; default: the one in ~/.ssh', complete: 'file' },
-    { flags: '--startup-script <file>', description: 'run at every boot; starts with #!', complete: 'file' },
+    { flags: '--startup-script <file>', description: 'run at every boot', complete: 'file' },
     { flags: '--shutdown-script <file>', description: 'run before it stops', complete: 'file' },
     {
       flags: '--disk <disk>',

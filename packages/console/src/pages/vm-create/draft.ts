@@ -43,12 +43,7 @@ export const requestOf = (
   ...(draft.ttlHours && { ttl_seconds: Number(draft.ttlHours) * 3600, on_expiry: draft.onExpiry }),
 })
 
-export const scriptProblem = (script: string): string =>
-  script === '' || script.startsWith('#!') ? '' : 'A script starts with #!, for example #!/bin/bash'
-
 /** Returns what must be mended before the request can be sent; empty when nothing is. */
 export const draftProblem = (draft: Draft): string =>
   (draft.name === '' ? 'Give it a name' : nameProblem(draft.name)) ||
-  (keyOf(draft.key) === '' ? 'Paste an SSH public key' : '') ||
-  scriptProblem(draft.startupScript) ||
-  scriptProblem(draft.shutdownScript)
+  (keyOf(draft.key) === '' ? 'Paste an SSH public key' : '')

@@ -149,6 +149,7 @@ export function VmCreatePage() {
           <Summary
             request={request}
             type={type}
+            usdPerHour={prices.data?.items.find((item) => item.product_name === type.name)?.usd ?? null}
             problem={problem}
             isBusy={create.isPending}
             error={create.error}

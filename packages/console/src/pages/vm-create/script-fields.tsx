@@ -1,7 +1,7 @@
 import { useState } from 'react'
 import { Button } from '../../ui/button.tsx'
 import { TextArea } from '../../ui/field.tsx'
-import { type Draft, scriptProblem } from './draft.ts'
+import type { Draft } from './draft.ts'
 
 export function ScriptFields({
   draft,
@@ -26,8 +26,7 @@ export function ScriptFields({
         rows={5}
         value={draft.startupScript}
         onChange={(startupScript) => onChange({ startupScript })}
-        problem={scriptProblem(draft.startupScript)}
-        hint="Runs at every boot, as root."
+        hint="Runs at every boot, as root: by /bin/sh, or by what its first line names after #!."
         placeholder={'#!/bin/bash\napt-get install -y htop'}
       />
       <TextArea
@@ -35,7 +34,6 @@ export function ScriptFields({
         rows={3}
         value={draft.shutdownScript}
         onChange={(shutdownScript) => onChange({ shutdownScript })}
-        problem={scriptProblem(draft.shutdownScript)}
         hint="Runs before the VM stops; the VM is powered off after 90 s at the latest."
       />
     </>

@@ -1,7 +1,5 @@
 import { isApiError, type Quota, type VmCreate, type VmType } from '@slipway/sdk'
-import { client } from '../../api/client.ts'
 import { useProjectId } from '../../api/me.ts'
-import { useQuery } from '../../api/use-query.ts'
 import { curlLine, shellQuote } from '../../lib/command-lines.ts'
 import { quotaLabel, usd } from '../../lib/format.ts'
 import { Button } from '../../ui/button.tsx'
@@ -9,9 +7,13 @@ import { CommandLines } from '../../ui/command-lines.tsx'
 import { ErrorNote } from '../../ui/error.tsx'
 import { UsageBar } from '../../ui/page.tsx'
 
+const hoursPerMonth = 730
+
 interface SummaryProps {
   request: VmCreate
   type: VmType
+  /** Null while it is unknown, or where no price is set. */
+  usdPerHour: number | null
   problem: string
   isBusy: boolean
   error: Error | null
@@ -24,31 +26,20 @@ interface SummaryProps {
 
 /** The summary never scrolls away: costs, quota, the same from a terminal, and the one button. */
 export function Summary(props: SummaryProps) {
-  const { request, type, problem, isBusy, error, quota, vmQuota, stock, otherPlaces, onMove } = props
+  const { request, type, usdPerHour, problem, isBusy, error, quota, vmQuota, stock, otherPlaces, onMove } =
+    props
   const projectId = useProjectId()
-  const { type: typeName, location, image } = request
+  const { type: typeName, location } = request
   const moves = <Moves places={otherPlaces} onMove={onMove} />
-  const estimate = useQuery({
-    queryKey: ['estimateCreate', projectId, typeName, location],
-    enabled: image !== '',
-    staleTime: 60_000,
-    // The price depends on neither name nor key, so that it stands before they do.
-    queryFn: ({ signal }) =>
-      client.estimateCreate(
-        { project_id: projectId },
-        { vm: { name: 'estimate', type: typeName, location, image, ssh_public_key: sampleKey } },
-        { signal },
-      ),
-  })
   return (
     <aside aria-label="Summary" className="card sticky top-6 flex flex-col gap-4 p-4 max-lg:static">
       <div>
         <p className="figures text-2xl font-semibold">
-          {estimate.data ? usd(estimate.data.usd_per_hour) : '–'}
+          {usd(usdPerHour)}
           <span className="text-base font-normal text-ink-muted"> per hour</span>
         </p>
         <p className="figures text-ink-muted">
-          {estimate.data ? usd(estimate.data.usd_per_month) : '–'} per month of 730 hours
+          {usd(usdPerHour === null ? null : usdPerHour * hoursPerMonth)} per month of {hoursPerMonth} hours
         </p>
         <p className="mt-1 text-sm text-ink-muted">
           {typeName} in {location || '–'}. Billed while it runs; attached disks are billed apart.
@@ -98,9 +89,6 @@ function Moves({ places, onMove }: { places: string[]; onMove: (location: string
     </div>
   )
 }
-
-const sampleKey =
-  'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBvmWxvLnVPXnO3xXQ2n3yUoP1yT8kQ5cXqkqN3u9Ckm ada@laptop'
 
 function cliLine(request: VmCreate): string {
   const parts = [

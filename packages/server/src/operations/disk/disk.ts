@@ -1,4 +1,4 @@
-import type { DiskType } from '@slipway/contract'
+import type { DiskType, EventType } from '@slipway/contract'
 import { Failure } from '../../domain/failure.ts'
 import { sizeGb, sizeTib } from '../../domain/sizes.ts'
 import { type DiskSpec, type Engine, EngineError } from '../../engines/engine.ts'
@@ -66,7 +66,7 @@ export async function meterDisk(tx: Tx, disk: DiskRow, sizeGib: number): Promise
   })
 }
 
-export const emitDisk = (tx: Tx, work: Work, disk: DiskRow, type: string): Promise<void> =>
+export const emitDisk = (tx: Tx, work: Work, disk: DiskRow, type: EventType): Promise<void> =>
   emit(tx, {
     type,
     resourceType: 'disk',

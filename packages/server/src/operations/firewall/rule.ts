@@ -1,3 +1,4 @@
+import type { EventType } from '@slipway/contract'
 import { Failure } from '../../domain/failure.ts'
 import { done, next, type Outcome, type Work, wait } from '../../runner/operation.ts'
 import { giveBackQuota } from '../../store/compute/quotas.ts'
@@ -71,7 +72,7 @@ export async function activate(work: Work, tx: Tx): Promise<Outcome> {
   return done(ruleView(await ruleOf(work, tx)))
 }
 
-export const emitRule = (tx: Tx, work: Work, rule: RuleRow, type: string): Promise<void> =>
+export const emitRule = (tx: Tx, work: Work, rule: RuleRow, type: EventType): Promise<void> =>
   emit(tx, {
     type,
     resourceType: 'firewall_rule',

@@ -1,4 +1,4 @@
-import { gpuQuota, type VmState, vmStates, vmStateTable, vmType } from '@slipway/contract'
+import { type EventType, gpuQuota, type VmState, vmStates, vmStateTable, vmType } from '@slipway/contract'
 import type { Work } from '../../runner/operation.ts'
 import { closeUsage, openUsage } from '../../store/billing/usage.ts'
 import type { OperationRow } from '../../store/compute/operations.ts'
@@ -23,7 +23,7 @@ export const causeOf = ({ operation }: Work): Cause => ({
   operationId: operation.id,
 })
 
-const eventNames: Record<VmState, string> = {
+const eventNames: Record<VmState, EventType> = {
   STATE_CREATING: 'vm.creating',
   STATE_RUNNING: 'vm.running',
   STATE_STOPPING: 'vm.stopping',
@@ -35,7 +35,7 @@ const eventNames: Record<VmState, string> = {
   STATE_DELETING: 'vm.deleting',
 }
 
-export const vmEvent = (state: VmState): string => eventNames[state]
+export const vmEvent = (state: VmState): EventType => eventNames[state]
 
 /** The states from which the table lets a VM go to `to`. */
 const statesBefore = (to: VmState) => vmStates.filter((from) => vmStateTable[from].mayGoTo.includes(to))
@@ -90,7 +90,7 @@ export async function findOsDisk(tx: Tx, vm: VmRow, cause: Cause): Promise<void>
   await emitVm(tx, vm, 'vm.os_disk_found', cause)
 }
 
-export const emitVm = (tx: Tx, vm: VmRow, type: string, cause: Cause): Promise<void> =>
+export const emitVm = (tx: Tx, vm: VmRow, type: EventType, cause: Cause): Promise<void> =>
   emit(tx, {
     type,
     resourceType: 'vm',

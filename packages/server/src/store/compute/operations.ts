@@ -1,4 +1,4 @@
-import type { Operation, OperationName, OperationState, OperationType } from '@slipway/contract'
+import type { EventType, Operation, OperationName, OperationState, OperationType } from '@slipway/contract'
 import { uuid } from '../../domain/ids.ts'
 import type { Queryable, Tx } from '../database.ts'
 import { filteredStatement, isBefore, statement } from '../statement.ts'
@@ -77,13 +77,13 @@ export interface NewOperation {
   /** The step that the admission itself was, if it counts as one. */
   admittedStep: string | null
   /** The event tells of the beginning. */
-  event: { type: string; data: Record<string, unknown> }
+  event: { type: EventType; data: Record<string, unknown> }
 }
 
 type InsertParams = Omit<NewOperation, 'request' | 'event'> & {
   request: string
   eventId: string
-  eventType: string
+  eventType: EventType
   eventData: Record<string, unknown>
 }
 

@@ -1,3 +1,4 @@
+import type { EventType } from '@slipway/contract'
 import { uuid } from '../../domain/ids.ts'
 import type { Database, Queryable, Tx } from '../database.ts'
 import { filteredStatement, statement } from '../statement.ts'
@@ -5,7 +6,7 @@ import { filteredStatement, statement } from '../statement.ts'
 export interface NewEvent {
   /** Callers who refer to the event choose its id. */
   id?: string
-  type: string
+  type: EventType
   resourceType: string
   resourceId: string
   projectId?: string | null
