@@ -1,7 +1,7 @@
 import Type, { type Static, type TSchema } from 'typebox'
 import { Image, Price, Quota } from './catalogue.ts'
 import { EventList, EventListQuery } from './events.ts'
-import { hostNamePattern, imageNamePattern } from './names.ts'
+import { hostNamePattern, imageNamePattern, imageSourcePattern } from './names.ts'
 import { Operation } from './operations.ts'
 import { Organization, OrganizationQuota, Project } from './organizations.ts'
 import { defineRoutes } from './route.ts'
@@ -119,7 +119,7 @@ const ImageName = Type.String({
 })
 /** No slash: a source names a file, it does not lead to one. */
 const ImageSourceValue = Type.Union([
-  Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._:-]*$', maxLength: 128 }),
+  Type.String({ format: 'image-source', pattern: imageSourcePattern, maxLength: 128 }),
   Type.Integer({ minimum: 0 }),
 ])
 const LocationNames = Type.Array(Type.String({ minLength: 1, maxLength: 100 }), { maxItems: 100 })

@@ -4,6 +4,7 @@ export const resourceNamePattern = '^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$'
 export const resourceNameHint = 'Letters, digits, _ and -, at most 63, starting with a letter or digit.'
 export const hostNamePattern = '^[a-z0-9][a-z0-9.-]{0,62}$'
 export const imageNamePattern = '^[a-z0-9][a-z0-9._-]{0,62}(:[a-z0-9][a-z0-9._-]{0,62})?$'
+export const imageSourcePattern = '^[A-Za-z0-9][A-Za-z0-9._:-]*$'
 export const emailPattern = '^[^\\s@]+@[^\\s@]+$'
 const uuidForm = '[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}'
 export const uuidPattern = `^${uuidForm}$`

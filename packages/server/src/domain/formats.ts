@@ -5,6 +5,7 @@ import {
   eventTypesPattern,
   hostNamePattern,
   imageNamePattern,
+  imageSourcePattern,
   isResourceName,
   isUuid,
   parseCidr,
@@ -20,6 +21,7 @@ import { parseDiskSize } from './sizes.ts'
 const eventKinds = new RegExp(eventTypesPattern)
 const hostName = new RegExp(hostNamePattern)
 const imageName = new RegExp(imageNamePattern)
+const imageSource = new RegExp(imageSourcePattern)
 const email = new RegExp(emailPattern)
 
 /**
@@ -43,6 +45,8 @@ export const formats: Record<string, (text: string) => string | null> = {
     imageName.test(text)
       ? null
       : 'must be a name of lower-case letters, digits, ., _ and -, such as ubuntu24.04, with a tag after : if it has one',
+  'image-source': (text) =>
+    imageSource.test(text) ? null : 'must be a plain name of letters, digits, ., _, : and -, without a path',
   'email-address': (text) => (email.test(text) ? null : 'must be an e-mail address, such as ada@example.com'),
   'disk-size': (text) =>
     parseDiskSize(text)

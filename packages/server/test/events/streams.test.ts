@@ -25,7 +25,7 @@ const newKey = async (body: Record<string, unknown> = {}) =>
     body: { name: 'reader', role: 'read', ...body },
   })
 /** Events of this project that nothing else causes. */
-const write = (count: number, type = 'test.note', data: unknown = {}) =>
+const write = (count: number, type = 'invoice.issued', data: unknown = {}) =>
   service.sql(
     `INSERT INTO events (id, project_id, type, resource_type, resource_id, actor, request_id, data)
      SELECT gen_random_uuid(), $1, $2, 'test', $3, 'system', '', $5 FROM generate_series(1, $4::int) n`,
@@ -47,18 +47,18 @@ test('an event stream tells the life of a VM in order, from now on', async () =>
 })
 
 test('an event stream goes on after Last-Event-ID, without a gap and without a repetition', async () => {
-  const first = await stream({ query: '?type=test.resumed' })
-  await write(3, 'test.resumed')
+  const first = await stream({ query: '?type=invoice.paid' })
+  await write(3, 'invoice.paid')
   await first.next()
   await first.next()
   first.close()
-  await write(1200, 'test.resumed')
-  const second = await stream({ query: '?type=test.resumed', lastEventId: first.events[0]!.position })
-  await write(5, 'test.resumed')
+  await write(1200, 'invoice.paid')
+  const second = await stream({ query: '?type=invoice.paid', lastEventId: first.events[0]!.position })
+  await write(5, 'invoice.paid')
   while (second.events.length < 2 + 1200 + 5) await second.next()
   const rows = await eventually(async () => {
     const found = await service.sql<{ position: number }>(
-      `SELECT position FROM events WHERE type = 'test.resumed' AND position > $1 ORDER BY position`,
+      `SELECT position FROM events WHERE type = 'invoice.paid' AND position > $1 ORDER BY position`,
       [first.events[0]!.position],
     )
     return found.length === 1207 && found
@@ -71,22 +71,22 @@ test('an event stream keeps to its filters and to its project', async () => {
     token: owner,
     body: { name: `other-${Date.now()}`, organization_id: service.credentials.organization_id },
   })
-  const filtered = await stream({ query: '?type=test.wanted' })
+  const filtered = await stream({ query: '?type=host.up' })
   const everything = await stream({
     token: service.credentials.operator_key,
     path: '/v0.1/admin/events',
-    query: '?type=test.elsewhere',
+    query: '?type=host.down',
   })
   await service.sql(
     `INSERT INTO events (id, project_id, type, resource_type, resource_id, actor, request_id)
-       VALUES (gen_random_uuid(), $1, 'test.elsewhere', 'test', '', 'system', ''),
-              (gen_random_uuid(), NULL, 'test.elsewhere', 'test', '', 'system', '')`,
+       VALUES (gen_random_uuid(), $1, 'host.down', 'test', '', 'system', ''),
+              (gen_random_uuid(), NULL, 'host.down', 'test', '', 'system', '')`,
     [id],
   )
   await write(2, 'test.unwanted')
-  await write(1, 'test.wanted')
+  await write(1, 'host.up')
   await filtered.next()
-  expect(filtered.events.map(({ type }) => type)).toEqual(['test.wanted'])
+  expect(filtered.events.map(({ type }) => type)).toEqual(['host.up'])
   await everything.next()
   await everything.next()
 })
@@ -168,9 +168,9 @@ test('an event stream drops a reader that does not read, and nobody else', async
   await new Promise((resolve) => lazy.once('data', resolve))
   lazy.pause()
   const dropped = new Promise((resolve) => lazy.on('close', resolve))
-  const keen = await stream({ query: '?type=test.last' })
+  const keen = await stream({ query: '?type=gpu.missing' })
   await write(60, 'test.large', { text: 'x'.repeat(100_000) })
-  await write(1, 'test.last')
+  await write(1, 'gpu.missing')
   await keen.next()
   // A socket that does not read does not notice its end either.
   lazy.resume()
