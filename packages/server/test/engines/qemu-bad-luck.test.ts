@@ -1,9 +1,10 @@
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { createReadStream, existsSync } from 'node:fs'
-import { chmod, cp, readdir, rm, writeFile } from 'node:fs/promises'
+import { chmod, cp, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { createServer as createHttpServer } from 'node:http'
 import { type AddressInfo, createServer, type Server } from 'node:net'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -178,7 +179,10 @@ test('the qemu engine serves no volume to a QEMU that refused to start', {
   ...WITHIN,
   skip: !canShareVolumes,
 }, async () => {
-  const broken = join(bench.dataDir, 'broken-qemu')
+  // Where the user of a VM reaches it.
+  const programs = await mkdtemp(join(tmpdir(), 'slipway-broken-'))
+  await chmod(programs, 0o755)
+  const broken = join(programs, 'broken-qemu')
   const real = hostArchitecture().qemuProgram
   await writeFile(broken, `#!/bin/sh\n[ "$1" = --version ] && exec ${real} --version\necho broken; exit 1\n`)
   await chmod(broken, 0o755)
@@ -189,6 +193,7 @@ test('the qemu engine serves no volume to a QEMU that refused to start', {
   await engine.ensureVm(spec, call())
   await expect(unlucky.powerVm(spec, 'on', call())).rejects.toThrow(/refused to start: broken/)
   await unlucky.close()
+  await rm(programs, { recursive: true })
   const servers = async () =>
     (await bench.processes()).filter(({ commandLine }) => commandLine.includes('virtiofsd'))
   expect(await servers()).toEqual([])

@@ -65,7 +65,7 @@ test('declared GPUs get addresses that no machine has, and nothing is passed thr
   expect(await gpus.passthrough(usable.map((gpu) => gpu.pciAddress))).toEqual([])
 })
 
-const a100 = { pciAddress: '0000:17:00.0', barBytes: 128 * GIB }
+const a100 = { pciAddress: '0000:17:00.0', barBytes: 128 * GIB, iommuGroup: 1 }
 
 test('GPU passthrough puts each GPU on a root port of its own', () => {
   const args = vfioArguments([a100, { ...a100, pciAddress: '0000:31:00.0' }], 'x86_64').join(' ')

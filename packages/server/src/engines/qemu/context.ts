@@ -7,6 +7,7 @@ import type { Locks } from './lock.ts'
 import type { StatePaths } from './paths.ts'
 import type { AcceleratorVerdict } from './process/accelerator.ts'
 import type { Firmware } from './process/firmware.ts'
+import type { Isolation } from './process/isolation.ts'
 import type { VmRecords } from './vm-records.ts'
 
 export interface QemuEngineOptions {
@@ -46,6 +47,7 @@ export interface QemuContext {
   verdict: AcceleratorVerdict
   translationCacheMib: number
   firmware: Firmware | null
+  isolation: Isolation
   paths: StatePaths
   locks: Locks
   fences: Fences

@@ -6,7 +6,6 @@ import { hostCapacity } from './power.ts'
 
 /** Said plainly to operators, in the host record as in the documentation. */
 const notEnforced = [
-  'egress rules',
   'udp and icmp from outside',
   'filtering between guests of one network',
   'size of shared volumes',
@@ -44,8 +43,11 @@ export async function hostReport(ctx: QemuContext, cpuCount: number): Promise<Ho
       scale: options.scale,
       address_range: options.addressRange,
       egress: options.egress,
+      egress_allow: options.egressAllow,
       uefi: ctx.firmware !== null,
       shared_volumes: await canServeVolumes(),
+      isolation: ctx.isolation.describe(),
+      not_isolated: ctx.isolation.notIsolated,
       not_enforced: notEnforced,
       partly_served: partlyServed,
       unusable_gpus: unusable,

@@ -16,6 +16,7 @@ import { ensureMiniGuest } from './mini-guest/index.ts'
 import { imagesDir, StatePaths } from './paths.ts'
 import { chooseAccelerator, requireQemu, translationCacheMib } from './process/accelerator.ts'
 import { findFirmware } from './process/firmware.ts'
+import { deviceGroup, Isolation } from './process/isolation.ts'
 import { VmRecords } from './vm-records.ts'
 
 export type { QemuEngineOptions } from './context.ts'
@@ -42,7 +43,7 @@ export async function createQemuEngine(
     await mkdir(folder, { recursive: true, mode: 0o700 })
 
   const locks = new Locks(paths.root)
-  const verdict = await locks.with('probe', AbortSignal.timeout(900_000), async () => {
+  let verdict = await locks.with('probe', AbortSignal.timeout(900_000), async () => {
     const guest = await ensureMiniGuest(options.dataDir, options.progress).catch((error: Error) => {
       options.log.warn({ err: error }, 'there is no mini guest')
       return null
@@ -50,7 +51,16 @@ export async function createQemuEngine(
     const guestFolder = guest && join(imagesDir(options.dataDir), guest.folder)
     return chooseAccelerator(paths.root, arch, options.qemuProgram, guestFolder)
   })
+  const kvm = await deviceGroup('/dev/kvm')
+  const isolation = await Isolation.find(options.location, typeof kvm === 'number' ? [kvm] : [])
+  if (verdict.accelerator === 'kvm' && kvm === null && isolation.hasOwnUsers)
+    verdict = {
+      accelerator: 'tcg',
+      reason: '/dev/kvm is open to root only; VMs run under users of their own',
+    }
   options.log.info({ ...verdict, qemuVersion }, 'accelerator chosen')
+  if (isolation.notIsolated.length > 0)
+    options.log.warn({ notIsolated: isolation.notIsolated }, 'VMs are not fully isolated from this machine')
 
   const fences = new Fences(paths)
   await fences.forgetLongRemoved()
@@ -62,6 +72,7 @@ export async function createQemuEngine(
     verdict,
     translationCacheMib: await translationCacheMib(),
     firmware: await findFirmware(arch),
+    isolation,
     paths,
     locks,
     fences,

@@ -5,7 +5,7 @@ import type { ImageSource } from './images/images.ts'
 import { miniGuestUp } from './mini-guest/files.ts'
 import { syncForwards } from './network.ts'
 import { type Observed, observe } from './observe.ts'
-import { powerOff, pressPowerButton } from './power.ts'
+import { letRun, powerOff, pressPowerButton } from './power.ts'
 import { limitSerial, readSerial } from './process/serial-log.ts'
 import type { Run } from './vm-records.ts'
 
@@ -129,8 +129,9 @@ export class Monitor {
   /** A forwarder that was started anew knows nothing of the VMs yet. */
   async #restoreForwards(id: string): Promise<void> {
     await this.#locked(id, async (seen) => {
-      if (seen.run && seen.process)
-        await syncForwards(this.#ctx, id, seen.record, { ...seen.run, process: seen.process })
+      if (!seen.run || !seen.process) return
+      if (!seen.run.process) await letRun(this.#ctx, id)
+      await syncForwards(this.#ctx, id, seen.record, { ...seen.run, process: seen.process })
     })
   }
 
@@ -157,6 +158,7 @@ export class Monitor {
       if (now.process || now.power === 'booting') return
       await this.#ctx.forwarder.remove(id)
       if (now.power === 'off') await this.#ctx.records.clearRun(id)
+      await this.#ctx.isolation.release(id)
     })
   }
 

@@ -39,6 +39,11 @@ export class StatePaths {
   }
 }
 
+/** QEMU listens here; the folder is the server's alone once it does. */
+export function vmSocket(vmDir: string, name: 'qmp' | 'access' | 'segment'): string {
+  return join(vmDir, 'sockets', `${name}.sock`)
+}
+
 /** Ids become file names; anything that could climb out of its folder is refused. */
 export function safeName(id: string): string {
   if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/.test(id)) throw new RangeError(`not usable as an id: ${id}`)

@@ -5,20 +5,24 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { EngineError, type VmSpec } from '../engine.ts'
 import type { QemuContext } from './context.ts'
+import { offerDisk } from './disks/attachments.ts'
 import { createImage } from './disks/disk-files.ts'
-import { serveVolume } from './disks/volumes.ts'
 import { isMissing } from './files.ts'
-import { type ImageSource, osBaseOf } from './images/images.ts'
+import { type ImageSource, openImage, osBaseOf } from './images/images.ts'
 import { syncForwards } from './network.ts'
 import { type Observed, observe } from './observe.ts'
-import { imagesDir } from './paths.ts'
-import { kernelPaths, type Machine, machineArguments, volumeSocket } from './process/machine.ts'
-import { awaitExitCode, endProcess, startQemu } from './process/process.ts'
+import { vmSocket } from './paths.ts'
+import { type Machine, machineArguments } from './process/machine.ts'
+import { awaitExitCode, endProcess, type ProcessIdentity, startQemu } from './process/process.ts'
 import { withQmp } from './process/qmp.ts'
 import { serialEnd } from './process/serial-log.ts'
 import type { Run, VmRecord } from './vm-records.ts'
 
 const minMemoryMib = 256
+/** What QEMU needs for itself, caches of its disks and the servers of shared volumes included. */
+const memoryBesideGuestMib = 768
+/** Up to 64 threads for disks, and some for everything else. */
+const processesBesideCores = 256
 
 /** All of these are called with the VM's lock held. */
 
@@ -30,6 +34,7 @@ export async function powerOn(
 ): Promise<void> {
   const current = seen.run && !seen.process ? await awaitSpawn(ctx, id, seen) : seen
   if (current.run && current.process) {
+    if (!current.run.process) await letRun(ctx, id)
     await syncForwards(ctx, id, current.record, { ...current.run, process: current.process })
     return
   }
@@ -47,7 +52,7 @@ export async function askToShutDown(ctx: QemuContext, id: string, seen: Observed
 }
 
 export async function pressPowerButton(ctx: QemuContext, id: string): Promise<void> {
-  await withQmp(join(ctx.records.folder(id), 'qmp.sock'), ctx.options.qmpTimeoutMs, async (qmp) => {
+  await withQmp(vmSocket(ctx.records.folder(id), 'qmp'), ctx.options.qmpTimeoutMs, async (qmp) => {
     await qmp.execute('system_powerdown')
     if (!ctx.arch.hasPowerButtonWithoutFirmware)
       await qmp.execute('send-key', { keys: [{ type: 'qcode', data: 'power' }] })
@@ -64,6 +69,7 @@ export async function powerOff(ctx: QemuContext, id: string, seen: Observed): Pr
   }
   await ctx.forwarder.remove(id)
   await ctx.records.clearRun(id)
+  await ctx.isolation.release(id)
 }
 
 export async function reset(
@@ -81,7 +87,7 @@ export async function reset(
     if (started) await ctx.records.writeRun(id, { ...started, resetGeneration: generation })
     return
   }
-  await withQmp(join(ctx.records.folder(id), 'qmp.sock'), ctx.options.qmpTimeoutMs, async (qmp) => {
+  await withQmp(vmSocket(ctx.records.folder(id), 'qmp'), ctx.options.qmpTimeoutMs, async (qmp) => {
     await qmp.execute('system_reset')
     await qmp.execute('cont')
   })
@@ -118,9 +124,10 @@ async function start(ctx: QemuContext, id: string, record: VmRecord, signal: Abo
   signal.throwIfAborted()
   await ctx.records.writeRun(id, run)
   try {
-    for (const volume of machine.volumes)
-      await serveVolume(folder, volumeSocket(id, volume.id), ctx.disks.shareFolder(volume.id))
-    const process = await startQemu(folder, ctx.options.qemuProgram, machineArguments(machine))
+    await ctx.isolation.prepare(folder, ownFiles(machine))
+    for (const disk of record.spec.disks) await offerDisk(ctx, id, disk)
+    const process = await launch(ctx, id, machine)
+    await letRun(ctx, id)
     const started = { ...run, process }
     await ctx.records.writeRun(id, started)
     await syncForwards(ctx, id, record, started)
@@ -131,10 +138,49 @@ async function start(ctx: QemuContext, id: string, record: VmRecord, signal: Abo
   }
 }
 
+/** Everything that QEMU writes itself beside data disks. */
+function ownFiles({ hasScratch, boot }: Machine): string[] {
+  const variables = boot.kind === 'disk' && boot.firmware ? [boot.firmware.variables] : []
+  return ['os.qcow2', 'seed.iso', ...(hasScratch ? ['scratch.qcow2'] : []), ...variables]
+}
+
+async function launch(ctx: QemuContext, id: string, machine: Machine): Promise<ProcessIdentity> {
+  const { spec, memoryMib, cpuCores, translationCacheMib, gpus } = machine
+  const { qemuProgram, dataDir } = ctx.options
+  const folder = ctx.records.folder(id)
+  const limits = {
+    memoryMib: memoryMib + translationCacheMib + memoryBesideGuestMib,
+    processes: processesBesideCores + cpuCores,
+    cpuCores,
+  }
+  const files = await openImage(dataDir, spec.image.source as ImageSource, spec.image.name)
+  try {
+    for (const gpu of gpus) await ctx.isolation.giveDevice(folder, `/dev/vfio/${gpu.iommuGroup}`)
+    const wrapped = await ctx.isolation.wrap(folder, id, qemuProgram, limits)
+    const args = machineArguments(machine)
+    return await startQemu(folder, {
+      program: qemuProgram,
+      wrapped,
+      args,
+      files,
+      pinsMemory: gpus.length > 0,
+    })
+  } finally {
+    for (const file of files) await file.close()
+  }
+}
+
+/** The last step of a start, which may be another server's that died in the middle of it: doing it twice is once. */
+export async function letRun(ctx: QemuContext, id: string): Promise<void> {
+  const folder = ctx.records.folder(id)
+  await ctx.isolation.seal(folder)
+  await withQmp(vmSocket(folder, 'qmp'), ctx.options.qmpTimeoutMs, (qmp) => qmp.execute('cont'))
+}
+
 async function describeMachine(ctx: QemuContext, id: string, spec: VmSpec): Promise<Machine> {
   const { options } = ctx
   const source = spec.image.source as ImageSource
-  await osBaseOf(options.dataDir, source, spec.image.name, spec.osDiskGib)
+  const base = await osBaseOf(options.dataDir, source, spec.image.name, spec.osDiskGib)
   const runId = newId()
   return {
     arch: ctx.arch,
@@ -147,7 +193,7 @@ async function describeMachine(ctx: QemuContext, id: string, spec: VmSpec): Prom
     runId,
     label: `slipway-${id}-${runId}`,
     boot: await describeBoot(ctx, id, source),
-    diskFile: (disk) => ctx.disks.imageFile(disk.id),
+    osBaseFormat: base.format,
     volumes: spec.disks.filter((disk) => disk.type === 'shared-volume'),
     gpus: await ctx.gpus.passthrough(spec.gpus.map((gpu) => gpu.pciAddress)),
     hasScratch: spec.scratchGb > 0,
@@ -155,8 +201,7 @@ async function describeMachine(ctx: QemuContext, id: string, spec: VmSpec): Prom
 }
 
 async function describeBoot(ctx: QemuContext, id: string, source: ImageSource): Promise<Machine['boot']> {
-  if (source.kind === 'mini')
-    return { kind: 'kernel', ...kernelPaths(join(imagesDir(ctx.options.dataDir), source.folder)) }
+  if (source.kind === 'mini') return { kind: 'kernel' }
   if (!ctx.firmware) {
     if (ctx.arch.name === 'aarch64')
       throw new EngineError('rejected', 'cloud images on aarch64 need UEFI: apt-get install qemu-efi-aarch64')

@@ -77,8 +77,10 @@ export class VmRecords {
     await endVolumes(folder)
     await rm(join(folder, 'run.json'), { force: true })
     for (const name of await readdir(folder).catch(() => []))
-      if (/^(answered|stop|off)-|^(exit|qemu\.pid|scratch\.qcow2)$|\.sock$/.test(name))
-        await rm(join(folder, name), { force: true })
+      if (
+        /^(answered|stop|off)-|^(exit|qemu\.pid|scratch\.qcow2|sockets)$|^disk-.*\.qcow2$|\.sock$/.test(name)
+      )
+        await rm(join(folder, name), { recursive: true, force: true })
   }
 
   async markAnswered(id: string, run: Run): Promise<void> {

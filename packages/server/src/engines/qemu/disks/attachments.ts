@@ -1,22 +1,50 @@
+import { chmod, link as hardLink, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type AttachedDisk, EngineError } from '../../engine.ts'
 import type { QemuContext } from '../context.ts'
-import { blockNode, deviceId, diskDevice, slotNames, volumeDevice, volumeSocket } from '../process/machine.ts'
+import { vmSocket } from '../paths.ts'
+import {
+  blockNode,
+  deviceId,
+  diskDevice,
+  diskLink,
+  slotNames,
+  volumeDevice,
+  volumeSocket,
+} from '../process/machine.ts'
 import { QmpError, type QmpSession, withQmp } from '../process/qmp.ts'
 import { serveVolume } from './volumes.ts'
 
 /** A guest's kernel lets five seconds pass before it gives a slot free, in case the button was pressed by mistake. */
 const unplugLimitMs = 20_000
 
+/**
+ * Puts a disk where the VM's QEMU reaches it: a link in its folder, or the socket of the volume's server. One that many
+ * VMs read belongs to none of them.
+ */
+export async function offerDisk(ctx: QemuContext, vmId: string, disk: AttachedDisk): Promise<void> {
+  const folder = ctx.records.folder(vmId)
+  if (disk.type === 'shared-volume') {
+    const socket = volumeSocket(vmId, disk.id)
+    await serveVolume(folder, socket, ctx.disks.shareFolder(disk.id))
+    return ctx.isolation.give(folder, socket)
+  }
+  const link = diskLink(disk.id)
+  await rm(join(folder, link), { force: true })
+  await hardLink(ctx.disks.imageFile(disk.id), join(folder, link))
+  if (disk.mode === 'read-write') return ctx.isolation.give(folder, link)
+  await chmod(join(folder, link), 0o444)
+}
+
 /** Plugs a disk into a running VM, unless it is in already. */
 export async function plug(ctx: QemuContext, vmId: string, disk: AttachedDisk): Promise<void> {
   await talk(ctx, vmId, async (qmp) => {
     if (await isPlugged(qmp, disk)) return
     await dropBackend(qmp, disk)
+    await offerDisk(ctx, vmId, disk)
     if (disk.type === 'shared-volume') {
       const path = volumeSocket(vmId, disk.id)
-      await serveVolume(ctx.records.folder(vmId), path, ctx.disks.shareFolder(disk.id))
       await qmp.execute('chardev-add', {
         id: `chr-${deviceId(disk.id)}`,
         backend: {
@@ -24,7 +52,7 @@ export async function plug(ctx: QemuContext, vmId: string, disk: AttachedDisk): 
           data: { server: false, addr: { type: 'unix', data: { path } } },
         },
       })
-    } else await qmp.execute('blockdev-add', blockNode(disk, ctx.disks.imageFile(disk.id)))
+    } else await qmp.execute('blockdev-add', blockNode(disk))
     await addToFreeSlot(qmp, disk)
   })
 }
@@ -41,6 +69,7 @@ export async function unplug(ctx: QemuContext, vmId: string, disk: AttachedDisk)
     }
     await dropBackend(qmp, disk)
   })
+  await rm(join(ctx.records.folder(vmId), diskLink(disk.id)), { force: true })
 }
 
 export async function resizeInGuest(ctx: QemuContext, vmId: string, diskId: string, sizeBytes: number) {
@@ -51,7 +80,7 @@ export async function resizeInGuest(ctx: QemuContext, vmId: string, diskId: stri
 
 async function talk<T>(ctx: QemuContext, vmId: string, work: (qmp: QmpSession) => Promise<T>): Promise<T> {
   try {
-    return await withQmp(join(ctx.records.folder(vmId), 'qmp.sock'), ctx.options.qmpTimeoutMs, work)
+    return await withQmp(vmSocket(ctx.records.folder(vmId), 'qmp'), ctx.options.qmpTimeoutMs, work)
   } catch (error) {
     if (error instanceof QmpError) throw new EngineError('unavailable', error.message, { cause: error })
     throw error

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { EngineError } from '../../engine.ts'
 import { run } from '../command.ts'
 import { readJson, writeJson } from '../files.ts'
-import { endProcess, identityOf, type ProcessIdentity } from '../process/process.ts'
+import { bareEnvironment, endProcess, identityOf, type ProcessIdentity } from '../process/process.ts'
 
 const programNames = ['/usr/libexec/virtiofsd', '/usr/lib/qemu/virtiofsd', '/usr/bin/virtiofsd']
 const startLimitMs = 5_000
@@ -46,6 +46,7 @@ export async function serveVolume(vmDir: string, socket: string, shareFolder: st
   const child = spawn(program, await argumentsFor(program, socket, shareFolder), {
     cwd: vmDir,
     detached: true,
+    env: bareEnvironment(),
     stdio: 'ignore',
   })
   let failure: string | null = null

@@ -5,6 +5,7 @@
  */
 import { existsSync, rmSync } from 'node:fs'
 import { connect, createServer, type Socket } from 'node:net'
+import { vmSocket } from '../paths.ts'
 import { onLines } from '../unix-socket.ts'
 import {
   type ForwarderAnswer,
@@ -69,9 +70,9 @@ async function perform(request: ForwarderRequest): Promise<unknown> {
   switch (request.op) {
     case 'set': {
       const { vm } = request
-      const forwarder = vms.get(vm.vmId) ?? new VmForwarder(vm, `vms/${vm.vmId}/access.sock`)
+      const forwarder = vms.get(vm.vmId) ?? new VmForwarder(vm, vmSocket(`vms/${vm.vmId}`, 'access'))
       vms.set(vm.vmId, forwarder)
-      segments.plug(vm.vmId, vm.networkId, vm.macAddress, `vms/${vm.vmId}/segment.sock`)
+      segments.plug(vm.vmId, vm.networkId, vm.macAddress, vmSocket(`vms/${vm.vmId}`, 'segment'))
       await forwarder.update(vm)
       return forwarder.describe(segments.isConnected(vm.vmId))
     }

@@ -55,7 +55,7 @@ export class HostGpus {
       if (!gpu) throw new EngineError('missing', `no GPU at ${address}`)
       if (gpu.problem) throw new EngineError('rejected', `GPU ${address}: ${gpu.problem}`)
       requireWholeGroup(gpu, real)
-      return { pciAddress: address, barBytes: gpu.barBytes }
+      return { pciAddress: address, barBytes: gpu.barBytes, iommuGroup: gpu.iommuGroup }
     })
   }
 

@@ -3,6 +3,7 @@ export interface PassthroughGpu {
   pciAddress: string
   /** Sum of its 64-bit BARs. */
   barBytes: number
+  iommuGroup: number | null
 }
 
 const gib = 1024 ** 3

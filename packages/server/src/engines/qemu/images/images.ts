@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
-import { access, chmod, lstat, mkdir, rename, rm } from 'node:fs/promises'
+import { access, chmod, type FileHandle, lstat, mkdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
@@ -124,6 +124,25 @@ async function placeOf(dataDir: string, source: ImageSource, imageName: string):
   const place = join(imagesDir(dataDir), name)
   if ((await lstat(place).catch(() => null))?.isSymbolicLink()) throw unknown
   return place
+}
+
+/** What QEMU inherits, in the order of its descriptors. Readable to the VM's user, which has no other way to it. */
+export async function openImage(
+  dataDir: string,
+  source: ImageSource,
+  imageName: string,
+): Promise<FileHandle[]> {
+  const place = await placeOf(dataDir, source, imageName)
+  const names =
+    source.kind === 'disk' ? [place] : ['os.qcow2', 'vmlinuz', 'initrd'].map((name) => join(place, name))
+  const files: FileHandle[] = []
+  for (const name of names) {
+    const file = await openPlainFile(name)
+    if (!file) throw new EngineError('missing', `image ${imageName} is not on this host`)
+    files.push(file)
+    if (((await file.stat()).mode & 0o444) !== 0o444) await file.chmod(0o444)
+  }
+  return files
 }
 
 /** The read-only base of a VM's OS disk, checked. */

@@ -9,6 +9,12 @@ export type Accelerator = 'kvm' | 'tcg'
 const diskSlots = 16
 const volumeSlots = 4
 
+/** The images' folder is closed to QEMU too: it inherits them, open. */
+export const osBaseFd = 3
+export const kernelFd = 4
+export const initrdFd = 5
+const descriptor = (fd: number) => `/proc/self/fd/${fd}`
+
 export interface Machine {
   arch: Architecture
   accelerator: Accelerator
@@ -20,10 +26,9 @@ export interface Machine {
   runId: string
   /** Hides nothing from an operator who reads the process list. */
   label: string
-  boot:
-    | { kind: 'kernel'; kernel: string; initrd: string }
-    | { kind: 'disk'; firmware: { code: string; variables: string } | null }
-  diskFile: (disk: AttachedDisk) => string
+  boot: { kind: 'kernel' } | { kind: 'disk'; firmware: { code: string; variables: string } | null }
+  /** Of the image below the OS disk, which is open as the descriptor `osBaseFd`. */
+  osBaseFormat: 'qcow2' | 'raw'
   volumes: AttachedDisk[]
   gpus: PassthroughGpu[]
   hasScratch: boolean
@@ -42,17 +47,18 @@ export function machineArguments(machine: Machine): string[] {
       ? ['-accel', 'kvm', '-cpu', 'host']
       : ['-accel', `tcg,thread=multi,tb-size=${machine.translationCacheMib}`, '-cpu', arch.tcgCpu]),
     ...['-sandbox', 'on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny'],
-    ...['-pidfile', 'qemu.pid', '-qmp', 'unix:qmp.sock,server=on,wait=off'],
+    // The guest's first instruction waits until QEMU's folder is closed to it.
+    ...['-S', '-qmp', 'unix:sockets/qmp.sock,server=on,wait=off'],
     ...['-chardev', 'file,id=serial,path=serial.log,append=on', '-serial', 'chardev:serial'],
     ...bootArguments(machine),
     ...hotplugSlots(),
-    ...fixedDisk('slipway-os', 'os.qcow2', 'qcow2', 'os', machine.boot.kind === 'disk' ? 'bootindex=0' : ''),
-    ...fixedDisk('slipway-seed', 'seed.iso', 'raw', 'seed', ''),
-    ...(machine.hasScratch ? fixedDisk('slipway-scratch', 'scratch.qcow2', 'qcow2', 'scratch', '') : []),
+    ...osDisk(machine),
+    ...fixedDisk('slipway-seed', 'seed.iso', 'raw', 'seed'),
+    ...(machine.hasScratch ? fixedDisk('slipway-scratch', 'scratch.qcow2', 'qcow2', 'scratch') : []),
     ...spec.disks
       .filter((disk) => disk.type === 'persistent-ssd')
       .flatMap((disk, slot) => [
-        ...['-blockdev', JSON.stringify(blockNode(disk, machine.diskFile(disk)))],
+        ...['-blockdev', JSON.stringify(blockNode(disk))],
         ...['-device', JSON.stringify(diskDevice(disk, `disk-slot${slot}`))],
       ]),
     ...machine.volumes.flatMap((volume, slot) => [
@@ -71,7 +77,7 @@ function bootArguments({ boot, arch, accelerator }: Machine): string[] {
     // at an address of its own in every process would be translated for every process.
     const emulated = accelerator === 'tcg' ? ' mitigations=off cryptomgr.notests norandmaps' : ''
     const commandLine = `console=${arch.serialConsole} quiet loglevel=4 panic=-1${emulated}`
-    return ['-kernel', boot.kernel, '-initrd', boot.initrd, '-append', commandLine]
+    return ['-kernel', descriptor(kernelFd), '-initrd', descriptor(initrdFd), '-append', commandLine]
   }
   if (!boot.firmware) return []
   return [
@@ -93,31 +99,57 @@ function hotplugSlots(): string[] {
   ])
 }
 
-function fixedDisk(serial: string, file: string, format: string, id: string, extra: string): string[] {
+/** What is below is named here, and what the file's own header says about it counts for nothing. */
+function osDisk({ osBaseFormat, boot }: Machine): string[] {
+  const node = {
+    ...{
+      driver: 'qcow2',
+      'node-name': 'os',
+      discard: 'unmap',
+      file: { driver: 'file', filename: 'os.qcow2' },
+    },
+    backing: {
+      ...{ driver: osBaseFormat, 'read-only': true },
+      file: { driver: 'file', filename: descriptor(osBaseFd), 'read-only': true },
+    },
+  }
+  const order = boot.kind === 'disk' ? ',bootindex=0' : ''
+  return [
+    ...['-blockdev', JSON.stringify(node)],
+    ...['-device', `virtio-blk-pci,drive=os,serial=slipway-os,id=os-device${order}`],
+  ]
+}
+
+function fixedDisk(serial: string, file: string, format: string, id: string): string[] {
   const readOnly = id === 'seed' ? ',read-only=on' : ',discard=unmap'
   return [
     ...['-blockdev', `driver=${format},node-name=${id},file.driver=file,file.filename=${file}${readOnly}`],
-    ...['-device', `virtio-blk-pci,drive=${id},serial=${serial},id=${id}-device${extra ? `,${extra}` : ''}`],
+    ...['-device', `virtio-blk-pci,drive=${id},serial=${serial},id=${id}-device`],
   ]
 }
 
 /** Two cards, each a unix socket with the forwarder at its other end: QEMU itself opens no connection and no port. */
 function networkArguments({ spec }: Machine): string[] {
   const card = (id: string, mac: string) => [
-    ...['-netdev', `stream,id=${id},server=on,addr.type=unix,addr.path=${id}.sock`],
+    ...['-netdev', `stream,id=${id},server=on,addr.type=unix,addr.path=sockets/${id}.sock`],
     ...['-device', `virtio-net-pci,netdev=${id},mac=${mac},romfile=`],
   ]
   return [...card('access', accessMac(spec.network.macAddress)), ...card('segment', spec.network.macAddress)]
 }
 
-export function blockNode(disk: AttachedDisk, file: string): Record<string, unknown> {
+export function blockNode(disk: AttachedDisk): Record<string, unknown> {
   return {
     driver: 'qcow2',
     'node-name': `node-${deviceId(disk.id)}`,
     'read-only': disk.mode === 'read-only',
     discard: 'unmap',
-    file: { driver: 'file', filename: file },
+    file: { driver: 'file', filename: diskLink(disk.id) },
   }
+}
+
+/** The disk's second name, in the VM's folder: the folder of disks is closed to QEMU. */
+export function diskLink(diskId: string): string {
+  return `disk-${diskId}.qcow2`
 }
 
 /** The address is spelled out: left to itself, QEMU puts a second device where a root port has no room for it. */

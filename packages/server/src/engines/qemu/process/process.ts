@@ -1,10 +1,12 @@
 import { spawn } from 'node:child_process'
-import { readFile, rm } from 'node:fs/promises'
+import { type FileHandle, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { EngineError } from '../../engine.ts'
 import { lastLines } from '../command.ts'
 import { readText } from '../files.ts'
+import { vmSocket } from '../paths.ts'
+import type { Wrapped } from './isolation.ts'
 import { withQmp } from './qmp.ts'
 
 const startLimitMs = 30_000
@@ -23,16 +25,40 @@ export interface ProcessIdentity {
  * The shell stays as QEMU's parent to write down how it ended: a server that starts later could not wait for it. Both
  * are in a session of their own, so that no signal to the server reaches them.
  */
-const keeperScript = '"$@" >qemu.log 2>&1 </dev/null; echo $? >exit.tmp; mv exit.tmp exit'
+const keeperScript =
+  'for g in $SLIPWAY_CGROUPS; do echo $$ >"$g"; done; [ -z "$SLIPWAY_PINS_MEMORY" ] || ulimit -l unlimited; ' +
+  '"$@" >qemu.log 2>&1 </dev/null & echo $! >qemu.pid; wait $!; echo $? >exit.tmp; mv exit.tmp exit'
 
-export async function startQemu(vmDir: string, program: string, args: string[]): Promise<ProcessIdentity> {
-  for (const leftover of ['exit', 'exit.tmp', 'qemu.pid', 'qmp.sock', 'access.sock', 'segment.sock'])
-    await rm(join(vmDir, leftover), { force: true })
+export interface QemuStart {
+  program: string
+  wrapped: Wrapped
+  args: string[]
+  /** Open files that QEMU finds as descriptors from 3 on. */
+  files: FileHandle[]
+  /** A GPU that is passed through has the guest's memory locked. */
+  pinsMemory: boolean
+}
+
+/** The server's environment has secrets in it; a VM's has none. */
+export function bareEnvironment(): NodeJS.ProcessEnv {
+  return { PATH: `${process.env.PATH}:/usr/sbin:/sbin`, LC_ALL: 'C' }
+}
+
+export async function startQemu(vmDir: string, start: QemuStart): Promise<ProcessIdentity> {
+  for (const leftover of ['exit', 'exit.tmp', 'qemu.pid']) await rm(join(vmDir, leftover), { force: true })
+  for (const name of ['qmp', 'access', 'segment'] as const) await rm(vmSocket(vmDir, name), { force: true })
   await new Promise<void>((resolve, reject) => {
-    const keeper = spawn('/bin/sh', ['-c', keeperScript, 'slipway-vm', program, ...args], {
+    const { program, wrapped, args, files, pinsMemory } = start
+    const keeper = spawn('/bin/sh', ['-c', keeperScript, 'slipway-vm', ...wrapped.command, ...args], {
       cwd: vmDir,
       detached: true,
-      stdio: 'ignore',
+      env: {
+        ...bareEnvironment(),
+        SLIPWAY_PROGRAM: program,
+        SLIPWAY_CGROUPS: wrapped.cgroupFiles.join(' '),
+        SLIPWAY_PINS_MEMORY: pinsMemory ? 'yes' : '',
+      },
+      stdio: ['ignore', 'ignore', 'ignore', ...files.map(({ fd }) => fd)],
     })
     keeper.once('error', reject)
     keeper.once('spawn', resolve)
@@ -41,7 +67,7 @@ export async function startQemu(vmDir: string, program: string, args: string[]):
   const until = Date.now() + startLimitMs
   while (Date.now() < until) {
     await throwIfExited(vmDir)
-    const isUp = await withQmp(join(vmDir, 'qmp.sock'), qmpTimeoutMs, async () => true).catch(() => false)
+    const isUp = await withQmp(vmSocket(vmDir, 'qmp'), qmpTimeoutMs, async () => true).catch(() => false)
     const identity = isUp ? await identify(vmDir) : null
     if (identity) return identity
     await sleep(20)

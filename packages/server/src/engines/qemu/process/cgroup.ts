@@ -1,0 +1,102 @@
+import { mkdir, rmdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { readText } from '../files.ts'
+
+export interface Limits {
+  memoryMib: number
+  processes: number
+  cpuCores: number
+}
+
+const root = '/sys/fs/cgroup'
+const controllers = ['memory', 'pids', 'cpu']
+const leaveLimitMs = 1_000
+
+/**
+ * The groups of one location's VMs: at the top of version 2 of the kernel's interface, which lets no group with
+ * processes have groups inside, or inside our own groups in the three trees of version 1.
+ */
+export class Cgroups {
+  /** By controller; the same one thrice in version 2. */
+  readonly #parents: Record<string, string>
+  readonly #version: 1 | 2
+
+  private constructor(parents: Record<string, string>, version: 1 | 2) {
+    this.#parents = parents
+    this.#version = version
+  }
+
+  /** Null where groups cannot be made: not as root, or in a container that was given none. */
+  static async open(name: string): Promise<Cgroups | null> {
+    const isUnified = (await readText(join(root, 'cgroup.controllers'))) !== null
+    const own = (await readText('/proc/self/cgroup')) ?? ''
+    const parentOf = (controller: string) =>
+      isUnified ? join(root, name) : join(root, controller, pathIn(own, controller), name)
+    const parents = Object.fromEntries(controllers.map((controller) => [controller, parentOf(controller)]))
+    const groups = new Cgroups(parents, isUnified ? 2 : 1)
+    try {
+      await groups.make('probe', { memoryMib: 64, processes: 8, cpuCores: 1 })
+      await groups.remove('probe')
+      return groups
+    } catch {
+      return null
+    }
+  }
+
+  /** Makes the VM's group; a process enters by writing its id to the files that come back. */
+  async make(vmId: string, { memoryMib, processes, cpuCores }: Limits): Promise<string[]> {
+    if (this.#version === 2) await this.#delegate()
+    const memoryBytes = `${memoryMib * 1024 ** 2}`
+    const weight = Math.min(10_000, 100 * cpuCores)
+    const values: Record<string, string> =
+      this.#version === 2
+        ? { 'memory.max': memoryBytes, 'pids.max': `${processes}`, 'cpu.weight': `${weight}` }
+        : {
+            'memory.limit_in_bytes': memoryBytes,
+            'pids.max': `${processes}`,
+            'cpu.shares': `${Math.min(262_144, 1024 * cpuCores)}`,
+          }
+    for (const folder of this.#folders(vmId)) await mkdir(folder, { recursive: true })
+    for (const [file, value] of Object.entries(values))
+      await writeFile(join(this.#parents[file.split('.')[0]!]!, vmId, file), value)
+    return this.#folders(vmId).map((folder) => join(folder, 'cgroup.procs'))
+  }
+
+  /** A group goes when its last process has; one that stays is used again, or removed at the VM's next end. */
+  async remove(vmId: string): Promise<void> {
+    const until = Date.now() + leaveLimitMs
+    for (const folder of this.#folders(vmId))
+      while (await isBusy(rmdir(folder))) {
+        if (Date.now() > until) return
+        await sleep(20)
+      }
+    // The last one closes the door.
+    for (const parent of new Set(Object.values(this.#parents))) await isBusy(rmdir(parent))
+  }
+
+  async #delegate(): Promise<void> {
+    const wanted = controllers.map((controller) => `+${controller}`).join(' ')
+    const parent = this.#parents.memory!
+    await writeFile(join(root, 'cgroup.subtree_control'), wanted)
+    await mkdir(parent, { recursive: true })
+    await writeFile(join(parent, 'cgroup.subtree_control'), wanted)
+  }
+
+  #folders(vmId: string): string[] {
+    return [...new Set(Object.values(this.#parents))].map((parent) => join(parent, vmId))
+  }
+}
+
+/** Where we are in one tree of version 1: `4:memory:/some/group`. */
+function pathIn(own: string, controller: string): string {
+  const line = own.split('\n').find((entry) => entry.split(':')[1]?.split(',').includes(controller))
+  return line?.split(':').slice(2).join(':') ?? '/'
+}
+
+function isBusy(removal: Promise<void>): Promise<boolean> {
+  return removal.then(
+    () => false,
+    (error: NodeJS.ErrnoException) => error.code === 'EBUSY',
+  )
+}

@@ -1,0 +1,148 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import { chmod, mkdtemp, readFile, readlink, rm, stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { build } from 'esbuild'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { Engine, HostReport, VmSpec } from '../../src/engines/engine.ts'
+import { deafImage, makeBench, type QemuBench } from '../support/qemu-bench.ts'
+import { diskOf, specOf } from '../support/qemu-spec.ts'
+
+/** As root VMs are kept apart; as anybody else the host record says what is not. Neither is skipped. */
+const isRoot = process.getuid?.() === 0
+const signal = AbortSignal.timeout(300_000)
+const call = (generation = 1) => ({ generation, signal })
+const firstUid = 0x7000_0000
+
+let bench: QemuBench
+let engine: Engine & { close(): Promise<void> }
+let host: HostReport
+let victim: VmSpec
+let hostile: VmSpec
+const disk = () => victim.disks[0]!
+
+beforeAll(async () => {
+  process.env.SLIPWAY_TEST_SECRET = 'sk_live_secret'
+  bench = await makeBench()
+  const image = await deafImage(bench)
+  engine = await bench.open()
+  for await (const report of engine.inventory(signal)) host = report
+  victim = specOf(bench, host.name, { image, disks: [diskOf(host.name)] })
+  hostile = specOf(bench, host.name, { image })
+  hostile.network.publicAddress = ''
+  await engine.ensureDisk(disk(), call())
+  for (const vm of [victim, hostile]) {
+    await engine.ensureVm(vm, call())
+    await engine.powerVm(vm, 'on', call())
+  }
+}, 300_000)
+afterAll(async () => {
+  for (const vm of [victim, hostile]) await engine?.removeVm(vm, call(9))
+  await engine?.close()
+  await bench?.close()
+  delete process.env.SLIPWAY_TEST_SECRET
+}, 60_000)
+
+test('a VM runs under an unprivileged user of its own, or the host record says that it does not', async () => {
+  const uids = [await statusOf(victim), await statusOf(hostile)].map((status) => status.Uid!.split('\t'))
+  for (const uid of uids) expect(new Set(uid).size).toBe(1)
+  if (!isRoot) {
+    expect(uids.flat()).toEqual(Array(8).fill(String(process.getuid?.())))
+    expect(host.capabilities.not_isolated).toContainEqual(expect.stringMatching(/^user: /))
+    return
+  }
+  expect(uids[0]).not.toEqual(uids[1])
+  for (const [uid] of uids) expect(Number(uid)).toBeGreaterThanOrEqual(firstUid)
+  expect(host.capabilities.isolation).toMatchObject({ own_user: true })
+  expect(await statusOf(victim)).toMatchObject({
+    ...{ CapEff: '0000000000000000', CapPrm: '0000000000000000', CapBnd: '0000000000000000' },
+    ...{ NoNewPrivs: '1', Seccomp: '2', Groups: '' },
+  })
+})
+
+test('a VM has its own limits and namespaces where the host record says so, and nothing else is claimed', async () => {
+  const { own_cgroup, own_namespaces } = host.capabilities.isolation as {
+    own_cgroup: boolean
+    own_namespaces: string[]
+  }
+  const pid = await pidOf(victim)
+  const groups = await readFile(`/proc/${pid}/cgroup`, 'utf8')
+  expect(groups.includes(victim.id)).toBe(own_cgroup)
+  for (const [name, file] of Object.entries({ mount: 'mnt', net: 'net', ipc: 'ipc' })) {
+    const isOwn = (await readlink(`/proc/${pid}/ns/${file}`)) !== (await readlink(`/proc/self/ns/${file}`))
+    expect([name, isOwn]).toEqual([name, own_namespaces.includes(name)])
+  }
+  const notIsolated = host.capabilities.not_isolated as string[]
+  expect(notIsolated.some((line) => line.startsWith('cgroup: '))).toBe(!own_cgroup)
+  expect(notIsolated.some((line) => line.startsWith('network: '))).toBe(!own_namespaces.includes('net'))
+})
+
+test('a VM opens no port of this machine that a local user could reach past the firewall', async () => {
+  const pid = await pidOf(victim)
+  for (const table of ['tcp', 'tcp6', 'udp']) {
+    const inodes = (await readFile(`/proc/${pid}/net/${table}`, 'utf8')).split('\n').slice(1)
+    const own = new Set(await socketInodes(pid))
+    expect(inodes.filter((line) => own.has(line.trim().split(/\s+/)[9] ?? ''))).toEqual([])
+  }
+  const { mode, uid } = await stat(join(folderOf(victim), 'sockets'))
+  expect([mode & 0o777, uid]).toEqual([0o700, process.getuid?.()])
+})
+
+test('a VM is told nothing of the server by its environment', async () => {
+  const environment = await readFile(`/proc/${await pidOf(victim)}/environ`, 'utf8')
+  expect(environment).not.toContain('sk_live_secret')
+})
+
+test('a QEMU that was taken over reaches no other VM, and lays no link where the server reads', async () => {
+  const uid = Number((await statusOf(hostile)).Uid!.split('\t')[0])
+  const as = (script: string) =>
+    spawnSync('/bin/sh', ['-c', script], { cwd: folderOf(hostile), ...(isRoot && { uid, gid: uid }) }).status
+  // Without users of their own VMs are only as apart as the record says, and this is what it warns of.
+  const expected = isRoot ? expect.not.toSatisfy((status) => status === 0) : 0
+  expect(as('cat os.qcow2 >/dev/null')).toBe(0)
+  expect(as(`cat '${folderOf(victim)}/os.qcow2' >/dev/null`)).toEqual(expected)
+  expect(as(`cat ../${victim.id}/os.qcow2 >/dev/null`)).toEqual(expected)
+  expect(as(`cat ../../disks/${disk().id}/data.qcow2 >/dev/null`)).toEqual(expected)
+  expect(as('cat vm.json >/dev/null')).toEqual(expected)
+  expect(as('ln -s /etc/shadow link && rm link')).toEqual(expected)
+  expect(as('cp serial.log new && rm new')).toEqual(expected)
+  expect(as('ls sockets/qmp.sock')).toEqual(expected)
+})
+
+test('a server that is not root says which walls are missing', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'slipway-nobody-'))
+  try {
+    const program = join(folder, 'find.mjs')
+    await build({
+      stdin: {
+        contents: `import { Isolation } from './isolation.ts'
+          console.log(JSON.stringify((await Isolation.find('local-a', [])).notIsolated))`,
+        resolveDir: join(import.meta.dirname, '../../src/engines/qemu/process'),
+      },
+      ...{ outfile: program, bundle: true, platform: 'node', format: 'esm', logLevel: 'error' },
+    })
+    await chmod(folder, 0o755)
+    const nobody = isRoot ? { uid: 65_534, gid: 65_534 } : {}
+    const said = execFileSync(process.execPath, [program], { encoding: 'utf8', cwd: '/', ...nobody })
+    const walls = (JSON.parse(said) as string[]).map((line) => line.split(':')[0])
+    expect(walls).toEqual(['user', 'cgroup', 'mounts', 'network'])
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+})
+
+const folderOf = (vm: VmSpec) => join(bench.dataDir, 'qemu/local-a/vms', vm.id)
+
+async function pidOf(vm: VmSpec): Promise<number> {
+  return Number(await readFile(join(folderOf(vm), 'qemu.pid'), 'utf8'))
+}
+
+async function statusOf(vm: VmSpec): Promise<Record<string, string>> {
+  const status = await readFile(`/proc/${await pidOf(vm)}/status`, 'utf8')
+  return Object.fromEntries(status.split('\n').map((line) => line.split(/:\t?/).map((part) => part.trim())))
+}
+
+async function socketInodes(pid: number): Promise<string[]> {
+  const links = execFileSync('sh', ['-c', `readlink /proc/${pid}/fd/*`], { encoding: 'utf8' })
+  return [...links.matchAll(/socket:\[(\d+)\]/g)].map((match) => match[1]!)
+}
