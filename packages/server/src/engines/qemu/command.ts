@@ -33,9 +33,14 @@ export function run(program: string, args: string[], options: CommandOptions = {
     child.on('close', (code) => {
       if (code === 0) resolve(stdout)
       else
-        reject(new EngineError('unavailable', `${program} ${args[0]} failed: ${lastLines(stderr || stdout)}`))
+        reject(new EngineError('unavailable', `${program} ${args[0]} failed: ${lastWords(stderr || stdout)}`))
     })
   })
+}
+
+/** What a program of the host said last, with the names of its files but not where they are: tenants may read it. */
+export function lastWords(output: string): string {
+  return lastLines(output).replace(/(?<![\w.])(?:\/[^\s/:'",;()]+)+\/([^\s/:'",;()]*)/g, '$1')
 }
 
 export function lastLines(text: string, count = 5): string {

@@ -18,7 +18,7 @@ export async function writeAtomically(file: string, content: string | Buffer): P
   } catch (error) {
     await rm(temporary, { force: true })
     if ((error as NodeJS.ErrnoException).code === 'ENOSPC')
-      throw new EngineError('unavailable', `no space left for ${file}`, { cause: error })
+      throw new EngineError('unavailable', 'no space left on the disk of this host', { cause: error })
     throw error
   }
 }

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import type { VmStatus } from '../engine.ts'
-import { lastLines } from './command.ts'
+import { lastWords } from './command.ts'
 import type { QemuContext } from './context.ts'
 import { isThere, readText } from './files.ts'
 import { awaitExitCode, exitCode, identify, isAlive, type ProcessIdentity } from './process/process.ts'
@@ -71,7 +71,7 @@ async function obituary(
   const folder = ctx.records.folder(id)
   const code = await awaitExitCode(folder)
   if (code === 0 || (await ctx.records.isOffRequested(id, run))) return { power: 'off', detail: '' }
-  const log = lastLines((await readText(join(folder, 'qemu.log'))) ?? '')
+  const log = lastWords((await readText(join(folder, 'qemu.log'))) ?? '')
   const how = code === null ? 'QEMU vanished' : `QEMU ended with code ${code}`
   const serial = await lastSerialLines(folder)
   return { power: 'crashed', detail: [how, log, serial].filter(Boolean).join('\n') }

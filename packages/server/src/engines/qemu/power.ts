@@ -209,7 +209,8 @@ async function describeBoot(ctx: QemuContext, id: string, source: ImageSource): 
   }
   const variables = join(ctx.records.folder(id), 'uefi-variables.fd')
   await copyFile(ctx.firmware.variables, variables, 1).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EEXIST') throw isMissing(error) ? new EngineError('missing', error.message) : error
+    if (error.code !== 'EEXIST')
+      throw isMissing(error) ? new EngineError('missing', 'the UEFI firmware of this host is gone') : error
   })
   return { kind: 'disk', firmware: { code: ctx.firmware.code, variables: 'uefi-variables.fd' } }
 }

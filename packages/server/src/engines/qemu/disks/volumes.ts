@@ -3,7 +3,7 @@ import { access, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { EngineError } from '../../engine.ts'
-import { run } from '../command.ts'
+import { lastWords, run } from '../command.ts'
 import { readJson, writeJson } from '../files.ts'
 import { bareEnvironment, endProcess, identityOf, type ProcessIdentity } from '../process/process.ts'
 
@@ -51,7 +51,7 @@ export async function serveVolume(vmDir: string, socket: string, shareFolder: st
   })
   let failure: string | null = null
   child.on('error', (error) => {
-    failure = error.message
+    failure = lastWords(error.message)
   })
   child.on('exit', (code) => {
     failure = `virtiofsd ended with code ${code}`
@@ -90,7 +90,7 @@ async function argumentsFor(program: string, socket: string, shareFolder: string
   if (!isRoot())
     throw new EngineError(
       'rejected',
-      `${program} needs root; install the virtiofsd package of a later release`,
+      'the virtiofsd of this host needs root; install the virtiofsd package of a later release',
     )
   return [`--socket-path=${socket}`, '-o', `source=${shareFolder}`, '-o', 'cache=auto']
 }

@@ -3,7 +3,7 @@ import { type FileHandle, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { EngineError } from '../../engine.ts'
-import { lastLines } from '../command.ts'
+import { lastWords } from '../command.ts'
 import { readText } from '../files.ts'
 import { vmSocket } from '../paths.ts'
 import type { Wrapped } from './isolation.ts'
@@ -77,7 +77,7 @@ export async function startQemu(vmDir: string, start: QemuStart): Promise<Proces
 
 async function throwIfExited(vmDir: string): Promise<void> {
   if ((await exitCode(vmDir)) === null) return
-  const log = lastLines((await readText(join(vmDir, 'qemu.log'))) ?? '')
+  const log = lastWords((await readText(join(vmDir, 'qemu.log'))) ?? '')
   if (/not found|No such file.*qemu-system/.test(log) && log.includes('qemu-system'))
     throw new EngineError('unavailable', `QEMU is not installed: ${log}`)
   throw new EngineError('unavailable', `QEMU refused to start: ${log}`)

@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import { EngineError } from '../../engine.ts'
+import { lastWords } from '../command.ts'
 import { connectUnix, onLines } from '../unix-socket.ts'
 
 interface QmpMessage {
@@ -41,7 +42,7 @@ export async function withQmp<T>(
   } catch (error) {
     throw new EngineError(
       'unavailable',
-      `QEMU's control socket does not answer: ${(error as Error).message}`,
+      `QEMU's control socket does not answer: ${lastWords((error as Error).message)}`,
       {
         cause: error,
       },
