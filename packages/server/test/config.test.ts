@@ -104,6 +104,7 @@ test('the demo of --engine qemu is one local location with the qemu engine', () 
         scale: 0.01,
         addressRange: '127.100.0.0/16',
         egress: 'none',
+        egressAllow: [],
         gpus: [{ model: 'A100 80GB PCIe', count: 8 }],
         bootTimeoutS: 120,
       },

@@ -133,7 +133,10 @@ async function start(ctx: QemuContext, id: string, record: VmRecord, signal: Abo
     await syncForwards(ctx, id, record, started)
   } catch (error) {
     const seen = await observe(ctx, id)
-    if (seen && !seen.process) await ctx.records.clearRun(id)
+    if (seen && !seen.process) {
+      await ctx.records.clearRun(id)
+      await ctx.isolation.release(id)
+    }
     throw error
   }
 }
