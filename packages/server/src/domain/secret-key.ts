@@ -1,0 +1,47 @@
+import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
+
+/** The master key of a deployment: secrets that we must be able to read again are encrypted under it. */
+export interface SecretKey {
+  /** Tells which key sealed something, without telling anything about the key. */
+  id: string
+  bytes: Buffer
+}
+
+export const secretKeyBytes = 32
+const idBytes = 8
+const nonceBytes = 12
+const tagBytes = 16
+
+export class WrongSecretKeyError extends Error {}
+
+export function secretKeyOf(bytes: Buffer): SecretKey {
+  if (bytes.length !== secretKeyBytes) throw new Error(`a secret key has ${secretKeyBytes} bytes`)
+  const digest = createHash('sha256').update('slipway secret key id').update(bytes).digest()
+  return { id: digest.subarray(0, idBytes).toString('hex'), bytes }
+}
+
+/** Returns AES-256-GCM of the text, with the key's id in front; the id is authenticated as well. */
+export function sealSecret(key: SecretKey, text: string): Buffer {
+  const id = Buffer.from(key.id, 'hex')
+  const nonce = randomBytes(nonceBytes)
+  const cipher = createCipheriv('aes-256-gcm', key.bytes, nonce).setAAD(id)
+  const sealed = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()])
+  return Buffer.concat([id, nonce, cipher.getAuthTag(), sealed])
+}
+
+export const sealedKeyId = (sealed: Buffer): string => sealed.subarray(0, idBytes).toString('hex')
+
+/** Throws when another key sealed it, or when it is not what was sealed. */
+export function openSecret(key: SecretKey, sealed: Buffer): string {
+  const id = sealedKeyId(sealed)
+  if (id !== key.id)
+    throw new WrongSecretKeyError(`this was sealed under the secret key ${id}, ours is ${key.id}`)
+  const nonceEnd = idBytes + nonceBytes
+  const decipher = createDecipheriv('aes-256-gcm', key.bytes, sealed.subarray(idBytes, nonceEnd), {
+    authTagLength: tagBytes,
+  })
+  decipher.setAAD(sealed.subarray(0, idBytes))
+  decipher.setAuthTag(sealed.subarray(nonceEnd, nonceEnd + tagBytes))
+  const text = Buffer.concat([decipher.update(sealed.subarray(nonceEnd + tagBytes)), decipher.final()])
+  return text.toString('utf8')
+}
