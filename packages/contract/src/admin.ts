@@ -89,7 +89,7 @@ export const AdminUser = record('AdminUser', {
 export const AdminUserCreated = record('AdminUserCreated', {
   ...AdminUser.properties,
   invite_url: Type.String({
-    description: 'For a new e-mail: the link to accept, shown this once; else empty.',
+    description: 'The link to accept, shown this once: for the invited person alone.',
   }),
 })
 
@@ -371,7 +371,12 @@ export const adminRoutes = defineRoutes({
     tag: 'Operators',
     summary: 'Suspend or restore an organization',
     access: 'operator',
-    body: body('OrganizationUpdate', { suspended: Type.Boolean() }),
+    body: body('OrganizationSuspension', {
+      suspended: Type.Boolean(),
+      stop_vms: Type.Optional(
+        Type.Boolean({ description: 'With `suspended`: also stops its VMs, and those that come up later.' }),
+      ),
+    }),
     answer: AdminOrganization,
   },
   adminProjectList: {
@@ -396,7 +401,9 @@ export const adminRoutes = defineRoutes({
     method: 'POST',
     path: '/v0.1/admin/users',
     tag: 'Operators',
-    summary: 'Add a user',
+    summary: 'Invite a user',
+    description:
+      'The link makes an account, or gives an existing one the role or the mark, when it is redeemed; `id` is the invitation’s until then. Inviting again replaces the link.',
     access: 'operator',
     body: body('UserCreate', {
       email: Email,
@@ -412,10 +419,16 @@ export const adminRoutes = defineRoutes({
     method: 'PATCH',
     path: '/v0.1/admin/users/{user_id}',
     tag: 'Operators',
-    summary: 'Suspend or restore a user',
+    summary: 'Suspend or restore a user, or take the operator’s mark away',
+    description:
+      'Keys that a suspended user made stop until the user is restored. With the mark go the operator keys that this user made; the last operator keeps it. The mark is given by an invitation.',
     access: 'operator',
-    body: body('UserUpdate', { suspended: Type.Boolean() }),
+    body: body('UserUpdate', {
+      suspended: Type.Optional(Type.Boolean()),
+      is_operator: Type.Optional(Type.Literal(false)),
+    }),
     answer: AdminUser,
+    errors: ['conflict'],
   },
   adminOperationList: {
     method: 'GET',

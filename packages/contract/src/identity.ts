@@ -21,6 +21,14 @@ export const TokenRequest = Type.Union(
       grant_type: Type.Literal('password'),
       email: Type.String({ minLength: 1, maxLength: 254, examples: ['ada@example.com'] }),
       password: Type.String({ minLength: 1, maxLength: 256 }),
+      totp_code: Type.Optional(
+        Type.String({
+          minLength: 1,
+          maxLength: 64,
+          description:
+            'With a second factor: six digits of the authenticator, or a recovery code. Without it the answer to the right password is `invalid_grant` with `error_description` `totp_required`.',
+        }),
+      ),
     }),
     body('RefreshGrant', {
       grant_type: Type.Literal('refresh_token'),
@@ -53,22 +61,36 @@ export const RootAnswer = record('Root', {
     id: Uuid,
     email: Type.String(),
     is_operator: Type.Boolean(),
-    role: Type.String({ description: 'Of a project key: `read` or `write`; else empty.' }),
-    project_id: Type.String({ description: 'Of a project key; else empty.' }),
+    role: Type.String({ description: 'Of an access key; else empty.' }),
+    project_id: Type.String({ description: 'Of a project’s key; else empty.' }),
+    organization_id: Type.String({ description: 'Of an access key; else empty.' }),
   }),
+})
+
+export const AllowedCidrs = Type.Array(Type.String({ minLength: 1, maxLength: 60 }), {
+  maxItems: 64,
+  description:
+    'IPv4 and IPv6 blocks or addresses; from elsewhere the key does not work. Empty: from anywhere.',
+  examples: [['203.0.113.0/24']],
 })
 
 export const AccessKey = record('AccessKey', {
   id: Uuid,
   name: DisplayName,
-  role: Type.Enum(['read', 'write']),
+  role: Type.Enum(['read', 'write', ...roles], {
+    description: '`read` or `write` for a project’s key, a role for an organization’s.',
+  }),
   prefix: Type.String({
     description: 'The first characters of the key, to recognise it by.',
     examples: ['slp_Xy12Ab34'],
   }),
+  created_by: Type.String({
+    description: 'The user who made it, or whose key did; empty when nobody is known.',
+  }),
   created_at: Timestamp,
   expires_at: Timestamp,
   last_used_at: Timestamp,
+  allowed_cidrs: AllowedCidrs,
 })
 export type AccessKey = Static<typeof AccessKey>
 
@@ -89,9 +111,25 @@ export type Member = Static<typeof Member>
 export const MemberCreated = record('MemberCreated', {
   ...Member.properties,
   invite_url: Type.String({
-    description: 'For a new e-mail: the link to accept, shown this once; else empty.',
+    description: 'The link to accept, shown this once: for the invited person alone.',
   }),
 })
+
+export const MemberRemoved = record('MemberRemoved', {
+  access_keys: Type.Array(AccessKey, {
+    description: 'Keys of projects that this member made and that go on working.',
+  }),
+})
+
+export const Invitation = record('Invitation', {
+  organization_name: Type.String({ description: 'Empty when the link is not about an organization.' }),
+  role: Type.String({ description: 'In that organization; else empty.', examples: ['member'] }),
+  is_operator: Type.Boolean({ description: 'Whether it makes the account an operator of the service.' }),
+  email: Type.String({ examples: ['ada@example.com'] }),
+  invited_by: Type.String({ examples: ['grace@example.com'] }),
+  expires_at: Timestamp,
+})
+export type Invitation = Static<typeof Invitation>
 
 const noStore = true
 
@@ -152,9 +190,28 @@ export const identityRoutes = defineRoutes({
     opensTransactions: true,
     tag: 'Authentication',
     summary: 'Accept an invitation',
+    description:
+      'With a user’s token and without `password`: that account gets what the link grants, and the answer is empty. With `password`: a new account, under `email` or else the invited address, and the answer is a session. An existing account is never touched by the latter.',
     access: 'public',
-    body: body('AcceptRequest', { code, password: Password }),
-    answer: TokenAnswer,
+    body: body('AcceptRequest', {
+      code,
+      password: Type.Optional(Password),
+      email: Type.Optional(Email),
+    }),
+    answer: Type.Union([TokenAnswer, Empty]),
+    errors: ['invalid_grant', 'unauthenticated', 'permission_denied', 'already_exists'],
+    noStore,
+  },
+  authInvitation: {
+    method: 'POST',
+    path: '/v0.1/auth/invitation',
+    opensTransactions: true,
+    changesNothing: true,
+    tag: 'Authentication',
+    summary: 'What an invitation is to',
+    access: 'public',
+    body: body('InvitationRequest', { code }),
+    answer: Invitation,
     errors: ['invalid_grant'],
     noStore,
   },
@@ -186,6 +243,7 @@ export const identityRoutes = defineRoutes({
       name: DisplayName,
       role: Type.Enum(['read', 'write']),
       expires_at: Type.Optional(Instant),
+      allowed_cidrs: Type.Optional(AllowedCidrs),
     }),
     answer: AccessKeyCreated,
     errors: ['quota_exceeded'],
@@ -196,6 +254,40 @@ export const identityRoutes = defineRoutes({
     path: '/v0.1/projects/{project_id}/access-keys/{key_id}',
     tag: 'Projects',
     summary: 'Revoke an access key',
+    access: 'admin',
+    answer: Empty,
+  },
+  organizationKeyList: {
+    method: 'GET',
+    path: '/v0.1/organizations/{organization_id}/access-keys',
+    tag: 'Organizations',
+    summary: 'List access keys of the organization',
+    access: 'viewer',
+    query: PageQuery,
+    answer: pagedList('OrganizationKeyList', AccessKey),
+  },
+  organizationKeyCreate: {
+    method: 'POST',
+    path: '/v0.1/organizations/{organization_id}/access-keys',
+    tag: 'Organizations',
+    summary: 'Create an access key of the organization',
+    description:
+      'Good for every project of the organization, as far as its role goes; that is not above the maker’s own. The answer alone contains the secret.',
+    access: 'admin',
+    body: body('OrganizationKeyCreate', {
+      name: DisplayName,
+      role: Type.Enum([...roles]),
+      expires_at: Type.Optional(Instant),
+      allowed_cidrs: Type.Optional(AllowedCidrs),
+    }),
+    answer: AccessKeyCreated,
+    noStore,
+  },
+  organizationKeyDelete: {
+    method: 'DELETE',
+    path: '/v0.1/organizations/{organization_id}/access-keys/{key_id}',
+    tag: 'Organizations',
+    summary: 'Revoke an access key of the organization',
     access: 'admin',
     answer: Empty,
   },
@@ -212,11 +304,24 @@ export const identityRoutes = defineRoutes({
     method: 'POST',
     path: '/v0.1/organizations/{organization_id}/members',
     tag: 'Organizations',
-    summary: 'Add or invite a member',
+    summary: 'Invite a member',
+    description:
+      'Always an invitation, also for an address that has an account: the membership begins when its link is redeemed. `user_id` is the invitation’s until then. Inviting again replaces the link.',
     access: 'owner',
     body: body('MemberCreate', { email: Email, role: Type.Enum([...roles]) }),
     answer: MemberCreated,
     errors: ['already_exists', 'quota_exceeded'],
+    noStore,
+  },
+  memberInvite: {
+    method: 'POST',
+    path: '/v0.1/organizations/{organization_id}/members/{user_id}/invite',
+    tag: 'Organizations',
+    summary: 'Make a new link for an invited member',
+    description: 'The link before it no longer works.',
+    access: 'owner',
+    answer: MemberCreated,
+    errors: ['conflict'],
     noStore,
   },
   memberUpdate: {
@@ -234,9 +339,11 @@ export const identityRoutes = defineRoutes({
     path: '/v0.1/organizations/{organization_id}/members/{user_id}',
     tag: 'Organizations',
     summary: 'Remove a member',
-    description: 'The last owner cannot be removed.',
+    description:
+      'The last owner cannot be removed. Keys of the organization that the member made end; keys of its projects stay unless `revoke_keys` is true.',
     access: 'owner',
-    answer: Empty,
+    query: Type.Object({ revoke_keys: Type.Optional(Type.Boolean()) }),
+    answer: MemberRemoved,
     errors: ['conflict'],
   },
 })

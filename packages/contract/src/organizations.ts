@@ -19,6 +19,7 @@ export const Organization = record('Organization', {
   id: Uuid,
   name: Type.String({ examples: ['Harbour Labs'] }),
   payment_customer_id: Type.String({ description: 'At the payment provider; empty until one is needed.' }),
+  require_totp: Type.Boolean({ description: 'Whether members need a second factor here.' }),
 })
 export type Organization = Static<typeof Organization>
 
@@ -114,7 +115,23 @@ export const organizationRoutes = defineRoutes({
     tag: 'Organizations',
     summary: 'Read an organization',
     access: 'visible',
+    worksSuspended: true,
     answer: Organization,
+  },
+  organizationUpdate: {
+    method: 'PATCH',
+    path: '/v0.1/organizations/{organization_id}',
+    tag: 'Organizations',
+    summary: 'Rename an organization, or demand a second factor of its members',
+    description:
+      'Only an owner who is signed in with a second factor can demand one. Keys are unaffected; sessions without it get 403 `totp_enrolment_required`.',
+    access: 'owner',
+    body: body('OrganizationUpdate', {
+      name: Type.Optional(DisplayName),
+      require_totp: Type.Optional(Type.Boolean()),
+    }),
+    answer: Organization,
+    errors: ['already_exists'],
   },
   organizationBilling: {
     method: 'GET',
@@ -125,6 +142,7 @@ export const organizationRoutes = defineRoutes({
       'The link ends with the credential that asked for it. One for a write key shows the figures of its project and adds a payment method while none is active, nothing else.',
     access: 'owner',
     alsoWriteKeys: true,
+    worksSuspended: true,
     answer: BillingSession,
     noStore: true,
   },
@@ -134,6 +152,7 @@ export const organizationRoutes = defineRoutes({
     tag: 'Organizations',
     summary: 'What the organization costs now and this month',
     access: 'viewer',
+    worksSuspended: true,
     answer: Costs,
   },
   organizationInvoices: {
@@ -142,6 +161,7 @@ export const organizationRoutes = defineRoutes({
     tag: 'Organizations',
     summary: 'List invoices',
     access: 'viewer',
+    worksSuspended: true,
     query: PageQuery,
     answer: pagedList('InvoiceList', Invoice),
   },

@@ -35,6 +35,8 @@ interface RouteEntry {
   opensTransactions?: true
   /** Another media type that `Accept` may ask for. */
   alsoAnswers?: 'text/event-stream' | 'text/csv'
+  /** Answered while the organization is suspended, too. */
+  worksSuspended?: true
   /** The answer has a secret or is a session: never cached, never logged. */
   noStore?: true
 }

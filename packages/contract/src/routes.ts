@@ -1,5 +1,6 @@
 import type { Static, TSchema } from 'typebox'
 import { adminRoutes } from './admin.ts'
+import { adminAccountRoutes } from './admin-accounts.ts'
 import { catalogueRoutes } from './catalogue.ts'
 import { diskRoutes } from './disks.ts'
 import { eventRoutes } from './events.ts'
@@ -7,12 +8,14 @@ import { identityRoutes } from './identity.ts'
 import { operationRoutes } from './operations.ts'
 import { organizationRoutes } from './organizations.ts'
 import type { Route } from './route.ts'
+import { signInRoutes } from './sign-in.ts'
 import { vmRoutes } from './vms.ts'
 import { vpcRoutes } from './vpc.ts'
 
 /** Every endpoint, once. The server mounts it, OpenAPI is printed from it, the SDK is typed by it, tests walk it. */
 export const routes = {
   ...identityRoutes,
+  ...signInRoutes,
   ...organizationRoutes,
   ...catalogueRoutes,
   ...vmRoutes,
@@ -21,6 +24,7 @@ export const routes = {
   ...operationRoutes,
   ...eventRoutes,
   ...adminRoutes,
+  ...adminAccountRoutes,
 }
 
 export type Routes = typeof routes

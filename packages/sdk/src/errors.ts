@@ -14,6 +14,7 @@ export interface ApiErrorParts {
   requestId?: string
   details?: NonNullable<ApiErrorBody['details']>
   availableLocations?: string[]
+  needsTotp?: boolean
   retryAfterMs?: number | undefined
   operation?: Operation
   cause?: unknown
@@ -42,6 +43,8 @@ export class ApiError extends Error {
   readonly details: { field: string; message: string }[]
   /** With `out_of_stock`: where the VM would fit. */
   readonly availableLocations: string[]
+  /** The password was right; the code of the second factor is missing. */
+  readonly needsTotp: boolean
   /** How long the service asks to be left alone, if it said so. */
   readonly retryAfterMs: number | undefined
   /** The operation that failed or was waited for too long. */
@@ -55,6 +58,7 @@ export class ApiError extends Error {
     this.requestId = parts.requestId ?? ''
     this.details = parts.details ?? []
     this.availableLocations = parts.availableLocations ?? []
+    this.needsTotp = parts.needsTotp ?? false
     this.retryAfterMs = parts.retryAfterMs
     this.operation = parts.operation
   }
@@ -80,6 +84,7 @@ export async function errorOfResponse(response: Response): Promise<ApiError> {
     requestId,
     retryAfterMs,
     ...(body.details && { details: body.details }),
+    needsTotp: body.error_description === 'totp_required',
     ...(body.available_locations && { availableLocations: body.available_locations }),
   })
 }

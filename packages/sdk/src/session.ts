@@ -35,10 +35,12 @@ const refreshEarlyMs = 60_000
  * await session.revoke()
  * ```
  */
-export async function logIn(options: SessionOptions & { email: string; password: string }): Promise<Session> {
-  const { email, password } = options
+export async function logIn(
+  options: SessionOptions & { email: string; password: string; totpCode?: string },
+): Promise<Session> {
+  const { email, password, totpCode } = options
   const answer = await callRoute(createTransport(options), 'authToken', {
-    body: { grant_type: 'password', email, password },
+    body: { grant_type: 'password', email, password, ...(totpCode && { totp_code: totpCode }) },
   })
   const tokens = toTokens(answer)
   await options.onTokens?.(tokens)

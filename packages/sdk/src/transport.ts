@@ -41,6 +41,11 @@ export interface RequestParts extends CallOptions {
   isStream?: boolean
 }
 
+/** Whoever calls these has no token yet, or ends one. An invitation is accepted with a token or with a password. */
+const isWithoutToken = ({ path, body }: RequestParts): boolean =>
+  /^\/v0\.1\/auth\/(token|revoke|setup|reset|forgot|invitation|oidc)$/.test(path) ||
+  (path === '/v0.1/auth/accept' && typeof body === 'object' && body !== null && 'password' in body)
+
 const longestPauseMs = 60_000
 const retriedCodes = new Set([
   'connection_failed',
@@ -107,7 +112,7 @@ export function createTransport(options: ClientOptions): Transport {
     const { isSession } = request
     const isWrite = request.method !== 'GET'
     const idempotencyKey = isWrite && !isSession ? (request.idempotencyKey ?? newKey()) : ''
-    let token = isSession && request.path !== '/v0.1/auth/password' ? '' : await currentToken(options.token)
+    let token = isWithoutToken(request) ? '' : await currentToken(options.token)
     let hasNewToken = false
     for (let tries = 0; ; tries++) {
       try {

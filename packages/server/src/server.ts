@@ -5,12 +5,15 @@ import type { Config } from './config/index.ts'
 import { createEngines } from './engines/engines.ts'
 import { buildApp } from './http/app.ts'
 import { buildWorkerApp } from './http/worker-app.ts'
+import { MailDelivery } from './mail/delivery.ts'
 import { definitions } from './operations/index.ts'
 import { packageVersion } from './package-root.ts'
 import { Reconciler } from './reconcile/reconciler.ts'
 import { Runner } from './runner/runner.ts'
 import type { Services } from './services.ts'
 import { applyConfig, offerImages } from './setup/apply-config.ts'
+import { listGrantsToReview } from './setup/grants-to-review.ts'
+import { loadSecretKey } from './setup/secret-key-file.ts'
 import { Database } from './store/database.ts'
 import { migrate } from './store/migrate.ts'
 import { Signals } from './store/signals.ts'
@@ -25,6 +28,7 @@ export interface Server {
   reconciler: Reconciler
   billing: BillingTasks
   webhooks: WebhookDelivery
+  mail: MailDelivery
   close(): Promise<void>
 }
 
@@ -34,6 +38,7 @@ export async function startServer(
   databaseUrl: string,
   log: FastifyBaseLogger,
 ): Promise<Server> {
+  const secretKey = await loadSecretKey(given.server)
   await migrate(databaseUrl)
   const signals = new Signals(databaseUrl)
   await signals.open()
@@ -43,6 +48,7 @@ export async function startServer(
     signals,
     onError: (error) => log.warn({ err: error }, 'database connection lost'),
   })
+  await listGrantsToReview(database, log)
   const config = { ...given, locations: await applyConfig(database, given) }
   const engines = await createEngines(config, database, log)
   for (const [location, images] of engines.images) await offerImages(database, location, images)
@@ -55,6 +61,7 @@ export async function startServer(
     engines: engines.byLocation,
     log,
     version: packageVersion(),
+    secretKey,
     publicUrl: () => config.server.publicUrl || (role === 'worker' ? '' : url),
   }
 
@@ -62,6 +69,7 @@ export async function startServer(
   const runner = new Runner(services, definitions)
   const billing = new BillingTasks(services)
   const webhooks = new WebhookDelivery(services)
+  const mail = new MailDelivery(services)
   const isWorker = role !== 'api'
   if (isWorker) {
     // The fleet is known before the first request asks for it.
@@ -69,13 +77,15 @@ export async function startServer(
     runner.start()
     billing.start()
     webhooks.start()
+    mail.start()
   }
 
   const app =
     role !== 'worker' ? buildApp(services, log).fastify : workerPort ? buildWorkerApp(services, log) : null
   const close = async () => {
     await closeApp(app)
-    if (isWorker) await Promise.all([runner.stop(), reconciler.stop(), billing.stop(), webhooks.stop()])
+    if (isWorker)
+      await Promise.all([runner.stop(), reconciler.stop(), billing.stop(), webhooks.stop(), mail.stop()])
     await engines.close()
     await signals.close()
     await database.close()
@@ -97,6 +107,7 @@ export async function startServer(
     reconciler,
     billing,
     webhooks,
+    mail,
     close,
   }
 }

@@ -1,4 +1,5 @@
 import type { Config } from './config/index.ts'
+import type { SecretKey } from './domain/secret-key.ts'
 import type { Engines } from './engines/engine.ts'
 import type { Database } from './store/database.ts'
 import type { Signals } from './store/signals.ts'
@@ -11,6 +12,8 @@ export interface Services {
   engines: Engines
   log: Log
   version: string
+  /** What encrypts secrets at rest. */
+  secretKey: SecretKey
   /** Where clients reach us, for links. */
   publicUrl: () => string
   /** How long one step's engine work may take, if not as long as usual. */

@@ -39,6 +39,7 @@ test('the default configuration is the demo on this machine alone', () => {
     workerPort: 0,
     metricsTokenEnv: '',
     metricsToken: '',
+    secretKeyFile: '',
   })
   expect(config.database).toEqual({ urlEnv: 'DATABASE_URL', url: '', poolSize: 4 })
   expect(config.quotas['a100-80gb_gpus']).toBe(8)
@@ -64,7 +65,7 @@ test('the defaults stand in the example file, every one of them', () => {
   const fromExample = load([], {}, EXAMPLE)
   expect({ ...fromExample, configFile: '' }).toEqual(load())
   const raw = parse(EXAMPLE)
-  const { metricsToken: _m, ...server } = load().server
+  const { metricsToken: _m, secretKeyFile: _s, ...server } = load().server
   for (const [section, keys] of Object.entries({
     server: Object.keys(server).length,
     database: 2,

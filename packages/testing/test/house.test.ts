@@ -64,8 +64,9 @@ const mayUse: Record<string, string[]> = {
   [`${server}webhooks/`]: operations,
   [`${server}networks/`]: operations,
   [`${server}fleet/`]: operations,
-  [`${server}accounts/`]: operations,
-  [`${server}setup/`]: [...operations, `${server}accounts/`],
+  [`${server}mail/`]: operations,
+  [`${server}accounts/`]: [...operations, `${server}mail/`],
+  [`${server}setup/`]: [...operations, `${server}accounts/`, `${server}mail/`],
   // An engine knows the port alone; the simulated one keeps its state in the same database.
   [`${server}engines/`]: [...ground, port],
   [`${server}engines/simulated/`]: [
@@ -77,7 +78,7 @@ const mayUse: Record<string, string[]> = {
   [`${server}engines/engines.ts`]: [...services, `${server}engines/`],
   [`${server}http/`]: [
     ...operations,
-    ...['reconcile', 'billing', 'webhooks', 'networks', 'fleet', 'accounts', 'setup'].map(
+    ...['reconcile', 'billing', 'webhooks', 'networks', 'fleet', 'accounts', 'mail', 'setup'].map(
       (room) => `${server}${room}/`,
     ),
   ],

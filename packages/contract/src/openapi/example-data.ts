@@ -152,6 +152,8 @@ const accessKey = {
   created_at: createdAt,
   expires_at: '',
   last_used_at: startedAt,
+  created_by: id('a03'),
+  allowed_cidrs: [],
 }
 
 const member = {
@@ -182,7 +184,12 @@ export const byComponent: Record<string, unknown> = {
   WebhookWithSecret: { ...webhook, secret: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw' },
   WebhookCreate: { url: webhook.url, event_types: webhook.event_types },
   WebhookUpdate: { state: 'paused' },
-  Organization: { id: id('a02'), name: 'Harbour Labs', payment_customer_id: 'cus_harbour_labs' },
+  Organization: {
+    id: id('a02'),
+    name: 'Harbour Labs',
+    payment_customer_id: 'cus_harbour_labs',
+    require_totp: false,
+  },
   OrganizationCreate: { name: 'Harbour Labs' },
   Project: { id: id('a01'), name: 'research', version: 'v0.1', organization_id: id('a02') },
   AdminProject: {
@@ -212,6 +219,7 @@ export const byComponent: Record<string, unknown> = {
       is_operator: false,
       role: 'write',
       project_id: id('a01'),
+      organization_id: id('a02'),
     },
   },
   AccessKey: accessKey,
@@ -381,10 +389,12 @@ export const byComponent: Record<string, unknown> = {
     id: id('a02'),
     name: 'Harbour Labs',
     payment_customer_id: 'cus_harbour_labs',
+    require_totp: false,
     suspended: true,
     created_at: createdAt,
   },
-  OrganizationUpdate: { suspended: true },
+  OrganizationSuspension: { suspended: true, stop_vms: true },
+  OrganizationUpdate: { require_totp: true },
   AdminLocation: {
     name: 'us-east1-a',
     region: 'us-east1',

@@ -29,6 +29,12 @@ const sample: Record<ErrorCode, Json & { message: string }> = {
   },
   permission_denied: { message: 'A read-only key cannot change this. Use a key with the role write.' },
   quota_exceeded: { message: 'quota exceeded: a100_gpus allows 32, 32 are used, 1 more is asked for.' },
+  suspended: {
+    message: 'The organization is suspended: ask the operator of this service. Billing still works.',
+  },
+  totp_enrolment_required: {
+    message: 'This organization demands a second factor: set one up, then sign in with it.',
+  },
   not_found: { message: 'There is no VM with this id.' },
   method_not_allowed: { message: 'This path does not know the method. Allow lists those that it does.' },
   already_exists: { message: 'A VM with the name train-7 exists in this project. Choose another name.' },
@@ -57,6 +63,8 @@ export function errorsByStatus(route: Route): Map<number, ErrorCode[]> {
   if (route.payment !== 'none') codes.add('payment_method_required')
   if (isScoped(route) || route.access === 'user') codes.add('permission_denied')
   if (isScoped(route)) codes.add('not_found')
+  if (isScoped(route) && route.access !== 'operator') codes.add('totp_enrolment_required')
+  if (isScoped(route) && route.access !== 'operator' && !route.worksSuspended) codes.add('suspended')
   codes.add('method_not_allowed')
   if (route.isTransactional) codes.add('conflict').add('idempotency_key_reused')
   if (isWrite(route)) codes.add('request_too_large').add('unsupported_media_type')

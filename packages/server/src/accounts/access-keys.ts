@@ -1,41 +1,98 @@
-import type { EventType } from '@slipway/contract'
-import { invalidField, notFound } from '../domain/failure.ts'
+import { type EventType, type Role, roles } from '@slipway/contract'
+import { isAddressBlock } from '../domain/address-blocks.ts'
+import { Failure, invalidField, notFound } from '../domain/failure.ts'
 import { type ProjectRequester, requireRoom } from '../operations/admission.ts'
 import type { Tx } from '../store/database.ts'
-import { emit } from '../store/events/events.ts'
-import { type AccessKeyRow, revokeAccessKey } from '../store/identity/access-keys.ts'
+import { emit, type OrganizationRequester, type Requester } from '../store/events/events.ts'
+import {
+  type AccessKeyRow,
+  type KeyRole,
+  type KeyScope,
+  operatorScope,
+  revokeAccessKey,
+} from '../store/identity/access-keys.ts'
 import { accessKeyView } from '../views/identity.ts'
 import { createAccessKey } from './credentials.ts'
 
-export interface NewProjectKey {
+export interface KeyRequest {
   name: string
-  role: 'read' | 'write'
   expires_at?: string
+  allowed_cidrs?: string[]
 }
 
-/** A key of a project. Its secret is returned here and nowhere else. */
-export async function createProjectKey(
+/** The user whose key it will be: whoever makes it, or whoever made the key that makes it. */
+export type KeyMaker = string | null
+
+/** A key of a project, with the rights of a member or a viewer. Its secret is returned here and nowhere else. */
+export const createProjectKey = (
   tx: Tx,
   by: ProjectRequester,
-  { name, role, expires_at }: NewProjectKey,
+  maker: KeyMaker,
+  request: KeyRequest & { role: 'read' | 'write' },
+) => createKey(tx, by, { projectId: by.projectId, organizationId: null }, maker, request.role, request)
+
+/** A key of an organization, good for all of its projects, and with no more rights than its maker has. */
+export function createOrganizationKey(
+  tx: Tx,
+  by: OrganizationRequester,
+  maker: KeyMaker,
+  makerRole: Role,
+  request: KeyRequest & { role: Role },
+) {
+  if (roles.indexOf(request.role) > roles.indexOf(makerRole))
+    throw new Failure(
+      'permission_denied',
+      `A key cannot have more rights than its maker: yours here are those of ${makerRole}.`,
+    )
+  const scope = { projectId: null, organizationId: by.organizationId }
+  return createKey(tx, by, scope, maker, request.role, request)
+}
+
+export const createOperatorKey = (tx: Tx, by: Requester, maker: KeyMaker, request: KeyRequest) =>
+  createKey(tx, by, operatorScope, maker, 'write', request)
+
+async function createKey(
+  tx: Tx,
+  by: Requester,
+  scope: KeyScope,
+  createdBy: KeyMaker,
+  role: KeyRole,
+  { name, expires_at, allowed_cidrs: allowedCidrs = [] }: KeyRequest,
 ): Promise<{ row: AccessKeyRow; secret: string }> {
   const expiresAt = expires_at === undefined ? null : new Date(expires_at)
   if (expiresAt && Number.isNaN(expiresAt.getTime()))
     throw invalidField('expires_at', 'is not a point in time')
-  const key = await createAccessKey(tx, { kind: 'project', projectId: by.projectId, name, role, expiresAt })
+  for (const [i, block] of allowedCidrs.entries())
+    if (!isAddressBlock(block))
+      throw invalidField(
+        `allowed_cidrs/${i}`,
+        'must be an address or a block, such as 10.0.0.0/8 or fd00::/8',
+      )
+  const key = await createAccessKey(tx, { scope, name, role, createdBy, expiresAt, allowedCidrs })
   if (!key) throw invalidField('expires_at', 'must be in the future')
-  await requireRoom(tx, by, 'access_keys')
+  if (scope !== operatorScope) await requireRoom(tx, by, 'access_keys')
   await emitKey(tx, by, 'access_key.created', key.row)
   return key
 }
 
 /** In every process at once. */
-export async function revokeProjectKey(tx: Tx, by: ProjectRequester, id: string): Promise<void> {
-  const row = await revokeAccessKey(tx, by.projectId, id)
+export async function revokeKey(tx: Tx, by: Requester, scope: KeyScope, id: string): Promise<void> {
+  const row = await revokeAccessKey(tx, scope, id)
   if (!row) throw notFound('access key')
-  await emitKey(tx, by, 'access_key.revoked', row)
+  await emitKeysRevoked(tx, by, [row])
+}
+
+export async function emitKeysRevoked(tx: Tx, by: Requester, rows: AccessKeyRow[]): Promise<void> {
+  for (const row of rows) await emitKey(tx, by, 'access_key.revoked', row)
   tx.signal('access')
 }
 
-const emitKey = (tx: Tx, by: ProjectRequester, type: EventType, row: AccessKeyRow): Promise<void> =>
-  emit(tx, { ...by, type, resourceType: 'access_key', resourceId: row.id, data: accessKeyView(row) })
+const emitKey = (tx: Tx, by: Requester, type: EventType, row: AccessKeyRow): Promise<void> =>
+  emit(tx, {
+    ...by,
+    type,
+    projectId: row.project_id,
+    resourceType: 'access_key',
+    resourceId: row.id,
+    data: accessKeyView(row),
+  })

@@ -1,48 +1,60 @@
-import type { EventType, Role } from '@slipway/contract'
+import { type EventType, type Role, roles } from '@slipway/contract'
 import { Failure, notFound } from '../domain/failure.ts'
 import { requireRoom } from '../operations/admission.ts'
 import type { Tx } from '../store/database.ts'
-import { emit, type Requester } from '../store/events/events.ts'
+import { emit, type OrganizationRequester } from '../store/events/events.ts'
+import {
+  type AccessKeyRow,
+  listProjectKeysOfUser,
+  revokeOrganizationKeysOfUser,
+  revokeProjectKeysOfUser,
+} from '../store/identity/access-keys.ts'
+import { deleteInvitation, setInvitationRole } from '../store/identity/invitations.ts'
 import {
   deleteMember,
   findMember,
   hasActiveOwner,
-  insertMember,
+  isMemberEmail,
   type MemberRow,
-  organizationsOfUser,
   updateMember,
 } from '../store/identity/members.ts'
-import { voidInvitations } from '../store/identity/one-time-codes.ts'
 import { lockOrganization } from '../store/identity/organizations.ts'
-import { lockUser } from '../store/identity/users.ts'
 import { memberView } from '../views/identity.ts'
-import { createInvitation } from './credentials.ts'
-import { findOrInviteUser } from './users.ts'
+import { emitKeysRevoked } from './access-keys.ts'
+import { invite, requireEmail } from './invitations.ts'
 
-export interface OrganizationRequester extends Requester {
-  organizationId: string
-}
-
-/** The code is for the invited user; undefined when they need none. */
-export async function addMember(
+/** Whether the address has an account makes no difference here: the membership begins when its link is redeemed. */
+export async function inviteMember(
   tx: Tx,
   by: OrganizationRequester,
-  { email, role }: { email: string; role: Role },
-): Promise<{ member: MemberRow; code: string | undefined }> {
-  const { user } = await findOrInviteUser(tx, email)
-  const otherIds = await organizationsOfUser(tx, user.id)
-  if (!(await insertMember(tx, by.organizationId, user.id, role)))
+  invitedBy: string,
+  given: { email: string; role: Role },
+): Promise<{ member: MemberRow; code: string }> {
+  const email = requireEmail(given.email)
+  await lockOrganization(tx, by.organizationId)
+  if (await isMemberEmail(tx, by.organizationId, email))
     throw new Failure('already_exists', 'This user is a member already: change the role instead.')
+  const grant = { organizationId: by.organizationId, role: given.role, isOperator: false }
+  const { invitations, code } = await invite(tx, email, [grant], invitedBy)
   await requireRoom(tx, by, 'members')
-  // A link lets its holder become the user. Whoever is invited elsewhere too, or as an operator, has one from there;
-  // another would open that place to us.
-  const mayInvite = user.password_hash === null && !user.is_operator && otherIds.length === 0
-  const code = mayInvite ? await createInvitation(tx, user.id) : undefined
-  const member = (await findMember(tx, by.organizationId, user.id))!
-  await emitMember(tx, by, member.is_invited ? 'member.invited' : 'member.added', member)
+  const member = (await findMember(tx, by.organizationId, invitations[0]!.id))!
+  await emitMember(tx, by, 'member.invited', member)
   return { member, code }
 }
 
+/** A new link for somebody who was invited; the one before no longer works. */
+export async function inviteMemberAgain(
+  tx: Tx,
+  by: OrganizationRequester,
+  invitedBy: string,
+  id: string,
+): Promise<{ member: MemberRow; code: string }> {
+  const { email, role, is_invited } = await lockedMember(tx, by, id)
+  if (!is_invited) throw new Failure('conflict', 'This member has accepted already and needs no invitation.')
+  return inviteMember(tx, by, invitedBy, { email, role })
+}
+
+/** Keys of the organization that the member made do not outlast the role that they need. */
 export async function changeMember(
   tx: Tx,
   by: OrganizationRequester,
@@ -50,19 +62,37 @@ export async function changeMember(
   role: Role,
 ): Promise<MemberRow> {
   const before = await lockedMember(tx, by, userId)
-  await updateMember(tx, by.organizationId, userId, role)
-  if (before.role === 'owner') await requireOwner(tx, by.organizationId)
+  if (before.is_invited) await setInvitationRole(tx, by.organizationId, userId, role)
+  else {
+    await updateMember(tx, by.organizationId, userId, role)
+    if (before.role === 'owner') await requireOwner(tx, by.organizationId)
+    const kept = roles.slice(0, roles.indexOf(role) + 1)
+    await emitKeysRevoked(tx, by, await revokeOrganizationKeysOfUser(tx, by.organizationId, userId, kept))
+  }
   const member = { ...before, role }
   await emitMember(tx, by, 'member.updated', member, { previous_role: before.role })
   return member
 }
 
-export async function removeMember(tx: Tx, by: OrganizationRequester, userId: string): Promise<void> {
+/** Returns the keys of projects that the member made and that go on working: all of them, or none if they are revoked. */
+export async function removeMember(
+  tx: Tx,
+  by: OrganizationRequester,
+  userId: string,
+  isRevokingKeys: boolean,
+): Promise<AccessKeyRow[]> {
+  const { organizationId } = by
   const member = await lockedMember(tx, by, userId)
-  await deleteMember(tx, by.organizationId, userId)
-  if (member.role === 'owner') await requireOwner(tx, by.organizationId)
-  await forgetInvitation(tx, userId)
+  if (member.is_invited) await deleteInvitation(tx, organizationId, userId)
+  else {
+    await deleteMember(tx, organizationId, userId)
+    if (member.role === 'owner') await requireOwner(tx, organizationId)
+    await emitKeysRevoked(tx, by, await revokeOrganizationKeysOfUser(tx, organizationId, userId, []))
+    if (isRevokingKeys)
+      await emitKeysRevoked(tx, by, await revokeProjectKeysOfUser(tx, organizationId, userId))
+  }
   await emitMember(tx, by, 'member.removed', member)
+  return listProjectKeysOfUser(tx, organizationId, userId)
 }
 
 async function lockedMember(tx: Tx, by: OrganizationRequester, userId: string): Promise<MemberRow> {
@@ -75,13 +105,6 @@ async function lockedMember(tx: Tx, by: OrganizationRequester, userId: string): 
 async function requireOwner(tx: Tx, organizationId: string): Promise<void> {
   if (!(await hasActiveOwner(tx, organizationId)))
     throw new Failure('conflict', 'The last owner must stay one: make someone else an owner first.')
-}
-
-/** An invitation to nothing must not leave a way in. */
-async function forgetInvitation(tx: Tx, userId: string): Promise<void> {
-  const user = await lockUser(tx, userId)
-  if (user?.password_hash !== null || user.is_operator) return
-  if ((await organizationsOfUser(tx, userId)).length === 0) await voidInvitations(tx, userId)
 }
 
 function emitMember(

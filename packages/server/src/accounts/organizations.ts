@@ -1,11 +1,13 @@
 import type { EventType, OrganizationQuotaName } from '@slipway/contract'
-import { notFound } from '../domain/failure.ts'
+import { Failure, invalidField, notFound } from '../domain/failure.ts'
 import { uuid } from '../domain/ids.ts'
 import { setOrganizationQuotas } from '../store/compute/organization-quotas.ts'
 import type { Tx } from '../store/database.ts'
-import { emit, type Requester } from '../store/events/events.ts'
+import { emit, type OrganizationRequester, type Requester } from '../store/events/events.ts'
 import {
+  changeOrganization,
   insertOrganization,
+  lockOrganization,
   type OrganizationRow,
   suspendOrganization,
 } from '../store/identity/organizations.ts'
@@ -22,25 +24,52 @@ export async function createOrganization(
   return row
 }
 
-export async function setOrganizationSuspended(
+export async function updateOrganization(
   tx: Tx,
-  by: Requester,
-  id: string,
-  isSuspended: boolean,
+  by: OrganizationRequester,
+  given: { name?: string; require_totp?: boolean },
+  reservedNames: string[],
 ): Promise<OrganizationRow> {
-  const row = await suspendOrganization(tx, id, isSuspended)
+  // Single sign-on finds its organization by name: nobody may step into its place.
+  const current = await lockOrganization(tx, by.organizationId)
+  if (given.name !== undefined && given.name !== current?.name && reservedNames.includes(given.name))
+    throw new Failure('already_exists', 'This name is kept for another organization: choose another.')
+  const changes = { name: given.name ?? null, requiresTotp: given.require_totp ?? null }
+  const row = await changeOrganization(tx, by.organizationId, changes)
   if (!row) throw notFound('organization')
-  await emitOrganization(tx, by, isSuspended ? 'organization.suspended' : 'organization.restored', row)
+  await emitOrganization(tx, by, 'organization.updated', row, { require_totp: row.require_totp })
   tx.signal('access')
   return row
 }
 
-const emitOrganization = (tx: Tx, by: Requester, type: EventType, row: OrganizationRow): Promise<void> =>
+export async function setOrganizationSuspended(
+  tx: Tx,
+  by: Requester,
+  id: string,
+  given: { suspended: boolean; stop_vms?: boolean },
+): Promise<OrganizationRow> {
+  const stopsVms = given.stop_vms ?? false
+  if (stopsVms && !given.suspended) throw invalidField('stop_vms', 'goes only with a suspension')
+  const row = await suspendOrganization(tx, id, given.suspended, stopsVms)
+  if (!row) throw notFound('organization')
+  const type = given.suspended ? 'organization.suspended' : 'organization.restored'
+  await emitOrganization(tx, by, type, row, { stop_vms: stopsVms })
+  tx.signal('access')
+  return row
+}
+
+const emitOrganization = (
+  tx: Tx,
+  by: Requester,
+  type: EventType,
+  row: OrganizationRow,
+  more: Record<string, unknown> = {},
+): Promise<void> =>
   emit(tx, {
     ...by,
     type,
     resourceType: 'organization',
     resourceId: row.id,
     organizationId: row.id,
-    data: { name: row.name },
+    data: { name: row.name, ...more },
   })

@@ -5,35 +5,45 @@ import { clearPasswordFailures, reservePasswordAttempt } from '../store/identity
 import { findUserByEmail, type UserRow } from '../store/identity/users.ts'
 
 /** Also says it in the words of OAuth 2, which its clients look for. */
-export const invalidGrant = (message: string): Failure =>
+export const invalidGrant = (message: string, description = message): Failure =>
   new Failure('invalid_grant', message, {
-    extra: { error: 'invalid_grant', error_description: message },
+    extra: { error: 'invalid_grant', error_description: description },
   })
 
 /**
- * The user, if the password is right. An unknown, invited or suspended one gets the same answer after the same work
- * as a wrong password.
+ * Does what a right password allows. An unknown or suspended user gets the same answer after the same work as a wrong
+ * password. Only when all is done do the attempts before it cease to count: guesses at a second factor add up.
  */
-export function requirePassword(
+export function requirePassword<T>(
   services: Services,
   attempt: { email: string; password: string; address: string },
-): Promise<UserRow> {
+  work: (user: UserRow) => Promise<T>,
+): Promise<T> {
   const email = attempt.email.toLowerCase()
   return oneByOne(`${email} ${attempt.address}`, async () => {
-    const { passwordFailuresPerMinute } = services.config.limits
-    const waitSeconds = await services.database.transaction((tx) =>
-      reservePasswordAttempt(tx, email, attempt.address, passwordFailuresPerMinute),
-    )
-    if (waitSeconds > 0)
-      throw new Failure('rate_limited', `Too many failed attempts: try again in ${waitSeconds} s.`, {
-        retryAfterSeconds: waitSeconds,
-      })
+    await countAttempt(services, email, attempt.address)
     const user = await findUserByEmail(services.database, email)
     const isRight = await isPasswordRight(user?.password_hash ?? null, attempt.password)
     if (!user || !isRight || user.suspended_at) throw invalidGrant('The e-mail or the password is wrong.')
+    const result = await work(user)
     await clearPasswordFailures(services.database, email, attempt.address)
-    return user
+    return result
   })
+}
+
+/** Counts an attempt as failed until it turns out otherwise: 429 if that is one too many. */
+export async function countAttempt(
+  { database, config }: Services,
+  email: string,
+  address: string,
+): Promise<void> {
+  const waitSeconds = await database.transaction((tx) =>
+    reservePasswordAttempt(tx, email, address, config.limits.passwordFailuresPerMinute),
+  )
+  if (waitSeconds > 0)
+    throw new Failure('rate_limited', `Too many failed attempts: try again in ${waitSeconds} s.`, {
+      retryAfterSeconds: waitSeconds,
+    })
 }
 
 const mostInLine = 100

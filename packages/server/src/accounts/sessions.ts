@@ -9,6 +9,7 @@ import {
   lockTokenFamily,
   revokeTokenFamily,
   spendRefreshToken,
+  touchTokenFamily,
 } from '../store/identity/tokens.ts'
 
 const accessSeconds = 3600
@@ -16,12 +17,31 @@ const refreshSeconds = 30 * 24 * 3600
 /** How long a spent token gives its successor again: the answer to its first use may have been lost. */
 const graceSeconds = 10
 
+const longestUserAgent = 200
+
+/** Who holds a session, as far as its owner can recognise it. */
+export interface SessionClient {
+  address?: string
+  userAgent?: string
+}
+
 type TokenPair = Pick<TokenAnswer, 'access_token' | 'refresh_token'>
 
 /** A sign-in: the first tokens of a family. */
-export async function startSession(tx: Tx, userId: string): Promise<TokenAnswer> {
+export async function startSession(
+  tx: Tx,
+  userId: string,
+  client: SessionClient = {},
+  hasSecondFactor = false,
+): Promise<TokenAnswer> {
   const familyId = uuid()
-  await insertTokenFamily(tx, familyId, userId)
+  await insertTokenFamily(tx, {
+    id: familyId,
+    userId,
+    address: client.address ?? '',
+    userAgent: (client.userAgent ?? '').slice(0, longestUserAgent),
+    hasSecondFactor,
+  })
   return tokenAnswer(await mintPair(tx, familyId), accessSeconds)
 }
 
@@ -32,6 +52,7 @@ export async function startSession(tx: Tx, userId: string): Promise<TokenAnswer>
 export async function refreshSession(
   tx: Tx,
   refreshToken: string,
+  address: string,
 ): Promise<TokenAnswer | 'refused' | 'reused'> {
   const hash = hashSecret(refreshToken)
   const family = await lockTokenFamily(tx, hash)
@@ -39,6 +60,7 @@ export async function refreshSession(
   if (!token || family.is_ended || token.is_expired) return 'refused'
   if (!token.is_spent) {
     const pair = await mintPair(tx, family.id)
+    await touchTokenFamily(tx, family.id, address)
     const sealed = seal(refreshToken, JSON.stringify(pair))
     await spendRefreshToken(tx, hash, hashSecret(pair.refresh_token), sealed)
     return tokenAnswer(pair, accessSeconds)

@@ -1,23 +1,25 @@
-import type { Role } from '@slipway/contract'
+import type { EventType, Role } from '@slipway/contract'
 import { Failure, invalidField, notFound } from '../domain/failure.ts'
-import { uuid } from '../domain/ids.ts'
-import { normaliseEmail } from '../domain/names.ts'
 import type { Tx } from '../store/database.ts'
 import { emit, type Requester } from '../store/events/events.ts'
-import { insertMember } from '../store/identity/members.ts'
-import { hasInvitation } from '../store/identity/one-time-codes.ts'
+import { revokeOperatorKeysOfUser } from '../store/identity/access-keys.ts'
+import { deleteMarkInvitation, type InvitationRow } from '../store/identity/invitations.ts'
+import { isMemberEmail } from '../store/identity/members.ts'
 import { findOrganization } from '../store/identity/organizations.ts'
 import { revokeTokenFamiliesOfUser } from '../store/identity/tokens.ts'
 import {
   findUserByEmail,
-  insertUser,
+  hasOtherOperator,
   lockUser,
-  makeUserOperator,
+  type PersonRow,
   suspendUser,
+  takeOperatorMark,
   type UserRow,
 } from '../store/identity/users.ts'
+import { holdLock } from '../store/locks.ts'
 import { userView } from '../views/identity.ts'
-import { createInvitation } from './credentials.ts'
+import { emitKeysRevoked } from './access-keys.ts'
+import { type Grant, invite, requireEmail } from './invitations.ts'
 
 export interface NewUser {
   email: string
@@ -26,45 +28,49 @@ export interface NewUser {
   is_operator?: boolean
 }
 
-/** By an operator: a new user, a new member or a new operator. The code is for a user who needs an invitation. */
-export async function addUser(
+/** By an operator: one link to an account, a membership, the operator's mark, or several of them. */
+export async function inviteUser(
   tx: Tx,
   by: Requester,
-  { email, organization_id: organizationId, role, is_operator }: NewUser,
-): Promise<{ user: UserRow; code: string | undefined }> {
+  invitedBy: string,
+  { email: given, organization_id: organizationId, role, is_operator }: NewUser,
+): Promise<{ user: PersonRow; code: string }> {
   if (organizationId !== undefined && role === undefined)
     throw invalidField('role', 'is required with organization_id')
   if (organizationId === undefined && role !== undefined)
     throw invalidField('organization_id', 'is required with role')
   if (organizationId !== undefined && !(await findOrganization(tx, organizationId)))
     throw invalidField('organization_id', 'there is no organization with this id')
-  const { user: found, isNew } = await findOrInviteUser(tx, email)
-  const becomesOperator = is_operator === true && !found.is_operator
-  const becomesMember =
-    organizationId !== undefined && role !== undefined
-      ? await insertMember(tx, organizationId, found.id, role)
-      : false
-  // An invitation that ran out is given again: the user may be the only one of the organization.
-  const isLost = found.password_hash === null && !(await hasInvitation(tx, found.id))
-  if (!becomesOperator && !becomesMember && !isLost)
-    throw new Failure('already_exists', 'There is such a user already.')
-  const user = becomesOperator ? (await makeUserOperator(tx, found.id))! : found
-  // To become an operator takes a fresh link: an organization may hold the one from before.
-  const needsCode = isLost || (becomesOperator && user.password_hash === null)
-  const code = needsCode ? await createInvitation(tx, user.id) : undefined
+  const email = requireEmail(given)
+  const known = await findUserByEmail(tx, email)
+  const grants: Grant[] = []
+  if (organizationId && role && !(await isMemberEmail(tx, organizationId, email)))
+    grants.push({ organizationId, role, isOperator: false })
+  if (is_operator && !known?.is_operator) grants.push({ organizationId: null, role: null, isOperator: true })
+  if (!organizationId && !is_operator && !known)
+    grants.push({ organizationId: null, role: null, isOperator: false })
+  if (grants.length === 0) throw new Failure('already_exists', 'There is such a user already.')
+  const { invitations, code } = await invite(tx, email, grants, invitedBy)
+  const user = personOf(invitations)
   await emit(tx, {
     ...by,
-    type: isNew ? 'user.invited' : 'user.updated',
+    type: 'user.invited',
     resourceType: 'user',
     resourceId: user.id,
     organizationId: organizationId ?? null,
     data: { ...userView(user), ...(role && { role }) },
   })
-  tx.signal('access')
   return { user, code }
 }
 
-/** A suspended user is signed out everywhere. */
+const personOf = ([first, ...more]: InvitationRow[]): PersonRow => ({
+  ...first!,
+  is_operator: [first!, ...more].some(({ is_operator }) => is_operator),
+  is_invited: true,
+  suspended_at: null,
+})
+
+/** A suspended user is signed out everywhere, and the keys that this user made stop until the user is restored. */
 export async function setUserSuspended(
   tx: Tx,
   by: Requester,
@@ -76,26 +82,32 @@ export async function setUserSuspended(
   const user = await suspendUser(tx, userId, isSuspended)
   if (!user) throw notFound('user')
   if (isSuspended) await revokeTokenFamiliesOfUser(tx, user.id)
-  await emit(tx, {
-    ...by,
-    type: isSuspended ? 'user.suspended' : 'user.restored',
-    resourceType: 'user',
-    resourceId: user.id,
-    data: userView(user),
-  })
-  tx.signal('access')
+  await emitUserBy(tx, by, isSuspended ? 'user.suspended' : 'user.restored', user)
   return user
 }
 
-/** Locked, so that nobody accepts an invitation or invites from elsewhere meanwhile. */
-export async function findOrInviteUser(
-  tx: Tx,
-  givenEmail: string,
-): Promise<{ user: UserRow; isNew: boolean }> {
-  const email = normaliseEmail(givenEmail)
-  if (email === null) throw invalidField('email', 'is not an e-mail address')
-  const created = await insertUser(tx, { id: uuid(), email, passwordHash: null, isOperator: false })
-  if (created) return { user: created, isNew: true }
-  const known = await findUserByEmail(tx, email)
-  return { user: (known && (await lockUser(tx, known.id)))!, isNew: false }
+/** Ends the operator keys that the user made, too. An invitation to be an operator is taken back. */
+export async function removeOperatorMark(tx: Tx, by: Requester, userId: string): Promise<PersonRow> {
+  const taken = await deleteMarkInvitation(tx, userId)
+  if (taken) {
+    const person = { ...personOf([taken]), is_operator: false }
+    await emitUserBy(tx, by, 'user.operator_removed', person)
+    return person
+  }
+  // Two who take each other's mark away must not both succeed.
+  await holdLock(tx, 'operators')
+  const user = await lockUser(tx, userId)
+  if (!user) throw notFound('user')
+  if (!user.is_operator) throw new Failure('conflict', 'This user is not an operator.')
+  if (!(await hasOtherOperator(tx, userId)))
+    throw new Failure('conflict', 'The last operator must stay one: make someone else an operator first.')
+  const changed = (await takeOperatorMark(tx, userId))!
+  await emitKeysRevoked(tx, by, await revokeOperatorKeysOfUser(tx, userId))
+  await emitUserBy(tx, by, 'user.operator_removed', changed)
+  return changed
+}
+
+function emitUserBy(tx: Tx, by: Requester, type: EventType, user: PersonRow): Promise<void> {
+  tx.signal('access')
+  return emit(tx, { ...by, type, resourceType: 'user', resourceId: user.id, data: userView(user) })
 }

@@ -1,5 +1,5 @@
-import { isIP } from 'node:net'
 import { parseCidr } from '@slipway/contract'
+import { isAddressBlock } from '../domain/address-blocks.ts'
 import { nearest } from '../domain/nearest.ts'
 
 /** Its message is one line that names the key, the value and, where there is one, the nearest valid choice. */
@@ -100,11 +100,8 @@ export const ipv4Block: Check<string> = (value, key) =>
 
 /** A block or a bare address of either family. */
 export const ipBlock: Check<string> = (value, key) => {
-  const [address = '', prefix = '128', ...more] = typeof value === 'string' ? value.split('/') : []
-  const isV6 =
-    isIP(address) === 6 && /^[0-9]{1,3}$/.test(prefix) && Number(prefix) <= 128 && more.length === 0
-  return isV6 || (typeof value === 'string' && parseCidr(value))
-    ? (value as string)
+  return typeof value === 'string' && isAddressBlock(value)
+    ? value
     : refuse(key, value, 'must be an address or a block, such as 10.0.0.0/8 or fd00::/8')
 }
 

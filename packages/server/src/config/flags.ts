@@ -27,6 +27,7 @@ export const help = `Usage: slipway-server [flags]
   --version         the version
 
 SLIPWAY_LOG_LEVEL sets the log level; SLIPWAY_WORKER_PORT has a worker show its health on loopback; DATABASE_URL names an outside PostgreSQL.
+SLIPWAY_SECRET_KEY_FILE holds the key that encrypts secrets at rest (default: secret.key in the data directory).
 Flags win over the environment, the environment over the file, the file over defaults.
 `
 

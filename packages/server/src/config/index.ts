@@ -30,6 +30,7 @@ import {
   serverSection,
   webhooksSection,
 } from './sections.ts'
+import { type MailConfig, type OidcConfig, readMail, readOidc } from './sign-in.ts'
 
 export { ConfigError } from './fields.ts'
 export { help } from './flags.ts'
@@ -41,8 +42,8 @@ export type {
   SimulatedConfig,
   SimulatedHosts,
 } from './locations.ts'
-
 export type { EngineName, GpuModel, LogLevel, PriceConfig, QuotaConfig, Role } from './sections.ts'
+export type { MailConfig, OidcConfig } from './sign-in.ts'
 
 export interface Config {
   /** `help` and `version` are answered without reading any file. */
@@ -54,7 +55,11 @@ export interface Config {
   /** What the demo runs on; configured locations name their own. */
   engine: EngineName
   /** `metricsToken` is '' when anyone may read the metrics. */
-  server: Section<typeof serverSection> & { metricsToken: string }
+  server: Section<typeof serverSection> & {
+    metricsToken: string
+    /** The file with the master key; '' for the one in the data directory. */
+    secretKeyFile: string
+  }
   /** `url` is '' when PostgreSQL is the embedded one. */
   database: Section<typeof databaseSection> & { url: string }
   limits: Section<typeof limitsSection>
@@ -68,6 +73,9 @@ export interface Config {
     stripeApiUrl: string
   }
   webhooks: Section<typeof webhooksSection>
+  /** Null: no mail is sent. */
+  mail: MailConfig | null
+  oidc: OidcConfig[]
   locations: LocationConfig[]
   prices: PriceConfig[]
 }
@@ -88,6 +96,8 @@ const fileSections = {
   operations: { check: anything, fallback: {} },
   billing: { check: anything, fallback: {} },
   webhooks: { check: anything, fallback: {} },
+  mail: { check: anything, fallback: null },
+  oidc: { check: anything, fallback: [] as unknown },
   location: { check: anything, fallback: null },
   price: { check: anything, fallback: null },
 }
@@ -133,6 +143,7 @@ function readServer(value: unknown, flags: Flags, env: Environment): Config['ser
     role: pick(choice(serverRoles), [flag('--role')], server.role),
     workerPort: pick(portText, [variable('SLIPWAY_WORKER_PORT')], server.workerPort),
     logLevel: pick(logLevel, [variable('SLIPWAY_LOG_LEVEL')], server.logLevel),
+    secretKeyFile: env.SLIPWAY_SECRET_KEY_FILE ?? '',
     metricsToken: secret(env, 'server.metrics_token_env', server.metricsTokenEnv),
   }
 }
@@ -214,6 +225,8 @@ export function loadConfig(argv: string[], env: Environment, readFile: ReadFile)
     operations: readOperations(tables.operations),
     billing: readBilling(tables.billing, env),
     webhooks: readSection(webhooksSection, tables.webhooks, 'webhooks'),
+    mail: readMail(tables.mail, (key, variable) => secret(env, key, variable)),
+    oidc: readOidc(tables.oidc, (key, variable) => secret(env, key, variable)),
     locations:
       tables.location !== null ? readLocations(tables.location) : isDemo ? demoLocations(engine) : [],
     prices: tables.price !== null ? readPrices(tables.price) : isDemo ? DEMO_PRICES : [],

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { hash, verify } from '@node-rs/argon2'
-import { Failure } from './failure.ts'
+import { isCommonPassword } from './common-passwords.ts'
+import { Failure, invalidField } from './failure.ts'
 
 /** Argon2id, the library's default kind: 19 MiB and two passes, some tens of milliseconds of one core. */
 const cost = { memoryCost: 19_456, timeCost: 2, parallelism: 1 }
@@ -32,6 +33,17 @@ async function inTurn<T>(work: () => Promise<T>): Promise<T> {
 }
 
 export const hashPassword = (password: string): Promise<string> => inTurn(() => hash(password, cost))
+
+/** Refuses what everybody guesses first. `field` is where the request has it. */
+export function refuseCommonPassword(password: string, field = 'password'): void {
+  if (isCommonPassword(password))
+    throw invalidField(field, 'is one of the passwords that are guessed first: choose another')
+}
+
+export function hashNewPassword(password: string, field?: string): Promise<string> {
+  refuseCommonPassword(password, field)
+  return hashPassword(password)
+}
 
 let decoy: Promise<string> | undefined
 

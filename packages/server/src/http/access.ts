@@ -1,5 +1,6 @@
 import { type Role, type Route, roles } from '@slipway/contract'
 import { isAccessKeyShape } from '../domain/access-key.ts'
+import { isInBlockList } from '../domain/address-blocks.ts'
 import { Failure } from '../domain/failure.ts'
 import { isUuid } from '../domain/ids.ts'
 import { hashSecret } from '../domain/secret.ts'
@@ -50,12 +51,12 @@ export class Access {
   }
 
   /** 401 unless the bearer stands for someone. */
-  async authenticate(authorization: string | undefined): Promise<Caller> {
+  async authenticate(authorization: string | undefined, address: string): Promise<Caller> {
     const bearer = bearerOf(authorization)
     if (!bearer)
       throw new Failure('unauthenticated', 'Send an access key or token as "Authorization: Bearer …".')
     const caller = await this.#findCaller(bearer)
-    if (!caller || caller.expiresAt <= Date.now())
+    if (!caller || caller.expiresAt <= Date.now() || !isFromAllowedAddress(caller, address))
       throw new Failure('unauthenticated', 'This credential is unknown, revoked or expired.')
     return caller
   }
@@ -78,9 +79,9 @@ export class Access {
   async #authorizeProject(route: Route, caller: Caller, projectId: string): Promise<Grant> {
     if (!isUuid(projectId)) throw badId('project_id')
     const project = await this.#findProject(projectId)
-    const role = project && roleInProject(caller, project)
-    if (!project || !role) throw new Failure('not_found', 'There is no project with this id.')
-    requireRole(route, role)
+    const standing = project && standingIn(caller, project.organizationId, project.projectId)
+    if (!project || !standing?.role) throw new Failure('not_found', 'There is no project with this id.')
+    requireRole(route, standing)
     if (route.payment !== 'none' && project.paymentState === 'never') throw paymentRequired(project)
     if (route.payment === 'active' && project.paymentState !== 'active') throw paymentRequired(project)
     return { caller, project, organizationId: project.organizationId }
@@ -88,12 +89,10 @@ export class Access {
 
   #authorizeOrganization(route: Route, caller: Caller, organizationId: string): Grant {
     if (!isUuid(organizationId)) throw badId('organization_id')
-    const ownKey =
-      caller.kind === 'access_key' && caller.organizationId === organizationId ? caller : undefined
-    const role = caller.kind === 'user' ? caller.memberships.get(organizationId) : undefined
-    if (!ownKey && !role) throw new Failure('not_found', 'There is no organization with this id.')
-    const isOpenToKey = route.alsoWriteKeys && ownKey?.role === 'write'
-    if (route.access !== 'visible' && !isOpenToKey) requireRole(route, role)
+    const standing = standingIn(caller, organizationId)
+    if (!standing) throw new Failure('not_found', 'There is no organization with this id.')
+    const isOpenToKey = route.alsoWriteKeys && isWriteKeyOfProject(caller)
+    requireRole(isOpenToKey ? { ...route, access: 'visible' } : route, standing)
     return { caller, project: null, organizationId }
   }
 
@@ -150,21 +149,53 @@ class Remembered<T> {
   }
 }
 
-function roleInProject(caller: Caller, project: ProjectScope): Role | undefined {
-  if (caller.kind === 'user') return caller.memberships.get(project.organizationId)
-  if (caller.kind === 'access_key' && caller.projectId === project.projectId)
-    return caller.role === 'write' ? 'member' : 'viewer'
-  return undefined
+const isWriteKeyOfProject = (caller: Caller): boolean =>
+  caller.kind === 'access_key' && caller.projectId !== null && caller.role === 'write'
+
+const isFromAllowedAddress = (caller: Caller, address: string): boolean =>
+  caller.kind === 'user' || !caller.allowedFrom || isInBlockList(caller.allowedFrom, address)
+
+/** How a caller stands in an organization that it can see. */
+export interface Standing {
+  /** None for a project's key outside its project. */
+  role: Role | undefined
+  isSuspended: boolean
+  lacksSecondFactor?: boolean
 }
 
-export function requireRole(route: Pick<Route, 'access'>, role: Role | undefined): void {
+/** Undefined for whoever cannot see the organization. A project's key has a role in its own project alone. */
+export function standingIn(caller: Caller, organizationId: string, projectId?: string): Standing | undefined {
+  if (caller.kind === 'user') return caller.memberships.get(organizationId)
+  if (caller.kind !== 'access_key' || caller.organizationId !== organizationId) return undefined
+  const { isSuspended } = caller
+  if (caller.projectId === null) return { role: caller.role as Role, isSuspended }
+  const role = caller.role === 'write' ? 'member' : 'viewer'
+  return { role: caller.projectId === projectId ? role : undefined, isSuspended }
+}
+
+/** 403 `suspended` comes before 403 for want of a role. */
+export function requireRole(
+  route: Pick<Route, 'access' | 'worksSuspended'>,
+  { role, isSuspended, lacksSecondFactor }: Standing,
+): void {
+  if (isSuspended && !route.worksSuspended)
+    throw new Failure(
+      'suspended',
+      'The organization is suspended: ask the operator of this service. Billing still works.',
+    )
+  if (lacksSecondFactor)
+    throw new Failure(
+      'totp_enrolment_required',
+      'This organization demands a second factor: set one up for your account, then sign in with it.',
+    )
+  if (route.access === 'visible') return
   const needed = roles.indexOf(route.access as Role)
   if (!role || roles.indexOf(role) < needed)
     throw new Failure(
       'permission_denied',
       role
         ? `This needs the role ${route.access}; yours here is ${role}.`
-        : `This needs a user with the role ${route.access} in the organization; an access key belongs to a project.`,
+        : `This needs the role ${route.access} in the organization; a project’s access key has none there.`,
     )
 }
 

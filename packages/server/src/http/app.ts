@@ -22,6 +22,7 @@ import { handlers } from './handlers/index.ts'
 import { mountHealth } from './health.ts'
 import { Metrics } from './metrics.ts'
 import { mountRoutes } from './mount.ts'
+import { mountOidc } from './oidc.ts'
 import { RateLimiter } from './rate-limit.ts'
 import { Endings } from './streams/endings.ts'
 import { HeldAnswers } from './streams/held.ts'
@@ -140,6 +141,7 @@ export function buildApp(outside: Services, log: FastifyBaseLogger): App {
   })
 
   mountRoutes(app, services, limiter, handlers)
+  mountOidc(app, services, limiter)
   mountBilling(app, services, limiter)
   mountStripeWebhook(app, services)
   mountHealth(app, services, metrics, limiter)

@@ -10,7 +10,9 @@ const refreshDays = 30
 interface Credentials {
   email?: string
   password?: string
+  totp_code?: string
   code?: string
+  setup_code?: string
 }
 
 /**
@@ -25,7 +27,7 @@ export function mountConsoleSession(app: FastifyInstance, services: Services): v
       url,
       payload,
       remoteAddress: request.ip,
-      headers: { 'x-request-id': request.id },
+      headers: { 'x-request-id': request.id, 'user-agent': request.headers['user-agent'] ?? '' },
     })
 
   app.register(async (scope) => {
@@ -43,7 +45,7 @@ export function mountConsoleSession(app: FastifyInstance, services: Services): v
       const answer = await ask(request, url, payload)
       if (answer.statusCode === 200) {
         const { refresh_token, access_token, expires_in } = answer.json()
-        setCookie(request, reply, refresh_token, refreshDays * 86_400)
+        keepSession(services, request, reply, refresh_token)
         return reply.send({ access_token, expires_in })
       }
       if (!credentials && answer.statusCode === 400) {
@@ -66,9 +68,21 @@ export function mountConsoleSession(app: FastifyInstance, services: Services): v
 }
 
 /** A password, a set-up code or an invitation opens a session; the endpoint checks the rest. */
-function entryOf({ code, ...rest }: Credentials): [string, object] {
-  if (code === undefined) return ['/v0.1/auth/token', { grant_type: 'password', ...rest }]
-  return [rest.email === undefined ? '/v0.1/auth/accept' : '/v0.1/auth/setup', { code, ...rest }]
+function entryOf({ setup_code, ...rest }: Credentials): [string, object] {
+  if (setup_code !== undefined) return ['/v0.1/auth/setup', { ...rest, code: setup_code }]
+  if (rest.code !== undefined) return ['/v0.1/auth/accept', rest]
+  return ['/v0.1/auth/token', { grant_type: 'password', ...rest }]
+}
+
+/** Puts the refresh token into the browser; also for a sign-in that came from elsewhere. */
+export function keepSession(
+  services: Services,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  refreshToken: string,
+): void {
+  const isSecure = services.publicUrl().startsWith('https:')
+  setCookie(request, reply, refreshToken, refreshDays * 86_400, isSecure)
 }
 
 /** SameSite keeps the cookie from other sites; this also keeps other origins of the same site out. */
@@ -91,7 +105,13 @@ const cookieName = (request: FastifyRequest) => `slipway_session_${request.port 
 
 const readCookie = (request: FastifyRequest): string => request.cookies[cookieName(request)] ?? ''
 
-function setCookie(request: FastifyRequest, reply: FastifyReply, value: string, maxAge: number): void {
-  const secure = request.headers.origin?.startsWith('https:') ?? false
+function setCookie(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  value: string,
+  maxAge: number,
+  isSecure = false,
+): void {
+  const secure = isSecure || (request.headers.origin?.startsWith('https:') ?? false)
   reply.setCookie(cookieName(request), value, { path, maxAge, httpOnly: true, sameSite: 'strict', secure })
 }

@@ -1,10 +1,9 @@
 import type { RouteAnswer, RouteBody, RouteId, RouteParams, RouteQuery } from '@slipway/contract'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { OrganizationRequester } from '../accounts/members.ts'
 import type { ProjectRequester } from '../operations/admission.ts'
 import type { Services } from '../services.ts'
 import type { Tx } from '../store/database.ts'
-import type { Requester } from '../store/events/events.ts'
+import type { OrganizationRequester, Requester } from '../store/events/events.ts'
 import type { Caller, ProjectScope } from '../store/identity/access.ts'
 import type { Access } from './access.ts'
 import type { Endings } from './streams/endings.ts'
@@ -44,6 +43,8 @@ export interface Context<Id extends RouteId = RouteId> {
   requestId: string
   /** Where the request comes from, by the rules of trusted proxies. */
   address: string
+  /** What the client calls itself. */
+  userAgent: string
   /** 401, 404 or 403 if the caller has lost the right meanwhile: before a held answer is sent. */
   requireStill(): Promise<void>
   /** 402 unless the payment method works: for what costs money. */

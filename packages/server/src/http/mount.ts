@@ -4,6 +4,7 @@ import { Failure } from '../domain/failure.ts'
 import { isUuid } from '../domain/ids.ts'
 import type { Tx } from '../store/database.ts'
 import { emit, type Requester } from '../store/events/events.ts'
+import type { Caller } from '../store/identity/access.ts'
 import { type Access, callerKey, type Grant, paymentRequired } from './access.ts'
 import {
   answered,
@@ -54,7 +55,7 @@ export function mountRoutes(
         if (route.noStore) reply.header('Cache-Control', 'no-store')
         if (route.access === 'public') return limiter.takeAddress(request.ip, reply)
         if (!access.isProven(request.headers.authorization)) guesses.takeAddress(request.ip, reply)
-        const caller = await access.authenticate(request.headers.authorization).catch((error) => {
+        const caller = await access.authenticate(request.headers.authorization, request.ip).catch((error) => {
           limiter.takeAddress(request.ip, reply)
           throw error
         })
@@ -71,7 +72,7 @@ export function mountRoutes(
 }
 
 async function stillGranted(access: Access, route: Route, request: FastifyRequest): Promise<void> {
-  const caller = await access.authenticate(request.headers.authorization)
+  const caller = await access.authenticate(request.headers.authorization, request.ip)
   request.grant = await access.authorize(route, caller, request.params as Record<string, string>)
 }
 
@@ -204,12 +205,44 @@ class RequestContext implements Context {
     return this.request.ip
   }
 
+  get userAgent() {
+    return this.request.headers['user-agent'] ?? ''
+  }
+
   readonly requireStill = () => stillGranted(this.services.access, routeOf(this.routeId), this.request)
 
   readonly requirePayment = () => {
     const project = this.request.grant?.project
     if (project && project.paymentState !== 'active') throw paymentRequired(project)
   }
+}
+
+/** The organizations that a caller can see. */
+export function organizationsOf(caller: Caller): string[] {
+  if (caller.kind === 'user') return [...caller.memberships.keys()]
+  return caller.kind === 'access_key' ? [caller.organizationId] : []
+}
+
+/** The user to whom a key belongs that this caller makes. */
+export function makerOf(context: Context): string | null {
+  const caller = requireCaller(context)
+  return caller.kind === 'user' ? caller.id : caller.createdBy
+}
+
+/** Whom the invited see as the one who invites. */
+export function inviterOf(context: Context): string {
+  const caller = requireCaller(context)
+  return caller.kind === 'user'
+    ? caller.email
+    : caller.kind === 'operator_key'
+      ? 'an operator'
+      : 'an access key'
+}
+
+export function requireUser(context: Context): Extract<Caller, { kind: 'user' }> {
+  const caller = requireCaller(context)
+  if (caller.kind !== 'user') throw new Failure('permission_denied', 'Only a signed-in user may do this.')
+  return caller
 }
 
 export function requireCaller(context: Context): NonNullable<Context['caller']> {

@@ -32,7 +32,8 @@ export function compileValidators(route: Route): RouteValidators {
   return {
     params(values) {
       for (const [name, value] of Object.entries(values))
-        if (!isUuid(value)) throw invalid([{ field: name, message: 'must be a UUID' }])
+        if (name.endsWith('_id') && !isUuid(value))
+          throw invalid([{ field: name, message: 'must be a UUID' }])
     },
     query(values) {
       for (const [name, value] of Object.entries(values)) {

@@ -8,6 +8,7 @@ import { Firewalls } from './firewalls.ts'
 import { Inventory, reportsTurn } from './inventory.ts'
 import { pruneOld } from './retention.ts'
 import { Stamper } from './stamper.ts'
+import { stopSuspendedVms } from './suspension.ts'
 
 const tickMs = 1_000
 const reportMs = 2_000
@@ -51,6 +52,7 @@ export class Reconciler {
       this.#share(reportsTurn(location), reportMs, (signal) => this.#inventory.location(location, signal))
     this.#share('lost hosts', reportMs, (signal) => this.#inventory.lost(signal))
     this.#share('expiry', tickMs, () => this.expiry())
+    this.#share('suspension', tickMs, () => this.suspension())
     this.#share('retention', pruneMs, (signal) => pruneOld(this.#services, signal))
     this.#tasks.every(tickMs, () => this.#firewalls.begin(this.#tasks.stopping))
     this.#tasks.every(tickMs, () => this.stamp())
@@ -71,6 +73,7 @@ export class Reconciler {
     await this.reports()
     await this.firewalls()
     await this.expiry()
+    await this.suspension()
     await this.prune()
   }
 
@@ -88,6 +91,11 @@ export class Reconciler {
   async expiry(): Promise<void> {
     await warnOfExpiry(this.#services)
     await expireVms(this.#services)
+  }
+
+  /** Suspended organizations whose VMs are to stop have none running. */
+  suspension(): Promise<void> {
+    return stopSuspendedVms(this.#services)
   }
 
   /** Gives new events their positions. */

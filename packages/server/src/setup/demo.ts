@@ -9,6 +9,7 @@ import type { Services } from '../services.ts'
 import { fillOrganizationQuotas, setOrganizationQuotas } from '../store/compute/organization-quotas.ts'
 import type { Database, Tx } from '../store/database.ts'
 import { system } from '../store/events/events.ts'
+import { operatorScope } from '../store/identity/access-keys.ts'
 import {
   activateDemoPayment,
   type DemoRow,
@@ -76,13 +77,10 @@ async function makeDemo(tx: Tx, config: Config, passwordHash: string): Promise<D
 }
 
 async function makeKeys(tx: Tx, projectId: string): Promise<{ access_key: string; operator_key: string }> {
-  const key = await createAccessKey(tx, {
-    kind: 'project',
-    projectId,
-    name: keyName,
-    role: 'write',
-  })
-  const operatorKey = await createAccessKey(tx, { kind: 'operator', name: operatorKeyName })
+  const nobody = { role: 'write', createdBy: null } as const
+  const scope = { projectId, organizationId: null }
+  const key = await createAccessKey(tx, { ...nobody, scope, name: keyName })
+  const operatorKey = await createAccessKey(tx, { ...nobody, scope: operatorScope, name: operatorKeyName })
   return { access_key: key!.secret, operator_key: operatorKey!.secret }
 }
 

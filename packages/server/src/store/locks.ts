@@ -9,6 +9,7 @@ const numbers = {
   /** Whoever makes firewalls be behind shares it; whoever lets a host count as up, because none is behind, holds it. */
   returningHosts: 7_102_030,
   prices: 7_102_021,
+  operators: 7_102_040,
 } as const
 
 const take = statement<never, { number: number }>('advisory_lock', 'SELECT pg_advisory_xact_lock(:number)')

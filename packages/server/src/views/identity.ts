@@ -1,9 +1,10 @@
-import type { AccessKey, Member, Organization, Project } from '@slipway/contract'
+import type { AccessKey, Member, Organization, Project, Session } from '@slipway/contract'
 import type { AccessKeyRow } from '../store/identity/access-keys.ts'
 import type { MemberRow } from '../store/identity/members.ts'
 import type { OrganizationRow } from '../store/identity/organizations.ts'
 import type { ProjectRow } from '../store/identity/projects.ts'
-import type { UserRow } from '../store/identity/users.ts'
+import type { SessionRow } from '../store/identity/sessions.ts'
+import type { PersonRow } from '../store/identity/users.ts'
 import { time } from '../store/time.ts'
 
 export const accessKeyView = (row: AccessKeyRow): AccessKey => ({
@@ -11,9 +12,11 @@ export const accessKeyView = (row: AccessKeyRow): AccessKey => ({
   name: row.name,
   role: row.role,
   prefix: row.prefix,
+  created_by: row.created_by ?? '',
   created_at: time(row.created_at),
   expires_at: time(row.expires_at),
   last_used_at: time(row.last_used_at),
+  allowed_cidrs: row.allowed_cidrs,
 })
 
 export const memberView = (row: MemberRow): Member => ({
@@ -24,19 +27,31 @@ export const memberView = (row: MemberRow): Member => ({
   created_at: time(row.created_at),
 })
 
-export const userView = (row: UserRow) => ({
+/** Of an account, or of an invitation to become one. */
+export const userView = (row: PersonRow) => ({
   id: row.id,
   email: row.email,
   is_operator: row.is_operator,
   suspended: row.suspended_at !== null,
-  state: row.password_hash === null ? ('invited' as const) : ('active' as const),
+  state: row.is_invited ? ('invited' as const) : ('active' as const),
   created_at: time(row.created_at),
+})
+
+export const sessionView = (row: SessionRow, currentId: string): Session => ({
+  id: row.id,
+  is_current: row.id === currentId,
+  client_address: row.client_address,
+  user_agent: row.user_agent,
+  has_second_factor: row.has_second_factor,
+  created_at: time(row.created_at),
+  last_used_at: time(row.last_used_at),
 })
 
 export const organizationView = (row: OrganizationRow): Organization => ({
   id: row.id,
   name: row.name,
   payment_customer_id: row.payment_customer_id,
+  require_totp: row.require_totp,
 })
 
 export const adminOrganizationView = (row: OrganizationRow) => ({

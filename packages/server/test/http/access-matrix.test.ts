@@ -63,6 +63,9 @@ const somebodies: Record<string, Kind> = {
   'the owner': { token: (all) => all.members.owner, isUser: true, role: 'owner' },
 }
 
+for (const role of roles)
+  somebodies[`the organization’s ${role} key`] = { token: (all) => all.organizationKeys[role], role }
+
 const scopeOf = (route: Route) =>
   route.access === 'operator'
     ? 'none'

@@ -4,6 +4,7 @@ import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createAccessKey } from '../../src/accounts/credentials.ts'
 import { isAccessKeyShape } from '../../src/domain/access-key.ts'
+import { operatorScope } from '../../src/store/identity/access-keys.ts'
 
 let service: TestService
 const call = (method: string, path: string, request?: Parameters<typeof send>[3]) =>
@@ -11,11 +12,14 @@ const call = (method: string, path: string, request?: Parameters<typeof send>[3]
 let organizationId: string
 let projectId: string
 let admin: string
+let adminId: string
 
 beforeAll(async () => {
   service = await startService()
   organizationId = await addOrganization(service.database)
-  admin = await addSession({ memberOf: { [organizationId]: 'admin' } })
+  const user = await addUser(service.database, { memberOf: { [organizationId]: 'admin' } })
+  admin = await tokenOf(service.database, user)
+  adminId = user.id
   const body = { name: 'keys', organization_id: organizationId }
   projectId = (await call('POST', '/projects', { token: admin, body })).body.id
 })
@@ -39,6 +43,8 @@ test('an access key shows its secret once and is listed without it, newest first
     name: 'first',
     role: 'read',
     prefix: secret.slice(0, 12),
+    created_by: adminId,
+    allowed_cidrs: [],
     created_at: expect.any(String),
     expires_at: '',
     last_used_at: '',
@@ -57,7 +63,15 @@ test('an access key says at the root what it is, and sees its own project and or
   expect((await call('GET', '', { token })).body).toMatchObject({
     name: 'slipway',
     api_version: 'v0.1',
-    caller: { kind: 'access_key', id, email: '', is_operator: false, role: 'write', project_id: projectId },
+    caller: {
+      kind: 'access_key',
+      id,
+      email: '',
+      is_operator: false,
+      role: 'write',
+      project_id: projectId,
+      organization_id: organizationId,
+    },
   })
   const idsOf = async (path: string) =>
     (await call('GET', path, { token })).body.map((item: { id: string }) => item.id)
@@ -126,9 +140,10 @@ test('access keys come in pages whose tokens fit no other list', async () => {
   expect(seen).toEqual(all)
 })
 
+const codeOf = (url: string) => new URLSearchParams(new URL(url).hash.slice(1)).get('code')
 const operatorKey = async () => {
   const key = await service.database.transaction((tx) =>
-    createAccessKey(tx, { kind: 'operator', name: 'operations' }),
+    createAccessKey(tx, { scope: operatorScope, name: 'operations', role: 'write', createdBy: null }),
   )
   return key!.secret
 }
@@ -147,14 +162,19 @@ test('operators who are members of nothing see empty lists and no tenant', async
 test('operators create an organization and its first owner, who then invites others', async () => {
   const token = await operatorKey()
   const organization = await call('POST', '/admin/organizations', { token, body: { name: 'New' } })
-  expect(organization.body).toEqual({ id: expect.any(String), name: 'New', payment_customer_id: '' })
+  expect(organization.body).toEqual({
+    id: expect.any(String),
+    name: 'New',
+    payment_customer_id: '',
+    require_totp: false,
+  })
   const email = `owner-${organization.body.id}@example.com`
   const body = { email, organization_id: organization.body.id, role: 'owner' }
   const user = await call('POST', '/admin/users', { token, body })
   expect(user.body).toMatchObject({ email, state: 'invited', is_operator: false, suspended: false })
-  expect((await call('POST', '/admin/users', { token, body })).body.code).toBe('already_exists')
-  const code = new URL(user.body.invite_url).searchParams.get('code')
+  const code = codeOf(user.body.invite_url)
   const accepted = await call('POST', '/auth/accept', { body: { code, password } })
+  expect((await call('POST', '/admin/users', { token, body })).body.code).toBe('already_exists')
   const path = `/organizations/${organization.body.id}/members`
   const invited = await call('POST', path, {
     token: accepted.body.access_token,
@@ -177,24 +197,6 @@ test('operators suspend a user, whose sessions end at once and for good', async 
   expect((await call('POST', '/auth/token', { body: grant })).status).toBe(200)
 })
 
-test('operators suspend an organization, which its members and keys then cannot see', async () => {
-  const token = await operatorKey()
-  const suspendedId = await addOrganization(service.database, 'Late Payers')
-  const owner = await addSession({ memberOf: { [suspendedId]: 'owner' } })
-  const body = { name: 'theirs', organization_id: suspendedId }
-  const project = (await call('POST', '/projects', { token: owner, body })).body
-  const keys = `/projects/${project.id}/access-keys`
-  const key = await call('POST', keys, { token: owner, body: { name: 'k', role: 'read' } })
-  const set = (suspended: boolean) =>
-    call('PATCH', `/admin/organizations/${suspendedId}`, { token, body: { suspended } })
-  expect((await set(true)).body).toMatchObject({ id: suspendedId, suspended: true })
-  expect((await call('GET', `/projects/${project.id}`, { token: owner })).status).toBe(404)
-  expect((await call('GET', '', { token: key.body.secret })).status).toBe(401)
-  await set(false)
-  expect((await call('GET', `/projects/${project.id}`, { token: owner })).status).toBe(200)
-  expect((await call('GET', '', { token: key.body.secret })).status).toBe(200)
-})
-
 test('operators list organizations, projects and users page by page', async () => {
   const token = await operatorKey()
   for (const path of ['/admin/organizations', '/admin/projects', '/admin/users']) {
@@ -203,17 +205,4 @@ test('operators list organizations, projects and users page by page', async () =
     const rest = await call('GET', `${path}?page_token=${first.next_page_token}`, { token })
     expect([...first.items, ...rest.body.items]).toEqual(all)
   }
-})
-
-test('operators cannot be made by an organization that invites them first', async () => {
-  const token = await operatorKey()
-  const owner = await addSession({ memberOf: { [organizationId]: 'owner' } })
-  const email = 'both-sides@example.com'
-  const path = `/organizations/${organizationId}/members`
-  const invited = await call('POST', path, { token: owner, body: { email, role: 'viewer' } })
-  const promoted = await call('POST', '/admin/users', { token, body: { email, is_operator: true } })
-  const codeOf = (url: string) => new URL(url).searchParams.get('code')
-  const accept = (code: string | null) => call('POST', '/auth/accept', { body: { code, password } })
-  expect((await accept(codeOf(invited.body.invite_url))).body.code).toBe('invalid_grant')
-  expect((await accept(codeOf(promoted.body.invite_url))).status).toBe(200)
 })

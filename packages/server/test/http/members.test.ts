@@ -29,7 +29,7 @@ async function member(role: 'viewer' | 'member' | 'admin' | 'owner') {
 const invite = (body: { email: string; role: string }, token = owner.token, on = path) =>
   call('POST', on, { token, body })
 const codeIn = (answer: { body: { invite_url: string } }) =>
-  new URL(answer.body.invite_url).searchParams.get('code')
+  new URLSearchParams(new URL(answer.body.invite_url).hash.slice(1)).get('code')
 const accept = (code: string | null) => call('POST', '/auth/accept', { body: { code, password } })
 const events = async (type: string) =>
   (
@@ -48,25 +48,67 @@ test('a new e-mail is invited, accepts with a password and is active then', asyn
     role: 'member',
     state: 'invited',
     created_at: expect.any(String),
-    invite_url: expect.stringMatching(/^http.*\/accept\?code=slpc_[\w-]{43}$/),
+    invite_url: expect.stringMatching(/^http.*\/accept#code=slpc_[\w-]{43}$/),
   })
   const { body } = await accept(codeIn(invited))
   const list = (await call('GET', path, { token: body.access_token })).body
   const { invite_url: _, ...record } = invited.body
-  expect(list.items[0]).toEqual({ ...record, state: 'active' })
+  const { user_id, ...joined } = list.items[0]
+  expect(joined).toMatchObject({ email, role: 'member', state: 'active' })
+  expect(user_id, 'the account has an id of its own').not.toBe(record.user_id)
   expect(list.items[1]).toMatchObject({ user_id: owner.id, role: 'owner' })
   expect(await events('member.invited')).toMatchObject([
     { resource_id: record.user_id, actor: `user:${owner.id}` },
   ])
-  expect(await events('member.accepted')).toMatchObject([{ actor: `user:${record.user_id}` }])
+  expect(await events('member.accepted')).toMatchObject([{ actor: `user:${user_id}` }])
   expect(JSON.stringify(await events('member.invited'))).not.toContain('slpc_')
 })
 
-test('a known e-mail becomes a member at once, without a link, and only once', async () => {
+test('an account joins by the link in a session of its own, and only once', async () => {
   const user = await addUser(service.database)
-  const added = await invite({ email: user.email, role: 'viewer' })
-  expect(added.body).toMatchObject({ user_id: user.id, state: 'active', invite_url: '' })
+  const token = await tokenOf(service.database, user)
+  const invited = await invite({ email: user.email, role: 'viewer' })
+  expect(invited.body.state).toBe('invited')
+  expect(invited.body.user_id).not.toBe(user.id)
+  expect((await call('GET', '/organizations', { token })).body).toEqual([])
+  const shown = await call('POST', '/auth/invitation', { body: { code: codeIn(invited) } })
+  expect(shown.body).toEqual({
+    organization_name: 'Harbour Labs',
+    role: 'viewer',
+    is_operator: false,
+    email: user.email,
+    invited_by: owner.email,
+    expires_at: expect.stringMatching(/Z$/),
+  })
+  const join = () => call('POST', '/auth/accept', { token, body: { code: codeIn(invited) } })
+  expect((await join()).body).toEqual({})
+  expect((await call('GET', path, { token })).body.items[0]).toMatchObject({
+    user_id: user.id,
+    state: 'active',
+  })
+  expect((await join()).body.code).toBe('invalid_grant')
   expect((await invite({ email: user.email, role: 'admin' })).body.code).toBe('already_exists')
+})
+
+test('a new link replaces the one before, and is refused for whoever has joined', async () => {
+  const invited = await invite({ email: someEmail('again'), role: 'viewer' })
+  const renew = (id: string) => call('POST', `${path}/${id}/invite`, { token: owner.token })
+  const renewed = await renew(invited.body.user_id)
+  expect(renewed.body).toMatchObject({ user_id: invited.body.user_id, role: 'viewer', state: 'invited' })
+  const repeated = await invite({ email: invited.body.email, role: 'admin' })
+  expect(repeated.body).toMatchObject({ user_id: invited.body.user_id, role: 'admin' })
+  for (const dead of [invited, renewed]) expect((await accept(codeIn(dead))).body.code).toBe('invalid_grant')
+  expect((await accept(codeIn(repeated))).status).toBe(200)
+  expect((await renew(owner.id)).body.code).toBe('conflict')
+})
+
+test('the role of an invitation can be changed until it is redeemed', async () => {
+  const invited = await invite({ email: someEmail('role'), role: 'viewer' })
+  const one = `${path}/${invited.body.user_id}`
+  const changed = await call('PATCH', one, { token: owner.token, body: { role: 'admin' } })
+  expect(changed.body).toMatchObject({ role: 'admin', state: 'invited' })
+  const { body } = await accept(codeIn(invited))
+  expect((await call('GET', path, { token: body.access_token })).body.items[0].role).toBe('admin')
 })
 
 test('a role counts from the change on, in a session that is open', async () => {
@@ -80,7 +122,9 @@ test('a role counts from the change on, in a session that is open', async () => 
   })
   expect(raised.body).toMatchObject({ user_id: other.id, role: 'admin', state: 'active' })
   expect((await create('one')).status).toBe(200)
-  expect((await call('DELETE', `${path}/${other.id}`, { token: owner.token })).body).toEqual({})
+  expect((await call('DELETE', `${path}/${other.id}`, { token: owner.token })).body).toEqual({
+    access_keys: [],
+  })
   expect((await create('two')).status).toBe(404)
 })
 
@@ -139,10 +183,11 @@ test('the link of one organization does not open another', async () => {
   const foreign = await addUser(service.database, { memberOf: { [elsewhere]: 'owner' } })
   const token = await tokenOf(service.database, foreign)
   const second = await invite({ email, role: 'viewer' }, token, `/organizations/${elsewhere}/members`)
-  expect(second.body).toMatchObject({ state: 'invited', invite_url: '' })
   const { body } = await accept(codeIn(first))
-  const seen = await call('GET', '/organizations', { token: body.access_token })
-  expect(seen.body).toHaveLength(2)
+  const seen = () => call('GET', '/organizations', { token: body.access_token })
+  expect((await seen()).body.map(({ id }: { id: string }) => id)).toEqual([organizationId])
+  await call('POST', '/auth/accept', { token: body.access_token, body: { code: codeIn(second) } })
+  expect((await seen()).body).toHaveLength(2)
 })
 
 test('members come in pages, newest first', async () => {

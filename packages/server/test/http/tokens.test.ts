@@ -2,7 +2,8 @@ import { addOrganization, addUser, password, someEmail } from '@slipway/testing/
 import { send } from '@slipway/testing/requests.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { createInvitation, createSetupCode } from '../../src/accounts/credentials.ts'
+import { createSetupCode } from '../../src/accounts/credentials.ts'
+import { invite } from '../../src/accounts/invitations.ts'
 import type { Server } from '../../src/server.ts'
 import { reservePasswordAttempt } from '../../src/store/identity/password-failures.ts'
 
@@ -56,6 +57,7 @@ test('signing in answers opaque tokens that say who is calling', async () => {
     is_operator: false,
     role: '',
     project_id: '',
+    organization_id: '',
   })
 })
 
@@ -321,19 +323,10 @@ test('a refused set-up leaves the code as it was', async () => {
 
 test('an invitation works once, and for seven days', async () => {
   const organizationId = await addOrganization(service.database)
-  const invite = async () => {
-    const user = await addUser(service.database, {
-      memberOf: { [organizationId]: 'member' },
-    })
-    const values = [user.id]
-    await service.database.query({
-      text: 'UPDATE users SET password_hash = NULL WHERE id = $1',
-      values,
-    })
-    return service.database.transaction((tx) => createInvitation(tx, user.id))
-  }
+  const grant = { organizationId, role: 'member', isOperator: false } as const
+  const invited = () => service.database.transaction((tx) => invite(tx, someEmail(), [grant], 'a friend'))
   const accept = (code: string) => call('POST', '/auth/accept', { body: { code, password } })
-  const [code, late] = [await invite(), await invite()]
+  const [{ code }, { code: late }] = [await invited(), await invited()]
   const { body } = await accept(code)
   const organizations = await call('GET', '/organizations', { token: body.access_token })
   expect(organizations.body.map(({ id }: { id: string }) => id)).toEqual([organizationId])

@@ -213,3 +213,81 @@ test('a schema of a newer version that older ones may share is taken as it is', 
   await migrate(url)
   expect((await versionsOf(query)).at(-1)!.version).toBe(999)
 })
+
+/** A store as a version before this step left it. */
+async function storeBefore(version: number) {
+  const store = await emptyDatabase()
+  await store.query(
+    'CREATE TABLE schema_versions (version integer PRIMARY KEY, min_compatible_version integer NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())',
+  )
+  for (const step of migrations().filter((each) => each.version < version)) {
+    await store.query(step.text)
+    await store.query('INSERT INTO schema_versions VALUES ($1, 1)', [step.version])
+  }
+  return store
+}
+
+test('what was granted before links had to be redeemed stays valid, and a link opens what it was made for', async () => {
+  const { url, query } = await storeBefore(12)
+  const id = (n: number) => `00000000-0000-7000-8000-${String(n).padStart(12, '0')}`
+  await query(`INSERT INTO organizations (id, name) VALUES ('${id(1)}', 'First'), ('${id(2)}', 'Second')`)
+  await query(`INSERT INTO projects (id, organization_id, name) VALUES ('${id(3)}', '${id(1)}', 'default')`)
+  await query(
+    `INSERT INTO users (id, email, password_hash, is_operator) VALUES
+       ('${id(10)}', 'ada@example.com', 'hash', false), ('${id(11)}', 'bob@example.com', NULL, false),
+       ('${id(12)}', 'eve@example.com', NULL, true), ('${id(13)}', 'root@example.com', 'hash', true),
+       ('${id(14)}', 'late@example.com', 'hash', true)`,
+  )
+  await query(
+    `INSERT INTO memberships (organization_id, user_id, role, created_at) VALUES
+       ('${id(1)}', '${id(10)}', 'owner', now()), ('${id(1)}', '${id(11)}', 'viewer', now() - interval '1 hour'),
+       ('${id(2)}', '${id(11)}', 'owner', now()), ('${id(2)}', '${id(12)}', 'admin', now())`,
+  )
+  await query(
+    `INSERT INTO one_time_codes (code_hash, purpose, user_id, expires_at) VALUES
+       ('bob', 'invite', '${id(11)}', now() + interval '1 day'), ('eve', 'invite', '${id(12)}', now() + interval '1 day')`,
+  )
+  await query(
+    `INSERT INTO access_keys (id, kind, project_id, name, role, prefix, secret_hash) VALUES
+       ('${id(20)}', 'project', '${id(3)}', 'ci', 'read', 'slp_a', 'a'),
+       ('${id(21)}', 'project', '${id(3)}', 'old', 'write', 'slp_b', 'b'),
+       ('${id(22)}', 'operator', NULL, 'ops', 'write', 'slp_c', 'c')`,
+  )
+  const event = (type: string, resource: number, actor: string, organization: string | null) =>
+    query(
+      `INSERT INTO events (id, type, resource_type, resource_id, actor, request_id, organization_id)
+       VALUES (gen_random_uuid(), $1, 'access_key', $2, $3, '', $4)`,
+      [type, id(resource), actor, organization],
+    )
+  await event('access_key.created', 20, `user:${id(10)}`, null)
+  await event('user.setup', 13, `user:${id(13)}`, null)
+
+  await migrate(url)
+  const rows = async (text: string) => (await query(text)).rows
+  expect(await rows('SELECT email, role FROM memberships JOIN users ON id = user_id')).toEqual([
+    { email: 'ada@example.com', role: 'owner' },
+  ])
+  expect(
+    await rows(
+      `SELECT email, organization_id, role, is_operator, code_hash IN ('bob', 'eve') AS is_open
+       FROM invitations ORDER BY email, organization_id`,
+    ),
+  ).toEqual([
+    { email: 'bob@example.com', organization_id: id(1), role: 'viewer', is_operator: false, is_open: true },
+    { email: 'bob@example.com', organization_id: id(2), role: 'owner', is_operator: false, is_open: false },
+    { email: 'eve@example.com', organization_id: id(2), role: 'admin', is_operator: false, is_open: false },
+    { email: 'eve@example.com', organization_id: null, role: null, is_operator: true, is_open: true },
+  ])
+  expect(await rows('SELECT name, created_by FROM access_keys ORDER BY id')).toEqual([
+    { name: 'ci', created_by: id(10) },
+    { name: 'old', created_by: null },
+    { name: 'ops', created_by: null },
+  ])
+  expect(
+    (await rows('SELECT description FROM grants_to_review ORDER BY id')).map((row) => row.description),
+  ).toEqual([
+    'late@example.com is an operator',
+    `ada@example.com is owner of the organization First (${id(1)})`,
+    'the operator key ops (slp_c)',
+  ])
+})

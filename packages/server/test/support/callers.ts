@@ -18,6 +18,8 @@ export interface Callers {
   /** A key of a project of that other organization. */
   strangerKey: string
   members: Record<Role, string>
+  /** Of the organization, by role. */
+  organizationKeys: Record<Role, string>
 }
 
 export async function makeCallers(service: TestService): Promise<Callers> {
@@ -31,6 +33,8 @@ export async function makeCallers(service: TestService): Promise<Callers> {
     admin: await roleOf('admin'),
     owner,
   }
+  const organizationKey = async (role: Role) =>
+    (await service.ok('organizationKeyCreate', { token: owner, body: { name: role, role } })).secret
   const sibling = await addProject(service, owner, organization_id, 'sibling')
   const revoked = await addKey(service, owner, project_id, 'write')
   await service.ok('accessKeyDelete', { token: owner, params: { key_id: revoked.id } })
@@ -55,5 +59,11 @@ export async function makeCallers(service: TestService): Promise<Callers> {
     stranger,
     strangerKey: (await addKey(service, stranger, strangerProject, 'write')).secret,
     members,
+    organizationKeys: {
+      viewer: await organizationKey('viewer'),
+      member: await organizationKey('member'),
+      admin: await organizationKey('admin'),
+      owner: await organizationKey('owner'),
+    },
   }
 }

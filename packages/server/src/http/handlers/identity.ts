@@ -14,7 +14,8 @@ export const identityHandlers: Handlers<'rootGet'> = {
         email: caller.kind === 'user' ? caller.email : '',
         is_operator: caller.kind === 'operator_key' || (caller.kind === 'user' && caller.isOperator),
         role: caller.kind === 'access_key' ? caller.role : '',
-        project_id: caller.kind === 'access_key' ? caller.projectId : '',
+        project_id: (caller.kind === 'access_key' && caller.projectId) || '',
+        organization_id: caller.kind === 'access_key' ? caller.organizationId : '',
       },
     }
   },

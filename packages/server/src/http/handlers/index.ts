@@ -3,6 +3,7 @@ import type { Handlers } from '../context.ts'
 import { accessKeyHandlers } from './access-keys.ts'
 import { adminCatalogueHandlers } from './admin-catalogue.ts'
 import { adminOperationHandlers } from './admin-operations.ts'
+import { adminVmHandlers } from './admin-vms.ts'
 import { billingHandlers } from './billing.ts'
 import { catalogueHandlers } from './catalogue.ts'
 import { diskHandlers } from './disks.ts'
@@ -15,6 +16,7 @@ import { networkHandlers } from './networks.ts'
 import { operationHandlers } from './operations.ts'
 import { organizationHandlers } from './organizations.ts'
 import { projectHandlers } from './projects.ts'
+import { signInHandlers } from './sign-in.ts'
 import { tokenHandlers } from './tokens.ts'
 import { usageHandlers } from './usage.ts'
 import { userHandlers } from './users.ts'
@@ -25,6 +27,7 @@ import { webhookHandlers } from './webhooks.ts'
 export const handlers: Handlers<RouteId> = {
   ...identityHandlers,
   ...tokenHandlers,
+  ...signInHandlers,
   ...accessKeyHandlers,
   ...memberHandlers,
   ...organizationHandlers,
@@ -41,6 +44,7 @@ export const handlers: Handlers<RouteId> = {
   ...firewallRuleHandlers,
   ...operationHandlers,
   ...adminOperationHandlers,
+  ...adminVmHandlers,
   ...eventHandlers,
   ...webhookHandlers,
 }

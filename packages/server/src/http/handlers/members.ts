@@ -1,11 +1,14 @@
-import { addMember, changeMember, removeMember } from '../../accounts/members.ts'
+import { changeMember, inviteMember, inviteMemberAgain, removeMember } from '../../accounts/members.ts'
 import { listMembers } from '../../store/identity/members.ts'
-import { memberView } from '../../views/identity.ts'
+import { accessKeyView, memberView } from '../../views/identity.ts'
 import type { Handlers } from '../context.ts'
+import { inviterOf } from '../mount.ts'
 import { page } from '../pages.ts'
-import { invitationUrl } from './users.ts'
+import { sendInvitation } from './users.ts'
 
-export const memberHandlers: Handlers<'memberList' | 'memberCreate' | 'memberUpdate' | 'memberDelete'> = {
+type MemberRoutes = 'memberList' | 'memberCreate' | 'memberInvite' | 'memberUpdate' | 'memberDelete'
+
+export const memberHandlers: Handlers<MemberRoutes> = {
   memberList(context) {
     const { tx, organizationId } = context
     const read = (before: string | null, limit: number) => {
@@ -16,16 +19,23 @@ export const memberHandlers: Handlers<'memberList' | 'memberCreate' | 'memberUpd
     return page(context, read, memberView, (row) => `${row.created_at.toISOString()},${row.user_id}`)
   },
 
-  async memberCreate({ services, tx, by, body }) {
-    const { member, code } = await addMember(tx, by, body)
-    return { ...memberView(member), invite_url: invitationUrl(services, code) }
+  async memberCreate(context) {
+    const { tx, by, body } = context
+    const { member, code } = await inviteMember(tx, by, inviterOf(context), body)
+    return { ...memberView(member), invite_url: await sendInvitation(context, member.email, code) }
+  },
+
+  async memberInvite(context) {
+    const { tx, by, params } = context
+    const { member, code } = await inviteMemberAgain(tx, by, inviterOf(context), params.user_id)
+    return { ...memberView(member), invite_url: await sendInvitation(context, member.email, code) }
   },
 
   memberUpdate: async ({ tx, by, params, body }) =>
     memberView(await changeMember(tx, by, params.user_id, body.role)),
 
-  async memberDelete({ tx, by, params }) {
-    await removeMember(tx, by, params.user_id)
-    return {}
+  async memberDelete({ tx, by, params, query }) {
+    const left = await removeMember(tx, by, params.user_id, query.revoke_keys ?? false)
+    return { access_keys: left.map(accessKeyView) }
   },
 }

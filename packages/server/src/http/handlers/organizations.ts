@@ -1,6 +1,10 @@
-import { createOrganization, setOrganizationSuspended } from '../../accounts/organizations.ts'
+import {
+  createOrganization,
+  setOrganizationSuspended,
+  updateOrganization,
+} from '../../accounts/organizations.ts'
 import { changeOrganizationQuotas, readOrganizationQuotas } from '../../accounts/quotas.ts'
-import { notFound } from '../../domain/failure.ts'
+import { Failure, notFound } from '../../domain/failure.ts'
 import {
   findOrganization,
   listOrganizations,
@@ -9,12 +13,13 @@ import {
 import { organizationQuotaViews } from '../../views/catalogue.ts'
 import { adminOrganizationView, organizationView } from '../../views/identity.ts'
 import type { Handlers } from '../context.ts'
-import { requireCaller } from '../mount.ts'
+import { organizationsOf, requireCaller } from '../mount.ts'
 import { pageById } from '../pages.ts'
 
 type OrganizationRoutes =
   | 'organizationList'
   | 'organizationGet'
+  | 'organizationUpdate'
   | 'organizationQuotaList'
   | 'adminOrganizationList'
   | 'adminOrganizationCreate'
@@ -24,13 +29,7 @@ type OrganizationRoutes =
 
 export const organizationHandlers: Handlers<OrganizationRoutes> = {
   async organizationList(context) {
-    const caller = requireCaller(context)
-    const ids =
-      caller.kind === 'user'
-        ? [...caller.memberships.keys()]
-        : caller.kind === 'access_key'
-          ? [caller.organizationId]
-          : []
+    const ids = organizationsOf(requireCaller(context))
     return (await listOrganizationsByIds(context.tx, ids)).map(organizationView)
   },
 
@@ -40,6 +39,18 @@ export const organizationHandlers: Handlers<OrganizationRoutes> = {
     return organizationView(row)
   },
 
+  async organizationUpdate(context) {
+    const { services, tx, by, body } = context
+    const caller = requireCaller(context)
+    if (body.require_totp && !(caller.kind === 'user' && caller.hasSecondFactor))
+      throw new Failure(
+        'totp_enrolment_required',
+        'Only an owner who is signed in with a second factor can demand one of others.',
+      )
+    const reserved = services.config.oidc.map(({ organization }) => organization)
+    return organizationView(await updateOrganization(tx, by, body, reserved))
+  },
+
   adminOrganizationList: (context) =>
     pageById(context, (before, limit) => listOrganizations(context.tx, before, limit), adminOrganizationView),
 
@@ -47,7 +58,7 @@ export const organizationHandlers: Handlers<OrganizationRoutes> = {
     organizationView(await createOrganization(tx, by, body.name, services.config.quotas)),
 
   adminOrganizationUpdate: async ({ tx, by, params, body }) =>
-    adminOrganizationView(await setOrganizationSuspended(tx, by, params.organization_id, body.suspended)),
+    adminOrganizationView(await setOrganizationSuspended(tx, by, params.organization_id, body)),
 
   organizationQuotaList: async ({ tx, organizationId }) => ({
     items: organizationQuotaViews(await readOrganizationQuotas(tx, organizationId)),

@@ -2,9 +2,9 @@ import { createProject, deleteProject, renameProject } from '../../accounts/proj
 import { notFound } from '../../domain/failure.ts'
 import { findProject, listAllProjects, listProjects } from '../../store/identity/projects.ts'
 import { adminProjectView, projectView } from '../../views/identity.ts'
-import { requireRole } from '../access.ts'
+import { requireRole, standingIn } from '../access.ts'
 import type { Handlers } from '../context.ts'
-import { requireCaller } from '../mount.ts'
+import { organizationsOf, requireCaller } from '../mount.ts'
 import { pageById } from '../pages.ts'
 
 type ProjectRoutes =
@@ -18,8 +18,10 @@ type ProjectRoutes =
 export const projectHandlers: Handlers<ProjectRoutes> = {
   async projectList(context) {
     const caller = requireCaller(context)
-    const organizationIds = caller.kind === 'user' ? [...caller.memberships.keys()] : []
-    const ownIds = caller.kind === 'access_key' ? [caller.projectId] : []
+    if (caller.kind === 'access_key' && caller.isSuspended)
+      requireRole({ access: 'visible' }, { role: undefined, isSuspended: true })
+    const ownIds = caller.kind === 'access_key' && caller.projectId ? [caller.projectId] : []
+    const organizationIds = ownIds.length > 0 ? [] : organizationsOf(caller)
     return (await listProjects(context.tx, organizationIds, ownIds)).map(projectView)
   },
 
@@ -28,10 +30,9 @@ export const projectHandlers: Handlers<ProjectRoutes> = {
     const { tx, by, body } = context
     const caller = requireCaller(context)
     const { name, organization_id: organizationId } = body
-    const role = caller.kind === 'user' ? caller.memberships.get(organizationId) : undefined
-    const isOwnKey = caller.kind === 'access_key' && caller.organizationId === organizationId
-    if (!role && !isOwnKey) throw notFound('organization')
-    requireRole({ access: 'admin' }, role)
+    const standing = standingIn(caller, organizationId)
+    if (!standing) throw notFound('organization')
+    requireRole({ access: 'admin' }, standing)
     return projectView(await createProject(tx, by, { organizationId, name }))
   },
 

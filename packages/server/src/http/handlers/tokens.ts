@@ -1,19 +1,14 @@
-import {
-  acceptInvitation,
-  changePassword,
-  refresh,
-  setUpOperator,
-  signIn,
-  signOut,
-} from '../../accounts/sign-in.ts'
+import { acceptWithNewAccount, joinByInvitation, readInvitation } from '../../accounts/invitations.ts'
+import { changePassword, refresh, setUpOperator, signIn, signOut } from '../../accounts/sign-in.ts'
+import { Failure, invalidField } from '../../domain/failure.ts'
 import type { Handlers } from '../context.ts'
 
-type TokenRoutes = 'authToken' | 'authRevoke' | 'authPassword' | 'authSetup' | 'authAccept'
+type TokenRoutes = 'authToken' | 'authRevoke' | 'authPassword' | 'authSetup' | 'authAccept' | 'authInvitation'
 
 export const tokenHandlers: Handlers<TokenRoutes> = {
   authToken: (context) =>
     context.body.grant_type === 'refresh_token'
-      ? refresh(context.services, context.body.refresh_token)
+      ? refresh(context.services, context, context.body.refresh_token)
       : signIn(context.services, context, context.body),
 
   async authRevoke(context) {
@@ -30,5 +25,19 @@ export const tokenHandlers: Handlers<TokenRoutes> = {
 
   authSetup: (context) => setUpOperator(context.services, context, context.body),
 
-  authAccept: (context) => acceptInvitation(context.services, context, context.body),
+  authInvitation: ({ services, body }) => readInvitation(services, body.code),
+
+  async authAccept(context) {
+    const { services, request, address } = context
+    const { code, password, email } = context.body
+    if (password !== undefined)
+      return acceptWithNewAccount(services, context, { code, password, ...(email && { email }) })
+    if (request.headers.authorization === undefined)
+      throw invalidField('password', 'is required for a new account; with an account, send its token')
+    const caller = await services.access.authenticate(request.headers.authorization, address)
+    if (caller.kind !== 'user')
+      throw new Failure('permission_denied', 'Only a signed-in user may accept an invitation.')
+    await joinByInvitation(services, context, caller.id, code)
+    return {}
+  },
 }

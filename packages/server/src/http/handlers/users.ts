@@ -1,23 +1,63 @@
-import { addUser, setUserSuspended } from '../../accounts/users.ts'
-import type { Services } from '../../services.ts'
+import { offerReset, resetUrl } from '../../accounts/reset.ts'
+import { removeSecondFactorOf } from '../../accounts/second-factor.ts'
+import { inviteUser, removeOperatorMark, setUserSuspended } from '../../accounts/users.ts'
+import { Failure } from '../../domain/failure.ts'
+import { queueMail } from '../../mail/queue.ts'
 import { listUsers } from '../../store/identity/users.ts'
+import { time } from '../../store/time.ts'
 import { userView } from '../../views/identity.ts'
-import type { Handlers } from '../context.ts'
+import type { Context, Handlers } from '../context.ts'
+import { inviterOf } from '../mount.ts'
 import { pageById } from '../pages.ts'
 
-export const userHandlers: Handlers<'adminUserList' | 'adminUserCreate' | 'adminUserUpdate'> = {
+type AdminUserRoutes =
+  | 'adminUserList'
+  | 'adminUserCreate'
+  | 'adminUserUpdate'
+  | 'adminUserReset'
+  | 'adminUserTotpDelete'
+
+export const userHandlers: Handlers<AdminUserRoutes> = {
   adminUserList: (context) =>
     pageById(context, (before, limit) => listUsers(context.tx, before, limit), userView),
 
-  async adminUserCreate({ services, tx, by, body }) {
-    const { user, code } = await addUser(tx, by, body)
-    return { ...userView(user), invite_url: invitationUrl(services, code) }
+  async adminUserCreate(context) {
+    const { tx, by, body } = context
+    const { user, code } = await inviteUser(tx, by, inviterOf(context), body)
+    return { ...userView(user), invite_url: await sendInvitation(context, user.email, code) }
   },
 
-  adminUserUpdate: async ({ tx, by, params, body }) =>
-    userView(await setUserSuspended(tx, by, params.user_id, body.suspended)),
+  async adminUserUpdate({ tx, by, params, body: { suspended, is_operator } }) {
+    if (suspended === undefined && is_operator === undefined)
+      throw new Failure('invalid_argument', 'Say what to change: suspended, or is_operator.')
+    const unmarked = is_operator === false && (await removeOperatorMark(tx, by, params.user_id))
+    const changed = suspended !== undefined && (await setUserSuspended(tx, by, params.user_id, suspended))
+    return userView((changed || unmarked) as Exclude<typeof changed | typeof unmarked, false>)
+  },
+
+  async adminUserReset({ services, tx, by, params }) {
+    const { code, expiresAt } = await offerReset(tx, by, params.user_id)
+    return { reset_url: resetUrl(services, code), expires_at: time(expiresAt) }
+  },
+
+  async adminUserTotpDelete({ tx, by, params }) {
+    await removeSecondFactorOf(tx, by, params.user_id)
+    return {}
+  },
 }
 
-/** Where the console takes the code and a password; empty without a code. */
-export const invitationUrl = (services: Services, code: string | undefined): string =>
-  code === undefined ? '' : `${services.publicUrl()}/accept?code=${code}`
+/** Returns the link, and mails it where there is mail. What follows `#` reaches no server, and so no log. */
+export async function sendInvitation(
+  context: Context<'memberCreate' | 'memberInvite' | 'adminUserCreate'>,
+  email: string,
+  code: string,
+): Promise<string> {
+  const { services, tx } = context
+  const url = `${services.publicUrl()}/accept#code=${code}`
+  await queueMail(services, tx, {
+    to: email,
+    subject: 'You are invited to Slipway',
+    text: `${inviterOf(context)} invites you to Slipway. See to what, and accept, here:\n\n${url}\n\nThe link works once, for seven days.`,
+  })
+  return url
+}

@@ -31,6 +31,7 @@ interface StreamRequest {
 interface Reader {
   stream: EventStream
   authorization: string | undefined
+  address: string
   routeId: RouteId
   params: Record<string, string>
   expiresAt: number
@@ -109,6 +110,7 @@ export class EventStreams {
     const reader: Reader = {
       stream: new EventStream(answer, filter, wanted ?? last),
       authorization: request.headers.authorization,
+      address: request.ip,
       routeId: (request.routeOptions.config as unknown as { routeId: RouteId }).routeId,
       params: request.params as Record<string, string>,
       expiresAt: caller?.expiresAt ?? Number.POSITIVE_INFINITY,
@@ -200,7 +202,7 @@ export class EventStreams {
     for (const reader of this.#readers) {
       if (now - reader.checkedAt < olderThanMs) continue
       reader.checkedAt = now
-      const key = JSON.stringify([reader.authorization, reader.routeId, reader.params])
+      const key = JSON.stringify([reader.authorization, reader.address, reader.routeId, reader.params])
       const answer = answers.get(key) ?? this.#findCaller(reader)
       answers.set(key, answer)
       answer.then((caller) => {
@@ -213,7 +215,7 @@ export class EventStreams {
   /** Null when the reader may no longer read; undefined while the database is away, when nothing is read either. */
   async #findCaller(reader: Reader): Promise<Caller | null | undefined> {
     try {
-      const caller = await this.#access.authenticate(reader.authorization)
+      const caller = await this.#access.authenticate(reader.authorization, reader.address)
       await this.#access.authorize(routeOf(reader.routeId), caller, reader.params)
       return caller
     } catch (error) {

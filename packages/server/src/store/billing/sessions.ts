@@ -33,8 +33,8 @@ const insert = statement<never, NewBillingSession>(
 const find = statement<BillingSessionRow, { tokenHash: Buffer }>(
   'billing_session_find',
   `SELECT s.organization_id, s.project_id, s.user_id, s.access_key_id, s.expires_at
-   FROM billing_sessions s JOIN organizations o ON o.id = s.organization_id
-   WHERE s.token_hash = :tokenHash AND s.expires_at > slipway_now() AND o.suspended_at IS NULL
+   FROM billing_sessions s
+   WHERE s.token_hash = :tokenHash AND s.expires_at > slipway_now()
      AND CASE WHEN s.access_key_id IS NULL
               THEN EXISTS (SELECT FROM users u JOIN memberships m ON m.user_id = u.id
                            WHERE u.id = s.user_id AND u.suspended_at IS NULL

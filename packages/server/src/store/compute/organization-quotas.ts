@@ -12,14 +12,20 @@ export interface OrganizationQuotaRow {
 const inProjects = (table: string) => (organizationId: string) =>
   `SELECT count(*) FROM ${table} t JOIN projects p ON p.id = t.project_id WHERE p.organization_id = ${organizationId}`
 
+const isLiveKey = `t.revoked_at IS NULL AND coalesce(t.expires_at > slipway_now(), true)`
+
 /** What there is of each, counted where it lives: no number beside it that could be wrong. */
 const counts: Record<CountedQuotaName, (organizationId: string) => string> = {
   projects: (id) => `SELECT count(*) FROM projects WHERE organization_id = ${id} AND deleted_at IS NULL`,
   networks: inProjects('networks'),
   subnets: inProjects('subnets'),
   access_keys: (id) =>
-    `${inProjects('access_keys')(id)} AND t.revoked_at IS NULL AND coalesce(t.expires_at > slipway_now(), true)`,
-  members: (id) => `SELECT count(*) FROM memberships WHERE organization_id = ${id}`,
+    `SELECT (${inProjects('access_keys')(id)} AND ${isLiveKey})
+          + (SELECT count(*) FROM access_keys t WHERE t.kind = 'organization' AND t.organization_id = ${id} AND ${isLiveKey})`,
+  // Whoever is invited has a place.
+  members: (id) =>
+    `SELECT (SELECT count(*) FROM memberships WHERE organization_id = ${id})
+          + (SELECT count(*) FROM invitations WHERE organization_id = ${id})`,
   webhooks: inProjects('webhooks'),
 }
 const usedOf = (name: string, organizationId: string, otherwise: string) =>

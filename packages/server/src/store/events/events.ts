@@ -25,6 +25,11 @@ export interface Requester {
   organizationId: string | null
 }
 
+/** Somebody in a call that is about one organization. */
+export interface OrganizationRequester extends Requester {
+  organizationId: string
+}
+
 /** Nobody asked for it. */
 export const system: Requester = { actor: 'system', requestId: '', projectId: null, organizationId: null }
 

@@ -81,6 +81,7 @@ interface ClaimLimits {
   leaseMs: number
 }
 
+// What a suspended organization misses waits for its release.
 // It claims the earliest of each resource alone, so that order holds, and a few of each webhook, so that a slow one
 // keeps nobody out.
 // Counting the attempt at the claim makes it the fence: a worker that lost its lease writes nothing.
@@ -100,6 +101,9 @@ const claim = statement<
            WHERE d.state = 'pending' AND d.next_attempt_at <= slipway_now()
              AND (d.lease_until IS NULL OR d.lease_until <= slipway_now())
              AND d.webhook_id <> ALL (:busyWebhookIds::uuid[])
+             AND NOT EXISTS (
+               SELECT FROM webhooks w JOIN projects p ON p.id = w.project_id JOIN organizations o ON o.id = p.organization_id
+               WHERE w.id = d.webhook_id AND o.suspended_at IS NOT NULL)
              AND (d.is_direct OR NOT EXISTS (
                SELECT FROM webhook_deliveries b WHERE b.webhook_id = d.webhook_id AND b.resource_id = d.resource_id
                  AND b.state = 'pending' AND NOT b.is_direct AND b.seq < d.seq))

@@ -1,38 +1,74 @@
+import type { Role } from '@slipway/contract'
 import type { Queryable, Tx } from '../database.ts'
 import { isBefore, statement } from '../statement.ts'
 
+export type KeyKind = 'project' | 'organization' | 'operator'
+export type KeyRole = 'read' | 'write' | Role
+
 export interface AccessKeyRow {
   id: string
-  kind: 'project' | 'operator'
+  kind: KeyKind
   project_id: string | null
+  organization_id: string | null
   name: string
-  role: 'read' | 'write'
+  role: KeyRole
   prefix: string
+  created_by: string | null
   created_at: Date
   expires_at: Date | null
   last_used_at: Date | null
+  allowed_cidrs: string[]
 }
 
 // There is no row when the key would be born expired.
 const insert = statement<AccessKeyRow, NewAccessKeyRow>(
   'access_key_insert',
-  `INSERT INTO access_keys (id, kind, project_id, name, role, prefix, secret_hash, expires_at)
-   SELECT :id, :kind, :projectId, :name, :role, :prefix, :secretHash, :expiresAt::timestamptz
+  `INSERT INTO access_keys (id, kind, project_id, organization_id, name, role, prefix, secret_hash, created_by,
+                            expires_at, allowed_cidrs)
+   SELECT :id, :kind, :projectId, :organizationId, :name, :role, :prefix, :secretHash, :createdBy,
+          :expiresAt::timestamptz, :allowedCidrs::text[]
    WHERE :expiresAt::timestamptz IS NULL OR :expiresAt::timestamptz > slipway_now()
    RETURNING *`,
 )
 
-const list = statement<AccessKeyRow, { projectId: string; beforeId: string | null; limit: number }>(
+/** A key has exactly one of these, or neither: then it is an operator's. */
+export interface KeyScope {
+  projectId: string | null
+  organizationId: string | null
+}
+
+export const operatorScope: KeyScope = { projectId: null, organizationId: null }
+
+const listOfProject = statement<AccessKeyRow, { projectId: string; beforeId: string | null; limit: number }>(
   'access_key_list',
   `SELECT * FROM access_keys
    WHERE project_id = :projectId AND revoked_at IS NULL AND ${isBefore('id')}
    ORDER BY id DESC LIMIT :limit`,
 )
 
-const revoke = statement<AccessKeyRow, { projectId: string; id: string }>(
+const listOfOrganization = statement<
+  AccessKeyRow,
+  { organizationId: string; beforeId: string | null; limit: number }
+>(
+  'access_key_list_of_organization',
+  `SELECT * FROM access_keys
+   WHERE kind = 'organization' AND organization_id = :organizationId AND revoked_at IS NULL
+     AND (:beforeId::uuid IS NULL OR id < :beforeId)
+   ORDER BY id DESC LIMIT :limit`,
+)
+
+const listOfOperators = statement<AccessKeyRow, { beforeId: string | null; limit: number }>(
+  'access_key_list_of_operators',
+  `SELECT * FROM access_keys
+   WHERE kind = 'operator' AND revoked_at IS NULL AND (:beforeId::uuid IS NULL OR id < :beforeId)
+   ORDER BY id DESC LIMIT :limit`,
+)
+
+const revoke = statement<AccessKeyRow, KeyScope & { id: string }>(
   'access_key_revoke',
   `UPDATE access_keys SET revoked_at = slipway_now()
-   WHERE project_id = :projectId AND id = :id AND revoked_at IS NULL RETURNING *`,
+   WHERE id = :id AND project_id IS NOT DISTINCT FROM :projectId::uuid
+     AND organization_id IS NOT DISTINCT FROM :organizationId::uuid AND revoked_at IS NULL RETURNING *`,
 )
 
 const revokeOfProject = statement<never, { projectId: string }>(
@@ -40,23 +76,80 @@ const revokeOfProject = statement<never, { projectId: string }>(
   'UPDATE access_keys SET revoked_at = slipway_now() WHERE project_id = :projectId AND revoked_at IS NULL',
 )
 
-export interface NewAccessKeyRow {
+const ofUserInProjects = `k.kind = 'project' AND k.created_by = :userId AND k.revoked_at IS NULL
+  AND k.project_id IN (SELECT id FROM projects WHERE organization_id = :organizationId)`
+
+const listOfUser = statement<AccessKeyRow, { organizationId: string; userId: string }>(
+  'access_key_list_of_user',
+  `SELECT k.* FROM access_keys k WHERE ${ofUserInProjects} ORDER BY k.id DESC`,
+)
+
+const revokeOfUser = statement<AccessKeyRow, { organizationId: string; userId: string }>(
+  'access_keys_revoke_of_user',
+  `UPDATE access_keys k SET revoked_at = slipway_now() WHERE ${ofUserInProjects} RETURNING k.*`,
+)
+
+const revokeOrganizationKeys = statement<
+  AccessKeyRow,
+  { organizationId: string; userId: string; kept: readonly Role[] }
+>(
+  'access_keys_revoke_above',
+  `UPDATE access_keys SET revoked_at = slipway_now()
+   WHERE kind = 'organization' AND organization_id = :organizationId AND created_by = :userId
+     AND role <> ALL (:kept::text[]) AND revoked_at IS NULL RETURNING *`,
+)
+
+const revokeOperatorKeys = statement<AccessKeyRow, { userId: string }>(
+  'access_keys_revoke_of_operator',
+  `UPDATE access_keys SET revoked_at = slipway_now()
+   WHERE kind = 'operator' AND created_by = :userId AND revoked_at IS NULL RETURNING *`,
+)
+
+export interface NewAccessKeyRow extends KeyScope {
   id: string
-  kind: 'project' | 'operator'
-  projectId: string | null
+  kind: KeyKind
   name: string
-  role: 'read' | 'write'
+  role: KeyRole
   prefix: string
   secretHash: Buffer
+  createdBy: string | null
   expiresAt: Date | null
+  allowedCidrs: string[]
 }
 
 /** Returns undefined when its expiry has passed already. */
 export const insertAccessKey = (tx: Tx, key: NewAccessKeyRow) => insert.one(tx, key)
 
 export const listAccessKeys = (db: Queryable, projectId: string, beforeId: string | null, limit: number) =>
-  list.all(db, { projectId, beforeId, limit })
+  listOfProject.all(db, { projectId, beforeId, limit })
 
-export const revokeAccessKey = (tx: Tx, projectId: string, id: string) => revoke.one(tx, { projectId, id })
+export const listOrganizationKeys = (
+  db: Queryable,
+  organizationId: string,
+  beforeId: string | null,
+  limit: number,
+) => listOfOrganization.all(db, { organizationId, beforeId, limit })
+
+export const listOperatorKeys = (db: Queryable, beforeId: string | null, limit: number) =>
+  listOfOperators.all(db, { beforeId, limit })
+
+export const revokeAccessKey = (tx: Tx, scope: KeyScope, id: string) => revoke.one(tx, { ...scope, id })
 
 export const revokeAccessKeysOfProject = (tx: Tx, projectId: string) => revokeOfProject.run(tx, { projectId })
+
+/** Lists the keys of projects of the organization that the user made. */
+export const listProjectKeysOfUser = (db: Queryable, organizationId: string, userId: string) =>
+  listOfUser.all(db, { organizationId, userId })
+
+export const revokeProjectKeysOfUser = (tx: Tx, organizationId: string, userId: string) =>
+  revokeOfUser.all(tx, { organizationId, userId })
+
+/** Revokes keys of the organization that the user made, but for those of the roles in `kept`. */
+export const revokeOrganizationKeysOfUser = (
+  tx: Tx,
+  organizationId: string,
+  userId: string,
+  kept: readonly Role[],
+) => revokeOrganizationKeys.all(tx, { organizationId, userId, kept })
+
+export const revokeOperatorKeysOfUser = (tx: Tx, userId: string) => revokeOperatorKeys.all(tx, { userId })

@@ -1,6 +1,9 @@
+import type { BlockList } from 'node:net'
 import type { Role } from '@slipway/contract'
+import { blockListOf } from '../../domain/address-blocks.ts'
 import type { Queryable } from '../database.ts'
 import { statement } from '../statement.ts'
+import type { KeyKind, KeyRole } from './access-keys.ts'
 
 /** Who calls, with everything that deciding about access needs. */
 export type Caller =
@@ -10,18 +13,36 @@ export type Caller =
       email: string
       isOperator: boolean
       familyId: string
-      memberships: Map<string, Role>
+      /** Whether this session has shown a second factor. */
+      hasSecondFactor: boolean
+      memberships: Map<string, Membership>
       expiresAt: number
     }
-  | {
+  | (KeyCaller & {
       kind: 'access_key'
-      id: string
-      role: 'read' | 'write'
-      projectId: string
+      role: KeyRole
+      /** Null for a key of the organization. */
+      projectId: string | null
       organizationId: string
-      expiresAt: number
-    }
-  | { kind: 'operator_key'; id: string; expiresAt: number }
+      isSuspended: boolean
+    })
+  | (KeyCaller & { kind: 'operator_key' })
+
+interface KeyCaller {
+  id: string
+  /** The user who made it, or whose key did. */
+  createdBy: string | null
+  /** Where the key works; null: anywhere. */
+  allowedFrom: BlockList | null
+  expiresAt: number
+}
+
+export interface Membership {
+  role: Role
+  isSuspended: boolean
+  /** The organization demands a second factor that this session has not shown. */
+  lacksSecondFactor: boolean
+}
 
 export interface ProjectScope {
   projectId: string
@@ -29,25 +50,32 @@ export interface ProjectScope {
   paymentState: 'never' | 'active' | 'declined' | 'removed'
 }
 
+// The keys of a suspended user stop with their maker.
 const keyByHash = statement<
   {
     id: string
-    kind: 'project' | 'operator'
-    role: 'read' | 'write'
-    project_id: string
+    kind: KeyKind
+    role: KeyRole
+    project_id: string | null
     organization_id: string
+    created_by: string | null
+    allowed_cidrs: string[]
+    is_suspended: boolean
     remaining_ms: number | null
     is_use_due: boolean
   },
   { secretHash: Buffer }
 >(
   'access_key_by_hash',
-  `SELECT k.id, k.kind, k.role, k.project_id, p.organization_id,
+  `SELECT k.id, k.kind, k.role, k.project_id, o.id AS organization_id, k.created_by, k.allowed_cidrs,
+          o.suspended_at IS NOT NULL AS is_suspended,
           (extract(epoch FROM k.expires_at - slipway_now()) * 1000)::float8 AS remaining_ms,
           coalesce(k.last_used_at < slipway_now() - interval '1 minute', true) AS is_use_due
-   FROM access_keys k LEFT JOIN projects p ON p.id = k.project_id LEFT JOIN organizations o ON o.id = p.organization_id
+   FROM access_keys k LEFT JOIN projects p ON p.id = k.project_id
+   LEFT JOIN organizations o ON o.id = coalesce(k.organization_id, p.organization_id)
+   LEFT JOIN users u ON u.id = k.created_by
    WHERE k.secret_hash = :secretHash AND k.revoked_at IS NULL
-     AND (k.expires_at IS NULL OR k.expires_at > slipway_now()) AND p.deleted_at IS NULL AND o.suspended_at IS NULL`,
+     AND (k.expires_at IS NULL OR k.expires_at > slipway_now()) AND p.deleted_at IS NULL AND u.suspended_at IS NULL`,
 )
 
 // A key is written at most once a minute, so that use does not become writing.
@@ -63,17 +91,19 @@ const userByToken = statement<
     email: string
     is_operator: boolean
     family_id: string
+    has_second_factor: boolean
     remaining_ms: number
-    memberships: { organization_id: string; role: Role }[]
+    memberships: { organization_id: string; role: Role; is_suspended: boolean; requires_totp: boolean }[]
   },
   { tokenHash: Buffer }
 >(
   'user_by_access_token',
-  `SELECT u.id, u.email, u.is_operator, t.family_id,
+  `SELECT u.id, u.email, u.is_operator, t.family_id, f.has_second_factor,
           (extract(epoch FROM t.expires_at - slipway_now()) * 1000)::float8 AS remaining_ms,
-          coalesce((SELECT jsonb_agg(jsonb_build_object('organization_id', m.organization_id, 'role', m.role))
+          coalesce((SELECT jsonb_agg(jsonb_build_object('organization_id', m.organization_id, 'role', m.role,
+                                                        'is_suspended', o.suspended_at IS NOT NULL, 'requires_totp', o.require_totp))
                     FROM memberships m JOIN organizations o ON o.id = m.organization_id
-                    WHERE m.user_id = u.id AND o.suspended_at IS NULL), '[]') AS memberships
+                    WHERE m.user_id = u.id), '[]') AS memberships
    FROM access_tokens t JOIN token_families f ON f.id = t.family_id JOIN users u ON u.id = f.user_id
    WHERE t.token_hash = :tokenHash AND t.expires_at > slipway_now()
      AND f.revoked_at IS NULL AND u.suspended_at IS NULL`,
@@ -93,14 +123,20 @@ export async function findKeyCaller(db: Queryable, secretHash: Buffer): Promise<
   if (!row) return null
   if (row.is_use_due) keyUsed.run(db, { id: row.id }).catch(() => {})
   const expiresAt = Date.now() + (row.remaining_ms ?? Number.POSITIVE_INFINITY)
-  if (row.kind === 'operator') return { kind: 'operator_key', id: row.id, expiresAt }
-  return {
-    kind: 'access_key',
+  const key: KeyCaller = {
     id: row.id,
+    createdBy: row.created_by,
+    allowedFrom: row.allowed_cidrs.length > 0 ? blockListOf(row.allowed_cidrs) : null,
+    expiresAt,
+  }
+  if (row.kind === 'operator') return { ...key, kind: 'operator_key' }
+  return {
+    ...key,
+    kind: 'access_key',
     role: row.role,
     projectId: row.project_id,
     organizationId: row.organization_id,
-    expiresAt,
+    isSuspended: row.is_suspended,
   }
 }
 
@@ -113,7 +149,17 @@ export async function findTokenCaller(db: Queryable, tokenHash: Buffer): Promise
     email: row.email,
     isOperator: row.is_operator,
     familyId: row.family_id,
-    memberships: new Map(row.memberships.map((m) => [m.organization_id, m.role])),
+    hasSecondFactor: row.has_second_factor,
+    memberships: new Map(
+      row.memberships.map((m) => [
+        m.organization_id,
+        {
+          role: m.role,
+          isSuspended: m.is_suspended,
+          lacksSecondFactor: m.requires_totp && !row.has_second_factor,
+        },
+      ]),
+    ),
     expiresAt: Date.now() + row.remaining_ms,
   }
 }

@@ -11,7 +11,7 @@ const find = statement<DemoRow, { email: string; projectName: string }>(
   `SELECT m.organization_id, p.id AS project_id, u.id AS user_id
    FROM users u JOIN memberships m ON m.user_id = u.id AND m.role = 'owner'
    JOIN projects p ON p.organization_id = m.organization_id AND p.deleted_at IS NULL AND p.name = :projectName
-   WHERE u.email = :email ORDER BY p.id LIMIT 1`,
+   WHERE u.email = :email AND u.password_hash IS NOT NULL ORDER BY p.id LIMIT 1`,
 )
 
 const activatePayment = statement<never, { organizationId: string }>(
@@ -29,7 +29,8 @@ const addPaymentMethod = statement<never, { organizationId: string }>(
 const revokeKeys = statement<never, { name: string; projectId: string | null }>(
   'access_keys_revoke_by_name',
   `UPDATE access_keys SET revoked_at = slipway_now()
-   WHERE name = :name AND project_id IS NOT DISTINCT FROM :projectId::uuid AND revoked_at IS NULL`,
+   WHERE name = :name AND project_id IS NOT DISTINCT FROM :projectId::uuid AND organization_id IS NULL
+     AND revoked_at IS NULL`,
 )
 
 const needsSetup = statement<{ is_needed: boolean }>(

@@ -2,6 +2,7 @@ import type { Role } from '@slipway/contract'
 import type { Queryable, Tx } from '../database.ts'
 import { statement } from '../statement.ts'
 
+/** A member, or an invitation to become one: then `user_id` is the invitation's id. */
 export interface MemberRow {
   user_id: string
   email: string
@@ -10,24 +11,32 @@ export interface MemberRow {
   created_at: Date
 }
 
-const columns = `m.user_id, u.email, m.role, u.password_hash IS NULL AS is_invited, m.created_at`
+const membersAndInvited = `
+  (SELECT m.user_id, u.email, m.role, false AS is_invited, m.created_at
+   FROM memberships m JOIN users u ON u.id = m.user_id WHERE m.organization_id = :organizationId
+   UNION ALL
+   SELECT i.id, i.email, i.role, true, i.created_at FROM invitations i WHERE i.organization_id = :organizationId) m`
 
 const list = statement<
   MemberRow,
   { organizationId: string; beforeCreatedAt: Date | null; beforeUserId: string | null; limit: number }
 >(
   'member_list',
-  `SELECT ${columns} FROM memberships m JOIN users u ON u.id = m.user_id
-   WHERE m.organization_id = :organizationId
-     AND (:beforeCreatedAt::timestamptz IS NULL
-          OR (m.created_at, m.user_id) < (:beforeCreatedAt, :beforeUserId::uuid))
+  `SELECT * FROM ${membersAndInvited}
+   WHERE :beforeCreatedAt::timestamptz IS NULL
+      OR (m.created_at, m.user_id) < (:beforeCreatedAt, :beforeUserId::uuid)
    ORDER BY m.created_at DESC, m.user_id DESC LIMIT :limit`,
 )
 
 const find = statement<MemberRow, { organizationId: string; userId: string }>(
   'member_find',
-  `SELECT ${columns} FROM memberships m JOIN users u ON u.id = m.user_id
-   WHERE m.organization_id = :organizationId AND m.user_id = :userId`,
+  `SELECT * FROM ${membersAndInvited} WHERE m.user_id = :userId`,
+)
+
+const isMember = statement<{ is_member: boolean }, { organizationId: string; email: string }>(
+  'member_has_email',
+  `SELECT EXISTS (SELECT FROM memberships m JOIN users u ON u.id = m.user_id
+                  WHERE m.organization_id = :organizationId AND u.email = :email) AS is_member`,
 )
 
 const insert = statement<never, { organizationId: string; userId: string; role: Role }>(
@@ -51,14 +60,8 @@ const hasOwner = statement<{ has_owner: boolean }, { organizationId: string }>(
   'member_has_owner',
   `SELECT EXISTS (
      SELECT FROM memberships m JOIN users u ON u.id = m.user_id
-     WHERE m.organization_id = :organizationId AND m.role = 'owner'
-       AND u.password_hash IS NOT NULL AND u.suspended_at IS NULL
+     WHERE m.organization_id = :organizationId AND m.role = 'owner' AND u.suspended_at IS NULL
    ) AS has_owner`,
-)
-
-const organizationsOf = statement<{ organization_id: string }, { userId: string }>(
-  'member_organizations_of_user',
-  'SELECT organization_id FROM memberships WHERE user_id = :userId',
 )
 
 export const listMembers = (
@@ -77,6 +80,10 @@ export const listMembers = (
 export const findMember = (db: Queryable, organizationId: string, userId: string) =>
   find.one(db, { organizationId, userId })
 
+/** Returns whether an account with this address is a member. */
+export const isMemberEmail = async (db: Queryable, organizationId: string, email: string) =>
+  (await isMember.one(db, { organizationId, email }))!.is_member
+
 /** Returns false when the user is a member already. */
 export const insertMember = async (tx: Tx, organizationId: string, userId: string, role: Role) =>
   (await insert.run(tx, { organizationId, userId, role })) === 1
@@ -90,6 +97,3 @@ export const deleteMember = (tx: Tx, organizationId: string, userId: string) =>
 /** The caller holds the organization's lock. */
 export const hasActiveOwner = async (tx: Tx, organizationId: string) =>
   (await hasOwner.one(tx, { organizationId }))?.has_owner ?? false
-
-export const organizationsOfUser = async (db: Queryable, userId: string) =>
-  (await organizationsOf.all(db, { userId })).map((row) => row.organization_id)

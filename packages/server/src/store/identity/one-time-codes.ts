@@ -1,53 +1,64 @@
 import type { Queryable, Tx } from '../database.ts'
 import { statement } from '../statement.ts'
 
-const insert = statement<never, NewOneTimeCode>(
+type Purpose = 'setup' | 'reset'
+
+interface OneTimeCodeRow {
+  user_id: string | null
+  is_mailed: boolean
+  expires_at: Date
+}
+
+const insert = statement<OneTimeCodeRow, Required<NewOneTimeCode>>(
   'one_time_code_insert',
-  `INSERT INTO one_time_codes (code_hash, purpose, user_id, expires_at)
-   VALUES (:hash, :purpose, :userId, slipway_now() + make_interval(secs => :seconds))`,
+  `INSERT INTO one_time_codes (code_hash, purpose, user_id, is_mailed, expires_at)
+   VALUES (:hash, :purpose, :userId, :isMailed, slipway_now() + make_interval(secs => :seconds)) RETURNING *`,
 )
 
-const find = statement<{ user_id: string | null }, { hash: Buffer; purpose: 'setup' | 'invite' }>(
+const find = statement<OneTimeCodeRow, { hash: Buffer; purpose: Purpose }>(
   'one_time_code_find',
-  `SELECT user_id FROM one_time_codes
+  `SELECT * FROM one_time_codes
    WHERE code_hash = :hash AND purpose = :purpose AND used_at IS NULL AND expires_at > slipway_now()`,
 )
 
 // The condition is checked again under the row's lock, so that a code works once.
-const redeem = statement<{ user_id: string | null }, { hash: Buffer; purpose: 'setup' | 'invite' }>(
+const redeem = statement<OneTimeCodeRow, { hash: Buffer; purpose: Purpose }>(
   'one_time_code_redeem',
   `UPDATE one_time_codes SET used_at = slipway_now()
    WHERE code_hash = :hash AND purpose = :purpose AND used_at IS NULL AND expires_at > slipway_now()
-   RETURNING user_id`,
+   RETURNING *`,
 )
 
-const findLive = statement<never, { userId: string }>(
-  'one_time_code_find_live',
-  'SELECT FROM one_time_codes WHERE user_id = :userId AND used_at IS NULL AND expires_at > slipway_now()',
+const deleteResets = statement<never, { userId: string }>(
+  'one_time_codes_delete_resets',
+  `DELETE FROM one_time_codes WHERE user_id = :userId AND purpose = 'reset' AND used_at IS NULL`,
 )
 
-const voidInvites = statement<never, { userId: string }>(
-  'one_time_codes_void',
-  'DELETE FROM one_time_codes WHERE user_id = :userId AND used_at IS NULL',
+// One mail a minute is enough: nobody's mailbox is to be flooded from here.
+const fresh = statement<never, { userId: string }>(
+  'one_time_code_fresh_reset',
+  `SELECT FROM one_time_codes WHERE user_id = :userId AND purpose = 'reset' AND used_at IS NULL
+     AND created_at > slipway_now() - interval '1 minute'`,
 )
 
 export interface NewOneTimeCode {
   hash: Buffer
-  purpose: 'setup' | 'invite'
+  purpose: Purpose
   userId: string | null
   seconds: number
+  isMailed?: boolean
 }
 
-export const insertOneTimeCode = (tx: Tx, code: NewOneTimeCode) => insert.run(tx, code)
+export const insertOneTimeCode = async (tx: Tx, code: NewOneTimeCode): Promise<OneTimeCodeRow> =>
+  (await insert.one(tx, { isMailed: false, ...code }))!
 
-export const findOneTimeCode = (db: Queryable, hash: Buffer, purpose: 'setup' | 'invite') =>
+export const findOneTimeCode = (db: Queryable, hash: Buffer, purpose: Purpose) =>
   find.one(db, { hash, purpose })
 
 /** Returns undefined when there is no such code, or it is used or expired. */
-export const redeemOneTimeCode = (tx: Tx, hash: Buffer, purpose: 'setup' | 'invite') =>
-  redeem.one(tx, { hash, purpose })
+export const redeemOneTimeCode = (tx: Tx, hash: Buffer, purpose: Purpose) => redeem.one(tx, { hash, purpose })
 
-export const voidInvitations = (tx: Tx, userId: string) => voidInvites.run(tx, { userId })
+/** Returns whether a reset was begun within the last minute. */
+export const hasFreshResetCode = async (tx: Tx, userId: string) => (await fresh.run(tx, { userId })) > 0
 
-/** Returns whether the user has an invitation that still works. */
-export const hasInvitation = async (tx: Tx, userId: string) => (await findLive.run(tx, { userId })) > 0
+export const deleteResetCodes = (tx: Tx, userId: string) => deleteResets.run(tx, { userId })

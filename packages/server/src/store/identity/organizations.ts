@@ -7,6 +7,7 @@ export interface OrganizationRow {
   payment_customer_id: string
   payment_state: 'never' | 'active' | 'declined' | 'removed'
   suspended_at: Date | null
+  require_totp: boolean
   created_at: Date
 }
 
@@ -28,7 +29,7 @@ const lock = statement<OrganizationRow, { id: string }>(
 
 const listByIds = statement<OrganizationRow, { ids: string[] }>(
   'organization_list_by_ids',
-  'SELECT * FROM organizations WHERE id = ANY (:ids::uuid[]) AND suspended_at IS NULL ORDER BY id DESC',
+  'SELECT * FROM organizations WHERE id = ANY (:ids::uuid[]) ORDER BY id DESC',
 )
 
 const list = statement<OrganizationRow, { beforeId: string | null; limit: number }>(
@@ -36,9 +37,17 @@ const list = statement<OrganizationRow, { beforeId: string | null; limit: number
   `SELECT * FROM organizations WHERE ${isBefore('id')} ORDER BY id DESC LIMIT :limit`,
 )
 
-const suspend = statement<OrganizationRow, { id: string; isSuspended: boolean }>(
+const change = statement<OrganizationRow, { id: string; name: string | null; requiresTotp: boolean | null }>(
+  'organization_change',
+  `UPDATE organizations SET name = coalesce(:name, name), require_totp = coalesce(:requiresTotp, require_totp)
+   WHERE id = :id RETURNING *`,
+)
+
+// Suspending again keeps the day it began.
+const suspend = statement<OrganizationRow, { id: string; isSuspended: boolean; stopsVms: boolean }>(
   'organization_suspend',
-  `UPDATE organizations SET suspended_at = CASE WHEN :isSuspended THEN coalesce(suspended_at, slipway_now()) END
+  `UPDATE organizations SET suspended_at = CASE WHEN :isSuspended THEN coalesce(suspended_at, slipway_now()) END,
+          stops_vms = :stopsVms
    WHERE id = :id RETURNING *`,
 )
 
@@ -54,5 +63,12 @@ export const listOrganizationsByIds = (db: Queryable, ids: string[]) => listById
 export const listOrganizations = (db: Queryable, beforeId: string | null, limit: number) =>
   list.all(db, { beforeId, limit })
 
-export const suspendOrganization = (tx: Tx, id: string, isSuspended: boolean) =>
-  suspend.one(tx, { id, isSuspended })
+/** What is null stays as it is. */
+export const changeOrganization = (
+  tx: Tx,
+  id: string,
+  changes: { name: string | null; requiresTotp: boolean | null },
+) => change.one(tx, { id, ...changes })
+
+export const suspendOrganization = (tx: Tx, id: string, isSuspended: boolean, stopsVms: boolean) =>
+  suspend.one(tx, { id, isSuspended, stopsVms })

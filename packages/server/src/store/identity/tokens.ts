@@ -1,9 +1,23 @@
 import type { Queryable, Tx } from '../database.ts'
 import { statement } from '../statement.ts'
 
-const insertFamily = statement<never, { id: string; userId: string }>(
+export interface NewTokenFamily {
+  id: string
+  userId: string
+  address: string
+  userAgent: string
+  hasSecondFactor: boolean
+}
+
+const insertFamily = statement<never, NewTokenFamily>(
   'token_family_insert',
-  'INSERT INTO token_families (id, user_id) VALUES (:id, :userId)',
+  `INSERT INTO token_families (id, user_id, client_address, user_agent, has_second_factor)
+   VALUES (:id, :userId, :address, :userAgent, :hasSecondFactor)`,
+)
+
+const touch = statement<never, { id: string; address: string }>(
+  'token_family_touch',
+  'UPDATE token_families SET last_used_at = slipway_now(), client_address = :address WHERE id = :id',
 )
 
 const insertPair = statement<never, NewTokenPair>(
@@ -68,7 +82,9 @@ const revokeOfUser = statement<never, { userId: string; exceptFamilyId: string |
    WHERE user_id = :userId AND revoked_at IS NULL AND id IS DISTINCT FROM :exceptFamilyId::uuid`,
 )
 
-export const insertTokenFamily = (tx: Tx, id: string, userId: string) => insertFamily.run(tx, { id, userId })
+export const insertTokenFamily = (tx: Tx, family: NewTokenFamily) => insertFamily.run(tx, family)
+
+export const touchTokenFamily = (tx: Tx, id: string, address: string) => touch.run(tx, { id, address })
 
 export interface NewTokenPair {
   familyId: string

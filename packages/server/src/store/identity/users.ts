@@ -4,27 +4,38 @@ import { isBefore, statement } from '../statement.ts'
 export interface UserRow {
   id: string
   email: string
-  /** Null while only invited. */
+  /** Null for an account that signs in elsewhere. */
   password_hash: string | null
   is_operator: boolean
   suspended_at: Date | null
+  /** Encrypted; it counts once it is confirmed. */
+  totp_sealed: Buffer | null
+  totp_confirmed_at: Date | null
+  created_at: Date
+}
+
+/** An account, or an invitation to become one. */
+export interface PersonRow {
+  id: string
+  email: string
+  is_operator: boolean
+  suspended_at: Date | null
+  is_invited?: boolean
   created_at: Date
 }
 
 const byEmail = statement<UserRow, { email: string }>(
   'user_by_email',
-  'SELECT * FROM users WHERE email = :email',
+  'SELECT * FROM users WHERE email = :email AND password_hash IS NOT NULL',
 )
-
-const share = statement<UserRow, { id: string }>('user_share', 'SELECT * FROM users WHERE id = :id FOR SHARE')
 
 const lock = statement<UserRow, { id: string }>('user_lock', 'SELECT * FROM users WHERE id = :id FOR UPDATE')
 
-// There is no row when the address is taken, also by a transaction that is not done yet.
+// There is no row when a password account has the address, also by a transaction that is not done yet.
 const insert = statement<UserRow, NewUser>(
   'user_insert',
   `INSERT INTO users (id, email, password_hash, is_operator) VALUES (:id, :email, :passwordHash, :isOperator)
-   ON CONFLICT (email) DO NOTHING RETURNING *`,
+   ON CONFLICT (email) WHERE password_hash IS NOT NULL DO NOTHING RETURNING *`,
 )
 
 const setPassword = statement<never, { id: string; passwordHash: string }>(
@@ -32,9 +43,24 @@ const setPassword = statement<never, { id: string; passwordHash: string }>(
   'UPDATE users SET password_hash = :passwordHash WHERE id = :id',
 )
 
+const verifyEmail = statement<never, { id: string }>(
+  'user_verify_email',
+  'UPDATE users SET email_verified_at = slipway_now() WHERE id = :id',
+)
+
 const makeOperator = statement<UserRow, { id: string }>(
   'user_make_operator',
   'UPDATE users SET is_operator = true WHERE id = :id RETURNING *',
+)
+
+const takeMark = statement<UserRow, { id: string }>(
+  'user_take_operator_mark',
+  'UPDATE users SET is_operator = false WHERE id = :id RETURNING *',
+)
+
+const otherOperator = statement<never, { id: string }>(
+  'user_other_operator',
+  'SELECT FROM users WHERE is_operator AND suspended_at IS NULL AND id <> :id LIMIT 1',
 )
 
 const suspend = statement<UserRow, { id: string; isSuspended: boolean }>(
@@ -43,15 +69,19 @@ const suspend = statement<UserRow, { id: string; isSuspended: boolean }>(
    WHERE id = :id RETURNING *`,
 )
 
-const list = statement<UserRow, { beforeId: string | null; limit: number }>(
+const list = statement<PersonRow, { beforeId: string | null; limit: number }>(
   'user_list',
-  `SELECT * FROM users WHERE ${isBefore('id')} ORDER BY id DESC LIMIT :limit`,
+  `SELECT * FROM (
+     (SELECT id, email, is_operator, suspended_at, false AS is_invited, created_at FROM users
+      WHERE ${isBefore('id')} ORDER BY id DESC LIMIT :limit)
+     UNION ALL
+     (SELECT id, email, is_operator, NULL::timestamptz, true, created_at FROM invitations
+      WHERE ${isBefore('id')} ORDER BY id DESC LIMIT :limit)) p
+   ORDER BY id DESC LIMIT :limit`,
 )
 
+/** Returns the password account of this address: single sign-on binds by subject, whatever address it shows. */
 export const findUserByEmail = (db: Queryable, email: string) => byEmail.one(db, { email })
-
-/** Keeps the user as it is until the transaction ends: no password change or suspension gets in between. */
-export const holdUser = (tx: Tx, id: string) => share.one(tx, { id })
 
 /** Locks the user for what decides by its state and then changes it or what hangs on it. */
 export const lockUser = (tx: Tx, id: string) => lock.one(tx, { id })
@@ -69,7 +99,14 @@ export const insertUser = (tx: Tx, user: NewUser) => insert.one(tx, user)
 export const setUserPassword = (tx: Tx, id: string, passwordHash: string) =>
   setPassword.run(tx, { id, passwordHash })
 
+export const markEmailVerified = (tx: Tx, id: string) => verifyEmail.run(tx, { id })
+
 export const makeUserOperator = (tx: Tx, id: string) => makeOperator.one(tx, { id })
+
+export const takeOperatorMark = (tx: Tx, id: string) => takeMark.one(tx, { id })
+
+/** Returns whether somebody else is an operator and can sign in. */
+export const hasOtherOperator = async (tx: Tx, id: string) => (await otherOperator.run(tx, { id })) > 0
 
 export const suspendUser = (tx: Tx, id: string, isSuspended: boolean) => suspend.one(tx, { id, isSuspended })
 

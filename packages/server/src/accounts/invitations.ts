@@ -1,0 +1,127 @@
+import type { Invitation, Role, TokenAnswer } from '@slipway/contract'
+import { Failure, invalidField } from '../domain/failure.ts'
+import { uuid } from '../domain/ids.ts'
+import { normaliseEmail } from '../domain/names.ts'
+import { hashNewPassword, refuseCommonPassword } from '../domain/password.ts'
+import { hashSecret, newToken } from '../domain/secret.ts'
+import type { Services } from '../services.ts'
+import type { Tx } from '../store/database.ts'
+import {
+  findInvitations,
+  type InvitationRow,
+  putInvitation,
+  takeInvitations,
+} from '../store/identity/invitations.ts'
+import { insertMember } from '../store/identity/members.ts'
+import { clearPasswordFailures } from '../store/identity/password-failures.ts'
+import { findUserByEmail, insertUser, makeUserOperator } from '../store/identity/users.ts'
+import { time } from '../store/time.ts'
+import { countAttempt } from './passwords.ts'
+import { startSession } from './sessions.ts'
+import { badCode, emitUser, type Visitor } from './visitor.ts'
+
+const invitationSeconds = 7 * 24 * 3600
+
+/** What a link gives. With neither a role nor the mark it only lets its holder make an account. */
+export interface Grant {
+  organizationId: string | null
+  role: Role | null
+  isOperator: boolean
+}
+
+/** Whatever one link grants; links that granted the same to this address before no longer work. */
+export async function invite(
+  tx: Tx,
+  email: string,
+  grants: Grant[],
+  invitedBy: string,
+): Promise<{ invitations: InvitationRow[]; code: string }> {
+  const code = newToken('code')
+  const codeHash = hashSecret(code)
+  const invitations = []
+  for (const grant of grants)
+    invitations.push(
+      await putInvitation(tx, {
+        ...grant,
+        id: uuid(),
+        email,
+        codeHash,
+        invitedBy,
+        seconds: invitationSeconds,
+      }),
+    )
+  return { invitations, code }
+}
+
+export function requireEmail(given: string): string {
+  const email = normaliseEmail(given)
+  if (email === null) throw invalidField('email', 'is not an e-mail address')
+  return email
+}
+
+export async function readInvitation({ database }: Services, code: string): Promise<Invitation> {
+  const invitations = await findInvitations(database, hashSecret(code))
+  const [first] = invitations
+  if (!first) throw badCode()
+  return {
+    organization_name: first.organization_name ?? '',
+    role: first.role ?? '',
+    is_operator: invitations.some(({ is_operator }) => is_operator),
+    email: first.email,
+    invited_by: first.invited_by,
+    expires_at: time(first.expires_at),
+  }
+}
+
+/** An existing account, in a session of its own, takes what the link grants. */
+export async function joinByInvitation(
+  { database }: Services,
+  visitor: Visitor,
+  userId: string,
+  code: string,
+): Promise<void> {
+  await database.transaction((tx) => redeem(tx, visitor, userId, code))
+}
+
+/** A new account takes it. One that exists is never touched: its owner signs in and joins by the same link. */
+export async function acceptWithNewAccount(
+  services: Services,
+  visitor: Visitor,
+  given: { code: string; password: string; email?: string },
+): Promise<TokenAnswer> {
+  const { database } = services
+  const [invitation] = await findInvitations(database, hashSecret(given.code))
+  if (!invitation) throw badCode()
+  const email = given.email === undefined ? invitation.email : requireEmail(given.email)
+  refuseCommonPassword(given.password)
+  await countAttempt(services, email, visitor.address)
+  if (await findUserByEmail(database, email)) throw hasAccount()
+  const passwordHash = await hashNewPassword(given.password)
+  const answer = await database.transaction(async (tx) => {
+    const user = await insertUser(tx, { id: uuid(), email, passwordHash, isOperator: false })
+    if (!user) throw hasAccount()
+    await redeem(tx, visitor, user.id, given.code)
+    return startSession(tx, user.id, visitor)
+  })
+  await clearPasswordFailures(database, email, visitor.address)
+  return answer
+}
+
+const hasAccount = () =>
+  new Failure(
+    'already_exists',
+    'This address has an account: sign in to it, then accept the invitation there.',
+  )
+
+async function redeem(tx: Tx, visitor: Visitor, userId: string, code: string): Promise<void> {
+  const invitations = await takeInvitations(tx, hashSecret(code))
+  if (invitations.length === 0) throw badCode()
+  for (const { organization_id: organizationId, role, is_operator, email } of invitations) {
+    if (organizationId && role && !(await insertMember(tx, organizationId, userId, role)))
+      throw new Failure('already_exists', 'This account is a member of the organization already.')
+    if (is_operator) await makeUserOperator(tx, userId)
+    const type = is_operator ? 'user.operator_granted' : 'member.accepted'
+    await emitUser(tx, visitor, type, userId, { organizationId, data: { email, ...(role && { role }) } })
+  }
+  tx.signal('access')
+}

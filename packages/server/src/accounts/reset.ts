@@ -1,0 +1,108 @@
+import { Failure, notFound } from '../domain/failure.ts'
+import { hashNewPassword } from '../domain/password.ts'
+import { hashSecret, newToken } from '../domain/secret.ts'
+import { queueMail } from '../mail/queue.ts'
+import type { Services } from '../services.ts'
+import type { Tx } from '../store/database.ts'
+import { emit, type Requester } from '../store/events/events.ts'
+import {
+  deleteResetCodes,
+  findOneTimeCode,
+  hasFreshResetCode,
+  insertOneTimeCode,
+  redeemOneTimeCode,
+} from '../store/identity/one-time-codes.ts'
+import { revokeTokenFamiliesOfUser } from '../store/identity/tokens.ts'
+import { findUserByEmail, lockUser, markEmailVerified, setUserPassword } from '../store/identity/users.ts'
+import { countAttempt } from './passwords.ts'
+import { badCode, emitUser, type Visitor } from './visitor.ts'
+
+const resetSeconds = 3600
+
+/** A code by which the user sets a new password; earlier ones no longer work. */
+export async function createResetCode(
+  tx: Tx,
+  userId: string,
+  isMailed: boolean,
+): Promise<{ code: string; expiresAt: Date }> {
+  const code = newToken('code')
+  await deleteResetCodes(tx, userId)
+  const hash = hashSecret(code)
+  const { expires_at } = await insertOneTimeCode(tx, {
+    hash,
+    purpose: 'reset',
+    userId,
+    seconds: resetSeconds,
+    isMailed,
+  })
+  return { code, expiresAt: expires_at }
+}
+
+/**
+ * Mails a code to the address, if it has an account. That happens after the answer, which is the same and takes the same
+ * time for every address.
+ */
+export async function forgotPassword(services: Services, visitor: Visitor, given: string): Promise<void> {
+  if (!services.config.mail)
+    throw new Failure('conflict', 'This service sends no mail: ask an operator for a reset link.')
+  const email = given.toLowerCase()
+  await countAttempt(services, email, visitor.address)
+  void services.database
+    .transaction(async (tx) => {
+      const user = await findUserByEmail(tx, email)
+      if (!user || user.suspended_at || (await hasFreshResetCode(tx, user.id))) return
+      const { code } = await createResetCode(tx, user.id, true)
+      await emitUser(tx, visitor, 'user.reset_mailed', user.id)
+      await queueMail(services, tx, {
+        to: user.email,
+        subject: 'Slipway: set a new password',
+        text: `Somebody, hopefully you, asked for a new password. Set it here within an hour:\n\n${resetUrl(services, code)}\n\nIf it was not you, nothing needs to be done.`,
+      })
+    })
+    .catch((err) => services.log.warn({ err }, 'a reset could not be mailed'))
+}
+
+/** What follows `#` reaches no server, and so no log. */
+export const resetUrl = ({ publicUrl }: Services, code: string): string => `${publicUrl()}/reset#code=${code}`
+
+/** By an operator, for a user who has forgotten the password. */
+export async function offerReset(
+  tx: Tx,
+  by: Requester,
+  userId: string,
+): Promise<{ code: string; expiresAt: Date }> {
+  const user = await lockUser(tx, userId)
+  if (!user) throw notFound('user')
+  if (user.password_hash === null)
+    throw new Failure('conflict', 'This user has no password: the account signs in by single sign-on.')
+  const { email } = user
+  await emit(tx, {
+    ...by,
+    type: 'user.reset_offered',
+    resourceType: 'user',
+    resourceId: userId,
+    data: { email },
+  })
+  return createResetCode(tx, userId, false)
+}
+
+/** Ends all sessions and keeps the second factor: whoever holds the mailbox alone does not get in. */
+export async function resetPassword(
+  { database }: Services,
+  visitor: Visitor,
+  given: { code: string; password: string },
+): Promise<void> {
+  const codeHash = hashSecret(given.code)
+  if (!(await findOneTimeCode(database, codeHash, 'reset'))) throw badCode()
+  const passwordHash = await hashNewPassword(given.password)
+  await database.transaction(async (tx) => {
+    const code = await redeemOneTimeCode(tx, codeHash, 'reset')
+    const user = code?.user_id ? await lockUser(tx, code.user_id) : undefined
+    if (!code || !user || user.suspended_at || user.password_hash === null) throw badCode()
+    await setUserPassword(tx, user.id, passwordHash)
+    if (code.is_mailed) await markEmailVerified(tx, user.id)
+    await revokeTokenFamiliesOfUser(tx, user.id)
+    await emitUser(tx, visitor, 'user.password_reset', user.id)
+    tx.signal('access')
+  })
+}

@@ -1,0 +1,138 @@
+import { type Role, roles, type TokenAnswer } from '@slipway/contract'
+import type { OidcConfig } from '../config/index.ts'
+import { Failure } from '../domain/failure.ts'
+import { uuid } from '../domain/ids.ts'
+import { normaliseEmail } from '../domain/names.ts'
+import type { Services } from '../services.ts'
+import { TryAgain, type Tx } from '../store/database.ts'
+import { revokeOrganizationKeysOfUser } from '../store/identity/access-keys.ts'
+import {
+  findIdentity,
+  findOrganizationNamed,
+  followEmail,
+  insertIdentity,
+  listMembershipsOf,
+  putClaimedMembership,
+} from '../store/identity/identities.ts'
+import { deleteMember } from '../store/identity/members.ts'
+import { lockOrganization } from '../store/identity/organizations.ts'
+import { insertUser, lockUser } from '../store/identity/users.ts'
+import { emitKeysRevoked } from './access-keys.ts'
+import type { OidcIdentity } from './oidc-client.ts'
+import { invalidGrant } from './passwords.ts'
+import { startSession } from './sessions.ts'
+import { emitUser, type Visitor } from './visitor.ts'
+
+/** Where the operator names domains, an address counts only if the provider has verified it. */
+export function requireAllowedDomain(provider: OidcConfig, identity: OidcIdentity): void {
+  if (provider.allowedDomains.length === 0) return
+  const domain = identity.email.split('@').at(-1) ?? ''
+  if (!identity.isEmailVerified || !provider.allowedDomains.includes(domain))
+    throw invalidGrant('This address is not verified, or not of a domain that may sign in here.')
+}
+
+/**
+ * The account of the subject, or a new one: never an account that merely has the same address, since either side could
+ * have taken it first.
+ */
+export async function signInByIdentity(
+  { database, log }: Services,
+  visitor: Visitor,
+  provider: OidcConfig,
+  identity: OidcIdentity,
+): Promise<TokenAnswer> {
+  requireAllowedDomain(provider, identity)
+  return database.transaction(async (tx) => {
+    const userId = await findOrMakeUser(tx, visitor, identity)
+    const user = await lockUser(tx, userId)
+    if (!user || user.suspended_at) throw invalidGrant('This account cannot sign in: ask an operator.')
+    const organizationId = provider.organization && (await findOrganizationNamed(tx, provider.organization))
+    if (provider.organization && !organizationId)
+      log.warn(
+        { provider: provider.name },
+        'single sign-on: the organization is unknown, or its name fits several',
+      )
+    await applyClaims(
+      tx,
+      visitor,
+      userId,
+      identity.issuer,
+      organizationId || null,
+      roleOf(provider, identity),
+    )
+    await emitUser(tx, visitor, 'user.signed_in', userId, { data: { provider: provider.name } })
+    return startSession(tx, userId, visitor, identity.hasSecondFactor)
+  })
+}
+
+/** By a user in a session of their own, who has also just signed in at the provider. */
+export async function linkIdentity(
+  { database }: Services,
+  visitor: Visitor,
+  provider: OidcConfig,
+  userId: string,
+  identity: OidcIdentity,
+): Promise<void> {
+  requireAllowedDomain(provider, identity)
+  await database.transaction(async (tx) => {
+    const user = await lockUser(tx, userId)
+    if (!user || user.suspended_at) throw invalidGrant('This account cannot sign in: ask an operator.')
+    if (!(await insertIdentity(tx, identity.issuer, identity.subject, userId)))
+      throw new Failure('already_exists', 'This identity belongs to an account already.')
+    await emitUser(tx, visitor, 'user.identity_linked', userId, { data: { provider: provider.name } })
+  })
+}
+
+async function findOrMakeUser(tx: Tx, visitor: Visitor, identity: OidcIdentity): Promise<string> {
+  const { issuer, subject } = identity
+  const email = normaliseEmail(identity.email) ?? ''
+  const known = await findIdentity(tx, issuer, subject)
+  if (known) {
+    await followEmail(tx, known.user_id, email)
+    return known.user_id
+  }
+  const user = (await insertUser(tx, { id: uuid(), email, passwordHash: null, isOperator: false }))!
+  if (!(await insertIdentity(tx, issuer, subject, user.id))) throw new TryAgain('the subject was just bound')
+  await emitUser(tx, visitor, 'user.created', user.id, { data: { email, issuer } })
+  return user.id
+}
+
+/** The highest role that the claims give; undefined for none. */
+function roleOf(provider: OidcConfig, { roleClaims }: OidcIdentity): Role | undefined {
+  const given = roleClaims.map((claim) =>
+    Object.hasOwn(provider.roles, claim) ? provider.roles[claim] : undefined,
+  )
+  return roles.findLast((role) => given.includes(role))
+}
+
+/** What claims of this issuer gave before and do not give now ends; what a link gave stays as it is. */
+async function applyClaims(
+  tx: Tx,
+  visitor: Visitor,
+  userId: string,
+  issuer: string,
+  organizationId: string | null,
+  role: Role | undefined,
+): Promise<void> {
+  const by = { actor: `user:${userId}`, requestId: visitor.requestId, projectId: null }
+  const memberships = await listMembershipsOf(tx, userId)
+  for (const before of memberships.filter(({ oidc_issuer }) => oidc_issuer === issuer)) {
+    const left = before.organization_id === organizationId ? role : undefined
+    if (left === before.role) continue
+    await lockOrganization(tx, before.organization_id)
+    if (left)
+      await putClaimedMembership(tx, { organizationId: before.organization_id, userId, role: left, issuer })
+    else await deleteMember(tx, before.organization_id, userId)
+    const kept = left ? roles.slice(0, roles.indexOf(left) + 1) : []
+    const revoked = await revokeOrganizationKeysOfUser(tx, before.organization_id, userId, kept)
+    await emitKeysRevoked(tx, { ...by, organizationId: before.organization_id }, revoked)
+    const data = { role: left ?? before.role, previous_role: before.role, issuer }
+    const type = left ? 'member.updated' : 'member.removed'
+    await emitUser(tx, visitor, type, userId, { organizationId: before.organization_id, data })
+  }
+  const isMember = memberships.some(({ organization_id }) => organization_id === organizationId)
+  if (!organizationId || !role || isMember) return
+  await putClaimedMembership(tx, { organizationId, userId, role, issuer })
+  await emitUser(tx, visitor, 'member.accepted', userId, { organizationId, data: { role, issuer } })
+  tx.signal('access')
+}

@@ -1,0 +1,81 @@
+import { type Role, roles } from '@slipway/contract'
+import {
+  type Check,
+  choice,
+  field,
+  filledText,
+  listOf,
+  optional,
+  pattern,
+  readSection,
+  refuse,
+  type Section,
+} from './fields.ts'
+
+const envName = pattern(/^([A-Za-z_][A-Za-z0-9_]*)?$/, 'the name of an environment variable')
+
+/** Tokens must not travel in the clear, unless they never leave this machine. */
+const issuer: Check<string> = (value, key) => {
+  const url = typeof value === 'string' && URL.canParse(value) ? new URL(value) : null
+  const isLoopback = url !== null && ['127.0.0.1', '[::1]', 'localhost'].includes(url.hostname)
+  return url?.protocol === 'https:' || (url?.protocol === 'http:' && isLoopback)
+    ? (value as string)
+    : refuse(key, value, 'must be an https URL')
+}
+
+const rolesByClaim: Check<Record<string, Role>> = (value, key) => {
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    return refuse(key, value, 'must be a table, such as { ml = "member" }')
+  const check = choice(roles)
+  return Object.fromEntries(
+    Object.entries(value).map(([claim, role]) => [claim, check(role, `${key}.${claim}`)]),
+  )
+}
+
+const oidcSection = {
+  name: field(pattern(/^[a-z0-9][a-z0-9-]{0,38}$/, 'lower-case letters, digits and -')),
+  issuer: field(issuer),
+  client_id: field(filledText),
+  client_secret_env: field(envName, ''),
+  allowed_domains: field(listOf(pattern(/^[a-z0-9.-]+$/, 'a domain in lower case')), []),
+  organization: field(optional(filledText), ''),
+  role_claim: field(optional(filledText), ''),
+  roles: field(rolesByClaim, {}),
+}
+
+/** A provider of single sign-on; `clientSecret` is '' for a public client. */
+export type OidcConfig = Section<typeof oidcSection> & { clientSecret: string }
+
+export function readOidc(value: unknown, secret: (key: string, variable: string) => string): OidcConfig[] {
+  if (!Array.isArray(value)) return refuse('oidc', value, 'must be tables headed [[oidc]]')
+  return value.map((item, i) => {
+    const at = `oidc[${i}]`
+    const provider = readSection(oidcSection, item, at)
+    if (value.slice(0, i).some((earlier) => earlier.name === provider.name))
+      refuse(`${at}.name`, provider.name, 'names a provider already')
+    if (provider.organization && !provider.roleClaim)
+      refuse(
+        `${at}.organization`,
+        provider.organization,
+        'needs role_claim and roles, which say who joins it',
+      )
+    return { ...provider, clientSecret: secret(`${at}.client_secret_env`, provider.clientSecretEnv) }
+  })
+}
+
+const mailSection = {
+  smtp_url_env: field(envName, 'SMTP_URL'),
+  from: field(filledText),
+}
+
+/** `smtpUrl` may hold a password. */
+export type MailConfig = Section<typeof mailSection> & { smtpUrl: string }
+
+export function readMail(
+  value: unknown,
+  secret: (key: string, variable: string) => string,
+): MailConfig | null {
+  if (value === null) return null
+  const mail = readSection(mailSection, value, 'mail')
+  return { ...mail, smtpUrl: secret('mail.smtp_url_env', mail.smtpUrlEnv) }
+}

@@ -1,0 +1,24 @@
+import { BlockList, isIP } from 'node:net'
+import { parseCidr } from '@slipway/contract'
+
+/** A block or a bare address of either family. */
+export function isAddressBlock(text: string): boolean {
+  if (parseCidr(text)) return true
+  const [address = '', prefix = '128', ...more] = text.split('/')
+  const isPrefix = /^[0-9]{1,3}$/.test(prefix) && Number(prefix) <= 128
+  return isIP(address) === 6 && !address.includes('%') && isPrefix && more.length === 0
+}
+
+/** Holds all addresses of the blocks; an IPv4 address is also found in its IPv6 form (`::ffff:192.0.2.1`). */
+export function blockListOf(blocks: string[]): BlockList {
+  const list = new BlockList()
+  for (const block of blocks) {
+    const [address = '', prefix] = block.split('/')
+    const family = isIP(address) === 6 ? 'ipv6' : 'ipv4'
+    list.addSubnet(address, Number(prefix ?? (family === 'ipv6' ? 128 : 32)), family)
+  }
+  return list
+}
+
+export const isInBlockList = (list: BlockList, address: string): boolean =>
+  isIP(address) !== 0 && list.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')

@@ -1,0 +1,40 @@
+import { notFound } from '../../domain/failure.ts'
+import { admitVmDelete } from '../../operations/vm/delete.ts'
+import { admitVmStop } from '../../operations/vm/stop.ts'
+import { listTenantVms, type TenantVmRow } from '../../store/compute/vm-list.ts'
+import { findAnyVm, lockVm, type VmRow } from '../../store/compute/vms.ts'
+import { time } from '../../store/time.ts'
+import type { Context, Handlers } from '../context.ts'
+import { pageById } from '../pages.ts'
+import { started } from './operations.ts'
+
+const view = ({ created_at, host_id, ...row }: TenantVmRow) => ({
+  ...row,
+  host_id: host_id ?? '',
+  created_at: time(created_at),
+})
+
+export const adminVmHandlers: Handlers<'adminVmList' | 'adminVmStop' | 'adminVmDelete'> = {
+  adminVmList(context) {
+    const { tx, query } = context
+    const filter = { organizationId: query.organization_id ?? null, projectId: query.project_id ?? null }
+    return pageById(context, (beforeId, limit) => listTenantVms(tx, { ...filter, beforeId, limit }), view)
+  },
+
+  async adminVmStop(context) {
+    const vm = await locked(context)
+    return started(await admitVmStop(context.tx, { ...context.by, projectId: vm.project_id }, vm))
+  },
+
+  async adminVmDelete(context) {
+    const vm = await locked(context)
+    return started(await admitVmDelete(context.tx, { ...context.by, projectId: vm.project_id }, vm))
+  },
+}
+
+async function locked({ tx, params }: Context<'adminVmStop' | 'adminVmDelete'>): Promise<VmRow> {
+  const known = await findAnyVm(tx, params.vm_id)
+  const vm = known && (await lockVm(tx, known.project_id, known.id))
+  if (!vm) throw notFound('VM')
+  return vm
+}

@@ -1,0 +1,63 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { createTransport, type Transporter } from 'nodemailer'
+import { openSecret } from '../domain/secret-key.ts'
+import { PeriodicTasks } from '../runner/periodic.ts'
+import type { Services } from '../services.ts'
+import { claimMails, deleteMail, type MailRow } from '../store/events/mails.ts'
+import { queueNotices } from './notices.ts'
+
+const everyMs = 1_000
+const noticesMs = 5_000
+const batch = 10
+/** With pauses that double from a minute on: about four hours. */
+const mostAttempts = 8
+const timeouts = { connectionTimeout: 10_000, greetingTimeout: 10_000, socketTimeout: 20_000 }
+
+/** Sends what is queued. A server that is away gets its mail later; one that says no for good does not. */
+export class MailDelivery {
+  readonly #services: Services
+  readonly #tasks: PeriodicTasks
+  readonly #transport: Transporter | null
+
+  constructor(services: Services) {
+    this.#services = services
+    this.#tasks = new PeriodicTasks((err) => services.log.warn({ err }, 'mail failed'))
+    const { mail } = services.config
+    this.#transport = mail && createTransport(mail.smtpUrl, { from: mail.from, ...timeouts })
+  }
+
+  start(): void {
+    if (!this.#transport) return
+    this.#tasks.every(everyMs, () => this.send())
+    this.#tasks.every(noticesMs, () => queueNotices(this.#services))
+  }
+
+  async stop(): Promise<void> {
+    await Promise.race([this.#tasks.stop(), delay(3_000)])
+    this.#transport?.close()
+  }
+
+  /** Everything once: for tests and for whoever cannot wait. */
+  async once(): Promise<void> {
+    await queueNotices(this.#services)
+    await this.send()
+  }
+
+  async send(): Promise<void> {
+    for (const mail of await claimMails(this.#services.database, batch)) await this.#sendOne(mail)
+  }
+
+  async #sendOne({ id, recipient, sealed, attempts }: MailRow): Promise<void> {
+    const { database, secretKey, log } = this.#services
+    try {
+      const { subject, text } = JSON.parse(openSecret(secretKey, sealed)) as { subject: string; text: string }
+      await this.#transport!.sendMail({ to: recipient, subject, text })
+      await deleteMail(database, id)
+    } catch (err) {
+      const isFinal =
+        attempts >= mostAttempts || ((err as { responseCode?: number }).responseCode ?? 0) >= 500
+      log.warn({ err, mail: id, isFinal }, 'mail could not be sent')
+      if (isFinal) await deleteMail(database, id)
+    }
+  }
+}

@@ -1,0 +1,25 @@
+import { uuid } from '../domain/ids.ts'
+import { sealSecret } from '../domain/secret-key.ts'
+import type { Services } from '../services.ts'
+import type { Tx } from '../store/database.ts'
+import { insertMail } from '../store/events/mails.ts'
+
+export interface Mail {
+  to: string
+  subject: string
+  text: string
+}
+
+/** Sent after the commit by a worker. Without mail nothing happens: nothing depends on it. */
+export async function queueMail(
+  { config, secretKey }: Pick<Services, 'config' | 'secretKey'>,
+  tx: Tx,
+  { to, subject, text }: Mail,
+): Promise<void> {
+  if (!config.mail || to === '') return
+  await insertMail(tx, {
+    id: uuid(),
+    recipient: to,
+    sealed: sealSecret(secretKey, JSON.stringify({ subject, text })),
+  })
+}

@@ -1,0 +1,18 @@
+import { admitVmStop } from '../operations/vm/stop.ts'
+import type { Services } from '../services.ts'
+import { listVmsOfSuspended } from '../store/compute/vm-list.ts'
+import { lockVm } from '../store/compute/vms.ts'
+import { system } from '../store/events/events.ts'
+
+const batch = 100
+
+/** Stops the VMs of organizations whose suspension says so, also those that come up only later. */
+export async function stopSuspendedVms({ database, log }: Services): Promise<void> {
+  for (const { id, project_id } of await listVmsOfSuspended(database, batch))
+    await database
+      .transaction(async (tx) => {
+        const vm = await lockVm(tx, project_id, id)
+        if (vm) await admitVmStop(tx, { ...system, projectId: project_id }, vm)
+      })
+      .catch((error) => log.info({ err: error, vm: id }, 'stopping a suspended VM waits'))
+}

@@ -1,0 +1,72 @@
+import type { Queryable, Tx } from '../database.ts'
+import { statement } from '../statement.ts'
+
+export interface MailRow {
+  id: string
+  recipient: string
+  sealed: Buffer
+  attempts: number
+}
+
+const insert = statement<never, { id: string; recipient: string; sealed: Buffer }>(
+  'mail_insert',
+  'INSERT INTO mails (id, recipient, sealed) VALUES (:id, :recipient, :sealed)',
+)
+
+// The claim also sets the time of the next attempt: a worker that dies with it leaves it to another.
+const claim = statement<MailRow, { most: number }>(
+  'mail_claim',
+  `UPDATE mails SET attempts = attempts + 1, next_attempt_at = slipway_now() + interval '1 minute' * power(2, attempts)
+   WHERE id IN (SELECT id FROM mails WHERE next_attempt_at <= slipway_now()
+                ORDER BY next_attempt_at LIMIT :most FOR UPDATE SKIP LOCKED)
+   RETURNING id, recipient, sealed, attempts`,
+)
+
+const remove = statement<never, { id: string }>('mail_delete', 'DELETE FROM mails WHERE id = :id')
+
+const lockCursor = statement<{ position: number | null }>(
+  'mail_cursor_lock',
+  'SELECT position FROM mail_cursor FOR UPDATE SKIP LOCKED',
+)
+
+const moveCursor = statement<never, { position: number }>(
+  'mail_cursor_move',
+  'UPDATE mail_cursor SET position = :position',
+)
+
+export interface NoticeRow {
+  type: string
+  data: Record<string, unknown>
+  organization_name: string
+  /** Owners and admins who can sign in. */
+  recipients: string[]
+}
+
+const notices = statement<NoticeRow, { after: number; upTo: number; types: readonly string[] }>(
+  'mail_notices',
+  `SELECT e.type, e.data, o.name AS organization_name,
+          ARRAY(SELECT DISTINCT u.email FROM memberships m JOIN users u ON u.id = m.user_id
+                WHERE m.organization_id = o.id AND m.role IN ('owner', 'admin')
+                  AND u.suspended_at IS NULL AND u.email <> '') AS recipients
+   FROM events e LEFT JOIN projects p ON p.id = e.project_id
+   JOIN organizations o ON o.id = coalesce(e.organization_id, p.organization_id)
+   WHERE e.position > :after AND e.position <= :upTo AND e.type = ANY (:types::text[])
+   ORDER BY e.position`,
+)
+
+export const insertMail = (tx: Tx, mail: { id: string; recipient: string; sealed: Buffer }) =>
+  insert.run(tx, mail)
+
+/** Claims mails that are due: an attempt is counted before it is made. */
+export const claimMails = (db: Queryable, most: number) => claim.all(db, { most })
+
+export const deleteMail = (db: Queryable, id: string) => remove.run(db, { id })
+
+/** Returns undefined while another process is at it. */
+export const lockMailCursor = (tx: Tx) => lockCursor.one(tx)
+
+export const moveMailCursor = (tx: Tx, position: number) => moveCursor.run(tx, { position })
+
+/** Lists events of these types with those whom they concern. */
+export const listNotices = (tx: Tx, range: { after: number; upTo: number }, types: readonly string[]) =>
+  notices.all(tx, { ...range, types })

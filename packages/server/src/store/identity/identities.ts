@@ -1,0 +1,71 @@
+import type { Role } from '@slipway/contract'
+import type { Queryable, Tx } from '../database.ts'
+import { statement } from '../statement.ts'
+
+const find = statement<{ user_id: string }, { issuer: string; subject: string }>(
+  'identity_find',
+  'SELECT user_id FROM user_identities WHERE issuer = :issuer AND subject = :subject',
+)
+
+// Of two who bind the same subject at once the second finds it taken.
+const insert = statement<never, { issuer: string; subject: string; userId: string }>(
+  'identity_insert',
+  `INSERT INTO user_identities (issuer, subject, user_id) VALUES (:issuer, :subject, :userId)
+   ON CONFLICT DO NOTHING`,
+)
+
+const setEmail = statement<never, { userId: string; email: string }>(
+  'identity_set_email',
+  'UPDATE users SET email = :email WHERE id = :userId AND password_hash IS NULL',
+)
+
+const organizationByName = statement<{ id: string }, { nameOrId: string }>(
+  'identity_organization',
+  'SELECT id FROM organizations WHERE id::text = :nameOrId OR name = :nameOrId LIMIT 2',
+)
+
+export interface ClaimedMembership {
+  organization_id: string
+  role: Role
+  oidc_issuer: string | null
+}
+
+const memberships = statement<ClaimedMembership, { userId: string }>(
+  'identity_memberships',
+  'SELECT organization_id, role, oidc_issuer FROM memberships WHERE user_id = :userId',
+)
+
+const putMembership = statement<
+  never,
+  { organizationId: string; userId: string; role: Role; issuer: string }
+>(
+  'identity_membership_put',
+  `INSERT INTO memberships (organization_id, user_id, role, oidc_issuer)
+   VALUES (:organizationId, :userId, :role, :issuer)
+   ON CONFLICT (organization_id, user_id) DO UPDATE SET role = excluded.role
+   WHERE memberships.oidc_issuer = excluded.oidc_issuer`,
+)
+
+export const findIdentity = (db: Queryable, issuer: string, subject: string) =>
+  find.one(db, { issuer, subject })
+
+/** Returns false when the subject is bound already. */
+export const insertIdentity = async (tx: Tx, issuer: string, subject: string, userId: string) =>
+  (await insert.run(tx, { issuer, subject, userId })) === 1
+
+/** The address of an account without a password follows its provider. */
+export const followEmail = (tx: Tx, userId: string, email: string) => setEmail.run(tx, { userId, email })
+
+/** Returns undefined when there is none, or a name fits several: then nobody can say which was meant. */
+export async function findOrganizationNamed(db: Queryable, nameOrId: string): Promise<string | undefined> {
+  const found = await organizationByName.all(db, { nameOrId })
+  return found.length === 1 ? found[0]!.id : undefined
+}
+
+export const listMembershipsOf = (tx: Tx, userId: string) => memberships.all(tx, { userId })
+
+/** Changes no membership that a link gave. */
+export const putClaimedMembership = (
+  tx: Tx,
+  membership: { organizationId: string; userId: string; role: Role; issuer: string },
+) => putMembership.run(tx, membership)

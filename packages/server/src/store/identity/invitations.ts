@@ -1,0 +1,82 @@
+import type { Role } from '@slipway/contract'
+import type { Queryable, Tx } from '../database.ts'
+import { statement } from '../statement.ts'
+
+/** A membership, an operator's mark, or, with neither, the mere right to make an account. */
+export interface InvitationRow {
+  id: string
+  email: string
+  organization_id: string | null
+  role: Role | null
+  is_operator: boolean
+  invited_by: string
+  created_at: Date
+  expires_at: Date
+}
+
+// One row for each grant to an address: inviting again keeps the id and ends the code before.
+const put = statement<InvitationRow, NewInvitation>(
+  'invitation_put',
+  `INSERT INTO invitations (id, email, organization_id, role, is_operator, code_hash, invited_by, expires_at)
+   VALUES (:id, :email, :organizationId, :role, :isOperator, :codeHash, :invitedBy,
+           slipway_now() + make_interval(secs => :seconds))
+   ON CONFLICT (coalesce(organization_id, '00000000-0000-0000-0000-000000000000'), email, is_operator) DO UPDATE
+   SET role = excluded.role, code_hash = excluded.code_hash, invited_by = excluded.invited_by,
+       expires_at = excluded.expires_at
+   RETURNING *`,
+)
+
+const byCode = statement<InvitationRow & { organization_name: string | null }, { codeHash: Buffer }>(
+  'invitations_by_code',
+  `SELECT i.*, o.name AS organization_name FROM invitations i LEFT JOIN organizations o ON o.id = i.organization_id
+   WHERE i.code_hash = :codeHash AND i.expires_at > slipway_now() ORDER BY i.organization_id NULLS LAST`,
+)
+
+// Of two who redeem a code at once only one gets its rows.
+const take = statement<InvitationRow, { codeHash: Buffer }>(
+  'invitations_take',
+  'DELETE FROM invitations WHERE code_hash = :codeHash AND expires_at > slipway_now() RETURNING *',
+)
+
+const setRole = statement<never, { organizationId: string; id: string; role: Role }>(
+  'invitation_set_role',
+  'UPDATE invitations SET role = :role WHERE organization_id = :organizationId AND id = :id',
+)
+
+const remove = statement<never, { organizationId: string; id: string }>(
+  'invitation_delete',
+  'DELETE FROM invitations WHERE organization_id = :organizationId AND id = :id',
+)
+
+const removeMark = statement<InvitationRow, { id: string }>(
+  'invitation_delete_mark',
+  'DELETE FROM invitations WHERE id = :id AND is_operator RETURNING *',
+)
+
+export interface NewInvitation {
+  id: string
+  email: string
+  organizationId: string | null
+  role: Role | null
+  isOperator: boolean
+  codeHash: Buffer
+  invitedBy: string
+  seconds: number
+}
+
+export const putInvitation = async (tx: Tx, invitation: NewInvitation): Promise<InvitationRow> =>
+  (await put.one(tx, invitation))!
+
+export const findInvitations = (db: Queryable, codeHash: Buffer) => byCode.all(db, { codeHash })
+
+/** Returns nothing when there is no such code, or it is used, replaced or expired. */
+export const takeInvitations = (tx: Tx, codeHash: Buffer) => take.all(tx, { codeHash })
+
+export const setInvitationRole = (tx: Tx, organizationId: string, id: string, role: Role) =>
+  setRole.run(tx, { organizationId, id, role })
+
+export const deleteInvitation = (tx: Tx, organizationId: string, id: string) =>
+  remove.run(tx, { organizationId, id })
+
+/** Takes an operator's mark back that nobody has redeemed. */
+export const deleteMarkInvitation = (tx: Tx, id: string) => removeMark.one(tx, { id })

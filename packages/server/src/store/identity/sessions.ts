@@ -1,0 +1,45 @@
+import type { Queryable, Tx } from '../database.ts'
+import { statement } from '../statement.ts'
+
+/** A family of tokens, as its owner sees it. */
+export interface SessionRow {
+  id: string
+  client_address: string
+  user_agent: string
+  has_second_factor: boolean
+  created_at: Date
+  last_used_at: Date
+}
+
+// A family without a refresh token that still works has ended by itself.
+const list = statement<SessionRow, { userId: string }>(
+  'session_list',
+  `SELECT f.id, f.client_address, f.user_agent, f.has_second_factor, f.created_at, f.last_used_at
+   FROM token_families f
+   WHERE f.user_id = :userId AND f.revoked_at IS NULL
+     AND EXISTS (SELECT FROM refresh_tokens r
+                 WHERE r.family_id = f.id AND r.spent_at IS NULL AND r.expires_at > slipway_now())
+   ORDER BY f.last_used_at DESC, f.id DESC`,
+)
+
+const end = statement<never, { userId: string; id: string }>(
+  'session_end',
+  `UPDATE token_families SET revoked_at = slipway_now()
+   WHERE user_id = :userId AND id = :id AND revoked_at IS NULL`,
+)
+
+const setSecondFactor = statement<never, { userId: string; id: string | null; hasIt: boolean }>(
+  'session_set_second_factor',
+  `UPDATE token_families SET has_second_factor = :hasIt
+   WHERE user_id = :userId AND (:id::uuid IS NULL OR id = :id) AND revoked_at IS NULL`,
+)
+
+export const listSessions = (db: Queryable, userId: string) => list.all(db, { userId })
+
+/** Returns false when the user has no such session. */
+export const endSession = async (tx: Tx, userId: string, id: string) =>
+  (await end.run(tx, { userId, id })) === 1
+
+/** For one session of the user, or for all when `id` is null. */
+export const markSecondFactor = (tx: Tx, userId: string, id: string | null, hasIt: boolean) =>
+  setSecondFactor.run(tx, { userId, id, hasIt })

@@ -1,0 +1,156 @@
+import { addOrganization, addUser, password, tokenOf } from '@slipway/testing/people.ts'
+import { startService, type TestService } from '@slipway/testing/service.ts'
+import { URI } from 'otpauth'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { pingDatabase } from '../../src/store/meta.ts'
+
+/** Whoever has the password alone does not get in. */
+
+let service: TestService
+beforeAll(async () => {
+  service = await startService()
+})
+afterAll(() => service?.close())
+
+interface Person {
+  id: string
+  email: string
+  token: string
+}
+
+const newPerson = async (memberOf = {}): Promise<Person> => {
+  const user = await addUser(service.database, { memberOf })
+  return { ...user, token: await tokenOf(service.database, user) }
+}
+const signIn = (email: string, more = {}) =>
+  service.call('authToken', { token: null, body: { grant_type: 'password', email, password, ...more } })
+const failureOf = ({ status, body }: { status: number; body: unknown }) => {
+  const { code, error_description } = body as { code: string; error_description: string }
+  return [status, code, error_description]
+}
+/** The authenticator's code at the service's time. */
+const codeAt = async (uri: string) =>
+  URI.parse(uri).generate({ timestamp: (await pingDatabase(service.database)).getTime() } as never)
+
+async function enrol(person: Person) {
+  const { token } = person
+  const { otpauth_uri } = await service.ok('authTotpCreate', { token, body: { current_password: password } })
+  const code = await codeAt(otpauth_uri)
+  const { recovery_codes } = await service.ok('authTotpConfirm', { token, body: { code } })
+  // The code that confirmed is spent: the next one counts.
+  await service.clock.advance('31 seconds')
+  return { uri: otpauth_uri, recoveryCodes: recovery_codes, spent: code }
+}
+
+test('a second factor is asked for after the right password alone, and a code works once', async () => {
+  const person = await newPerson()
+  const { uri, spent } = await enrol(person)
+  expect(failureOf(await signIn(person.email))).toEqual([400, 'invalid_grant', 'totp_required'])
+  const wrongPassword = await signIn(person.email, {
+    password: 'wrong password',
+    totp_code: await codeAt(uri),
+  })
+  expect(failureOf(wrongPassword)[2]).toBe('The e-mail or the password is wrong.')
+  expect(failureOf(await signIn(person.email, { totp_code: '000000' }))[1]).toBe('invalid_grant')
+  expect(failureOf(await signIn(person.email, { totp_code: spent }))[1]).toBe('invalid_grant')
+  const totp_code = await codeAt(uri)
+  expect((await signIn(person.email, { totp_code })).status).toBe(200)
+  expect(failureOf(await signIn(person.email, { totp_code }))[1]).toBe('invalid_grant')
+})
+
+test('one code opens one of many sign-ins at the same time', async () => {
+  const person = await newPerson()
+  const { uri } = await enrol(person)
+  const totp_code = await codeAt(uri)
+  const answers = await Promise.all(Array.from({ length: 4 }, () => signIn(person.email, { totp_code })))
+  expect(answers.map(({ status }) => status).sort()).toEqual([200, 400, 400, 400])
+})
+
+test('recovery codes stand in once each, however they are typed', async () => {
+  const person = await newPerson()
+  const { recoveryCodes } = await enrol(person)
+  expect(recoveryCodes).toHaveLength(10)
+  expect(new Set(recoveryCodes).size).toBe(10)
+  const [first, second] = recoveryCodes as [string, string]
+  const sloppy = first.toUpperCase().replaceAll('-', ' ')
+  expect((await signIn(person.email, { totp_code: sloppy })).status).toBe(200)
+  expect((await signIn(person.email, { totp_code: first })).status).toBe(400)
+  expect((await signIn(person.email, { totp_code: second })).status).toBe(200)
+  const stranger = await newPerson()
+  await enrol(stranger)
+  expect((await signIn(stranger.email, { totp_code: recoveryCodes[2] })).status).toBe(400)
+})
+
+test('guesses at the second factor add up, and the right password between them clears nothing', async () => {
+  const person = await newPerson()
+  const { uri } = await enrol(person)
+  const limit = service.config.limits.passwordFailuresPerMinute
+  for (let i = 0; i < limit / 2; i++) {
+    expect((await signIn(person.email, { totp_code: '000000' })).status).toBe(400)
+    expect((await signIn(person.email)).status).toBe(400)
+  }
+  expect((await signIn(person.email, { totp_code: await codeAt(uri) })).status).toBe(429)
+  const { token } = person
+  expect((await service.call('authTotpRemove', { token, body: { code: '000000' } })).status).toBe(429)
+})
+
+test('a second factor needs the password to begin and a code to end, and is encrypted at rest', async () => {
+  const person = await newPerson()
+  const { token } = person
+  const wrong = { token, body: { current_password: 'not this one' } }
+  expect((await service.call('authTotpCreate', wrong)).status).toBe(400)
+  expect((await service.call('authTotpConfirm', { token, body: { code: '123456' } })).status).toBe(409)
+  const { uri } = await enrol(person)
+  const again = { token, body: { current_password: password } }
+  expect((await service.call('authTotpCreate', again)).status).toBe(409)
+  const [row] = await service.sql<{ totp_sealed: Buffer }>('SELECT totp_sealed FROM users WHERE id = $1', [
+    person.id,
+  ])
+  const { secret } = URI.parse(uri)
+  expect(row!.totp_sealed.toString('latin1')).not.toContain(secret.base32)
+  expect(row!.totp_sealed.subarray(0, 8).toString('hex')).toBe(service.server.services.secretKey.id)
+  expect((await service.call('authTotpRemove', { token, body: { code: '000000' } })).status).toBe(400)
+  await service.ok('authTotpRemove', { token, body: { code: await codeAt(uri) } })
+  expect((await signIn(person.email)).status).toBe(200)
+})
+
+test('an operator removes a lost second factor, which ends the sessions of the user', async () => {
+  const person = await newPerson()
+  await enrol(person)
+  const target = { token: service.credentials.operator_key, params: { user_id: person.id } }
+  await service.ok('adminUserTotpDelete', target)
+  expect((await service.call('rootGet', { token: person.token })).status).toBe(401)
+  expect((await signIn(person.email)).status).toBe(200)
+  expect((await service.call('adminUserTotpDelete', target)).status).toBe(409)
+})
+
+test('an organization that demands a second factor keeps sessions without one out, and keys in', async () => {
+  const organization_id = await addOrganization(service.database)
+  const params = { organization_id }
+  const owner = await newPerson({ [organization_id]: 'owner' })
+  const member = await newPerson({ [organization_id]: 'member' })
+  const demand = (token: string, require_totp: boolean) =>
+    service.call('organizationUpdate', { token, params, body: { require_totp } })
+  const key = await service.ok('organizationKeyCreate', {
+    token: owner.token,
+    params,
+    body: { name: 'ci', role: 'owner' },
+  })
+  expect(failureOf(await demand(owner.token, true)).slice(0, 2)).toEqual([403, 'totp_enrolment_required'])
+  expect((await demand(key.secret, true)).status).toBe(403)
+  const { uri } = await enrol(owner)
+  expect((await demand(owner.token, true)).body).toMatchObject({ require_totp: true })
+  const read = (token: string) => service.call('memberList', { token, params })
+  expect(failureOf(await read(member.token)).slice(0, 2)).toEqual([403, 'totp_enrolment_required'])
+  expect((await service.ok('organizationList', { token: member.token })).map(({ id }) => id)).toEqual([
+    organization_id,
+  ])
+  expect((await read(key.secret)).status).toBe(200)
+  expect((await read(owner.token)).status).toBe(200)
+  await enrol(member)
+  expect((await read(member.token)).status).toBe(200)
+  const totp_code = await codeAt(uri)
+  const fresh = await signIn(owner.email, { totp_code })
+  expect((await read(fresh.body.access_token)).status).toBe(200)
+  expect((await demand(owner.token, false)).status).toBe(200)
+})

@@ -1,0 +1,229 @@
+import { addOrganization, addUser, password, someEmail, tokenOf } from '@slipway/testing/people.ts'
+import { startService, type TestService } from '@slipway/testing/service.ts'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { clientSecret, type OidcStand, startOidcStand } from '../support/oidc-stand.ts'
+
+/** A provider's word counts for the subject that it names, for us, now, and for nobody's address. */
+
+let service: TestService
+let stand: OidcStand
+let count = 0
+
+beforeAll(async () => {
+  service = await startService()
+  stand = await startOidcStand(() => `${service.url}/v0.1/auth/oidc/company/callback`)
+  // The provider and the service need each other's address.
+  service.server.services.config.oidc.push({
+    name: 'company',
+    issuer: stand.issuer,
+    clientId: 'slipway',
+    clientSecretEnv: 'X',
+    clientSecret,
+    allowedDomains: ['example.com'],
+    organization: 'Company',
+    roleClaim: 'groups',
+    roles: { 'gpu-admins': 'admin', ml: 'member' },
+  })
+})
+afterAll(async () => {
+  await stand?.close()
+  await service?.close()
+})
+beforeEach(() => {
+  const sub = `subject-${++count}`
+  stand.account = { sub, email: `${sub}@example.com`, email_verified: true, groups: [] }
+  stand.claims = {}
+})
+
+type Jar = Map<string, string>
+
+/** Follows redirects as a browser would, with cookies, up to a page of the console. */
+async function visit(start: string, jar: Jar = new Map()): Promise<{ path: string; jar: Jar }> {
+  for (let url = new URL(start), hops = 0; hops < 15; hops++) {
+    if (url.origin === service.url && !url.pathname.startsWith('/v0.1/'))
+      return { path: url.pathname + url.search, jar }
+    const cookie = [...jar.values()].join('; ')
+    const answer = await fetch(url, { redirect: 'manual', headers: { cookie } })
+    for (const line of answer.headers.getSetCookie()) {
+      const pair = line.split(';')[0]!
+      jar.set(pair.split('=')[0]!, pair)
+    }
+    const location = answer.headers.get('location')
+    if (!location) throw new Error(`${url} answered ${answer.status}: ${await answer.text()}`)
+    url = new URL(location, url)
+  }
+  throw new Error('too many redirects')
+}
+
+const begin = () => `${service.url}/v0.1/auth/oidc/company`
+
+/** The access token of the console session that a visit brought. */
+async function tokenIn(jar: Jar): Promise<string> {
+  const answer = await fetch(`${service.url}/_console/session`, {
+    method: 'POST',
+    headers: { cookie: [...jar.values()].join('; '), origin: service.url },
+  })
+  return ((await answer.json()) as { access_token: string }).access_token
+}
+
+async function signIn() {
+  const { path, jar } = await visit(begin())
+  expect(path).toBe('/')
+  const token = await tokenIn(jar)
+  return { token, caller: (await service.ok('rootGet', { token })).caller }
+}
+const refused = async () => expect((await visit(begin())).path).toBe('/sign-in?sso=refused')
+
+test('a subject signs in to an account of its own, the same one each time', async () => {
+  const first = await signIn()
+  expect(first.caller).toMatchObject({ kind: 'user', email: stand.account.email, is_operator: false })
+  stand.account.email = 'renamed@example.com'
+  const second = await signIn()
+  expect(second.caller).toMatchObject({ id: first.caller.id, email: 'renamed@example.com' })
+  stand.account = { ...stand.account, sub: `${stand.account.sub}-other` }
+  expect((await signIn()).caller.id).not.toBe(first.caller.id)
+  expect((await service.ok('authOidcList', { token: null })).items).toEqual([{ name: 'company' }])
+})
+
+test('an account is never linked by its address, from either side', async () => {
+  const victim = await addUser(service.database, { email: someEmail('victim') })
+  stand.account.email = victim.email
+  const { caller, token } = await signIn()
+  expect(caller.id).not.toBe(victim.id)
+  // Not even with the victim's password does the session of single sign-on reach the victim's account.
+  const change = { current_password: password, new_password: 'a fresh passphrase' }
+  expect((await service.call('authPassword', { token, body: change })).status).toBe(400)
+  const totp = { current_password: password }
+  expect((await service.call('authTotpCreate', { token, body: totp })).status).toBe(400)
+  const grant = { grant_type: 'password', email: victim.email, password }
+  expect((await service.call('authToken', { token: null, body: grant })).status).toBe(200)
+})
+
+test('a signed-in user links an identity, which nobody else can link then', async () => {
+  const user = await addUser(service.database)
+  const link = async (token: string) => {
+    const answer = await service.call('authOidcLink', { token, params: { provider: 'company' } })
+    const [pair] = answer.headers.getSetCookie()[0]!.split(';')
+    return visit(answer.body.url, new Map([['slipway_oidc', pair!]]))
+  }
+  expect((await link(await tokenOf(service.database, user))).path).toBe('/account')
+  expect((await signIn()).caller.id).toBe(user.id)
+  const other = await addUser(service.database)
+  expect((await link(await tokenOf(service.database, other))).path).toBe('/sign-in?sso=taken')
+  expect((await signIn()).caller.id).toBe(user.id)
+})
+
+test('tokens that are not for this sign-in are refused: nonce, audience, issuer, age', async () => {
+  const now = Math.floor(Date.now() / 1000)
+  for (const claims of [
+    { nonce: 'of another sign-in' },
+    { aud: 'another-client' },
+    { iss: 'http://127.0.0.1:1' },
+    { exp: now - 3600, iat: now - 7200 },
+  ]) {
+    stand.claims = claims
+    await refused()
+  }
+  stand.claims = {}
+  await signIn()
+})
+
+test('an unverified address, or one of another domain, is refused where domains are named', async () => {
+  stand.account.email_verified = false
+  await refused()
+  stand.account = { ...stand.account, email: 'ada@elsewhere.example', email_verified: true }
+  await refused()
+  stand.account = { sub: stand.account.sub }
+  await refused()
+})
+
+test('a key that the provider rotated a moment ago is known at once', async () => {
+  const before = await signIn()
+  await stand.rotateKey()
+  expect((await signIn()).caller.id).toBe(before.caller.id)
+})
+
+test('a code that another browser brings, or a state that was changed, opens nothing', async () => {
+  const started = await fetch(begin(), { redirect: 'manual' })
+  const cookie = started.headers.getSetCookie()[0]!
+  expect(cookie).toMatch(/; Path=\/v0.1\/auth\/oidc; HttpOnly; SameSite=Lax$/)
+  expect(cookie).toMatch(/Max-Age=600;/)
+  const provider = started.headers.get('location')!
+  // The victim's browser has no cookie of this flow.
+  expect((await visit(provider)).path).toBe('/sign-in?sso=refused')
+  const jar: Jar = new Map([['slipway_oidc', cookie.split(';')[0]!]])
+  const changed = new URL(provider)
+  changed.searchParams.set('state', 'x'.repeat(43))
+  expect((await visit(changed.href, jar)).path).toBe('/sign-in?sso=refused')
+  const garbled: Jar = new Map([['slipway_oidc', 'slipway_oidc=AAAA']])
+  expect((await visit(provider, garbled)).path).toBe('/sign-in?sso=refused')
+})
+
+test('a role follows its claim at each sign-in and goes with it, and what a link gave stays', async () => {
+  const organization_id = await addOrganization(service.database, 'Company')
+  const params = { organization_id }
+  stand.account.groups = ['ml', 'gpu-admins', 'unknown']
+  const { token, caller } = await signIn()
+  const roleOf = async () => {
+    const rows = await service.sql<{ role: string }>(
+      'SELECT role FROM memberships WHERE user_id = $1 AND organization_id = $2',
+      [caller.id, organization_id],
+    )
+    return rows[0]?.role
+  }
+  expect(await roleOf()).toBe('admin')
+  const key = await service.ok('organizationKeyCreate', {
+    token,
+    params,
+    body: { name: 'ci', role: 'admin' },
+  })
+  stand.account.groups = ['ml']
+  await signIn()
+  expect(await roleOf()).toBe('member')
+  expect((await service.call('rootGet', { token: key.secret })).status).toBe(401)
+  stand.account.groups = []
+  await signIn()
+  expect(await roleOf()).toBeUndefined()
+  expect((await service.call('organizationGet', { token, params })).status).toBe(404)
+  await service.sql(`INSERT INTO memberships (organization_id, user_id, role) VALUES ($1, $2, 'viewer')`, [
+    organization_id,
+    caller.id,
+  ])
+  stand.account.groups = ['gpu-admins']
+  await signIn()
+  expect(await roleOf()).toBe('viewer')
+
+  const elsewhere = await addOrganization(service.database, 'Elsewhere')
+  const thief = await addUser(service.database, { memberOf: { [elsewhere]: 'owner' } })
+  const rename = await service.call('organizationUpdate', {
+    token: await tokenOf(service.database, thief),
+    params: { organization_id: elsewhere },
+    body: { name: 'Company' },
+  })
+  expect(rename.status).toBe(409)
+})
+
+test('a second factor at the provider counts where an organization demands one', async () => {
+  const organization_id = await addOrganization(service.database, 'Careful')
+  await service.sql('UPDATE organizations SET require_totp = true WHERE id = $1', [organization_id])
+  const plain = await signIn()
+  await service.sql(`INSERT INTO memberships (organization_id, user_id, role) VALUES ($1, $2, 'viewer')`, [
+    organization_id,
+    plain.caller.id,
+  ])
+  service.server.services.signals.send('access')
+  const read = (token: string) => service.call('organizationGet', { token, params: { organization_id } })
+  expect((await read(plain.token)).status).toBe(403)
+  stand.claims = { amr: ['pwd', 'mfa'] }
+  expect((await read((await signIn()).token)).status).toBe(200)
+})
+
+test('a suspended account does not sign in, and a provider that is not there is not found', async () => {
+  const { caller } = await signIn()
+  const params = { user_id: caller.id }
+  const token = service.credentials.operator_key
+  await service.ok('adminUserUpdate', { token, params, body: { suspended: true } })
+  await refused()
+  expect((await fetch(`${service.url}/v0.1/auth/oidc/nowhere`)).status).toBe(404)
+  expect((await service.call('adminUserReset', { token, params })).status).toBe(409)
+})

@@ -1,0 +1,100 @@
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { exportJWK, generateKeyPair, importJWK, type JWK, SignJWT } from 'jose'
+import Provider from 'oidc-provider'
+
+export interface Account {
+  sub: string
+  email?: string
+  email_verified?: boolean
+  groups?: string[]
+}
+
+/** A real OpenID provider on loopback, which signs everybody in as `account` and lets a test spoil its tokens. */
+export interface OidcStand {
+  issuer: string
+  account: Account
+  /** What the ID token says instead; signed by the provider's own key. */
+  claims: Record<string, unknown>
+  /** Another key signs from now on, and the one before is no longer published. */
+  rotateKey(): Promise<void>
+  close(): Promise<void>
+}
+
+const clientId = 'slipway'
+export const clientSecret = 'a secret that only the two know, of some length'
+
+async function newKey(): Promise<JWK> {
+  const { privateKey } = await generateKeyPair('RS256', { extractable: true })
+  return { ...(await exportJWK(privateKey)), alg: 'RS256', use: 'sig', kid: crypto.randomUUID() }
+}
+
+export async function startOidcStand(redirectUri: () => string): Promise<OidcStand> {
+  let key = await newKey()
+  let handle: (...args: Parameters<ReturnType<Provider['callback']>>) => unknown
+  const server: Server = createServer((request, response) => void handle(request, response))
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+
+  const stand: OidcStand = {
+    issuer,
+    account: { sub: 'nobody' },
+    claims: {},
+    async rotateKey() {
+      key = await newKey()
+      begin()
+    },
+    close: async () => {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+
+  function begin(): void {
+    const provider = new Provider(issuer, {
+      clients: [
+        {
+          client_id: clientId,
+          client_secret: clientSecret,
+          redirect_uris: [redirectUri()],
+          grant_types: ['authorization_code'],
+        },
+      ],
+      jwks: { keys: [key] as never },
+      cookies: { keys: ['test'] },
+      claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['groups'] },
+      features: { devInteractions: { enabled: false } },
+      interactions: { url: (_context, { uid }) => `/interaction/${uid}` },
+      pkce: { required: () => true },
+      findAccount: (_context, sub) => ({ accountId: sub, claims: async () => ({ ...stand.account, sub }) }),
+      async loadExistingGrant(context) {
+        const grant = new context.oidc.provider.Grant({
+          clientId,
+          accountId: context.oidc.session!.accountId!,
+        })
+        grant.addOIDCScope('openid email profile')
+        await grant.save()
+        return grant
+      },
+    })
+    provider.use(async (context, next) => {
+      if (context.path.startsWith('/interaction/')) {
+        const login = { accountId: stand.account.sub }
+        await provider.interactionFinished(context.req, context.res, { login })
+        context.respond = false
+        return
+      }
+      await next()
+      const body = context.body as { id_token?: string } | undefined
+      if (context.path === '/token' && body?.id_token && Object.keys(stand.claims).length > 0) {
+        const payload = JSON.parse(Buffer.from(body.id_token.split('.')[1]!, 'base64url').toString())
+        body.id_token = await new SignJWT({ ...payload, ...stand.claims })
+          .setProtectedHeader({ alg: 'RS256', kid: key.kid! })
+          .sign(await importJWK(key, 'RS256'))
+      }
+    })
+    handle = provider.callback() as never
+  }
+  begin()
+  return stand
+}
