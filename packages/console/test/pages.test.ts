@@ -262,7 +262,7 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
     for (const [name, path] of [
       ['sign-in', '/sign-in'],
       ['set-up', '/setup?code=slpc_example'],
-      ['accept', '/accept?code=slpc_example'],
+      ['accept', '/accept#code=slpc_example'],
     ] as const) {
       await visitor.page.goto(service.url + path)
       await settled(visitor.page)

@@ -1,5 +1,5 @@
 import { isUuid } from '@slipway/contract/names'
-import { logIn } from '@slipway/sdk'
+import { ApiError, logIn } from '@slipway/sdk'
 import { askChoice, askSecret, askText } from '../core/ask.ts'
 import type { Cli } from '../core/cli.ts'
 import { clientOf } from '../core/client.ts'
@@ -15,6 +15,7 @@ interface LoginInput {
   name: string
   email?: string
   passwordStdin?: boolean
+  totp?: string
   credentials?: string
 }
 
@@ -33,6 +34,7 @@ export const login = command<LoginInput>({
     },
     { flags: '--email <email>', description: 'log in with a password' },
     { flags: '--password-stdin', description: 'read the password from standard input' },
+    { flags: '--totp <code>', description: 'code of the second factor, or a recovery code' },
     { flags: '--credentials <file>', description: 'a credentials.json of a local server', complete: 'file' },
   ],
   examples: [
@@ -62,7 +64,8 @@ async function obtainContext(cli: Cli, input: LoginInput): Promise<Context> {
   const api_url = (cli.flags.apiUrl ?? cli.env.SLIPWAY_API_URL ?? (await askUrl(cli))).replace(/\/+$/, '')
   const accessKey = cli.flags.accessKey ?? (input.email ? undefined : cli.env.SLIPWAY_ACCESS_KEY)
   if (accessKey) return contextOfKey(cli, api_url, accessKey)
-  if (input.email) return contextOfPassword(cli, api_url, input.email, await obtainPassword(cli, input))
+  if (input.email)
+    return contextOfPassword(cli, api_url, input.email, await obtainPassword(cli, input), input.totp)
   if (!cli.isInteractive)
     throw new UsageError('No credential was given: use --access-key, --email or --credentials.')
   const way = await askChoice('How do you want to log in?', [
@@ -101,8 +104,14 @@ async function contextOfPassword(
   api_url: string,
   email: string,
   password: string,
+  totpCode?: string,
 ): Promise<Context> {
-  const session = await logIn({ baseUrl: api_url, fetch: lightFetch, email, password })
+  const enter = (code?: string) =>
+    logIn({ baseUrl: api_url, fetch: lightFetch, email, password, ...(code && { totpCode: code }) })
+  const session = await enter(totpCode).catch(async (error) => {
+    if (!(error instanceof ApiError && error.needsTotp && cli.isInteractive)) throw error
+    return enter(await askText('Code of the second factor'))
+  })
   const projects = await clientOf(api_url, session.token).projectList()
   const project = await chooseProject(cli, projects)
   return { api_url, email, session: session.tokens(), ...(project && { project }) }

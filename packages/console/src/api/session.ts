@@ -16,9 +16,9 @@ otherTabs.onmessage = (message) => {
 }
 
 export type SignIn =
-  | { email: string; password: string }
-  | { code: string; email: string; password: string }
-  | { code: string; password: string }
+  | { email: string; password: string; totp_code?: string }
+  | { setup_code: string; email: string; password: string }
+  | { code: string; password: string; email?: string }
 
 export const session = {
   /** The client takes its tokens from here. */
@@ -94,5 +94,6 @@ async function send(method: string, body?: SignIn): Promise<Response> {
     status: response.status,
     requestId: answer.request_id ?? response.headers.get('x-request-id') ?? '',
     details: answer.details ?? [],
+    needsTotp: answer.error_description === 'totp_required',
   })
 }

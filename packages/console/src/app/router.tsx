@@ -8,13 +8,8 @@ import { lazyPage } from './lazy-page.ts'
 import { projectRoutes } from './project-routes.tsx'
 import { rootRoute, shellRoute } from './shell-route.tsx'
 
-const publicPage = <const Path extends string>(path: Path, name: 'SignIn' | 'SetUp' | 'Accept') =>
-  createRoute({
-    getParentRoute: () => rootRoute,
-    path,
-    validateSearch: readSearch,
-    component: lazyPage(() => import('../pages/sign-in.tsx'), name),
-  })
+const publicPage = <const Path extends string>(path: Path, component: ReturnType<typeof lazyPage>) =>
+  createRoute({ getParentRoute: () => rootRoute, path, validateSearch: readSearch, component })
 
 const home = createRoute({
   getParentRoute: () => shellRoute,
@@ -35,9 +30,26 @@ const account = createRoute({
 })
 
 const routeTree = rootRoute.addChildren([
-  publicPage('/sign-in', 'SignIn'),
-  publicPage('/setup', 'SetUp'),
-  publicPage('/accept', 'Accept'),
+  publicPage(
+    '/sign-in',
+    lazyPage(() => import('../pages/sign-in.tsx'), 'SignIn'),
+  ),
+  publicPage(
+    '/setup',
+    lazyPage(() => import('../pages/sign-in.tsx'), 'SetUp'),
+  ),
+  publicPage(
+    '/accept',
+    lazyPage(() => import('../pages/invitation.tsx'), 'Accept'),
+  ),
+  publicPage(
+    '/reset',
+    lazyPage(() => import('../pages/reset.tsx'), 'Reset'),
+  ),
+  publicPage(
+    '/forgot',
+    lazyPage(() => import('../pages/reset.tsx'), 'Forgot'),
+  ),
   shellRoute.addChildren([home, account, projectRoutes, ...fleetRoutes]),
 ])
 
@@ -60,6 +72,6 @@ declare module '@tanstack/react-router' {
 session.onEnd(() => {
   queryClient.clear()
   const { pathname, href } = router.state.location
-  if (pathname === '/sign-in' || pathname === '/setup' || pathname === '/accept') return
+  if (['/sign-in', '/setup', '/accept', '/reset', '/forgot'].includes(pathname)) return
   void router.navigate({ to: '/sign-in', search: { next: href, ended: '1' } })
 })

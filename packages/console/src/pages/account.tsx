@@ -2,6 +2,8 @@ import { type FormEvent, useState } from 'react'
 import { useAction } from '../api/actions.ts'
 import { client } from '../api/client.ts'
 import { useMe } from '../api/me.ts'
+import { SecondFactor } from '../features/second-factor.tsx'
+import { Sessions } from '../features/sessions.tsx'
 import { Button } from '../ui/button.tsx'
 import { Copyable } from '../ui/copy.tsx'
 import { ErrorNote } from '../ui/error.tsx'
@@ -67,6 +69,8 @@ export function Account() {
           </div>
         </form>
       </Section>
+      <SecondFactor />
+      <Sessions />
     </Page>
   )
 }

@@ -4,6 +4,7 @@ import { adminEvents } from './events.ts'
 import { adminGpu } from './gpu/index.ts'
 import { adminHost } from './host/index.ts'
 import { adminImage } from './image/index.ts'
+import { adminKey } from './key/index.ts'
 import { adminLocation } from './location.ts'
 import { adminOperation } from './operation/index.ts'
 import { adminOrg } from './org/index.ts'
@@ -11,6 +12,7 @@ import { adminPrice } from './price/index.ts'
 import { adminProject } from './project.ts'
 import { adminQuota } from './quota/index.ts'
 import { adminUser } from './user/index.ts'
+import { adminVm } from './vm/index.ts'
 
 /** The operator's side needs an operator key (SLIPWAY_OPERATOR_KEY) or the login of an operator. */
 export const admin: GroupSpec = {
@@ -23,6 +25,8 @@ export const admin: GroupSpec = {
     adminOrg,
     adminProject,
     adminUser,
+    adminKey,
+    adminVm,
     adminQuota,
     adminImage,
     adminLocation,

@@ -1,11 +1,12 @@
 import type { Role } from '@slipway/sdk'
 import { command } from '../../core/command.ts'
+import { idOf, refArgument } from '../../core/resource.ts'
 import { printOne } from '../../output/print.ts'
-import { roleOption } from './resource.ts'
+import { members, roleOption } from './resource.ts'
 
 export const memberAdd = command<{ email: string; role: Role }>({
   name: 'add',
-  summary: 'add somebody, or invite a new e-mail',
+  summary: 'invite somebody',
   arguments: [{ syntax: '<email>', description: 'e-mail address' }],
   options: [{ ...roleOption, default: 'member' }],
   examples: ['slipway member add grace@example.com --role admin'],
@@ -13,6 +14,18 @@ export const memberAdd = command<{ email: string; role: Role }>({
     const target = { organization_id: await cli.organization() }
     const added = await cli.client.memberCreate(target, { email, role })
     await printOne(cli, added)
-    if (added.invite_url) cli.note('Send them the invite URL: it is shown this once.')
+    cli.note('Send them the invite URL: it is shown this once.')
+  },
+})
+
+export const memberInvite = command<{ ref: string }>({
+  name: 'invite',
+  summary: 'make a new link for somebody who was invited',
+  arguments: [refArgument(members)],
+  examples: ['slipway member invite grace@example.com'],
+  async run(cli, { ref }) {
+    const target = { organization_id: await cli.organization(), user_id: await idOf(cli, members, ref) }
+    await printOne(cli, await cli.client.memberInvite(target))
+    cli.note('Send them the invite URL: it is shown this once. The one before no longer works.')
   },
 })

@@ -1,6 +1,7 @@
 import type { GroupSpec } from '../../core/command.ts'
 import { listCommand, showCommand } from '../../core/generic-commands.ts'
 import { orgInvoices } from './invoices.ts'
+import { orgKey } from './key/index.ts'
 import { orgQuotas } from './quotas.ts'
 import { organizations } from './resource.ts'
 
@@ -11,6 +12,7 @@ export const org: GroupSpec = {
     listCommand(organizations),
     showCommand(organizations, (cli, organization_id) => cli.client.organizationGet({ organization_id })),
     orgInvoices,
+    orgKey,
     orgQuotas,
   ],
 }

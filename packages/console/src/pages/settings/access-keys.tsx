@@ -6,6 +6,7 @@ import { client } from '../../api/client.ts'
 import { useProjectId, useWhyNot } from '../../api/me.ts'
 import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
+import { OrganizationKeys } from '../../features/organization-keys.tsx'
 import { SettingsTabs } from '../../features/page-tabs.tsx'
 import { curlLine } from '../../lib/command-lines.ts'
 import { Button } from '../../ui/button.tsx'
@@ -120,6 +121,7 @@ export function AccessKeys() {
           )
         }
       </Loaded>
+      <OrganizationKeys />
       {isCreating && (
         <CreateDialog projectId={projectId} onClose={() => setCreating(false)} onCreated={setSecret} />
       )}

@@ -4,14 +4,15 @@ import { printOne } from '../../../output/print.ts'
 import { adminOrganizations } from './resource.ts'
 
 function suspensionCommand(name: 'suspend' | 'restore', summary: string): AnyCommand {
-  return command<{ ref: string }>({
+  return command<{ ref: string; stopVms?: boolean }>({
     name,
     summary,
     arguments: [refArgument(adminOrganizations)],
+    options: name === 'suspend' ? [{ flags: '--stop-vms', description: 'stop its VMs, too' }] : [],
     examples: [`slipway admin org ${name} ${adminOrganizations.example}`],
-    async run(cli, { ref }) {
+    async run(cli, { ref, stopVms }) {
       const organization_id = await idOf(cli, adminOrganizations, ref)
-      const body = { suspended: name === 'suspend' }
+      const body = { suspended: name === 'suspend', stop_vms: stopVms }
       await printOne(cli, await cli.operator.adminOrganizationUpdate({ organization_id }, body))
     },
   })

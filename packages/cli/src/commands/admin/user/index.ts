@@ -1,11 +1,20 @@
 import type { GroupSpec } from '../../../core/command.ts'
 import { listCommand } from '../../../core/generic-commands.ts'
 import { adminUserCreate } from './create.ts'
+import { adminUserRemoveTotp, adminUserReset, adminUserUnmark } from './powers.ts'
 import { users } from './resource.ts'
 import { adminUserRestore, adminUserSuspend } from './suspend.ts'
 
 export const adminUser: GroupSpec = {
   name: 'user',
   summary: 'users',
-  commands: [listCommand(users, { group: 'admin' }), adminUserCreate, adminUserSuspend, adminUserRestore],
+  commands: [
+    listCommand(users, { group: 'admin' }),
+    adminUserCreate,
+    adminUserSuspend,
+    adminUserRestore,
+    adminUserReset,
+    adminUserUnmark,
+    adminUserRemoveTotp,
+  ],
 }

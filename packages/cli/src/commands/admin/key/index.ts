@@ -1,0 +1,41 @@
+import { command, type GroupSpec } from '../../../core/command.ts'
+import { deleteCommand, listCommand } from '../../../core/generic-commands.ts'
+import { printOne } from '../../../output/print.ts'
+import { type KeyFlags, keyLimits, keyOptions } from '../../key/options.ts'
+import { accessKeys } from '../../key/resource.ts'
+
+const operatorKeys = {
+  ...accessKeys,
+  title: 'operator key',
+  example: 'ops',
+  list: (cli) => cli.operator.collect('adminKeyList', {}),
+} satisfies typeof accessKeys
+
+const create = command<{ name: string } & KeyFlags>({
+  name: 'create',
+  summary: 'create an operator key',
+  arguments: [{ syntax: '<name>', description: 'what it is for' }],
+  options: keyOptions,
+  examples: ['slipway admin key create ops --expires 90d --allow 203.0.113.0/24'],
+  async run(cli, { name, ...limits }) {
+    await printOne(cli, await cli.operator.adminKeyCreate({ name, ...keyLimits(limits) }))
+    cli.note('Keep the secret: it is shown this once.')
+  },
+})
+
+export const adminKey: GroupSpec = {
+  name: 'key',
+  summary: 'operator keys',
+  commands: [
+    listCommand(operatorKeys, { group: 'admin' }),
+    create,
+    deleteCommand(
+      operatorKeys,
+      async (cli, key_id) => {
+        await cli.operator.adminKeyDelete({ key_id })
+        return {}
+      },
+      { group: 'admin' },
+    ),
+  ],
+}

@@ -1,0 +1,39 @@
+import { command } from '../../../core/command.ts'
+import { idOf, refArgument } from '../../../core/resource.ts'
+import { printOne } from '../../../output/print.ts'
+import { users } from './resource.ts'
+
+export const adminUserReset = command<{ ref: string }>({
+  name: 'reset',
+  summary: 'make a link by which a user sets a new password',
+  arguments: [refArgument(users)],
+  examples: [`slipway admin user reset ${users.example}`],
+  async run(cli, { ref }) {
+    const user_id = await idOf(cli, users, ref)
+    await printOne(cli, await cli.operator.adminUserReset({ user_id }))
+    cli.note('Send them the link: it is shown this once and works for an hour.')
+  },
+})
+
+export const adminUserUnmark = command<{ ref: string }>({
+  name: 'unmark',
+  summary: 'take the operator’s mark away from a user',
+  arguments: [refArgument(users)],
+  examples: [`slipway admin user unmark ${users.example}`],
+  async run(cli, { ref }) {
+    const user_id = await idOf(cli, users, ref)
+    await printOne(cli, await cli.operator.adminUserUpdate({ user_id }, { is_operator: false }))
+  },
+})
+
+export const adminUserRemoveTotp = command<{ ref: string }>({
+  name: 'remove-totp',
+  summary: 'remove the second factor of a user who has lost it',
+  arguments: [refArgument(users)],
+  examples: [`slipway admin user remove-totp ${users.example}`],
+  async run(cli, { ref }) {
+    const user_id = await idOf(cli, users, ref)
+    await cli.operator.adminUserTotpDelete({ user_id })
+    cli.note(`Removed the second factor of ${ref}; all sessions have ended.`)
+  },
+})

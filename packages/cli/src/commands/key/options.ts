@@ -1,0 +1,18 @@
+import type { OptionSpec } from '../../core/command.ts'
+import { parseDurationMs } from '../../core/parse.ts'
+
+export interface KeyFlags {
+  expires?: number
+  allow?: string
+}
+
+/** What every kind of access key can have. */
+export const keyOptions: OptionSpec[] = [
+  { flags: '--expires <duration>', description: 'how long it works: 30d', parse: parseDurationMs },
+  { flags: '--allow <cidrs>', description: 'addresses that it works from, comma-separated' },
+]
+
+export const keyLimits = ({ expires, allow }: KeyFlags) => ({
+  expires_at: expires === undefined ? undefined : new Date(Date.now() + expires).toISOString(),
+  allowed_cidrs: allow?.split(',').map((block) => block.trim()),
+})

@@ -1,0 +1,45 @@
+import { type Role, roles } from '@slipway/sdk'
+import { command, type GroupSpec, oneOf } from '../../../core/command.ts'
+import { deleteCommand, listCommand } from '../../../core/generic-commands.ts'
+import { printOne } from '../../../output/print.ts'
+import { type KeyFlags, keyLimits, keyOptions } from '../../key/options.ts'
+import { accessKeys } from '../../key/resource.ts'
+
+const organizationKeys = {
+  ...accessKeys,
+  list: async (cli) =>
+    cli.client.collect('organizationKeyList', { organization_id: await cli.organization() }),
+} satisfies typeof accessKeys
+
+const create = command<{ name: string; role: Role } & KeyFlags>({
+  name: 'create',
+  summary: 'create a key that is good for every project',
+  arguments: [{ syntax: '<name>', description: 'what it is for' }],
+  options: [{ flags: '--role <role>', ...oneOf([...roles]), default: 'member' }, ...keyOptions],
+  examples: [
+    'slipway org key create ci --role member',
+    'slipway org key create audit --role viewer --allow 203.0.113.0/24',
+  ],
+  async run(cli, { name, role, ...limits }) {
+    const target = { organization_id: await cli.organization() }
+    await printOne(cli, await cli.client.organizationKeyCreate(target, { name, role, ...keyLimits(limits) }))
+    cli.note('Keep the secret: it is shown this once.')
+  },
+})
+
+export const orgKey: GroupSpec = {
+  name: 'key',
+  summary: 'access keys of the organization',
+  commands: [
+    listCommand(organizationKeys, { group: 'org' }),
+    create,
+    deleteCommand(
+      organizationKeys,
+      async (cli, key_id) => {
+        await cli.client.organizationKeyDelete({ organization_id: await cli.organization(), key_id })
+        return {}
+      },
+      { group: 'org' },
+    ),
+  ],
+}

@@ -1,0 +1,135 @@
+import { type AccessKey, type Role, roles } from '@slipway/sdk'
+import { useState } from 'react'
+import { useAction } from '../api/actions.ts'
+import { client } from '../api/client.ts'
+import { useProject, useWhyNot } from '../api/me.ts'
+import { readAll } from '../api/read.ts'
+import { useQuery } from '../api/use-query.ts'
+import { Button } from '../ui/button.tsx'
+import { FormDialog, submitting } from '../ui/dialog.tsx'
+import { SelectField, TextField } from '../ui/field.tsx'
+import { Loaded } from '../ui/loaded.tsx'
+import { Section } from '../ui/page.tsx'
+import { SecretDialog } from '../ui/secret.tsx'
+import { Table } from '../ui/table.tsx'
+import { Age } from '../ui/time.tsx'
+
+/** Keys that are good for every project of the organization. */
+export function OrganizationKeys() {
+  const { organization_id } = useProject()
+  const keys = useQuery(readAll('organizationKeyList', { organization_id }))
+  const whyNot = useWhyNot('admin')
+  const [isCreating, setCreating] = useState(false)
+  const [secret, setSecret] = useState('')
+  const revoke = useAction({
+    run: (key: AccessKey) => client.organizationKeyDelete({ organization_id, key_id: key.id }),
+    done: (key) => `Revoked the key ${key.name}`,
+    touches: ['organizationKeyList'],
+  })
+  return (
+    <Section title="Keys of the organization">
+      <div>
+        <Button reason={whyNot} onClick={() => setCreating(true)}>
+          Create organization key
+        </Button>
+      </div>
+      <Loaded query={keys} rows={1}>
+        {(data) =>
+          data.length > 0 && (
+            <Table
+              label="Keys of the organization"
+              rows={data}
+              rowKey={(key) => key.id}
+              columns={[
+                { key: 'name', title: 'Name', width: 'minmax(140px, 2fr)', cell: (key) => key.name },
+                { key: 'role', title: 'Role', width: '90px', cell: (key) => key.role },
+                {
+                  key: 'from',
+                  title: 'Works from',
+                  width: 'minmax(120px, 1fr)',
+                  cell: (key) => key.allowed_cidrs.join(', ') || 'anywhere',
+                },
+                {
+                  key: 'age',
+                  title: 'Age',
+                  width: '80px',
+                  align: 'right',
+                  cell: (key) => <Age iso={key.created_at} />,
+                },
+                {
+                  key: 'actions',
+                  title: '',
+                  width: '100px',
+                  align: 'right',
+                  isBare: true,
+                  cell: (key) => (
+                    <Button
+                      size="small"
+                      kind="danger"
+                      reason={whyNot}
+                      onClick={() => revoke.mutate(key)}
+                      aria-label={`Revoke ${key.name}`}
+                    >
+                      Revoke
+                    </Button>
+                  ),
+                },
+              ]}
+            />
+          )
+        }
+      </Loaded>
+      {isCreating && <CreateDialog onClose={() => setCreating(false)} onCreated={setSecret} />}
+      {secret && (
+        <SecretDialog
+          title="The new organization key"
+          secret={secret}
+          note="It is good for every project of the organization, as far as its role goes."
+          onClose={() => setSecret('')}
+        />
+      )}
+    </Section>
+  )
+}
+
+function CreateDialog({ onClose, onCreated }: { onClose: () => void; onCreated: (secret: string) => void }) {
+  const { organization_id } = useProject()
+  const [name, setName] = useState('')
+  const [role, setRole] = useState<Role>('member')
+  const [from, setFrom] = useState('')
+  const blocks = from.split(/[\s,]+/).filter(Boolean)
+  const create = useAction({
+    run: () =>
+      client.organizationKeyCreate({ organization_id }, { name: name.trim(), role, allowed_cidrs: blocks }),
+    done: () => `Created the key ${name.trim()}`,
+    touches: ['organizationKeyList'],
+    showsErrors: true,
+  })
+  return (
+    <FormDialog
+      isOpen
+      onClose={onClose}
+      title="Create organization key"
+      action="Create key"
+      {...submitting(create, undefined, ({ secret }) => {
+        onClose()
+        onCreated(secret)
+      })}
+      reason={name.trim() ? undefined : 'Give it a name'}
+    >
+      <TextField label="Name" value={name} onChange={setName} autoFocus />
+      <SelectField
+        label="Role"
+        value={role}
+        onChange={(value) => setRole(value as Role)}
+        choices={roles.map((each) => ({ value: each, label: each }))}
+      />
+      <TextField
+        label="Works from"
+        value={from}
+        onChange={setFrom}
+        hint="Addresses or blocks; empty: anywhere."
+      />
+    </FormDialog>
+  )
+}

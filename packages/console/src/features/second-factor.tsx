@@ -1,0 +1,101 @@
+import { type FormEvent, useState } from 'react'
+import { useAction } from '../api/actions.ts'
+import { client } from '../api/client.ts'
+import { Button } from '../ui/button.tsx'
+import { Copyable } from '../ui/copy.tsx'
+import { ErrorNote } from '../ui/error.tsx'
+import { TextField } from '../ui/field.tsx'
+import { Section } from '../ui/page.tsx'
+import { SecretDialog } from '../ui/secret.tsx'
+
+/** Sets a second factor up in two steps, or removes it; the service knows which of the two is possible. */
+export function SecondFactor() {
+  const [password, setPassword] = useState('')
+  const [uri, setUri] = useState('')
+  const [code, setCode] = useState('')
+  const [recoveryCodes, setRecoveryCodes] = useState<string[]>([])
+  const begin = useAction({
+    run: () => client.authTotpCreate({ current_password: password }),
+    done: () => '',
+    showsErrors: true,
+  })
+  const confirm = useAction({
+    run: () => client.authTotpConfirm({ code: code.trim() }),
+    done: () => 'The second factor is set up',
+    touches: ['authSessionList'],
+    showsErrors: true,
+  })
+  const remove = useAction({
+    run: () => client.authTotpRemove({ code: code.trim() }),
+    done: () => 'The second factor is removed',
+    touches: ['authSessionList'],
+    showsErrors: true,
+  })
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    if (!uri) return begin.mutate(undefined, { onSuccess: ({ otpauth_uri }) => setUri(otpauth_uri) })
+    confirm.mutate(undefined, {
+      onSuccess: ({ recovery_codes }) => {
+        setRecoveryCodes(recovery_codes)
+        setUri('')
+        setCode('')
+        setPassword('')
+      },
+    })
+  }
+  const error = begin.error ?? confirm.error ?? remove.error
+  return (
+    <Section title="Second factor">
+      <form onSubmit={submit} noValidate className="card flex max-w-md flex-col gap-4 p-4">
+        {uri ? (
+          <p className="break-all">
+            Add this to your authenticator, then type its code: <Copyable text={uri} />
+          </p>
+        ) : (
+          <TextField
+            label="Password, to set one up"
+            type="password"
+            autoComplete="current-password"
+            value={password}
+            onChange={setPassword}
+          />
+        )}
+        <TextField
+          label={uri ? 'Code' : 'Code, to remove the one that is set up'}
+          autoComplete="one-time-code"
+          value={code}
+          onChange={setCode}
+        />
+        {error && <ErrorNote error={error} />}
+        <div className="flex gap-2">
+          <Button
+            type="submit"
+            kind="primary"
+            isBusy={begin.isPending || confirm.isPending}
+            reason={(uri ? code : password) ? undefined : 'Fill in the field first'}
+          >
+            {uri ? 'Confirm' : 'Set up'}
+          </Button>
+          {!uri && (
+            <Button
+              kind="danger"
+              isBusy={remove.isPending}
+              reason={code ? undefined : 'Type a code first'}
+              onClick={() => remove.mutate(undefined)}
+            >
+              Remove
+            </Button>
+          )}
+        </div>
+      </form>
+      {recoveryCodes.length > 0 && (
+        <SecretDialog
+          title="Recovery codes"
+          secret={recoveryCodes.join(' ')}
+          note="Each stands in for the second factor once. Keep them where you keep nothing else."
+          onClose={() => setRecoveryCodes([])}
+        />
+      )}
+    </Section>
+  )
+}

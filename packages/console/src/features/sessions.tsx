@@ -1,0 +1,71 @@
+import { useAction } from '../api/actions.ts'
+import { client } from '../api/client.ts'
+import { read } from '../api/read.ts'
+import { useQuery } from '../api/use-query.ts'
+import { Button } from '../ui/button.tsx'
+import { Loaded } from '../ui/loaded.tsx'
+import { Section } from '../ui/page.tsx'
+import { Table } from '../ui/table.tsx'
+import { Age } from '../ui/time.tsx'
+
+/** Where one is signed in. */
+export function Sessions() {
+  const sessions = useQuery(read('authSessionList', {}))
+  const end = useAction({
+    run: (session_id: string) => client.authSessionDelete({ session_id }),
+    done: () => 'The session has ended',
+    touches: ['authSessionList'],
+  })
+  return (
+    <Section title="Sessions">
+      <Loaded query={sessions} rows={2}>
+        {({ items }) => (
+          <Table
+            label="Sessions"
+            rows={items}
+            rowKey={(session) => session.id}
+            columns={[
+              {
+                key: 'agent',
+                title: 'Where',
+                width: 'minmax(180px, 2fr)',
+                cell: (session) => (
+                  <span>
+                    {session.user_agent || 'unknown'}
+                    {session.is_current && <span className="text-ink-muted"> (this one)</span>}
+                  </span>
+                ),
+              },
+              { key: 'address', title: 'Address', width: '160px', cell: (session) => session.client_address },
+              {
+                key: 'used',
+                title: 'Last used',
+                width: '110px',
+                align: 'right',
+                cell: (session) => <Age iso={session.last_used_at} />,
+              },
+              {
+                key: 'actions',
+                title: '',
+                width: '90px',
+                align: 'right',
+                isBare: true,
+                cell: (session) => (
+                  <Button
+                    size="small"
+                    kind="danger"
+                    reason={session.is_current ? 'Sign out instead' : undefined}
+                    onClick={() => end.mutate(session.id)}
+                    aria-label={`End the session of ${session.user_agent || session.client_address}`}
+                  >
+                    End
+                  </Button>
+                ),
+              },
+            ]}
+          />
+        )}
+      </Loaded>
+    </Section>
+  )
+}

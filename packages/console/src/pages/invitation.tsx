@@ -1,0 +1,106 @@
+import { useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
+import { useAction } from '../api/actions.ts'
+import { client, queryClient } from '../api/client.ts'
+import { session } from '../api/session.ts'
+import { useQuery } from '../api/use-query.ts'
+import {
+  codeOfLink,
+  EntryForm,
+  NewPassword,
+  shortestPassword,
+  tooShort,
+  useEntry,
+} from '../features/entry-form.tsx'
+import { Button } from '../ui/button.tsx'
+import { ErrorNote } from '../ui/error.tsx'
+import { TextField } from '../ui/field.tsx'
+
+/** Shows what a link grants; a new account takes it, or the account that is signed in here. */
+export function Accept() {
+  const { enter, error, isBusy } = useEntry()
+  const navigate = useNavigate()
+  const [linkedCode] = useState(codeOfLink)
+  const [code, setCode] = useState(linkedCode)
+  const [email, setEmail] = useState<string | null>(null)
+  const [password, setPassword] = useState('')
+  const invitation = useQuery({
+    queryKey: ['authInvitation', linkedCode],
+    queryFn: () => client.authInvitation({ code: linkedCode }),
+    enabled: linkedCode !== '',
+  })
+  // A browser that is signed in has the session's cookie; one that is not is told so, which is no error here.
+  const isSignedIn = useQuery({
+    queryKey: ['isSignedIn'],
+    queryFn: () =>
+      session.token().then(
+        () => true,
+        () => false,
+      ),
+  })
+  const join = useAction({
+    run: () => client.authAccept({ code: code.trim() }),
+    done: () => 'You have joined',
+    showsErrors: true,
+  })
+  const invited = invitation.data
+  return (
+    <EntryForm
+      title="Accept the invitation"
+      action="Set password and sign in"
+      isBusy={isBusy}
+      error={error ?? invitation.error}
+      reason={
+        code && !tooShort(password)
+          ? undefined
+          : `Choose a password of at least ${shortestPassword} characters`
+      }
+      onSubmit={() => enter({ code: code.trim(), password, ...(email && { email: email.trim() }) })}
+      note={invited ? words(invited) : ''}
+      footer="The link works once. With an account, sign in first and open the link again."
+    >
+      {isSignedIn.data && code && (
+        <>
+          <Button
+            isBusy={join.isPending}
+            onClick={() =>
+              join.mutate(undefined, {
+                onSuccess: () => {
+                  queryClient.clear()
+                  void navigate({ to: '/', replace: true })
+                },
+              })
+            }
+          >
+            Accept with the account that is signed in
+          </Button>
+          {join.error && <ErrorNote error={join.error} />}
+        </>
+      )}
+      {!linkedCode && <TextField label="Code" value={code} onChange={setCode} autoComplete="off" isMono />}
+      {invited && (
+        <TextField
+          label="E-mail"
+          type="email"
+          autoComplete="username"
+          value={email ?? invited.email}
+          onChange={setEmail}
+        />
+      )}
+      <NewPassword value={password} onChange={setPassword} />
+    </EntryForm>
+  )
+}
+
+function words(invited: {
+  organization_name: string
+  role: string
+  is_operator: boolean
+  invited_by: string
+}) {
+  const grants = [
+    ...(invited.organization_name ? [`${invited.role} of ${invited.organization_name}`] : []),
+    ...(invited.is_operator ? ['operator of this service'] : []),
+  ]
+  return `${invited.invited_by || 'Somebody'} invites you${grants.length > 0 ? ` as ${grants.join(' and ')}` : ''}.`
+}
