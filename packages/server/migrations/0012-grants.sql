@@ -19,6 +19,7 @@ CREATE TABLE invitations (
 );
 CREATE UNIQUE INDEX invitations_grant
   ON invitations (coalesce(organization_id, '00000000-0000-0000-0000-000000000000'), email, is_operator);
+CREATE INDEX invitations_by_organization ON invitations (organization_id);
 CREATE INDEX invitations_by_code ON invitations (code_hash);
 
 -- Users who never accepted become invitations. The link that is on its way opens only what it was made for: the
@@ -46,6 +47,8 @@ INSERT INTO invitations (id, email, is_operator, code_hash, expires_at)
 DELETE FROM one_time_codes WHERE purpose = 'invite';
 DELETE FROM memberships WHERE user_id IN (SELECT id FROM users WHERE password_hash IS NULL);
 DELETE FROM users WHERE password_hash IS NULL;
+
+CREATE INDEX users_operators ON users (id) WHERE is_operator;
 
 -- ── Keys ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -98,3 +101,4 @@ INSERT INTO grants_to_review (description)
 
 -- While the organization is suspended, whatever of it runs is stopped.
 ALTER TABLE organizations ADD COLUMN stops_vms boolean NOT NULL DEFAULT false;
+CREATE INDEX organizations_stopping ON organizations (id) WHERE stops_vms;

@@ -18,7 +18,6 @@ ALTER TABLE one_time_codes
 ALTER TABLE one_time_codes
   ADD CONSTRAINT one_time_codes_purpose CHECK (purpose IN ('setup', 'invite', 'reset')),
   ADD CONSTRAINT one_time_codes_user CHECK ((purpose = 'setup') = (user_id IS NULL));
-CREATE INDEX one_time_codes_by_user ON one_time_codes (user_id) WHERE used_at IS NULL;
 
 ALTER TABLE users
   -- The shared secret, encrypted under the master key; it counts from its confirmation on.

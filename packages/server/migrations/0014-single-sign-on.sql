@@ -15,6 +15,8 @@ CREATE TABLE user_identities (
 );
 CREATE INDEX user_identities_by_user ON user_identities (user_id);
 
+CREATE INDEX organizations_by_name ON organizations (name);
+
 -- Given by a claim of this issuer, and taken back with it; null for one that a link gave.
 ALTER TABLE memberships ADD COLUMN oidc_issuer text;
 

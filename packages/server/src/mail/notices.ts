@@ -3,6 +3,8 @@ import { findEventBounds } from '../store/events/events.ts'
 import { listNotices, lockMailCursor, moveMailCursor, type NoticeRow } from '../store/events/mails.ts'
 import { queueMail } from './queue.ts'
 
+const batch = 5_000
+
 /** What owners and admins are told of, by the type of its event. */
 const texts: Record<string, (notice: NoticeRow) => { subject: string; text: string }> = {
   'budget.threshold_reached': ({ data, organization_name }) => ({
@@ -27,11 +29,11 @@ export async function queueNotices(services: Services): Promise<void> {
   await services.database.transaction(async (tx) => {
     const cursor = await lockMailCursor(tx)
     if (!cursor) return
-    const { last } = await findEventBounds(tx)
-    const range = { after: cursor.position ?? last, upTo: last }
-    for (const notice of await listNotices(tx, range, Object.keys(texts)))
+    const after = cursor.position ?? (await findEventBounds(tx)).last
+    const { rows, end } = await listNotices(tx, after, batch, Object.keys(texts))
+    for (const notice of rows)
       for (const to of notice.recipients)
         await queueMail(services, tx, { to, ...texts[notice.type]!(notice) })
-    if (cursor.position !== last) await moveMailCursor(tx, last)
+    if (cursor.position !== end) await moveMailCursor(tx, end)
   })
 }

@@ -1,6 +1,6 @@
 import type { VmState } from '@slipway/contract'
 import type { Queryable } from '../database.ts'
-import { statement } from '../statement.ts'
+import { filteredStatement, isBefore, statement } from '../statement.ts'
 
 /** A VM as operators see it: whose it is, and nothing of what its owner put into it. */
 export interface TenantVmRow {
@@ -24,15 +24,15 @@ export interface TenantVmFilter {
   limit: number
 }
 
-const list = statement<TenantVmRow, TenantVmFilter>(
+const list = filteredStatement<TenantVmRow, TenantVmFilter>(
   'vm_list_all',
-  `SELECT v.id, v.name, v.state, v.type, v.location, v.host_id, v.project_id, p.name AS project_name,
+  (
+    given,
+  ) => `SELECT v.id, v.name, v.state, v.type, v.location, v.host_id, v.project_id, p.name AS project_name,
           o.id AS organization_id, o.name AS organization_name, v.created_at
    FROM vms v JOIN projects p ON p.id = v.project_id JOIN organizations o ON o.id = p.organization_id
-   WHERE v.deleted_at IS NULL AND (:beforeId::uuid IS NULL OR v.id < :beforeId)
-     AND (:projectId::uuid IS NULL OR v.project_id = :projectId)
-     AND (:organizationId::uuid IS NULL OR p.organization_id = :organizationId)
-   ORDER BY v.id DESC LIMIT :limit`,
+   WHERE v.deleted_at IS NULL AND ${isBefore('v.id')} ${given} ORDER BY v.id DESC LIMIT :limit`,
+  { organizationId: 'p.organization_id = :organizationId', projectId: 'v.project_id = :projectId' },
 )
 
 // One that an operation works on is looked at again when that has ended.
@@ -40,7 +40,7 @@ const toStop = statement<{ id: string; project_id: string }, { most: number }>(
   'vm_list_of_suspended',
   `SELECT v.id, v.project_id FROM organizations o JOIN projects p ON p.organization_id = o.id
    JOIN vms v ON v.project_id = p.id
-   WHERE o.stops_vms AND v.deleted_at IS NULL AND v.state IN ('STATE_RUNNING', 'STATE_CRASHED')
+   WHERE o.stops_vms AND p.deleted_at IS NULL AND v.deleted_at IS NULL AND v.state IN ('STATE_RUNNING', 'STATE_CRASHED')
      AND NOT EXISTS (SELECT FROM operations x WHERE x.resource_id = v.id AND x.state = 'IN_PROGRESS')
    ORDER BY v.id LIMIT :most`,
 )

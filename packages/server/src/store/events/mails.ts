@@ -42,15 +42,28 @@ export interface NoticeRow {
   recipients: string[]
 }
 
-const notices = statement<NoticeRow, { after: number; upTo: number; types: readonly string[] }>(
+const batchEnd = statement<{ position: number | null }, { after: number; most: number }>(
+  'mail_batch_end',
+  `SELECT max(position) AS position
+   FROM (SELECT position FROM events WHERE position > :after ORDER BY position LIMIT :most) e`,
+)
+
+interface Batch {
+  after: number
+  end: number
+  most: number
+  types: readonly string[]
+}
+
+const notices = statement<NoticeRow, Batch>(
   'mail_notices',
   `SELECT e.type, e.data, o.name AS organization_name,
           ARRAY(SELECT DISTINCT u.email FROM memberships m JOIN users u ON u.id = m.user_id
                 WHERE m.organization_id = o.id AND m.role IN ('owner', 'admin')
                   AND u.suspended_at IS NULL AND u.email <> '') AS recipients
-   FROM events e LEFT JOIN projects p ON p.id = e.project_id
+   FROM (SELECT * FROM events WHERE position > :after ORDER BY position LIMIT :most) e LEFT JOIN projects p ON p.id = e.project_id
    JOIN organizations o ON o.id = coalesce(e.organization_id, p.organization_id)
-   WHERE e.position > :after AND e.position <= :upTo AND e.type = ANY (:types::text[])
+   WHERE e.position <= :end AND e.type = ANY (:types::text[])
    ORDER BY e.position`,
 )
 
@@ -67,6 +80,14 @@ export const lockMailCursor = (tx: Tx) => lockCursor.one(tx)
 
 export const moveMailCursor = (tx: Tx, position: number) => moveCursor.run(tx, { position })
 
-/** Lists events of these types with those whom they concern. */
-export const listNotices = (tx: Tx, range: { after: number; upTo: number }, types: readonly string[]) =>
-  notices.all(tx, { ...range, types })
+/** Lists those of the next events that are of these types, with whom they concern, and the position that they end at. */
+export async function listNotices(
+  tx: Tx,
+  after: number,
+  most: number,
+  types: readonly string[],
+): Promise<{ rows: NoticeRow[]; end: number }> {
+  const end = (await batchEnd.one(tx, { after, most }))?.position ?? after
+  // Meanwhile more may have been stamped, which belongs to the next batch.
+  return { rows: end === after ? [] : await notices.all(tx, { after, end, most, types }), end }
+}

@@ -53,14 +53,14 @@ const listOfOrganization = statement<
   'access_key_list_of_organization',
   `SELECT * FROM access_keys
    WHERE kind = 'organization' AND organization_id = :organizationId AND revoked_at IS NULL
-     AND (:beforeId::uuid IS NULL OR id < :beforeId)
+     AND ${isBefore('id')}
    ORDER BY id DESC LIMIT :limit`,
 )
 
 const listOfOperators = statement<AccessKeyRow, { beforeId: string | null; limit: number }>(
   'access_key_list_of_operators',
   `SELECT * FROM access_keys
-   WHERE kind = 'operator' AND revoked_at IS NULL AND (:beforeId::uuid IS NULL OR id < :beforeId)
+   WHERE kind = 'operator' AND revoked_at IS NULL AND ${isBefore('id')}
    ORDER BY id DESC LIMIT :limit`,
 )
 

@@ -1,6 +1,8 @@
 import type { Role } from '@slipway/contract'
+import { isUuid } from '../../domain/ids.ts'
 import type { Queryable, Tx } from '../database.ts'
 import { statement } from '../statement.ts'
+import { findOrganization } from './organizations.ts'
 
 const find = statement<{ user_id: string }, { issuer: string; subject: string }>(
   'identity_find',
@@ -19,9 +21,9 @@ const setEmail = statement<never, { userId: string; email: string }>(
   'UPDATE users SET email = :email WHERE id = :userId AND password_hash IS NULL',
 )
 
-const organizationByName = statement<{ id: string }, { nameOrId: string }>(
+const organizationByName = statement<{ id: string }, { name: string }>(
   'identity_organization',
-  'SELECT id FROM organizations WHERE id::text = :nameOrId OR name = :nameOrId LIMIT 2',
+  'SELECT id FROM organizations WHERE name = :name LIMIT 2',
 )
 
 export interface ClaimedMembership {
@@ -58,7 +60,8 @@ export const followEmail = (tx: Tx, userId: string, email: string) => setEmail.r
 
 /** Returns undefined when there is none, or a name fits several: then nobody can say which was meant. */
 export async function findOrganizationNamed(db: Queryable, nameOrId: string): Promise<string | undefined> {
-  const found = await organizationByName.all(db, { nameOrId })
+  if (isUuid(nameOrId)) return (await findOrganization(db, nameOrId))?.id
+  const found = await organizationByName.all(db, { name: nameOrId })
   return found.length === 1 ? found[0]!.id : undefined
 }
 
