@@ -102,10 +102,10 @@ const repeated: Record<string, Mutation> = {
   'powerVm reset does it twice': (subject) => ({
     async powerVm(vm, action, call) {
       const { database, engine } = subject
-      const again =
+      const isRepeated =
         action === 'reset' && (await simulated.findVm(database, vm.id))?.generation === call.generation
-      if (!again) return engine.powerVm(vm, action, call)
-      await simulated.setPower(database, vm.id, call.generation, 'on', 150, 'once more\n')
+      if (!isRepeated) return engine.powerVm(vm, action, call)
+      await simulated.setPower(database, vm.id, call.generation, 'on', 60_000, 'once more\n')
     },
   }),
   'attachDisk does it twice': ({ database, engine }) => ({
@@ -117,8 +117,8 @@ const repeated: Record<string, Mutation> = {
   }),
   'growDisk does it twice': ({ database, engine }) => ({
     async growDisk(disk: DiskSpec, call) {
-      const again = (await simulated.findDisk(database, disk.id))?.generation === call.generation
-      await engine.growDisk({ ...disk, sizeGib: disk.sizeGib + (again ? 1 : 0) }, call)
+      const isRepeated = (await simulated.findDisk(database, disk.id))?.generation === call.generation
+      await engine.growDisk({ ...disk, sizeGib: disk.sizeGib + (isRepeated ? 1 : 0) }, call)
     },
   }),
 }
@@ -131,20 +131,27 @@ const reporting =
     },
   })
 
-/** The end of a change is told while it is under way, which the inventory shows at its next look. */
-function sayingEarly(during: VmStatus['power'], end: VmStatus['power']): Mutation {
-  return ({ engine, publicAddress }) => {
+/** The end of a change is told as soon as it is under way, which the inventory shows at its next look. */
+function sayingEarly(action: 'on' | 'shutdown', during: VmStatus['power'], end: VmStatus['power']): Mutation {
+  return (subject) => {
+    const { engine, publicAddress } = subject
+    let isChanging = false
     let isTold = false
-    const seen = reporting(({ vms }) => {
+    const inventory = reporting(({ vms }) => {
       const shown = isTold ? vms.map((vm) => ({ ...vm, power: during })) : vms
       isTold = false
       return { vms: shown }
     })
     return {
-      ...seen({ engine } as Subject),
+      ...inventory(subject),
+      async powerVm(vm, asked, call) {
+        await engine.powerVm(vm, asked, call)
+        isChanging ||= asked === action
+      },
       async inspectVm(vm, signal) {
         const status = await engine.inspectVm(vm, signal)
-        if (status?.power !== during) return status
+        if (!status || !isChanging) return status
+        isChanging = false
         isTold = true
         return { ...status, power: end, sshDestination: end === 'running' ? `ubuntu@${publicAddress}` : '' }
       },
@@ -166,8 +173,8 @@ const untrue: Record<string, Mutation> = {
     gpus: gpus.map((gpu) => ({ ...gpu, isClean: gpu.isClean && vms.length > 0 })),
   })),
   'inspectVm knows no VM': () => ({ inspectVm: async () => null }),
-  'inspectVm says early that it runs': sayingEarly('booting', 'running'),
-  'inspectVm says early that it is off': sayingEarly('stopping', 'off'),
+  'inspectVm says early that it runs': sayingEarly('on', 'booting', 'running'),
+  'inspectVm says early that it is off': sayingEarly('shutdown', 'stopping', 'off'),
   'inspectDisk knows no disk': () => ({ inspectDisk: async () => null }),
   'serialLog is empty': ({ engine }) => ({
     async serialLog(vm, offset, signal) {
