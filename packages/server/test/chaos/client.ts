@@ -3,7 +3,7 @@ import { validateAnswer } from '@slipway/testing/answers.ts'
 import type { History } from './history.ts'
 import { Random } from './random.ts'
 
-const attemptMs = 3_000
+const attemptMs = 2_000
 
 export interface Answer {
   status: number
@@ -26,7 +26,7 @@ interface Service {
   history: History
 }
 
-/** Sends requests as a careful program does: to any API process, again under the same key until one answers. */
+/** Sends requests as a careful program does: to one API process after the other, under the same key, until one answers. */
 export class Client {
   readonly acknowledged: Acknowledged[] = []
   readonly #service: Service
@@ -77,17 +77,23 @@ export class Client {
   }
 
   async #untilAnswered(method: string, path: string, body: unknown, key: string): Promise<Answer> {
-    for (;;) {
-      const answer = await this.#attempt(method, path, body, key)
+    for (let turn = this.#routing.between(0, 1); ; turn++) {
+      const { apiUrls } = this.#service
+      const answer = await this.#attempt(apiUrls[turn % apiUrls.length]!, method, path, body, key)
       if (answer) return answer
       await delay(this.#routing.between(50, 300))
     }
   }
 
   /** Returns undefined when it has to be asked again: nobody was there, or it is not decided yet. */
-  async #attempt(method: string, path: string, body: unknown, key: string): Promise<Answer | undefined> {
-    const { apiUrls, token, projectId, history } = this.#service
-    const url = this.#routing.pick(apiUrls)
+  async #attempt(
+    url: string,
+    method: string,
+    path: string,
+    body: unknown,
+    key: string,
+  ): Promise<Answer | undefined> {
+    const { token, projectId, history } = this.#service
     const fullPath = `/v0.1/projects/${projectId}${path}`
     let response: Response
     let text: string

@@ -59,13 +59,23 @@ export class Cluster {
       members.push(new Member({ name, role, configFile, dataDir, wire, clockShiftMs, history }))
     }
     const cluster = new Cluster(launcher, dataDir, embedded, members)
-    // The first one sets the store up with every location.
-    for (const member of members) {
-      member.start()
-      if (member.name === 'api-1') await cluster.untilReady()
+    try {
+      await cluster.#begin()
+    } catch (error) {
+      await cluster.leave()
+      await cluster.close()
+      throw error
     }
-    await cluster.untilReady()
     return cluster
+  }
+
+  /** The first one sets the store up with every location. */
+  async #begin(): Promise<void> {
+    for (const member of this.members) {
+      member.start()
+      if (member.name === 'api-1') await this.untilReady()
+    }
+    await this.untilReady()
   }
 
   get credentials(): Credentials {

@@ -132,11 +132,9 @@ export class Faults {
   }
 
   #victim({ kind, target }: Fault) {
-    const fitting = this.#cluster.members.filter(
-      ({ options }) =>
-        kind === 'shiftClock' || !kind.startsWith('kill') || kind === `kill${title(options.role)}`,
-    )
-    return (fitting.length > 0 ? fitting : this.#cluster.members)[target % (fitting.length || 4)]!
+    const role = roleOf[kind]
+    const fitting = this.#cluster.members.filter(({ options }) => !role || options.role === role)
+    return fitting[target % fitting.length]!
   }
 
   #later(ms: number, mend: () => Promise<void>): void {
@@ -146,7 +144,7 @@ export class Faults {
   }
 }
 
-const title = (role: string) => (role === 'api' ? 'Api' : 'Worker')
+const roleOf: Partial<Record<Fault['kind'], 'api' | 'worker'>> = { killApi: 'api', killWorker: 'worker' }
 
 function describe({ kind, method, engineKind, ms, target }: Fault, victim: string): string {
   if (kind === 'engine') return `the engine will ${engineKind} the next ${method}`
