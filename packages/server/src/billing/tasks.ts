@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { PeriodicTasks } from '../runner/periodic.ts'
+import { Turns } from '../runner/turns.ts'
 import type { Services } from '../services.ts'
 import { pruneProviderEvents } from '../store/billing/payments.ts'
 import { pruneBillingSessions } from '../store/billing/sessions.ts'
@@ -24,21 +25,30 @@ const tasks: Record<string, (services: Services) => Promise<unknown>> = {
 export class BillingTasks {
   readonly #services: Services
   readonly #tasks: PeriodicTasks
+  readonly #turns: Turns
 
   constructor(services: Services) {
     this.#services = services
-    this.#tasks = new PeriodicTasks((err) => services.log.warn({ err }, 'billing tasks failed'))
+    this.#tasks = new PeriodicTasks((err) => services.log.warn({ err }, 'billing task failed'))
+    this.#turns = new Turns(services)
   }
 
+  /** Each is a task that processes share: one of them does it for all. */
   start(): void {
-    this.#tasks.every(everyMs, () => this.once(), rest)
+    for (const [name, run] of Object.entries(tasks))
+      this.#tasks.every(
+        everyMs,
+        () => this.#turns.take({ name, everyMs, rest }, () => run(this.#services)),
+        rest,
+      )
   }
 
   async stop(): Promise<void> {
     await Promise.race([this.#tasks.stop(), delay(3_000)])
+    await this.#turns.release().catch(() => {})
   }
 
-  /** Each is tried, whatever becomes of the others. */
+  /** Each is tried, whatever becomes of the others: for tests and for whoever cannot wait. */
   async once(): Promise<void> {
     for (const [name, run] of Object.entries(tasks))
       await run(this.#services).catch((err) =>
