@@ -51,7 +51,11 @@ DECLARE
   project uuid := coalesce(NEW.project_id, OLD.project_id);
   spending project_spending;
   moment timestamptz;
+  month_start timestamptz := date_trunc('month', slipway_now(), 'UTC');
 BEGIN
+  -- What ended before the month changes nothing of it.
+  IF NOT coalesce(upper_inf(NEW.period) OR upper(NEW.period) > month_start, false)
+     AND NOT coalesce(upper_inf(OLD.period) OR upper(OLD.period) > month_start, false) THEN RETURN NULL; END IF;
   PERFORM pg_advisory_xact_lock_shared(7102021);
   INSERT INTO project_spending (project_id, at) VALUES (project, slipway_now()) ON CONFLICT DO NOTHING;
   SELECT * INTO STRICT spending FROM project_spending WHERE project_id = project FOR NO KEY UPDATE;

@@ -11,7 +11,6 @@ import { growthOf, type PlanNode } from '../support/plans.ts'
 /** These may read much, for the reason beside them. */
 const exceptions: Record<string, string> = {
   access_keys_revoke_by_name: 'only a demo does it, when it starts',
-  budget_list_reached: 'one row of each budget, by one process in turn',
   event_list:
     'an operator searches all events by type or actor; it reads back in time until the page is full',
   fleet_counts: 'an operator asks for the whole fleet',
@@ -24,6 +23,7 @@ const exceptions: Record<string, string> = {
   operation_admin_list_isStuck_false_state_SUCCEEDED: 'nearly all operations fit',
   operation_admin_list_state_SUCCEEDED: 'nearly all operations fit',
   organization_has_any: 'it stops at the first row',
+  organization_quota_fill: 'a process starts',
   payment_method_expired: 'one row of each organization',
   setup_code_is_needed: 'a process starts',
   simulated_host_clear: 'an operator registers a simulated host anew',

@@ -9,13 +9,16 @@ export interface BudgetRow {
   spent_usd_ms: string
 }
 
-const spent = 'coalesce(spent_by(s, slipway_now()), 0)'
+export interface ReachedBudgetRow extends BudgetRow {
+  project_id: string
+  threshold_percent: number
+}
 
 // Three rows by their keys: this is read in admissions, and costs the same however much the project runs.
 const find = statement<BudgetRow, { projectId: string }>(
   'budget_find',
   `SELECT p.name AS project_name, b.monthly_usd::text, coalesce(b.is_hard_stop, false) AS is_hard_stop,
-          ${spent}::text AS spent_usd_ms
+          coalesce(spent_by(s, slipway_now()), 0)::text AS spent_usd_ms
    FROM projects p LEFT JOIN budgets b ON b.project_id = p.id LEFT JOIN project_spending s ON s.project_id = p.id
    WHERE p.id = :projectId`,
 )
@@ -26,20 +29,26 @@ const put = statement<never, { projectId: string; monthlyUsd: string | null; isH
    ON CONFLICT (project_id) DO UPDATE SET monthly_usd = excluded.monthly_usd, is_hard_stop = excluded.is_hard_stop`,
 )
 
-const listReached = statement<
-  BudgetRow & { project_id: string; threshold_percent: number; monthly_usd: string },
-  { thresholds: number[] }
->(
+const listReached = statement<ReachedBudgetRow, { thresholds: number[]; after: string; upTo: string }>(
   'budget_list_reached',
-  `SELECT b.project_id, p.name AS project_name, b.monthly_usd::text, b.is_hard_stop, ${spent}::text AS spent_usd_ms,
+  `SELECT b.project_id, p.name AS project_name, b.monthly_usd::text, b.is_hard_stop, m.spent_usd_ms::text,
           t.percent AS threshold_percent
-   FROM budgets b JOIN projects p ON p.id = b.project_id LEFT JOIN project_spending s ON s.project_id = b.project_id
+   FROM budgets b JOIN projects p ON p.id = b.project_id
+   CROSS JOIN LATERAL (SELECT coalesce((SELECT spent_by(s, slipway_now()) FROM project_spending s
+                                        WHERE s.project_id = b.project_id), 0) AS spent_usd_ms) m
    CROSS JOIN unnest(:thresholds::integer[]) AS t (percent)
-   WHERE b.monthly_usd IS NOT NULL AND p.deleted_at IS NULL AND ${spent} * 100 >= b.monthly_usd * 3600000 * t.percent
+   WHERE b.project_id > :after AND b.project_id <= :upTo AND b.monthly_usd IS NOT NULL AND p.deleted_at IS NULL
+     AND m.spent_usd_ms * 100 >= b.monthly_usd * 3600000 * t.percent
      AND NOT EXISTS (SELECT FROM budget_alerts a
                      WHERE a.project_id = b.project_id AND a.threshold_percent = t.percent
                        AND a.month = date_trunc('month', slipway_now() AT TIME ZONE 'UTC')::date)
    ORDER BY b.project_id, t.percent`,
+)
+
+const lastOfPiece = statement<{ project_id: string }, { after: string; most: number }>(
+  'budget_piece',
+  `SELECT project_id FROM (SELECT project_id FROM budgets WHERE project_id > :after ORDER BY project_id LIMIT :most) piece
+   ORDER BY project_id DESC LIMIT 1`,
 )
 
 // Whoever comes first tells of it.
@@ -56,9 +65,19 @@ export const findBudget = (db: Queryable, projectId: string) => find.one(db, { p
 export const putBudget = (tx: Tx, projectId: string, monthlyUsd: string | null, isHardStop: boolean) =>
   put.run(tx, { projectId, monthlyUsd, isHardStop })
 
-/** Lists the thresholds that budgets have reached this month and nobody has told of, each by itself. */
-export const listReachedBudgets = (db: Queryable, thresholds: readonly number[]) =>
-  listReached.all(db, { thresholds: [...thresholds] })
+/** Returns the last of the next so many projects with a budget, undefined when there are none. */
+export const findBudgetPieceEnd = async (db: Queryable, after: string, most: number) =>
+  (await lastOfPiece.one(db, { after, most }))?.project_id
+
+/**
+ * Lists the thresholds that budgets have reached this month and nobody has told of, each by itself, of the projects
+ * after one up to and with another.
+ */
+export const listReachedBudgets = (
+  db: Queryable,
+  thresholds: readonly number[],
+  piece: { after: string; upTo: string },
+) => listReached.all(db, { thresholds: [...thresholds], ...piece })
 
 /** Returns whether this is the month's first time. */
 export const raiseBudgetAlert = async (tx: Tx, projectId: string, thresholdPercent: number) =>
