@@ -245,9 +245,15 @@ describe('with the login of an owner', () => {
     await admin('org', 'create', 'Harbour Labs')
     const user = await admin('user', 'create', 'ada@example.com', '--org', 'Harbour Labs', '--role', 'owner')
     expect(user).toMatchObject({ email: 'ada@example.com', state: 'invited' })
-    expect(user.invite_url).toContain('http')
+    const code = user.invite_url.split('#code=')[1]
+    const accepted = await fetch(`${server.api_url}/v0.1/auth/accept`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ code, password: 'correct horse battery' }),
+    })
+    expect(accepted.status).toBe(200)
     expect(await admin('user', 'suspend', 'ada@example.com')).toMatchObject({ suspended: true })
-    expect(await admin('org', 'suspend', 'Harbour Labs')).toMatchObject({ suspended: true })
+    expect(await admin('org', 'suspend', 'Harbour Labs', '--stop-vms')).toMatchObject({ suspended: true })
     expect(await admin('org', 'restore', 'Harbour Labs')).toMatchObject({ suspended: false })
     const quotas = await admin('quota', 'set', server.project_id, 'vms=7')
     expect(quotas).toContainEqual(expect.objectContaining({ name: 'vms', max: 7 }))
@@ -277,7 +283,15 @@ test('completion offers commands, options, fixed values and live names', async (
   expect(await complete('vm', 'list', '-o', '')).toEqual(['table', 'json', 'yaml'])
   expect(await complete('vm', 'show', 'tr')).toEqual(['train-7'])
   expect(await complete('vm', 'create', 'x', '--location', 'us')).toEqual(['us-east1-a'])
-  expect(await complete('admin', 'user', '')).toEqual(['list', 'create', 'suspend', 'restore'])
+  expect(await complete('admin', 'user', '')).toEqual([
+    'list',
+    'create',
+    'suspend',
+    'restore',
+    'reset',
+    'unmark',
+    'remove-totp',
+  ])
   expect(await complete('vm', 'ssh', 'train-7', '--', '')).toEqual([])
 })
 

@@ -35,11 +35,8 @@ export const adminAccountRoutes = defineRoutes({
     tag: 'Operators',
     summary: 'List VMs of all tenants',
     access: 'operator',
-    query: Type.Object({
-      ...pageQuery,
-      organization_id: Type.Optional(Uuid),
-      project_id: Type.Optional(Uuid),
-    }),
+    query: Type.Object({ ...pageQuery, organization_id: Type.Optional(Uuid) }),
+    auditsReadOf: 'organization_id',
     answer: pagedList('AdminVmList', AdminVm),
   },
   adminVmStop: {

@@ -1,7 +1,13 @@
 import { Failure, notFound } from '../domain/failure.ts'
 import { hashSecret } from '../domain/secret.ts'
 import { openSecret, sealSecret } from '../domain/secret-key.ts'
-import { newRecoveryCodes, newTotpSecret, normaliseRecoveryCode, totpStep, totpUri } from '../domain/totp.ts'
+import {
+  newRecoveryCodes,
+  newTotpSecret,
+  normaliseRecoveryCode,
+  totpStep,
+  totpUri,
+} from '../domain/sign-in/totp.ts'
 import type { Services } from '../services.ts'
 import type { Tx } from '../store/database.ts'
 import { emit, type Requester } from '../store/events/events.ts'

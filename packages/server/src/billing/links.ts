@@ -25,7 +25,7 @@ export async function createBillingLink(
     type: 'organization.billing_link_created',
     resourceType: 'organization',
     resourceId: by.organizationId,
-    data: caller.kind === 'access_key' ? { project_id: caller.projectId } : {},
+    data: caller.kind === 'access_key' && caller.projectId ? { project_id: caller.projectId } : {},
   })
   return token
 }

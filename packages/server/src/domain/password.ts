@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { hash, verify } from '@node-rs/argon2'
-import { isCommonPassword } from './common-passwords.ts'
 import { Failure, invalidField } from './failure.ts'
+import { isCommonPassword } from './sign-in/common-passwords.ts'
 
 /** Argon2id, the library's default kind: 19 MiB and two passes, some tens of milliseconds of one core. */
 const cost = { memoryCost: 19_456, timeCost: 2, parallelism: 1 }

@@ -27,7 +27,7 @@ export function mountOidc(app: FastifyInstance, services: Services, limiter: Rat
     await scope.register(fastifyCookie)
     scope.addHook('onRequest', async (request, reply) => {
       reply.header('Cache-Control', 'no-store')
-      limiter.take(`address:${request.ip}`, reply)
+      limiter.takeAddress(request.ip, reply)
     })
 
     scope.get<{ Params: { provider: string } }>(`${path}/:provider`, async (request, reply) => {

@@ -103,7 +103,7 @@ test('a suspension that stops VMs stops what runs and what comes up later, and i
 
 test('webhooks of a suspended organization wait, and deliver what was missed on its release', async () => {
   const receiver = await startReceiver()
-  const body = { url: `${receiver.url}/hook`, event_types: ['test.*'] }
+  const body = { url: `${receiver.url}/hook`, event_types: ['disk.*'] }
   await service.ok('webhookCreate', { token: owner, body })
   const happen = (type: string) =>
     service.sql(
@@ -116,17 +116,17 @@ test('webhooks of a suspended organization wait, and deliver what was missed on 
     await service.server.webhooks.once()
   }
   await suspend({ suspended: true })
-  await happen('test.first')
+  await happen('disk.creating')
   await serve()
   await service.clock.advance('2 days')
-  await happen('test.second')
+  await happen('disk.available')
   await serve()
   expect(receiver.received).toEqual([])
   await suspend({ suspended: false })
   await serve()
   await serve()
   await eventually(async () => receiver.received.length === 2)
-  expect(receiver.received.map(({ body: { type } }) => type)).toEqual(['test.first', 'test.second'])
+  expect(receiver.received.map(({ body: { type } }) => type)).toEqual(['disk.creating', 'disk.available'])
   await service.clock.reset()
 })
 

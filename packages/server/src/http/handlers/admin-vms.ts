@@ -17,8 +17,12 @@ const view = ({ created_at, host_id, ...row }: TenantVmRow) => ({
 export const adminVmHandlers: Handlers<'adminVmList' | 'adminVmStop' | 'adminVmDelete'> = {
   adminVmList(context) {
     const { tx, query } = context
-    const filter = { organizationId: query.organization_id ?? null, projectId: query.project_id ?? null }
-    return pageById(context, (beforeId, limit) => listTenantVms(tx, { ...filter, beforeId, limit }), view)
+    const organizationId = query.organization_id ?? null
+    return pageById(
+      context,
+      (beforeId, limit) => listTenantVms(tx, { organizationId, beforeId, limit }),
+      view,
+    )
   },
 
   async adminVmStop(context) {

@@ -19,7 +19,6 @@ export interface TenantVmRow {
 
 export interface TenantVmFilter {
   organizationId: string | null
-  projectId: string | null
   beforeId: string | null
   limit: number
 }
@@ -32,7 +31,7 @@ const list = filteredStatement<TenantVmRow, TenantVmFilter>(
           o.id AS organization_id, o.name AS organization_name, v.created_at
    FROM vms v JOIN projects p ON p.id = v.project_id JOIN organizations o ON o.id = p.organization_id
    WHERE v.deleted_at IS NULL AND ${isBefore('v.id')} ${given} ORDER BY v.id DESC LIMIT :limit`,
-  { organizationId: 'p.organization_id = :organizationId', projectId: 'v.project_id = :projectId' },
+  { organizationId: 'p.organization_id = :organizationId' },
 )
 
 // One that an operation works on is looked at again when that has ended.
