@@ -156,7 +156,7 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
     await dialog().getByRole('button', { name: 'Add user' }).click()
     const inviteUrl =
       (await dialog()
-        .getByText(/\/accept\?code=/)
+        .getByText(/\/accept#code=/)
         .textContent()) ?? ''
     await dialog().getByRole('button', { name: 'I have stored it' }).click()
     const owner = await openTab(await scene.browser.newContext())
@@ -168,6 +168,7 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
     await owner.page.getByText('Add a payment method to use this project').waitFor()
 
     const user = main().getByRole('row', { name: /ada@example\.com/ })
+    await user.getByText('active').waitFor()
     await user.getByRole('button', { name: 'Suspend' }).click()
     await user.getByText('suspended').waitFor()
     await owner.page.getByText('The session has ended.').waitFor()

@@ -185,7 +185,7 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
     await dialog().getByRole('button', { name: 'Invite' }).click()
     const inviteUrl =
       (await dialog()
-        .getByText(/\/accept\?code=/)
+        .getByText(/\/accept#code=/)
         .textContent()) ?? ''
     await dialog().getByRole('button', { name: 'I have stored it' }).click()
     await main().getByRole('row', { name: /grace/ }).getByText('invited').waitFor()

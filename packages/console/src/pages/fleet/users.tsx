@@ -64,7 +64,13 @@ export function Users() {
                 cell: (row) => (row.is_operator ? 'yes' : 'no'),
               },
               whenColumn('Created', 'created_at'),
-              suspendColumn(suspend, (row) => (row.id === caller.id ? 'This is you.' : undefined)),
+              suspendColumn(suspend, (row) =>
+                row.id === caller.id
+                  ? 'This is you.'
+                  : row.state === 'invited'
+                    ? 'Nobody has accepted this invitation yet.'
+                    : undefined,
+              ),
             ]}
           />
         )}
@@ -74,7 +80,7 @@ export function Users() {
         <SecretDialog
           title="The invitation"
           secret={inviteUrl}
-          note="Send this link to the new user. Whoever opens it sets the password, once."
+          note="Send this link to the new user. Whoever opens it first has what it grants."
           onClose={() => setInviteUrl('')}
         />
       )}

@@ -140,7 +140,7 @@ export function Members() {
         <SecretDialog
           title="The invitation"
           secret={inviteUrl}
-          note="Send this link to the new member. Whoever opens it sets the password, once."
+          note="Send this link to the new member. Whoever opens it first is the member."
           onClose={() => setInviteUrl('')}
         />
       )}
