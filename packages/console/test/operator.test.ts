@@ -181,7 +181,8 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
   test('quotas are set for an organization and for a project within it, found by either name', async () => {
     const { id } = await service.operator.adminOrganizationCreate({ name: 'Quay Works' })
     const member = { email: service.email, organization_id: id, role: 'owner' as const }
-    await service.operator.adminUserCreate(member)
+    const { invite_url } = await service.operator.adminUserCreate(member)
+    await service.asOwner.authAccept({ code: invite_url.split('#code=')[1]! })
     await service.asOwner.projectCreate({ name: 'research', organization_id: id })
     await openTabOf('Quotas')
     const picker = main().getByRole('combobox', { name: 'Project' })
