@@ -87,6 +87,8 @@ test('the demo loses no acknowledged row by ten kills in the middle of writes', 
   for (let round = 0; round < 10; round++) {
     const server = launcher.start(['--port', '0', '--data-dir', dataDir])
     await server.until(readyLine)
+    if (round === 0)
+      await queryDataDir(dataDir, `UPDATE organization_quotas SET max = 10000 WHERE name = 'projects'`)
     const { api_url, email, password, organization_id } = credentialsOf(dataDir)
     const post = async (path: string, body: object): Promise<{ id: string; access_token: string }> => {
       const headers = { 'content-type': 'application/json', authorization: `Bearer ${token}` }
