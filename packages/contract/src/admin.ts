@@ -11,6 +11,7 @@ import {
   Email,
   Empty,
   PageQuery,
+  PlainText,
   pagedList,
   pageQuery,
   record,
@@ -243,8 +244,8 @@ export const adminRoutes = defineRoutes({
     access: 'operator',
     body: body('ImageCreate', {
       name: ImageName,
-      description: Type.Optional(Type.String({ maxLength: 500 })),
-      tags: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 60 }), { maxItems: 30 })),
+      description: Type.Optional(PlainText({ maxLength: 500 })),
+      tags: Type.Optional(Type.Array(PlainText({ minLength: 1, maxLength: 60 }), { maxItems: 30 })),
       locations: LocationNames,
       source: Type.Optional(
         Type.Record(Type.String({ maxLength: 60 }), ImageSourceValue, {

@@ -12,9 +12,14 @@ export const Event = record('Event', {
   resource_type: Type.String({ examples: ['vm'] }),
   resource_id: Type.String(),
   actor: Type.String({
-    description: 'Who caused it: `user:<id>`, `access_key:<id>`, `operator_key:<id>` or `system`.',
+    description:
+      'Who caused it: `user:<id>`, `access_key:<id>`, `operator_key:<id>` or `system`; empty for somebody who did not sign in.',
   }),
   request_id: Type.String(),
+  client_address: Type.String({
+    description: 'Where the caller was; shown to admins and above, empty to others.',
+    examples: ['203.0.113.7'],
+  }),
   data: Type.Record(Type.String(), Type.Unknown()),
   created_at: Timestamp,
 })
@@ -25,6 +30,14 @@ export const EventListQuery = Type.Object({
   resource_id: Type.Optional(Uuid),
   type: Type.Optional(Type.Enum<string[]>([...eventTypes])),
   actor: Type.Optional(Type.String({ maxLength: 100 })),
+  after: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: 999_999_999_999_999,
+      description:
+        'Only those after this position, oldest first: whoever reads on from the last one misses none.',
+    }),
+  ),
 })
 export const EventList = pagedList('EventList', Event)
 
@@ -81,6 +94,18 @@ export const eventRoutes = defineRoutes({
     description:
       'With `Accept: text/event-stream` the answer is a stream of new events, or of all after `Last-Event-ID`; `id:` is the position and `data:` the record.',
     access: 'viewer',
+    query: EventListQuery,
+    answer: EventList,
+    alsoAnswers: 'text/event-stream',
+  },
+  organizationEventList: {
+    method: 'GET',
+    path: '/v0.1/organizations/{organization_id}/events',
+    tag: 'Events',
+    summary: 'List or stream events of an organization',
+    description:
+      'What belongs to none of its projects: members, billing, keys, failed sign-ins of members, reused refresh tokens. Streams like the events of a project.',
+    access: 'admin',
     query: EventListQuery,
     answer: EventList,
     alsoAnswers: 'text/event-stream',

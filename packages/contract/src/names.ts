@@ -6,6 +6,13 @@ export const hostNamePattern = '^[a-z0-9][a-z0-9.-]{0,62}$'
 export const imageNamePattern = '^[a-z0-9][a-z0-9._-]{0,62}(:[a-z0-9][a-z0-9._-]{0,62})?$'
 export const imageSourcePattern = '^[A-Za-z0-9][A-Za-z0-9._:-]*$'
 export const emailPattern = '^[^\\s@]+@[^\\s@]+$'
+/**
+ * Control characters move the cursor of whoever prints them, and marks of direction reorder what is read: neither has a
+ * place in a name that others see.
+ */
+export const unsafeCharacters =
+  '\\u0000-\\u001f\\u007f-\\u009f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff'
+export const plainTextPattern = `^[^${unsafeCharacters}]*$`
 const uuidForm = '[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}'
 export const uuidPattern = `^${uuidForm}$`
 export const uuidOrEmptyPattern = `^(${uuidForm})?$`

@@ -1,5 +1,11 @@
 import Type, { type Static, type TObject, type TProperties, type TSchema } from 'typebox'
-import { emailPattern, resourceNamePattern, uuidOrEmptyPattern, uuidPattern } from './names.ts'
+import {
+  emailPattern,
+  plainTextPattern,
+  resourceNamePattern,
+  uuidOrEmptyPattern,
+  uuidPattern,
+} from './names.ts'
 
 /** Schemas by their component name: the OpenAPI document refers to these instead of repeating them. */
 export const components = new Map<string, TSchema>()
@@ -63,8 +69,11 @@ export const ResourceName = Type.String({
   description: 'Letters, digits, `_` and `-`, at most 63, starting with a letter or digit.',
   examples: ['train-7'],
 })
+/** Text that others see on one line: no control characters, no marks of direction. */
+export const PlainText = (limits: { minLength?: number; maxLength: number; examples?: string[] }) =>
+  Type.String({ ...limits, format: 'plain-text', pattern: plainTextPattern })
 /** A display name: not an identifier. */
-export const DisplayName = Type.String({ minLength: 1, maxLength: 100, examples: ['Research'] })
+export const DisplayName = PlainText({ minLength: 1, maxLength: 100, examples: ['Research'] })
 export const Email = Type.String({
   format: 'email-address',
   minLength: 3,

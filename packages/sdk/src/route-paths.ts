@@ -101,6 +101,7 @@ export const routePaths: { [Id in RouteId]: Line<Id> } = {
   operationGet: 'GET /v0.1/projects/{project_id}/operations/{operation_id}',
   operationSteps: 'GET /v0.1/projects/{project_id}/operations/{operation_id}/steps',
   eventList: 'GET /v0.1/projects/{project_id}/events paged',
+  organizationEventList: 'GET /v0.1/organizations/{organization_id}/events paged',
   webhookList: 'GET /v0.1/projects/{project_id}/webhooks paged',
   webhookCreate: 'POST /v0.1/projects/{project_id}/webhooks body',
   webhookUpdate: 'PATCH /v0.1/projects/{project_id}/webhooks/{webhook_id} body',

@@ -4,6 +4,7 @@ import { UsageError } from '../errors/cli-error.ts'
 import { colorsFor, type Palette } from '../output/colors.ts'
 import { type OutputFormat, parseOutput } from '../output/format.ts'
 import type { Output } from '../output/print.ts'
+import { laidOut } from '../output/untrusted.ts'
 import { clientOf } from './client.ts'
 import { resolveAmong } from './names.ts'
 import { storedSession } from './session.ts'
@@ -87,6 +88,6 @@ export class Cli implements Output {
 
   /** Prints something for people beside the result; nothing is printed when stderr is no terminal. */
   note(text: string): void {
-    if (process.stderr.isTTY && !this.flags.quiet) process.stderr.write(`${text}\n`)
+    if (process.stderr.isTTY && !this.flags.quiet) process.stderr.write(`${laidOut(text)}\n`)
   }
 }

@@ -1,6 +1,7 @@
 import type { Finished, Operation, OperationStep } from '@slipway/sdk'
 import { print, printOne } from '../output/print.ts'
 import { durationText, words } from '../output/text.ts'
+import { laidOut } from '../output/untrusted.ts'
 import type { Cli } from './cli.ts'
 import type { OptionSpec } from './command.ts'
 import { parseDurationMs } from './parse.ts'
@@ -85,7 +86,7 @@ class StepView {
     const elapsed = colors.dim(durationText(Date.now() - this.startedAt))
     const lines = [`${mark} ${this.title} ${elapsed}`, ...this.steps.map((step) => this.stepLine(step, mark))]
     const back = this.drawnLines > 0 ? `\x1b[${this.drawnLines}A` : ''
-    process.stderr.write(back + lines.map((line) => `\r\x1b[2K${line}\n`).join(''))
+    process.stderr.write(back + lines.map((line) => `\r\x1b[2K${laidOut(line)}\n`).join(''))
     this.drawnLines = lines.length
   }
 

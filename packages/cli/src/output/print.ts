@@ -2,6 +2,7 @@ import { UsageError } from '../errors/cli-error.ts'
 import { type Palette, paintState } from './colors.ts'
 import type { OutputFormat } from './format.ts'
 import { type Cell, renderTable, type TableColumn } from './table.ts'
+import { jsonText, laidOut, oneLine } from './untrusted.ts'
 
 /** Where results and notes go, and in which form. */
 export interface Output {
@@ -56,15 +57,15 @@ export async function printOne<T extends object>(
 ): Promise<void> {
   if (output.format.kind !== 'table') return printData(output, record)
   if (output.format.columns) {
-    const values = output.format.columns.map((path) => textOf(at(record, path)))
+    const values = output.format.columns.map((path) => oneLine(textOf(at(record, path))))
     return print(values.join('  '))
   }
   const lines = fields(record)
   const width = Math.max(...lines.map(([label]) => label.length))
   for (const [label, value] of lines) {
-    const shown = label === 'State' ? paintState(output.colors, value) : value
-    const [first = '', ...rest] = shown.split('\n')
-    print(`${output.colors.dim(label.padEnd(width))}  ${first}`.trimEnd())
+    const [first = '', ...rest] = value.split('\n').map(oneLine)
+    const shown = label === 'State' ? paintState(output.colors, first) : first
+    print(`${output.colors.dim(label.padEnd(width))}  ${shown}`.trimEnd())
     for (const line of rest) print(`${' '.repeat(width)}  ${line}`)
   }
 }
@@ -74,12 +75,15 @@ export async function printData(output: Output, data: unknown): Promise<void> {
     const { stringify } = await import('yaml')
     return print(stringify(data, { lineWidth: 0 }).trimEnd())
   }
-  print(JSON.stringify(data, null, 2))
+  print(jsonText(data, 2))
 }
+
+/** One object of a stream, on a line of its own. */
+export const printLine = (data: unknown): void => print(jsonText(data))
 
 /** Results, and nothing else, go to stdout. */
 export function print(text: string): void {
-  process.stdout.write(`${text}\n`)
+  process.stdout.write(`${laidOut(text)}\n`)
 }
 
 function chooseColumns<T extends object>(columns: Column<T>[], names: string[] | undefined): Column<T>[] {
@@ -96,7 +100,7 @@ function chooseColumns<T extends object>(columns: Column<T>[], names: string[] |
 
 function cellOf<T>(output: Output, column: Column<T>, row: T): Cell {
   const value = column.value(row)
-  const text = value === null || value === undefined || value === '' ? '-' : String(value)
+  const text = value === null || value === undefined || value === '' ? '-' : oneLine(String(value))
   if (!column.isState) return { text }
   const word = text.replace(/^STATE_/, '').toLowerCase()
   return { text: word, paint: (shown) => paintState(output.colors, shown) }

@@ -11,7 +11,7 @@ import {
 } from '../store/identity/access-keys.ts'
 import { insertOneTimeCode } from '../store/identity/one-time-codes.ts'
 
-const setupSeconds = 30 * 24 * 3600
+const setupSeconds = 24 * 3600
 
 export interface NewKey {
   scope: KeyScope

@@ -3,12 +3,8 @@ import { isPasswordRight } from '../domain/password.ts'
 import type { Services } from '../services.ts'
 import { clearPasswordFailures, reservePasswordAttempt } from '../store/identity/password-failures.ts'
 import { findUserByEmail, type UserRow } from '../store/identity/users.ts'
-
-/** Also says it in the words of OAuth 2, which its clients look for. */
-export const invalidGrant = (message: string, description = message): Failure =>
-  new Failure('invalid_grant', message, {
-    extra: { error: 'invalid_grant', error_description: description },
-  })
+import { tellFailedSignIn } from './failed-sign-ins.ts'
+import { invalidGrant, type Visitor } from './visitor.ts'
 
 /**
  * Does what a right password allows. An unknown or suspended user gets the same answer after the same work as a wrong
@@ -16,17 +12,21 @@ export const invalidGrant = (message: string, description = message): Failure =>
  */
 export function requirePassword<T>(
   services: Services,
-  attempt: { email: string; password: string; address: string },
+  visitor: Visitor,
+  attempt: { email: string; password: string },
   work: (user: UserRow) => Promise<T>,
 ): Promise<T> {
   const email = attempt.email.toLowerCase()
-  return oneByOne(`${email} ${attempt.address}`, async () => {
-    await countAttempt(services, email, attempt.address)
+  return oneByOne(`${email} ${visitor.address}`, async () => {
+    await countAttempt(services, email, visitor.address)
     const user = await findUserByEmail(services.database, email)
     const isRight = await isPasswordRight(user?.password_hash ?? null, attempt.password)
-    if (!user || !isRight || user.suspended_at) throw invalidGrant('The e-mail or the password is wrong.')
+    if (!user || !isRight || user.suspended_at) {
+      tellFailedSignIn(services, visitor, user, 'password')
+      throw invalidGrant('The e-mail or the password is wrong.')
+    }
     const result = await work(user)
-    await clearPasswordFailures(services.database, email, attempt.address)
+    await clearPasswordFailures(services.database, email, visitor.address)
     return result
   })
 }

@@ -23,8 +23,8 @@ import { markSecondFactor } from '../store/identity/sessions.ts'
 import { revokeTokenFamiliesOfUser } from '../store/identity/tokens.ts'
 import { lockUser, type UserRow } from '../store/identity/users.ts'
 import { pingDatabase } from '../store/meta.ts'
-import { countAttempt, invalidGrant, requirePassword } from './passwords.ts'
-import { emitUser, type Visitor } from './visitor.ts'
+import { countAttempt, requirePassword } from './passwords.ts'
+import { emitUser, invalidGrant, type Visitor } from './visitor.ts'
 
 /** A user about their own account. */
 export interface Self {
@@ -45,8 +45,7 @@ export function setUpTotp(
   self: Self,
   password: string,
 ): Promise<string> {
-  const attempt = { email: self.email, password, address: visitor.address }
-  return requirePassword(services, attempt, async (user) => {
+  return requirePassword(services, visitor, { email: self.email, password }, async (user) => {
     requireSelf(user, self)
     const { id } = user
     const secret = newTotpSecret()

@@ -46,14 +46,14 @@ export async function startSession(
 }
 
 /**
- * Replaces a refresh token by its successor. `refused`: it is unknown, expired or its session has ended. `reused`: it
- * had been spent, so someone else may hold its successor, and the whole session has ended now.
+ * Replaces a refresh token by its successor. `refused`: it is unknown, expired or its session has ended. `reusedOf`
+ * a user: it had been spent, so someone else may hold its successor, and the whole session has ended now.
  */
 export async function refreshSession(
   tx: Tx,
   refreshToken: string,
   address: string,
-): Promise<TokenAnswer | 'refused' | 'reused'> {
+): Promise<TokenAnswer | 'refused' | { reusedOf: string }> {
   const hash = hashSecret(refreshToken)
   const family = await lockTokenFamily(tx, hash)
   const token = family && (await findRefreshToken(tx, hash))
@@ -72,7 +72,7 @@ export async function refreshSession(
   }
   await revokeTokenFamily(tx, family.id)
   tx.signal('access')
-  return 'reused'
+  return { reusedOf: family.user_id }
 }
 
 async function mintPair(tx: Tx, familyId: string): Promise<TokenPair> {

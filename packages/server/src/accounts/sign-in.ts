@@ -10,10 +10,11 @@ import { findOneTimeCode, redeemOneTimeCode } from '../store/identity/one-time-c
 import { endSession } from '../store/identity/sessions.ts'
 import { revokeTokenFamiliesOfUser, revokeTokenFamilyOf } from '../store/identity/tokens.ts'
 import { insertUser, lockUser, setUserPassword, type UserRow } from '../store/identity/users.ts'
-import { invalidGrant, requirePassword } from './passwords.ts'
+import { tellFailedSignIn, tellOrganizations } from './failed-sign-ins.ts'
+import { requirePassword } from './passwords.ts'
 import { isSecondFactorRight, requireSelf, type Self } from './second-factor.ts'
 import { refreshSession, startSession } from './sessions.ts'
-import { badCode, emitUser, type Visitor } from './visitor.ts'
+import { badCode, emitUser, invalidGrant, type Visitor } from './visitor.ts'
 
 /** With a second factor it takes both; what is missing is told only after the right password. */
 export function signIn(
@@ -21,25 +22,32 @@ export function signIn(
   visitor: Visitor,
   given: { email: string; password: string; totp_code?: string },
 ): Promise<TokenAnswer> {
-  return requirePassword(services, { ...given, address: visitor.address }, (user) =>
+  return requirePassword(services, visitor, given, (user) =>
     services.database.transaction(async (tx) => {
       // The password may have been changed, or the user suspended, while it was being checked.
       const current = await lockUser(tx, user.id)
       if (!current || current.suspended_at || current.password_hash !== user.password_hash)
         throw invalidGrant('The e-mail or the password is wrong.')
       const hasSecondFactor = current.totp_confirmed_at !== null
-      if (hasSecondFactor) await requireSecondFactor(tx, services, current, given.totp_code)
+      if (hasSecondFactor) await requireSecondFactor(tx, services, visitor, current, given.totp_code)
       await emitUser(tx, visitor, 'user.signed_in', user.id)
       return startSession(tx, user.id, visitor, hasSecondFactor)
     }),
   )
 }
 
-async function requireSecondFactor(tx: Tx, services: Services, user: UserRow, code: string | undefined) {
+async function requireSecondFactor(
+  tx: Tx,
+  services: Services,
+  visitor: Visitor,
+  user: UserRow,
+  code: string | undefined,
+): Promise<void> {
   if (code === undefined)
     throw invalidGrant('This account has a second factor: send its code as totp_code.', 'totp_required')
-  if (!(await isSecondFactorRight(tx, services, user, code)))
-    throw invalidGrant('The code of the second factor is wrong, or was used already.')
+  if (await isSecondFactorRight(tx, services, user, code)) return
+  tellFailedSignIn(services, visitor, user, 'second_factor')
+  throw invalidGrant('The code of the second factor is wrong, or was used already.')
 }
 
 export async function refresh(
@@ -47,8 +55,13 @@ export async function refresh(
   visitor: Visitor,
   refreshToken: string,
 ): Promise<TokenAnswer> {
-  const outcome = await database.transaction((tx) => refreshSession(tx, refreshToken, visitor.address))
-  if (outcome === 'refused' || outcome === 'reused')
+  const outcome = await database.transaction(async (tx) => {
+    const result = await refreshSession(tx, refreshToken, visitor.address)
+    if (typeof result === 'object' && 'reusedOf' in result)
+      await tellOrganizations(tx, visitor, 'user.refresh_token_reused', result.reusedOf, {})
+    return result
+  })
+  if (outcome === 'refused' || 'reusedOf' in outcome)
     throw invalidGrant('The refresh token is unknown, used or expired: sign in again.')
   return outcome
 }
@@ -91,8 +104,8 @@ export function changePassword(
   caller: Self,
   given: { current_password: string; new_password: string },
 ): Promise<void> {
-  const attempt = { email: caller.email, password: given.current_password, address: visitor.address }
-  return requirePassword(services, attempt, async (user) => {
+  const attempt = { email: caller.email, password: given.current_password }
+  return requirePassword(services, visitor, attempt, async (user) => {
     requireSelf(user, caller)
     const passwordHash = await hashNewPassword(given.new_password, 'new_password')
     await services.database.transaction(async (tx) => {

@@ -19,9 +19,8 @@ import { lockOrganization } from '../store/identity/organizations.ts'
 import { insertUser, lockUser } from '../store/identity/users.ts'
 import { emitKeysRevoked } from './access-keys.ts'
 import type { OidcIdentity } from './oidc-client.ts'
-import { invalidGrant } from './passwords.ts'
 import { startSession } from './sessions.ts'
-import { emitUser, type Visitor } from './visitor.ts'
+import { emitUser, invalidGrant, type Visitor } from './visitor.ts'
 
 /** Where the operator names domains, an address counts only if the provider has verified it. */
 export function requireAllowedDomain(provider: OidcConfig, identity: OidcIdentity): void {
@@ -114,7 +113,12 @@ async function applyClaims(
   organizationId: string | null,
   role: Role | undefined,
 ): Promise<void> {
-  const by = { actor: `user:${userId}`, requestId: visitor.requestId, projectId: null }
+  const by = {
+    actor: `user:${userId}`,
+    requestId: visitor.requestId,
+    clientAddress: visitor.address,
+    projectId: null,
+  }
   const memberships = await listMembershipsOf(tx, userId)
   for (const before of memberships.filter(({ oidc_issuer }) => oidc_issuer === issuer)) {
     const left = before.organization_id === organizationId ? role : undefined

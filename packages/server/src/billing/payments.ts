@@ -22,6 +22,7 @@ export interface Payer {
   organizationId: string
   actor: string
   requestId: string
+  clientAddress: string
 }
 
 export const systemPayer = (organizationId: string): Payer => ({ ...system, organizationId })
@@ -122,6 +123,7 @@ export async function tell(
     organizationId: by.organizationId,
     actor: by.actor,
     requestId: by.requestId,
+    clientAddress: by.clientAddress,
     data,
   })
 }

@@ -9,6 +9,7 @@ import {
   isResourceName,
   isUuid,
   parseCidr,
+  plainTextPattern,
   resourceNameHint,
 } from '@slipway/contract'
 import { parseSshPublicKey } from '@slipway/contract/ssh-key'
@@ -22,6 +23,7 @@ const eventKinds = new RegExp(eventTypesPattern)
 const hostName = new RegExp(hostNamePattern)
 const imageName = new RegExp(imageNamePattern)
 const imageSource = new RegExp(imageSourcePattern)
+const plainText = new RegExp(plainTextPattern)
 const email = new RegExp(emailPattern)
 
 /**
@@ -48,6 +50,10 @@ export const formats: Record<string, (text: string) => string | null> = {
   'image-source': (text) =>
     imageSource.test(text) ? null : 'must be a plain name of letters, digits, ., _, : and -, without a path',
   'email-address': (text) => (email.test(text) ? null : 'must be an e-mail address, such as ada@example.com'),
+  'plain-text': (text) =>
+    plainText.test(text)
+      ? null
+      : 'must be text without line breaks, control characters or marks that change the direction of writing',
   'disk-size': (text) =>
     parseDiskSize(text)
       ? null

@@ -44,7 +44,7 @@ async function loseVm(tx: Tx, by: Requester, id: string, livesOnHost: boolean): 
   if (vm.deleted_at) return forgetVm(tx, vm)
   if (livesOnHost) {
     await releaseGpus(tx, vm)
-    await loseOsDisk(tx, vm, { actor: by.actor, requestId: by.requestId, detail })
+    await loseOsDisk(tx, vm, { ...by, detail })
   }
   await setVmHost(tx, id, null)
 }

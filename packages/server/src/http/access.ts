@@ -173,6 +173,14 @@ export function standingIn(caller: Caller, organizationId: string, projectId?: s
   return { role: caller.projectId === projectId ? role : undefined, isSuspended }
 }
 
+/** Addresses of callers are shown to admins and above, and to operators where they work as such. */
+export function showsClientAddress(grant: Grant | null): boolean {
+  if (!grant) return false
+  if (!grant.organizationId) return true
+  const role = standingIn(grant.caller, grant.organizationId, grant.project?.projectId)?.role
+  return role !== undefined && roles.indexOf(role) >= roles.indexOf('admin')
+}
+
 /** 403 `suspended` comes before 403 for want of a role. */
 export function requireRole(
   route: Pick<Route, 'access' | 'worksSuspended'>,

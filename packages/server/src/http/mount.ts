@@ -190,6 +190,7 @@ class RequestContext implements Context {
     const requester: Requester = {
       actor: this.caller ? callerKey(this.caller) : '',
       requestId: this.request.id,
+      clientAddress: this.request.ip,
       projectId: grant?.project?.projectId ?? null,
       organizationId: grant?.organizationId ?? null,
     }

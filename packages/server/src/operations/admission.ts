@@ -54,6 +54,7 @@ export function beginOperation(
     scratch: beginning.scratch ?? {},
     actor: by.actor,
     requestId: by.requestId,
+    clientAddress: by.clientAddress,
     admittedStep: first && !first.tx && !first.call ? first.name : null,
     event: { type: beginning.eventType, data: beginning.eventData ?? {} },
   })

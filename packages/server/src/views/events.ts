@@ -4,7 +4,8 @@ import type { DeliveryRow } from '../store/events/webhook-deliveries.ts'
 import type { WebhookRow } from '../store/events/webhooks.ts'
 import { time } from '../store/time.ts'
 
-export const eventView = (row: EventRow): Event => ({
+/** Where a caller was is for those who answer for the organization, and for operators. */
+export const eventView = (row: EventRow, showsClient: boolean): Event => ({
   id: row.id,
   position: row.position,
   type: row.type,
@@ -12,6 +13,7 @@ export const eventView = (row: EventRow): Event => ({
   resource_id: row.resource_id,
   actor: row.actor,
   request_id: row.request_id,
+  client_address: showsClient ? row.client_address : '',
   data: row.data,
   created_at: time(row.created_at),
 })

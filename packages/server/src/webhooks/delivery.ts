@@ -109,7 +109,7 @@ export class WebhookDelivery {
   async #attempt({ delivery, url, event, claimedAt }: ClaimedDelivery): Promise<void> {
     const { database } = this.#services
     const secrets = await listWebhookSecrets(database, delivery.webhook_id)
-    const record = eventView(event)
+    const record = eventView(event, false)
     const body = JSON.stringify({ type: record.type, timestamp: record.created_at, data: record })
     const headers = {
       'content-type': 'application/json',

@@ -31,7 +31,7 @@ test('every event gets one position for good, whoever stamps at the same time, a
     for (;;) {
       const isLast = !isWriting
       const range = { after: position, upTo: Number.MAX_SAFE_INTEGER }
-      const rows = await listEventsBetween(database, null, range, 1000)
+      const rows = await listEventsBetween(database, { projectId: null, organizationId: null }, range, 1000)
       seen.push(...rows.map(({ id, position }) => ({ id, position })))
       position = rows.at(-1)?.position ?? position
       if (isLast) return
@@ -74,7 +74,12 @@ test('stamping waits for an unfinished transaction without keeping others from t
   } finally {
     slow.release()
   }
-  const rows = await listEventsBetween(database, null, { after: last, upTo: Number.MAX_SAFE_INTEGER }, 10)
+  const rows = await listEventsBetween(
+    database,
+    { projectId: null, organizationId: null },
+    { after: last, upTo: Number.MAX_SAFE_INTEGER },
+    10,
+  )
   expect(rows.map(({ resource_id }) => resource_id)).toEqual(['quick', 'slow'])
 })
 
@@ -85,6 +90,11 @@ test('stamping keeps the order of writing within one resource, beyond one batch'
            SELECT gen_random_uuid(), n::text, 'test', 'long', 'system', '' FROM generate_series(1, 2300) n`,
   })
   await stampEvents(database, true)
-  const rows = await listEventsBetween(database, null, { after: last, upTo: last + 2300 }, 3000)
+  const rows = await listEventsBetween(
+    database,
+    { projectId: null, organizationId: null },
+    { after: last, upTo: last + 2300 },
+    3000,
+  )
   expect(rows.map(({ type }) => Number(type))).toEqual(Array.from({ length: 2300 }, (_, n) => n + 1))
 })

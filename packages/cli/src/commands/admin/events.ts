@@ -1,7 +1,7 @@
 import { eventTypes } from '@slipway/contract/event-types'
 import { command } from '../../core/command.ts'
 import { printList } from '../../output/print.ts'
-import { eventColumns, type Limit, limitOption, newestEvents } from '../events/resource.ts'
+import { auditColumns, type Limit, limitOption, newestEvents } from '../events/resource.ts'
 
 export const adminEvents = command<{ limit: Limit; type?: string }>({
   name: 'events',
@@ -12,6 +12,6 @@ export const adminEvents = command<{ limit: Limit; type?: string }>({
     const rows = await newestEvents(limit, (pageSize) =>
       cli.operator.each('adminEventList', { type, limit: pageSize }),
     )
-    await printList(cli, rows, eventColumns)
+    await printList(cli, rows, auditColumns)
   },
 })

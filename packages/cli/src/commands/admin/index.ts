@@ -1,4 +1,5 @@
 import type { GroupSpec } from '../../core/command.ts'
+import { adminAudit } from './audit.ts'
 import { adminCapacity } from './capacity.ts'
 import { adminEvents } from './events.ts'
 import { adminGpu } from './gpu/index.ts'
@@ -33,5 +34,6 @@ export const admin: GroupSpec = {
     adminPrice,
     adminOperation,
     adminEvents,
+    adminAudit,
   ],
 }

@@ -2,7 +2,7 @@ import { eventTypes } from '@slipway/contract/event-types'
 import type { Event } from '@slipway/sdk'
 import { command } from '../../core/command.ts'
 import { parseNumber } from '../../core/parse.ts'
-import { print, printList } from '../../output/print.ts'
+import { print, printLine, printList } from '../../output/print.ts'
 import { eventColumns, type Limit, limitOption, newestEvents } from './resource.ts'
 
 interface EventsInput {
@@ -45,5 +45,5 @@ export const events = command<EventsInput>({
 
 function printEvent(kind: string, event: Event): void {
   if (kind === 'table') print(`${event.created_at}  ${event.type.padEnd(22)}  ${event.resource_id}`)
-  else print(JSON.stringify(event))
+  else printLine(event)
 }

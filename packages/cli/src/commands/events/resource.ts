@@ -11,6 +11,12 @@ export const eventColumns: Column<Event>[] = [
   { name: 'position', value: (event) => event.position, isExtra: true },
 ]
 
+/** With where the caller was, for those who may see it. */
+export const auditColumns: Column<Event>[] = [
+  ...eventColumns,
+  { name: 'client', value: (event) => event.client_address, spare: 2 },
+]
+
 export const limitOption: OptionSpec = {
   flags: '--limit <count>',
   description: 'how many of the newest',

@@ -1,5 +1,6 @@
 import type { Vm } from '@slipway/sdk'
 import { type AnyCommand, command, type GroupSpec } from '../../core/command.ts'
+import { laidOut } from '../../output/untrusted.ts'
 import { vms } from '../vm/resource.ts'
 import { dstackFleet, type ExportOptions, skypilotPools, sshConfig } from './formats.ts'
 
@@ -28,7 +29,7 @@ function exportCommand(
     examples: [`slipway export ${name}`, example],
     async run(cli, options) {
       const running = await vms.list(cli)
-      process.stdout.write(write(running, options))
+      process.stdout.write(laidOut(write(running, options)))
     },
   })
 }

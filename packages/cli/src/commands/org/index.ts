@@ -1,5 +1,6 @@
 import type { GroupSpec } from '../../core/command.ts'
 import { listCommand, showCommand } from '../../core/generic-commands.ts'
+import { orgEvents } from './events.ts'
 import { orgInvoices } from './invoices.ts'
 import { orgKey } from './key/index.ts'
 import { orgQuotas } from './quotas.ts'
@@ -11,6 +12,7 @@ export const org: GroupSpec = {
   commands: [
     listCommand(organizations),
     showCommand(organizations, (cli, organization_id) => cli.client.organizationGet({ organization_id })),
+    orgEvents,
     orgInvoices,
     orgKey,
     orgQuotas,

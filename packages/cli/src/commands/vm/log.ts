@@ -2,19 +2,22 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { isApiError } from '@slipway/sdk'
 import { command } from '../../core/command.ts'
 import { idOf, refArgument } from '../../core/resource.ts'
+import { logText } from '../../output/untrusted.ts'
 import { vms } from './resource.ts'
 
-export const vmLog = command<{ ref: string; follow?: boolean; all?: boolean }>({
+export const vmLog = command<{ ref: string; follow?: boolean; all?: boolean; raw?: boolean }>({
   name: 'log',
   summary: 'print the serial console of a VM',
-  details: 'The last 64 KiB, as the VM wrote them. `-o` has no effect here.',
+  details:
+    'The last 64 KiB. Control characters other than line breaks are shown as codes, unless --raw: what runs in a VM could otherwise steer your terminal. `-o` has no effect here.',
   arguments: [refArgument(vms)],
   options: [
     { flags: '-f, --follow', description: 'go on until interrupted, or until the VM is gone' },
     { flags: '--all', description: 'from the beginning' },
+    { flags: '--raw', description: 'as the VM wrote it, control characters included' },
   ],
   examples: ['slipway vm log train-7', 'slipway vm log train-7 -f'],
-  async run(cli, { ref, follow, all }) {
+  async run(cli, { ref, follow, all, raw }) {
     const target = { project_id: await cli.project(), vm_id: await idOf(cli, vms, ref) }
     let offset = all ? 0 : undefined
     for (;;) {
@@ -25,7 +28,7 @@ export const vmLog = command<{ ref: string; follow?: boolean; all?: boolean }>({
       })
       if (!answer) return
       const { content, next_offset } = answer
-      process.stdout.write(content)
+      process.stdout.write(raw ? content : logText(content))
       const hasMore = content !== '' && next_offset !== offset
       offset = next_offset
       if (!follow && !(all && hasMore)) return

@@ -96,6 +96,7 @@ function mountForms(scope: FastifyInstance, services: Services): void {
     organizationId,
     actor,
     requestId: request.id,
+    clientAddress: request.ip,
   })
   /** What somebody else did meanwhile is told on the page. */
   const onConflict =

@@ -1,31 +1,61 @@
-import { listEvents, stampEvents } from '../../store/events/events.ts'
+import { Failure } from '../../domain/failure.ts'
+import {
+  type EventScope,
+  findEventBounds,
+  listEvents,
+  listEventsAfter,
+  stampEvents,
+} from '../../store/events/events.ts'
 import { eventView } from '../../views/events.ts'
+import { showsClientAddress } from '../access.ts'
 import { answered, type Context, type Handlers } from '../context.ts'
 import { page } from '../pages.ts'
 import { wantsStream } from '../streams/streams.ts'
 
-type EventRoutes = 'eventList' | 'adminEventList'
+type EventRoutes = 'eventList' | 'organizationEventList' | 'adminEventList'
 
 export const eventHandlers: Handlers<EventRoutes> = {
-  eventList: (context) => listOrStream(context, context.project.projectId),
-  adminEventList: (context) => listOrStream(context, null),
+  eventList: (context) =>
+    listOrStream(context, { projectId: context.project.projectId, organizationId: null }),
+  organizationEventList: (context) =>
+    listOrStream(context, { projectId: null, organizationId: context.organizationId }),
+  adminEventList: (context) => listOrStream(context, { projectId: null, organizationId: null }),
 }
 
-async function listOrStream(context: Context<EventRoutes>, projectId: string | null) {
+async function listOrStream(context: Context<EventRoutes>, scope: EventScope) {
   const { tx, query, services, request } = context
   if (wantsStream(request.headers.accept)) {
-    await services.streams.open(context, projectId)
+    await services.streams.open(context, scope)
     return answered
   }
   // What is committed shows at once, without waiting for the stamper's turn.
   await stampEvents(services.database, true)
   const filter = {
-    projectId,
+    ...scope,
     resourceId: query.resource_id ?? null,
     type: query.type ?? null,
     actor: query.actor ?? null,
   }
-  const read = (before: string | null, limit: number) =>
-    listEvents(tx, { ...filter, beforePosition: before === null ? null : Number(before), limit })
-  return page(context, read, eventView, (row) => String(row.position))
+  const { after } = query
+  if (after !== undefined) await requireKept(context, after)
+  const read = (cursor: string | null, limit: number) =>
+    after === undefined
+      ? listEvents(tx, { ...filter, limit }, cursor === null ? null : Number(cursor))
+      : listEventsAfter(tx, { ...filter, limit }, Math.max(after, Number(cursor ?? 0)))
+  const showsClient = showsClientAddress(request.grant)
+  return page(
+    context,
+    read,
+    (row) => eventView(row, showsClient),
+    (row) => String(row.position),
+  )
+}
+
+/** Who goes on from a position must not miss what came after it; zero asks for all that is kept. */
+async function requireKept({ tx }: Context<EventRoutes>, after: number): Promise<void> {
+  if (after > 0 && after < (await findEventBounds(tx)).pruned)
+    throw new Failure(
+      'invalid_argument',
+      'Events after this position are no longer all kept (90 days): ask with after=0 for those that are.',
+    )
 }

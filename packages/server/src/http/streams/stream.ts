@@ -1,22 +1,20 @@
 import type { ServerResponse } from 'node:http'
-import type { EventRow } from '../../store/events/events.ts'
+import type { EventRow, EventScope } from '../../store/events/events.ts'
 import { eventView } from '../../views/events.ts'
 
 /** Far above a burst of events, far below what 500 idle readers could cost. */
 const mostBufferedBytes = 256 * 1024
 const lastWordsMs = 1_000
 
-export interface StreamFilter {
-  /** Null: of all projects, and of none. */
-  projectId: string | null
+export interface StreamFilter extends EventScope {
   resourceId: string | null
   type: string | null
   actor: string | null
 }
 
-/** One event as it goes over the wire, made once for all readers. */
-export const frameOf = (row: EventRow): string =>
-  `id: ${row.position}\ndata: ${JSON.stringify(eventView(row))}\n\n`
+/** One event as it goes over the wire. */
+export const frameOf = (row: EventRow, showsClient: boolean): string =>
+  `id: ${row.position}\ndata: ${JSON.stringify(eventView(row, showsClient))}\n\n`
 
 /** One reader's answer. */
 export class EventStream {
@@ -25,10 +23,13 @@ export class EventStream {
   position: number
   /** Fed by the shared reader; until then it catches up by itself. */
   isLive = false
+  /** Whether its reader may see where callers were. */
+  showsClient: boolean
   readonly #answer: ServerResponse
 
-  constructor(answer: ServerResponse, filter: StreamFilter, position: number) {
+  constructor(answer: ServerResponse, filter: StreamFilter, position: number, showsClient: boolean) {
     this.#answer = answer
+    this.showsClient = showsClient
     this.filter = filter
     this.position = position
   }
@@ -38,10 +39,11 @@ export class EventStream {
   }
 
   wants(row: EventRow): boolean {
-    const { projectId, resourceId, type, actor } = this.filter
+    const { projectId, organizationId, resourceId, type, actor } = this.filter
     return (
       row.position > this.position &&
       (projectId === null || row.project_id === projectId) &&
+      (organizationId === null || (row.organization_id === organizationId && row.project_id === null)) &&
       (resourceId === null || row.resource_id === resourceId) &&
       (type === null || row.type === type) &&
       (actor === null || row.actor === actor)

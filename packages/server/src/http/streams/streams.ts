@@ -3,10 +3,15 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Failure } from '../../domain/failure.ts'
 import { CoalescedTask } from '../../runner/coalesced.ts'
 import { type Database, isDatabaseAway } from '../../store/database.ts'
-import { findEventBounds, listEventsBetween, stampEvents } from '../../store/events/events.ts'
+import {
+  type EventScope,
+  findEventBounds,
+  listEventsBetween,
+  stampEvents,
+} from '../../store/events/events.ts'
 import type { Caller } from '../../store/identity/access.ts'
 import type { Signals } from '../../store/signals.ts'
-import { type Access, callerKey } from '../access.ts'
+import { type Access, callerKey, type Grant, showsClientAddress } from '../access.ts'
 import { HeldAnswers } from './held.ts'
 import { EventStream, frameOf, type StreamFilter } from './stream.ts'
 
@@ -19,6 +24,8 @@ const drainMs = 30_000
 const lookMs = 1_000
 /** Credentials are looked at when one was revoked anywhere; this is for a hint that got lost. */
 const recheckMs = 5_000
+
+const everything: EventScope = { projectId: null, organizationId: null }
 
 /** A request that asks for a stream, after its checks. */
 interface StreamRequest {
@@ -69,14 +76,16 @@ export class EventStreams {
   }
 
   /** Takes over the reply. 400 for a position that is gone or never was. */
-  async open({ query, reply, request, caller }: StreamRequest, projectId: string | null): Promise<void> {
+  async open({ query, reply, request, caller }: StreamRequest, scope: EventScope): Promise<void> {
     if (query.page_token !== undefined)
       throw new Failure(
         'invalid_argument',
         'page_token is for lists: a stream continues after Last-Event-ID.',
       )
+    if (query.after !== undefined)
+      throw new Failure('invalid_argument', 'after is for lists: a stream goes on after Last-Event-ID.')
     const filter: StreamFilter = {
-      projectId,
+      ...scope,
       resourceId: query.resource_id ?? null,
       type: query.type ?? null,
       actor: query.actor ?? null,
@@ -108,7 +117,7 @@ export class EventStreams {
       return
     }
     const reader: Reader = {
-      stream: new EventStream(answer, filter, wanted ?? last),
+      stream: new EventStream(answer, filter, wanted ?? last, showsClientAddress(request.grant)),
       authorization: request.headers.authorization,
       address: request.ip,
       routeId: (request.routeOptions.config as unknown as { routeId: RouteId }).routeId,
@@ -150,10 +159,9 @@ export class EventStreams {
         return
       }
       const range = { after: stream.position, upTo }
-      const rows = await listEventsBetween(this.#database, stream.filter.projectId, range, pastBatch)
-      const text = rows.filter((row) => stream.wants(row)).map(frameOf)
-      for (const frame of text) {
-        stream.write(frame)
+      const rows = await listEventsBetween(this.#database, stream.filter, range, pastBatch)
+      for (const row of rows.filter((row) => stream.wants(row))) {
+        stream.write(frameOf(row, stream.showsClient))
         await stream.drained(drainMs)
       }
       stream.position = rows.length < pastBatch ? upTo : rows.at(-1)!.position
@@ -171,15 +179,19 @@ export class EventStreams {
     const after = this.#tail
     if (after === undefined) return false
     const upTo = Number.MAX_SAFE_INTEGER
-    const rows = await listEventsBetween(this.#database, null, { after, upTo }, liveBatch)
+    const rows = await listEventsBetween(this.#database, everything, { after, upTo }, liveBatch)
     // Everybody left meanwhile, and perhaps somebody came.
     if (this.#tail !== after || rows.length === 0) return this.#tail !== after
     const live = [...this.#readers].filter(({ stream }) => stream.isLive)
     for (const row of rows) {
       const listeners = live.filter(({ stream }) => stream.wants(row))
-      if (listeners.length === 0) continue
-      const frame = frameOf(row)
-      for (const { stream } of listeners) stream.write(frame)
+      // Made once for all who see the same of it.
+      for (const showsClient of [true, false]) {
+        const alike = listeners.filter(({ stream }) => stream.showsClient === showsClient)
+        if (alike.length === 0) continue
+        const frame = frameOf(row, showsClient)
+        for (const { stream } of alike) stream.write(frame)
+      }
     }
     const tail = rows.at(-1)!.position
     for (const { stream } of live) stream.position = Math.max(stream.position, tail)
@@ -198,26 +210,27 @@ export class EventStreams {
   #recheck(olderThanMs: number): void {
     const now = performance.now()
     // Many streams, few credentials: each is asked for once.
-    const answers = new Map<string, Promise<Caller | null | undefined>>()
+    const answers = new Map<string, Promise<Grant | null | undefined>>()
     for (const reader of this.#readers) {
       if (now - reader.checkedAt < olderThanMs) continue
       reader.checkedAt = now
       const key = JSON.stringify([reader.authorization, reader.address, reader.routeId, reader.params])
-      const answer = answers.get(key) ?? this.#findCaller(reader)
+      const answer = answers.get(key) ?? this.#findGrant(reader)
       answers.set(key, answer)
-      answer.then((caller) => {
-        if (caller === null) reader.stream.end()
-        else if (caller) reader.expiresAt = caller.expiresAt
+      answer.then((grant) => {
+        if (grant === null) reader.stream.end()
+        if (!grant) return
+        reader.expiresAt = grant.caller.expiresAt
+        reader.stream.showsClient = showsClientAddress(grant)
       })
     }
   }
 
   /** Null when the reader may no longer read; undefined while the database is away, when nothing is read either. */
-  async #findCaller(reader: Reader): Promise<Caller | null | undefined> {
+  async #findGrant(reader: Reader): Promise<Grant | null | undefined> {
     try {
       const caller = await this.#access.authenticate(reader.authorization, reader.address)
-      await this.#access.authorize(routeOf(reader.routeId), caller, reader.params)
-      return caller
+      return await this.#access.authorize(routeOf(reader.routeId), caller, reader.params)
     } catch (error) {
       return error instanceof Failure ? null : undefined
     }

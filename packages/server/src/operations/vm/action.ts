@@ -17,7 +17,7 @@ export async function beginVmAction(
 ): Promise<OperationRow> {
   await requireIdle(tx, vm.id, `The VM ${vm.name}`)
   const { from, via } = vmActions[action]
-  const cause = { actor: by.actor, requestId: by.requestId }
+  const cause = { actor: by.actor, requestId: by.requestId, clientAddress: by.clientAddress }
   if (!(await changeVmState(tx, vm, via, { from, isQuiet: true, cause })))
     throw new Failure('conflict', `${action} needs the VM in ${from.join(' or ')}; it is in ${vm.state}.`)
   return beginOperation(tx, by, definition, {

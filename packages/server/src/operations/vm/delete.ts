@@ -18,7 +18,7 @@ const fromAnywhere = vmStates.filter((state): state is VmState => state !== 'STA
 export async function admitVmDelete(tx: Tx, by: ProjectRequester, vm: VmRow): Promise<OperationRow> {
   const underWay = await makeWayForDeletion(tx, by, vmDelete, vm.id)
   if (underWay) return underWay
-  const cause = { actor: by.actor, requestId: by.requestId }
+  const cause = { actor: by.actor, requestId: by.requestId, clientAddress: by.clientAddress }
   await changeVmState(tx, vm, 'STATE_DELETING', { from: fromAnywhere, isQuiet: true, cause })
   return beginOperation(tx, by, vmDelete, {
     resourceId: vm.id,

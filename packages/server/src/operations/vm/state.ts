@@ -13,6 +13,8 @@ import { wantFirewallsNaming } from '../../store/network/firewalls.ts'
 export interface Cause {
   actor: string
   requestId: string
+  /** Of somebody who asked for it just now. */
+  clientAddress?: string
   operationId?: string
   detail?: string
 }
@@ -98,6 +100,7 @@ export const emitVm = (tx: Tx, vm: VmRow, type: EventType, cause: Cause): Promis
     projectId: vm.project_id,
     actor: cause.actor,
     requestId: cause.requestId,
+    clientAddress: cause.clientAddress ?? '',
     data: {
       name: vm.name,
       ...(cause.operationId && { operation_id: cause.operationId }),

@@ -74,6 +74,8 @@ export interface NewOperation {
   scratch: Record<string, unknown>
   actor: string
   requestId: string
+  /** It is told with the beginning; what comes later has nobody's address. */
+  clientAddress: string
   /** The step that the admission itself was, if it counts as one. */
   admittedStep: string | null
   /** The event tells of the beginning. */
@@ -101,9 +103,10 @@ const insert = statement<OperationRow, InsertParams>(
                    'name', :admittedStep::text, 'state', 'done', 'started_at', t, 'completed_at', t)) END
      FROM to_char(slipway_now() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') t RETURNING *
    ), told AS (
-     INSERT INTO events (id, project_id, organization_id, type, resource_type, resource_id, actor, request_id, data)
+     INSERT INTO events (id, project_id, organization_id, type, resource_type, resource_id, actor, request_id,
+                         client_address, data)
      SELECT :eventId, b.project_id, (SELECT organization_id FROM projects WHERE projects.id = b.project_id),
-            :eventType, b.resource_type, b.resource_id, b.actor, b.request_id,
+            :eventType, b.resource_type, b.resource_id, b.actor, b.request_id, :clientAddress,
             jsonb_build_object('operation_id', b.id, 'operation_name', b.name) || :eventData::jsonb
      FROM begun b
    )

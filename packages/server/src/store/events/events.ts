@@ -14,6 +14,7 @@ export interface NewEvent {
   /** `system` unless somebody asked for it. */
   actor?: string
   requestId?: string
+  clientAddress?: string
   data?: Record<string, unknown>
 }
 
@@ -21,6 +22,8 @@ export interface NewEvent {
 export interface Requester {
   actor: string
   requestId: string
+  /** Where the request comes from; '' when nobody asked. */
+  clientAddress: string
   projectId: string | null
   organizationId: string | null
 }
@@ -31,26 +34,35 @@ export interface OrganizationRequester extends Requester {
 }
 
 /** Nobody asked for it. */
-export const system: Requester = { actor: 'system', requestId: '', projectId: null, organizationId: null }
+export const system: Requester = {
+  actor: 'system',
+  requestId: '',
+  clientAddress: '',
+  projectId: null,
+  organizationId: null,
+}
 
 export interface EventRow {
   seq: number
   id: string
   position: number
+  organization_id: string | null
   project_id: string | null
   type: string
   resource_type: string
   resource_id: string
   actor: string
   request_id: string
+  client_address: string
   data: Record<string, unknown>
   created_at: Date
 }
 
 const insert = statement<never, Required<NewEvent>>(
   'event_insert',
-  `INSERT INTO events (id, organization_id, project_id, type, resource_type, resource_id, actor, request_id, data)
-   VALUES (:id, :organizationId, :projectId, :type, :resourceType, :resourceId, :actor, :requestId, :data)`,
+  `INSERT INTO events (id, organization_id, project_id, type, resource_type, resource_id, actor, request_id,
+                       client_address, data)
+   VALUES (:id, :organizationId, :projectId, :type, :resourceType, :resourceId, :actor, :requestId, :clientAddress, :data)`,
 )
 
 const anyUnstamped = statement<{ is_any: boolean }>(
@@ -92,13 +104,39 @@ const ofProjectAfter = statement<EventRow, { projectId: string; after: number; u
    ORDER BY position LIMIT :limit`,
 )
 
-const list = filteredStatement<EventRow, EventFilter>(
+const ofOrganizationAfter = statement<
+  EventRow,
+  { organizationId: string; after: number; upTo: number; limit: number }
+>(
+  'event_of_organization_after',
+  `SELECT * FROM events
+   WHERE organization_id = :organizationId AND project_id IS NULL AND position > :after AND position <= :upTo
+   ORDER BY position LIMIT :limit`,
+)
+
+const eventFilters = {
+  organizationId: 'organization_id = :organizationId AND project_id IS NULL',
+  projectId: 'project_id = :projectId',
+  resourceId: 'resource_id = :resourceId',
+}
+
+const list = filteredStatement<EventRow, EventFilter & { beforePosition: number | null }>(
   'event_list',
   (given) => `SELECT * FROM events
    WHERE position < coalesce(:beforePosition::bigint, 9223372036854775807)
      AND (:type::text IS NULL OR type = :type) AND (:actor::text IS NULL OR actor = :actor) ${given}
    ORDER BY position DESC LIMIT :limit`,
-  { projectId: 'project_id = :projectId', resourceId: 'resource_id = :resourceId' },
+  eventFilters,
+)
+
+// Positions are given in the order in which they become visible: what comes after the last one read was not there before.
+const listForward = filteredStatement<EventRow, EventFilter & { after: number }>(
+  'event_list_forward',
+  (given) => `SELECT * FROM events
+   WHERE position > :after
+     AND (:type::text IS NULL OR type = :type) AND (:actor::text IS NULL OR actor = :actor) ${given}
+   ORDER BY position LIMIT :limit`,
+  eventFilters,
 )
 
 /** Writes the event in the transaction of the change it tells of, and wakes its readers after the commit. */
@@ -132,30 +170,38 @@ export async function findEventBounds(db: Queryable): Promise<{ last: number; pr
   return { last: row.last_position, pruned: row.pruned_position }
 }
 
-/** Lists them in order, of one project or of all. */
+/** Whose events: of one project, of one organization and none of its projects, or of everybody. */
+export interface EventScope {
+  projectId: string | null
+  organizationId: string | null
+}
+
+/** Lists them in order. */
 export function listEventsBetween(
   db: Queryable,
-  projectId: string | null,
+  { projectId, organizationId }: EventScope,
   range: { after: number; upTo: number },
   limit: number,
 ): Promise<EventRow[]> {
-  return projectId === null
-    ? after.all(db, { ...range, limit })
-    : ofProjectAfter.all(db, { ...range, projectId, limit })
+  if (projectId !== null) return ofProjectAfter.all(db, { ...range, projectId, limit })
+  if (organizationId !== null) return ofOrganizationAfter.all(db, { ...range, organizationId, limit })
+  return after.all(db, { ...range, limit })
 }
 
-export interface EventFilter {
-  projectId: string | null
-  beforePosition: number | null
+export interface EventFilter extends EventScope {
   resourceId: string | null
   type: string | null
   actor: string | null
   limit: number
 }
 
-export function listEvents(db: Queryable, filter: EventFilter): Promise<EventRow[]> {
-  return list.all(db, filter)
-}
+/** Newest first. */
+export const listEvents = (db: Queryable, filter: EventFilter, beforePosition: number | null) =>
+  list.all(db, { ...filter, beforePosition })
+
+/** Oldest first. */
+export const listEventsAfter = (db: Queryable, filter: EventFilter, after: number) =>
+  listForward.all(db, { ...filter, after })
 
 // Streams learn from pruned_position that what they ask for is gone. The oldest come first by their index: a look that
 // finds nothing costs nothing.

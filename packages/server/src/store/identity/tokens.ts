@@ -31,9 +31,9 @@ const insertPair = statement<never, NewTokenPair>(
 )
 
 // The family is locked before the token is read: of two uses of one token the second sees what the first did.
-const lockFamily = statement<{ id: string; is_ended: boolean }, { refreshHash: Buffer }>(
+const lockFamily = statement<{ id: string; user_id: string; is_ended: boolean }, { refreshHash: Buffer }>(
   'token_family_lock',
-  `SELECT f.id, f.revoked_at IS NOT NULL OR u.suspended_at IS NOT NULL AS is_ended
+  `SELECT f.id, f.user_id, f.revoked_at IS NOT NULL OR u.suspended_at IS NOT NULL AS is_ended
    FROM token_families f JOIN refresh_tokens r ON r.family_id = f.id JOIN users u ON u.id = f.user_id
    WHERE r.token_hash = :refreshHash FOR UPDATE OF f`,
 )

@@ -1,0 +1,31 @@
+import { command, type GroupSpec } from '../../core/command.ts'
+import { parseNumber } from '../../core/parse.ts'
+import { printLine } from '../../output/print.ts'
+
+const exportLog = command<{ since?: number }>({
+  name: 'export',
+  summary: 'write the audit log as JSON lines, oldest first',
+  details:
+    'Continue with --since and the position of the last line that you have kept: nothing is skipped and nothing comes twice. Events are kept for 90 days; a position from before is refused.',
+  options: [
+    { flags: '--since <position>', description: 'only what comes after this position', parse: parseNumber },
+  ],
+  examples: [
+    'slipway admin audit export > audit.jsonl',
+    'slipway admin audit export --since 4711 >> audit.jsonl',
+  ],
+  async run(cli, { since = 0 }) {
+    let last = since
+    for await (const event of cli.operator.each('adminEventList', { after: since, limit: 500 })) {
+      printLine(event)
+      last = event.position
+    }
+    cli.note(`Continue with --since ${last}.`)
+  },
+})
+
+export const adminAudit: GroupSpec = {
+  name: 'audit',
+  summary: 'the audit log for other systems',
+  commands: [exportLog],
+}

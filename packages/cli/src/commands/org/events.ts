@@ -1,0 +1,27 @@
+import { eventTypes } from '@slipway/contract/event-types'
+import { command } from '../../core/command.ts'
+import { printList } from '../../output/print.ts'
+import { auditColumns, type Limit, limitOption, newestEvents } from '../events/resource.ts'
+
+export const orgEvents = command<{ ref?: string; limit: Limit; type?: string }>({
+  name: 'events',
+  summary: 'what happened to members, keys and billing, and failed sign-ins',
+  details: 'What belongs to no project, for admins and owners. Those of a project: slipway events.',
+  arguments: [
+    {
+      syntax: '[organization]',
+      key: 'ref',
+      description: 'name or id of the organization',
+      complete: 'org',
+    },
+  ],
+  options: [limitOption, { flags: '--type <type>', description: 'one type', complete: eventTypes }],
+  examples: ['slipway org events', 'slipway org events harbour-labs --type user.sign_in_failed'],
+  async run(cli, { ref, limit, type }) {
+    const organization_id = await cli.organization(ref)
+    const rows = await newestEvents(limit, (pageSize) =>
+      cli.client.each('organizationEventList', { organization_id, type, limit: pageSize }),
+    )
+    await printList(cli, rows, auditColumns)
+  },
+})

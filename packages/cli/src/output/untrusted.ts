@@ -1,0 +1,26 @@
+import { unsafeCharacters } from '@slipway/contract/names'
+
+/**
+ * What the service sends was written by others: names of keys, messages, logs. Characters that steer a terminal or
+ * reorder a line are shown as their codes, in the notation of JSON.
+ */
+const unsafe = new RegExp(`[${unsafeCharacters}]`, 'g')
+const unsafeInText = new RegExp(`\\r\\n|[\\n\\t]|\\u001b\\[[0-9;]*m|[${unsafeCharacters}]`, 'g')
+const unsafeInLog = new RegExp(`[\\r\\n\\t]|[${unsafeCharacters}]`, 'g')
+
+const codeOf = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
+
+/** Of a value on one line. */
+export const oneLine = (text: string): string => text.replace(unsafe, codeOf)
+
+/** Of text that we have laid out: line breaks and colours are ours, once the values in it are harmless. */
+export const laidOut = (text: string): string =>
+  text.replace(unsafeInText, (found) => (/^(\r\n|\n|\t|.{2,})$/.test(found) ? found : codeOf(found)))
+
+/** Of what a guest wrote to its console: lines stay lines. */
+export const logText = (text: string): string =>
+  text.replace(unsafeInLog, (found) => (/[\r\n\t]/.test(found) ? found : codeOf(found)))
+
+/** JSON means the same with such characters written as codes. */
+export const jsonText = (data: unknown, indent?: number): string =>
+  laidOut(JSON.stringify(data, null, indent))
