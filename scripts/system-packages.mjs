@@ -25,6 +25,12 @@ const programNames = [
     packages: [process.arch === 'arm64' ? 'qemu-efi-aarch64' : 'ovmf'],
     suites: ['packages/server/test/engines/qemu-cloud-image'],
   },
+  {
+    name: 'nginx',
+    binary: '/usr/sbin/nginx',
+    packages: ['nginx-light'],
+    suites: ['packages/server/test/http/nginx'],
+  },
   { name: 'tmux', binary: 'tmux', packages: ['tmux'], suites: ['packages/cli/test/terminal'] },
   { name: 'zsh', binary: 'zsh', packages: ['zsh'], suites: ['packages/cli/test/shells'] },
   { name: 'fish', binary: 'fish', packages: ['fish'], suites: ['packages/cli/test/shells'] },

@@ -4,6 +4,7 @@ import { type Config, ConfigError, help, loadConfig } from './config/index.ts'
 import { runImagesCommand } from './images-command.ts'
 import { packageVersion } from './package-root.ts'
 import { listensAt, type Server, startServer } from './server.ts'
+import { readCredentials } from './setup/credentials-file.ts'
 import { offerSetupCode, seedDemo } from './setup/demo.ts'
 import { isDatabaseAway, isDatabaseRefusal } from './store/database.ts'
 import { EmbeddedError, openEmbedded } from './store/embedded/index.ts'
@@ -98,16 +99,22 @@ async function introduce(config: Config, server: Server): Promise<void> {
     const code = await offerSetupCode(server.services.database)
     console.log(`\n  Slipway is ready at ${url}`)
     if (code)
-      console.log(`  Set-up code of the first operator (shown this once): ${code}\n  Use it at ${url}/setup`)
+      console.log(
+        `  Set-up code of the first operator (shown this once, good for a day): ${code}\n  Use it at ${url}/setup`,
+      )
     return
   }
+  const before = await readCredentials(config.server.dataDir)
   const credentials = await seedDemo(server.services, { api: url, console: url })
   console.log(`\n  Slipway is ready.`)
   if (!credentials) return console.log(`  API  ${url}\n`)
+  const file = `${config.server.dataDir}/credentials.json`
   console.log(`
-  Console     ${credentials.console_url}   (${credentials.email}, password in ${config.server.dataDir}/credentials.json)
-  Project     ${credentials.project_id}
-  Access key  ${credentials.access_key}
+  Console     ${credentials.console_url}   (${credentials.email}, password in ${file})
+  Project     ${credentials.project_id}`)
+  // What is printed ends up in the logs of supervisors: once is enough.
+  if (before?.access_key === credentials.access_key) return console.log(`  Access key  in ${file}\n`)
+  console.log(`  Access key  ${credentials.access_key}   (shown this once)
 
   curl -H "Authorization: Bearer ${credentials.access_key}" ${credentials.api_url}/v0.1/projects/${credentials.project_id}/availabilities
 `)

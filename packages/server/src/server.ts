@@ -98,7 +98,9 @@ export async function startServer(
     })
     const { port } = app.server.address() as AddressInfo
     const host = place.host.includes(':') ? `[${place.host}]` : place.host
-    url = `http://${host}:${port}`
+    const isTls = role !== 'worker' && config.server.tlsCertFile !== ''
+    url = `${isTls ? 'https' : 'http'}://${host}:${port}`
+    if (!isTls) warnIfExposed(config, place.host, log)
   }
 
   return {
@@ -110,6 +112,16 @@ export async function startServer(
     mail,
     close,
   }
+}
+
+/** Bearer tokens and passwords would cross the network in the clear, unless a proxy in front speaks TLS. */
+function warnIfExposed({ server }: Config, host: string, log: FastifyBaseLogger): void {
+  const isLoopback = host === 'localhost' || host === '::1' || /^127\./.test(host)
+  if (isLoopback || server.trustedProxies.length > 0) return
+  log.warn(
+    { host },
+    'listening beyond this machine without TLS: credentials can be read on the way. Set [server] tls_cert_file and tls_key_file, or put a proxy in front and name it in trusted_proxies (docs/operate/internet.md)',
+  )
 }
 
 /** A worker is asked for its health on its own machine alone. */

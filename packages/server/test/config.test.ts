@@ -35,6 +35,8 @@ test('the default configuration is the demo on this machine alone', () => {
     role: 'all',
     publicUrl: '',
     trustedProxies: [],
+    tlsCertFile: '',
+    tlsKeyFile: '',
     logLevel: 'info',
     workerPort: 0,
     metricsTokenEnv: '',

@@ -133,6 +133,8 @@ const portText: Check<number> = (value, key) =>
 
 function readServer(value: unknown, flags: Flags, env: Environment): Config['server'] {
   const server = readSection(serverSection, value, 'server')
+  if ((server.tlsCertFile === '') !== (server.tlsKeyFile === ''))
+    refuse('server.tls_cert_file', server.tlsCertFile, 'tls_cert_file and tls_key_file belong together')
   const flag = (name: keyof Flags['values']): Given => [name, flags.values[name]]
   const variable = (name: string): Given => [name, env[name]]
   return {

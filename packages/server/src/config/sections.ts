@@ -12,6 +12,7 @@ import {
   price,
   type readTable,
   type Section,
+  text,
 } from './fields.ts'
 
 /** Every key of the file but those of locations, with its check and its default. */
@@ -40,6 +41,8 @@ export const serverSection = {
   role: field(choice(serverRoles), 'all'),
   public_url: field(pattern(/^(https?:\/\/[^\s/]+[^\s]*)?$/, 'an http or https URL, or empty'), ''),
   trusted_proxies: field(listOf(ipBlock), []),
+  tls_cert_file: field(text, ''),
+  tls_key_file: field(text, ''),
   log_level: field(logLevel, 'info'),
   worker_port: field(port, 0),
   metrics_token_env: field(envName, ''),

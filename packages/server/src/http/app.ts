@@ -1,10 +1,12 @@
 import { randomUUID } from 'node:crypto'
+import type { Server as HttpsServer } from 'node:https'
 import { routeIds, routeOf } from '@slipway/contract'
 import fastify, {
   type FastifyBaseLogger,
   type FastifyInstance,
   type FastifyReply,
   type FastifyRequest,
+  type FastifyServerOptions,
   LogController,
 } from 'fastify'
 import { Failure } from '../domain/failure.ts'
@@ -27,6 +29,7 @@ import { RateLimiter } from './rate-limit.ts'
 import { Endings } from './streams/endings.ts'
 import { HeldAnswers } from './streams/held.ts'
 import { EventStreams } from './streams/streams.ts'
+import { readTls, watchTls } from './tls.ts'
 
 const headerBytes = 16 * 1024
 const requestTimeMs = 30_000
@@ -42,19 +45,21 @@ export interface App {
 
 export function buildApp(outside: Services, log: FastifyBaseLogger): App {
   const { server, limits } = outside.config
-  const app = fastify({
+  const http = {
+    maxHeaderSize: headerBytes,
+    headersTimeout: headersTimeMs,
+    keepAliveTimeout: 72_000,
+    connectionsCheckingInterval: slowClientCheckMs,
+  }
+  const tls = readTls(server)
+  const options: FastifyServerOptions = {
     loggerInstance: log,
     bodyLimit: limits.bodyBytes,
     trustProxy: server.trustedProxies.length > 0 ? server.trustedProxies : false,
     requestIdHeader: false,
     genReqId: (request) => keptRequestId(request.headers['x-request-id']) ?? randomUUID(),
     requestTimeout: requestTimeMs,
-    http: {
-      maxHeaderSize: headerBytes,
-      headersTimeout: headersTimeMs,
-      keepAliveTimeout: 72_000,
-      connectionsCheckingInterval: slowClientCheckMs,
-    },
+    ...(tls ? { https: { ...http, ...tls } } : { http }),
     exposeHeadRoutes: true,
     logController: new LogController({ disableRequestLogging: true }),
     // A logger for each request costs more than naming the request in the few lines that concern it.
@@ -69,7 +74,12 @@ export function buildApp(outside: Services, log: FastifyBaseLogger): App {
       limiter.showAddress(request.ip, reply)
       sendFailure(toFailure(error), request, reply)
     },
-  })
+  }
+  const app = fastify(options)
+  if (tls) {
+    const unwatch = watchTls(server, app.server as unknown as HttpsServer, log)
+    app.addHook('onClose', async () => unwatch())
+  }
   const limiter = new RateLimiter(limits)
   const { database, signals } = outside
   const metrics = new Metrics(database, () => countOperations(database))
@@ -122,6 +132,7 @@ export function buildApp(outside: Services, log: FastifyBaseLogger): App {
         status: reply.statusCode,
         ms: Math.round(reply.elapsedTime),
         caller: request.grant ? callerKey(request.grant.caller) : '',
+        client: request.ip,
       },
       'request',
     )

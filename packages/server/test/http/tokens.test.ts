@@ -313,6 +313,15 @@ test('the set-up code makes one operator', async () => {
   expect((await call('GET', '/admin/users', { token })).status).toBe(200)
 })
 
+test('the set-up code lives for a day', async () => {
+  const code = await service.database.transaction((tx) => createSetupCode(tx))
+  const setUp = () => call('POST', '/auth/setup', { body: { code, email: someEmail('operator'), password } })
+  await service.clock.advance('24 hours 1 second')
+  expect((await setUp()).body.code).toBe('invalid_grant')
+  await service.clock.reset()
+  expect((await setUp()).status).toBe(200)
+})
+
 test('a refused set-up leaves the code as it was', async () => {
   const user = await addUser(service.database)
   const code = await service.database.transaction((tx) => createSetupCode(tx))
