@@ -16,16 +16,17 @@ export default async function setup(project: TestProject) {
   })
   const template = `template_${createHash('sha256').update(JSON.stringify(migrations())).digest('hex').slice(0, 16)}`
   const databases = await query<{ datname: string }>(
-    embedded.url,
+    embedded.superuserUrl,
     `SELECT datname FROM pg_database WHERE datname LIKE 'test\\_%' OR datname LIKE 'template\\_%'`,
   )
   for (const { datname } of databases)
-    if (datname !== template) await query(embedded.url, `DROP DATABASE IF EXISTS "${datname}" WITH (FORCE)`)
+    if (datname !== template)
+      await query(embedded.superuserUrl, `DROP DATABASE IF EXISTS "${datname}" WITH (FORCE)`)
   if (!databases.some(({ datname }) => datname === template)) {
-    await query(embedded.url, `CREATE DATABASE ${template}`)
-    await migrate(withDatabase(embedded.url, template))
+    await query(embedded.superuserUrl, `CREATE DATABASE ${template}`)
+    await migrate(withDatabase(embedded.superuserUrl, template))
   }
-  project.provide('postgresUrl', embedded.url)
+  project.provide('postgresUrl', embedded.superuserUrl)
   project.provide('templateDatabase', template)
   return () => embedded.stop()
 }

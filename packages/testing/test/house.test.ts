@@ -203,3 +203,16 @@ test('no failure tells a caller the words of an SQL or Node error', () => {
   const careless = /new Failure\([^)]*(error|cause)\.(message|stack)/
   expect(ofServer.filter((file) => careless.test(contentOf(file)))).toEqual([])
 })
+
+test('every promise of docs/security.md names a test that exists', () => {
+  const rows = readFileSync(join(root, 'docs/security.md'), 'utf8').matchAll(
+    /^\| .* \| `(\S+\.test\.ts)` \| (.+) \|$/gm,
+  )
+  const named = [...rows].map(([, file, name]) => ({ file: `packages/${file}`, name: name!.trim() }))
+  expect(named.length).toBeGreaterThan(20)
+  const missing = named.filter(({ file, name }) => {
+    const path = join(root, file)
+    return !existsSync(path) || !readFileSync(path, 'utf8').includes(`'${name}'`)
+  })
+  expect(missing).toEqual([])
+})

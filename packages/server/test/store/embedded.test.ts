@@ -12,6 +12,7 @@ import {
 } from '@slipway/testing/postmaster.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { EmbeddedError, openEmbedded } from '../../src/store/embedded/index.ts'
+import { migrate } from '../../src/store/migrate.ts'
 import { EmbeddedBench } from '../support/embedded-bench.ts'
 
 const isRoot = process.getuid?.() === 0
@@ -45,6 +46,50 @@ test('a server finds its rows again at the next start', async () => {
   const second = await openEmbedded({ dataDir, log: quiet })
   expect(await query(second.url, 'SELECT answer FROM kept')).toEqual([{ answer: 42 }])
   await second.stop()
+})
+
+test('the service is no superuser: it runs no programs and reads no files', async () => {
+  const embedded = await openEmbedded({ dataDir, log: quiet })
+  expect(await query(embedded.url, 'SELECT rolsuper FROM pg_roles WHERE rolname = current_user')).toEqual([
+    { rolsuper: false },
+  ])
+  for (const attack of [
+    `COPY (SELECT 1) TO PROGRAM 'true'`,
+    `SELECT pg_read_file('/etc/passwd')`,
+    `ALTER ROLE ${new URL(embedded.url).username} SUPERUSER`,
+  ])
+    await expect(query(embedded.url, attack)).rejects.toThrow(/permission denied|must be|only roles/i)
+  await embedded.stop()
+})
+
+test('a store that a superuser made becomes the service’s at the next start, with its rows', async () => {
+  const oldDir = bench.launcher.newDataDir('old')
+  const before = await openEmbedded({ dataDir: oldDir, log: quiet })
+  const elsewhere = before.superuserUrl.replace(/slipway$/, 'postgres')
+  for (const text of [
+    'DROP DATABASE slipway',
+    `DROP ROLE ${new URL(before.url).username}`,
+    'CREATE DATABASE slipway',
+  ])
+    await query(elsewhere, text)
+  await migrate(before.superuserUrl)
+  await query(before.superuserUrl, `INSERT INTO organizations (id, name) VALUES (gen_random_uuid(), 'Kept')`)
+  await before.stop()
+
+  const after = await openEmbedded({ dataDir: oldDir, log: quiet })
+  await migrate(after.url)
+  expect(await query(after.url, 'SELECT name FROM organizations')).toEqual([{ name: 'Kept' }])
+  expect(
+    await query(
+      after.url,
+      `SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public' AND tableowner <> current_user
+       UNION ALL SELECT sequencename FROM pg_sequences WHERE schemaname = 'public' AND sequenceowner <> current_user
+       UNION ALL SELECT proname FROM pg_proc p WHERE proowner <> current_user::regrole AND pronamespace = 'public'::regnamespace
+         AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')`,
+    ),
+  ).toEqual([])
+  await query(after.url, 'ALTER TABLE organizations ADD COLUMN later text')
+  await after.stop()
 })
 
 test('a server passes settings on to PostgreSQL', async () => {

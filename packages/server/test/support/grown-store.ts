@@ -133,8 +133,8 @@ const rows = `
            CASE WHEN n <= 19990 THEN now() + (n - 20000) * interval '5 minutes' END, n = 20000
     FROM generate_series(1, 20000) n;
   INSERT INTO events (id, position, organization_id, project_id, type, resource_type, resource_id, actor, request_id, created_at)
-    SELECT gen_random_uuid(), CASE WHEN n <= 39990 THEN n END, id_of('org', n % 100 + 1), id_of('project', n % 100 + 1),
-           'type-' || n % 60, 'vm', id_of('vm', n % 10000)::text, 'key ' || n % 500, '', now() + (n - 40000) * interval '3 minutes'
+    SELECT gen_random_uuid(), CASE WHEN n <= 39990 THEN n END, id_of('org', n % 100 + 1),
+           CASE WHEN n % 40 > 0 THEN id_of('project', n % 100 + 1) END, 'type-' || n % 60, 'vm', id_of('vm', n % 10000)::text, 'key ' || n % 500, '', now() + (n - 40000) * interval '3 minutes'
     FROM generate_series(1, 40000) n;
 
   INSERT INTO usage_intervals (project_id, location, resource_type, resource_id, product_name, quantity, period)

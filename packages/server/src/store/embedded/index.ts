@@ -16,6 +16,7 @@ import {
   stopPostmaster,
   superuser,
 } from './postmaster.ts'
+import { ensureServiceDatabase, giveToService, servicePassword, serviceRole } from './service-role.ts'
 
 export { EmbeddedError } from './error.ts'
 
@@ -27,7 +28,10 @@ export interface EmbeddedOptions {
 }
 
 export interface Embedded {
+  /** Of the service's database, as a role that is no superuser. */
   url: string
+  /** Of the same database, for those who look after PostgreSQL itself. */
+  superuserUrl: string
   /** Leaves; whoever leaves last stops PostgreSQL. */
   stop(): Promise<void>
 }
@@ -57,17 +61,25 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Embedded> 
       const binaries = await provideBinaries(home.account, copyDirs)
       const postmaster: Postmaster = { home, binaries, settings: options.settings ?? {} }
       await ensureCluster(postmaster, password)
-      const urlOf = (database: string) =>
-        `postgresql://${superuser}:${password}@${encodeURIComponent(home.socketDir)}/${database}`
-      const keeper = await ensureRunning(postmaster, urlOf('postgres'), options.log)
-      await ensureDatabase(keeper).catch(async (error) => {
+      const urlOf = (role: string, word: string, database: string) =>
+        `postgresql://${role}:${word}@${encodeURIComponent(home.socketDir)}/${database}`
+      const url = {
+        keeper: urlOf(superuser, password, 'postgres'),
+        superuser: urlOf(superuser, password, databaseName),
+        service: urlOf(serviceRole, servicePassword(password), databaseName),
+      }
+      const keeper = await ensureRunning(postmaster, url.keeper, options.log)
+      try {
+        await ensureServiceDatabase(keeper, databaseName, servicePassword(password))
+        await giveToService(url.superuser, databaseName)
+      } catch (error) {
         await keeper.end()
         throw error
-      })
-      return { keeper, postmaster, url: { keeper: urlOf('postgres'), service: urlOf(databaseName) } }
+      }
+      return { keeper, postmaster, url }
     })
     const stop = watch(keeper, postmaster, url.keeper, options.log, whenAlone)
-    return { url: url.service, stop }
+    return { url: url.service, superuserUrl: url.superuser, stop }
   } catch (error) {
     throw explain(error, options.dataDir)
   }
@@ -145,11 +157,6 @@ function isNotReadyYet(error: unknown): boolean {
   )
     return true
   return /terminated unexpectedly|timeout/.test(message)
-}
-
-async function ensureDatabase(keeper: pg.Client): Promise<void> {
-  const { rowCount } = await keeper.query('SELECT FROM pg_database WHERE datname = $1', [databaseName])
-  if (rowCount === 0) await keeper.query(`CREATE DATABASE ${databaseName}`)
 }
 
 async function countOthers(keeper: pg.Client): Promise<number> {
