@@ -351,6 +351,7 @@ export const byComponent: Record<string, unknown> = {
     resource_id: id('b01'),
     actor: `access_key:${id('a04')}`,
     request_id: 'req-5f0c2d',
+    client_address: '203.0.113.7',
     data: { name: 'train-7', location: 'us-east1-a' },
     created_at: startedAt,
   },

@@ -13,7 +13,6 @@ const exceptions: Record<string, string> = {
   access_keys_revoke_by_name: 'only a demo does it, when it starts',
   event_list:
     'an operator searches all events by type or actor; it reads back in time until the page is full',
-  event_list_forward: 'the same onward: the export of the audit log reads all there is',
   fleet_counts: 'an operator asks for the whole fleet',
   host_lose_silent: 'one narrow row of each host; an index on its time would be written with each report',
   image_users: 'an operator removes an image',
