@@ -57,6 +57,28 @@ test('in the folder of a local server its own credentials are used', async () =>
   expect(run).toEqual({ code: 0, stdout: 'train-7\n', stderr: '' })
 })
 
+test('the audit log is exported as JSON lines, and continued from a position without a gap', async () => {
+  const operator = { env: { ...env, SLIPWAY_OPERATOR_KEY: server.operator_key } }
+  const exported = async (...words: string[]) => {
+    const { stdout, code } = await runAs(['admin', 'audit', 'export', ...words], operator)
+    expect(code).toBe(0)
+    return stdout
+      .trimEnd()
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => JSON.parse(line) as { position: number; type: string; client_address: string })
+  }
+  const first = await exported()
+  expect(first.find(({ type }) => type === 'vm.creating')?.client_address).toBe('127.0.0.1')
+  const positions = first.map(({ position }) => position)
+  expect(positions).toEqual(positions.toSorted((a, b) => a - b))
+  const middle = positions[Math.floor(positions.length / 2)]!
+  const rest = (await exported('--since', String(middle))).map(({ position }) => position)
+  expect(rest.slice(0, positions.length - positions.indexOf(middle) - 1)).toEqual(
+    positions.slice(positions.indexOf(middle) + 1),
+  )
+})
+
 test('login with a key makes a context that nobody else can read', async () => {
   const login = await slipway('login', '--api-url', server.api_url, '--access-key', server.access_key)
   expect(login).toEqual({ code: 0, stdout: '', stderr: '' })

@@ -34,7 +34,7 @@ export function watchTls(files: TlsFiles, server: Server, log: Services['log']):
   const reload = () => {
     try {
       server.setSecureContext(readTls(files)!)
-      log.info('the renewed TLS certificate is in use')
+      log.info({ file: files.tlsCertFile }, 'the renewed TLS certificate is in use')
     } catch (error) {
       log.warn({ err: error }, 'the changed TLS files cannot be used: the certificate before them serves on')
     }

@@ -1,0 +1,118 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import type { IncomingMessage } from 'node:http'
+import { type RequestOptions, request } from 'node:https'
+import { type AddressInfo, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { eventually } from '@slipway/testing/eventually.ts'
+import { ownerToken } from '@slipway/testing/people.ts'
+import { type Program, startProgram } from '@slipway/testing/program.ts'
+import { vmBody } from '@slipway/testing/resources.ts'
+import { startService, type TestService } from '@slipway/testing/service.ts'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { certificate, proxies } from '../support/proxies.ts'
+
+const missing = (process.env.SLIPWAY_MISSING ?? '').split(',')
+let service: TestService
+let owner: string
+
+beforeAll(async () => {
+  service = await startService((config) => {
+    config.server.trustedProxies = ['127.0.0.1']
+  })
+  owner = await ownerToken(service)
+})
+afterAll(() => service?.close())
+
+for (const { name, binary, configure } of proxies)
+  describe.skipIf(missing.includes(name))(`behind the ${name} of docs/operate`, () => {
+    const folder = mkdtempSync(join(tmpdir(), `slipway-${name}-`))
+    let proxy: Program
+    let port: number
+
+    beforeAll(async () => {
+      port = await freePort()
+      const args = configure({ folder, port, upstream: new URL(service.url).host })
+      proxy = startProgram(binary, args, { env: { HOME: folder } })
+      await eventually(async () => (await ask('/healthz').catch(() => null))?.status === 200)
+    })
+    afterAll(async () => {
+      await proxy?.end('SIGTERM')
+      rmSync(folder, { recursive: true, force: true })
+    })
+
+    function open(path: string, options: RequestOptions, body = ''): Promise<IncomingMessage> {
+      return new Promise((resolve, reject) => {
+        const call = request(`https://127.0.0.1:${port}${path}`, {
+          agent: false,
+          ca: readFileSync(certificate('crt')),
+          ...options,
+        })
+        call.on('response', resolve).on('error', reject).end(body)
+      })
+    }
+
+    async function ask(path: string, options: RequestOptions = {}, body?: object) {
+      const headers = {
+        authorization: `Bearer ${owner}`,
+        ...(body && { 'content-type': 'application/json' }),
+        ...options.headers,
+      }
+      const answer = await open(path, { ...options, headers }, body && JSON.stringify(body))
+      let text = ''
+      for await (const chunk of answer) text += chunk
+      return { status: answer.statusCode, text }
+    }
+
+    const project = () => `/v0.1/projects/${service.credentials.project_id}`
+    const newKey = (options: RequestOptions = {}) =>
+      ask(`${project()}/access-keys`, { method: 'POST', ...options }, { name: 'by proxy', role: 'read' })
+
+    test('a wait is held and answered when the operation ends', async () => {
+      const created = await ask(`${project()}/vms`, { method: 'POST' }, vmBody())
+      const { operation } = JSON.parse(created.text)
+      const ended = await ask(`${project()}/operations/${operation.operation_id}?wait=60`)
+      expect(JSON.parse(ended.text).state).toBe('SUCCEEDED')
+    })
+
+    test('an event stream arrives event by event while it stays open', async () => {
+      const headers = { authorization: `Bearer ${owner}`, accept: 'text/event-stream' }
+      const stream = await open(`${project()}/events`, { headers })
+      let text = ''
+      stream.setEncoding('utf8').on('data', (chunk) => {
+        text += chunk
+      })
+      for (let count = 1; count <= 3; count++) {
+        await newKey()
+        await eventually(async () => text.split('access_key.created').length > count)
+      }
+      expect(stream.complete).toBe(false)
+      stream.destroy()
+    })
+
+    test('the address of the client is the one that the proxy saw, whatever the client says', async () => {
+      const headers = { 'x-forwarded-for': '203.0.113.66' }
+      const { id } = JSON.parse((await newKey({ localAddress: '127.0.0.77', headers })).text)
+      const { items } = await service.ok('eventList', { token: owner, query: { resource_id: id } })
+      expect(items[0]!.client_address).toBe('127.0.0.77')
+    })
+
+    test('metrics are not published', async () => {
+      expect((await ask('/metrics')).status).toBe(404)
+      expect((await service.request('GET', '/metrics')).status).toBe(200)
+    })
+
+    test('a body over the limit gets the service’s own answer', async () => {
+      const body = { name: 'x'.repeat(1_200_000) }
+      const { status, text } = await ask(`${project()}/access-keys`, { method: 'POST' }, body)
+      expect([status, JSON.parse(text).code]).toEqual([413, 'request_too_large'])
+    })
+  })
+
+async function freePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}

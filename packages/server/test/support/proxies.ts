@@ -1,0 +1,71 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { root } from '@slipway/testing/root.ts'
+
+export const certificate = (ending: 'crt' | 'key'): string =>
+  join(import.meta.dirname, `fixtures/tls/first.${ending}`)
+
+interface Place {
+  /** For its files. */
+  folder: string
+  port: number
+  /** Host and port of the service. */
+  upstream: string
+}
+
+export interface Proxy {
+  name: string
+  binary: string
+  /** Writes the documented file, on ports of this machine and with the certificate of the tests; returns arguments. */
+  configure(place: Place): string[]
+}
+
+export const proxies: Proxy[] = [
+  {
+    name: 'nginx',
+    binary: '/usr/sbin/nginx',
+    configure({ folder, port, upstream }) {
+      const site = changed('nginx.conf', [
+        [/server 127\.0\.0\.1:8080;/, `server ${upstream};`],
+        [/listen 80;/, `listen unix:${join(folder, 'plain.sock')};`],
+        [/listen 443 ssl;/, `listen 127.0.0.1:${port} ssl;`],
+        [/(ssl_certificate +)\S+;/, `$1${certificate('crt')};`],
+        [/(ssl_certificate_key +)\S+;/, `$1${certificate('key')};`],
+      ])
+      const kinds = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
+      const places = kinds.map((kind) => `${kind}_temp_path ${join(folder, kind)};`).join('\n')
+      const user = process.getuid?.() === 0 ? 'user root;' : ''
+      const all = `${user} daemon off; worker_processes 1; pid ${join(folder, 'pid')}; events {}
+        http { access_log off; ${places} ${site} }`
+      writeFileSync(join(folder, 'nginx.conf'), all)
+      return ['-p', folder, '-e', 'stderr', '-c', join(folder, 'nginx.conf')]
+    },
+  },
+  {
+    name: 'caddy',
+    binary: '/usr/bin/caddy',
+    configure({ folder, port, upstream }) {
+      const site = changed('Caddyfile', [
+        [
+          /gpu\.example\.com \{/,
+          `https://127.0.0.1:${port} {\ntls ${certificate('crt')} ${certificate('key')}`,
+        ],
+        [/127\.0\.0\.1:8080/, upstream],
+      ])
+      const options = `{\nadmin off\nauto_https disable_redirects\ngrace_period 1s\nstorage file_system ${folder}\n}\n`
+      writeFileSync(join(folder, 'Caddyfile'), options + site)
+      return ['run', '--adapter', 'caddyfile', '--config', join(folder, 'Caddyfile')]
+    },
+  },
+]
+
+/** What is replaced must be there: else the test would run something else than the documents show. */
+function changed(file: string, changes: [RegExp, string][]): string {
+  return changes.reduce(
+    (text, [from, to]) => {
+      if (!from.test(text)) throw new Error(`docs/operate/${file} has no ${from}`)
+      return text.replace(from, to)
+    },
+    readFileSync(join(root, 'docs/operate', file), 'utf8'),
+  )
+}
