@@ -93,7 +93,10 @@ test('the demo loses no acknowledged row by ten kills in the middle of writes', 
     const server = launcher.start(['--port', '0', '--data-dir', dataDir])
     await server.until(readyLine)
     if (round === 0)
-      await queryDataDir(dataDir, `UPDATE organization_quotas SET max = 10000 WHERE name = 'projects'`)
+      await queryDataDir(
+        dataDir,
+        `UPDATE organization_quotas SET max = 10000 WHERE name IN ('projects', 'networks', 'subnets', 'firewall_rules')`,
+      )
     const { api_url, email, password, organization_id } = credentialsOf(dataDir)
     const post = async (path: string, body: object): Promise<{ id: string; access_token: string }> => {
       const headers = { 'content-type': 'application/json', authorization: `Bearer ${token}` }
