@@ -46,7 +46,7 @@ const demo = (await seedDemo(
   { database: server.services.database, config },
   { api: server.url, console: server.url },
 ))!
-const database = new Database({ url: embedded.url, poolSize: 40 })
+const database = new Database({ url: embedded.superuserUrl, poolSize: 40 })
 const tenants = await addProjects(database, demo, 8)
 
 const insertRow = statement<never, { n: number }>('bench_insert', 'INSERT INTO bench_rows (n) VALUES (:n)')
