@@ -1,6 +1,6 @@
 import type { Event, Webhook, WebhookDelivery } from '@slipway/contract'
 import type { EventRow } from '../store/events/events.ts'
-import type { DeliveryRow } from '../store/events/webhook-deliveries.ts'
+import type { DeliveryRow } from '../store/events/webhook-turns.ts'
 import type { WebhookRow } from '../store/events/webhooks.ts'
 import { time } from '../store/time.ts'
 

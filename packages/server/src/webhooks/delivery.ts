@@ -1,21 +1,26 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { addressGuard } from '../domain/public-address.ts'
+import { openSecret } from '../domain/secret-key.ts'
 import { webhookHeaders } from '../domain/webhook-signature.ts'
 import { CoalescedTask } from '../runner/coalesced.ts'
 import { PeriodicTasks } from '../runner/periodic.ts'
 import type { Services } from '../services.ts'
 import { emit } from '../store/events/events.ts'
+import { fanOutEvents, firstWantedPosition } from '../store/events/webhook-deliveries.ts'
 import {
+  type AttemptOutcome,
   type ClaimedDelivery,
   claimDeliveries,
-  fanOutEvents,
-  firstWantedPosition,
-  markAttemptFailed,
-  markDelivered,
-} from '../store/events/webhook-deliveries.ts'
+  type DeliveryRow,
+  endAttempt,
+  lockWebhooks,
+  takeTurns,
+  type WebhookTurn,
+} from '../store/events/webhook-turns.ts'
 import { listWebhookSecrets, pauseFailingWebhook } from '../store/events/webhooks.ts'
 import { eventView, webhookView } from '../views/events.ts'
-import { WebhookSender } from './sender.ts'
+import { type Outcome, WebhookSender } from './sender.ts'
+import { WebhookSlots } from './slots.ts'
 
 /** Between one attempt and the next; the last comes a day after the first. */
 export const retryPausesS = [5, 30, 120, 600, 1_800, 3_600, 7_200, 14_400, 28_800, 29_845]
@@ -23,9 +28,12 @@ const attemptMs = 10_000
 /** Longer than an attempt, so that another worker takes over only what was dropped. */
 const leaseMs = 30_000
 const pauseAfterFailingS = 3 * 86_400
-const concurrency = 16
-/** So that a slow receiver keeps nobody else waiting. */
-const concurrencyOfOne = 4
+/** Whoever answers within this time is quick. */
+const quickMs = 1_000
+/** A receiver that failed is left alone: for so long at first, twice as long each time, and never longer than this. */
+const restS = { first: 5, longest: 300 }
+/** An answer, even a bad one, may be about what was sent: so many of them in a row are about the receiver. */
+const badAnswersBeforeRest = 3
 const tickMs = 1_000
 
 /**
@@ -38,8 +46,7 @@ export class WebhookDelivery {
   readonly #tasks: PeriodicTasks
   readonly #working = new CoalescedTask(() => this.#work())
   readonly #warn = (err: unknown) => this.#services.log.warn({ err }, 'webhooks not served')
-  /** Webhook ids of what is on its way, once for each attempt. */
-  readonly #busy: string[] = []
+  readonly #slots = new WebhookSlots()
   readonly #attempts = new Set<Promise<void>>()
 
   constructor(services: Services) {
@@ -80,26 +87,38 @@ export class WebhookDelivery {
     while (await fanOutEvents(database, since)) {
       // Batch after batch, each in a transaction of its own.
     }
-    const free = concurrency - this.#busy.length
-    if (free <= 0) return
-    const claimed = await claimDeliveries(database, {
-      busyWebhookIds: this.#busy.filter((id) => count(this.#busy, id) >= concurrencyOfOne),
-      eachWebhook: concurrencyOfOne,
-      most: free,
-      leaseMs,
-    })
-    for (const each of claimed) this.#begin(each)
+    for (const isSlow of [false, true])
+      while (await this.#claim(isSlow)) {
+        // Until no slot or nobody is left who may have one.
+      }
   }
 
-  #begin(claimed: ClaimedDelivery): void {
-    const { webhook_id } = claimed.delivery
-    this.#busy.push(webhook_id)
+  /** Begins with what is due of those whose turn it is; returns whether there was anything. */
+  async #claim(isSlow: boolean): Promise<boolean> {
+    const room = this.#slots.room(isSlow)
+    if (room <= 0) return false
+    const begun = await this.#services.database.transaction(async (tx) => {
+      const turns = await takeTurns(tx, isSlow, this.#slots.full, room)
+      if (turns.length === 0) return []
+      const shares = this.#slots.share(turns, isSlow)
+      const claimed = await claimDeliveries(tx, shares, leaseMs)
+      return claimed.map((each) => ({
+        each,
+        turn: turns.find(({ webhookId }) => webhookId === each.delivery.webhook_id)!,
+      }))
+    })
+    for (const { each, turn } of begun) this.#begin(each, { ...turn })
+    return begun.length > 0
+  }
+
+  #begin(claimed: ClaimedDelivery, turn: WebhookTurn): void {
+    this.#slots.hold(turn)
     const attempt = this.#attempt(claimed)
       .catch((error) =>
         this.#services.log.warn({ err: error, delivery: claimed.delivery.id }, 'delivery interrupted'),
       )
       .finally(() => {
-        this.#busy.splice(this.#busy.indexOf(webhook_id), 1)
+        this.#slots.free(turn)
         this.#attempts.delete(attempt)
         this.#wake()
       })
@@ -107,8 +126,9 @@ export class WebhookDelivery {
   }
 
   async #attempt({ delivery, url, event, claimedAt }: ClaimedDelivery): Promise<void> {
-    const { database } = this.#services
-    const secrets = await listWebhookSecrets(database, delivery.webhook_id)
+    const { database, secretKey } = this.#services
+    const sealed = await listWebhookSecrets(database, delivery.webhook_id)
+    const secrets = sealed.map((each) => openSecret(secretKey, each))
     const record = eventView(event, false)
     const body = JSON.stringify({ type: record.type, timestamp: record.created_at, data: record })
     const headers = {
@@ -116,21 +136,22 @@ export class WebhookDelivery {
       'user-agent': 'slipway-webhooks',
       ...webhookHeaders(secrets, { id: event.id, sentAt: claimedAt, body }),
     }
+    const begunAt = performance.now()
     const outcome = await this.#sender.post(url, headers, body, attemptMs)
-    if (outcome.error === '')
-      return void (await markDelivered(database, delivery.id, delivery.attempts, outcome.status))
-    await this.#failed(delivery, outcome)
+    await this.#ended(delivery, outcome, performance.now() - begunAt > quickMs)
   }
 
-  async #failed(
-    delivery: ClaimedDelivery['delivery'],
-    outcome: { status: number; error: string },
-  ): Promise<void> {
-    const { database } = this.#services
-    await database.transaction(async (tx) => {
-      const pauseS = retryPausesS[delivery.attempts - 1] ?? null
-      const after = await markAttemptFailed(tx, delivery.id, delivery.attempts, { ...outcome, pauseS })
-      if (after?.state !== 'failed') return
+  async #ended(delivery: DeliveryRow, outcome: Outcome, isSlow: boolean): Promise<void> {
+    await this.#services.database.transaction(async (tx) => {
+      const [webhook] = await lockWebhooks(tx, [delivery.webhook_id])
+      if (!webhook) return
+      const state = await endAttempt(tx, delivery, {
+        ...outcome,
+        ...fate(delivery, outcome),
+        isSlow,
+        restS: restAfter(webhook.failures, outcome),
+      })
+      if (state !== 'failed' && state !== 'pending') return
       // Nobody has been there for days: trying on helps nobody, telling does.
       const paused = await pauseFailingWebhook(tx, delivery.webhook_id, pauseAfterFailingS)
       if (!paused) return
@@ -145,4 +166,15 @@ export class WebhookDelivery {
   }
 }
 
-const count = (ids: string[], id: string) => ids.filter((each) => each === id).length
+function fate({ attempts }: DeliveryRow, { error }: Outcome): Pick<AttemptOutcome, 'state' | 'pauseS'> {
+  if (error === '') return { state: 'delivered', pauseS: null }
+  const pauseS = retryPausesS[attempts - 1] ?? null
+  return { state: pauseS === null ? 'failed' : 'pending', pauseS }
+}
+
+/** Returns for how many seconds nothing else is tried at a receiver that has failed so often before. */
+export function restAfter(failures: number, { status, error }: Outcome): number {
+  if (error === '') return 0
+  const times = status === 0 ? failures : failures - badAnswersBeforeRest + 1
+  return times < 0 ? 0 : Math.min(restS.longest, restS.first * 2 ** times)
+}

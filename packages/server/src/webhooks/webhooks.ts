@@ -1,13 +1,15 @@
 import type { EventType } from '@slipway/contract'
-import { invalidField, notFound } from '../domain/failure.ts'
+import { Failure, invalidField, notFound } from '../domain/failure.ts'
 import { uuid } from '../domain/ids.ts'
 import { addressGuard } from '../domain/public-address.ts'
+import { sealSecret } from '../domain/secret-key.ts'
 import { newWebhookSecret } from '../domain/webhook-signature.ts'
 import { type ProjectRequester, requireRoom } from '../operations/admission.ts'
 import type { Services } from '../services.ts'
 import type { Tx } from '../store/database.ts'
 import { emit } from '../store/events/events.ts'
-import { type DeliveryRow, findDelivery, insertDirectDelivery } from '../store/events/webhook-deliveries.ts'
+import { findDelivery, insertDirectDelivery, secondsSinceAsked } from '../store/events/webhook-deliveries.ts'
+import type { DeliveryRow } from '../store/events/webhook-turns.ts'
 import {
   deleteWebhook as deleteWebhookRow,
   insertWebhook,
@@ -20,6 +22,8 @@ import { webhookView } from '../views/events.ts'
 import { WebhookSender } from './sender.ts'
 
 const secretOverlapS = 86_400
+/** Of tests and replays of one webhook. */
+const mostAskedAMinute = 10
 /** The transaction of the request is open meanwhile. A name without an answer is looked up again at each delivery. */
 const resolveMs = 1_000
 
@@ -43,7 +47,7 @@ export async function createWebhook(
     projectId: by.projectId,
     url,
     eventTypes: event_types,
-    secret,
+    sealed: sealSecret(services.secretKey, secret),
   })
   await requireRoom(tx, by, 'webhooks')
   await emitWebhook(tx, by, 'webhook.created', row)
@@ -57,8 +61,9 @@ export async function changeWebhook(
   webhookId: string,
   change: WebhookChange,
 ): Promise<WebhookRow> {
-  const { id } = await lockedWebhook(tx, by, webhookId)
+  // A name may take its time, and deliveries to everyone wait for whoever holds a webhook's row.
   if (change.url !== undefined) await checkUrl(services, change.url)
+  const { id } = await lockedWebhook(tx, by, webhookId)
   const row = await updateWebhook(tx, id, change)
   await emitWebhook(tx, by, 'webhook.updated', row)
   return row
@@ -74,11 +79,12 @@ export async function deleteWebhook(tx: Tx, by: ProjectRequester, webhookId: str
 export async function rotateWebhookSecret(
   tx: Tx,
   by: ProjectRequester,
+  services: Services,
   webhookId: string,
 ): Promise<{ row: WebhookRow; secret: string }> {
   const row = await lockedWebhook(tx, by, webhookId)
   const secret = newWebhookSecret()
-  await replaceWebhookSecret(tx, row.id, secret, secretOverlapS)
+  await replaceWebhookSecret(tx, row.id, sealSecret(services.secretKey, secret), secretOverlapS)
   await emitWebhook(tx, by, 'webhook.secret_rotated', row)
   return { row, secret }
 }
@@ -86,6 +92,7 @@ export async function rotateWebhookSecret(
 /** Delivers an event of its own to this webhook alone. */
 export async function testWebhook(tx: Tx, by: ProjectRequester, webhookId: string): Promise<DeliveryRow> {
   const row = await lockedWebhook(tx, by, webhookId)
+  await limitAsking(tx, row.id)
   const eventId = await emitWebhook(tx, by, 'webhook.test', row)
   return insertDirectDelivery(tx, row.id, eventId)
 }
@@ -100,8 +107,21 @@ export async function replayDelivery(
   const row = await lockedWebhook(tx, by, webhookId)
   const delivery = await findDelivery(tx, row.id, deliveryId)
   if (!delivery) throw notFound('delivery')
+  await limitAsking(tx, row.id)
   await emitWebhook(tx, by, 'webhook.replayed', row, { delivery_id: delivery.id })
   return insertDirectDelivery(tx, row.id, delivery.event_id)
+}
+
+/** Tests and replays are outside the order and the rests of their receiver: they must not be many. */
+async function limitAsking(tx: Tx, webhookId: string): Promise<void> {
+  const agoS = await secondsSinceAsked(tx, webhookId, mostAskedAMinute)
+  if (agoS === null || agoS >= 60) return
+  const retryAfterSeconds = Math.max(1, Math.ceil(60 - agoS))
+  throw new Failure(
+    'rate_limited',
+    `A webhook can be tested or replayed ${mostAskedAMinute} times a minute: try again in ${retryAfterSeconds} s.`,
+    { retryAfterSeconds },
+  )
 }
 
 async function lockedWebhook(tx: Tx, by: ProjectRequester, webhookId: string): Promise<WebhookRow> {

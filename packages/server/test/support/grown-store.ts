@@ -165,7 +165,7 @@ const rows = `
 
   INSERT INTO webhooks (id, project_id, url, event_types, since_position)
     SELECT id_of('webhook', n), id_of('project', n), 'https://example.com', '{}', 0 FROM generate_series(1, 100) n;
-  INSERT INTO webhook_secrets (webhook_id, secret) SELECT id, 'secret' FROM webhooks;
+  INSERT INTO webhook_secrets (webhook_id, sealed) SELECT id, 'sealed' FROM webhooks;
   INSERT INTO webhook_deliveries (id, webhook_id, event_id, event_type, resource_id, state, next_attempt_at, completed_at)
     SELECT uuidv7(), id_of('webhook', n % 100 + 1), e.id, 'type', e.resource_id,
            CASE WHEN n > 19990 THEN 'pending' ELSE 'delivered' END, CASE WHEN n > 19990 THEN now() END,

@@ -42,8 +42,8 @@ export const webhookHandlers: Handlers<
     return {}
   },
 
-  async webhookRotateSecret({ tx, by, params }) {
-    const { row, secret } = await rotateWebhookSecret(tx, by, params.webhook_id)
+  async webhookRotateSecret({ tx, by, services, params }) {
+    const { row, secret } = await rotateWebhookSecret(tx, by, services, params.webhook_id)
     return { ...webhookView(row), secret }
   },
 

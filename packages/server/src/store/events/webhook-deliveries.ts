@@ -1,26 +1,11 @@
 import { uuid } from '../../domain/ids.ts'
 import type { Database, Queryable, Tx } from '../database.ts'
 import { statement } from '../statement.ts'
-import type { EventRow } from './events.ts'
-
-export interface DeliveryRow {
-  id: string
-  seq: number
-  webhook_id: string
-  event_id: string
-  event_type: string
-  state: 'pending' | 'delivered' | 'failed'
-  attempts: number
-  response_status: number
-  error: string
-  next_attempt_at: Date | null
-  created_at: Date
-  completed_at: Date | null
-}
+import { type DeliveryRow, lockWebhooks, scheduleWebhooks } from './webhook-turns.ts'
 
 const lockCursor = statement<{ position: number }>(
   'webhook_cursor_lock',
-  'SELECT position FROM webhook_cursor FOR UPDATE SKIP LOCKED',
+  'SELECT position FROM webhook_fan_out FOR UPDATE SKIP LOCKED',
 )
 
 // Before the oldest webhook was made there is nothing to deliver; without webhooks there is nothing at all.
@@ -43,10 +28,17 @@ const fresh = statement<{ position: number; event_id: string; webhook_id: string
    ORDER BY e.position`,
 )
 
+// The first of a line that was empty is its head. The caller holds the webhooks' rows, so that nobody ends a head
+// meanwhile.
 const insert = statement<never, { ids: string[]; webhookIds: string[]; eventIds: string[] }>(
   'webhook_deliveries_insert',
   `INSERT INTO webhook_deliveries (id, webhook_id, event_id, event_type, resource_id, next_attempt_at)
-   SELECT n.id, w.id, e.id, e.type, e.resource_id, CASE WHEN w.state = 'active' THEN slipway_now() END
+   SELECT n.id, w.id, e.id, e.type, e.resource_id,
+          CASE WHEN w.state = 'active' AND NOT EXISTS (
+                 SELECT FROM webhook_deliveries b WHERE b.webhook_id = w.id AND b.resource_id = e.resource_id
+                   AND b.state = 'pending' AND NOT b.is_direct)
+               AND row_number() OVER (PARTITION BY w.id, e.resource_id ORDER BY n.ordinal) = 1
+               THEN slipway_now() END
    FROM unnest(:ids::uuid[], :webhookIds::uuid[], :eventIds::uuid[]) WITH ORDINALITY
      n (id, webhook_id, event_id, ordinal)
    JOIN webhooks w ON w.id = n.webhook_id JOIN events e ON e.id = n.event_id
@@ -56,7 +48,7 @@ const insert = statement<never, { ids: string[]; webhookIds: string[]; eventIds:
 
 const moveCursor = statement<never, { position: number }>(
   'webhook_cursor_move',
-  'UPDATE webhook_cursor SET position = :position WHERE position < :position',
+  'UPDATE webhook_fan_out SET position = :position WHERE position < :position',
 )
 
 const insertDirect = statement<DeliveryRow, { id: string; webhookId: string; eventId: string }>(
@@ -66,87 +58,16 @@ const insertDirect = statement<DeliveryRow, { id: string; webhookId: string; eve
    FROM events e WHERE e.id = :eventId RETURNING *`,
 )
 
-export interface ClaimedDelivery {
-  delivery: DeliveryRow
-  url: string
-  event: EventRow
-  /** The world's time by the database: receivers compare it with their own, and this process's may be off. */
-  claimedAt: Date
-}
-
-interface ClaimLimits {
-  busyWebhookIds: string[]
-  eachWebhook: number
-  most: number
-  leaseMs: number
-}
-
-// What a suspended organization misses waits for its release.
-// It claims the earliest of each resource alone, so that order holds, and a few of each webhook, so that a slow one
-// keeps nobody out.
-// Counting the attempt at the claim makes it the fence: a worker that lost its lease writes nothing.
-const claim = statement<
-  DeliveryRow & {
-    url: string
-    event: Omit<EventRow, 'created_at'>
-    event_created_at: Date
-    claimed_at: Date
-  },
-  ClaimLimits
->(
-  'webhook_deliveries_claim',
-  `WITH due AS (
-     SELECT d.id, row_number() OVER (PARTITION BY d.webhook_id ORDER BY d.seq) AS n
-     FROM (SELECT * FROM webhook_deliveries d
-           WHERE d.state = 'pending' AND d.next_attempt_at <= slipway_now()
-             AND (d.lease_until IS NULL OR d.lease_until <= slipway_now())
-             AND d.webhook_id <> ALL (:busyWebhookIds::uuid[])
-             AND NOT EXISTS (
-               SELECT FROM webhooks w JOIN projects p ON p.id = w.project_id JOIN organizations o ON o.id = p.organization_id
-               WHERE w.id = d.webhook_id AND o.suspended_at IS NOT NULL)
-             AND (d.is_direct OR NOT EXISTS (
-               SELECT FROM webhook_deliveries b WHERE b.webhook_id = d.webhook_id AND b.resource_id = d.resource_id
-                 AND b.state = 'pending' AND NOT b.is_direct AND b.seq < d.seq))
-           ORDER BY d.next_attempt_at LIMIT 200) d),
-   mine AS (
-     SELECT d.id FROM webhook_deliveries d JOIN due ON due.id = d.id AND due.n <= :eachWebhook
-     WHERE d.state = 'pending' AND (d.lease_until IS NULL OR d.lease_until <= slipway_now())
-     ORDER BY d.seq LIMIT :most FOR UPDATE OF d SKIP LOCKED)
-   UPDATE webhook_deliveries d
-   SET attempts = attempts + 1, lease_until = slipway_now() + :leaseMs * interval '1 millisecond'
-   FROM mine, webhooks w, events e
-   WHERE d.id = mine.id AND w.id = d.webhook_id AND e.id = d.event_id AND e.position IS NOT NULL
-   RETURNING d.*, w.url, to_jsonb(e) AS event, e.created_at AS event_created_at,
-             statement_timestamp() AS claimed_at`,
+const liftRest = statement<never, { id: string }>(
+  'webhook_lift_rest',
+  'UPDATE webhooks SET rests_until = NULL WHERE id = :id AND rests_until IS NOT NULL',
 )
 
-const succeed = statement<never, { id: string; attempt: number; status: number }>(
-  'webhook_delivery_succeed',
-  `WITH done AS (
-     UPDATE webhook_deliveries SET state = 'delivered', completed_at = slipway_now(), next_attempt_at = NULL,
-            lease_until = NULL, response_status = :status, error = ''
-     WHERE id = :id AND attempts = :attempt AND state = 'pending' RETURNING webhook_id)
-   UPDATE webhooks w SET failing_since = NULL FROM done WHERE w.id = done.webhook_id AND w.failing_since IS NOT NULL`,
-)
-
-// A delivery is given up once its time is over; a pause of null seconds means that it has no attempts left.
-const fail = statement<
-  { webhook_id: string; state: 'pending' | 'failed' },
-  { id: string; attempt: number; status: number; error: string; pauseS: number | null }
->(
-  'webhook_delivery_fail',
-  `WITH w AS (
-     UPDATE webhooks w SET failing_since = coalesce(w.failing_since, slipway_now())
-     FROM webhook_deliveries d
-     WHERE d.id = :id AND d.attempts = :attempt AND d.state = 'pending' AND w.id = d.webhook_id
-     RETURNING w.id, w.state)
-   UPDATE webhook_deliveries d
-   SET response_status = :status, error = :error, lease_until = NULL,
-       state = CASE WHEN :pauseS::float8 IS NULL THEN 'failed' ELSE 'pending' END,
-       completed_at = CASE WHEN :pauseS::float8 IS NULL THEN slipway_now() END,
-       next_attempt_at = CASE WHEN w.state = 'active' THEN slipway_now() + :pauseS * interval '1 second' END
-   FROM w WHERE d.id = :id AND d.attempts = :attempt AND d.state = 'pending'
-   RETURNING d.webhook_id, d.state`,
+// Of the last `count` that somebody asked for, the first: how long ago it was.
+const askedAgo = statement<{ ago_s: number }, { webhookId: string; count: number }>(
+  'webhook_delivery_asked_ago',
+  `SELECT extract(epoch FROM slipway_now() - created_at)::float8 AS ago_s FROM webhook_deliveries
+   WHERE webhook_id = :webhookId AND is_direct ORDER BY created_at DESC OFFSET :count - 1 LIMIT 1`,
 )
 
 const list = statement<DeliveryRow, { webhookId: string; beforeSeq: number | null; limit: number }>(
@@ -174,44 +95,34 @@ export function fanOutEvents(database: Database, since: number): Promise<boolean
     if (!cursor) return false
     const rows = await fresh.all(tx, { after: Math.max(cursor.position, since) })
     const wanted = rows.filter(({ webhook_id }) => webhook_id !== null)
-    if (wanted.length > 0)
+    if (wanted.length > 0) {
+      const webhookIds = wanted.map(({ webhook_id }) => webhook_id!)
+      await lockWebhooks(tx, webhookIds)
       await insert.run(tx, {
         ids: wanted.map(() => uuid()),
-        webhookIds: wanted.map(({ webhook_id }) => webhook_id!),
+        webhookIds,
         eventIds: wanted.map(({ event_id }) => event_id),
       })
+      await scheduleWebhooks(tx, [...new Set(webhookIds)])
+    }
     const last = rows.at(-1)
     if (last) await moveCursor.run(tx, { position: last.position })
     return rows.length >= fanOutBatch
   })
 }
 
-export async function claimDeliveries(db: Queryable, limits: ClaimLimits): Promise<ClaimedDelivery[]> {
-  const rows = await claim.all(db, limits)
-  return rows.map(({ url, event, event_created_at, claimed_at, ...delivery }) => ({
-    delivery,
-    url,
-    event: { ...event, created_at: event_created_at },
-    claimedAt: claimed_at,
-  }))
+/** Its receiver is asked at once: somebody wants to know. The caller holds the webhook's row. */
+export async function insertDirectDelivery(tx: Tx, webhookId: string, eventId: string): Promise<DeliveryRow> {
+  const row = (await insertDirect.one(tx, { id: uuid(), webhookId, eventId }))!
+  await liftRest.run(tx, { id: webhookId })
+  await scheduleWebhooks(tx, [webhookId])
+  return row
 }
 
-export const markDelivered = (db: Queryable, id: string, attempt: number, status: number) =>
-  succeed.run(db, { id, attempt, status })
+/** Returns how long ago the first of the last `count` was asked for; null when there were fewer. */
+export const secondsSinceAsked = async (tx: Tx, webhookId: string, count: number): Promise<number | null> =>
+  (await askedAgo.one(tx, { webhookId, count }))?.ago_s ?? null
 
-/** Returns undefined when another worker has taken it over. */
-export const markAttemptFailed = (
-  tx: Tx,
-  id: string,
-  attempt: number,
-  outcome: { status: number; error: string; pauseS: number | null },
-) => fail.one(tx, { ...outcome, id, attempt })
-
-export const insertDirectDelivery = async (
-  tx: Tx,
-  webhookId: string,
-  eventId: string,
-): Promise<DeliveryRow> => (await insertDirect.one(tx, { id: uuid(), webhookId, eventId }))!
 export const listDeliveries = (db: Queryable, webhookId: string, beforeSeq: number | null, limit: number) =>
   list.all(db, { webhookId, beforeSeq, limit })
 export const findDelivery = (db: Queryable, webhookId: string, id: string) => find.one(db, { webhookId, id })

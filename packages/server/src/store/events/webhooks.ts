@@ -1,5 +1,6 @@
 import type { Queryable, Tx } from '../database.ts'
 import { isBefore, statement } from '../statement.ts'
+import { scheduleWebhooks } from './webhook-turns.ts'
 
 export interface WebhookRow {
   id: string
@@ -16,9 +17,9 @@ const insert = statement<WebhookRow, { id: string; projectId: string; url: strin
    SELECT :id, :projectId, :url, :eventTypes, last_position FROM event_counter RETURNING *`,
 )
 
-const insertSecret = statement<never, { id: string; secret: string }>(
+const insertSecret = statement<never, { id: string; sealed: Buffer }>(
   'webhook_secret_insert',
-  'INSERT INTO webhook_secrets (webhook_id, secret) VALUES (:id, :secret)',
+  'INSERT INTO webhook_secrets (webhook_id, sealed) VALUES (:id, :sealed)',
 )
 
 const retireSecret = statement<never, { id: string; overlapS: number }>(
@@ -28,9 +29,9 @@ const retireSecret = statement<never, { id: string; overlapS: number }>(
 )
 
 // The newest comes first; a receiver that knows any of them is satisfied.
-const secrets = statement<{ secret: string }, { id: string }>(
+const secrets = statement<{ sealed: Buffer }, { id: string }>(
   'webhook_secrets',
-  `SELECT secret FROM webhook_secrets
+  `SELECT sealed FROM webhook_secrets
    WHERE webhook_id = :id AND (expires_at IS NULL OR expires_at > slipway_now())
    ORDER BY expires_at DESC NULLS FIRST LIMIT 5`,
 )
@@ -53,22 +54,39 @@ const lock = statement<WebhookRow, { projectId: string; id: string }>(
 
 const update = statement<
   WebhookRow,
-  { id: string; url: string | null; eventTypes: string[] | null; state: string | null }
+  {
+    id: string
+    url: string | null
+    eventTypes: string[] | null
+    state: string | null
+    isNewStart: boolean
+  }
 >(
   'webhook_update',
   `UPDATE webhooks SET url = coalesce(:url, url), event_types = coalesce(:eventTypes, event_types),
           state = coalesce(:state, state),
-          failing_since = CASE WHEN :state = 'active' OR :url IS NOT NULL THEN NULL ELSE failing_since END
+          fails_since = CASE WHEN :isNewStart THEN NULL ELSE fails_since END,
+          rests_until = CASE WHEN :isNewStart THEN NULL ELSE rests_until END,
+          failures = CASE WHEN :isNewStart THEN 0 ELSE failures END
    WHERE id = :id RETURNING *`,
 )
 
-// What waits goes out at once when the webhook is active, and stays when it is paused.
-const reschedule = statement<never, { id: string }>(
-  'webhook_reschedule',
-  `UPDATE webhook_deliveries d
-   SET next_attempt_at = CASE WHEN w.state = 'active' THEN slipway_now() END
-   FROM webhooks w WHERE w.id = :id AND d.webhook_id = w.id AND d.state = 'pending'
-     AND (w.state = 'active' OR NOT d.is_direct)`,
+// What waits goes out at once when the webhook is active, each line by its head and after an attempt under way; it
+// stays when the webhook is paused. The caller holds the webhook's row.
+const release = statement<never, { id: string }>(
+  'webhook_release',
+  `UPDATE webhook_deliveries d SET next_attempt_at = greatest(slipway_now(), d.leased_until)
+   FROM webhooks w WHERE w.id = :id AND w.state = 'active' AND d.webhook_id = w.id AND d.state = 'pending'
+     AND d.id = ANY (ARRAY(
+       SELECT DISTINCT ON (h.resource_id) h.id FROM webhook_deliveries h
+       WHERE h.webhook_id = :id AND h.state = 'pending' AND NOT h.is_direct ORDER BY h.resource_id, h.seq))`,
+)
+
+const hold = statement<never, { id: string }>(
+  'webhook_hold',
+  `UPDATE webhook_deliveries d SET next_attempt_at = NULL
+   FROM webhooks w WHERE w.id = :id AND w.state = 'paused' AND d.webhook_id = w.id AND d.state = 'pending'
+     AND NOT d.is_direct AND d.next_attempt_at IS NOT NULL`,
 )
 
 const remove = statement<never, { id: string }>('webhook_delete', 'DELETE FROM webhooks WHERE id = :id')
@@ -77,12 +95,12 @@ const pauseFailing = statement<WebhookRow, { id: string; failingS: number }>(
   'webhook_pause_failing',
   `UPDATE webhooks SET state = 'paused'
    WHERE id = :id AND state = 'active'
-     AND failing_since <= slipway_now() - :failingS * interval '1 second' RETURNING *`,
+     AND fails_since <= slipway_now() - :failingS * interval '1 second' RETURNING *`,
 )
 
 export const insertWebhook = async (
   tx: Tx,
-  webhook: { id: string; projectId: string; url: string; eventTypes: string[]; secret: string },
+  webhook: { id: string; projectId: string; url: string; eventTypes: string[]; sealed: Buffer },
 ): Promise<WebhookRow> => {
   const row = (await insert.one(tx, webhook))!
   await insertSecret.run(tx, webhook)
@@ -93,15 +111,15 @@ export const insertWebhook = async (
 export async function replaceWebhookSecret(
   tx: Tx,
   id: string,
-  secret: string,
+  sealed: Buffer,
   overlapS: number,
 ): Promise<void> {
   await retireSecret.run(tx, { id, overlapS })
-  await insertSecret.run(tx, { id, secret })
+  await insertSecret.run(tx, { id, sealed })
 }
 
-export const listWebhookSecrets = async (db: Queryable, id: string): Promise<string[]> =>
-  (await secrets.all(db, { id })).map(({ secret }) => secret)
+export const listWebhookSecrets = async (db: Queryable, id: string): Promise<Buffer[]> =>
+  (await secrets.all(db, { id })).map(({ sealed }) => sealed)
 export const listWebhooks = (db: Queryable, projectId: string, beforeId: string | null, limit: number) =>
   list.all(db, { projectId, beforeId, limit })
 export const findWebhook = (db: Queryable, projectId: string, id: string) => find.one(db, { projectId, id })
@@ -117,9 +135,16 @@ export async function updateWebhook(
     url: changes.url ?? null,
     eventTypes: changes.event_types ?? null,
     state: changes.state ?? null,
+    isNewStart: changes.url !== undefined || changes.state === 'active',
   }))!
-  if (changes.url !== undefined || changes.state !== undefined) await reschedule.run(tx, { id })
+  if (changes.url !== undefined || changes.state !== undefined) await reschedule(tx, id)
   return row
+}
+
+async function reschedule(tx: Tx, id: string): Promise<void> {
+  await release.run(tx, { id })
+  await hold.run(tx, { id })
+  await scheduleWebhooks(tx, [id])
 }
 
 export const deleteWebhook = (tx: Tx, id: string) => remove.run(tx, { id })
@@ -131,6 +156,6 @@ export async function pauseFailingWebhook(
   failingS: number,
 ): Promise<WebhookRow | undefined> {
   const row = await pauseFailing.one(tx, { id, failingS })
-  if (row) await reschedule.run(tx, { id })
+  if (row) await reschedule(tx, id)
   return row
 }

@@ -1,0 +1,209 @@
+import type { Tx } from '../database.ts'
+import { statement } from '../statement.ts'
+import type { EventRow } from './events.ts'
+
+export interface DeliveryRow {
+  id: string
+  seq: number
+  webhook_id: string
+  event_id: string
+  event_type: string
+  state: 'pending' | 'delivered' | 'failed'
+  attempts: number
+  response_status: number
+  error: string
+  next_attempt_at: Date | null
+  created_at: Date
+  completed_at: Date | null
+}
+
+/** A webhook that stands in line for a slot. */
+export interface WebhookTurn {
+  webhookId: string
+  projectId: string
+  organizationId: string
+  isSlow: boolean
+}
+
+/** Who has all the slots that it may have. */
+export interface FullOnes {
+  webhookIds: string[]
+  projectIds: string[]
+  organizationIds: string[]
+}
+
+export interface ClaimedDelivery {
+  delivery: DeliveryRow
+  url: string
+  event: EventRow
+  /** The world's time by the database: receivers compare it with their own, and this process's may be off. */
+  claimedAt: Date
+}
+
+/** How an attempt went. */
+export interface AttemptOutcome {
+  state: DeliveryRow['state']
+  status: number
+  error: string
+  /** Until the next attempt, if there is one. */
+  pauseS: number | null
+  isSlow: boolean
+  /** How long the receiver is left alone. */
+  restS: number
+}
+
+// In the order of their ids, so that two who lock several do not wait for each other.
+const lock = statement<{ id: string; failures: number }, { ids: string[] }>(
+  'webhooks_lock',
+  `SELECT id, failures FROM webhooks WHERE id = ANY (:ids::uuid[]) ORDER BY id FOR NO KEY UPDATE`,
+)
+
+// It stands in line when its earliest head is due and its receiver's rest is over. One that waits already keeps its
+// place, however much is added; one that had its turn goes to the back. The caller holds the rows.
+const schedule = statement<never, { ids: string[]; hadTurn: boolean }>(
+  'webhooks_schedule',
+  `UPDATE webhooks w SET due_at = CASE
+       WHEN head.due_at IS NULL THEN NULL
+       WHEN NOT :hadTurn AND w.due_at <= slipway_now() AND coalesce(w.rests_until <= slipway_now(), true) THEN w.due_at
+       ELSE greatest(head.due_at, w.rests_until, slipway_now()) END
+   FROM unnest(:ids::uuid[]) AS given (id) CROSS JOIN LATERAL (
+     SELECT (SELECT d.next_attempt_at FROM webhook_deliveries d
+             WHERE d.webhook_id = given.id AND d.state = 'pending' AND d.next_attempt_at IS NOT NULL
+             ORDER BY d.next_attempt_at LIMIT 1) AS due_at) head
+   WHERE w.id = given.id`,
+)
+
+// Slow and quick webhooks stand in lines of their own: it reads from the front of one of them.
+// What a suspended organization misses waits for its release.
+const inLine = statement<
+  { id: string; project_id: string; organization_id: string },
+  FullOnes & { isSlow: boolean; most: number }
+>(
+  'webhooks_in_line',
+  `SELECT w.id, w.project_id, p.organization_id
+   FROM webhooks w JOIN projects p ON p.id = w.project_id JOIN organizations o ON o.id = p.organization_id
+   WHERE w.is_slow = :isSlow AND w.due_at <= slipway_now() AND o.suspended_at IS NULL
+     AND w.id <> ALL (:webhookIds::uuid[]) AND w.project_id <> ALL (:projectIds::uuid[])
+     AND p.organization_id <> ALL (:organizationIds::uuid[])
+   ORDER BY w.due_at LIMIT :most FOR NO KEY UPDATE OF w SKIP LOCKED`,
+)
+
+// Heads alone have a time, so that order holds within each resource. The caller holds the webhooks' rows: nobody else
+// claims from them. Counting the attempt at the claim makes it the fence: a worker that lost its lease writes nothing.
+const claim = statement<
+  DeliveryRow & {
+    url: string
+    event: Omit<EventRow, 'created_at'>
+    event_created_at: Date
+    claimed_at: Date
+  },
+  { webhookIds: string[]; counts: number[]; leaseMs: number }
+>(
+  'webhook_deliveries_claim',
+  `WITH mine AS (
+     SELECT head.id FROM unnest(:webhookIds::uuid[], :counts::integer[]) AS turn (webhook_id, count)
+     CROSS JOIN LATERAL (
+       SELECT d.id FROM webhook_deliveries d
+       WHERE d.webhook_id = turn.webhook_id AND d.state = 'pending' AND d.next_attempt_at <= slipway_now()
+       ORDER BY d.next_attempt_at, d.seq LIMIT turn.count) head)
+   UPDATE webhook_deliveries d
+   SET attempts = attempts + 1, leased_until = slipway_now() + :leaseMs * interval '1 millisecond',
+       next_attempt_at = slipway_now() + :leaseMs * interval '1 millisecond'
+   FROM mine, webhooks w, events e
+   WHERE d.id = mine.id AND w.id = d.webhook_id AND e.id = d.event_id AND e.position IS NOT NULL
+   RETURNING d.*, w.url, to_jsonb(e) AS event, e.created_at AS event_created_at,
+             statement_timestamp() AS claimed_at`,
+)
+
+// The next of its line is the head once it is over. It changes nothing when another worker has taken it over.
+const end = statement<
+  { state: DeliveryRow['state'] },
+  { id: string; attempt: number } & Pick<AttemptOutcome, 'state' | 'status' | 'error' | 'pauseS'>
+>(
+  'webhook_delivery_end',
+  `WITH ended AS (
+     UPDATE webhook_deliveries d
+     SET state = :state, response_status = :status, error = :error, leased_until = NULL,
+         completed_at = CASE WHEN :state <> 'pending' THEN slipway_now() END,
+         next_attempt_at = CASE WHEN :state = 'pending' AND (d.is_direct OR w.state = 'active')
+                                THEN slipway_now() + :pauseS * interval '1 second' END
+     FROM webhooks w
+     WHERE d.id = :id AND d.attempts = :attempt AND d.state = 'pending' AND w.id = d.webhook_id
+     RETURNING d.webhook_id, d.resource_id, d.seq, d.state,
+               d.state <> 'pending' AND NOT d.is_direct AND w.state = 'active' AS leaves_its_line),
+   head AS (
+     UPDATE webhook_deliveries d SET next_attempt_at = slipway_now()
+     FROM (SELECT (SELECT n.id FROM webhook_deliveries n
+                   WHERE n.webhook_id = e.webhook_id AND n.resource_id = e.resource_id AND n.state = 'pending'
+                     AND NOT n.is_direct AND n.seq > e.seq ORDER BY n.seq LIMIT 1) AS id
+           FROM ended e WHERE e.leaves_its_line) next
+     WHERE d.id = next.id)
+   SELECT state FROM ended`,
+)
+
+const noteSuccess = statement<never, { id: string; isSlow: boolean }>(
+  'webhook_note_success',
+  `UPDATE webhooks SET fails_since = NULL, failures = 0, rests_until = NULL, is_slow = :isSlow
+   WHERE id = :id AND (fails_since IS NOT NULL OR failures > 0 OR rests_until IS NOT NULL OR is_slow <> :isSlow)`,
+)
+
+// Attempts that were under way together are one failure of their receiver.
+const noteFailure = statement<never, { id: string; restS: number }>(
+  'webhook_note_failure',
+  `UPDATE webhooks SET fails_since = coalesce(fails_since, slipway_now()), is_slow = true,
+          failures = CASE WHEN rests_until > slipway_now() THEN failures ELSE failures + 1 END,
+          rests_until = CASE WHEN rests_until > slipway_now() THEN rests_until
+                             ELSE slipway_now() + :restS * interval '1 second' END
+   WHERE id = :id`,
+)
+
+/** Returns those that are still there. */
+export const lockWebhooks = (tx: Tx, ids: string[]) => lock.all(tx, { ids })
+
+/** Brings up to date when the webhooks are looked at. The caller holds their rows. */
+export const scheduleWebhooks = (tx: Tx, ids: string[]) => schedule.run(tx, { ids, hadTurn: false })
+
+/** Returns the webhooks whose turn it is, the longest waiting first, with their rows held. */
+export async function takeTurns(
+  tx: Tx,
+  isSlow: boolean,
+  full: FullOnes,
+  most: number,
+): Promise<WebhookTurn[]> {
+  const rows = await inLine.all(tx, { ...full, isSlow, most })
+  return rows.map(({ id, project_id, organization_id }) => ({
+    ...{ webhookId: id, projectId: project_id, organizationId: organization_id, isSlow },
+  }))
+}
+
+/** Claims so many of each webhook, and sends the webhooks to the back of the line. The caller holds their rows. */
+export async function claimDeliveries(
+  tx: Tx,
+  turns: { webhookId: string; count: number }[],
+  leaseMs: number,
+): Promise<ClaimedDelivery[]> {
+  const webhookIds = turns.map(({ webhookId }) => webhookId)
+  const rows = await claim.all(tx, { webhookIds, counts: turns.map(({ count }) => count), leaseMs })
+  await schedule.run(tx, { ids: webhookIds, hadTurn: true })
+  return rows.map(({ url, event, event_created_at, claimed_at, ...delivery }) => ({
+    delivery,
+    url,
+    event: { ...event, created_at: event_created_at },
+    claimedAt: claimed_at,
+  }))
+}
+
+/** Returns undefined when another worker has taken it over. The caller holds the webhook's row. */
+export async function endAttempt(
+  tx: Tx,
+  { id, webhook_id, attempts }: DeliveryRow,
+  outcome: AttemptOutcome,
+): Promise<DeliveryRow['state'] | undefined> {
+  const { state, status, error, pauseS, isSlow, restS } = outcome
+  const ended = await end.one(tx, { id, attempt: attempts, state, status, error, pauseS })
+  if (!ended) return undefined
+  if (state === 'delivered') await noteSuccess.run(tx, { id: webhook_id, isSlow })
+  else await noteFailure.run(tx, { id: webhook_id, restS })
+  await scheduleWebhooks(tx, [webhook_id])
+  return ended.state
+}

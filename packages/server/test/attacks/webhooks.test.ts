@@ -1,0 +1,152 @@
+import { eventually } from '@slipway/testing/eventually.ts'
+import { addOrganization, addProject, addUser, tokenOf } from '@slipway/testing/people.ts'
+import { startService, type TestService } from '@slipway/testing/service.ts'
+import { type Receiver, startReceiver } from '@slipway/testing/webhook-receiver.ts'
+import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from 'vitest'
+
+let service: TestService
+/** Projects of two organizations that mean no good, and of one that only wants to hear its events. */
+let hostile: string[]
+let honest: string
+let token: string
+beforeAll(async () => {
+  service = await startService((config) => {
+    config.webhooks.allowPrivateRanges = ['127.0.0.0/8']
+  })
+  const organizations = await Promise.all(
+    ['one', 'two', 'three'].map((name) => addOrganization(service.database, name)),
+  )
+  const memberOf = Object.fromEntries(organizations.map((id) => [id, 'owner' as const]))
+  token = await tokenOf(service.database, await addUser(service.database, { memberOf }))
+  hostile = []
+  for (let n = 0; n < 12; n++)
+    hostile.push(await addProject(service, token, organizations[n % 2]!, `hostile-${n}`))
+  honest = await addProject(service, token, organizations[2]!, 'honest')
+})
+afterAll(() => service.close())
+afterEach(async () => {
+  await service.sql('DELETE FROM webhooks')
+  await service.clock.reset()
+})
+
+const create = (project_id: string, { url }: Receiver) =>
+  service.ok('webhookCreate', { token, params: { project_id }, body: { url, event_types: ['test.*'] } })
+const happen = (project: string, resource: string, count = 1) =>
+  service.sql(
+    `INSERT INTO events (id, project_id, type, resource_type, resource_id, actor, request_id, data)
+     SELECT gen_random_uuid(), $1, 'test.happened', 'test', $2 || n, 'system', '', '{}' FROM generate_series(1, $3) n`,
+    [project, resource, count],
+  )
+const heard = ({ received }: Receiver) => received.map(({ body }) => body.data.resource_id)
+
+/** One that takes every connection and answers none until the test is over. */
+async function startSilent(): Promise<Receiver> {
+  const receiver = await startReceiver()
+  let release = () => {}
+  const over = new Promise<number>((resolve) => {
+    release = () => resolve(200)
+  })
+  receiver.answer = () => over
+  onTestFinished(() => release())
+  return receiver
+}
+
+test('receivers that never answer, of many projects, keep nobody else from hearing', async () => {
+  const [silent, quick, unknown] = [await startSilent(), await startReceiver(), await startReceiver()]
+  await create(honest, quick)
+  await happen(honest, 'first')
+  await eventually(() => quick.received.length === 1)
+  for (const project of hostile) for (let n = 0; n < 6; n++) await create(project, silent)
+  for (const project of hostile) await happen(project, 'stuck', 5)
+  // As many as ever get a slot: half of all.
+  await eventually(() => silent.received.length >= 32)
+  await create(honest, unknown)
+  await happen(honest, 'second', 3)
+  await eventually(() => quick.received.length === 4)
+  expect(heard(quick).sort()).toEqual(['first1', 'second1', 'second2', 'second3'])
+  // All of the slots of strangers and slow ones are taken: what is new waits for the first that ends, and gets it.
+  expect(silent.received.length).toBe(32)
+  await eventually(() => unknown.received.length === 3, 20_000)
+})
+
+test('a project with thousands due does not delay another', async () => {
+  const [flooded, quick] = [await startReceiver(), await startReceiver()]
+  await create(hostile[0]!, flooded)
+  await create(honest, quick)
+  await happen(hostile[0]!, 'flood', 5_000)
+  await eventually(() => flooded.received.length > 0)
+  await happen(honest, 'between')
+  await eventually(() => quick.received.length === 1)
+  const [left] = await service.sql<{ count: number }>(
+    `SELECT count(*) FROM webhook_deliveries WHERE state = 'pending' AND resource_id LIKE 'flood%'`,
+  )
+  expect(left!.count).toBeGreaterThan(1_000)
+})
+
+test('a receiver that does not answer rests before anything else is tried there, and no attempt is counted', async () => {
+  const away = await startReceiver()
+  await away.close()
+  await service.clock.freeze(new Date().toISOString())
+  const { id: webhook_id } = await create(honest, away)
+  await happen(honest, 'lost')
+  const serve = async () => {
+    await service.ok('eventList', { token, params: { project_id: honest } })
+    await service.server.webhooks.once()
+  }
+  const attempts = async () => {
+    const { items } = await service.ok('webhookDeliveryList', {
+      token,
+      params: { project_id: honest, webhook_id },
+    })
+    return items.map((delivery) => delivery.attempts)
+  }
+  await serve()
+  expect(await attempts()).toEqual([1])
+  await happen(honest, 'other')
+  await serve()
+  expect(await attempts()).toEqual([0, 1])
+  await service.clock.advance('5 seconds')
+  await serve()
+  // One slot: the first failure sends both to wait, for twice as long.
+  expect((await attempts()).reduce((sum, each) => sum + each)).toBe(2)
+  await service.clock.advance('9 seconds')
+  await serve()
+  expect((await attempts()).reduce((sum, each) => sum + each)).toBe(2)
+  await service.clock.advance('1 second')
+  await serve()
+  expect((await attempts()).reduce((sum, each) => sum + each)).toBe(3)
+})
+
+test('a webhook can be tested and replayed ten times a minute, and then says when again', async () => {
+  const receiver = await startReceiver()
+  await service.clock.freeze(new Date().toISOString())
+  const { id: webhook_id } = await create(honest, receiver)
+  const params = { project_id: honest, webhook_id }
+  const ask = () => service.call('webhookTest', { token, params })
+  const { body: delivery } = await ask()
+  await service.clock.advance('10 seconds')
+  for (let n = 0; n < 9; n++) expect((await ask()).status).toBe(200)
+  const replay = { token, params: { ...params, delivery_id: delivery.id } }
+  for (const refused of [await ask(), await service.call('webhookDeliveryReplay', replay)]) {
+    expect(refused).toMatchObject({ status: 429, body: { error: { code: 'rate_limited' } } })
+    expect(refused.headers.get('retry-after')).toBe('50')
+  }
+  await service.clock.advance('50 seconds')
+  expect((await service.call('webhookDeliveryReplay', replay)).status).toBe(200)
+  expect((await ask()).status).toBe(429)
+})
+
+test('lines that lose their head to retention go on with the next', async () => {
+  const receiver = await startReceiver()
+  await create(honest, receiver)
+  await service.sql(`UPDATE organizations SET suspended_at = slipway_now() WHERE name = 'three'`)
+  await happen(honest, 'a')
+  await happen(honest, 'a')
+  await service.ok('eventList', { token, params: { project_id: hostile[0]! } })
+  await eventually(async () => (await service.sql('SELECT FROM webhook_deliveries')).length === 2)
+  await service.sql(
+    `DELETE FROM events WHERE id = (SELECT event_id FROM webhook_deliveries ORDER BY seq LIMIT 1)`,
+  )
+  await service.sql('UPDATE organizations SET suspended_at = NULL')
+  await eventually(() => receiver.received.length === 1)
+})
