@@ -3,6 +3,7 @@ import { pino } from 'pino'
 import { type Config, ConfigError, help, loadConfig } from './config/index.ts'
 import { runImagesCommand } from './images-command.ts'
 import { packageVersion } from './package-root.ts'
+import { runSecretsCommand } from './secrets-command.ts'
 import { listensAt, type Server, startServer } from './server.ts'
 import { readCredentials } from './setup/credentials-file.ts'
 import { offerSetupCode, seedDemo } from './setup/demo.ts'
@@ -16,7 +17,8 @@ await main()
 
 async function main(): Promise<void> {
   const begun = performance.timeOrigin
-  if (process.argv[2] === 'images') return images()
+  if (process.argv[2] === 'images') return command(runImagesCommand)
+  if (process.argv[2] === 'secrets') return command(runSecretsCommand)
   const config = read()
   if (config.command === 'help') return void process.stdout.write(help)
   if (config.command === 'version') return void console.log(packageVersion())
@@ -30,9 +32,9 @@ async function main(): Promise<void> {
   }
 }
 
-async function images(): Promise<void> {
+async function command(run: (argv: string[]) => Promise<void>): Promise<void> {
   try {
-    await runImagesCommand(process.argv.slice(3))
+    await run(process.argv.slice(3))
   } catch (error) {
     leave(error instanceof ConfigError || error instanceof TypeError ? 2 : 1, (error as Error).message)
   }

@@ -14,6 +14,7 @@ import type { Services } from './services.ts'
 import { applyConfig, offerImages } from './setup/apply-config.ts'
 import { listGrantsToReview } from './setup/grants-to-review.ts'
 import { loadSecretKey } from './setup/secret-key-file.ts'
+import { prepareSecrets } from './setup/secrets.ts'
 import { Database } from './store/database.ts'
 import { migrate } from './store/migrate.ts'
 import { Signals } from './store/signals.ts'
@@ -47,6 +48,11 @@ export async function startServer(
     poolSize: given.database.poolSize,
     signals,
     onError: (error) => log.warn({ err: error }, 'database connection lost'),
+  })
+  await prepareSecrets(database, secretKey).catch(async (error) => {
+    await signals.close()
+    await database.close()
+    throw error
   })
   await listGrantsToReview(database, log)
   const config = { ...given, locations: await applyConfig(database, given) }

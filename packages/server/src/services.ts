@@ -1,5 +1,5 @@
 import type { Config } from './config/index.ts'
-import type { SecretKey } from './domain/secret-key.ts'
+import type { SecretKeys } from './domain/secret-key.ts'
 import type { Engines } from './engines/engine.ts'
 import type { Database } from './store/database.ts'
 import type { Signals } from './store/signals.ts'
@@ -13,7 +13,7 @@ export interface Services {
   log: Log
   version: string
   /** What encrypts secrets at rest. */
-  secretKey: SecretKey
+  secretKey: SecretKeys
   /** Where clients reach us, for links. */
   publicUrl: () => string
   /** How long one step's engine work may take, if not as long as usual. */

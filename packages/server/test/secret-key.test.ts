@@ -2,24 +2,35 @@ import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
-import { openSecret, sealedKeyId, sealSecret, secretKeyOf } from '../src/domain/secret-key.ts'
+import {
+  openSecret,
+  type SecretKey,
+  type SecretKeys,
+  sealedKeyId,
+  sealSecret,
+  secretKeyOf,
+} from '../src/domain/secret-key.ts'
 import { loadSecretKey } from '../src/setup/secret-key-file.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'slipway-key-'))
 afterAll(() => rmSync(directory, { recursive: true }))
 const key = secretKeyOf(Buffer.alloc(32, 7))
+const ring = (...keys: SecretKey[]): SecretKeys => ({
+  newest: keys[0]!,
+  find: (id) => keys.find((each) => each.id === id),
+})
 
 test('what a key sealed only that key opens, and only unchanged', () => {
-  const sealed = sealSecret(key, 'grüße')
+  const sealed = sealSecret(ring(key), 'grüße')
   expect(sealed.toString('latin1')).not.toContain('gr')
   expect(sealedKeyId(sealed)).toBe(key.id)
-  expect(openSecret(key, sealed)).toBe('grüße')
+  expect(openSecret(ring(key), sealed)).toBe('grüße')
   const other = secretKeyOf(Buffer.alloc(32, 8))
-  expect(() => openSecret(other, sealed)).toThrow(key.id)
+  expect(() => openSecret(ring(other), sealed)).toThrow(key.id)
   for (const index of [0, 9, 25, sealed.length - 1]) {
     const changed = Buffer.from(sealed)
     changed[index] = changed[index]! ^ 1
-    expect(() => openSecret(key, changed)).toThrow()
+    expect(() => openSecret(ring(key), changed)).toThrow()
   }
 })
 
@@ -28,7 +39,7 @@ test('processes that start together in one data directory get one key, readable 
   const keys = await Promise.all(
     Array.from({ length: 8 }, () => loadSecretKey({ secretKeyFile: '', dataDir })),
   )
-  expect(new Set(keys.map(({ id }) => id)).size).toBe(1)
+  expect(new Set(keys.map(({ newest }) => newest.id)).size).toBe(1)
   expect(readdirSync(dataDir)).toEqual(['secret.key'])
   expect(statSync(join(dataDir, 'secret.key')).mode & 0o777).toBe(0o600)
 })
@@ -40,5 +51,5 @@ test('a key file that the operator names is read, and never made or mended', asy
   writeFileSync(file, 'too short')
   await expect(load()).rejects.toThrow('64 hex digits')
   writeFileSync(file, key.bytes.toString('hex'))
-  expect((await load()).id).toBe(key.id)
+  expect((await load()).newest.id).toBe(key.id)
 })

@@ -15,6 +15,7 @@ export interface Flags {
 
 export const help = `Usage: slipway-server [flags]
        slipway-server images --help
+       slipway-server secrets --help
 
   --port N          port to listen on; 0 picks a free one (SLIPWAY_PORT, default 8080)
   --host ADDRESS    address to listen on (SLIPWAY_HOST, default 127.0.0.1)

@@ -1,10 +1,17 @@
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
 
-/** The master key of a deployment: secrets that we must be able to read again are encrypted under it. */
+/** A master key of a deployment: secrets that we must be able to read again are encrypted under it. */
 export interface SecretKey {
   /** Tells which key sealed something, without telling anything about the key. */
   id: string
   bytes: Buffer
+}
+
+/** The keys of a deployment: more than one from a rotation on. */
+export interface SecretKeys {
+  /** What seals. */
+  readonly newest: SecretKey
+  find(id: string): SecretKey | undefined
 }
 
 export const secretKeyBytes = 32
@@ -21,21 +28,24 @@ export function secretKeyOf(bytes: Buffer): SecretKey {
 }
 
 /** Returns AES-256-GCM of the text, with the key's id in front; the id is authenticated as well. */
-export function sealSecret(key: SecretKey, text: string): Buffer {
-  const id = Buffer.from(key.id, 'hex')
+export function sealSecret({ newest }: SecretKeys, text: string): Buffer {
+  const id = Buffer.from(newest.id, 'hex')
   const nonce = randomBytes(nonceBytes)
-  const cipher = createCipheriv('aes-256-gcm', key.bytes, nonce).setAAD(id)
+  const cipher = createCipheriv('aes-256-gcm', newest.bytes, nonce).setAAD(id)
   const sealed = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()])
   return Buffer.concat([id, nonce, cipher.getAuthTag(), sealed])
 }
 
 export const sealedKeyId = (sealed: Buffer): string => sealed.subarray(0, idBytes).toString('hex')
 
-/** Throws when another key sealed it, or when it is not what was sealed. */
-export function openSecret(key: SecretKey, sealed: Buffer): string {
+/** Throws when a key sealed it that we do not have, or when it is not what was sealed. */
+export function openSecret(keys: SecretKeys, sealed: Buffer): string {
   const id = sealedKeyId(sealed)
-  if (id !== key.id)
-    throw new WrongSecretKeyError(`this was sealed under the secret key ${id}, ours is ${key.id}`)
+  const key = keys.find(id)
+  if (!key)
+    throw new WrongSecretKeyError(
+      `this was sealed under the secret key ${id}, which is not ours: our newest is ${keys.newest.id}`,
+    )
   const nonceEnd = idBytes + nonceBytes
   const decipher = createDecipheriv('aes-256-gcm', key.bytes, sealed.subarray(idBytes, nonceEnd), {
     authTagLength: tagBytes,

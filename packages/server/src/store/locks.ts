@@ -10,6 +10,7 @@ const numbers = {
   returningHosts: 7_102_030,
   prices: 7_102_021,
   operators: 7_102_040,
+  secretKey: 7_102_050,
 } as const
 
 const take = statement<never, { number: number }>('advisory_lock', 'SELECT pg_advisory_xact_lock(:number)')

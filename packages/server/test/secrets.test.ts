@@ -1,0 +1,117 @@
+import { readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { createDatabase, query, type TestDatabase } from '@slipway/testing/database.ts'
+import { eventually } from '@slipway/testing/eventually.ts'
+import { type Credentials, credentialsOf, Launcher, readyLine } from '@slipway/testing/launcher.ts'
+import { startReceiver, verify } from '@slipway/testing/webhook-receiver.ts'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { secretKeyOf } from '../src/domain/secret-key.ts'
+
+const launcher = new Launcher()
+const dataDir = launcher.newDataDir('first')
+const keyFile = join(dataDir, 'secret.key')
+const configFile = join(launcher.dir, 'slipway.toml')
+let database: TestDatabase
+let credentials: Credentials
+let token: string
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
+
+const start = (directory: string) =>
+  launcher.start(['--port', '0', '--data-dir', directory, '--config', configFile], {
+    env: { DATABASE_URL: database.url },
+  })
+const idsInFile = () =>
+  readFileSync(keyFile, 'utf8')
+    .trim()
+    .split('\n')
+    .map((line) => secretKeyOf(Buffer.from(line, 'hex')).id)
+const idsInStore = async () => {
+  const rows = await query<{ id: string }>(
+    database.url,
+    `SELECT DISTINCT encode(substring(sealed FROM 1 FOR 8), 'hex') AS id FROM webhook_secrets`,
+  )
+  return rows.map(({ id }) => id)
+}
+async function post<T>(path: string, body: object, bearer: string | null = token): Promise<T> {
+  const response = await fetch(`${credentials.api_url}/v0.1${path}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...(bearer && { authorization: `Bearer ${bearer}` }) },
+    body: JSON.stringify(body),
+  })
+  expect(response.status).toBe(200)
+  return (await response.json()) as T
+}
+
+beforeAll(async () => {
+  database = await createDatabase()
+  writeFileSync(configFile, '[webhooks]\nallow_private_ranges = ["127.0.0.0/8"]\n')
+  await start(dataDir).until(readyLine)
+  credentials = credentialsOf(dataDir)
+  const { email, password } = credentials
+  const session = { grant_type: 'password', email, password }
+  token = (await post<{ access_token: string }>('/auth/token', session, null)).access_token
+})
+afterAll(async () => {
+  vi.resetConfig()
+  await launcher.clear()
+  await database?.drop()
+})
+
+test('a process with another key refuses to start, and names the key that is wanted', async () => {
+  const { code, errors } = await start(launcher.newDataDir('second')).ended()
+  expect(code).toBe(2)
+  expect(errors).toContain(`sealed under the secret key ${idsInFile()[0]}`)
+  expect(errors).not.toContain(readFileSync(keyFile, 'utf8').trim())
+})
+
+test('the secrets of webhooks are sealed, found plain or not, and a rotation of the key goes unnoticed', async () => {
+  const receiver = await startReceiver()
+  const webhooks = `/projects/${credentials.project_id}/webhooks`
+  const { id, secret } = await post<{ id: string; secret: string }>(webhooks, { url: receiver.url })
+  const stored = () =>
+    query(database.url, "SELECT plain, encode(sealed, 'escape') AS sealed FROM webhook_secrets")
+  expect(JSON.stringify(await stored())).not.toContain(secret.slice(6))
+  const heardSigned = async () => {
+    const before = receiver.received.length
+    await post(`${webhooks}/${id}/test`, {})
+    const received = await eventually(() =>
+      receiver.received.slice(before).find(({ body }) => body.type === 'webhook.test'),
+    )
+    verify(secret, received)
+  }
+  await heardSigned()
+
+  // As the version before left it, when several processes start at once.
+  await query(database.url, 'UPDATE webhook_secrets SET plain = $1, sealed = NULL', [secret])
+  const others = [start(dataDir), start(dataDir)]
+  for (const other of others) await other.until(readyLine)
+  expect(await stored()).toMatchObject([{ plain: null }])
+  await heardSigned()
+
+  const [old] = idsInFile()
+  expect(await idsInStore()).toEqual([old])
+  const rotation = launcher.start(['secrets', 'rotate', '--data-dir', dataDir, '--config', configFile], {
+    env: { DATABASE_URL: database.url },
+  })
+  const { code, output } = await rotation.ended()
+  expect(code).toBe(0)
+  const [fresh, previous, ...older] = idsInFile()
+  expect([previous, ...older]).toEqual([old])
+  expect(output).toContain(`${fresh}`)
+  expect(statSync(keyFile).mode & 0o777).toBe(0o600)
+  expect(await idsInStore()).toEqual([fresh])
+  // Those that run open what the new key sealed, and seal under it.
+  await heardSigned()
+  await post(`${webhooks}/${id}/rotate-secret`, {})
+  expect(await idsInStore()).toEqual([fresh])
+
+  const behind = launcher.newDataDir('behind')
+  const oldFile = join(launcher.dir, 'old.key')
+  writeFileSync(oldFile, readFileSync(keyFile, 'utf8').split('\n')[1]!)
+  const refused = launcher.start(['--port', '0', '--data-dir', behind, '--config', configFile], {
+    env: { DATABASE_URL: database.url, SLIPWAY_SECRET_KEY_FILE: oldFile },
+  })
+  const ended = await refused.ended()
+  expect(ended).toMatchObject({ code: 2 })
+  expect(ended.errors).toContain(`${fresh}`)
+})
