@@ -85,6 +85,7 @@ const mayUse: Record<string, string[]> = {
   [`${server}server.ts`]: [server],
   [`${server}main.ts`]: [server],
   [`${server}images-command.ts`]: [server],
+  [`${server}secrets-command.ts`]: [server],
   'packages/sdk/': ['@slipway/contract'],
   ...floors('packages/cli/src/', [
     'version.ts',

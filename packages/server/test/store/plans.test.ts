@@ -24,6 +24,7 @@ const exceptions: Record<string, string> = {
   operation_admin_list_state_SUCCEEDED: 'nearly all operations fit',
   organization_has_any: 'it stops at the first row',
   payment_method_expired: 'one row of each organization',
+  secret_key_sealed_before: 'the first process of this schema starts',
   simulated_host_clear: 'an operator registers a simulated host anew',
   simulated_disks: 'an inventory is all that the engine has',
   usage_day_next: 'intervals are read only until the first day is closed',
