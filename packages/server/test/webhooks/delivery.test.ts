@@ -192,7 +192,8 @@ test('a webhook is paused after three days without success, says so, and goes on
   receiver.answer = () => 200
   await service.ok('webhookUpdate', { token: owner, params: { webhook_id }, body: { state: 'active' } })
   await serve()
-  expect(receiver.received.at(-1)!.body.type).toBe('test.meanwhile')
+  // Resources have no order among each other.
+  expect(receiver.received.slice(before).map(({ body }) => body.type)).toContain('test.meanwhile')
 })
 
 test('a webhook takes a redirect and a broken connection for failures', async () => {
