@@ -13,10 +13,9 @@ import {
   takeInvitations,
 } from '../store/identity/invitations.ts'
 import { insertMember } from '../store/identity/members.ts'
-import { clearPasswordFailures } from '../store/identity/password-failures.ts'
 import { findUserByEmail, insertUser, makeUserOperator } from '../store/identity/users.ts'
 import { time } from '../store/time.ts'
-import { countAttempt } from './passwords.ts'
+import { countedAttempt, requireCode } from './passwords.ts'
 import { startSession } from './sessions.ts'
 import { badCode, emitUser, type Visitor } from './visitor.ts'
 
@@ -59,14 +58,23 @@ export function requireEmail(given: string): string {
   return email
 }
 
-export async function readInvitation({ database }: Services, code: string): Promise<Invitation> {
-  const invitations = await findInvitations(database, hashSecret(code))
-  const [first] = invitations
-  if (!first) throw badCode()
+/** What a code grants. */
+const requireInvitations = (services: Services, visitor: Pick<Visitor, 'address'>, code: string) =>
+  requireCode(services, visitor, async () => {
+    const all = await findInvitations(services.database, hashSecret(code))
+    return all[0] && { all, first: all[0] }
+  })
+
+export async function readInvitation(
+  services: Services,
+  visitor: Pick<Visitor, 'address'>,
+  code: string,
+): Promise<Invitation> {
+  const { all, first } = await requireInvitations(services, visitor, code)
   return {
     organization_name: first.organization_name ?? '',
     role: first.role ?? '',
-    is_operator: invitations.some(({ is_operator }) => is_operator),
+    is_operator: all.some(({ is_operator }) => is_operator),
     email: first.email,
     invited_by: first.invited_by,
     expires_at: time(first.expires_at),
@@ -75,12 +83,13 @@ export async function readInvitation({ database }: Services, code: string): Prom
 
 /** An existing account, in a session of its own, takes what the link grants. */
 export async function joinByInvitation(
-  { database }: Services,
+  services: Services,
   visitor: Visitor,
   userId: string,
   code: string,
 ): Promise<void> {
-  await database.transaction((tx) => redeem(tx, visitor, userId, code))
+  await requireInvitations(services, visitor, code)
+  await services.database.transaction((tx) => redeem(tx, visitor, userId, code))
 }
 
 /** A new account takes it. One that exists is never touched: its owner signs in and joins by the same link. */
@@ -90,21 +99,19 @@ export async function acceptWithNewAccount(
   given: { code: string; password: string; email?: string },
 ): Promise<TokenAnswer> {
   const { database } = services
-  const [invitation] = await findInvitations(database, hashSecret(given.code))
-  if (!invitation) throw badCode()
+  const { first: invitation } = await requireInvitations(services, visitor, given.code)
   const email = given.email === undefined ? invitation.email : requireEmail(given.email)
   refuseCommonPassword(given.password)
-  await countAttempt(services, email, visitor.address)
-  if (await findUserByEmail(database, email)) throw hasAccount()
-  const passwordHash = await hashNewPassword(given.password)
-  const answer = await database.transaction(async (tx) => {
-    const user = await insertUser(tx, { id: uuid(), email, passwordHash, isOperator: false })
-    if (!user) throw hasAccount()
-    await redeem(tx, visitor, user.id, given.code)
-    return startSession(tx, user.id, visitor)
+  return countedAttempt(services, { email, address: visitor.address }, async () => {
+    if (await findUserByEmail(database, email)) throw hasAccount()
+    const passwordHash = await hashNewPassword(given.password)
+    return database.transaction(async (tx) => {
+      const user = await insertUser(tx, { id: uuid(), email, passwordHash, isOperator: false })
+      if (!user) throw hasAccount()
+      await redeem(tx, visitor, user.id, given.code)
+      return startSession(tx, user.id, visitor)
+    })
   })
-  await clearPasswordFailures(database, email, visitor.address)
-  return answer
 }
 
 const hasAccount = () =>

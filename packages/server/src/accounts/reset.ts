@@ -14,7 +14,7 @@ import {
 } from '../store/identity/one-time-codes.ts'
 import { revokeTokenFamiliesOfUser } from '../store/identity/tokens.ts'
 import { findUserByEmail, lockUser, markEmailVerified, setUserPassword } from '../store/identity/users.ts'
-import { countAttempt } from './passwords.ts'
+import { countAttempt, inLine, requireCode } from './passwords.ts'
 import { badCode, emitUser, type Visitor } from './visitor.ts'
 
 const resetSeconds = 3600
@@ -88,13 +88,14 @@ export async function offerReset(
 
 /** Ends all sessions and keeps the second factor: whoever holds the mailbox alone does not get in. */
 export async function resetPassword(
-  { database }: Services,
+  services: Services,
   visitor: Visitor,
   given: { code: string; password: string },
 ): Promise<void> {
   const codeHash = hashSecret(given.code)
-  if (!(await findOneTimeCode(database, codeHash, 'reset'))) throw badCode()
-  const passwordHash = await hashNewPassword(given.password)
+  const { database } = services
+  await requireCode(services, visitor, () => findOneTimeCode(database, codeHash, 'reset'))
+  const passwordHash = await inLine(visitor.address, () => hashNewPassword(given.password))
   await database.transaction(async (tx) => {
     const code = await redeemOneTimeCode(tx, codeHash, 'reset')
     const user = code?.user_id ? await lockUser(tx, code.user_id) : undefined

@@ -11,7 +11,6 @@ import {
 import type { Services } from '../services.ts'
 import type { Tx } from '../store/database.ts'
 import { emit, type Requester } from '../store/events/events.ts'
-import { clearPasswordFailures } from '../store/identity/password-failures.ts'
 import {
   beginTotp,
   confirmTotp,
@@ -23,7 +22,7 @@ import { markSecondFactor } from '../store/identity/sessions.ts'
 import { revokeTokenFamiliesOfUser } from '../store/identity/tokens.ts'
 import { lockUser, type UserRow } from '../store/identity/users.ts'
 import { pingDatabase } from '../store/meta.ts'
-import { countAttempt, requirePassword } from './passwords.ts'
+import { countedAttempt, requirePassword } from './passwords.ts'
 import { emitUser, invalidGrant, type Visitor } from './visitor.ts'
 
 /** A user about their own account. */
@@ -130,21 +129,20 @@ async function isTotpRight(tx: Tx, services: Services, user: UserRow, code: stri
 }
 
 /** Guesses count like those of passwords, also when the transaction comes to nothing. */
-async function counted<T>(
+function counted<T>(
   services: Services,
   { address }: Visitor,
   self: Self,
   work: (tx: Tx, user: UserRow) => Promise<T>,
 ): Promise<T> {
-  await countAttempt(services, self.email, address)
-  const result = await services.database.transaction(async (tx) => {
-    const user = await lockUser(tx, self.id)
-    if (!user) throw notFound('user')
-    tx.signal('access')
-    return work(tx, user)
-  })
-  await clearPasswordFailures(services.database, self.email, address)
-  return result
+  return countedAttempt(services, { email: self.email, address }, () =>
+    services.database.transaction(async (tx) => {
+      const user = await lockUser(tx, self.id)
+      if (!user) throw notFound('user')
+      tx.signal('access')
+      return work(tx, user)
+    }),
+  )
 }
 
 const recoveryHash = (code: string) => hashSecret(normaliseRecoveryCode(code))

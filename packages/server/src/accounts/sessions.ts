@@ -1,7 +1,9 @@
 import type { TokenAnswer } from '@slipway/contract'
+import { clientOf } from '../domain/client-address.ts'
 import { uuid } from '../domain/ids.ts'
 import { hashSecret, newToken, open, seal } from '../domain/secret.ts'
 import type { Tx } from '../store/database.ts'
+import { putKnownAddress } from '../store/identity/password-failures.ts'
 import {
   findRefreshToken,
   insertTokenFamily,
@@ -42,6 +44,7 @@ export async function startSession(
     userAgent: (client.userAgent ?? '').slice(0, longestUserAgent),
     hasSecondFactor,
   })
+  if (client.address) await putKnownAddress(tx, userId, clientOf(client.address))
   return tokenAnswer(await mintPair(tx, familyId), accessSeconds)
 }
 

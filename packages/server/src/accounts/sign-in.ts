@@ -11,7 +11,7 @@ import { endSession } from '../store/identity/sessions.ts'
 import { revokeTokenFamiliesOfUser, revokeTokenFamilyOf } from '../store/identity/tokens.ts'
 import { insertUser, lockUser, setUserPassword, type UserRow } from '../store/identity/users.ts'
 import { tellFailedSignIn, tellOrganizations } from './failed-sign-ins.ts'
-import { requirePassword } from './passwords.ts'
+import { inLine, requireCode, requirePassword } from './passwords.ts'
 import { isSecondFactorRight, requireSelf, type Self } from './second-factor.ts'
 import { refreshSession, startSession } from './sessions.ts'
 import { badCode, emitUser, invalidGrant, type Visitor } from './visitor.ts'
@@ -122,16 +122,17 @@ export function changePassword(
 
 /** Redeems the set-up code: its holder becomes the first operator. */
 export async function setUpOperator(
-  { database }: Services,
+  services: Services,
   visitor: Visitor,
   given: { code: string; email: string; password: string },
 ): Promise<TokenAnswer> {
   const email = normaliseEmail(given.email)
+  const { database } = services
   const codeHash = hashSecret(given.code)
   // Before the costly hash; that a code works once is decided in the transaction.
-  if (!(await findOneTimeCode(database, codeHash, 'setup'))) throw badCode()
+  await requireCode(services, visitor, () => findOneTimeCode(database, codeHash, 'setup'))
   if (email === null) throw invalidField('email', 'is not an e-mail address')
-  const passwordHash = await hashNewPassword(given.password)
+  const passwordHash = await inLine(visitor.address, () => hashNewPassword(given.password))
   return database.transaction(async (tx) => {
     if (!(await redeemOneTimeCode(tx, codeHash, 'setup'))) throw badCode()
     const user = await insertUser(tx, { id: uuid(), email, passwordHash, isOperator: true })

@@ -57,6 +57,8 @@ export const limitsSection = {
   requests_per_second: field(integer(1, maxCount), 100),
   burst: field(integer(1, maxCount), 200),
   password_failures_per_minute: field(integer(1, maxCount), 10),
+  password_failures_per_address: field(integer(1, maxCount), 30),
+  password_failures_per_email: field(integer(1, maxCount), 100),
   unknown_bearers_per_second: field(integer(1, maxCount), 20),
   body_bytes: field(integer(1024, 1_073_741_824), 1_048_576),
 }

@@ -8,12 +8,15 @@ const cost = { memoryCost: 19_456, timeCost: 2, parallelism: 1 }
 
 /** Half of Node's thread pool: files and name lookups must not wait behind passwords. */
 const mostAtOnce = 2
-const mostWaiting = 50
+const mostWaiting = 200
 
 let running = 0
 const waiting: (() => void)[] = []
 
-/** Whoever comes when the queue is full is sent away at once, so that a flood of sign-ins costs nothing. */
+/**
+ * First come, first served: an address has at most one in this queue (`accounts/passwords.ts`), so that addresses take
+ * turns. Whoever comes when it is full is sent away at once.
+ */
 async function inTurn<T>(work: () => Promise<T>): Promise<T> {
   if (running >= mostAtOnce) {
     if (waiting.length >= mostWaiting)

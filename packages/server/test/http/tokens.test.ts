@@ -177,11 +177,14 @@ test('failed attempts to sign in made all at once are no more than made one by o
 })
 
 test('failed attempts to sign in are counted by the store itself, whichever process makes them', async () => {
+  const limits = { ...service.config.limits, passwordFailuresPerMinute: 10 }
   const attempts = Array.from({ length: 40 }, () =>
-    service.database.transaction((tx) => reservePasswordAttempt(tx, 'ada@example.com', '192.0.2.1', 10)),
+    service.database.transaction((tx) =>
+      reservePasswordAttempt(tx, { email: 'ada@example.com', address: '192.0.2.1' }, limits),
+    ),
   )
-  const waits = await Promise.all(attempts)
-  expect(waits.filter((seconds) => seconds === 0)).toHaveLength(10)
+  const outcomes = await Promise.all(attempts)
+  expect(outcomes.filter(({ waitSeconds }) => waitSeconds === 0)).toHaveLength(10)
 })
 
 test('failed attempts to sign in are forgotten after a success, and many right ones at once all succeed', async () => {

@@ -15,6 +15,7 @@ export const grownTables: Record<string, number> = {
   projects: 20_000,
   access_keys: 100_000,
   password_failures: 100_000,
+  known_addresses: 100_000,
   idempotency_keys: 1_000_000,
   quotas: 160_000,
   organization_quotas: 80_000,
@@ -77,6 +78,8 @@ const rows = `
     SELECT uuidv7(), 'project', id_of('project', n % 100 + 1), 'key', 'write', 'sk', sha256(n::text::bytea) FROM generate_series(1, 1000) n;
   INSERT INTO password_failures (email, address, failed_at)
     SELECT n || '@example.com', '198.51.100.1', now() - n * interval '1 minute' FROM generate_series(1, 1000) n;
+  INSERT INTO known_addresses (user_id, address, signed_in_at)
+    SELECT id_of('user', n % 500 + 1), '198.51.100.' || n, now() - n * interval '1 minute' FROM generate_series(1, 1000) n;
   INSERT INTO idempotency_keys (caller, key_hash, request_hash, answer_sealed, created_at)
     SELECT 'key ' || n % 100, sha256(n::text::bytea), '', '', now() - n * interval '40 seconds' FROM generate_series(1, 2000) n;
   INSERT INTO quotas (project_id, name, max)

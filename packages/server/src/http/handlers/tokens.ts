@@ -25,7 +25,7 @@ export const tokenHandlers: Handlers<TokenRoutes> = {
 
   authSetup: (context) => setUpOperator(context.services, context, context.body),
 
-  authInvitation: ({ services, body }) => readInvitation(services, body.code),
+  authInvitation: (context) => readInvitation(context.services, context, context.body.code),
 
   async authAccept(context) {
     const { services, request, address } = context

@@ -1,51 +1,81 @@
+import { type Failures, type SignInLimits, secondsToWait } from '../../domain/sign-in-limits.ts'
 import type { Queryable, Tx } from '../database.ts'
 import { statement } from '../statement.ts'
 
-const windowSeconds = 60
+interface Attempt {
+  /** Empty when a code is tried: it belongs to nobody until it turns out to be right. */
+  email: string
+  /** By `clientOf`. */
+  address: string
+}
 
-// One attempt at a time counts itself in, so that many at once cannot all find the count below the limit.
+// One attempt at a time counts itself in, so that many at once cannot all find the counts below the limits. The address
+// is always locked before the e-mail.
 const lock = statement<never, { key: string }>(
   'password_failures_lock',
   'SELECT pg_advisory_xact_lock(hashtextextended(:key, 43))',
 )
 
-const recent = statement<
-  { count: number; oldest_seconds_ago: number | null },
-  { email: string; address: string }
->(
+// The limits themselves bound how many rows there are to count.
+const recent = statement<Failures, Attempt>(
   'password_failures_recent',
-  `SELECT count(*) AS count, extract(epoch FROM slipway_now() - min(failed_at))::float8 AS oldest_seconds_ago
-   FROM password_failures
-   WHERE email = :email AND address = :address AND failed_at > slipway_now() - make_interval(secs => ${windowSeconds})`,
+  `SELECT a.*, e.*,
+          EXISTS (SELECT FROM users u JOIN known_addresses k ON k.user_id = u.id
+                  WHERE u.email = :email AND u.password_hash IS NOT NULL AND k.address = :address
+                    AND k.signed_in_at > slipway_now() - interval '30 days') AS is_known_address
+   FROM (SELECT count(*) FILTER (WHERE email = :email) AS pair,
+                extract(epoch FROM slipway_now() - min(failed_at) FILTER (WHERE email = :email))::float8
+                  AS pair_oldest_seconds_ago,
+                count(*) AS address,
+                extract(epoch FROM slipway_now() - min(failed_at))::float8 AS address_oldest_seconds_ago
+         FROM password_failures
+         WHERE address = :address AND failed_at > slipway_now() - interval '1 minute') a,
+        (SELECT count(*) AS email,
+                extract(epoch FROM slipway_now() - max(failed_at))::float8 AS email_newest_seconds_ago
+         FROM password_failures
+         WHERE email = :email AND :email <> '' AND failed_at > slipway_now() - interval '1 hour') e`,
 )
 
-const insert = statement<never, { email: string; address: string }>(
+const insert = statement<{ id: number }, Attempt>(
   'password_failure_insert',
-  'INSERT INTO password_failures (email, address) VALUES (:email, :address)',
+  'INSERT INTO password_failures (email, address) VALUES (:email, :address) RETURNING id',
 )
 
-const clear = statement<never, { email: string; address: string }>(
+const takeBack = statement<never, { id: number }>(
+  'password_failure_take_back',
+  'DELETE FROM password_failures WHERE id = :id',
+)
+
+const clear = statement<never, Attempt>(
   'password_failures_clear',
   'DELETE FROM password_failures WHERE email = :email AND address = :address',
 )
 
-/**
- * Counts an attempt as failed before it is made; a success clears the count. Returns the seconds to wait when the
- * last minute has had as many as allowed, else 0.
- */
+const insertKnown = statement<never, { userId: string; address: string }>(
+  'known_address_put',
+  `INSERT INTO known_addresses (user_id, address) VALUES (:userId, :address)
+   ON CONFLICT (user_id, address) DO UPDATE SET signed_in_at = slipway_now()`,
+)
+
+/** Counts an attempt as failed before it is made, or says how long to wait. */
 export async function reservePasswordAttempt(
   tx: Tx,
-  email: string,
-  address: string,
-  mostPerMinute: number,
-): Promise<number> {
-  await lock.run(tx, { key: `${email} ${address}` })
-  const row = await recent.one(tx, { email, address })
-  if (row && row.count >= mostPerMinute)
-    return Math.max(1, Math.ceil(windowSeconds - (row.oldest_seconds_ago ?? 0)))
-  await insert.run(tx, { email, address })
-  return 0
+  attempt: Attempt,
+  limits: SignInLimits,
+): Promise<{ id: number; waitSeconds: 0 } | { waitSeconds: number }> {
+  await lock.run(tx, { key: `address ${attempt.address}` })
+  if (attempt.email !== '') await lock.run(tx, { key: `e-mail ${attempt.email}` })
+  const waitSeconds = secondsToWait((await recent.one(tx, attempt))!, limits)
+  if (waitSeconds > 0) return { waitSeconds }
+  return { id: (await insert.one(tx, attempt))!.id, waitSeconds: 0 }
 }
 
+/** One attempt was right, which says nothing about those before it. */
+export const takeBackPasswordAttempt = (db: Queryable, id: number) => takeBack.run(db, { id })
+
+/** Whoever signs in from an address after all is not the one who guesses there. */
 export const clearPasswordFailures = (db: Queryable, email: string, address: string) =>
   clear.run(db, { email, address })
+
+export const putKnownAddress = (tx: Tx, userId: string, address: string) =>
+  insertKnown.run(tx, { userId, address })

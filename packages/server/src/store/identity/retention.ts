@@ -15,6 +15,7 @@ const credentials: Prune[] = [
   prune('access_tokens', 'expires_at < slipway_now()'),
   prune('refresh_tokens', 'expires_at < slipway_now()'),
   prune('password_failures', `failed_at < slipway_now() - interval '1 hour'`),
+  prune('known_addresses', `signed_in_at < slipway_now() - interval '30 days'`),
   prune('invitations', `expires_at < slipway_now() - interval '90 days'`),
   prune('one_time_codes', `expires_at < slipway_now() - interval '90 days'`),
   prune('token_families', `revoked_at < slipway_now() - interval '1 day'`, 'revoked_token_families'),
