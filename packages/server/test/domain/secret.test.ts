@@ -40,12 +40,3 @@ test('a password is right for its own hash, which is Argon2id and salted', async
 test('a password of nobody is never right', async () => {
   expect(await isPasswordRight(null, '')).toBe(false)
 })
-
-test('a password waits its turn, and a crowd beyond the queue is sent away', async () => {
-  const outcomes = await Promise.allSettled(Array.from({ length: 210 }, () => hashPassword('x')))
-  const refused = outcomes.filter(({ status }) => status === 'rejected')
-  expect(refused).toHaveLength(210 - 202)
-  for (const outcome of refused)
-    expect(outcome).toMatchObject({ reason: { code: 'rate_limited', retryAfterSeconds: 1 } })
-  expect(await isPasswordRight(await hashPassword('after it'), 'after it')).toBe(true)
-})

@@ -113,7 +113,7 @@ function text(schema: Schema, ids: string[]): Arbitrary<unknown> {
       '0.0.0.0/0',
       '22',
       '3000-8080',
-      'https://example.com/hook',
+      'http://127.0.0.1:9/hook',
       'owner@example.com',
     ],
     ...ids,

@@ -1,0 +1,29 @@
+import { expect, test } from 'vitest'
+import { Queue } from '../../src/domain/queue.ts'
+
+test('a queue lets a few work at once, the rest in turn, and sends a crowd away', async () => {
+  const queue = new Queue(2, 50)
+  const order: number[] = []
+  let [working, mostWorking] = [0, 0]
+  const work = (number: number) => async () => {
+    mostWorking = Math.max(mostWorking, ++working)
+    order.push(number)
+    await new Promise(setImmediate)
+    working--
+  }
+  const crowd = Array.from({ length: 80 }, (_, number) => queue.inTurn(work(number)))
+  const refused = (await Promise.allSettled(crowd)).filter(({ status }) => status === 'rejected')
+  expect(refused).toHaveLength(80 - 52)
+  for (const outcome of refused)
+    expect(outcome).toMatchObject({ reason: { code: 'rate_limited', retryAfterSeconds: 1 } })
+  expect([mostWorking, order]).toEqual([2, Array.from({ length: 52 }, (_, number) => number)])
+})
+
+test('a queue goes on after work that failed', async () => {
+  const queue = new Queue(1, 1)
+  const failing = queue.inTurn(() => Promise.reject(new Error('no')))
+  const next = queue.inTurn(async () => 'done')
+  await expect(failing).rejects.toThrow('no')
+  expect(await next).toBe('done')
+  expect(await queue.inTurn(async () => 'again')).toBe('again')
+})
