@@ -61,9 +61,9 @@ export async function addBystander(service: TestService): Promise<Bystander> {
   const look = () =>
     service.sql(
       `SELECT 'vm' AS kind, id::text, name FROM vms WHERE project_id = $1 AND deleted_at IS NULL
-       UNION ALL SELECT 'disk', id::text, name FROM disks WHERE project_id = $1 AND deleted_at IS NULL
+       UNION ALL SELECT 'disk', id::text, name FROM disks WHERE project_id = $1
        UNION ALL SELECT 'network', id::text, name FROM networks WHERE project_id = $1
-       UNION ALL SELECT 'project', id::text, name FROM projects WHERE organization_id = $2
+       UNION ALL SELECT 'project', id::text, name FROM projects WHERE organization_id = $2 AND deleted_at IS NULL
        UNION ALL SELECT 'key', id::text, name FROM access_keys WHERE project_id = $1 AND revoked_at IS NULL
        UNION ALL SELECT 'member', user_id::text, role FROM memberships WHERE organization_id = $2
        UNION ALL SELECT DISTINCT 'actor', actor, '' FROM events
