@@ -8,6 +8,8 @@ export interface Bystander {
   mark: string
   /** By the parameters of paths. */
   ids: Record<string, string[]>
+  /** In no request: ids that were sent may come back, in names for example. */
+  hiddenIds: string[]
   /** What this tenant has, and who has changed it: the same whatever others do. */
   look(): Promise<unknown>
 }
@@ -37,6 +39,11 @@ export async function addBystander(service: TestService): Promise<Bystander> {
       params: { ...params, operation_id: operation.operation_id },
       query: { wait: 20 },
     })
+  const hiddenKey = await addKey(service, token, project_id, 'read')
+  const hidden = await service.ok('diskCreate', {
+    ...made,
+    body: { name: `${mark}-hidden`, size: '10GiB', location: 'us-east1-a' },
+  })
   const webhook = await service.ok('webhookCreate', {
     token,
     params,
@@ -71,5 +78,6 @@ export async function addBystander(service: TestService): Promise<Bystander> {
        ORDER BY 1, 2`,
       [project_id, organization_id],
     )
-  return { mark, ids, look }
+  const hiddenIds = [hiddenKey.id, hidden.operation.operation_id, hidden.operation.metadata.id]
+  return { mark, ids, hiddenIds, look }
 }
