@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { hash, verify } from '@node-rs/argon2'
 import { invalidField } from './failure.ts'
-import { Queue } from './queue.ts'
 import { isCommonPassword } from './sign-in/common-passwords.ts'
+import { Queue } from './sign-in/queue.ts'
 
 /** Argon2id, the library's default kind: 19 MiB and two passes, some tens of milliseconds of one core. */
 const cost = { memoryCost: 19_456, timeCost: 2, parallelism: 1 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { Queue } from '../../src/domain/queue.ts'
+import { Queue } from '../../src/domain/sign-in/queue.ts'
 
 test('a queue lets a few work at once, the rest in turn, and sends a crowd away', async () => {
   const queue = new Queue(2, 50)

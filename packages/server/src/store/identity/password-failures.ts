@@ -1,4 +1,4 @@
-import { type Failures, type SignInLimits, secondsToWait } from '../../domain/sign-in-limits.ts'
+import { type Failures, type SignInLimits, secondsToWait } from '../../domain/sign-in/limits.ts'
 import type { Queryable, Tx } from '../database.ts'
 import { statement } from '../statement.ts'
 

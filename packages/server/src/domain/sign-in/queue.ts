@@ -1,4 +1,4 @@
-import { Failure } from './failure.ts'
+import { Failure } from '../failure.ts'
 
 /** Lets a few work at once and others wait, first come, first served. Whoever comes when it is full is sent away at once. */
 export class Queue {
