@@ -49,7 +49,9 @@ export async function forgotPassword(services: Services, visitor: Visitor, given
   await countAttempt(services, email, visitor.address)
   void services.database
     .transaction(async (tx) => {
-      const user = await findUserByEmail(tx, email)
+      const found = await findUserByEmail(tx, email)
+      // Locked, so that of many requests at once one makes a code.
+      const user = found && (await lockUser(tx, found.id))
       if (!user || user.suspended_at || (await hasFreshResetCode(tx, user.id))) return
       const { code } = await createResetCode(tx, user.id, true)
       await emitUser(tx, visitor, 'user.reset_mailed', user.id)

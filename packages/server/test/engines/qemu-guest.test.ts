@@ -86,18 +86,21 @@ test('a qemu guest reaches out only where its location says so', WITHIN, async (
   // A busy machine may be slow to answer: the guest asks until it is answered.
   const ask = `until said=$(${call}) && [ -n "$said" ]; do sleep 1; done`
   second.startupScript = `#!/bin/sh\n${ask}\necho "the host says: $said"\necho "metadata: $(${metadata})"\n${answerOnVolume}`
+  expect(await inFirst(`${call} 2>/dev/null || echo closed`)).toBe('closed')
+  // One engine at a time: each sees to all VMs of its host, by its own configuration.
+  await engine.close()
   const open = await bench.open({ egress: 'user', egressAllow: ['127.0.0.1/32'] })
   const out: CompiledRule = { ...allow(['0.0.0.0/0'], port), direction: 'egress' }
   await open.ensureVm(second, { generation: 1, signal })
   await open.applyFirewall(second, [out], { generation: 1, signal })
   await open.powerVm(second, 'on', { generation: 1, signal })
-  expect(await inFirst(`${call} 2>/dev/null || echo closed`)).toBe('closed')
   await eventually(async () => {
     const { content } = await open.serialLog(second, undefined, signal)
     expect(content).toContain('the host says: hello-from-host')
     expect(content).toMatch(/metadata: .*no way/s)
   })
   await open.close()
+  engine = await bench.open()
   service.close()
 })
 

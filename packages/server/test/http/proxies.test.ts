@@ -104,7 +104,11 @@ for (const { name, binary, configure } of proxies)
 
     test('a body over the limit gets the service’s own answer', async () => {
       const body = { name: 'x'.repeat(1_200_000) }
-      const { status, text } = await ask(`${project()}/access-keys`, { method: 'POST' }, body)
+      // The service answers before it has read it all: a proxy that is still sending may find the door closed.
+      const { status, text } = await eventually(async () => {
+        const answer = await ask(`${project()}/access-keys`, { method: 'POST' }, body).catch(() => null)
+        return answer && (answer.status ?? 500) < 500 && answer
+      })
       expect([status, JSON.parse(text).code]).toEqual([413, 'request_too_large'])
     })
   })
