@@ -6,7 +6,7 @@ import { useProject, useWhyNot } from '../api/me.ts'
 import { readAll } from '../api/read.ts'
 import { useQuery } from '../api/use-query.ts'
 import { Button } from '../ui/button.tsx'
-import { FormDialog, submitting } from '../ui/dialog.tsx'
+import { Confirm, FormDialog, submitting } from '../ui/dialog.tsx'
 import { SelectField, TextField } from '../ui/field.tsx'
 import { Loaded } from '../ui/loaded.tsx'
 import { Section } from '../ui/page.tsx'
@@ -21,10 +21,12 @@ export function OrganizationKeys() {
   const whyNot = useWhyNot('admin')
   const [isCreating, setCreating] = useState(false)
   const [secret, setSecret] = useState('')
+  const [revoking, setRevoking] = useState<AccessKey | null>(null)
   const revoke = useAction({
     run: (key: AccessKey) => client.organizationKeyDelete({ organization_id, key_id: key.id }),
     done: (key) => `Revoked the key ${key.name}`,
     touches: ['organizationKeyList'],
+    showsErrors: true,
   })
   return (
     <Section title="Keys of the organization">
@@ -67,7 +69,7 @@ export function OrganizationKeys() {
                       size="small"
                       kind="danger"
                       reason={whyNot}
-                      onClick={() => revoke.mutate(key)}
+                      onClick={() => setRevoking(key)}
                       aria-label={`Revoke ${key.name}`}
                     >
                       Revoke
@@ -87,6 +89,17 @@ export function OrganizationKeys() {
           note="It is good for every project of the organization, as far as its role goes."
           onClose={() => setSecret('')}
         />
+      )}
+      {revoking && (
+        <Confirm
+          isOpen
+          onClose={() => setRevoking(null)}
+          title={`Revoke ${revoking.name}`}
+          action="Revoke key"
+          {...submitting(revoke, revoking, () => setRevoking(null))}
+        >
+          <p>Programs that use it are refused within a second, in every project of the organization.</p>
+        </Confirm>
       )}
     </Section>
   )
