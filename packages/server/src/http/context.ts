@@ -1,5 +1,6 @@
 import type { RouteAnswer, RouteBody, RouteId, RouteParams, RouteQuery } from '@slipway/contract'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { Failure } from '../domain/failure.ts'
 import type { ProjectRequester } from '../operations/admission.ts'
 import type { Services } from '../services.ts'
 import type { Tx } from '../store/database.ts'
@@ -71,3 +72,36 @@ export type Handler<Id extends RouteId> = (
 ) => Promise<RouteAnswer<Id> | RawAnswer | typeof answered>
 
 export type Handlers<Ids extends RouteId> = { [Id in Ids]: Handler<Id> }
+
+/** The organizations that a caller can see. */
+export function organizationsOf(caller: Caller): string[] {
+  if (caller.kind === 'user') return [...caller.memberships.keys()]
+  return caller.kind === 'access_key' ? [caller.organizationId] : []
+}
+
+/** The user to whom a key belongs that this caller makes. */
+export function makerOf(context: Context): string | null {
+  const caller = requireCaller(context)
+  return caller.kind === 'user' ? caller.id : caller.createdBy
+}
+
+/** Whom the invited see as the one who invites. */
+export function inviterOf(context: Context): string {
+  const caller = requireCaller(context)
+  return caller.kind === 'user'
+    ? caller.email
+    : caller.kind === 'operator_key'
+      ? 'an operator'
+      : 'an access key'
+}
+
+export function requireUser(context: Context): Extract<Caller, { kind: 'user' }> {
+  const caller = requireCaller(context)
+  if (caller.kind !== 'user') throw new Failure('permission_denied', 'Only a signed-in user may do this.')
+  return caller
+}
+
+export function requireCaller(context: Context): NonNullable<Context['caller']> {
+  if (!context.caller) throw new Failure('unauthenticated', 'This needs a credential.')
+  return context.caller
+}

@@ -1,10 +1,8 @@
 import { type Route, type RouteId, routeIds, routeOf } from '@slipway/contract'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { Failure } from '../domain/failure.ts'
 import { isUuid } from '../domain/ids.ts'
 import type { Tx } from '../store/database.ts'
 import { emit, type Requester } from '../store/events/events.ts'
-import type { Caller } from '../store/identity/access.ts'
 import { type Access, callerKey, type Grant, paymentRequired } from './access.ts'
 import {
   answered,
@@ -216,37 +214,4 @@ class RequestContext implements Context {
     const project = this.request.grant?.project
     if (project && project.paymentState !== 'active') throw paymentRequired(project)
   }
-}
-
-/** The organizations that a caller can see. */
-export function organizationsOf(caller: Caller): string[] {
-  if (caller.kind === 'user') return [...caller.memberships.keys()]
-  return caller.kind === 'access_key' ? [caller.organizationId] : []
-}
-
-/** The user to whom a key belongs that this caller makes. */
-export function makerOf(context: Context): string | null {
-  const caller = requireCaller(context)
-  return caller.kind === 'user' ? caller.id : caller.createdBy
-}
-
-/** Whom the invited see as the one who invites. */
-export function inviterOf(context: Context): string {
-  const caller = requireCaller(context)
-  return caller.kind === 'user'
-    ? caller.email
-    : caller.kind === 'operator_key'
-      ? 'an operator'
-      : 'an access key'
-}
-
-export function requireUser(context: Context): Extract<Caller, { kind: 'user' }> {
-  const caller = requireCaller(context)
-  if (caller.kind !== 'user') throw new Failure('permission_denied', 'Only a signed-in user may do this.')
-  return caller
-}
-
-export function requireCaller(context: Context): NonNullable<Context['caller']> {
-  if (!context.caller) throw new Failure('unauthenticated', 'This needs a credential.')
-  return context.caller
 }

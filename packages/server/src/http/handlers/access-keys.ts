@@ -13,8 +13,7 @@ import {
 } from '../../store/identity/access-keys.ts'
 import { accessKeyView } from '../../views/identity.ts'
 import { standingIn } from '../access.ts'
-import type { Handlers } from '../context.ts'
-import { makerOf, requireCaller } from '../mount.ts'
+import { type Handlers, makerOf, requireCaller } from '../context.ts'
 import { pageById } from '../pages.ts'
 
 type Verb = 'List' | 'Create' | 'Delete'

@@ -4,8 +4,7 @@ import { createBillingLink } from '../../billing/links.ts'
 import { listInvoices } from '../../store/billing/invoices.ts'
 import { listProjectIds } from '../../store/billing/usage-days.ts'
 import { invoiceView } from '../../views/billing.ts'
-import type { Handlers } from '../context.ts'
-import { requireCaller } from '../mount.ts'
+import { type Handlers, requireCaller } from '../context.ts'
 import { page } from '../pages.ts'
 
 type BillingRoutes =

@@ -1,5 +1,4 @@
-import type { Handlers } from '../context.ts'
-import { requireCaller } from '../mount.ts'
+import { type Handlers, requireCaller } from '../context.ts'
 
 export const identityHandlers: Handlers<'rootGet'> = {
   async rootGet(context) {

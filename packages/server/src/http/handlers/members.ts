@@ -1,8 +1,7 @@
 import { changeMember, inviteMember, inviteMemberAgain, removeMember } from '../../accounts/members.ts'
 import { listMembers } from '../../store/identity/members.ts'
 import { accessKeyView, memberView } from '../../views/identity.ts'
-import type { Handlers } from '../context.ts'
-import { inviterOf } from '../mount.ts'
+import { type Handlers, inviterOf } from '../context.ts'
 import { page } from '../pages.ts'
 import { sendInvitation } from './users.ts'
 

@@ -8,8 +8,7 @@ import {
   operationView,
 } from '../../store/compute/operations.ts'
 import { callerKey } from '../access.ts'
-import type { Context, Handlers } from '../context.ts'
-import { requireCaller } from '../mount.ts'
+import { type Context, type Handlers, requireCaller } from '../context.ts'
 import { pageById } from '../pages.ts'
 
 type ListId = Extract<RouteId, 'operationList' | `${string}OperationList`> &

@@ -12,8 +12,7 @@ import {
 } from '../../store/identity/organizations.ts'
 import { organizationQuotaViews } from '../../views/catalogue.ts'
 import { adminOrganizationView, organizationView } from '../../views/identity.ts'
-import type { Handlers } from '../context.ts'
-import { organizationsOf, requireCaller } from '../mount.ts'
+import { type Handlers, organizationsOf, requireCaller } from '../context.ts'
 import { pageById } from '../pages.ts'
 
 type OrganizationRoutes =

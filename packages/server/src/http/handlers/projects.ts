@@ -3,8 +3,7 @@ import { notFound } from '../../domain/failure.ts'
 import { findProject, listAllProjects, listProjects } from '../../store/identity/projects.ts'
 import { adminProjectView, projectView } from '../../views/identity.ts'
 import { requireRole, standingIn } from '../access.ts'
-import type { Handlers } from '../context.ts'
-import { organizationsOf, requireCaller } from '../mount.ts'
+import { type Handlers, organizationsOf, requireCaller } from '../context.ts'
 import { pageById } from '../pages.ts'
 
 type ProjectRoutes =

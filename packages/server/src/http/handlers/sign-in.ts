@@ -5,8 +5,7 @@ import { endOtherSessions, endOwnSession } from '../../accounts/sign-in.ts'
 import { notFound } from '../../domain/failure.ts'
 import { listSessions } from '../../store/identity/sessions.ts'
 import { sessionView } from '../../views/identity.ts'
-import type { Handlers } from '../context.ts'
-import { requireUser } from '../mount.ts'
+import { type Handlers, requireUser } from '../context.ts'
 import { beginFlow } from '../oidc.ts'
 
 export const signInHandlers: Handlers<keyof typeof signInRoutes> = {

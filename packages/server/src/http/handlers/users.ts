@@ -6,8 +6,7 @@ import { queueMail } from '../../mail/queue.ts'
 import { listUsers } from '../../store/identity/users.ts'
 import { time } from '../../store/time.ts'
 import { userView } from '../../views/identity.ts'
-import type { Context, Handlers } from '../context.ts'
-import { inviterOf } from '../mount.ts'
+import { type Context, type Handlers, inviterOf } from '../context.ts'
 import { pageById } from '../pages.ts'
 
 type AdminUserRoutes =
