@@ -5,14 +5,13 @@ import type { Services } from '../services.ts'
 import {
   advanceOperation,
   type ClaimedOperation,
-  endOperation,
   fenceOperation,
   type Lease,
   LostLease,
   type Progress,
   parkOperation,
-  type StepEntry,
-} from '../store/compute/operations.ts'
+} from '../store/compute/operation-leases.ts'
+import { endOperation, type StepEntry } from '../store/compute/operations.ts'
 import type { Tx } from '../store/database.ts'
 import { backoffMs } from './backoff.ts'
 import { withinLimit } from './limit.ts'
