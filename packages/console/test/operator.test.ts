@@ -236,10 +236,16 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
   })
 
   test('a host is registered, and the audit log says by whom', async () => {
+    let showLocations = () => {}
+    const isShown = new Promise<void>((resolve) => (showLocations = resolve))
+    await page.route('**/admin/locations', (route) => isShown.then(() => route.continue()))
     await openTabOf('Map')
     await main().getByRole('button', { name: 'Register host' }).first().click()
     await dialog().getByLabel('Name').fill('rack4-1')
-    await dialog().getByRole('button', { name: 'Register host' }).click()
+    const register = dialog().getByRole('button', { name: 'Register host' })
+    expect(await register.isEnabled()).toBe(false)
+    showLocations()
+    await register.click()
     await main()
       .getByRole('link', { name: /rack4-1/ })
       .waitFor()

@@ -1,4 +1,13 @@
-import { addExact, centsToUsd, displayUsd, type Exact, toCents, usdOfMs, ZERO } from './money.ts'
+import {
+  addExact,
+  centsToUsd,
+  compareExact,
+  displayUsd,
+  type Exact,
+  toCents,
+  usdOfMs,
+  ZERO,
+} from './money.ts'
 
 /** Priced usage of one project and product; null where no price was set. */
 export interface Charge {
@@ -38,10 +47,7 @@ function groupBy<T>(items: T[], keyOf: (item: T) => string): Map<string, T[]> {
 export function usdByProduct(charges: Charge[]): { product_name: string; usd: Exact }[] {
   return [...groupBy(charges, (charge) => charge.product_name)]
     .map(([product_name, group]) => ({ product_name, usd: sumUsd(group) }))
-    .toSorted(
-      (a, b) =>
-        Number(displayUsd(b.usd)) - Number(displayUsd(a.usd)) || a.product_name.localeCompare(b.product_name),
-    )
+    .toSorted((a, b) => compareExact(b.usd, a.usd) || a.product_name.localeCompare(b.product_name))
 }
 
 /** One line for each project and product: the only place where money is rounded. */

@@ -56,6 +56,21 @@ test('charges are rounded once in each line, and a line never shrinks when usage
     }),
   )
 })
+test('products that differ by less than a hundredth of a cent still stand with the dearest first', () => {
+  const costing = (product_name: string, usd_ms: string): Charge => ({
+    project_id: 'p1',
+    product_name,
+    resource_type: 'vm',
+    quantity_ms: '1',
+    cost_usd_ms: usd_ms,
+  })
+  const products = usdByProduct([
+    costing('a40.1x', '99999999999985.12345'),
+    costing('persistent-ssd', '99999999999986.12345'),
+  ])
+  expect(products.map(({ product_name }) => product_name)).toEqual(['persistent-ssd', 'a40.1x'])
+})
+
 const byKey = (a: { project_id: string; product_name: string }, b: typeof a) =>
   `${a.project_id} ${a.product_name}`.localeCompare(`${b.project_id} ${b.product_name}`)
 

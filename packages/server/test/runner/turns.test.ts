@@ -59,8 +59,13 @@ test('a turn that lasts is kept by its process, and falls to another when the pr
 
   // Its timers stop with a process that dies; here they are slower than the clock is turned.
   const slow = new Turns({ database, config: defaultConfig(), log })
-  void slow.take({ name: 'dead', everyMs: 0 }, never)
-  await eventually(async () => !(await gets(other, 'dead')))
+  await new Promise<void>((hasBegun) => {
+    void slow.take({ name: 'dead', everyMs: 0 }, () => {
+      hasBegun()
+      return never()
+    })
+  })
+  expect(await gets(other, 'dead')).toBe(false)
   await pass('11 seconds')
   expect(await gets(other, 'dead')).toBe(true)
 })

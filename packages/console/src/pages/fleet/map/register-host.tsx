@@ -9,6 +9,8 @@ import { Button } from '../../../ui/button.tsx'
 import { FormDialog, submitting } from '../../../ui/dialog.tsx'
 import { SelectField, TextField } from '../../../ui/field.tsx'
 
+const nameWords = 'A name of lower-case letters, digits, . and -'
+
 export function RegisterHost() {
   const [isOpen, setOpen] = useState(false)
   return (
@@ -28,6 +30,8 @@ function RegisterDialog({ onClose }: { onClose: () => void }) {
   const [model, setModel] = useState<string>(families.a100.model)
   const [gpuCount, setGpuCount] = useState('8')
   const location = locations.data?.items.find((each) => each.name === place) ?? locations.data?.items[0]
+  const hasName = /^[a-z0-9][a-z0-9.-]{0,62}$/.test(name)
+  const reason = !location ? 'No location is known yet' : hasName ? undefined : nameWords
   const isSimulated = location?.engine === 'simulated'
   const create = useAction({
     run: () =>
@@ -47,9 +51,7 @@ function RegisterDialog({ onClose }: { onClose: () => void }) {
       title="Register host"
       action="Register host"
       {...submitting(create, undefined, onClose)}
-      reason={
-        /^[a-z0-9][a-z0-9.-]{0,62}$/.test(name) ? undefined : 'A name of lower-case letters, digits, . and -'
-      }
+      reason={reason}
     >
       <TextField label="Name" value={name} onChange={setName} autoFocus />
       <SelectField
