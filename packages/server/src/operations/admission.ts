@@ -6,7 +6,8 @@ import {
   cancelOperation,
   endOperation,
   findUnfinishedOperations,
-  insertOperation,
+  insertOperations,
+  type NewOperation,
   type OperationRow,
 } from '../store/compute/operations.ts'
 import { findOverfull } from '../store/compute/organization-quotas.ts'
@@ -34,14 +35,24 @@ interface Beginning {
 }
 
 /** Writes the operation and its event in the transaction that makes the claims. */
-export function beginOperation(
+export async function beginOperation(
   tx: Tx,
   by: ProjectRequester,
   definition: Definition,
   beginning: Beginning,
 ): Promise<OperationRow> {
+  const [row] = await insertOperations(tx, [operationOf(by, definition, beginning)])
+  return row!
+}
+
+/** What is written for it. */
+export function operationOf(
+  by: ProjectRequester,
+  definition: Definition,
+  beginning: Beginning,
+): NewOperation {
   const [first] = definition.steps
-  return insertOperation(tx, {
+  return {
     id: uuid(),
     projectId: by.projectId,
     kind: definition.kind,
@@ -57,7 +68,7 @@ export function beginOperation(
     clientAddress: by.clientAddress,
     admittedStep: first && !first.tx && !first.call ? first.name : null,
     event: { type: beginning.eventType, data: beginning.eventData ?? {} },
-  })
+  }
 }
 
 /** 409 that names the operation under way. The caller holds the resource's row. */

@@ -66,33 +66,31 @@ export interface NewOperation {
   event: { type: EventType; data: Record<string, unknown> }
 }
 
-type InsertParams = Omit<NewOperation, 'request' | 'event'> & {
-  request: string
-  eventId: string
-  eventType: EventType
-  eventData: Record<string, unknown>
-}
-
-const insert = statement<OperationRow, InsertParams>(
-  'operation_insert',
-  `WITH begun AS (
+const insert = statement<OperationRow, { operations: string }>(
+  'operations_insert',
+  `WITH given AS MATERIALIZED (
+     SELECT * FROM json_to_recordset(:operations::json) AS g (
+       id uuid, "projectId" uuid, kind text, name text, "resourceType" text, "resourceId" uuid, location text,
+       generation bigint, request text, scratch jsonb, actor text, "requestId" text, "clientAddress" text,
+       "admittedStep" text, "eventId" uuid, "eventType" text, "eventData" jsonb)
+   ), begun AS (
      INSERT INTO operations
        (id, project_id, kind, name, resource_type, resource_id, location, generation, request, scratch, actor, request_id,
         step, step_log)
-     SELECT :id, :projectId, :kind, :name, :resourceType, :resourceId, :location, :generation, :request, :scratch, :actor,
-            :requestId,
-            CASE WHEN :admittedStep::text IS NULL THEN 0 ELSE 1 END,
-            CASE WHEN :admittedStep::text IS NULL THEN '[]'
+     SELECT g.id, g."projectId", g.kind, g.name, g."resourceType", g."resourceId", g.location, g.generation,
+            g.request::json, g.scratch, g.actor, g."requestId",
+            CASE WHEN g."admittedStep" IS NULL THEN 0 ELSE 1 END,
+            CASE WHEN g."admittedStep" IS NULL THEN '[]'
                  ELSE jsonb_build_array(jsonb_build_object(
-                   'name', :admittedStep::text, 'state', 'done', 'started_at', t, 'completed_at', t)) END
-     FROM to_char(slipway_now() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') t RETURNING *
+                   'name', g."admittedStep", 'state', 'done', 'started_at', t, 'completed_at', t)) END
+     FROM given g, to_char(slipway_now() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') t RETURNING *
    ), told AS (
      INSERT INTO events (id, project_id, organization_id, type, resource_type, resource_id, actor, request_id,
                          client_address, data)
-     SELECT :eventId, b.project_id, (SELECT organization_id FROM projects WHERE projects.id = b.project_id),
-            :eventType, b.resource_type, b.resource_id, b.actor, b.request_id, :clientAddress,
-            jsonb_build_object('operation_id', b.id, 'operation_name', b.name) || :eventData::jsonb
-     FROM begun b
+     SELECT g."eventId", b.project_id, (SELECT organization_id FROM projects WHERE projects.id = b.project_id),
+            g."eventType", b.resource_type, b.resource_id, b.actor, b.request_id, g."clientAddress",
+            jsonb_build_object('operation_id', b.id, 'operation_name', b.name) || g."eventData"
+     FROM begun b JOIN given g ON g.id = b.id
    )
    SELECT * FROM begun`,
 )
@@ -210,18 +208,21 @@ const prune = statement<never, { most: number }>(
      ORDER BY completed_at LIMIT :most)`,
 )
 
-/** Writes it with the event that tells of it, and wakes a runner after the commit. */
-export async function insertOperation(tx: Tx, operation: NewOperation): Promise<OperationRow> {
+/** Writes them, each with the event that tells of it, and wakes a runner after the commit. Returns them in this order. */
+export async function insertOperations(tx: Tx, operations: NewOperation[]): Promise<OperationRow[]> {
   tx.signal('operations')
   tx.signal('events')
-  const row = await insert.one(tx, {
+  const given = operations.map(({ event, ...operation }) => ({
     ...operation,
+    // As text it may hold what only JSON can say, such as half a surrogate pair.
     request: JSON.stringify(operation.request),
     eventId: uuid(),
-    eventType: operation.event.type,
-    eventData: operation.event.data,
-  })
-  return row!
+    eventType: event.type,
+    eventData: event.data,
+  }))
+  const rows = await insert.all(tx, { operations: JSON.stringify(given) })
+  const byId = new Map(rows.map((row) => [row.id, row]))
+  return operations.map(({ id }) => byId.get(id)!)
 }
 
 /**

@@ -58,11 +58,14 @@ export interface EventRow {
   created_at: Date
 }
 
-const insert = statement<never, Required<NewEvent>>(
-  'event_insert',
+const insert = statement<never, { events: string }>(
+  'events_insert',
   `INSERT INTO events (id, organization_id, project_id, type, resource_type, resource_id, actor, request_id,
                        client_address, data)
-   VALUES (:id, :organizationId, :projectId, :type, :resourceType, :resourceId, :actor, :requestId, :clientAddress, :data)`,
+   SELECT id, "organizationId", "projectId", type, "resourceType", "resourceId", actor, "requestId", "clientAddress", data
+   FROM json_to_recordset(:events::json) AS g (
+     id uuid, "organizationId" uuid, "projectId" uuid, type text, "resourceType" text, "resourceId" text, actor text,
+     "requestId" text, "clientAddress" text, data jsonb)`,
 )
 
 const anyUnstamped = statement<{ is_any: boolean }>(
@@ -140,8 +143,12 @@ const listForward = filteredStatement<EventRow, EventFilter & { after: number }>
 )
 
 /** Writes the event in the transaction of the change it tells of, and wakes its readers after the commit. */
-export async function emit(tx: Tx, event: NewEvent): Promise<void> {
-  await insert.run(tx, { ...system, data: {}, ...event, id: event.id ?? uuid() })
+export const emit = (tx: Tx, event: NewEvent): Promise<void> => emitAll(tx, [event])
+
+/** Writes them in this order. */
+export async function emitAll(tx: Tx, events: NewEvent[]): Promise<void> {
+  const given = events.map((event) => ({ ...system, data: {}, ...event, id: event.id ?? uuid() }))
+  await insert.run(tx, { events: JSON.stringify(given) })
   tx.signal('events')
 }
 
