@@ -1,7 +1,7 @@
 import Type, { type Static } from 'typebox'
 import { DiskCreate } from './disks.ts'
 import { defineRoutes } from './route.ts'
-import { body, record, Timestamp, Uuid, wholeList } from './schema.ts'
+import { body, CommaList, record, Timestamp, Uuid, wholeList } from './schema.ts'
 import { quotaNames } from './vm-types.ts'
 import { VmCreate } from './vms.ts'
 
@@ -76,6 +76,56 @@ export const Estimate = record('Estimate', {
   usd_per_month: Type.Union([Type.Number(), Type.Null()], { description: '730 hours.' }),
 })
 
+const offered = {
+  type: Type.String({ examples: ['a100.1x'] }),
+  location: Type.String({ examples: ['us-east1-a'] }),
+  gpu_model: Type.String({ examples: ['A100 40GB PCIe'] }),
+  gpu_count: Type.Integer({ examples: [1] }),
+  gpu_memory_gb: Type.Integer({ description: 'Of each GPU.', examples: [40] }),
+  cpu_cores: Type.Integer({ examples: [12] }),
+  memory_gb: Type.Integer({ examples: [120] }),
+  scratch_gb: Type.Integer({ description: 'Local NVMe, lost at stop.', examples: [960] }),
+  network_gbps: Type.Integer({ examples: [25] }),
+  usd_per_hour: Type.Union([Type.Number(), Type.Null()], {
+    description: 'Null where no price is set.',
+    examples: [1.45],
+  }),
+}
+
+export const Offer = record('Offer', {
+  ...offered,
+  quantity: Type.Integer({ description: 'How many more such VMs fit now.', examples: [22] }),
+  quota_left: Type.Integer({ description: 'How many more the quotas cover.', examples: [8] }),
+})
+export type Offer = Static<typeof Offer>
+
+export const CatalogueItem = record('CatalogueItem', {
+  ...offered,
+  available: Type.Boolean({ description: 'Whether one more such VM fits.', examples: [true] }),
+})
+export type CatalogueItem = Static<typeof CatalogueItem>
+
+const OfferQuery = Type.Object({
+  gpu_model: Type.Optional(
+    Type.String({
+      maxLength: 100,
+      description: 'A model of GPU, or its first words in any letter case: `a100`, `a100-80gb`, `L40S`.',
+    }),
+  ),
+  min_gpu_count: Type.Optional(Type.Integer({ minimum: 0, maximum: 1000 })),
+  min_gpu_memory_gb: Type.Optional(
+    Type.Integer({ minimum: 0, maximum: 1_000_000, description: 'Of each GPU.' }),
+  ),
+  max_usd_per_hour: Type.Optional(Type.Number({ minimum: 0, description: 'Leaves out what has no price.' })),
+  locations: CommaList('Locations'),
+  available: Type.Optional(
+    Type.Boolean({
+      description: 'With `true`, only what could be created now: in stock and within the quotas.',
+    }),
+  ),
+})
+export type OfferQuery = Static<typeof OfferQuery>
+
 const typeAndLocation = Type.Object({
   product_name: Type.Optional(Type.String({ maxLength: 100, description: 'A VM type.' })),
   location: Type.Optional(Type.String({ maxLength: 100 })),
@@ -139,6 +189,28 @@ export const catalogueRoutes = defineRoutes({
     summary: 'List quotas and what is used of them',
     access: 'viewer',
     answer: wholeList('QuotaList', Quota),
+  },
+  offerList: {
+    method: 'GET',
+    path: '/v0.1/projects/{project_id}/offers',
+    tag: 'Catalogue',
+    summary: 'Every type in every location, with price, stock and quota',
+    description: 'The cheapest first; what has no price comes last.',
+    access: 'viewer',
+    query: OfferQuery,
+    answer: wholeList('OfferList', Offer),
+  },
+  catalogueList: {
+    method: 'GET',
+    path: '/v0.1/catalogue',
+    tag: 'Catalogue',
+    summary: 'Every type in every location, for whoever looks around',
+    description:
+      'The rows and filters of `offers`, for all alike and at most a second old. Operators can close it to those without a credential.',
+    access: 'public',
+    query: OfferQuery,
+    answer: wholeList('Catalogue', CatalogueItem),
+    errors: ['unauthenticated'],
   },
   estimateCreate: {
     method: 'POST',

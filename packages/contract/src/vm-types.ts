@@ -3,6 +3,7 @@
 export const families = {
   a40: {
     model: 'A40 48GB PCIe',
+    gpuMemoryGb: 48,
     pciId: '10de:2235',
     cpuCores: 6,
     memoryGb: 60,
@@ -12,6 +13,7 @@ export const families = {
   },
   a100: {
     model: 'A100 40GB PCIe',
+    gpuMemoryGb: 40,
     pciId: '10de:20f1',
     cpuCores: 12,
     memoryGb: 120,
@@ -21,6 +23,7 @@ export const families = {
   },
   'a100-80gb': {
     model: 'A100 80GB PCIe',
+    gpuMemoryGb: 80,
     pciId: '10de:20b5',
     cpuCores: 12,
     memoryGb: 120,
@@ -30,6 +33,7 @@ export const families = {
   },
   'l40s-48gb': {
     model: 'L40S 48GB PCIe',
+    gpuMemoryGb: 48,
     pciId: '10de:26b9',
     cpuCores: 8,
     memoryGb: 147,
@@ -47,6 +51,8 @@ export interface VmType {
   family: Family
   gpuCount: number
   gpuModel: string
+  /** Of each GPU. */
+  gpuMemoryGb: number
   cpuCores: number
   memoryGb: number
   /** Local NVMe of the type: scratch space, lost at stop. */
@@ -64,6 +70,7 @@ export const vmTypes: VmType[] = familyNames.flatMap((family) => {
     family,
     gpuCount,
     gpuModel: share.model,
+    gpuMemoryGb: share.gpuMemoryGb,
     cpuCores: share.cpuCores * gpuCount,
     memoryGb: share.memoryGb * gpuCount,
     nvmeGb: share.nvmeGb * gpuCount,

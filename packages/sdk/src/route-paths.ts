@@ -63,6 +63,8 @@ export const routePaths: { [Id in RouteId]: Line<Id> } = {
   imageList: 'GET /v0.1/projects/{project_id}/images',
   priceList: 'GET /v0.1/projects/{project_id}/prices',
   quotaList: 'GET /v0.1/projects/{project_id}/quotas',
+  offerList: 'GET /v0.1/projects/{project_id}/offers',
+  catalogueList: 'GET /v0.1/catalogue',
   estimateCreate: 'POST /v0.1/projects/{project_id}/estimates body',
   vmCreate: 'POST /v0.1/projects/{project_id}/vms body',
   vmList: 'GET /v0.1/projects/{project_id}/vms paged',

@@ -40,6 +40,7 @@ test('the default configuration is the demo on this machine alone', () => {
     logLevel: 'info',
     workerPort: 0,
     metricsTokenEnv: '',
+    publicCatalogue: true,
     metricsToken: '',
     secretKeyFile: '',
   })

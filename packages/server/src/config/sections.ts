@@ -46,6 +46,7 @@ export const serverSection = {
   log_level: field(logLevel, 'info'),
   worker_port: field(port, 0),
   metrics_token_env: field(envName, ''),
+  public_catalogue: field(flag, true),
 }
 
 export const databaseSection = {

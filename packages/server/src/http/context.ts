@@ -1,4 +1,11 @@
-import type { RouteAnswer, RouteBody, RouteId, RouteParams, RouteQuery } from '@slipway/contract'
+import type {
+  CatalogueItem,
+  RouteAnswer,
+  RouteBody,
+  RouteId,
+  RouteParams,
+  RouteQuery,
+} from '@slipway/contract'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Failure } from '../domain/failure.ts'
 import type { ProjectRequester } from '../operations/admission.ts'
@@ -7,6 +14,7 @@ import type { Tx } from '../store/database.ts'
 import type { OrganizationRequester, Requester } from '../store/events/events.ts'
 import type { Caller, ProjectScope } from '../store/identity/access.ts'
 import type { Access } from './access.ts'
+import type { SharedAnswer } from './shared-answer.ts'
 import type { Endings } from './streams/endings.ts'
 import type { HeldAnswers } from './streams/held.ts'
 import type { EventStreams } from './streams/streams.ts'
@@ -18,6 +26,8 @@ export interface HttpServices extends Services {
   endings: Endings
   /** Waits for operations that callers have us hold. */
   waits: HeldAnswers
+  /** What anyone may look at, at most a second old. */
+  catalogue: SharedAnswer<CatalogueItem[]>
 }
 
 /** What a handler gets: a checked request, by a caller who may make it. */

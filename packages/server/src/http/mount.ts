@@ -40,7 +40,7 @@ export function mountRoutes(
   const guesses = new RateLimiter({ requestsPerSecond: perSecond, burst: 5 * perSecond })
   app.decorateRequest('grant', null)
   for (const id of routeIds) {
-    const route = routeOf(id)
+    const route = mountedRoute(id, services)
     const validators = compileValidators(route)
     const handle = handlers[id] as unknown as AnyHandler
     app.route({
@@ -67,6 +67,12 @@ export function mountRoutes(
       handler: (request, reply) => answer(id, route, validators, handle, services, request, reply),
     })
   }
+}
+
+/** As the table has it, but for what the operator closes to those without a credential. */
+function mountedRoute(id: RouteId, { config }: HttpServices): Route {
+  const isClosed = id === 'catalogueList' && !config.server.publicCatalogue
+  return isClosed ? { ...routeOf(id), access: 'caller' } : routeOf(id)
 }
 
 async function stillGranted(access: Access, route: Route, request: FastifyRequest): Promise<void> {

@@ -1,4 +1,5 @@
 import { gpuReport, hostReport, reportHost } from '@slipway/testing/fleet.ts'
+import { send } from '@slipway/testing/requests.ts'
 import { vmBody } from '@slipway/testing/resources.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { sshKey } from '@slipway/testing/ssh-key.ts'
@@ -134,6 +135,131 @@ test('availability agrees with capacity, which counts whole VMs on each host', a
   )
   expect(quantity).toMatchObject({ 'a40.1x': 16, 'a40.4x': 4, 'a40.8x': 2, 'a100.1x': 0 })
   expect(quantity).toMatchObject({ 'l40s-48gb.4x': 2, 'l40s-48gb.8x': 1, 'l40s-48gb.10x': 1 })
+})
+
+interface Row {
+  type: string
+  location: string
+  usd_per_hour: number | null
+}
+const namesOf = (rows: Row[]) => rows.map(({ type, location }) => `${type} ${location}`)
+
+test('an offer tells all that a chooser needs of a type in a location', async () => {
+  const offers = await items('/offers')
+  expect(offers).toHaveLength(17 * 3)
+  expect(offers).toContainEqual({
+    type: 'a40.2x',
+    location: 'us-west1-a',
+    gpu_model: 'A40 48GB PCIe',
+    gpu_count: 2,
+    gpu_memory_gb: 48,
+    cpu_cores: 12,
+    memory_gb: 120,
+    scratch_gb: 1920,
+    network_gbps: 50,
+    usd_per_hour: 1.8,
+    quantity: 8,
+    quota_left: 48,
+  })
+})
+
+test('offers come cheapest first, without a price last, and else in the order of the catalogue', async () => {
+  await service.sql(`DELETE FROM prices WHERE product_name = 'a40.1x'`)
+  const offers: Row[] = await items('/offers')
+  const prices = offers.map((offer) => offer.usd_per_hour ?? Number.MAX_VALUE)
+  expect(prices).toEqual(prices.toSorted((a, b) => a - b))
+  expect(namesOf(offers).slice(0, 3)).toEqual([
+    'l40s-48gb.1x us-east1-a',
+    'l40s-48gb.1x us-west1-a',
+    'l40s-48gb.1x eu-north1-a',
+  ])
+  expect(namesOf(offers).slice(-3)).toEqual(['a40.1x us-east1-a', 'a40.1x us-west1-a', 'a40.1x eu-north1-a'])
+  expect(namesOf(await items('/offers?max_usd_per_hour=1&locations=us-west1-a'))).toEqual([
+    'l40s-48gb.1x us-west1-a',
+  ])
+  await service.database.transaction((tx) =>
+    setPrices(tx, [{ product_name: 'a40.1x', unit: 'vm_hour', usd: '0.9' }]),
+  )
+})
+
+test.each([
+  [
+    'gpu_model=a100-80gb&locations=us-east1-a',
+    ['a100-80gb.1x', 'a100-80gb.2x', 'a100-80gb.4x', 'a100-80gb.8x'],
+  ],
+  ['gpu_model=A100&locations=us-east1-a&min_gpu_count=8', ['a100.8x', 'a100-80gb.8x']],
+  [
+    'gpu_model=l40s%2048GB%20pcie&min_gpu_count=8&available=true',
+    ['l40s-48gb.8x', 'l40s-48gb.8x', 'l40s-48gb.10x', 'l40s-48gb.10x'],
+  ],
+  [
+    'min_gpu_memory_gb=80&max_usd_per_hour=1.65&locations=us-east1-a,eu-north1-a',
+    ['a100-80gb.1x', 'a100-80gb.1x'],
+  ],
+  ['locations=eu-north1-a&available=true', []],
+  ['available=false&locations=eu-north1-a&max_usd_per_hour=0.9', ['a40.1x']],
+])('offers and the catalogue are filtered by %s', async (filter, types) => {
+  const typesOf = (rows: Row[]) => rows.map(({ type }) => type)
+  expect(typesOf(await items(`/offers?${filter}`))).toEqual(types)
+  const { body } = await service.request('GET', `/v0.1/catalogue?${filter}`, { token: null })
+  expect(typesOf((body as { items: Row[] }).items)).toEqual(types)
+})
+
+test('an available offer is in stock and within the quotas', async () => {
+  const { project_id } = service.credentials
+  const setMax = (max: number | null) =>
+    service.sql(`UPDATE quotas SET max = $1 WHERE project_id = $2 AND name = 'a40_gpus'`, [max, project_id])
+  await setMax(3)
+  const offers = await items('/offers?gpu_model=a40&locations=us-east1-a')
+  expect(offers.map((offer: { quota_left: number }) => offer.quota_left)).toEqual([3, 1, 0, 0])
+  expect(namesOf(await items('/offers?gpu_model=a40&locations=us-east1-a&available=true'))).toEqual([
+    'a40.1x us-east1-a',
+    'a40.2x us-east1-a',
+  ])
+  await setMax(null)
+})
+
+test.each([
+  ['gpu_model=a10', 'gpu_model', 'A100 40GB PCIe'],
+  ['locations=us-east1', 'locations', 'us-east1-a'],
+  ['min_gpu_count=some', 'min_gpu_count', ''],
+  ['colour=red', 'colour', ''],
+])('the filter %s is refused', async (filter, field, suggestion) => {
+  for (const path of [`/v0.1/projects/${service.credentials.project_id}/offers`, '/v0.1/catalogue']) {
+    const { status, body } = await service.request('GET', `${path}?${filter}`)
+    expect([status, body]).toMatchObject([400, { details: [{ field }] }])
+    expect((body as { message: string }).message).toContain(suggestion)
+  }
+})
+
+test('anyone sees the catalogue: whether there is stock, not how much', async () => {
+  const { status, body } = await service.request('GET', '/v0.1/catalogue', { token: null })
+  expect(status).toBe(200)
+  const rows = (body as { items: object[] }).items
+  expect(rows).toHaveLength(17 * 3)
+  expect(rows).toContainEqual({
+    type: 'a40.8x',
+    location: 'us-east1-a',
+    gpu_model: 'A40 48GB PCIe',
+    gpu_count: 8,
+    gpu_memory_gb: 48,
+    cpu_cores: 48,
+    memory_gb: 480,
+    scratch_gb: 7680,
+    network_gbps: 200,
+    usd_per_hour: 7.2,
+    available: true,
+  })
+})
+
+test('an operator can close the catalogue to those without a credential', async () => {
+  const closed = await service.another((config) => {
+    config.server.role = 'api'
+    config.server.publicCatalogue = false
+  })
+  expect((await send(closed, 'GET', '/catalogue')).status).toBe(401)
+  const { access_key } = service.credentials
+  expect((await send(closed, 'GET', '/catalogue', { token: access_key })).status).toBe(200)
 })
 
 const vm = {

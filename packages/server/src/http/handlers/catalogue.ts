@@ -1,6 +1,9 @@
-import { type catalogueRoutes, vmTypes } from '@slipway/contract'
+import { type catalogueRoutes, families, type OfferQuery, vmTypes } from '@slipway/contract'
 import { estimateDisk, estimateVm } from '../../billing/estimates.ts'
 import { Failure } from '../../domain/failure.ts'
+import { oneOf } from '../../domain/nearest.ts'
+import { chooseOffers, modelsNamed, type Offered } from '../../domain/offers.ts'
+import { readOffers } from '../../fleet/offers.ts'
 import { listPrices } from '../../store/billing/prices.ts'
 import { listAvailability, listCapacity } from '../../store/compute/placement.ts'
 import { listQuotas } from '../../store/compute/quotas.ts'
@@ -8,6 +11,8 @@ import { listImages } from '../../store/fleet/images.ts'
 import { listLocations } from '../../store/fleet/locations.ts'
 import { imageView, locationView, priceViews, quotaViews, specView } from '../../views/catalogue.ts'
 import type { Handlers } from '../context.ts'
+import { choiceList } from '../filters.ts'
+import { invalid } from '../validation.ts'
 
 export const catalogueHandlers: Handlers<keyof typeof catalogueRoutes> = {
   locationList: async ({ tx }) => ({ items: (await listLocations(tx)).map(locationView) }),
@@ -28,6 +33,18 @@ export const catalogueHandlers: Handlers<keyof typeof catalogueRoutes> = {
 
   quotaList: async ({ tx, project }) => ({ items: quotaViews(await listQuotas(tx, project.projectId)) }),
 
+  offerList: async ({ tx, project, query }) => ({
+    items: chosen(
+      await readOffers(tx, project.projectId),
+      query,
+      (row) => row.quantity > 0 && row.quota_left > 0,
+    ),
+  }),
+
+  catalogueList: async ({ services, query }) => ({
+    items: chosen(await services.catalogue.get(), query, (row) => row.available),
+  }),
+
   estimateCreate({ tx, by, body: { vm, disk } }) {
     if (vm && !disk) return estimateVm(tx, by, vm)
     if (disk && !vm) return estimateDisk(tx, by, disk)
@@ -38,3 +55,16 @@ export const catalogueHandlers: Handlers<keyof typeof catalogueRoutes> = {
 /** All without a filter; none for an unknown name. */
 const typesNamed = (name: string | undefined) =>
   name === undefined ? vmTypes : vmTypes.filter((type) => type.name === name)
+
+const gpuModels = Object.values(families).map(({ model }) => model)
+
+function chosen<Row extends Offered>(
+  rows: Row[],
+  { gpu_model, locations, ...query }: OfferQuery,
+  isAvailable: (row: Row) => boolean,
+): Row[] {
+  const models = gpu_model === undefined ? null : modelsNamed(gpu_model, gpuModels)
+  if (models?.length === 0) throw invalid([{ field: 'gpu_model', message: oneOf(gpu_model, gpuModels) }])
+  const places = choiceList('locations', locations, [...new Set(rows.map(({ location }) => location))])
+  return chooseOffers(rows, { ...query, models, locations: places }, isAvailable)
+}

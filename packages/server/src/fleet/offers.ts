@@ -1,0 +1,41 @@
+import { type CatalogueItem, gpuQuota, type Offer, type VmType, vmTypes } from '@slipway/contract'
+import { offeredType } from '../domain/offers.ts'
+import { listPrices } from '../store/billing/prices.ts'
+import { listAvailability, listCapacity } from '../store/compute/placement.ts'
+import { listQuotas, type QuotaRow } from '../store/compute/quotas.ts'
+import type { Queryable } from '../store/database.ts'
+
+/** Every type in every location, in the order of the catalogue, as a project sees it. */
+export async function readOffers(db: Queryable, projectId: string): Promise<Offer[]> {
+  const [capacities, prices, quotas] = await Promise.all([
+    listCapacity(db, vmTypes, null),
+    readPrices(db),
+    listQuotas(db, projectId),
+  ])
+  return capacities.map(({ type: name, location, quantity }) => {
+    const type = typeOf(name)
+    return { ...offeredType(type, location, prices(name)), quantity, quota_left: quotaLeft(type, quotas) }
+  })
+}
+
+/** The same for anyone: how much there is, and what somebody may still have of it, is nobody else's concern. */
+export async function readCatalogue(db: Queryable): Promise<CatalogueItem[]> {
+  const [availabilities, prices] = await Promise.all([listAvailability(db, vmTypes, null), readPrices(db)])
+  return availabilities.map(({ type: name, location, available }) => ({
+    ...offeredType(typeOf(name), location, prices(name)),
+    available,
+  }))
+}
+
+async function readPrices(db: Queryable): Promise<(productName: string) => number | null> {
+  const prices = new Map((await listPrices(db)).map(({ product_name, usd }) => [product_name, Number(usd)]))
+  return (productName) => prices.get(productName) ?? null
+}
+
+const typeOf = (name: string) => vmTypes.find((type) => type.name === name)!
+
+/** How many VMs of the type the quotas cover, of those that a VM takes from. */
+function quotaLeft({ family, gpuCount }: VmType, quotas: QuotaRow[]): number {
+  const availableOf = (name: QuotaRow['name']) => quotas.find((row) => row.name === name)?.available ?? 0
+  return Math.min(availableOf('vms'), Math.floor(availableOf(gpuQuota(family)) / gpuCount))
+}
