@@ -75,7 +75,6 @@ function live(life: Life, hostCount: number, choose: ChooseHost): Outcome {
       index: i,
       freeGpus: gpus.length,
       maxNodeFree: Math.max(onNode(gpus, 0), onNode(gpus, 1)),
-      vmsBuilding: 0,
     }))
     const host = choose(candidates, step.size)?.index
     if (host === undefined) {

@@ -82,16 +82,10 @@ test('chooseGpus does as well as trying every set of GPUs, in any order of the i
   )
 })
 
-const host = (
-  id: string,
-  freeGpus: number,
-  maxNodeFree = Math.min(freeGpus, 4),
-  vmsBuilding = 0,
-): HostCandidate => ({
+const host = (id: string, freeGpus: number, maxNodeFree = Math.min(freeGpus, 4)): HostCandidate => ({
   id,
   freeGpus,
   maxNodeFree,
-  vmsBuilding,
 })
 
 test.each([
@@ -103,7 +97,6 @@ test.each([
     4,
     'b',
   ],
-  ['the one that builds least', [host('a', 4, 4, 2), host('b', 4, 4, 1)], 4, 'b'],
   ['the lowest id', [host('b', 4), host('a', 4)], 4, 'a'],
   ['none', [host('a', 3), host('b', 0)], 4, null],
 ])('of candidate hosts %s is chosen', (_which, hosts, count, id) => {
@@ -111,9 +104,7 @@ test.each([
 })
 
 const anyHosts = fc.uniqueArray(
-  fc
-    .tuple(fc.nat(20), fc.nat(8), fc.nat(8), fc.nat(2))
-    .map(([id, x, y, building]) => host(`h${id}`, x + y, Math.max(x, y), building)),
+  fc.tuple(fc.nat(20), fc.nat(8), fc.nat(8)).map(([id, x, y]) => host(`h${id}`, x + y, Math.max(x, y))),
   { selector: (h) => h.id, maxLength: 8 },
 )
 const anyCount = fc.constantFrom(1, 2, 4, 8, 10)

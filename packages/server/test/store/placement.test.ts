@@ -116,7 +116,6 @@ const anyHost = fc.record({
   coresForGpus: fc.constantFrom(10, 10, 3),
   isSchedulable: fc.constantFrom(true, true, true, false),
   state: fc.constantFrom('up', 'up', 'up', 'down', 'draining', 'drained'),
-  vmsBuilding: fc.integer({ min: 0, max: 2 }),
 })
 
 test('availability and capacity say what placement then does, on the host that the rules choose', async () => {
@@ -133,8 +132,8 @@ test('availability and capacity say what placement then does, on the host that t
           const gpus = report.gpus.filter((_, g) => !isGone(g))
           await reportHost(database, location, { ...report, gpus, cpuCores: 12 * host.coresForGpus })
           await database.query({
-            text: 'UPDATE hosts SET is_schedulable = $3, state = $4, vms_building = $5 WHERE location = $1 AND name = $2',
-            values: [location, `h${i}`, host.isSchedulable, host.state, host.vmsBuilding],
+            text: 'UPDATE hosts SET is_schedulable = $3, state = $4 WHERE location = $1 AND name = $2',
+            values: [location, `h${i}`, host.isSchedulable, host.state],
           })
         }
         const type = vmTypes.filter((one) => one.family === 'a100' && one.gpuCount === gpuCount)
@@ -146,7 +145,7 @@ test('availability and capacity say what placement then does, on the host that t
         for (;;) {
           const open = await rows<HostCandidate>(
             database,
-            `SELECT id, free_gpus AS "freeGpus", max_node_free AS "maxNodeFree", vms_building AS "vmsBuilding"
+            `SELECT id, free_gpus AS "freeGpus", max_node_free AS "maxNodeFree"
                FROM hosts WHERE location = $1 AND is_schedulable AND state = 'up'`,
             location,
           )

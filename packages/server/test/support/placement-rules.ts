@@ -3,13 +3,11 @@ export interface HostCandidate {
   freeGpus: number
   /** The most free GPUs on any one of its NUMA nodes. */
   maxNodeFree: number
-  vmsBuilding: number
 }
 
-/** The order in which hosts that fit are tried: NUMA-local first, then the fullest, then the least busy building. */
+/** The order in which hosts that fit are tried: NUMA-local first, then the fullest, then by id. */
 export function compareHosts(count: number): (a: HostCandidate, b: HostCandidate) => number {
-  const rank = (host: HostCandidate) =>
-    [host.maxNodeFree >= count ? 0 : 1, host.freeGpus, host.vmsBuilding, host.id] as const
+  const rank = (host: HostCandidate) => [host.maxNodeFree >= count ? 0 : 1, host.freeGpus, host.id] as const
   return (a, b) => (a.id === b.id ? 0 : isLess(rank(a), rank(b)) ? -1 : 1)
 }
 

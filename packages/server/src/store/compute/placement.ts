@@ -12,8 +12,8 @@ const fits = (location: string, family: string, gpuCount: string) =>
 
 const anywhere = fits(':location', ':family', ':gpuCount')
 const amongAllowed = `h.id = ANY(:allowedHosts::uuid[]) AND ${anywhere}`
-/** The best fit is the fullest host; then the one that builds the fewest VMs. */
-const bestFirst = 'ORDER BY h.free_gpus, h.vms_building, h.id LIMIT 1'
+/** The best fit is the fullest host. */
+const bestFirst = 'ORDER BY h.free_gpus, h.id LIMIT 1'
 
 /** The order has the planner use the index: a plain EXISTS bets on meeting one early in the table, and loses. */
 const isThereOne = (condition: string) =>
