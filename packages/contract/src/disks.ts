@@ -6,9 +6,9 @@ import {
   OperationStarted,
   OperationWaitQuery,
 } from './operations.ts'
-import { Disk, DiskSize } from './resources.ts'
+import { AnnotationUpdate, annotations, Disk, DiskSize } from './resources.ts'
 import { defineRoutes } from './route.ts'
-import { body, CommaList, pagedList, pageQuery, ResourceName } from './schema.ts'
+import { body, CommaList, labelQuery, pagedList, pageQuery, ResourceName } from './schema.ts'
 import { diskTypes } from './vm-types.ts'
 
 export const DiskCreate = body(
@@ -24,10 +24,21 @@ export const DiskCreate = body(
       }),
     ),
     type: Type.Optional(Type.Enum([...diskTypes])),
+    ...annotations,
   },
   { examples: [{ name: 'datasets', size: '500GiB', location: 'us-east1-a' }] },
 )
 export type DiskCreate = Static<typeof DiskCreate>
+
+export const DiskUpdate = Type.Union(
+  [Type.Object({ size: DiskSize }, { additionalProperties: false }), AnnotationUpdate],
+  {
+    description:
+      'Either a greater size, or any of name, description, labels (which replace all that there were) and deletion protection. The latter is an operation that has already succeeded, also beside another one.',
+    examples: [{ size: '1TiB' }],
+  },
+)
+export type DiskUpdate = Static<typeof DiskUpdate>
 
 export const diskRoutes = defineRoutes({
   diskCreate: {
@@ -54,6 +65,7 @@ export const diskRoutes = defineRoutes({
       types: CommaList('Disk types', diskTypes),
       locations: CommaList('Locations'),
       attached_to: CommaList('VM ids'),
+      ...labelQuery,
     }),
     answer: pagedList('DiskList', Disk),
   },
@@ -69,12 +81,11 @@ export const diskRoutes = defineRoutes({
     method: 'PATCH',
     path: '/v0.1/projects/{project_id}/disks/{disk_id}',
     tag: 'Disks',
-    summary: 'Grow a disk',
+    summary: 'Grow a disk, or change its name, description, labels or protection',
     access: 'member',
-    costsMoney: true,
-    body: body('DiskUpdate', { size: DiskSize }, { examples: [{ size: '1TiB' }] }),
+    body: DiskUpdate,
     answer: OperationStarted,
-    errors: ['conflict', 'quota_exceeded'],
+    errors: ['payment_method_required', 'already_exists', 'conflict', 'quota_exceeded'],
   },
   diskDelete: {
     method: 'DELETE',
@@ -83,7 +94,7 @@ export const diskRoutes = defineRoutes({
     summary: 'Delete a disk',
     access: 'member',
     answer: OperationStarted,
-    errors: ['conflict'],
+    errors: ['protected', 'conflict'],
   },
   diskOperationList: {
     method: 'GET',

@@ -229,6 +229,7 @@ export const identityRoutes = defineRoutes({
     tag: 'Projects',
     summary: 'List access keys',
     access: 'viewer',
+    worksUnpaid: true,
     query: PageQuery,
     answer: pagedList('AccessKeyList', AccessKey),
   },
@@ -239,6 +240,7 @@ export const identityRoutes = defineRoutes({
     summary: 'Create an access key',
     description: 'The answer alone contains the secret.',
     access: 'admin',
+    worksUnpaid: true,
     body: body('AccessKeyCreate', {
       name: DisplayName,
       role: Type.Enum(['read', 'write']),
@@ -255,6 +257,7 @@ export const identityRoutes = defineRoutes({
     tag: 'Projects',
     summary: 'Revoke an access key',
     access: 'admin',
+    worksUnpaid: true,
     answer: Empty,
   },
   organizationKeyList: {

@@ -5,6 +5,9 @@ export const resourceNameHint = 'Letters, digits, _ and -, at most 63, starting 
 export const hostNamePattern = '^[a-z0-9][a-z0-9.-]{0,62}$'
 export const imageNamePattern = '^[a-z0-9][a-z0-9._-]{0,62}(:[a-z0-9][a-z0-9._-]{0,62})?$'
 export const imageSourcePattern = '^[A-Za-z0-9][A-Za-z0-9._:-]*$'
+export const labelKeyPattern = '^[a-z0-9]([a-z0-9._/-]{0,61}[a-z0-9])?$'
+export const labelValuePattern = '^[A-Za-z0-9._-]{0,63}$'
+export const maxLabels = 32
 export const emailPattern = '^[^\\s@]+@[^\\s@]+$'
 /**
  * Control characters move the cursor of whoever prints them, and marks of direction reorder what is read: neither has a

@@ -4,6 +4,8 @@ import {
   body,
   DisplayName,
   Empty,
+  Labels,
+  labelQuery,
   PageQuery,
   pagedList,
   record,
@@ -28,6 +30,7 @@ export const Project = record('Project', {
   name: Type.String({ examples: ['default'] }),
   version: Type.String({ examples: ['v0.1'] }),
   organization_id: Uuid,
+  labels: Labels,
 })
 export type Project = Static<typeof Project>
 
@@ -191,6 +194,7 @@ export const organizationRoutes = defineRoutes({
     tag: 'Projects',
     summary: 'List projects that the caller can see',
     access: 'caller',
+    query: Type.Object(labelQuery),
     answer: Type.Array(Project),
   },
   projectCreate: {
@@ -201,7 +205,11 @@ export const organizationRoutes = defineRoutes({
     description:
       'Comes with a default network, a subnet per location and the default firewall rules. Needs the role `admin` in the organization.',
     access: 'caller',
-    body: body('ProjectCreate', { name: DisplayName, organization_id: Uuid }),
+    body: body('ProjectCreate', {
+      name: DisplayName,
+      organization_id: Uuid,
+      labels: Type.Optional(Labels),
+    }),
     answer: Project,
     errors: ['permission_denied', 'not_found', 'already_exists', 'quota_exceeded'],
   },
@@ -217,9 +225,9 @@ export const organizationRoutes = defineRoutes({
     method: 'PATCH',
     path: '/v0.1/projects/{project_id}',
     tag: 'Projects',
-    summary: 'Rename a project',
+    summary: 'Rename a project, or replace its labels',
     access: 'admin',
-    body: body('ProjectUpdate', { name: DisplayName }),
+    body: body('ProjectUpdate', { name: Type.Optional(DisplayName), labels: Type.Optional(Labels) }),
     answer: Project,
     errors: ['already_exists'],
   },

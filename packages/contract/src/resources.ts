@@ -1,7 +1,6 @@
 import Type, { type Static } from 'typebox'
-import { record, Timestamp, Uuid, UuidOrEmpty } from './schema.ts'
-import { diskStates, ruleStates, vmStates } from './states.ts'
-import { expiryActions } from './ttl.ts'
+import { Description, Labels, ResourceName, record, Timestamp, Uuid, UuidOrEmpty } from './schema.ts'
+import { diskStates, expiryActions, ruleStates, vmStates } from './states.ts'
 import { diskTypes } from './vm-types.ts'
 
 /** The records that operations make and change: an operation's result is one of them. */
@@ -18,6 +17,28 @@ const BlockSize = Type.Integer({
   format: 'int64',
   description: 'In bytes; 0 where it has no meaning.',
 })
+
+export const DeletionProtection = Type.Boolean({
+  description: 'While it is on, a deletion is refused with `protected`.',
+})
+
+/** What people say of a VM or disk: changed at any time, without touching the thing itself. */
+export const annotations = {
+  labels: Type.Optional(Labels),
+  description: Type.Optional(Description),
+  deletion_protection: Type.Optional(DeletionProtection),
+}
+export interface Annotations {
+  labels?: Labels
+  description?: string
+  deletion_protection?: boolean
+}
+/** Any of these at once; `labels` replaces all that there were. */
+export const AnnotationUpdate = Type.Object(
+  { name: Type.Optional(ResourceName), ...annotations },
+  { additionalProperties: false, minProperties: 1 },
+)
+export type AnnotationUpdate = Static<typeof AnnotationUpdate>
 
 export const Disk = record('Disk', {
   id: Uuid,
@@ -41,6 +62,9 @@ export const Disk = record('Disk', {
       }),
     }),
   ),
+  labels: Labels,
+  description: Description,
+  deletion_protection: DeletionProtection,
 })
 export type Disk = Static<typeof Disk>
 
@@ -123,5 +147,6 @@ export const FirewallRule = record('FirewallRule', {
   destinations: Type.Array(FirewallEndpoint),
   destination_ports: Type.Array(Type.String()),
   protocols: Type.Array(RuleProtocol),
+  labels: Labels,
 })
 export type FirewallRule = Static<typeof FirewallRule>

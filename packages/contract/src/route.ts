@@ -27,6 +27,8 @@ interface RouteEntry {
   errors?: ErrorCode[]
   /** Refused while the payment method is gone or declined. */
   costsMoney?: true
+  /** Inside a project, and answered although there has never been a payment method. */
+  worksUnpaid?: true
   /** A POST that only computes. */
   changesNothing?: true
   /** The parameter or query member that names one tenant's thing: who reads it is put on record. */
@@ -46,7 +48,7 @@ export const tags = {
   Organizations: 'Organizations, their members and billing.',
   Projects: 'Projects, access keys, budgets and costs.',
   Catalogue: 'Locations, types, images, prices, quotas and what is available now.',
-  VMs: 'GPU virtual machines.',
+  VMs: 'GPU virtual machines, and the SSH keys that they are given.',
   Disks: 'Persistent disks and shared volumes.',
   VPC: 'Networks, subnets and firewall rules.',
   Operations: 'Records of asynchronous work.',
@@ -83,7 +85,7 @@ function factsOf(entry: RouteEntry): RouteFacts {
     isPaged: 'next_page_token' in ((entry.answer as { properties?: object }).properties ?? {}),
     isTransactional,
     isAudited: isTransactional && !entry.changesNothing,
-    payment: entry.costsMoney ? 'active' : isInsideProject(entry) ? 'once' : 'none',
+    payment: entry.costsMoney ? 'active' : isInsideProject(entry) && !entry.worksUnpaid ? 'once' : 'none',
   }
 }
 

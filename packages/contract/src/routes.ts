@@ -9,6 +9,7 @@ import { operationRoutes } from './operations.ts'
 import { organizationRoutes } from './organizations.ts'
 import type { Route } from './route.ts'
 import { signInRoutes } from './sign-in.ts'
+import { sshKeyRoutes } from './ssh-keys.ts'
 import { vmRoutes } from './vms.ts'
 import { vpcRoutes } from './vpc.ts'
 
@@ -19,6 +20,7 @@ export const routes = {
   ...organizationRoutes,
   ...catalogueRoutes,
   ...vmRoutes,
+  ...sshKeyRoutes,
   ...diskRoutes,
   ...vpcRoutes,
   ...operationRoutes,

@@ -1,6 +1,9 @@
 import Type, { type Static, type TObject, type TProperties, type TSchema } from 'typebox'
 import {
   emailPattern,
+  labelKeyPattern,
+  labelValuePattern,
+  maxLabels,
   plainTextPattern,
   resourceNamePattern,
   uuidOrEmptyPattern,
@@ -74,6 +77,18 @@ export const PlainText = (limits: { minLength?: number; maxLength: number; examp
   Type.String({ ...limits, format: 'plain-text', pattern: plainTextPattern })
 /** A display name: not an identifier. */
 export const DisplayName = PlainText({ minLength: 1, maxLength: 100, examples: ['Research'] })
+/** What people write beside a name, on one line. */
+export const Description = PlainText({ maxLength: 500, examples: ['Fine-tuning run of November'] })
+export const Labels = Type.Unsafe<Record<string, string>>({
+  type: 'object',
+  maxProperties: maxLabels,
+  propertyNames: { type: 'string', format: 'label-key', pattern: labelKeyPattern },
+  additionalProperties: { type: 'string', format: 'label-value', pattern: labelValuePattern },
+  description:
+    'At most 32. A key has lower-case letters, digits, `.`, `_`, `/` and `-`, at most 63, and begins and ends with a letter or digit; a value has letters, digits, `.`, `_` and `-`, at most 63.',
+  examples: [{ team: 'ml', stage: 'prod' }],
+})
+export type Labels = Static<typeof Labels>
 export const Email = Type.String({
   format: 'email-address',
   minLength: 3,
@@ -105,6 +120,19 @@ export const pageQuery = {
     Type.Integer({ minimum: 1, maximum: 500, default: 100, description: 'Items per page.' }),
   ),
   page_token: Type.Optional(Type.String({ maxLength: 1000, description: 'From the page before.' })),
+}
+
+/** Beside the other filters of a list. */
+export const labelQuery = {
+  label_selector: Type.Optional(
+    Type.String({
+      maxLength: 8_000,
+      format: 'label-selector',
+      description:
+        'Conditions, comma-separated, that all have to hold: `team=ml`, `stage!=test` (another value or no such label), `gpu-job` (has it), `!old` (has it not).',
+      examples: ['team=ml,stage!=test,gpu-job,!old'],
+    }),
+  ),
 }
 
 export const PageQuery = Type.Object(pageQuery)

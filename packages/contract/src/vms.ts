@@ -9,9 +9,8 @@ import {
 import { DiskMode, Vm } from './resources.ts'
 import { defineRoutes } from './route.ts'
 import { body, CommaList, pagedList, pageQuery, ResourceName, record, Uuid } from './schema.ts'
-import { sshKeyPattern } from './ssh-key.ts'
-import { vmActionNames, vmStates } from './states.ts'
-import { expiryActions, maxTtlSeconds, minTtlSeconds } from './ttl.ts'
+import { SshPublicKey } from './ssh-keys.ts'
+import { expiryActions, maxTtlSeconds, minTtlSeconds, vmActionNames, vmStates } from './states.ts'
 import { vmTypeNames } from './vm-types.ts'
 
 const script = { maxLength: 65536, pattern: '^[^\\u0000]*$', examples: ['#!/bin/sh\nnvidia-smi\n'] }
@@ -50,13 +49,7 @@ export const VmCreate = body(
       examples: ['ubuntu24.04-nvidia:latest'],
       description: 'The name of an image; without a tag, `:latest` is meant.',
     }),
-    ssh_public_key: Type.String({
-      maxLength: 16384,
-      format: 'ssh-public-key',
-      pattern: sshKeyPattern,
-      description:
-        'One line in OpenSSH form: ed25519, ecdsa, rsa of at least 2048 bits, or their `sk-` forms. A line break at its end is accepted.',
-    }),
+    ssh_public_key: SshPublicKey,
     startup_script: Type.Optional(StartupScript),
     shutdown_script: Type.Optional(ShutdownScript),
     disks: Type.Optional(

@@ -12,8 +12,11 @@ import { defineRoutes } from './route.ts'
 import {
   body,
   Empty,
+  Labels,
+  labelQuery,
   PageQuery,
   pagedList,
+  pageQuery,
   ResourceName,
   record,
   Timestamp,
@@ -35,6 +38,7 @@ export const Network = record('Network', {
   cidr: Type.String(),
   gateway: Type.String(),
   subnets: Type.Array(Uuid),
+  labels: Labels,
   created_at: Timestamp,
 })
 export type Network = Static<typeof Network>
@@ -96,6 +100,7 @@ export const FirewallRuleCreate = body(
     destinations: Endpoints,
     source_ports: Type.Optional(Ports),
     destination_ports: Type.Optional(Ports),
+    labels: Type.Optional(Labels),
   },
   {
     examples: [
@@ -121,6 +126,7 @@ export const FirewallRuleUpdate = body('FirewallRuleUpdate', {
   destinations: Type.Optional(Endpoints),
   source_ports: Type.Optional(Ports),
   destination_ports: Type.Optional(Ports),
+  labels: Type.Optional(Labels),
 })
 export type FirewallRuleUpdate = Static<typeof FirewallRuleUpdate>
 
@@ -133,7 +139,7 @@ export const vpcRoutes = defineRoutes({
     tag: 'VPC',
     summary: 'List networks',
     access: 'viewer',
-    query: PageQuery,
+    query: Type.Object({ ...pageQuery, ...labelQuery }),
     answer: pagedList('NetworkList', Network),
   },
   networkCreate: {
@@ -142,7 +148,7 @@ export const vpcRoutes = defineRoutes({
     tag: 'VPC',
     summary: 'Create a network',
     access: 'member',
-    body: body('NetworkCreate', { name: ResourceName, cidr: Cidr }),
+    body: body('NetworkCreate', { name: ResourceName, cidr: Cidr, labels: Type.Optional(Labels) }),
     answer: Network,
     errors: ['already_exists', 'conflict', 'quota_exceeded'],
   },
@@ -153,6 +159,16 @@ export const vpcRoutes = defineRoutes({
     summary: 'Read a network',
     access: 'viewer',
     answer: Network,
+  },
+  networkUpdate: {
+    method: 'PATCH',
+    path: '/v0.1/projects/{project_id}/vpc/networks/{network_id}',
+    tag: 'VPC',
+    summary: 'Rename a network, or replace its labels',
+    access: 'member',
+    body: body('NetworkUpdate', { name: Type.Optional(ResourceName), labels: Type.Optional(Labels) }),
+    answer: Network,
+    errors: ['already_exists'],
   },
   networkDelete: {
     method: 'DELETE',
@@ -220,7 +236,7 @@ export const vpcRoutes = defineRoutes({
     tag: 'VPC',
     summary: 'List firewall rules',
     access: 'viewer',
-    query: PageQuery,
+    query: Type.Object({ ...pageQuery, ...labelQuery }),
     answer: pagedList('FirewallRuleList', FirewallRule),
   },
   firewallRuleGet: {

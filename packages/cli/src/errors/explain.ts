@@ -9,6 +9,7 @@ export function exitCodeOf(error: unknown): number {
     case 'not_found':
       return exitCodes.notFound
     case 'already_exists':
+    case 'protected':
     case 'conflict':
     case 'out_of_stock':
       return exitCodes.conflict

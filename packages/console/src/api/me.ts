@@ -37,6 +37,7 @@ export function useProject(): Project {
       name: '',
       version: '',
       organization_id: '',
+      labels: {},
     }
   )
 }

@@ -1,4 +1,4 @@
-import { type ExpiryAction, expiryActions, ttlChoicesHours } from '@slipway/contract/ttl'
+import { type ExpiryAction, expiryActions, ttlChoicesHours } from '@slipway/contract/states'
 import { plural } from './format.ts'
 
 const expiryWords: Record<ExpiryAction, string> = {

@@ -11,6 +11,7 @@ export const byMember: Record<string, unknown> = {
   organization_id: id('a02'),
   user_id: id('a03'),
   key_id: id('a04'),
+  ssh_key_id: id('a05'),
   vm_id: id('b01'),
   disk_id: id('b02'),
   network_id: id('c01'),
@@ -111,6 +112,7 @@ const firewallRule = {
   destinations: [{ resource_id: id('b01'), cidr: '' }],
   destination_ports: ['8888'],
   protocols: ['tcp'],
+  labels: { team: 'ml' },
 }
 
 const gpu = {
@@ -180,6 +182,15 @@ export const byComponent: Record<string, unknown> = {
   VmDisk: vmDisk,
   FirewallRule: firewallRule,
   Gpu: gpu,
+  SshKey: {
+    id: id('a05'),
+    name: 'ada@laptop',
+    public_key: sshKey,
+    type: 'ssh-ed25519',
+    fingerprint: 'SHA256:AnvYvmZPFhFBhL+ZeGSJhGf9RkDIfFwGcXmsbGHbpfk',
+    created_at: createdAt,
+  },
+  SshKeyCreate: { name: 'ada@laptop', public_key: sshKey },
   Webhook: webhook,
   WebhookWithSecret: { ...webhook, secret: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw' },
   WebhookCreate: { url: webhook.url, event_types: webhook.event_types },
@@ -191,12 +202,19 @@ export const byComponent: Record<string, unknown> = {
     require_totp: false,
   },
   OrganizationCreate: { name: 'Harbour Labs' },
-  Project: { id: id('a01'), name: 'research', version: 'v0.1', organization_id: id('a02') },
+  Project: {
+    id: id('a01'),
+    name: 'research',
+    version: 'v0.1',
+    organization_id: id('a02'),
+    labels: { team: 'ml' },
+  },
   AdminProject: {
     id: id('a01'),
     name: 'research',
     version: 'v0.1',
     organization_id: id('a02'),
+    labels: { team: 'ml' },
     organization_name: 'Harbour Labs',
   },
   ProjectCreate: { name: 'research', organization_id: id('a02') },
@@ -298,6 +316,9 @@ export const byComponent: Record<string, unknown> = {
     serial_number: 'slp-b02a41c7',
     state: 'available',
     attached_to: [{ vm_id: id('b01'), attachment_type: 'data', mode: 'read-write', vm_deleted: false }],
+    labels: { team: 'ml' },
+    description: 'Tokenized training data',
+    deletion_protection: false,
   },
   VmAttachDisks: {
     attach_disks: [{ disk_id: id('b02'), attachment_type: 'data', mode: 'read-write' }],
@@ -318,8 +339,10 @@ export const byComponent: Record<string, unknown> = {
     cidr: '172.27.0.0/16',
     gateway: '172.27.0.1',
     subnets: [id('c02')],
+    labels: {},
     created_at: createdAt,
   },
+  NetworkUpdate: { name: 'lab', labels: { team: 'ml' } },
   NetworkCreate: { name: 'lab', cidr: '10.20.0.0/16' },
   Subnet: {
     id: id('c02'),

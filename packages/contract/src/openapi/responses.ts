@@ -37,6 +37,9 @@ const sample: Record<ErrorCode, Json & { message: string }> = {
   },
   not_found: { message: 'There is no VM with this id.' },
   method_not_allowed: { message: 'This path does not know the method. Allow lists those that it does.' },
+  protected: {
+    message: 'The VM train-7 is protected against deletion: set deletion_protection to false first.',
+  },
   already_exists: { message: 'A VM with the name train-7 exists in this project. Choose another name.' },
   conflict: { message: 'The VM is STATE_STOPPING and a STOP is under way. Try again when it has ended.' },
   out_of_stock: {

@@ -1,4 +1,4 @@
-import { quotaNames } from '@slipway/contract'
+import { type Labels, quotaNames } from '@slipway/contract'
 import { subnetFor } from '../domain/addresses.ts'
 import { Failure } from '../domain/failure.ts'
 import { uuid } from '../domain/ids.ts'
@@ -18,11 +18,15 @@ const mostSubnets = 16
 export interface NewProject {
   organizationId: string
   name: string
+  labels?: Labels
 }
 
 /** A project that VMs can be created in at once: a network, a subnet per location, default rules. No limits of its own. */
-export async function setUpProject(tx: Tx, { organizationId, name }: NewProject): Promise<ProjectRow> {
-  const project = await insertProject(tx, uuid(), organizationId, name).catch((error) => {
+export async function setUpProject(
+  tx: Tx,
+  { organizationId, name, labels = {} }: NewProject,
+): Promise<ProjectRow> {
+  const project = await insertProject(tx, { id: uuid(), organizationId, name, labels }).catch((error) => {
     throw nameTaken(error)
   })
   await setQuotas(
@@ -31,7 +35,13 @@ export async function setUpProject(tx: Tx, { organizationId, name }: NewProject)
     quotaNames.map((each) => ({ name: each, max: null })),
   )
   const networkId = uuid()
-  await insertNetwork(tx, networkId, project.id, networkName, networkCidr)
+  await insertNetwork(tx, {
+    id: networkId,
+    projectId: project.id,
+    name: networkName,
+    cidr: networkCidr,
+    labels: {},
+  })
   const locations = await listProjectLocations(tx)
   for (const [index, location] of locations.slice(0, mostSubnets).entries())
     await insertSubnet(tx, {
@@ -79,6 +89,7 @@ function defaultRules(projectId: string, networkId: string): NewRule[] {
     destinations,
     destinationPorts: [],
     protocols: ['tcp', 'udp', 'icmp'],
+    labels: {},
     ...only,
   })
   return [

@@ -1,7 +1,8 @@
-import type { EventType } from '@slipway/contract'
+import type { EventType, Labels } from '@slipway/contract'
 import { Failure, notFound } from '../domain/failure.ts'
 import type { ProjectRequester } from '../operations/admission.ts'
 import { deleteQuotas } from '../store/compute/quotas.ts'
+import { deleteSshKeysOfProject } from '../store/compute/ssh-keys.ts'
 import type { Tx } from '../store/database.ts'
 import { emit, type Requester } from '../store/events/events.ts'
 import { revokeAccessKeysOfProject } from '../store/identity/access-keys.ts'
@@ -10,7 +11,7 @@ import {
   deleteProject as deleteProjectRow,
   findProject,
   type ProjectRow,
-  renameProject as renameProjectRow,
+  updateProject,
 } from '../store/identity/projects.ts'
 import { projectView } from '../views/identity.ts'
 import { type NewProject, nameTaken, setUpProject } from './project-setup.ts'
@@ -21,8 +22,14 @@ export async function createProject(tx: Tx, by: Requester, project: NewProject):
   return row
 }
 
-export async function renameProject(tx: Tx, by: ProjectRequester, name: string): Promise<ProjectRow> {
-  const row = await renameProjectRow(tx, by.projectId, name).catch((error) => {
+export async function changeProject(
+  tx: Tx,
+  by: ProjectRequester,
+  change: { name?: string; labels?: Labels },
+): Promise<ProjectRow> {
+  if (Object.keys(change).length === 0)
+    throw new Failure('invalid_argument', 'Name at least one member to change.')
+  const row = await updateProject(tx, by.projectId, change).catch((error) => {
     throw nameTaken(error)
   })
   if (!row) throw notFound('project')
@@ -44,6 +51,7 @@ export async function deleteProject(tx: Tx, by: ProjectRequester): Promise<void>
       `The project is not empty: delete or await ${left.map(([what, count]) => `${what} (${count})`).join(', ')} first.`,
     )
   await revokeAccessKeysOfProject(tx, row.id)
+  await deleteSshKeysOfProject(tx, row.id)
   if (!(await deleteProjectRow(tx, row.id))) throw notFound('project')
   await emitProject(tx, by, 'project.deleted', row)
   tx.signal('access')

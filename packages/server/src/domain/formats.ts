@@ -15,6 +15,7 @@ import {
 import { parseSshPublicKey } from '@slipway/contract/ssh-key'
 import { numberToAddress } from './addresses.ts'
 import { parsePort } from './firewall.ts'
+import { labelKeyProblem, labelSelectorProblem, labelValueProblem } from './labels.ts'
 import { scriptProblem } from './names.ts'
 import { didYouMean, nearest } from './nearest.ts'
 import { parseDiskSize } from './sizes.ts'
@@ -78,6 +79,9 @@ export const formats: Record<string, (text: string) => string | null> = {
     const key = parseSshPublicKey(text)
     return key.ok ? null : key.problem
   },
+  'label-key': labelKeyProblem,
+  'label-value': labelValueProblem,
+  'label-selector': labelSelectorProblem,
   'startup-script': scriptProblem,
   'shutdown-script': (text) =>
     isCloudConfig(text)

@@ -1,4 +1,5 @@
 import { isUuid } from '../domain/ids.ts'
+import { type LabelSelector, parseLabelSelector } from '../domain/labels.ts'
 import { oneOf } from '../domain/nearest.ts'
 import type { Queryable } from '../store/database.ts'
 import { listLocations } from '../store/fleet/locations.ts'
@@ -9,6 +10,10 @@ export function commaList(text: string | undefined): string[] | null {
   const parts = (text ?? '').split(',').filter((part) => part !== '')
   return parts.length === 0 ? null : parts
 }
+
+/** A filter by labels, of a form that has been checked. */
+export const labelFilter = (query: { label_selector?: string }): LabelSelector | null =>
+  query.label_selector === undefined ? null : parseLabelSelector(query.label_selector)
 
 /** A comma-separated filter of ids. */
 export function idList(field: string, text: string | undefined): string[] | null {

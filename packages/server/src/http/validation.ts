@@ -65,10 +65,10 @@ export function compileValidators(route: Route): RouteValidators {
 const isEmptyObject = (value: unknown) =>
   typeof value === 'object' && value !== null && !Array.isArray(value) && Object.keys(value).length === 0
 
-/** A form of a union, and the member that tells it from the others. */
+/** A form of a union, and the members that tell it from the others: the first that it requires, or else any. */
 interface Form {
   properties: Record<string, { const?: unknown }>
-  head: string
+  heads: string[]
   validate: ValidateFunction
 }
 
@@ -83,7 +83,8 @@ function compileBody(schema: TSchema): (value: unknown) => void {
   }
   const forms = members.map((member): Form => {
     const { properties, required } = member
-    return { properties, head: required?.[0] ?? Object.keys(properties)[0]!, validate: exact.compile(member) }
+    const heads = required?.[0] === undefined ? Object.keys(properties) : [required[0]]
+    return { properties, heads, validate: exact.compile(member) }
   })
   return (value) => {
     if (forms.some(({ validate }) => validate(value))) return
@@ -95,20 +96,30 @@ function compileBody(schema: TSchema): (value: unknown) => void {
 
 /** Says what there is to choose from when nothing tells which form is meant, or two things do. */
 function requireOneForm(forms: Form[], value: object): void {
-  const heads = [...new Set(forms.map(({ head }) => head))]
-  const given = heads.filter((name) => Object.hasOwn(value, name))
+  const heads = [...new Set(forms.flatMap((form) => form.heads))]
+  const given = [
+    ...new Set(forms.flatMap((form) => form.heads.filter((name) => Object.hasOwn(value, name)).slice(0, 1))),
+  ]
   const [only] = heads
   if (heads.length === 1 && only !== undefined) {
     const choices = forms.map(({ properties }) => String(properties[only]?.const))
     const content = (value as Record<string, unknown>)[only]
     if (!choices.includes(content as string))
       throw invalid([{ field: `/${only}`, message: oneOf(content, choices) }])
-  } else if (given.length === 0)
-    throw new Failure('invalid_argument', `Send exactly one of ${heads.join(', ')}.`)
+  } else if (given.length === 0) throw new Failure('invalid_argument', `Send ${choiceOf(forms)}.`)
   else if (given.length > 1) {
-    const message = `must not be sent with ${given.slice(1).join(' and ')}: send exactly one of ${heads.join(', ')}`
+    const message = `must not be sent with ${given.slice(1).join(' and ')}: send ${choiceOf(forms)}`
     throw invalid([{ field: `/${given[0]}`, message }])
   }
+}
+
+/** `exactly one of size, or any of name, description`. */
+function choiceOf(forms: Form[]): string {
+  const [single, several] = [true, false].map((isSingle) =>
+    forms.filter(({ heads }) => (heads.length === 1) === isSingle).flatMap(({ heads }) => heads),
+  ) as [string[], string[]]
+  const one = `exactly one of ${[...new Set(single)].join(', ')}`
+  return several.length === 0 ? one : `${one}, or any of ${several.join(', ')}`
 }
 
 function overlap({ properties }: Form, value: unknown): number {
@@ -121,7 +132,10 @@ function overlap({ properties }: Form, value: unknown): number {
 }
 
 function check(validate: ValidateFunction, value: unknown, part: Part): void {
-  if (!validate(value)) throw invalid((validate.errors ?? []).map((error) => describe(error, part)))
+  if (validate(value)) return
+  // Of a bad member name the keyword itself says nothing that its own finding did not.
+  const errors = (validate.errors ?? []).filter(({ keyword }) => keyword !== 'propertyNames')
+  throw invalid(errors.map((error) => describe(error, part)))
 }
 
 export function invalid(details: FieldProblem[]): Failure {

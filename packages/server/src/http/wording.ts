@@ -36,6 +36,9 @@ export function describe(error: ErrorObject, part: Part): FieldProblem {
     const known = Object.keys((error.parentSchema as Keywords).properties ?? {})
     return { field: inside(name), message: unknownMember(name, known) }
   }
+  // A name of a member that may not be one.
+  if (error.propertyName !== undefined)
+    return { field: inside(error.propertyName), message: problemOf(error) }
   return { field: at, message: problemOf(error) }
 }
 
@@ -77,6 +80,10 @@ function problemOf({ keyword, params, data, message, parentSchema }: ErrorObject
       return params.limit === 1 ? 'must name at least one' : `must name at least ${params.limit}`
     case 'maxItems':
       return `must name at most ${params.limit}`
+    case 'minProperties':
+      return 'must name at least one member'
+    case 'maxProperties':
+      return `must have at most ${params.limit} members`
     case 'uniqueItems':
       return 'must not name anything twice'
     default:

@@ -1,4 +1,4 @@
-import { parseCidr } from '@slipway/contract'
+import { type Labels, parseCidr } from '@slipway/contract'
 import { isPrivateCidr } from '../domain/addresses.ts'
 import { Failure, invalidField, notFound } from '../domain/failure.ts'
 import { uuid } from '../domain/ids.ts'
@@ -12,6 +12,7 @@ import {
   insertNetwork,
   lockNetwork,
   type NetworkRow,
+  updateNetwork,
 } from '../store/network/networks.ts'
 
 export interface NewBlock {
@@ -19,19 +20,46 @@ export interface NewBlock {
   cidr: string
 }
 
-export async function createNetwork(tx: Tx, by: ProjectRequester, network: NewBlock): Promise<NetworkRow> {
+export interface NewNetwork extends NewBlock {
+  labels?: Labels
+}
+
+export async function createNetwork(tx: Tx, by: ProjectRequester, network: NewNetwork): Promise<NetworkRow> {
   checkBlock(network.cidr)
   const id = uuid()
-  await orConflict('network', network, () => insertNetwork(tx, id, by.projectId, network.name, network.cidr))
+  const row = { ...network, labels: network.labels ?? {} }
+  await orConflict('network', network, () => insertNetwork(tx, { id, projectId: by.projectId, ...row }))
   await requireRoom(tx, by, 'networks')
   await emit(tx, {
     ...by,
     type: 'network.created',
     resourceType: 'network',
     resourceId: id,
-    data: { ...network },
+    data: row,
   })
   return (await findNetwork(tx, by.projectId, id))!
+}
+
+export async function changeNetwork(
+  tx: Tx,
+  by: ProjectRequester,
+  id: string,
+  change: { name?: string; labels?: Labels },
+): Promise<NetworkRow> {
+  if (Object.keys(change).length === 0)
+    throw new Failure('invalid_argument', 'Name at least one member to change.')
+  const network = await lockedNetwork(tx, by.projectId, id)
+  if (!network) throw notFound('network')
+  await orConflict('network', { ...network, ...change }, () => updateNetwork(tx, id, change))
+  const changed = { ...network, ...change }
+  await emit(tx, {
+    ...by,
+    type: 'network.updated',
+    resourceType: 'network',
+    resourceId: id,
+    data: { name: changed.name, labels: changed.labels },
+  })
+  return changed
 }
 
 /** Only when nothing is left in it. */
@@ -47,7 +75,7 @@ export async function deleteNetwork(tx: Tx, by: ProjectRequester, id: string): P
     type: 'network.deleted',
     resourceType: 'network',
     resourceId: network.id,
-    data: { name: network.name },
+    data: { name: network.name, labels: network.labels },
   })
 }
 

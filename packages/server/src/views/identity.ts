@@ -1,4 +1,5 @@
-import type { AccessKey, Member, Organization, Project, Session } from '@slipway/contract'
+import type { AccessKey, Member, Organization, Project, Session, SshKey } from '@slipway/contract'
+import type { SshKeyRow } from '../store/compute/ssh-keys.ts'
 import type { AccessKeyRow } from '../store/identity/access-keys.ts'
 import type { MemberRow } from '../store/identity/members.ts'
 import type { OrganizationRow } from '../store/identity/organizations.ts'
@@ -17,6 +18,15 @@ export const accessKeyView = (row: AccessKeyRow): AccessKey => ({
   expires_at: time(row.expires_at),
   last_used_at: time(row.last_used_at),
   allowed_cidrs: row.allowed_cidrs,
+})
+
+export const sshKeyView = (row: SshKeyRow): SshKey => ({
+  id: row.id,
+  name: row.name,
+  public_key: row.public_key,
+  type: row.type,
+  fingerprint: row.fingerprint,
+  created_at: time(row.created_at),
 })
 
 export const memberView = (row: MemberRow): Member => ({
@@ -65,6 +75,7 @@ export const projectView = (row: ProjectRow): Project => ({
   name: row.name,
   version: row.version,
   organization_id: row.organization_id,
+  labels: row.labels,
 })
 
 export const adminProjectView = (row: ProjectRow & { organization_name: string }) => ({

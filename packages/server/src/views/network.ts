@@ -9,6 +9,7 @@ export const networkView = (n: NetworkRow): Network => ({
   cidr: n.cidr,
   gateway: gatewayOf(n.cidr),
   subnets: n.subnets,
+  labels: n.labels,
   created_at: time(n.created_at),
 })
 

@@ -21,7 +21,8 @@ beforeAll(async () => {
   const organizationId = uuid()
   await database.transaction(async (tx) => {
     await insertOrganization(tx, organizationId, 'Harbour Labs')
-    for (const [index, id] of projects.entries()) await insertProject(tx, id, organizationId, `p${index}`)
+    for (const [index, id] of projects.entries())
+      await insertProject(tx, { id, organizationId, name: `p${index}`, labels: {} })
   })
 })
 afterAll(async () => {

@@ -39,6 +39,7 @@ test('a new project has the record of the contract', async () => {
     name: 'Research',
     version: 'v0.1',
     organization_id: organizationId,
+    labels: {},
   })
   expect((await call('GET', `/projects/${body.id}`, { token: admin })).body).toEqual(body)
   expect((await call('GET', '/projects', { token: admin })).body).toEqual([body])

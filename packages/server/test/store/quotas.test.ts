@@ -34,7 +34,7 @@ async function addProject(max: number | null, organizationId?: string): Promise<
   const projectId = uuid()
   await database.transaction(async (tx) => {
     const owner = organizationId ?? (await insertOrganization(tx, uuid(), 'Harbour Labs')).id
-    await insertProject(tx, projectId, owner, projectId)
+    await insertProject(tx, { id: projectId, organizationId: owner, name: projectId, labels: {} })
     await setQuotas(tx, projectId, [
       { name: 'vms', max },
       { name: 'a100_gpus', max },

@@ -14,6 +14,7 @@ export const grownTables: Record<string, number> = {
   one_time_codes: 50_000,
   projects: 20_000,
   access_keys: 100_000,
+  ssh_keys: 200_000,
   password_failures: 100_000,
   known_addresses: 100_000,
   idempotency_keys: 1_000_000,
@@ -76,6 +77,8 @@ const rows = `
     SELECT id_of('project', n), id_of('org', n), 'project ' || n FROM generate_series(1, 100) n;
   INSERT INTO access_keys (id, kind, project_id, name, role, prefix, secret_hash)
     SELECT uuidv7(), 'project', id_of('project', n % 100 + 1), 'key', 'write', 'sk', sha256(n::text::bytea) FROM generate_series(1, 1000) n;
+  INSERT INTO ssh_keys (id, project_id, name, public_key, type, fingerprint)
+    SELECT uuidv7(), id_of('project', n % 100 + 1), 'key ' || n, 'ssh', 'ssh', 'SHA256:' FROM generate_series(1, 1000) n;
   INSERT INTO password_failures (email, address, failed_at)
     SELECT n || '@example.com', '198.51.100.1', now() - n * interval '1 minute' FROM generate_series(1, 1000) n;
   INSERT INTO known_addresses (user_id, address, signed_in_at)

@@ -1,4 +1,4 @@
-import { type ExpiryAction, expiryActions } from '@slipway/contract/ttl'
+import { type ExpiryAction, expiryActions } from '@slipway/contract/states'
 import type { Vm, VmCreate } from '@slipway/sdk'
 import { askYes } from '../../core/ask.ts'
 import type { Cli } from '../../core/cli.ts'

@@ -1,4 +1,4 @@
-import { type ExpiryAction, expiryActions } from '@slipway/contract/ttl'
+import { type ExpiryAction, expiryActions } from '@slipway/contract/states'
 import { command, oneOf } from '../../core/command.ts'
 import { parseDurationMs } from '../../core/parse.ts'
 import { type WaitFlags, waitOptions } from '../../core/progress.ts'

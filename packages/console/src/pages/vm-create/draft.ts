@@ -1,4 +1,4 @@
-import type { ExpiryAction } from '@slipway/contract/ttl'
+import type { ExpiryAction } from '@slipway/contract/states'
 import type { Disk, VmCreate } from '@slipway/sdk'
 import { nameProblem, suggestName } from '../../lib/names.ts'
 import { keyOf, rememberedKey } from './remembered-key.ts'

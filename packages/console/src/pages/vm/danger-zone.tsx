@@ -1,4 +1,4 @@
-import type { ExpiryAction } from '@slipway/contract/ttl'
+import type { ExpiryAction } from '@slipway/contract/states'
 import { type Vm, vmType, vmTypes } from '@slipway/sdk'
 import { type ReactNode, useState } from 'react'
 import { useOperation } from '../../api/actions.ts'

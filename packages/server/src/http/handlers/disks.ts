@@ -1,11 +1,13 @@
 import { type diskRoutes, diskTypes } from '@slipway/contract'
 import { notFound } from '../../domain/failure.ts'
+import { requireUnprotected } from '../../operations/annotations.ts'
+import { annotate } from '../../operations/disk/annotate.ts'
 import { admitDiskCreate } from '../../operations/disk/create.ts'
 import { admitDiskDelete } from '../../operations/disk/delete.ts'
 import { admitDiskResize } from '../../operations/disk/resize.ts'
 import { type DiskRow, diskView, findDisk, listDisks, lockDisks } from '../../store/compute/disks.ts'
 import type { Context, Handlers } from '../context.ts'
-import { choiceList, commaList, idList, locationList } from '../filters.ts'
+import { choiceList, commaList, idList, labelFilter, locationList } from '../filters.ts'
 import { pageById } from '../pages.ts'
 import { started } from './operations.ts'
 
@@ -29,6 +31,7 @@ export const diskHandlers: Handlers<DiskRouteId> = {
       types: choiceList('types', query.types, diskTypes),
       locations: await locationList(tx, query.locations),
       attachedTo: idList('attached_to', query.attached_to),
+      labels: labelFilter(query),
     }
     return pageById(context, (beforeId, limit) => listDisks(tx, { ...filter, beforeId, limit }), diskView)
   },
@@ -41,10 +44,15 @@ export const diskHandlers: Handlers<DiskRouteId> = {
 
   async diskUpdate(context) {
     const { tx, by, body } = context
+    if (!('size' in body)) return started(await annotate(tx, by, await locked(context), body))
+    // What costs money is refused before anything is looked for.
+    context.requirePayment()
     return started(await admitDiskResize(tx, by, await locked(context), body))
   },
 
   async diskDelete(context) {
-    return started(await admitDiskDelete(context.tx, context.by, await locked(context)))
+    const disk = await locked(context)
+    requireUnprotected('disk', disk)
+    return started(await admitDiskDelete(context.tx, context.by, disk))
   },
 }

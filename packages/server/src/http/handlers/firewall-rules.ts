@@ -5,6 +5,7 @@ import { testFirewall } from '../../operations/firewall/test.ts'
 import { admitFirewallRuleUpdate, checkFirewallRuleUpdate } from '../../operations/firewall/update.ts'
 import { findRule, listRules, lockRule, type RuleRow, ruleView } from '../../store/network/rules.ts'
 import type { Context, Handlers } from '../context.ts'
+import { labelFilter } from '../filters.ts'
 import { pageById } from '../pages.ts'
 import { started } from './operations.ts'
 
@@ -22,8 +23,9 @@ export const firewallRuleHandlers: Handlers<
   firewallRuleCreate: async ({ tx, by, body }) => started(await admitFirewallRuleCreate(tx, by, body)),
 
   firewallRuleList(context) {
-    const { tx, project } = context
-    const read = (before: string | null, limit: number) => listRules(tx, project.projectId, before, limit)
+    const { tx, project, query } = context
+    const filter = { projectId: project.projectId, labels: labelFilter(query) }
+    const read = (before: string | null, limit: number) => listRules(tx, filter, before, limit)
     return pageById(context, read, ruleView)
   },
 

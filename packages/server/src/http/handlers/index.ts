@@ -17,6 +17,7 @@ import { operationHandlers } from './operations.ts'
 import { organizationHandlers } from './organizations.ts'
 import { projectHandlers } from './projects.ts'
 import { signInHandlers } from './sign-in.ts'
+import { sshKeyHandlers } from './ssh-keys.ts'
 import { tokenHandlers } from './tokens.ts'
 import { usageHandlers } from './usage.ts'
 import { userHandlers } from './users.ts'
@@ -39,6 +40,7 @@ export const handlers: Handlers<RouteId> = {
   ...fleetHandlers,
   ...adminCatalogueHandlers,
   ...vmHandlers,
+  ...sshKeyHandlers,
   ...diskHandlers,
   ...networkHandlers,
   ...firewallRuleHandlers,

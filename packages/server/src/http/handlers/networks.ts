@@ -1,15 +1,17 @@
 import { notFound } from '../../domain/failure.ts'
-import { createNetwork, deleteNetwork } from '../../networks/networks.ts'
+import { changeNetwork, createNetwork, deleteNetwork } from '../../networks/networks.ts'
 import { createSubnet, deleteSubnet } from '../../networks/subnets.ts'
 import { findNetwork, findSubnet, listNetworks, listSubnets } from '../../store/network/networks.ts'
 import { networkView, subnetView } from '../../views/network.ts'
 import type { Handlers } from '../context.ts'
+import { labelFilter } from '../filters.ts'
 import { pageById } from '../pages.ts'
 
 export const networkHandlers: Handlers<
   | 'networkList'
   | 'networkCreate'
   | 'networkGet'
+  | 'networkUpdate'
   | 'networkDelete'
   | 'subnetList'
   | 'subnetCreate'
@@ -17,8 +19,9 @@ export const networkHandlers: Handlers<
   | 'subnetDelete'
 > = {
   networkList(context) {
-    const { tx, project } = context
-    const read = (before: string | null, limit: number) => listNetworks(tx, project.projectId, before, limit)
+    const { tx, project, query } = context
+    const filter = { projectId: project.projectId, labels: labelFilter(query) }
+    const read = (before: string | null, limit: number) => listNetworks(tx, filter, before, limit)
     return pageById(context, read, networkView)
   },
 
@@ -29,6 +32,9 @@ export const networkHandlers: Handlers<
     if (!network) throw notFound('network')
     return networkView(network)
   },
+
+  networkUpdate: async ({ tx, by, params, body }) =>
+    networkView(await changeNetwork(tx, by, params.network_id, body)),
 
   async networkDelete({ tx, by, params }) {
     await deleteNetwork(tx, by, params.network_id)

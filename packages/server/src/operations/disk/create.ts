@@ -6,7 +6,7 @@ import { type Definition, done, next, type Outcome, type Work } from '../../runn
 import { diskView, findDisk, insertDisk, moveDisk } from '../../store/compute/disks.ts'
 import type { OperationRow } from '../../store/compute/operations.ts'
 import { serialNumberOf } from '../../store/compute/vms.ts'
-import { type Tx, violatedConstraint } from '../../store/database.ts'
+import type { Tx } from '../../store/database.ts'
 import type { Requester } from '../../store/events/events.ts'
 import { beginOperation, type ProjectRequester, requireQuota } from '../admission.ts'
 import { budgetRefusal } from '../budget.ts'
@@ -14,6 +14,7 @@ import { requireLocation } from '../catalogue.ts'
 import { callOf, engineAt } from '../engine-work.ts'
 import { admitDiskDelete } from './delete.ts'
 import {
+  diskNameOrConflict,
   diskOf,
   diskQuota,
   diskSpec,
@@ -31,8 +32,9 @@ export async function admitDiskCreate(tx: Tx, by: ProjectRequester, body: DiskCr
   await requireLocation(tx, body.location)
   const id = uuid()
   const sizeGib = parseDiskSize(body.size)!.gib
-  try {
-    await insertDisk(tx, {
+  const labels = body.labels ?? {}
+  await diskNameOrConflict(body.name, () =>
+    insertDisk(tx, {
       id,
       projectId: by.projectId,
       name: body.name,
@@ -42,19 +44,18 @@ export async function admitDiskCreate(tx: Tx, by: ProjectRequester, body: DiskCr
       location: body.location,
       blockSize: body.block_size ?? (type === 'shared-volume' ? 0 : 512),
       serialNumber: serialNumberOf(id),
-    })
-  } catch (error) {
-    if (violatedConstraint(error) === 'disks_project_id_name_key')
-      throw new Failure('already_exists', `There is already a disk called ${body.name}: choose another name.`)
-    throw error
-  }
+      labels,
+      description: body.description ?? '',
+      isProtected: body.deletion_protection ?? false,
+    }),
+  )
   const operation = await beginOperation(tx, by, diskCreate, {
     resourceId: id,
     location: body.location,
     generation: 1,
     request: body,
     eventType: 'disk.creating',
-    eventData: { name: body.name, size: body.size, location: body.location },
+    eventData: { name: body.name, size: body.size, location: body.location, labels },
   })
   const refusal = await budgetRefusal(tx, by.projectId)
   if (refusal) throw refusal

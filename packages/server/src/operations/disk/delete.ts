@@ -20,7 +20,7 @@ export async function admitDiskDelete(tx: Tx, by: ProjectRequester, disk: DiskRo
     generation: await raiseDiskGeneration(tx, disk.id),
     request: {},
     eventType: 'disk.deleting',
-    eventData: { name: disk.name },
+    eventData: { name: disk.name, labels: disk.labels },
   })
   // A growth that is cancelled here is not undone: what it took of the quota goes back now.
   if (grownByGib > 0) await giveBackQuota(tx, by.projectId, diskQuota(disk.type, grownByGib))

@@ -6,13 +6,23 @@ import type { Work } from '../../runner/operation.ts'
 import { closeUsage, openUsage } from '../../store/billing/usage.ts'
 import { type DiskRow, deleteDiskRow, findDisk } from '../../store/compute/disks.ts'
 import { giveBackQuota } from '../../store/compute/quotas.ts'
-import type { Queryable, Tx } from '../../store/database.ts'
+import { type Queryable, type Tx, violatedConstraint } from '../../store/database.ts'
 import { emit } from '../../store/events/events.ts'
 import { callOf, engineAt } from '../engine-work.ts'
 
 /** Which quota a disk takes, and how much of it. */
 export const diskQuota = (type: DiskType, sizeGib: number) =>
   type === 'shared-volume' ? { shared_volume_tib: sizeTib(sizeGib) } : { disk_gib: sizeGib }
+
+export async function diskNameOrConflict<T>(name: string, write: () => Promise<T>): Promise<T> {
+  try {
+    return await write()
+  } catch (error) {
+    if (violatedConstraint(error) === 'disks_project_id_name_key')
+      throw new Failure('already_exists', `There is already a disk called ${name}: choose another name.`)
+    throw error
+  }
+}
 
 /** The disk of a disk operation: only deletion removes it. */
 export async function diskOf(work: Work, db: Queryable = work.services.database): Promise<DiskRow> {
@@ -74,5 +84,5 @@ export const emitDisk = (tx: Tx, work: Work, disk: DiskRow, type: EventType): Pr
     projectId: disk.project_id,
     actor: work.operation.actor,
     requestId: work.operation.request_id,
-    data: { name: disk.name, operation_id: work.operation.id },
+    data: { name: disk.name, labels: disk.labels, operation_id: work.operation.id },
   })

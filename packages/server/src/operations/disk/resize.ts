@@ -37,7 +37,7 @@ export async function admitDiskResize(
     request: body,
     scratch: { sizeGib, grownByGib: sizeGib - disk.size_gib },
     eventType: 'disk.resizing',
-    eventData: { name: disk.name, size: body.size },
+    eventData: { name: disk.name, size: body.size, labels: disk.labels },
   })
   const refusal = await budgetRefusal(tx, by.projectId)
   if (refusal) throw refusal

@@ -39,6 +39,7 @@ export async function admitFirewallRuleCreate(
       destinations,
       destinationPorts: body.destination_ports ?? [],
       protocols: body.protocols,
+      labels: body.labels ?? {},
     }),
   )
   await wantFirewalls(tx, body.vpc_network_id)
@@ -48,7 +49,7 @@ export async function admitFirewallRuleCreate(
     generation: 1,
     request: echo(body),
     eventType: 'firewall_rule.creating',
-    eventData: { name: body.name },
+    eventData: { name: body.name, labels: body.labels ?? {} },
   })
   await requireQuota(tx, by.projectId, { firewall_rules: 1 })
   return operation

@@ -80,5 +80,5 @@ export const emitRule = (tx: Tx, work: Work, rule: RuleRow, type: EventType): Pr
     projectId: rule.project_id,
     actor: work.operation.actor,
     requestId: work.operation.request_id,
-    data: { name: rule.name, operation_id: work.operation.id },
+    data: { name: rule.name, labels: rule.labels, operation_id: work.operation.id },
   })

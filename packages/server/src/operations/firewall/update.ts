@@ -42,7 +42,7 @@ export async function admitFirewallRuleUpdate(
     request: body,
     scratch: { before: rule },
     eventType: 'firewall_rule.updating',
-    eventData: { name: changed.name },
+    eventData: { name: changed.name, labels: changed.labels },
   })
 }
 

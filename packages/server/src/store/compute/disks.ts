@@ -1,5 +1,7 @@
-import type { Disk, DiskState, DiskType } from '@slipway/contract'
+import type { AnnotationUpdate, Disk, DiskState, DiskType, Labels } from '@slipway/contract'
+import type { LabelSelector } from '../../domain/labels.ts'
 import type { Queryable, Tx } from '../database.ts'
+import { fitsLabels, type LabelParams, labelParams } from '../labels.ts'
 import { filteredStatement, isBefore, statement } from '../statement.ts'
 import { time } from '../time.ts'
 
@@ -19,6 +21,9 @@ export interface DiskRow {
   host: string | null
   created_at: Date
   updated_at: Date
+  labels: Labels
+  description: string
+  is_protected: boolean
   /** `is_vm_deleted`: it went while its host was away, and holds the disk until the host is back or forgotten. */
   attached_to: { vm_id: string; mode: 'read-write' | 'read-only'; is_vm_deleted: boolean }[]
 }
@@ -45,12 +50,13 @@ const several = statement<DiskRow, { projectId: string; ids: string[] }>(
   `${selectDisk} WHERE d.project_id = :projectId AND d.id = ANY (:ids)`,
 )
 
-const list = filteredStatement<DiskRow, DiskFilter>(
+const list = filteredStatement<DiskRow, Omit<DiskFilter, 'labels'> & LabelParams>(
   'disk_list',
   (given) => `${selectDisk}
    WHERE d.project_id = :projectId AND ${isBefore('d.id')}
      AND (:types::text[] IS NULL OR d.type = ANY (:types))
-     AND (:locations::text[] IS NULL OR d.location = ANY (:locations)) ${given}
+     AND (:locations::text[] IS NULL OR d.location = ANY (:locations))
+     AND ${fitsLabels('d.labels')} ${given}
    ORDER BY d.id DESC LIMIT :limit`,
   {
     ids: 'd.id = ANY (:ids)',
@@ -61,8 +67,28 @@ const list = filteredStatement<DiskRow, DiskFilter>(
 
 const insert = statement<never, NewDisk>(
   'disk_insert',
-  `INSERT INTO disks (id, project_id, name, type, size, size_gib, location, block_size, serial_number, state)
-   VALUES (:id, :projectId, :name, :type, :size, :sizeGib, :location, :blockSize, :serialNumber, 'creating')`,
+  `INSERT INTO disks (id, project_id, name, type, size, size_gib, location, block_size, serial_number, state,
+                      labels, description, is_protected)
+   VALUES (:id, :projectId, :name, :type, :size, :sizeGib, :location, :blockSize, :serialNumber, 'creating',
+           :labels, :description, :isProtected)`,
+)
+
+// What is not given stays.
+const annotate = statement<
+  never,
+  {
+    id: string
+    name: string | null
+    labels: Labels | null
+    description: string | null
+    isProtected: boolean | null
+  }
+>(
+  'disk_annotate',
+  `UPDATE disks SET name = coalesce(:name, name), labels = coalesce(:labels, labels),
+          description = coalesce(:description, description), is_protected = coalesce(:isProtected, is_protected),
+          updated_at = slipway_now()
+   WHERE id = :id`,
 )
 
 const move = statement<{ id: string }, { id: string; to: string; from: string[] }>(
@@ -114,10 +140,11 @@ export interface DiskFilter {
   types: string[] | null
   locations: string[] | null
   attachedTo: string[] | null
+  labels: LabelSelector | null
   limit: number
 }
 
-export const listDisks = (db: Queryable, f: DiskFilter) => list.all(db, f)
+export const listDisks = (db: Queryable, f: DiskFilter) => list.all(db, { ...f, ...labelParams(f.labels) })
 
 export interface NewDisk {
   id: string
@@ -129,9 +156,22 @@ export interface NewDisk {
   location: string
   blockSize: number
   serialNumber: string
+  labels: Labels
+  description: string
+  isProtected: boolean
 }
 
 export const insertDisk = (tx: Tx, d: NewDisk) => insert.run(tx, d)
+
+/** Violates `disks_project_id_name_key` when the name is taken. */
+export const annotateDisk = (tx: Tx, id: string, change: AnnotationUpdate) =>
+  annotate.run(tx, {
+    id,
+    name: change.name ?? null,
+    labels: change.labels ?? null,
+    description: change.description ?? null,
+    isProtected: change.deletion_protection ?? null,
+  })
 
 export async function moveDisk(tx: Tx, id: string, to: DiskState, from: DiskState[]): Promise<boolean> {
   return (await move.one(tx, { id, to, from })) !== undefined
@@ -167,5 +207,8 @@ export function diskView(disk: DiskRow): Disk {
       mode,
       vm_deleted: is_vm_deleted,
     })),
+    labels: disk.labels,
+    description: disk.description,
+    deletion_protection: disk.is_protected,
   }
 }

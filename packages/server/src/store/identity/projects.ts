@@ -1,4 +1,7 @@
+import type { Labels } from '@slipway/contract'
+import type { LabelSelector } from '../../domain/labels.ts'
 import type { Queryable, Tx } from '../database.ts'
+import { fitsLabels, type LabelParams, labelParams } from '../labels.ts'
 import { isBefore, statement } from '../statement.ts'
 
 export interface ProjectRow {
@@ -6,12 +9,21 @@ export interface ProjectRow {
   organization_id: string
   name: string
   version: string
+  labels: Labels
   created_at: Date
 }
 
-const insert = statement<ProjectRow, { id: string; organizationId: string; name: string }>(
+interface NewProjectRow {
+  id: string
+  organizationId: string
+  name: string
+  labels: Labels
+}
+
+const insert = statement<ProjectRow, NewProjectRow>(
   'project_insert',
-  'INSERT INTO projects (id, organization_id, name) VALUES (:id, :organizationId, :name) RETURNING *',
+  `INSERT INTO projects (id, organization_id, name, labels) VALUES (:id, :organizationId, :name, :labels)
+   RETURNING *`,
 )
 
 const locationNames = statement<{ name: string }>(
@@ -24,10 +36,11 @@ const find = statement<ProjectRow, { id: string }>(
   'SELECT * FROM projects WHERE id = :id AND deleted_at IS NULL',
 )
 
-const listByIds = statement<ProjectRow, { organizationIds: string[]; ids: string[] }>(
+const listByIds = statement<ProjectRow, { organizationIds: string[]; ids: string[] } & LabelParams>(
   'project_list',
   `SELECT * FROM projects
    WHERE (organization_id = ANY (:organizationIds::uuid[]) OR id = ANY (:ids::uuid[])) AND deleted_at IS NULL
+     AND ${fitsLabels('labels')}
    ORDER BY id DESC`,
 )
 
@@ -40,9 +53,11 @@ const list = statement<
    WHERE p.deleted_at IS NULL AND ${isBefore('p.id')} ORDER BY p.id DESC LIMIT :limit`,
 )
 
-const rename = statement<ProjectRow, { id: string; name: string }>(
-  'project_rename',
-  'UPDATE projects SET name = :name WHERE id = :id AND deleted_at IS NULL RETURNING *',
+// What is not given stays.
+const update = statement<ProjectRow, { id: string; name: string | null; labels: Labels | null }>(
+  'project_update',
+  `UPDATE projects SET name = coalesce(:name, name), labels = coalesce(:labels, labels)
+   WHERE id = :id AND deleted_at IS NULL RETURNING *`,
 )
 
 // VMs that are hidden because their host is away live on as well.
@@ -71,8 +86,7 @@ const markDeleted = statement<never, { id: string }>(
 )
 
 /** Violates `projects_name` when the name is taken in the organization. */
-export const insertProject = async (tx: Tx, id: string, organizationId: string, name: string) =>
-  (await insert.one(tx, { id, organizationId, name }))!
+export const insertProject = async (tx: Tx, project: NewProjectRow) => (await insert.one(tx, project))!
 
 /** Returns where a new project can have VMs, in the operator's order. */
 export const listProjectLocations = async (tx: Tx) => (await locationNames.all(tx)).map((row) => row.name)
@@ -80,14 +94,20 @@ export const listProjectLocations = async (tx: Tx) => (await locationNames.all(t
 export const findProject = (db: Queryable, id: string) => find.one(db, { id })
 
 /** Lists the projects of some organizations, and some by id. */
-export const listProjects = (db: Queryable, organizationIds: string[], ids: string[]) =>
-  listByIds.all(db, { organizationIds, ids })
+export const listProjects = (
+  db: Queryable,
+  organizationIds: string[],
+  ids: string[],
+  labels: LabelSelector | null,
+) => listByIds.all(db, { organizationIds, ids, ...labelParams(labels) })
 
 /** Lists the projects of every organization. */
 export const listAllProjects = (db: Queryable, beforeId: string | null, limit: number) =>
   list.all(db, { beforeId, limit })
 
-export const renameProject = (tx: Tx, id: string, name: string) => rename.one(tx, { id, name })
+/** Violates `projects_name` when the name is taken in the organization. */
+export const updateProject = (tx: Tx, id: string, change: { name?: string; labels?: Labels }) =>
+  update.one(tx, { id, name: change.name ?? null, labels: change.labels ?? null })
 
 /** Returns what still lives in a project. */
 export const countProjectContents = async (tx: Tx, id: string) => (await countContents.one(tx, { id }))!

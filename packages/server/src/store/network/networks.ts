@@ -1,4 +1,7 @@
+import type { Labels } from '@slipway/contract'
+import type { LabelSelector } from '../../domain/labels.ts'
 import type { Queryable, Tx } from '../database.ts'
+import { fitsLabels, type LabelParams, labelParams } from '../labels.ts'
 import { isBefore, statement } from '../statement.ts'
 
 export interface NetworkRow {
@@ -6,6 +9,7 @@ export interface NetworkRow {
   name: string
   cidr: string
   created_at: Date
+  labels: Labels
   subnets: string[]
 }
 
@@ -19,10 +23,18 @@ export interface SubnetRow {
 }
 
 const selectNetwork = `
-  SELECT n.id, n.name, n.cidr::text AS cidr, n.created_at,
+  SELECT n.id, n.name, n.cidr::text AS cidr, n.created_at, n.labels,
          ARRAY(SELECT s.id::text FROM subnets s WHERE s.network_id = n.id ORDER BY s.id) AS subnets
   FROM networks n`
 const selectSubnet = 'SELECT id, network_id, name, cidr::text AS cidr, location, created_at FROM subnets'
+
+interface NewNetwork {
+  id: string
+  projectId: string
+  name: string
+  cidr: string
+  labels: Labels
+}
 
 interface NewSubnet {
   id: string
@@ -37,14 +49,23 @@ const networkById = statement<NetworkRow, { projectId: string; id: string }>(
   'network_by_id',
   `${selectNetwork} WHERE n.project_id = :projectId AND n.id = :id`,
 )
-const networkList = statement<NetworkRow, { projectId: string; beforeId: string | null; limit: number }>(
+const networkList = statement<
+  NetworkRow,
+  { projectId: string; beforeId: string | null; limit: number } & LabelParams
+>(
   'network_list',
   `${selectNetwork} WHERE n.project_id = :projectId AND ${isBefore('n.id')}
+     AND ${fitsLabels('n.labels')}
    ORDER BY n.id DESC LIMIT :limit`,
 )
-const networkInsert = statement<never, { id: string; projectId: string; name: string; cidr: string }>(
+const networkInsert = statement<never, NewNetwork>(
   'network_insert',
-  'INSERT INTO networks (id, project_id, name, cidr) VALUES (:id, :projectId, :name, :cidr)',
+  'INSERT INTO networks (id, project_id, name, cidr, labels) VALUES (:id, :projectId, :name, :cidr, :labels)',
+)
+// What is not given stays.
+const networkUpdate = statement<never, { id: string; name: string | null; labels: Labels | null }>(
+  'network_update',
+  'UPDATE networks SET name = coalesce(:name, name), labels = coalesce(:labels, labels) WHERE id = :id',
 )
 const networkDelete = statement<never, { id: string }>(
   'network_delete',
@@ -97,10 +118,15 @@ const subnetFor = statement<
 
 export const findNetwork = (db: Queryable, projectId: string, id: string) =>
   networkById.one(db, { projectId, id })
-export const listNetworks = (db: Queryable, projectId: string, beforeId: string | null, limit: number) =>
-  networkList.all(db, { projectId, beforeId, limit })
-export const insertNetwork = (tx: Tx, id: string, projectId: string, name: string, cidr: string) =>
-  networkInsert.run(tx, { id, projectId, name, cidr })
+export const listNetworks = (
+  db: Queryable,
+  filter: { projectId: string; labels: LabelSelector | null },
+  beforeId: string | null,
+  limit: number,
+) => networkList.all(db, { projectId: filter.projectId, ...labelParams(filter.labels), beforeId, limit })
+export const insertNetwork = (tx: Tx, n: NewNetwork) => networkInsert.run(tx, n)
+export const updateNetwork = (tx: Tx, id: string, change: { name?: string; labels?: Labels }) =>
+  networkUpdate.run(tx, { id, name: change.name ?? null, labels: change.labels ?? null })
 export const lockNetwork = (tx: Tx, projectId: string, id: string) => networkLock.one(tx, { projectId, id })
 export const deleteNetworkRow = (tx: Tx, id: string) => networkDelete.run(tx, { id })
 export const countNetworkRules = async (db: Queryable, id: string) =>

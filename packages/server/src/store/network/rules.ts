@@ -1,5 +1,7 @@
-import type { FirewallEndpoint, FirewallRule, RuleState } from '@slipway/contract'
+import type { FirewallEndpoint, FirewallRule, Labels, RuleState } from '@slipway/contract'
+import type { LabelSelector } from '../../domain/labels.ts'
 import type { Queryable, Tx } from '../database.ts'
+import { fitsLabels, type LabelParams, labelParams } from '../labels.ts'
 import { isBefore, statement } from '../statement.ts'
 
 export interface RuleRow {
@@ -16,6 +18,7 @@ export interface RuleRow {
   destination_ports: string[]
   protocols: ('tcp' | 'udp' | 'icmp')[]
   generation: number
+  labels: Labels
 }
 
 const ruleById = statement<RuleRow, { projectId: string; id: string }>(
@@ -28,9 +31,13 @@ const ruleLock = statement<RuleRow, { projectId: string; id: string }>(
   'SELECT * FROM firewall_rules WHERE project_id = :projectId AND id = :id FOR UPDATE',
 )
 
-const ruleList = statement<RuleRow, { projectId: string; beforeId: string | null; limit: number }>(
+const ruleList = statement<
+  RuleRow,
+  { projectId: string; beforeId: string | null; limit: number } & LabelParams
+>(
   'rule_list',
   `SELECT * FROM firewall_rules WHERE project_id = :projectId AND ${isBefore('id')}
+     AND ${fitsLabels('labels')}
    ORDER BY id DESC LIMIT :limit`,
 )
 
@@ -40,15 +47,16 @@ type Stored<Rule> = Omit<Rule, 'sources' | 'destinations'> & { sources: string; 
 const ruleInsert = statement<never, Stored<NewRule>>(
   'rule_insert',
   `INSERT INTO firewall_rules (id, project_id, network_id, name, direction, action, state, sources, source_ports,
-     destinations, destination_ports, protocols)
+     destinations, destination_ports, protocols, labels)
    VALUES (:id, :projectId, :networkId, :name, :direction, :action, :state, :sources, :sourcePorts,
-     :destinations, :destinationPorts, :protocols)`,
+     :destinations, :destinationPorts, :protocols, :labels)`,
 )
 
 const ruleWrite = statement<never, Stored<RuleContent>>(
   'rule_write',
   `UPDATE firewall_rules SET name = :name, state = :state, sources = :sources, source_ports = :source_ports,
-          destinations = :destinations, destination_ports = :destination_ports, protocols = :protocols
+          destinations = :destinations, destination_ports = :destination_ports, protocols = :protocols,
+          labels = :labels
    WHERE id = :id`,
 )
 
@@ -82,8 +90,12 @@ export const findRule = (db: Queryable, projectId: string, id: string) => ruleBy
 
 export const lockRule = (tx: Tx, projectId: string, id: string) => ruleLock.one(tx, { projectId, id })
 
-export const listRules = (db: Queryable, projectId: string, beforeId: string | null, limit: number) =>
-  ruleList.all(db, { projectId, beforeId, limit })
+export const listRules = (
+  db: Queryable,
+  filter: { projectId: string; labels: LabelSelector | null },
+  beforeId: string | null,
+  limit: number,
+) => ruleList.all(db, { projectId: filter.projectId, ...labelParams(filter.labels), beforeId, limit })
 
 export interface NewRule {
   id: string
@@ -98,6 +110,7 @@ export interface NewRule {
   destinations: FirewallEndpoint[]
   destinationPorts: string[]
   protocols: string[]
+  labels: Labels
 }
 
 const stored = <Rule extends Pick<RuleRow, 'sources' | 'destinations'>>(rule: Rule): Stored<Rule> => ({
@@ -110,7 +123,15 @@ export const insertRule = (tx: Tx, r: NewRule) => ruleInsert.run(tx, stored(r))
 
 type RuleContent = Pick<
   RuleRow,
-  'id' | 'name' | 'state' | 'sources' | 'source_ports' | 'destinations' | 'destination_ports' | 'protocols'
+  | 'id'
+  | 'name'
+  | 'state'
+  | 'sources'
+  | 'source_ports'
+  | 'destinations'
+  | 'destination_ports'
+  | 'protocols'
+  | 'labels'
 >
 
 export const writeRule = (tx: Tx, r: RuleContent) => ruleWrite.run(tx, stored(r))
@@ -137,4 +158,5 @@ export const ruleView = (r: RuleRow): FirewallRule => ({
   destinations: r.destinations,
   destination_ports: r.destination_ports,
   protocols: r.protocols,
+  labels: r.labels,
 })

@@ -1,0 +1,54 @@
+import { createHash } from 'node:crypto'
+import type { EventType } from '@slipway/contract'
+import { Failure, notFound } from '../domain/failure.ts'
+import { uuid } from '../domain/ids.ts'
+import type { ProjectRequester } from '../operations/admission.ts'
+import { deleteSshKey, insertSshKey, type SshKeyRow } from '../store/compute/ssh-keys.ts'
+import { type Tx, violatedConstraint } from '../store/database.ts'
+import { emit } from '../store/events/events.ts'
+import { sshKeyView } from '../views/identity.ts'
+
+const mostOfProject = 1_000
+
+/** The key's form has been checked. */
+export async function createSshKey(
+  tx: Tx,
+  by: ProjectRequester,
+  { name, public_key }: { name: string; public_key: string },
+): Promise<SshKeyRow> {
+  const [type = '', data = ''] = public_key.split(/\s/)
+  const digest = createHash('sha256').update(Buffer.from(data, 'base64')).digest('base64')
+  const row = await insertSshKey(
+    tx,
+    {
+      id: uuid(),
+      projectId: by.projectId,
+      name,
+      publicKey: public_key,
+      type,
+      fingerprint: `SHA256:${digest.replace(/=+$/, '')}`,
+    },
+    mostOfProject,
+  ).catch((error) => {
+    throw violatedConstraint(error) === 'ssh_keys_project_id_name_key'
+      ? new Failure('already_exists', `There is already an SSH key called ${name}: choose another name.`)
+      : error
+  })
+  if (!row)
+    throw new Failure(
+      'quota_exceeded',
+      `quota exceeded: a project has at most ${mostOfProject} SSH keys. Remove one that nobody needs.`,
+    )
+  await emitSshKey(tx, by, 'ssh_key.created', row)
+  return row
+}
+
+/** VMs keep the keys that they were made with. */
+export async function removeSshKey(tx: Tx, by: ProjectRequester, id: string): Promise<void> {
+  const row = await deleteSshKey(tx, by.projectId, id)
+  if (!row) throw notFound('SSH key')
+  await emitSshKey(tx, by, 'ssh_key.deleted', row)
+}
+
+const emitSshKey = (tx: Tx, by: ProjectRequester, type: EventType, row: SshKeyRow): Promise<void> =>
+  emit(tx, { ...by, type, resourceType: 'ssh_key', resourceId: row.id, data: sshKeyView(row) })

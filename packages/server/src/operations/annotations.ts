@@ -1,0 +1,61 @@
+import type { AnnotationUpdate, EventType, Labels, OperationType } from '@slipway/contract'
+import { Failure } from '../domain/failure.ts'
+import { uuid } from '../domain/ids.ts'
+import { insertFinishedOperation } from '../store/compute/finished-operations.ts'
+import type { OperationRow } from '../store/compute/operations.ts'
+import type { Tx } from '../store/database.ts'
+import { emit } from '../store/events/events.ts'
+import type { ProjectRequester } from './admission.ts'
+
+/** A VM or disk, as far as its name, description, labels and protection go. */
+interface Annotated {
+  id: string
+  name: string
+  location: string
+  generation: number
+  labels: Labels
+  is_protected: boolean
+}
+
+/** 409 for whoever would delete it. */
+export function requireUnprotected(what: string, { name, is_protected }: Annotated): void {
+  if (is_protected)
+    throw new Failure(
+      'protected',
+      `The ${what} ${name} is protected against deletion: set deletion_protection to false first.`,
+    )
+}
+
+/**
+ * Tells of a change of words alone. It is made when this is written, so that its operation has ended before anybody
+ * sees it: other operations go on beside it, and no engine hears of it.
+ */
+export async function recordAnnotation(
+  tx: Tx,
+  by: ProjectRequester,
+  resourceType: Extract<OperationType, 'vm' | 'disk'>,
+  changed: Annotated,
+  request: AnnotationUpdate,
+  result: unknown,
+): Promise<OperationRow> {
+  const operation = await insertFinishedOperation(tx, {
+    id: uuid(),
+    projectId: by.projectId,
+    kind: `${resourceType}-annotate`,
+    name: 'UPDATE',
+    resourceType,
+    resourceId: changed.id,
+    location: changed.location,
+    generation: changed.generation,
+    request,
+    result,
+    actor: by.actor,
+    requestId: by.requestId,
+  })
+  const about = { operation_id: operation.id, operation_name: operation.name }
+  const tell = (type: EventType, data: Record<string, unknown>) =>
+    emit(tx, { ...by, type, resourceType, resourceId: changed.id, data: { ...about, ...data } })
+  await tell(`${resourceType}.updated`, { name: changed.name, labels: changed.labels, ...request })
+  await tell('operation.succeeded', {})
+  return operation
+}

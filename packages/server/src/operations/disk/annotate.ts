@@ -1,0 +1,22 @@
+import type { AnnotationUpdate } from '@slipway/contract'
+import { Failure } from '../../domain/failure.ts'
+import { annotateDisk, type DiskRow, diskView, findDisk } from '../../store/compute/disks.ts'
+import type { OperationRow } from '../../store/compute/operations.ts'
+import type { Tx } from '../../store/database.ts'
+import type { ProjectRequester } from '../admission.ts'
+import { recordAnnotation } from '../annotations.ts'
+import { diskNameOrConflict } from './disk.ts'
+
+/** The disk's row is locked. */
+export async function annotate(
+  tx: Tx,
+  by: ProjectRequester,
+  disk: DiskRow,
+  change: AnnotationUpdate,
+): Promise<OperationRow> {
+  if (disk.state === 'deleting')
+    throw new Failure('conflict', `The disk ${disk.name} is being deleted: it cannot be changed any more.`)
+  await diskNameOrConflict(change.name ?? disk.name, () => annotateDisk(tx, disk.id, change))
+  const changed = (await findDisk(tx, by.projectId, disk.id))!
+  return recordAnnotation(tx, by, 'disk', changed, change, diskView(changed))
+}

@@ -1,0 +1,38 @@
+import type { OperationName, OperationType } from '@slipway/contract'
+import type { Tx } from '../database.ts'
+import { statement } from '../statement.ts'
+import type { OperationRow } from './operations.ts'
+
+/** A change that was made in the transaction of its request. */
+export interface FinishedOperation {
+  id: string
+  projectId: string
+  kind: string
+  name: OperationName
+  resourceType: OperationType
+  resourceId: string
+  location: string
+  generation: number
+  request: unknown
+  result: unknown
+  actor: string
+  requestId: string
+}
+
+type Stored = Omit<FinishedOperation, 'request' | 'result'> & { request: string; result: string }
+
+// It was never under way: nobody claims it, and it stands in nobody's way.
+const insert = statement<OperationRow, Stored>(
+  'operation_insert_finished',
+  `INSERT INTO operations (id, project_id, kind, name, resource_type, resource_id, location, generation, request, result,
+                           state, completed_at, actor, request_id)
+   VALUES (:id, :projectId, :kind, :name, :resourceType, :resourceId, :location, :generation, :request, :result,
+           'SUCCEEDED', slipway_now(), :actor, :requestId) RETURNING *`,
+)
+
+export const insertFinishedOperation = async (tx: Tx, operation: FinishedOperation): Promise<OperationRow> =>
+  (await insert.one(tx, {
+    ...operation,
+    request: JSON.stringify(operation.request),
+    result: JSON.stringify(operation.result),
+  }))!

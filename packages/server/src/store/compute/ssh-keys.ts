@@ -1,0 +1,64 @@
+import type { Queryable, Tx } from '../database.ts'
+import { isBefore, statement } from '../statement.ts'
+
+export interface SshKeyRow {
+  id: string
+  project_id: string
+  name: string
+  public_key: string
+  type: string
+  fingerprint: string
+  created_at: Date
+}
+
+const list = statement<SshKeyRow, { projectId: string; beforeId: string | null; limit: number }>(
+  'ssh_key_list',
+  `SELECT * FROM ssh_keys WHERE project_id = :projectId AND ${isBefore('id')} ORDER BY id DESC LIMIT :limit`,
+)
+
+const several = statement<SshKeyRow, { projectId: string; ids: string[] }>(
+  'ssh_key_several',
+  'SELECT * FROM ssh_keys WHERE project_id = :projectId AND id = ANY (:ids)',
+)
+
+// Two at once may both find room: the limit is there against heaps, not for the last one.
+const insert = statement<SshKeyRow, NewSshKey & { most: number }>(
+  'ssh_key_insert',
+  `INSERT INTO ssh_keys (id, project_id, name, public_key, type, fingerprint)
+   SELECT :id, :projectId, :name, :publicKey, :type, :fingerprint
+   WHERE (SELECT count(*) FROM ssh_keys WHERE project_id = :projectId) < :most::int RETURNING *`,
+)
+
+const remove = statement<SshKeyRow, { projectId: string; id: string }>(
+  'ssh_key_delete',
+  'DELETE FROM ssh_keys WHERE project_id = :projectId AND id = :id RETURNING *',
+)
+
+const removeAll = statement<never, { projectId: string }>(
+  'ssh_key_delete_of_project',
+  'DELETE FROM ssh_keys WHERE project_id = :projectId',
+)
+
+export interface NewSshKey {
+  id: string
+  projectId: string
+  name: string
+  publicKey: string
+  type: string
+  fingerprint: string
+}
+
+export const listSshKeys = (db: Queryable, projectId: string, beforeId: string | null, limit: number) =>
+  list.all(db, { projectId, beforeId, limit })
+
+/** Returns those of them that there are, in any order. */
+export const findSshKeys = (db: Queryable, projectId: string, ids: string[]) =>
+  several.all(db, { projectId, ids })
+
+/** Returns undefined when the project has so many already; violates `ssh_keys_project_id_name_key` for a name taken. */
+export const insertSshKey = (tx: Tx, key: NewSshKey, most: number) => insert.one(tx, { ...key, most })
+
+/** Returns undefined when there is none. */
+export const deleteSshKey = (tx: Tx, projectId: string, id: string) => remove.one(tx, { projectId, id })
+
+export const deleteSshKeysOfProject = (tx: Tx, projectId: string) => removeAll.run(tx, { projectId })

@@ -1,0 +1,21 @@
+import type { LabelSelector } from '../domain/labels.ts'
+
+/** A list's parameters for a selector. */
+export interface LabelParams {
+  labelPairs: string[]
+  labelPairsAbsent: string[]
+  labelKeys: string[]
+  labelKeysAbsent: string[]
+}
+
+/** A condition on a column of labels, with the parameters of `labelParams`. Without a selector it holds for all. */
+export const fitsLabels = (column: string) =>
+  `${column} @> ALL (:labelPairs::jsonb[]) AND NOT ${column} @> ANY (:labelPairsAbsent::jsonb[])
+     AND ${column} ?& :labelKeys::text[] AND NOT ${column} ?| :labelKeysAbsent::text[]`
+
+export const labelParams = (selector: LabelSelector | null): LabelParams => ({
+  labelPairs: (selector?.pairs ?? []).map((pair) => JSON.stringify(pair)),
+  labelPairsAbsent: (selector?.pairsAbsent ?? []).map((pair) => JSON.stringify(pair)),
+  labelKeys: selector?.keys ?? [],
+  labelKeysAbsent: selector?.keysAbsent ?? [],
+})

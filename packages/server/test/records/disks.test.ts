@@ -1,0 +1,99 @@
+import { setPayment } from '@slipway/testing/people.ts'
+import { freshName, resourcesOf } from '@slipway/testing/resources.ts'
+import { startService, type TestService } from '@slipway/testing/service.ts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+let service: TestService
+let resources: ReturnType<typeof resourcesOf>
+
+beforeAll(async () => {
+  service = await startService()
+  resources = resourcesOf(service)
+})
+afterAll(() => service.close())
+
+const change = (disk_id: string, body: unknown) => service.call('diskUpdate', { params: { disk_id }, body })
+const read = (disk_id: string) => service.ok('diskGet', { params: { disk_id } })
+const remove = (disk_id: string) => service.call('diskDelete', { params: { disk_id } })
+
+test('a disk is renamed, described and protected by an operation that has already succeeded', async () => {
+  const id = await resources.newDisk({ description: 'raw data' })
+  expect(await read(id)).toMatchObject({ description: 'raw data', deletion_protection: false, labels: {} })
+  const [name, labels] = [freshName('renamed'), { team: 'ml' }]
+  const body = { name, description: '', labels, deletion_protection: true }
+  const { operation } = (await change(id, body)).body
+  expect(operation).toMatchObject({
+    state: 'SUCCEEDED',
+    metadata: { operation_name: 'UPDATE', type: 'disk', id, request: body },
+    result: { id, name, description: '', labels, deletion_protection: true },
+  })
+  expect(operation.completed_at).toBe(operation.started_at)
+  expect(operation.result).toEqual(await read(id))
+  const params = { operation_id: operation.operation_id }
+  expect(await service.ok('diskOperationGet', { params })).toEqual(operation)
+  expect(await service.ok('operationSteps', { params })).toEqual({ items: [] })
+})
+
+test('a protected disk is not deleted until its protection is taken off', async () => {
+  const id = await resources.newDisk({ deletion_protection: true })
+  const refused = await remove(id)
+  expect(refused).toMatchObject({ status: 409, body: { code: 'protected' } })
+  await change(id, { deletion_protection: false })
+  await resources.succeeded((await remove(id)).body)
+})
+
+test('a disk is not given a name that another one has', async () => {
+  const [taken, id] = [freshName('taken'), await resources.newDisk()]
+  await resources.newDisk({ name: taken })
+  const before = await read(id)
+  expect(await change(id, { name: taken, description: 'new' })).toMatchObject({
+    status: 409,
+    body: { code: 'already_exists' },
+  })
+  expect(await read(id)).toEqual(before)
+})
+
+test('a disk is described while it grows, and neither disturbs the other', async () => {
+  const id = await resources.newDisk({ size: '10GiB' })
+  await service.simulator().addFault({ method: 'growDisk', kind: 'fail', times: 100 })
+  const growth = await resources.grow(id, '20GiB')
+  expect((await change(id, { description: 'growing' })).body.operation.state).toBe('SUCCEEDED')
+  expect(await read(id)).toMatchObject({ state: 'resizing', description: 'growing' })
+  await service.simulator().clearFaults()
+  expect((await service.endedSoon(growth.operation.operation_id)).state).toBe('SUCCEEDED')
+  expect(await read(id)).toMatchObject({ state: 'available', size: '20GiB', description: 'growing' })
+})
+
+test('a disk that is being deleted is not changed any more', async () => {
+  const id = await resources.newDisk()
+  await service.simulator().addFault({ method: 'removeDisk', kind: 'fail', times: 100 })
+  const deletion = await resources.removeDisk(id)
+  expect(await change(id, { name: freshName('late') })).toMatchObject({
+    status: 409,
+    body: { code: 'conflict' },
+  })
+  await service.simulator().clearFaults()
+  expect((await service.endedSoon(deletion.operation.operation_id)).state).toBe('SUCCEEDED')
+})
+
+test.each([
+  [{}, /exactly one of size, or any of name, labels/],
+  [{ size: '20GiB', name: 'x' }, /exactly one of/],
+  [{ description: 'two\nlines' }, /without line breaks/],
+  [{ deletion_protection: 'yes' }, /true or false/],
+])('a change of a disk such as %j is refused', async (body, message) => {
+  const answer = await change(await resources.newDisk(), body)
+  expect(answer).toMatchObject({ status: 400, body: { message: expect.stringMatching(message) } })
+})
+
+test('words about a disk are free: only growth needs a working payment method', async () => {
+  const id = await resources.newDisk()
+  const { organization_id } = service.credentials
+  await setPayment(service.database, organization_id, 'declined')
+  let gib = 10
+  const grow = async () => (await change(id, { size: `${++gib}GiB` })).status
+  await expect.poll(grow).toBe(402)
+  expect((await change(id, { description: 'kept' })).status).toBe(200)
+  await setPayment(service.database, organization_id, 'active')
+  await expect.poll(grow).toBe(200)
+})
