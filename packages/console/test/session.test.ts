@@ -39,12 +39,18 @@ describe.skipIf(isBrowserMissing)('a session of the console', () => {
     await row(name).waitFor()
   }
 
+  const endSessions = async () => {
+    await scene.service.sql('UPDATE access_tokens SET expires_at = slipway_now()')
+    await scene.service.sql('UPDATE refresh_tokens SET expires_at = slipway_now()')
+  }
+
   async function signInAgain() {
-    await page.getByText('The session has ended.').waitFor()
-    await page.getByLabel('E-mail').fill(scene.service.email)
+    const question = page.getByRole('heading', { name: 'The session has ended.' })
+    await question.waitFor()
+    expect(await page.getByLabel('E-mail').inputValue()).toBe(scene.service.email)
     await page.getByLabel('Password').fill(scene.service.password)
     await page.getByRole('button', { name: 'Sign in' }).click()
-    await page.getByRole('heading', { level: 1, name: 'Disks' }).waitFor()
+    await question.waitFor({ state: 'detached' })
   }
 
   test('signing in says that the password is wrong, and works with the right one', async () => {
@@ -88,12 +94,24 @@ describe.skipIf(isBrowserMissing)('a session of the console', () => {
 
   test('an expired session leads back to the same page after signing in', async () => {
     await openDisks('before-expiry')
-    await scene.service.sql('UPDATE access_tokens SET expires_at = slipway_now()')
-    await scene.service.sql('UPDATE refresh_tokens SET expires_at = slipway_now()')
+    await endSessions()
     // The new disk gives the page something to read anew.
     await createDisk('too-late-to-see')
     await signInAgain()
     await row('before-expiry').waitFor()
+  })
+
+  test('what was typed into a dialog outlasts the session, and is sent after signing in', async () => {
+    await openDisks('typed-before')
+    await page.getByRole('button', { name: 'Create disk' }).click()
+    const dialog = page.getByRole('dialog', { name: 'Create disk' })
+    await dialog.getByLabel('Name').fill('typed-while-it-ended')
+    await endSessions()
+    await dialog.getByRole('button', { name: 'Create disk' }).click()
+    await signInAgain()
+    expect(await dialog.getByLabel('Name').inputValue()).toBe('typed-while-it-ended')
+    await dialog.getByRole('button', { name: 'Create disk' }).click()
+    await row('typed-while-it-ended').getByText('available').waitFor()
   })
 
   test('an expired access token is renewed without notice', async () => {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { sshKey } from '@slipway/testing/ssh-key.ts'
-import type { Page } from 'playwright-core'
+import type { Locator, Page } from 'playwright-core'
 import { beforeEach, describe, expect, test } from 'vitest'
 import {
   createProject,
@@ -107,9 +107,21 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
     await main().getByText('Allow tcp 22 from anywhere to every VM').waitFor()
     await page.getByRole('button', { name: 'Create rule' }).click()
     await dialog().getByLabel('Name', { exact: true }).fill('allow-jupyter')
+    const create = dialog().getByRole('button', { name: 'Create rule' })
+    const [from, to] = ['From', 'To'].map((side) => dialog().getByLabel(`${side}: add`)) as [Locator, Locator]
+    // Nothing is open to anybody until somebody says so.
+    expect(await create.isEnabled()).toBe(false)
+    await from.fill('203.0.113.7/24')
+    await dialog().getByText('Neither an address or block nor the name').waitFor()
+    await from.fill('anywhere')
+    await to.fill('every VM')
+    await to.press('Enter')
+    await dialog().getByText('This opens every port to the whole internet.').waitFor()
     await dialog().getByLabel('Destination ports').fill('8888')
     await dialog().getByText('Allow tcp 8888 from anywhere to every VM.').waitFor()
-    await dialog().getByRole('button', { name: 'Create rule' }).click()
+    await dialog().getByText('to the whole internet').waitFor({ state: 'detached' })
+    // What stands in the field counts, though it was not added.
+    await create.click()
     await main().getByText('Allow tcp 8888 from anywhere to every VM').waitFor()
     await result('The rule allow-jupyter is in force').waitFor()
     const tester = page.getByRole('form', { name: 'Tester' })
@@ -176,6 +188,7 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
       await dialog()
         .getByText(/^batch-\d, batch-\d$/)
         .waitFor()
+      if (verb === 'Delete') await dialog().getByLabel('Type 2 to confirm').fill('2')
       await dialog()
         .getByRole('button', { name: `${verb} 2 VMs` })
         .click()

@@ -5,7 +5,7 @@ import type { ApiErrorBody, FailureCode, Operation } from '@slipway/contract'
  * or the line broke), `timed_out` (the time limit of the call or wait passed), `unexpected_answer` (something
  * that is not this API answered: a proxy, another service, or another version).
  */
-export type ApiErrorCode = FailureCode | 'connection_failed' | 'timed_out' | 'unexpected_answer'
+export type ApiErrorCode = FailureCode | 'connection_failed' | 'offline' | 'timed_out' | 'unexpected_answer'
 
 export interface ApiErrorParts {
   code: ApiErrorCode

@@ -1,11 +1,13 @@
 import { createClient, isApiError } from '@slipway/sdk'
 import { QueryClient } from '@tanstack/react-query'
+import { fetchNowOrNever } from './line.ts'
 import { end, session } from './session.ts'
 
 export const client = createClient({
   baseUrl: location.origin,
   token: session.token,
-  onUnauthenticated: end,
+  onUnauthenticated: () => end('over'),
+  fetch: fetchNowOrNever,
 })
 
 export const queryClient = new QueryClient({
@@ -16,11 +18,18 @@ export const queryClient = new QueryClient({
       staleTime: 5_000,
       refetchOnWindowFocus: 'always',
     },
+    // The library would keep a change that is made offline, and send it when the line is back.
+    mutations: { networkMode: 'always', retry: false },
   },
 })
 
+/** Tells of every read that has just failed. */
+export const onReadError = (listener: (error: unknown) => void): (() => void) =>
+  queryClient.getQueryCache().subscribe((event) => {
+    if (event.type === 'updated' && event.action.type === 'error') listener(event.action.error)
+  })
+
 /** A refused refresh means that the session is over; a broken line does not. */
-queryClient.getQueryCache().subscribe(({ query, type }) => {
-  if (type === 'updated' && isApiError(query.state.error) && query.state.error.code === 'unauthenticated')
-    end()
+onReadError((error) => {
+  if (isApiError(error) && error.code === 'unauthenticated') end('over')
 })

@@ -1,6 +1,7 @@
 import { type Event, isApiError, type RouteId } from '@slipway/sdk'
 import { useEffect, useSyncExternalStore } from 'react'
-import { client, queryClient } from './client.ts'
+import { client, onReadError, queryClient } from './client.ts'
+import { isOffline, onLineChange } from './line.ts'
 
 /** An event of a resource type makes these reads stale. Lists of VMs and disks are updated row by row instead. */
 const touchedBy: Record<string, RouteId[]> = {
@@ -57,7 +58,6 @@ export function useLiveProject(projectId: string, isEnabled: boolean): void {
 
 async function follow(projectId: string, signal: AbortSignal, add: (event: Event) => void): Promise<void> {
   const options = {
-    signal,
     onConnect: () => {
       setState('live')
       // The stream tells what happens from its start on; what was read before that may be older.
@@ -66,15 +66,35 @@ async function follow(projectId: string, signal: AbortSignal, add: (event: Event
     onReconnect: () => setState('reconnecting'),
   }
   while (!signal.aborted) {
+    const doubt = new AbortController()
+    const stopDoubting = onDoubt(() => doubt.abort())
     try {
-      for await (const event of client.events({ project_id: projectId }, options)) add(event)
+      const stream = client.events(
+        { project_id: projectId },
+        { ...options, signal: AbortSignal.any([signal, doubt.signal]) },
+      )
+      for await (const event of stream) add(event)
     } catch (error) {
       if (signal.aborted) return
       // A refusal may end by itself (payment method, rights), but not soon. Polling covers the pause.
       const isRefused = isApiError(error) && error.status >= 400 && error.status < 500
       setState(isRefused ? 'off' : 'reconnecting')
       await new Promise((resolve) => setTimeout(resolve, isRefused ? 15_000 : 1_000))
+    } finally {
+      stopDoubting()
     }
+  }
+}
+
+/** A dead line can stay silent for long: what else shows that it is dead is reason enough to open the stream anew. */
+function onDoubt(listener: () => void): () => void {
+  const stopLine = onLineChange(() => isOffline() && listener())
+  const stopReads = onReadError((error) => {
+    if (isApiError(error) && error.code === 'connection_failed') listener()
+  })
+  return () => {
+    stopLine()
+    stopReads()
   }
 }
 

@@ -9,11 +9,16 @@ const refreshEarlyMs = 60_000
 
 let access = { token: '', expiresAt: 0 }
 let refreshing: Promise<string> | undefined
-const endListeners = new Set<() => void>()
+/** Where a session ended by itself, nothing is asked for until somebody has signed in again. */
+let isOver = false
+const endListeners = new Set<(how: End) => void>()
 const otherTabs = new BroadcastChannel('slipway-session')
 otherTabs.onmessage = (message) => {
-  if (message.data === 'signed-out') end()
+  if (message.data === 'signed-out') end('signed-out')
 }
+
+/** A session is ended by whoever signs out, or it is over. */
+export type End = 'signed-out' | 'over'
 
 export type SignIn =
   | { email: string; password: string; totp_code?: string }
@@ -25,6 +30,7 @@ export const session = {
   token(rejected?: string): Promise<string> {
     const isUsable = access.token !== rejected && Date.now() < access.expiresAt - refreshEarlyMs
     if (isUsable && access.token) return Promise.resolve(access.token)
+    if (isOver) return Promise.reject(overError())
     refreshing ??= refresh().finally(() => {
       refreshing = undefined
     })
@@ -35,16 +41,17 @@ export const session = {
 
   async signIn(credentials: SignIn): Promise<void> {
     await ask('POST', credentials)
+    isOver = false
   },
 
   async signOut(): Promise<void> {
     await send('DELETE')
     otherTabs.postMessage('signed-out')
-    end()
+    end('signed-out')
   },
 
   /** The listener is called when the session is over, here or in another tab. */
-  onEnd(listener: () => void): () => void {
+  onEnd(listener: (how: End) => void): () => void {
     endListeners.add(listener)
     return () => endListeners.delete(listener)
   },
@@ -55,15 +62,19 @@ async function refresh(): Promise<string> {
     return await ask('POST')
   } catch (error) {
     const wasOpen = access.token !== ''
-    if (wasOpen && error instanceof ApiError && error.code === 'unauthenticated') end()
+    if (wasOpen && error instanceof ApiError && error.code === 'unauthenticated') end('over')
     throw error
   }
 }
 
-export function end(): void {
+export function end(how: End): void {
   access = { token: '', expiresAt: 0 }
-  for (const listener of endListeners) listener()
+  isOver = how === 'over'
+  for (const listener of endListeners) listener(how)
 }
+
+const overError = () =>
+  new ApiError({ code: 'unauthenticated', message: 'The session has ended.', status: 401 })
 
 async function ask(method: string, body?: SignIn): Promise<string> {
   const response = await send(method, body)

@@ -12,6 +12,7 @@ import {
   UserRound,
 } from 'lucide-react'
 import { useState } from 'react'
+import { useIsOffline } from '../api/line.ts'
 import { useLiveState } from '../api/live.ts'
 import { useMe, useProjectId } from '../api/me.ts'
 import { session } from '../api/session.ts'
@@ -149,10 +150,12 @@ function ProjectSwitcher() {
 /** Says whether what is on the page keeps itself up to date. */
 function LiveMark() {
   const state = useLiveState()
+  const isOffline = useIsOffline()
   const projectId = useProjectId()
   if (!projectId) return null
-  const [word, dot, hint] =
-    state === 'live'
+  const [word, dot, hint] = isOffline
+    ? ['Offline', 'bg-amber', 'The page shows what it knew last.']
+    : state === 'live'
       ? ['Live', 'bg-green', 'Everything on this page updates by itself.']
       : state === 'off'
         ? [

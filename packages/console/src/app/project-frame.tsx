@@ -1,17 +1,18 @@
+import { type ApiErrorCode, isApiError } from '@slipway/sdk'
 import { Outlet, useLocation } from '@tanstack/react-router'
-import { CreditCard } from 'lucide-react'
-import { useEffect } from 'react'
+import { Ban, CreditCard, ShieldCheck } from 'lucide-react'
+import { type ReactNode, useEffect } from 'react'
 import { useLiveProject } from '../api/live.ts'
 import { useMe, useProject } from '../api/me.ts'
 import { read } from '../api/read.ts'
 import { useQuery } from '../api/use-query.ts'
 import { BillingButton } from '../features/billing-button.tsx'
-import { needsPaymentMethod } from '../lib/error-words.ts'
 import { lastProject } from '../lib/last-project.ts'
+import { ButtonLink } from '../ui/button.tsx'
 import { Page } from '../ui/page.tsx'
 import { NotFound } from './page-states.tsx'
 
-/** Follows the live events for every page of a project, and shows the gate while there is no payment method. */
+/** Follows the live events for every page of a project, and shows why it is closed, while it is. */
 export function ProjectFrame() {
   const project = useProject()
   const { projects } = useMe()
@@ -21,31 +22,68 @@ export function ProjectFrame() {
     ...read('quotaList', { params: { project_id: project.id } }),
     enabled: isKnown,
     // The way out of the gate leads through another tab.
-    refetchInterval: ({ state }) => (needsPaymentMethod(state.error) ? 2_000 : false),
+    refetchInterval: ({ state }) => (gateOf(state.error) ? 2_000 : false),
   })
-  const isGated = needsPaymentMethod(gate.error)
-  useLiveProject(project.id, isKnown && !isGated)
+  const closed = gateOf(gate.error)
+  useLiveProject(project.id, isKnown && !closed)
   useEffect(() => {
     if (isKnown) lastProject.set(project.id)
   }, [project.id, isKnown])
 
   if (!isKnown) return <NotFound />
   const isOfOrganization = /\/settings\/(members|billing)$/.test(pathname)
-  if (isGated && !isOfOrganization) return <Gate />
+  if (closed && !isOfOrganization) return <Gate {...closed} />
   return <Outlet />
 }
 
-function Gate() {
+interface GateProps {
+  icon: ReactNode
+  title: string
+  heading: string
+  words: string
+  wayOut: ReactNode
+}
+
+const gates: Partial<Record<ApiErrorCode, GateProps>> = {
+  payment_method_required: {
+    icon: <CreditCard size={20} className="text-accent-text" />,
+    title: 'Payment method needed',
+    heading: 'Add a payment method to use this project',
+    words:
+      'The organization has none yet, so nothing can be created or read here. Billing opens in another tab; once a card is in, this page goes on by itself.',
+    wayOut: <BillingButton />,
+  },
+  suspended: {
+    icon: <Ban size={20} className="text-red-text" />,
+    title: 'Suspended',
+    heading: 'The operator has suspended this organization',
+    words:
+      'Nothing can be created, changed or read here until the operator restores it; ask the operator of this service. What runs is metered as before, and billing still works.',
+    wayOut: <BillingButton />,
+  },
+  totp_enrolment_required: {
+    icon: <ShieldCheck size={20} className="text-accent-text" />,
+    title: 'Second factor needed',
+    heading: 'This organization demands a second factor',
+    words: 'Set one up for your account, then sign in with it.',
+    wayOut: (
+      <ButtonLink kind="primary" to="/account">
+        Set up a second factor
+      </ButtonLink>
+    ),
+  },
+}
+
+const gateOf = (error: unknown): GateProps | undefined => (isApiError(error) ? gates[error.code] : undefined)
+
+function Gate({ icon, title, heading, words, wayOut }: GateProps) {
   return (
-    <Page title="Payment method needed">
+    <Page title={title}>
       <div className="card flex max-w-2xl flex-col items-start gap-3 p-6">
-        <CreditCard size={20} className="text-accent-text" />
-        <p className="text-lg font-semibold">Add a payment method to use this project</p>
-        <p className="text-ink-muted">
-          The organization has none yet, so nothing can be created or read here. Billing opens in another tab;
-          once a card is in, this page goes on by itself.
-        </p>
-        <BillingButton />
+        {icon}
+        <p className="text-lg font-semibold">{heading}</p>
+        <p className="text-ink-muted">{words}</p>
+        {wayOut}
       </div>
     </Page>
   )

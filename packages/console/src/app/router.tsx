@@ -69,9 +69,12 @@ declare module '@tanstack/react-router' {
   }
 }
 
-session.onEnd(() => {
-  queryClient.clear()
+session.onEnd((how) => {
   const { pathname, href } = router.state.location
+  const isInside = router.state.matches.some(({ routeId }) => routeId === shellRoute.id)
+  // The page stays as it is, with what was typed, behind a question for the password.
+  if (how === 'over' && isInside) return
+  queryClient.clear()
   if (['/sign-in', '/setup', '/accept', '/reset', '/forgot'].includes(pathname)) return
   void router.navigate({ to: '/sign-in', search: { next: href, ended: '1' } })
 })

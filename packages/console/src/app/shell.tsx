@@ -1,12 +1,24 @@
 import { Dialog } from '@base-ui/react/dialog'
 import { Outlet, useLocation } from '@tanstack/react-router'
 import { useEffect, useRef, useState } from 'react'
+import { useIsOffline } from '../api/line.ts'
 import { useProjectId } from '../api/me.ts'
 import { Palette } from '../features/palette.tsx'
+import { SignInAgain } from '../features/sign-in-again.tsx'
 import { Header } from './header.tsx'
 import { Help } from './help.tsx'
 import { useShortcuts } from './shortcuts.ts'
 import { Sidebar } from './sidebar.tsx'
+
+function OfflineBanner() {
+  if (!useIsOffline()) return null
+  return (
+    <p role="alert" className="border-b border-line bg-amber-soft px-4 py-2 text-amber-text">
+      You are offline. The pages show what they knew last, and nothing that you do now is sent, neither now
+      nor later.
+    </p>
+  )
+}
 
 /** Draws what stands around every page: header, sidebar, and what the keyboard opens. */
 export function Shell() {
@@ -36,6 +48,7 @@ export function Shell() {
         onHelp={() => setHelping(true)}
         onMenu={() => setSheetOpen(true)}
       />
+      <OfflineBanner />
       <div className="flex min-h-0 flex-1">
         <aside className="w-44 shrink-0 overflow-y-auto border-r border-line max-md:hidden">
           <Sidebar />
@@ -63,6 +76,7 @@ export function Shell() {
         </Dialog.Portal>
       </Dialog.Root>
       <Palette isOpen={isSearching} onClose={() => setSearching(false)} />
+      <SignInAgain />
       <Help isOpen={isHelping} onClose={() => setHelping(false)} />
     </div>
   )

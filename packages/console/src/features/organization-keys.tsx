@@ -87,6 +87,7 @@ export function OrganizationKeys() {
           title="The new organization key"
           secret={secret}
           note="It is good for every project of the organization, as far as its role goes."
+          ifLost="Revoke this key then, and create another."
           onClose={() => setSecret('')}
         />
       )}

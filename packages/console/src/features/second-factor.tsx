@@ -93,6 +93,7 @@ export function SecondFactor() {
           title="Recovery codes"
           secret={recoveryCodes.join(' ')}
           note="Each stands in for the second factor once. Keep them where you keep nothing else."
+          ifLost="Setting the second factor up again makes new ones."
           onClose={() => setRecoveryCodes([])}
         />
       )}

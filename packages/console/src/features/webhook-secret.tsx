@@ -5,6 +5,7 @@ export const Secret = ({ secret, onClose }: { secret: string; onClose: () => voi
     title="The signing secret"
     secret={secret}
     note="Verify each delivery with it, by the Standard Webhooks rules."
+    ifLost="Rotating the secret on the webhook’s page makes another."
     onClose={onClose}
   />
 )

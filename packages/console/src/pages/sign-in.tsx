@@ -1,9 +1,9 @@
-import { isApiError } from '@slipway/sdk'
 import { useSearch } from '@tanstack/react-router'
 import { useState } from 'react'
 import { read } from '../api/read.ts'
 import { useQuery } from '../api/use-query.ts'
 import { EntryForm, NewPassword, tooShort, useEntry } from '../features/entry-form.tsx'
+import { useSignInFields } from '../features/sign-in-fields.tsx'
 import { TextField } from '../ui/field.tsx'
 
 const ssoNotes: Record<string, string> = {
@@ -14,12 +14,7 @@ const ssoNotes: Record<string, string> = {
 export function SignIn() {
   const { enter, error, isBusy } = useEntry()
   const { ended, sso } = useSearch({ strict: false }) as { ended?: string; sso?: string }
-  const [email, setEmail] = useState('')
-  const [password, setPassword] = useState('')
-  const [totpCode, setTotpCode] = useState('')
-  const [hasSecondFactor, setSecondFactor] = useState(false)
-  const needsTotp = isApiError(error) && error.needsTotp
-  if (needsTotp && !hasSecondFactor) setSecondFactor(true)
+  const form = useSignInFields(error)
   const providers = useQuery(read('authOidcList', {}))
   const note = ended ? 'The session has ended. Sign in to go on where you were.' : (ssoNotes[sso ?? ''] ?? '')
   return (
@@ -27,11 +22,9 @@ export function SignIn() {
       title="Sign in"
       action="Sign in"
       isBusy={isBusy}
-      error={needsTotp ? null : error}
-      reason={email && password && (!hasSecondFactor || totpCode) ? undefined : 'Fill in every field first'}
-      onSubmit={() =>
-        enter({ email: email.trim(), password, ...(totpCode && { totp_code: totpCode.trim() }) })
-      }
+      error={form.error}
+      reason={form.reason}
+      onSubmit={() => enter(form.credentials)}
       note={error ? '' : note}
       footer={
         <>
@@ -39,31 +32,7 @@ export function SignIn() {
         </>
       }
     >
-      <TextField
-        label="E-mail"
-        type="email"
-        autoComplete="username"
-        value={email}
-        onChange={setEmail}
-        autoFocus
-      />
-      <TextField
-        label="Password"
-        type="password"
-        autoComplete="current-password"
-        value={password}
-        onChange={setPassword}
-      />
-      {hasSecondFactor && (
-        <TextField
-          label="Code of the second factor"
-          autoComplete="one-time-code"
-          value={totpCode}
-          onChange={setTotpCode}
-          hint="Six digits of your authenticator, or a recovery code."
-          autoFocus
-        />
-      )}
+      {form.fields}
       {providers.data?.items.map(({ name }) => (
         <a key={name} className="text-center font-medium" href={`/v0.1/auth/oidc/${name}`}>
           Sign in with {name}

@@ -1,22 +1,27 @@
 import { TriangleAlert } from 'lucide-react'
+import { useState } from 'react'
 import { Button } from './button.tsx'
 import { Copyable } from './copy.tsx'
 import { Dialog } from './dialog.tsx'
 
-/** Shows a secret, this once. */
+/** Shows a secret, this once. Only the button that says so ends it: a slip of the hand asks first. */
 export function SecretDialog({
   title,
   secret,
   note,
+  ifLost,
   onClose,
 }: {
   title: string
   secret: string
   note: string
+  /** This says how to get another one. */
+  ifLost: string
   onClose: () => void
 }) {
+  const [isLeaving, setLeaving] = useState(false)
   return (
-    <Dialog isOpen onClose={onClose} title={title} isWide>
+    <Dialog isOpen onClose={() => (isLeaving ? onClose() : setLeaving(true))} title={title} isWide>
       <p className="flex items-start gap-2 rounded-md border border-amber/50 bg-amber-soft p-3 text-sm">
         <TriangleAlert size={16} className="mt-0.5 shrink-0 text-amber-text" />
         Shown this once. Copy it now: it cannot be read again.
@@ -28,7 +33,17 @@ export function SecretDialog({
         <Copyable text={secret} label="Copy the secret" />
       </div>
       <p className="mt-3 text-sm text-ink-muted">{note}</p>
-      <div className="mt-5 flex justify-end">
+      {isLeaving && (
+        <p role="alert" className="mt-3 font-medium">
+          Close it without having stored it? {ifLost}
+        </p>
+      )}
+      <div className="mt-5 flex justify-end gap-2">
+        {isLeaving && (
+          <Button kind="danger" onClick={onClose}>
+            Close anyway
+          </Button>
+        )}
         <Button kind="primary" onClick={onClose}>
           I have stored it
         </Button>

@@ -1,5 +1,7 @@
+import { type ReactNode, useState } from 'react'
 import type { useAction } from '../../api/actions.ts'
 import { Button } from '../../ui/button.tsx'
+import { Confirm, submitting } from '../../ui/dialog.tsx'
 import type { Column } from '../../ui/table.tsx'
 
 interface Suspendable {
@@ -7,24 +9,51 @@ interface Suspendable {
   suspended: boolean
 }
 
-/** Returns the column of a button that suspends what a row stands for, or restores it. */
-export const suspendColumn = <Row extends Suspendable>(
-  suspend: ReturnType<typeof useAction<Row>>,
-  whyNot: (row: Row) => string | undefined = () => undefined,
-): Column<Row> => ({
+interface Suspension<Row> {
+  suspend: ReturnType<typeof useAction<Row>>
+  nameOf: (row: Row) => string
+  /** What a suspension does, in words; it may offer a choice. */
+  words: ReactNode
+  whyNot?: (row: Row) => string | undefined
+}
+
+/** Returns the column of a button that suspends what a row stands for, after a question, or restores it. */
+export const suspendColumn = <Row extends Suspendable>(suspension: Suspension<Row>): Column<Row> => ({
   key: 'actions',
   title: '',
   width: '120px',
   align: 'right',
   isBare: true,
-  cell: (row) => (
-    <Button
-      size="small"
-      reason={whyNot(row)}
-      isBusy={suspend.isPending && suspend.variables?.id === row.id}
-      onClick={() => suspend.mutate(row)}
-    >
-      {row.suspended ? 'Restore' : 'Suspend'}
-    </Button>
-  ),
+  cell: (row) => <SuspendButton row={row} {...suspension} />,
 })
+
+function SuspendButton<Row extends Suspendable>({
+  row,
+  suspend,
+  nameOf,
+  words,
+  whyNot,
+}: Suspension<Row> & { row: Row }) {
+  const [isAsking, setAsking] = useState(false)
+  return (
+    <>
+      <Button
+        size="small"
+        reason={whyNot?.(row)}
+        isBusy={suspend.isPending && suspend.variables?.id === row.id}
+        onClick={() => (row.suspended ? suspend.mutate(row) : setAsking(true))}
+      >
+        {row.suspended ? 'Restore' : 'Suspend'}
+      </Button>
+      <Confirm
+        isOpen={isAsking}
+        onClose={() => setAsking(false)}
+        title={`Suspend ${nameOf(row)}`}
+        action="Suspend"
+        {...submitting(suspend, row, () => setAsking(false))}
+      >
+        {words}
+      </Confirm>
+    </>
+  )
+}

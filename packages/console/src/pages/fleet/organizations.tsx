@@ -13,7 +13,7 @@ import { shortId } from '../../lib/format.ts'
 import { Button } from '../../ui/button.tsx'
 import { Copyable } from '../../ui/copy.tsx'
 import { FormDialog, submitting } from '../../ui/dialog.tsx'
-import { TextField } from '../../ui/field.tsx'
+import { CheckField, TextField } from '../../ui/field.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 import { Empty } from '../../ui/page.tsx'
 import { StateBadge } from '../../ui/state.tsx'
@@ -25,12 +25,26 @@ type Row = RouteAnswer<'adminOrganizationList'>['items'][number]
 export function Organizations() {
   const organizations = useQuery({ ...readAll('adminOrganizationList', {}), refetchInterval: settingsPollMs })
   const [isCreating, setCreating] = useState(false)
+  const [stopsVms, setStopsVms] = useState(false)
   const suspend = useAction({
     run: (row: Row) =>
-      client.adminOrganizationUpdate({ organization_id: row.id }, { suspended: !row.suspended }),
+      client.adminOrganizationUpdate(
+        { organization_id: row.id },
+        row.suspended ? { suspended: false } : { suspended: true, stop_vms: stopsVms },
+      ),
     done: (row) => (row.suspended ? `Restored ${row.name}` : `Suspended ${row.name}`),
     touches: ['adminOrganizationList'],
+    showsErrors: true,
   })
+  const suspensionWords = (
+    <div className="flex flex-col gap-3">
+      <p>
+        Its members and keys are refused everywhere but in billing, at once. Its VMs go on and are metered
+        unless they are stopped, too. Restoring it starts none of them.
+      </p>
+      <CheckField label="Stop its VMs" isChecked={stopsVms} onChange={setStopsVms} />
+    </div>
+  )
   const create = (
     <Button kind="primary" icon={<Plus size={16} />} onClick={() => setCreating(true)}>
       Create organization
@@ -74,7 +88,7 @@ export function Organizations() {
                 cell: (row) => <Copyable text={row.id} shown={`…${shortId(row.id)}`} />,
               },
               whenColumn('Created', 'created_at'),
-              suspendColumn(suspend),
+              suspendColumn({ suspend, nameOf: ({ name }) => name, words: suspensionWords }),
             ]}
           />
         )}

@@ -6,7 +6,9 @@ import { read } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { settingsPollMs } from '../../features/fleet/poll.ts'
 import { FleetPage } from '../../features/page-tabs.tsx'
+import { plural } from '../../lib/format.ts'
 import { Button } from '../../ui/button.tsx'
+import { Confirm, submitting } from '../../ui/dialog.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 
 interface Product {
@@ -39,6 +41,7 @@ export function Prices() {
     ({ name }) => values[name] !== undefined && Number(values[name]) !== priceOf(name),
   )
   const isValid = changed.every(({ name }) => /^\d+(\.\d{1,8})?$/.test(values[name] ?? ''))
+  const [isAsking, setAsking] = useState(false)
   const save = useAction({
     run: () =>
       client.adminPriceSet({
@@ -46,13 +49,17 @@ export function Prices() {
       }),
     done: () => 'Set the prices, valid from now',
     touches: ['adminPriceList', 'priceList'],
+    showsErrors: true,
   })
+  const isDone = () => {
+    setAsking(false)
+    setValues({})
+  }
   return (
     <FleetPage
       actions={
         <Button
           kind="primary"
-          isBusy={save.isPending}
           reason={
             changed.length === 0
               ? 'Nothing has been changed'
@@ -60,7 +67,7 @@ export function Prices() {
                 ? undefined
                 : 'Amounts such as 1.45 only'
           }
-          onClick={() => save.mutate(undefined, { onSuccess: () => setValues({}) })}
+          onClick={() => setAsking(true)}
         >
           Set prices
         </Button>
@@ -94,6 +101,28 @@ export function Prices() {
           </div>
         )}
       </Loaded>
+      <Confirm
+        isOpen={isAsking}
+        onClose={() => setAsking(false)}
+        title={`Set ${plural(changed.length, 'price')}`}
+        action="Set from now on"
+        {...submitting(save, undefined, isDone)}
+      >
+        <p>
+          For every organization, from the moment that you confirm: what runs then goes on at the new price.
+          What was used before keeps its own.
+        </p>
+        <ul className="figures mt-2 text-ink">
+          {changed.map(({ name }) => (
+            <li key={name} className="flex justify-between gap-4">
+              <span>{name}</span>
+              <span>
+                {shown(priceOf(name)) || 'not set'} → {values[name]} USD
+              </span>
+            </li>
+          ))}
+        </ul>
+      </Confirm>
     </FleetPage>
   )
 }

@@ -29,7 +29,14 @@ export function Users() {
     run: (row: Row) => client.adminUserUpdate({ user_id: row.id }, { suspended: !row.suspended }),
     done: (row) => (row.suspended ? `Restored ${row.email}` : `Suspended ${row.email}`),
     touches: ['adminUserList'],
+    showsErrors: true,
   })
+  const whyNot = (row: Row) =>
+    row.id === caller.id
+      ? 'This is you.'
+      : row.state === 'invited'
+        ? 'Nobody has accepted this invitation yet.'
+        : undefined
   return (
     <FleetPage
       actions={
@@ -64,13 +71,12 @@ export function Users() {
                 cell: (row) => (row.is_operator ? 'yes' : 'no'),
               },
               whenColumn('Created', 'created_at'),
-              suspendColumn(suspend, (row) =>
-                row.id === caller.id
-                  ? 'This is you.'
-                  : row.state === 'invited'
-                    ? 'Nobody has accepted this invitation yet.'
-                    : undefined,
-              ),
+              suspendColumn({
+                suspend,
+                nameOf: ({ email }) => email,
+                words: 'They are signed out everywhere at once, and the keys that they made stop working.',
+                whyNot,
+              }),
             ]}
           />
         )}
@@ -81,6 +87,7 @@ export function Users() {
           title="The invitation"
           secret={inviteUrl}
           note="Send this link to the new user. Whoever opens it first has what it grants."
+          ifLost="Adding the same address again makes another link."
           onClose={() => setInviteUrl('')}
         />
       )}

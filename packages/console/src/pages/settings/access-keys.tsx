@@ -130,6 +130,7 @@ export function AccessKeys() {
           title="The new access key"
           secret={secret}
           note="Send it as Authorization: Bearer …, or give it to slipway login --key."
+          ifLost="Revoke this key then, and create another."
           onClose={() => setSecret('')}
         />
       )}

@@ -32,10 +32,16 @@ export function Members() {
   const [isInviting, setInviting] = useState(false)
   const [removing, setRemoving] = useState<Member | null>(null)
   const [inviteUrl, setInviteUrl] = useState('')
+  const [promoted, setPromoted] = useState<Member | null>(null)
   const change = useAction({
     run: ({ member, role }: { member: Member; role: Role }) =>
       client.memberUpdate({ organization_id, user_id: member.user_id }, { role }),
     done: ({ member, role }) => `${member.email} is now ${role}`,
+    touches: ['memberList'],
+  })
+  const inviteAgain = useAction({
+    run: ({ email, role }: Member) => client.memberCreate({ organization_id }, { email, role }),
+    done: () => '',
     touches: ['memberList'],
   })
   const remove = useAction({
@@ -95,7 +101,9 @@ export function Members() {
                       isSmall
                       label={`Role of ${member.email}`}
                       value={member.role}
-                      onChange={(role) => change.mutate({ member, role: role as Role })}
+                      onChange={(role) =>
+                        role === 'owner' ? setPromoted(member) : change.mutate({ member, role: role as Role })
+                      }
                       choices={roles.map((role) => ({ value: role, label: role }))}
                     />
                   ),
@@ -110,19 +118,36 @@ export function Members() {
               {
                 key: 'actions',
                 title: '',
-                width: '110px',
+                width: '220px',
                 align: 'right',
                 isBare: true,
                 cell: (member) => (
-                  <Button
-                    size="small"
-                    kind="danger"
-                    reason={whyNot}
-                    onClick={() => setRemoving(member)}
-                    aria-label={`Remove ${member.email}`}
-                  >
-                    Remove
-                  </Button>
+                  <span className="inline-flex gap-1">
+                    {member.state === 'invited' && (
+                      <Button
+                        size="small"
+                        reason={whyNot}
+                        isBusy={inviteAgain.isPending && inviteAgain.variables?.user_id === member.user_id}
+                        onClick={() =>
+                          inviteAgain.mutate(member, {
+                            onSuccess: ({ invite_url }) => setInviteUrl(invite_url),
+                          })
+                        }
+                        aria-label={`Invite ${member.email} again`}
+                      >
+                        Invite again
+                      </Button>
+                    )}
+                    <Button
+                      size="small"
+                      kind="danger"
+                      reason={whyNot}
+                      onClick={() => setRemoving(member)}
+                      aria-label={`Remove ${member.email}`}
+                    >
+                      Remove
+                    </Button>
+                  </span>
                 ),
               },
             ]}
@@ -141,8 +166,20 @@ export function Members() {
           title="The invitation"
           secret={inviteUrl}
           note="Send this link to the new member. Whoever opens it first is the member."
+          ifLost="Inviting the same address again makes another link."
           onClose={() => setInviteUrl('')}
         />
+      )}
+      {promoted && (
+        <Confirm
+          isOpen
+          onClose={() => setPromoted(null)}
+          title={`Make ${promoted.email} an owner`}
+          action="Make owner"
+          {...submitting(change, { member: promoted, role: 'owner' as const }, () => setPromoted(null))}
+        >
+          <p>An owner can do everything here, billing included, and can remove other owners: you, too.</p>
+        </Confirm>
       )}
       {removing && (
         <Confirm

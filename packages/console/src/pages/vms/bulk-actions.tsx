@@ -89,6 +89,7 @@ export function BulkActions({
         isBusy={isBusy}
         error={null}
         onSubmit={run}
+        nameToType={wanted === 'delete' && targets.length > 1 ? String(targets.length) : ''}
       >
         <p>
           {wanted === 'stop'

@@ -1,4 +1,4 @@
-import { anywhere } from '@slipway/contract/cidr'
+import { anywhere, parseCidr } from '@slipway/contract/cidr'
 import type { FirewallEndpoint } from '@slipway/sdk'
 import { X } from 'lucide-react'
 import { useId, useState } from 'react'
@@ -7,39 +7,59 @@ import { useEndpointNames } from '../../../api/resource-names.ts'
 import { useQuery } from '../../../api/use-query.ts'
 import { Button, IconButton } from '../../../ui/button.tsx'
 
-interface EndpointFieldProps {
-  label: string
-  projectId: string
-  value: FirewallEndpoint[]
-  onChange: (value: FirewallEndpoint[]) => void
-}
-
-/** Edits a list of places: blocks, addresses, VMs, subnets or networks. */
-export function EndpointField({ label, projectId, value, onChange }: EndpointFieldProps) {
-  const id = useId()
+/** Holds a list of places (blocks, addresses, VMs, subnets or networks) and what is being typed as one more. */
+export function useEndpoints(projectId: string, given: FirewallEndpoint[]) {
+  const [chosen, setChosen] = useState(given)
   const [text, setText] = useState('')
-  const nameOf = useEndpointNames(projectId)
   const vms = useQuery(readAll('vmList', { project_id: projectId }))
   const subnets = useQuery(readAll('subnetList', { project_id: projectId }))
   const networks = useQuery(readAll('networkList', { project_id: projectId }))
-  const named = [
-    ...(vms.data ?? []).map((vm) => ({ id: vm.id, name: vm.name })),
-    ...(subnets.data ?? []).map((subnet) => ({ id: subnet.id, name: subnet.name })),
-    ...(networks.data ?? []).map((network) => ({ id: network.id, name: network.name })),
-  ]
-  const add = () => {
-    const wanted = text.trim()
-    if (wanted === '') return
-    const resource = named.find(({ name }) => name === wanted)
-    const cidr = wanted === 'anywhere' ? anywhere : wanted
-    onChange([...value, resource ? { resource_id: resource.id, cidr: '' } : { resource_id: '', cidr }])
-    setText('')
+  const named = [...(vms.data ?? []), ...(subnets.data ?? []), ...(networks.data ?? [])]
+  const typed = endpointOf(text.trim(), named)
+  return {
+    chosen,
+    setChosen,
+    text,
+    setText,
+    names: named.map(({ name }) => name),
+    problem: typed === null ? 'Neither an address or block nor the name of a VM, subnet or network.' : '',
+    /** What was typed counts, whether or not it was added. */
+    all: typed ? [...chosen, typed] : chosen,
+    add: () => {
+      if (!typed) return
+      setChosen([...chosen, typed])
+      setText('')
+    },
   }
+}
+
+/** Undefined where nothing is typed, null where it means nothing. */
+function endpointOf(
+  text: string,
+  named: { id: string; name: string }[],
+): FirewallEndpoint | null | undefined {
+  if (text === '') return undefined
+  if (text === 'anywhere' || text === 'every VM') return { cidr: anywhere, resource_id: '' }
+  const resource = named.find(({ name }) => name === text)
+  if (resource) return { cidr: '', resource_id: resource.id }
+  return parseCidr(text) ? { cidr: text, resource_id: '' } : null
+}
+
+interface EndpointFieldProps {
+  label: string
+  projectId: string
+  endpoints: ReturnType<typeof useEndpoints>
+}
+
+export function EndpointField({ label, projectId, endpoints }: EndpointFieldProps) {
+  const id = useId()
+  const nameOf = useEndpointNames(projectId)
+  const { chosen, setChosen, text, setText, names, problem, add } = endpoints
   return (
     <fieldset className="flex min-w-0 flex-col gap-1">
       <legend className="mb-1 text-sm font-medium">{label}</legend>
       <ul className="flex flex-col gap-1">
-        {value.map((endpoint, index) => {
+        {chosen.map((endpoint, index) => {
           const words = endpoint.resource_id
             ? nameOf(endpoint.resource_id)
             : endpoint.cidr === anywhere
@@ -54,7 +74,7 @@ export function EndpointField({ label, projectId, value, onChange }: EndpointFie
               <IconButton
                 label={`Remove ${words}`}
                 icon={<X size={14} />}
-                onClick={() => onChange(value.filter((_, at) => at !== index))}
+                onClick={() => setChosen(chosen.filter((_, at) => at !== index))}
               />
             </li>
           )
@@ -72,18 +92,26 @@ export function EndpointField({ label, projectId, value, onChange }: EndpointFie
             event.preventDefault()
             add()
           }}
-          className="h-8 w-full min-w-0 rounded-md border border-line-strong bg-surface px-2.5"
+          aria-invalid={problem ? true : undefined}
+          aria-describedby={problem ? `${id}-note` : undefined}
+          className={`h-8 w-full min-w-0 rounded-md border bg-surface px-2.5 ${problem ? 'border-red' : 'border-line-strong'}`}
         />
         <Button onClick={add} aria-label={`Add to ${label.toLowerCase()}`}>
           Add
         </Button>
         <datalist id={id}>
           <option value="anywhere" />
-          {named.map((each) => (
-            <option key={each.id} value={each.name} />
+          <option value="every VM" />
+          {names.map((name) => (
+            <option key={name} value={name} />
           ))}
         </datalist>
       </div>
+      {problem && (
+        <p id={`${id}-note`} className="text-sm text-red-text">
+          {problem}
+        </p>
+      )}
     </fieldset>
   )
 }

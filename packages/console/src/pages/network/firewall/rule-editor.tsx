@@ -11,12 +11,11 @@ import { nameProblem } from '../../../lib/names.ts'
 import { FormDialog, submitting } from '../../../ui/dialog.tsx'
 import { CheckField, SelectField, TextField } from '../../../ui/field.tsx'
 import { DirectionField } from './direction-field.tsx'
-import { EndpointField } from './endpoint-field.tsx'
+import { EndpointField, useEndpoints } from './endpoint-field.tsx'
 
 type RuleBody = RouteBody<'firewallRuleCreate'>
 type Protocol = RuleBody['protocols'][number]
 const protocols: Protocol[] = ['tcp', 'udp', 'icmp']
-const everywhere: FirewallEndpoint[] = [{ cidr: anywhere, resource_id: '' }]
 
 /** Splits "22, 3000-8080" as people write it. */
 const portsOf = (text: string): string[] => text.split(/[\s,]+/).filter(Boolean)
@@ -35,8 +34,8 @@ export function RuleEditor({ projectId, rule, onClose }: RuleEditorProps) {
   const [direction, setDirection] = useState<RuleBody['direction']>(rule?.direction ?? 'ingress')
   const [network, setNetwork] = useState(rule?.vpc_network_id ?? '')
   const [chosen, setChosen] = useState<Protocol[]>(rule?.protocols ?? ['tcp'])
-  const [sources, setSources] = useState(rule?.sources ?? everywhere)
-  const [destinations, setDestinations] = useState(rule?.destinations ?? everywhere)
+  const sources = useEndpoints(projectId, rule?.sources ?? [])
+  const destinations = useEndpoints(projectId, rule?.destinations ?? [])
   const [ports, setPorts] = useState((rule?.destination_ports ?? []).join(', '))
   const [sourcePorts, setSourcePorts] = useState((rule?.source_ports ?? []).join(', '))
   const hasPorts = chosen.some((protocol) => protocol !== 'icmp')
@@ -44,8 +43,8 @@ export function RuleEditor({ projectId, rule, onClose }: RuleEditorProps) {
 
   const parts = {
     protocols: chosen,
-    sources: sources.map(written),
-    destinations: destinations.map(written),
+    sources: sources.all.map(written),
+    destinations: destinations.all.map(written),
     source_ports: hasPorts ? portsOf(sourcePorts) : [],
     destination_ports: hasPorts ? portsOf(ports) : [],
   }
@@ -66,7 +65,14 @@ export function RuleEditor({ projectId, rule, onClose }: RuleEditorProps) {
   const problem =
     (name === '' ? 'Give it a name' : nameProblem(name)) ||
     (chosen.length === 0 ? 'Choose a protocol' : '') ||
-    (sources.length === 0 || destinations.length === 0 ? 'Say from where and to where' : '')
+    (sources.problem || destinations.problem ? 'Something under From or To is not understood' : '') ||
+    (sources.all.length === 0 || destinations.all.length === 0 ? 'Say from where and to where' : '') ||
+    (vpc_network_id === '' ? 'No network is known yet' : '')
+  const isOpenToAll =
+    action === 'allow' &&
+    direction === 'ingress' &&
+    sources.all.some(({ cidr }) => cidr === anywhere) &&
+    parts.destination_ports.length === 0
   return (
     <FormDialog
       isOpen
@@ -83,6 +89,12 @@ export function RuleEditor({ projectId, rule, onClose }: RuleEditorProps) {
       >
         {sentenceOf({ action, direction, vpc_network_id, ...parts }, nameOf)}.
       </p>
+      {isOpenToAll && (
+        <p role="alert" className="rounded-md border border-amber/50 bg-amber-soft p-3 text-sm">
+          This opens {hasPorts ? 'every port' : 'it'} to the whole internet.
+          {hasPorts && ' Name the ports that are meant, or the addresses that may come in.'}
+        </p>
+      )}
       <TextField
         label="Name"
         value={name}
@@ -147,8 +159,8 @@ export function RuleEditor({ projectId, rule, onClose }: RuleEditorProps) {
         </div>
       )}
       <div className="grid gap-4 sm:grid-cols-2">
-        <EndpointField label="From" projectId={projectId} value={sources} onChange={setSources} />
-        <EndpointField label="To" projectId={projectId} value={destinations} onChange={setDestinations} />
+        <EndpointField label="From" projectId={projectId} endpoints={sources} />
+        <EndpointField label="To" projectId={projectId} endpoints={destinations} />
       </div>
     </FormDialog>
   )

@@ -1,0 +1,50 @@
+import { isApiError } from '@slipway/sdk'
+import { useState } from 'react'
+import { TextField } from '../ui/field.tsx'
+
+/** Asks for what signing in needs; for a second factor once the service has asked for it. */
+export function useSignInFields(error: Error | null, knownEmail = '') {
+  const [email, setEmail] = useState(knownEmail)
+  const [password, setPassword] = useState('')
+  const [totpCode, setTotpCode] = useState('')
+  const [hasSecondFactor, setSecondFactor] = useState(false)
+  const needsTotp = isApiError(error) && error.needsTotp
+  if (needsTotp && !hasSecondFactor) setSecondFactor(true)
+  const isFilled = email && password && (!hasSecondFactor || totpCode)
+  return {
+    credentials: { email: email.trim(), password, ...(totpCode && { totp_code: totpCode.trim() }) },
+    error: needsTotp ? null : error,
+    reason: isFilled ? undefined : 'Fill in every field first',
+    fields: (
+      <>
+        <TextField
+          label="E-mail"
+          type="email"
+          autoComplete="username"
+          value={email}
+          onChange={setEmail}
+          readOnly={knownEmail !== ''}
+          autoFocus={knownEmail === ''}
+        />
+        <TextField
+          label="Password"
+          type="password"
+          autoComplete="current-password"
+          value={password}
+          onChange={setPassword}
+          autoFocus={knownEmail !== ''}
+        />
+        {hasSecondFactor && (
+          <TextField
+            label="Code of the second factor"
+            autoComplete="one-time-code"
+            value={totpCode}
+            onChange={setTotpCode}
+            hint="Six digits of your authenticator, or a recovery code."
+            autoFocus
+          />
+        )}
+      </>
+    ),
+  }
+}

@@ -1,0 +1,129 @@
+import { sshKey } from '@slipway/testing/ssh-key.ts'
+import { describe, expect, test } from 'vitest'
+import {
+  createProject,
+  createVm,
+  isBrowserMissing,
+  openTab,
+  result,
+  useConsole,
+  useSignedInTabs,
+  vmRequest,
+} from './support/browser.ts'
+
+describe.skipIf(isBrowserMissing)('what cannot be taken back, in the console', () => {
+  const scene = useConsole()
+  useSignedInTabs(scene)
+  const main = () => scene.page.getByRole('main')
+  const dialog = () => scene.page.getByRole('dialog')
+  const open = (projectId: string, path: string) =>
+    scene.page.goto(`${scene.service.url}/projects/${projectId}${path}`)
+
+  test('what is done offline is refused at once and never sent later', async () => {
+    const { service, page } = scene
+    const project_id = await createProject(service)
+    const vm = await createVm(service, 'stays-up', 'a40.1x', project_id)
+    await open(project_id, `/vms/${vm.id}`)
+    await page.getByRole('banner').getByText('Live', { exact: true }).waitFor()
+    const sent: string[] = []
+    page.on('request', (request) => request.method() === 'PATCH' && sent.push(request.url()))
+    await page.context().setOffline(true)
+    await page.getByText('You are offline.').waitFor()
+    await page.getByRole('banner').getByText('Offline', { exact: true }).waitFor()
+    await main().getByText('stays-up').first().waitFor()
+    await page.getByRole('button', { name: 'Stop', exact: true }).click()
+    await dialog().getByRole('button', { name: 'Stop VM' }).click()
+    await result(page, 'You are offline: nothing was sent.').waitFor()
+    await page.context().setOffline(false)
+    await page.getByText('You are offline.').waitFor({ state: 'detached' })
+    await page.getByRole('banner').getByText('Live', { exact: true }).waitFor()
+    expect(sent).toEqual([])
+    expect(await service.asOwner.vmGet({ project_id, vm_id: vm.id })).toMatchObject({
+      state: 'STATE_RUNNING',
+    })
+  })
+
+  test('several VMs are deleted after their number was typed', async () => {
+    const { service, page } = scene
+    const project_id = await createProject(service)
+    for (const name of ['one', 'two']) await createVm(service, name, 'a40.1x', project_id)
+    await open(project_id, '/vms')
+    for (const name of ['one', 'two'])
+      await main()
+        .getByRole('checkbox', { name: `Select ${name}` })
+        .check()
+    await main().getByRole('button', { name: 'Delete' }).click()
+    const remove = dialog().getByRole('button', { name: 'Delete 2 VMs' })
+    expect(await remove.isEnabled()).toBe(false)
+    await dialog().getByLabel('Type 2 to confirm').fill('2')
+    await remove.click()
+    await result(page, 'Deleted 2 VMs').waitFor()
+  })
+
+  test('a secret that is shown once is not lost by Escape', async () => {
+    const { service, page } = scene
+    await open(await createProject(service), '/settings/keys')
+    await page.getByRole('button', { name: 'Create key' }).first().click()
+    await dialog().getByLabel('Name').fill('ci')
+    await dialog().getByRole('button', { name: 'Create key' }).click()
+    await dialog().getByText('Shown this once').waitFor()
+    await page.keyboard.press('Escape')
+    await dialog().getByText('Revoke this key then, and create another.').waitFor()
+    await dialog().getByText(/^slp/).waitFor()
+    await dialog().getByRole('button', { name: 'I have stored it' }).click()
+    await dialog().waitFor({ state: 'detached' })
+  })
+
+  test('an invitation is sent again, and nobody becomes an owner without a question', async () => {
+    const { service, page } = scene
+    await open(await createProject(service), '/settings/members')
+    await page.getByRole('button', { name: 'Invite member' }).click()
+    await dialog().getByLabel('E-mail').fill('grace@example.com')
+    await dialog().getByRole('button', { name: 'Invite' }).click()
+    const link = () =>
+      dialog()
+        .getByText(/\/accept#code=/)
+        .textContent()
+    const first = await link()
+    await dialog().getByRole('button', { name: 'I have stored it' }).click()
+    await page.getByRole('button', { name: 'Invite grace@example.com again' }).click()
+    await dialog().getByText('Shown this once').waitFor()
+    expect(await link()).not.toBe(first)
+    await dialog().getByRole('button', { name: 'I have stored it' }).click()
+    await page.getByLabel('Role of grace@example.com').selectOption('owner')
+    await dialog().getByText('An owner can do everything here').waitFor()
+    await dialog().getByRole('button', { name: 'Cancel' }).click()
+    expect(await page.getByLabel('Role of grace@example.com').inputValue()).toBe('member')
+  })
+
+  test('a suspended organization is told so, and an operator who suspends it what will happen', async () => {
+    const { service, page } = scene
+    const project_id = await createProject(service)
+    await service.asOwner.vmCreate(
+      { project_id },
+      { ...vmRequest('goes-on', 'a40.1x'), ssh_public_key: sshKey },
+    )
+    await open(project_id, '/vms')
+    await main().getByText('goes-on').waitFor()
+    const operator = await openTab(await scene.browser.newContext())
+    const { invite_url } = await service.operator.adminUserCreate({
+      email: 'pilot@example.com',
+      is_operator: true,
+    })
+    await operator.page.goto(invite_url)
+    await operator.page.getByLabel('Password').fill('harbour-pilot')
+    await operator.page.getByRole('button', { name: 'Set password and sign in' }).click()
+    await operator.page.getByRole('link', { name: 'Organizations' }).click()
+    const row = operator.page.getByRole('row', { name: /Demo/ })
+    await row.getByRole('button', { name: 'Suspend' }).click()
+    await operator.page.getByRole('dialog').getByText('Its VMs go on and are metered').waitFor()
+    await operator.page.getByRole('dialog').getByRole('button', { name: 'Suspend' }).click()
+    await row.getByText('suspended').waitFor()
+    await main().getByText('The operator has suspended this organization').waitFor()
+    await row.getByRole('button', { name: 'Restore' }).click()
+    await row.getByText('active').waitFor()
+    await main().getByText('goes-on').waitFor()
+    await operator.page.context().close()
+    await page.getByRole('banner').waitFor()
+  })
+})
