@@ -11,12 +11,14 @@ export interface Engine {
   inventory(signal: AbortSignal): AsyncIterable<HostReport>
 
   /**
-   * Defines the VM, powered off, with OS disk and attached disks; or brings a defined, powered-off one to this spec. The
-   * OS disk is made for a new VM alone: where another has none, `EngineError('lost')` says so and nothing is made.
+   * The whole VM in one call: defines it with OS disk and attached disks, or brings one that is off to this spec; puts the
+   * firewall in force; then begins its start if it is to be on, and returns what inspection shows. A VM that is not off
+   * keeps its definition and its power, and one with a newer firewall keeps that. The OS disk is made for a new VM alone:
+   * where another has none, `EngineError('lost')` says so and nothing is made.
    */
-  ensureVm(spec: VmSpec, call: Call): Promise<void>
+  ensureVm(spec: VmSpec, wanted: WantedState, call: Call): Promise<VmStatus | null>
   /** Begins the change and returns; `inspectVm` tells when it is done. `shutdown` asks the guest, `off` pulls the plug. */
-  powerVm(vm: VmRef, action: 'on' | 'shutdown' | 'off' | 'reset', call: Call): Promise<void>
+  powerVm(vm: VmRef, action: PowerAction, call: Call): Promise<void>
   /** Gone afterwards, with its OS and scratch disk; attached data disks stay. Its GPUs are reset by the engine. */
   removeVm(vm: VmRef, call: Call): Promise<void>
   /** Null when its host has no such VM, or no OS disk of it. */
@@ -82,6 +84,14 @@ export interface VmSpec extends VmRef {
   }
   disks: AttachedDisk[]
 }
+
+export interface WantedState {
+  /** The generation is the firewall's, counted per VM. */
+  firewall: { rules: CompiledRule[]; generation: number }
+  power: 'on' | 'off'
+}
+
+export type PowerAction = 'shutdown' | 'off' | 'reset'
 
 export interface DiskRef {
   id: string

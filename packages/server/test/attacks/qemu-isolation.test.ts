@@ -6,7 +6,7 @@ import { build } from 'esbuild'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Engine, HostReport, VmSpec } from '../../src/engines/engine.ts'
 import { deafImage, makeBench, type QemuBench } from '../support/qemu-bench.ts'
-import { diskOf, specOf } from '../support/qemu-spec.ts'
+import { diskOf, specOf, wanted } from '../support/qemu-spec.ts'
 
 /** As root VMs are kept apart; as anybody else the host record says what is not. Neither is skipped. */
 const isRoot = process.getuid?.() === 0
@@ -32,8 +32,7 @@ beforeAll(async () => {
   hostile.network.publicAddress = ''
   await engine.ensureDisk(disk(), call())
   for (const vm of [victim, hostile]) {
-    await engine.ensureVm(vm, call())
-    await engine.powerVm(vm, 'on', call())
+    await engine.ensureVm(vm, wanted('on'), call())
   }
 }, 300_000)
 afterAll(async () => {

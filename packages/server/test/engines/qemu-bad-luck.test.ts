@@ -12,7 +12,7 @@ import type { Engine, VmSpec } from '../../src/engines/engine.ts'
 import { hostArchitecture } from '../../src/engines/qemu/architecture.ts'
 import { importImage } from '../../src/engines/qemu/index.ts'
 import { canShareVolumes, deafImage, makeBench, type QemuBench } from '../support/qemu-bench.ts'
-import { diskOf, specOf } from '../support/qemu-spec.ts'
+import { diskOf, specOf, wanted } from '../support/qemu-spec.ts'
 
 const WITHIN = { timeout: 90_000 }
 const signal = AbortSignal.timeout(600_000)
@@ -51,14 +51,16 @@ test('the qemu engine names a missing image and refuses a corrupt one', WITHIN, 
   const images = join(bench.dataDir, 'qemu/images')
   const folder = String(bench.image.source.folder)
   const missing = { name: 'gone', source: { ...bench.image.source, folder: 'nowhere' } }
-  await expect(engine.ensureVm(specOf(bench, host, { image: missing }), call())).rejects.toMatchObject({
+  await expect(
+    engine.ensureVm(specOf(bench, host, { image: missing }), wanted('off'), call()),
+  ).rejects.toMatchObject({
     kind: 'missing',
   })
   const corrupt = join(images, 'corrupt-copy')
   await cp(join(images, folder), corrupt, { recursive: true })
   await writeFile(join(corrupt, 'initrd'), 'not an initramfs')
   const image = { name: 'corrupt', source: { ...bench.image.source, folder: 'corrupt-copy' } }
-  const failure = expect(engine.ensureVm(specOf(bench, host, { image }), call()))
+  const failure = expect(engine.ensureVm(specOf(bench, host, { image }), wanted('off'), call()))
   await failure.rejects.toMatchObject({ kind: 'rejected', message: expect.stringContaining('checksum') })
   await rm(corrupt, { recursive: true })
   expect(await readdir(join(bench.dataDir, 'qemu/local-a/vms'))).toEqual([])
@@ -103,16 +105,16 @@ test(
 test('the qemu engine moves SSH to 2222 where 22 is taken, and says so when both are', WITHIN, async () => {
   const spec = await defined()
   const blockers = [await occupy(22)]
-  await engine.powerVm(spec, 'on', call())
+  await engine.ensureVm(spec, wanted('on'), call())
   expect((await engine.inspectVm(spec, signal))?.sshDestination).toBe(`root@${bench.publicAddress}:2222`)
   await engine.powerVm(spec, 'off', call(2))
   blockers.push(await occupy(2222))
-  await expect(engine.powerVm(spec, 'on', call(3))).rejects.toMatchObject({
+  await expect(engine.ensureVm(spec, wanted('on'), call(3))).rejects.toMatchObject({
     kind: 'unavailable',
     message: expect.stringContaining('EADDRINUSE'),
   })
   for (const blocker of blockers) blocker.close()
-  await engine.powerVm(spec, 'on', call(3))
+  await engine.ensureVm(spec, wanted('on'), call(3))
   expect((await engine.inspectVm(spec, signal))?.sshDestination).toBe(`root@${bench.publicAddress}`)
   await engine.removeVm(spec, call(4))
 })
@@ -122,7 +124,7 @@ test(
   WITHIN,
   async () => {
     const spec = await defined({ image: deaf })
-    await engine.powerVm(spec, 'on', call())
+    await engine.ensureVm(spec, wanted('on'), call())
     for (;;) {
       const status = await engine.inspectVm(spec, signal)
       if (status?.power === 'crashed') {
@@ -141,7 +143,7 @@ test(
   WITHIN,
   async () => {
     const spec = await defined()
-    await engine.powerVm(spec, 'on', call())
+    await engine.ensureVm(spec, wanted('on'), call())
     const qemu = (await bench.processes()).find(({ commandLine }) => commandLine.startsWith('qemu-system'))!
     process.kill(qemu.pid, 'SIGSTOP')
     await expect(engine.powerVm(spec, 'reset', call(2))).rejects.toMatchObject({ kind: 'unavailable' })
@@ -153,7 +155,7 @@ test(
 
 test('the qemu engine pulls the plug on a guest that does not shut down in time', WITHIN, async () => {
   const spec = await defined({ image: deaf })
-  await engine.powerVm(spec, 'on', call())
+  await engine.ensureVm(spec, wanted('on'), call())
   await engine.powerVm(spec, 'shutdown', call(2))
   expect((await engine.inspectVm(spec, signal))?.power).toBe('stopping')
   while ((await engine.inspectVm(spec, signal))?.power !== 'off') await sleep(100)
@@ -190,14 +192,14 @@ test('the qemu engine serves no volume to a QEMU that refused to start', {
   const volume = diskOf(host, { type: 'shared-volume', sizeGib: 1024, blockSize: 0 })
   const spec = specOf(bench, host, { image: deaf, disks: [volume] })
   await engine.ensureDisk(volume, call())
-  await engine.ensureVm(spec, call())
-  await expect(unlucky.powerVm(spec, 'on', call())).rejects.toThrow(/refused to start: broken/)
+  await engine.ensureVm(spec, wanted('off'), call())
+  await expect(unlucky.ensureVm(spec, wanted('on'), call())).rejects.toThrow(/refused to start: broken/)
   await unlucky.close()
   await rm(programs, { recursive: true })
   const servers = async () =>
     (await bench.processes()).filter(({ commandLine }) => commandLine.includes('virtiofsd'))
   expect(await servers()).toEqual([])
-  await engine.powerVm(spec, 'on', call())
+  await engine.ensureVm(spec, wanted('on'), call())
   expect(await servers()).not.toEqual([])
   await engine.removeVm(spec, call(2))
   expect(await servers()).toEqual([])
@@ -218,8 +220,10 @@ test('the qemu engine never puts a blank OS disk in the place of a lost one', WI
   const folder = join(bench.dataDir, 'qemu/local-a/vms', spec.id)
   await rm(join(folder, 'os.qcow2'))
   expect(await engine.inspectVm(spec, signal)).toBeNull()
-  await expect(engine.ensureVm({ ...spec, isNew: false }, call(2))).rejects.toMatchObject({ kind: 'lost' })
-  await expect(engine.powerVm(spec, 'on', call(2))).rejects.toMatchObject({ kind: 'missing' })
+  await expect(engine.ensureVm({ ...spec, isNew: false }, wanted('off'), call(2))).rejects.toMatchObject({
+    kind: 'lost',
+  })
+  await expect(engine.powerVm(spec, 'reset', call(2))).rejects.toMatchObject({ kind: 'missing' })
   expect(existsSync(join(folder, 'os.qcow2'))).toBe(false)
   await engine.removeVm(spec, call(3))
   expect(existsSync(folder)).toBe(false)
@@ -227,13 +231,13 @@ test('the qemu engine never puts a blank OS disk in the place of a lost one', WI
 
 test('the qemu engine knows no other host', WITHIN, async () => {
   const spec = specOf(bench, 'elsewhere')
-  await expect(engine.ensureVm(spec, call())).rejects.toMatchObject({ kind: 'missing' })
+  await expect(engine.ensureVm(spec, wanted('off'), call())).rejects.toMatchObject({ kind: 'missing' })
   await expect(engine.inspectVm(spec, signal)).rejects.toMatchObject({ kind: 'missing' })
 })
 
 async function defined(changes: Partial<VmSpec> = {}): Promise<VmSpec> {
   const spec = specOf(bench, host, changes)
-  await engine.ensureVm(spec, call())
+  await engine.ensureVm(spec, wanted('off'), call())
   return spec
 }
 

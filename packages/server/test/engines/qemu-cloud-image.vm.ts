@@ -5,7 +5,7 @@ import type { Engine, VmSpec } from '../../src/engines/engine.ts'
 import { importImage } from '../../src/engines/qemu/index.ts'
 import { cloudImage } from '../support/cloud-image.ts'
 import { CACHE, makeBench, type QemuBench } from '../support/qemu-bench.ts'
-import { diskOf, specOf } from '../support/qemu-spec.ts'
+import { diskOf, specOf, wanted } from '../support/qemu-spec.ts'
 
 const signal = AbortSignal.timeout(3_000_000)
 const call = (generation: number) => ({ generation, signal })
@@ -35,9 +35,7 @@ afterAll(async () => {
 }, 120_000)
 
 test('a cloud image with UEFI and cloud-init boots, takes key, name and scripts from the seed, sees a disk, and shuts down', async () => {
-  await engine.ensureVm(spec, call(1))
-  await engine.applyFirewall(spec, [allowSsh], call(1))
-  await engine.powerVm(spec, 'on', call(1))
+  await engine.ensureVm(spec, wanted('on', [allowSsh]), call(1))
   const { sshDestination } = await until('running')
   const inGuest = (command: string) => bench.ssh(sshDestination, command)
   // Its SSH server may answer before cloud-init has written the key.

@@ -11,7 +11,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { CompiledRule } from '../../src/domain/firewall.ts'
 import type { Engine, VmSpec, VmStatus } from '../../src/engines/engine.ts'
 import { canShareVolumes, makeBench, makeKey, type QemuBench } from '../support/qemu-bench.ts'
-import { diskOf, specOf } from '../support/qemu-spec.ts'
+import { diskOf, specOf, wanted } from '../support/qemu-spec.ts'
 
 const WITHIN = { timeout: 300_000 }
 const signal = AbortSignal.timeout(900_000)
@@ -57,7 +57,7 @@ test('a qemu guest outlives the server that started it, and the next server adop
   await child.end('SIGKILL')
   engine = await bench.open()
   expect((await status(first))?.power).toMatch(/booting|running/)
-  await engine.powerVm(first, 'on', { generation: 1, signal })
+  await engine.ensureVm(first, wanted('on', [], 0), { generation: 1, signal })
   expect((await qemuProcesses()).map(({ pid }) => pid)).toEqual(before.map(({ pid }) => pid))
   await until(first, 'running')
 })
@@ -91,9 +91,7 @@ test('a qemu guest reaches out only where its location says so', WITHIN, async (
   await engine.close()
   const open = await bench.open({ egress: 'user', egressAllow: ['127.0.0.1/32'] })
   const out: CompiledRule = { ...allow(['0.0.0.0/0'], port), direction: 'egress' }
-  await open.ensureVm(second, { generation: 1, signal })
-  await open.applyFirewall(second, [out], { generation: 1, signal })
-  await open.powerVm(second, 'on', { generation: 1, signal })
+  await open.ensureVm(second, wanted('on', [out]), { generation: 1, signal })
   await eventually(async () => {
     const { content } = await open.serialLog(second, undefined, signal)
     expect(content).toContain('the host says: hello-from-host')
@@ -217,8 +215,7 @@ test(
     expect((await engine.serialLog(first, undefined, signal)).content).toContain(
       'shutdown script of guest-one',
     )
-    await engine.ensureVm(first, next())
-    await engine.powerVm(first, 'on', next())
+    await engine.ensureVm(first, wanted('on', [], 0), next())
     await until(first, 'running')
     expect(await inFirst('cat /root/note')).toBe('kept-on-os-disk')
     const device = await findBySerial(first.disks[0]!.serialNumber)

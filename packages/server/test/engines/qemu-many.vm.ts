@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Engine, VmSpec } from '../../src/engines/engine.ts'
 import { makeBench, type QemuBench } from '../support/qemu-bench.ts'
-import { specOf } from '../support/qemu-spec.ts'
+import { specOf, wanted } from '../support/qemu-spec.ts'
 
 const COUNT = 20
 const signal = AbortSignal.timeout(3_000_000)
@@ -34,8 +34,7 @@ test('twenty qemu VMs at once all start, answer, and go without a trace', {
 }, async () => {
   await Promise.all(
     specs.map(async (spec) => {
-      await engine.ensureVm(spec, call(1))
-      await engine.powerVm(spec, 'on', call(1))
+      await engine.ensureVm(spec, wanted('on'), call(1))
       for (;;) {
         const status = await engine.inspectVm(spec, signal)
         expect(status?.power).toMatch(/booting|running/)

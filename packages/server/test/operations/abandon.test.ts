@@ -44,7 +44,7 @@ test('a start that is given up comes to rest, shut off and without GPUs', async 
   const id = await resources.newVm()
   await resources.succeeded(await resources.act(id, { action: 'STOP' }))
   const simulator = service.simulator()
-  await simulator.addFault({ method: 'inspectVm', resourceId: id, kind: 'fail', times: 1000 })
+  await simulator.addFault({ method: 'ensureVm', resourceId: id, kind: 'fail', times: 1000 })
   const operationId = await stuck(await resources.act(id, { action: 'START' }))
   await abandon(operationId)
   expect(await service.ended(operationId)).toMatchObject({ state: 'FAILED' })
@@ -68,7 +68,7 @@ test('a stop that is given up shows what inspection finds', async () => {
 
 test('a creation that is given up is torn down as soon as that can be done', async () => {
   const simulator = service.simulator()
-  await simulator.addFault({ method: 'powerVm', kind: 'reject' })
+  await simulator.addFault({ method: 'ensureVm', kind: 'reject' })
   await simulator.addFault({ method: 'removeVm', kind: 'fail', times: 1000 })
   const begun = await resources.createVm()
   const { id } = begun.operation.metadata
@@ -110,16 +110,14 @@ test('a growth that is given up gives back what it took of the quota', async () 
 })
 
 test('the step that failed stays the one that failed when all is undone', async () => {
-  await service.simulator().addFault({ method: 'applyFirewall', kind: 'reject' })
+  await service.simulator().addFault({ method: 'ensureVm', kind: 'reject' })
   const { operation } = await resources.createVm()
   const { operation_id } = operation
   expect(await service.ended(operation_id)).toMatchObject({ state: 'FAILED' })
   const { items } = await service.ok('operationSteps', { params: { operation_id } })
   expect(items.map(({ name, state }) => [name, state])).toEqual([
     ['admit', 'undone'],
-    ['define', 'undone'],
-    ['protect', 'failed'],
-    ['boot', 'pending'],
+    ['boot', 'failed'],
     ['finish', 'pending'],
   ])
 })

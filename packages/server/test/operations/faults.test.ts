@@ -51,14 +51,14 @@ const stopped = async () => {
 /** What each kind of operation asks of an engine, and how it comes about. */
 const scenarios: Record<string, { methods: string[]; prepare: () => Promise<() => Promise<Begun>> }> = {
   'vm-create': {
-    methods: ['ensureVm', 'applyFirewall', 'powerVm', 'inspectVm'],
+    methods: ['ensureVm', 'inspectVm'],
     prepare: async () => {
       const disk_id = await resources.newDisk()
       return () => resources.createVm({ disks: [{ disk_id }] })
     },
   },
   'vm-start': {
-    methods: ['ensureVm', 'applyFirewall', 'powerVm', 'inspectVm'],
+    methods: ['ensureVm', 'inspectVm'],
     prepare: async () => {
       const id = await stopped()
       return () => resources.act(id, { action: 'START' })
@@ -72,7 +72,7 @@ const scenarios: Record<string, { methods: string[]; prepare: () => Promise<() =
     },
   },
   'vm-reset': {
-    methods: ['powerVm', 'inspectVm'],
+    methods: ['powerVm', 'ensureVm', 'inspectVm'],
     prepare: async () => {
       const id = await resources.newVm()
       return () => resources.act(id, { action: 'RESET' })
@@ -195,7 +195,7 @@ test.each([1, 2, 3, 4])(
 
 const stuck = async () => {
   const simulator = service.simulator()
-  await simulator.addFault({ method: 'powerVm', kind: 'reject' })
+  await simulator.addFault({ method: 'ensureVm', kind: 'reject' })
   await simulator.addFault({ method: 'removeVm', kind: 'fail', times: 1000 })
   const { operation } = await resources.createVm()
   await eventually(async () => {
@@ -254,12 +254,12 @@ test('what is left of a failed start comes too late for the engine', async () =>
   const id = await stopped()
   const simulator = service.simulator()
   const [vm] = await service.sql<{ generation: number }>('SELECT generation FROM vms WHERE id = $1', [id])
-  await simulator.addFault({ method: 'powerVm', resourceId: id, kind: 'reject' })
+  await simulator.addFault({ method: 'ensureVm', resourceId: id, kind: 'reject' })
   expect(await resources.ended(await resources.act(id, { action: 'START' }))).toMatchObject({
     state: 'FAILED',
   })
   const call = { generation: vm!.generation + 1, signal: AbortSignal.timeout(1_000) }
-  await expect(simulator.powerVm({ id, host: '' }, 'on', call)).rejects.toMatchObject({ kind: 'stale' })
+  await expect(simulator.powerVm({ id, host: '' }, 'reset', call)).rejects.toMatchObject({ kind: 'stale' })
   await settle(service)
   expect(await resources.stateOf(id)).toBe('STATE_SHUTOFF')
   await checkInvariants(service)

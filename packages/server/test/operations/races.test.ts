@@ -179,7 +179,6 @@ describe('a deletion', () => {
   const small = { type: 'a40.1x', public_ip: 'none' }
   const cases: [string, string, () => Promise<() => ReturnType<typeof resources.createVm>>][] = [
     ['being created', 'ensureVm', async () => () => resources.createVm(small)],
-    ['booting', 'powerVm', async () => () => resources.createVm(small)],
     [
       'being stopped',
       'powerVm',
@@ -221,7 +220,7 @@ describe('a deletion', () => {
   })
 
   test('a deletion of a VM whose failed creation is being undone takes over from the undo', async () => {
-    await service.simulator().addFault({ method: 'powerVm', kind: 'reject' })
+    await service.simulator().addFault({ method: 'ensureVm', kind: 'reject' })
     // The undo is under way for as long as the test wants.
     await service.simulator().addFault({ method: 'removeVm', kind: 'fail', times: 1000 })
     const { operation } = await resources.createVm(small)

@@ -66,8 +66,6 @@ test('the creation of a VM tells its steps', async () => {
   const { items } = await service.ok('operationSteps', { params: { operation_id: operation.operation_id } })
   expect(items.map(({ name, state }) => [name, state])).toEqual([
     ['admit', 'done'],
-    ['define', 'done'],
-    ['protect', 'done'],
     ['boot', 'done'],
     ['finish', 'done'],
   ])

@@ -11,6 +11,7 @@ import type {
   HostReport,
   VmSpec,
   VmStatus,
+  WantedState,
 } from '../../src/engines/engine.ts'
 
 export interface EngineUnderTest {
@@ -73,6 +74,11 @@ export class ConformanceBench {
   next = (): Call => this.at(++this.generation)
   same = (): Call => this.at(this.generation)
   older = (): Call => this.at(this.generation - 1)
+  /** What the VM is to be; by default under the firewall that lets in to SSH alone. */
+  wanted = (power: 'on' | 'off', firewallGeneration = 2, ports = [22]): WantedState => ({
+    firewall: { rules: ports.map(allow), generation: firewallGeneration },
+    power,
+  })
   at = (generation: number): Call => ({ generation, signal: this.signal })
 
   /** The VM's host, with every disk of the inventory: shared storage has no place. */
@@ -108,6 +114,14 @@ export class ConformanceBench {
       if (Date.now() > deadline) throw new Error(`not in time: ${what}`)
       await sleep(Math.min(100, this.#patienceMs / 20))
     }
+  }
+
+  /** Holds the firewall in force against what it should let in, where it can be asked. */
+  async expectPorts(expected: { open: number[]; shut: number[] }): Promise<void> {
+    const { isOpen } = this.subject
+    if (!isOpen) return
+    for (const port of expected.open) expect([port, await isOpen(this.spec.id, port)]).toEqual([port, true])
+    for (const port of expected.shut) expect([port, await isOpen(this.spec.id, port)]).toEqual([port, false])
   }
 
   /** Where the serial log ends. */

@@ -16,12 +16,12 @@ interface Subject {
 type Mutation = (subject: Subject) => Partial<Engine>
 
 // biome-ignore lint/suspicious/noExplicitAny: a fault wraps methods of every shape
-type Change = (...args: any[]) => Promise<void>
-type Changing = keyof { [Name in keyof Engine as Engine[Name] extends Change ? Name : never]: true }
+type Change = (...args: any[]) => Promise<unknown>
+type Changing = (typeof vmMethods)[number] | (typeof diskMethods)[number] | 'powerVm'
 
 const vmMethods = ['ensureVm', 'removeVm', 'attachDisk', 'detachDisk', 'applyFirewall'] as const
 const diskMethods = ['ensureDisk', 'growDisk', 'removeDisk'] as const
-const actions = ['on', 'shutdown', 'off', 'reset'] as const
+const actions = ['shutdown', 'off', 'reset'] as const
 
 interface Known {
   highest: number
@@ -62,7 +62,7 @@ type Fault = (
   subject: Subject,
   found: Known,
   call: Call,
-  act: (call: Call) => Promise<void>,
+  act: (call: Call) => Promise<unknown>,
 ) => Promise<unknown>
 
 const doesNothing: Fault = (_, found, call) => found.note(call.generation)
@@ -81,6 +81,8 @@ function faulty(method: Changing, fault: Fault, action?: string): Mutation {
       const found = await known(subject, method, args[0].id)
       const isMeant = fault === ignoresGenerations || isAccepted(method, found, call)
       await (isMeant ? fault(subject, found, call, act) : act(call))
+      // Which is what it says, too: what was not done does not show.
+      return method === 'ensureVm' ? subject.engine.inspectVm(args[0], call.signal) : undefined
     }
     return { [method]: changed }
   }
@@ -131,6 +133,12 @@ const reporting =
     },
   })
 
+const ensuring =
+  (
+    ensureVm: (engine: Engine, ...args: Parameters<Engine['ensureVm']>) => ReturnType<Engine['ensureVm']>,
+  ): Mutation =>
+  ({ engine }) => ({ ensureVm: (spec, wanted, call) => ensureVm(engine, spec, wanted, call) })
+
 /** The end of a change is told as soon as it is under way, which the inventory shows at its next look. */
 function sayingEarly(action: 'on' | 'shutdown', during: VmStatus['power'], end: VmStatus['power']): Mutation {
   return (subject) => {
@@ -148,6 +156,10 @@ function sayingEarly(action: 'on' | 'shutdown', during: VmStatus['power'], end: 
         await engine.powerVm(vm, asked, call)
         isChanging ||= asked === action
       },
+      async ensureVm(spec, wanted, call) {
+        isChanging ||= wanted.power === action
+        return engine.ensureVm(spec, wanted, call)
+      },
       async inspectVm(vm, signal) {
         const status = await engine.inspectVm(vm, signal)
         if (!status || !isChanging) return status
@@ -161,8 +173,49 @@ function sayingEarly(action: 'on' | 'shutdown', during: VmStatus['power'], end: 
 
 /** What is said is not what is. */
 const untrue: Record<string, Mutation> = {
-  'ensureVm makes a lost OS disk anew': ({ engine }) => ({
-    ensureVm: (spec, call) => engine.ensureVm({ ...spec, isNew: true }, call),
+  'ensureVm makes a lost OS disk anew': ensuring((engine, spec, wanted, call) =>
+    engine.ensureVm({ ...spec, isNew: true }, wanted, call),
+  ),
+  'ensureVm puts no firewall in force': ensuring((engine, spec, wanted, call) =>
+    engine.ensureVm(spec, { ...wanted, firewall: { rules: [], generation: 0 } }, call),
+  ),
+  'ensureVm takes no rules but their generation': ensuring((engine, spec, { firewall, power }, call) =>
+    engine.ensureVm(spec, { firewall: { ...firewall, rules: [] }, power }, call),
+  ),
+  'ensureVm never powers on': ensuring((engine, spec, wanted, call) =>
+    engine.ensureVm(spec, { ...wanted, power: 'off' }, call),
+  ),
+  'ensureVm always powers on': ensuring((engine, spec, wanted, call) =>
+    engine.ensureVm(spec, { ...wanted, power: 'on' }, call),
+  ),
+  'ensureVm puts an older firewall in force': ({ engine, database }) => ({
+    async ensureVm(spec, wanted, call) {
+      await engine.ensureVm(spec, wanted, call)
+      const values = [spec.id, JSON.stringify(wanted.firewall.rules)]
+      await database.query({ text: 'UPDATE simulated_vms SET firewall = $2 WHERE id = $1', values })
+      return engine.inspectVm(spec, call.signal)
+    },
+  }),
+  'ensureVm powers off what runs': ({ engine }) => ({
+    async ensureVm(spec, wanted, call) {
+      await engine.ensureVm(spec, wanted, call)
+      if (wanted.power === 'off') await engine.powerVm(spec, 'off', call)
+      return engine.inspectVm(spec, call.signal)
+    },
+  }),
+  'ensureVm redefines what runs': ({ engine, database }) => ({
+    async ensureVm(spec, wanted, call) {
+      await engine.ensureVm(spec, wanted, call)
+      await simulated.setDisks(database, spec.id, call.generation, spec.disks)
+      return engine.inspectVm(spec, call.signal)
+    },
+  }),
+  'ensureVm says what was before': ({ engine }) => ({
+    async ensureVm(spec, wanted, call) {
+      const before = await engine.inspectVm(spec, call.signal)
+      await engine.ensureVm(spec, wanted, call)
+      return before
+    },
   }),
   'inventory has no VMs': reporting(() => ({ vms: [] })),
   'inventory has no disks': reporting(() => ({ disks: [] })),

@@ -267,7 +267,8 @@ export class Lane {
   async #refusePower(index: number): Promise<void> {
     const [id, vm] = pick(this.#vms, index) ?? []
     if (!id || !vm || vm.refusesPower) return
-    await this.#simulator.addFault({ method: 'powerVm', kind: 'reject', resourceId: id })
+    const method = vm.state === 'STATE_SHUTOFF' ? 'ensureVm' : 'powerVm'
+    await this.#simulator.addFault({ method, kind: 'reject', resourceId: id })
     vm.refusesPower = true
   }
 

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import type { AttachedDisk, VmSpec } from '../../src/engines/engine.ts'
+import type { CompiledRule } from '../../src/domain/firewall.ts'
+import type { AttachedDisk, VmSpec, WantedState } from '../../src/engines/engine.ts'
 import type { QemuBench } from './qemu-bench.ts'
 
 let count = 0
@@ -23,6 +24,12 @@ export function specOf(bench: QemuBench, host: string, changes: Partial<VmSpec> 
     ...changes,
   }
 }
+
+/** On or off, under these rules; a test that asks nothing of the firewall has none. */
+export const wanted = (power: 'on' | 'off', rules: CompiledRule[] = [], generation = 1): WantedState => ({
+  power,
+  firewall: { rules, generation },
+})
 
 export function diskOf(host: string, changes: Partial<AttachedDisk> = {}): AttachedDisk {
   const id = randomUUID()

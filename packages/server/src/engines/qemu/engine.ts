@@ -11,9 +11,11 @@ import {
   type Engine,
   EngineError,
   type HostReport,
+  type PowerAction,
   type VmRef,
   type VmSpec,
   type VmStatus,
+  type WantedState,
 } from '../engine.ts'
 import type { QemuContext } from './context.ts'
 import { plug, resizeInGuest, unplug } from './disks/attachments.ts'
@@ -47,44 +49,31 @@ export class QemuEngine implements Engine {
     yield await hostReport(this.#ctx, cpus().length)
   }
 
-  async ensureVm(spec: VmSpec, call: Call): Promise<void> {
-    await this.#exclusively(spec, call, 'make', async (seen) => {
-      if (!seen && !spec.isNew) throw new EngineError('lost', `the OS disk of ${spec.id} is gone`)
-      if (seen?.process || seen?.power === 'booting') return
-      for (const disk of spec.disks) await this.#ctx.disks.require(disk.id)
-      const { dataDir, egress } = this.#ctx.options
-      const source = spec.image.source as ImageSource
-      const folder = this.#ctx.records.folder(spec.id)
-      const base = await this.#ctx.locks.with('images', call.signal, () =>
-        osBaseOf(dataDir, source, spec.image.name, spec.osDiskGib),
-      )
-      if (!seen) {
-        await rm(folder, { recursive: true, force: true })
-        await mkdir(folder, { mode: 0o700 })
-        await createOverlay(this.#ctx.records.osDisk(spec.id), base, call.signal)
-      }
-      await writeAtomically(join(folder, 'seed.iso'), seedImage(spec, egress))
-      const { rules, firewallGeneration } = seen?.record ?? { rules: [], firewallGeneration: 0 }
-      await this.#ctx.records.write(spec.id, { spec, rules, firewallGeneration })
+  async ensureVm(spec: VmSpec, { firewall, power }: WantedState, call: Call): Promise<VmStatus | null> {
+    await this.#exclusively(spec, call, 'make', async (found) => {
+      if (!found && !spec.isNew) throw new EngineError('lost', `the OS disk of ${spec.id} is gone`)
+      if (!found || found.power === 'off') await this.#define(spec, found, call)
+      const defined = required(spec, await observe(this.#ctx, spec.id))
+      const isNewer = firewall.generation >= defined.record.firewallGeneration
+      const seen = isNewer ? await this.#protect(spec.id, defined, firewall) : defined
+      if (power === 'on' && seen.power !== 'crashed') await powerOn(this.#ctx, spec.id, seen, call.signal)
     })
+    return this.inspectVm(spec, call.signal)
   }
 
-  async powerVm(vm: VmRef, action: 'on' | 'shutdown' | 'off' | 'reset', call: Call): Promise<void> {
+  async powerVm(vm: VmRef, action: PowerAction, call: Call): Promise<void> {
     await this.#exclusively(vm, call, 'change', async (found) => {
       const seen = required(vm, found)
-      const { signal } = call
       switch (action) {
-        case 'on':
-          return powerOn(this.#ctx, vm.id, seen, signal)
         case 'shutdown':
           return askToShutDown(this.#ctx, vm.id, seen)
         case 'off':
           return powerOff(this.#ctx, vm.id, seen)
         case 'reset':
-          return reset(this.#ctx, vm.id, seen, call.generation, signal)
+          return reset(this.#ctx, vm.id, seen, call.generation, call.signal)
       }
     })
-    if (action === 'on' || action === 'reset') this.#monitor.watchBoot(vm.id)
+    if (action === 'reset') this.#monitor.watchBoot(vm.id)
   }
 
   async removeVm(vm: VmRef, call: Call): Promise<void> {
@@ -163,11 +152,7 @@ export class QemuEngine implements Engine {
     this.#requireHost(vm.host)
     await this.#ctx.locks.with(vm.id, call.signal, async () => {
       const seen = required(vm, await observe(this.#ctx, vm.id))
-      await this.#ctx.fences.passFirewall(vm.id, call.generation)
-      const record = { ...seen.record, rules, firewallGeneration: call.generation }
-      await this.#ctx.records.write(vm.id, record)
-      if (seen.run && seen.process)
-        await syncForwards(this.#ctx, vm.id, record, { ...seen.run, process: seen.process })
+      await this.#protect(vm.id, seen, { rules, generation: call.generation })
     })
   }
 
@@ -187,6 +172,35 @@ export class QemuEngine implements Engine {
   async close(): Promise<void> {
     await this.#monitor.close()
     await this.#ctx.forwarder.close()
+  }
+
+  /** Writes what the next start will read, and makes the OS disk of a VM that has none. */
+  async #define(spec: VmSpec, found: Observed | null, call: Call): Promise<void> {
+    for (const disk of spec.disks) await this.#ctx.disks.require(disk.id)
+    const { dataDir, egress } = this.#ctx.options
+    const source = spec.image.source as ImageSource
+    const folder = this.#ctx.records.folder(spec.id)
+    const base = await this.#ctx.locks.with('images', call.signal, () =>
+      osBaseOf(dataDir, source, spec.image.name, spec.osDiskGib),
+    )
+    if (!found) {
+      await rm(folder, { recursive: true, force: true })
+      await mkdir(folder, { mode: 0o700 })
+      await createOverlay(this.#ctx.records.osDisk(spec.id), base, call.signal)
+    }
+    await writeAtomically(join(folder, 'seed.iso'), seedImage(spec, egress))
+    const { rules, firewallGeneration } = found?.record ?? { rules: [], firewallGeneration: 0 }
+    await this.#ctx.records.write(spec.id, { spec, rules, firewallGeneration })
+  }
+
+  /** Returns the VM with these rules in force. */
+  async #protect(id: string, seen: Observed, firewall: WantedState['firewall']): Promise<Observed> {
+    await this.#ctx.fences.passFirewall(id, firewall.generation)
+    const record = { ...seen.record, rules: firewall.rules, firewallGeneration: firewall.generation }
+    await this.#ctx.records.write(id, record)
+    if (seen.run && seen.process)
+      await syncForwards(this.#ctx, id, record, { ...seen.run, process: seen.process })
+    return { ...seen, record }
   }
 
   async #exclusively(

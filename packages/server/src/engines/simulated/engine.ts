@@ -12,9 +12,11 @@ import {
   type Engine,
   EngineError,
   type HostReport,
+  type PowerAction,
   type VmRef,
   type VmSpec,
   type VmStatus,
+  type WantedState,
 } from '../engine.ts'
 import { bootLines, crashLines, scriptMs, shutdownLines } from './serial.ts'
 
@@ -59,24 +61,34 @@ export class SimulatedEngine implements Engine {
     }
   }
 
-  ensureVm(spec: VmSpec, call: Call): Promise<void> {
-    return this.#do('ensureVm', spec.id, async () => {
+  async ensureVm(spec: VmSpec, { firewall, power }: WantedState, call: Call): Promise<VmStatus | null> {
+    const made = await this.#do('ensureVm', spec.id, async () => {
       const { location } = this.#options
-      const vm = {
-        id: spec.id,
-        location,
-        host: spec.host,
-        generation: call.generation,
-        spec,
+      const { id, host, isNew } = spec
+      const vm = await simulated.putVm(this.#db, {
+        ...{ id, location, host, isNew, spec, power, generation: call.generation },
         gpus: spec.gpus.map(({ pciAddress }) => pciAddress),
-        isNew: spec.isNew,
-      }
-      if (await simulated.putVm(this.#db, vm)) return
-      throw (await simulated.findVm(this.#db, spec.id)) ? stale(spec.id) : lost(spec.id)
+        firewall: firewall.rules,
+        firewallGeneration: firewall.generation,
+        readyInMs: this.#bootMs(),
+        lines: bootLines(spec),
+      })
+      if (!vm) throw await this.#whyNotPut(spec)
+      if (vm.ready_in_ms && vm.ready_in_ms > 0) this.#tellIn(id, vm.ready_in_ms)
+      return status(vm)
     })
+    if (made) return made
+    const forgotten = await simulated.findVm(this.#db, spec.id)
+    return forgotten && !forgotten.is_removed ? status(forgotten) : null
   }
 
-  powerVm({ id }: VmRef, action: 'on' | 'shutdown' | 'off' | 'reset', call: Call): Promise<void> {
+  async #whyNotPut({ id, host, isNew }: VmSpec): Promise<EngineError> {
+    const vm = await simulated.findVm(this.#db, id)
+    if (!vm) return isNew ? hostAway(host) : lost(id)
+    return vm.is_host_lost ? hostAway(host) : stale(id)
+  }
+
+  powerVm({ id }: VmRef, action: PowerAction, call: Call): Promise<void> {
     return this.#do('powerVm', id, async () => {
       const vm = await this.#living(id)
       const now = powerOf(vm)
@@ -87,7 +99,6 @@ export class SimulatedEngine implements Engine {
       const spec = vm.spec as unknown as VmSpec
       const boot = this.#bootMs()
       const change = {
-        on: { to: 'on', ms: boot, lines: bootLines(spec) },
         reset: { to: 'on', ms: boot, lines: bootLines(spec) },
         shutdown: {
           to: 'shutdown',
@@ -98,7 +109,7 @@ export class SimulatedEngine implements Engine {
       } as const
       const { to, ms, lines } = change[action]
       if (!(await simulated.setPower(this.#db, id, call.generation, to, ms, lines))) throw stale(id)
-      setTimeout(() => this.#tell(id), ms + 1).unref()
+      this.#tellIn(id, ms)
     })
   }
 
@@ -233,6 +244,10 @@ export class SimulatedEngine implements Engine {
     for (const watcher of this.#watchers) watcher(vmId)
   }
 
+  #tellIn(vmId: string, ms: number): void {
+    setTimeout(() => this.#tell(vmId), ms + 1).unref()
+  }
+
   #bootMs(): number {
     const [min, max] = this.#options.bootMs
     return min + Math.random() * (max - min)
@@ -252,13 +267,14 @@ export class SimulatedEngine implements Engine {
     return vm
   }
 
-  /** A mutating call, with whatever fault is due around it. */
-  async #do(method: string, id: string, act: () => Promise<void>): Promise<void> {
+  /** A mutating call, with whatever fault is due around it. Undefined when it was forgotten. */
+  async #do<T>(method: string, id: string, act: () => Promise<T>): Promise<T | undefined> {
     const fault = await this.#misbehave(method, id)
-    if (fault === 'forget') return
-    await act()
+    if (fault === 'forget') return undefined
+    const done = await act()
     if (fault === 'lie')
       throw new EngineError('unavailable', `simulated: ${method} was done but answers an error`)
+    return done
   }
 
   async #misbehave(method: string, id: string): Promise<SimulatedFault['kind'] | undefined> {
@@ -277,8 +293,7 @@ export class SimulatedEngine implements Engine {
   }
 }
 
-const isThereAlready = (action: 'on' | 'shutdown' | 'off' | 'reset', now: VmStatus['power']) =>
-  (action === 'on' && (now === 'running' || now === 'booting')) ||
+const isThereAlready = (action: PowerAction, now: VmStatus['power']) =>
   ((action === 'off' || action === 'shutdown') && now === 'off') ||
   (action === 'shutdown' && now === 'stopping')
 

@@ -1,7 +1,7 @@
 import { osDiskGib, vmType } from '@slipway/contract'
 import { gatewayOf } from '../../domain/addresses.ts'
 import { Failure } from '../../domain/failure.ts'
-import { EngineError, type VmSpec } from '../../engines/engine.ts'
+import { type Engine, EngineError, type VmSpec, type VmStatus } from '../../engines/engine.ts'
 import { done, fail, next, type Outcome, type Work, wait } from '../../runner/operation.ts'
 import { vmView } from '../../store/compute/vm-view.ts'
 import { findVmForEngine, markVmStarted, type VmEngineRow } from '../../store/compute/vms.ts'
@@ -40,68 +40,40 @@ function vmSpec(vm: VmEngineRow, isNew: boolean): VmSpec {
   }
 }
 
-/** Defines the VM at the engine as its row says. Only its creation may give it an OS disk. */
-export async function defineVm(work: Work): Promise<Outcome> {
+/**
+ * Has the VM defined, protected and powered on in one engine call, and waits until its guest answers. An engine that forgot
+ * what it was told is told again, and so is one whose VM lacks rules that were changed meanwhile.
+ */
+export async function bootVm(work: Work): Promise<Outcome> {
   const vm = await findVmForEngine(work.services.database, work.operation.resource_id)
   if (!vm) throw vmGone()
   requireOsDisk(vm)
-  const isNew = work.operation.name === 'CREATE'
   const engine = engineAt(work.services, vm.location)
-  await engine.ensureVm(vmSpec(vm, isNew), callOf(work)).catch((error) => {
-    throw error instanceof EngineError && error.kind === 'lost' ? osDiskLost(error) : error
-  })
-  return next()
-}
-
-/** The firewall stands before the guest does: there is no moment without it. */
-export async function protectVm(work: Work): Promise<Outcome> {
-  const firewallGeneration = await applyRules(work).catch(async (error) => {
-    if (!(error instanceof EngineError) || error.kind !== 'missing') throw error
-    // It forgot the VM that was just defined. Rules that were changed meanwhile are looked up again: while there was no
-    // VM to change, they counted as applied.
-    await defineVm(work)
-    return applyRules(work).catch(tryAgainIfMissing)
-  })
-  return next({ firewallGeneration })
-}
-
-/** Returns the generation of what was applied. */
-async function applyRules(work: Work): Promise<number> {
-  const vm = await vmOf(work)
-  const rules = await compileFor(work.services.database, vm)
-  const call = { generation: vm.firewall_wanted, signal: work.signal }
-  await engineAt(work.services, vm.location).applyFirewall(refOf(vm), rules, call)
-  return call.generation
-}
-
-/** Powers the VM on and waits until its guest answers; an engine that forgot what it was told is told again. */
-export async function bootVm(work: Work): Promise<Outcome> {
-  const vm = await vmOf(work)
-  requireOsDisk(vm)
-  const engine = engineAt(work.services, vm.location)
-  const protectedBy = Number(work.scratch.firewallGeneration ?? 0)
-  let status = await engine.inspectVm(refOf(vm), work.signal)
-  if (!status || status.power === 'off') {
-    if (!status || status.generation < work.operation.generation) await defineVm(work)
-    if (!status || status.firewallGeneration < protectedBy) await protectVm(work)
-    await engine.powerVm(refOf(vm), 'on', callOf(work)).catch(tryAgainIfMissing)
-    status = await engine.inspectVm(refOf(vm), work.signal)
+  let firewallGeneration = Number(work.scratch.firewallGeneration ?? 0)
+  let status = work.scratch.bootingSinceMs ? await engine.inspectVm(refOf(vm), work.signal) : null
+  if (!status || status.power === 'off' || firewallGeneration < vm.firewall_wanted) {
+    firewallGeneration = vm.firewall_wanted
+    status = await raise(work, engine, vm)
   }
-  if (status?.power === 'running') return next({ sshDestination: status.sshDestination })
+  if (status?.power === 'running') return next({ sshDestination: status.sshDestination, firewallGeneration })
   if (status?.power === 'crashed')
     return fail('boot_failed', `The guest did not boot. ${status.detail ?? ''}`.trim())
   const bootingSinceMs = Number(work.scratch.bootingSinceMs ?? work.nowMs)
   return wait(status?.etaMs ?? lookAgainMs(bootingSinceMs, work.nowMs), {
     bootingSinceMs,
+    firewallGeneration,
     ...(status?.detail && { detail: status.detail }),
   })
 }
 
-/** What was defined a moment ago and is not there was forgotten, and can be defined again. */
-function tryAgainIfMissing(error: unknown): never {
-  if (error instanceof EngineError && error.kind === 'missing')
-    throw new EngineError('unavailable', error.message, { cause: error })
-  throw error
+/** The rules are read after the VM, so they are at least as new as its generation. Only a creation makes an OS disk. */
+async function raise(work: Work, engine: Engine, vm: VmEngineRow): Promise<VmStatus | null> {
+  const rules = await compileFor(work.services.database, vm)
+  const spec = vmSpec(vm, work.operation.name === 'CREATE')
+  const wanted = { firewall: { rules, generation: vm.firewall_wanted }, power: 'on' } as const
+  return engine.ensureVm(spec, wanted, callOf(work)).catch((error) => {
+    throw error instanceof EngineError && error.kind === 'lost' ? osDiskLost(error) : error
+  })
 }
 
 export const bootDeadline = {

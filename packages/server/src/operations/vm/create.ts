@@ -13,7 +13,7 @@ import { beginOperation, type ProjectRequester, requireIdle, requireQuota } from
 import { budgetRefusal } from '../budget.ts'
 import { requireImage, requireLocation } from '../catalogue.ts'
 import { admitAttachments, hostsOfLocalDisks, lockDisksFor, requireDistinct } from '../disk/attachments.ts'
-import { bootDeadline, bootVm, defineVm, finishBoot, protectVm } from './boot.ts'
+import { bootDeadline, bootVm, finishBoot } from './boot.ts'
 import { admitVmDelete } from './delete.ts'
 import { newMacAddress, onVmCollision, pickAddresses, placeVm, vmNameTaken } from './place.ts'
 import { forgetVm } from './state.ts'
@@ -116,9 +116,7 @@ export const vmCreate: Definition = {
   deadlineS: 'configured',
   steps: [
     { name: 'admit', undoTx: forget },
-    { name: 'define', call: defineVm, undoCall: remove },
-    { name: 'protect', call: protectVm },
-    { name: 'boot', call: bootVm, onDeadline: bootDeadline },
+    { name: 'boot', call: bootVm, undoCall: remove, onDeadline: bootDeadline },
     { name: 'finish', tx: finishBoot },
   ],
   onAbandon: tearDown,

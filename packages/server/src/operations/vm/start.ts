@@ -7,7 +7,7 @@ import { findLocation } from '../../store/fleet/locations.ts'
 import { type ProjectRequester, requireQuota } from '../admission.ts'
 import { budgetRefusal } from '../budget.ts'
 import { beginVmAction } from './action.ts'
-import { bootDeadline, bootVm, defineVm, finishBoot, protectVm } from './boot.ts'
+import { bootDeadline, bootVm, finishBoot } from './boot.ts'
 import { placeVm } from './place.ts'
 import { causeOf, changeVmState, leaveToReconciler, releaseGpus } from './state.ts'
 import { powerOffVm, vmOf } from './vm.ts'
@@ -36,8 +36,6 @@ export const vmStart: Definition = {
   deadlineS: 'configured',
   steps: [
     { name: 'admit', undoTx: backToShutoff },
-    { name: 'define', call: defineVm },
-    { name: 'protect', call: protectVm },
     { name: 'boot', call: bootVm, undoCall: powerOff, onDeadline: bootDeadline },
     { name: 'finish', tx: finishBoot },
   ],

@@ -26,23 +26,54 @@ interface SimulatedPlace {
   generation: number
 }
 
+const vmColumns = `
+  v.id, v.location, v.host, v.generation, v.is_removed, v.spec, v.power, v.gpus, v.firewall, v.firewall_generation,
+  (extract(epoch FROM v.ready_at - slipway_now()) * 1000)::float8 AS ready_in_ms`
+
 const selectVm = `
-  SELECT v.id, v.location, v.host, v.generation, v.is_removed, v.spec, v.power, v.gpus, v.firewall, v.firewall_generation,
-         (extract(epoch FROM v.ready_at - slipway_now()) * 1000)::float8 AS ready_in_ms,
-         coalesce(h.is_lost, false) AS is_host_lost
+  SELECT ${vmColumns}, coalesce(h.is_lost, false) AS is_host_lost
   FROM simulated_vms v LEFT JOIN simulated_hosts h ON h.location = v.location AND h.name = v.host`
 
 const find = statement<SimulatedVm, { id: string }>('simulated_vm', `${selectVm} WHERE v.id = :id`)
 
-// It defines a new VM, or redefines one, only under a generation that is not older than the newest seen.
-const put = statement<{ id: string }, SimulatedPlace & { spec: string; gpus: string[]; isNew: boolean }>(
+// It defines a new VM, or brings one that is off to this definition and, if asked, on; only under a generation that is not
+// older than the newest seen, and never on a host that is away. A VM that is not off keeps all but its firewall, and a
+// newer firewall stays.
+const isOff = `(v.power = 'off' OR v.power = 'shutdown' AND v.ready_at <= slipway_now())`
+const isStarting = `(${isOff} AND :power = 'on')`
+const put = statement<SimulatedVm, PutParams>(
   'simulated_vm_put',
-  `INSERT INTO simulated_vms AS v (id, location, host, generation, spec, gpus)
-   SELECT :id, :location, :host, :generation, :spec, :gpus
-   WHERE :isNew OR EXISTS (SELECT FROM simulated_vms WHERE id = :id)
-   ON CONFLICT (id) DO UPDATE SET host = :host, generation = :generation, spec = :spec, gpus = :gpus
-   WHERE v.generation <= :generation AND NOT v.is_removed RETURNING id`,
+  `INSERT INTO simulated_vms AS v
+     (id, location, host, generation, spec, gpus, firewall, firewall_generation, power, ready_at, serial)
+   SELECT :id, :location, :host, :generation, :spec, :gpus, :firewall, :firewallGeneration, :power,
+          CASE :power WHEN 'on' THEN slipway_now() + :readyInMs * interval '1 millisecond' END,
+          CASE :power WHEN 'on' THEN :lines ELSE '' END
+   WHERE (:isNew OR EXISTS (SELECT FROM simulated_vms WHERE id = :id))
+     AND NOT EXISTS (SELECT FROM simulated_hosts WHERE location = :location AND name = :host AND is_lost)
+   ON CONFLICT (id) DO UPDATE SET generation = :generation,
+     host = CASE WHEN ${isOff} THEN :host ELSE v.host END,
+     spec = CASE WHEN ${isOff} THEN excluded.spec ELSE v.spec END,
+     gpus = CASE WHEN ${isOff} THEN excluded.gpus ELSE v.gpus END,
+     firewall = CASE WHEN v.firewall_generation <= :firewallGeneration THEN excluded.firewall ELSE v.firewall END,
+     firewall_generation = greatest(v.firewall_generation, :firewallGeneration),
+     power = CASE WHEN ${isStarting} THEN 'on' ELSE v.power END,
+     ready_at = CASE WHEN ${isStarting} THEN excluded.ready_at ELSE v.ready_at END,
+     serial = CASE WHEN ${isStarting} THEN right(v.serial || :lines, 1048576) ELSE v.serial END
+   WHERE v.generation <= :generation AND NOT v.is_removed
+   RETURNING ${vmColumns}, false AS is_host_lost`,
 )
+
+interface PutParams extends SimulatedPlace {
+  spec: string
+  gpus: string[]
+  isNew: boolean
+  firewall: string
+  firewallGeneration: number
+  power: 'on' | 'off'
+  /** How long its boot takes, and what it says meanwhile. */
+  readyInMs: number
+  lines: string
+}
 
 const power = statement<
   { id: string },
@@ -204,8 +235,11 @@ const prune = statement<never, { most: number }>(
 
 export const simulated = {
   findVm: (db: Queryable, id: string) => find.one(db, { id }),
-  putVm: (db: Queryable, vm: SimulatedPlace & { spec: unknown; gpus: string[]; isNew: boolean }) =>
-    put.one(db, { ...vm, spec: JSON.stringify(vm.spec) }),
+  putVm: (
+    db: Queryable,
+    vm: Omit<PutParams, 'spec' | 'firewall'> & { spec: unknown; firewall: unknown[] },
+  ): Promise<SimulatedVm | undefined> =>
+    put.one(db, { ...vm, spec: JSON.stringify(vm.spec), firewall: JSON.stringify(vm.firewall) }),
   setPower: (
     db: Queryable,
     id: string,
