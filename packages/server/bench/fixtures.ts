@@ -66,8 +66,8 @@ export async function addHistory(database: Database, projectId: string, vms: num
     await tx.query({
       text: `
         INSERT INTO operations (id, project_id, kind, name, resource_type, resource_id, generation, request, state, actor,
-                                request_id, run_at, started_at, completed_at)
-        SELECT gen_random_uuid(), $1, 'vm-create', 'CREATE', 'vm', gen_random_uuid(), 1, '{}', 'SUCCEEDED', 'bench', '', at, at, at
+                                request_id, started_at, completed_at)
+        SELECT gen_random_uuid(), $1, 'vm-create', 'CREATE', 'vm', gen_random_uuid(), 1, '{}', 'SUCCEEDED', 'bench', '', at, at
         FROM ${missing('operations')}, LATERAL (SELECT slipway_now() - i * interval '1 second' AS at) t`,
       values: [projectId, total('operations')],
     })

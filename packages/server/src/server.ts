@@ -81,6 +81,7 @@ export async function startServer(
     // The fleet is known before the first request asks for it.
     await reconciler.start()
     runner.start()
+    database.worker = runner
     billing.start()
     webhooks.start()
     mail.start()

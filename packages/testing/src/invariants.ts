@@ -27,7 +27,8 @@ export async function brokenInvariants(service: Pick<TestService, 'sql' | 'datab
     if (!isTrue) problems.push(what)
   }
   const running = await sql<{ id: string; kind: string }>(
-    `SELECT id, kind FROM operations WHERE state = 'IN_PROGRESS'`,
+    `SELECT coalesce(o.id, q.operation_id) AS id, coalesce(o.kind, 'in the queue alone') AS kind
+     FROM (SELECT * FROM operations WHERE state = 'IN_PROGRESS') o FULL JOIN operation_queue q ON q.operation_id = o.id`,
   )
   check(running.length === 0, `unfinished: ${running.map(({ kind }) => kind).join(', ')}`)
 

@@ -186,8 +186,8 @@ export async function startService(change: ConfigChanges = () => {}): Promise<Te
     async endedSoon(operationId) {
       await eventually(async () => {
         const [row] = await service.sql<{ is_over: boolean; is_parked: boolean }>(
-          `SELECT state <> 'IN_PROGRESS' AS is_over, lease_token IS NULL AND run_at > slipway_now() AS is_parked
-           FROM operations WHERE id = $1`,
+          `SELECT state <> 'IN_PROGRESS' AS is_over, coalesce(lease_token IS NULL AND run_at > slipway_now(), false) AS is_parked
+           FROM operations LEFT JOIN operation_queue ON operation_id = id WHERE id = $1`,
           [operationId],
         )
         if (row!.is_parked) {

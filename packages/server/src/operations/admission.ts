@@ -4,7 +4,7 @@ import { uuid } from '../domain/ids.ts'
 import { cancelled, type Definition, next, type Outcome, type Work, wait } from '../runner/operation.ts'
 import {
   cancelOperation,
-  endOperation,
+  endOperations,
   findUnfinishedOperations,
   insertOperations,
   type NewOperation,
@@ -99,7 +99,9 @@ export async function makeWayForDeletion(
       return operation
     }
     await cancelOperation(tx, operation.id)
-    await endOperation(tx, { id: operation.id, token: null }, 'FAILED', cancelled, operation.step_log)
+    await endOperations(tx, [
+      { id: operation.id, token: null, state: 'FAILED', result: cancelled, stepLog: null },
+    ])
   }
   return undefined
 }

@@ -1,7 +1,7 @@
 import type { EventType } from '@slipway/contract'
 import { Failure, notFound } from '../domain/failure.ts'
 import {
-  endOperation,
+  endOperations,
   findAnyOperation,
   type OperationRow,
   retryStuckOperation,
@@ -25,7 +25,7 @@ export async function abandonStuck(tx: Tx, by: Requester, id: string): Promise<O
   const known = await requireOperation(tx, id)
   const taken = (await takeStuckOperation(tx, id)) ?? notStuck(known)
   const result = taken.failure ?? { code: 'engine_error', message: 'Given up by an operator.' }
-  await endOperation(tx, { id, token: null }, 'FAILED', result, taken.step_log)
+  await endOperations(tx, [{ id, token: null, state: 'FAILED', result, stepLog: null }])
   await emitChange(tx, by, 'operation.abandoned', taken)
   await definitions.find(({ kind }) => kind === taken.kind)?.onAbandon?.(tx, by, taken)
   return requireOperation(tx, id)

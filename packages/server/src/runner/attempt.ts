@@ -11,7 +11,7 @@ import {
   type Progress,
   parkOperation,
 } from '../store/compute/operation-leases.ts'
-import { endOperation, type StepEntry } from '../store/compute/operations.ts'
+import { endOperations, type StepEntry } from '../store/compute/operations.ts'
 import type { Tx } from '../store/database.ts'
 import { backoffMs } from './backoff.ts'
 import { withinLimit } from './limit.ts'
@@ -180,7 +180,8 @@ export class Attempt {
   }
 
   async #end(state: 'SUCCEEDED' | 'FAILED', result: unknown, tx = this.#alone): Promise<void> {
-    if (!(await endOperation(tx, this.lease, state, result, this.#progress.step_log))) throw new LostLease()
+    const ending = { ...this.lease, state, result, stepLog: this.#progress.step_log }
+    if (!(await endOperations(tx, [ending])).has(this.lease.id)) throw new LostLease()
     this.#isOver = true
   }
 

@@ -2,7 +2,13 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { fairShare } from '../domain/fair-share.ts'
 import { uuid } from '../domain/ids.ts'
 import type { Services } from '../services.ts'
-import { claimOperations, LostLease, renewLeases } from '../store/compute/operation-leases.ts'
+import {
+  type ClaimedOperation,
+  claimOperations,
+  LostLease,
+  renewLeases,
+} from '../store/compute/operation-leases.ts'
+import type { LocalWorker } from '../store/database.ts'
 import { Attempt } from './attempt.ts'
 import { CoalescedTask } from './coalesced.ts'
 import type { Definition } from './operation.ts'
@@ -14,12 +20,14 @@ const pollMs = 1_000
  * Runs operations: claims what is due, one step at a time, under a lease that is renewed while it lives. Whatever a
  * step does to the database commits only together with its outcome and only under a lease that still stands.
  */
-export class Runner {
+export class Runner implements LocalWorker {
   readonly #services: Services
   readonly #definitions: Map<string, Definition>
   readonly #tasks: PeriodicTasks
   readonly #claiming = new CoalescedTask(() => this.#claim())
   readonly #running = new Map<Attempt, Promise<void>>()
+  /** The projects of operations that are being written, to be held by this worker from their birth on. */
+  readonly #reserved: string[] = []
   /** More may be due than there were places for. */
   #isStarved = false
 
@@ -50,6 +58,35 @@ export class Runner {
     await stopped
   }
 
+  /** As a claim would: within the project's share, and not before those who wait for a place. */
+  reserve(projectId: string, location: string) {
+    const { config, engines } = this.#services
+    if (this.#tasks.stopping.aborted || this.#isStarved) return undefined
+    if (location !== '' && !engines.has(location)) return undefined
+    const { saturated, most } = this.#share
+    if (most <= 0 || saturated.includes(projectId)) return undefined
+    this.#reserved.push(projectId)
+    const token = uuid()
+    let born: ClaimedOperation | undefined
+    return {
+      token,
+      leaseMs: config.operations.leaseMs,
+      fill: (operation: ClaimedOperation) => {
+        born = operation
+      },
+      close: (isCommitted: boolean) => {
+        this.#reserved.splice(this.#reserved.indexOf(projectId), 1)
+        if (isCommitted && born) this.#begin(born, token)
+      },
+    }
+  }
+
+  /** How many more operations there are places for, and of which projects none. */
+  get #share() {
+    const held = [...this.#running.keys()].map((attempt) => attempt.row.project_id)
+    return fairShare([...held, ...this.#reserved], this.#services.config.operations.concurrency)
+  }
+
   #wake(): void {
     this.#claiming.run().catch((err) => this.#services.log.warn({ err }, 'cannot claim operations'))
   }
@@ -57,24 +94,25 @@ export class Runner {
   /** Returns whether more may be due. */
   async #claim(): Promise<boolean> {
     if (this.#tasks.stopping.aborted) return false
-    const { concurrency, leaseMs } = this.#services.config.operations
-    const projects = [...this.#running.keys()].map((attempt) => attempt.row.project_id)
-    const { saturated, most } = fairShare(projects, concurrency)
+    const { saturated, most } = this.#share
     this.#isStarved = saturated.length > 0 || most <= 0
     if (most <= 0) return false
     const leaseToken = uuid()
-    const { database, engines } = this.#services
+    const { database, engines, config } = this.#services
+    const { leaseMs } = config.operations
     const locations = ['', ...engines.keys()]
     const rows = await claimOperations(database, saturated, { leaseToken, leaseMs, locations, most })
-    for (const row of rows) {
-      const definition = this.#definitions.get(row.kind)
-      if (definition) this.#begin(new Attempt(this.#services, definition, row, leaseToken))
-      else this.#services.log.error({ operation: row.id }, `there is no operation called ${row.kind}`)
-    }
+    for (const row of rows) this.#begin(row, leaseToken)
     return rows.length === most
   }
 
-  #begin(attempt: Attempt): void {
+  #begin(row: ClaimedOperation, token: string): void {
+    const definition = this.#definitions.get(row.kind)
+    if (!definition) {
+      this.#services.log.error({ operation: row.id }, `there is no operation called ${row.kind}`)
+      return
+    }
+    const attempt = new Attempt(this.#services, definition, row, token)
     const run = attempt
       .run(this.#tasks.stopping)
       .catch((err) => {

@@ -1,4 +1,5 @@
 import pg from 'pg'
+import type { ClaimedOperation } from './compute/operation-row.ts'
 import type { Signals, Topic } from './signals.ts'
 
 // 64-bit counts and generations stay far below 2^53.
@@ -14,6 +15,23 @@ export interface Tx extends Queryable {
   /** Wakes those who wait for the topic, in all processes, once the transaction has committed. */
   signal(topic: Topic, subject?: string): void
   hasSignalled(topic: Topic): boolean
+  /** A place for an operation at the worker of this process; undefined if there is none. It is free again on a rollback. */
+  reservePlace(projectId: string, location: string): Place | undefined
+}
+
+/** One of a worker's places, held for an operation that is being written. */
+export interface Place {
+  /** The lease that the operation is born with. */
+  token: string
+  leaseMs: number
+  /** The operation in it. Once the transaction has committed, the worker begins it. */
+  fill(operation: ClaimedOperation): void
+}
+
+/** The worker of a process, as its transactions see it. */
+export interface LocalWorker {
+  /** `close` ends the reservation: it begins what is in the place, or frees it. */
+  reserve(projectId: string, location: string): (Place & { close(isCommitted: boolean): void }) | undefined
 }
 
 /** Thrown to have the whole transaction tried again: a random choice collided with another transaction's. */
@@ -36,6 +54,8 @@ export class Database implements Queryable {
   readonly pool: pg.Pool
   readonly url: string
   readonly #signals: Pick<Signals, 'send'> | undefined
+  /** Set where the process is a worker, too: what it admits begins at once. */
+  worker: LocalWorker | undefined
 
   constructor(options: DatabaseOptions) {
     this.url = options.url
@@ -65,12 +85,15 @@ export class Database implements Queryable {
     query: (config) => this.query(config),
     signal: (topic, subject) => this.#signals?.send(topic, subject),
     hasSignalled: () => false,
+    reservePlace: () => undefined,
   }
 
   /** Runs as read committed. Serialization failures, deadlocks and `TryAgain` run `work` again from the start. */
   async transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       const signalled = new Map<string, [Topic, string | undefined]>()
+      const places: { close(isCommitted: boolean): void }[] = []
+      let isCommitted = false
       const client = await this.pool.connect()
       let broken: Error | undefined
       try {
@@ -80,8 +103,14 @@ export class Database implements Queryable {
           query: (config) => client.query(config),
           signal: (topic, subject) => signalled.set(`${topic} ${subject}`, [topic, subject]),
           hasSignalled: (topic) => [...signalled.values()].some(([each]) => each === topic),
+          reservePlace: (projectId, location) => {
+            const place = this.worker?.reserve(projectId, location)
+            if (place) places.push(place)
+            return place
+          },
         })
         await client.query('COMMIT')
+        isCommitted = true
         for (const [topic, subject] of signalled.values()) this.#signals?.send(topic, subject)
         return result
       } catch (error) {
@@ -91,6 +120,7 @@ export class Database implements Queryable {
         if (attempt >= mostAttempts || !isWorthAnotherTry(error)) throw error
       } finally {
         client.release(broken)
+        for (const place of places) place.close(isCommitted)
       }
     }
   }
@@ -106,7 +136,12 @@ export class Database implements Queryable {
  */
 export async function tryOut(tx: Tx, work: (tx: Tx) => Promise<unknown>): Promise<void> {
   await tx.query({ text: 'SAVEPOINT tried_out' })
-  await work({ query: (config) => tx.query(config), signal: () => {}, hasSignalled: () => false })
+  await work({
+    query: (config) => tx.query(config),
+    signal: () => {},
+    hasSignalled: () => false,
+    reservePlace: () => undefined,
+  })
   await tx.query({ text: 'ROLLBACK TO SAVEPOINT tried_out' })
 }
 

@@ -4,7 +4,7 @@ import pg from 'pg'
 import { packageRoot } from '../package-root.ts'
 
 /** The oldest schema version whose data this binary's predecessors may still share. */
-const minCompatibleVersion = 18
+const minCompatibleVersion = 20
 /** Any number, as long as it is ours: several processes may start at once. */
 const migrationLock = 7_102_001
 

@@ -35,7 +35,7 @@ export async function untilQuiet(cluster: Cluster): Promise<string[]> {
     if (performance.now() > until) return left.map(({ what, which }) => `${what}: ${which}`)
     await cluster.sql(
       `UPDATE clock SET shift = shift + interval '500 milliseconds'
-       WHERE NOT EXISTS (SELECT FROM operations WHERE state = 'IN_PROGRESS' AND lease_token IS NOT NULL)`,
+       WHERE NOT EXISTS (SELECT FROM operation_queue WHERE lease_token IS NOT NULL)`,
     )
     await delay(lookMs)
   }

@@ -221,9 +221,8 @@ async function insertHiddenVm(projectId: string) {
 
 async function insertOperation(projectId: string) {
   await rows(
-    `INSERT INTO operations (id, project_id, kind, name, resource_type, resource_id, generation, request,
-                             actor, request_id)
-     VALUES ($1, $2, 'firewall-rule-create', 'CREATE', 'firewall_rule', $1, 1, '{}', 'a', 'r')`,
+    `INSERT INTO operation_queue (operation_id, project_id, resource_id, is_deletion, location)
+     VALUES ($1, $2, $1, false, 'nowhere')`,
     uuid(),
     projectId,
   )

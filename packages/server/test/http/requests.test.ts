@@ -426,18 +426,16 @@ describe('the order of checks', () => {
   test('a change of a rule is refused for what is wrong with it, then the name, then the operation under way', async () => {
     const rule_id = await resources.newRule()
     const { name } = await service.ok('firewallRuleGet', { params: { rule_id: await resources.newRule() } })
-    const setState = (state: string) =>
-      service.sql(
-        `UPDATE operations SET state = $2, run_at = slipway_now() + interval '1 day',
-           completed_at = CASE WHEN $2 = 'IN_PROGRESS' THEN NULL ELSE slipway_now() END
-         WHERE resource_id = $1`,
-        [rule_id, state],
-      )
-    await setState('IN_PROGRESS')
+    await service.sql(
+      `INSERT INTO operation_queue (operation_id, project_id, resource_id, is_deletion, location, run_at)
+       SELECT id, project_id, resource_id, false, location, slipway_now() + interval '1 day' FROM operations
+       WHERE resource_id = $1`,
+      [rule_id],
+    )
     const change = (body: object) => codeOf('firewallRuleUpdate', { rule_id }, body)
     expect(await change({ name, sources: [{ resource_id: nowhere }] })).toEqual([400, 'invalid_argument'])
     expect(await change({ name })).toEqual([409, 'already_exists'])
     expect(await change({ name: freshName('rule') })).toEqual([409, 'conflict'])
-    await setState('SUCCEEDED')
+    await service.sql('DELETE FROM operation_queue WHERE resource_id = $1', [rule_id])
   })
 })

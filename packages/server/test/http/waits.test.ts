@@ -13,7 +13,9 @@ beforeAll(async () => {
   })
   resources = resourcesOf(service)
   idle = (await resources.createDisk()).operation.operation_id
-  await service.sql(`UPDATE operations SET run_at = run_at + interval '1 day' WHERE id = $1`, [idle])
+  await service.sql(`UPDATE operation_queue SET run_at = run_at + interval '1 day' WHERE operation_id = $1`, [
+    idle,
+  ])
   await service.another((config) => {
     config.server.role = 'worker'
   })

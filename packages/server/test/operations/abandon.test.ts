@@ -24,8 +24,10 @@ type Begun = { operation: { operation_id: string; metadata: { id: string } } }
 async function stuck({ operation }: Begun): Promise<string> {
   await eventually(async () => {
     const rows = await service.sql(
-      `UPDATE operations SET is_stuck = true, run_at = slipway_now() + interval '5 minutes'
-       WHERE id = $1 AND lease_token IS NULL AND attempts > 0 RETURNING id`,
+      `WITH parked AS (
+         UPDATE operation_queue SET run_at = slipway_now() + interval '5 minutes'
+         WHERE operation_id = $1 AND lease_token IS NULL RETURNING operation_id)
+       UPDATE operations SET is_stuck = true FROM parked WHERE id = operation_id AND attempts > 0 RETURNING id`,
       [operation.operation_id],
     )
     return rows.length === 1
@@ -132,7 +134,7 @@ test('a guest that dies while it boots is noticed when its engine says so, not w
   await eventually(async () => {
     const [row] = await slow.sql<{ is_parked: boolean }>(
       `SELECT lease_token IS NULL AND run_at > slipway_now() + interval '1 minute' AS is_parked
-       FROM operations WHERE id = $1`,
+       FROM operation_queue WHERE operation_id = $1`,
       [operation.operation_id],
     )
     return row!.is_parked

@@ -16,8 +16,7 @@ test('a long queue of one project does not keep another out', async () => {
   // Every VM of the first project hangs for long: without a bound its queue would hold all eight places.
   await service.simulator().addFault({ method: 'ensureVm', kind: 'delay', delayMs: 30_000, times: 100 })
   for (let index = 0; index < 16; index++) await resources.createVm({ public_ip: 'none' })
-  const held = () =>
-    service.sql(`SELECT FROM operations WHERE lease_token IS NOT NULL AND state = 'IN_PROGRESS'`)
+  const held = () => service.sql('SELECT FROM operation_queue WHERE lease_token IS NOT NULL')
   await eventually(async () => (await held()).length === 6)
 
   const params = { project_id: other.id }

@@ -205,8 +205,8 @@ const stuck = async () => {
     if (row!.is_stuck) return true
     // Pauses grow to half a minute: the next attempt is made due, in one statement, so that none under way is disturbed.
     await service.sql(
-      `UPDATE operations SET run_at = slipway_now()
-       WHERE id = $1 AND lease_token IS NULL AND NOT is_stuck AND run_at > slipway_now()`,
+      `UPDATE operation_queue SET run_at = slipway_now() FROM operations
+       WHERE operation_id = $1 AND id = $1 AND lease_token IS NULL AND NOT is_stuck AND run_at > slipway_now()`,
       [operation.operation_id],
     )
     service.server.services.signals.send('operations')
@@ -275,12 +275,12 @@ test('a fence that meets an admission with the locks in the other order is tried
   await admission.query('SELECT FROM vms WHERE id = $1 FOR UPDATE', [id])
   await eventually(async () => {
     const waiting = await service.sql(
-      `SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%WITH fenced AS%'`,
+      `SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%fenced AS%'`,
     )
     return waiting.length === 1
   })
   // The fence has waited longer and is the one to give way, unless this machine stood still for a second.
-  const second = admission.query('SELECT FROM operations WHERE resource_id = $1 FOR UPDATE', [id])
+  const second = admission.query('SELECT FROM operation_queue WHERE resource_id = $1 FOR UPDATE', [id])
   await second.catch((error) => expect(error.code).toBe('40P01'))
   await admission.query('COMMIT')
   await admission.end()

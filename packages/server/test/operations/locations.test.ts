@@ -23,7 +23,7 @@ test('a worker without the engine of a location leaves its operations to one tha
   await resources.newVm()
   const rule = await resources.createRule()
   const untouched = await service.sql(
-    `SELECT attempts, lease_token, state FROM operations WHERE id = ANY ($1)`,
+    `SELECT attempts, lease_token, state FROM operations JOIN operation_queue ON operation_id = id WHERE id = ANY ($1)`,
     [[far.operation.operation_id, deletion.operation.operation_id]],
   )
   const waiting = { attempts: 0, lease_token: null, state: 'IN_PROGRESS' }
@@ -50,7 +50,7 @@ test('an operation that was claimed where its engine is missing waits, and a tea
   engineMap.delete('us-east1-a')
   const creation = await resources.createVm()
   const deletion = await resources.removeVm(id)
-  await service.sql(`UPDATE operations SET location = '' WHERE state = 'IN_PROGRESS'`)
+  await service.sql(`UPDATE operation_queue SET location = ''`)
   const tried = [creation.operation.operation_id, deletion.operation.operation_id]
   await eventually(async () => {
     const rows = await service.sql(`SELECT FROM operations WHERE attempts > 0 AND id = ANY ($1)`, [tried])

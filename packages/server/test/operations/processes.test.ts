@@ -71,7 +71,8 @@ const listeners = async () => {
 const rowOf = async (id: string) =>
   (
     await service.sql<{ state: string; lease_token: string | null; was: string }>(
-      `SELECT state, lease_token, to_jsonb(operations)::text AS was FROM operations WHERE id = $1`,
+      `SELECT o.state, q.lease_token, to_jsonb(o)::text AS was
+       FROM operations o LEFT JOIN operation_queue q ON q.operation_id = o.id WHERE o.id = $1`,
       [id],
     )
   )[0]!

@@ -72,8 +72,9 @@ test('a boot that never ends fails at its deadline and leaves nothing', async ()
   })
   const { operation } = await own.ok('vmCreate', { body: vmBody() })
   await eventually(async () => {
-    const [row] = await own.sql(`SELECT FROM operations WHERE lease_token IS NULL AND scratch ? 'detail'
-                                   OR run_at > slipway_now() + interval '1 hour'`)
+    const [row] = await own.sql(
+      `SELECT FROM operation_queue WHERE run_at > slipway_now() + interval '1 hour'`,
+    )
     return row
   })
   // Well before the deadline nothing happens, past it the boot has failed.
@@ -291,8 +292,8 @@ test('retention removes everything past its time in one turn, however much it is
   )
   await service.sql(
     `INSERT INTO operations (id, project_id, kind, name, resource_type, resource_id, generation, request, state,
-       deadline_at, actor, request_id, completed_at)
-     SELECT gen_random_uuid(), $1, 'vm-stop', 'STOP', 'vm', gen_random_uuid(), 1, '{}', 'SUCCEEDED', ${old}, 'system', '', ${old}
+       actor, request_id, completed_at)
+     SELECT gen_random_uuid(), $1, 'vm-stop', 'STOP', 'vm', gen_random_uuid(), 1, '{}', 'SUCCEEDED', 'system', '', ${old}
      FROM generate_series(1, 2500)`,
     [project],
   )

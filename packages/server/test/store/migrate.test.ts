@@ -315,3 +315,27 @@ test('a creation or start that is under way goes on at the step that does the sa
     'vm-reset': steps,
   })
 })
+
+test('migrating carries unfinished operations into the queue as they stand, and leaves finished ones out', async () => {
+  const { url, query } = await storeBefore(20)
+  const id = (n: number) => `00000000-0000-7000-8000-${String(n).padStart(12, '0')}`
+  await query(`INSERT INTO organizations (id, name) VALUES ('${id(1)}', 'First')`)
+  await query(`INSERT INTO projects (id, organization_id, name) VALUES ('${id(2)}', '${id(1)}', 'default')`)
+  const insert = (n: number, name: string, rest: string) =>
+    query(
+      `INSERT INTO operations (id, project_id, kind, name, resource_type, resource_id, location, generation, request, actor,
+                               request_id, run_at, lease_token, lease_until, is_cancelled, state, completed_at)
+       VALUES ('${id(n)}', '${id(2)}', 'vm-x', '${name}', 'vm', '${id(9)}', 'here', 1, '{}', 'a', 'r', '2027-01-01Z', ${rest})`,
+    )
+  await insert(3, 'CREATE', `'${id(7)}', '2027-01-01Z', true, 'IN_PROGRESS', NULL`)
+  await insert(4, 'DELETE', `NULL, NULL, false, 'IN_PROGRESS', NULL`)
+  await insert(5, 'STOP', `NULL, NULL, false, 'SUCCEEDED', now()`)
+
+  await migrate(url)
+  const { rows } = await query('SELECT * FROM operation_queue ORDER BY operation_id')
+  const common = { project_id: id(2), resource_id: id(9), location: 'here', run_at: new Date('2027-01-01') }
+  expect(rows).toEqual([
+    { ...common, operation_id: id(3), is_deletion: false, lease_token: id(7), is_cancelled: true },
+    { ...common, operation_id: id(4), is_deletion: true, lease_token: null, is_cancelled: false },
+  ])
+})

@@ -22,6 +22,7 @@ const exceptions: Record<string, string> = {
   operation_admin_list_isStuck_false_state_FAILED: 'all failed operations fit',
   operation_admin_list_isStuck_false_state_SUCCEEDED: 'nearly all operations fit',
   operation_admin_list_state_SUCCEEDED: 'nearly all operations fit',
+  operation_counts: 'an operator watches how many are unfinished',
   organization_has_any: 'it stops at the first row',
   payment_method_expired: 'one row of each organization',
   secret_key_sealed_before: 'the first process of this schema starts',

@@ -31,6 +31,7 @@ export const grownTables: Record<string, number> = {
   disks: 1_000_000,
   disk_attachments: 1_000_000,
   operations: 10_000_000,
+  operation_queue: 100_000,
   events: 40_000_000,
   usage_intervals: 10_000_000,
   usage_days: 20_000_000,
@@ -131,13 +132,16 @@ const rows = `
     SELECT id_of('vm', n), id_of('disk', n), 'read-write', true FROM generate_series(1, 2000) n;
 
   INSERT INTO operations (id, project_id, kind, name, resource_type, resource_id, generation, request, state, actor, request_id,
-                          run_at, started_at, completed_at, is_stuck)
+                          started_at, completed_at, is_stuck)
     SELECT uuidv7((n - 20000) * interval '5 minutes'), id_of('project', n % 100 + 1), 'vm-create',
            CASE n % 4 WHEN 0 THEN 'DELETE' ELSE 'CREATE' END, 'vm', id_of('vm', n % 5000), 1, '{}',
            CASE WHEN n > 19990 THEN 'IN_PROGRESS' WHEN n % 100 = 0 THEN 'FAILED' ELSE 'SUCCEEDED' END, 'key ' || n % 500, '',
-           now() + (n - 20000) * interval '5 minutes', now() + (n - 20000) * interval '5 minutes',
+           now() + (n - 20000) * interval '5 minutes',
            CASE WHEN n <= 19990 THEN now() + (n - 20000) * interval '5 minutes' END, n = 20000
     FROM generate_series(1, 20000) n;
+  INSERT INTO operation_queue (operation_id, project_id, resource_id, is_deletion, location, run_at)
+    SELECT uuidv7(), id_of('project', n % 100 + 1), id_of('vm', n), n % 4 = 0, 'place-' || n % 10 + 1,
+           now() + (n - 20) * interval '1 second' FROM generate_series(1, 2000) n;
   INSERT INTO events (id, position, organization_id, project_id, type, resource_type, resource_id, actor, request_id, created_at)
     SELECT gen_random_uuid(), CASE WHEN n <= 39990 THEN n END, id_of('org', n % 100 + 1),
            CASE WHEN n % 40 > 0 THEN id_of('project', n % 100 + 1) END, 'type-' || n % 60, 'vm', id_of('vm', n % 10000)::text, 'key ' || n % 500, '', now() + (n - 40000) * interval '3 minutes'

@@ -1,13 +1,8 @@
 import type { Queryable, Tx } from '../database.ts'
 import { statement } from '../statement.ts'
-import type { OperationRow } from './operations.ts'
+import type { ClaimedOperation, OperationRow } from './operation-row.ts'
 
-export interface ClaimedOperation extends OperationRow {
-  /** The service's time at the claim. */
-  now: Date
-  /** It was taken from a worker whose lease ran out. */
-  was_held: boolean
-}
+export type { ClaimedOperation } from './operation-row.ts'
 
 /** What a worker holds an operation by. */
 export interface Lease {
@@ -26,35 +21,40 @@ interface ClaimParams {
   most: number
 }
 
+interface ClaimedRow {
+  id: string
+  was_held: boolean
+  is_cancelled: boolean
+}
+
 // A claim moves run_at to the lease's end: held work is simply not due, and falls due again if its holder dies.
 const claimOf = (due: string) =>
-  `UPDATE operations o SET lease_token = :leaseToken, lease_until = slipway_now() + :leaseMs * interval '1 millisecond',
-          run_at = slipway_now() + :leaseMs * interval '1 millisecond'
+  `UPDATE operation_queue q SET lease_token = :leaseToken, run_at = slipway_now() + :leaseMs * interval '1 millisecond'
    FROM (${due}) due
-   WHERE o.id = due.id RETURNING o.*, slipway_now() AS now, due.was_held`
+   WHERE q.operation_id = due.operation_id RETURNING q.operation_id AS id, due.was_held, q.is_cancelled`
 
-const claim = statement<ClaimedOperation, ClaimParams>(
+const claim = statement<ClaimedRow, ClaimParams>(
   'operation_claim',
-  claimOf(`SELECT id, lease_token IS NOT NULL AS was_held FROM operations
-         WHERE state = 'IN_PROGRESS' AND run_at <= slipway_now() AND location = ANY (:locations::text[])
+  claimOf(`SELECT operation_id, lease_token IS NOT NULL AS was_held FROM operation_queue
+         WHERE run_at <= slipway_now() AND location = ANY (:locations::text[])
          ORDER BY run_at LIMIT :most FOR UPDATE SKIP LOCKED`),
 )
 
 // Steps over the queues of projects that have their share, however long they are: one look for each project with
 // unfinished work. What another worker takes at the same moment is skipped.
-const claimBeside = statement<ClaimedOperation, ClaimParams & { saturatedProjects: string[] }>(
+const claimBeside = statement<ClaimedRow, ClaimParams & { saturatedProjects: string[] }>(
   'operation_claim_beside',
-  claimOf(`SELECT id, lease_token IS NOT NULL AS was_held FROM operations
-         WHERE state = 'IN_PROGRESS' AND run_at <= slipway_now() AND id = ANY (ARRAY(
+  claimOf(`SELECT operation_id, lease_token IS NOT NULL AS was_held FROM operation_queue
+         WHERE run_at <= slipway_now() AND operation_id = ANY (ARRAY(
            WITH RECURSIVE busy AS (
-             (SELECT project_id FROM operations WHERE state = 'IN_PROGRESS' ORDER BY project_id LIMIT 1)
+             (SELECT project_id FROM operation_queue ORDER BY project_id LIMIT 1)
              UNION ALL
-             SELECT (SELECT b.project_id FROM operations b
-                     WHERE b.state = 'IN_PROGRESS' AND b.project_id > busy.project_id ORDER BY b.project_id LIMIT 1)
+             SELECT (SELECT b.project_id FROM operation_queue b
+                     WHERE b.project_id > busy.project_id ORDER BY b.project_id LIMIT 1)
              FROM busy WHERE busy.project_id IS NOT NULL)
-           SELECT first.id FROM busy CROSS JOIN LATERAL (
-             SELECT f.id, f.run_at FROM operations f
-             WHERE f.state = 'IN_PROGRESS' AND f.project_id = busy.project_id AND f.run_at <= slipway_now()
+           SELECT first.operation_id FROM busy CROSS JOIN LATERAL (
+             SELECT f.operation_id, f.run_at FROM operation_queue f
+             WHERE f.project_id = busy.project_id AND f.run_at <= slipway_now()
                AND f.location = ANY (:locations::text[])
              ORDER BY f.run_at LIMIT :most) first
            WHERE busy.project_id <> ALL (:saturatedProjects::uuid[])
@@ -62,20 +62,33 @@ const claimBeside = statement<ClaimedOperation, ClaimParams & { saturatedProject
          FOR UPDATE SKIP LOCKED`),
 )
 
+// A statement of its own, after the claim: it sees all that the worker before wrote under its lease.
+const claimed = statement<OperationRow & { now: Date }, { ids: string[] }>(
+  'operation_claimed',
+  'SELECT *, slipway_now() AS now FROM operations WHERE id = ANY (:ids::uuid[])',
+)
+
+// Whoever locks several rows of the queue does it in the order of their ids.
 const renew = statement<Lease, { ids: string[]; tokens: string[]; leaseMs: number }>(
   'operation_renew',
-  `UPDATE operations o SET lease_until = slipway_now() + :leaseMs * interval '1 millisecond',
-          run_at = slipway_now() + :leaseMs * interval '1 millisecond'
-   FROM unnest(:ids::uuid[], :tokens::uuid[]) AS held (id, token)
-   WHERE o.id = held.id AND o.lease_token = held.token AND o.state = 'IN_PROGRESS' RETURNING held.*`,
+  `WITH held AS MATERIALIZED (
+     SELECT q.operation_id FROM unnest(:ids::uuid[], :tokens::uuid[]) AS held (id, token)
+     JOIN operation_queue q ON q.operation_id = held.id AND q.lease_token = held.token
+     ORDER BY q.operation_id FOR UPDATE OF q)
+   UPDATE operation_queue q SET run_at = slipway_now() + :leaseMs * interval '1 millisecond'
+   FROM held WHERE q.operation_id = held.operation_id RETURNING q.operation_id AS id, q.lease_token AS token`,
 )
+
+const heldBy = `
+     SELECT operation_id AS id FROM operation_queue
+     WHERE operation_id = :id AND lease_token = :token AND NOT is_cancelled FOR UPDATE`
 
 // This attempt gets a generation of its own, at the resource too: whoever comes after us counts on from there.
 const fence = statement<{ generation: number }, Lease>(
   'operation_fence',
-  `WITH fenced AS (
-     UPDATE operations SET generation = generation + 1
-     WHERE id = :id AND lease_token = :token AND state = 'IN_PROGRESS' AND NOT is_cancelled
+  `WITH held AS (${heldBy}),
+   fenced AS (
+     UPDATE operations o SET generation = generation + 1 FROM held WHERE o.id = held.id
      RETURNING resource_id, generation),
    vm AS (UPDATE vms v SET generation = f.generation FROM fenced f WHERE v.id = f.resource_id),
    disk AS (UPDATE disks d SET generation = f.generation FROM fenced f WHERE d.id = f.resource_id),
@@ -104,25 +117,31 @@ const progressParams = ({ id, token }: Lease, progress: Progress): Lease & Progr
 // A worker that lost its lease, or whose operation was cancelled meanwhile, changes nothing.
 const advance = statement<{ id: string }, Lease & ProgressParams>(
   'operation_advance',
-  `UPDATE operations SET ${progressColumns}
-   WHERE id = :id AND lease_token = :token AND state = 'IN_PROGRESS' AND NOT is_cancelled RETURNING id`,
+  `WITH held AS (${heldBy})
+   UPDATE operations o SET ${progressColumns} FROM held WHERE o.id = held.id RETURNING o.id`,
 )
 
 const park = statement<{ id: string }, Lease & ProgressParams & { ms: number }>(
   'operation_park',
-  `UPDATE operations SET ${progressColumns}, lease_token = NULL, lease_until = NULL,
-          run_at = CASE WHEN is_cancelled THEN slipway_now() ELSE slipway_now() + :ms * interval '1 millisecond' END
-   WHERE id = :id AND lease_token = :token AND state = 'IN_PROGRESS' RETURNING id`,
+  `WITH held AS (
+     UPDATE operation_queue SET lease_token = NULL,
+            run_at = CASE WHEN is_cancelled THEN slipway_now() ELSE slipway_now() + :ms * interval '1 millisecond' END
+     WHERE operation_id = :id AND lease_token = :token RETURNING operation_id AS id)
+   UPDATE operations o SET ${progressColumns} FROM held WHERE o.id = held.id RETURNING o.id`,
 )
 
-export function claimOperations(
+export async function claimOperations(
   db: Queryable,
   saturatedProjects: string[],
   params: ClaimParams,
 ): Promise<ClaimedOperation[]> {
-  return saturatedProjects.length === 0
-    ? claim.all(db, params)
-    : claimBeside.all(db, { ...params, saturatedProjects })
+  const taken =
+    saturatedProjects.length === 0
+      ? await claim.all(db, params)
+      : await claimBeside.all(db, { ...params, saturatedProjects })
+  if (taken.length === 0) return []
+  const rows = await claimed.all(db, { ids: taken.map(({ id }) => id) })
+  return rows.map((row) => ({ ...row, ...taken.find(({ id }) => id === row.id)! }))
 }
 
 /** Returns the leases that are lost. */

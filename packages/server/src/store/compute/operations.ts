@@ -3,47 +3,9 @@ import { uuid } from '../../domain/ids.ts'
 import type { Queryable, Tx } from '../database.ts'
 import { filteredStatement, isBefore, statement } from '../statement.ts'
 import { time } from '../time.ts'
+import type { OperationRow, StepEntry } from './operation-row.ts'
 
-export interface StepEntry {
-  name: string
-  state: 'running' | 'done' | 'failed' | 'undone'
-  started_at: string
-  completed_at: string
-}
-
-export interface OperationFailure {
-  code: string
-  message: string
-}
-
-export interface OperationRow {
-  id: string
-  project_id: string
-  kind: string
-  name: OperationName
-  resource_type: OperationType
-  resource_id: string
-  /** Where it is done; '' anywhere. */
-  location: string
-  generation: number
-  request: Record<string, unknown>
-  state: OperationState
-  result: Operation['result']
-  step: number
-  scratch: Record<string, unknown>
-  step_log: StepEntry[]
-  attempts: number
-  last_error: string
-  failure: OperationFailure | null
-  is_undoing: boolean
-  is_cancelled: boolean
-  is_stuck: boolean
-  run_at: Date
-  actor: string
-  request_id: string
-  started_at: Date
-  completed_at: Date | null
-}
+export type { OperationFailure, OperationRow, StepEntry } from './operation-row.ts'
 
 export interface NewOperation {
   id: string
@@ -66,13 +28,13 @@ export interface NewOperation {
   event: { type: EventType; data: Record<string, unknown> }
 }
 
-const insert = statement<OperationRow, { operations: string }>(
+const insert = statement<OperationRow & { now: Date }, { operations: string }>(
   'operations_insert',
   `WITH given AS MATERIALIZED (
      SELECT * FROM json_to_recordset(:operations::json) AS g (
        id uuid, "projectId" uuid, kind text, name text, "resourceType" text, "resourceId" uuid, location text,
        generation bigint, request text, scratch jsonb, actor text, "requestId" text, "clientAddress" text,
-       "admittedStep" text, "eventId" uuid, "eventType" text, "eventData" jsonb)
+       "admittedStep" text, "leaseToken" uuid, "leaseMs" integer, "eventId" uuid, "eventType" text, "eventData" jsonb)
    ), begun AS (
      INSERT INTO operations
        (id, project_id, kind, name, resource_type, resource_id, location, generation, request, scratch, actor, request_id,
@@ -84,6 +46,11 @@ const insert = statement<OperationRow, { operations: string }>(
                  ELSE jsonb_build_array(jsonb_build_object(
                    'name', g."admittedStep", 'state', 'done', 'started_at', t, 'completed_at', t)) END
      FROM given g, to_char(slipway_now() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') t RETURNING *
+   ), queued AS (
+     INSERT INTO operation_queue (operation_id, project_id, resource_id, is_deletion, location, run_at, lease_token)
+     SELECT g.id, g."projectId", g."resourceId", g.name = 'DELETE', g.location,
+            slipway_now() + coalesce(g."leaseMs", 0) * interval '1 millisecond', g."leaseToken"
+     FROM given g
    ), told AS (
      INSERT INTO events (id, project_id, organization_id, type, resource_type, resource_id, actor, request_id,
                          client_address, data)
@@ -92,35 +59,40 @@ const insert = statement<OperationRow, { operations: string }>(
             jsonb_build_object('operation_id', b.id, 'operation_name', b.name) || g."eventData"
      FROM begun b JOIN given g ON g.id = b.id
    )
-   SELECT * FROM begun`,
+   SELECT *, slipway_now() AS now FROM begun`,
 )
 
-// One statement ends the operation, tells of it, and wakes a deletion that waits for it.
-const end = statement<
-  { woken: number },
-  { id: string; token: string | null; state: string; result: string | null; stepLog: string; eventId: string }
->(
-  'operation_end',
-  `WITH ended AS (
-     UPDATE operations SET state = :state, result = :result, step_log = :stepLog, completed_at = slipway_now(),
-            is_stuck = false, lease_token = NULL, lease_until = NULL
-     WHERE id = :id AND lease_token IS NOT DISTINCT FROM :token AND state = 'IN_PROGRESS'
-       AND (NOT is_cancelled OR :result::jsonb ->> 'code' = 'cancelled')
-     RETURNING *
+// One statement ends the operations whose leases stand, tells of it, and wakes deletions that wait for them.
+const end = statement<{ id: string; woken: number }, { endings: string }>(
+  'operations_end',
+  `WITH given AS MATERIALIZED (
+     SELECT * FROM json_to_recordset(:endings::json) AS g (
+       id uuid, token uuid, state text, result text, "stepLog" jsonb, "isCancelled" boolean, "eventId" uuid)
+   ), held AS MATERIALIZED (
+     SELECT q.operation_id FROM given g JOIN operation_queue q
+       ON q.operation_id = g.id AND q.lease_token IS NOT DISTINCT FROM g.token AND (NOT q.is_cancelled OR g."isCancelled")
+     ORDER BY q.operation_id FOR UPDATE OF q
+   ), left_queue AS (
+     DELETE FROM operation_queue q USING held WHERE q.operation_id = held.operation_id
+   ), ended AS (
+     UPDATE operations o SET state = g.state, result = g.result::json, step_log = coalesce(g."stepLog", o.step_log),
+            completed_at = slipway_now(), is_stuck = false
+     FROM held JOIN given g ON g.id = held.operation_id WHERE o.id = held.operation_id
+     RETURNING o.*, g."eventId" AS event_id
    ), told AS (
      INSERT INTO events (id, project_id, organization_id, type, resource_type, resource_id, actor, request_id, data)
-     SELECT :eventId, e.project_id, (SELECT organization_id FROM projects WHERE projects.id = e.project_id),
+     SELECT e.event_id, e.project_id, (SELECT organization_id FROM projects WHERE projects.id = e.project_id),
             CASE e.state WHEN 'SUCCEEDED' THEN 'operation.succeeded' ELSE 'operation.failed' END,
             e.resource_type, e.resource_id, e.actor, e.request_id,
             jsonb_build_object('operation_id', e.id, 'operation_name', e.name)
               || CASE e.state WHEN 'FAILED' THEN jsonb_build_object('error', e.result) ELSE '{}' END
      FROM ended e
    ), woken AS (
-     UPDATE operations o SET run_at = slipway_now() FROM ended e
-     WHERE o.resource_id = e.resource_id AND o.id <> e.id AND o.state = 'IN_PROGRESS' AND o.lease_token IS NULL
-     RETURNING o.id
+     UPDATE operation_queue q SET run_at = slipway_now() FROM ended e
+     WHERE q.resource_id = e.resource_id AND q.operation_id <> e.id AND q.lease_token IS NULL
+     RETURNING q.operation_id
    )
-   SELECT (SELECT count(*) FROM woken) AS woken FROM ended`,
+   SELECT id, (SELECT count(*) FROM woken) AS woken FROM ended`,
 )
 
 const byId = statement<OperationRow, { projectId: string; id: string; type: string | null }>(
@@ -134,12 +106,13 @@ const ended = statement<OperationRow, { ids: string[] }>(
   `SELECT * FROM operations WHERE id = ANY (:ids::uuid[]) AND state <> 'IN_PROGRESS'`,
 )
 
-// Unfinished and failed ones are few among all that ever were, and have indexes of their own.
-const isInState = {
-  IN_PROGRESS: `state = 'IN_PROGRESS'`,
-  SUCCEEDED: `state = 'SUCCEEDED'`,
-  FAILED: `state = 'FAILED'`,
-} satisfies Record<OperationState, string>
+// Unfinished ones stand in the queue; failed ones are few among all that ever were, and have indexes of their own.
+const isInState = (unfinished: string) =>
+  ({
+    IN_PROGRESS: `id IN (${unfinished})`,
+    SUCCEEDED: `state = 'SUCCEEDED'`,
+    FAILED: `state = 'FAILED'`,
+  }) satisfies Record<OperationState, string>
 
 const list = filteredStatement<OperationRow, OperationFilter>(
   'operation_list',
@@ -147,31 +120,35 @@ const list = filteredStatement<OperationRow, OperationFilter>(
    WHERE project_id = :projectId AND ${isBefore('id')}
      AND (:type::text IS NULL OR resource_type = :type) ${given}
    ORDER BY id DESC LIMIT :limit`,
-  { resourceId: 'resource_id = :resourceId', state: isInState },
+  {
+    resourceId: 'resource_id = :resourceId',
+    state: isInState('SELECT operation_id FROM operation_queue WHERE project_id = :projectId'),
+  },
 )
 
 const unfinished = statement<OperationRow, { resourceId: string }>(
   'operation_unfinished',
-  `SELECT * FROM operations WHERE resource_id = :resourceId AND state = 'IN_PROGRESS'
-   ORDER BY name = 'DELETE' DESC FOR UPDATE`,
+  `SELECT o.* FROM operation_queue q JOIN operations o ON o.id = q.operation_id
+   WHERE q.resource_id = :resourceId ORDER BY q.is_deletion DESC FOR UPDATE OF q`,
 )
 
 // What a worker holds looks by itself; what failed keeps its pause.
 const hasten = statement<never, { resourceId: string }>(
   'operation_hasten',
-  `UPDATE operations SET run_at = slipway_now()
-   WHERE resource_id = :resourceId AND state = 'IN_PROGRESS' AND lease_token IS NULL AND attempts = 0
-     AND run_at > slipway_now()`,
+  `UPDATE operation_queue q SET run_at = slipway_now() FROM operations o
+   WHERE q.resource_id = :resourceId AND q.lease_token IS NULL AND q.run_at > slipway_now()
+     AND o.id = q.operation_id AND o.attempts = 0`,
 )
 
 const cancel = statement<never, { id: string }>(
   'operation_cancel',
-  'UPDATE operations SET is_cancelled = true WHERE id = :id',
+  'UPDATE operation_queue SET is_cancelled = true WHERE operation_id = :id',
 )
 
 const counts = statement<{ in_progress: number; stuck: number }>(
   'operation_counts',
-  `SELECT count(*) AS in_progress, count(*) FILTER (WHERE is_stuck) AS stuck FROM operations WHERE state = 'IN_PROGRESS'`,
+  `SELECT (SELECT count(*) FROM operation_queue) AS in_progress,
+          (SELECT count(*) FROM operations WHERE is_stuck) AS stuck`,
 )
 
 const adminById = statement<OperationRow, { id: string }>(
@@ -185,20 +162,23 @@ const adminList = filteredStatement<
 >(
   'operation_admin_list',
   (given) => `SELECT * FROM operations WHERE ${isBefore('id')} ${given} ORDER BY id DESC LIMIT :limit`,
-  { isStuck: { true: 'is_stuck', false: 'NOT is_stuck' }, state: isInState },
+  {
+    isStuck: { true: 'is_stuck', false: 'NOT is_stuck' },
+    state: isInState('SELECT operation_id FROM operation_queue'),
+  },
 )
 
 const retryStuck = statement<OperationRow, { id: string }>(
   'operation_retry_stuck',
-  `UPDATE operations SET is_stuck = false, attempts = 0, run_at = slipway_now()
-   WHERE id = :id AND is_stuck AND state = 'IN_PROGRESS' RETURNING *`,
+  `WITH due AS (UPDATE operation_queue SET run_at = slipway_now() WHERE operation_id = :id RETURNING operation_id)
+   UPDATE operations SET is_stuck = false, attempts = 0 FROM due WHERE id = due.operation_id AND is_stuck RETURNING operations.*`,
 )
 
 // Whoever works on it at this moment finds its lease gone.
 const takeStuck = statement<OperationRow, { id: string }>(
   'operation_take_stuck',
-  `UPDATE operations SET lease_token = NULL, lease_until = NULL
-   WHERE id = :id AND is_stuck AND state = 'IN_PROGRESS' RETURNING *`,
+  `WITH taken AS (UPDATE operation_queue SET lease_token = NULL WHERE operation_id = :id RETURNING operation_id)
+   SELECT o.* FROM operations o JOIN taken ON o.id = taken.operation_id WHERE o.is_stuck FOR UPDATE OF o`,
 )
 
 const prune = statement<never, { most: number }>(
@@ -208,48 +188,57 @@ const prune = statement<never, { most: number }>(
      ORDER BY completed_at LIMIT :most)`,
 )
 
-/** Writes them, each with the event that tells of it, and wakes a runner after the commit. Returns them in this order. */
+/**
+ * Writes them, each with the event that tells of it. What this process's worker has a place for is born with its lease and
+ * begins after the commit; for the rest a runner is woken. Returns them in this order.
+ */
 export async function insertOperations(tx: Tx, operations: NewOperation[]): Promise<OperationRow[]> {
-  tx.signal('operations')
-  tx.signal('events')
-  const given = operations.map(({ event, ...operation }) => ({
+  const places = operations.map(({ projectId, location }) => tx.reservePlace(projectId, location))
+  const given = operations.map(({ event, ...operation }, at) => ({
     ...operation,
     // As text it may hold what only JSON can say, such as half a surrogate pair.
     request: JSON.stringify(operation.request),
+    leaseToken: places[at]?.token,
+    leaseMs: places[at]?.leaseMs,
     eventId: uuid(),
     eventType: event.type,
     eventData: event.data,
   }))
   const rows = await insert.all(tx, { operations: JSON.stringify(given) })
   const byId = new Map(rows.map((row) => [row.id, row]))
+  for (const [at, { id }] of operations.entries())
+    places[at]?.fill({ ...byId.get(id)!, was_held: false, is_cancelled: false })
+  if (places.includes(undefined)) tx.signal('operations')
+  tx.signal('events')
   return operations.map(({ id }) => byId.get(id)!)
 }
 
+export interface Ending {
+  id: string
+  /** What its worker holds it by; null: nobody does. */
+  token: string | null
+  state: 'SUCCEEDED' | 'FAILED'
+  result: unknown
+  /** Null: as it was last written. */
+  stepLog: StepEntry[] | null
+}
+
 /**
- * Ends it and wakes, after the commit, whoever waits for it. Returns false when the lease is lost, or when it was
- * cancelled and may only end so.
+ * Ends them and wakes, after the commit, whoever waits for them. Returns the ids of those that it ended: not of one whose
+ * lease is lost, nor of one that was cancelled and may only end so.
  */
-export async function endOperation(
-  tx: Tx,
-  { id, token }: { id: string; token: string | null },
-  state: 'SUCCEEDED' | 'FAILED',
-  result: unknown,
-  stepLog: StepEntry[],
-): Promise<boolean> {
-  const text = result === null ? null : JSON.stringify(result)
-  const row = await end.one(tx, {
-    id,
-    token,
-    state,
-    result: text,
-    stepLog: JSON.stringify(stepLog),
+export async function endOperations(tx: Tx, endings: Ending[]): Promise<Set<string>> {
+  const given = endings.map(({ result, ...ending }) => ({
+    ...ending,
+    result: result === null ? null : JSON.stringify(result),
+    isCancelled: (result as { code?: string } | null)?.code === 'cancelled',
     eventId: uuid(),
-  })
-  if (!row) return false
-  tx.signal('ended', id)
-  tx.signal('events')
-  if (row.woken > 0) tx.signal('operations')
-  return true
+  }))
+  const rows = await end.all(tx, { endings: JSON.stringify(given) })
+  for (const { id } of rows) tx.signal('ended', id)
+  if (rows.length > 0) tx.signal('events')
+  if (rows.some(({ woken }) => woken > 0)) tx.signal('operations')
+  return new Set(rows.map(({ id }) => id))
 }
 
 export const findOperation = (db: Queryable, projectId: string, id: string, type: OperationType | null) =>

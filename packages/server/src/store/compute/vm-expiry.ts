@@ -11,7 +11,7 @@ const dueToExpire = statement<
      AND CASE on_expiry
            WHEN 'delete' THEN state <> 'STATE_DELETING'
            ELSE state IN ('STATE_RUNNING', 'STATE_CRASHED')
-             AND NOT EXISTS (SELECT FROM operations o WHERE o.resource_id = v.id AND o.state = 'IN_PROGRESS')
+             AND NOT EXISTS (SELECT FROM operation_queue q WHERE q.resource_id = v.id)
          END
    ORDER BY expires_at LIMIT :most`,
 )

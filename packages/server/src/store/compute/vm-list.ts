@@ -40,7 +40,7 @@ const toStop = statement<{ id: string; project_id: string }, { most: number }>(
   `SELECT v.id, v.project_id FROM organizations o JOIN projects p ON p.organization_id = o.id
    JOIN vms v ON v.project_id = p.id
    WHERE o.stops_vms AND p.deleted_at IS NULL AND v.deleted_at IS NULL AND v.state IN ('STATE_RUNNING', 'STATE_CRASHED')
-     AND NOT EXISTS (SELECT FROM operations x WHERE x.resource_id = v.id AND x.state = 'IN_PROGRESS')
+     AND NOT EXISTS (SELECT FROM operation_queue q WHERE q.resource_id = v.id)
    ORDER BY v.id LIMIT :most`,
 )
 

@@ -18,21 +18,21 @@ const onHosts = statement<KnownVm, { location: string; hosts: string[] }>(
           v.os_disk_lost_at IS NOT NULL AS is_os_disk_lost
    FROM vms v JOIN hosts h ON h.id = v.host_id
    WHERE h.location = :location AND h.name = ANY (:hosts)
-     AND NOT EXISTS (SELECT FROM operations o WHERE o.resource_id = v.id AND o.state = 'IN_PROGRESS')`,
+     AND NOT EXISTS (SELECT FROM operation_queue q WHERE q.resource_id = v.id)`,
 )
 
 const onLostHosts = statement<{ id: string }, { states: string[]; afterId: string; most: number }>(
   'vm_on_lost_hosts',
   `SELECT v.id FROM vms v JOIN hosts h ON h.id = v.host_id
    WHERE h.state = 'down' AND v.state = ANY (:states) AND v.deleted_at IS NULL AND v.id > :afterId
-     AND NOT EXISTS (SELECT FROM operations o WHERE o.resource_id = v.id AND o.state = 'IN_PROGRESS')
+     AND NOT EXISTS (SELECT FROM operation_queue q WHERE q.resource_id = v.id)
    ORDER BY v.id LIMIT :most`,
 )
 
 const lockUnchanged = statement<{ id: string }, { id: string; generation: number }>(
   'vm_lock_unchanged',
   `SELECT v.id FROM vms v WHERE v.id = :id AND v.generation = :generation
-     AND NOT EXISTS (SELECT FROM operations o WHERE o.resource_id = v.id AND o.state = 'IN_PROGRESS') FOR UPDATE`,
+     AND NOT EXISTS (SELECT FROM operation_queue q WHERE q.resource_id = v.id) FOR UPDATE`,
 )
 
 export const listKnownVms = (db: Queryable, location: string, hosts: string[]) =>

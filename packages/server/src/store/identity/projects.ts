@@ -65,7 +65,7 @@ const countContents = statement<{ vms: number; disks: number; operations: number
   'project_contents',
   `SELECT (SELECT count(*) FROM vms WHERE project_id = :id) AS vms,
           (SELECT count(*) FROM disks WHERE project_id = :id) AS disks,
-          (SELECT count(*) FROM operations WHERE project_id = :id AND state = 'IN_PROGRESS') AS operations`,
+          (SELECT count(*) FROM operation_queue WHERE project_id = :id) AS operations`,
 )
 
 const deleteRules = statement<never, { id: string }>(
