@@ -1,6 +1,6 @@
 import { invalidField } from '../domain/failure.ts'
 import { fullImageName } from '../domain/images.ts'
-import { didYouMean, nearest, oneOf } from '../domain/nearest.ts'
+import { oneOf } from '../domain/nearest.ts'
 import type { Queryable } from '../store/database.ts'
 import { findImage, type ImageRow, listImages } from '../store/fleet/images.ts'
 import { findLocation, type LocationRow, listLocations } from '../store/fleet/locations.ts'
@@ -24,11 +24,8 @@ export async function requireImage(db: Queryable, name: string, location: string
   const image = await findImage(db, name)
   if (!image) {
     const usable = (await listImages(db)).filter(({ locations }) => locations.includes(location))
-    const likely = nearest(
-      fullImageName(name),
-      usable.map((each) => each.name),
-    )
-    throw invalidField('image', `is not an image; GET …/images lists them${didYouMean(likely)}`)
+    const names = usable.map((each) => each.name)
+    throw invalidField('image', oneOf(fullImageName(name), names))
   }
   if (!image.locations.includes(location))
     throw invalidField('image', `cannot be used in ${location}, only in ${image.locations.join(', ')}`)
