@@ -1,8 +1,9 @@
 import { Command, CommanderError, Option } from 'commander'
 import { commands } from './commands/index.ts'
 import { Cli } from './core/cli.ts'
-import { type CommandNode, isGroup, type OptionSpec } from './core/command.ts'
+import { type AnyCommand, aliases, type CommandNode, isGroup, type OptionSpec } from './core/command.ts'
 import { globalOptions } from './core/global-options.ts'
+import { valueParser } from './core/parse.ts'
 import type { GlobalFlags } from './core/settings.ts'
 import { exitCodes, UsageError } from './errors/cli-error.ts'
 import { version } from './version.ts'
@@ -25,7 +26,7 @@ async function buildProgram(words: string[]): Promise<Command> {
     .exitOverride()
   for (const option of globalOptions) program.addOption(toOption(option))
   configureHelp(program)
-  const typed = words.find((word) => Object.hasOwn(commands, word))
+  const typed = firstNoun(words)
   const names = typed ? [typed] : Object.keys(commands)
   const specs = await Promise.all(names.map((name) => commands[name]!()))
   for (const spec of specs) {
@@ -46,12 +47,15 @@ function addSpec(parent: Command, spec: CommandNode): void {
     return
   }
   const node = parent.command(spec.name, { hidden: spec.isHidden ?? false })
+  const alias = aliases[spec.name]
+  if (alias) node.alias(alias)
   node
     .summary(spec.summary)
     .description(spec.details ? `${sentence(spec.summary)}\n\n${spec.details}` : sentence(spec.summary))
   for (const argument of spec.arguments ?? []) node.argument(argument.syntax, argument.description)
   for (const option of spec.options ?? []) node.addOption(toOption(option))
   configureHelp(node)
+  if (spec.columns) node.addHelpText('after', `\n${columnsHelp(spec.columns)}`)
   if (spec.examples.length > 0) {
     node.addHelpText('after', `\nExamples:\n${spec.examples.map((example) => `  ${example}`).join('\n')}\n`)
   }
@@ -64,8 +68,11 @@ function addSpec(parent: Command, spec: CommandNode): void {
     try {
       await spec.run(cli, input as never)
     } catch (error) {
-      const { explainIfOld } = await import('./core/old-server.ts')
-      throw await explainIfOld(cli, error)
+      const [{ explainIfOld }, { inWordsOf }] = await Promise.all([
+        import('./core/old-server.ts'),
+        import('./core/field-words.ts'),
+      ])
+      throw inWordsOf(spec, await explainIfOld(cli, error))
     }
   })
 }
@@ -74,11 +81,25 @@ function toOption(spec: OptionSpec): Option {
   const option = new Option(spec.flags, spec.description)
   if (spec.required) option.makeOptionMandatory()
   if (spec.default !== undefined) option.default(spec.default)
-  const parse = spec.parse ?? ((text: string) => text)
+  const parse = valueParser(spec)
   if (spec.repeats) {
     option.argParser((text: string, before: unknown[] | undefined) => [...(before ?? []), parse(text)])
-  } else if (spec.parse) option.argParser(parse)
+  } else if (spec.flags.includes('<') || spec.flags.includes('[')) option.argParser(parse)
   return option
+}
+
+/** Returns the noun that was typed: the first known word that is no value of a global option. */
+function firstNoun(words: string[]): string | undefined {
+  const takesValue = (word: string | undefined) =>
+    globalOptions.some(({ flags }) => flags.includes('<') && flags.split(/[ ,]+/).includes(word ?? ''))
+  return words.find((word, index) => Object.hasOwn(commands, word) && !takesValue(words[index - 1]))
+}
+
+function columnsHelp(columns: NonNullable<AnyCommand['columns']>): string {
+  const names = (isExtra: boolean) =>
+    columns.filter((column) => (column.isExtra ?? false) === isExtra).map(({ name }) => name)
+  const extra = names(true)
+  return `Columns:\n  ${names(false).join(', ')}${extra.length > 0 ? `; with -o columns=… also ${extra.join(', ')}` : ''}\n`
 }
 
 function configureHelp(node: Command): void {
@@ -87,7 +108,8 @@ function configureHelp(node: Command): void {
 }
 
 /** Runs a command line and returns its exit code. */
-export async function runProgram(words: string[]): Promise<number> {
+export async function runProgram(typed: string[]): Promise<number> {
+  const words = typed[0] === 'help' ? [...typed.slice(1), '--help'] : typed
   const program = await buildProgram(words)
   // We print commander's errors in our own form, except the help of a noun that lacks its verb.
   let help = ''
@@ -108,10 +130,25 @@ export async function runProgram(words: string[]): Promise<number> {
       process.stderr.write(help)
       return exitCodes.usage
     }
-    throw new UsageError(error.message.replace(/^error: /, ''), [
-      '`--help` after any command shows how it is used.',
-    ])
+    throw usageErrorOf(error)
   }
+}
+
+/** Commander's errors, as sentences; its suggestion is a hint like every other. */
+function usageErrorOf(error: CommanderError): UsageError {
+  const [first = '', ...rest] = error.message.replace(/^error: /, '').split('\n')
+  const suggestion = rest
+    .map((line) =>
+      line
+        .replace(/^\((.+)\)$/, '$1')
+        .replace('one of ', '')
+        .replaceAll(', ', ' or '),
+    )
+    .filter(Boolean)
+  return new UsageError(sentence(first.replace(/\.$/, '')), [
+    ...suggestion,
+    '`--help` after any command shows how it is used.',
+  ])
 }
 
 function forEachCommand(node: Command, visit: (node: Command) => void): void {

@@ -46,7 +46,7 @@ function indexPage(specs: CommandNode[], leaves: Leaf[]): ReferencePage {
     })
   const text = [
     '# The command line',
-    'Every command takes `--help`. Flags win over the environment, that over the current context.',
+    'Every command takes `--help`, and `slipway help vm create` is the same. Flags win over the environment, that over the current context. `ls`, `get`, `rm` and `logs` stand for `list`, `show`, `delete` and `log`.',
     '## Options that work everywhere',
     optionTable(globalOptions),
     '## Exit codes',
@@ -55,11 +55,12 @@ function indexPage(specs: CommandNode[], leaves: Leaf[]): ReferencePage {
       '|---|---|',
       '| 0 | done |',
       '| 1 | an error |',
-      '| 2 | the command line is wrong |',
+      '| 2 | the command line is wrong: a word, a value, the name of a column |',
       '| 3 | not found |',
       '| 4 | a conflict, or out of stock |',
       '| 5 | denied: no login, no permission, no payment method, no quota |',
       '| 124 | waited too long; the work goes on |',
+      '| 130 | Ctrl-C; work that has begun goes on |',
     ].join('\n'),
     ...sections,
   ]
@@ -79,6 +80,14 @@ function commandPage({ words, spec }: Leaf): ReferencePage {
     `\`\`\`\n${usage.join(' ')}\n\`\`\``,
     ...(spec.arguments?.length ? ['## Arguments', argumentTable(spec.arguments)] : []),
     ...(spec.options?.length ? ['## Options', optionTable(spec.options)] : []),
+    ...(spec.columns
+      ? [
+          '## Columns',
+          spec.columns
+            .map(({ name, isExtra }) => `\`${name}\`${isExtra ? ' (only with -o columns=…)' : ''}`)
+            .join(', '),
+        ]
+      : []),
     '## Examples',
     `\`\`\`sh\n${spec.examples.join('\n')}\n\`\`\``,
     '[All commands](README.md)',

@@ -82,7 +82,7 @@ test('something that is no Slipway server is told as such', async () => {
 })
 
 test.each([
-  [400, 'invalid_argument', 1],
+  [400, 'invalid_argument', 2],
   [401, 'unauthenticated', 5],
   [402, 'payment_method_required', 5],
   [403, 'permission_denied', 5],

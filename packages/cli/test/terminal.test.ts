@@ -91,6 +91,7 @@ describe.skipIf(isMissing('tmux'))('at a terminal', () => {
     const text = await narrow.see(/ended with 0/)
     expect(text).toMatch(/TYPE +LOCATION +AVAILABLE +\$\/HOUR +QUOTA LEFT\n/)
     expect(text).toMatch(/a100\.1x +eu-north1-a +7 +\$1\.45 +\d+\n/)
+    expect(text.replaceAll('\n', ' ')).toContain('No room for gpus, cores, memory: widen the terminal')
   })
 
   test('a command that waits too long ends with 124 and says how to go on', async () => {
@@ -100,6 +101,27 @@ describe.skipIf(isMissing('tmux'))('at a terminal', () => {
     expect(stderr).toMatch(/Wait on with `slipway operation wait [0-9a-f-]{36}`\./)
     const id = /wait ([0-9a-f-]{36})/.exec(stderr)?.[1] ?? ''
     expect((await runAs(['operation', 'wait', id], { env })).code).toBe(0)
+  })
+
+  test('Ctrl-C while a VM is created leaves it to go on, and says how to follow or delete it', async () => {
+    const where = '--type a40.1x --location us-east1-a'
+    terminal.run(`vm create left ${where}`)
+    await terminal.see(/✓ admit[\s\S]*. boot/)
+    terminal.press('C-c')
+    const end = await terminal.see(/ended with 130/)
+    expect(end).toContain('… Creating left')
+    expect(end).not.toContain('✗')
+    expect(end).toMatch(/Creating left goes on without you\.\n +Follow it with `slipway operation wait/)
+    const [, id = ''] = /`slipway vm delete ([0-9a-f-]{36})`/.exec(end) ?? []
+    terminal.run(`vm delete ${id} --yes`)
+    await terminal.see(/ended with 0/)
+  })
+
+  test('time that is over is no failure: the mark says that the work goes on', async () => {
+    terminal.run('vm create late --type a40.1x --location us-east1-a --timeout 1s')
+    const end = await terminal.see(/ended with 124/)
+    expect(end).toContain('… Creating late')
+    expect(end).not.toContain('✗')
   })
 
   test('login at a terminal asks, and keeps what it was told', async () => {

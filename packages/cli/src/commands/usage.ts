@@ -1,7 +1,7 @@
 import type { UsageItem } from '@slipway/sdk'
 import { command } from '../core/command.ts'
 import { UsageError } from '../errors/cli-error.ts'
-import { print, printData, printList } from '../output/print.ts'
+import { type Column, print, printData, printList } from '../output/print.ts'
 import { bar, quantityText, usd, words } from '../output/text.ts'
 
 interface UsageInput {
@@ -19,6 +19,14 @@ interface ProductUsage {
   usd: number | null
 }
 
+const columns: Column<ProductUsage>[] = [
+  { name: 'product', value: (row) => row.product },
+  { name: 'location', value: (row) => row.location },
+  { name: 'quantity', value: (row) => quantityText(row.quantity), align: 'right' },
+  { name: 'unit', value: (row) => words(row.unit), spare: 1 },
+  { name: '$', value: (row) => usd(row.usd), align: 'right' },
+]
+
 export const usage = command<UsageInput>({
   name: 'usage',
   summary: 'show what was used, day by day',
@@ -30,6 +38,7 @@ export const usage = command<UsageInput>({
     { flags: '--org [organization]', description: 'all projects of the organization', complete: 'org' },
     { flags: '--csv', description: 'the rows as CSV, for the project' },
   ],
+  columns,
   examples: [
     'slipway usage',
     'slipway usage --month 2026-10',
@@ -49,13 +58,7 @@ export const usage = command<UsageInput>({
         })
       : await cli.client.projectUsage({ project_id: await cli.project(), ...period })
     if (cli.format.kind !== 'table') return printData(cli, items)
-    await printList(cli, byProduct(items), [
-      { name: 'product', value: (row) => row.product },
-      { name: 'location', value: (row) => row.location },
-      { name: 'quantity', value: (row) => quantityText(row.quantity), align: 'right' },
-      { name: 'unit', value: (row) => words(row.unit), spare: 1 },
-      { name: '$', value: (row) => usd(row.usd), align: 'right' },
-    ])
+    await printList(cli, byProduct(items), columns)
     if (items.length > 0) for (const line of dailyChart(items, cli.colors.cyan)) print(line)
   },
 })

@@ -19,7 +19,6 @@ export class Cli implements Output {
   readonly noteColors: Palette
   /** A person is there to answer questions. */
   readonly isInteractive: boolean
-  readonly showsProgress: boolean
   private chosen: Settings | undefined
   private projectId: Promise<string> | undefined
 
@@ -30,7 +29,6 @@ export class Cli implements Output {
     this.colors = colorsFor(process.stdout, flags, env)
     this.noteColors = colorsFor(process.stderr, flags, env)
     this.isInteractive = Boolean(process.stdin.isTTY && process.stderr.isTTY) && !flags.quiet
-    this.showsProgress = Boolean(process.stderr.isTTY) && !flags.quiet
   }
 
   get settings(): Settings {
@@ -88,6 +86,11 @@ export class Cli implements Output {
 
   /** Prints something for people beside the result; nothing is printed when stderr is no terminal. */
   note(text: string): void {
-    if (process.stderr.isTTY && !this.flags.quiet) process.stderr.write(`${laidOut(text)}\n`)
+    if (process.stderr.isTTY) this.say(text)
+  }
+
+  /** Prints what a log should have as well: on stderr, terminal or not. */
+  say(text: string): void {
+    if (!this.flags.quiet) process.stderr.write(`${laidOut(text)}\n`)
   }
 }

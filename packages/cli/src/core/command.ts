@@ -19,7 +19,7 @@ export type ResourceNoun =
   | 'user'
 
 /** What completion offers for an argument or an option: the names of a noun's things, or fixed words. */
-export type Completion = ResourceNoun | 'type' | 'context' | 'file' | readonly string[]
+export type Completion = ResourceNoun | 'context' | 'file' | readonly string[]
 
 export interface ArgumentSpec {
   /** `<vm>` is required, `[name]` is not, `<words...>` takes all that follow. */
@@ -35,6 +35,12 @@ export interface OptionSpec {
   description: string
   complete?: Completion
   required?: boolean
+  /** A closed set: any other word is refused before the command runs. */
+  values?: readonly string[]
+  /** What completion offers after a colon behind the value. */
+  afterColon?: readonly string[]
+  /** Several values may be given with commas; the command gets an array. */
+  isList?: boolean
   /** The option may be given several times; the command gets an array. */
   repeats?: boolean
   default?: string
@@ -48,6 +54,8 @@ interface CommandSpec<Input extends object = never> {
   details?: string
   arguments?: ArgumentSpec[]
   options?: OptionSpec[]
+  /** The columns of its table, for the help. */
+  columns?: readonly { name: string; isExtra?: boolean }[]
   /** These are whole command lines, without the prompt. */
   examples: string[]
   isHidden?: boolean
@@ -73,8 +81,11 @@ export type CommandTree = Record<string, () => Promise<CommandNode>>
 
 export const isGroup = (node: CommandNode): node is GroupSpec => 'commands' in node
 
-/** Describes and completes a value that must be one of a few words. */
-export const oneOf = (words: readonly string[]): { description: string; complete: readonly string[] } => ({
+/** Verbs that people know from other command lines. */
+export const aliases: Record<string, string> = { list: 'ls', show: 'get', delete: 'rm', log: 'logs' }
+
+/** Describes and closes the set of a value that must be one of a few words. */
+export const oneOf = (words: readonly string[]): { description: string; values: readonly string[] } => ({
   description: words.length < 2 ? words.join() : `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`,
-  complete: words,
+  values: words,
 })

@@ -25,6 +25,7 @@ export function listCommand<T extends object, Input extends object = object>(
     name: 'list',
     summary: `list ${resource.title}s`,
     options: more.options ?? [],
+    columns: resource.columns,
     examples: [
       line(resource, more.group ?? '', 'list'),
       line(resource, more.group ?? '', 'list -o json'),
@@ -48,7 +49,8 @@ export function showCommand<T extends object>(
     arguments: [refArgument(resource)],
     examples: [line(resource, more.group ?? '', `show ${resource.example}`), ...(more.examples ?? [])],
     async run(cli, { ref }) {
-      await printOne(cli, await get(cli, await idOf(cli, resource, ref)), resource.fields)
+      const found = await get(cli, await idOf(cli, resource, ref))
+      await printOne(cli, found, resource.fields, resource.columns)
     },
   })
 }

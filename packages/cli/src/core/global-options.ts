@@ -5,7 +5,7 @@ export const globalOptions: OptionSpec[] = [
   {
     flags: '-o, --output <form>',
     description: 'table, json, yaml or columns=name,state,…',
-    complete: ['table', 'json', 'yaml'],
+    complete: ['table', 'json', 'yaml', 'columns='],
   },
   {
     flags: '--project <project>',

@@ -1,5 +1,5 @@
-import { distance } from 'fastest-levenshtein'
 import { NotFound, UsageError } from '../errors/cli-error.ts'
+import { nearWords } from './closed-set.ts'
 
 export interface Named {
   id: string
@@ -27,18 +27,12 @@ export function resolveAmong<T>(
       matches.map(({ id, hint }) => (hint ? `${id}  ${hint}` : id)),
     )
   }
-  const near = nearestNames(wanted, all)
+  const near = nearWords(
+    wanted,
+    all.map(({ name }) => name),
+  )
   throw new NotFound(
     `There is no ${title} called ${wanted}.`,
     near.length > 0 ? [`Did you mean ${near.join(' or ')}?`] : [],
   )
-}
-
-function nearestNames(wanted: string, things: Named[]): string[] {
-  return things
-    .map(({ name }) => ({ name, edits: distance(wanted.toLowerCase(), name.toLowerCase()) }))
-    .filter(({ edits }) => edits <= Math.max(2, wanted.length / 3))
-    .sort((one, other) => one.edits - other.edits)
-    .slice(0, 3)
-    .map(({ name }) => name)
 }

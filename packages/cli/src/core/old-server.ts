@@ -22,7 +22,7 @@ export async function explainIfOld(cli: Cli, error: unknown): Promise<unknown> {
 }
 
 function withHint(error: ApiError, hint: string): CliError {
-  return new CliError(error.code, error.message, exitCodeOf(error), [...hintsOf(error), hint])
+  return new CliError(error.code, error.message, exitCodeOf(error), [...hintsOf(error), hint], error)
 }
 
 function isOlder(one: string, other: string): boolean {

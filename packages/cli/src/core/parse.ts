@@ -1,5 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { UsageError } from '../errors/cli-error.ts'
+import { knownWord } from './closed-set.ts'
+import type { OptionSpec } from './command.ts'
 
 const unitMs = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
 
@@ -23,6 +25,16 @@ export const parseList = (text: string): string[] =>
     .split(',')
     .map((part) => part.trim())
     .filter((part) => part !== '')
+
+/** Returns what turns the text of an option into what its command wants. */
+export function valueParser({ flags, values, isList, parse }: OptionSpec): (text: string) => unknown {
+  const flag = /--?[\w-]+(?=[ [<]*[[<])/.exec(flags)?.[0] ?? flags
+  const one = (text: string) => {
+    const word = values ? knownWord(flag, text, values) : text
+    return parse ? parse(word) : word
+  }
+  return isList ? (text) => parseList(text).map(one) : one
+}
 
 /** Reads a pair such as `a100.1x=1.45`. */
 export function parsePair(text: string): [name: string, value: number] {

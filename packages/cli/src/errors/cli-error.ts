@@ -16,8 +16,9 @@ export class CliError extends Error {
   /** Each says what to do about the error, and is printed on a line of its own. */
   readonly hints: string[]
 
-  constructor(code: string, message: string, exitCode: number, hints: string[] = []) {
-    super(message)
+  /** `cause` is the error of the service that this one puts into words. */
+  constructor(code: string, message: string, exitCode: number, hints: string[] = [], cause?: unknown) {
+    super(message, { cause })
     this.code = code
     this.exitCode = exitCode
     this.hints = hints

@@ -6,6 +6,8 @@ export function exitCodeOf(error: unknown): number {
   if (error instanceof CliError) return error.exitCode
   if (!(error instanceof ApiError)) return exitCodes.error
   switch (error.code) {
+    case 'invalid_argument':
+      return exitCodes.usage
     case 'not_found':
       return exitCodes.notFound
     case 'already_exists':
@@ -30,7 +32,6 @@ export function exitCodeOf(error: unknown): number {
 export function hintsOf(error: unknown): string[] {
   if (error instanceof CliError) return error.hints
   if (!(error instanceof ApiError)) return []
-  const fields = error.details.map(({ field, message }) => `${field}: ${message}`)
   switch (error.code) {
     case 'unauthenticated':
       return ['Log in with `slipway login`, or set SLIPWAY_ACCESS_KEY.']
@@ -51,12 +52,13 @@ export function hintsOf(error: unknown): string[] {
         ? [`Wait on with \`slipway operation wait ${error.operation.operation_id}\`.`]
         : []
     default:
-      return fields
+      return []
   }
 }
 
 /** Returns an error in the shape of the API's own errors, so that scripts read one form. */
-export function errorRecord(error: unknown): Record<string, unknown> {
+export function errorRecord(thrown: unknown): Record<string, unknown> {
+  const error = thrown instanceof CliError && thrown.cause instanceof ApiError ? thrown.cause : thrown
   const message = error instanceof Error ? error.message : String(error)
   if (error instanceof ApiError) {
     return {

@@ -34,7 +34,7 @@ export async function printList<T extends object>(
   columns: Column<T>[],
 ): Promise<void> {
   if (output.format.kind !== 'table') return printData(output, rows)
-  const chosen = chooseColumns(columns, output.format.columns)
+  const chosen = chooseColumns(columns, output.format.columns, rows)
   if (rows.length === 0) {
     output.note(output.noteColors.dim('Nothing to show.'))
     if (!output.format.hasHeader) return
@@ -46,7 +46,18 @@ export async function printList<T extends object>(
   }))
   const cells = rows.map((row) => chosen.map((column) => cellOf(output, column, row)))
   const width = process.stdout.isTTY ? process.stdout.columns : undefined
-  print(renderTable(heads, cells, { hasHeader: output.format.hasHeader, width, colors: output.colors }))
+  const { text, leftOut } = renderTable(heads, cells, {
+    hasHeader: output.format.hasHeader,
+    width,
+    colors: output.colors,
+  })
+  print(text)
+  if (leftOut.length > 0) {
+    const names = leftOut.map((title) => title.toLowerCase().replaceAll(' ', '_'))
+    output.note(
+      output.noteColors.dim(`No room for ${names.join(', ')}: widen the terminal, or use -o columns=…`),
+    )
+  }
 }
 
 /** Prints one record: labels and values for people, an object for programs. */
@@ -54,11 +65,12 @@ export async function printOne<T extends object>(
   output: Output,
   record: T,
   fields: (record: T) => [label: string, value: string][] = plainFields,
+  columns: Column<T>[] = [],
 ): Promise<void> {
   if (output.format.kind !== 'table') return printData(output, record)
   if (output.format.columns) {
-    const values = output.format.columns.map((path) => oneLine(textOf(at(record, path))))
-    return print(values.join('  '))
+    const chosen = chooseColumns(columns, output.format.columns, [record])
+    return print(chosen.map((column) => cellOf(output, column, record).text).join('  '))
   }
   const lines = fields(record)
   const width = Math.max(...lines.map(([label]) => label.length))
@@ -86,13 +98,20 @@ export function print(text: string): void {
   process.stdout.write(`${laidOut(text)}\n`)
 }
 
-function chooseColumns<T extends object>(columns: Column<T>[], names: string[] | undefined): Column<T>[] {
+/** Besides its columns, a table shows any member of its records by its path. */
+function chooseColumns<T extends object>(
+  columns: Column<T>[],
+  names: string[] | undefined,
+  rows: T[],
+): Column<T>[] {
   if (!names) return columns.filter((column) => !column.isExtra)
   return names.map((name) => {
     const known = columns.find((column) => column.name === name)
     if (known) return known
-    if (!/^[a-z][\w.]*$/i.test(name)) {
-      throw new UsageError(`There is no column ${name}.`, [columns.map((column) => column.name).join(', ')])
+    const member = name.split('.')[0]!
+    if (rows.length > 0 && !rows.some((row) => Object.hasOwn(row, member))) {
+      const all = new Set([...columns.map((column) => column.name), ...Object.keys(rows[0]!)])
+      throw new UsageError(`There is no column ${name}.`, [`Known: ${[...all].join(', ')}`])
     }
     return { name, value: (row: T) => textOf(at(row, name)) }
   })

@@ -16,12 +16,18 @@ export interface TableColumn {
 const gap = 2
 const narrowest = 8
 
+/** A table as text, and the titles of the columns that found no room. */
+export interface RenderedTable {
+  text: string
+  leftOut: string[]
+}
+
 /** Lays columns out without lines, as wide as they need and, where possible, no wider than the terminal. */
 export function renderTable(
   columns: TableColumn[],
   rows: Cell[][],
   options: { hasHeader: boolean; width: number | undefined; colors: Palette },
-): string {
+): RenderedTable {
   const header = columns.map(({ title }): Cell => ({ text: title, paint: options.colors.dim }))
   const lines = options.hasHeader ? [header, ...rows] : rows
   const widths = columns.map((_, index) => Math.max(0, ...lines.map((line) => line[index]!.text.length)))
@@ -30,7 +36,7 @@ export function renderTable(
     kept.map((index) => widths[index]!),
     options.width,
   )
-  return lines
+  const text = lines
     .map((line) =>
       kept
         .map((index, place) => pad(line[index]!, room[place]!, columns[index]!.align))
@@ -38,6 +44,7 @@ export function renderTable(
         .trimEnd(),
     )
     .join('\n')
+  return { text, leftOut: columns.filter((_, index) => !kept.includes(index)).map(({ title }) => title) }
 }
 
 function pad({ text, paint }: Cell, room: number, align: TableColumn['align']): string {

@@ -42,7 +42,8 @@ export class WebhookSender {
     if (url.username !== '' || url.password !== '') return 'must not contain a user name or password'
     const gaveUp = new Promise<string[]>((resolve) => setTimeout(resolve, withinMs, []).unref())
     const addresses = await Promise.race([this.#addressesOf(url).catch(() => []), gaveUp])
-    if (addresses.some((address) => !this.#mayReach(address))) return 'must lead to a public address, or into a block that the operator allows with [webhooks] allow_private_ranges'
+    if (addresses.some((address) => !this.#mayReach(address)))
+      return 'must lead to a public address, or into a block that the operator allows with [webhooks] allow_private_ranges'
     return undefined
   }
 

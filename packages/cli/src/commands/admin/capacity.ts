@@ -1,19 +1,23 @@
+import type { ListItem } from '@slipway/sdk'
 import { command } from '../../core/command.ts'
-import { printList } from '../../output/print.ts'
+import { type Column, printList } from '../../output/print.ts'
+
+const columns: Column<ListItem<'adminCapacityList'>>[] = [
+  { name: 'location', value: (row) => row.location },
+  { name: 'family', value: (row) => row.family },
+  { name: 'total', value: (row) => row.total, align: 'right' },
+  { name: 'free', value: (row) => row.free, align: 'right' },
+  { name: 'claimed', value: (row) => row.claimed, align: 'right' },
+  { name: 'quarantined', value: (row) => row.quarantined, align: 'right' },
+  { name: 'largest_type', value: (row) => row.largest_type },
+]
 
 export const adminCapacity = command({
   name: 'capacity',
   summary: 'GPUs by location and family',
+  columns,
   examples: ['slipway admin capacity', 'slipway admin capacity -o json'],
   async run(cli) {
-    await printList(cli, await cli.operator.collect('adminCapacityList', {}), [
-      { name: 'location', value: (row) => row.location },
-      { name: 'family', value: (row) => row.family },
-      { name: 'total', value: (row) => row.total, align: 'right' },
-      { name: 'free', value: (row) => row.free, align: 'right' },
-      { name: 'claimed', value: (row) => row.claimed, align: 'right' },
-      { name: 'quarantined', value: (row) => row.quarantined, align: 'right' },
-      { name: 'largest_type', value: (row) => row.largest_type },
-    ])
+    await printList(cli, await cli.operator.collect('adminCapacityList', {}), columns)
   },
 })

@@ -1,6 +1,6 @@
-import { vmTypeNames } from '@slipway/sdk'
 import type { Cli } from '../../core/cli.ts'
 import {
+  aliases,
   type CommandNode,
   type CommandTree,
   type Completion,
@@ -23,17 +23,49 @@ const listTimeoutMs = 2000
 /** `words` is the line after `slipway`; its last word is the one being typed, perhaps empty. */
 export async function candidatesFor(cli: Cli, tree: CommandTree, words: string[]): Promise<Candidate[]> {
   const typed = words.at(-1) ?? ''
-  const position = await findPosition(tree, words.slice(0, -1))
+  const before = words.slice(0, -1)
+  const position = await findPosition(tree, before[0] === 'help' ? before.slice(1) : before)
   if (!position) return []
   const { node, argumentCount, openOption } = position
+  const [, flag, value] = /^(--[\w-]+)=(.*)$/.exec(typed) ?? []
   const found = openOption
-    ? await valuesOf(cli, openOption.complete)
-    : typed.startsWith('-')
-      ? optionsOf(node)
-      : node
-        ? await wordsOf(cli, node, argumentCount)
-        : await nounsOf(tree)
+    ? await optionValues(cli, node, openOption, typed)
+    : flag !== undefined
+      ? withPrefix(`${flag}=`, await optionValues(cli, node, optionOf(node, flag), value ?? ''))
+      : typed.startsWith('-')
+        ? optionsOf(node)
+        : node
+          ? await wordsOf(cli, node, argumentCount)
+          : await nounsOf(tree)
   return found.filter(({ word }) => word.startsWith(typed))
+}
+
+const withPrefix = (prefix: string, found: Candidate[]): Candidate[] =>
+  found.map(({ word, meaning }) => ({ word: prefix + word, meaning }))
+
+/** Returns the values of an option; of a list, with what was typed before its last comma. */
+async function optionValues(
+  cli: Cli,
+  node: CommandNode | undefined,
+  option: OptionSpec | undefined,
+  typed: string,
+): Promise<Candidate[]> {
+  if (!option) return []
+  const columns = node && !isGroup(node) ? (node.columns ?? []) : []
+  if (option.flags.startsWith('-o,') && typed.startsWith('columns=')) {
+    return listValues(typed, columns.map(({ name }) => name).map(plainWord), 'columns='.length)
+  }
+  const thing = /^(.+):/.exec(typed)?.[1]
+  if (option.afterColon && thing !== undefined)
+    return withPrefix(`${thing}:`, option.afterColon.map(plainWord))
+  const found = await valuesOf(cli, option.complete ?? option.values)
+  return option.isList ? listValues(typed, found) : found
+}
+
+const plainWord = (word: string): Candidate => ({ word, meaning: '' })
+
+function listValues(typed: string, found: Candidate[], from = 0): Candidate[] {
+  return withPrefix(typed.slice(0, Math.max(from, typed.lastIndexOf(',') + 1)), found)
 }
 
 /** Where the cursor is in the command tree. */
@@ -56,7 +88,7 @@ async function findPosition(tree: CommandTree, words: string[]): Promise<Positio
       continue
     }
     if (word.startsWith('-')) {
-      const option = allOptions(node).find(({ flags }) => flags.split(/[ ,]+/).includes(word))
+      const option = optionOf(node, word)
       openOption = option?.flags.includes('<') ? option : undefined
       continue
     }
@@ -74,8 +106,11 @@ async function childOf(
   word: string,
 ): Promise<CommandNode | undefined> {
   if (node === undefined) return Object.hasOwn(tree, word) ? tree[word]!() : undefined
-  return isGroup(node) ? node.commands.find(({ name }) => name === word) : undefined
+  return isGroup(node) ? node.commands.find(({ name }) => name === word || aliases[name] === word) : undefined
 }
+
+const optionOf = (node: CommandNode | undefined, flag: string) =>
+  allOptions(node).find(({ flags }) => flags.split(/[ ,]+/).includes(flag))
 
 const allOptions = (node: CommandNode | undefined): OptionSpec[] => [
   ...(node && !isGroup(node) ? (node.options ?? []) : []),
@@ -84,7 +119,7 @@ const allOptions = (node: CommandNode | undefined): OptionSpec[] => [
 
 function optionsOf(node: CommandNode | undefined): Candidate[] {
   return allOptions(node).map(({ flags, description }) => ({
-    word: /--[\w-]+/.exec(flags)?.[0] ?? flags,
+    word: /--?[\w-]+(?=[ [<]|$)/.exec(flags)?.[0] ?? flags,
     meaning: description,
   }))
 }
@@ -105,8 +140,7 @@ async function wordsOf(cli: Cli, node: CommandNode, argumentCount: number): Prom
 
 async function valuesOf(cli: Cli, complete: Completion | undefined): Promise<Candidate[]> {
   if (complete === undefined || complete === 'file') return []
-  if (typeof complete !== 'string') return complete.map((word) => ({ word, meaning: '' }))
-  if (complete === 'type') return vmTypeNames.map((word) => ({ word, meaning: '' }))
+  if (typeof complete !== 'string') return complete.map(plainWord)
   if (complete === 'context') {
     return Object.entries(readContexts(cli.env).contexts).map(([word, context]) => ({
       word,

@@ -1,9 +1,21 @@
 /** A shell loads one of these. It asks `slipway __complete` for words, and offers files when there are none. */
 export const completionScripts = {
   bash: `_slipway() {
-  local IFS=$'\\n'
-  COMPREPLY=($(slipway __complete -- "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null | cut -f1))
-  for i in "\${!COMPREPLY[@]}"; do COMPREPLY[i]=$(printf '%q' "\${COMPREPLY[i]}"); done
+  local IFS=$'\\n' words=() word last=0 cut i
+  # Bash breaks words at = and :, which are part of ours.
+  for ((i = 1; i <= COMP_CWORD; i++)); do
+    word=\${COMP_WORDS[i]}
+    if ((i > 1)) && [[ $word == [=:]* || \${COMP_WORDS[i - 1]} == *[=:] ]]; then
+      words[last]+=$word
+    else
+      words+=("$word")
+      last=$((\${#words[@]} - 1))
+    fi
+  done
+  cut=\${words[last]%"\${words[last]##*[=:]}"}
+  COMPREPLY=($(slipway __complete -- "\${words[@]}" 2>/dev/null | cut -f1))
+  for i in "\${!COMPREPLY[@]}"; do COMPREPLY[i]=$(printf '%q' "\${COMPREPLY[i]#"$cut"}"); done
+  if [[ \${#COMPREPLY[@]} == 1 && \${COMPREPLY[0]} == *[=:] ]]; then compopt -o nospace 2>/dev/null; fi
 }
 complete -o default -F _slipway slipway
 `,

@@ -22,11 +22,12 @@ export const events = command<EventsInput>({
   options: [
     { flags: '-f, --follow', description: 'go on until interrupted' },
     limitOption,
-    { flags: '--type <type>', description: 'one type: vm.running', complete: eventTypes },
+    { flags: '--type <type>', description: 'one type: vm.running', values: eventTypes },
     { flags: '--resource <id>', description: 'of one resource' },
     { flags: '--actor <actor>', description: 'caused by one actor: user:…, access_key:…, system' },
     { flags: '--after <position>', description: 'with -f: continue after this position', parse: parseNumber },
   ],
+  columns: eventColumns,
   examples: ['slipway events', 'slipway events -f', 'slipway events --type vm.running --limit 100 -o json'],
   async run(cli, { follow, limit, type, resource, actor, after }) {
     const project_id = await cli.project()

@@ -1,7 +1,7 @@
 import type { FirewallRule } from '@slipway/sdk'
 import type { OptionSpec } from '../../core/command.ts'
-import { parseList } from '../../core/parse.ts'
 import { type WaitFlags, waitOptions } from '../../core/progress.ts'
+import { protocols } from './rule-words.ts'
 
 /** The options below put this into a command's input. */
 export interface RuleFlags extends WaitFlags {
@@ -13,19 +13,24 @@ export interface RuleFlags extends WaitFlags {
 }
 
 export const ruleOptions: OptionSpec[] = [
-  { flags: '--protocol <protocols>', description: 'tcp, udp, icmp; several with commas', parse: parseList },
+  {
+    flags: '--protocol <protocols>',
+    description: 'tcp, udp, icmp; several with commas',
+    values: protocols,
+    isList: true,
+  },
   {
     flags: '--from <places>',
     description: 'addresses, blocks, or names of VMs, subnets, networks',
-    parse: parseList,
+    isList: true,
   },
-  { flags: '--to <places>', description: 'likewise', parse: parseList },
+  { flags: '--to <places>', description: 'likewise', isList: true },
   {
     flags: '--port <ports>',
     description: 'destination ports: 22,3000-8080; all if left out',
-    parse: parseList,
+    isList: true,
   },
-  { flags: '--source-port <ports>', description: 'source ports; all if left out', parse: parseList },
+  { flags: '--source-port <ports>', description: 'source ports; all if left out', isList: true },
   ...waitOptions,
 ]
 

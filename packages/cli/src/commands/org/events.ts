@@ -15,7 +15,8 @@ export const orgEvents = command<{ ref?: string; limit: Limit; type?: string }>(
       complete: 'org',
     },
   ],
-  options: [limitOption, { flags: '--type <type>', description: 'one type', complete: eventTypes }],
+  options: [limitOption, { flags: '--type <type>', description: 'one type', values: eventTypes }],
+  columns: auditColumns,
   examples: ['slipway org events', 'slipway org events harbour-labs --type user.sign_in_failed'],
   async run(cli, { ref, limit, type }) {
     const organization_id = await cli.organization(ref)

@@ -13,6 +13,7 @@ export const orgQuotas = command<{ ref?: string }>({
       complete: 'org',
     },
   ],
+  columns: [...quotaColumns, shareColumn],
   examples: ['slipway org quotas', 'slipway org quotas harbour-labs -o json'],
   async run(cli, { ref }) {
     const organization_id = await cli.organization(ref)

@@ -5,6 +5,7 @@ import { quotaColumns, shareColumn } from './resource.ts'
 export const quotaList = command({
   name: 'list',
   summary: 'list quotas and what is used of them',
+  columns: [...quotaColumns, shareColumn],
   examples: ['slipway quota list', 'slipway quota list -o columns=name,available'],
   async run(cli) {
     const quotas = await cli.client.collect('quotaList', { project_id: await cli.project() })

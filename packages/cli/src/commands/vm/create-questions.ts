@@ -3,8 +3,10 @@ import { isResourceName, resourceNameHint } from '@slipway/contract/names'
 import type { VmCreate } from '@slipway/sdk'
 import { askChoice, askText } from '../../core/ask.ts'
 import type { Cli } from '../../core/cli.ts'
+import { resolveAmong } from '../../core/names.ts'
 import { UsageError } from '../../errors/cli-error.ts'
 import { usd } from '../../output/text.ts'
+import { locations } from '../location/resource.ts'
 import { findOffers, type Offer } from '../offers/find-offers.ts'
 import { findPublicKey } from './public-key.ts'
 
@@ -83,6 +85,8 @@ const askName = (initial: string) =>
 async function findImage(cli: Cli, location: string): Promise<string> {
   const images = await cli.client.collect('imageList', { project_id: await cli.project() })
   const names = images.filter((image) => image.locations.includes(location)).map(({ name }) => name)
+  // A location without images may be no location at all, and then that is what is wrong.
+  if (names.length === 0) resolveAmong('location', location, await locations.list(cli), locations.named)
   if (names.length === 0)
     throw new UsageError(`No image can be used in ${location}.`, [
       `There are some in ${[...new Set(images.flatMap((image) => image.locations))].join(', ')}.`,

@@ -1,5 +1,5 @@
 import { type ExpiryAction, expiryActions } from '@slipway/contract/states'
-import type { Vm, VmCreate } from '@slipway/sdk'
+import { type Vm, type VmCreate, vmTypeNames } from '@slipway/sdk'
 import { askYes } from '../../core/ask.ts'
 import type { Cli } from '../../core/cli.ts'
 import { command, oneOf } from '../../core/command.ts'
@@ -12,6 +12,7 @@ import { usd } from '../../output/text.ts'
 import { disks } from '../disk/resource.ts'
 import { subnets } from '../subnet/resource.ts'
 import { completeDraft, type VmDraft } from './create-questions.ts'
+import { readPublicKey } from './public-key.ts'
 import { sshCommandLine } from './ssh-destination.ts'
 
 interface VmCreateInput extends WaitFlags {
@@ -39,7 +40,7 @@ export const vmCreate = command<VmCreateInput>({
     'the ssh command that reaches it.',
   arguments: [{ syntax: '[name]', description: 'name of the VM; one is made up if left out' }],
   options: [
-    { flags: '--type <type>', description: 'VM type, see `slipway offers`', complete: 'type' },
+    { flags: '--type <type>', description: 'VM type, see `slipway offers`', values: vmTypeNames },
     { flags: '--location <location>', description: 'where', complete: 'location' },
     {
       flags: '--image <image>',
@@ -53,6 +54,7 @@ export const vmCreate = command<VmCreateInput>({
       flags: '--disk <disk>',
       description: 'attach a disk, `NAME` or `NAME:read-only`; may be repeated',
       complete: 'disk',
+      afterColon: ['read-only', 'read-write'],
       repeats: true,
     },
     { flags: '--subnet <subnet>', description: 'subnet; default: that of the location', complete: 'subnet' },
@@ -61,7 +63,7 @@ export const vmCreate = command<VmCreateInput>({
     {
       flags: '--on-expiry <action>',
       description: 'stop or delete, when the time is over',
-      complete: expiryActions,
+      values: expiryActions,
     },
     { flags: '--dry-run', description: 'show the price and the request, create nothing' },
     { flags: '-y, --yes', description: 'do not ask for a last confirmation' },
@@ -103,7 +105,7 @@ async function draftOf(cli: Cli, input: VmCreateInput): Promise<VmDraft> {
     type,
     location,
     image,
-    ssh_public_key: input.sshKey && readTextFile(input.sshKey).trim(),
+    ssh_public_key: input.sshKey && readPublicKey(cli, input.sshKey),
     ...(input.startupScript && { startup_script: readTextFile(input.startupScript) }),
     ...(input.shutdownScript && { shutdown_script: readTextFile(input.shutdownScript) }),
     ...(attached.length > 0 && { disks: attached }),

@@ -1,38 +1,33 @@
-import type { Vm } from '@slipway/sdk'
+import { type Vm, type VmState, vmStates, vmTypeNames } from '@slipway/sdk'
 import { listCommand } from '../../core/generic-commands.ts'
 import { vms } from './resource.ts'
 
 interface ListInput {
-  state?: string
-  type?: string
+  state?: string[]
+  type?: string[]
   location?: string
 }
 
+/** The service says `STATE_RUNNING`, people say `running`. */
+const wordOf = (state: VmState) => state.replace('STATE_', '').toLowerCase()
+
 export const vmList = listCommand<Vm, ListInput>(vms, {
   options: [
-    { flags: '--state <states>', description: 'running, shutoff, …; several with commas' },
-    { flags: '--type <types>', description: 'VM types', complete: 'type' },
+    {
+      flags: '--state <states>',
+      description: 'running, shutoff, …; several with commas',
+      values: vmStates.map(wordOf),
+      isList: true,
+    },
+    { flags: '--type <types>', description: 'VM types', values: vmTypeNames, isList: true },
     { flags: '--location <locations>', description: 'locations', complete: 'location' },
   ],
   examples: ['slipway vm list --state running -o columns=name,public_ip'],
   list: async (cli, { state, type, location }) =>
     cli.client.collect('vmList', {
       project_id: await cli.project(),
-      states: state && stateNames(state),
-      types: type,
+      states: state && vmStates.filter((each) => state.includes(wordOf(each))).join(','),
+      types: type?.join(','),
       locations: location,
     }),
 })
-
-/** Writes `running,shutoff` as the service does: `STATE_RUNNING,STATE_SHUTOFF`. */
-const stateNames = (text: string): string =>
-  text
-    .split(',')
-    .map(
-      (word) =>
-        `STATE_${word
-          .trim()
-          .replace(/^STATE_/i, '')
-          .toUpperCase()}`,
-    )
-    .join(',')

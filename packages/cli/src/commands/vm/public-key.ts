@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { askChoice, askText } from '../../core/ask.ts'
@@ -7,6 +7,25 @@ import { readTextFile } from '../../core/parse.ts'
 import { UsageError } from '../../errors/cli-error.ts'
 
 const preferredKeys = ['id_ed25519.pub', 'id_ecdsa.pub', 'id_rsa.pub']
+
+/**
+ * Reads the public key that a person names. A private key stays where it is: the public one beside it is meant.
+ */
+export function readPublicKey(cli: Cli, path: string): string {
+  const text = readTextFile(path).trim()
+  if (!isPrivateKey(text)) return text
+  const beside = `${path}.pub`
+  if (path === '-' || !existsSync(beside)) {
+    throw new UsageError(`${path} is a private key: it must not leave this computer.`, [
+      'Name the public one, which ends in .pub; `ssh-keygen -y -f FILE` prints it.',
+    ])
+  }
+  cli.say(`${path} is a private key and stays here; using ${beside}.`)
+  return readPublicKey(cli, beside)
+}
+
+/** OpenSSH, PEM and PuTTY begin so; what is no public key at all is the service's to refuse. */
+const isPrivateKey = (text: string) => /-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----|^PuTTY-User-Key-File/.test(text)
 
 /** Returns the public key in ~/.ssh. Of several, a person chooses unless the preferred one is there. */
 export async function findPublicKey(cli: Cli): Promise<string> {
@@ -27,7 +46,7 @@ export async function findPublicKey(cli: Cli): Promise<string> {
         first,
       )
   cli.note(cli.noteColors.dim(`Using the key ~/.ssh/${chosen}`))
-  return readFileSync(join(folder, chosen), 'utf8').trim()
+  return readPublicKey(cli, join(folder, chosen))
 }
 
 async function askForKeyFile(cli: Cli): Promise<string> {
@@ -36,5 +55,5 @@ async function askForKeyFile(cli: Cli): Promise<string> {
     validate: (text) =>
       existsSync(text) ? undefined : 'There is no such file. `ssh-keygen -t ed25519` makes a key.',
   })
-  return readTextFile(path).trim()
+  return readPublicKey(cli, path)
 }

@@ -1,3 +1,4 @@
+import { vmTypeNames } from '@slipway/sdk'
 import { command } from '../../core/command.ts'
 import { type WaitFlags, waitOptions } from '../../core/progress.ts'
 import { refArgument } from '../../core/resource.ts'
@@ -9,7 +10,7 @@ export const vmResize = command<{ ref: string; type: string } & WaitFlags>({
   summary: 'change the type of a VM that is shut off, within its family',
   arguments: [refArgument(vms)],
   options: [
-    { flags: '--type <type>', description: 'the new type', complete: 'type', required: true },
+    { flags: '--type <type>', description: 'the new type', values: vmTypeNames, required: true },
     ...waitOptions,
   ],
   examples: ['slipway vm resize train-7 --type a100.4x'],

@@ -1,23 +1,27 @@
+import type { ListItem } from '@slipway/sdk'
 import { command } from '../../core/command.ts'
 import { refArgument } from '../../core/resource.ts'
-import { printList } from '../../output/print.ts'
+import { type Column, printList } from '../../output/print.ts'
 import { ageOf } from '../../output/text.ts'
 import { webhooks, webhookTarget } from './resource.ts'
+
+const columns: Column<ListItem<'webhookDeliveryList'>>[] = [
+  { name: 'id', value: (delivery) => delivery.id },
+  { name: 'event', value: (delivery) => delivery.event_type },
+  { name: 'state', value: (delivery) => delivery.state, isState: true },
+  { name: 'attempts', value: (delivery) => delivery.attempts, align: 'right' },
+  { name: 'status', value: (delivery) => delivery.response_status || delivery.error },
+  { name: 'age', value: (delivery) => ageOf(delivery.created_at), align: 'right', spare: 1 },
+]
 
 export const webhookDeliveries = command<{ ref: string }>({
   name: 'deliveries',
   summary: 'list deliveries of a webhook',
   arguments: [refArgument(webhooks)],
+  columns,
   examples: ['slipway webhook deliveries https://hooks.example.com/slipway'],
   async run(cli, { ref }) {
     const target = await webhookTarget(cli, ref)
-    await printList(cli, await cli.client.collect('webhookDeliveryList', target), [
-      { name: 'id', value: (delivery) => delivery.id },
-      { name: 'event', value: (delivery) => delivery.event_type },
-      { name: 'state', value: (delivery) => delivery.state, isState: true },
-      { name: 'attempts', value: (delivery) => delivery.attempts, align: 'right' },
-      { name: 'status', value: (delivery) => delivery.response_status || delivery.error },
-      { name: 'age', value: (delivery) => ageOf(delivery.created_at), align: 'right', spare: 1 },
-    ])
+    await printList(cli, await cli.client.collect('webhookDeliveryList', target), columns)
   },
 })

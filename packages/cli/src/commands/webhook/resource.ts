@@ -1,7 +1,7 @@
+import { eventTypes } from '@slipway/contract/event-types'
 import type { Webhook } from '@slipway/sdk'
 import type { Cli } from '../../core/cli.ts'
 import type { OptionSpec } from '../../core/command.ts'
-import { parseList } from '../../core/parse.ts'
 import { ageColumn, idColumn, idOf, type Resource } from '../../core/resource.ts'
 
 export const webhooks: Resource<Webhook> = {
@@ -19,10 +19,14 @@ export const webhooks: Resource<Webhook> = {
   named: (webhook) => ({ id: webhook.id, name: webhook.url }),
 }
 
+/** What a webhook may ask for: every type, and all of a kind by a star. */
+const eventPatterns = ['*', ...new Set(eventTypes.map((type) => `${type.split('.')[0]}.*`)), ...eventTypes]
+
 export const eventsOption: OptionSpec = {
   flags: '--events <types>',
   description: 'only these: vm.*,operation.failed',
-  parse: parseList,
+  values: eventPatterns,
+  isList: true,
 }
 
 /** Returns the parameters of a route about one webhook. */

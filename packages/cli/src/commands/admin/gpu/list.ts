@@ -1,7 +1,17 @@
-import { type GpuState, gpuStates } from '@slipway/sdk'
+import { type Gpu, type GpuState, gpuStates } from '@slipway/sdk'
 import { command, oneOf } from '../../../core/command.ts'
-import { printList } from '../../../output/print.ts'
+import { type Column, printList } from '../../../output/print.ts'
 import { hosts } from '../host/resource.ts'
+
+const columns: Column<Gpu & { host: string }>[] = [
+  { name: 'host', value: (gpu) => gpu.host },
+  { name: 'pci_address', value: (gpu) => gpu.pci_address },
+  { name: 'model', value: (gpu) => gpu.model, spare: 1 },
+  { name: 'numa', value: (gpu) => gpu.numa_node, align: 'right', spare: 2 },
+  { name: 'state', value: (gpu) => gpu.state, isState: true },
+  { name: 'id', value: (gpu) => gpu.id },
+  { name: 'vm_id', value: (gpu) => gpu.vm_id, isExtra: true },
+]
 
 export const adminGpuList = command<{ host?: string; state?: GpuState }>({
   name: 'list',
@@ -10,6 +20,7 @@ export const adminGpuList = command<{ host?: string; state?: GpuState }>({
     { flags: '--host <host>', description: 'of one host', complete: 'host' },
     { flags: '--state <state>', ...oneOf(gpuStates) },
   ],
+  columns,
   examples: ['slipway admin gpu list --state quarantined'],
   async run(cli, { host, state }) {
     const all = await hosts.list(cli)
@@ -17,14 +28,6 @@ export const adminGpuList = command<{ host?: string; state?: GpuState }>({
     const rows = wanted
       .flatMap((owner) => owner.gpus.map((gpu) => ({ ...gpu, host: owner.name })))
       .filter((gpu) => !state || gpu.state === state)
-    await printList(cli, rows, [
-      { name: 'host', value: (gpu) => gpu.host },
-      { name: 'pci_address', value: (gpu) => gpu.pci_address },
-      { name: 'model', value: (gpu) => gpu.model, spare: 1 },
-      { name: 'numa', value: (gpu) => gpu.numa_node, align: 'right', spare: 2 },
-      { name: 'state', value: (gpu) => gpu.state, isState: true },
-      { name: 'id', value: (gpu) => gpu.id },
-      { name: 'vm_id', value: (gpu) => gpu.vm_id, isExtra: true },
-    ])
+    await printList(cli, rows, columns)
   },
 })

@@ -1,5 +1,5 @@
 import type { Host } from '@slipway/sdk'
-import { idColumn, type Resource } from '../../../core/resource.ts'
+import type { Resource } from '../../../core/resource.ts'
 import { ageOf } from '../../../output/text.ts'
 
 export const hosts: Resource<Host> = {
@@ -22,7 +22,7 @@ export const hosts: Resource<Host> = {
       value: (host) => (host.last_report_at ? `${ageOf(host.last_report_at)} ago` : 'never'),
       spare: 3,
     },
-    idColumn,
+    { name: 'id', value: (host) => host.id },
   ],
   list: (cli) => cli.operator.collect('adminHostList', {}),
   named: ({ id, name, location }) => ({ id, name, hint: location }),

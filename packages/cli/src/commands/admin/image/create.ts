@@ -1,5 +1,4 @@
 import { command } from '../../../core/command.ts'
-import { parseList } from '../../../core/parse.ts'
 import { printOne } from '../../../output/print.ts'
 import { locationsOption } from './resource.ts'
 
@@ -18,7 +17,7 @@ export const adminImageCreate = command<ImageCreateInput>({
   options: [
     locationsOption,
     { flags: '--description <text>', description: 'what it is' },
-    { flags: '--tags <tags>', description: 'with commas', parse: parseList },
+    { flags: '--tags <tags>', description: 'with commas', isList: true },
     {
       flags: '--source <json>',
       description: 'names an image that the engine registered, by members of its source',

@@ -1,6 +1,5 @@
 import type { Image } from '@slipway/sdk'
 import type { OptionSpec } from '../../../core/command.ts'
-import { parseList } from '../../../core/parse.ts'
 import type { Resource } from '../../../core/resource.ts'
 import { images } from '../../image/resource.ts'
 
@@ -14,5 +13,5 @@ export const locationsOption: OptionSpec = {
   flags: '--locations <names>',
   description: 'where it can be used, with commas',
   required: true,
-  parse: parseList,
+  isList: true,
 }

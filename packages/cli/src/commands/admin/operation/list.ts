@@ -1,34 +1,35 @@
-import type { OperationState, RouteAnswer } from '@slipway/sdk'
+import type { ListItem, OperationState } from '@slipway/sdk'
 import { command } from '../../../core/command.ts'
-import { printList } from '../../../output/print.ts'
+import { type Column, printList } from '../../../output/print.ts'
 import { ageOf } from '../../../output/text.ts'
 import { stateOption } from '../../operation/resource.ts'
 
-type AdminOperation = RouteAnswer<'adminOperationRetry'>
+const columns: Column<ListItem<'adminOperationList'>>[] = [
+  { name: 'id', value: (operation) => operation.operation_id },
+  { name: 'operation', value: (operation) => operation.metadata.operation_name.toLowerCase() },
+  { name: 'type', value: (operation) => operation.metadata.type },
+  {
+    name: 'state',
+    value: (operation) => (operation.is_stuck ? 'stuck' : operation.state),
+    isState: true,
+  },
+  { name: 'step', value: (operation) => operation.step, spare: 2 },
+  { name: 'attempts', value: (operation) => operation.attempts, align: 'right', spare: 3 },
+  { name: 'error', value: (operation) => operation.error, spare: 1 },
+  { name: 'age', value: (operation) => ageOf(operation.started_at), align: 'right', spare: 4 },
+]
 
 export const adminOperationList = command<{ stuck?: boolean; state?: string }>({
   name: 'list',
   summary: 'list operations',
   options: [{ flags: '--stuck', description: 'only those that need a person' }, stateOption],
+  columns,
   examples: [
     'slipway admin operation list --stuck',
     'slipway admin operation list --state in_progress -o json',
   ],
   async run(cli, { stuck, state }) {
     const filter = { stuck, state: state?.toUpperCase() as OperationState | undefined }
-    await printList<AdminOperation>(cli, await cli.operator.collect('adminOperationList', filter), [
-      { name: 'id', value: (operation) => operation.operation_id },
-      { name: 'operation', value: (operation) => operation.metadata.operation_name.toLowerCase() },
-      { name: 'type', value: (operation) => operation.metadata.type },
-      {
-        name: 'state',
-        value: (operation) => (operation.is_stuck ? 'stuck' : operation.state),
-        isState: true,
-      },
-      { name: 'step', value: (operation) => operation.step, spare: 2 },
-      { name: 'attempts', value: (operation) => operation.attempts, align: 'right', spare: 3 },
-      { name: 'error', value: (operation) => operation.error, spare: 1 },
-      { name: 'age', value: (operation) => ageOf(operation.started_at), align: 'right', spare: 4 },
-    ])
+    await printList(cli, await cli.operator.collect('adminOperationList', filter), columns)
   },
 })

@@ -13,6 +13,7 @@ export const adminOrgQuotas = command<{ ref: string; quotas: string[] }>({
     refArgument(adminOrganizations),
     { syntax: '[quotas...]', description: 'NAME=MAX: a100_gpus=16' },
   ],
+  columns: quotaColumns,
   examples: [
     'slipway admin org quotas harbour-labs',
     'slipway admin org quotas harbour-labs a100_gpus=16 projects=50',

@@ -5,6 +5,7 @@ import { prices } from '../../price/resource.ts'
 export const adminPriceList = command({
   name: 'list',
   summary: 'list prices in force',
+  columns: prices.columns,
   examples: ['slipway admin price list'],
   async run(cli) {
     await printList(cli, await cli.operator.collect('adminPriceList', {}), prices.columns)

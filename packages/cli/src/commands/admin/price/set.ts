@@ -1,4 +1,4 @@
-import { diskTypes } from '@slipway/sdk'
+import { diskTypes, vmTypeNames } from '@slipway/sdk'
 import { command } from '../../../core/command.ts'
 import { parsePair } from '../../../core/parse.ts'
 import { printList } from '../../../output/print.ts'
@@ -11,7 +11,7 @@ export const adminPriceSet = command<{ prices: string[] }>({
     {
       syntax: '<prices...>',
       description: 'PRODUCT=DOLLARS per hour of a VM, or per GB and hour of a disk',
-      complete: 'type',
+      complete: [...vmTypeNames, ...diskTypes].map((product) => `${product}=`),
     },
   ],
   examples: [

@@ -1,0 +1,34 @@
+import { distance } from 'fastest-levenshtein'
+import { UsageError } from '../errors/cli-error.ts'
+
+/** Longer lists are cut down to what is of the same kind as the wrong word. */
+const longestList = 40
+
+/** Returns the word as the set spells it, or says which words there are. */
+export function knownWord(flag: string, given: string, known: readonly string[]): string {
+  const found = known.find((word) => word.toLowerCase() === given.toLowerCase())
+  if (found) return found
+  const near = nearWords(given, known)
+  throw new UsageError(`${flag} cannot be “${given}”.`, [
+    ...(near.length > 0 ? [`Did you mean ${near.join(' or ')}?`] : []),
+    `Known: ${listed(given, known).join(', ')}`,
+  ])
+}
+
+/** Returns the words that were probably meant, the nearest first. */
+export function nearWords(given: string, known: readonly string[]): string[] {
+  return known
+    .map((word) => ({ word, edits: distance(given.toLowerCase(), word.toLowerCase()) }))
+    .filter(({ edits }) => edits <= Math.max(2, given.length / 3))
+    .sort((one, other) => one.edits - other.edits)
+    .slice(0, 3)
+    .map(({ word }) => word)
+}
+
+/** Of many words such as `vm.running`, those of the same kind, or else a line of kinds. */
+function listed(given: string, known: readonly string[]): readonly string[] {
+  if (known.length <= longestList) return known
+  const kindOf = (word: string) => word.split('.')[0]!
+  const sameKind = known.filter((word) => kindOf(word) === kindOf(given))
+  return sameKind.length > 0 ? sameKind : [...new Set(known.map((word) => `${kindOf(word)}.…`))]
+}

@@ -1,0 +1,34 @@
+import { ApiError } from '@slipway/sdk'
+import { CliError } from '../errors/cli-error.ts'
+import { exitCodeOf, hintsOf } from '../errors/explain.ts'
+import type { AnyCommand } from './command.ts'
+
+/** What the service says of a field of the request, said of the option that filled it. */
+export function inWordsOf(spec: AnyCommand, error: unknown): unknown {
+  if (!(error instanceof ApiError) || error.details.length === 0) return error
+  const [first = '', ...others] = error.details.map(({ field, message }) =>
+    ended(`${wordsOf(spec, field)} ${message}`),
+  )
+  return new CliError(error.code, first, exitCodeOf(error), [...others, ...hintsOf(error)], error)
+}
+
+const ended = (text: string) => (/[.?!]$/.test(text) ? text : `${text}.`)
+
+/** `/vm/ssh_public_key` is `--ssh-key` where there is such an option, and else the last name in the field. */
+function wordsOf({ options = [] }: AnyCommand, field: string): string {
+  const name =
+    field
+      .split('/')
+      .filter((part) => part !== '' && !/^\d+$/.test(part))
+      .at(-1) ?? field
+  const fieldWords = name.split('_').map(singular)
+  const flag = options
+    .map(({ flags }) => /--[\w-]+/.exec(flags)?.[0] ?? '')
+    .find((candidate) => isPartOf(candidate.slice(2).split('-').map(singular), fieldWords))
+  return flag || name.replaceAll('_', ' ')
+}
+
+const singular = (word: string) => word.replace(/s$/, '')
+
+const isPartOf = (some: string[], all: string[]) =>
+  some[0] !== '' && some[0] === all[0] && some.every((word) => all.includes(word))

@@ -1,0 +1,123 @@
+import { spawnSync } from 'node:child_process'
+import { symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeAll, expect, test } from 'vitest'
+import { completionScripts, type Shell } from '../src/commands/completion/scripts.ts'
+import { binary } from './support/cli.ts'
+import { isMissing } from './support/programs.ts'
+import { cliWithServer } from './support/with-server.ts'
+
+const cli = cliWithServer()
+const { home, base, runAs } = cli
+symlinkSync(binary, join(home, 'slipway'))
+const verbs = ['show', 'start', 'stop', 'ssh']
+beforeAll(() => cli.createVm('train-7'))
+
+const complete = async (...words: string[]) =>
+  (await cli.slipway('__complete', '--', ...words)).stdout
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => line.split('\t')[0])
+
+test('completion offers commands, options, fixed values and live names', async () => {
+  expect(await complete('vm', 's')).toEqual(verbs)
+  expect(await complete('vm', 'create', '--ssh')).toEqual(['--ssh-key'])
+  expect(await complete('vm', 'list', '-o', '')).toEqual(['table', 'json', 'yaml', 'columns='])
+  expect(await complete('vm', 'show', 'tr')).toEqual(['train-7'])
+  expect(await complete('vm', 'get', 'tr')).toEqual(['train-7'])
+  expect(await complete('vm', 'create', 'x', '--location', 'us')).toEqual(['us-east1-a'])
+  expect(await complete('admin', 'user', '')).toEqual([
+    'list',
+    'create',
+    'suspend',
+    'restore',
+    'reset',
+    'unmark',
+    'remove-totp',
+  ])
+  expect(await complete('vm', 'ssh', 'train-7', '--', '')).toEqual([])
+  expect(await complete('help', 'vm', 's')).toEqual(verbs)
+})
+
+test('completion knows every closed set, within a list, after a colon and after an equals sign', async () => {
+  expect(await complete('vm', 'list', '--state', 'running,s')).toEqual([
+    'running,stopping',
+    'running,shutoff',
+    'running,starting',
+  ])
+  expect(await complete('vm', 'list', '--state=sh')).toEqual(['--state=shutoff'])
+  expect(await complete('vm', 'list', '-o', 'columns=name,pu')).toEqual(['columns=name,public_ip'])
+  expect(await complete('vm', 'create', '--disk', 'datasets:read-o')).toEqual(['datasets:read-only'])
+  expect(await complete('vm', 'create', '--on-expiry', '')).toEqual(['stop', 'delete'])
+  expect(await complete('webhook', 'create', 'https://x', '--events', 'vm.running,operation.f')).toEqual([
+    'vm.running,operation.failed',
+  ])
+  expect(await complete('admin', 'price', 'set', 'a100.1')).toEqual(['a100.1x='])
+})
+
+test('completion says nothing when the service is away', async () => {
+  const run = await runAs(['__complete', '--', 'vm', 'show', ''], {
+    env: { ...cli.env, SLIPWAY_API_URL: 'http://127.0.0.1:1' },
+  })
+  expect(run).toEqual({ code: 0, stdout: '', stderr: '' })
+})
+
+/** Loads the script into the shell itself, then runs `code` there. */
+function inShell(shell: Shell, code: string): string {
+  const script = join(home, `completion.${shell}`)
+  writeFileSync(script, completionScripts[shell])
+  const flags = { bash: ['--norc'], zsh: ['-f'], fish: ['--no-config'] }[shell]
+  const { stdout, stderr } = spawnSync(shell, [...flags, '-c', code.replaceAll('SCRIPT', script)], {
+    env: { ...base, ...cli.env, PATH: `${home}:${base.PATH}` },
+    encoding: 'utf8',
+  })
+  expect(stderr).toBe('')
+  return stdout
+}
+
+/** What bash offers for a line, whose words it has broken up itself. */
+const inBash = (...words: string[]): string[] =>
+  inShell(
+    'bash',
+    `source SCRIPT; COMP_WORDS=(slipway ${words.map((word) => `'${word}'`).join(' ')}); COMP_CWORD=${words.length}; _slipway; printf "%s\\n" "\${COMPREPLY[@]}"`,
+  )
+    .trim()
+    .split('\n')
+
+test('bash completes the words of a command, and live names', () => {
+  expect(inBash('vm', 's')).toEqual(verbs)
+  expect(inBash('vm', 'show', 't')).toEqual(['train-7'])
+})
+
+test('bash completes behind the characters at which it breaks words', () => {
+  expect(inBash('vm', 'create', '--image', 'debian12', ':', 'la')).toEqual(['latest'])
+  expect(inBash('vm', 'create', '--image', 'debian12', ':')).toEqual(['latest'])
+  expect(inBash('vm', 'list', '--state', '=', 'sh')).toEqual(['shutoff'])
+  expect(inBash('vm', 'list', '-o', 'columns', '=', 'pub')).toEqual(['public_ip'])
+})
+
+test.skipIf(isMissing('zsh'))('zsh completes the words of a command, with what each word means', () => {
+  // Outside the line editor there is nothing to describe to: the words themselves are printed.
+  const stand = `compdef() { }; _describe() { print -l -- "\${(@P)2}" }; _files() { print files }`
+  const said = inShell('zsh', `${stand}; source SCRIPT; words=(slipway vm s); CURRENT=3; _slipway`)
+  expect(
+    said
+      .trim()
+      .split('\n')
+      .map((line) => line.split(':')[0]),
+  ).toEqual(verbs)
+  expect(said).toContain('show:show one VM')
+  expect(
+    inShell('zsh', `${stand}; source SCRIPT; words=(slipway vm create --ssh-key ""); CURRENT=5; _slipway`),
+  ).toBe('files\n')
+})
+
+test.skipIf(isMissing('fish'))('fish completes the words of a command, with what each word means', () => {
+  const said = inShell('fish', "source SCRIPT; complete -C 'slipway vm s'")
+  const words = said
+    .trim()
+    .split('\n')
+    .map((line) => line.split('\t')[0])
+  expect(words.toSorted()).toEqual(verbs.toSorted())
+  expect(said).toContain('show\tshow one VM')
+})

@@ -1,0 +1,101 @@
+import { readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeAll, expect, test } from 'vitest'
+import { cliWithServer } from './support/with-server.ts'
+
+const cli = cliWithServer()
+const { home, runAs } = cli
+const contextFile = join(home, 'config/slipway/contexts.json')
+beforeAll(() => cli.createVm('train-7'))
+
+const slipway = (...words: string[]) => runAs(words)
+const whoami = async (...words: string[]) =>
+  JSON.parse((await slipway('whoami', '-o', 'json', ...words)).stdout).caller
+
+test('without a login no service and no key is guessed', async () => {
+  const { code, stderr } = await slipway('vm', 'list')
+  expect(code).toBe(2)
+  expect(stderr).toContain('Log in with `slipway login`')
+})
+
+test('in the folder of a local server its own credentials are used', async () => {
+  const run = await runAs(['vm', 'list', '-o', 'columns=name', '--no-header'], {
+    cwd: join(cli.server.dataDir, '..'),
+  })
+  expect(run).toEqual({ code: 0, stdout: 'train-7\n', stderr: '' })
+})
+
+test('login with a key makes a context that nobody else can read', async () => {
+  const login = await slipway('login', '--api-url', cli.server.api_url, '--access-key', cli.server.access_key)
+  expect(login).toEqual({ code: 0, stdout: '', stderr: '' })
+  expect(statSync(contextFile).mode & 0o777).toBe(0o600)
+  expect(await whoami()).toMatchObject({ kind: 'access_key', project_id: cli.server.project_id })
+})
+
+test('login with a wrong key or password is denied and changes no context', async () => {
+  const before = readFileSync(contextFile, 'utf8')
+  const key = await slipway('login', '--api-url', cli.server.api_url, '--access-key', 'slp_wrong')
+  expect(key.code).toBe(5)
+  const words = ['login', '--api-url', cli.server.api_url, '--email', cli.server.email, '--password-stdin']
+  expect((await runAs(words, { input: 'wrong\n' })).code).toBe(5)
+  expect(readFileSync(contextFile, 'utf8')).toBe(before)
+})
+
+test('login with a password makes a session, refreshed when it is stale and kept', async () => {
+  const words = [
+    'login',
+    '--name',
+    'person',
+    '--api-url',
+    cli.server.api_url,
+    '--email',
+    cli.server.email,
+    '--password-stdin',
+  ]
+  expect(await runAs(words, { input: `${cli.server.password}\n` })).toMatchObject({ code: 0 })
+  expect(await whoami()).toMatchObject({ kind: 'user', email: cli.server.email })
+
+  const file = JSON.parse(readFileSync(contextFile, 'utf8'))
+  const { refreshToken } = file.contexts.person.session
+  file.contexts.person.session.expiresAt = 0
+  writeFileSync(contextFile, JSON.stringify(file))
+  expect(await whoami()).toMatchObject({ email: cli.server.email })
+  const after = JSON.parse(readFileSync(contextFile, 'utf8')).contexts.person.session
+  expect(after.refreshToken).not.toBe(refreshToken)
+  expect(after.expiresAt).toBeGreaterThan(Date.now())
+})
+
+test('contexts are listed, chosen, and flags win over the environment and that over them', async () => {
+  const rows = JSON.parse((await slipway('context', 'list', '-o', 'json')).stdout)
+  expect(rows.map((row: { name: string; is_current: boolean }) => [row.name, row.is_current])).toEqual([
+    ['default', false],
+    ['person', true],
+  ])
+  expect((await slipway('context', 'use', 'default')).code).toBe(0)
+  expect((await slipway('context', 'use', 'nowhere')).code).toBe(3)
+  expect(await whoami()).toMatchObject({ kind: 'access_key' })
+  expect(await whoami('--context', 'person')).toMatchObject({ kind: 'user' })
+  const operator = { SLIPWAY_ACCESS_KEY: cli.server.operator_key }
+  const byEnvironment = await runAs(['whoami', '-o', 'json'], { env: operator })
+  expect(JSON.parse(byEnvironment.stdout).caller.kind).toBe('operator_key')
+  const byFlag = await runAs(['whoami', '-o', 'json', '--access-key', cli.server.access_key], {
+    env: operator,
+  })
+  expect(JSON.parse(byFlag.stdout).caller.kind).toBe('access_key')
+})
+
+test('--project finds a project by its name', async () => {
+  const list = await slipway('vm', 'list', '--project', 'default', '-o', 'columns=name', '--no-header')
+  expect(list.stdout).toBe('train-7\n')
+  expect((await slipway('vm', 'list', '--project', 'defualt')).stderr).toContain('Did you mean default?')
+})
+
+test('logout ends the session at the service', async () => {
+  const { accessToken } = JSON.parse(readFileSync(contextFile, 'utf8')).contexts.person.session
+  expect((await slipway('logout', 'person')).code).toBe(0)
+  expect(Object.keys(JSON.parse(readFileSync(contextFile, 'utf8')).contexts)).toEqual(['default'])
+  const answer = await fetch(`${cli.server.api_url}/v0.1`, {
+    headers: { authorization: `Bearer ${accessToken}` },
+  })
+  expect(answer.status).toBe(401)
+})

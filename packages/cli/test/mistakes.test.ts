@@ -1,0 +1,118 @@
+import { copyFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeAll, expect, test } from 'vitest'
+import { cliWithServer } from './support/with-server.ts'
+
+const cli = cliWithServer()
+const { home, publicKey, slipway } = cli
+const small = ['--type', 'a40.1x', '--location', 'us-east1-a']
+beforeAll(() => cli.createVm('train-7'))
+
+const privateKey = `-----BEGIN OPENSSH PRIVATE KEY-----
+b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAAMwAAAAtzc2gtZW
+-----END OPENSSH PRIVATE KEY-----
+`
+
+test('a private key is refused on this computer, and the public one beside it is taken', async () => {
+  const path = join(home, 'id_work')
+  writeFileSync(path, privateKey)
+  // A service that is not there shows that nothing was sent.
+  const refused = await slipway(
+    'vm',
+    'create',
+    'x',
+    ...small,
+    '--ssh-key',
+    path,
+    '--api-url',
+    'http://127.0.0.1:1',
+  )
+  expect(refused).toMatchObject({ code: 2, stdout: '' })
+  expect(refused.stderr).toContain(`${path} is a private key: it must not leave this computer.`)
+  copyFileSync(publicKey, `${path}.pub`)
+  const dry = await slipway('vm', 'create', 'x', ...small, '--ssh-key', path, '--dry-run')
+  expect(dry).toMatchObject({ code: 0 })
+  expect(dry.stdout).not.toContain('PRIVATE KEY')
+  expect(dry.stdout).toContain('"ssh_public_key": "ssh-ed25519 ')
+  expect(dry.stderr).toBe(`${path} is a private key and stays here; using ${path}.pub.\n`)
+})
+
+test.each([
+  [['vm', 'list', '--state', 'runing'], '--state cannot be “runing”.', 'Did you mean running?'],
+  [['vm', 'list', '--state', 'running,of'], '--state cannot be “of”.', 'Known: creating, running, '],
+  [['vm', 'list', '--type', 'a40'], '--type cannot be “a40”.', 'a40.1x'],
+  [
+    ['vm', 'list', '--location', 'us-east1'],
+    '--location must be one of us-east1-a, eu-north1-a',
+    'us-east1-a?',
+  ],
+  [['vm', 'list', '-o', 'columns=name,stat'], 'There is no column stat.', 'Known: name, type, state, '],
+  [['vm', 'show', 'train-7', '-o', 'columns=stat'], 'There is no column stat.', 'Known: name, type, state, '],
+  [['events', '--type', 'vm.runing'], '--type cannot be “vm.runing”.', 'Did you mean vm.running?'],
+  [['events', '--type', 'cats'], '--type cannot be “cats”.', 'vm.…'],
+  [['operation', 'list', '--state', 'runing'], '--state cannot be “runing”.', 'in_progress'],
+  [['webhook', 'create', 'https://x.test', '--events', 'vm.up'], '--events cannot be “vm.up”.', 'vm.*'],
+  [['firewall', 'create', 'x', '--protocol', 'tpc'], '--protocol cannot be “tpc”.', 'Did you mean tcp'],
+  [
+    ['vm', 'create', 'x', '--on-expiry', 'explode'],
+    '--on-expiry cannot be “explode”.',
+    'Known: stop, delete',
+  ],
+])('what nothing has is an error that names what there is: slipway %j', async (words, message, known) => {
+  const { code, stdout, stderr } = await slipway(...words)
+  expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+  expect(stderr).toContain(`slipway: ${message}`)
+  expect(stderr).toContain(known)
+})
+
+test('what the service refuses is said once, of the option that is wrong', async () => {
+  const key = ['--ssh-key', publicKey]
+  const short = await slipway('vm', 'create', 'x', ...small, ...key, '--ttl', '5s')
+  expect(short).toEqual({ code: 2, stdout: '', stderr: 'slipway: --ttl must be from 300 to 2592000.\n' })
+  const image = await slipway('vm', 'create', 'x', ...small, ...key, '--image', 'debian13')
+  expect(image.code).toBe(2)
+  expect(image.stderr).toMatch(/^slipway: --image must be one of .*; did you mean debian12:latest\?\n$/)
+  const place = await slipway('vm', 'create', 'x', '--type', 'a40.1x', '--location', 'us-east1', ...key)
+  expect(place.stderr).toBe('slipway: There is no location called us-east1.\n  Did you mean us-east1-a?\n')
+  const named = await slipway('disk', 'create', 'a b', '--size', '1GiB', '--location', 'us-east1-a')
+  expect(named.stderr).toMatch(/^slipway: name must be letters, .*; did you mean a-b\?\n$/)
+})
+
+test('programs get the fields of a refusal as the service named them', async () => {
+  const { code, stderr } = await slipway(
+    'disk',
+    'create',
+    'x',
+    '--size',
+    '1',
+    '--location',
+    'us-east1-a',
+    '-o',
+    'json',
+  )
+  expect(code).toBe(2)
+  expect(JSON.parse(stderr)).toMatchObject({ code: 'invalid_argument', details: [{ field: '/size' }] })
+})
+
+test('--dry-run refuses what the creation would refuse', async () => {
+  const taken = await slipway('vm', 'create', 'train-7', ...small, '--ssh-key', publicKey, '--dry-run')
+  expect(taken).toMatchObject({ code: 4, stdout: '' })
+  expect(taken.stderr).toContain('train-7')
+})
+
+test('verbs of other command lines work, and help stands before a command as well as behind it', async () => {
+  expect((await slipway('vm', 'ls', '-o', 'columns=name', '--no-header')).stdout).toBe('train-7\n')
+  expect((await slipway('vm', 'get', 'train-7', '-o', 'columns=name,state')).stdout).toBe(
+    'train-7  running\n',
+  )
+  expect((await slipway('vm', 'logs', 'train-7')).code).toBe(0)
+  const [before, behind] = [await slipway('help', 'vm', 'list'), await slipway('vm', 'list', '--help')]
+  expect(before).toEqual({ ...behind, code: 0, stderr: '' })
+  expect(before.stdout).toContain('Columns:\n  name, type, state, ')
+  expect((await slipway('help')).stdout).toContain('Start with:')
+})
+
+test('a value of a global option is no command', async () => {
+  const run = await slipway('--context', 'vm', 'disk', 'list')
+  expect(run.stderr).toContain('There is no context vm.')
+})

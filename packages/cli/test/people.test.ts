@@ -1,0 +1,171 @@
+import { startProgram } from '@slipway/testing/program.ts'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { binary } from './support/cli.ts'
+import { goldenFile, transcript } from './support/golden.ts'
+import { cliWithServer } from './support/with-server.ts'
+
+const cli = cliWithServer()
+const { home, base, runAs } = cli
+beforeAll(() => cli.createVm('train-7'))
+
+test('the audit log is exported as JSON lines, and continued from a position without a gap', async () => {
+  const exported = async (...words: string[]) => {
+    const { stdout, code } = await cli.slipway('admin', 'audit', 'export', ...words)
+    expect(code).toBe(0)
+    return stdout
+      .trimEnd()
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => JSON.parse(line) as { position: number; type: string; client_address: string })
+  }
+  const first = await exported()
+  expect(first.find(({ type }) => type === 'vm.creating')?.client_address).toBe('127.0.0.1')
+  const positions = first.map(({ position }) => position)
+  expect(positions).toEqual(positions.toSorted((a, b) => a - b))
+  const middle = positions[Math.floor(positions.length / 2)]!
+  const rest = (await exported('--since', String(middle))).map(({ position }) => position)
+  expect(rest.slice(0, positions.length - positions.indexOf(middle) - 1)).toEqual(
+    positions.slice(positions.indexOf(middle) + 1),
+  )
+})
+
+describe('with the login of an owner', () => {
+  const asOwner = (...words: string[]) => runAs([...words, '--context', 'owner'])
+  beforeAll(async () => {
+    const words = [
+      'login',
+      '--name',
+      'owner',
+      '--api-url',
+      cli.server.api_url,
+      '--email',
+      cli.server.email,
+      '--password-stdin',
+    ]
+    expect(await runAs(words, { input: cli.server.password })).toMatchObject({ code: 0 })
+  })
+
+  async function golden(name: string, ...lines: string[][]) {
+    const texts: string[] = []
+    for (const words of lines) texts.push(transcript(words, await asOwner(...words, '--quiet')))
+    await expect(`${texts.join('\n\n')}\n`).toMatchFileSnapshot(goldenFile(name))
+  }
+
+  test('access keys are made, used and revoked', async () => {
+    const created = await asOwner('key', 'create', 'ci', '--role', 'read', '--expires', '30d', '-o', 'json')
+    const { secret } = JSON.parse(created.stdout)
+    const withKey = {
+      SLIPWAY_API_URL: cli.server.api_url,
+      SLIPWAY_ACCESS_KEY: secret,
+      SLIPWAY_PROJECT: cli.server.project_id,
+    }
+    expect((await runAs(['vm', 'list'], { env: withKey })).code).toBe(0)
+    expect((await runAs(['vm', 'delete', 'train-7', '--yes'], { env: withKey })).code).toBe(5)
+    expect((await asOwner('key', 'delete', 'ci', '--yes')).code).toBe(0)
+    expect((await runAs(['vm', 'list'], { env: withKey })).code).toBe(5)
+  })
+
+  test('projects and members are made, changed and deleted', async () => {
+    await golden(
+      'people.txt',
+      ['org', 'list', '-o', 'columns=name,id'],
+      ['project', 'create', 'research'],
+      ['project', 'rename', 'research', 'experiments'],
+      ['project', 'list', '-o', 'columns=name,version'],
+      ['project', 'delete', 'experiments', '--yes'],
+      ['member', 'add', 'grace@example.com', '--role', 'viewer', '-o', 'columns=email,role,state'],
+      ['member', 'change', 'grace@example.com', '--role', 'admin', '-o', 'columns=email,role,state'],
+      ['member', 'list', '-o', 'columns=email,role,state'],
+      ['member', 'delete', 'grace@example.com', '--yes'],
+    )
+  })
+
+  test('budgets are set, and costs, usage, invoices and the billing link are shown', async () => {
+    const json = async (...words: string[]) => {
+      const run = await asOwner(...words, '-o', 'json')
+      expect(run).toMatchObject({ code: 0, stderr: '' })
+      return JSON.parse(run.stdout)
+    }
+    expect(await json('project', 'budget', '--set', '500', '--hard-stop')).toMatchObject({
+      monthly_usd: 500,
+      hard_stop: true,
+    })
+    expect(await json('project', 'budget', '--none')).toMatchObject({ monthly_usd: null })
+    expect((await json('cost')).usd_per_hour).toBeCloseTo(0.9)
+    expect((await json('cost', '--org')).usd_per_hour).toBeCloseTo(0.9)
+    expect(await json('usage')).toEqual([])
+    expect(await json('org', 'invoices')).toBeInstanceOf(Array)
+    expect((await asOwner('usage', '--csv')).stdout).toContain('product_name')
+    expect((await asOwner('billing', '--no-open')).stdout).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/\S+\n$/)
+  })
+
+  test('webhooks are created, paused, changed and deleted', async () => {
+    // A public address; nothing is ever sent there, since no VM changes before the pause.
+    const url = 'https://11.0.0.1/slipway'
+    const made = await asOwner('webhook', 'create', url, '--events', 'vm.*', '-o', 'json')
+    expect(JSON.parse(made.stdout).secret).toMatch(/^whsec_/)
+    expect((await asOwner('webhook', 'pause', url, '-o', 'columns=state')).stdout).toBe('paused\n')
+    expect((await asOwner('webhook', 'deliveries', url, '-o', 'json')).stdout).toBe('[]\n')
+    expect((await asOwner('webhook', 'delete', url, '--yes')).code).toBe(0)
+    expect((await asOwner('webhook', 'list', '-o', 'json')).stdout).toBe('[]\n')
+  })
+
+  test('events are listed, and followed as they happen', async () => {
+    const listed = JSON.parse((await asOwner('events', '--type', 'vm.running', '-o', 'json')).stdout)
+    expect(listed.map((event: { type: string }) => event.type)).toEqual(['vm.running'])
+    const words = [
+      binary,
+      'events',
+      '-f',
+      '--after',
+      String(listed[0].position),
+      '--context',
+      'owner',
+      '-o',
+      'json',
+    ]
+    const follower = startProgram(process.execPath, words, { env: base, cwd: home })
+    const made = asOwner('network', 'create', 'followed', '--cidr', '10.30.0.0/16')
+    await follower.until(/"network\.created".*\n/)
+    await follower.end('SIGINT')
+    const types = follower.lines.map((line) => JSON.parse(line).type)
+    expect(types).toContain('network.created')
+    expect((await made).code).toBe(0)
+    await asOwner('network', 'delete', 'followed', '--yes')
+  })
+
+  test('the operator makes organizations and users, and suspends them', async () => {
+    const operator = { SLIPWAY_API_URL: cli.server.api_url, SLIPWAY_OPERATOR_KEY: cli.server.operator_key }
+    const admin = async (...words: string[]) => {
+      const run = await runAs(['admin', ...words, '-o', 'json'], { env: operator })
+      expect(run).toMatchObject({ code: 0, stderr: '' })
+      return JSON.parse(run.stdout)
+    }
+    await admin('org', 'create', 'Harbour Labs')
+    const user = await admin('user', 'create', 'ada@example.com', '--org', 'Harbour Labs', '--role', 'owner')
+    expect(user).toMatchObject({ email: 'ada@example.com', state: 'invited' })
+    const code = user.invite_url.split('#code=')[1]
+    const accepted = await fetch(`${cli.server.api_url}/v0.1/auth/accept`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ code, password: 'correct horse battery' }),
+    })
+    expect(accepted.status).toBe(200)
+    expect(await admin('user', 'suspend', 'ada@example.com')).toMatchObject({ suspended: true })
+    expect(await admin('org', 'suspend', 'Harbour Labs', '--stop-vms')).toMatchObject({ suspended: true })
+    expect(await admin('org', 'restore', 'Harbour Labs')).toMatchObject({ suspended: false })
+    const quotas = await admin('quota', 'set', cli.server.project_id, 'vms=7')
+    expect(quotas).toContainEqual(expect.objectContaining({ name: 'vms', max: 7 }))
+    const free = await admin('quota', 'set', cli.server.project_id, 'vms=none')
+    expect(free).not.toContainEqual(expect.objectContaining({ name: 'vms', max: 7 }))
+    const together = await admin('org', 'quotas', 'Harbour Labs', 'a100_gpus=9', 'projects=3')
+    expect(together).toContainEqual({ name: 'a100_gpus', max: 9, used: 0, available: 9 })
+    expect(await admin('org', 'quotas', 'Harbour Labs')).toEqual(together)
+    const [host] = await admin('host', 'list', '--location', 'us-east1-a')
+    expect(await admin('host', 'close', host.id)).toMatchObject({ schedulable: false })
+    expect(await admin('host', 'open', host.id)).toMatchObject({ schedulable: true })
+    const [gpu] = await admin('gpu', 'list', '--host', host.id, '--state', 'free')
+    expect(await admin('gpu', 'quarantine', gpu.id)).toMatchObject({ state: 'quarantined' })
+    expect(await admin('gpu', 'free', gpu.id)).toMatchObject({ id: gpu.id })
+  })
+})

@@ -1,0 +1,55 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type RealServer, type RealServerOptions, startRealServer } from '@slipway/testing/real-server.ts'
+import { sshKey } from '@slipway/testing/ssh-key.ts'
+import { afterAll, beforeAll, expect } from 'vitest'
+import { freshHome } from './cli.ts'
+
+/** A home, a real server for the tests of a file, and the environment that reaches it. */
+export function cliWithServer(options: RealServerOptions = {}) {
+  const { home, base, slipway: runAs, remove } = freshHome()
+  const publicKey = join(home, 'key.pub')
+  let server: RealServer
+  let env: Record<string, string>
+  beforeAll(async () => {
+    writeFileSync(publicKey, `${sshKey}\n`)
+    server = await startRealServer(options)
+    env = {
+      SLIPWAY_API_URL: server.api_url,
+      SLIPWAY_ACCESS_KEY: server.access_key,
+      SLIPWAY_OPERATOR_KEY: server.operator_key,
+      SLIPWAY_PROJECT: server.project_id,
+    }
+  })
+  afterAll(async () => {
+    await server?.close()
+    remove()
+  })
+
+  const slipway = (...words: string[]) => runAs(words, { env })
+  return {
+    home,
+    base,
+    publicKey,
+    runAs,
+    slipway,
+    /** What a command prints for programs; it must succeed. */
+    async json(...words: string[]) {
+      const run = await slipway(...words, '-o', 'json')
+      expect(run).toMatchObject({ code: 0, stderr: '' })
+      return JSON.parse(run.stdout)
+    },
+    /** Creates a VM with a small GPU. */
+    async createVm(name: string, ...words: string[]) {
+      const where = ['--type', 'a40.1x', '--location', 'us-east1-a', '--ssh-key', publicKey]
+      const run = await slipway('vm', 'create', name, ...where, '--quiet', ...words)
+      expect(run).toMatchObject({ code: 0, stderr: '' })
+    },
+    get server() {
+      return server
+    },
+    get env() {
+      return env
+    },
+  }
+}
