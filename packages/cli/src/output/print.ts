@@ -149,7 +149,7 @@ const labelOf = (name: string) => {
 function fieldText(value: unknown): string {
   if (value === null || value === '' || value === undefined) return '-'
   if (Array.isArray(value)) return value.length === 0 ? '-' : value.map(itemText).join('\n')
-  return itemText(value)
+  return itemText(value) || '-'
 }
 
 function itemText(value: unknown): string {
