@@ -15,8 +15,8 @@ import {
 import { parseSshPublicKey } from '@slipway/contract/ssh-key'
 import { numberToAddress } from './addresses.ts'
 import { parsePort } from './firewall.ts'
+import { isCloudConfig, scriptProblem } from './guest/scripts.ts'
 import { labelKeyProblem, labelSelectorProblem, labelValueProblem } from './labels.ts'
-import { scriptProblem } from './names.ts'
 import { didYouMean, nearest } from './nearest.ts'
 import { parseDiskSize } from './sizes.ts'
 
@@ -88,8 +88,6 @@ export const formats: Record<string, (text: string) => string | null> = {
       ? 'must be a script: #cloud-config is for the startup_script alone'
       : scriptProblem(text),
 }
-
-export const isCloudConfig = (script: string): boolean => script.startsWith('#cloud-config')
 
 function nearestName(text: string): string {
   return text

@@ -2,7 +2,6 @@ const maxEmailChars = 254
 const maxLocalPartChars = 64
 const localPart = /^[^\s@"(),:;<>[\]\\\p{C}]+$/u
 const hostLabel = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
-const maxScriptBytes = 64 * 1024
 
 /**
  * The form under which an e-mail address is stored and compared, or null for what no mail could reach. Nothing is
@@ -19,11 +18,4 @@ export function normaliseEmail(text: string): string | null {
     !/^\.|\.\.|\.$/.test(local) &&
     host.split('.').every((label) => hostLabel.test(label))
   return isPlausible ? email : null
-}
-
-/** What is wrong, as the rest of a sentence that begins with the field; null when nothing is. */
-export function scriptProblem(text: string): string | null {
-  if (text.includes('\0')) return 'must not contain NUL characters'
-  if (new TextEncoder().encode(text).length > maxScriptBytes) return 'must have at most 64 KiB'
-  return null
 }

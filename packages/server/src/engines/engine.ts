@@ -1,4 +1,5 @@
 import type { CompiledRule } from '../domain/firewall.ts'
+import type { HostKey } from '../domain/guest/host-key.ts'
 
 /**
  * The one door to whatever runs the VMs. Every method is idempotent (keyed by our ids) and cancellable, and may be
@@ -70,7 +71,13 @@ export interface VmSpec extends VmRef {
   osDiskGib: number
   /** Sparse local disk, lost at stop; 0 means none. */
   scratchGb: number
-  sshPublicKey: string
+  /** Each one line. */
+  sshPublicKeys: string[]
+  /**
+   * What the guest has to prove its name by: it counts as running only if it does. The private half comes with a new VM
+   * and is kept by nobody but the guest after its first boot. Null for a VM that makes a key of its own.
+   */
+  sshHostKey: HostKey | null
   startupScript: string
   shutdownScript: string
   network: {
@@ -114,7 +121,7 @@ export interface AttachedDisk extends DiskSpec {
 export interface VmStatus {
   id: string
   generation: number
-  /** `booting` until the guest answers SSH where the engine can tell; `stopping` while the guest shuts down. */
+  /** `booting` until the guest answers SSH, with its host key, where the engine can tell; `stopping` while the guest shuts down. */
   power: 'off' | 'booting' | 'running' | 'stopping' | 'crashed'
   /** `user@address` or `user@address:port`; '' until known or when the VM has no public address. */
   sshDestination: string

@@ -1,5 +1,5 @@
 import { invalidField } from '../domain/failure.ts'
-import { fullImageName } from '../domain/images.ts'
+import { fullImageName } from '../domain/guest/images.ts'
 import { oneOf } from '../domain/nearest.ts'
 import type { Queryable } from '../store/database.ts'
 import { findImage, type ImageRow, listImages } from '../store/fleet/images.ts'

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { normaliseEmail, scriptProblem } from '../../src/domain/names.ts'
+import { scriptProblem } from '../../src/domain/guest/scripts.ts'
+import { normaliseEmail } from '../../src/domain/names.ts'
 
 test.each([
   ['Ada@Example.COM', 'ada@example.com'],

@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { CompiledRule } from '../../src/domain/firewall.ts'
+import { newHostKey } from '../../src/domain/guest/host-key.ts'
 import type { Engine, VmSpec } from '../../src/engines/engine.ts'
 import { importImage } from '../../src/engines/qemu/index.ts'
 import { cloudImage } from '../support/cloud-image.ts'
@@ -17,6 +18,8 @@ const allowSsh: CompiledRule = {
 
 let bench: QemuBench
 let engine: Engine & { close(): Promise<void> }
+let image: VmSpec['image']
+let hostName: string
 let spec: VmSpec
 
 beforeAll(async () => {
@@ -27,7 +30,8 @@ beforeAll(async () => {
   const file = await cloudImage(CACHE)
   const sha256 = execFileSync('sha256sum', [file], { encoding: 'utf8' }).split(' ')[0]!
   const source = await importImage(bench.dataDir, file, sha256, 'debian', () => {})
-  spec = specOf(bench, host, { name: 'cloud_guest', image: { name: 'debian:latest', source } })
+  image = { name: 'debian:latest', source }
+  hostName = host
 }, 1_800_000)
 afterAll(async () => {
   await engine?.close()
@@ -35,9 +39,11 @@ afterAll(async () => {
 }, 120_000)
 
 test('a cloud image with UEFI and cloud-init boots, takes key, name and scripts from the seed, sees a disk, and shuts down', async () => {
+  spec = specOf(bench, hostName, { name: 'cloud_guest', image, sshHostKey: newHostKey() })
   await engine.ensureVm(spec, wanted('on', [allowSsh]), call(1))
   const { sshDestination } = await until('running')
-  const inGuest = (command: string) => bench.ssh(sshDestination, command)
+  const hostKey = spec.sshHostKey!.publicKey
+  const inGuest = (command: string) => bench.ssh(sshDestination, command, { hostKey })
   // Its SSH server may answer before cloud-init has written the key.
   await attempt(() => inGuest('true'))
   expect(await inGuest('cloud-init status --wait --long || true')).toContain('status: done')
@@ -60,6 +66,45 @@ test('a cloud image with UEFI and cloud-init boots, takes key, name and scripts 
   expect(content).toContain('shutdown script of cloud_guest')
   await engine.removeVm(spec, call(4))
   await engine.removeDisk(disk, call(2))
+})
+
+const cloudConfig = `#cloud-config
+users:
+  - name: ada
+    shell: /bin/sh
+write_files:
+  - path: /etc/made-by-config
+    content: "yes"
+ssh_keys:
+  ed25519_public: ssh-ed25519 AAAA
+runcmd:
+  - [sh, -c, "echo the configuration ran >/dev/console"]
+`
+
+test('a cloud image takes a #cloud-config beside what it has to have, and fills a larger OS disk', async () => {
+  spec = specOf(bench, hostName, {
+    ...{ name: 'configured', image, osDiskGib: 200, startupScript: cloudConfig, sshHostKey: newHostKey() },
+  })
+  await engine.ensureVm(spec, wanted('on', [allowSsh]), call(1))
+  const { sshDestination } = await until('running')
+  const hostKey = spec.sshHostKey!.publicKey
+  const inGuest = (command: string) => bench.ssh(sshDestination, command, { hostKey })
+  await attempt(() => inGuest('true'))
+  expect(await inGuest('cloud-init status --wait --long || true')).toContain('status: done')
+  expect(await inGuest('cat /etc/made-by-config')).toBe('yes')
+  expect(await inGuest('id -un ada')).toBe('ada')
+  expect(Number(await inGuest('df --output=size -BG / | tail -1 | tr -dc 0-9'))).toBeGreaterThan(190)
+  const { content } = await engine.serialLog(spec, undefined, signal)
+  expect(content).toContain('the configuration ran')
+
+  // The seed no longer has its key: the guest does.
+  spec = { ...spec, isNew: false, sshHostKey: { publicKey: hostKey, privateKey: '' } }
+  await engine.powerVm(spec, 'shutdown', call(2))
+  await until('off')
+  await engine.ensureVm(spec, wanted('on', [allowSsh], 2), call(3))
+  await until('running')
+  await attempt(async () => expect(await inGuest('hostname')).toBe('configured'))
+  await engine.removeVm(spec, call(4))
 })
 
 async function until(power: string) {

@@ -9,7 +9,9 @@ import { type Program, startProgram } from '@slipway/testing/program.ts'
 import { build } from 'esbuild'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { CompiledRule } from '../../src/domain/firewall.ts'
+import { newHostKey } from '../../src/domain/guest/host-key.ts'
 import type { Engine, VmSpec, VmStatus } from '../../src/engines/engine.ts'
+import { sshGreeting } from '../../src/engines/qemu/forwarder/greeting.ts'
 import { canShareVolumes, makeBench, makeKey, type QemuBench } from '../support/qemu-bench.ts'
 import { diskOf, specOf, wanted } from '../support/qemu-spec.ts'
 
@@ -31,6 +33,7 @@ let engine: Engine & { close(): Promise<void> }
 let host: string
 let first: VmSpec
 let second: VmSpec
+let otherKeyFile: string
 let generation = 1
 let firewallGeneration = 1
 const next = () => ({ generation: ++generation, signal })
@@ -40,7 +43,15 @@ beforeAll(async () => {
   const setup = await bench.open()
   for await (const report of setup.inventory(signal)) host = report.name
   await setup.close()
-  first = specOf(bench, host, { name: 'guest-one' })
+  otherKeyFile = join(bench.dataDir, 'other-key')
+  first = specOf(bench, host, {
+    name: 'guest-one',
+    sshPublicKeys: [bench.sshPublicKey, await makeKey(otherKeyFile)],
+    sshHostKey: newHostKey(),
+    scratchGb: 960,
+    // Without a first line that says so, a shell runs it.
+    startupScript: 'echo startup script of guest-one\necho yes > /root/made-by-startup\n',
+  })
   second = specOf(bench, host, { name: 'guest-two' })
   second.network = { ...second.network, networkId: first.network.networkId, publicAddress: '' }
 }, 300_000)
@@ -62,13 +73,55 @@ test('a qemu guest outlives the server that started it, and the next server adop
   await until(first, 'running')
 })
 
-test('a qemu guest lets in the owner of the key, and nobody else', WITHIN, async () => {
+test('a qemu guest lets in the owners of its keys, and nobody else', WITHIN, async () => {
   expect(await inFirst('hostname')).toBe('guest-one')
+  expect(await bench.ssh(await destination(), 'hostname', { keyFile: otherKeyFile })).toBe('guest-one')
   const stranger = join(bench.dataDir, 'stranger')
   await makeKey(stranger)
   await expect(bench.ssh(await destination(), 'true', { keyFile: stranger })).rejects.toThrow(
     /denied|publickey/i,
   )
+})
+
+test(
+  'a qemu guest is known by its host key at the first connection, and another one is refused',
+  WITHIN,
+  async () => {
+    const { publicKey } = first.sshHostKey!
+    expect(await bench.ssh(await destination(), 'hostname', { hostKey: publicKey })).toBe('guest-one')
+    const other = newHostKey().publicKey
+    await expect(bench.ssh(await destination(), 'hostname', { hostKey: other })).rejects.toThrow(
+      /Host key verification failed/,
+    )
+    const met = async (hostKey: string) =>
+      sshGreeting(connect({ host: bench.publicAddress, port: await publicSshPort() }), 20_000, hostKey)
+    expect(await met(publicKey)).toBe('greeted')
+    expect(await met(other)).toBe('stranger')
+  },
+)
+
+test(
+  'the private host key of a qemu guest is nowhere but in the guest once it has booted',
+  WITHIN,
+  async () => {
+    const folder = join(bench.dataDir, 'qemu/local-a/vms', first.id)
+    const secret = Buffer.from(first.sshHostKey!.privateKey, 'base64')
+    const isKept = async (name: string) => {
+      const content = await readFile(join(folder, name))
+      return content.includes(secret) || content.includes(secret.toString('base64').slice(0, 40))
+    }
+    await eventually(async () => {
+      expect(await isKept('seed.iso')).toBe(false)
+      expect(await isKept('vm.json')).toBe(false)
+    })
+    first.sshHostKey = { ...first.sshHostKey!, privateKey: '' }
+  },
+)
+
+test('a qemu guest has the local disk of its type, empty and of the promised size', WITHIN, async () => {
+  const device = await findBySerial('slipway-scratch')
+  expect(await inFirst(`cat /sys/block/${device}/size`)).toBe(String((960 * 1024 ** 3) / 512))
+  expect(await inFirst(`head -c 4096 /dev/${device} | tr -d '\\0' | wc -c`)).toBe('0')
 })
 
 test('a qemu guest ran its startup script', WITHIN, async () => {

@@ -9,7 +9,11 @@ const exec = promisify(execFile)
 const MIB = 1024 ** 2
 const ESP_MIB = 128
 const ROOT_MIB = 1536
-const PACKAGES = ['systemd-sysv', 'udev', 'dbus', 'cloud-init', 'netplan.io', 'openssh-server', 'iproute2']
+const PACKAGES = [
+  ...['systemd-sysv', 'udev', 'dbus', 'cloud-init', 'netplan.io', 'openssh-server', 'iproute2'],
+  // What cloud-init grows a disk with.
+  ...['cloud-guest-utils', 'e2fsprogs', 'fdisk'],
+]
 const FILES = {
   'etc/fstab': 'LABEL=root / ext4 defaults 0 1\n',
   // Without it cloud-init asks for a locale that nobody has generated, and ends in an error.

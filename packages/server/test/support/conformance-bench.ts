@@ -52,7 +52,8 @@ export class ConformanceBench {
       ...{ isNew: true, type: 'a100-80gb.1x', cpuCores: 12, memoryGb: 120, osDiskGib: 128, scratchGb: 0 },
       gpus: [],
       image: subject.image,
-      sshPublicKey: subject.sshPublicKey ?? sshKey,
+      sshPublicKeys: [subject.sshPublicKey ?? sshKey],
+      sshHostKey: null,
       startupScript: '#!/bin/sh\necho started\n',
       shutdownScript: '',
       network: {

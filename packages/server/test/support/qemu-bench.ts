@@ -24,7 +24,12 @@ export interface QemuBench {
   /** Unlike that of any test file that runs beside this one. */
   publicAddress: string
   open(options?: Partial<QemuEngineOptions>): Promise<Engine & { close(): Promise<void> }>
-  ssh(destination: string, command: string, options?: { keyFile?: string; source?: string }): Promise<string>
+  /** `hostKey`: what the server has to prove its name by; without it, it is not asked. */
+  ssh(
+    destination: string,
+    command: string,
+    options?: { keyFile?: string; source?: string; hostKey?: string },
+  ): Promise<string>
   /** Every process of this machine that has this bench in its command line or works in its folder. */
   processes(): Promise<{ pid: number; commandLine: string }[]>
   close(): Promise<void>
@@ -63,7 +68,7 @@ export async function makeBench(): Promise<QemuBench> {
         ...options,
       }),
     ssh: (destination, command, options = {}) =>
-      ssh(destination, command, options.keyFile ?? sshKeyFile, options.source),
+      ssh(destination, command, { keyFile: sshKeyFile, ...options }),
     processes: () => processesWith(dataDir),
     async close() {
       for (const { pid } of await processesWith(dataDir))
@@ -92,12 +97,19 @@ export async function makeKey(file: string): Promise<string> {
   return (await readFile(`${file}.pub`, 'utf8')).trim()
 }
 
-async function ssh(destination: string, command: string, keyFile: string, source?: string): Promise<string> {
+async function ssh(
+  destination: string,
+  command: string,
+  { keyFile, source, hostKey }: { keyFile: string; source?: string; hostKey?: string },
+): Promise<string> {
   const [userAndHost, port = '22'] = destination.split(':')
+  const knownHosts = `${keyFile}.known`
+  if (hostKey) await writeFile(knownHosts, `the-vm ${hostKey}\n`)
   const options = [
     'BatchMode=yes',
-    'StrictHostKeyChecking=no',
-    'UserKnownHostsFile=/dev/null',
+    ...(hostKey
+      ? ['HostKeyAlias=the-vm', 'StrictHostKeyChecking=yes', `UserKnownHostsFile=${knownHosts}`]
+      : ['StrictHostKeyChecking=no', 'UserKnownHostsFile=/dev/null']),
     'LogLevel=ERROR',
   ]
   const { stdout } = await exec('ssh', [

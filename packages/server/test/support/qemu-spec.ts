@@ -11,7 +11,8 @@ export function specOf(bench: QemuBench, host: string, changes: Partial<VmSpec> 
   return {
     ...{ id: randomUUID(), host, name, projectId: randomUUID(), isNew: true, type: 'a100-80gb.1x' },
     ...{ cpuCores: 12, memoryGb: 120, gpus: [], image: bench.image, osDiskGib: 128, scratchGb: 0 },
-    sshPublicKey: bench.sshPublicKey,
+    sshPublicKeys: [bench.sshPublicKey],
+    sshHostKey: null,
     startupScript: `#!/bin/sh\necho startup script of ${name}\necho yes > /root/made-by-startup\n`,
     shutdownScript: `#!/bin/sh\necho shutdown script of ${name}\n`,
     network: {

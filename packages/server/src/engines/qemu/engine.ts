@@ -1,6 +1,5 @@
 import { mkdir, rm } from 'node:fs/promises'
 import { cpus } from 'node:os'
-import { join } from 'node:path'
 import type { CompiledRule } from '../../domain/firewall.ts'
 import {
   type AttachedDisk,
@@ -188,7 +187,7 @@ export class QemuEngine implements Engine {
       await mkdir(folder, { mode: 0o700 })
       await createOverlay(this.#ctx.records.osDisk(spec.id), base, call.signal)
     }
-    await writeAtomically(join(folder, 'seed.iso'), seedImage(spec, egress))
+    await writeAtomically(this.#ctx.records.seed(spec.id), seedImage(spec, egress))
     const { rules, firewallGeneration } = found?.record ?? { rules: [], firewallGeneration: 0 }
     await this.#ctx.records.write(spec.id, { spec, rules, firewallGeneration })
   }

@@ -1,7 +1,10 @@
+import type { VmSpec } from '../engine.ts'
 import type { QemuContext } from './context.ts'
+import { writeAtomically } from './files.ts'
 import type { Greeting } from './forwarder/greeting.ts'
 import type { ForwarderStatus } from './forwarder/protocol.ts'
 import type { ImageSource } from './images/images.ts'
+import { seedImage } from './images/seed.ts'
 import { miniGuestUp } from './mini-guest/files.ts'
 import { syncForwards } from './network.ts'
 import { type Observed, observe } from './observe.ts'
@@ -71,14 +74,19 @@ export class Monitor {
     while (!this.#stop.signal.aborted) {
       const run = await records.readRun(id)
       if (!run || (await records.hasAnswered(id, run))) return
-      const announcement = await this.#announcement(id, run)
+      const spec = (await records.read(id))?.spec
+      const announcement = await this.#announcement(id, run, spec)
       const isPatient = announcement === 'made' || patientBootId === run.bootId
-      const greeting = announcement === 'awaited' ? 'silent' : await this.#greeting(id, run, isPatient)
+      const hostKey = spec?.sshHostKey?.publicKey ?? ''
+      const greeting =
+        announcement === 'awaited' ? 'silent' : await this.#greeting(id, run, isPatient, hostKey)
       if (greeting === 'greeted') {
         await records.markAnswered(id, run)
         this.#report(id, 'running')
         return
       }
+      // Its own key may not be in place yet.
+      if (greeting === 'stranger') await records.markStranger(id, run)
       if (greeting === 'closed') patientBootId = run.bootId
       const seen = await observe(this.#ctx, id)
       if (!seen?.run || (!seen.process && seen.power !== 'booting')) return
@@ -86,15 +94,18 @@ export class Monitor {
     }
   }
 
-  #greeting(id: string, run: Run, isPatient: boolean): Promise<Greeting> {
+  #greeting(id: string, run: Run, isPatient: boolean, hostKey: string): Promise<Greeting> {
     const eagerMs = Math.max(minGreetingMs, (Date.now() - run.bootStartedAtMs) * greetingShareOfWait)
-    return this.#ctx.forwarder.greeting(id, isPatient ? patientGreetingMs : eagerMs)
+    return this.#ctx.forwarder.greeting(id, isPatient ? patientGreetingMs : eagerMs, hostKey)
   }
 
   /** The mini guest says on its console when it is up; of others we know nothing. */
-  async #announcement(id: string, run: Run): Promise<'awaited' | 'made' | 'unknown'> {
-    const record = await this.#ctx.records.read(id)
-    if ((record?.spec.image.source as ImageSource | undefined)?.kind !== 'mini') return 'unknown'
+  async #announcement(
+    id: string,
+    run: Run,
+    spec: VmSpec | undefined,
+  ): Promise<'awaited' | 'made' | 'unknown'> {
+    if ((spec?.image.source as ImageSource | undefined)?.kind !== 'mini') return 'unknown'
     const { content } = await readSerial(this.#ctx.records.folder(id), run.bootSerialOffset)
     return content.includes(miniGuestUp) ? 'made' : 'awaited'
   }
@@ -121,6 +132,7 @@ export class Monitor {
     if (!seen.run) return
     if (seen.process && !(await this.#ctx.records.hasAnswered(id, seen.run))) this.watchBoot(id)
     if (seen.process && !(await isForwarded())) await this.#restoreForwards(id)
+    if (seen.power === 'running' && seen.record.spec.sshHostKey?.privateKey) await this.#forgetHostKey(id)
     if (seen.power === 'stopping') await this.#hurry(id, seen)
     if (!seen.process && seen.power !== 'booting') await this.#tidyUp(id)
     await limitSerial(this.#ctx.records.folder(id))
@@ -132,6 +144,17 @@ export class Monitor {
       if (!seen.run || !seen.process) return
       if (!seen.run.process) await letRun(this.#ctx, id)
       await syncForwards(this.#ctx, id, seen.record, { ...seen.run, process: seen.process })
+    })
+  }
+
+  /** The guest has its private key, and nobody else needs it. What QEMU holds open goes when it ends. */
+  async #forgetHostKey(id: string): Promise<void> {
+    const { records, options } = this.#ctx
+    await this.#locked(id, async ({ record }) => {
+      const { sshHostKey } = record.spec
+      const spec = { ...record.spec, sshHostKey: sshHostKey && { ...sshHostKey, privateKey: '' } }
+      await writeAtomically(records.seed(id), seedImage(spec, options.egress))
+      await records.write(id, { ...record, spec })
     })
   }
 

@@ -49,7 +49,10 @@ export async function observe(ctx: QemuContext, id: string): Promise<Observed | 
     ctx.verdict.accelerator === 'tcg'
       ? ' (emulated, without KVM: a full distribution may need a longer boot_timeout_s)'
       : ''
-  const detail = `no SSH answer within ${ctx.options.bootTimeoutS} s${advice}; the serial console ends with:\n${serial}`
+  const problem = (await ctx.records.hasMetStranger(id, run))
+    ? `no SSH answer with the host key of this VM within ${ctx.options.bootTimeoutS} s, but with another one`
+    : `no SSH answer within ${ctx.options.bootTimeoutS} s`
+  const detail = `${problem}${advice}; the serial console ends with:\n${serial}`
   return { ...seen, power: 'crashed', detail }
 }
 

@@ -54,6 +54,10 @@ export class VmRecords {
     return join(this.folder(id), 'os.qcow2')
   }
 
+  seed(id: string): string {
+    return join(this.folder(id), 'seed.iso')
+  }
+
   read(id: string): Promise<VmRecord | null> {
     return readJson<VmRecord>(join(this.folder(id), 'vm.json'))
   }
@@ -78,7 +82,9 @@ export class VmRecords {
     await rm(join(folder, 'run.json'), { force: true })
     for (const name of await readdir(folder).catch(() => []))
       if (
-        /^(answered|stop|off)-|^(exit|qemu\.pid|scratch\.qcow2|sockets)$|^disk-.*\.qcow2$|\.sock$/.test(name)
+        /^(answered|stranger|stop|off)-|^(exit|qemu\.pid|scratch\.qcow2|sockets)$|^disk-.*\.qcow2$|\.sock$/.test(
+          name,
+        )
       )
         await rm(join(folder, name), { recursive: true, force: true })
   }
@@ -89,6 +95,15 @@ export class VmRecords {
 
   async hasAnswered(id: string, run: Run): Promise<boolean> {
     return (await readText(join(this.folder(id), `answered-${run.bootId}`))) !== null
+  }
+
+  /** An SSH server answered with another host key than the VM was given. */
+  async markStranger(id: string, run: Run): Promise<void> {
+    await writeAtomically(join(this.folder(id), `stranger-${run.bootId}`), '')
+  }
+
+  async hasMetStranger(id: string, run: Run): Promise<boolean> {
+    return (await readText(join(this.folder(id), `stranger-${run.bootId}`))) !== null
   }
 
   async markStopRequested(id: string, run: Run): Promise<void> {

@@ -25,7 +25,8 @@ function vmSpec(vm: VmEngineRow, isNew: boolean): VmSpec {
     image: { name: vm.image, source: vm.image_source },
     osDiskGib,
     scratchGb: type.nvmeGb,
-    sshPublicKey: vm.ssh_public_key,
+    sshPublicKeys: [vm.ssh_public_key],
+    sshHostKey: null,
     startupScript: vm.startup_script,
     shutdownScript: vm.shutdown_script,
     network: {

@@ -1,7 +1,7 @@
 import { gpuQuota, type VmCreate, vmType } from '@slipway/contract'
 import { sshKeyLine } from '@slipway/contract/ssh-key'
 import { Failure, invalidField } from '../../domain/failure.ts'
-import { isCloudConfig } from '../../domain/formats.ts'
+import { isCloudConfig } from '../../domain/guest/scripts.ts'
 import { uuid } from '../../domain/ids.ts'
 import type { Definition, Work } from '../../runner/operation.ts'
 import type { OperationRow } from '../../store/compute/operations.ts'

@@ -1,5 +1,5 @@
+import { fullImageName } from '../../domain/guest/images.ts'
 import { uuid } from '../../domain/ids.ts'
-import { fullImageName } from '../../domain/images.ts'
 import type { Queryable, Tx } from '../database.ts'
 import { statement } from '../statement.ts'
 

@@ -9,7 +9,7 @@ import { readText } from '../files.ts'
 import type { Locks } from '../lock.ts'
 import type { StatePaths } from '../paths.ts'
 import { connectUnix, onLines } from '../unix-socket.ts'
-import type { Greeting } from './greeting.ts'
+import { type Greeting, proofMs } from './greeting.ts'
 import {
   type ForwardedVm,
   type ForwarderAnswer,
@@ -55,8 +55,9 @@ export class ForwarderClient {
     await this.#ask({ op: 'remove', vmId })
   }
 
-  greeting(vmId: string, timeoutMs: number): Promise<Greeting> {
-    return this.#ask<Greeting>({ op: 'greeting', vmId, timeoutMs }, answerLimitMs + timeoutMs)
+  greeting(vmId: string, timeoutMs: number, hostKey: string): Promise<Greeting> {
+    const request = { op: 'greeting', vmId, timeoutMs, hostKey } as const
+    return this.#ask<Greeting>(request, answerLimitMs + timeoutMs + proofMs)
   }
 
   status(): Promise<ForwarderStatus> {

@@ -84,7 +84,7 @@ async function perform(request: ForwarderRequest): Promise<unknown> {
       return null
     }
     case 'greeting':
-      return vms.get(request.vmId)?.greeting(request.timeoutMs) ?? 'silent'
+      return vms.get(request.vmId)?.greeting(request.timeoutMs, request.hostKey) ?? 'silent'
     case 'status': {
       const described = [...vms].map(([id, vm]) => [id, vm.describe(segments.isConnected(id))])
       return { pid: process.pid, vms: Object.fromEntries(described) } satisfies ForwarderStatus

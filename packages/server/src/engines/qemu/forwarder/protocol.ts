@@ -38,7 +38,7 @@ export interface Counters {
 export type ForwarderRequest =
   | { op: 'set'; vm: ForwardedVm }
   | { op: 'remove'; vmId: string }
-  | { op: 'greeting'; vmId: string; timeoutMs: number }
+  | { op: 'greeting'; vmId: string; timeoutMs: number; hostKey: string }
   | { op: 'status' }
 
 export interface ForwarderStatus {
@@ -51,4 +51,4 @@ export type ForwarderMessage<T> = { id: number } & T
 export type ForwarderAnswer = { id: number } & ({ result: unknown } | { error: string })
 
 /** Its number is raised when what is said over it changes: a forwarder outlives the server that started it. */
-export const forwarderSocket = 'forwarder-2.sock'
+export const forwarderSocket = 'forwarder-3.sock'

@@ -58,8 +58,8 @@ export class VmForwarder {
     }
   }
 
-  greeting(timeoutMs: number): Promise<Greeting> {
-    return sshGreeting(this.#link.connect(sshGuestPort), timeoutMs)
+  greeting(timeoutMs: number, hostKey: string): Promise<Greeting> {
+    return sshGreeting(this.#link.connect(sshGuestPort), timeoutMs, hostKey)
   }
 
   async close(): Promise<void> {

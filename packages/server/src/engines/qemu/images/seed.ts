@@ -1,3 +1,6 @@
+import { dropbearPrivateKey } from '../../../domain/guest/host-key.ts'
+import { runnableScript } from '../../../domain/guest/scripts.ts'
+import { userData } from '../../cloud-init.ts'
 import type { VmSpec } from '../../engine.ts'
 import { accessNetwork } from '../process/access-network.ts'
 import { accessMac } from '../process/machine.ts'
@@ -10,59 +13,19 @@ import { isoImage } from './iso.ts'
 export function seedImage(spec: VmSpec, egress: 'none' | 'user'): Buffer {
   return isoImage('cidata', {
     'meta-data': JSON.stringify({ 'instance-id': spec.id, 'local-hostname': hostnameOf(spec) }),
-    'user-data': `#cloud-config\n${JSON.stringify(cloudConfig(spec))}\n`,
+    'user-data': userData(spec),
     'network-config': JSON.stringify(networkConfig(spec, egress)),
     'slipway-env': environment(spec, egress),
-    'authorized-keys': `${spec.sshPublicKey.trim()}\n`,
-    'startup-script': spec.startupScript,
-    'shutdown-script': spec.shutdownScript,
+    'authorized-keys': spec.sshPublicKeys.map((key) => `${key}\n`).join(''),
+    'host-key': spec.sshHostKey?.privateKey ? dropbearPrivateKey(spec.sshHostKey) : '',
+    'startup-script': runnableScript(spec.startupScript),
+    'shutdown-script': runnableScript(spec.shutdownScript),
   })
 }
 
 /** VM names may hold underscores, host names may not. */
 function hostnameOf(spec: VmSpec): string {
   return spec.name.replaceAll('_', '-').replace(/-+$/, '')
-}
-
-function cloudConfig(spec: VmSpec): Record<string, unknown> {
-  const shutdownUnit = `[Unit]
-Description=Shutdown script of the VM
-After=network-online.target
-[Service]
-Type=oneshot
-RemainAfterExit=yes
-ExecStart=/bin/true
-ExecStop=/usr/local/lib/slipway-shutdown
-TimeoutStopSec=80
-StandardOutput=journal+console
-[Install]
-WantedBy=multi-user.target
-`
-  const file = (path: string, content: string, permissions: string) => ({
-    path,
-    permissions,
-    encoding: 'b64',
-    content: Buffer.from(content).toString('base64'),
-  })
-  const files = [
-    ...(spec.startupScript
-      ? [file('/var/lib/cloud/scripts/per-boot/slipway-startup', spec.startupScript, '0700')]
-      : []),
-    ...(spec.shutdownScript
-      ? [
-          file('/usr/local/lib/slipway-shutdown', spec.shutdownScript, '0700'),
-          file('/etc/systemd/system/slipway-shutdown.service', shutdownUnit, '0644'),
-        ]
-      : []),
-  ]
-  return {
-    preserve_hostname: false,
-    disable_root: false,
-    ssh_pwauth: false,
-    users: [{ name: 'root', lock_passwd: true, ssh_authorized_keys: [spec.sshPublicKey.trim()] }],
-    write_files: files,
-    runcmd: spec.shutdownScript ? [['systemctl', 'enable', '--now', 'slipway-shutdown.service']] : [],
-  }
 }
 
 function networkConfig(spec: VmSpec, egress: 'none' | 'user'): Record<string, unknown> {

@@ -89,7 +89,10 @@ done
 umask 077
 mkdir -p /root/.ssh
 cat /run/seed/authorized-keys >/root/.ssh/authorized_keys
-[ -s /etc/dropbear/host_ed25519 ] || dropbearkey -t ed25519 -f /etc/dropbear/host_ed25519 >/dev/null 2>&1
+if [ ! -s /etc/dropbear/host_ed25519 ]; then
+  if [ -s /run/seed/host-key ]; then cat /run/seed/host-key >/etc/dropbear/host_ed25519
+  else dropbearkey -t ed25519 -f /etc/dropbear/host_ed25519 >/dev/null 2>&1; fi
+fi
 echo "${miniGuestUp} ($GUEST_HOSTNAME)" >/dev/console
 `,
   },

@@ -1,0 +1,62 @@
+import { createPublicKey, generateKeyPairSync, type KeyObject, randomBytes } from 'node:crypto'
+import { sshString, uint32 } from './ssh-wire.ts'
+
+/** The key by which a guest proves who it is. It is made with the VM, so that the first connection is checked too. */
+export interface HostKey {
+  /** `ssh-ed25519 AAAA…` */
+  publicKey: string
+  /** The 32 bytes that everything else follows from, in base64; '' once the guest has it. */
+  privateKey: string
+}
+
+const keyType = 'ssh-ed25519'
+const keyBytes = 32
+/** What stands before the 32 bytes of an ed25519 key in DER. */
+const spkiPrefix = Buffer.from('302a300506032b6570032100', 'hex')
+
+export function newHostKey(): HostKey {
+  const { publicKey, privateKey } = generateKeyPairSync('ed25519')
+  const seed = privateKey.export({ format: 'der', type: 'pkcs8' }).subarray(-keyBytes)
+  const blob = blobOf(publicKey.export({ format: 'der', type: 'spki' }).subarray(-keyBytes))
+  return { publicKey: `${keyType} ${blob.toString('base64')}`, privateKey: seed.toString('base64') }
+}
+
+const blobOf = (point: Buffer) => Buffer.concat([sshString(keyType), sshString(point)])
+
+/** The key's data, as it goes over the wire. */
+export const hostKeyBlob = ({ publicKey }: Pick<HostKey, 'publicKey'>): Buffer =>
+  Buffer.from(publicKey.split(' ')[1] ?? '', 'base64')
+
+const pointOf = (key: HostKey) => hostKeyBlob(key).subarray(-keyBytes)
+const seedOf = ({ privateKey }: HostKey) => Buffer.from(privateKey, 'base64')
+
+/** The public key of such a blob, to check signatures by; undefined if it is of another type. */
+export function ed25519KeyOf(blob: Buffer): KeyObject | undefined {
+  const point = blob.subarray(-keyBytes)
+  if (!blob.equals(blobOf(point))) return undefined
+  return createPublicKey({ key: Buffer.concat([spkiPrefix, point]), format: 'der', type: 'spki' })
+}
+
+/** The private key as a file of OpenSSH's own form, the only one that all of its versions read. */
+export function openSshPrivateKey(key: HostKey): string {
+  const check = randomBytes(4)
+  const secret = [
+    sshString(keyType),
+    sshString(pointOf(key)),
+    sshString(Buffer.concat([seedOf(key), pointOf(key)])),
+  ]
+  const unpadded = Buffer.concat([check, check, ...secret, sshString('')])
+  const padding = Buffer.from(
+    Array.from({ length: (8 - (unpadded.length % 8)) % 8 }, (_, index) => index + 1),
+  )
+  const file = Buffer.concat([
+    ...[Buffer.from('openssh-key-v1\0'), sshString('none'), sshString('none'), sshString('')],
+    ...[uint32(1), sshString(hostKeyBlob(key)), sshString(Buffer.concat([unpadded, padding]))],
+  ])
+  const lines = file.toString('base64').match(/.{1,70}/g)!
+  return ['-----BEGIN OPENSSH PRIVATE KEY-----', ...lines, '-----END OPENSSH PRIVATE KEY-----', ''].join('\n')
+}
+
+/** The private key as a file of dropbear's. */
+export const dropbearPrivateKey = (key: HostKey): Buffer =>
+  Buffer.concat([sshString(keyType), sshString(Buffer.concat([seedOf(key), pointOf(key)]))])

@@ -1,0 +1,134 @@
+import {
+  createHash,
+  createPublicKey,
+  diffieHellman,
+  generateKeyPairSync,
+  randomBytes,
+  verify,
+} from 'node:crypto'
+import { ed25519KeyOf, hostKeyBlob } from '../../../domain/guest/host-key.ts'
+import { mpint, SshReader, sshString, uint32 } from '../../../domain/guest/ssh-wire.ts'
+
+/**
+ * As much of an SSH client as it takes to see whether the server holds a host key: both names, both proposals, one
+ * exchange of keys (RFC 4253, 5656 and 8731), and the server's signature. It is not for talking to a server after that.
+ */
+const clientName = 'SSH-2.0-slipway'
+const messages = { kexInit: 20, exchangeInit: 30, exchangeReply: 31, disconnect: 1 } as const
+const keyBytes = 32
+const spkiPrefix = Buffer.from('302a300506032b656e032100', 'hex')
+/** Nobody who is in earnest says more before the exchange is over. */
+const mostBytes = 256 * 1024
+
+interface Step {
+  send: Buffer
+  /** `stranger` also if it proves nothing at all. */
+  verdict?: 'proven' | 'stranger'
+}
+
+export class HostKeyProbe {
+  readonly #expected: Buffer
+  readonly #pair = generateKeyPairSync('x25519')
+  readonly #point = this.#pair.publicKey.export({ format: 'der', type: 'spki' }).subarray(-keyBytes)
+  readonly #proposal = proposal()
+  #unread = Buffer.alloc(0)
+  #serverName = ''
+  #serverProposal = Buffer.alloc(0)
+  #total = 0
+
+  constructor(hostKey: string) {
+    this.#expected = hostKeyBlob({ publicKey: hostKey })
+  }
+
+  get hasBegun(): boolean {
+    return this.#total > 0
+  }
+
+  /** Takes what came, and says what goes back. Throws when it is not SSH. */
+  take(chunk: Buffer): Step {
+    this.#total += chunk.length
+    if (this.#total > mostBytes) throw new RangeError('too long for an exchange of keys')
+    this.#unread = Buffer.concat([this.#unread, chunk])
+    const send: Buffer[] = []
+    if (this.#serverName === '') {
+      const end = this.#unread.indexOf('\n')
+      if (end === -1) return { send: Buffer.alloc(0) }
+      this.#serverName = this.#unread.subarray(0, end).toString('latin1').replace(/\r$/, '')
+      this.#unread = this.#unread.subarray(end + 1)
+      send.push(Buffer.from(`${clientName}\r\n`), packet(this.#proposal))
+    }
+    for (let payload = this.#nextPayload(); payload; payload = this.#nextPayload()) {
+      if (payload[0] === messages.kexInit) {
+        this.#serverProposal = Buffer.from(payload)
+        send.push(packet(Buffer.concat([Buffer.of(messages.exchangeInit), sshString(this.#point)])))
+      }
+      if (payload[0] === messages.disconnect) return { send: Buffer.concat(send), verdict: 'stranger' }
+      if (payload[0] === messages.exchangeReply)
+        return { send: Buffer.concat(send), verdict: this.#isProven(payload) ? 'proven' : 'stranger' }
+    }
+    return { send: Buffer.concat(send) }
+  }
+
+  /** Before keys are in use, a packet is its length, the length of its padding, what it says, and the padding. */
+  #nextPayload(): Buffer | undefined {
+    if (this.#unread.length < 5) return undefined
+    const length = this.#unread.readUInt32BE(0)
+    if (length > mostBytes) throw new RangeError('no packet is that long')
+    if (this.#unread.length < 4 + length) return undefined
+    const payload = this.#unread.subarray(5, 4 + length - this.#unread[4]!)
+    this.#unread = this.#unread.subarray(4 + length)
+    return payload
+  }
+
+  #isProven(reply: Buffer): boolean {
+    const reader = new SshReader(reply.subarray(1))
+    const [blob, point, signature] = [reader.string(), reader.string(), reader.string()]
+    const key = blob.equals(this.#expected) ? ed25519KeyOf(blob) : undefined
+    if (!key) return false
+    const publicKey = createPublicKey({
+      key: Buffer.concat([spkiPrefix, point]),
+      format: 'der',
+      type: 'spki',
+    })
+    const secret = diffieHellman({ privateKey: this.#pair.privateKey, publicKey })
+    const exchange = createHash('sha256')
+      .update(sshString(clientName))
+      .update(sshString(this.#serverName))
+      .update(sshString(this.#proposal))
+      .update(sshString(this.#serverProposal))
+      .update(sshString(blob))
+      .update(sshString(this.#point))
+      .update(sshString(point))
+      .update(mpint(secret))
+      .digest()
+    const signed = new SshReader(signature)
+    return signed.string().toString() === 'ssh-ed25519' && verify(null, exchange, key, signed.string())
+  }
+}
+
+/** One way for each thing: whoever serves SSH today knows these. The ciphers are agreed on and never used. */
+function proposal(): Buffer {
+  const ciphers = 'aes128-ctr,chacha20-poly1305@openssh.com,aes256-gcm@openssh.com'
+  const macs = 'hmac-sha2-256,hmac-sha1'
+  const lists = [
+    'curve25519-sha256,curve25519-sha256@libssh.org',
+    'ssh-ed25519',
+    ciphers,
+    ciphers,
+    macs,
+    macs,
+  ]
+  const texts = [...lists, 'none', 'none', '', ''].map(sshString)
+  return Buffer.concat([Buffer.of(messages.kexInit), randomBytes(16), ...texts, Buffer.of(0), uint32(0)])
+}
+
+function packet(payload: Buffer): Buffer {
+  const padding = 8 - ((5 + payload.length) % 8)
+  const paddingBytes = padding < 4 ? padding + 8 : padding
+  return Buffer.concat([
+    uint32(1 + payload.length + paddingBytes),
+    Buffer.of(paddingBytes),
+    payload,
+    Buffer.alloc(paddingBytes),
+  ])
+}
