@@ -2,7 +2,7 @@ import { loadConfig } from '@slipway/server/config/index.ts'
 import { uuid } from '@slipway/server/domain/ids.ts'
 import type { GpuReport, HostReport } from '@slipway/server/engines/engine.ts'
 import { applyHostReports } from '@slipway/server/reconcile/host-reports.ts'
-import type { Database } from '@slipway/server/store/database.ts'
+import type { Database, Queryable } from '@slipway/server/store/database.ts'
 import { putLocation } from '@slipway/server/store/fleet/locations.ts'
 
 /** What a start without a file and without an environment has. */
@@ -44,6 +44,6 @@ export const hostReport = (name: string, gpus: number | GpuReport[] = 8): HostRe
 export const reportHost = (database: Database, location: string, report: HostReport) =>
   applyHostReports(database, location, 'simulated', [report])
 
-export async function rows<Row>(database: Database, text: string, ...values: unknown[]): Promise<Row[]> {
+export async function rows<Row>(database: Queryable, text: string, ...values: unknown[]): Promise<Row[]> {
   return (await database.query({ text, values })).rows
 }

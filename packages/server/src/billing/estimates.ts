@@ -3,6 +3,7 @@ import { asMember } from '../domain/failure.ts'
 import { displayUsd, hourlyCost, timesExact } from '../domain/money.ts'
 import { parseDiskSize, sizeGb } from '../domain/sizes.ts'
 import type { ProjectRequester } from '../operations/admission.ts'
+import type { CatalogueMemory } from '../operations/catalogue.ts'
 import { admitDiskCreate } from '../operations/disk/create.ts'
 import { admitVmCreate } from '../operations/vm/create.ts'
 import { findPrice } from '../store/billing/prices.ts'
@@ -18,8 +19,8 @@ interface Quantity {
 }
 
 /** Refused with the very error that the creation would give, since it is the creation, taken back. */
-export async function estimateVm(tx: Tx, by: ProjectRequester, vm: VmCreate) {
-  await asIfCreated(tx, 'vm', (tried) => admitVmCreate(tried, by, vm))
+export async function estimateVm(tx: Tx, catalogue: CatalogueMemory, by: ProjectRequester, vm: VmCreate) {
+  await asIfCreated(tx, 'vm', (tried) => admitVmCreate(tried, catalogue, { by, body: vm }))
   return estimate(tx, { productName: vm.type, quantity: 1, unit: 'vm_hour' })
 }
 

@@ -74,3 +74,59 @@ function isLess<T extends readonly (number | string)[]>(a: T, b: T): boolean {
   const at = a.findIndex((value, i) => value !== b[i])
   return at >= 0 && a[at]! < b[at]!
 }
+
+/** A host that this transaction has locked, and what is left of it. */
+export interface OpenHost {
+  id: string
+  name: string
+  location: string
+  family: string
+  /** May be less than the GPUs that are free: cores and memory serve no more. */
+  freeGpus: number
+  gpus: FreeGpu[]
+}
+
+/** What one VM wants of them. */
+export interface WantedGpus {
+  location: string
+  family: string
+  gpuCount: number
+  allowedHosts: string[] | null
+}
+
+/**
+ * Takes GPUs for one VM off the best of the hosts: one that keeps it inside one NUMA node before others, then the
+ * fullest, then the first by id. Undefined when it fits on none; `isInOneNode`: on none inside one node.
+ */
+export function takeGpus(
+  hosts: OpenHost[],
+  wanted: WantedGpus,
+  isInOneNode: boolean,
+): { hostId: string; gpuIds: string[] } | undefined {
+  const { gpuCount, allowedHosts } = wanted
+  const fitting = hosts.filter(
+    (host) =>
+      host.location === wanted.location &&
+      host.family === wanted.family &&
+      host.freeGpus >= gpuCount &&
+      (!isInOneNode || maxNodeFree(host) >= gpuCount) &&
+      (!allowedHosts || allowedHosts.includes(host.id)),
+  )
+  const rank = (host: OpenHost) =>
+    [maxNodeFree(host) >= gpuCount ? 0 : 1, host.freeGpus, host.id] as [number, number, string]
+  const ranked = fitting.map((host) => ({ host, rank: rank(host) }))
+  for (const { host } of ranked.sort((a, b) => (isLess(a.rank, b.rank) ? -1 : 1))) {
+    const chosen = chooseGpus(host.gpus, gpuCount)
+    if (!chosen) continue
+    host.freeGpus -= gpuCount
+    host.gpus = host.gpus.filter((gpu) => !chosen.includes(gpu))
+    return { hostId: host.id, gpuIds: chosen.map(({ id }) => id) }
+  }
+  return undefined
+}
+
+const maxNodeFree = (host: OpenHost): number =>
+  Math.min(
+    host.freeGpus,
+    Math.max(0, ...[...groupBy(host.gpus, (gpu) => gpu.numaNode).values()].map((gpus) => gpus.length)),
+  )

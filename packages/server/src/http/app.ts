@@ -11,6 +11,7 @@ import fastify, {
 } from 'fastify'
 import { Failure } from '../domain/failure.ts'
 import { readCatalogue } from '../fleet/offers.ts'
+import { CatalogueMemory } from '../operations/catalogue.ts'
 import type { Services } from '../services.ts'
 import { countOperations } from '../store/compute/operations.ts'
 import { Access, callerKey } from './access.ts'
@@ -91,7 +92,15 @@ export function buildApp(outside: Services, log: FastifyBaseLogger): App {
   const endings = new Endings(database, signals)
   const waits = new HeldAnswers('waits for operations')
   const catalogue = new SharedAnswer(() => readCatalogue(database), catalogueMaxAgeMs)
-  const services: HttpServices = { ...outside, access, streams, endings, waits, catalogue }
+  const services: HttpServices = {
+    ...outside,
+    access,
+    streams,
+    endings,
+    waits,
+    catalogue,
+    catalogueMemory: new CatalogueMemory(),
+  }
   app.addHook('preClose', async () => {
     streams.close()
     endings.close()

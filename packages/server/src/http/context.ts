@@ -1,5 +1,6 @@
 import type {
   CatalogueItem,
+  Operation,
   RouteAnswer,
   RouteBody,
   RouteId,
@@ -9,6 +10,8 @@ import type {
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Failure } from '../domain/failure.ts'
 import type { ProjectRequester } from '../operations/admission.ts'
+import type { CatalogueMemory } from '../operations/catalogue.ts'
+import type { Settled } from '../runner/batches.ts'
 import type { Services } from '../services.ts'
 import type { Tx } from '../store/database.ts'
 import type { OrganizationRequester, Requester } from '../store/events/events.ts'
@@ -28,6 +31,7 @@ export interface HttpServices extends Services {
   waits: HeldAnswers
   /** What anyone may look at, at most a second old. */
   catalogue: SharedAnswer<CatalogueItem[]>
+  catalogueMemory: CatalogueMemory
 }
 
 /** What a handler gets: a checked request, by a caller who may make it. */
@@ -81,7 +85,18 @@ export type Handler<Id extends RouteId> = (
   context: Context<Id>,
 ) => Promise<RouteAnswer<Id> | RawAnswer | typeof answered>
 
-export type Handlers<Ids extends RouteId> = { [Id in Ids]: Handler<Id> }
+/**
+ * Begins operations for requests that come together, in one transaction, which all the contexts have. Each is refused
+ * for itself. If nobody gets an operation, nothing of it stays.
+ */
+export interface ListHandler<Id extends RouteId> {
+  /** Requests that share one of these are never answered together. */
+  conflictsOf(context: Context<Id>): string[]
+  /** `isAlone`: it is one by itself, and may wait for others. */
+  answer(contexts: Context<Id>[], isAlone: boolean): Promise<Settled<{ operation: Operation }>[]>
+}
+
+export type Handlers<Ids extends RouteId> = { [Id in Ids]: Handler<Id> | ListHandler<Id> }
 
 /** The organizations that a caller can see. */
 export function organizationsOf(caller: Caller): string[] {

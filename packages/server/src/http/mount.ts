@@ -10,11 +10,13 @@ import {
   type Handler,
   type Handlers,
   type HttpServices,
+  type ListHandler,
   RawAnswer,
 } from './context.ts'
-import { onceOnly, plainUrl, readIdempotencyKey } from './idempotency.ts'
+import { type IdempotentRequest, plainUrl, readIdempotencyKey } from './idempotency.ts'
 import { RateLimiter } from './rate-limit.ts'
-import { compileValidators, type RouteValidators } from './validation.ts'
+import { compileValidators } from './validation.ts'
+import { writerOf } from './writes.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -34,7 +36,7 @@ export function mountRoutes(
   limiter: RateLimiter,
   handlers: Handlers<RouteId>,
 ): void {
-  const { access } = services
+  const { access, database } = services
   // A credential that is not known to be good is looked up in the database: few are, and guesses are many.
   const perSecond = services.config.limits.unknownBearersPerSecond
   const guesses = new RateLimiter({ requestsPerSecond: perSecond, burst: 5 * perSecond })
@@ -42,7 +44,8 @@ export function mountRoutes(
   for (const id of routeIds) {
     const route = mountedRoute(id, services)
     const validators = compileValidators(route)
-    const handle = handlers[id] as unknown as AnyHandler
+    const handler = handlers[id] as unknown as AnyHandler | ListHandler<RouteId>
+    const write = route.isTransactional ? writerOf(id, route, handler, services) : undefined
     app.route({
       method: route.method,
       url: route.path.replace(/\{(\w+)\}/g, ':$1'),
@@ -64,7 +67,16 @@ export function mountRoutes(
       preHandler: async (request) => {
         if (request.grant && request.body !== undefined) await stillGranted(access, route, request)
       },
-      handler: (request, reply) => answer(id, route, validators, handle, services, request, reply),
+      handler: async (request, reply) => {
+        validators.params(lowerIds(request.params))
+        validators.query(request.query as Record<string, unknown>)
+        request.body = validators.body(request.body)
+        const contextIn = (tx: Tx) => new RequestContext(id, services, tx, request, reply)
+        if (!write) return read(route, handler as AnyHandler, contextIn(database.withoutTransaction))
+        const { text, isReplay } = await write({ contextIn, once: onceOf(route, request) })
+        if (isReplay) reply.header('Idempotency-Replayed', 'true')
+        return reply.type('application/json').send(text)
+      },
     })
   }
 }
@@ -80,42 +92,16 @@ async function stillGranted(access: Access, route: Route, request: FastifyReques
   request.grant = await access.authorize(route, caller, request.params as Record<string, string>)
 }
 
-async function answer(
-  id: RouteId,
-  route: Route,
-  validators: RouteValidators,
-  handle: AnyHandler,
-  services: HttpServices,
-  request: FastifyRequest,
-  reply: FastifyReply,
-) {
-  validators.params(lowerIds(request.params))
-  validators.query(request.query as Record<string, unknown>)
-  request.body = validators.body(request.body)
-  const withTx = (tx: Tx) => new RequestContext(id, services, tx, request, reply)
+async function read(route: Route, handle: AnyHandler, context: Context) {
+  if (route.auditsReadOf) await auditRead(context, route.auditsReadOf)
+  return send(await handle(context), context.reply)
+}
 
-  if (!route.isTransactional) {
-    const context = withTx(services.database.withoutTransaction)
-    if (route.auditsReadOf) await auditRead(context, route.auditsReadOf)
-    return send(await handle(context), reply)
-  }
-
+function onceOf({ method }: Route, request: FastifyRequest): IdempotentRequest | undefined {
   const key = readIdempotencyKey(request.headers['idempotency-key'])
-  const { text, isReplay } = await services.database.transaction(async (tx) => {
-    const context = withTx(tx)
-    const work = async () => {
-      const result = await handle(context)
-      if (route.isAudited && !tx.hasSignalled('events')) throw new Error(`${id} wrote no audit event`)
-      return JSON.stringify(result)
-    }
-    if (key === undefined) return { text: await work(), isReplay: false }
-    const caller = callerKey(request.grant!.caller)
-    const path = plainUrl(request.url)
-    const once = await onceOnly(tx, { key, caller, method: route.method, path, body: request.body }, work)
-    return { text: once.answer, isReplay: once.isReplay }
-  })
-  if (isReplay) reply.header('Idempotency-Replayed', 'true')
-  return reply.type('application/json').send(text)
+  if (key === undefined) return undefined
+  const caller = callerKey(request.grant!.caller)
+  return { key, caller, method, path: plainUrl(request.url), body: request.body }
 }
 
 /** Ids are accepted in any letter case, and known in lower case. */

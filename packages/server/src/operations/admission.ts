@@ -11,7 +11,7 @@ import {
   type OperationRow,
 } from '../store/compute/operations.ts'
 import { findOverfull } from '../store/compute/organization-quotas.ts'
-import { type QuotaAmounts, takeQuota } from '../store/compute/quotas.ts'
+import { type QuotaAmounts, type QuotaRequest, takeQuotas } from '../store/compute/quotas.ts'
 import type { Tx } from '../store/database.ts'
 import { emit, type Requester } from '../store/events/events.ts'
 
@@ -82,28 +82,34 @@ export async function requireIdle(tx: Tx, resourceId: string, what: string): Pro
 }
 
 /**
- * Makes way for a deletion. Returns the deletion that is already under way, if one is: asking again changes nothing, and
- * is on record. Cancels any other operation, which ends here at once if nobody works on it, else at its next step
- * boundary.
+ * Makes way for deletions. Returns for each resource the deletion that is already under way, if one is: asking again
+ * changes nothing, and is on record. Cancels any other operation, which ends here at once if nobody works on it, else at
+ * its next step boundary.
  */
-export async function makeWayForDeletion(
+export async function makeWayForDeletions(
   tx: Tx,
-  by: ProjectRequester,
   { resourceType }: Definition,
-  resourceId: string,
-): Promise<OperationRow | undefined> {
-  for (const operation of await findUnfinishedOperations(tx, resourceId)) {
-    if (operation.name === 'DELETE') {
-      const type = `${resourceType}.deletion_repeated` as const
-      await emit(tx, { ...by, type, resourceType, resourceId, data: { operation_id: operation.id } })
-      return operation
-    }
+  requests: { by: ProjectRequester; resourceId: string }[],
+): Promise<(OperationRow | undefined)[]> {
+  const unfinished = await findUnfinishedOperations(tx, ...requests.map(({ resourceId }) => resourceId))
+  const deletions = requests.map(({ resourceId }) =>
+    unfinished.find((operation) => operation.resource_id === resourceId && operation.name === 'DELETE'),
+  )
+  for (const [index, { by, resourceId }] of requests.entries()) {
+    const deletion = deletions[index]
+    if (!deletion) continue
+    const type = `${resourceType}.deletion_repeated` as const
+    await emit(tx, { ...by, type, resourceType, resourceId, data: { operation_id: deletion.id } })
+  }
+  const isBeingDeleted = new Set(deletions.map((deletion) => deletion?.resource_id))
+  for (const operation of unfinished) {
+    if (isBeingDeleted.has(operation.resource_id)) continue
     await cancelOperation(tx, operation.id)
     await endOperations(tx, [
       { id: operation.id, token: null, state: 'FAILED', result: cancelled, stepLog: null },
     ])
   }
-  return undefined
+  return deletions
 }
 
 /** The first step of a deletion: what it cancelled may be in the middle of an engine call, and has to let go first. */
@@ -112,14 +118,25 @@ export async function awaitCancelled(work: Work, tx: Tx): Promise<Outcome> {
   return others.some(({ id }) => id !== work.operation.id) ? wait(cancelPauseMs) : next()
 }
 
-/** 403 that names the quota and whose it is. Taken last, so that its rows are locked for the shortest time. */
+/**
+ * Takes what each request needs of its project's quotas; returns for each null, or the 403 that names the quota and whose
+ * it is. Called last, so that its rows are locked for the shortest time.
+ */
+export async function takeQuotaOrRefuse(tx: Tx, requests: QuotaRequest[]): Promise<(Failure | null)[]> {
+  return (await takeQuotas(tx, requests)).map(
+    (shortage) =>
+      shortage &&
+      new Failure(
+        'quota_exceeded',
+        `quota exceeded: ${shortage.name} of the ${shortage.holder} has ${shortage.available} left and this needs ${shortage.requested}. Ask an operator for more, or delete something.`,
+      ),
+  )
+}
+
+/** The same for one, thrown. */
 export async function requireQuota(tx: Tx, projectId: string, amounts: QuotaAmounts): Promise<void> {
-  const shortage = await takeQuota(tx, projectId, amounts)
-  if (shortage)
-    throw new Failure(
-      'quota_exceeded',
-      `quota exceeded: ${shortage.name} of the ${shortage.holder} has ${shortage.available} left and this needs ${shortage.requested}. Ask an operator for more, or delete something.`,
-    )
+  const [refusal] = await takeQuotaOrRefuse(tx, [{ projectId, amounts }])
+  if (refusal) throw refusal
 }
 
 /** 403 that names the organization's quota, when what was just added is more than it allows. Called last, too. */

@@ -4,6 +4,7 @@ import { oneOf } from '../domain/nearest.ts'
 import type { Queryable } from '../store/database.ts'
 import { findImage, type ImageRow, listImages } from '../store/fleet/images.ts'
 import { findLocation, type LocationRow, listLocations } from '../store/fleet/locations.ts'
+import { findSubnetFor, type SubnetRow } from '../store/network/networks.ts'
 
 /** 400 that names the locations there are. */
 export async function requireLocation(db: Queryable, name: string): Promise<LocationRow> {
@@ -30,4 +31,51 @@ export async function requireImage(db: Queryable, name: string, location: string
   if (!image.locations.includes(location))
     throw invalidField('image', `cannot be used in ${location}, only in ${image.locations.join(', ')}`)
   return image
+}
+
+const rememberedMs = 1_000
+const mostRemembered = 10_000
+
+/**
+ * What creations need of locations, images and subnets, from memory for at most a second. Only what was found is
+ * remembered, so that no refusal comes from memory; and what was found is looked at again by the statement that makes
+ * the VM.
+ */
+export class CatalogueMemory {
+  readonly #known = new Map<string, { value: unknown; until: number }>()
+
+  location(db: Queryable, name: string): Promise<LocationRow> {
+    return this.#remembered(`location ${name}`, () => requireLocation(db, name))
+  }
+
+  /** The image, where the location offers it. */
+  image(db: Queryable, name: string, location: string): Promise<ImageRow> {
+    return this.#remembered(`image ${location} ${name}`, () => requireImage(db, name, location))
+  }
+
+  /** The given subnet, or the project's default one at the location. */
+  subnet(
+    db: Queryable,
+    projectId: string,
+    location: string,
+    id: string | null,
+  ): Promise<SubnetRow | undefined> {
+    return this.#remembered(`subnet ${projectId} ${location} ${id}`, () =>
+      findSubnetFor(db, projectId, location, id),
+    )
+  }
+
+  /** Something of it turned out to be no longer so. */
+  forget(): void {
+    this.#known.clear()
+  }
+
+  async #remembered<T>(key: string, find: () => Promise<T>): Promise<T> {
+    const known = this.#known.get(key)
+    if (known && known.until > performance.now()) return known.value as T
+    const value = await find()
+    if (this.#known.size >= mostRemembered) this.#known.clear()
+    if (value !== undefined) this.#known.set(key, { value, until: performance.now() + rememberedMs })
+    return value
+  }
 }

@@ -37,6 +37,9 @@ export interface LocalWorker {
 /** Thrown to have the whole transaction tried again: a random choice collided with another transaction's. */
 export class TryAgain extends Error {}
 
+/** The connection broke at the commit: what was written may stand or not. */
+export class UnknownOutcome extends Error {}
+
 const serializationFailure = '40001'
 const deadlockDetected = '40P01'
 const mostAttempts = 8
@@ -109,7 +112,7 @@ export class Database implements Queryable {
             return place
           },
         })
-        await client.query('COMMIT')
+        await commit(client)
         isCommitted = true
         for (const [topic, subject] of signalled.values()) this.#signals?.send(topic, subject)
         return result
@@ -128,6 +131,16 @@ export class Database implements Queryable {
   async close(): Promise<void> {
     await this.pool.end()
   }
+}
+
+async function commit(client: pg.PoolClient): Promise<void> {
+  const { command } = await client.query('COMMIT').catch((error) => {
+    throw isDatabaseAway(error)
+      ? new UnknownOutcome('the connection broke at the commit', { cause: error })
+      : error
+  })
+  // This is what a commit says after a statement that failed.
+  if (command === 'ROLLBACK') throw new Error('a statement of the transaction had failed')
 }
 
 /**
@@ -163,6 +176,7 @@ export function violatedConstraint(error: unknown): string | undefined {
 
 /** Returns whether the database is away, as opposed to disagreeing with the statement. */
 export function isDatabaseAway(error: unknown): boolean {
+  if (error instanceof UnknownOutcome) return true
   const code = sqlState(error)
   if (code !== undefined) {
     if (/^(08|57P0|53)/.test(code)) return true

@@ -3,7 +3,8 @@ import { addLocation, hostReport, reportHost, rows } from '@slipway/testing/flee
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { uuid } from '../../src/domain/ids.ts'
-import { claimGpus, lockHostFor, quarantineGpus } from '../../src/store/compute/placement.ts'
+import { placeOne } from '../../src/operations/vm/place.ts'
+import { claimGpus, quarantineGpus } from '../../src/store/compute/placement.ts'
 import { markDrainedHosts } from '../../src/store/fleet/fleet.ts'
 
 let service: TestService
@@ -40,19 +41,15 @@ let vmsMade = 0
 async function addVm(location: string, gpuCount = 1) {
   const vmId = uuid()
   await service.database.transaction(async (tx) => {
-    const host = (await lockHostFor(tx, { location, family: 'a100', gpuCount, allowedHosts: null }))!
-    await claimGpus(
-      tx,
-      vmId,
-      host.freeGpus.slice(0, gpuCount).map(({ id }) => id),
-    )
+    const placed = (await placeOne(tx, { location, family: 'a100', gpuCount, allowedHosts: null }))!
+    await claimGpus(tx, [{ vmId, gpuIds: placed.gpuIds }])
     await tx.query({
       text: `INSERT INTO vms (id, project_id, name, type, family, gpu_count, location, state, host_id, image, ssh_public_key,
                os_disk_id, interface_id, network_id, subnet_id, mac_address, private_address)
              SELECT w.id, n.project_id, w.id::text, 'a100.1x', 'a100', $3, $4, 'STATE_RUNNING', $5, 'debian12:latest', '',
                w.id, w.id, n.id, s.id, w.id::text, '172.27.0.9'::inet + $6::integer
              FROM (SELECT $1::uuid AS id) w, networks n JOIN subnets s ON s.network_id = n.id WHERE n.project_id = $2 LIMIT 1`,
-      values: [vmId, service.credentials.project_id, gpuCount, location, host.id, vmsMade++],
+      values: [vmId, service.credentials.project_id, gpuCount, location, placed.hostId, vmsMade++],
     })
   })
   return vmId
@@ -117,12 +114,12 @@ test('a host takes no VMs while it is closed', async () => {
   const { location, id } = await addHost()
   const fits = () =>
     service.database.transaction((tx) =>
-      lockHostFor(tx, { location, family: 'a100', gpuCount: 1, allowedHosts: null }),
+      placeOne(tx, { location, family: 'a100', gpuCount: 1, allowedHosts: null }),
     )
   expect((await call('PATCH', `/hosts/${id}`, { schedulable: false })).body.schedulable).toBe(false)
-  expect(await fits()).toBeNull()
+  expect(await fits()).toBeUndefined()
   await call('PATCH', `/hosts/${id}`, { schedulable: true })
-  expect(await fits()).not.toBeNull()
+  expect(await fits()).toBeDefined()
 })
 
 test('a host drains at once when it is empty, and comes back when it is opened', async () => {

@@ -2,8 +2,9 @@ import { createDatabase } from '@slipway/testing/database.ts'
 import { addLocation, gpuReport, hostReport, reportHost, rows } from '@slipway/testing/fleet.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { uuid } from '../../src/domain/ids.ts'
+import { placeOne } from '../../src/operations/vm/place.ts'
 import { applyHostReports, markLostHosts } from '../../src/reconcile/host-reports.ts'
-import { claimGpus, lockHostFor, quarantineGpus } from '../../src/store/compute/placement.ts'
+import { claimGpus, quarantineGpus } from '../../src/store/compute/placement.ts'
 import { Database } from '../../src/store/database.ts'
 import {
   markDrainedHosts,
@@ -63,12 +64,8 @@ const eventTypes = async (hostId: string) =>
 async function claim(location: string, gpuCount: number): Promise<string> {
   const vmId = uuid()
   await database.transaction(async (tx) => {
-    const host = await lockHostFor(tx, { location, family: 'a100', gpuCount, allowedHosts: null })
-    await claimGpus(
-      tx,
-      vmId,
-      host!.freeGpus.slice(0, gpuCount).map(({ id }) => id),
-    )
+    const placed = await placeOne(tx, { location, family: 'a100', gpuCount, allowedHosts: null })
+    await claimGpus(tx, [{ vmId, gpuIds: placed!.gpuIds }])
   })
   return vmId
 }

@@ -58,8 +58,9 @@ async function giveBackAll(): Promise<void> {
 async function find(count: number, db: Pick<Tx, 'query'> = database) {
   const range = { candidates: [], first, count }
   const tx = { ...database.withoutTransaction, query: db.query.bind(db) }
-  const { privateAddress, publicAddress } = await findFreeAddresses(tx, subnet.network_id, range, range)
-  return { privateAddress, publicAddress }
+  const wanted = { networkId: subnet.network_id, inside: range, outside: range }
+  const [found] = await findFreeAddresses(tx, [wanted], true)
+  return found!
 }
 
 test('a free address is found if there is one, however the others are spread', async () => {
@@ -95,7 +96,8 @@ test.each([
   const count = 8_192
   await take(Array.from({ length: count }, (_, n) => n).filter(isTaken))
   await rows(database, 'VACUUM ANALYZE vms')
-  const plans = await plansOf(database, {}, (db) => find(count, db))
+  const nothing = { place: 0, private_addresses: [], public_addresses: [] }
+  const plans = await plansOf(database, nothing, (db) => find(count, db))
   // One statement guesses, and there was nothing to guess; the other two search.
   expect(plans).toHaveLength(3)
   for (const plan of plans) {

@@ -5,18 +5,18 @@ import { addLocation, gpuReport, hostReport, reportHost, rows } from '@slipway/t
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { uuid } from '../../src/domain/ids.ts'
-import { chooseGpus } from '../../src/domain/placement.ts'
+import { placeOne, placeVms } from '../../src/operations/vm/place.ts'
+import { alone } from '../../src/runner/batches.ts'
+import type { PlacementRequest } from '../../src/store/compute/host-locks.ts'
 import {
   claimGpus,
   freeCleanGpus,
   listAvailability,
   listCapacity,
   listQuarantinedGpus,
-  lockHostFor,
-  type PlacementRequest,
   quarantineGpus,
 } from '../../src/store/compute/placement.ts'
-import { Database } from '../../src/store/database.ts'
+import { Database, TryAgain } from '../../src/store/database.ts'
 import { chooseHost, type HostCandidate } from '../support/placement-rules.ts'
 
 let store: Awaited<ReturnType<typeof createDatabase>>
@@ -34,15 +34,18 @@ afterAll(async () => {
 function place(request: Partial<PlacementRequest> & { location: string }, vmId = uuid()) {
   const whole: PlacementRequest = { family: 'a100', gpuCount: 1, allowedHosts: null, ...request }
   return database.transaction(async (tx) => {
-    const host = await lockHostFor(tx, whole)
-    if (!host) return null
-    const gpus = chooseGpus(host.freeGpus, whole.gpuCount)!
-    await claimGpus(
+    const placed = await placeOne(tx, whole)
+    if (!placed) return null
+    const { hostId, gpuIds } = placed
+    if (!(await claimGpus(tx, [{ vmId, gpuIds }])).has(vmId))
+      throw new TryAgain('a GPU was not free any more')
+    const [host] = await rows<{ name: string }>(tx, 'SELECT name FROM hosts WHERE id = $1', hostId)
+    const gpus = await rows<{ id: string; numaNode: number }>(
       tx,
+      'SELECT id, numa_node AS "numaNode" FROM gpus WHERE vm_id = $1',
       vmId,
-      gpus.map(({ id }) => id),
     )
-    return { vmId, hostId: host.id, host: host.name, gpus }
+    return { vmId, hostId, host: host!.name, gpus }
   })
 }
 
@@ -96,7 +99,7 @@ test('placement waits for a host that another request holds and gives back', asy
     })
     void database
       .transaction(async (tx) => {
-        await lockHostFor(tx, { location, family: 'a100', gpuCount: 1, allowedHosts: null })
+        await placeOne(tx, { location, family: 'a100', gpuCount: 1, allowedHosts: null })
         locked()
         await isOver
         throw new Error('given back')
@@ -108,6 +111,59 @@ test('placement waits for a host that another request holds and gives back', asy
   await someoneWaits()
   abandon()
   expect(await waiting).toMatchObject({ host: 'only' })
+})
+
+test('several VMs are placed together, each on one host, and only those go without that find no room', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.integer({ min: 1, max: 8 }), { minLength: 1, maxLength: 4 }),
+      fc.array(fc.constantFrom(1, 1, 2, 4, 8), { minLength: 1, maxLength: 10 }),
+      async (hosts, gpuCounts) => {
+        const location = await addLocation(database)
+        for (const [i, gpus] of hosts.entries())
+          await reportHost(database, location, hostReport(`h${i}`, gpus))
+        const requests = gpuCounts.map(
+          (gpuCount): PlacementRequest => ({ location, family: 'a100', gpuCount, allowedHosts: null }),
+        )
+        const vmIds = gpuCounts.map(() => uuid())
+        const placed = await database.transaction(async (tx) => {
+          const found = await placeVms(tx, requests, false)
+          const claims = found.flatMap((each, i) =>
+            each && each !== alone ? [{ vmId: vmIds[i]!, gpuIds: each.gpuIds }] : [],
+          )
+          expect((await claimGpus(tx, claims)).size).toBe(claims.length)
+          return found
+        })
+        expect(placed).not.toContain(alone)
+        for (const [i, each] of placed.entries()) {
+          const onHosts = await rows<{ host_id: string }>(
+            database,
+            'SELECT host_id FROM gpus WHERE vm_id = $1',
+            vmIds[i],
+          )
+          expect(onHosts).toHaveLength(each ? gpuCounts[i]! : 0)
+          expect(new Set(onHosts.map(({ host_id }) => host_id)).size).toBe(each ? 1 : 0)
+          if (!each) expect(await place({ location, gpuCount: gpuCounts[i]! })).toBeNull()
+        }
+        if (gpuCounts.every((count) => count === gpuCounts[0])) {
+          const room = hosts.reduce((sum, gpus) => sum + Math.floor(gpus / gpuCounts[0]!), 0)
+          expect(placed.filter(Boolean)).toHaveLength(Math.min(room, gpuCounts.length))
+        }
+      },
+    ),
+    { numRuns: 60 },
+  )
+})
+
+test('several VMs do not wait for a host that another request holds', async () => {
+  const location = await addLocation(database)
+  await reportHost(database, location, hostReport('only', 8))
+  const request: PlacementRequest = { location, family: 'a100', gpuCount: 1, allowedHosts: null }
+  await database.transaction(async (holder) => {
+    await placeOne(holder, request)
+    const placed = await database.transaction((tx) => placeVms(tx, [request, request], false))
+    expect(placed).toEqual([alone, alone])
+  })
 })
 
 const anyHost = fc.record({

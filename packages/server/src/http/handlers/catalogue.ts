@@ -45,8 +45,8 @@ export const catalogueHandlers: Handlers<keyof typeof catalogueRoutes> = {
     items: chosen(await services.catalogue.get(), query, (row) => row.available),
   }),
 
-  estimateCreate({ tx, by, body: { vm, disk } }) {
-    if (vm && !disk) return estimateVm(tx, by, vm)
+  estimateCreate({ tx, by, services, body: { vm, disk } }) {
+    if (vm && !disk) return estimateVm(tx, services.catalogueMemory, by, vm)
     if (disk && !vm) return estimateDisk(tx, by, disk)
     throw new Failure('invalid_argument', 'Send exactly one of vm and disk.')
   },

@@ -1,6 +1,7 @@
 import type { Operation, OperationStep, OperationType, RouteId } from '@slipway/contract'
-import { notFound } from '../../domain/failure.ts'
+import { Failure, notFound } from '../../domain/failure.ts'
 import { stepNames } from '../../operations/index.ts'
+import { alone, type Settled } from '../../runner/batches.ts'
 import {
   findOperation,
   listOperations,
@@ -17,6 +18,10 @@ type GetId = Extract<RouteId, 'operationGet' | `${string}OperationGet`>
 
 /** The answer of whatever begins an operation. */
 export const started = (operation: OperationRow) => ({ operation: operationView(operation) })
+
+/** The same, where it may have been refused. */
+export const startedOrNot = (settled: Settled<OperationRow>): Settled<ReturnType<typeof started>> =>
+  settled === alone || settled instanceof Failure ? settled : started(settled)
 
 function list(context: Context<ListId>, type: OperationType | null) {
   const { tx, query, project } = context

@@ -2,8 +2,8 @@ import { type VmUpdate, type vmRoutes, vmStates, vmTypeNames } from '@slipway/co
 import { notFound } from '../../domain/failure.ts'
 import { requireDistinct } from '../../operations/disk/attachments.ts'
 import { admitVmAttachDisks } from '../../operations/vm/attach-disks.ts'
-import { admitVmCreate } from '../../operations/vm/create.ts'
-import { admitVmDelete } from '../../operations/vm/delete.ts'
+import { admitVmCreates } from '../../operations/vm/create.ts'
+import { admitVmDeletes } from '../../operations/vm/delete.ts'
 import { admitVmDetachDisks } from '../../operations/vm/detach-disks.ts'
 import { admitVmReset } from '../../operations/vm/reset.ts'
 import { readSerialLog } from '../../operations/vm/serial-log.ts'
@@ -12,17 +12,17 @@ import { admitVmStop } from '../../operations/vm/stop.ts'
 import { admitVmRetype, admitVmTtl } from '../../operations/vm/update.ts'
 import type { OperationRow } from '../../store/compute/operations.ts'
 import { findVmView, listVmViews, vmView } from '../../store/compute/vm-view.ts'
-import { findVm, lockVm, type VmRow } from '../../store/compute/vms.ts'
+import { findVm, lockVm, lockVms, type VmRow } from '../../store/compute/vms.ts'
 import type { Context, Handlers } from '../context.ts'
 import { choiceList, commaList, idList, locationList } from '../filters.ts'
 import { pageById } from '../pages.ts'
-import { started } from './operations.ts'
+import { started, startedOrNot } from './operations.ts'
 
 async function locked({
   tx,
   by,
   params,
-}: Context<'vmUpdate' | 'vmDelete' | 'vmAttachDisks' | 'vmDetachDisks'>): Promise<VmRow> {
+}: Context<'vmUpdate' | 'vmAttachDisks' | 'vmDetachDisks'>): Promise<VmRow> {
   const vm = await lockVm(tx, by.projectId, params.vm_id)
   if (!vm) throw notFound('VM')
   return vm
@@ -45,7 +45,17 @@ function update(context: Context<'vmUpdate'>, vm: VmRow, body: VmUpdate): Promis
 type VmRouteId = Exclude<keyof typeof vmRoutes, 'vmOperationList' | 'vmOperationGet'>
 
 export const vmHandlers: Handlers<VmRouteId> = {
-  vmCreate: async ({ tx, by, body }) => started(await admitVmCreate(tx, by, body)),
+  vmCreate: {
+    // Disks of several requests would be locked in no order: one request with disks at a time.
+    conflictsOf: ({ by, body }) => [
+      `name ${by.projectId} ${body.name}`,
+      ...(body.disks?.length ? ['disks'] : []),
+    ],
+    async answer(contexts, isAlone) {
+      const { tx, services } = contexts[0]!
+      return (await admitVmCreates(tx, services.catalogueMemory, contexts, isAlone)).map(startedOrNot)
+    },
+  },
 
   async vmList(context) {
     const { tx, project, query } = context
@@ -72,8 +82,23 @@ export const vmHandlers: Handlers<VmRouteId> = {
     return started(await update(context, await locked(context), context.body))
   },
 
-  async vmDelete(context) {
-    return started(await admitVmDelete(context.tx, context.by, await locked(context)))
+  vmDelete: {
+    conflictsOf: ({ params }) => [`vm ${params.vm_id}`],
+    async answer(contexts) {
+      const { tx } = contexts[0]!
+      const vms = await lockVms(
+        tx,
+        contexts.map(({ by, params }) => ({ projectId: by.projectId, id: params.vm_id })),
+      )
+      const found = contexts.flatMap(({ by, params }) => {
+        const vm = vms.get(params.vm_id)
+        return vm ? [{ by, vm }] : []
+      })
+      const operations = new Map(
+        (await admitVmDeletes(tx, found)).map((operation) => [operation.resource_id, operation]),
+      )
+      return contexts.map(({ params }) => startedOrNot(operations.get(params.vm_id) ?? notFound('VM')))
+    },
   },
 
   async vmAttachDisks(context) {

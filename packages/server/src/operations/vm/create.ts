@@ -3,46 +3,274 @@ import { sshKeyLine } from '@slipway/contract/ssh-key'
 import { Failure, invalidField } from '../../domain/failure.ts'
 import { isCloudConfig } from '../../domain/guest/scripts.ts'
 import { uuid } from '../../domain/ids.ts'
+import { fullImageName } from '../../domain/images.ts'
+import { alone, type Settled } from '../../runner/batches.ts'
 import type { Definition, Work } from '../../runner/operation.ts'
-import type { OperationRow } from '../../store/compute/operations.ts'
-import { findAnyVm, insertVm, isVmNameTaken } from '../../store/compute/vms.ts'
-import { type Tx, violatedConstraint } from '../../store/database.ts'
+import { insertOperations, type OperationRow } from '../../store/compute/operations.ts'
+import { claimGpus, unclaimGpus } from '../../store/compute/placement.ts'
+import { deleteVmRows, findAnyVm, insertVms, type NewVm, takenVmNames } from '../../store/compute/vms.ts'
+import { TryAgain, type Tx } from '../../store/database.ts'
 import type { Requester } from '../../store/events/events.ts'
-import { findSubnetFor } from '../../store/network/networks.ts'
-import { beginOperation, type ProjectRequester, requireIdle, requireQuota } from '../admission.ts'
-import { budgetRefusal } from '../budget.ts'
-import { requireImage, requireLocation } from '../catalogue.ts'
-import { admitAttachments, hostsOfLocalDisks, lockDisksFor, requireDistinct } from '../disk/attachments.ts'
+import type { LocationRow } from '../../store/fleet/locations.ts'
+import type { SubnetRow } from '../../store/network/networks.ts'
+import { operationOf, type ProjectRequester, requireIdle, takeQuotaOrRefuse } from '../admission.ts'
+import { budgetRefusals } from '../budget.ts'
+import type { CatalogueMemory } from '../catalogue.ts'
+import {
+  admitAttachments,
+  hostsOfLocalDisks,
+  type LockedDisk,
+  lockDisksFor,
+  requireDistinct,
+} from '../disk/attachments.ts'
 import { bootDeadline, bootVm, finishBoot } from './boot.ts'
 import { admitVmDelete } from './delete.ts'
-import { newMacAddress, onVmCollision, pickAddresses, placeVm, vmNameTaken } from './place.ts'
+import {
+  type Addresses,
+  newMacAddress,
+  outOfStock,
+  type Placement,
+  pickAddresses,
+  placeVms,
+  vmNameTaken,
+} from './place.ts'
 import { forgetVm } from './state.ts'
 import { removeVm, vmOf } from './vm.ts'
 
-/** GPUs, addresses, name, disks and quota are held when this commits: a 200 is a promise. */
-export async function admitVmCreate(tx: Tx, by: ProjectRequester, body: VmCreate): Promise<OperationRow> {
-  try {
-    return await claimAll(tx, by, body)
-  } catch (error) {
-    // The schema tells that a name is taken at the very end: who was refused for less hears of the name first.
-    const comesAfterName = error instanceof Failure && ['conflict', 'out_of_stock'].includes(error.code)
-    if (comesAfterName && (await isVmNameTaken(tx, by.projectId, body.name))) throw vmNameTaken(body.name)
-    throw error
+export interface VmCreation {
+  by: ProjectRequester
+  body: VmCreate
+}
+
+/** A creation on its way to be admitted: what it has been given so far, or why it goes no further. */
+class Draft {
+  readonly id = uuid()
+  readonly by: ProjectRequester
+  readonly body: VmCreate
+  readonly type
+  location!: LocationRow
+  subnet!: SubnetRow
+  disks: LockedDisk[] = []
+  /** Where its disks are; null when any host will do. */
+  allowedHosts: string[] | null = null
+  addresses!: Addresses
+  placement!: Placement
+  refusal: Failure | typeof alone | undefined
+
+  constructor({ by, body }: VmCreation) {
+    this.by = by
+    this.body = body
+    this.type = vmType(body.type)!
+  }
+
+  get name() {
+    return { projectId: this.by.projectId, name: this.body.name }
+  }
+
+  get hasPublicAddress() {
+    return this.body.public_ip !== 'none'
+  }
+
+  get isStorageLocal() {
+    return this.location.storage === 'local'
+  }
+
+  /** Does what may be refused. */
+  async refuseUnless(work: () => Promise<void>): Promise<void> {
+    await work().catch((error) => {
+      if (!(error instanceof Failure)) throw error
+      this.refusal = error
+    })
   }
 }
 
-async function claimAll(tx: Tx, by: ProjectRequester, body: VmCreate): Promise<OperationRow> {
-  const { type, location, image, subnet } = await checkRequest(tx, by.projectId, body)
-  const refusal = await budgetRefusal(tx, by.projectId)
-  const id = uuid()
-  const disks = await lockDisksFor(tx, by.projectId, 'disks', body.disks ?? [], {
-    location: location.name,
-    type,
-  })
-  for (const { disk } of disks) await requireIdle(tx, disk.id, `The disk ${disk.name}`)
-  const hasPublicAddress = body.public_ip !== 'none'
-  const addresses = await pickAddresses(tx, subnet, location, hasPublicAddress)
-  const operation = await beginOperation(tx, by, vmCreate, {
+/**
+ * GPUs, addresses, names, disks and quota are held when this commits: a 200 is a promise. Each creation is refused for
+ * itself alone, by what the rows say; whoever is refused has no rows left.
+ */
+export async function admitVmCreates(
+  tx: Tx,
+  catalogue: CatalogueMemory,
+  requests: VmCreation[],
+  isAlone: boolean,
+): Promise<Settled<OperationRow>[]> {
+  const drafts = requests.map((request) => new Draft(request))
+  const open = () => drafts.filter(({ refusal }) => refusal === undefined)
+  await Promise.all(drafts.map((draft) => draft.refuseUnless(() => check(tx, catalogue, draft))))
+  const budgets = await lookAround(tx, open(), isAlone)
+  // From here on hosts are locked, and others may want them: little is left to do.
+  await place(tx, open(), isAlone)
+  await makeRows(tx, catalogue, open(), isAlone)
+  for (const { id, disks, isStorageLocal, placement } of open())
+    await admitAttachments(tx, id, disks, isStorageLocal ? placement.hostId : null)
+  for (const draft of open()) draft.refusal = budgets.get(draft.by.projectId)
+  await takeQuota(tx, open())
+  const admitted = open()
+  const [operations] = await Promise.all([
+    admitted.length > 0 ? insertOperations(tx, admitted.map(beginningOf)) : [],
+    leaveNothing(
+      tx,
+      drafts.filter(({ refusal }) => refusal !== undefined),
+    ),
+  ])
+  const operationOfDraft = new Map(admitted.map((draft, index) => [draft, operations[index]!]))
+  return drafts.map((draft) => draft.refusal ?? operationOfDraft.get(draft)!)
+}
+
+/** The same for one, thrown. */
+export async function admitVmCreate(
+  tx: Tx,
+  catalogue: CatalogueMemory,
+  request: VmCreation,
+): Promise<OperationRow> {
+  const [admitted] = await admitVmCreates(tx, catalogue, [request], true)
+  if (admitted instanceof Failure) throw admitted
+  return admitted as OperationRow
+}
+
+/** The 400s, by the catalogue. */
+async function check(tx: Tx, catalogue: CatalogueMemory, draft: Draft): Promise<void> {
+  const { body, by } = draft
+  requireDistinct('disks', body.disks ?? [])
+  if (body.on_expiry !== undefined && body.ttl_seconds === undefined)
+    throw invalidField('on_expiry', 'needs ttl_seconds')
+  const location = await catalogue.location(tx, body.location)
+  const image = await catalogue.image(tx, body.image, location.name)
+  if (isCloudConfig(body.startup_script ?? '') && !image.tags.includes('cloud-init'))
+    throw invalidField(
+      'startup_script',
+      `must be a script: ${image.name} has no cloud-init for #cloud-config`,
+    )
+  const subnet = await catalogue.subnet(tx, by.projectId, location.name, body.subnet_id ?? null)
+  if (!subnet)
+    throw body.subnet_id === undefined
+      ? new Failure('conflict', `The project has no subnet in ${location.name}: create one first.`)
+      : invalidField('subnet_id', 'must be a subnet of this project')
+  if (subnet.location !== location.name)
+    throw invalidField('subnet_id', `is in ${subnet.location}, not in ${location.name}`)
+  Object.assign(draft, { location, subnet })
+}
+
+/** Looks at names, disks and addresses, in the order of their refusals. Returns what budgets will say at the end. */
+async function lookAround(tx: Tx, drafts: Draft[], isAlone: boolean): Promise<Map<string, Failure>> {
+  if (drafts.length === 0) return new Map()
+  const [budgets, names, addresses] = await Promise.all([
+    budgetRefusals(
+      tx,
+      drafts.map(({ by }) => by.projectId),
+    ),
+    takenVmNames(
+      tx,
+      drafts.map(({ name }) => name),
+    ),
+    pickAddresses(
+      tx,
+      drafts.map(({ subnet, location, hasPublicAddress }) => ({ subnet, location, hasPublicAddress })),
+      isAlone,
+    ),
+  ])
+  for (const [index, draft] of drafts.entries()) {
+    await draft.refuseUnless(() => lockDisks(tx, draft))
+    const { refusal } = draft
+    const comesAfterName = !(refusal instanceof Failure) || refusal.code === 'conflict'
+    const found = addresses[index]!
+    if (comesAfterName && names.has(draft.name)) draft.refusal = vmNameTaken(draft.body.name)
+    else if (found === alone || found instanceof Failure) draft.refusal ??= found
+    else draft.addresses = found
+  }
+  return budgets
+}
+
+async function lockDisks(tx: Tx, draft: Draft): Promise<void> {
+  const { by, body, location, type } = draft
+  const vm = { location: location.name, type }
+  draft.disks = await lockDisksFor(tx, by.projectId, 'disks', body.disks ?? [], vm)
+  for (const { disk } of draft.disks) await requireIdle(tx, disk.id, `The disk ${disk.name}`)
+  if (draft.isStorageLocal) draft.allowedHosts = hostsOfLocalDisks(draft.disks)
+}
+
+async function place(tx: Tx, drafts: Draft[], isAlone: boolean): Promise<void> {
+  if (drafts.length === 0) return
+  const placed = await placeVms(
+    tx,
+    drafts.map(({ location, type, allowedHosts }) => ({
+      location: location.name,
+      family: type.family,
+      gpuCount: type.gpuCount,
+      allowedHosts,
+    })),
+    isAlone,
+  )
+  for (const [index, draft] of drafts.entries()) {
+    const placement = placed[index]
+    if (placement === alone) draft.refusal = alone
+    else if (placement) draft.placement = placement
+    else draft.refusal = await outOfStock(tx, draft.type, draft.location.name)
+  }
+}
+
+/**
+ * Writes the VMs and claims their GPUs. Whoever gets less collided with another transaction, or the catalogue changed: it
+ * begins anew, and then sees why.
+ */
+async function makeRows(
+  tx: Tx,
+  catalogue: CatalogueMemory,
+  drafts: Draft[],
+  isAlone: boolean,
+): Promise<void> {
+  if (drafts.length === 0) return
+  const [made, claimed] = await Promise.all([
+    insertVms(tx, drafts.map(rowOf)),
+    claimGpus(
+      tx,
+      drafts.map(({ id, placement }) => ({ vmId: id, gpuIds: placement.gpuIds })),
+    ),
+  ])
+  const short = drafts.filter(({ id }) => !made.has(id) || !claimed.has(id))
+  if (short.length === 0) return
+  catalogue.forget()
+  if (isAlone) throw new TryAgain('what was found free is not any more')
+  for (const draft of short) draft.refusal = alone
+}
+
+const rowOf = ({ id, by, body, type, location, subnet, placement, addresses }: Draft): NewVm => ({
+  id,
+  projectId: by.projectId,
+  name: body.name,
+  type: type.name,
+  family: type.family,
+  gpuCount: type.gpuCount,
+  location: location.name,
+  hostId: placement.hostId,
+  image: body.image,
+  imageName: fullImageName(body.image),
+  sshPublicKey: sshKeyLine(body.ssh_public_key),
+  startupScript: body.startup_script ?? '',
+  shutdownScript: body.shutdown_script ?? '',
+  osDiskId: uuid(),
+  interfaceId: uuid(),
+  subnetId: subnet.id,
+  macAddress: newMacAddress(),
+  ...addresses,
+  publicAddressId: addresses.publicAddress === null ? null : uuid(),
+  ttlSeconds: body.ttl_seconds ?? null,
+  onExpiry: body.on_expiry ?? 'stop',
+})
+
+async function takeQuota(tx: Tx, drafts: Draft[]): Promise<void> {
+  const refusals = await takeQuotaOrRefuse(
+    tx,
+    drafts.map(({ by, type }) => ({
+      projectId: by.projectId,
+      amounts: { vms: 1, [gpuQuota(type.family)]: type.gpuCount },
+    })),
+  )
+  for (const [index, draft] of drafts.entries()) draft.refusal = refusals[index] ?? undefined
+}
+
+const beginningOf = ({ id, by, body, type, location }: Draft) =>
+  operationOf(by, vmCreate, {
     resourceId: id,
     location: location.name,
     generation: 1,
@@ -50,63 +278,11 @@ async function claimAll(tx: Tx, by: ProjectRequester, body: VmCreate): Promise<O
     eventType: 'vm.creating',
     eventData: { name: body.name, type: type.name, location: location.name },
   })
-  // From here on a host is locked, and others may want it: little is left to do.
-  const allowedHosts = location.storage === 'local' ? hostsOfLocalDisks(disks) : null
-  const { hostId } = await placeVm(tx, id, type, location.name, allowedHosts)
-  try {
-    await insertVm(tx, {
-      id,
-      projectId: by.projectId,
-      name: body.name,
-      type: type.name,
-      family: type.family,
-      gpuCount: type.gpuCount,
-      location: location.name,
-      hostId,
-      image: body.image,
-      imageSource: image.source,
-      sshPublicKey: sshKeyLine(body.ssh_public_key),
-      startupScript: body.startup_script ?? '',
-      shutdownScript: body.shutdown_script ?? '',
-      osDiskId: uuid(),
-      interfaceId: uuid(),
-      networkId: subnet.network_id,
-      subnetId: subnet.id,
-      macAddress: newMacAddress(),
-      ...addresses,
-      publicAddressId: hasPublicAddress ? uuid() : null,
-      ttlSeconds: body.ttl_seconds ?? null,
-      onExpiry: body.on_expiry ?? 'stop',
-    })
-  } catch (error) {
-    throw onVmCollision(violatedConstraint(error), body.name) ?? error
-  }
-  await admitAttachments(tx, id, disks, location.storage === 'local' ? hostId : null)
-  if (refusal) throw refusal
-  await requireQuota(tx, by.projectId, { vms: 1, [gpuQuota(type.family)]: type.gpuCount })
-  return operation
-}
 
-async function checkRequest(tx: Tx, projectId: string, body: VmCreate) {
-  const type = vmType(body.type)!
-  requireDistinct('disks', body.disks ?? [])
-  if (body.on_expiry !== undefined && body.ttl_seconds === undefined)
-    throw invalidField('on_expiry', 'needs ttl_seconds')
-  const location = await requireLocation(tx, body.location)
-  const image = await requireImage(tx, body.image, location.name)
-  if (isCloudConfig(body.startup_script ?? '') && !image.tags.includes('cloud-init'))
-    throw invalidField(
-      'startup_script',
-      `must be a script: ${image.name} has no cloud-init for #cloud-config`,
-    )
-  const subnet = await findSubnetFor(tx, projectId, location.name, body.subnet_id ?? null)
-  if (!subnet)
-    throw body.subnet_id === undefined
-      ? new Failure('conflict', `The project has no subnet in ${location.name}: create one first.`)
-      : invalidField('subnet_id', 'must be a subnet of this project')
-  if (subnet.location !== location.name)
-    throw invalidField('subnet_id', `is in ${subnet.location}, not in ${location.name}`)
-  return { type, location, image, subnet }
+/** Of whoever was refused after its rows were written. */
+async function leaveNothing(tx: Tx, drafts: Draft[]): Promise<void> {
+  const ids = drafts.filter(({ placement }) => placement).map(({ id }) => id)
+  if (ids.length > 0) await Promise.all([unclaimGpus(tx, ids), deleteVmRows(tx, ids)])
 }
 
 export const vmCreate: Definition = {

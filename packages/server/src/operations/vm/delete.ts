@@ -1,34 +1,71 @@
 import { type VmState, vmStates } from '@slipway/contract'
 import { type Definition, done, next, type Outcome, type Work } from '../../runner/operation.ts'
 import { closeUsage } from '../../store/billing/usage.ts'
-import type { OperationRow } from '../../store/compute/operations.ts'
+import { insertOperations, type OperationRow } from '../../store/compute/operations.ts'
 import { quarantineGpus } from '../../store/compute/placement.ts'
 import { giveBackQuota } from '../../store/compute/quotas.ts'
-import { findAnyVm, hideVm, raiseVmGeneration, type VmRow } from '../../store/compute/vms.ts'
+import { findAnyVm, hideVm, raiseVmGenerations, type VmRow } from '../../store/compute/vms.ts'
 import type { Tx } from '../../store/database.ts'
 import type { Requester } from '../../store/events/events.ts'
 import { wantFirewallsNaming } from '../../store/network/firewalls.ts'
-import { awaitCancelled, beginOperation, makeWayForDeletion, type ProjectRequester } from '../admission.ts'
-import { causeOf, changeVmState, emitVm, forgetVm, gpuAmount } from './state.ts'
+import { awaitCancelled, makeWayForDeletions, operationOf, type ProjectRequester } from '../admission.ts'
+import { causeOf, changeVmStates, emitVm, forgetVm, gpuAmount } from './state.ts'
 import { removeVm, vmOf } from './vm.ts'
 
 const fromAnywhere = vmStates.filter((state): state is VmState => state !== 'STATE_DELETING')
 
-/** Always possible: cancels what is under way. Asked again, the same operation. */
-export async function admitVmDelete(tx: Tx, by: ProjectRequester, vm: VmRow): Promise<OperationRow> {
-  const underWay = await makeWayForDeletion(tx, by, vmDelete, vm.id)
-  if (underWay) return underWay
-  const cause = { actor: by.actor, requestId: by.requestId, clientAddress: by.clientAddress }
-  await changeVmState(tx, vm, 'STATE_DELETING', { from: fromAnywhere, isQuiet: true, cause })
-  return beginOperation(tx, by, vmDelete, {
-    resourceId: vm.id,
-    location: vm.location,
-    generation: await raiseVmGeneration(tx, vm.id),
-    request: {},
-    eventType: 'vm.deleting',
-    eventData: { name: vm.name },
-  })
+/** A VM that is locked, and who wants it gone. */
+interface VmDeletion {
+  by: ProjectRequester
+  vm: VmRow
 }
+
+/** Always possible: cancels what is under way. Asked again, the same operation. */
+export async function admitVmDeletes(tx: Tx, requests: VmDeletion[]): Promise<OperationRow[]> {
+  const underWay = await makeWayForDeletions(
+    tx,
+    vmDelete,
+    requests.map(({ by, vm }) => ({ by, resourceId: vm.id })),
+  )
+  const begun = await begin(
+    tx,
+    requests.filter((_, index) => !underWay[index]),
+  )
+  return requests.map(({ vm }, index) => underWay[index] ?? begun.get(vm.id)!)
+}
+
+async function begin(tx: Tx, requests: VmDeletion[]): Promise<Map<string, OperationRow>> {
+  if (requests.length === 0) return new Map()
+  const [, generations] = await Promise.all([
+    changeVmStates(
+      tx,
+      requests.map(({ by, vm }) => ({ vm, cause: by })),
+      'STATE_DELETING',
+      { from: fromAnywhere, isQuiet: true },
+    ),
+    raiseVmGenerations(
+      tx,
+      requests.map(({ vm }) => vm.id),
+    ),
+  ])
+  const operations = await insertOperations(
+    tx,
+    requests.map(({ by, vm }) =>
+      operationOf(by, vmDelete, {
+        resourceId: vm.id,
+        location: vm.location,
+        generation: generations.get(vm.id)!,
+        request: {},
+        eventType: 'vm.deleting',
+        eventData: { name: vm.name },
+      }),
+    ),
+  )
+  return new Map(operations.map((operation) => [operation.resource_id, operation]))
+}
+
+export const admitVmDelete = async (tx: Tx, by: ProjectRequester, vm: VmRow): Promise<OperationRow> =>
+  (await admitVmDeletes(tx, [{ by, vm }]))[0]!
 
 export const vmDelete: Definition = {
   kind: 'vm-delete',

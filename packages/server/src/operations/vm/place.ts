@@ -2,12 +2,70 @@ import { randomBytes, randomInt } from 'node:crypto'
 import { parseCidr, type VmType } from '@slipway/contract'
 import { macFor, numberToAddress, usableRange } from '../../domain/addresses.ts'
 import { Failure } from '../../domain/failure.ts'
-import { chooseGpus } from '../../domain/placement.ts'
-import { claimGpus, listAvailability, lockHostFor } from '../../store/compute/placement.ts'
+import { type OpenHost, takeGpus } from '../../domain/placement.ts'
+import { alone } from '../../runner/batches.ts'
+import {
+  awaitHost,
+  doesAnyHostFit,
+  hasNodePreference,
+  lockHostsFor,
+  type PlacementRequest,
+} from '../../store/compute/host-locks.ts'
+import { claimGpus, listAvailability } from '../../store/compute/placement.ts'
 import { TryAgain, type Tx } from '../../store/database.ts'
 import { type AddressRange, findFreeAddresses } from '../../store/network/addresses.ts'
 
-/** Takes GPUs for the VM on the best host, or says where it would fit. */
+export interface Placement {
+  hostId: string
+  gpuIds: string[]
+}
+
+const mostRounds = 8
+
+/**
+ * Finds GPUs for each VM, on hosts that it locks. Undefined where nothing fits; `alone` where all that fits is held by
+ * others. Only one that `isAlone` waits for them, and looks again until a fresh snapshot shows no fit: so the last GPU
+ * goes to exactly one of two requests, and the other learns it by looking.
+ */
+export async function placeVms(
+  tx: Tx,
+  requests: PlacementRequest[],
+  isAlone: boolean,
+): Promise<(Placement | undefined | typeof alone)[]> {
+  const hosts: OpenHost[] = []
+  const placed: (Placement | undefined)[] = requests.map(() => undefined)
+  const held = () => hosts.map(({ id }) => id)
+  const missing = () => requests.filter((_, index) => !placed[index])
+  const take = async (isInOneNode: boolean) => {
+    for (let round = 0; round < mostRounds; round++) {
+      for (const [index, request] of requests.entries())
+        if (!isInOneNode || hasNodePreference(request))
+          placed[index] ??= takeGpus(hosts, request, isInOneNode)
+      const wanted = missing().filter((request) => !isInOneNode || hasNodePreference(request))
+      if (wanted.length === 0) return
+      const more = await lockHostsFor(tx, wanted, isInOneNode, held())
+      if (more.length === 0) return
+      hosts.push(...more)
+    }
+  }
+  for (;;) {
+    await take(true)
+    await take(false)
+    const fits = await Promise.all(
+      requests.map((request, index) => !placed[index] && doesAnyHostFit(tx, request, held())),
+    )
+    if (!isAlone || !fits[0]) return placed.map((each, index) => each ?? (fits[index] ? alone : undefined))
+    await awaitHost(tx, requests[0]!, held())
+  }
+}
+
+/** Finds GPUs for one VM, which waits for them if it must. */
+export async function placeOne(tx: Tx, request: PlacementRequest): Promise<Placement | undefined> {
+  const [placed] = await placeVms(tx, [request], true)
+  return placed === alone ? undefined : placed
+}
+
+/** Takes GPUs for one VM that is there already. */
 export async function placeVm(
   tx: Tx,
   vmId: string,
@@ -16,18 +74,14 @@ export async function placeVm(
   allowedHosts: string[] | null,
 ): Promise<{ hostId: string }> {
   const { family, gpuCount } = type
-  const host = await lockHostFor(tx, { location, family, gpuCount, allowedHosts })
-  const gpus = host && chooseGpus(host.freeGpus, gpuCount)
-  if (!host || !gpus) throw await outOfStock(tx, type, location)
-  await claimGpus(
-    tx,
-    vmId,
-    gpus.map(({ id }) => id),
-  )
-  return { hostId: host.id }
+  const placed = await placeOne(tx, { location, family, gpuCount, allowedHosts })
+  if (!placed) throw await outOfStock(tx, type, location)
+  const { hostId, gpuIds } = placed
+  if (!(await claimGpus(tx, [{ vmId, gpuIds }])).has(vmId)) throw new TryAgain('a GPU was not free any more')
+  return { hostId }
 }
 
-async function outOfStock(tx: Tx, type: VmType, location: string): Promise<Failure> {
+export async function outOfStock(tx: Tx, type: VmType, location: string): Promise<Failure> {
   const rows = await listAvailability(tx, [type], null)
   const elsewhere = rows
     .filter((row) => row.available && row.location !== location)
@@ -40,28 +94,48 @@ async function outOfStock(tx: Tx, type: VmType, location: string): Promise<Failu
 
 const tries = 16
 
+/** Where the addresses of one VM come from. */
+export interface AddressRequest {
+  subnet: { network_id: string; cidr: string }
+  location: { name: string; public_ipv4: string | null }
+  hasPublicAddress: boolean
+}
+
+export interface Addresses {
+  privateAddress: string
+  publicAddress: string | null
+}
+
 /**
- * Free addresses: random tries first, so that creations do not queue up behind one counter; an exact search when a
- * pool is nearly full. The schema's unique indexes have the last word, and a collision tries the transaction again.
+ * Finds free addresses for each VM: random tries, so that creations do not queue up behind one counter. When a pool is
+ * nearly full it takes an exact search, which only one that `isAlone` makes. The schema's unique indexes have the last
+ * word.
  */
 export async function pickAddresses(
   tx: Tx,
-  subnet: { network_id: string; cidr: string },
-  location: { name: string; public_ipv4: string | null },
-  wantsPublic: boolean,
-): Promise<{ privateAddress: string; publicAddress: string | null }> {
-  const pool = wantsPublic ? publicRange(location) : null
-  const free = await findFreeAddresses(
-    tx,
-    subnet.network_id,
-    rangeOf(usableRange(subnet.cidr)),
-    pool && rangeOf(pool),
-  )
-  if (!free.privateAddress)
-    throw outOfAddresses(`The subnet ${subnet.cidr} is out of stock of addresses: use another subnet.`)
-  if (wantsPublic && !free.publicAddress)
-    throw outOfAddresses(`${location.name} is out of stock of public addresses: ask for public_ip "none".`)
-  return { privateAddress: free.privateAddress, publicAddress: free.publicAddress }
+  requests: AddressRequest[],
+  isAlone: boolean,
+): Promise<(Addresses | Failure | typeof alone)[]> {
+  const ranges = requests.map(({ subnet, location, hasPublicAddress }) => {
+    const pool = hasPublicAddress ? publicRange(location) : null
+    return {
+      networkId: subnet.network_id,
+      inside: rangeOf(usableRange(subnet.cidr)),
+      outside: pool && rangeOf(pool),
+    }
+  })
+  const found = await findFreeAddresses(tx, ranges, isAlone)
+  return requests.map((request, index) => {
+    const { privateAddress, publicAddress } = found[index]!
+    const lacksPublic = request.hasPublicAddress && !publicAddress
+    if (privateAddress && !lacksPublic) return { privateAddress, publicAddress }
+    if (!isAlone) return alone
+    return privateAddress
+      ? outOfAddresses(
+          `${request.location.name} is out of stock of public addresses: ask for public_ip "none".`,
+        )
+      : outOfAddresses(`The subnet ${request.subnet.cidr} is out of stock of addresses: use another subnet.`)
+  })
 }
 
 /** The first and the last address of a pool are its network and broadcast addresses. */
@@ -83,17 +157,3 @@ export const newMacAddress = (): string => macFor(randomBytes(6))
 
 export const vmNameTaken = (name: string) =>
   new Failure('already_exists', `There is already a VM called ${name}: choose another name.`)
-
-/** Unique among all VMs; which of them collided says what to do. */
-export function onVmCollision(constraint: string | undefined, name: string): Error | undefined {
-  switch (constraint) {
-    case 'vms_name':
-      return vmNameTaken(name)
-    case 'vms_private_address':
-    case 'vms_public_address':
-    case 'vms_mac_address_key':
-      return new TryAgain(constraint)
-    default:
-      return undefined
-  }
-}

@@ -1,12 +1,12 @@
 import { type EventType, gpuQuota, type VmState, vmStates, vmStateTable, vmType } from '@slipway/contract'
 import type { Work } from '../../runner/operation.ts'
-import { closeUsage, openUsage } from '../../store/billing/usage.ts'
+import { closeUsage, closeUsages, openUsages } from '../../store/billing/usage.ts'
 import type { OperationRow } from '../../store/compute/operations.ts'
 import { quarantineGpus } from '../../store/compute/placement.ts'
 import { giveBackQuota } from '../../store/compute/quotas.ts'
-import { deleteVmRow, findAnyVm, moveVm, noteOsDisk, type VmRow } from '../../store/compute/vms.ts'
+import { deleteVmRows, findAnyVm, moveVms, noteOsDisk, type VmRow } from '../../store/compute/vms.ts'
 import type { Tx } from '../../store/database.ts'
-import { emit, type Requester } from '../../store/events/events.ts'
+import { emit, emitAll, type NewEvent, type Requester } from '../../store/events/events.ts'
 import { holdAddress } from '../../store/network/addresses.ts'
 import { wantFirewallsNaming } from '../../store/network/firewalls.ts'
 
@@ -52,30 +52,62 @@ export async function changeVmState(
   to: VmState,
   options: { from?: VmState[]; isQuiet?: boolean; cause: Cause },
 ): Promise<boolean> {
-  if (!(await moveVm(tx, vm.id, to, options.from ?? statesBefore(to)))) return false
-  await meter(tx, vm, to)
-  if (!options.isQuiet) await emitVm(tx, vm, eventNames[to], options.cause)
-  return true
+  const { from, isQuiet, cause } = options
+  return (await changeVmStates(tx, [{ vm, cause }], to, { from, isQuiet })).has(vm.id)
+}
+
+/** The same for several at once; returns the ids of those that changed. */
+export async function changeVmStates(
+  tx: Tx,
+  changes: { vm: VmRow; cause: Cause }[],
+  to: VmState,
+  {
+    from = statesBefore(to),
+    isQuiet = false,
+  }: { from?: VmState[] | undefined; isQuiet?: boolean | undefined },
+): Promise<Set<string>> {
+  const ids = changes.map(({ vm }) => vm.id)
+  const moved = await moveVms(tx, ids, to, from)
+  const told = changes.filter(({ vm }) => moved.has(vm.id))
+  await meter(
+    tx,
+    told.map(({ vm }) => vm),
+    to,
+  )
+  if (!isQuiet && told.length > 0)
+    await emitAll(
+      tx,
+      told.map(({ vm, cause }) => vmEventOf(vm, eventNames[to], cause)),
+    )
+  return moved
 }
 
 /** A VM without its OS disk is billed in no state. */
-async function meter(tx: Tx, vm: VmRow, to: VmState): Promise<void> {
-  if (vm.os_disk_lost_at) return
-  const wasBilled = vmStateTable[vm.state].isBilled
-  const isBilled = vmStateTable[to].isBilled
-  if (wasBilled && !isBilled) await closeUsage(tx, vm.id)
-  if (!wasBilled && isBilled) await openVmUsage(tx, vm)
+async function meter(tx: Tx, vms: VmRow[], to: VmState): Promise<void> {
+  const { isBilled } = vmStateTable[to]
+  const changed = vms.filter((vm) => !vm.os_disk_lost_at && vmStateTable[vm.state].isBilled !== isBilled)
+  if (isBilled) await openVmUsages(tx, changed)
+  else
+    await closeUsages(
+      tx,
+      changed.map(({ id }) => id),
+    )
 }
 
-const openVmUsage = (tx: Tx, vm: VmRow) =>
-  openUsage(tx, {
-    projectId: vm.project_id,
-    location: vm.location,
-    resourceType: 'vm',
-    resourceId: vm.id,
-    productName: vm.type,
-    quantity: 1,
-  })
+async function openVmUsages(tx: Tx, vms: VmRow[]): Promise<void> {
+  if (vms.length === 0) return
+  await openUsages(
+    tx,
+    vms.map((vm) => ({
+      projectId: vm.project_id,
+      location: vm.location,
+      resourceType: 'vm',
+      resourceId: vm.id,
+      productName: vm.type,
+      quantity: 1,
+    })),
+  )
+}
 
 /** Its host has no OS disk of it: from now on it is not billed, and if it was alive it has crashed. */
 export async function loseOsDisk(tx: Tx, vm: VmRow, cause: Cause): Promise<void> {
@@ -88,25 +120,27 @@ export async function loseOsDisk(tx: Tx, vm: VmRow, cause: Cause): Promise<void>
 /** Its host has it again, as if it had never been away. */
 export async function findOsDisk(tx: Tx, vm: VmRow, cause: Cause): Promise<void> {
   if (!(await noteOsDisk(tx, vm.id, false))) return
-  if (vmStateTable[vm.state].isBilled) await openVmUsage(tx, vm)
+  if (vmStateTable[vm.state].isBilled) await openVmUsages(tx, [vm])
   await emitVm(tx, vm, 'vm.os_disk_found', cause)
 }
 
+const vmEventOf = (vm: VmRow, type: EventType, cause: Cause): NewEvent => ({
+  type,
+  resourceType: 'vm',
+  resourceId: vm.id,
+  projectId: vm.project_id,
+  actor: cause.actor,
+  requestId: cause.requestId,
+  clientAddress: cause.clientAddress ?? '',
+  data: {
+    name: vm.name,
+    ...(cause.operationId && { operation_id: cause.operationId }),
+    ...(cause.detail && { detail: cause.detail }),
+  },
+})
+
 export const emitVm = (tx: Tx, vm: VmRow, type: EventType, cause: Cause): Promise<void> =>
-  emit(tx, {
-    type,
-    resourceType: 'vm',
-    resourceId: vm.id,
-    projectId: vm.project_id,
-    actor: cause.actor,
-    requestId: cause.requestId,
-    clientAddress: cause.clientAddress ?? '',
-    data: {
-      name: vm.name,
-      ...(cause.operationId && { operation_id: cause.operationId }),
-      ...(cause.detail && { detail: cause.detail }),
-    },
-  })
+  emit(tx, vmEventOf(vm, type, cause))
 
 /** An operation on it was given up on its way: what it is now, the reconciler finds out by inspection. */
 export async function leaveToReconciler(tx: Tx, by: Requester, operation: OperationRow): Promise<void> {
@@ -130,7 +164,7 @@ export async function forgetVm(tx: Tx, vm: VmRow): Promise<void> {
   await closeUsage(tx, vm.id)
   await wantFirewallsNaming(tx, vm.project_id, vm.id)
   const released = await quarantineGpus(tx, vm.id)
-  await deleteVmRow(tx, vm.id)
+  await deleteVmRows(tx, [vm.id])
   if (vm.public_address) await holdAddress(tx, vm.project_id, vm.public_address)
   if (!vm.deleted_at) await giveBackQuota(tx, vm.project_id, { vms: 1, ...gpuAmount(vm, released) })
 }

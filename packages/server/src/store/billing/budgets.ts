@@ -2,6 +2,7 @@ import type { Queryable, Tx } from '../database.ts'
 import { statement } from '../statement.ts'
 
 export interface BudgetRow {
+  project_id: string
   project_name: string
   monthly_usd: string | null
   is_hard_stop: boolean
@@ -10,17 +11,16 @@ export interface BudgetRow {
 }
 
 export interface ReachedBudgetRow extends BudgetRow {
-  project_id: string
   threshold_percent: number
 }
 
-// Three rows by their keys: this is read in admissions, and costs the same however much the project runs.
-const find = statement<BudgetRow, { projectId: string }>(
+// Three rows of each by their keys: this is read in admissions, and costs the same however much the project runs.
+const find = statement<BudgetRow, { projectIds: string[] }>(
   'budget_find',
-  `SELECT p.name AS project_name, b.monthly_usd::text, coalesce(b.is_hard_stop, false) AS is_hard_stop,
+  `SELECT p.id AS project_id, p.name AS project_name, b.monthly_usd::text, coalesce(b.is_hard_stop, false) AS is_hard_stop,
           coalesce(spent_by(s, slipway_now()), 0)::text AS spent_usd_ms
    FROM projects p LEFT JOIN budgets b ON b.project_id = p.id LEFT JOIN project_spending s ON s.project_id = p.id
-   WHERE p.id = :projectId`,
+   WHERE p.id = ANY (:projectIds::uuid[])`,
 )
 
 const put = statement<never, { projectId: string; monthlyUsd: string | null; isHardStop: boolean }>(
@@ -60,7 +60,8 @@ const raise = statement<{ month: string }, { projectId: string; thresholdPercent
 )
 
 /** A project without a budget has one without a limit. */
-export const findBudget = (db: Queryable, projectId: string) => find.one(db, { projectId })
+export const findBudgets = (db: Queryable, projectIds: string[]) => find.all(db, { projectIds })
+export const findBudget = (db: Queryable, projectId: string) => find.one(db, { projectIds: [projectId] })
 
 export const putBudget = (tx: Tx, projectId: string, monthlyUsd: string | null, isHardStop: boolean) =>
   put.run(tx, { projectId, monthlyUsd, isHardStop })

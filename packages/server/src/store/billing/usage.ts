@@ -1,22 +1,25 @@
 import type { Tx } from '../database.ts'
 import { statement } from '../statement.ts'
 
-const openInterval = statement<never, Metered>(
+const openIntervals = statement<never, { metered: string }>(
   'usage_open',
   `INSERT INTO usage_intervals (project_id, location, resource_type, resource_id, product_name, quantity, period)
-   VALUES (:projectId, :location, :resourceType, :resourceId, :productName, :quantity, tstzrange(slipway_now(), NULL))`,
+   SELECT m."projectId", m.location, m."resourceType", m."resourceId", m."productName", m.quantity,
+          tstzrange(slipway_now(), NULL)
+   FROM json_to_recordset(:metered::json) AS m ("projectId" uuid, location text, "resourceType" text,
+                                                "resourceId" uuid, "productName" text, quantity bigint)`,
 )
 
 // An interval that opened and closes in the same millisecond never was.
-const dropEmpty = statement<never, { resourceId: string }>(
+const dropEmpty = statement<never, { resourceIds: string[] }>(
   'usage_drop_empty',
   `DELETE FROM usage_intervals
-   WHERE resource_id = :resourceId AND upper_inf(period) AND lower(period) >= slipway_now()`,
+   WHERE resource_id = ANY (:resourceIds::uuid[]) AND upper_inf(period) AND lower(period) >= slipway_now()`,
 )
-const closeInterval = statement<never, { resourceId: string }>(
+const closeIntervals = statement<never, { resourceIds: string[] }>(
   'usage_close',
   `UPDATE usage_intervals SET period = tstzrange(lower(period), slipway_now())
-   WHERE resource_id = :resourceId AND upper_inf(period) AND lower(period) < slipway_now()`,
+   WHERE resource_id = ANY (:resourceIds::uuid[]) AND upper_inf(period) AND lower(period) < slipway_now()`,
 )
 
 export interface Metered {
@@ -29,10 +32,13 @@ export interface Metered {
   quantity: number
 }
 
-/** The transaction is the one that makes it billable. The schema refuses a second interval at the same time. */
-export const openUsage = (tx: Tx, m: Metered) => openInterval.run(tx, m)
+/** The transaction is the one that makes them billable. The schema refuses a second interval at the same time. */
+export const openUsages = (tx: Tx, metered: Metered[]) =>
+  openIntervals.run(tx, { metered: JSON.stringify(metered) })
+export const openUsage = (tx: Tx, metered: Metered) => openUsages(tx, [metered])
 
-export async function closeUsage(tx: Tx, resourceId: string): Promise<void> {
-  await dropEmpty.run(tx, { resourceId })
-  await closeInterval.run(tx, { resourceId })
+export async function closeUsages(tx: Tx, resourceIds: string[]): Promise<void> {
+  if (resourceIds.length === 0) return
+  await Promise.all([dropEmpty.run(tx, { resourceIds }), closeIntervals.run(tx, { resourceIds })])
 }
+export const closeUsage = (tx: Tx, resourceId: string) => closeUsages(tx, [resourceId])

@@ -126,10 +126,10 @@ const list = filteredStatement<OperationRow, OperationFilter>(
   },
 )
 
-const unfinished = statement<OperationRow, { resourceId: string }>(
+const unfinished = statement<OperationRow, { resourceIds: string[] }>(
   'operation_unfinished',
   `SELECT o.* FROM operation_queue q JOIN operations o ON o.id = q.operation_id
-   WHERE q.resource_id = :resourceId ORDER BY q.is_deletion DESC FOR UPDATE OF q`,
+   WHERE q.resource_id = ANY (:resourceIds::uuid[]) ORDER BY q.resource_id, q.is_deletion DESC FOR UPDATE OF q`,
 )
 
 // What a worker holds looks by itself; what failed keeps its pause.
@@ -258,8 +258,9 @@ export interface OperationFilter {
 
 export const listOperations = (db: Queryable, f: OperationFilter) => list.all(db, f)
 
-/** Locks them; the deletion comes first. */
-export const findUnfinishedOperations = (tx: Tx, resourceId: string) => unfinished.all(tx, { resourceId })
+/** Locks those of any of the resources; the deletion of each comes first. */
+export const findUnfinishedOperations = (tx: Tx, ...resourceIds: string[]) =>
+  unfinished.all(tx, { resourceIds })
 /** What it waits for may have happened: it is due now. Returns how many were made so. */
 export const hastenOperation = (db: Queryable, resourceId: string) => hasten.run(db, { resourceId })
 export const cancelOperation = (tx: Tx, id: string) => cancel.run(tx, { id })

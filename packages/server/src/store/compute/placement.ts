@@ -1,72 +1,33 @@
 import type { Family } from '@slipway/contract'
-import type { FreeGpu } from '../../domain/placement.ts'
-import { type Queryable, TryAgain, type Tx } from '../database.ts'
+import type { Queryable, Tx } from '../database.ts'
 import { statement } from '../statement.ts'
 
 /**
  * This is the placement predicate, written once: availability, capacity and placement all ask by it. It speaks of a
  * host `h`, and takes what stands for each value in the statement.
  */
-const fits = (location: string, family: string, gpuCount: string) =>
+export const fits = (location: string, family: string, gpuCount: string) =>
   `h.is_schedulable AND h.state = 'up' AND h.location = ${location} AND h.family = ${family} AND h.free_gpus >= ${gpuCount}`
 
-const anywhere = fits(':location', ':family', ':gpuCount')
-const amongAllowed = `h.id = ANY(:allowedHosts::uuid[]) AND ${anywhere}`
 /** The best fit is the fullest host. */
-const bestFirst = 'ORDER BY h.free_gpus, h.id LIMIT 1'
+export const bestFirst = 'ORDER BY h.free_gpus, h.id'
 
 /** The order has the planner use the index: a plain EXISTS bets on meeting one early in the table, and loses. */
-const isThereOne = (condition: string) =>
-  `coalesce((SELECT true FROM hosts h WHERE ${condition} ${bestFirst}), false)`
+export const isThereOne = (condition: string) =>
+  `coalesce((SELECT true FROM hosts h WHERE ${condition} ${bestFirst} LIMIT 1), false)`
 
-interface LockedHost {
-  id: string
-  name: string
-}
-
-const lockHost = (name: string, condition: string, isWaiting = false) =>
-  statement<LockedHost, PlacementRequest>(
-    `host_lock_${name}`,
-    `SELECT h.id, h.name FROM hosts h WHERE ${condition} ${bestFirst} FOR NO KEY UPDATE${isWaiting ? '' : ' SKIP LOCKED'}`,
-  )
-
-const fitsNow = (name: string, condition: string) =>
-  statement<{ fits: boolean }, PlacementRequest>(
-    `host_fits_${name}`,
-    `SELECT ${isThereOne(condition)} AS fits`,
-  )
-
-/**
- * Hosts that can keep the VM inside one NUMA node come first. The number is part of the statement, so that a partial
- * index finds them; a single GPU is always inside one node, and whole-host types never are.
- */
-const anyHost = {
-  inOneNode: {
-    2: lockHost('node_2', `${anywhere} AND h.max_node_free >= 2`),
-    4: lockHost('node_4', `${anywhere} AND h.max_node_free >= 4`),
-  } as Record<number, ReturnType<typeof lockHost>>,
-  free: lockHost('free', anywhere),
-  waiting: lockHost('waiting', anywhere, true),
-  fitsNow: fitsNow('anywhere', anywhere),
-}
-
-const inOneNodeAllowed = lockHost('allowed_node', `${amongAllowed} AND h.max_node_free >= :gpuCount`)
-const allowedHost = {
-  inOneNode: { 2: inOneNodeAllowed, 4: inOneNodeAllowed } as Record<number, ReturnType<typeof lockHost>>,
-  free: lockHost('allowed_free', amongAllowed),
-  waiting: lockHost('allowed_waiting', amongAllowed, true),
-  fitsNow: fitsNow('allowed', amongAllowed),
-}
-
-const freeGpus = statement<FreeGpu, { hostId: string }>(
-  'gpu_free_of_host',
-  `SELECT id, pci_address AS "pciAddress", numa_node AS "numaNode", iommu_group AS "iommuGroup"
-   FROM gpus WHERE host_id = :hostId AND state = 'free' ORDER BY pci_address`,
+// A GPU that is not free any more is not claimed.
+const claim = statement<{ vm_id: string }, { vmIds: string[]; gpuIds: string[] }>(
+  'gpu_claim',
+  `UPDATE gpus g SET state = 'claimed', vm_id = c.vm_id
+   FROM unnest(:vmIds::uuid[], :gpuIds::uuid[]) AS c (vm_id, gpu_id)
+   WHERE g.id = c.gpu_id AND g.state = 'free' RETURNING g.vm_id`,
 )
 
-const claim = statement<never, { vmId: string; gpuIds: string[] }>(
-  'gpu_claim',
-  `UPDATE gpus SET state = 'claimed', vm_id = :vmId WHERE id = ANY(:gpuIds::uuid[]) AND state = 'free'`,
+// Back as they were: nobody has used them in the transaction that claimed them.
+const unclaim = statement<never, { vmIds: string[] }>(
+  'gpu_unclaim',
+  `UPDATE gpus SET state = 'free', vm_id = NULL WHERE vm_id = ANY (:vmIds::uuid[]) AND state = 'claimed'`,
 )
 
 // The host row is locked before its GPUs, here as in every change of a GPU's state.
@@ -126,45 +87,26 @@ const capacity = statement<CapacityRow, TypesAt>(
    WHERE :location::text IS NULL OR l.name = :location ${catalogueOrder}`,
 )
 
-export interface PlacementRequest {
-  location: string
-  family: Family
-  gpuCount: number
-  /** Where its disks are, if they are local; null when any host will do. */
-  allowedHosts: string[] | null
+/** GPUs for one VM. */
+export interface GpuClaim {
+  vmId: string
+  gpuIds: string[]
 }
 
-export interface PlacedHost extends LockedHost {
-  freeGpus: FreeGpu[]
+/** The transaction has locked the hosts of the GPUs. Returns the VMs that got all of theirs. */
+export async function claimGpus(tx: Tx, claims: GpuClaim[]): Promise<Set<string>> {
+  const pairs = claims.flatMap(({ vmId, gpuIds }) => gpuIds.map((gpuId) => ({ vmId, gpuId })))
+  const claimed = await claim.all(tx, {
+    vmIds: pairs.map(({ vmId }) => vmId),
+    gpuIds: pairs.map(({ gpuId }) => gpuId),
+  })
+  const got = new Map<string, number>()
+  for (const { vm_id } of claimed) got.set(vm_id, (got.get(vm_id) ?? 0) + 1)
+  return new Set(claims.flatMap(({ vmId, gpuIds }) => ((got.get(vmId) ?? 0) === gpuIds.length ? [vmId] : [])))
 }
 
-/**
- * Locks the best host for a VM and returns it with its free GPUs, at least as many as wanted; null when nothing fits.
- * Hosts that others hold are passed over. If only such hosts are left, it waits for one, and looks again until a fresh
- * snapshot shows no fit: so the last GPU goes to exactly one of two requests, and the other learns it by looking.
- */
-export async function lockHostFor(tx: Tx, request: PlacementRequest): Promise<PlacedHost | null> {
-  const ways = request.allowedHosts ? allowedHost : anyHost
-  for (;;) {
-    const inOneNode = await ways.inOneNode[request.gpuCount]?.one(tx, request)
-    const host = inOneNode ?? (await ways.free.one(tx, request))
-    if (host) return withFreeGpus(tx, host)
-    if (!(await ways.fitsNow.one(tx, request))!.fits) return null
-    const awaited = await ways.waiting.one(tx, request)
-    if (awaited) return withFreeGpus(tx, awaited)
-  }
-}
-
-/** This is a statement of its own: begun after the lock, it sees what the holder before us left. */
-async function withFreeGpus(tx: Tx, host: LockedHost): Promise<PlacedHost> {
-  return { ...host, freeGpus: await freeGpus.all(tx, { hostId: host.id }) }
-}
-
-/** The transaction has locked the host of the GPUs. */
-export async function claimGpus(tx: Tx, vmId: string, gpuIds: string[]): Promise<void> {
-  const claimed = await claim.run(tx, { vmId, gpuIds })
-  if (claimed !== gpuIds.length) throw new TryAgain(`${gpuIds.length - claimed} GPUs were not free any more`)
-}
+/** Takes back what the same transaction claimed. */
+export const unclaimGpus = (tx: Tx, vmIds: string[]) => unclaim.run(tx, { vmIds })
 
 /** The VM has left the GPUs: nobody gets them before the engine has reset them. */
 export const quarantineGpus = (tx: Tx, vmId: string): Promise<number> => quarantine.run(tx, { vmId })

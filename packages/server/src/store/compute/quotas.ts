@@ -31,45 +31,51 @@ const list = statement<QuotaRow, { projectId: string }>(
    WHERE q.project_id = :projectId`,
 )
 
-// The rows of the organization that a change to the project's rows will touch, by trigger, are locked before those.
-const lockedWhole = (which: string) => `
-  whole AS MATERIALIZED (
-    SELECT o.name, o.max, o.used FROM organization_quotas o
-    WHERE o.organization_id = (SELECT organization_id FROM projects WHERE id = :projectId) AND ${which}
-    ORDER BY o.name FOR NO KEY UPDATE OF o)`
-const afterWhole = '(SELECT count(*) FROM whole) >= 0'
+interface QuotaKeys {
+  projectIds: string[]
+  names: string[]
+}
 
-// It takes all or nothing. The rows are locked in order, the organization's before the project's and each by name, so
-// that two requests never wait for each other; after a wait both the comparison and the sum see what the other one left.
-// A project's quota without a row covers nothing; one without a limit is covered as far as the organization's goes.
-const take = statement<QuotaShortage, { projectId: string; names: string[]; amounts: number[] }>(
-  'quota_take',
-  `WITH wanted AS (SELECT * FROM unnest(:names::text[], :amounts::bigint[]) AS w (name, amount)),
-        ${lockedWhole('o.name = ANY (:names::text[])')},
+// The organization's rows, which a change to the projects' rows touches by trigger, are locked before those: each in
+// order, so that two who want several never wait for each other. After a wait both rows are as the other one left them.
+const hold = statement<HeldQuota, QuotaKeys>(
+  'quota_hold',
+  `WITH wanted AS MATERIALIZED (
+          SELECT w.project_id, w.name, p.organization_id
+          FROM (SELECT DISTINCT * FROM unnest(:projectIds::uuid[], :names::text[]) AS each (project_id, name)) w
+          JOIN projects p ON p.id = w.project_id),
+        whole AS MATERIALIZED (
+          SELECT o.organization_id, o.name, o.max, o.used
+          FROM (SELECT DISTINCT organization_id, name FROM wanted) w
+          JOIN organization_quotas o ON o.organization_id = w.organization_id AND o.name = w.name
+          ORDER BY o.organization_id, o.name FOR NO KEY UPDATE OF o),
         held AS MATERIALIZED (
-          SELECT q.name, q.max, q.used, w.amount FROM quotas q JOIN wanted w USING (name)
-          WHERE q.project_id = :projectId AND ${afterWhole} ORDER BY q.name FOR NO KEY UPDATE OF q),
-        short AS MATERIALIZED (
-          SELECT w.name, 'project' AS holder, w.amount AS requested,
-                 greatest(0, coalesce(h.max - h.used, 0)) AS available
-          FROM wanted w LEFT JOIN held h USING (name) WHERE h.name IS NULL OR h.used + w.amount > h.max
-          UNION ALL
-          SELECT w.name, 'organization', w.amount, greatest(0, o.max - o.used)
-          FROM wanted w JOIN whole o USING (name) WHERE o.used + w.amount > o.max),
-        taken AS (
-          UPDATE quotas q SET used = q.used + h.amount FROM held h
-          WHERE q.project_id = :projectId AND q.name = h.name AND NOT EXISTS (SELECT FROM short))
-   SELECT * FROM short ORDER BY name, available, holder DESC LIMIT 1`,
+          SELECT q.project_id, q.name, q.max, q.used
+          FROM wanted w JOIN quotas q ON q.project_id = w.project_id AND q.name = w.name
+          WHERE (SELECT count(*) FROM whole) >= 0 ORDER BY q.project_id, q.name FOR NO KEY UPDATE OF q)
+   SELECT w.project_id, w.organization_id, w.name, h.name IS NOT NULL AS is_there, h.max, h.used,
+          o.max AS whole_max, o.used AS whole_used
+   FROM wanted w LEFT JOIN held h ON h.project_id = w.project_id AND h.name = w.name
+   LEFT JOIN whole o ON o.organization_id = w.organization_id AND o.name = w.name`,
 )
 
-const giveBack = statement<never, { projectId: string; names: string[]; amounts: number[] }>(
-  'quota_give_back',
-  `WITH ${lockedWhole('o.name = ANY (:names::text[])')},
-        held AS MATERIALIZED (
-          SELECT q.name, w.amount FROM quotas q
-          JOIN unnest(:names::text[], :amounts::bigint[]) AS w (name, amount) USING (name)
-          WHERE q.project_id = :projectId AND ${afterWhole} ORDER BY q.name FOR NO KEY UPDATE OF q)
-   UPDATE quotas q SET used = q.used - h.amount FROM held h WHERE q.project_id = :projectId AND q.name = h.name`,
+interface HeldQuota {
+  project_id: string
+  organization_id: string
+  name: QuotaName
+  is_there: boolean
+  max: number | null
+  used: number | null
+  whole_max: number | null
+  whole_used: number | null
+}
+
+// The rows are held.
+const change = statement<never, QuotaKeys & { amounts: number[] }>(
+  'quota_change',
+  `UPDATE quotas q SET used = q.used + c.amount
+   FROM unnest(:projectIds::uuid[], :names::text[], :amounts::bigint[]) AS c (project_id, name, amount)
+   WHERE q.project_id = c.project_id AND q.name = c.name`,
 )
 
 const put = statement<never, { projectId: string; names: string[]; limits: (number | null)[] }>(
@@ -82,32 +88,122 @@ const put = statement<never, { projectId: string; names: string[]; limits: (numb
 // Every creation in a project claims its quota: taking the rows away waits for those under way and stops later ones.
 const remove = statement<never, { projectId: string }>(
   'quota_delete',
-  `WITH ${lockedWhole('true')} DELETE FROM quotas WHERE project_id = :projectId AND ${afterWhole}`,
+  `WITH whole AS MATERIALIZED (
+     SELECT o.name FROM organization_quotas o
+     WHERE o.organization_id = (SELECT organization_id FROM projects WHERE id = :projectId)
+     ORDER BY o.name FOR NO KEY UPDATE OF o)
+   DELETE FROM quotas WHERE project_id = :projectId AND (SELECT count(*) FROM whole) >= 0`,
 )
 
-function columnsOf(quotas: QuotaAmounts): { names: string[]; amounts: number[] } {
-  const entries = Object.entries(quotas).filter(([, amount]) => amount > 0)
-  return { names: entries.map(([name]) => name), amounts: entries.map(([, amount]) => amount) }
+/** What one request takes of its project's quotas. */
+export interface QuotaRequest {
+  projectId: string
+  amounts: QuotaAmounts
 }
+
+type Wanted = { projectId: string; name: QuotaName; amount: number }
+
+const wantedOf = ({ projectId, amounts }: QuotaRequest): Wanted[] =>
+  Object.entries(amounts)
+    .filter(([, amount]) => amount > 0)
+    .map(([name, amount]) => ({ projectId, name: name as QuotaName, amount }))
+
+const keysOf = (wanted: Wanted[]): QuotaKeys => ({
+  projectIds: wanted.map(({ projectId }) => projectId),
+  names: wanted.map(({ name }) => name),
+})
 
 export const listQuotas = (db: Queryable, projectId: string): Promise<QuotaRow[]> =>
   list.all(db, { projectId })
 
-/** Takes all of it and returns null, or takes nothing and returns the first quota that does not cover it. */
-export async function takeQuota(
-  tx: Tx,
-  projectId: string,
-  amounts: QuotaAmounts,
-): Promise<QuotaShortage | null> {
-  const columns = columnsOf(amounts)
-  if (columns.names.length === 0) return null
-  return (await take.one(tx, { projectId, ...columns })) ?? null
+/**
+ * Gives to the requests in their order what they want, to each all or nothing; returns for each null, or the first quota
+ * that does not cover it. A project's quota without a row covers nothing; one without a limit covers what the
+ * organization's does.
+ */
+export async function takeQuotas(tx: Tx, requests: QuotaRequest[]): Promise<(QuotaShortage | null)[]> {
+  const all = requests.flatMap(wantedOf)
+  if (all.length === 0) return requests.map(() => null)
+  const held = new HeldQuotas(await hold.all(tx, keysOf(all)))
+  const shortages = requests.map((request) => held.take(wantedOf(request)))
+  await changeQuotas(
+    tx,
+    requests.flatMap((request, index) => (shortages[index] ? [] : wantedOf(request))),
+  )
+  return shortages
 }
 
-export async function giveBackQuota(tx: Tx, projectId: string, amounts: QuotaAmounts): Promise<void> {
-  const columns = columnsOf(amounts)
-  if (columns.names.length > 0) await giveBack.run(tx, { projectId, ...columns })
+export const takeQuota = async (tx: Tx, projectId: string, amounts: QuotaAmounts) =>
+  (await takeQuotas(tx, [{ projectId, amounts }]))[0]!
+
+export async function giveBackQuotas(tx: Tx, requests: QuotaRequest[]): Promise<void> {
+  const all = requests.flatMap(wantedOf)
+  if (all.length === 0) return
+  const back = all.map((wanted) => ({ ...wanted, amount: -wanted.amount }))
+  await Promise.all([hold.run(tx, keysOf(all)), changeQuotas(tx, back)])
 }
+
+export const giveBackQuota = (tx: Tx, projectId: string, amounts: QuotaAmounts) =>
+  giveBackQuotas(tx, [{ projectId, amounts }])
+
+/** Each row is changed once, by the sum. */
+async function changeQuotas(tx: Tx, changes: Wanted[]): Promise<void> {
+  const sums = new Map<string, Wanted>()
+  for (const { projectId, name, amount } of changes) {
+    const key = `${projectId} ${name}`
+    sums.set(key, { projectId, name, amount: amount + (sums.get(key)?.amount ?? 0) })
+  }
+  const summed = [...sums.values()]
+  if (summed.length > 0)
+    await change.run(tx, { ...keysOf(summed), amounts: summed.map(({ amount }) => amount) })
+}
+
+/** What is left of the quotas that the transaction holds. */
+class HeldQuotas {
+  readonly #rows: Map<string, HeldQuota>
+  /** By project or organization, and name. */
+  readonly #left = new Map<string, number>()
+
+  constructor(rows: HeldQuota[]) {
+    this.#rows = new Map(rows.map((row) => [`${row.project_id} ${row.name}`, row]))
+    for (const { project_id, organization_id, name, ...row } of rows) {
+      this.#left.set(`${project_id} ${name}`, leftOf(row.is_there ? row.max : 0, row.used))
+      this.#left.set(`${organization_id} ${name}`, leftOf(row.whole_max, row.whole_used))
+    }
+  }
+
+  take(wanted: Wanted[]): QuotaShortage | null {
+    const short = wanted.flatMap((each) => this.#shortagesOf(each)).sort(byImportance)
+    if (short[0]) return short[0]
+    for (const { projectId, name, amount } of wanted)
+      for (const key of this.#keysOf(projectId, name)) this.#left.set(key, this.#left.get(key)! - amount)
+    return null
+  }
+
+  #keysOf(projectId: string, name: string): [project: string, organization: string] {
+    const organizationId = this.#rows.get(`${projectId} ${name}`)?.organization_id
+    return [`${projectId} ${name}`, `${organizationId} ${name}`]
+  }
+
+  #shortagesOf({ projectId, name, amount }: Wanted): QuotaShortage[] {
+    const [project, organization] = this.#keysOf(projectId, name)
+    const left = { project: this.#left.get(project) ?? 0, organization: this.#left.get(organization) ?? 0 }
+    return (['project', 'organization'] as const)
+      .filter((holder) => left[holder] < amount)
+      .map((holder) => ({ name, holder, requested: amount, available: Math.max(0, left[holder]) }))
+  }
+}
+
+const leftOf = (max: number | null, used: number | null) =>
+  max === null ? Number.POSITIVE_INFINITY : max - (used ?? 0)
+
+/** The first by name is told; of the two holders the one with less, and the project when they are alike. */
+const byImportance = (a: QuotaShortage, b: QuotaShortage) =>
+  a.name === b.name
+    ? a.available - b.available || (a.holder === 'project' ? -1 : 1)
+    : a.name < b.name
+      ? -1
+      : 1
 
 /** What is used stays used: a limit below it only stops further taking. Null: the organization's alone holds. */
 export async function setQuotas(

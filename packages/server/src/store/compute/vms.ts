@@ -80,6 +80,21 @@ const lock = statement<{ id: string }, { projectId: string; id: string }>(
   'SELECT id FROM vms WHERE id = :id AND project_id = :projectId AND deleted_at IS NULL FOR UPDATE',
 )
 
+// In the order of their ids, so that two who lock several never wait for each other.
+const lockSeveral = statement<never, { projectIds: string[]; ids: string[] }>(
+  'vm_lock_several',
+  `SELECT v.id FROM unnest(:projectIds::uuid[], :ids::uuid[]) AS w (project_id, id)
+   JOIN vms v ON v.id = w.id AND v.project_id = w.project_id
+   WHERE v.deleted_at IS NULL ORDER BY v.id FOR UPDATE OF v`,
+)
+
+const several = statement<VmRow, { projectIds: string[]; ids: string[] }>(
+  'vm_several',
+  `SELECT ${vmColumns} FROM unnest(:projectIds::uuid[], :ids::uuid[]) AS w (project_id, id)
+   JOIN vms v ON v.id = w.id AND v.project_id = w.project_id LEFT JOIN hosts h ON h.id = v.host_id
+   WHERE v.deleted_at IS NULL`,
+)
+
 export interface NewVm {
   id: string
   projectId: string
@@ -89,14 +104,15 @@ export interface NewVm {
   gpuCount: number
   location: string
   hostId: string
+  /** As the client wrote it. */
   image: string
-  imageSource: Record<string, unknown>
+  /** As the catalogue has it. */
+  imageName: string
   sshPublicKey: string
   startupScript: string
   shutdownScript: string
   osDiskId: string
   interfaceId: string
-  networkId: string
   subnetId: string
   macAddress: string
   privateAddress: string
@@ -106,30 +122,45 @@ export interface NewVm {
   onExpiry: string
 }
 
-const insert = statement<never, NewVm>(
+// Only what the catalogue still offers at this moment becomes a VM, and only under a name and addresses that nobody
+// else has: the others have no row in the answer. Names come in order, so that two lists never wait for each other.
+const insert = statement<{ id: string }, { vms: string }>(
   'vm_insert',
   `INSERT INTO vms (id, project_id, name, type, family, gpu_count, location, host_id, image, image_source,
      ssh_public_key, startup_script, shutdown_script, os_disk_id, interface_id, network_id, subnet_id, mac_address,
      private_address, public_address, public_address_id, ttl_seconds, on_expiry, state)
-   VALUES (:id, :projectId, :name, :type, :family, :gpuCount, :location, :hostId, :image, :imageSource,
-     :sshPublicKey, :startupScript, :shutdownScript, :osDiskId, :interfaceId, :networkId, :subnetId, :macAddress,
-     :privateAddress, :publicAddress, :publicAddressId, :ttlSeconds, :onExpiry, 'STATE_CREATING')`,
+   SELECT n.id, n."projectId", n.name, n.type, n.family, n."gpuCount", l.name, n."hostId", n.image, i.source,
+     n."sshPublicKey", n."startupScript", n."shutdownScript", n."osDiskId", n."interfaceId", s.network_id, s.id,
+     n."macAddress", n."privateAddress", n."publicAddress", n."publicAddressId", n."ttlSeconds", n."onExpiry",
+     'STATE_CREATING'
+   FROM json_to_recordset(:vms::json) AS n (id uuid, "projectId" uuid, name text, type text, family text,
+     "gpuCount" integer, location text, "hostId" uuid, image text, "imageName" text, "sshPublicKey" text,
+     "startupScript" text, "shutdownScript" text, "osDiskId" uuid, "interfaceId" uuid, "subnetId" uuid,
+     "macAddress" text, "privateAddress" inet, "publicAddress" inet, "publicAddressId" uuid, "ttlSeconds" integer,
+     "onExpiry" text)
+   JOIN locations l ON l.name = n.location
+   JOIN images i ON i.name = n."imageName" AND n.location = ANY (i.locations)
+   JOIN subnets s ON s.id = n."subnetId" AND s.project_id = n."projectId" AND s.location = n.location
+   ORDER BY n."projectId", n.name FOR KEY SHARE OF s
+   ON CONFLICT DO NOTHING RETURNING id`,
 )
 
-const named = statement<{ id: string }, { projectId: string; name: string }>(
+const named = statement<{ project_id: string; name: string }, { projectIds: string[]; names: string[] }>(
   'vm_named',
-  'SELECT id FROM vms WHERE project_id = :projectId AND name = :name AND deleted_at IS NULL',
+  `SELECT v.project_id, v.name FROM unnest(:projectIds::uuid[], :names::text[]) AS w (project_id, name)
+   JOIN vms v ON v.project_id = w.project_id AND v.name = w.name WHERE v.deleted_at IS NULL`,
 )
 
 // The guard is the state table's: a transition that it does not list does not happen.
-const move = statement<{ id: string }, { id: string; to: string; from: string[] }>(
+const move = statement<{ id: string }, { ids: string[]; to: string; from: string[] }>(
   'vm_move',
-  `UPDATE vms SET state = :to, updated_at = slipway_now() WHERE id = :id AND state = ANY (:from) RETURNING id`,
+  `UPDATE vms SET state = :to, updated_at = slipway_now()
+   WHERE id = ANY (:ids::uuid[]) AND state = ANY (:from) RETURNING id`,
 )
 
-const raise = statement<{ generation: number }, { id: string }>(
+const raise = statement<{ id: string; generation: number }, { ids: string[] }>(
   'vm_raise_generation',
-  'UPDATE vms SET generation = generation + 1 WHERE id = :id RETURNING generation',
+  'UPDATE vms SET generation = generation + 1 WHERE id = ANY (:ids::uuid[]) RETURNING id, generation',
 )
 
 const started = statement<
@@ -181,7 +212,10 @@ const setTtl = statement<never, { id: string; ttlSeconds: number; onExpiry: stri
    WHERE id = :id`,
 )
 
-const remove = statement<never, { id: string }>('vm_delete', 'DELETE FROM vms WHERE id = :id')
+const remove = statement<never, { ids: string[] }>(
+  'vm_delete',
+  'DELETE FROM vms WHERE id = ANY (:ids::uuid[])',
+)
 
 const hide = statement<never, { id: string }>(
   'vm_hide',
@@ -207,9 +241,17 @@ export const findVm = (db: Queryable, projectId: string, id: string) => byId.one
 export const findAnyVm = (db: Queryable, id: string) => anyById.one(db, { id })
 export const findVmForEngine = (db: Queryable, id: string) => forEngine.one(db, { id })
 
-/** This is for telling it in time; that no two VMs get one name is for the schema to see to. */
-export async function isVmNameTaken(db: Queryable, projectId: string, name: string): Promise<boolean> {
-  return (await named.one(db, { projectId, name })) !== undefined
+/** Returns which of the names are taken. This is for telling it in time; that no two VMs get one is for the schema to see to. */
+export async function takenVmNames(
+  db: Queryable,
+  wanted: { projectId: string; name: string }[],
+): Promise<{ has(vm: { projectId: string; name: string }): boolean }> {
+  const rows = await named.all(db, {
+    projectIds: wanted.map(({ projectId }) => projectId),
+    names: wanted.map(({ name }) => name),
+  })
+  const taken = new Set(rows.map(({ project_id, name }) => `${project_id} ${name}`))
+  return { has: ({ projectId, name }) => taken.has(`${projectId} ${name}`) }
 }
 
 /** Locks the VM for the transaction, then reads it as it now is. */
@@ -217,18 +259,31 @@ export async function lockVm(tx: Tx, projectId: string, id: string): Promise<VmR
   return (await lock.one(tx, { projectId, id })) && byId.one(tx, { projectId, id })
 }
 
-export async function insertVm(tx: Tx, vm: NewVm): Promise<void> {
-  await insert.run(tx, vm)
+/** The same for several, of any projects; by id. */
+export async function lockVms(
+  tx: Tx,
+  wanted: { projectId: string; id: string }[],
+): Promise<Map<string, VmRow>> {
+  const which = { projectIds: wanted.map(({ projectId }) => projectId), ids: wanted.map(({ id }) => id) }
+  const [, rows] = await Promise.all([lockSeveral.run(tx, which), several.all(tx, which)])
+  return new Map(rows.map((vm) => [vm.id, vm]))
 }
 
-/** Returns false when the VM is in none of the states `from`. */
-export async function moveVm(tx: Tx, id: string, to: VmState, from: VmState[]): Promise<boolean> {
-  return (await move.one(tx, { id, to, from })) !== undefined
+/** Returns the ids of those that there are now; the others collided, or the catalogue does not offer them any more. */
+export async function insertVms(tx: Tx, vms: NewVm[]): Promise<Set<string>> {
+  return new Set((await insert.all(tx, { vms: JSON.stringify(vms) })).map(({ id }) => id))
 }
 
-export async function raiseVmGeneration(tx: Tx, id: string): Promise<number> {
-  return (await raise.one(tx, { id }))!.generation
+/** Returns the ids of those that were in one of the states `from`. */
+export async function moveVms(tx: Tx, ids: string[], to: VmState, from: VmState[]): Promise<Set<string>> {
+  return new Set((await move.all(tx, { ids, to, from })).map(({ id }) => id))
 }
+
+export async function raiseVmGenerations(tx: Tx, ids: string[]): Promise<Map<string, number>> {
+  return new Map((await raise.all(tx, { ids })).map(({ id, generation }) => [id, generation]))
+}
+export const raiseVmGeneration = async (tx: Tx, id: string): Promise<number> =>
+  (await raiseVmGenerations(tx, [id])).get(id)!
 
 /** Returns the VM as it now is. */
 export async function markVmStarted(
@@ -251,7 +306,7 @@ export const setVmType = (tx: Tx, id: string, type: string, gpuCount: number) =>
 export const spendVmTtl = (tx: Tx, id: string) => spendTtl.run(tx, { id })
 export const setVmTtl = (tx: Tx, id: string, ttlSeconds: number, onExpiry: string | null) =>
   setTtl.run(tx, { id, ttlSeconds, onExpiry })
-export const deleteVmRow = (tx: Tx, id: string) => remove.run(tx, { id })
+export const deleteVmRows = (tx: Tx, ids: string[]) => remove.run(tx, { ids })
 export const hideVm = (tx: Tx, id: string) => hide.run(tx, { id })
 
 /** What the guest sees as the disk's serial: at most 20 characters for virtio. */

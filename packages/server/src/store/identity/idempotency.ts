@@ -1,46 +1,71 @@
 import type { Queryable } from '../database.ts'
 import { statement } from '../statement.ts'
 
-// The lock is held until the transaction ends: whoever finds it taken knows that the first request is still under way.
-const lockKey = statement<{ is_locked: boolean }, { key: string }>(
+/** Whose key, by its hash. */
+export interface CallersKey {
+  caller: string
+  keyHash: Buffer
+}
+
+type Keys = { callers: string[]; keyHashes: Buffer[] }
+
+// Held until the transaction ends: whoever finds it taken knows that the first request is still under way. The same
+// transaction would get it twice: no key is in the list twice.
+const lockKeys = statement<{ is_locked: boolean }, Keys>(
   'idempotency_lock',
-  'SELECT pg_try_advisory_xact_lock(hashtextextended(:key, 42)) AS is_locked',
+  `SELECT pg_try_advisory_xact_lock(hashtextextended(caller || ' ' || encode(key_hash, 'hex'), 42)) AS is_locked
+   FROM unnest(:callers::text[], :keyHashes::bytea[]) WITH ORDINALITY AS k (caller, key_hash, place) ORDER BY place`,
 )
 
-const remembered = statement<
-  { request_hash: Buffer; answer_sealed: Buffer },
-  { caller: string; keyHash: Buffer }
->(
+const remembered = statement<RememberedAnswer & { caller: string; key_hash: Buffer }, Keys>(
   'idempotency_find',
-  `SELECT request_hash, answer_sealed FROM idempotency_keys
-   WHERE caller = :caller AND key_hash = :keyHash AND created_at > slipway_now() - interval '24 hours'`,
+  `SELECT i.caller, i.key_hash, i.request_hash, i.answer_sealed
+   FROM unnest(:callers::text[], :keyHashes::bytea[]) AS k (caller, key_hash)
+   JOIN idempotency_keys i ON i.caller = k.caller AND i.key_hash = k.key_hash
+   WHERE i.created_at > slipway_now() - interval '24 hours'`,
 )
 
-const remember = statement<
-  never,
-  { caller: string; keyHash: Buffer; requestHash: Buffer; answerSealed: Buffer }
->(
+const remember = statement<never, Keys & { requestHashes: Buffer[]; answersSealed: Buffer[] }>(
   'idempotency_remember',
   `INSERT INTO idempotency_keys (caller, key_hash, request_hash, answer_sealed)
-   VALUES (:caller, :keyHash, :requestHash, :answerSealed)
+   SELECT * FROM unnest(:callers::text[], :keyHashes::bytea[], :requestHashes::bytea[], :answersSealed::bytea[])
    ON CONFLICT (caller, key_hash) DO UPDATE
    SET request_hash = excluded.request_hash, answer_sealed = excluded.answer_sealed, created_at = slipway_now()`,
 )
 
-export async function lockIdempotencyKey(db: Queryable, caller: string, keyHash: Buffer): Promise<boolean> {
-  return (await lockKey.one(db, { key: `${caller} ${keyHash.toString('hex')}` }))?.is_locked ?? false
+export interface RememberedAnswer {
+  request_hash: Buffer
+  answer_sealed: Buffer
 }
 
-export function findIdempotentAnswer(db: Queryable, caller: string, keyHash: Buffer) {
-  return remembered.one(db, { caller, keyHash })
+/** What is known of a key: `isOurs` until the transaction ends, unless another request with it is under way. */
+export interface KeyState {
+  isOurs: boolean
+  answer: RememberedAnswer | undefined
 }
 
-export async function rememberAnswer(
+const columnsOf = (keys: CallersKey[]): Keys => ({
+  callers: keys.map(({ caller }) => caller),
+  keyHashes: keys.map(({ keyHash }) => keyHash),
+})
+
+/** Locks the keys, then looks for answers: whoever had a key before has left its answer by then. */
+export async function openIdempotencyKeys(db: Queryable, keys: CallersKey[]): Promise<KeyState[]> {
+  const columns = columnsOf(keys)
+  const [locked, answers] = await Promise.all([lockKeys.all(db, columns), remembered.all(db, columns)])
+  return keys.map(({ caller, keyHash }, index) => ({
+    isOurs: locked[index]!.is_locked,
+    answer: answers.find((each) => each.caller === caller && each.key_hash.equals(keyHash)),
+  }))
+}
+
+export async function rememberAnswers(
   db: Queryable,
-  caller: string,
-  keyHash: Buffer,
-  requestHash: Buffer,
-  answerSealed: Buffer,
+  answers: (CallersKey & { requestHash: Buffer; answerSealed: Buffer })[],
 ): Promise<void> {
-  await remember.run(db, { caller, keyHash, requestHash, answerSealed })
+  await remember.run(db, {
+    ...columnsOf(answers),
+    requestHashes: answers.map(({ requestHash }) => requestHash),
+    answersSealed: answers.map(({ answerSealed }) => answerSealed),
+  })
 }

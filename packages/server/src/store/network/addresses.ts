@@ -17,22 +17,28 @@ interface Search {
 }
 
 // Private addresses are unique in their network, public ones everywhere, those held back included. The statement is
-// written so that candidates are looked up one by one in the index, until one is free.
-const isPrivateFree = (address: string) =>
-  `(SELECT id FROM vms WHERE network_id = :networkId AND private_address = ${address} LIMIT 1) IS NULL`
+// written so that candidates are looked up one by one in the index, until enough are free.
+const isPrivateFree = (networkId: string, address: string) =>
+  `(SELECT id FROM vms WHERE network_id = ${networkId} AND private_address = ${address} LIMIT 1) IS NULL`
 const isPublicFree = (address: string) =>
   `(SELECT id FROM vms WHERE public_address = ${address} LIMIT 1) IS NULL
            AND (SELECT held.address FROM held_addresses held WHERE held.address = ${address} LIMIT 1) IS NULL`
 
+/** Others in the list may pick the same: so many that are free are enough to choose from. */
+const spares = 4
+
 const candidates = statement<
-  { private_address: string | null; public_address: string | null },
-  { networkId: string; privateCandidates: string[]; publicCandidates: string[] }
+  { place: number; private_addresses: string[]; public_addresses: string[] },
+  { wanted: string }
 >(
   'address_candidates',
-  `SELECT (SELECT c FROM unnest(:privateCandidates::text[]) c
-           WHERE ${isPrivateFree('c::inet')} LIMIT 1) AS private_address,
-          (SELECT c FROM unnest(:publicCandidates::text[]) c
-           WHERE ${isPublicFree('c::inet')} LIMIT 1) AS public_address`,
+  `SELECT w.place,
+          ARRAY(SELECT c FROM unnest(w."privateCandidates") c WHERE ${isPrivateFree('w."networkId"', 'c::inet')}
+                LIMIT ${spares}) AS private_addresses,
+          ARRAY(SELECT c FROM unnest(w."publicCandidates") c WHERE ${isPublicFree('c::inet')}
+                LIMIT ${spares}) AS public_addresses
+   FROM json_to_recordset(:wanted::json) AS w (place integer, "networkId" uuid, "privateCandidates" text[],
+                                               "publicCandidates" text[])`,
 )
 
 // Exact: it looks at one block of 256 addresses after the other, in random order, until one has an address that is free.
@@ -54,7 +60,7 @@ const searchPrivate = statement<{ address: string }, { networkId: string } & Sea
   search(
     `(SELECT count(*) FROM vms
       WHERE network_id = :networkId AND private_address BETWEEN block.first AND block.first + block.more)`,
-    isPrivateFree,
+    (address) => isPrivateFree(':networkId', address),
   ),
 )
 
@@ -67,23 +73,62 @@ const searchPublic = statement<{ address: string }, Search>(
   ),
 )
 
-/** Finds free addresses of the two ranges; null where all are taken, or none is wanted. */
+/** The two ranges of one VM: private addresses of its network, and public ones if it wants one. */
+export interface AddressRanges {
+  networkId: string
+  inside: AddressRange
+  outside: AddressRange | null
+}
+
+interface FreeAddresses {
+  privateAddress: string | null
+  publicAddress: string | null
+}
+
+/**
+ * Finds addresses for each VM that are free and nobody else's in the list; null where none of the candidates is, or
+ * none is wanted. `isExact`: null only where all addresses of the range are taken.
+ */
 export async function findFreeAddresses(
   tx: Tx,
-  networkId: string,
-  inside: AddressRange,
-  outside: AddressRange | null,
-): Promise<{ privateAddress: string | null; publicAddress: string | null }> {
-  const found = (await candidates.one(tx, {
-    networkId,
-    privateCandidates: inside.candidates,
-    publicCandidates: outside?.candidates ?? [],
-  }))!
+  wanted: AddressRanges[],
+  isExact: boolean,
+): Promise<FreeAddresses[]> {
+  const rows = await candidates.all(tx, {
+    wanted: JSON.stringify(
+      wanted.map(({ networkId, inside, outside }, place) => ({
+        place,
+        networkId,
+        privateCandidates: inside.candidates,
+        publicCandidates: outside?.candidates ?? [],
+      })),
+    ),
+  })
+  const taken = new Set<string>()
+  const firstUntaken = (scope: string, addresses: string[]) => {
+    const address = addresses.find((each) => !taken.has(`${scope} ${each}`)) ?? null
+    taken.add(`${scope} ${address}`)
+    return address
+  }
+  const found = rows
+    .sort((a, b) => a.place - b.place)
+    .map(({ place, private_addresses, public_addresses }) => ({
+      privateAddress: firstUntaken(wanted[place]!.networkId, private_addresses),
+      publicAddress: firstUntaken('public', public_addresses),
+    }))
+  return isExact ? Promise.all(found.map((each, place) => searched(tx, wanted[place]!, each))) : found
+}
+
+async function searched(
+  tx: Tx,
+  { networkId, inside, outside }: AddressRanges,
+  found: FreeAddresses,
+): Promise<FreeAddresses> {
   const offset = randomInt(256)
   const privateAddress =
-    found.private_address ?? (await searchPrivate.one(tx, { ...inside, networkId, offset }))?.address
+    found.privateAddress ?? (await searchPrivate.one(tx, { ...inside, networkId, offset }))?.address
   const publicAddress =
-    found.public_address ?? (outside && (await searchPublic.one(tx, { ...outside, offset }))?.address)
+    found.publicAddress ?? (outside && (await searchPublic.one(tx, { ...outside, offset }))?.address)
   return { privateAddress: privateAddress ?? null, publicAddress: publicAddress ?? null }
 }
 

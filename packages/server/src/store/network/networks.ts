@@ -113,7 +113,7 @@ const subnetFor = statement<
    FROM subnets s JOIN networks n ON n.id = s.network_id
    WHERE s.project_id = :projectId
      AND CASE WHEN :subnetId::uuid IS NULL THEN s.location = :location ELSE s.id = :subnetId END
-   ORDER BY n.name = 'default-vpc-network' DESC, s.id LIMIT 1 FOR SHARE OF s`,
+   ORDER BY n.name = 'default-vpc-network' DESC, s.id LIMIT 1`,
 )
 
 export const findNetwork = (db: Queryable, projectId: string, id: string) =>
@@ -141,6 +141,6 @@ export const lockSubnet = (tx: Tx, projectId: string, id: string) => subnetLock.
 export const deleteSubnetRow = (tx: Tx, id: string) => subnetDelete.run(tx, { id })
 export const countSubnetVms = async (db: Queryable, id: string) =>
   (await subnetVms.one(db, { id }))?.count ?? 0
-/** Finds the given subnet, or the project's default one at the location, and holds it against deletion. */
-export const findSubnetFor = (tx: Tx, projectId: string, location: string, subnetId: string | null) =>
-  subnetFor.one(tx, { projectId, location, subnetId })
+/** Finds the given subnet, or the project's default one at the location. */
+export const findSubnetFor = (db: Queryable, projectId: string, location: string, subnetId: string | null) =>
+  subnetFor.one(db, { projectId, location, subnetId })

@@ -1,0 +1,107 @@
+import type { Family } from '@slipway/contract'
+import type { OpenHost } from '../../domain/placement.ts'
+import type { Tx } from '../database.ts'
+import { type Statement, statement } from '../statement.ts'
+import { bestFirst, fits, isThereOne } from './placement.ts'
+
+export interface PlacementRequest {
+  location: string
+  family: Family
+  gpuCount: number
+  /** Where its disks are, if they are local; null when any host will do. */
+  allowedHosts: string[] | null
+}
+
+/** VMs that want alike are one group `w`. */
+const groups = `json_to_recordset(:groups::json) AS w (location text, family text, "gpuCount" integer,
+                                                       "allowedHosts" uuid[], vms integer)`
+const isNotHeld = 'h.id <> ALL (:held::uuid[])'
+const fitsGroup = `${fits('w.location', 'w.family', 'w."gpuCount"')} AND ${isNotHeld}`
+const isAllowed = 'h.id = ANY (w."allowedHosts")'
+
+// It locks as many of the best hosts as the group needs and no more. Those that others hold are passed over: the ones
+// that come in their stead are emptier. GPUs are read as they were before the locks; should somebody have changed them
+// in between, the claim finds it out.
+const lockHosts = (name: string, condition: string, room: string) =>
+  statement<OpenHost, { groups: string; held: string[] }>(
+    `host_lock_${name}`,
+    `SELECT h.id, h.name, h.location, h.family, h.free_gpus AS "freeGpus",
+            coalesce((SELECT json_agg(json_build_object('id', g.id, 'pciAddress', g.pci_address,
+                        'numaNode', g.numa_node, 'iommuGroup', g.iommu_group) ORDER BY g.pci_address)
+                      FROM gpus g WHERE g.host_id = h.id AND g.state = 'free'), '[]') AS gpus
+     FROM ${groups} CROSS JOIN LATERAL (
+       SELECT h.id, h.name, h.location, h.family, h.free_gpus FROM hosts h WHERE ${condition} ${bestFirst}
+       LIMIT CASE WHEN w.vms = 1 THEN 1 ELSE (
+         SELECT count(*) FROM (
+           SELECT coalesce(sum(${room} / w."gpuCount") OVER
+                    (${bestFirst} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS room_before
+           FROM (SELECT h.id, h.free_gpus, h.max_node_free FROM hosts h WHERE ${condition} ${bestFirst}
+                 LIMIT w.vms) h) best
+         WHERE best.room_before < w.vms) END
+       FOR NO KEY UPDATE SKIP LOCKED) h`,
+  )
+
+/**
+ * Hosts that can keep a VM inside one NUMA node come first. The number is part of the statement, so that a partial
+ * index finds them; a single GPU is always inside one node, and whole-host types never are.
+ */
+const inOneNode: Record<number, Statement<OpenHost, { groups: string; held: string[] }>> = {
+  2: lockHosts('node_2', `${fitsGroup} AND h.max_node_free >= 2`, 'h.max_node_free'),
+  4: lockHosts('node_4', `${fitsGroup} AND h.max_node_free >= 4`, 'h.max_node_free'),
+}
+const anyNode = lockHosts('free', fitsGroup, 'h.free_gpus')
+// Few are allowed: the choice among them is made where they are chosen.
+const allowed = lockHosts('allowed', `${isAllowed} AND ${fitsGroup}`, 'h.free_gpus')
+
+type OneRequest = PlacementRequest & { held: string[] }
+
+const here = `${fits(':location', ':family', ':gpuCount')} AND ${isNotHeld}`
+const hereAllowed = `h.id = ANY (:allowedHosts::uuid[]) AND ${here}`
+const fitsNow = (name: string, condition: string) =>
+  statement<{ fits: boolean }, OneRequest>(`host_fits_${name}`, `SELECT ${isThereOne(condition)} AS fits`)
+const waitFor = (name: string, condition: string) =>
+  statement<{ id: string }, OneRequest>(
+    `host_await_${name}`,
+    `SELECT h.id FROM hosts h WHERE ${condition} ${bestFirst} LIMIT 1 FOR NO KEY UPDATE`,
+  )
+const anywhere = { fits: fitsNow('anywhere', here), wait: waitFor('anywhere', here) }
+const amongAllowed = { fits: fitsNow('allowed', hereAllowed), wait: waitFor('allowed', hereAllowed) }
+const waysOf = ({ allowedHosts }: PlacementRequest) => (allowedHosts ? amongAllowed : anywhere)
+
+/** Whether some hosts keep a VM of so many GPUs inside one NUMA node, and others do not. */
+export const hasNodePreference = ({ gpuCount }: PlacementRequest): boolean => gpuCount in inOneNode
+
+/**
+ * Locks the best hosts for these VMs, all that others do not hold and that are not in `held`, and returns them with
+ * their free GPUs. `isInOneNode`: only such that keep each VM inside one NUMA node.
+ */
+export async function lockHostsFor(
+  tx: Tx,
+  requests: PlacementRequest[],
+  isInOneNode: boolean,
+  held: string[],
+): Promise<OpenHost[]> {
+  const byStatement = new Map<typeof anyNode, Map<string, PlacementRequest & { vms: number }>>()
+  for (const request of requests) {
+    const lock = request.allowedHosts ? allowed : isInOneNode ? inOneNode[request.gpuCount]! : anyNode
+    const alike = byStatement.get(lock) ?? new Map<string, PlacementRequest & { vms: number }>()
+    byStatement.set(lock, alike)
+    const key = `${request.location} ${request.family} ${request.gpuCount} ${request.allowedHosts}`
+    alike.set(key, { ...request, vms: (alike.get(key)?.vms ?? 0) + 1 })
+  }
+  const found = await Promise.all(
+    [...byStatement].map(([lock, alike]) =>
+      lock.all(tx, { groups: JSON.stringify([...alike.values()]), held }),
+    ),
+  )
+  return [...new Map(found.flat().map((host) => [host.id, host])).values()]
+}
+
+/** Returns whether a host fits at this moment, besides those in `held`, whoever else may have locked it. */
+export async function doesAnyHostFit(tx: Tx, request: PlacementRequest, held: string[]): Promise<boolean> {
+  return (await waysOf(request).fits.one(tx, { ...request, held }))!.fits
+}
+
+/** Waits until the best host is nobody else's, and locks it. What it has left is for a statement begun after that. */
+export const awaitHost = (tx: Tx, request: PlacementRequest, held: string[]) =>
+  waysOf(request).wait.one(tx, { ...request, held })
