@@ -50,7 +50,7 @@ describe.skipIf(isBrowserMissing)('live updates of the console', () => {
     await service.start()
     await main().getByText('running', { exact: true }).first().waitFor({ timeout: 30_000 })
     await main()
-      .getByText(/^ssh ubuntu@198\.18\./)
+      .getByText(/nobody answers at 198\.18\./)
       .waitFor()
   }, 120_000)
 

@@ -62,7 +62,7 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
       .waitFor()
     await main().getByText('running', { exact: true }).first().waitFor()
     await main()
-      .getByText(/^ssh ubuntu@198\.18\./)
+      .getByText(/nobody answers at 198\.18\./)
       .waitFor()
     await result('train-7 is running').waitFor()
   })

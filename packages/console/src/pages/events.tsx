@@ -1,24 +1,10 @@
-import { eventTypes } from '@slipway/contract/event-types'
 import { useProjectId } from '../api/me.ts'
 import { EventTable } from '../features/event-table.tsx'
 import { EventTabs } from '../features/page-tabs.tsx'
+import { projectEventTypes as types } from '../lib/event-kinds.ts'
 import { useSearchState } from '../lib/use-search-state.ts'
 import { Select } from '../ui/field.tsx'
 import { Page } from '../ui/page.tsx'
-
-/** What can happen in a project. */
-const kinds = [
-  'vm',
-  'disk',
-  'firewall_rule',
-  'network',
-  'subnet',
-  'operation',
-  'access_key',
-  'webhook',
-  'budget',
-]
-const types: string[] = eventTypes.filter((type) => kinds.includes(type.split('.', 1)[0]!))
 
 /** Shows the audit log of the project: who did what, when. */
 export function Events() {

@@ -27,7 +27,11 @@ export function Operations() {
   const operations = useQuery({
     ...read('operationList', {
       params: { project_id: projectId },
-      query: { state: search.state as OperationState | undefined, page_token: search.page, limit: 100 },
+      query: {
+        state: states.find((state) => stateWord(state) === search.state),
+        page_token: search.page,
+        limit: 100,
+      },
     }),
     placeholderData: keepPreviousData,
     refetchInterval: ({ state }) =>
@@ -93,7 +97,7 @@ export function Operations() {
           onChange={(state) => setSearch({ state, page: '' })}
           choices={[
             { value: '', label: 'Any state' },
-            ...states.map((value) => ({ value, label: stateWord(value) })),
+            ...states.map(stateWord).map((word) => ({ value: word, label: word })),
           ]}
         />
       </div>

@@ -47,6 +47,9 @@ function Rows<Row>(props: TableProps<Row>) {
     estimateSize: () => (isNarrow ? 28 + 24 * (columns.length - 1) + 16 : rowPx),
     overscan: 12,
   })
+  // Rows become cards and back: what was measured of one is wrong for the other.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: when the look changes
+  useLayoutEffect(() => virtual.measure(), [isNarrow])
   const tracks = [...(onSelect ? ['36px'] : []), ...columns.map((column) => column.width)].join(' ')
   const renderRow = (row: Row, index: number, top: number | null) => (
     <TableRow
@@ -57,6 +60,7 @@ function Rows<Row>(props: TableProps<Row>) {
       tracks={tracks}
       isNarrow={isNarrow}
       top={top}
+      measure={virtual.measureElement}
     />
   )
   const allSelected = rows.length > 0 && rows.every((row) => selected?.has(rowKey(row)))
@@ -120,6 +124,7 @@ type RowProps<Row> = TableProps<Row> & {
   tracks: string
   isNarrow: boolean
   top: number | null
+  measure: (element: HTMLElement | null) => void
 }
 
 /** While the table scrolls, rows that stay in sight are not drawn again. */
@@ -136,6 +141,7 @@ function PlainRow<Row>({
   tracks,
   isNarrow,
   top,
+  measure,
 }: RowProps<Row>) {
   const isSelected = selected?.has(rowKey(row)) ?? false
   const toggle = (isChosen: boolean) => {
@@ -156,11 +162,13 @@ function PlainRow<Row>({
   const place = top === null ? '' : 'absolute inset-x-0'
   const look = `border-b border-line last:border-b-0 ${isSelected ? 'bg-accent-soft' : 'hover:bg-sunken/60'} ${place}`
   const style = { ...(top !== null && { transform: `translateY(${top}px)` }) }
+  const measured = top === null ? {} : { ref: measure, 'data-index': index }
   const [first, ...rest] = columns
   if (isNarrow && first) {
     return (
       <div
         role="row"
+        {...measured}
         aria-rowindex={index + 2}
         className={`flex flex-col gap-1 px-3 py-2 ${look}`}
         style={style}
@@ -185,6 +193,7 @@ function PlainRow<Row>({
   return (
     <div
       role="row"
+      {...measured}
       aria-rowindex={index + 2}
       className={`grid min-h-9 min-w-fit items-center ${look}`}
       style={{ gridTemplateColumns: tracks, ...style }}

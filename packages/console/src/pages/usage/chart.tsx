@@ -5,7 +5,7 @@ import 'uplot/dist/uPlot.min.css'
 import { money, usd } from '../../lib/format.ts'
 import { monthWords } from '../../lib/months.ts'
 import { useTheme } from '../../lib/theme.ts'
-import { forecastBars, stackByDay } from './stack.ts'
+import { forecastBars, stackByDay, todayBar } from './stack.ts'
 
 interface ChartProps {
   items: UsageItem[]
@@ -13,6 +13,8 @@ interface ChartProps {
   by: 'product' | 'project'
   month: string
   days: number
+  /** What today has cost so far; null in other months. */
+  todayUsd: number | null
   /** The forecast of the running month is drawn as outlined bars over the days to come. */
   forecastUsd: number | null
 }
@@ -24,12 +26,14 @@ const colourOf = (index: number, isDark: boolean) =>
   `oklch(${(isDark ? 0.76 : 0.62) - (index % 3) * 0.07} 0.11 ${hues[index % hues.length]})`
 
 /** Draws a stacked bar for each day, and the forecast as an outline. The day under the pointer is read out above. */
-export default function Chart({ items, groupOf, by, month, days, forecastUsd }: ChartProps) {
+export default function Chart({ items, groupOf, by, month, days, todayUsd, forecastUsd }: ChartProps) {
   const frame = useRef<HTMLDivElement>(null)
   const isDark = useTheme() === 'dark'
   const [day, setDay] = useState<number | null>(null)
   const { groups, stacks, totals } = useMemo(() => stackByDay(items, groupOf, days), [items, groupOf, days])
   const forecast = useMemo(() => forecastBars(totals, forecastUsd), [totals, forecastUsd])
+
+  const today = useMemo(() => todayBar(days, todayUsd), [days, todayUsd])
 
   useEffect(() => {
     const element = frame.current
@@ -64,15 +68,17 @@ export default function Chart({ items, groupOf, by, month, days, forecastUsd }: 
           {
             stroke: ink,
             font,
-            size: 64,
+            size: (_chart, values) =>
+              16 + 7.5 * Math.max(4, ...(values ?? []).map((text) => text?.length ?? 0)),
             grid: { stroke: line, width: 1 },
             ticks: { show: false },
-            values: (_chart, ticks) => ticks.map((tick) => `${tick} USD`),
+            values: (_chart, ticks) => ticks.map((tick) => `${tick.toLocaleString('en-US')} USD`),
           },
         ],
         series: [
           {},
           { paths: bars, stroke: ink, width: 1, points: { show: false } },
+          { paths: bars, fill: ink, width: 0, points: { show: false } },
           ...layers.map(({ index }) => ({
             paths: bars,
             fill: colourOf(index, isDark),
@@ -84,6 +90,7 @@ export default function Chart({ items, groupOf, by, month, days, forecastUsd }: 
       [
         Array.from({ length: days }, (_, index) => index + 1),
         forecast,
+        today,
         ...layers.map(({ values }) => values),
       ],
       element,
@@ -94,7 +101,7 @@ export default function Chart({ items, groupOf, by, month, days, forecastUsd }: 
       observer.disconnect()
       chart.destroy()
     }
-  }, [stacks, forecast, days, isDark])
+  }, [stacks, today, forecast, days, isDark])
 
   const all = totals.reduce((sum, value) => sum + value, 0)
   const title = `Daily cost in ${monthWords(month)} by ${by}`
@@ -105,7 +112,7 @@ export default function Chart({ items, groupOf, by, month, days, forecastUsd }: 
   return (
     <figure>
       <p className="figures mb-2 truncate text-sm text-ink-muted">
-        {day === null ? title : readOut(day, month, totals, forecast)}
+        {day === null ? title : readOut(day, month, totals, today, forecast)}
       </p>
       <div ref={frame} role="img" aria-label={words} className="h-60" />
       <figcaption className="figures mt-2 flex flex-wrap gap-x-4 gap-y-1 text-sm text-ink-muted">
@@ -116,6 +123,12 @@ export default function Chart({ items, groupOf, by, month, days, forecastUsd }: 
             {day !== null && <span className="text-ink">{money(partOf(stacks, index, day))}</span>}
           </span>
         ))}
+        {todayUsd !== null && (
+          <span className="inline-flex items-center gap-1.5">
+            <span className="size-2.5 rounded-[2px] bg-ink-muted" />
+            today so far <span className="text-ink">{money(todayUsd)}</span>
+          </span>
+        )}
         {forecastUsd !== null && (
           <span className="inline-flex items-center gap-1.5">
             <span className="size-2.5 rounded-[2px] border border-ink-muted" />
@@ -130,8 +143,17 @@ export default function Chart({ items, groupOf, by, month, days, forecastUsd }: 
 const partOf = (stacks: number[][], index: number, day: number): number =>
   (stacks[index]?.[day] ?? 0) - (stacks[index - 1]?.[day] ?? 0)
 
-function readOut(day: number, month: string, totals: number[], forecast: (number | null)[]): string {
+function readOut(
+  day: number,
+  month: string,
+  totals: number[],
+  today: (number | null)[],
+  forecast: (number | null)[],
+): string {
   const date = `${month}-${String(day + 1).padStart(2, '0')} UTC`
+  const soFar = today[day]
+  if (typeof soFar === 'number')
+    return `${date}: ${money(soFar)} so far, about ${money(forecast[day] ?? soFar)}`
   const expected = forecast[day]
   return typeof expected === 'number'
     ? `${date}: about ${money(expected)}`

@@ -132,6 +132,7 @@ export function Usage() {
                       by={isByProject ? 'project' : 'product'}
                       month={month}
                       days={daysIn(month)}
+                      todayUsd={isCurrent && costs.data ? costs.data.month_to_date_usd - sum(items) : null}
                       forecastUsd={isCurrent ? (costs.data?.forecast_usd ?? null) : null}
                     />
                   </Suspense>

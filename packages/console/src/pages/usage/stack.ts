@@ -21,3 +21,7 @@ export function forecastBars(totals: number[], forecastUsd: number | null): (num
   const left = Math.max(0, forecastUsd - spent) / (totals.length - today + 1)
   return totals.map((_, index) => (index + 1 >= today ? left : null))
 }
+
+/** Returns what today has cost so far as the one bar that no whole day has yet. */
+export const todayBar = (days: number, usd: number | null): (number | null)[] =>
+  Array.from({ length: days }, (_, index) => (index + 1 === new Date().getUTCDate() ? usd : null))

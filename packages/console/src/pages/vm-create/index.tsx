@@ -1,5 +1,5 @@
 import { defaultImage } from '@slipway/contract/default-image'
-import { gpuQuota, isApiError, type VmCreate, vmType, vmTypes } from '@slipway/sdk'
+import { gpuQuota, isApiError, type VmCreate, vmType } from '@slipway/sdk'
 import { useNavigate } from '@tanstack/react-router'
 import { type FormEvent, useState } from 'react'
 import { useOperation } from '../../api/actions.ts'
@@ -16,6 +16,7 @@ import { DiskPicker } from './disk-picker.tsx'
 import { type Draft, draftProblem, newDraft, requestOf } from './draft.ts'
 import { Group } from './group.tsx'
 import { KeyField } from './key-field.tsx'
+import { firstThatFits, limitProblem } from './limits.ts'
 import { LocationPicker } from './location-picker.tsx'
 import { rememberKey } from './remembered-key.ts'
 import { ScriptFields } from './script-fields.tsx'
@@ -37,9 +38,18 @@ export function VmCreatePage() {
   const quotas = useQuery(read('quotaList', { params }))
   const disks = useQuery(readAll('diskList', { project_id: projectId }))
   const [draft, setDraft] = useState(newDraft)
-  const change = (changes: Partial<Draft>) => setDraft((before) => ({ ...before, ...changes }))
+  const change = (changes: Partial<Draft>) => {
+    create.reset()
+    setDraft((before) => ({ ...before, ...changes }))
+  }
+  /** What was refused may be granted now: the refusal goes with its cause. */
+  const choose = (changes: Record<string, string>) => {
+    create.reset()
+    setSearch(changes)
+  }
 
-  const type = vmType(search.type ?? '') ?? vmTypes.find(({ name }) => name === 'a100.1x') ?? vmTypes[0]!
+  const type =
+    vmType(search.type ?? '') ?? firstThatFits(capacities.data?.items ?? [], quotas.data?.items ?? [])
   const stockOf = (location: string) =>
     capacities.data?.items.find((item) => item.type === type.name && item.location === location)?.quantity
   const offered = (locations.data?.items ?? []).filter(({ name }) => stockOf(name) !== undefined)
@@ -64,7 +74,12 @@ export function VmCreatePage() {
     touches: ['vmList', 'quotaList', 'capacityList'],
     showsErrors: true,
   })
-  const problem = whyNot || draftProblem(draft) || (image === '' ? 'No image can be used here' : '')
+  const problem =
+    whyNot ||
+    limitProblem(type, quotas.data?.items ?? []) ||
+    (stockOf(location) === 0 ? `${type.name} is out of stock in ${location}` : '') ||
+    draftProblem(draft) ||
+    (image === '' ? 'No image can be used here' : '')
   const submit = (event: FormEvent) => {
     event.preventDefault()
     if (problem || create.isPending) return
@@ -98,13 +113,13 @@ export function VmCreatePage() {
           <div className="flex min-w-0 flex-col gap-8">
             <TypePicker
               value={type.name}
-              onChange={(name) => setSearch({ type: name })}
+              onChange={(name) => choose({ type: name })}
               prices={prices.data?.items ?? []}
               capacities={capacities.data.items}
             />
             <LocationPicker
               value={location}
-              onChange={(name) => setSearch({ location: name })}
+              onChange={(name) => choose({ location: name })}
               locations={offered}
               stockOf={stockOf}
               typeName={type.name}
@@ -163,10 +178,7 @@ export function VmCreatePage() {
                     .filter(({ name }) => name !== location && (stockOf(name) ?? 0) > 0)
                     .map(({ name }) => name)
             }
-            onMove={(name) => {
-              create.reset()
-              setSearch({ location: name })
-            }}
+            onMove={(name) => choose({ location: name })}
           />
         </form>
       )}

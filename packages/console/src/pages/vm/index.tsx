@@ -5,6 +5,7 @@ import { read } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { EventTable } from '../../features/event-table.tsx'
 import { VmActions } from '../../features/vm-actions.tsx'
+import { isSimulatedAddress, publicAddressOf } from '../../lib/addresses.ts'
 import { Copyable } from '../../ui/copy.tsx'
 import { ErrorState } from '../../ui/error.tsx'
 import { Facts, Page, Section, Skeleton } from '../../ui/page.tsx'
@@ -77,6 +78,13 @@ function LivingPage({ vm }: { vm: Vm }) {
 }
 
 function SshLine({ vm }: { vm: Vm }) {
+  const address = publicAddressOf(vm)
+  if (isSimulatedAddress(address))
+    return (
+      <p className="card flex min-h-11 items-center px-4 py-2 text-ink-muted">
+        No SSH: the machine is simulated, and nobody answers at {address}.
+      </p>
+    )
   const [destination = '', port = ''] = vm.ssh_destination.split(/:(?=\d+$)/)
   const line = `ssh ${port ? `-p ${port} ` : ''}${destination}`
   if (!vm.ssh_destination)

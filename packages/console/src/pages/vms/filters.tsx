@@ -6,7 +6,7 @@ export function matches(
   vm: Vm,
   { q = '', state = '', type = '', location = '' }: Record<string, string>,
 ): boolean {
-  if (state && vm.state !== state) return false
+  if (state && stateWord(vm.state) !== state) return false
   if (type && vm.type !== type) return false
   if (location && vm.location !== location) return false
   const text = q.toLowerCase()
@@ -22,11 +22,11 @@ export function Filters({
   search: Record<string, string>
   setSearch: (changes: Record<string, string>) => void
 }) {
-  const choices = (name: string, values: string[], word: (value: string) => string = String) => [
+  const choices = (name: string, values: string[]) => [
     { value: '', label: `Any ${name}` },
-    ...[...new Set(values)].sort().map((value) => ({ value, label: word(value) })),
+    ...[...new Set(values)].sort().map((value) => ({ value, label: value })),
   ]
-  const present = new Set(vms.map((vm) => vm.state))
+  const present = new Set(vms.map((vm) => stateWord(vm.state)))
   return (
     <>
       <input
@@ -43,8 +43,7 @@ export function Filters({
         onChange={(state) => setSearch({ state })}
         choices={choices(
           'state',
-          vmStates.filter((state) => present.has(state) || search.state === state),
-          stateWord,
+          vmStates.map(stateWord).filter((word) => present.has(word) || search.state === word),
         )}
       />
       <Select

@@ -5,6 +5,7 @@ import { useMemo, useState } from 'react'
 import { useProjectId, useWhyNot } from '../../api/me.ts'
 import { read, readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
+import { isSimulatedAddress, publicAddressOf } from '../../lib/addresses.ts'
 import { curlLine } from '../../lib/command-lines.ts'
 import { count, usd } from '../../lib/format.ts'
 import { useSearchState } from '../../lib/use-search-state.ts'
@@ -106,8 +107,6 @@ export function Vms() {
   )
 }
 
-const addressOf = (vm: Vm) => vm.network_interfaces[0]?.ips[0]?.public_ipv4.address ?? ''
-
 const columnsFor = (projectId: string): Column<Vm>[] => [
   {
     key: 'name',
@@ -136,14 +135,15 @@ const columnsFor = (projectId: string): Column<Vm>[] => [
     title: 'Address',
     width: 'minmax(170px, 1fr)',
     cell: (vm) => {
-      const address = addressOf(vm)
+      const address = publicAddressOf(vm)
       if (!address) return <span className="text-ink-muted">–</span>
       return (
         <span className="inline-flex items-center gap-1 align-middle">
           <span className="mono">{address}</span>
           <CopyButton
-            text={vm.ssh_destination ? `ssh ${vm.ssh_destination}` : address}
-            label="Copy the SSH line"
+            {...(vm.ssh_destination && !isSimulatedAddress(address)
+              ? { text: `ssh ${vm.ssh_destination}`, label: 'Copy the SSH line' }
+              : { text: address, label: 'Copy the address' })}
           />
         </span>
       )

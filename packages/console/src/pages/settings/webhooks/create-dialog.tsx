@@ -3,6 +3,7 @@ import { useAction } from '../../../api/actions.ts'
 import { client } from '../../../api/client.ts'
 import { FormDialog, submitting } from '../../../ui/dialog.tsx'
 import { TextField } from '../../../ui/field.tsx'
+import { EventTypesField } from './event-types-field.tsx'
 
 export function CreateDialog({
   projectId,
@@ -14,8 +15,7 @@ export function CreateDialog({
   onCreated: (secret: string) => void
 }) {
   const [url, setUrl] = useState('')
-  const [types, setTypes] = useState('')
-  const event_types = types.split(/[\s,]+/).filter(Boolean)
+  const [event_types, setEventTypes] = useState<string[]>([])
   const create = useAction({
     run: () => client.webhookCreate({ project_id: projectId }, { url: url.trim(), event_types }),
     done: () => 'Created the webhook',
@@ -44,14 +44,7 @@ export function CreateDialog({
         placeholder="https://hooks.example.com/slipway"
         autoFocus
       />
-      <TextField
-        label="Event types"
-        value={types}
-        onChange={setTypes}
-        placeholder="all"
-        hint="vm.running, operation.*; empty means all."
-        isMono
-      />
+      <EventTypesField value={event_types} onChange={setEventTypes} />
     </FormDialog>
   )
 }

@@ -1,0 +1,23 @@
+import { gpuQuota, type Quota, type RouteAnswer, type VmType, vmTypes } from '@slipway/sdk'
+import { quotaLabel } from '../../lib/format.ts'
+
+type Capacity = RouteAnswer<'capacityList'>['items'][number]
+
+/** Returns which limit forbids one more VM of a type; empty when none does. */
+export function limitProblem(type: VmType, quotas: Quota[]): string {
+  const exceeded = quotas.find(
+    ({ name, used, max }) =>
+      (name === 'vms' && used + 1 > max) || (name === gpuQuota(type.family) && used + type.gpuCount > max),
+  )
+  if (!exceeded) return ''
+  const { name, used, max } = exceeded
+  return `The quota of ${quotaLabel(name)} does not allow it: ${used} of ${max} are used. Ask the operator for a higher one.`
+}
+
+/** Nobody is offered what cannot be had, as long as anything else can. */
+export function firstThatFits(capacities: Capacity[], quotas: Quota[]): VmType {
+  const usual = vmTypes.find(({ name }) => name === 'a100.1x') ?? vmTypes[0]!
+  const hasStock = ({ name }: VmType) =>
+    capacities.some(({ type, quantity }) => type === name && quantity > 0)
+  return [usual, ...vmTypes].find((type) => hasStock(type) && !limitProblem(type, quotas)) ?? usual
+}

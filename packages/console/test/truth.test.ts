@@ -1,0 +1,107 @@
+import type { Vm } from '@slipway/sdk'
+import { describe, expect, test } from 'vitest'
+import {
+  createProject,
+  createVm,
+  isBrowserMissing,
+  screenshot,
+  settled,
+  useConsole,
+  useSignedInTabs,
+} from './support/browser.ts'
+
+describe.skipIf(isBrowserMissing)('what the console says', () => {
+  const scene = useConsole()
+  useSignedInTabs(scene)
+  const main = () => scene.page.getByRole('main')
+  const dialog = () => scene.page.getByRole('dialog')
+  const summary = () => scene.page.getByRole('complementary', { name: 'Summary' })
+  const open = (projectId: string, path: string) =>
+    scene.page.goto(`${scene.service.url}/projects/${projectId}${path}`)
+
+  test('a type beyond a quota is not offered first, and the button says which quota it is', async () => {
+    const { service } = scene
+    const project_id = await createProject(service)
+    await service.operator.adminQuotaSet({ project_id, items: [{ name: 'a100_gpus', max: 0 }] })
+    await open(project_id, '/vms/new')
+    await summary()
+      .getByText(/ in us-east1-a\. Billed/)
+      .waitFor()
+    expect(await summary().getByText('a100.1x').count()).toBe(0)
+    await main()
+      .getByLabel(/^a100\.1x/)
+      .check({ force: true })
+    const create = summary().getByRole('button', { name: 'Create VM' })
+    expect(await create.isEnabled()).toBe(false)
+    await create.hover({ force: true })
+    await scene.page.getByText('does not allow it: 0 of 0 are used').waitFor()
+  })
+
+  test('the events of a webhook are chosen from those that there are', async () => {
+    const { service, page } = scene
+    const project_id = await createProject(service)
+    await open(project_id, '/settings/webhooks')
+    await page.getByRole('button', { name: 'Create webhook' }).first().click()
+    await dialog().getByLabel('URL').fill('http://127.0.0.1:9/hook')
+    await dialog().getByLabel('disk.*').check()
+    await dialog().getByText('Only disk.*.').waitFor()
+    await screenshot(page, 'dialog-webhook-light')
+    await dialog().getByRole('button', { name: 'Create webhook' }).click()
+    await dialog().getByText('Shown this once').waitFor()
+    const [webhook] = await service.asOwner.collect('webhookList', { project_id })
+    expect(webhook!.event_types).toEqual(['disk.*'])
+  })
+
+  test('a filter stands in the address by the word that stands on the page', async () => {
+    const { service, page } = scene
+    const project_id = await createProject(service)
+    await createVm(service, 'found', 'a40.1x', project_id)
+    await open(project_id, '/vms?state=running')
+    await main().getByRole('row', { name: /found/ }).waitFor()
+    await main().getByLabel('State').selectOption('Any state')
+    await main().getByLabel('State').selectOption('running')
+    expect(new URL(page.url()).searchParams.get('state')).toBe('running')
+    await open(project_id, '/operations?state=failed')
+    await main().getByText('No operation here.').waitFor()
+  })
+
+  test('hundreds of rows neither overlap nor leave gaps when the window becomes narrow and wide again', async () => {
+    const { service, page } = scene
+    const project_id = await createProject(service)
+    const vm = await createVm(service, 'model', 'a40.1x', project_id)
+    const items: Vm[] = Array.from({ length: 301 }, (_, index) => ({
+      ...vm,
+      id: vm.id.slice(0, -4) + String(1000 + index),
+      name: `vm-${index}`,
+      ...(index % 3 === 0 && { network_interfaces: [] }),
+    }))
+    await page.route(/\/vms\?limit=500/, (route) => route.fulfill({ json: { items, next_page_token: '' } }))
+    await open(project_id, '/vms')
+    for (const width of [1280, 390, 1280]) {
+      await page.setViewportSize({ width, height: 860 })
+      await main().getByRole('row', { name: /vm-0/ }).waitFor()
+      await expect.poll(() => gapsBetweenRows()).toEqual([])
+    }
+    await page.setViewportSize({ width: 1280, height: 860 })
+  })
+
+  /** How far each row in sight begins from the end of the one before it, where it is not right behind it. */
+  const gapsBetweenRows = () =>
+    scene.page.evaluate(() => {
+      const boxes = [...document.querySelectorAll('[role=rowgroup] > [role=row]')]
+        .map((row) => row.getBoundingClientRect())
+        .toSorted((a, b) => a.top - b.top)
+      return boxes
+        .map(({ top }, index) => (index === 0 ? 0 : Math.round(top - boxes[index - 1]!.bottom)))
+        .filter((gap) => Math.abs(gap) > 1)
+    })
+
+  test('what today has cost so far is a bar of its own', async () => {
+    const { service, page } = scene
+    const project_id = await createProject(service)
+    await createVm(service, 'costly', 'a40.1x', project_id)
+    await open(project_id, '/usage')
+    await main().getByText('today so far').waitFor()
+    await settled(page)
+  })
+})
