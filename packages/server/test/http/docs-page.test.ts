@@ -1,8 +1,8 @@
 import { routeIds } from '@slipway/contract'
 import { buildOpenApi } from '@slipway/contract/openapi'
 import { expect, test } from 'vitest'
-import { docsPage, docsSecurityPolicy } from '../../src/http/docs-page.ts'
-import { docsStyle } from '../../src/http/docs-style.ts'
+import { docsPage, docsSecurityPolicy } from '../../src/http/docs/page.ts'
+import { docsStyle } from '../../src/http/docs/style.ts'
 
 const openApi = buildOpenApi({ version: '0.1.0', serverUrl: 'https://gpu.example.org' })
 const page = docsPage(openApi)

@@ -1,6 +1,6 @@
 import fastify from 'fastify'
 import { expect, test } from 'vitest'
-import { mountDocs } from '../../src/http/docs.ts'
+import { mountDocs } from '../../src/http/docs/mount.ts'
 import { RateLimiter } from '../../src/http/rate-limit.ts'
 
 const app = fastify()

@@ -9,7 +9,7 @@ import {
   type Schema,
   type Schemas,
   typeLabel,
-} from './docs-fields.ts'
+} from './fields.ts'
 
 /** The page has no script, and loads nothing but its own style sheet. */
 export const docsSecurityPolicy =

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import { buildOpenApi } from '@slipway/contract/openapi'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { docsPage, docsSecurityPolicy } from './docs-page.ts'
-import { docsStyle } from './docs-style.ts'
-import type { RateLimiter } from './rate-limit.ts'
+import type { RateLimiter } from '../rate-limit.ts'
+import { docsPage, docsSecurityPolicy } from './page.ts'
+import { docsStyle } from './style.ts'
 
 export interface DocsOptions {
   version: string
