@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events'
 import pg from 'pg'
 
 /**
- * operations: something is due. ended: an operation ended. events: unstamped ones. stamped: new positions. access:
+ * operations: something is due. ended: an operation ended. events: some without a position. stamped: new positions. access:
  * forget cached rights.
  */
 export type Topic = 'operations' | 'ended' | 'events' | 'stamped' | 'access'

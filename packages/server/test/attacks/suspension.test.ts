@@ -107,7 +107,7 @@ test('webhooks of a suspended organization wait, and deliver what was missed on 
   await service.ok('webhookCreate', { token: owner, body })
   const happen = (type: string) =>
     service.sql(
-      `INSERT INTO events (id, project_id, type, resource_type, resource_id, actor, request_id)
+      `INSERT INTO events_pending (id, project_id, type, resource_type, resource_id, actor, request_id)
        VALUES (gen_random_uuid(), $1, $2, 'test', 'x', 'system', '')`,
       [service.credentials.project_id, type],
     )

@@ -33,7 +33,7 @@ const create = (project_id: string, { url }: Receiver) =>
   service.ok('webhookCreate', { token, params: { project_id }, body: { url, event_types: ['test.*'] } })
 const happen = (project: string, resource: string, count = 1) =>
   service.sql(
-    `INSERT INTO events (id, project_id, type, resource_type, resource_id, actor, request_id, data)
+    `INSERT INTO events_pending (id, project_id, type, resource_type, resource_id, actor, request_id, data)
      SELECT gen_random_uuid(), $1, 'test.happened', 'test', $2 || n, 'system', '', '{}' FROM generate_series(1, $3) n`,
     [project, resource, count],
   )
@@ -152,8 +152,10 @@ test('lines that lose their head to retention go on with the next', async () => 
   await service.ok('eventList', { token, params: { project_id: hostile[0]! } })
   await eventually(async () => (await service.sql('SELECT FROM webhook_deliveries')).length === 2)
   await service.sql(
-    `DELETE FROM events WHERE id = (SELECT event_id FROM webhook_deliveries ORDER BY seq LIMIT 1)`,
+    `UPDATE events SET created_at = slipway_now() - interval '91 days'
+     WHERE id = (SELECT event_id FROM webhook_deliveries ORDER BY seq LIMIT 1)`,
   )
+  await service.server.reconciler.prune()
   await service.sql('UPDATE organizations SET suspended_at = NULL')
   await eventually(() => receiver.received.length === 1)
 })

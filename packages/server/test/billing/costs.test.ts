@@ -20,9 +20,10 @@ const create = async (changes = {}) => {
   return (await service.ended(operation.operation_id)).metadata.id
 }
 const eventsOf = (type: string) =>
-  service.sql<{ data: Record<string, unknown> }>('SELECT data FROM events WHERE type = $1 ORDER BY seq', [
-    type,
-  ])
+  service.sql<{ data: Record<string, unknown> }>(
+    'SELECT data FROM events_written WHERE type = $1 ORDER BY seq',
+    [type],
+  )
 
 /** The demo's prices hold from its start on, which is now; this test lives in a November of its own. */
 const backdatePrices = () => service.sql(`UPDATE prices SET valid_from = '2026-01-01'`)

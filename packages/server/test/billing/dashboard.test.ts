@@ -94,7 +94,7 @@ test('the link to the billing dashboard is stored only as a hash and never logge
   expect(logged).not.toContain(token)
   expect(logged).not.toContain('4000000000000002')
   const [row] = await service.sql<{ all: string }>(
-    `SELECT string_agg(t::text, ' ') AS all FROM (SELECT t::text FROM billing_sessions t UNION ALL SELECT e::text FROM events e) t`,
+    `SELECT string_agg(t::text, ' ') AS all FROM (SELECT t::text FROM billing_sessions t UNION ALL SELECT e::text FROM events_written e) t`,
   )
   expect(row!.all).not.toContain(token)
 })
@@ -143,7 +143,7 @@ test('a write key’s billing link shows its project and nothing else of the org
     expect(page, other).not.toContain(other)
   expect((await open(`${path}/invoices/${openInvoice!.id}`)).status).toBe(404)
   const [event] = await service.sql<{ actor: string; data: unknown }>(
-    `SELECT actor, data FROM events WHERE type = 'organization.billing_link_created' ORDER BY seq DESC LIMIT 1`,
+    `SELECT actor, data FROM events_written WHERE type = 'organization.billing_link_created' ORDER BY seq DESC LIMIT 1`,
   )
   expect(event).toMatchObject({
     actor: expect.stringMatching(/^access_key:/),
@@ -164,7 +164,7 @@ test('a write key’s billing link adds a payment method while none is active, a
     expect(await paymentState()).toBe('active')
   }
   const [event] = await service.sql<{ actor: string }>(
-    `SELECT actor FROM events WHERE type = 'organization.payment_method_set' ORDER BY seq DESC LIMIT 1`,
+    `SELECT actor FROM events_written WHERE type = 'organization.payment_method_set' ORDER BY seq DESC LIMIT 1`,
   )
   expect(event!.actor).toMatch(/^access_key:/)
 })
@@ -239,7 +239,7 @@ test('the payment method opens the API when the first one is set, in every proce
 
 test('the payment method never has its number stored', async () => {
   const [row] = await service.sql<{ all: string }>(
-    `SELECT string_agg(t::text, ' ') AS all FROM (SELECT m::text FROM payment_methods m UNION ALL SELECT e::text FROM events e) t`,
+    `SELECT string_agg(t::text, ' ') AS all FROM (SELECT m::text FROM payment_methods m UNION ALL SELECT e::text FROM events_written e) t`,
   )
   expect(row!.all).not.toMatch(/4242 ?4242/)
   expect(service.logLines.join('')).not.toMatch(/4242 ?4242/)

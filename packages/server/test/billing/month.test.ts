@@ -166,7 +166,7 @@ async function spansOfLog(): Promise<Span[]> {
     at: Date
     data: Record<string, string>
   }>(
-    `SELECT resource_id, type, created_at AS at, data FROM events
+    `SELECT resource_id, type, created_at AS at, data FROM events_written
      WHERE project_id = $1 AND resource_type IN ('vm', 'disk') ORDER BY seq`,
     [project],
   )

@@ -48,9 +48,10 @@ const organization = async () => {
   return row!
 }
 const eventsOf = (type: string) =>
-  service.sql<{ data: Record<string, unknown> }>('SELECT data FROM events WHERE type = $1 ORDER BY seq', [
-    type,
-  ])
+  service.sql<{ data: Record<string, unknown> }>(
+    'SELECT data FROM events_written WHERE type = $1 ORDER BY seq',
+    [type],
+  )
 
 interface Told {
   id?: string

@@ -74,7 +74,7 @@ async function live(cluster: Cluster, history: History): Promise<Evidence> {
   await cluster.untilReady()
   for (const left of await untilQuiet(cluster)) history.violation(`it does not come to rest: ${left}`)
   const [last] = await cluster.sql<{ id: string }>(
-    'SELECT id FROM events WHERE project_id = $1 ORDER BY position DESC LIMIT 1',
+    'SELECT id FROM events_written WHERE project_id = $1 ORDER BY position DESC LIMIT 1',
     [projectId],
   )
   await eventually(() => stream.eventIds.includes(last!.id), settleMs).catch(() => {})

@@ -14,7 +14,7 @@ export async function checkAll(evidence: Evidence): Promise<void> {
   const events = await cluster.sql<EventRow>(
     `SELECT id, position, type, resource_id, data ->> 'operation_id' AS operation_id,
             (extract(epoch FROM created_at) * 1000)::float8 AS created_ms
-     FROM events WHERE project_id = $1 ORDER BY position`,
+     FROM events_written WHERE project_id = $1 ORDER BY position`,
     [evidence.projectId],
   )
   await checkEvents(evidence, events)
@@ -55,12 +55,12 @@ async function checkOperations({ cluster, history, acknowledged }: Evidence): Pr
 
 async function checkEvents({ cluster, history, streamedIds, fromPosition }: Evidence, events: EventRow[]) {
   const [gaps] = await cluster.sql<{ count: number }>(
-    `SELECT (SELECT last_position FROM event_counter) - count(DISTINCT position) AS count FROM events`,
+    `SELECT (SELECT last_position FROM event_counter) - count(DISTINCT position) AS count FROM events_written`,
   )
   if (Number(gaps!.count) !== 0) history.violation(`${gaps!.count} positions have no event`)
   const disordered = await cluster.sql<{ resource_id: string }>(
     `SELECT DISTINCT resource_id FROM (
-       SELECT resource_id, position - lag(position) OVER (PARTITION BY resource_id ORDER BY seq) AS step FROM events) e
+       SELECT resource_id, position - lag(position) OVER (PARTITION BY resource_id ORDER BY seq) AS step FROM events_written) e
      WHERE step < 0`,
   )
   for (const { resource_id } of disordered) history.violation(`the events of ${resource_id} are out of order`)

@@ -17,7 +17,7 @@ const unrest = `
     ('firewalls behind', (SELECT string_agg(id::text, ', ') FROM vms
        WHERE firewall_applied < firewall_wanted AND deleted_at IS NULL)),
     ('GPUs in quarantine', (SELECT string_agg(id::text, ', ') FROM gpus WHERE state = 'quarantined')),
-    ('events without position', (SELECT count(*)::text FROM events WHERE position IS NULL HAVING count(*) > 0)),
+    ('events without position', (SELECT count(*)::text FROM events_pending HAVING count(*) > 0)),
     ('events without deliveries', (SELECT (last_position - position)::text FROM event_counter, webhook_fan_out
        WHERE last_position > position)),
     ('webhooks on their way', (SELECT count(*)::text FROM webhook_deliveries WHERE state = 'pending' HAVING count(*) > 0))

@@ -15,7 +15,7 @@ afterAll(async () => {
   await drop()
 })
 
-const write = `INSERT INTO events (id, type, resource_type, resource_id, actor, request_id)
+const write = `INSERT INTO events_pending (id, type, resource_type, resource_id, actor, request_id)
                VALUES (gen_random_uuid(), 'test', 'test', $1, 'system', '')`
 
 test('every event gets one position for good, whoever stamps at the same time, and readers never skip a late one', async () => {
@@ -51,7 +51,7 @@ test('every event gets one position for good, whoever stamps at the same time, a
   isWriting = false
   await Promise.all([reader, ...stampers])
 
-  const { rows } = await database.pool.query('SELECT id, position FROM events ORDER BY position')
+  const { rows } = await database.pool.query('SELECT id, position FROM events_written ORDER BY position')
   expect(rows.map(({ position }) => position)).toEqual(
     Array.from({ length: writers * eachWrites }, (_, index) => index + 1),
   )
@@ -86,7 +86,7 @@ test('stamping waits for an unfinished transaction without keeping others from t
 test('stamping keeps the order of writing within one resource, beyond one batch', async () => {
   const { last } = await findEventBounds(database)
   await database.query({
-    text: `INSERT INTO events (id, type, resource_type, resource_id, actor, request_id)
+    text: `INSERT INTO events_pending (id, type, resource_type, resource_id, actor, request_id)
            SELECT gen_random_uuid(), n::text, 'test', 'long', 'system', '' FROM generate_series(1, 2300) n`,
   })
   await stampEvents(database, true)

@@ -302,7 +302,7 @@ test('a cost estimate claims nothing and leaves no trace', async () => {
     capacity: await items('/capacities'),
     quotas: await items('/quotas'),
     rows: await service.sql(
-      'SELECT (SELECT count(*) FROM vms) v, (SELECT count(*) FROM disks) d, (SELECT count(*) FROM operations) o, (SELECT count(*) FROM events) e',
+      'SELECT (SELECT count(*) FROM vms) v, (SELECT count(*) FROM disks) d, (SELECT count(*) FROM operations) o, (SELECT count(*) FROM events_written) e',
     ),
   })
   const before = await state()

@@ -132,7 +132,7 @@ test('a database that goes away again and again leaves nothing half-written', as
   const { rows } = await direct.query(
     `SELECT p.name, count(DISTINCT n.id)::int AS networks, count(DISTINCT s.id)::int AS subnets,
               count(DISTINCT f.id)::int AS rules, count(DISTINCT q.name)::int > 0 AS has_quotas,
-              (SELECT count(*)::int FROM events e WHERE e.project_id = p.id AND e.type = 'project.created') AS events
+              (SELECT count(*)::int FROM events_written e WHERE e.project_id = p.id AND e.type = 'project.created') AS events
        FROM projects p LEFT JOIN networks n ON n.project_id = p.id LEFT JOIN subnets s ON s.network_id = n.id
        LEFT JOIN firewall_rules f ON f.project_id = p.id LEFT JOIN quotas q ON q.project_id = p.id
        WHERE p.id <> $1 GROUP BY p.id`,

@@ -146,7 +146,7 @@ test('a host drains when its last VM has gone, and tells the tenants', async () 
   expect(await service.database.transaction((tx) => markDrainedHosts(tx))).toBe(0)
   const told = await rows<{ project_id: string | null; data: Record<string, unknown> }>(
     service.database,
-    `SELECT project_id, data FROM events WHERE resource_id = $1 AND type = 'host.draining' ORDER BY seq`,
+    `SELECT project_id, data FROM events_written WHERE resource_id = $1 AND type = 'host.draining' ORDER BY seq`,
     id,
   )
   expect(told).toMatchObject([
@@ -307,7 +307,7 @@ test('quotas of an organization are set by operators, and a limit of a project i
   expect((await call('PUT', `/organizations/${uuid()}/quotas`, { items })).status).toBe(404)
   expect((await call('GET', `/organizations/${uuid()}/quotas`)).status).toBe(404)
   const [event] = await service.sql<{ data: unknown }>(
-    `SELECT data FROM events WHERE type = 'quotas.updated' AND resource_type = 'organization'`,
+    `SELECT data FROM events_written WHERE type = 'quotas.updated' AND resource_type = 'organization'`,
   )
   expect(event!.data).toEqual({ items })
   await call('PUT', path, { items: before.body.items.map(({ name, max }: never) => ({ name, max })) })
@@ -344,7 +344,8 @@ test('the audit log has every change with who made it, newest first', async () =
 
 test('the audit log has every read of what belongs to one tenant, with who read it', async () => {
   const project = service.credentials.project_id
-  const reads = async () => (await service.sql(`SELECT FROM events WHERE type = 'operator.read'`)).length
+  const reads = async () =>
+    (await service.sql(`SELECT FROM events_written WHERE type = 'operator.read'`)).length
   const before = await reads()
   await call('GET', `/quotas?project_id=${project}`)
   await call('GET', '/quotas?project_id=nobody')

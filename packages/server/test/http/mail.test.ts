@@ -123,7 +123,7 @@ test('owners and admins hear of budgets and payments once, others do not', async
   const viewer = await addUser(service.database, { memberOf: { [organization_id]: 'viewer' } })
   const happen = (type: string, projectId: string | null, data: object) =>
     service.sql(
-      `INSERT INTO events (id, organization_id, project_id, type, resource_type, resource_id, actor, request_id, data)
+      `INSERT INTO events_pending (id, organization_id, project_id, type, resource_type, resource_id, actor, request_id, data)
        VALUES (gen_random_uuid(), $1, $2, $3, 'project', 'x', 'system', '', $4)`,
       [projectId ? null : organization_id, projectId, type, JSON.stringify(data)],
     )

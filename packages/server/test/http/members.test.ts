@@ -34,7 +34,7 @@ const accept = (code: string | null) => call('POST', '/auth/accept', { body: { c
 const events = async (type: string) =>
   (
     await service.database.query({
-      text: 'SELECT resource_id, actor, data FROM events WHERE organization_id = $1 AND type = $2',
+      text: 'SELECT resource_id, actor, data FROM events_written WHERE organization_id = $1 AND type = $2',
       values: [organizationId, type],
     })
   ).rows

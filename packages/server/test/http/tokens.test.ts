@@ -291,7 +291,7 @@ test('a password change ends all other sessions and leaves the own one', async (
   expect((await signIn(user.email)).status).toBe(400)
   expect((await signIn(user.email, 'another long one')).status).toBe(200)
   const { rows } = await service.database.query({
-    text: "SELECT actor FROM events WHERE type = 'user.password_changed' AND resource_id = $1",
+    text: "SELECT actor FROM events_written WHERE type = 'user.password_changed' AND resource_id = $1",
     values: [user.id],
   })
   expect(rows).toEqual([{ actor: `user:${user.id}` }])

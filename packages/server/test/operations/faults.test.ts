@@ -223,9 +223,10 @@ test('an undo that cannot be done shows to operators, in metrics and in events, 
   expect(items[0]!.error).toContain('removeVm failed')
   const metrics = String((await service.request('GET', '/metrics')).body)
   expect(metrics).toMatch(/slipway_operations_stuck\S* 1\n/)
-  const told = await service.sql(`SELECT FROM events WHERE type = 'operation.stuck' AND resource_id = $1`, [
-    metadata.id,
-  ])
+  const told = await service.sql(
+    `SELECT FROM events_written WHERE type = 'operation.stuck' AND resource_id = $1`,
+    [metadata.id],
+  )
   expect(told).toHaveLength(1)
   await service.simulator().clearFaults()
   await service.ok('adminOperationRetry', { token: token(), params: { operation_id } })

@@ -181,7 +181,7 @@ describe('a host that is down', () => {
     })
     expect(await passes(vm)).toBe(true)
     const events = await service.sql<{ type: string }>(
-      'SELECT type FROM events WHERE resource_id = $1 ORDER BY seq DESC LIMIT 2',
+      'SELECT type FROM events_written WHERE resource_id = $1 ORDER BY seq DESC LIMIT 2',
       [host.id],
     )
     expect(events.map(({ type }) => type)).toEqual(['host.up', 'host.down'])

@@ -55,7 +55,7 @@ const eventTypes = async (hostId: string) =>
   (
     await rows<{ type: string }>(
       database,
-      'SELECT type FROM events WHERE resource_id = $1 ORDER BY seq',
+      'SELECT type FROM events_written WHERE resource_id = $1 ORDER BY seq',
       hostId,
     )
   ).map(({ type }) => type)

@@ -44,7 +44,7 @@ const isMetered = async (vmId: string) =>
     .length > 0
 const eventsOf = async (vmId: string) =>
   service.sql<{ type: string; data: { detail?: string } }>(
-    'SELECT type, data FROM events WHERE resource_id = $1 ORDER BY seq',
+    'SELECT type, data FROM events_written WHERE resource_id = $1 ORDER BY seq',
     [vmId],
   )
 const engineHas = async (vmId: string) =>
@@ -245,7 +245,9 @@ test('a host with local storage that is forgotten takes its disks along, and wha
   expect(await service.endedSoon(operation.operation_id)).toMatchObject({ state: 'SUCCEEDED' })
   expect(await act(off, 'START')).toMatchObject(failsForItsDisk)
   await eventually(async () => (await service.call('diskGet', { params: { disk_id: disk } })).status === 404)
-  const told = await service.sql(`SELECT FROM events WHERE type = 'disk.lost' AND resource_id = $1`, [disk])
+  const told = await service.sql(`SELECT FROM events_written WHERE type = 'disk.lost' AND resource_id = $1`, [
+    disk,
+  ])
   expect(told).toHaveLength(1)
   await registerAnew(location, host.name)
 })

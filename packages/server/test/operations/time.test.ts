@@ -223,7 +223,7 @@ test('a VM expires: it is announced, then stopped or deleted', async () => {
   const goes = await resources.newVm({ ttl_seconds: 3600, on_expiry: 'delete' })
   await service.clock.advance('51 minutes')
   await service.server.reconciler.expiry()
-  expect(await service.sql(`SELECT FROM events WHERE type = 'vm.expiring'`)).toHaveLength(2)
+  expect(await service.sql(`SELECT FROM events_written WHERE type = 'vm.expiring'`)).toHaveLength(2)
   await service.clock.advance('10 minutes')
   await service.server.reconciler.expiry()
   await until(stops, 'STATE_SHUTOFF')
@@ -266,7 +266,7 @@ const count = async (table: string) =>
 
 test('operations and events are kept for ninety days', async () => {
   await resources.succeeded(await resources.removeDisk(await resources.newDisk()))
-  await eventually(async () => (await service.sql('SELECT FROM events WHERE position IS NULL')).length === 0)
+  await eventually(async () => (await service.sql('SELECT FROM events_pending')).length === 0)
   const [operations, events] = [await count('operations'), await count('events')]
   await service.clock.advance('89 days')
   await service.server.reconciler.prune()
@@ -279,7 +279,8 @@ test('operations and events are kept for ninety days', async () => {
 })
 
 const oldEvents = async () =>
-  (await service.sql(`SELECT FROM events WHERE created_at < slipway_now() - interval '90 days'`)).length
+  (await service.sql(`SELECT FROM events_written WHERE created_at < slipway_now() - interval '90 days'`))
+    .length
 
 test('retention removes everything past its time in one turn, however much it is', async () => {
   const old = `slipway_now() - interval '91 days'`

@@ -3,6 +3,8 @@ import { withDatabase } from '@slipway/testing/database.ts'
 import pg from 'pg'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import { uuid } from '../../src/domain/ids.ts'
+import { Database } from '../../src/store/database.ts'
+import { emit, stampEvents } from '../../src/store/events/events.ts'
 import { migrate, migrations, NewerSchemaError } from '../../src/store/migrate.ts'
 
 /** A database with nothing in it. */
@@ -338,4 +340,41 @@ test('migrating carries unfinished operations into the queue as they stand, and 
     { ...common, operation_id: id(3), is_deletion: false, lease_token: id(7), is_cancelled: true },
     { ...common, operation_id: id(4), is_deletion: true, lease_token: null, is_cancelled: false },
   ])
+})
+
+test('migrating keeps every event once, positions and deliveries too, and goes on in their order', async () => {
+  const { url, query } = await storeBefore(21)
+  const id = (n: number) => `00000000-0000-7000-8000-${String(n).padStart(12, '0')}`
+  await query(`INSERT INTO organizations (id, name) VALUES ('${id(1)}', 'First')`)
+  await query(`INSERT INTO projects (id, organization_id, name) VALUES ('${id(2)}', '${id(1)}', 'default')`)
+  for (const n of [1, 2, 3])
+    await query(
+      `INSERT INTO events (id, position, project_id, type, resource_type, resource_id, actor, request_id, client_address, data)
+       VALUES ('${id(10 + n)}', ${n === 1 ? 1 : null}, '${id(2)}', 'vm.running', 'vm', 'x', 'a', 'r', '192.0.2.1', '{"n": ${n}}')`,
+    )
+  await query('UPDATE event_counter SET last_position = 1')
+  await query('UPDATE webhook_fan_out SET position = 1')
+  await query(
+    `INSERT INTO webhooks (id, project_id, url, event_types, since_position)
+     VALUES ('${id(3)}', '${id(2)}', 'https://example.com', '{}', 0)`,
+  )
+  await query(
+    `INSERT INTO webhook_deliveries (id, webhook_id, event_id, event_type, resource_id, next_attempt_at) VALUES
+       ('${id(4)}', '${id(3)}', '${id(11)}', 'vm.running', 'x', now()),
+       ('${id(5)}', '${id(3)}', '${id(12)}', 'vm.running', 'x', NULL)`,
+  )
+
+  await migrate(url)
+  const database = new Database({ url, poolSize: 2 })
+  onTestFinished(() => database.close())
+  await database.transaction((tx) => emit(tx, { type: 'vm.shutoff', resourceType: 'vm', resourceId: 'x' }))
+  await stampEvents(database, true)
+  const { rows } = await query('SELECT position::int, id, data, client_address FROM events ORDER BY position')
+  expect(rows).toEqual([
+    ...[1, 2, 3].map((n) => ({ position: n, id: id(10 + n), data: { n }, client_address: '192.0.2.1' })),
+    { position: 4, id: expect.any(String), data: {}, client_address: '' },
+  ])
+  const deliveries = await query('SELECT event_id FROM webhook_deliveries ORDER BY seq')
+  expect(deliveries.rows).toEqual([{ event_id: id(11) }, { event_id: id(12) }])
+  expect((await query('SELECT position::int FROM webhook_fan_out')).rows).toEqual([{ position: 1 }])
 })

@@ -73,7 +73,7 @@ export async function addBystander(service: TestService): Promise<Bystander> {
        UNION ALL SELECT 'project', id::text, name FROM projects WHERE organization_id = $2 AND deleted_at IS NULL
        UNION ALL SELECT 'key', id::text, name FROM access_keys WHERE project_id = $1 AND revoked_at IS NULL
        UNION ALL SELECT 'member', user_id::text, role FROM memberships WHERE organization_id = $2
-       UNION ALL SELECT DISTINCT 'actor', actor, '' FROM events
+       UNION ALL SELECT DISTINCT 'actor', actor, '' FROM events_written
          WHERE (project_id = $1 OR organization_id = $2) AND actor <> 'system'
        ORDER BY 1, 2`,
       [project_id, organization_id],

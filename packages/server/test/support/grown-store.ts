@@ -142,8 +142,8 @@ const rows = `
   INSERT INTO operation_queue (operation_id, project_id, resource_id, is_deletion, location, run_at)
     SELECT uuidv7(), id_of('project', n % 100 + 1), id_of('vm', n), n % 4 = 0, 'place-' || n % 10 + 1,
            now() + (n - 20) * interval '1 second' FROM generate_series(1, 2000) n;
-  INSERT INTO events (id, position, organization_id, project_id, type, resource_type, resource_id, actor, request_id, created_at)
-    SELECT gen_random_uuid(), CASE WHEN n <= 39990 THEN n END, id_of('org', n % 100 + 1),
+  INSERT INTO events (seq, id, position, organization_id, project_id, type, resource_type, resource_id, actor, request_id, created_at)
+    SELECT n, gen_random_uuid(), n, id_of('org', n % 100 + 1),
            CASE WHEN n % 40 > 0 THEN id_of('project', n % 100 + 1) END, 'type-' || n % 60, 'vm', id_of('vm', n % 10000)::text, 'key ' || n % 500, '', now() + (n - 40000) * interval '3 minutes'
     FROM generate_series(1, 40000) n;
 

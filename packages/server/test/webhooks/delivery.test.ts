@@ -28,7 +28,7 @@ const deliveries = async (webhook_id: string) =>
   (await service.ok('webhookDeliveryList', { params: { webhook_id } })).items
 const happen = (type: string, resource: string, data: unknown = {}) =>
   service.sql(
-    `INSERT INTO events (id, project_id, type, resource_type, resource_id, actor, request_id, data)
+    `INSERT INTO events_pending (id, project_id, type, resource_type, resource_id, actor, request_id, data)
      VALUES (gen_random_uuid(), $1, $2, 'test', $3, 'system', '', $4)`,
     [service.credentials.project_id, type, resource, JSON.stringify(data)],
   )

@@ -52,7 +52,7 @@ const insert = statement<OperationRow & { now: Date }, { operations: string }>(
             slipway_now() + coalesce(g."leaseMs", 0) * interval '1 millisecond', g."leaseToken"
      FROM given g
    ), told AS (
-     INSERT INTO events (id, project_id, organization_id, type, resource_type, resource_id, actor, request_id,
+     INSERT INTO events_pending (id, project_id, organization_id, type, resource_type, resource_id, actor, request_id,
                          client_address, data)
      SELECT g."eventId", b.project_id, (SELECT organization_id FROM projects WHERE projects.id = b.project_id),
             g."eventType", b.resource_type, b.resource_id, b.actor, b.request_id, g."clientAddress",
@@ -80,7 +80,7 @@ const end = statement<{ id: string; woken: number }, { endings: string }>(
      FROM held JOIN given g ON g.id = held.operation_id WHERE o.id = held.operation_id
      RETURNING o.*, g."eventId" AS event_id
    ), told AS (
-     INSERT INTO events (id, project_id, organization_id, type, resource_type, resource_id, actor, request_id, data)
+     INSERT INTO events_pending (id, project_id, organization_id, type, resource_type, resource_id, actor, request_id, data)
      SELECT e.event_id, e.project_id, (SELECT organization_id FROM projects WHERE projects.id = e.project_id),
             CASE e.state WHEN 'SUCCEEDED' THEN 'operation.succeeded' ELSE 'operation.failed' END,
             e.resource_type, e.resource_id, e.actor, e.request_id,

@@ -60,17 +60,17 @@ export interface EventRow {
 
 const insert = statement<never, { events: string }>(
   'events_insert',
-  `INSERT INTO events (id, organization_id, project_id, type, resource_type, resource_id, actor, request_id,
-                       client_address, data)
+  `INSERT INTO events_pending (id, organization_id, project_id, type, resource_type, resource_id, actor, request_id,
+                               client_address, data)
    SELECT id, "organizationId", "projectId", type, "resourceType", "resourceId", actor, "requestId", "clientAddress", data
    FROM json_to_recordset(:events::json) AS g (
      id uuid, "organizationId" uuid, "projectId" uuid, type text, "resourceType" text, "resourceId" text, actor text,
      "requestId" text, "clientAddress" text, data jsonb)`,
 )
 
-const anyUnstamped = statement<{ is_any: boolean }>(
-  'event_any_unstamped',
-  'SELECT EXISTS (SELECT FROM events WHERE position IS NULL) AS is_any',
+const anyPending = statement<{ is_any: boolean }>(
+  'event_any_pending',
+  'SELECT EXISTS (SELECT FROM events_pending) AS is_any',
 )
 
 const tryStamperLock = statement<{ is_mine: boolean }>(
@@ -79,16 +79,21 @@ const tryStamperLock = statement<{ is_mine: boolean }>(
 )
 const stamperLock = statement('event_stamper_wait', 'SELECT pg_advisory_xact_lock(7102002)')
 
+const eventColumns = `id, organization_id, project_id, type, resource_type, resource_id, actor, request_id, client_address,
+          data, created_at`
+
 // It runs under the stamper's lock, which an earlier statement took: this one's snapshot must see all that the stamper
-// before it committed, or it would give the same events other positions. Positions become visible with its commit.
+// before it committed, or it would give the same positions again. Events become visible with its commit.
 const stamp = statement<never, { most: number }>(
   'event_stamp',
-  `WITH late AS MATERIALIZED (SELECT seq FROM events WHERE position IS NULL ORDER BY seq LIMIT :most),
-        numbered AS (SELECT seq, row_number() OVER (ORDER BY seq) AS n FROM late),
-        counter AS (UPDATE event_counter SET last_position = last_position + (SELECT count(*) FROM late)
-                    WHERE EXISTS (SELECT FROM late)
-                    RETURNING last_position - (SELECT count(*) FROM late) AS base)
-   UPDATE events e SET position = base + n FROM numbered, counter WHERE e.seq = numbered.seq`,
+  `WITH gone AS (
+          DELETE FROM events_pending WHERE seq IN (SELECT seq FROM events_pending ORDER BY seq LIMIT :most)
+          RETURNING *),
+        counter AS (UPDATE event_counter SET last_position = last_position + (SELECT count(*) FROM gone)
+                    WHERE EXISTS (SELECT FROM gone)
+                    RETURNING last_position - (SELECT count(*) FROM gone) AS base)
+   INSERT INTO events (seq, position, ${eventColumns})
+   SELECT seq, base + row_number() OVER (ORDER BY seq), ${eventColumns} FROM gone, counter ORDER BY seq`,
 )
 
 const bounds = statement<{ last_position: number; pruned_position: number }>(
@@ -159,7 +164,7 @@ const stampBatch = 1_000
  * unless `isPatient`: then whatever had committed before the call has its position after it. Readers are told.
  */
 export async function stampEvents(database: Database, isPatient = false): Promise<boolean> {
-  if (!(await anyUnstamped.one(database))?.is_any) return false
+  if (!(await anyPending.one(database))?.is_any) return false
   return database.transaction(async (tx) => {
     if (isPatient) await stamperLock.run(tx)
     else if (!(await tryStamperLock.one(tx))?.is_mine) return false
@@ -215,10 +220,10 @@ export const listEventsAfter = (db: Queryable, filter: EventFilter, after: numbe
 const prune = statement<{ count: number }, { most: number }>(
   'prune_events',
   `WITH old AS MATERIALIZED (
-          SELECT seq, position FROM events
-          WHERE created_at < slipway_now() - interval '90 days' AND position IS NOT NULL
+          SELECT id, position FROM events WHERE created_at < slipway_now() - interval '90 days'
           ORDER BY created_at LIMIT :most),
-        gone AS (DELETE FROM events WHERE seq IN (SELECT seq FROM old)),
+        gone AS (DELETE FROM events WHERE position IN (SELECT position FROM old)),
+        deliveries AS (DELETE FROM webhook_deliveries WHERE event_id IN (SELECT id FROM old)),
         counter AS (UPDATE event_counter
                     SET pruned_position = greatest(pruned_position, (SELECT max(position) FROM old))
                     WHERE EXISTS (SELECT FROM old))

@@ -55,7 +55,7 @@ const insertDirect = statement<DeliveryRow, { id: string; webhookId: string; eve
   'webhook_delivery_insert_direct',
   `INSERT INTO webhook_deliveries (id, webhook_id, event_id, event_type, resource_id, is_direct, next_attempt_at)
    SELECT :id, :webhookId, e.id, e.type, e.resource_id, true, slipway_now()
-   FROM events e WHERE e.id = :eventId RETURNING *`,
+   FROM events_written e WHERE e.id = :eventId RETURNING *`,
 )
 
 const liftRest = statement<never, { id: string }>(

@@ -110,7 +110,7 @@ const claim = statement<
    SET attempts = attempts + 1, leased_until = slipway_now() + :leaseMs * interval '1 millisecond',
        next_attempt_at = slipway_now() + :leaseMs * interval '1 millisecond'
    FROM mine, webhooks w, events e
-   WHERE d.id = mine.id AND w.id = d.webhook_id AND e.id = d.event_id AND e.position IS NOT NULL
+   WHERE d.id = mine.id AND w.id = d.webhook_id AND e.id = d.event_id
    RETURNING d.*, w.url, to_jsonb(e) AS event, e.created_at AS event_created_at,
              statement_timestamp() AS claimed_at`,
 )
