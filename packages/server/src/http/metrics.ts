@@ -20,7 +20,12 @@ export class Metrics {
 
   constructor(database: Database, counts: () => Promise<{ inProgress: number; stuck: number }>) {
     collectDefaultMetrics({ register: this.registry })
-    const { pool } = database
+    const { pool, counts: asked } = database
+    const count = (what: string, help: string, read: () => number) =>
+      this.#counter(`slipway_database_${what}_total`, help, read)
+    count('statements', 'Statements sent to the database.', () => asked.statements)
+    count('round_trips', 'Messages to the database that were waited for.', () => asked.roundTrips)
+    count('commits', 'Transactions, single statements included.', () => asked.commits)
     this.#gauge('slipway_pool_connections', 'Open database connections.', () => pool.totalCount)
     this.#gauge('slipway_pool_idle', 'Idle database connections.', () => pool.idleCount)
     this.#gauge('slipway_pool_waiting', 'Requests waiting for a connection.', () => pool.waitingCount)
@@ -39,6 +44,18 @@ export class Metrics {
   observe(route: string, status: number, seconds: number): void {
     this.#requests.inc({ route, status })
     this.#seconds.observe({ route }, seconds)
+  }
+
+  #counter(name: string, help: string, read: () => number): void {
+    new Counter({
+      name,
+      help,
+      registers: [this.registry],
+      collect() {
+        this.reset()
+        this.inc(read())
+      },
+    })
   }
 
   #gauge(name: string, help: string, read: () => number | Promise<number>): void {

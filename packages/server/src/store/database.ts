@@ -56,6 +56,8 @@ export interface DatabaseOptions {
 export class Database implements Queryable {
   readonly pool: pg.Pool
   readonly url: string
+  /** What this process has asked of PostgreSQL: `/metrics` shows it, and a test holds a creation to its budget. */
+  readonly counts = { statements: 0, roundTrips: 0, commits: 0 }
   readonly #signals: Pick<Signals, 'send'> | undefined
   /** Set where the process is a worker, too: what it admits begins at once. */
   worker: LocalWorker | undefined
@@ -80,6 +82,9 @@ export class Database implements Queryable {
   }
 
   query(config: pg.QueryConfig): Promise<pg.QueryResult> {
+    this.counts.statements++
+    this.counts.roundTrips++
+    this.counts.commits++
     return this.pool.query(config)
   }
 
@@ -103,7 +108,11 @@ export class Database implements Queryable {
         // It goes with the first statement: should it fail, the connection is gone, and so is that.
         client.query('BEGIN').catch(() => {})
         const result = await work({
-          query: (config) => client.query(config),
+          query: (config) => {
+            this.counts.statements++
+            this.counts.roundTrips++
+            return client.query(config)
+          },
           signal: (topic, subject) => signalled.set(`${topic} ${subject}`, [topic, subject]),
           hasSignalled: (topic) => [...signalled.values()].some(([each]) => each === topic),
           reservePlace: (projectId, location) => {
@@ -114,6 +123,8 @@ export class Database implements Queryable {
         })
         await commit(client)
         isCommitted = true
+        this.counts.roundTrips++
+        this.counts.commits++
         for (const [topic, subject] of signalled.values()) this.#signals?.send(topic, subject)
         return result
       } catch (error) {

@@ -1,0 +1,108 @@
+import type { Effort } from './effort.ts'
+import { atLeast, atMost, both, type Figure, isBusy } from './figures.ts'
+import { addTenants } from './fixtures.ts'
+import { type WriteLimits, writeLimits } from './limits.ts'
+import { type Load, type LoadResult, type Made, runLoad } from './load.ts'
+import { type Cost, each, metered } from './meter.ts'
+import { locations, type RunningService } from './running-service.ts'
+
+const clients = 64
+const limitConnections = 16
+
+export interface Changes {
+  figures: Figure[]
+  /** One of the VMs that are still there. */
+  left: Made
+}
+
+/** Creations and deletions by one client and by many, beside the smallest durable changes of the same PostgreSQL. */
+export async function measureChanges(service: RunningService, effort: Effort): Promise<Changes> {
+  const url = service.main.url
+  const manyOrganizations = await addTenants(service.database, 'many', 8, 1)
+  const oneOrganization = await addTenants(service.database, 'one', 1, 8)
+  const create = { kind: 'create', url, location: locations[0], tenants: manyOrganizations } as const
+  const run = (load: Load) => metered(service, () => runLoad(load))
+
+  // Warms up, and leaves a project with enough VMs for a page.
+  const warm = await runLoad({ ...create, tenants: manyOrganizations.slice(0, 1), clients: 8, count: 120 })
+  const one = await run({ ...create, clients: 1, count: effort.samples })
+  const limits = await writeLimits(service, limitConnections, Math.min(effort.changeSeconds, 3))
+  const seconds = effort.changeSeconds
+  const many = await run({ ...create, clients, seconds })
+  const shared = await run({ ...create, clients, seconds, tenants: oneOrganization, location: locations[1] })
+  const vms = [...many.result.made, ...shared.result.made]
+  const gone = await run({ kind: 'delete', url, clients, count: vms.length, vms })
+
+  const figures: Figure[] = [
+    {
+      id: 'post-accepted',
+      what: 'POST → accepted, 1 client, p50',
+      value: one.result.acceptedP50,
+      unit: 'ms',
+      aim: atMost(one.result.acceptedP50, 4, 'ms'),
+    },
+    {
+      id: 'post-succeeded',
+      what: 'POST → SUCCEEDED, 1 client, p50',
+      value: one.result.p50,
+      unit: 'ms',
+      aim: atMost(one.result.p50, 10, 'ms'),
+      cpu: each(one.cost, one.result.count, one.result.loadCores),
+      more: { 'p99 ms': one.result.p99, ...perChange(one) },
+    },
+    rate('creations', `Creations to running, ${clients} clients, 8 organizations`, many, 400, limits, 4.5),
+    rate(
+      'creations-one-org',
+      `Creations to running, ${clients} clients, 1 organization`,
+      shared,
+      200,
+      limits,
+    ),
+    rate('deletions', `Deletions, ${clients} clients`, gone, 400, limits),
+  ]
+  return { figures, left: warm.made.at(-1)! }
+}
+
+type Ran = { result: LoadResult; cost: Cost }
+
+const perChange = ({ result: { count }, cost }: Ran) => ({
+  statements: cost.statements / count,
+  'round trips': cost.roundTrips / count,
+  commits: cost.commits / count,
+  'WAL bytes': cost.walBytes / count,
+})
+
+function rate(
+  id: string,
+  what: string,
+  ran: Ran,
+  least: number,
+  limits: WriteLimits,
+  mostCpuMs?: number,
+): Figure {
+  const { perSecond, count, loadCores, p50, p99 } = ran.result
+  const cpu = each(ran.cost, count, loadCores)
+  const enough = atLeast(perSecond, least, '/s')
+  const limit = (name: string, value: number) => ({
+    what: `${name}, ${limitConnections} connections`,
+    value,
+    ratio: isBusy(loadCores) ? null : perSecond / value,
+  })
+  return {
+    id,
+    what,
+    value: perSecond,
+    unit: '/s',
+    aim:
+      mostCpuMs === undefined
+        ? enough
+        : both(enough, atMost(cpu.serverMs + cpu.postgresMs, mostCpuMs, 'ms of CPU in all')),
+    limits: [
+      limit('bare transactions', limits.transactions),
+      limit('single INSERTs', limits.inserts),
+      ...(limits.pgbench === undefined ? [] : [limit('pgbench, one INSERT each', limits.pgbench)]),
+    ],
+    cpu,
+    more: { 'p50 ms': p50, 'p99 ms': p99, ...perChange(ran) },
+  }
+}

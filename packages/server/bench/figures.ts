@@ -1,0 +1,99 @@
+/** One measured number, beside what bounds it. */
+export interface Figure {
+  /** Stays the same from run to run and from store to store. */
+  id: string
+  what: string
+  value: number
+  unit: '/s' | 'ms' | 'MB' | 's'
+  aim?: Aim | undefined
+  limits?: Limit[]
+  cpu?: Cpu | undefined
+  /** Further numbers of the same measurement, by name. */
+  more?: Record<string, number>
+}
+
+export interface Aim {
+  text: string
+  /** Null: it could not be judged. */
+  isMet: boolean | null
+}
+
+/** Measured in the same run. */
+export interface Limit {
+  what: string
+  value: number
+  /** Value divided by limit; null when whoever made the load was the limit of either. */
+  ratio: number | null
+}
+
+export interface Cpu {
+  /** Milliseconds of a request, or of whatever is counted. */
+  serverMs: number
+  postgresMs: number
+  /** Cores that whoever made the load was busy with. */
+  loadCores: number
+}
+
+/** From here on the load is what was measured, not the service. */
+export const isBusy = (loadCores: number): boolean => loadCores >= 0.95
+
+export const atLeast = (value: number, least: number, unit: string): Aim => ({
+  text: `≥ ${least.toLocaleString('en')} ${unit}`,
+  isMet: value >= least,
+})
+
+export const atMost = (value: number, most: number, unit: string): Aim => ({
+  text: `≤ ${most.toLocaleString('en')} ${unit}`,
+  isMet: value <= most,
+})
+
+export const ratioAtLeast = (ratio: number | null, least: number, of: string): Aim => ({
+  text: `≥ ${least} of the ${of}`,
+  isMet: ratio === null ? null : ratio >= least,
+})
+
+/** All of them together. */
+export function both(...aims: Aim[]): Aim {
+  const isMet = aims.some((aim) => aim.isMet === false) ? false : aims.every((aim) => aim.isMet) ? true : null
+  return { text: aims.map(({ text }) => text).join(', '), isMet }
+}
+
+export const percentile = (sorted: number[], share: number): number =>
+  sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0
+
+export function median(numbers: number[]): number {
+  return percentile(
+    numbers.toSorted((one, other) => one - other),
+    0.5,
+  )
+}
+
+export const shown = (n: number): string =>
+  n >= 100
+    ? Math.round(n).toLocaleString('en')
+    : n >= 10
+      ? n.toFixed(1)
+      : n >= 1
+        ? n.toFixed(2)
+        : n.toFixed(3)
+
+const verdict = (aim: Aim | undefined): string =>
+  aim ? `  [${aim.text}: ${aim.isMet === null ? 'not judged' : aim.isMet ? 'met' : 'MISSED'}]` : ''
+
+/** A line for the figure, and one below it for each limit. */
+export function print(figure: Figure): void {
+  const { what, value, unit, aim, limits = [], cpu, more = {} } = figure
+  console.log(`${what.padEnd(56)} ${shown(value).padStart(9)} ${unit.padEnd(2)}${verdict(aim)}`)
+  const line = (text: string) => console.log(`    ${text}`)
+  for (const limit of limits) {
+    const ratio =
+      limit.ratio === null ? 'no ratio: the load took a full core' : `ratio ${limit.ratio.toPrecision(2)}`
+    line(`${limit.what.padEnd(52)} ${shown(limit.value).padStart(9)} ${unit.padEnd(2)}  ${ratio}`)
+  }
+  if (cpu)
+    line(
+      `CPU: server ${shown(cpu.serverMs)} ms, PostgreSQL ${shown(cpu.postgresMs)} ms each; load ${cpu.loadCores.toFixed(2)} cores`,
+    )
+  const rest = Object.entries(more).map(([name, n]) => `${name} ${shown(n)}`)
+  if (rest.length > 0) line(rest.join(', '))
+}

@@ -1,0 +1,75 @@
+import { type ChildProcess, fork, spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { runChild } from './load.ts'
+import type { RunningService } from './running-service.ts'
+
+export type BareTask =
+  | {
+      kind: 'routes'
+      databaseUrl: string
+      token: string
+      vmId: string
+      projectId: string
+      /** The text that is sent, by the name of a path. */
+      bytes: Record<string, string>
+    }
+  | { kind: 'transactions' | 'inserts'; databaseUrl: string; connections: number; seconds: number }
+
+export interface BareRoutes {
+  url: string
+  pid: number
+  stop(): void
+}
+
+/** `/{name}/{bare,row,json,page}` sends the bytes of that name after no SELECT, one of a row, of JSON text, of 100 rows. */
+export function startBareRoutes(task: Omit<BareTask & { kind: 'routes' }, 'kind'>): Promise<BareRoutes> {
+  return new Promise((resolve, reject) => {
+    const child: ChildProcess = fork(fileURLToPath(new URL('./bare-child.mjs', import.meta.url)))
+    child.once('message', (url) =>
+      resolve({ url: String(url), pid: child.pid!, stop: () => void child.kill() }),
+    )
+    child.once('error', reject)
+    child.once('exit', (code) => code && reject(new Error(`the bare routes left with ${code}`)))
+    child.send({ kind: 'routes', ...task })
+  })
+}
+
+export interface WriteLimits {
+  transactions: number
+  inserts: number
+  pgbench?: number
+}
+
+/** The smallest durable changes a second, over so many connections: by our driver, and by `pgbench` where it is installed. */
+export async function writeLimits(
+  service: RunningService,
+  connections: number,
+  seconds: number,
+): Promise<WriteLimits> {
+  await service.database.query({
+    text: 'CREATE TABLE IF NOT EXISTS bench_rows (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, n integer)',
+  })
+  const { databaseUrl } = service
+  const task = { databaseUrl, connections, seconds }
+  const pgbench = runPgbench(databaseUrl, connections, seconds)
+  return {
+    transactions: await runChild<number>('bare-child', { kind: 'transactions', ...task }),
+    inserts: await runChild<number>('bare-child', { kind: 'inserts', ...task }),
+    ...(pgbench !== undefined && { pgbench }),
+  }
+}
+
+/** Transactions a second of one INSERT each; undefined where there is no pgbench. */
+function runPgbench(databaseUrl: string, connections: number, seconds: number): number | undefined {
+  const dir = mkdtempSync(join(tmpdir(), 'slipway-pgbench-'))
+  const script = join(dir, 'insert.sql')
+  writeFileSync(script, 'BEGIN;\nINSERT INTO bench_rows (n) VALUES (1);\nCOMMIT;\n')
+  const flags = ['-n', '-M', 'prepared', '-c', connections, '-T', seconds, '-f', script, databaseUrl]
+  const { stdout, error } = spawnSync('pgbench', flags.map(String), { encoding: 'utf8' })
+  rmSync(dir, { recursive: true })
+  const [, tps] = /tps = ([\d.]+)/.exec(error ? '' : stdout) ?? []
+  return tps === undefined ? undefined : Number(tps)
+}

@@ -1,0 +1,152 @@
+import { cpuMs, familyCpuMs } from './cpu.ts'
+import type { Effort } from './effort.ts'
+import { atLeast, atMost, both, type Figure, isBusy, median, ratioAtLeast } from './figures.ts'
+import { type BareRoutes, startBareRoutes } from './limits.ts'
+import { type Made, type Reading, read } from './load.ts'
+import type { RunningService } from './running-service.ts'
+
+/** Somewhere to read from, and the process that answers. */
+interface Target {
+  what: string
+  url: string
+  path: string
+  pid: number
+}
+
+interface Measured {
+  perSecond: number
+  p50: number
+  p99: number
+  serverMs: number
+  postgresMs: number
+  loadCores: number
+}
+
+/** GETs of one record, lists and availabilities, each beside bare routes that send the same bytes. */
+export async function measureReads(service: RunningService, made: Made, effort: Effort): Promise<Figure[]> {
+  const { projectId, token, vmId, operationId } = made
+  const base = `/v0.1/projects/${projectId}`
+  const paths = {
+    vm: `${base}/vms/${vmId}`,
+    operation: `${base}/vms/operations/${operationId}`,
+    list: `${base}/vms?limit=100`,
+    availabilities: `${base}/availabilities`,
+  }
+  const bytes: Record<string, string> = {}
+  for (const [name, path] of Object.entries(paths)) bytes[name] = await textOf(service, path, token)
+  const { databaseUrl } = service
+  const bare = await startBareRoutes({ databaseUrl, token, vmId, projectId, bytes })
+  const { url, pid } = service.main
+  const compare = (name: keyof typeof paths, what: string, connections: number, kinds: BareKind[]) =>
+    compareWith(
+      [{ what, url, path: paths[name], pid }, ...kinds.map((kind) => bareTarget(bare, name, kind))],
+      { token, connections, effort, postmaster: service.postmaster },
+    )
+  try {
+    const figures: Figure[] = []
+    for (const [name, what] of [
+      ['vm', 'GET VM'],
+      ['operation', 'GET operation'],
+    ] as const)
+      for (const connections of effort.connections) {
+        const kinds: BareKind[] = name === 'vm' ? ['bare', 'row', 'json'] : ['bare', 'row']
+        const figure = await compare(name, plural(what, connections), connections, kinds)
+        figure.id = `get-${name}-${connections}`
+        figure.aim = aimOf(figure, connections)
+        figures.push(figure)
+      }
+    const list = await compare('list', 'List of 100 VMs, 16 connections', 16, ['row', 'page'])
+    list.id = 'list-vms'
+    list.aim = ratioAtLeast(list.limits![0]!.ratio, 0.6, 'same bytes after one SELECT')
+    const availabilities = await compare('availabilities', 'Availabilities, 16 connections', 16, [
+      'bare',
+      'row',
+    ])
+    availabilities.id = 'availabilities'
+    availabilities.aim = atLeast(availabilities.value, 5_000, '/s')
+    return [...figures, list, availabilities]
+  } finally {
+    bare.stop()
+  }
+}
+
+const plural = (what: string, connections: number) =>
+  `${what}, ${connections} connection${connections === 1 ? '' : 's'}`
+
+function aimOf({ limits, cpu }: Figure, connections: number) {
+  const [bare, row] = limits!
+  return connections === 1
+    ? ratioAtLeast(row!.ratio, 1, 'route with one SELECT')
+    : both(ratioAtLeast(bare!.ratio, 0.6, 'bare route'), atMost(cpu!.serverMs, 0.15, 'ms of server CPU'))
+}
+
+const bareKinds = {
+  bare: 'bare route',
+  row: 'bare route with one SELECT',
+  json: 'bare route with one SELECT of JSON text',
+  page: 'bare route with one SELECT of 100 rows as JSON text',
+}
+type BareKind = keyof typeof bareKinds
+
+const bareTarget = ({ url, pid }: BareRoutes, name: string, kind: BareKind): Target => ({
+  what: bareKinds[kind],
+  url,
+  path: `/${name}/${kind}`,
+  pid,
+})
+
+/** The first target is ours, the others are its limits. */
+async function compareWith(
+  targets: Target[],
+  given: { token: string; connections: number; effort: Effort; postmaster: number },
+): Promise<Figure> {
+  const [own, ...others] = await inTurns(targets, given)
+  const { perSecond, p50, p99, serverMs, postgresMs, loadCores } = own!
+  return {
+    id: '',
+    what: targets[0]!.what,
+    value: perSecond,
+    unit: '/s',
+    limits: others.map((other, index) => ({
+      what: targets[index + 1]!.what,
+      value: other.perSecond,
+      ratio: isBusy(loadCores) || isBusy(other.loadCores) ? null : perSecond / other.perSecond,
+    })),
+    cpu: { serverMs, postgresMs, loadCores },
+    more: { 'p50 ms': p50, 'p99 ms': p99, 'server CPU ms of the first limit': others[0]!.serverMs },
+  }
+}
+
+/** Short rounds that take turns, so that whatever else the machine does meets all alike; the median of each. */
+async function inTurns(
+  targets: Target[],
+  { token, connections, effort, postmaster }: Parameters<typeof compareWith>[1],
+): Promise<Measured[]> {
+  const rounds = targets.map((): Measured[] => [])
+  for (let round = 0; round <= effort.rounds; round++)
+    for (const [index, { url, path, pid }] of targets.entries()) {
+      // The first round warms up what compiles itself while it runs.
+      const seconds = round === 0 ? 1 : effort.readSeconds
+      const measured = await once({ url, path, token, connections, seconds }, pid, postmaster)
+      if (round > 0 || effort.rounds === 0) rounds[index]!.push(measured)
+    }
+  return rounds.map((all) => {
+    const names = Object.keys(all[0]!) as (keyof Measured)[]
+    return Object.fromEntries(names.map((name) => [name, median(all.map((one) => one[name]))])) as never
+  })
+}
+
+async function once(reading: Reading, pid: number, postmaster: number): Promise<Measured> {
+  const [server, postgres] = [cpuMs(pid), familyCpuMs(postmaster)]
+  const { count, perSecond, p50, p99, loadCores } = await read(reading)
+  const serverMs = (cpuMs(pid) - server) / count
+  const postgresMs = (familyCpuMs(postmaster) - postgres) / count
+  return { perSecond, p50, p99, serverMs, postgresMs, loadCores }
+}
+
+async function textOf({ main }: RunningService, path: string, token: string): Promise<string> {
+  const answer = await fetch(main.url + path, { headers: { authorization: `Bearer ${token}` } })
+  const text = await answer.text()
+  if (!answer.ok) throw new Error(`${path} answered ${answer.status}: ${text}`)
+  return text
+}

@@ -1,0 +1,109 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { chmodSync, closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { type Credentials, credentialsOf, serverProgram } from '@slipway/testing/launcher.ts'
+import { homeOf, postmasterPid, socketDirOf } from '@slipway/testing/postmaster.ts'
+import { simulatedLocation } from '@slipway/testing/real-server.ts'
+import { Database } from '../src/store/database.ts'
+
+export const locations = ['us-east1-a', 'eu-north1-a'] as const
+const pollMs = 5
+
+/** One server process. It logs as `npm start` does, into a file. */
+export interface ServerProcess {
+  pid: number
+  url: string
+  /** From the call that started it to the line that says so. */
+  readyMs: number
+  stop(): Promise<void>
+}
+
+/** The service as its users run it: the built program, embedded PostgreSQL with fsync, simulated hosts that boot at once. */
+export class RunningService {
+  readonly #dir = mkdtempSync(join(tmpdir(), 'slipway-bench-'))
+  readonly dataDir = join(this.#dir, '.slipway')
+  readonly #processes = new Set<ChildProcess>()
+  main!: ServerProcess
+  database!: Database
+
+  constructor(hosts: number) {
+    // PostgreSQL of a root's service runs as another user.
+    chmodSync(this.#dir, 0o755)
+    const sections = locations.map((name, index) =>
+      simulatedLocation({
+        name,
+        publicIpv4: `10.${index * 64}.0.0/10`,
+        models: ['A100 40GB PCIe'],
+        hostsPerModel: Math.ceil(hosts / locations.length),
+      }),
+    )
+    const limits = '[limits]\nrequests_per_second = 1000000\nburst = 1000000\n'
+    writeFileSync(join(this.#dir, 'slipway.toml'), limits + sections.join(''))
+  }
+
+  async start(): Promise<void> {
+    this.main = await this.startProcess('all')
+    this.database ??= new Database({ url: this.databaseUrl, poolSize: 4, onError: () => {} })
+  }
+
+  get credentials(): Credentials {
+    return credentialsOf(this.dataDir)
+  }
+
+  /** Of a superuser, who may look at everything. */
+  get databaseUrl(): string {
+    const password = readFileSync(join(this.dataDir, 'postgres-password'), 'utf8').trim()
+    return `postgresql://slipway:${password}@${encodeURIComponent(socketDirOf(this.dataDir))}/slipway`
+  }
+
+  get postmaster(): number {
+    return postmasterPid(this.dataDir)!
+  }
+
+  get logFile(): string {
+    return join(this.#dir, 'server.log')
+  }
+
+  startProcess(role: 'all' | 'api', command = [process.execPath, serverProgram]): Promise<ServerProcess> {
+    const log = this.logFile + this.#processes.size
+    const [program = '', ...words] = command
+    const flags = ['--port', '0', '--data-dir', this.dataDir, '--config', join(this.#dir, 'slipway.toml')]
+    return this.#begin(program, [...words, ...flags, '--role', role], log)
+  }
+
+  async #begin(program: string, args: string[], logFile: string): Promise<ServerProcess> {
+    const begun = performance.now()
+    const log = openSync(logFile, 'w')
+    const child = spawn(program, args, { stdio: ['ignore', log, log] })
+    closeSync(log)
+    this.#processes.add(child)
+    const said = () => readFileSync(logFile, 'utf8')
+    while (!said().includes('"msg":"ready"')) {
+      if (hasEnded(child)) throw new Error(`the server ended early: ${said()}`)
+      await delay(pollMs)
+    }
+    const readyMs = performance.now() - begun
+    const url = /http:\/\/127\.0\.0\.1:\d+/.exec(said())![0]
+    return { pid: child.pid!, url, readyMs, stop: () => this.#end(child) }
+  }
+
+  async #end(child: ChildProcess): Promise<void> {
+    this.#processes.delete(child)
+    if (hasEnded(child)) return
+    const exit = new Promise((resolve) => child.once('exit', resolve))
+    child.kill('SIGTERM')
+    await exit
+  }
+
+  /** Ends what is left of it, also after a failure. */
+  async close(): Promise<void> {
+    await this.database?.close()
+    const home = homeOf(this.dataDir)
+    for (const child of [...this.#processes]) await this.#end(child)
+    for (const dir of home ? [home, this.#dir] : [this.#dir]) rmSync(dir, { recursive: true, force: true })
+  }
+}
+
+const hasEnded = (child: ChildProcess): boolean => child.exitCode !== null || child.signalCode !== null
