@@ -25,7 +25,7 @@ process.once('message', async (task: BareTask) => {
   else process.send!(await write(task))
 })
 
-async function serve({ databaseUrl, token, vmId, projectId, bytes }: BareTask & { kind: 'routes' }) {
+async function serve({ databaseUrl, token, vmId, projectId, answers }: BareTask & { kind: 'routes' }) {
   const database = new Database({ url: databaseUrl, poolSize: 4 })
   const app = fastify()
   const known = new Map([[hashSecret(token).toString('base64'), true]])
@@ -35,13 +35,13 @@ async function serve({ databaseUrl, token, vmId, projectId, bytes }: BareTask & 
     json: () => selectJson.one(database, { id: vmId }),
     page: () => selectPage.one(database, { projectId }),
   }
-  for (const [name, body] of Object.entries(bytes))
+  for (const [name, { headers, body }] of Object.entries(answers))
     for (const [kind, work] of Object.entries(ask))
       app.get(`/${name}/${kind}`, async (request, reply) => {
         const bearer = request.headers.authorization?.slice(7) ?? ''
         if (!known.has(hashSecret(bearer).toString('base64'))) return reply.code(401).send()
         if (kind !== 'bare') await work()
-        return reply.type('application/json').send(body)
+        return reply.headers(headers).send(body)
       })
   return app.listen({ port: 0, host: '127.0.0.1' })
 }

@@ -2,29 +2,21 @@ import type { Effort } from './effort.ts'
 import { atLeast, atMost, both, type Figure, isBusy } from './figures.ts'
 import { addTenants } from './fixtures.ts'
 import { type WriteLimits, writeLimits } from './limits.ts'
-import { type Load, type LoadResult, type Made, runLoad } from './load.ts'
+import { type Load, type LoadResult, runLoad } from './load.ts'
 import { type Cost, each, metered } from './meter.ts'
 import { locations, type RunningService } from './running-service.ts'
 
 const clients = 64
 const limitConnections = 16
 
-export interface Changes {
-  figures: Figure[]
-  /** One of the VMs that are still there. */
-  left: Made
-}
-
 /** Creations and deletions by one client and by many, beside the smallest durable changes of the same PostgreSQL. */
-export async function measureChanges(service: RunningService, effort: Effort): Promise<Changes> {
+export async function measureChanges(service: RunningService, effort: Effort): Promise<Figure[]> {
   const url = service.main.url
   const manyOrganizations = await addTenants(service.database, 'many', 8, 1)
   const oneOrganization = await addTenants(service.database, 'one', 1, 8)
   const create = { kind: 'create', url, location: locations[0], tenants: manyOrganizations } as const
   const run = (load: Load) => metered(service, () => runLoad(load))
 
-  // Warms up, and leaves a project with enough VMs for a page.
-  const warm = await runLoad({ ...create, tenants: manyOrganizations.slice(0, 1), clients: 8, count: 120 })
   const one = await run({ ...create, clients: 1, count: effort.samples })
   const limits = await writeLimits(service, limitConnections, Math.min(effort.changeSeconds, 3))
   const seconds = effort.changeSeconds
@@ -33,7 +25,7 @@ export async function measureChanges(service: RunningService, effort: Effort): P
   const vms = [...many.result.made, ...shared.result.made]
   const gone = await run({ kind: 'delete', url, clients, count: vms.length, vms })
 
-  const figures: Figure[] = [
+  return [
     {
       id: 'post-accepted',
       what: 'POST → accepted, 1 client, p50',
@@ -60,7 +52,6 @@ export async function measureChanges(service: RunningService, effort: Effort): P
     ),
     rate('deletions', `Deletions, ${clients} clients`, gone, 400, limits),
   ]
-  return { figures, left: warm.made.at(-1)! }
 }
 
 type Ran = { result: LoadResult; cost: Cost }

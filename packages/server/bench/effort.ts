@@ -1,5 +1,6 @@
 /** How long the measurements take. */
 export interface Effort {
+  hosts: number
   /** Rounds in which a read and its limits take turns, after one that warms up; none: the warm-up is what counts. */
   rounds: number
   readSeconds: number
@@ -11,6 +12,7 @@ export interface Effort {
 }
 
 export const usual: Effort = {
+  hosts: 2_000,
   rounds: 3,
   readSeconds: 2,
   connections: [1, 16, 64],
@@ -21,10 +23,11 @@ export const usual: Effort = {
 
 /** A look in a minute. */
 export const quick: Effort = {
+  hosts: 500,
   rounds: 0,
   readSeconds: 1,
   connections: [1, 16, 64],
   samples: 60,
-  changeSeconds: 4,
+  changeSeconds: 3,
   streamSeconds: 4,
 }

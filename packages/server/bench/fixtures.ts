@@ -4,6 +4,8 @@ import { createAccessKey } from '../src/accounts/credentials.ts'
 import { setUpProject } from '../src/accounts/project-setup.ts'
 import { setOrganizationQuotas } from '../src/store/compute/organization-quotas.ts'
 import type { Database } from '../src/store/database.ts'
+import { type Made, runLoad } from './load.ts'
+import { locations, type RunningService } from './running-service.ts'
 
 export interface Tenant {
   projectId: string
@@ -33,4 +35,12 @@ export async function addTenants(
     })
   }
   return tenants
+}
+
+/** A project with more VMs than a page has, which also warms the service up. Returns one of them. */
+export async function addVms(service: RunningService): Promise<Made> {
+  const tenants = await addTenants(service.database, 'reader', 1, 1)
+  const { url } = service.main
+  const load = { kind: 'create', url, tenants, location: locations[0], clients: 8, count: 120 } as const
+  return (await runLoad(load)).made.at(-1)!
 }

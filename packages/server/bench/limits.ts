@@ -13,10 +13,16 @@ export type BareTask =
       token: string
       vmId: string
       projectId: string
-      /** The text that is sent, by the name of a path. */
-      bytes: Record<string, string>
+      /** What is sent, by the name of a path. */
+      answers: Record<string, Answer>
     }
   | { kind: 'transactions' | 'inserts'; databaseUrl: string; connections: number; seconds: number }
+
+/** The same bytes: the body, and the headers that the service adds to it. */
+export interface Answer {
+  headers: Record<string, string>
+  body: string
+}
 
 export interface BareRoutes {
   url: string
@@ -24,7 +30,7 @@ export interface BareRoutes {
   stop(): void
 }
 
-/** `/{name}/{bare,row,json,page}` sends the bytes of that name after no SELECT, one of a row, of JSON text, of 100 rows. */
+/** `/{name}/{bare,row,json,page}` sends the answer of that name after no SELECT, one of a row, of JSON text, of 100 rows. */
 export function startBareRoutes(task: Omit<BareTask & { kind: 'routes' }, 'kind'>): Promise<BareRoutes> {
   return new Promise((resolve, reject) => {
     const child: ChildProcess = fork(fileURLToPath(new URL('./bare-child.mjs', import.meta.url)))

@@ -1,7 +1,7 @@
 import { cpuMs, familyCpuMs } from './cpu.ts'
 import type { Effort } from './effort.ts'
 import { atLeast, atMost, both, type Figure, isBusy, median, ratioAtLeast } from './figures.ts'
-import { type BareRoutes, startBareRoutes } from './limits.ts'
+import { type Answer, type BareRoutes, startBareRoutes } from './limits.ts'
 import { type Made, type Reading, read } from './load.ts'
 import type { RunningService } from './running-service.ts'
 
@@ -32,10 +32,10 @@ export async function measureReads(service: RunningService, made: Made, effort: 
     list: `${base}/vms?limit=100`,
     availabilities: `${base}/availabilities`,
   }
-  const bytes: Record<string, string> = {}
-  for (const [name, path] of Object.entries(paths)) bytes[name] = await textOf(service, path, token)
+  const answers: Record<string, Answer> = {}
+  for (const [name, path] of Object.entries(paths)) answers[name] = await answerOf(service, path, token)
   const { databaseUrl } = service
-  const bare = await startBareRoutes({ databaseUrl, token, vmId, projectId, bytes })
+  const bare = await startBareRoutes({ databaseUrl, token, vmId, projectId, answers })
   const { url, pid } = service.main
   const compare = (name: keyof typeof paths, what: string, connections: number, kinds: BareKind[]) =>
     compareWith(
@@ -144,9 +144,12 @@ async function once(reading: Reading, pid: number, postmaster: number): Promise<
   return { perSecond, p50, p99, serverMs, postgresMs, loadCores }
 }
 
-async function textOf({ main }: RunningService, path: string, token: string): Promise<string> {
+async function answerOf({ main }: RunningService, path: string, token: string): Promise<Answer> {
   const answer = await fetch(main.url + path, { headers: { authorization: `Bearer ${token}` } })
-  const text = await answer.text()
-  if (!answer.ok) throw new Error(`${path} answered ${answer.status}: ${text}`)
-  return text
+  const body = await answer.text()
+  if (!answer.ok) throw new Error(`${path} answered ${answer.status}: ${body}`)
+  // These are added by Node itself.
+  const own = ['connection', 'keep-alive', 'date', 'content-length']
+  const headers = Object.fromEntries([...answer.headers].filter(([name]) => !own.includes(name)))
+  return { headers, body }
 }
