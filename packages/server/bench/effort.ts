@@ -9,6 +9,7 @@ export interface Effort {
   samples: number
   changeSeconds: number
   streamSeconds: number
+  starts: number
 }
 
 export const usual: Effort = {
@@ -19,6 +20,7 @@ export const usual: Effort = {
   samples: 200,
   changeSeconds: 10,
   streamSeconds: 10,
+  starts: 5,
 }
 
 /** A look in a minute. */
@@ -30,4 +32,5 @@ export const quick: Effort = {
   samples: 60,
   changeSeconds: 3,
   streamSeconds: 4,
+  starts: 1,
 }

@@ -1,3 +1,12 @@
+export const groups = {
+  reads: 'Reads',
+  changes: 'Creations and deletions',
+  streams: 'Event streams',
+  processes: 'More API processes',
+  starts: 'Start and memory',
+}
+export type Group = keyof typeof groups
+
 /** One measured number, beside what bounds it. */
 export interface Figure {
   /** Stays the same from run to run and from store to store. */
@@ -16,6 +25,8 @@ export interface Aim {
   text: string
   /** Null: it could not be judged. */
   isMet: boolean | null
+  /** Where it lies on the figure's own scale. */
+  at?: number
 }
 
 /** Measured in the same run. */
@@ -40,22 +51,26 @@ export const isBusy = (loadCores: number): boolean => loadCores >= 0.95
 export const atLeast = (value: number, least: number, unit: string): Aim => ({
   text: `≥ ${least.toLocaleString('en')} ${unit}`,
   isMet: value >= least,
+  at: least,
 })
 
 export const atMost = (value: number, most: number, unit: string): Aim => ({
   text: `≤ ${most.toLocaleString('en')} ${unit}`,
   isMet: value <= most,
+  at: most,
 })
 
-export const ratioAtLeast = (ratio: number | null, least: number, of: string): Aim => ({
+export const ratioAtLeast = ({ ratio, value }: Limit, least: number, of: string): Aim => ({
   text: `≥ ${least} of the ${of}`,
   isMet: ratio === null ? null : ratio >= least,
+  at: least * value,
 })
 
-/** All of them together. */
-export function both(...aims: Aim[]): Aim {
-  const isMet = aims.some((aim) => aim.isMet === false) ? false : aims.every((aim) => aim.isMet) ? true : null
-  return { text: aims.map(({ text }) => text).join(', '), isMet }
+/** The figure's own aim and another that belongs to it. */
+export function both(own: Aim, other: Aim): Aim {
+  const verdicts = [own.isMet, other.isMet]
+  const isMet = verdicts.includes(false) ? false : verdicts.includes(null) ? null : true
+  return { ...own, text: `${own.text}, ${other.text}`, isMet }
 }
 
 export const percentile = (sorted: number[], share: number): number =>

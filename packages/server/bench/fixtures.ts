@@ -40,7 +40,22 @@ export async function addTenants(
 /** A project with more VMs than a page has, which also warms the service up. Returns one of them. */
 export async function addVms(service: RunningService): Promise<Made> {
   const tenants = await addTenants(service.database, 'reader', 1, 1)
-  const { url } = service.main
-  const load = { kind: 'create', url, tenants, location: locations[0], clients: 8, count: 120 } as const
-  return (await runLoad(load)).made.at(-1)!
+  return (await createVms(service, tenants, 120)).at(-1)!
+}
+
+export async function createVms({ main }: RunningService, tenants: Tenant[], count: number): Promise<Made[]> {
+  const load = { kind: 'create', url: main.url, tenants, location: locations[0], clients: 8, count } as const
+  return (await runLoad(load)).made
+}
+
+/** Shuts a VM off. */
+export async function stopVm({ main }: RunningService, { projectId, token, vmId }: Made): Promise<void> {
+  const base = `${main.url}/v0.1/projects/${projectId}/vms`
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+  const body = JSON.stringify({ action: 'STOP' })
+  const begun = await fetch(`${base}/${vmId}`, { method: 'PATCH', headers, body })
+  const { operation } = (await begun.json()) as { operation: { operation_id: string } }
+  const ended = await fetch(`${base}/operations/${operation.operation_id}?wait=30`, { headers })
+  const { state } = (await ended.json()) as { state: string }
+  if (state !== 'SUCCEEDED') throw new Error(`a VM that was to stop: ${state}`)
 }

@@ -25,12 +25,18 @@ export class RunningService {
   readonly #dir = mkdtempSync(join(tmpdir(), 'slipway-bench-'))
   readonly dataDir = join(this.#dir, '.slipway')
   readonly #processes = new Set<ChildProcess>()
+  #started = 0
   main!: ServerProcess
   database!: Database
 
   constructor(hosts: number) {
     // PostgreSQL of a root's service runs as another user.
     chmodSync(this.#dir, 0o755)
+    this.configure(hosts)
+  }
+
+  /** From the next start on it has so many hosts. */
+  configure(hosts: number): void {
     const sections = locations.map((name, index) =>
       simulatedLocation({
         name,
@@ -39,7 +45,8 @@ export class RunningService {
         hostsPerModel: Math.ceil(hosts / locations.length),
       }),
     )
-    const limits = '[limits]\nrequests_per_second = 1000000\nburst = 1000000\n'
+    const limits =
+      '[limits]\nrequests_per_second = 1000000\nburst = 1000000\nunknown_bearers_per_second = 1000000\n'
     writeFileSync(join(this.#dir, 'slipway.toml'), limits + sections.join(''))
   }
 
@@ -62,12 +69,13 @@ export class RunningService {
     return postmasterPid(this.dataDir)!
   }
 
-  get logFile(): string {
-    return join(this.#dir, 'server.log')
+  async postgresVersion(): Promise<string> {
+    const { rows } = await this.database.query({ text: 'SHOW server_version' })
+    return rows[0].server_version
   }
 
   startProcess(role: 'all' | 'api', command = [process.execPath, serverProgram]): Promise<ServerProcess> {
-    const log = this.logFile + this.#processes.size
+    const log = join(this.#dir, `server-${this.#started++}.log`)
     const [program = '', ...words] = command
     const flags = ['--port', '0', '--data-dir', this.dataDir, '--config', join(this.#dir, 'slipway.toml')]
     return this.#begin(program, [...words, ...flags, '--role', role], log)

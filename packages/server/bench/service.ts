@@ -5,34 +5,53 @@
  */
 import { parseArgs } from 'node:util'
 import { measureChanges } from './changes.ts'
-import { quick, usual } from './effort.ts'
-import { type Figure, print } from './figures.ts'
+import { type Effort, quick, usual } from './effort.ts'
+import { type Figure, type Group, print } from './figures.ts'
 import { addVms } from './fixtures.ts'
-import { readerName } from './load.ts'
+import { type Made, readerName } from './load.ts'
+import { measureProcesses } from './processes.ts'
 import { measureReads } from './reads.ts'
+import { keep, runNow } from './results.ts'
 import { RunningService } from './running-service.ts'
+import { measureMemory, measureStarts } from './starts.ts'
+import { measureStreams } from './streams.ts'
 
-const groups: Record<string, () => Promise<Figure[]>> = {
-  changes: () => measureChanges(service, effort),
-  reads: async () => measureReads(service, await addVms(service), effort),
+type Measure = (service: RunningService, made: Made, effort: Effort) => Promise<Figure[]>
+
+const measurements: Record<Group, Measure> = {
+  reads: measureReads,
+  changes: (service, _, effort) => measureChanges(service, effort),
+  streams: (service, _, effort) => measureStreams(service, effort),
+  processes: measureProcesses,
+  starts: async (service, _, { starts }) => [
+    measureMemory(service),
+    ...(await measureStarts(service, starts)),
+  ],
 }
+const names = Object.keys(measurements) as Group[]
+/** More processes than cores need a longer look. */
+const quickly = names.filter((name) => name !== 'processes')
 
 const { values } = parseArgs({
-  options: {
-    quick: { type: 'boolean', default: false },
-    only: { type: 'string', default: Object.keys(groups).join() },
-  },
+  options: { quick: { type: 'boolean', default: false }, only: { type: 'string' } },
 })
 const effort = values.quick ? quick : usual
-const wanted = values.only.split(',')
-const unknown = wanted.filter((name) => !groups[name])
-if (unknown.length > 0) throw new Error(`--only ${unknown}: there are ${Object.keys(groups).join(', ')}`)
+const wanted = (values.only?.split(',') ?? (values.quick ? quickly : names)) as Group[]
+const unknown = wanted.filter((name) => !names.includes(name))
+if (unknown.length > 0) throw new Error(`--only ${unknown}: there are ${names.join(', ')}`)
 
 const service = new RunningService(effort.hosts)
 try {
   await service.start()
   console.error(`  ready after ${Math.round(service.main.readyMs)} ms; reads are measured with ${readerName}`)
-  for (const name of wanted) for (const figure of await groups[name]!()) print(figure)
+  const made = await addVms(service)
+  const run = runNow(await service.postgresVersion(), values.quick)
+  const figures: Partial<Record<Group, Figure[]>> = {}
+  for (const name of wanted) {
+    figures[name] = await measurements[name](service, made, effort)
+    figures[name].forEach(print)
+  }
+  keep({ service: { ...run, figures } })
 } finally {
   await service.close()
 }

@@ -1,0 +1,127 @@
+/**
+ * The same work on a small store and on one with a million VMs, 20,000 hosts, 10 million finished operations and 40 million
+ * events, or the part of it that `--scale` says: by default a tenth.
+ */
+import { statfsSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { parseArgs } from 'node:util'
+import { query } from '@slipway/testing/database.ts'
+import { openEmbedded } from '../src/store/embedded/index.ts'
+import { measureChanges } from './changes.ts'
+import { type Effort, quick, usual } from './effort.ts'
+import { type Figure, print, shown } from './figures.ts'
+import { addTenants, addVms, createVms, stopVm } from './fixtures.ts'
+import { fullSize, growRows } from './grow-rows.ts'
+import { measureReads } from './reads.ts'
+import { keep, type Pair, runNow } from './results.ts'
+import { locations, RunningService } from './running-service.ts'
+import { measureMemory, measureStarts } from './starts.ts'
+import { measureStreams } from './streams.ts'
+
+const { values } = parseArgs({
+  options: { quick: { type: 'boolean', default: false }, scale: { type: 'string', default: '0.1' } },
+})
+const scale = Number(values.scale)
+if (!(scale > 0 && scale <= 1)) throw new Error(`--scale ${values.scale}: must be above 0 and at most 1`)
+/** With what is written on the way. */
+const gbAtFullScale = 60
+const mostFactor = 1.3
+const vmsPerOrganization = 10_000
+const smallHosts = 500
+
+const given = values.quick ? quick : { ...usual, changeSeconds: 6 }
+const effort: Effort = { ...given, connections: [16] }
+const size = Object.fromEntries(
+  Object.entries(fullSize).map(([name, count]) => [name, Math.ceil(count * scale)]),
+) as typeof fullSize
+
+const service = new RunningService(smallHosts)
+try {
+  requireSpace()
+  await service.start()
+  const run = runNow(await service.postgresVersion(), values.quick)
+  console.error('  measuring the small store')
+  const small = await measure()
+  console.error(
+    `  growing it to ${Object.entries(size)
+      .map(([name, n]) => `${n.toLocaleString('en')} ${name}`)
+      .join(', ')}`,
+  )
+  const begun = performance.now()
+  await fill()
+  const fillSeconds = (performance.now() - begun) / 1000
+  const sizeGb = await storeGb()
+  console.error(`  ${fillSeconds.toFixed(0)} s, ${sizeGb.toFixed(1)} GB; measuring the grown store`)
+  const grown = await measure()
+  const pairs = grown.map((figure) => pairOf(small.find(({ id }) => id === figure.id)!, figure))
+  for (const { small, grown, factor } of pairs) {
+    print(grown)
+    const verdict = factor <= mostFactor ? 'met' : 'MISSED'
+    console.log(
+      `    small store ${shown(small.value)} ${small.unit}: ${factor.toFixed(2)} times slower  [≤ ${mostFactor}: ${verdict}]`,
+    )
+  }
+  keep({ grow: { ...run, scale, rows: size, fillSeconds, sizeGb, pairs } })
+} finally {
+  await service.close()
+}
+
+async function measure(): Promise<Figure[]> {
+  const made = await addVms(service)
+  return [
+    ...(await measureReads(service, made, effort)),
+    ...(await measureChanges(service, effort)),
+    ...(await measureStreams(service, effort)),
+    measureMemory(service),
+    ...(await measureStarts(service, effort.starts)).filter(({ id }) => id === 'ready'),
+  ]
+}
+
+/** The service itself takes up the hosts and makes the VMs that the others are copied from; then it rests. */
+async function fill(): Promise<void> {
+  await service.main.stop()
+  service.configure(size.hosts)
+  await service.start()
+  const tenants = await addTenants(service.database, 'grown', Math.ceil(size.vms / vmsPerOrganization), 20)
+  const [running, shutOff] = await createVms(service, await addTenants(service.database, 'template', 1, 1), 2)
+  await stopVm(service, shutOff!)
+  // Without it PostgreSQL would go with the service.
+  const embedded = await openEmbedded({ dataDir: service.dataDir, log: () => {} })
+  await service.main.stop()
+  const share = (count: number) => Math.ceil(count / locations.length)
+  for (const [index, location] of locations.entries())
+    await growRows(service.database, {
+      vms: share(size.vms),
+      after: index * share(size.vms),
+      operations: share(size.operations),
+      events: share(size.events),
+      location,
+      projectIds: tenants.map(({ projectId }) => projectId),
+      templates: { running: running!.vmId, shutOff: shutOff!.vmId },
+    })
+  await query(service.databaseUrl, 'VACUUM (ANALYZE)')
+  await service.start()
+  await embedded.stop()
+}
+
+/** How many times slower, whichever way the figure counts. */
+function pairOf(small: Figure, grown: Figure): Pair {
+  const factor = grown.value / small.value
+  return { small, grown, factor: grown.unit === '/s' ? 1 / factor : factor }
+}
+
+async function storeGb(): Promise<number> {
+  const { rows } = await service.database.query({
+    text: 'SELECT pg_database_size(current_database())::float8 AS bytes',
+  })
+  return rows[0].bytes / 1e9
+}
+
+function requireSpace(): void {
+  const { bavail, bsize } = statfsSync(tmpdir())
+  const [freeGb, neededGb] = [(bavail * bsize) / 1e9, gbAtFullScale * scale]
+  if (freeGb < neededGb)
+    throw new Error(
+      `${tmpdir()} has ${freeGb.toFixed(0)} GB left: --scale ${scale} needs ${neededGb.toFixed(0)}`,
+    )
+}

@@ -1,0 +1,85 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { availableParallelism, cpus, release, totalmem } from 'node:os'
+import { join } from 'node:path'
+import { root } from '@slipway/testing/root.ts'
+import type { Figure, Group } from './figures.ts'
+import { readerName } from './load.ts'
+import { pageOf } from './page.ts'
+
+export interface Machine {
+  cpu: string
+  cores: number
+  memoryGb: number
+  kernel: string
+  node: string
+  postgres: string
+}
+
+/** One run of a measurement, on one machine. */
+export interface Run {
+  at: string
+  machine: Machine
+  isQuick: boolean
+  /** What made the reads. */
+  reader: string
+}
+
+export interface ServiceRun extends Run {
+  figures: Partial<Record<Group, Figure[]>>
+}
+
+export interface GrowRun extends Run {
+  /** 1: a million VMs. */
+  scale: number
+  rows: Record<string, number>
+  fillSeconds: number
+  sizeGb: number
+  pairs: Pair[]
+}
+
+/** The same figure on a small store and on the grown one. */
+export interface Pair {
+  small: Figure
+  grown: Figure
+  /** How many times slower the grown one is. */
+  factor: number
+}
+
+export interface Results {
+  service?: ServiceRun
+  grow?: GrowRun
+}
+
+const file = (name: string) => join(root, 'artifacts', name)
+
+export function readResults(): Results {
+  try {
+    return JSON.parse(readFileSync(file('bench.json'), 'utf8'))
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return {}
+    throw error
+  }
+}
+
+/** Adds a run to what other measurements have left, and draws the page anew. */
+export function keep(run: Results): void {
+  const results = { ...readResults(), ...run }
+  mkdirSync(join(root, 'artifacts'), { recursive: true })
+  writeFileSync(file('bench.json'), `${JSON.stringify(results, null, 2)}\n`)
+  writeFileSync(file('bench.html'), pageOf(results))
+  console.error('\n  artifacts/bench.json and artifacts/bench.html are written')
+}
+
+export const runNow = (postgres: string, isQuick: boolean): Run => ({
+  at: new Date().toISOString(),
+  isQuick,
+  reader: readerName,
+  machine: {
+    cpu: cpus()[0]?.model.trim() ?? '',
+    cores: availableParallelism(),
+    memoryGb: Math.round(totalmem() / 2 ** 30),
+    kernel: release(),
+    node: process.versions.node,
+    postgres,
+  },
+})

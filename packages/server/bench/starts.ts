@@ -1,0 +1,59 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { childrenOf, memoryMb, programOf } from './cpu.ts'
+import { atMost, type Figure, median } from './figures.ts'
+import type { RunningService } from './running-service.ts'
+
+/** The most memory that the process had under all of the load before this. */
+export const measureMemory = (service: RunningService): Figure => {
+  const mb = memoryMb(service.main.pid, 'most')
+  return {
+    id: 'memory',
+    what: 'Memory of the server process, the most under load',
+    value: mb,
+    unit: 'MB',
+    aim: atMost(mb, 250, 'MB'),
+    more: { 'MB now': memoryMb(service.main.pid, 'now') },
+  }
+}
+
+/** From the start of the process to ready, on the store that the other measurements left; PostgreSQL starts with it. */
+export async function measureStarts(service: RunningService, rounds: number): Promise<Figure[]> {
+  const start = async (command?: string[]) => {
+    await service.main.stop()
+    service.main = await service.startProcess('all', command)
+    return service.main.readyMs
+  }
+  const direct: number[] = []
+  for (let round = 0; round < rounds; round++) direct.push(await start())
+  const npm = await start(['npm', 'start', '--'])
+  // What a build leaves behind would be a child of the server, which npm start becomes.
+  await delay(1_000)
+  const left = builders(service.main.pid)
+  // Of npm's process the others could not tell what the server costs.
+  await start()
+  const ms = median(direct)
+  return [
+    {
+      id: 'ready',
+      what: 'Ready on an existing store',
+      value: ms,
+      unit: 'ms',
+      aim: atMost(ms, 1_500, 'ms'),
+    },
+    {
+      id: 'npm-start',
+      what: 'npm start again in a checkout that is built',
+      value: npm,
+      unit: 'ms',
+      aim: { text: 'no build process left', isMet: left === 0 },
+      limits: [{ what: 'the built program alone', value: ms, ratio: npm / ms }],
+      more: { 'build processes left': left },
+    },
+  ]
+}
+
+const builders = (pid: number): number =>
+  childrenOf(pid).reduce(
+    (sum, child) => sum + builders(child) + (/esbuild|vite/.test(programOf(child)) ? 1 : 0),
+    0,
+  )

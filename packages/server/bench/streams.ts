@@ -1,0 +1,59 @@
+import type { Effort } from './effort.ts'
+import { atMost, type Figure } from './figures.ts'
+import { addTenants, type Tenant } from './fixtures.ts'
+import { runChild } from './load.ts'
+import { each, metered } from './meter.ts'
+import type { RunningService } from './running-service.ts'
+
+export interface StreamTask {
+  url: string
+  databaseUrl: string
+  tenants: Tenant[]
+  streamsEach: number
+  perSecond: number
+  seconds: number
+}
+
+export interface StreamResult {
+  p50: number
+  p99: number
+  /** Events that were really written in a second. */
+  perSecond: number
+  written: number
+  /** What readers had not got ten seconds after the last commit. */
+  missing: number
+  loadCores: number
+}
+
+const projects = 100
+const streamsEach = 5
+const perSecond = 1_000
+
+/** From an event's commit to each of its readers. */
+export async function measureStreams(service: RunningService, effort: Effort): Promise<Figure[]> {
+  const tenants = await addTenants(service.database, 'stream', 1, projects)
+  const task: StreamTask = {
+    url: service.main.url,
+    databaseUrl: service.databaseUrl,
+    tenants,
+    streamsEach,
+    perSecond,
+    seconds: effort.streamSeconds,
+  }
+  const { result, cost } = await metered(service, () => runChild<StreamResult>('stream-child', task))
+  const { p50, p99, written, missing, loadCores } = result
+  const soon = atMost(p99, 250, 'ms')
+  // An event that never arrived, or was not written in time, has no delay that could be judged.
+  const aim = { ...soon, isMet: soon.isMet && missing === 0 && result.perSecond > 0.95 * perSecond }
+  return [
+    {
+      id: 'streams',
+      what: `${projects * streamsEach} event streams, ${perSecond.toLocaleString('en')} events/s, commit → reader, p99`,
+      value: p99,
+      unit: 'ms',
+      aim,
+      cpu: each(cost, written, loadCores),
+      more: { 'p50 ms': p50, 'events a second': result.perSecond, missing },
+    },
+  ]
+}
