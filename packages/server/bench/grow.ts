@@ -10,8 +10,9 @@ import { openEmbedded } from '../src/store/embedded/index.ts'
 import { measureChanges } from './changes.ts'
 import { type Effort, quick, usual } from './effort.ts'
 import { type Figure, print, shown } from './figures.ts'
-import { addTenants, addVms, createVms, stopVm } from './fixtures.ts'
+import { addTenants, addVms, createVms, stopVm, type Tenant } from './fixtures.ts'
 import { fullSize, growRows } from './grow-rows.ts'
+import type { Made } from './load.ts'
 import { measureReads } from './reads.ts'
 import { keep, type Pair, runNow } from './results.ts'
 import { locations, RunningService } from './running-service.ts'
@@ -41,18 +42,18 @@ try {
   await service.start()
   const run = runNow(await service.postgresVersion(), values.quick)
   console.error('  measuring the small store')
-  const small = await measure()
+  const small = await measure(await addVms(service))
   console.error(
     `  growing it to ${Object.entries(size)
       .map(([name, n]) => `${n.toLocaleString('en')} ${name}`)
       .join(', ')}`,
   )
   const begun = performance.now()
-  await fill()
+  const tenant = await fill()
   const fillSeconds = (performance.now() - begun) / 1000
   const sizeGb = await storeGb()
   console.error(`  ${fillSeconds.toFixed(0)} s, ${sizeGb.toFixed(1)} GB; measuring the grown store`)
-  const grown = await measure()
+  const grown = await measure(await madeOf(tenant))
   const pairs = grown.map((figure) => pairOf(small.find(({ id }) => id === figure.id)!, figure))
   for (const { small, grown, factor } of pairs) {
     print(grown)
@@ -66,10 +67,10 @@ try {
   await service.close()
 }
 
-async function measure(): Promise<Figure[]> {
-  const made = await addVms(service)
+async function measure(made: Made[]): Promise<Figure[]> {
+  const [first, ...others] = made
   return [
-    ...(await measureReads(service, made, effort)),
+    ...(await measureReads(service, [first!, ...others], effort)),
     ...(await measureChanges(service, effort)),
     ...(await measureStreams(service, effort)),
     measureMemory(service),
@@ -77,8 +78,11 @@ async function measure(): Promise<Figure[]> {
   ]
 }
 
-/** The service itself takes up the hosts and makes the VMs that the others are copied from; then it rests. */
-async function fill(): Promise<void> {
+/**
+ * The service itself takes up the hosts and makes the VMs that the others are copied from; then it rests. Returns one of
+ * those who have the new VMs.
+ */
+async function fill(): Promise<Tenant> {
   await service.main.stop()
   service.configure(size.hosts)
   await service.start()
@@ -102,6 +106,17 @@ async function fill(): Promise<void> {
   await query(service.databaseUrl, 'VACUUM (ANALYZE)')
   await service.start()
   await embedded.stop()
+  return tenants[0]!
+}
+
+/** The VMs that a tenant was given, which lie all over the tables. */
+async function madeOf(tenant: Tenant): Promise<Made[]> {
+  const { rows } = await service.database.query({
+    text: `SELECT v.id AS "vmId", (SELECT o.id FROM operations o WHERE o.resource_id = v.id LIMIT 1) AS "operationId"
+           FROM vms v WHERE v.project_id = $1`,
+    values: [tenant.projectId],
+  })
+  return rows.map((row) => ({ ...tenant, ...row }))
 }
 
 /** How many times slower, whichever way the figure counts. */

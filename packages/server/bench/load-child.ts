@@ -25,7 +25,7 @@ process.once('message', async (load: Load) => {
     Array.from({ length: load.clients }, async (_, client) => {
       while (left-- > 0 && performance.now() < until) {
         const start = performance.now()
-        if (load.kind === 'get') await send(load, 'GET', load.path, load.token)
+        if (load.kind === 'get') await send(load, 'GET', load.paths[names++ % load.paths.length]!, load.token)
         else await change(load, client)
         latencies.push(performance.now() - start)
       }

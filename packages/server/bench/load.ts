@@ -1,4 +1,7 @@
 import { fork, spawn, spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { endedChildrenCpuMs } from './cpu.ts'
 import type { Tenant } from './fixtures.ts'
@@ -22,7 +25,7 @@ export type Load = Shape &
   (
     | { kind: 'create'; tenants: Tenant[]; location: string }
     | { kind: 'delete'; vms: Made[] }
-    | { kind: 'get'; path: string; token: string }
+    | { kind: 'get'; paths: string[]; token: string }
   )
 
 export interface LoadResult {
@@ -55,7 +58,8 @@ export const runLoad = (load: Load): Promise<LoadResult> => runChild('load-child
 
 export interface Reading {
   url: string
-  path: string
+  /** Read in turns. */
+  paths: string[]
   token: string
   connections: number
   seconds: number
@@ -68,17 +72,18 @@ export const hasWrk = spawnSync('wrk', ['-v']).error === undefined
 
 export const readerName = hasWrk ? 'wrk' : 'a Node client (apt-get install wrk for one that takes less CPU)'
 
-/** The same GET over and over, over so many connections. */
+/** GETs over and over, over so many connections. */
 export const read = (reading: Reading): Promise<ReadResult> => (hasWrk ? byWrk(reading) : byNode(reading))
 
 const byNode = ({ connections, ...reading }: Reading) =>
   runLoad({ kind: 'get', clients: connections, ...reading })
 
-function byWrk({ url, path, token, connections, seconds }: Reading): Promise<ReadResult> {
-  const flags = ['-t1', `-c${connections}`, `-d${seconds}s`, '--latency']
+function byWrk({ url, paths, token, connections, seconds }: Reading): Promise<ReadResult> {
+  const script = inTurns(paths)
+  const flags = ['-t1', `-c${connections}`, `-d${seconds}s`, '--latency', '-s', script.file]
   const cpuBefore = endedChildrenCpuMs()
   return new Promise((resolve, reject) => {
-    const child = spawn('wrk', [...flags, '-H', `Authorization: Bearer ${token}`, url + path], {
+    const child = spawn('wrk', [...flags, '-H', `Authorization: Bearer ${token}`, url], {
       stdio: ['ignore', 'pipe', 'inherit'],
     })
     let said = ''
@@ -87,7 +92,8 @@ function byWrk({ url, path, token, connections, seconds }: Reading): Promise<Rea
     })
     child.once('error', reject)
     child.once('close', () => {
-      if (/Non-2xx|Socket errors/.test(said)) return reject(new Error(`${path}: ${said}`))
+      script.remove()
+      if (/Non-2xx|Socket errors/.test(said)) return reject(new Error(`${paths[0]}: ${said}`))
       const [, count, measuredFor, unit] = /(\d+) requests in ([\d.]+)(m?s)/.exec(said)!
       const took = Number(measuredFor) / (unit === 'ms' ? 1000 : 1)
       const latency = (share: string) => milliseconds(new RegExp(`${share}%\\s+([\\d.]+)(\\w+)`).exec(said)!)
@@ -100,6 +106,20 @@ function byWrk({ url, path, token, connections, seconds }: Reading): Promise<Rea
       })
     })
   })
+}
+
+/** What tells wrk which paths to ask for; requests are made once, and not as they are sent. */
+function inTurns(paths: string[]): { file: string; remove: () => void } {
+  const dir = mkdtempSync(join(tmpdir(), 'slipway-wrk-'))
+  const file = join(dir, 'paths.lua')
+  const list = paths.map((path) => JSON.stringify(path)).join(', ')
+  const lua = [
+    `local paths, n, made = { ${list} }, 0, {}`,
+    'init = function() for i, path in ipairs(paths) do made[i] = wrk.format("GET", path) end end',
+    'request = function() n = n % #made + 1; return made[n] end',
+  ]
+  writeFileSync(file, lua.join('\n'))
+  return { file, remove: () => rmSync(dir, { recursive: true }) }
 }
 
 function milliseconds([, number, unit]: RegExpExecArray): number {

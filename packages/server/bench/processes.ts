@@ -54,12 +54,12 @@ async function readFrom(
   { projectId, token, vmId }: Made,
   effort: Effort,
 ): Promise<Measured> {
-  const path = `/v0.1/projects/${projectId}/vms/${vmId}`
+  const paths = [`/v0.1/projects/${projectId}/vms/${vmId}`]
   const share = Math.max(1, Math.round(connections / servers.length))
   const rounds: Measured[] = []
   for (let round = 0; round <= effort.rounds; round++) {
     const seconds = effort.readSeconds
-    const readOne = ({ url }: ServerProcess) => read({ url, path, token, connections: share, seconds })
+    const readOne = ({ url }: ServerProcess) => read({ url, paths, token, connections: share, seconds })
     const pids = servers.map(({ pid }) => pid)
     const { result, cost } = await metered(service, () => Promise.all(servers.map(readOne)), pids)
     const sum = (name: 'count' | 'perSecond') => result.reduce((total, one) => total + one[name], 0)

@@ -9,7 +9,7 @@ import type { RunningService } from './running-service.ts'
 interface Target {
   what: string
   url: string
-  path: string
+  paths: string[]
   pid: number
 }
 
@@ -22,24 +22,31 @@ interface Measured {
   loadCores: number
 }
 
-/** GETs of one record, lists and availabilities, each beside bare routes that send the same bytes. */
-export async function measureReads(service: RunningService, made: Made, effort: Effort): Promise<Figure[]> {
-  const { projectId, token, vmId, operationId } = made
+/**
+ * GETs of single records (in turns, if several VMs of a project are given), lists and availabilities, each beside bare
+ * routes that send the same bytes.
+ */
+export async function measureReads(
+  service: RunningService,
+  made: [Made, ...Made[]],
+  effort: Effort,
+): Promise<Figure[]> {
+  const [{ projectId, token, vmId }] = made
   const base = `/v0.1/projects/${projectId}`
   const paths = {
-    vm: `${base}/vms/${vmId}`,
-    operation: `${base}/vms/operations/${operationId}`,
-    list: `${base}/vms?limit=100`,
-    availabilities: `${base}/availabilities`,
+    vm: made.map(({ vmId }) => `${base}/vms/${vmId}`),
+    operation: made.map(({ operationId }) => `${base}/vms/operations/${operationId}`),
+    list: [`${base}/vms?limit=100`],
+    availabilities: [`${base}/availabilities`],
   }
   const answers: Record<string, Answer> = {}
-  for (const [name, path] of Object.entries(paths)) answers[name] = await answerOf(service, path, token)
+  for (const [name, [path]] of Object.entries(paths)) answers[name] = await answerOf(service, path!, token)
   const { databaseUrl } = service
   const bare = await startBareRoutes({ databaseUrl, token, vmId, projectId, answers })
   const { url, pid } = service.main
   const compare = (name: keyof typeof paths, what: string, connections: number, kinds: BareKind[]) =>
     compareWith(
-      [{ what, url, path: paths[name], pid }, ...kinds.map((kind) => bareTarget(bare, name, kind))],
+      [{ what, url, paths: paths[name], pid }, ...kinds.map((kind) => bareTarget(bare, name, kind))],
       { token, connections, effort, postmaster: service.postmaster },
     )
   try {
@@ -91,7 +98,7 @@ type BareKind = keyof typeof bareKinds
 const bareTarget = ({ url, pid }: BareRoutes, name: string, kind: BareKind): Target => ({
   what: bareKinds[kind],
   url,
-  path: `/${name}/${kind}`,
+  paths: [`/${name}/${kind}`],
   pid,
 })
 
@@ -124,10 +131,10 @@ async function inTurns(
 ): Promise<Measured[]> {
   const rounds = targets.map((): Measured[] => [])
   for (let round = 0; round <= effort.rounds; round++)
-    for (const [index, { url, path, pid }] of targets.entries()) {
+    for (const [index, { url, paths, pid }] of targets.entries()) {
       // The first round warms up what compiles itself while it runs.
       const seconds = round === 0 ? 1 : effort.readSeconds
-      const measured = await once({ url, path, token, connections, seconds }, pid, postmaster)
+      const measured = await once({ url, paths, token, connections, seconds }, pid, postmaster)
       if (round > 0 || effort.rounds === 0) rounds[index]!.push(measured)
     }
   return rounds.map((all) => {

@@ -19,7 +19,7 @@ import { measureStreams } from './streams.ts'
 type Measure = (service: RunningService, made: Made, effort: Effort) => Promise<Figure[]>
 
 const measurements: Record<Group, Measure> = {
-  reads: measureReads,
+  reads: (service, made, effort) => measureReads(service, [made], effort),
   changes: (service, _, effort) => measureChanges(service, effort),
   streams: (service, _, effort) => measureStreams(service, effort),
   processes: measureProcesses,
@@ -44,7 +44,7 @@ const service = new RunningService(effort.hosts)
 try {
   await service.start()
   console.error(`  ready after ${Math.round(service.main.readyMs)} ms; reads are measured with ${readerName}`)
-  const made = await addVms(service)
+  const made = (await addVms(service)).at(-1)!
   const run = runNow(await service.postgresVersion(), values.quick)
   const figures: Partial<Record<Group, Figure[]>> = {}
   for (const name of wanted) {

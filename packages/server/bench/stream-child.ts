@@ -3,7 +3,7 @@ import { get, type IncomingMessage } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
 import { uuid } from '../src/domain/ids.ts'
 import { Database } from '../src/store/database.ts'
-import { emit } from '../src/store/events/events.ts'
+import { emitAll } from '../src/store/events/events.ts'
 import { Signals } from '../src/store/signals.ts'
 import { percentile } from './figures.ts'
 import type { Tenant } from './fixtures.ts'
@@ -60,16 +60,14 @@ async function writeEvents(
   committed: Map<string, number>,
 ): Promise<void> {
   const ids = tenants.map(() => uuid())
-  await database.transaction(async (tx) => {
-    for (const [index, { projectId }] of tenants.entries())
-      await emit(tx, {
-        id: ids[index]!,
-        type: 'vm.running',
-        resourceType: 'vm',
-        resourceId: ids[index]!,
-        projectId,
-      })
-  })
+  const events = tenants.map(({ projectId }, index) => ({
+    id: ids[index]!,
+    type: 'vm.running' as const,
+    resourceType: 'vm',
+    resourceId: ids[index]!,
+    projectId,
+  }))
+  await database.transaction((tx) => emitAll(tx, events))
   const at = performance.now()
   for (const id of ids) committed.set(id, at)
 }

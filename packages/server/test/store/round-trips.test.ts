@@ -7,8 +7,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
  * why; one that needs less lowers the number.
  */
 const budget = {
-  creation: { statements: 31, roundTrips: 34, commits: 15 },
-  deletion: { statements: 1, roundTrips: 38, commits: 14 },
+  creation: { statements: 26, roundTrips: 29, commits: 11 },
+  deletion: { statements: 29, roundTrips: 32, commits: 12 },
   'GET of a VM': { statements: 1.2, roundTrips: 1.2, commits: 1.2 },
   'GET of an operation': { statements: 1.2, roundTrips: 1.2, commits: 1.2 },
 }
@@ -22,7 +22,7 @@ afterAll(() => service.close())
 
 const counts = (): Counts => service.server.services.database.counts
 
-/** The least of a few rounds: what else the process does now and then adds to some of them. */
+/** The least of many rounds: what else the process does now and then adds to some of them, but not to all. */
 async function leastOf(each: number, rounds: number, work: () => Promise<unknown>): Promise<Counts> {
   const least: Counts = { statements: Infinity, roundTrips: Infinity, commits: Infinity }
   for (let round = 0; round < rounds; round++) {
@@ -43,8 +43,8 @@ function expectWithin(name: keyof typeof budget, spent: Counts): void {
 test('a creation and a deletion stay within their budget of statements and commits', async () => {
   const { newVm, removeVm, succeeded } = resourcesOf(service)
   const ids: string[] = []
-  expectWithin('creation', await leastOf(3, 8, async () => ids.push(await newVm())))
-  expectWithin('deletion', await leastOf(3, 8, async () => succeeded(await removeVm(ids.pop()!))))
+  expectWithin('creation', await leastOf(1, 20, async () => ids.push(await newVm())))
+  expectWithin('deletion', await leastOf(1, 20, async () => succeeded(await removeVm(ids.pop()!))))
 })
 
 test('a GET of a record takes one statement', async () => {
