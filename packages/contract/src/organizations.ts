@@ -48,8 +48,10 @@ export type OrganizationQuota = Static<typeof OrganizationQuota>
 
 export const Costs = record('Costs', {
   usd_per_hour: Usd,
+  today_usd: Type.Number({ description: 'US dollars, of the UTC day so far.' }),
   month_to_date_usd: Usd,
-  forecast_usd: Usd,
+  last_month_usd: Usd,
+  forecast_usd: Type.Number({ description: 'US dollars, if what runs now runs to the end of the month.' }),
   by_product: Type.Array(Type.Object({ product_name: Type.String(), usd: Usd })),
   as_of: Timestamp,
 })

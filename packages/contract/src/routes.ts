@@ -1,9 +1,10 @@
 import type { Static, TSchema } from 'typebox'
-import { adminRoutes } from './admin.ts'
-import { adminAccountRoutes } from './admin-accounts.ts'
+import { adminAccountRoutes } from './admin/accounts.ts'
+import { adminRoutes } from './admin/fleet.ts'
 import { catalogueRoutes } from './catalogue.ts'
 import { diskRoutes } from './disks.ts'
 import { eventRoutes } from './events.ts'
+import { findingRoutes } from './finding.ts'
 import { identityRoutes } from './identity.ts'
 import { operationRoutes } from './operations.ts'
 import { organizationRoutes } from './organizations.ts'
@@ -25,6 +26,7 @@ export const routes = {
   ...vpcRoutes,
   ...operationRoutes,
   ...eventRoutes,
+  ...findingRoutes,
   ...adminRoutes,
   ...adminAccountRoutes,
 }

@@ -113,3 +113,7 @@ export const ttlChoicesHours = [1, 4, 12, 24, 72, 168, 720] as const
 
 export const expiryActions = ['stop', 'delete'] as const
 export type ExpiryAction = (typeof expiryActions)[number]
+
+/** Of an organization: whether there has been a payment method, and whether the present one works. */
+export const paymentStates = ['never', 'active', 'declined', 'removed'] as const
+export type PaymentState = (typeof paymentStates)[number]

@@ -1,8 +1,10 @@
 /** A typed client of the Slipway API for Node and browsers. Start at {@link createClient}. */
 export type {
   AccessKey,
+  Alert,
   ApiErrorBody,
   Budget,
+  CatalogueItem,
   Costs,
   Disk,
   DiskCreate,
@@ -21,6 +23,7 @@ export type {
   Location,
   Member,
   Network,
+  Offer,
   Operation,
   OperationStep,
   Organization,
@@ -33,6 +36,7 @@ export type {
   RouteId,
   RouteParams,
   RouteQuery,
+  SearchResult,
   Subnet,
   UsageItem,
   Vm,

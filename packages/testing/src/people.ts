@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { Role } from '@slipway/contract'
+import type { PaymentState, Role } from '@slipway/contract'
 import { startSession } from '@slipway/server/accounts/sessions.ts'
 import { uuid } from '@slipway/server/domain/ids.ts'
 import { hashPassword } from '@slipway/server/domain/password.ts'
@@ -63,7 +63,7 @@ export async function addOrganization(database: Database, name = 'Harbour Labs')
 export async function setPayment(
   database: Database,
   organizationId: string,
-  state: 'never' | 'active' | 'declined' | 'removed',
+  state: PaymentState,
 ): Promise<void> {
   const text = 'UPDATE organizations SET payment_state = $2 WHERE id = $1'
   await database.query({ text, values: [organizationId, state] })

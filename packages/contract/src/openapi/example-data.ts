@@ -253,7 +253,9 @@ export const byComponent: Record<string, unknown> = {
   MemberUpdate: { role: 'admin' },
   Costs: {
     usd_per_hour: 1.515,
+    today_usd: 36.12,
     month_to_date_usd: 412.35,
+    last_month_usd: 871.4,
     forecast_usd: 903.1,
     by_product: [
       { product_name: 'a100.1x', usd: 380.11 },
@@ -415,6 +417,9 @@ export const byComponent: Record<string, unknown> = {
     payment_customer_id: 'cus_harbour_labs',
     require_totp: false,
     suspended: true,
+    payment_state: 'declined',
+    month_to_date_usd: 412.35,
+    projects: 3,
     created_at: createdAt,
   },
   OrganizationSuspension: { suspended: true, stop_vms: true },

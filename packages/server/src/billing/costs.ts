@@ -1,22 +1,26 @@
 import type { Costs } from '@slipway/contract'
 import { chargeLines, sumUsd, totalCents, usdByProduct, usdNumber } from '../domain/charges.ts'
 import { addExact, parseDecimal, timesExact, usdOfMs } from '../domain/money.ts'
-import { invoiceId, monthOf } from '../domain/months.ts'
+import { addMonths, invoiceId, monthOf } from '../domain/months.ts'
 import type { InvoiceRow } from '../store/billing/invoices.ts'
 import { currentRate, listMonth, listProjectIds, usageState } from '../store/billing/usage-days.ts'
 import type { Queryable } from '../store/database.ts'
 import { time } from '../store/time.ts'
 
 export async function costsOf(db: Queryable, projectIds: string[]): Promise<Costs> {
-  const [rows, { usd_per_hour, now, ms_left }] = await Promise.all([
-    listMonth(db, projectIds),
-    currentRate(db, projectIds),
+  const { usd_per_hour, now, ms_left } = await currentRate(db, projectIds)
+  const today = now.toISOString().slice(0, 10)
+  const [rows, lastMonth] = await Promise.all([
+    listMonth(db, projectIds, monthOf(today)),
+    listMonth(db, projectIds, addMonths(monthOf(today), -1)),
   ])
   const spent = sumUsd(rows)
   const perHour = parseDecimal(usd_per_hour)
   return {
     usd_per_hour: usdNumber(perHour),
+    today_usd: usdNumber(sumUsd(rows.filter(({ day }) => day === today))),
     month_to_date_usd: usdNumber(spent),
+    last_month_usd: usdNumber(sumUsd(lastMonth)),
     // If what runs now runs to the end of the month, and nothing else does.
     forecast_usd: usdNumber(addExact(spent, timesExact(usdOfMs(usd_per_hour), BigInt(ms_left)))),
     by_product: usdByProduct(rows).map(({ product_name, usd }) => ({ product_name, usd: usdNumber(usd) })),

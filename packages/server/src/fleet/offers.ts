@@ -1,9 +1,9 @@
 import { type CatalogueItem, gpuQuota, type Offer, type VmType, vmTypes } from '@slipway/contract'
-import { offeredType } from '../domain/offers.ts'
 import { listPrices } from '../store/billing/prices.ts'
 import { listAvailability, listCapacity } from '../store/compute/placement.ts'
 import { listQuotas, type QuotaRow } from '../store/compute/quotas.ts'
 import type { Queryable } from '../store/database.ts'
+import { offeredType } from './choose-offers.ts'
 
 /** Every type in every location, in the order of the catalogue, as a project sees it. */
 export async function readOffers(db: Queryable, projectId: string): Promise<Offer[]> {
@@ -19,12 +19,36 @@ export async function readOffers(db: Queryable, projectId: string): Promise<Offe
 }
 
 /** The same for anyone: how much there is, and what somebody may still have of it, is nobody else's concern. */
-export async function readCatalogue(db: Queryable): Promise<CatalogueItem[]> {
+async function readCatalogue(db: Queryable): Promise<CatalogueItem[]> {
   const [availabilities, prices] = await Promise.all([listAvailability(db, vmTypes, null), readPrices(db)])
   return availabilities.map(({ type: name, location, available }) => ({
     ...offeredType(typeOf(name), location, prices(name)),
     available,
   }))
+}
+
+const catalogueMaxAgeMs = 1_000
+
+/** The catalogue that all share: whoever asks without an account must not make the database work each time. */
+export class Catalogue {
+  readonly #db: Queryable
+  #rows: Promise<CatalogueItem[]> | undefined
+  #until = 0
+
+  constructor(db: Queryable) {
+    this.#db = db
+  }
+
+  read(): Promise<CatalogueItem[]> {
+    if (this.#rows && performance.now() < this.#until) return this.#rows
+    const rows = readCatalogue(this.#db)
+    this.#rows = rows
+    this.#until = performance.now() + catalogueMaxAgeMs
+    rows.catch(() => {
+      if (this.#rows === rows) this.#rows = undefined
+    })
+    return rows
+  }
 }
 
 async function readPrices(db: Queryable): Promise<(productName: string) => number | null> {

@@ -10,7 +10,7 @@ import fastify, {
   LogController,
 } from 'fastify'
 import { Failure } from '../domain/failure.ts'
-import { readCatalogue } from '../fleet/offers.ts'
+import { Catalogue } from '../fleet/offers.ts'
 import { CatalogueMemory } from '../operations/catalogue.ts'
 import type { Services } from '../services.ts'
 import { countOperations } from '../store/compute/operations.ts'
@@ -28,7 +28,6 @@ import { Metrics } from './metrics.ts'
 import { mountRoutes } from './mount.ts'
 import { mountOidc } from './oidc.ts'
 import { RateLimiter } from './rate-limit.ts'
-import { SharedAnswer } from './shared-answer.ts'
 import { Endings } from './streams/endings.ts'
 import { HeldAnswers } from './streams/held.ts'
 import { EventStreams } from './streams/streams.ts'
@@ -39,7 +38,6 @@ const requestTimeMs = 30_000
 const headersTimeMs = 10_000
 /** How often Node looks for clients that are too slow. */
 const slowClientCheckMs = 1_000
-const catalogueMaxAgeMs = 1_000
 
 export interface App {
   fastify: FastifyInstance
@@ -91,7 +89,7 @@ export function buildApp(outside: Services, log: FastifyBaseLogger): App {
   const streams = new EventStreams(database, signals, access)
   const endings = new Endings(database, signals)
   const waits = new HeldAnswers('waits for operations')
-  const catalogue = new SharedAnswer(() => readCatalogue(database), catalogueMaxAgeMs)
+  const catalogue = new Catalogue(database)
   const services: HttpServices = {
     ...outside,
     access,

@@ -1,14 +1,7 @@
-import type {
-  CatalogueItem,
-  Operation,
-  RouteAnswer,
-  RouteBody,
-  RouteId,
-  RouteParams,
-  RouteQuery,
-} from '@slipway/contract'
+import type { Operation, RouteAnswer, RouteBody, RouteId, RouteParams, RouteQuery } from '@slipway/contract'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Failure } from '../domain/failure.ts'
+import type { Catalogue } from '../fleet/offers.ts'
 import type { ProjectRequester } from '../operations/admission.ts'
 import type { CatalogueMemory } from '../operations/catalogue.ts'
 import type { Settled } from '../runner/batches.ts'
@@ -17,7 +10,6 @@ import type { Tx } from '../store/database.ts'
 import type { OrganizationRequester, Requester } from '../store/events/events.ts'
 import type { Caller, ProjectScope } from '../store/identity/access.ts'
 import type { Access } from './access.ts'
-import type { SharedAnswer } from './shared-answer.ts'
 import type { Endings } from './streams/endings.ts'
 import type { HeldAnswers } from './streams/held.ts'
 import type { EventStreams } from './streams/streams.ts'
@@ -30,7 +22,7 @@ export interface HttpServices extends Services {
   /** Waits for operations that callers have us hold. */
   waits: HeldAnswers
   /** What anyone may look at, at most a second old. */
-  catalogue: SharedAnswer<CatalogueItem[]>
+  catalogue: Catalogue
   catalogueMemory: CatalogueMemory
 }
 

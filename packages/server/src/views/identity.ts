@@ -1,8 +1,10 @@
 import type { AccessKey, Member, Organization, Project, Session, SshKey } from '@slipway/contract'
+import { usdNumber } from '../domain/charges.ts'
+import { usdOfMs } from '../domain/money.ts'
 import type { SshKeyRow } from '../store/compute/ssh-keys.ts'
 import type { AccessKeyRow } from '../store/identity/access-keys.ts'
 import type { MemberRow } from '../store/identity/members.ts'
-import type { OrganizationRow } from '../store/identity/organizations.ts'
+import type { AccountRow, OrganizationRow } from '../store/identity/organizations.ts'
 import type { ProjectRow } from '../store/identity/projects.ts'
 import type { SessionRow } from '../store/identity/sessions.ts'
 import type { PersonRow } from '../store/identity/users.ts'
@@ -64,9 +66,12 @@ export const organizationView = (row: OrganizationRow): Organization => ({
   require_totp: row.require_totp,
 })
 
-export const adminOrganizationView = (row: OrganizationRow) => ({
+export const adminOrganizationView = (row: AccountRow) => ({
   ...organizationView(row),
   suspended: row.suspended_at !== null,
+  payment_state: row.payment_state,
+  month_to_date_usd: usdNumber(usdOfMs(row.spent_usd_ms)),
+  projects: row.projects,
   created_at: time(row.created_at),
 })
 

@@ -32,7 +32,9 @@ test('costs are nothing before anything runs', async () => {
   await backdatePrices()
   expect(await service.ok('projectCosts')).toEqual({
     usd_per_hour: 0,
+    today_usd: 0,
     month_to_date_usd: 0,
+    last_month_usd: 0,
     forecast_usd: 0,
     by_product: [],
     as_of: '2026-11-10T00:00:00.000Z',
@@ -50,7 +52,9 @@ test('costs follow what runs, live, for the project and its organization', async
   await service.clock.freeze('2026-11-10T10:00:00Z')
   const expected = {
     usd_per_hour: 1.58312,
+    today_usd: 15.8312,
     month_to_date_usd: 15.8312,
+    last_month_usd: 0,
     // 20 days and 14 hours are left of November.
     forecast_usd: Number((15.8312 + 494 * 1.58312).toFixed(6)),
     by_product: [
@@ -68,6 +72,8 @@ test('costs follow what runs, live, for the project and its organization', async
   await service.server.billing.once()
   expect(await service.sql('SELECT FROM usage_days')).not.toEqual([])
   expect(await service.ok('projectCosts')).toEqual(live)
+  // Five minutes of the UTC day.
+  expect(live.today_usd).toBe(Number((1.58312 / 12).toFixed(6)))
 
   const { operation } = await service.ok('vmUpdate', { params: { vm_id }, body: { action: 'STOP' } })
   await service.ended(operation.operation_id)
@@ -97,6 +103,8 @@ test('costs show as the open invoice, which has its id before it is issued', asy
     [open.items[0]!.id, 'paid'],
   ])
   const [, paid] = issued.items
+  const { last_month_usd } = await service.ok('organizationCosts', { token: owner })
+  expect(last_month_usd).toBeCloseTo(paid!.usd, 1)
   expect(paid!.usd).toBe(Number(paid!.lines.reduce((sum, line) => sum + line.usd, 0).toFixed(2)))
   expect(await eventsOf('invoice.paid')).toHaveLength(1)
   const first = await service.ok('organizationInvoices', { token: owner, query: { limit: 1 } })

@@ -25,6 +25,7 @@ const exceptions: Record<string, string> = {
   operation_counts: 'an operator watches how many are unfinished',
   organization_has_any: 'it stops at the first row',
   payment_method_expired: 'one row of each organization',
+  search_everywhere: 'an operator searches all names; those of VMs are read from an index',
   secret_key_sealed_before: 'the first process of this schema starts',
   simulated_host_clear: 'an operator registers a simulated host anew',
   simulated_disks: 'an inventory is all that the engine has',

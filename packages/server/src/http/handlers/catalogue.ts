@@ -2,7 +2,7 @@ import { type catalogueRoutes, families, type OfferQuery, vmTypes } from '@slipw
 import { estimateDisk, estimateVm } from '../../billing/estimates.ts'
 import { Failure } from '../../domain/failure.ts'
 import { oneOf } from '../../domain/nearest.ts'
-import { chooseOffers, modelsNamed, type Offered } from '../../domain/offers.ts'
+import { chooseOffers, modelsNamed, type Offered } from '../../fleet/choose-offers.ts'
 import { readOffers } from '../../fleet/offers.ts'
 import { listPrices } from '../../store/billing/prices.ts'
 import { listAvailability, listCapacity } from '../../store/compute/placement.ts'
@@ -42,7 +42,7 @@ export const catalogueHandlers: Handlers<keyof typeof catalogueRoutes> = {
   }),
 
   catalogueList: async ({ services, query }) => ({
-    items: chosen(await services.catalogue.get(), query, (row) => row.available),
+    items: chosen(await services.catalogue.read(), query, (row) => row.available),
   }),
 
   estimateCreate({ tx, by, services, body: { vm, disk } }) {

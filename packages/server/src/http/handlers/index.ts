@@ -8,6 +8,7 @@ import { billingHandlers } from './billing.ts'
 import { catalogueHandlers } from './catalogue.ts'
 import { diskHandlers } from './disks.ts'
 import { eventHandlers } from './events.ts'
+import { findingHandlers } from './finding.ts'
 import { firewallRuleHandlers } from './firewall-rules.ts'
 import { fleetHandlers } from './fleet.ts'
 import { identityHandlers } from './identity.ts'
@@ -48,5 +49,6 @@ export const handlers: Handlers<RouteId> = {
   ...adminOperationHandlers,
   ...adminVmHandlers,
   ...eventHandlers,
+  ...findingHandlers,
   ...webhookHandlers,
 }

@@ -7,6 +7,7 @@ import { changeOrganizationQuotas, readOrganizationQuotas } from '../../accounts
 import { Failure, notFound } from '../../domain/failure.ts'
 import {
   findOrganization,
+  findOrganizationAccount,
   listOrganizations,
   listOrganizationsByIds,
 } from '../../store/identity/organizations.ts'
@@ -56,8 +57,10 @@ export const organizationHandlers: Handlers<OrganizationRoutes> = {
   adminOrganizationCreate: async ({ services, tx, by, body }) =>
     organizationView(await createOrganization(tx, by, body.name, services.config.quotas)),
 
-  adminOrganizationUpdate: async ({ tx, by, params, body }) =>
-    adminOrganizationView(await setOrganizationSuspended(tx, by, params.organization_id, body)),
+  async adminOrganizationUpdate({ tx, by, params, body }) {
+    await setOrganizationSuspended(tx, by, params.organization_id, body)
+    return adminOrganizationView((await findOrganizationAccount(tx, params.organization_id))!)
+  },
 
   organizationQuotaList: async ({ tx, organizationId }) => ({
     items: organizationQuotaViews(await readOrganizationQuotas(tx, organizationId)),

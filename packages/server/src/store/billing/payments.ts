@@ -33,7 +33,8 @@ const deleteMethod = statement<never, { organizationId: string }>(
 
 const setState = statement<never, { organizationId: string; state: string }>(
   'payment_state_set',
-  'UPDATE organizations SET payment_state = :state WHERE id = :organizationId AND payment_state <> :state',
+  `UPDATE organizations SET payment_state = :state, payment_state_since = slipway_now()
+   WHERE id = :organizationId AND payment_state <> :state`,
 )
 
 const setCustomer = statement<never, { organizationId: string; customerId: string }>(

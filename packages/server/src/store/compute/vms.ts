@@ -154,7 +154,10 @@ const named = statement<{ project_id: string; name: string }, { projectIds: stri
 // The guard is the state table's: a transition that it does not list does not happen.
 const move = statement<{ id: string }, { ids: string[]; to: string; from: string[] }>(
   'vm_move',
-  `UPDATE vms SET state = :to, updated_at = slipway_now()
+  `UPDATE vms SET state = :to, updated_at = slipway_now(), state_since = slipway_now(),
+          started_at = CASE WHEN :to = 'STATE_SHUTOFF' THEN NULL
+                            WHEN :to = 'STATE_RUNNING' AND state <> 'STATE_UNREACHABLE' THEN slipway_now()
+                            ELSE started_at END
    WHERE id = ANY (:ids::uuid[]) AND state = ANY (:from) RETURNING id`,
 )
 

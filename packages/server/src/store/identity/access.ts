@@ -1,5 +1,5 @@
 import type { BlockList } from 'node:net'
-import type { Role } from '@slipway/contract'
+import type { PaymentState, Role } from '@slipway/contract'
 import { blockListOf } from '../../domain/address-blocks.ts'
 import type { Queryable } from '../database.ts'
 import { statement } from '../statement.ts'
@@ -47,7 +47,7 @@ export interface Membership {
 export interface ProjectScope {
   projectId: string
   organizationId: string
-  paymentState: 'never' | 'active' | 'declined' | 'removed'
+  paymentState: PaymentState
 }
 
 // The keys of a suspended user stop with their maker.

@@ -1,3 +1,4 @@
+import type { PaymentState } from '@slipway/contract'
 import type { Queryable, Tx } from '../database.ts'
 import { isBefore, statement } from '../statement.ts'
 
@@ -5,10 +6,17 @@ export interface OrganizationRow {
   id: string
   name: string
   payment_customer_id: string
-  payment_state: 'never' | 'active' | 'declined' | 'removed'
+  payment_state: PaymentState
   suspended_at: Date | null
   require_totp: boolean
   created_at: Date
+}
+
+/** An organization as operators see it. */
+export interface AccountRow extends OrganizationRow {
+  projects: number
+  /** This month so far: exact, in the form of priced usage. */
+  spent_usd_ms: string
 }
 
 const insert = statement<OrganizationRow, { id: string; name: string }>(
@@ -32,9 +40,21 @@ const listByIds = statement<OrganizationRow, { ids: string[] }>(
   'SELECT * FROM organizations WHERE id = ANY (:ids::uuid[]) ORDER BY id DESC',
 )
 
-const list = statement<OrganizationRow, { beforeId: string | null; limit: number }>(
+// What a deleted project cost this month is owed all the same.
+const selectAccount = `
+  SELECT o.*, (SELECT count(*) FROM projects p WHERE p.organization_id = o.id AND p.deleted_at IS NULL) AS projects,
+         (SELECT coalesce(sum(spent_by(s, slipway_now())), 0)::text
+          FROM projects p JOIN project_spending s ON s.project_id = p.id WHERE p.organization_id = o.id) AS spent_usd_ms
+  FROM organizations o`
+
+const list = statement<AccountRow, { beforeId: string | null; limit: number }>(
   'organization_list',
-  `SELECT * FROM organizations WHERE ${isBefore('id')} ORDER BY id DESC LIMIT :limit`,
+  `${selectAccount} WHERE ${isBefore('o.id')} ORDER BY o.id DESC LIMIT :limit`,
+)
+
+const findAccount = statement<AccountRow, { id: string }>(
+  'organization_account',
+  `${selectAccount} WHERE o.id = :id`,
 )
 
 const change = statement<OrganizationRow, { id: string; name: string | null; requiresTotp: boolean | null }>(
@@ -59,6 +79,9 @@ export const findOrganization = (db: Queryable, id: string) => find.one(db, { id
 export const lockOrganization = (tx: Tx, id: string) => lock.one(tx, { id })
 
 export const listOrganizationsByIds = (db: Queryable, ids: string[]) => listByIds.all(db, { ids })
+
+/** Undefined when there is no such organization. */
+export const findOrganizationAccount = (db: Queryable, id: string) => findAccount.one(db, { id })
 
 export const listOrganizations = (db: Queryable, beforeId: string | null, limit: number) =>
   list.all(db, { beforeId, limit })

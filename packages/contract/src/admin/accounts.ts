@@ -1,8 +1,7 @@
 import Type, { type Static } from 'typebox'
-import { HostVm } from './admin.ts'
-import { AccessKey, AccessKeyCreated, AllowedCidrs } from './identity.ts'
-import { OperationStarted } from './operations.ts'
-import { defineRoutes } from './route.ts'
+import { AccessKey, AccessKeyCreated, AllowedCidrs } from '../identity.ts'
+import { OperationStarted } from '../operations.ts'
+import { defineRoutes } from '../route.ts'
 import {
   body,
   DisplayName,
@@ -14,7 +13,8 @@ import {
   record,
   Timestamp,
   Uuid,
-} from './schema.ts'
+} from '../schema.ts'
+import { HostVm } from './fleet.ts'
 
 /** What operators may do to tenants and to each other. */
 

@@ -1,10 +1,10 @@
 import Type, { type Static, type TSchema } from 'typebox'
-import { Image, Price, Quota } from './catalogue.ts'
-import { EventList, EventListQuery } from './events.ts'
-import { hostNamePattern, imageNamePattern, imageSourcePattern } from './names.ts'
-import { Operation } from './operations.ts'
-import { Organization, OrganizationQuota, Project } from './organizations.ts'
-import { defineRoutes } from './route.ts'
+import { Image, Price, Quota } from '../catalogue.ts'
+import { EventList, EventListQuery } from '../events.ts'
+import { hostNamePattern, imageNamePattern, imageSourcePattern } from '../names.ts'
+import { Operation } from '../operations.ts'
+import { Organization, OrganizationQuota, Project } from '../organizations.ts'
+import { defineRoutes } from '../route.ts'
 import {
   body,
   DisplayName,
@@ -16,11 +16,12 @@ import {
   pageQuery,
   record,
   Timestamp,
+  Usd,
   Uuid,
   wholeList,
-} from './schema.ts'
-import { gpuStates, hostStates, operationStates, roles, vmStates } from './states.ts'
-import { organizationQuotaNames, quotaNames } from './vm-types.ts'
+} from '../schema.ts'
+import { gpuStates, hostStates, operationStates, paymentStates, roles, vmStates } from '../states.ts'
+import { organizationQuotaNames, quotaNames } from '../vm-types.ts'
 
 export const Gpu = record('Gpu', {
   id: Uuid,
@@ -70,6 +71,11 @@ export const AdminLocation = record('AdminLocation', {
 export const AdminOrganization = record('AdminOrganization', {
   ...Organization.properties,
   suspended: Type.Boolean(),
+  payment_state: Type.Enum([...paymentStates], {
+    description: 'Whether there has been a payment method, and whether the present one works.',
+  }),
+  month_to_date_usd: Usd,
+  projects: Type.Integer({ description: 'How many it has.' }),
   created_at: Timestamp,
 })
 

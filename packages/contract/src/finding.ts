@@ -1,0 +1,125 @@
+import Type, { type Static } from 'typebox'
+import { defineRoutes } from './route.ts'
+import { record, Timestamp, UuidOrEmpty, wholeList } from './schema.ts'
+
+/** What needs someone, in the order in which a person would want to read of it. */
+export const alertKinds = [
+  'host_lost',
+  'gpu_fault',
+  'crashed',
+  'unreachable',
+  'stuck',
+  'payment',
+  'budget',
+  'expiring',
+] as const
+export type AlertKind = (typeof alertKinds)[number]
+
+export const Alert = record('Alert', {
+  kind: Type.Enum([...alertKinds]),
+  resource_type: Type.String({ examples: ['vm'] }),
+  resource_id: Type.String({ examples: ['0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7b01'] }),
+  name: Type.String({ description: 'Of the resource.', examples: ['train-7'] }),
+  project_id: UuidOrEmpty,
+  organization_id: UuidOrEmpty,
+  since: Timestamp,
+  message: Type.String({
+    description: 'What happened, and what to do.',
+    examples: ['train-7 has crashed: reset it, or delete it.'],
+  }),
+})
+export type Alert = Static<typeof Alert>
+
+/** What a search can find. */
+export const searchableTypes = [
+  'vm',
+  'disk',
+  'firewall_rule',
+  'network',
+  'subnet',
+  'project',
+  'organization',
+  'host',
+  'user',
+] as const
+export type SearchableType = (typeof searchableTypes)[number]
+
+export const SearchResult = record('SearchResult', {
+  resource_type: Type.Enum([...searchableTypes]),
+  resource_id: Type.String({ examples: ['0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7b01'] }),
+  name: Type.String({ examples: ['train-7'] }),
+  state: Type.String({ description: 'Empty where there is none.', examples: ['STATE_RUNNING'] }),
+  location: Type.String({ description: 'Empty where there is none.', examples: ['us-east1-a'] }),
+  address: Type.String({
+    description: 'Of a VM, the public one if it has one; of a network or subnet its block.',
+    examples: ['198.18.0.7'],
+  }),
+  project_id: UuidOrEmpty,
+  project_name: Type.String({ examples: ['default'] }),
+  organization_id: UuidOrEmpty,
+  organization_name: Type.String({ examples: ['Harbour Labs'] }),
+})
+export type SearchResult = Static<typeof SearchResult>
+
+const AlertList = wholeList('AlertList', Alert)
+const alertDescription = 'The latest first, at most 500. An alert goes when its cause has gone.'
+
+const SearchQuery = Type.Object({
+  q: Type.String({
+    minLength: 1,
+    maxLength: 100,
+    description: 'A part of a name, the beginning of an id, or an address; letter case counts for nothing.',
+    examples: ['train'],
+  }),
+})
+const SearchResults = wholeList('SearchResults', SearchResult)
+
+export const findingRoutes = defineRoutes({
+  alertList: {
+    method: 'GET',
+    path: '/v0.1/projects/{project_id}/alerts',
+    tag: 'Events',
+    summary: 'What needs someone now, in a project',
+    description: alertDescription,
+    access: 'viewer',
+    answer: AlertList,
+  },
+  organizationAlertList: {
+    method: 'GET',
+    path: '/v0.1/organizations/{organization_id}/alerts',
+    tag: 'Events',
+    summary: 'What needs someone now, in an organization and its projects',
+    description: alertDescription,
+    access: 'viewer',
+    answer: AlertList,
+  },
+  adminAlertList: {
+    method: 'GET',
+    path: '/v0.1/admin/alerts',
+    tag: 'Operators',
+    summary: 'What needs an operator now',
+    description: `Hosts, GPUs, operations and payments. ${alertDescription}`,
+    access: 'operator',
+    answer: AlertList,
+  },
+  organizationSearch: {
+    method: 'GET',
+    path: '/v0.1/organizations/{organization_id}/search',
+    tag: 'Organizations',
+    summary: 'Find things of all projects by name, id or address',
+    description: 'The 20 best.',
+    access: 'viewer',
+    query: SearchQuery,
+    answer: SearchResults,
+  },
+  adminSearch: {
+    method: 'GET',
+    path: '/v0.1/admin/search',
+    tag: 'Operators',
+    summary: 'Find hosts, tenants, users and VMs',
+    description: 'The 20 best. VMs are found by name, whole id or public address.',
+    access: 'operator',
+    query: SearchQuery,
+    answer: SearchResults,
+  },
+})

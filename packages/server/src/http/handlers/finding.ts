@@ -1,0 +1,34 @@
+import { isIPv4 } from 'node:net'
+import type { findingRoutes } from '@slipway/contract'
+import { isUuid } from '../../domain/ids.ts'
+import { listProjectIds } from '../../store/billing/usage-days.ts'
+import { listAlerts, listOperatorAlerts } from '../../store/finding/alerts.ts'
+import { searchEverywhere, searchOrganization } from '../../store/finding/search.ts'
+import { alertView } from '../../views/alerts.ts'
+import { searchResultView } from '../../views/search.ts'
+import type { Handlers } from '../context.ts'
+
+const mostAlerts = 500
+
+export const findingHandlers: Handlers<keyof typeof findingRoutes> = {
+  alertList: async ({ tx, project }) => ({
+    items: (await listAlerts(tx, project.organizationId, [project.projectId], mostAlerts)).map(alertView),
+  }),
+
+  async organizationAlertList({ tx, organizationId }) {
+    const projectIds = await listProjectIds(tx, organizationId)
+    return { items: (await listAlerts(tx, organizationId, projectIds, mostAlerts)).map(alertView) }
+  },
+
+  adminAlertList: async ({ tx }) => ({ items: (await listOperatorAlerts(tx, mostAlerts)).map(alertView) }),
+
+  organizationSearch: async ({ tx, organizationId, query }) => ({
+    items: (await searchOrganization(tx, organizationId, query.q.toLowerCase())).map(searchResultView),
+  }),
+
+  async adminSearch({ tx, query }) {
+    const q = query.q.toLowerCase()
+    const wanted = { q, id: isUuid(q) ? q : null, address: isIPv4(q) ? q : null }
+    return { items: (await searchEverywhere(tx, wanted)).map(searchResultView) }
+  },
+}

@@ -1,0 +1,122 @@
+import type { AlertKind } from '@slipway/contract'
+import type { Queryable } from '../database.ts'
+import { statement } from '../statement.ts'
+
+/** Something that needs someone. `detail` has what its message says beside the name. */
+export interface AlertRow {
+  kind: AlertKind
+  resource_type: string
+  resource_id: string
+  name: string
+  project_id: string | null
+  organization_id: string | null
+  since: Date | null
+  detail: Record<string, unknown>
+}
+
+/** A budget is told of from here on. */
+const budgetPercent = 80
+/** An operation that failed so often will hardly come through by itself. */
+const manyAttempts = 10
+/** A reset takes a minute at most: a GPU that waits longer needs a look. */
+const longestReset = '15 minutes'
+
+const ofProjects = 'project_id = ANY (:projectIds::uuid[])'
+
+const vmsInTrouble = `
+  SELECT CASE v.state WHEN 'STATE_CRASHED' THEN 'crashed' ELSE 'unreachable' END AS kind, 'vm' AS resource_type,
+         v.id AS resource_id, v.name, v.project_id, NULL::uuid AS organization_id,
+         coalesce(v.state_since, v.updated_at) AS since,
+         jsonb_build_object('is_os_disk_lost', v.os_disk_lost_at IS NOT NULL) AS detail
+  FROM vms v
+  WHERE v.${ofProjects} AND v.deleted_at IS NULL AND v.state IN ('STATE_CRASHED', 'STATE_UNREACHABLE')`
+
+const vmsExpiring = `
+  SELECT 'expiring', 'vm', v.id, v.name, v.project_id, NULL, v.expiry_warned_at,
+         jsonb_build_object('expires_at', v.expires_at, 'on_expiry', v.on_expiry)
+  FROM vms v
+  WHERE v.${ofProjects} AND v.deleted_at IS NULL AND v.expiry_warned_at IS NOT NULL AND v.expires_at IS NOT NULL
+    AND v.state <> 'STATE_DELETING' AND NOT (v.state = 'STATE_SHUTOFF' AND v.on_expiry = 'stop')`
+
+const operationName = `coalesce(v.name, d.name, r.name, '')`
+// The index operations_in_trouble has the same words.
+const isHopeless = `o.state = 'IN_PROGRESS' AND (o.is_stuck OR o.attempts >= ${manyAttempts})`
+const stuckOperations = (from: string) => `
+  SELECT 'stuck', o.resource_type, o.resource_id, ${operationName}, o.project_id, NULL, o.started_at,
+         jsonb_build_object('operation_id', o.id, 'operation_name', o.name, 'attempts', o.attempts)
+  FROM ${from}
+  LEFT JOIN vms v ON v.id = o.resource_id
+  LEFT JOIN disks d ON d.id = o.resource_id
+  LEFT JOIN firewall_rules r ON r.id = o.resource_id
+  WHERE ${isHopeless}`
+
+const budgetsReached = `
+  SELECT 'budget', 'project', p.id, p.name, p.id, NULL,
+         (SELECT max(a.raised_at) FROM budget_alerts a
+          WHERE a.project_id = p.id AND a.month = date_trunc('month', slipway_now() AT TIME ZONE 'UTC')::date),
+         jsonb_build_object('percent', floor(m.spent_usd_ms * 100 / (b.monthly_usd * 3600000)),
+                            'monthly_usd', b.monthly_usd, 'is_hard_stop', b.is_hard_stop)
+  FROM budgets b JOIN projects p ON p.id = b.project_id
+  CROSS JOIN LATERAL (SELECT coalesce((SELECT spent_by(s, slipway_now()) FROM project_spending s
+                                       WHERE s.project_id = b.project_id), 0) AS spent_usd_ms) m
+  WHERE b.${ofProjects} AND p.deleted_at IS NULL AND b.monthly_usd > 0
+    AND m.spent_usd_ms * 100 >= b.monthly_usd * 3600000 * ${budgetPercent}`
+
+const paymentsGone = (scope: string) => `
+  SELECT 'payment' AS kind, 'organization' AS resource_type, o.id AS resource_id, o.name, NULL::uuid AS project_id,
+         o.id AS organization_id, o.payment_state_since AS since, jsonb_build_object('payment_state', o.payment_state) AS detail
+  FROM organizations o WHERE ${scope} AND o.payment_state IN ('declined', 'removed')`
+const invoicesDue = (scope: string) => `
+  SELECT 'payment', 'invoice', i.id, o.name, NULL, o.id, i.issued_at,
+         jsonb_build_object('month', to_char(i.month, 'YYYY-MM'), 'usd_cents', i.usd_cents)
+  FROM invoices i JOIN organizations o ON o.id = i.organization_id WHERE ${scope} AND i.state = 'issued'`
+
+const hostsLost = `
+  SELECT 'host_lost', 'host', h.id, h.name, NULL, NULL, r.reported_at, jsonb_build_object('location', h.location)
+  FROM hosts h LEFT JOIN host_reports r ON r.host_id = h.id WHERE h.state = 'down' AND h.forgotten_at IS NULL`
+
+const gpuColumns = `'gpu_fault', 'gpu', g.id, h.name || ' ' || g.pci_address, NULL::uuid, NULL::uuid`
+const gpusMissing = `
+  SELECT ${gpuColumns}, NULL::timestamptz, jsonb_build_object('state', g.state, 'model', g.model, 'location', h.location)
+  FROM gpus g JOIN hosts h ON h.id = g.host_id WHERE g.state = 'gone' AND h.forgotten_at IS NULL`
+// What an operator holds back is in good hands.
+const gpusUnclean = `
+  SELECT ${gpuColumns}, g.quarantined_at, jsonb_build_object('state', g.state, 'model', g.model, 'location', h.location)
+  FROM gpus g JOIN hosts h ON h.id = g.host_id
+  WHERE g.state = 'quarantined' AND NOT g.is_held_back AND g.quarantined_at < slipway_now() - interval '${longestReset}'
+    AND h.state <> 'down'`
+
+const union = (parts: string[]) =>
+  `SELECT * FROM (${parts.join(' UNION ALL ')}) a ORDER BY since DESC NULLS LAST, resource_id LIMIT :most`
+
+// Reads the VMs and the unfinished operations of the projects, and nothing of others.
+const ofTenant = statement<AlertRow, { projectIds: string[]; organizationId: string; most: number }>(
+  'alert_list',
+  union([
+    vmsInTrouble,
+    vmsExpiring,
+    stuckOperations(`operation_queue q JOIN operations o ON o.id = q.operation_id AND q.${ofProjects}`),
+    budgetsReached,
+    paymentsGone('o.id = :organizationId'),
+    invoicesDue('i.organization_id = :organizationId'),
+  ]),
+)
+
+const ofOperators = statement<AlertRow, { most: number }>(
+  'alert_list_all',
+  union([
+    paymentsGone('true'),
+    invoicesDue('true'),
+    stuckOperations('operations o'),
+    hostsLost,
+    gpusMissing,
+    gpusUnclean,
+  ]),
+)
+
+/** Lists the latest alerts of some projects and of their organization. */
+export const listAlerts = (db: Queryable, organizationId: string, projectIds: string[], most: number) =>
+  ofTenant.all(db, { organizationId, projectIds, most })
+
+/** Lists the latest alerts that concern whoever runs the service. */
+export const listOperatorAlerts = (db: Queryable, most: number) => ofOperators.all(db, { most })

@@ -1,0 +1,159 @@
+import type { SearchableType } from '@slipway/contract'
+import type { Queryable } from '../database.ts'
+import { statement } from '../statement.ts'
+
+export interface FoundRow {
+  resource_type: SearchableType
+  resource_id: string
+  name: string
+  state: string
+  location: string
+  address: string
+  project_id: string | null
+  project_name: string | null
+  organization_id: string | null
+  organization_name: string | null
+}
+
+const most = 20
+
+/**
+ * How well a text fits: it is what was asked for, begins with it, has a word that does, or contains it. Others have no
+ * rank. What was asked for is in small letters.
+ */
+const rankOf = (text: string) =>
+  `CASE WHEN ${text} = :q THEN 0 WHEN starts_with(${text}, :q) THEN 1
+        WHEN strpos(translate(${text}, '-_.@/', '     '), ' ' || :q) > 0 THEN 2 WHEN strpos(${text}, :q) > 0 THEN 3 END`
+/** Of an id only the beginning counts, and only so much of it that it is no accident. */
+const rankOfId = (id: string) =>
+  `CASE WHEN length(:q) >= 8 AND starts_with(${id}::text, :q) THEN CASE WHEN ${id}::text = :q THEN 0 ELSE 1 END END`
+const rankOfAddress = (address: string) =>
+  `CASE WHEN host(${address}) = :q THEN 0 WHEN length(:q) >= 4 AND starts_with(host(${address}), :q) THEN 1 END`
+
+/** One kind of thing. `ranks` ignores what is null; what has no rank at all is not found. */
+const part = (found: { type: SearchableType; columns: string; ranks: string[]; from: string }) =>
+  `(SELECT * FROM (SELECT '${found.type}' AS resource_type, ${found.columns}, least(${found.ranks.join(', ')}) AS rank
+                   FROM ${found.from}) ranked
+    WHERE rank IS NOT NULL ORDER BY rank, length(name), name LIMIT ${most})`
+
+const best = (parts: string[]) =>
+  `SELECT * FROM (${parts.join(' UNION ALL ')}) found ORDER BY rank, length(name), name, resource_id LIMIT ${most}`
+
+const place = (thing: string) => `p.id AS project_id, p.name AS project_name, ${thing}`
+const owner = `o.id AS organization_id, o.name AS organization_name`
+const things = (table: string) =>
+  `${table} t JOIN projects p ON p.id = t.project_id JOIN organizations o ON o.id = p.organization_id
+   WHERE p.organization_id = :organizationId AND p.deleted_at IS NULL`
+const columnsOf = (state: string, location: string, address: string) =>
+  `t.id AS resource_id, t.name, ${state} AS state, ${location} AS location, ${address} AS address, ${place(owner)}`
+const byNameOrId = [rankOf('lower(t.name)'), rankOfId('t.id')]
+const vmAddress = `coalesce(host(t.public_address), host(t.private_address))`
+
+// Reads what the organization has, and nothing of others.
+const inOrganization = statement<FoundRow, { organizationId: string; q: string }>(
+  'search_organization',
+  best([
+    part({
+      type: 'vm',
+      columns: columnsOf('t.state', 't.location', vmAddress),
+      ranks: [...byNameOrId, rankOfAddress('t.public_address'), rankOfAddress('t.private_address')],
+      from: `${things('vms')} AND t.deleted_at IS NULL`,
+    }),
+    part({
+      type: 'disk',
+      columns: columnsOf('t.state', 't.location', `''`),
+      ranks: byNameOrId,
+      from: things('disks'),
+    }),
+    part({
+      type: 'firewall_rule',
+      columns: columnsOf('t.state', `''`, `''`),
+      ranks: byNameOrId,
+      from: things('firewall_rules'),
+    }),
+    part({
+      type: 'network',
+      columns: columnsOf(`''`, `''`, 't.cidr::text'),
+      ranks: [...byNameOrId, rankOf('t.cidr::text')],
+      from: things('networks'),
+    }),
+    part({
+      type: 'subnet',
+      columns: columnsOf(`''`, 't.location', 't.cidr::text'),
+      ranks: [...byNameOrId, rankOf('t.cidr::text')],
+      from: things('subnets'),
+    }),
+    part({
+      type: 'project',
+      columns: `t.id AS resource_id, t.name, '' AS state, '' AS location, '' AS address,
+                t.id AS project_id, t.name AS project_name, ${owner}`,
+      ranks: byNameOrId,
+      from: `projects t JOIN organizations o ON o.id = t.organization_id
+             WHERE t.organization_id = :organizationId AND t.deleted_at IS NULL`,
+    }),
+  ]),
+)
+
+const nowhere = `NULL::uuid AS project_id, NULL AS project_name`
+const nobodys = `NULL::uuid AS organization_id, NULL AS organization_name`
+const ofSomebody = 'JOIN projects p ON p.id = t.project_id JOIN organizations o ON o.id = p.organization_id'
+const anyVm = `vms t ${ofSomebody} WHERE t.deleted_at IS NULL`
+// VMs are many: their names are read from the index that keeps them apart, and only the best are looked up.
+const vmsByName = `
+  (SELECT project_id, name, rank
+   FROM (SELECT project_id, name, ${rankOf('lower(name)')} AS rank FROM vms WHERE deleted_at IS NULL) named
+   WHERE rank IS NOT NULL ORDER BY rank, length(name), name LIMIT ${most}) n
+  JOIN vms t ON t.project_id = n.project_id AND t.name = n.name AND t.deleted_at IS NULL ${ofSomebody}`
+const vmColumns = columnsOf('t.state', 't.location', vmAddress)
+const exactly = ['0']
+
+const everywhere = statement<FoundRow, { q: string; id: string | null; address: string | null }>(
+  'search_everywhere',
+  best([
+    part({
+      type: 'host',
+      columns: `t.id AS resource_id, t.name, t.state, t.location, '' AS address, ${nowhere}, ${nobodys}`,
+      ranks: byNameOrId,
+      from: 'hosts t WHERE true',
+    }),
+    part({
+      type: 'organization',
+      columns: `t.id AS resource_id, t.name, CASE WHEN t.suspended_at IS NULL THEN '' ELSE 'suspended' END AS state,
+                '' AS location, '' AS address, ${nowhere}, t.id AS organization_id, t.name AS organization_name`,
+      ranks: byNameOrId,
+      from: 'organizations t WHERE true',
+    }),
+    part({
+      type: 'project',
+      columns: `t.id AS resource_id, t.name, '' AS state, '' AS location, '' AS address,
+                t.id AS project_id, t.name AS project_name, ${owner}`,
+      ranks: byNameOrId,
+      from: 'projects t JOIN organizations o ON o.id = t.organization_id WHERE t.deleted_at IS NULL',
+    }),
+    part({
+      type: 'user',
+      columns: `t.id AS resource_id, t.email AS name, CASE WHEN t.suspended_at IS NULL THEN '' ELSE 'suspended' END AS state,
+                '' AS location, '' AS address, ${nowhere}, ${nobodys}`,
+      ranks: [rankOf('t.email'), rankOfId('t.id')],
+      from: 'users t WHERE true',
+    }),
+    part({ type: 'vm', columns: vmColumns, ranks: ['n.rank'], from: vmsByName }),
+    part({ type: 'vm', columns: vmColumns, ranks: exactly, from: `${anyVm} AND t.id = :id::uuid` }),
+    part({
+      type: 'vm',
+      columns: vmColumns,
+      ranks: exactly,
+      from: `${anyVm} AND t.public_address = :address::inet`,
+    }),
+  ]),
+)
+
+/** Finds things of all projects of an organization, the best fit first. */
+export const searchOrganization = (db: Queryable, organizationId: string, q: string): Promise<FoundRow[]> =>
+  inOrganization.all(db, { organizationId, q })
+
+/** Finds hosts, tenants, users and VMs, the best fit first. `q` is also what an id or an address is, if it is one. */
+export const searchEverywhere = (
+  db: Queryable,
+  wanted: { q: string; id: string | null; address: string | null },
+): Promise<FoundRow[]> => everywhere.all(db, wanted)

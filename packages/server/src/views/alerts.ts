@@ -1,0 +1,42 @@
+import type { Alert, AlertKind } from '@slipway/contract'
+import type { AlertRow } from '../store/finding/alerts.ts'
+import { time } from '../store/time.ts'
+
+const usd = (cents: unknown) => (Number(cents) / 100).toFixed(2)
+
+/** What happened, and what to do. */
+const messages: Record<AlertKind, (row: AlertRow) => string> = {
+  crashed: ({ name, detail }) =>
+    detail.is_os_disk_lost
+      ? `${name} has lost its OS disk with its host: delete it, and create it anew.`
+      : `${name} has crashed: look at its serial log, then reset or delete it.`,
+  unreachable: ({ name }) =>
+    `${name} cannot be reached, because its host does not report. It is not billed until the host is back.`,
+  expiring: ({ name, detail }) =>
+    `${name} will be ${detail.on_expiry === 'delete' ? 'deleted' : 'stopped'} at ${time(String(detail.expires_at))}: extend its time to live to keep it.`,
+  stuck: ({ name, resource_type, detail }) =>
+    `${detail.operation_name} of the ${resource_type.replaceAll('_', ' ')} ${name || 'that is gone'} has failed ${detail.attempts} times and is tried again: operators see it (operation ${detail.operation_id}).`,
+  payment: ({ name, resource_type, detail }) =>
+    resource_type === 'invoice'
+      ? `The invoice of ${name} for ${detail.month} over ${usd(detail.usd_cents)} USD is not paid.`
+      : `The payment method of ${name} ${detail.payment_state === 'declined' ? 'was declined' : 'was removed'}: until an owner sets up another, nothing new can be created or started.`,
+  budget: ({ name, detail }) =>
+    `${name} has spent ${detail.percent} % of its budget of ${Number(detail.monthly_usd)} USD for this month${detail.is_hard_stop ? '; at 100 % nothing new can be created or started' : ''}.`,
+  host_lost: ({ name, detail }) =>
+    `${name} in ${detail.location} does not report: bring it back, or forget it if it is lost for good.`,
+  gpu_fault: ({ name, detail }) =>
+    detail.state === 'gone'
+      ? `${detail.model} at ${name} in ${detail.location} has vanished from its host’s reports.`
+      : `${detail.model} at ${name} in ${detail.location} waits for its reset for too long.`,
+}
+
+export const alertView = (row: AlertRow): Alert => ({
+  kind: row.kind,
+  resource_type: row.resource_type,
+  resource_id: row.resource_id,
+  name: row.name,
+  project_id: row.project_id ?? '',
+  organization_id: row.organization_id ?? '',
+  since: time(row.since),
+  message: messages[row.kind](row),
+})

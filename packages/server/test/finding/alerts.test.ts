@@ -1,0 +1,192 @@
+import { eventually } from '@slipway/testing/eventually.ts'
+import { gpuReport, hostReport, reportHost } from '@slipway/testing/fleet.ts'
+import { addOrganization, addProject, ownerToken, tokenOfNew } from '@slipway/testing/people.ts'
+import { resourcesOf } from '@slipway/testing/resources.ts'
+import { startService, type TestService } from '@slipway/testing/service.ts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { setPaymentState } from '../../src/store/billing/payments.ts'
+
+let service: TestService
+let resources: ReturnType<typeof resourcesOf>
+let owner: string
+beforeAll(async () => {
+  service = await startService()
+  resources = resourcesOf(service)
+  owner = await ownerToken(service)
+})
+afterAll(() => service.close())
+
+const ofProject = async () => (await service.ok('alertList')).items
+const ofOrganization = async () => (await service.ok('organizationAlertList', { token: owner })).items
+const ofOperator = async () =>
+  (await service.ok('adminAlertList', { token: service.credentials.operator_key })).items
+const until = (vmId: string, state: string) =>
+  eventually(async () => {
+    await service.server.reconciler.reports()
+    return (await resources.stateOf(vmId)) === state
+  })
+const now = async () =>
+  (await service.sql<{ now: Date }>('SELECT slipway_now() AS now'))[0]!.now.toISOString()
+
+test('nothing needs anyone while all is well', async () => {
+  await resources.newVm()
+  expect([await ofProject(), await ofOrganization(), await ofOperator()]).toEqual([[], [], []])
+})
+
+test('a crashed VM is an alert since it crashed, until it runs again', async () => {
+  const id = await resources.newVm({ name: 'train-7' })
+  const before = await now()
+  await service.simulator().crashVm(id)
+  await until(id, 'STATE_CRASHED')
+  const [alert] = await ofProject()
+  expect(alert).toMatchObject({
+    kind: 'crashed',
+    resource_type: 'vm',
+    resource_id: id,
+    name: 'train-7',
+    project_id: service.credentials.project_id,
+    message: expect.stringContaining('train-7 has crashed'),
+  })
+  expect(alert!.since >= before && alert!.since <= (await now())).toBe(true)
+  expect(await ofOrganization()).toEqual([alert])
+  await resources.succeeded(await resources.act(id, { action: 'RESET' }))
+  expect(await ofProject()).toEqual([])
+})
+
+test('a lost host is an alert for operators, its VMs are alerts for their tenants', async () => {
+  const id = await resources.newVm()
+  const [host] = await service.sql<{ id: string; name: string }>(
+    'SELECT h.id, h.name FROM vms v JOIN hosts h ON h.id = v.host_id WHERE v.id = $1',
+    [id],
+  )
+  await service.simulator().setHostLost(host!.name, true)
+  await service.clock.advance('31 seconds')
+  await until(id, 'STATE_UNREACHABLE')
+  expect(await ofProject()).toContainEqual(expect.objectContaining({ kind: 'unreachable', resource_id: id }))
+  expect(await ofOperator()).toEqual([
+    expect.objectContaining({
+      kind: 'host_lost',
+      resource_type: 'host',
+      resource_id: host!.id,
+      name: host!.name,
+      since: expect.stringMatching(/Z$/),
+    }),
+  ])
+  await service.simulator().setHostLost(host!.name, false)
+  await until(id, 'STATE_RUNNING')
+  expect([await ofProject(), await ofOperator()]).toEqual([[], []])
+})
+
+test('a deletion that fails over and over is an alert by the name of its VM', async () => {
+  const id = await resources.newVm({ name: 'clinging' })
+  await service.simulator().addFault({ method: 'removeVm', resourceId: id, kind: 'fail', times: 1000 })
+  const { operation } = await resources.removeVm(id)
+  await eventually(async () => {
+    const rows = await service.sql(
+      `WITH parked AS (
+         UPDATE operation_queue SET run_at = slipway_now() + interval '5 minutes'
+         WHERE operation_id = $1 AND lease_token IS NULL RETURNING operation_id)
+       UPDATE operations SET attempts = 21 FROM parked WHERE id = operation_id AND attempts > 0 RETURNING id`,
+      [operation.operation_id],
+    )
+    return rows.length === 1
+  })
+  const stuck = {
+    kind: 'stuck',
+    resource_type: 'vm',
+    resource_id: id,
+    name: 'clinging',
+    message: expect.stringMatching(/^DELETE of the vm clinging has failed 21 times/),
+  }
+  expect(await ofProject()).toEqual([expect.objectContaining(stuck)])
+  expect(await ofOperator()).toEqual([expect.objectContaining(stuck)])
+  await service.simulator().clearFaults()
+  await service.clock.advance('6 minutes')
+  service.server.services.signals.send('operations')
+  await service.ended(operation.operation_id)
+  expect([await ofProject(), await ofOperator()]).toEqual([[], []])
+})
+
+test('a VM that is about to expire is an alert until it gets more time', async () => {
+  const vm_id = await resources.newVm({ name: 'short', ttl_seconds: 300, on_expiry: 'delete' })
+  await service.server.reconciler.expiry()
+  const { expires_at } = await service.ok('vmGet', { params: { vm_id } })
+  expect(await ofProject()).toEqual([
+    expect.objectContaining({
+      kind: 'expiring',
+      resource_id: vm_id,
+      message: expect.stringContaining(`short will be deleted at ${expires_at}`),
+    }),
+  ])
+  await resources.succeeded(await resources.act(vm_id, { ttl_seconds: 864_000 }))
+  expect(await ofProject()).toEqual([])
+})
+
+test('a budget that is nearly spent is an alert in its project', async () => {
+  const { project_id } = service.credentials
+  await service.ok('budgetSet', { token: owner, body: { monthly_usd: 10, hard_stop: true } })
+  expect(await ofProject()).toEqual([])
+  await service.sql('UPDATE project_spending SET spent_usd_ms = 8.5 * 3600000 WHERE project_id = $1', [
+    project_id,
+  ])
+  const [alert] = await ofProject()
+  expect(alert).toMatchObject({ kind: 'budget', resource_type: 'project', resource_id: project_id })
+  expect(alert!.message).toMatch(/has spent \d+ % of its budget of 10 USD .*nothing new can be created/)
+  await service.ok('budgetSet', { token: owner, body: { monthly_usd: null } })
+  expect(await ofProject()).toEqual([])
+})
+
+test('a declined card and a due invoice are alerts for the tenant and for operators', async () => {
+  const organization_id = await addOrganization(service.database, 'Harbour Labs')
+  const token = await tokenOfNew(service.database, { memberOf: { [organization_id]: 'owner' } })
+  const project_id = await addProject(service, token, organization_id, 'first')
+  await service.database.transaction((tx) => setPaymentState(tx, organization_id, 'declined'))
+  await service.sql(
+    `INSERT INTO invoices (id, organization_id, month, state, usd_cents)
+     VALUES (gen_random_uuid(), $1, '2026-10-01', 'issued', 12345)`,
+    [organization_id],
+  )
+  const expected = [
+    expect.objectContaining({
+      resource_type: 'invoice',
+      message: expect.stringMatching(/2026-10 over 123.45 USD/),
+    }),
+    expect.objectContaining({
+      resource_type: 'organization',
+      message: expect.stringMatching(/was declined/),
+    }),
+  ]
+  const sorted = (items: { resource_type: string }[]) =>
+    items.toSorted((a, b) => a.resource_type.localeCompare(b.resource_type))
+  const own = { token, params: { organization_id, project_id } }
+  expect(sorted((await service.ok('organizationAlertList', own)).items)).toEqual(expected)
+  expect(sorted((await service.ok('alertList', own)).items)).toEqual(expected)
+  expect(sorted(await ofOperator())).toEqual(expected)
+  expect(await ofOrganization()).toEqual([])
+  await service.sql(`UPDATE invoices SET state = 'paid', paid_at = slipway_now()`)
+  await service.database.transaction((tx) => setPaymentState(tx, organization_id, 'active'))
+  expect(await ofOperator()).toEqual([])
+})
+
+test('a GPU that vanished, or that waits too long for its reset, is an alert for operators', async () => {
+  const report = (gpus: number[]) =>
+    reportHost(
+      service.database,
+      'eu-north1-a',
+      hostReport(
+        'odd-1',
+        gpus.map((index) => gpuReport(index)),
+      ),
+    )
+  await report([0, 1])
+  await report([0])
+  await service.sql(
+    `UPDATE gpus SET state = 'quarantined', quarantined_at = slipway_now() - interval '20 minutes'
+     WHERE state = 'free' AND host_id = (SELECT id FROM hosts WHERE name = 'odd-1')`,
+  )
+  const faults = (await ofOperator()).filter(({ kind }) => kind === 'gpu_fault')
+  expect(faults.map(({ name, message }) => [name, message])).toEqual([
+    ['odd-1 0000:00:00.0', expect.stringMatching(/waits for its reset/)],
+    ['odd-1 0000:01:00.0', expect.stringMatching(/has vanished/)],
+  ])
+})
