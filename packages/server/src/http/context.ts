@@ -9,6 +9,7 @@ import type { Services } from '../services.ts'
 import type { Tx } from '../store/database.ts'
 import type { OrganizationRequester, Requester } from '../store/events/events.ts'
 import type { Caller, ProjectScope } from '../store/identity/access.ts'
+import type { JsonText } from '../store/json.ts'
 import type { Access } from './access.ts'
 import type { Endings } from './streams/endings.ts'
 import type { HeldAnswers } from './streams/held.ts'
@@ -75,7 +76,7 @@ export const answered = Symbol('answered')
 
 export type Handler<Id extends RouteId> = (
   context: Context<Id>,
-) => Promise<RouteAnswer<Id> | RawAnswer | typeof answered>
+) => Promise<RouteAnswer<Id> | JsonText<RouteAnswer<Id>> | RawAnswer | typeof answered>
 
 /**
  * Begins operations for requests that come together, in one transaction, which all the contexts have. Each is refused

@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { isUuid } from '../domain/ids.ts'
 import type { Tx } from '../store/database.ts'
 import { emit, type Requester } from '../store/events/events.ts'
+import { jsonTextOf } from '../store/json.ts'
 import { type Access, callerKey, type Grant, paymentRequired } from './access.ts'
 import {
   answered,
@@ -127,7 +128,7 @@ async function auditRead({ tx, by, params, query, routeId }: Context, member: st
 function send(result: Awaited<ReturnType<AnyHandler>>, reply: FastifyReply) {
   if (result === answered) return reply
   if (result instanceof RawAnswer) return reply.type(result.contentType).send(result.content)
-  return reply.type('application/json').send(JSON.stringify(result))
+  return reply.type('application/json').send(jsonTextOf(result))
 }
 
 /**

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { Failure } from '../domain/failure.ts'
+import { JsonText } from '../store/json.ts'
 import type { Context } from './context.ts'
 
 const defaultLimit = 100
@@ -8,6 +9,8 @@ interface Page<Item> {
   items: Item[]
   next_page_token: string
 }
+
+type Read<Row> = (before: string | null, limit: number) => Promise<Row[]>
 
 type ListContext = Pick<Context, 'routeId' | 'params'> & {
   query: { limit?: number; page_token?: string } | undefined
@@ -19,26 +22,41 @@ type ListContext = Pick<Context, 'routeId' | 'params'> & {
  */
 export async function page<Row, Item>(
   context: ListContext,
-  read: (before: string | null, limit: number) => Promise<Row[]>,
+  read: Read<Row>,
   view: (row: Row) => Item,
   cursorOf: (row: Row) => string,
 ): Promise<Page<Item>> {
-  const list = [context.routeId, ...Object.values(context.params)].join(' ')
-  const limit = context.query?.limit ?? defaultLimit
-  // One more than asked for tells whether there is a next page.
-  const rows = await read(readPageToken(list, context.query?.page_token), limit + 1)
-  const shown = rows.slice(0, limit)
-  const last = shown.at(-1)
-  const hasMore = rows.length > limit && last !== undefined
-  return { items: shown.map(view), next_page_token: hasMore ? pageToken(list, cursorOf(last)) : '' }
+  const { rows, nextPageToken } = await readPage(context, read, cursorOf)
+  return { items: rows.map(view), next_page_token: nextPageToken }
 }
 
 /** A list in the order of ids, newest first, as most are. */
 export const pageById = <Row extends { id: string }, Item>(
   context: ListContext,
-  read: (before: string | null, limit: number) => Promise<Row[]>,
+  read: Read<Row>,
   view: (row: Row) => Item,
-): Promise<Page<Item>> => page(context, read, view, (row) => row.id)
+): Promise<Page<Item>> => page(context, read, view, ({ id }) => id)
+
+/** The same of records that the store has written as JSON. */
+export async function pageOfRecords<Item>(
+  context: ListContext,
+  read: Read<{ id: string; record: string }>,
+): Promise<JsonText<Page<Item>>> {
+  const { rows, nextPageToken } = await readPage(context, read, ({ id }) => id)
+  const items = rows.map(({ record }) => record).join(',')
+  return new JsonText(`{"items":[${items}],"next_page_token":${JSON.stringify(nextPageToken)}}`)
+}
+
+async function readPage<Row>(context: ListContext, read: Read<Row>, cursorOf: (row: Row) => string) {
+  const list = [context.routeId, ...Object.values(context.params)].join(' ')
+  const limit = context.query?.limit ?? defaultLimit
+  // One more than asked for tells whether there is a next page.
+  const rows = await read(readPageToken(list, context.query?.page_token), limit + 1)
+  if (rows.length <= limit) return { rows, nextPageToken: '' }
+  const shown = rows.slice(0, limit)
+  const last = shown.at(-1)
+  return { rows: shown, nextPageToken: last === undefined ? '' : pageToken(list, cursorOf(last)) }
+}
 
 /**
  * Page tokens are opaque and belong to one list: they carry a digest of the list's name, so that a garbled one, or one

@@ -8,6 +8,8 @@ pg.types.setTypeParser(pg.types.builtins.INT8, Number)
 /** Where a statement runs: the pool, or one transaction. */
 export interface Queryable {
   query(config: pg.QueryConfig): Promise<pg.QueryResult>
+  /** Whether strangers' statements run here as well, so that reads may go together (`keyed.ts`). */
+  readonly isShared?: true
 }
 
 /** One transaction. */
@@ -56,6 +58,7 @@ export interface DatabaseOptions {
 export class Database implements Queryable {
   readonly pool: pg.Pool
   readonly url: string
+  readonly isShared = true
   /** What this process has asked of PostgreSQL: `/metrics` shows it, and a test holds a creation to its budget. */
   readonly counts = { statements: 0, roundTrips: 0, commits: 0 }
   readonly #signals: Pick<Signals, 'send'> | undefined
@@ -90,6 +93,7 @@ export class Database implements Queryable {
 
   /** This is for what needs no transaction: every statement stands by itself. */
   readonly withoutTransaction: Tx = {
+    isShared: true,
     query: (config) => this.query(config),
     signal: (topic, subject) => this.#signals?.send(topic, subject),
     hasSignalled: () => false,

@@ -12,8 +12,9 @@ export interface Statement<Row, Params> {
 /** The text of every statement by its name, as PostgreSQL gets it. A connection keeps one plan for each name. */
 export const statements = new Map<string, string>()
 
-// A parameter is a colon before a letter; a cast (`::text`) is none, nor is the colon in a literal (`'HH24:MI:SS'`).
-const parameter = /(?<![:\w]):([a-z]\w*)/gi
+// A parameter is a colon before a letter; a cast (`::text`) is none, nor is the colon in a literal (`'HH24:MI:SS'`) or
+// after the name of a member of JSON (`{"isOpen":true}`).
+const parameter = /(?<![:\w"]):([a-z]\w*)/gi
 
 /** `text` names its parameters (`:projectId`). They become `$1`, `$2`, … here, once, and not at each call. */
 export function statement<Row = never, Params = void>(name: string, text: string): Statement<Row, Params> {

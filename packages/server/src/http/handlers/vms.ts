@@ -1,4 +1,4 @@
-import { type VmUpdate, type vmRoutes, vmStates, vmTypeNames } from '@slipway/contract'
+import { type Vm, type VmUpdate, type vmRoutes, vmStates, vmTypeNames } from '@slipway/contract'
 import { notFound } from '../../domain/failure.ts'
 import { requireDistinct } from '../../operations/disk/attachments.ts'
 import { admitVmAttachDisks } from '../../operations/vm/attach-disks.ts'
@@ -11,11 +11,11 @@ import { admitVmStart } from '../../operations/vm/start.ts'
 import { admitVmStop } from '../../operations/vm/stop.ts'
 import { admitVmRetype, admitVmTtl } from '../../operations/vm/update.ts'
 import type { OperationRow } from '../../store/compute/operations.ts'
-import { findVmView, listVmViews, vmView } from '../../store/compute/vm-view.ts'
+import { findVmView, listVmViews } from '../../store/compute/vm-view.ts'
 import { findVm, lockVm, lockVms, type VmRow } from '../../store/compute/vms.ts'
 import type { Context, Handlers } from '../context.ts'
 import { choiceList, commaList, idList, locationList } from '../filters.ts'
-import { pageById } from '../pages.ts'
+import { pageOfRecords } from '../pages.ts'
 import { started, startedOrNot } from './operations.ts'
 
 async function locked({
@@ -67,13 +67,13 @@ export const vmHandlers: Handlers<VmRouteId> = {
       locations: await locationList(tx, query.locations),
       states: choiceList('states', query.states, vmStates),
     }
-    return pageById(context, (beforeId, limit) => listVmViews(tx, { ...filter, beforeId, limit }), vmView)
+    return pageOfRecords<Vm>(context, (beforeId, limit) => listVmViews(tx, { ...filter, beforeId, limit }))
   },
 
   async vmGet({ tx, project, params }) {
     const vm = await findVmView(tx, project.projectId, params.vm_id)
     if (!vm) throw notFound('VM')
-    return vmView(vm)
+    return vm
   },
 
   async vmUpdate(context) {

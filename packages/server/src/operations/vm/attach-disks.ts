@@ -3,14 +3,13 @@ import { Failure } from '../../domain/failure.ts'
 import { type Definition, done, type Work } from '../../runner/operation.ts'
 import { detachDiskRows } from '../../store/compute/disks.ts'
 import type { OperationRow } from '../../store/compute/operations.ts'
-import { vmView } from '../../store/compute/vm-view.ts'
+import { vmViewOf } from '../../store/compute/vm-view.ts'
 import { raiseVmGeneration, type VmRow } from '../../store/compute/vms.ts'
 import type { Tx } from '../../store/database.ts'
 import { findLocation } from '../../store/fleet/locations.ts'
 import { beginOperation, type ProjectRequester, requireIdle } from '../admission.ts'
 import { admitAttachments, lockDisksFor, type WantedDisk } from '../disk/attachments.ts'
 import { attachAll, detachAll, diskIdsOf, requireDiskChangeState } from './disks.ts'
-import { vmOf } from './vm.ts'
 
 /** The disks are the VM's from this transaction on: two VMs never get one disk. */
 export async function admitVmAttachDisks(
@@ -54,7 +53,7 @@ export const vmAttachDisks: Definition = {
   steps: [
     { name: 'admit', undoTx: giveBack },
     { name: 'attach', call: attachAll, undoCall: detachAll },
-    { name: 'finish', tx: async (work, tx) => done(vmView(await vmOf(work, tx))) },
+    { name: 'finish', tx: async (work, tx) => done(await vmViewOf(tx, work.operation.resource_id)) },
   ],
 }
 

@@ -3,7 +3,6 @@ import { gatewayOf } from '../../domain/addresses.ts'
 import { Failure } from '../../domain/failure.ts'
 import { type Engine, EngineError, type VmSpec, type VmStatus } from '../../engines/engine.ts'
 import { done, fail, next, type Outcome, type Work, wait } from '../../runner/operation.ts'
-import { vmView } from '../../store/compute/vm-view.ts'
 import { findVmForEngine, markVmStarted, type VmEngineRow } from '../../store/compute/vms.ts'
 import type { Tx } from '../../store/database.ts'
 import { callOf, engineAt, lookAgainMs } from '../engine-work.ts'
@@ -90,5 +89,5 @@ export async function finishBoot(work: Work, tx: Tx): Promise<Outcome> {
     throw new Failure('conflict', `The VM went to ${vm.state} meanwhile.`)
   const sshDestination = vm.public_address ? String(work.scratch.sshDestination ?? '') : ''
   const firewallGeneration = Number(work.scratch.firewallGeneration ?? 0)
-  return done(vmView(await markVmStarted(tx, vm, sshDestination, firewallGeneration)))
+  return done(await markVmStarted(tx, vm.id, sshDestination, firewallGeneration))
 }

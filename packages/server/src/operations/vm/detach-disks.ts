@@ -2,7 +2,7 @@ import { Failure } from '../../domain/failure.ts'
 import { type Definition, done, next, type Outcome, type Work } from '../../runner/operation.ts'
 import { detachDiskRows } from '../../store/compute/disks.ts'
 import type { OperationRow } from '../../store/compute/operations.ts'
-import { vmView } from '../../store/compute/vm-view.ts'
+import { vmViewOf } from '../../store/compute/vm-view.ts'
 import { raiseVmGeneration, type VmRow } from '../../store/compute/vms.ts'
 import type { Tx } from '../../store/database.ts'
 import { beginOperation, type ProjectRequester, requireIdle } from '../admission.ts'
@@ -56,5 +56,5 @@ async function attachAgain(work: Work): Promise<void> {
 /** Only what the engine has let go may be given to another VM. */
 async function finish(work: Work, tx: Tx): Promise<Outcome> {
   await detachDiskRows(tx, work.operation.resource_id, work.scratch.diskIds as string[])
-  return done(vmView(await vmOf(work, tx)))
+  return done(await vmViewOf(tx, work.operation.resource_id))
 }

@@ -1,7 +1,7 @@
 import type { VmState } from '@slipway/contract'
 import { type Definition, done, next, type Outcome, type Work, wait } from '../../runner/operation.ts'
 import type { OperationRow } from '../../store/compute/operations.ts'
-import { vmView } from '../../store/compute/vm-view.ts'
+import { vmViewOf } from '../../store/compute/vm-view.ts'
 import { markVmStopped, spendVmTtl, type VmRow } from '../../store/compute/vms.ts'
 import type { Tx } from '../../store/database.ts'
 import type { ProjectRequester } from '../admission.ts'
@@ -67,7 +67,7 @@ async function finish(work: Work, tx: Tx): Promise<Outcome> {
     await spendVmTtl(tx, vm.id)
     await releaseGpus(tx, vm)
   }
-  return done(vmView(await vmOf(work, tx)))
+  return done(await vmViewOf(tx, work.operation.resource_id))
 }
 
 /** The engine would not: the VM is what it was. */

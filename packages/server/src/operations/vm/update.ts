@@ -2,11 +2,10 @@ import { vmType } from '@slipway/contract'
 import { Failure, invalidField } from '../../domain/failure.ts'
 import { type Definition, done, type Outcome, type Work } from '../../runner/operation.ts'
 import type { OperationRow } from '../../store/compute/operations.ts'
-import { vmView } from '../../store/compute/vm-view.ts'
+import { vmViewOf } from '../../store/compute/vm-view.ts'
 import { raiseVmGeneration, setVmTtl, setVmType, type VmRow } from '../../store/compute/vms.ts'
 import type { Tx } from '../../store/database.ts'
 import { beginOperation, type ProjectRequester, requireIdle } from '../admission.ts'
-import { vmOf } from './vm.ts'
 
 /** A shut off VM has no GPUs: a new type of its family takes effect at its next start. */
 export async function admitVmRetype(
@@ -69,5 +68,5 @@ async function update(work: Work, tx: Tx): Promise<Outcome> {
   const id = work.operation.resource_id
   if (type !== undefined) await setVmType(tx, id, type, vmType(type)!.gpuCount)
   if (ttl_seconds !== undefined) await setVmTtl(tx, id, ttl_seconds, on_expiry ?? null)
-  return done(vmView(await vmOf(work, tx)))
+  return done(await vmViewOf(tx, work.operation.resource_id))
 }

@@ -1,6 +1,7 @@
 import type { EventType, Operation, OperationName, OperationState, OperationType } from '@slipway/contract'
 import { uuid } from '../../domain/ids.ts'
 import type { Queryable, Tx } from '../database.ts'
+import { jsonTextOf } from '../json.ts'
 import { filteredStatement, isBefore, statement } from '../statement.ts'
 import { time } from '../time.ts'
 import type { OperationRow, StepEntry } from './operation-row.ts'
@@ -230,7 +231,7 @@ export interface Ending {
 export async function endOperations(tx: Tx, endings: Ending[]): Promise<Set<string>> {
   const given = endings.map(({ result, ...ending }) => ({
     ...ending,
-    result: result === null ? null : JSON.stringify(result),
+    result: result === null ? null : jsonTextOf(result),
     isCancelled: (result as { code?: string } | null)?.code === 'cancelled',
     eventId: uuid(),
   }))

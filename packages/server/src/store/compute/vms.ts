@@ -1,6 +1,8 @@
-import type { VmState } from '@slipway/contract'
+import type { Vm, VmState } from '@slipway/contract'
 import type { Queryable, Tx } from '../database.ts'
+import { JsonText } from '../json.ts'
 import { statement } from '../statement.ts'
+import { vmRecord } from './vm-view.ts'
 
 export interface VmDiskRow {
   id: string
@@ -167,16 +169,16 @@ const raise = statement<{ id: string; generation: number }, { ids: string[] }>(
 )
 
 const started = statement<
-  Pick<VmRow, 'state' | 'ssh_destination' | 'firewall_applied' | 'expires_at' | 'updated_at'>,
+  { record: string },
   { id: string; sshDestination: string; firewallGeneration: number }
 >(
   'vm_started',
-  `UPDATE vms SET ssh_destination = :sshDestination, firewall_applied = greatest(firewall_applied, :firewallGeneration),
+  `UPDATE vms v SET ssh_destination = :sshDestination, firewall_applied = greatest(firewall_applied, :firewallGeneration),
           firewall_behind_since = CASE WHEN greatest(firewall_applied, :firewallGeneration) < firewall_wanted
                                        THEN firewall_behind_since END,
           expires_at = CASE WHEN expires_at IS NULL AND ttl_seconds IS NOT NULL
                             THEN slipway_now() + ttl_seconds * interval '1 second' ELSE expires_at END
-   WHERE id = :id RETURNING state, ssh_destination, firewall_applied, expires_at, updated_at`,
+   WHERE id = :id RETURNING ${vmRecord} AS record`,
 )
 
 const stopped = statement<never, { id: string }>(
@@ -288,14 +290,14 @@ export async function raiseVmGenerations(tx: Tx, ids: string[]): Promise<Map<str
 export const raiseVmGeneration = async (tx: Tx, id: string): Promise<number> =>
   (await raiseVmGenerations(tx, [id])).get(id)!
 
-/** Returns the VM as it now is. */
+/** Returns the VM's record as it now is. */
 export async function markVmStarted(
   tx: Tx,
-  vm: VmRow,
+  id: string,
   sshDestination: string,
   firewallGeneration: number,
-): Promise<VmRow> {
-  return { ...vm, ...(await started.one(tx, { id: vm.id, sshDestination, firewallGeneration })) }
+): Promise<JsonText<Vm>> {
+  return new JsonText((await started.one(tx, { id, sshDestination, firewallGeneration }))!.record)
 }
 export const markVmStopped = (tx: Tx, id: string) => stopped.run(tx, { id })
 /** A VM without a host is at no engine: its host was forgotten. */

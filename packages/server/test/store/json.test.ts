@@ -1,0 +1,127 @@
+import { createDatabase, type TestDatabase } from '@slipway/testing/database.ts'
+import fc from 'fast-check'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { Database } from '../../src/store/database.ts'
+import {
+  boolean,
+  constant,
+  each,
+  JsonText,
+  json,
+  jsonSql,
+  jsonTextOf,
+  list,
+  number,
+  object,
+  plain,
+  text,
+  time,
+} from '../../src/store/json.ts'
+import { keyedStatement } from '../../src/store/keyed.ts'
+
+let store: TestDatabase
+let database: Database
+beforeAll(async () => {
+  store = await createDatabase()
+  database = new Database({ url: store.url, poolSize: 2 })
+})
+afterAll(async () => {
+  await database?.close()
+  await store?.drop()
+})
+
+const written = async (sql: string, values: unknown[] = []): Promise<string> =>
+  (await database.query({ text: `SELECT ${sql} AS written`, values })).rows[0].written
+
+test('whatever a text holds, it is written as JavaScript would', async () => {
+  const sql = jsonSql(list(text('$1::text'), object({ name: text('$2::text') })))
+  await fc.assert(
+    fc.asyncProperty(fc.string({ unit: 'grapheme' }), fc.string({ unit: 'binary' }), async (a, b) => {
+      fc.pre(!`${a}${b}`.includes('\0') && `${a}${b}`.isWellFormed())
+      expect(JSON.parse(await written(sql, [a, b]))).toEqual([a, { name: b }])
+    }),
+    { numRuns: 200 },
+  )
+})
+
+test('values of every kind are written as they are, and what is unset as an empty text', async () => {
+  const sql = jsonSql(
+    object({
+      id: plain(`'01890a5d-ac96-774b-bcce-b302099a8057'::uuid`),
+      none: plain('NULL::uuid'),
+      noText: text('NULL'),
+      at: time(`'2026-01-31 09:30:00.1239+02'::timestamptz`),
+      never: time('NULL::timestamptz'),
+      count: number('7'),
+      isOpen: boolean('true'),
+      isShut: boolean('NULL'),
+      labels: json(`'{"a": 1}'::jsonb`),
+      nothing: json('NULL::jsonb'),
+      fixed: constant({ is: true, quote: `it's` }),
+      rows: list(constant(0), each(number('n'), 'generate_series(1, 3) n', 'n DESC')),
+      noRows: list(constant(0), each(number('n'), 'generate_series(1, 0) n', 'n')),
+      empty: list(each(number('n'), 'generate_series(1, 0) n', 'n')),
+    }),
+  )
+  expect(await written(sql)).toBe(
+    JSON.stringify({
+      id: '01890a5d-ac96-774b-bcce-b302099a8057',
+      none: '',
+      noText: '',
+      at: '2026-01-31T07:30:00.123Z',
+      never: '',
+      count: 7,
+      isOpen: true,
+      isShut: false,
+      labels: { a: 1 },
+      nothing: null,
+      fixed: { is: true, quote: `it's` },
+      rows: [0, 3, 2, 1],
+      noRows: [0],
+      empty: [],
+    }).replace('{"a":1}', '{"a": 1}'),
+  )
+})
+
+test('a record may have more members than a function of PostgreSQL has arguments', async () => {
+  const members = Array.from({ length: 130 }, (_, n) => [`m${n}`, number(String(n))] as const)
+  const record = JSON.parse(await written(jsonSql(object(Object.fromEntries(members)))))
+  expect(record).toEqual(Object.fromEntries(members.map(([name], n) => [name, n])))
+})
+
+test('written JSON counts as what it holds where it becomes part of another', () => {
+  expect(JSON.stringify({ a: new JsonText('{"b":1}') })).toBe('{"a":{"b":1}}')
+  expect(jsonTextOf(new JsonText('{"b" : 1}'))).toBe('{"b" : 1}')
+})
+
+test('reads of one turn are one statement, each key once, and a transaction reads for itself', async () => {
+  const double = keyedStatement<{ doubled: number }, { n: number }>(
+    'test_double',
+    `SELECT w.place, 2 * w.n AS doubled FROM unnest(:n::int[]) WITH ORDINALITY AS w (n, place) WHERE w.n > 0`,
+  )
+  let asked = 0
+  const counting = {
+    isShared: true,
+    query: (config: Parameters<Database['query']>[0]) => {
+      asked++
+      return database.query(config)
+    },
+  } as const
+  const rows = await Promise.all([3, 0, 5, 3].map((n) => double.one(counting, { n })))
+  expect(rows.map((row) => row?.doubled)).toEqual([6, undefined, 10, 6])
+  expect(asked).toBe(1)
+  await double.one(counting, { n: 3 })
+  expect(asked).toBe(2)
+  const inTransaction = await database.transaction((tx) => double.one(tx, { n: 4 }))
+  expect(inTransaction?.doubled).toBe(8)
+})
+
+test('a statement that fails fails all who share it, and nobody after them', async () => {
+  const divide = keyedStatement<{ share: number }, { n: number }>(
+    'test_divide',
+    `SELECT w.place, 12 / w.n AS share FROM unnest(:n::int[]) WITH ORDINALITY AS w (n, place)`,
+  )
+  const both = await Promise.allSettled([3, 0].map((n) => divide.one(database, { n })))
+  expect(both.map(({ status }) => status)).toEqual(['rejected', 'rejected'])
+  expect(await divide.one(database, { n: 3 })).toMatchObject({ share: 4 })
+})
