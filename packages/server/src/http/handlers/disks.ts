@@ -1,14 +1,14 @@
-import { type diskRoutes, diskTypes } from '@slipway/contract'
+import { type Disk, type diskRoutes, diskTypes } from '@slipway/contract'
 import { notFound } from '../../domain/failure.ts'
 import { requireUnprotected } from '../../operations/annotations.ts'
 import { annotate } from '../../operations/disk/annotate.ts'
 import { admitDiskCreate } from '../../operations/disk/create.ts'
 import { admitDiskDelete } from '../../operations/disk/delete.ts'
 import { admitDiskResize } from '../../operations/disk/resize.ts'
-import { type DiskRow, diskView, findDisk, listDisks, lockDisks } from '../../store/compute/disks.ts'
+import { type DiskRow, findDiskView, listDiskViews, lockDisks } from '../../store/compute/disks.ts'
 import type { Context, Handlers } from '../context.ts'
 import { choiceList, commaList, idList, labelFilter, locationList } from '../filters.ts'
-import { pageById } from '../pages.ts'
+import { pageOfRecords } from '../pages.ts'
 import { started } from './operations.ts'
 
 async function locked({ tx, by, params }: Context<'diskUpdate' | 'diskDelete'>): Promise<DiskRow> {
@@ -33,13 +33,15 @@ export const diskHandlers: Handlers<DiskRouteId> = {
       attachedTo: idList('attached_to', query.attached_to),
       labels: labelFilter(query),
     }
-    return pageById(context, (beforeId, limit) => listDisks(tx, { ...filter, beforeId, limit }), diskView)
+    return pageOfRecords<Disk>(context, (beforeId, limit) =>
+      listDiskViews(tx, { ...filter, beforeId, limit }),
+    )
   },
 
   async diskGet({ tx, project, params }) {
-    const disk = await findDisk(tx, project.projectId, params.disk_id)
+    const disk = await findDiskView(tx, project.projectId, params.disk_id)
     if (!disk) throw notFound('disk')
-    return diskView(disk)
+    return disk
   },
 
   async diskUpdate(context) {

@@ -1,12 +1,13 @@
+import type { FirewallRule } from '@slipway/contract'
 import { notFound } from '../../domain/failure.ts'
 import { admitFirewallRuleCreate } from '../../operations/firewall/create.ts'
 import { admitFirewallRuleDelete } from '../../operations/firewall/delete.ts'
 import { testFirewall } from '../../operations/firewall/test.ts'
 import { admitFirewallRuleUpdate, checkFirewallRuleUpdate } from '../../operations/firewall/update.ts'
-import { findRule, listRules, lockRule, type RuleRow, ruleView } from '../../store/network/rules.ts'
+import { findRuleView, listRuleViews, lockRule, type RuleRow } from '../../store/network/rules.ts'
 import type { Context, Handlers } from '../context.ts'
 import { labelFilter } from '../filters.ts'
-import { pageById } from '../pages.ts'
+import { pageOfRecords } from '../pages.ts'
 import { started } from './operations.ts'
 
 type ChangeRoutes = 'firewallRuleUpdate' | 'firewallRuleDelete'
@@ -25,14 +26,14 @@ export const firewallRuleHandlers: Handlers<
   firewallRuleList(context) {
     const { tx, project, query } = context
     const filter = { projectId: project.projectId, labels: labelFilter(query) }
-    const read = (before: string | null, limit: number) => listRules(tx, filter, before, limit)
-    return pageById(context, read, ruleView)
+    const read = (before: string | null, limit: number) => listRuleViews(tx, filter, before, limit)
+    return pageOfRecords<FirewallRule>(context, read)
   },
 
   async firewallRuleGet({ tx, project, params }) {
-    const rule = await findRule(tx, project.projectId, params.rule_id)
+    const rule = await findRuleView(tx, project.projectId, params.rule_id)
     if (!rule) throw notFound('firewall rule')
-    return ruleView(rule)
+    return rule
   },
 
   async firewallRuleUpdate(context) {

@@ -2,15 +2,17 @@ import type { Operation, OperationStep, OperationType, RouteId } from '@slipway/
 import { Failure, notFound } from '../../domain/failure.ts'
 import { stepNames } from '../../operations/index.ts'
 import { alone, type Settled } from '../../runner/batches.ts'
+import { findOperationRecord } from '../../store/compute/operation-view.ts'
 import {
   findOperation,
   listOperations,
   type OperationRow,
   operationView,
 } from '../../store/compute/operations.ts'
+import { JsonText } from '../../store/json.ts'
 import { callerKey } from '../access.ts'
 import { type Context, type Handlers, requireCaller } from '../context.ts'
-import { pageById } from '../pages.ts'
+import { pageOfRecords } from '../pages.ts'
 
 type ListId = Extract<RouteId, 'operationList' | `${string}OperationList`> &
   Exclude<RouteId, `admin${string}`>
@@ -31,23 +33,23 @@ function list(context: Context<ListId>, type: OperationType | null) {
     state: query.state ?? null,
     resourceId: query.resource_id ?? null,
   }
-  return pageById(
-    context,
-    (beforeId, limit) => listOperations(tx, { ...filter, beforeId, limit }),
-    operationView,
+  return pageOfRecords<Operation>(context, (beforeId, limit) =>
+    listOperations(tx, { ...filter, beforeId, limit }),
   )
 }
 
-async function get(context: Context<GetId>, type: OperationType | null): Promise<Operation> {
-  const find = () => findOperation(context.tx, context.project.projectId, context.params.operation_id, type)
-  const row = await find()
-  if (!row) throw notFound('operation')
-  if (row.state !== 'IN_PROGRESS' || !context.query.wait) return operationView(row)
-  const ended = await endOf(context, row.id, context.query.wait * 1000)
+async function get(context: Context<GetId>, type: OperationType | null): Promise<JsonText<Operation>> {
+  const { tx, project, params, query } = context
+  const find = async () => {
+    const found = await findOperationRecord(tx, project.projectId, params.operation_id, type)
+    if (!found) throw notFound('operation')
+    return found
+  }
+  const now = await find()
+  if (now.state !== 'IN_PROGRESS' || !query.wait) return new JsonText(now.record)
+  const ended = await endOf(context, now.id, query.wait * 1000)
   await context.requireStill()
-  const last = ended ?? (await find())
-  if (!last) throw notFound('operation')
-  return operationView(last)
+  return new JsonText((ended ?? (await find())).record)
 }
 
 async function endOf(context: Context, operationId: string, ms: number) {

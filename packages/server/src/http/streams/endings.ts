@@ -1,12 +1,12 @@
 import { CoalescedTask } from '../../runner/coalesced.ts'
-import { findEndedOperations, type OperationRow } from '../../store/compute/operations.ts'
+import { findEndedOperations, type OperationRecord } from '../../store/compute/operation-view.ts'
 import type { Database } from '../../store/database.ts'
 import type { Signals } from '../../store/signals.ts'
 
 /** Hints can be lost: a look at all that is waited for, without one. */
 const lookMs = 2_000
 
-type Waiter = (ended: OperationRow) => void
+type Waiter = (ended: OperationRecord) => void
 
 /** Those of this process who wait for the end of an operation: one query for all, and only about what has ended. */
 export class Endings {
@@ -25,11 +25,11 @@ export class Endings {
   }
 
   /** The operation as it ended; undefined after `ms` or when the caller hangs up. */
-  of(operationId: string, ms: number, caller: AbortSignal): Promise<OperationRow | undefined> {
+  of(operationId: string, ms: number, caller: AbortSignal): Promise<OperationRecord | undefined> {
     return new Promise((resolve) => {
       const waiters = this.#waiting.get(operationId) ?? new Set()
       this.#waiting.set(operationId, waiters)
-      const finish = (ended?: OperationRow) => {
+      const finish = (ended?: OperationRecord) => {
         clearTimeout(timer)
         caller.removeEventListener('abort', hangUp)
         waiters.delete(finish)

@@ -1,6 +1,6 @@
 import type { AnnotationUpdate } from '@slipway/contract'
 import { Failure } from '../../domain/failure.ts'
-import { annotateDisk, type DiskRow, diskView, findDisk } from '../../store/compute/disks.ts'
+import { annotateDisk, type DiskRow, findDisk, findDiskView } from '../../store/compute/disks.ts'
 import type { OperationRow } from '../../store/compute/operations.ts'
 import type { Tx } from '../../store/database.ts'
 import type { ProjectRequester } from '../admission.ts'
@@ -18,5 +18,6 @@ export async function annotate(
     throw new Failure('conflict', `The disk ${disk.name} is being deleted: it cannot be changed any more.`)
   await diskNameOrConflict(change.name ?? disk.name, () => annotateDisk(tx, disk.id, change))
   const changed = (await findDisk(tx, by.projectId, disk.id))!
-  return recordAnnotation(tx, by, 'disk', changed, change, diskView(changed))
+  const record = (await findDiskView(tx, by.projectId, disk.id))!
+  return recordAnnotation(tx, by, 'disk', changed, change, record)
 }

@@ -3,7 +3,7 @@ import { Failure, invalidField } from '../../domain/failure.ts'
 import { uuid } from '../../domain/ids.ts'
 import { diskSizeProblem, parseDiskSize } from '../../domain/sizes.ts'
 import { type Definition, done, next, type Outcome, type Work } from '../../runner/operation.ts'
-import { diskView, findDisk, insertDisk, moveDisk } from '../../store/compute/disks.ts'
+import { findDisk, findDiskView, insertDisk, moveDisk } from '../../store/compute/disks.ts'
 import type { OperationRow } from '../../store/compute/operations.ts'
 import { serialNumberOf } from '../../store/compute/vms.ts'
 import type { Tx } from '../../store/database.ts'
@@ -96,5 +96,5 @@ async function finish(work: Work, tx: Tx): Promise<Outcome> {
     throw new Failure('conflict', `The disk went to ${disk.state} meanwhile.`)
   await meterDisk(tx, disk, disk.size_gib)
   await emitDisk(tx, work, disk, 'disk.available')
-  return done(diskView(await diskOf(work, tx)))
+  return done((await findDiskView(tx, disk.project_id, disk.id))!)
 }

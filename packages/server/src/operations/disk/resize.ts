@@ -3,8 +3,8 @@ import { diskSizeProblem, parseDiskSize } from '../../domain/sizes.ts'
 import { type Definition, done, next, type Outcome, type Work } from '../../runner/operation.ts'
 import {
   type DiskRow,
-  diskView,
   findDisk,
+  findDiskView,
   moveDisk,
   raiseDiskGeneration,
   resizeDisk,
@@ -86,5 +86,5 @@ async function finish(work: Work, tx: Tx): Promise<Outcome> {
   await resizeDisk(tx, disk.id, String(work.operation.request.size), sizeGib)
   await meterDisk(tx, disk, sizeGib)
   await emitDisk(tx, work, disk, 'disk.available')
-  return done(diskView(await diskOf(work, tx)))
+  return done((await findDiskView(tx, disk.project_id, disk.id))!)
 }

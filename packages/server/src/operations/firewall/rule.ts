@@ -5,7 +5,7 @@ import { giveBackQuota } from '../../store/compute/quotas.ts'
 import { type Queryable, type Tx, violatedConstraint } from '../../store/database.ts'
 import { emit } from '../../store/events/events.ts'
 import { isNetworkBehind, listNetworkLocations } from '../../store/network/firewall-queue.ts'
-import { deleteRuleRow, findRule, moveRule, type RuleRow, ruleView } from '../../store/network/rules.ts'
+import { deleteRuleRow, findRule, findRuleView, moveRule, type RuleRow } from '../../store/network/rules.ts'
 import { applyDue } from './apply.ts'
 
 const lookAgainMs = 500
@@ -69,7 +69,7 @@ export async function activate(work: Work, tx: Tx): Promise<Outcome> {
   if (!(await moveRule(tx, rule.id, 'active', ['creating', 'updating'])))
     throw new Failure('conflict', `The firewall rule went to ${rule.state} meanwhile.`)
   await emitRule(tx, work, rule, 'firewall_rule.active')
-  return done(ruleView(await ruleOf(work, tx)))
+  return done((await findRuleView(tx, rule.project_id, rule.id))!)
 }
 
 export const emitRule = (tx: Tx, work: Work, rule: RuleRow, type: EventType): Promise<void> =>

@@ -1,9 +1,23 @@
 import type { AnnotationUpdate, Disk, DiskState, DiskType, Labels } from '@slipway/contract'
 import type { LabelSelector } from '../../domain/labels.ts'
 import type { Queryable, Tx } from '../database.ts'
+import {
+  boolean,
+  constant,
+  each,
+  JsonText,
+  json,
+  jsonSql,
+  list as listOf,
+  number,
+  object,
+  plain,
+  text,
+  time,
+} from '../json.ts'
+import { keyedStatement } from '../keyed.ts'
 import { fitsLabels, type LabelParams, labelParams } from '../labels.ts'
 import { filteredStatement, isBefore, statement } from '../statement.ts'
-import { time } from '../time.ts'
 
 export interface DiskRow {
   id: string
@@ -40,6 +54,44 @@ const byId = statement<DiskRow, { projectId: string; id: string }>(
   `${selectDisk} WHERE d.id = :id AND d.project_id = :projectId`,
 )
 
+/** What clients see, as SQL of a row `d` of disks; a field is added here and to the contract's `Disk`. */
+const diskRecord = jsonSql(
+  object<Disk>({
+    id: plain('d.id'),
+    name: text('d.name'),
+    type: text('d.type'),
+    size: text('d.size'),
+    location: text('d.location'),
+    block_size: number('d.block_size'),
+    created_at: time('d.created_at'),
+    updated_at: time('d.updated_at'),
+    serial_number: text('d.serial_number'),
+    state: text('d.state'),
+    labels: json('d.labels'),
+    description: text('d.description'),
+    deletion_protection: boolean('d.is_protected'),
+    attached_to: listOf(
+      each(
+        object<Disk['attached_to'][number]>({
+          vm_id: plain('a.vm_id'),
+          attachment_type: constant('data'),
+          mode: text('a.mode'),
+          vm_deleted: boolean('v.deleted_at IS NOT NULL'),
+        }),
+        'disk_attachments a JOIN vms v ON v.id = a.vm_id WHERE a.disk_id = d.id',
+        'a.position',
+      ),
+    ),
+  }),
+)
+
+const recordById = keyedStatement<{ record: string }, { projectId: string; id: string }>(
+  'disk_record',
+  `SELECT w.place, ${diskRecord} AS record
+   FROM unnest(:projectId::uuid[], :id::uuid[]) WITH ORDINALITY AS w (project_id, id, place)
+   JOIN disks d ON d.id = w.id AND d.project_id = w.project_id`,
+)
+
 const lock = statement<never, { projectId: string; ids: string[] }>(
   'disk_lock',
   'SELECT id FROM disks WHERE project_id = :projectId AND id = ANY (:ids) ORDER BY id FOR UPDATE',
@@ -50,9 +102,9 @@ const several = statement<DiskRow, { projectId: string; ids: string[] }>(
   `${selectDisk} WHERE d.project_id = :projectId AND d.id = ANY (:ids)`,
 )
 
-const list = filteredStatement<DiskRow, Omit<DiskFilter, 'labels'> & LabelParams>(
+const list = filteredStatement<{ id: string; record: string }, Omit<DiskFilter, 'labels'> & LabelParams>(
   'disk_list',
-  (given) => `${selectDisk}
+  (given) => `SELECT d.id, ${diskRecord} AS record FROM disks d
    WHERE d.project_id = :projectId AND ${isBefore('d.id')}
      AND (:types::text[] IS NULL OR d.type = ANY (:types))
      AND (:locations::text[] IS NULL OR d.location = ANY (:locations))
@@ -126,6 +178,15 @@ const remove = statement<never, { id: string }>('disk_delete', 'DELETE FROM disk
 
 export const findDisk = (db: Queryable, projectId: string, id: string) => byId.one(db, { projectId, id })
 
+export async function findDiskView(
+  db: Queryable,
+  projectId: string,
+  id: string,
+): Promise<JsonText<Disk> | undefined> {
+  const row = await recordById.one(db, { projectId, id })
+  return row && new JsonText(row.record)
+}
+
 /** Locks the disks in the order of their ids, then reads them as they now are. */
 export async function lockDisks(tx: Tx, projectId: string, ids: string[]): Promise<DiskRow[]> {
   await lock.run(tx, { projectId, ids })
@@ -144,7 +205,8 @@ export interface DiskFilter {
   limit: number
 }
 
-export const listDisks = (db: Queryable, f: DiskFilter) => list.all(db, { ...f, ...labelParams(f.labels) })
+export const listDiskViews = (db: Queryable, f: DiskFilter) =>
+  list.all(db, { ...f, ...labelParams(f.labels) })
 
 export interface NewDisk {
   id: string
@@ -188,27 +250,3 @@ export const attachDiskRow = (tx: Tx, vmId: string, diskId: string, mode: string
   attach.run(tx, { vmId, diskId, mode, isExclusive })
 export const detachDiskRows = (tx: Tx, vmId: string, diskIds: string[]) => detach.run(tx, { vmId, diskIds })
 export const deleteDiskRow = (tx: Tx, id: string) => remove.run(tx, { id })
-
-export function diskView(disk: DiskRow): Disk {
-  return {
-    id: disk.id,
-    name: disk.name,
-    type: disk.type,
-    size: disk.size,
-    location: disk.location,
-    block_size: disk.block_size,
-    created_at: time(disk.created_at),
-    updated_at: time(disk.updated_at),
-    serial_number: disk.serial_number,
-    state: disk.state,
-    attached_to: disk.attached_to.map(({ vm_id, mode, is_vm_deleted }) => ({
-      vm_id,
-      attachment_type: 'data' as const,
-      mode,
-      vm_deleted: is_vm_deleted,
-    })),
-    labels: disk.labels,
-    description: disk.description,
-    deletion_protection: disk.is_protected,
-  }
-}

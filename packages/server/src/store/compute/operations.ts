@@ -5,6 +5,7 @@ import { jsonTextOf } from '../json.ts'
 import { filteredStatement, isBefore, statement } from '../statement.ts'
 import { time } from '../time.ts'
 import type { OperationRow, StepEntry } from './operation-row.ts'
+import { operationRecord } from './operation-view.ts'
 
 export type { OperationFailure, OperationRow, StepEntry } from './operation-row.ts'
 
@@ -102,11 +103,6 @@ const byId = statement<OperationRow, { projectId: string; id: string; type: stri
    WHERE project_id = :projectId AND id = :id AND (:type::text IS NULL OR resource_type = :type)`,
 )
 
-const ended = statement<OperationRow, { ids: string[] }>(
-  'operation_ended',
-  `SELECT * FROM operations WHERE id = ANY (:ids::uuid[]) AND state <> 'IN_PROGRESS'`,
-)
-
 // Unfinished ones stand in the queue; failed ones are few among all that ever were, and have indexes of their own.
 const isInState = (unfinished: string) =>
   ({
@@ -115,9 +111,9 @@ const isInState = (unfinished: string) =>
     FAILED: `state = 'FAILED'`,
   }) satisfies Record<OperationState, string>
 
-const list = filteredStatement<OperationRow, OperationFilter>(
+const list = filteredStatement<{ id: string; record: string }, OperationFilter>(
   'operation_list',
-  (given) => `SELECT * FROM operations
+  (given) => `SELECT o.id, ${operationRecord} AS record FROM operations o
    WHERE project_id = :projectId AND ${isBefore('id')}
      AND (:type::text IS NULL OR resource_type = :type) ${given}
    ORDER BY id DESC LIMIT :limit`,
@@ -245,9 +241,6 @@ export async function endOperations(tx: Tx, endings: Ending[]): Promise<Set<stri
 export const findOperation = (db: Queryable, projectId: string, id: string, type: OperationType | null) =>
   byId.one(db, { projectId, id, type })
 
-/** Those of them that have ended. */
-export const findEndedOperations = (db: Queryable, ids: string[]) => ended.all(db, { ids })
-
 export interface OperationFilter {
   projectId: string
   beforeId: string | null
@@ -280,7 +273,7 @@ export const retryStuckOperation = (tx: Tx, id: string) => retryStuck.one(tx, { 
 export const takeStuckOperation = (tx: Tx, id: string) => takeStuck.one(tx, { id })
 export const pruneOperations = (db: Queryable, most: number) => prune.run(db, { most })
 
-/** What the API shows of an operation. */
+/** What clients see of an operation that is at hand; `operationRecord` says the same in SQL, for those that are read. */
 export const operationView = (row: OperationRow): Operation => ({
   operation_id: row.id,
   state: row.state,

@@ -1,6 +1,8 @@
 import type { FirewallEndpoint, FirewallRule, Labels, RuleState } from '@slipway/contract'
 import type { LabelSelector } from '../../domain/labels.ts'
 import type { Queryable, Tx } from '../database.ts'
+import { JsonText, json, jsonSql, object, plain, text } from '../json.ts'
+import { keyedStatement } from '../keyed.ts'
 import { fitsLabels, type LabelParams, labelParams } from '../labels.ts'
 import { isBefore, statement } from '../statement.ts'
 
@@ -31,14 +33,39 @@ const ruleLock = statement<RuleRow, { projectId: string; id: string }>(
   'SELECT * FROM firewall_rules WHERE project_id = :projectId AND id = :id FOR UPDATE',
 )
 
-const ruleList = statement<
-  RuleRow,
+/** What clients see, as SQL of a row `r` of firewall_rules; a field is added here and to the contract's `FirewallRule`. */
+const ruleRecord = jsonSql(
+  object<FirewallRule>({
+    id: plain('r.id'),
+    name: text('r.name'),
+    direction: text('r.direction'),
+    action: text('r.action'),
+    vpc_network_id: plain('r.network_id'),
+    state: text('r.state'),
+    sources: json('r.sources'),
+    source_ports: json('to_json(r.source_ports)'),
+    destinations: json('r.destinations'),
+    destination_ports: json('to_json(r.destination_ports)'),
+    protocols: json('to_json(r.protocols)'),
+    labels: json('r.labels'),
+  }),
+)
+
+const recordById = keyedStatement<{ record: string }, { projectId: string; id: string }>(
+  'rule_record',
+  `SELECT w.place, ${ruleRecord} AS record
+   FROM unnest(:projectId::uuid[], :id::uuid[]) WITH ORDINALITY AS w (project_id, id, place)
+   JOIN firewall_rules r ON r.id = w.id AND r.project_id = w.project_id`,
+)
+
+const recordList = statement<
+  { id: string; record: string },
   { projectId: string; beforeId: string | null; limit: number } & LabelParams
 >(
   'rule_list',
-  `SELECT * FROM firewall_rules WHERE project_id = :projectId AND ${isBefore('id')}
-     AND ${fitsLabels('labels')}
-   ORDER BY id DESC LIMIT :limit`,
+  `SELECT r.id, ${ruleRecord} AS record FROM firewall_rules r
+   WHERE r.project_id = :projectId AND ${isBefore('r.id')} AND ${fitsLabels('r.labels')}
+   ORDER BY r.id DESC LIMIT :limit`,
 )
 
 // The columns are jsonb, and the driver would turn a list into a PostgreSQL array.
@@ -90,12 +117,21 @@ export const findRule = (db: Queryable, projectId: string, id: string) => ruleBy
 
 export const lockRule = (tx: Tx, projectId: string, id: string) => ruleLock.one(tx, { projectId, id })
 
-export const listRules = (
+export async function findRuleView(
+  db: Queryable,
+  projectId: string,
+  id: string,
+): Promise<JsonText<FirewallRule> | undefined> {
+  const row = await recordById.one(db, { projectId, id })
+  return row && new JsonText(row.record)
+}
+
+export const listRuleViews = (
   db: Queryable,
   filter: { projectId: string; labels: LabelSelector | null },
   beforeId: string | null,
   limit: number,
-) => ruleList.all(db, { projectId: filter.projectId, ...labelParams(filter.labels), beforeId, limit })
+) => recordList.all(db, { projectId: filter.projectId, ...labelParams(filter.labels), beforeId, limit })
 
 export interface NewRule {
   id: string
@@ -145,18 +181,3 @@ export async function raiseRuleGeneration(tx: Tx, id: string): Promise<number> {
 }
 
 export const deleteRuleRow = (tx: Tx, id: string) => ruleDelete.run(tx, { id })
-
-export const ruleView = (r: RuleRow): FirewallRule => ({
-  id: r.id,
-  name: r.name,
-  direction: r.direction,
-  action: r.action,
-  vpc_network_id: r.network_id,
-  state: r.state,
-  sources: r.sources,
-  source_ports: r.source_ports,
-  destinations: r.destinations,
-  destination_ports: r.destination_ports,
-  protocols: r.protocols,
-  labels: r.labels,
-})

@@ -1,0 +1,57 @@
+import type { Operation, OperationState, OperationType } from '@slipway/contract'
+import type { Queryable } from '../database.ts'
+import { json, jsonSql, object, plain, text, time } from '../json.ts'
+import { keyedStatement } from '../keyed.ts'
+import { statement } from '../statement.ts'
+
+/** What clients see of an operation, as SQL of a row `o` of operations; `operationView` says the same of a row at hand. */
+export const operationRecord = jsonSql(
+  object<Operation>({
+    operation_id: plain('o.id'),
+    state: text('o.state'),
+    metadata: object<Operation['metadata']>({
+      operation_name: text('o.name'),
+      id: plain('o.resource_id'),
+      type: text('o.resource_type'),
+      request: json('o.request'),
+    }),
+    result: json('o.result'),
+    started_at: time('o.started_at'),
+    completed_at: time('o.completed_at'),
+  }),
+)
+
+export interface OperationRecord {
+  id: string
+  state: OperationState
+  resource_type: OperationType
+  record: string
+}
+
+const columns = `o.id, o.state, o.resource_type, ${operationRecord} AS record`
+
+const byId = keyedStatement<OperationRecord, { projectId: string; id: string }>(
+  'operation_record',
+  `SELECT w.place, ${columns}
+   FROM unnest(:projectId::uuid[], :id::uuid[]) WITH ORDINALITY AS w (project_id, id, place)
+   JOIN operations o ON o.id = w.id AND o.project_id = w.project_id`,
+)
+
+const ended = statement<OperationRecord, { ids: string[] }>(
+  'operation_ended',
+  `SELECT ${columns} FROM operations o WHERE o.id = ANY (:ids::uuid[]) AND o.state <> 'IN_PROGRESS'`,
+)
+
+/** One of another type than the path says is not there. */
+export async function findOperationRecord(
+  db: Queryable,
+  projectId: string,
+  id: string,
+  type: OperationType | null,
+): Promise<OperationRecord | undefined> {
+  const found = await byId.one(db, { projectId, id })
+  return type === null || found?.resource_type === type ? found : undefined
+}
+
+/** Those of them that have ended. */
+export const findEndedOperations = (db: Queryable, ids: string[]) => ended.all(db, { ids })
