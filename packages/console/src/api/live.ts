@@ -18,7 +18,13 @@ const touchedBy: Record<string, RouteId[]> = {
   price: ['priceList'],
   image: ['imageList'],
 }
-const touchedByAll: RouteId[] = ['eventList', 'operationList', 'operationGet', 'operationSteps']
+const touchedByAll: RouteId[] = [
+  'organizationAlertList',
+  'eventList',
+  'operationList',
+  'operationGet',
+  'operationSteps',
+]
 
 type LiveState = 'connecting' | 'live' | 'reconnecting' | 'off'
 let state: LiveState = 'connecting'

@@ -16,6 +16,7 @@ import { useIsOffline } from '../api/line.ts'
 import { useLiveState } from '../api/live.ts'
 import { useMe, useProjectId } from '../api/me.ts'
 import { session } from '../api/session.ts'
+import { AlertBell } from '../features/alerts.tsx'
 import { CreateProject } from '../features/create-project.tsx'
 import { lastProject } from '../lib/last-project.ts'
 import { chooseTheme, type ThemeChoice, useThemeChoice } from '../lib/theme.ts'
@@ -66,6 +67,7 @@ export function Header({
         </button>
       </div>
       <LiveMark />
+      <AlertBell />
       <Menu
         label="Theme"
         trigger={<IconButton label="Theme" icon={<ThemeIcon size={16} />} />}

@@ -1,12 +1,14 @@
 import { Dialog } from '@base-ui/react/dialog'
+import { type SearchResult, type VmAction, vmActions } from '@slipway/sdk'
+import { keepPreviousData } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { Search } from 'lucide-react'
 import { type KeyboardEvent, useId, useMemo, useState } from 'react'
-import { useMe, useProjectId } from '../api/me.ts'
-import { readAll } from '../api/read.ts'
+import { useMe, useProject, useProjectId } from '../api/me.ts'
+import { read, readAll } from '../api/read.ts'
 import { useQuery } from '../api/use-query.ts'
 import { destinations } from '../lib/destinations.ts'
-import { sizeWords } from '../lib/format.ts'
+import { resourceWords, sizeWords } from '../lib/format.ts'
 import { stateWord } from '../lib/state-words.ts'
 
 interface Hit {
@@ -14,7 +16,8 @@ interface Hit {
   name: string
   kind: string
   note: string
-  to: string
+  /** Where it leads, or what it does. */
+  to: string | (() => void)
 }
 
 const mostHits = 12
@@ -41,17 +44,18 @@ function Finder({ onClose }: { onClose: () => void }) {
   const listId = useId()
   const [text, setText] = useState('')
   const [at, setAt] = useState(0)
-  const all = useCandidates()
-  const hits = useMemo(() => {
-    const wanted = text.trim().toLowerCase()
-    return all
-      .filter(({ name, note, key }) => `${name} ${note} ${key}`.toLowerCase().includes(wanted))
-      .slice(0, mostHits)
-  }, [all, text])
+  const near = useCandidates()
+  const far = useFound(text.trim(), near)
+  const actions = useActions(text.trim())
+  const hits = useMemo(
+    () => [...actions, ...ranked([...near, ...far], text.trim().toLowerCase())].slice(0, mostHits),
+    [near, far, actions, text],
+  )
   const open = (hit: Hit | undefined) => {
     if (!hit) return
     onClose()
-    void navigate({ to: hit.to })
+    if (typeof hit.to === 'string') void navigate({ to: hit.to })
+    else hit.to()
   }
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key === 'ArrowDown') setAt((before) => Math.min(before + 1, hits.length - 1))
@@ -72,7 +76,7 @@ function Finder({ onClose }: { onClose: () => void }) {
           aria-expanded="true"
           aria-controls={listId}
           aria-activedescendant={hits[at] ? `${listId}-${at}` : undefined}
-          placeholder="Name, address, id or page"
+          placeholder="Name, address, id, page, or “stop train-7”"
           value={text}
           onChange={(event) => {
             setText(event.target.value)
@@ -97,7 +101,7 @@ function Finder({ onClose }: { onClose: () => void }) {
           >
             <span className="min-w-0 flex-1 truncate">{hit.name}</span>
             <span className="truncate text-sm text-ink-muted">{hit.note}</span>
-            <span className="w-12 text-right text-sm text-ink-muted">{hit.kind}</span>
+            <span className="w-20 shrink-0 text-right text-sm text-ink-muted">{hit.kind}</span>
           </div>
         ))}
       </div>
@@ -106,6 +110,98 @@ function Finder({ onClose }: { onClose: () => void }) {
       )}
     </>
   )
+}
+
+/** The name itself comes first, then names that begin so, then names and notes that hold it. */
+function ranked(hits: Hit[], wanted: string): Hit[] {
+  const rankOf = ({ name, note, key }: Hit) => {
+    const own = name.toLowerCase()
+    if (own === wanted) return 0
+    if (own.startsWith(wanted)) return 1
+    if (own.includes(wanted)) return 2
+    return `${note} ${key}`.toLowerCase().includes(wanted) ? 3 : 4
+  }
+  return hits
+    .map((hit) => ({ hit, rank: rankOf(hit) }))
+    .filter(({ rank }) => rank < 4)
+    .toSorted((a, b) => a.rank - b.rank)
+    .map(({ hit }) => hit)
+}
+
+const verbs: Record<string, VmAction> = { stop: 'STOP', start: 'START', reset: 'RESET' }
+
+/** "stop train-7" does it: the page of the VM opens with the question. */
+function useActions(text: string): Hit[] {
+  const projectId = useProjectId()
+  const vms = useQuery({ ...readAll('vmList', { project_id: projectId }), enabled: projectId !== '' })
+  const [, verb = '', name = ''] = /^(\w+)\s+(\S+)$/.exec(text.toLowerCase()) ?? []
+  const action = verbs[verb]
+  return useMemo(() => {
+    if (!action) return []
+    return (vms.data ?? [])
+      .filter((vm) => vm.name.startsWith(name) && vmActions[action].from.includes(vm.state))
+      .slice(0, 3)
+      .map((vm) => ({
+        key: `${verb} ${vm.id}`,
+        name: `${verb.charAt(0).toUpperCase()}${verb.slice(1)} ${vm.name}`,
+        kind: 'do',
+        note: `${vm.type} · ${stateWord(vm.state)}`,
+        to: `/projects/${projectId}/vms/${vm.id}?ask=${verb}`,
+      }))
+  }, [action, verb, name, vms.data, projectId])
+}
+
+/** Asks the service for what other projects have, and operators for what the fleet has. */
+function useFound(text: string, near: Hit[]): Hit[] {
+  const { caller } = useMe()
+  const { organization_id } = useProject()
+  const isAsked = text.length >= 2
+  const tenant = useQuery({
+    ...read('organizationSearch', { params: { organization_id }, query: { q: text } }),
+    enabled: isAsked && organization_id !== '',
+    placeholderData: keepPreviousData,
+  })
+  const fleet = useQuery({
+    ...read('adminSearch', { query: { q: text } }),
+    enabled: isAsked && caller.is_operator,
+    placeholderData: keepPreviousData,
+  })
+  return useMemo(() => {
+    if (!isAsked) return []
+    const known = new Set(near.map(({ key }) => key))
+    const found = [
+      ...(tenant.data?.items ?? []).map((result) => ({ result, isOfFleet: false })),
+      ...(caller.is_operator ? (fleet.data?.items ?? []) : []).map((result) => ({ result, isOfFleet: true })),
+    ]
+    return found.flatMap(({ result, isOfFleet }): Hit[] => {
+      const to = placeOf(result, isOfFleet)
+      if (known.has(result.resource_id) || !to) return []
+      known.add(result.resource_id)
+      const { resource_type, project_name, organization_name, location, state } = result
+      const owner = isOfFleet ? [organization_name, project_name].filter(Boolean).join(' / ') : project_name
+      return [
+        {
+          key: result.resource_id,
+          name: result.name,
+          kind: resourceWords(resource_type),
+          note: [owner, location, state && stateWord(state)].filter(Boolean).join(' · '),
+          to,
+        },
+      ]
+    })
+  }, [isAsked, near, tenant.data, fleet.data, caller.is_operator])
+}
+
+function placeOf({ resource_type, resource_id, project_id }: SearchResult, isOfFleet: boolean): string {
+  if (resource_type === 'host') return `/fleet/hosts/${resource_id}`
+  if (resource_type === 'organization') return isOfFleet ? '/fleet/organizations' : ''
+  if (resource_type === 'user') return '/fleet/users'
+  if (isOfFleet) return ''
+  const base = `/projects/${project_id || resource_id}`
+  if (resource_type === 'vm') return `${base}/vms/${resource_id}`
+  if (resource_type === 'disk') return `${base}/disks?disk=${resource_id}`
+  if (resource_type === 'firewall_rule') return `${base}/network/firewall`
+  return resource_type === 'project' ? base : `${base}/network/networks`
 }
 
 function useCandidates(): Hit[] {

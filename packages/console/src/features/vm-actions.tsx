@@ -1,10 +1,10 @@
 import { type Vm, type VmAction, vmActions } from '@slipway/sdk'
 import { Play, RotateCcw, Square } from 'lucide-react'
-import { useState } from 'react'
 import { useOperation } from '../api/actions.ts'
 import { client } from '../api/client.ts'
 import { useWhyNot } from '../api/me.ts'
 import { stateWord } from '../lib/state-words.ts'
+import { useSearchState } from '../lib/use-search-state.ts'
 import { Button } from '../ui/button.tsx'
 import { Confirm } from '../ui/dialog.tsx'
 
@@ -28,7 +28,11 @@ const words: Record<VmAction, { verb: string; past: string; icon: typeof Play; w
 /** Every action is in sight; those that the state does not allow say why. */
 export function VmActions({ vm }: { vm: Vm }) {
   const whyNot = useWhyNot('member')
-  const [asked, setAsked] = useState<VmAction | null>(null)
+  // A search for "stop train-7" leads here, to the question.
+  const [search, setSearch] = useSearchState()
+  const asked =
+    (Object.keys(words) as VmAction[]).find((action) => action.toLowerCase() === search.ask) ?? null
+  const setAsked = (action: VmAction | null) => setSearch({ ask: action?.toLowerCase() ?? '' })
   const act = useOperation({
     projectId: vm.project_id,
     run: (action: VmAction) => client.vmUpdate({ project_id: vm.project_id, vm_id: vm.id }, { action }),
@@ -60,7 +64,7 @@ export function VmActions({ vm }: { vm: Vm }) {
         )
       })}
       <Confirm
-        isOpen={asked !== null}
+        isOpen={asked !== null && !reasonFor(asked)}
         onClose={() => setAsked(null)}
         title={`${confirmed?.verb} ${vm.name}`}
         action={`${confirmed?.verb} VM`}
@@ -68,7 +72,7 @@ export function VmActions({ vm }: { vm: Vm }) {
         error={null}
         onSubmit={() => asked && act.mutate(asked, { onSettled: () => setAsked(null) })}
       >
-        <p>{confirmed?.warning}</p>
+        <p>{confirmed?.warning || 'It takes GPUs again, and billing of the VM goes on.'}</p>
       </Confirm>
     </>
   )

@@ -1,8 +1,9 @@
 import { Link } from '@tanstack/react-router'
-import { ArrowRight, TriangleAlert } from 'lucide-react'
+import { ArrowRight } from 'lucide-react'
 import { useProject } from '../api/me.ts'
 import { read, readAll } from '../api/read.ts'
 import { useQuery } from '../api/use-query.ts'
+import { Alerts } from '../features/alerts.tsx'
 import { EventTable } from '../features/event-table.tsx'
 import { money, plural, quotaLabel, usd } from '../lib/format.ts'
 import { ButtonLink } from '../ui/button.tsx'
@@ -115,51 +116,21 @@ function Figure({ label, value, note = '' }: { label: string; value: string; not
   )
 }
 
-/** Shows the one thing that needs doing, if any. */
+/** Shows what needs someone; where nothing does and nothing runs, what to do first. */
 function NextStep({ projectId }: { projectId: string }) {
-  const params = { project_id: projectId }
-  const vms = useQuery(readAll('vmList', params))
-  const budget = useQuery(read('budgetGet', { params }))
-  const troubled = vms.data?.find((vm) => vm.state === 'STATE_CRASHED' || vm.state === 'STATE_UNREACHABLE')
-  const limit = budget.data?.monthly_usd
-  const isNearBudget = typeof limit === 'number' && limit > 0 && budget.data!.spent_usd >= limit * 0.8
-  const box = 'flex items-center gap-3 rounded-md border px-4 py-2.5'
-  if (troubled)
-    return (
-      <div className={`${box} border-amber/50 bg-amber-soft`}>
-        <TriangleAlert size={16} className="shrink-0 text-amber-text" />
-        <span className="flex-1">
-          {troubled.name} is{' '}
-          {troubled.state === 'STATE_CRASHED'
-            ? 'crashed: reset or stop it.'
-            : 'unreachable: its host does not report.'}
-        </span>
-        <Link to="/projects/$projectId/vms/$vmId" params={{ projectId, vmId: troubled.id }} className="link">
-          Open
-        </Link>
-      </div>
-    )
-  if (isNearBudget)
-    return (
-      <div className={`${box} border-amber/50 bg-amber-soft`}>
-        <TriangleAlert size={16} className="shrink-0 text-amber-text" />
-        <span className="flex-1">
-          {usd(budget.data!.spent_usd)} of the budget of {usd(limit)} is spent this month.
-        </span>
-        <Link to="/projects/$projectId/settings/billing" params={{ projectId }} className="link">
-          Budget
-        </Link>
-      </div>
-    )
-  if (vms.data?.length === 0)
-    return (
-      <div className={`${box} border-line bg-surface`}>
-        <ArrowRight size={16} className="shrink-0 text-accent-text" />
-        <span className="flex-1">Nothing runs here yet. A first VM takes a minute.</span>
-        <Link to="/projects/$projectId/vms/new" params={{ projectId }} className="link">
-          Create VM
-        </Link>
-      </div>
-    )
-  return null
+  const vms = useQuery(readAll('vmList', { project_id: projectId }))
+  return (
+    <>
+      <Alerts projectId={projectId} />
+      {vms.data?.length === 0 && (
+        <div className="flex items-center gap-3 rounded-md border border-line bg-surface px-4 py-2.5">
+          <ArrowRight size={16} className="shrink-0 text-accent-text" />
+          <span className="flex-1">Nothing runs here yet. A first VM takes a minute.</span>
+          <Link to="/projects/$projectId/vms/new" params={{ projectId }} className="link">
+            Create VM
+          </Link>
+        </div>
+      )}
+    </>
+  )
 }

@@ -35,7 +35,7 @@ export function Menu({
               <Base.Item
                 key={entry.key}
                 onClick={entry.onSelect}
-                className={`flex h-8 cursor-pointer items-center gap-2 px-3 outline-none select-none data-highlighted:bg-sunken ${entry.isDanger ? 'text-red-text' : ''} ${entry.isCurrent ? 'font-medium text-accent-text' : ''}`}
+                className={`flex min-h-8 cursor-pointer items-center py-1 gap-2 px-3 outline-none select-none data-highlighted:bg-sunken ${entry.isDanger ? 'text-red-text' : ''} ${entry.isCurrent ? 'font-medium text-accent-text' : ''}`}
               >
                 {entry.icon}
                 {entry.label}

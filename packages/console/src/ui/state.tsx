@@ -11,7 +11,7 @@ const text: Record<Tone, string> = {
   bad: 'text-red-text',
 }
 
-function Mark({ tone, isMoving }: { tone: Tone; isMoving: boolean }): ReactNode {
+export function Mark({ tone, isMoving = false }: { tone: Tone; isMoving?: boolean }): ReactNode {
   if (tone === 'warn')
     return (
       <svg viewBox="0 0 10 10" className="size-2.5 shrink-0 text-amber" aria-hidden="true">

@@ -1,7 +1,7 @@
 // biome-ignore-all lint/a11y/useSemanticElements: a grid of absolutely placed rows cannot be a <table>
 // biome-ignore-all lint/a11y/useFocusableInteractive: rows and headers are not controls here
 import { useVirtualizer } from '@tanstack/react-virtual'
-import { memo, type ReactNode, useLayoutEffect, useRef, useState } from 'react'
+import { memo, type ReactNode, useLayoutEffect, useMemo, useRef, useState } from 'react'
 
 export interface Column<Row> {
   key: string
@@ -10,6 +10,8 @@ export interface Column<Row> {
   /** This is a CSS grid track: `minmax(140px, 2fr)`. */
   width: string
   align?: 'right'
+  /** The table can be sorted by this. */
+  sortBy?: (row: Row) => string | number
   /** On narrow screens the first column is the card's title; a bare column follows without its label. */
   isBare?: boolean
 }
@@ -21,6 +23,9 @@ interface TableProps<Row> {
   rows: Row[]
   columns: Column<Row>[]
   rowKey: (row: Row) => string
+  /** The key of the column that sorts, with a minus for the other way round. */
+  sort?: string
+  onSort?: (sort: string) => void
   selected?: ReadonlySet<string>
   onSelect?: (selected: Set<string>) => void
   /** The checkbox of a row is labelled with this name. */
@@ -33,11 +38,30 @@ const virtualFrom = 200
 
 /** The table scrolls ten thousand rows as it does ten; on narrow screens it becomes cards with the same data. */
 export function Table<Row>({ empty, ...props }: TableProps<Row>) {
-  return props.rows.length === 0 && empty ? empty : <Rows {...props} />
+  const { rows, columns, sort = '' } = props
+  const sorted = useMemo(() => sortedBy(rows, columns, sort), [rows, columns, sort])
+  return rows.length === 0 && empty ? empty : <Rows {...props} rows={sorted} />
 }
 
+function sortedBy<Row>(rows: Row[], columns: Column<Row>[], sort: string): Row[] {
+  const sortBy = columns.find(({ key }) => key === sort.replace(/^-/, ''))?.sortBy
+  if (!sortBy) return rows
+  const sign = sort.startsWith('-') ? -1 : 1
+  const compare = (a: string | number, b: string | number) =>
+    typeof a === 'number' && typeof b === 'number'
+      ? a - b
+      : String(a).localeCompare(String(b), 'en', { numeric: true })
+  return rows
+    .map((row) => ({ row, by: sortBy(row) }))
+    .toSorted((a, b) => sign * compare(a.by, b.by))
+    .map(({ row }) => row)
+}
+
+/** Sorts upwards, then downwards, then not at all. */
+const nextSort = (key: string, sort: string) => (sort === key ? `-${key}` : sort === `-${key}` ? '' : key)
+
 function Rows<Row>(props: TableProps<Row>) {
-  const { label, rows, columns, rowKey, selected, onSelect } = props
+  const { label, rows, columns, rowKey, selected, onSelect, sort = '', onSort } = props
   const frame = useRef<HTMLDivElement>(null)
   const isNarrow = useIsNarrow()
   const isVirtual = rows.length > virtualFrom
@@ -97,9 +121,24 @@ function Rows<Row>(props: TableProps<Row>) {
               <span
                 key={column.key}
                 role="columnheader"
+                aria-sort={
+                  sort === column.key ? 'ascending' : sort === `-${column.key}` ? 'descending' : undefined
+                }
                 className={`truncate px-3 font-normal ${column.align === 'right' ? 'figures text-right' : ''}`}
               >
-                {column.title}
+                {column.sortBy && onSort ? (
+                  <button
+                    type="button"
+                    className="hover:text-ink"
+                    onClick={() => onSort(nextSort(column.key, sort))}
+                  >
+                    {column.title}
+                    {sort === column.key && ' ↑'}
+                    {sort === `-${column.key}` && ' ↓'}
+                  </button>
+                ) : (
+                  column.title
+                )}
               </span>
             ))}
           </div>

@@ -1,4 +1,4 @@
-import type { Vm } from '@slipway/sdk'
+import type { Price, Vm } from '@slipway/sdk'
 import { Link } from '@tanstack/react-router'
 import { Plus } from 'lucide-react'
 import { useMemo, useState } from 'react'
@@ -8,6 +8,7 @@ import { useQuery } from '../../api/use-query.ts'
 import { isSimulatedAddress, publicAddressOf } from '../../lib/addresses.ts'
 import { curlLine } from '../../lib/command-lines.ts'
 import { count, usd } from '../../lib/format.ts'
+import { stateWord } from '../../lib/state-words.ts'
 import { useSearchState } from '../../lib/use-search-state.ts'
 import { ButtonLink } from '../../ui/button.tsx'
 import { CopyButton } from '../../ui/copy.tsx'
@@ -27,6 +28,8 @@ export function Vms() {
   const [search, setSearch] = useSearchState()
   const [selected, setSelected] = useState<Set<string>>(new Set())
   const rows = useMemo(() => (vms.data ?? []).filter((vm) => matches(vm, search)), [vms.data, search])
+  const prices = useQuery(read('priceList', { params: { project_id: projectId } }))
+  const columns = useMemo(() => columnsFor(projectId, prices.data?.items ?? []), [projectId, prices.data])
   const chosen = rows.filter((vm) => selected.has(vm.id))
   const running = (vms.data ?? []).filter((vm) => vm.state === 'STATE_RUNNING').length
   const create = (
@@ -81,7 +84,9 @@ export function Vms() {
               <Table
                 label="VMs"
                 rows={rows}
-                columns={columnsFor(projectId)}
+                columns={columns}
+                sort={search.sort ?? ''}
+                onSort={(sort) => setSearch({ sort })}
                 rowKey={(vm) => vm.id}
                 rowName={(vm) => vm.name}
                 selected={selected}
@@ -107,11 +112,12 @@ export function Vms() {
   )
 }
 
-const columnsFor = (projectId: string): Column<Vm>[] => [
+const columnsFor = (projectId: string, prices: Price[]): Column<Vm>[] => [
   {
     key: 'name',
     title: 'Name',
     width: 'minmax(140px, 2fr)',
+    sortBy: (vm) => vm.name,
     cell: (vm) => (
       <Link
         to="/projects/$projectId/vms/$vmId"
@@ -122,14 +128,27 @@ const columnsFor = (projectId: string): Column<Vm>[] => [
       </Link>
     ),
   },
-  { key: 'type', title: 'Type', width: 'minmax(110px, 1fr)', cell: (vm) => vm.type },
+  {
+    key: 'type',
+    title: 'Type',
+    width: 'minmax(110px, 1fr)',
+    sortBy: (vm) => vm.type,
+    cell: (vm) => vm.type,
+  },
   {
     key: 'state',
     title: 'State',
     width: 'minmax(150px, 1fr)',
+    sortBy: (vm) => stateWord(vm.state),
     cell: (vm) => <StateBadge state={vm.state} since={vm.updated_at} />,
   },
-  { key: 'location', title: 'Location', width: 'minmax(110px, 1fr)', cell: (vm) => vm.location },
+  {
+    key: 'location',
+    title: 'Location',
+    width: 'minmax(110px, 1fr)',
+    sortBy: (vm) => vm.location,
+    cell: (vm) => vm.location,
+  },
   {
     key: 'address',
     title: 'Address',
@@ -149,5 +168,29 @@ const columnsFor = (projectId: string): Column<Vm>[] => [
       )
     },
   },
-  { key: 'age', title: 'Age', width: '90px', align: 'right', cell: (vm) => <Age iso={vm.created_at} /> },
+  {
+    key: 'price',
+    title: 'USD/h',
+    width: '90px',
+    align: 'right',
+    sortBy: (vm) => priceOf(vm, prices) ?? 0,
+    cell: (vm) => {
+      const price = priceOf(vm, prices)
+      return price === undefined ? '–' : price.toFixed(2)
+    },
+  },
+  {
+    key: 'age',
+    title: 'Age',
+    width: '90px',
+    align: 'right',
+    sortBy: (vm) => -Date.parse(vm.created_at),
+    cell: (vm) => <Age iso={vm.created_at} />,
+  },
 ]
+
+/** A VM costs while it runs. */
+function priceOf(vm: Vm, prices: Price[]): number | undefined {
+  if (vm.state === 'STATE_SHUTOFF') return 0
+  return prices.find(({ product_name }) => product_name === vm.type)?.usd
+}

@@ -1,0 +1,127 @@
+import type { Alert } from '@slipway/sdk'
+import { Link, useNavigate } from '@tanstack/react-router'
+import { Bell } from 'lucide-react'
+import { useMe, useProject } from '../api/me.ts'
+import { read } from '../api/read.ts'
+import { useQuery } from '../api/use-query.ts'
+import { plural } from '../lib/format.ts'
+import { Menu } from '../ui/menu.tsx'
+import { Mark } from '../ui/state.tsx'
+import { Age } from '../ui/time.tsx'
+
+const pollMs = 10_000
+const badKinds: Alert['kind'][] = ['crashed', 'stuck', 'payment', 'host_lost', 'gpu_fault']
+const toneOf = ({ kind }: Alert) => (badKinds.includes(kind) ? 'bad' : 'warn')
+const keyOf = ({ kind, resource_id }: Alert) => `${kind} ${resource_id}`
+
+/** Returns what needs someone: in the organization of the page, and for operators in the fleet. */
+function useAlerts(): { ofTenant: Alert[]; ofFleet: Alert[] } {
+  const { caller } = useMe()
+  const { organization_id } = useProject()
+  const tenant = useQuery({
+    ...read('organizationAlertList', { params: { organization_id } }),
+    enabled: organization_id !== '',
+    refetchInterval: pollMs,
+  })
+  const fleet = useQuery({
+    ...read('adminAlertList', {}),
+    enabled: caller.is_operator,
+    refetchInterval: pollMs,
+  })
+  return { ofTenant: tenant.data?.items ?? [], ofFleet: caller.is_operator ? (fleet.data?.items ?? []) : [] }
+}
+
+/** Returns where someone can do something about it. */
+function placeOf(alert: Alert, projectId: string, isOfFleet: boolean): string {
+  const { kind, resource_type, resource_id, project_id } = alert
+  if (kind === 'host_lost') return `/fleet/hosts/${resource_id}`
+  if (kind === 'gpu_fault') return '/fleet/capacity'
+  if (isOfFleet) return kind === 'stuck' ? '/fleet/operations' : '/fleet/organizations'
+  const base = `/projects/${project_id || projectId}`
+  if (kind === 'payment' || kind === 'budget') return `${base}/settings/billing`
+  if (resource_type === 'vm') return `${base}/vms/${resource_id}`
+  return resource_type === 'disk' ? `${base}/disks?disk=${resource_id}` : `${base}/operations`
+}
+
+/** Counts what needs someone, on every page, and leads there. */
+export function AlertBell() {
+  const { ofTenant, ofFleet } = useAlerts()
+  const { id: projectId } = useProject()
+  const navigate = useNavigate()
+  const known = new Set(ofTenant.map(keyOf))
+  const alerts = [
+    ...ofTenant.map((alert) => ({ alert, to: placeOf(alert, projectId, false) })),
+    ...ofFleet
+      .filter((alert) => !known.has(keyOf(alert)))
+      .map((alert) => ({ alert, to: placeOf(alert, projectId, true) })),
+  ]
+  const count = alerts.length
+  const label = count === 0 ? 'Alerts: none' : `Alerts: ${count}`
+  return (
+    <Menu
+      label="Alerts"
+      header={
+        count === 0 ? 'Nothing needs you now.' : `${plural(count, 'thing needs', 'things need')} someone`
+      }
+      trigger={
+        <button
+          type="button"
+          aria-label={label}
+          className="relative inline-flex size-8 items-center justify-center rounded-md text-ink-muted hover:bg-sunken hover:text-ink"
+        >
+          <Bell size={16} />
+          {count > 0 && (
+            <span
+              aria-hidden="true"
+              className="figures absolute top-0 right-0 min-w-4 rounded-full bg-red px-1 text-center text-[10px] leading-4 font-semibold text-on-accent"
+            >
+              {count > 99 ? '99+' : count}
+            </span>
+          )}
+        </button>
+      }
+      entries={alerts.map(({ alert, to }) => ({
+        key: keyOf(alert),
+        icon: <Mark tone={toneOf(alert)} />,
+        label: <Words alert={alert} />,
+        onSelect: () => void navigate({ to }),
+      }))}
+    />
+  )
+}
+
+const Words = ({ alert }: { alert: Alert }) => (
+  <span className="flex max-w-sm min-w-0 flex-1 items-baseline justify-between gap-3 whitespace-normal">
+    <span>{alert.message}</span>
+    {alert.since && (
+      <span className="shrink-0 text-sm text-ink-muted">
+        <Age iso={alert.since} />
+      </span>
+    )}
+  </span>
+)
+
+/** Stands at the head of a page while something in its project or organization needs someone. */
+export function Alerts({ projectId }: { projectId: string }) {
+  const { ofTenant } = useAlerts()
+  const concerned = ofTenant.filter(({ project_id }) => project_id === projectId || project_id === '')
+  if (concerned.length === 0) return null
+  return (
+    <section aria-label="Needs someone" className="rounded-md border border-amber/50 bg-amber-soft">
+      <ul className="divide-y divide-line">
+        {concerned.slice(0, 5).map((alert) => (
+          <li key={keyOf(alert)} className="flex items-center gap-3 px-4 py-2.5">
+            <Mark tone={toneOf(alert)} />
+            <span className="min-w-0 flex-1">{alert.message}</span>
+            <Link to={placeOf(alert, projectId, false)} className="link">
+              Open
+            </Link>
+          </li>
+        ))}
+        {concerned.length > 5 && (
+          <li className="px-4 py-2 text-ink-muted">And {concerned.length - 5} more, in the bell above.</li>
+        )}
+      </ul>
+    </section>
+  )
+}
