@@ -22,12 +22,16 @@ export const cpuMs = (pid: number): number => (statOf(pid)?.ownTicks ?? 0) * msP
 /** CPU milliseconds so far of this process's children that have ended. */
 export const endedChildrenCpuMs = (): number => (statOf('self')?.reapedTicks ?? 0) * msPerTick
 
-/** CPU milliseconds so far of a process and its children; one that ends meanwhile stays in its parent's account. */
+/** CPU milliseconds so far of a process and its children; one that ends meanwhile goes on in its parent's account. */
 export function familyCpuMs(pid: number): number {
-  const own = statOf(pid)
-  if (!own) return 0
-  const children = childrenOf(pid).reduce((sum, child) => sum + cpuMs(child), 0)
-  return (own.ownTicks + own.reapedTicks) * msPerTick + children
+  for (;;) {
+    const before = statOf(pid)
+    const children = childrenOf(pid).reduce((sum, child) => sum + cpuMs(child), 0)
+    const after = statOf(pid)
+    // One that ended in between would be counted twice or not at all.
+    if (before?.reapedTicks !== after?.reapedTicks) continue
+    return after ? (after.ownTicks + after.reapedTicks) * msPerTick + children : 0
+  }
 }
 
 export function childrenOf(pid: number): number[] {

@@ -89,5 +89,5 @@ function growTable({ scale, rows, pairs, sizeGb, fillSeconds }: GrowRun): string
     `${shown(grown.value)} ${grown.unit}`,
     `${factor.toFixed(2)}${factor > 1.3 ? ' **(aim 1.3)**' : ''}`,
   ])
-  return `${said}\n\n${table(['work', 'small store', 'grown store', 'times slower'], body)}`
+  return `${said}\n\n${table(['work', 'small store', 'grown store', 'factor'], body)}`
 }

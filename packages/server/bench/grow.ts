@@ -59,7 +59,7 @@ try {
     print(grown)
     const verdict = factor <= mostFactor ? 'met' : 'MISSED'
     console.log(
-      `    small store ${shown(small.value)} ${small.unit}: ${factor.toFixed(2)} times slower  [≤ ${mostFactor}: ${verdict}]`,
+      `    small store ${shown(small.value)} ${small.unit}: × ${factor.toFixed(2)}  [≤ ${mostFactor}: ${verdict}]`,
     )
   }
   keep({ grow: { ...run, scale, rows: size, fillSeconds, sizeGb, pairs } })

@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os'
 import type { Effort } from './effort.ts'
-import { type Figure, isBusy, median } from './figures.ts'
+import { type Figure, isBusy, median, ratioAtLeast } from './figures.ts'
 import { addTenants } from './fixtures.ts'
 import { type Made, read, runLoad } from './load.ts'
 import { each, metered } from './meter.ts'
@@ -40,6 +40,8 @@ export async function measureProcesses(
       const figure = figures.at(index - 2)!
       const isBound = isBusy(figure.cpu!.loadCores)
       figure.limits = isBound ? [] : limit(figure.value, alone[name])
+      const [one] = figure.limits
+      if (one && count > 1) figure.aim = ratioAtLeast(one, 0.9, 'rate of one process')
     }
   }
   for (const other of others) await other.stop()

@@ -11,7 +11,7 @@ import { addVms } from './fixtures.ts'
 import { type Made, readerName } from './load.ts'
 import { measureProcesses } from './processes.ts'
 import { measureReads } from './reads.ts'
-import { keep, runNow } from './results.ts'
+import { keep, readResults, runNow } from './results.ts'
 import { RunningService } from './running-service.ts'
 import { measureMemory, measureStarts } from './starts.ts'
 import { measureStreams } from './streams.ts'
@@ -46,10 +46,12 @@ try {
   console.error(`  ready after ${Math.round(service.main.readyMs)} ms; reads are measured with ${readerName}`)
   const made = (await addVms(service)).at(-1)!
   const run = runNow(await service.postgresVersion(), values.quick)
-  const figures: Partial<Record<Group, Figure[]>> = {}
+  // A part is measured to be looked at beside the rest.
+  const figures = values.only ? { ...readResults().service?.figures } : {}
   for (const name of wanted) {
-    figures[name] = await measurements[name](service, made, effort)
-    figures[name].forEach(print)
+    const measured = await measurements[name](service, made, effort)
+    measured.forEach(print)
+    figures[name] = measured
   }
   keep({ service: { ...run, figures } })
 } finally {
