@@ -1,4 +1,5 @@
 import type { Database, Tx } from '../src/store/database.ts'
+import { stampEvents } from '../src/store/events/events.ts'
 
 /** How much there is to be at scale 1. */
 export const fullSize = { vms: 1_000_000, hosts: 20_000, operations: 10_000_000, events: 40_000_000 }
@@ -27,6 +28,8 @@ const claimedPerHost = 6
  */
 export async function growRows(database: Database, growth: Growth): Promise<void> {
   const { templates, location, projectIds } = growth
+  // The template's event is one that has its position.
+  await stampEvents(database, true)
   await database.transaction(async (tx) => {
     const run = (text: string, values?: unknown[]) => tx.query({ text, ...(values && { values }) })
     for (const setting of [

@@ -17,35 +17,38 @@ export async function measureProcesses(
   const tenants = await addTenants(service.database, 'processes', 8, 1)
   const others: ServerProcess[] = []
   const figures: Figure[] = []
-  let alone: { reads: number; creations: number } | undefined
+  let alone: { reads: Measured; creations: Measured } | undefined
   for (const count of [1, 2, 4]) {
     while (others.length < count - 1) others.push(await service.startProcess('api'))
     const servers = [service.main, ...others]
     const reads = await readFrom(service, servers, made, effort)
     const creations = await createAt(service, servers, tenants, effort)
-    alone ??= { reads: reads.value, creations: creations.value }
-    const limit = (value: number, limits: number) => [
-      { what: 'one process', value: limits, ratio: count === 1 ? 1 : value / limits },
-    ]
+    alone ??= { reads, creations }
     const where = `${count} API process${count === 1 ? '' : 'es'} on ${availableParallelism()} cores`
     figures.push(
-      { ...reads, id: `get-vm-processes-${count}`, what: `GET VM, ${connections} connections, ${where}` },
       {
-        ...creations,
+        id: `get-vm-processes-${count}`,
+        what: `GET VM, ${connections} connections, ${where}`,
+        ...beside(reads, alone.reads),
+      },
+      {
         id: `creations-processes-${count}`,
         what: `Creations, ${connections} clients, ${where}`,
+        ...beside(creations, alone.creations),
       },
     )
-    for (const [index, name] of (['reads', 'creations'] as const).entries()) {
-      const figure = figures.at(index - 2)!
-      const isBound = isBusy(figure.cpu!.loadCores)
-      figure.limits = isBound ? [] : limit(figure.value, alone[name])
-      const [one] = figure.limits
-      if (one && count > 1) figure.aim = ratioAtLeast(one, 0.9, 'rate of one process')
-    }
   }
   for (const other of others) await other.stop()
   return figures
+}
+
+/** More processes may bring nothing where no core is left for them, but they must not cost anything either. */
+function beside(measured: Measured, alone: Measured): Measured {
+  if (measured === alone) return measured
+  const isBound = [measured, alone].some(({ cpu }) => isBusy(cpu!.loadCores))
+  const ratio = isBound ? null : measured.value / alone.value
+  const limit = { what: 'one process', value: alone.value, ratio }
+  return { ...measured, limits: [limit], aim: ratioAtLeast(limit, 0.9, 'rate of one process') }
 }
 
 type Measured = Omit<Figure, 'id' | 'what'>
