@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { root } from '@slipway/testing/root.ts'
-import { type Aim, type Figure, type Group, groups, shown } from './figures.ts'
+import { type Aim, type Figure, groups, inOrder, shown } from './figures.ts'
 import { type GrowRun, type Machine, readResults, type ServiceRun } from './results.ts'
 
 /** Other software, measured by us on such a machine with its own tools; `npm run bench` does not repeat it. */
@@ -66,7 +66,7 @@ function figureTables({ figures }: ServiceRun): string {
       .join('; '),
     cpu ? `${shown(cpu.serverMs)} + ${shown(cpu.postgresMs)}` : '',
   ]
-  return (Object.entries(figures) as [Group, Figure[]][])
+  return inOrder(figures)
     .map(([group, all]) => {
       const head = [
         'work',

@@ -7,6 +7,10 @@ export const groups = {
 }
 export type Group = keyof typeof groups
 
+/** By their groups, whichever was measured first. */
+export const inOrder = (figures: Partial<Record<Group, Figure[]>>): [Group, Figure[]][] =>
+  (Object.keys(groups) as Group[]).flatMap((group) => (figures[group] ? [[group, figures[group]]] : []))
+
 /** One measured number, beside what bounds it. */
 export interface Figure {
   /** Stays the same from run to run and from store to store. */

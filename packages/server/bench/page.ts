@@ -1,4 +1,4 @@
-import { type Aim, type Figure, type Group, groups, shown } from './figures.ts'
+import { type Aim, type Figure, groups, inOrder, shown } from './figures.ts'
 import { style } from './page-style.ts'
 import type { GrowRun, Pair, Results, Run, ServiceRun } from './results.ts'
 
@@ -56,7 +56,7 @@ ${facts.length > 0 ? `<p class="facts">${facts.map((fact) => `<span>${escaped(fa
 }
 
 function serviceSections({ figures }: ServiceRun): string {
-  return (Object.entries(figures) as [Group, Figure[]][])
+  return inOrder(figures)
     .map(([group, all]) => `<section><h2>${groups[group]}</h2>${all.map(card).join('')}</section>`)
     .join('')
 }

@@ -20,12 +20,12 @@ export class Metrics {
 
   constructor(database: Database, counts: () => Promise<{ inProgress: number; stuck: number }>) {
     collectDefaultMetrics({ register: this.registry })
-    const { pool, counts: asked } = database
+    const { pool, traffic } = database
     const count = (what: string, help: string, read: () => number) =>
       this.#counter(`slipway_database_${what}_total`, help, read)
-    count('statements', 'Statements sent to the database.', () => asked.statements)
-    count('round_trips', 'Messages to the database that were waited for.', () => asked.roundTrips)
-    count('commits', 'Transactions, single statements included.', () => asked.commits)
+    count('statements', 'Statements sent to the database.', () => traffic.statements)
+    count('round_trips', 'Messages to the database that were waited for.', () => traffic.roundTrips)
+    count('commits', 'Transactions, single statements included.', () => traffic.commits)
     this.#gauge('slipway_pool_connections', 'Open database connections.', () => pool.totalCount)
     this.#gauge('slipway_pool_idle', 'Idle database connections.', () => pool.idleCount)
     this.#gauge('slipway_pool_waiting', 'Requests waiting for a connection.', () => pool.waitingCount)

@@ -1,6 +1,7 @@
 import pg from 'pg'
 import type { ClaimedOperation } from './compute/operation-row.ts'
 import type { Signals, Topic } from './signals.ts'
+import { Traffic } from './traffic.ts'
 
 // 64-bit counts and generations stay far below 2^53.
 pg.types.setTypeParser(pg.types.builtins.INT8, Number)
@@ -59,8 +60,7 @@ export class Database implements Queryable {
   readonly pool: pg.Pool
   readonly url: string
   readonly isShared = true
-  /** What this process has asked of PostgreSQL: `/metrics` shows it, and a test holds a creation to its budget. */
-  readonly counts = { statements: 0, roundTrips: 0, commits: 0 }
+  readonly traffic = new Traffic()
   readonly #signals: Pick<Signals, 'send'> | undefined
   /** Set where the process is a worker, too: what it admits begins at once. */
   worker: LocalWorker | undefined
@@ -85,9 +85,8 @@ export class Database implements Queryable {
   }
 
   query(config: pg.QueryConfig): Promise<pg.QueryResult> {
-    this.counts.statements++
-    this.counts.roundTrips++
-    this.counts.commits++
+    this.traffic.sent(config.name)
+    this.traffic.committed(config.name)
     return this.pool.query(config)
   }
 
@@ -108,13 +107,14 @@ export class Database implements Queryable {
       let isCommitted = false
       const client = await this.pool.connect()
       let broken: Error | undefined
+      let firstName: string | undefined
       try {
         // It goes with the first statement: should it fail, the connection is gone, and so is that.
         client.query('BEGIN').catch(() => {})
         const result = await work({
           query: (config) => {
-            this.counts.statements++
-            this.counts.roundTrips++
+            firstName ??= config.name
+            this.traffic.sent(config.name)
             return client.query(config)
           },
           signal: (topic, subject) => signalled.set(`${topic} ${subject}`, [topic, subject]),
@@ -127,8 +127,8 @@ export class Database implements Queryable {
         })
         await commit(client)
         isCommitted = true
-        this.counts.roundTrips++
-        this.counts.commits++
+        this.traffic.roundTrips++
+        this.traffic.committed(firstName)
         for (const [topic, subject] of signalled.values()) this.#signals?.send(topic, subject)
         return result
       } catch (error) {
