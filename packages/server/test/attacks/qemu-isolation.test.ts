@@ -76,6 +76,23 @@ test('a VM has its own limits and namespaces where the host record says so, and 
   expect(notIsolated.some((line) => line.startsWith('network: '))).toBe(!own_namespaces.includes('net'))
 })
 
+test('what serves a shared volume to a VM is limited with it where the host record says so', async () => {
+  const volume = diskOf(host.name, { type: 'shared-volume', sizeGib: 1024, blockSize: 0 })
+  await engine.ensureDisk(volume, call())
+  await engine.attachDisk(victim, volume, call())
+  const servers = (await bench.processes()).filter(({ commandLine }) =>
+    /virtiofsd.*--socket-path/.test(commandLine),
+  )
+  expect(servers).not.toEqual([])
+  const { own_cgroup } = host.capabilities.isolation as { own_cgroup: boolean }
+  for (const { pid } of servers)
+    expect((await readFile(`/proc/${pid}/cgroup`, 'utf8')).includes(victim.id)).toBe(own_cgroup)
+  const notIsolated = host.capabilities.not_isolated as string[]
+  expect(notIsolated.some((line) => line.startsWith('volumes: '))).toBe(!isRoot)
+  await engine.detachDisk(victim, volume, call())
+  await engine.removeDisk(volume, call(2))
+})
+
 test('a VM opens no port of this machine that a local user could reach past the firewall', async () => {
   const pid = await pidOf(victim)
   for (const table of ['tcp', 'tcp6', 'udp']) {
@@ -124,7 +141,7 @@ test('a server that is not root says which walls are missing', async () => {
     const nobody = isRoot ? { uid: 65_534, gid: 65_534 } : {}
     const said = execFileSync(process.execPath, [program], { encoding: 'utf8', cwd: '/', ...nobody })
     const walls = (JSON.parse(said) as string[]).map((line) => line.split(':')[0])
-    expect(walls).toEqual(['user', 'cgroup', 'mounts', 'network'])
+    expect(walls).toEqual(['user', 'cgroup', 'mounts', 'volumes', 'network'])
   } finally {
     await rm(folder, { recursive: true, force: true })
   }

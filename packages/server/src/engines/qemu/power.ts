@@ -22,7 +22,7 @@ const minMemoryMib = 256
 /** What QEMU needs for itself, caches of its disks and the servers of shared volumes included. */
 const memoryBesideGuestMib = 768
 /** Up to 64 threads for disks, and some for everything else. */
-const processesBesideCores = 256
+const processesBesideCores = 512
 
 /** All of these are called with the VM's lock held. */
 

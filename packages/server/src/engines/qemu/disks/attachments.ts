@@ -27,7 +27,8 @@ export async function offerDisk(ctx: QemuContext, vmId: string, disk: AttachedDi
   const folder = ctx.records.folder(vmId)
   if (disk.type === 'shared-volume') {
     const socket = volumeSocket(vmId, disk.id)
-    await serveVolume(folder, socket, ctx.disks.shareFolder(disk.id))
+    const groups = await ctx.isolation.groupsOf(vmId)
+    await serveVolume(folder, socket, ctx.disks.shareFolder(disk.id), groups)
     return ctx.isolation.give(folder, socket)
   }
   const link = diskLink(disk.id)

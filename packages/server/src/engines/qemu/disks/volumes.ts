@@ -36,17 +36,26 @@ function isSuccessor(program: string): Promise<boolean> {
   return answer
 }
 
+/** What it does for a VM counts for that VM, and is limited with it. */
+const enterScript = 'for g in $SLIPWAY_CGROUPS; do echo $$ >"$g"; done; exec "$@"'
+
 /** One virtiofsd per VM and volume. It leaves by itself when its QEMU does, but waits for ever for one that never came. */
-export async function serveVolume(vmDir: string, socket: string, shareFolder: string): Promise<void> {
+export async function serveVolume(
+  vmDir: string,
+  socket: string,
+  shareFolder: string,
+  cgroupFiles: string[],
+): Promise<void> {
   const program = await findVirtiofsd()
   if (!program)
     throw new EngineError('rejected', 'shared volumes need virtiofsd, which is not installed on this host')
   await endVolume(join(vmDir, `${socket}${recordName}`))
   await rm(join(vmDir, socket), { force: true })
-  const child = spawn(program, await argumentsFor(program, socket, shareFolder), {
+  const command = [program, ...(await argumentsFor(program, socket, shareFolder))]
+  const child = spawn('/bin/sh', ['-c', enterScript, 'slipway-volume', ...command], {
     cwd: vmDir,
     detached: true,
-    env: bareEnvironment(),
+    env: { ...bareEnvironment(), SLIPWAY_CGROUPS: cgroupFiles.join(' ') },
     stdio: 'ignore',
   })
   let failure: string | null = null

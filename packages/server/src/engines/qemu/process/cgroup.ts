@@ -46,7 +46,7 @@ export class Cgroups {
 
   /** Makes the VM's group; a process enters by writing its id to the files that come back. */
   async make(vmId: string, { memoryMib, processes, cpuCores }: Limits): Promise<string[]> {
-    if (this.#version === 2) await this.#delegate()
+    const entrances = await this.enter(vmId)
     const memoryBytes = `${memoryMib * 1024 ** 2}`
     const weight = Math.min(10_000, 100 * cpuCores)
     const values: Record<string, string> =
@@ -57,9 +57,15 @@ export class Cgroups {
             'pids.max': `${processes}`,
             'cpu.shares': `${Math.min(262_144, 1024 * cpuCores)}`,
           }
-    for (const folder of this.#folders(vmId)) await mkdir(folder, { recursive: true })
     for (const [file, value] of Object.entries(values))
       await writeFile(join(this.#parents[file.split('.')[0]!]!, vmId, file), value)
+    return entrances
+  }
+
+  /** The same without limits, if there are none yet: QEMU comes after what serves it, and brings them. */
+  async enter(vmId: string): Promise<string[]> {
+    if (this.#version === 2) await this.#delegate()
+    for (const folder of this.#folders(vmId)) await mkdir(folder, { recursive: true })
     return this.#folders(vmId).map((folder) => join(folder, 'cgroup.procs'))
   }
 

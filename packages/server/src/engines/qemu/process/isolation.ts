@@ -15,6 +15,8 @@ const hideScript =
   `for d in ${hiddenFolders.join(' ')}; do case "$SLIPWAY_PROGRAM" in "$d"/*) continue;; esac; ` +
   '[ -d "$d" ] && [ ! -L "$d" ] && mount -t tmpfs -o ro,size=4k,mode=755 tmpfs "$d"; done; exec "$@"'
 
+const isRoot = () => process.getuid?.() === 0
+
 /** How VMs are kept apart from the host and from each other: by what this process may do on this machine. */
 export class Isolation {
   /** Said to operators, in the log and in the host record. */
@@ -33,19 +35,20 @@ export class Isolation {
       ...(hasOwnUsers ? [] : ['user: every VM runs as the user of the server']),
       ...(cgroups ? [] : ['cgroup: no limits on memory, processes and CPU of a QEMU process']),
       ...(namespaces.includes('--mount') ? [] : ['mounts: QEMU sees the files that its user may read']),
+      // The program itself takes root to make its walls.
+      ...(isRoot() ? [] : ['volumes: virtiofsd, which serves shared volumes, runs without its sandbox']),
       ...(namespaces.includes('--net') ? [] : ['network: a QEMU that was taken over could open connections']),
     ]
   }
 
   /** `groups` are those that VMs need for devices of the host. */
   static async find(location: string, groups: number[]): Promise<Isolation> {
-    const isRoot = process.getuid?.() === 0
     const may = (program: string, args: string[]) =>
       run(program, args).then(
         () => true,
         () => false,
       )
-    if (!isRoot || !(await may('setpriv', ['--version']))) return new Isolation(false, [], null, [])
+    if (!isRoot() || !(await may('setpriv', ['--version']))) return new Isolation(false, [], null, [])
     const namespaces = []
     for (const kind of ['--mount', '--net', '--ipc'])
       if (await may('unshare', [kind, 'true'])) namespaces.push(kind)
@@ -123,6 +126,11 @@ export class Isolation {
       : [...user, ...rights, program]
     const command = this.#namespaces.length > 0 ? ['unshare', ...this.#namespaces, ...hidden] : hidden
     return { command, cgroupFiles }
+  }
+
+  /** The groups that a process beside QEMU enters that works for this VM alone. */
+  async groupsOf(vmId: string): Promise<string[]> {
+    return (await this.#cgroups?.enter(vmId)) ?? []
   }
 
   async release(vmId: string): Promise<void> {
