@@ -1,32 +1,10 @@
-import { randomBytes } from 'node:crypto'
-import { withDatabase } from '@slipway/testing/database.ts'
-import pg from 'pg'
-import { expect, inject, onTestFinished, test } from 'vitest'
+import type pg from 'pg'
+import { expect, onTestFinished, test } from 'vitest'
 import { uuid } from '../../src/domain/ids.ts'
 import { Database } from '../../src/store/database.ts'
 import { emit, stampEvents } from '../../src/store/events/events.ts'
 import { migrate, migrations, NewerSchemaError } from '../../src/store/migrate.ts'
-
-/** A database with nothing in it. */
-async function emptyDatabase(): Promise<{ url: string; query: pg.Client['query'] }> {
-  const name = `test_${randomBytes(6).toString('hex')}`
-  const admin = await connect(inject('postgresUrl'))
-  await admin.query(`CREATE DATABASE ${name}`)
-  const url = withDatabase(inject('postgresUrl'), name)
-  const client = await connect(url)
-  onTestFinished(async () => {
-    await client.end()
-    await admin.query(`DROP DATABASE ${name} WITH (FORCE)`)
-    await admin.end()
-  })
-  return { url, query: client.query.bind(client) as pg.Client['query'] }
-}
-
-async function connect(url: string): Promise<pg.Client> {
-  const client = new pg.Client({ connectionString: url })
-  await client.connect()
-  return client
-}
+import { emptyDatabase, storeBefore } from '../support/old-store.ts'
 
 const ours = `n.nspname = 'public' AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = o.oid AND d.deptype = 'e')`
 
@@ -216,19 +194,6 @@ test('a schema of a newer version that older ones may share is taken as it is', 
   await migrate(url)
   expect((await versionsOf(query)).at(-1)!.version).toBe(999)
 })
-
-/** A store as a version before this step left it. */
-async function storeBefore(version: number) {
-  const store = await emptyDatabase()
-  await store.query(
-    'CREATE TABLE schema_versions (version integer PRIMARY KEY, min_compatible_version integer NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())',
-  )
-  for (const step of migrations().filter((each) => each.version < version)) {
-    await store.query(step.text)
-    await store.query('INSERT INTO schema_versions VALUES ($1, 1)', [step.version])
-  }
-  return store
-}
 
 test('what was granted before links had to be redeemed stays valid, and a link opens what it was made for', async () => {
   const { url, query } = await storeBefore(12)
