@@ -70,6 +70,7 @@ export const eventTypes = [
   'subnet.deleted',
   'user.created',
   'user.identity_linked',
+  'user.identity_unlinked',
   'user.invited',
   'user.operator_granted',
   'user.operator_removed',
@@ -115,6 +116,12 @@ export const eventTypes = [
   'webhook.updated',
 ] as const
 export type EventType = (typeof eventTypes)[number]
+
+/** Whether a webhook can ask for it: all, a type, or all types of a kind by `vm.*`. */
+export const isEventSelector = (text: string): boolean =>
+  text === '*' ||
+  (eventTypes as readonly string[]).includes(text) ||
+  (text.endsWith('.*') && eventTypes.some((type) => type.startsWith(text.slice(0, -1))))
 
 /** A type, or all that begin alike. */
 export const eventTypesPattern = '^(\\*|[a-z_]+(\\.[a-z_]+)*(\\.\\*)?)$'

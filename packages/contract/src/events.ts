@@ -46,7 +46,8 @@ const EventTypes = Type.Array(
     maxLength: 100,
     format: 'event-types',
     pattern: eventTypesPattern,
-    description: 'A type of event, or all of a kind by a star.',
+    description:
+      'A type of event, all of a kind by a star, or `*`. The filter `type` of the events names all types.',
     examples: ['vm.running', 'operation.*'],
   }),
   { maxItems: 100 },

@@ -2,10 +2,10 @@ import {
   addressCount,
   emailPattern,
   eventTypes,
-  eventTypesPattern,
   hostNamePattern,
   imageNamePattern,
   imageSourcePattern,
+  isEventSelector,
   isResourceName,
   isUuid,
   parseCidr,
@@ -20,7 +20,6 @@ import { labelKeyProblem, labelSelectorProblem, labelValueProblem } from './labe
 import { didYouMean, nearest } from './nearest.ts'
 import { parseDiskSize } from './sizes.ts'
 
-const eventKinds = new RegExp(eventTypesPattern)
 const hostName = new RegExp(hostNamePattern)
 const imageName = new RegExp(imageNamePattern)
 const imageSource = new RegExp(imageSourcePattern)
@@ -72,7 +71,7 @@ export const formats: Record<string, (text: string) => string | null> = {
       ? null
       : `must be a port or a range, such as 22 or 3000-8080, within 1–65535${didYouMean(nearestPorts(text))}`,
   'event-types': (text) =>
-    eventKinds.test(text)
+    isEventSelector(text)
       ? null
       : `must be a type of event, or all of a kind by vm.*${didYouMean(nearest(text, eventTypes))}`,
   'ssh-public-key': (text) => {

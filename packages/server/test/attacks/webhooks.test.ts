@@ -30,11 +30,11 @@ afterEach(async () => {
 })
 
 const create = (project_id: string, { url }: Receiver) =>
-  service.ok('webhookCreate', { token, params: { project_id }, body: { url, event_types: ['test.*'] } })
+  service.ok('webhookCreate', { token, params: { project_id }, body: { url, event_types: ['gpu.*'] } })
 const happen = (project: string, resource: string, count = 1) =>
   service.sql(
     `INSERT INTO events_pending (id, project_id, type, resource_type, resource_id, actor, request_id, data)
-     SELECT gen_random_uuid(), $1, 'test.happened', 'test', $2 || n, 'system', '', '{}' FROM generate_series(1, $3) n`,
+     SELECT gen_random_uuid(), $1, 'gpu.happened', 'test', $2 || n, 'system', '', '{}' FROM generate_series(1, $3) n`,
     [project, resource, count],
   )
 const heard = ({ received }: Receiver) => received.map(({ body }) => body.data.resource_id)

@@ -63,10 +63,10 @@ test('a webhook gets what it asked for, signed as Standard Webhooks says', async
 
 test('a webhook says the time of the database, whatever time it is for the worker', async () => {
   const receiver = await startReceiver()
-  const { secret } = await create(receiver, ['test.*'])
+  const { secret } = await create(receiver, ['gpu.*'])
   vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 3_600_000 })
   onTestFinished(() => void vi.useRealTimers())
-  await happen('test.stamped', 'a')
+  await happen('gpu.stamped', 'a')
   const [received] = await eventually(async () => receiver.received.length > 0 && receiver.received)
   vi.useRealTimers()
   verify(secret, received!)
@@ -95,8 +95,8 @@ test('a webhook is tried again with growing pauses for a day, then given up, and
   const receiver = await startReceiver()
   receiver.answer = () => 503
   await service.clock.freeze(new Date().toISOString())
-  const { id: webhook_id } = await create(receiver, ['test.*'])
-  await happen('test.lost', 'a')
+  const { id: webhook_id } = await create(receiver, ['gpu.*'])
+  await happen('gpu.lost', 'a')
   await serve()
   for (const [index, pauseS] of retryPausesS.entries()) {
     const [waiting] = await deliveries(webhook_id)
@@ -129,8 +129,8 @@ test('a webhook keeps the order of each resource, and one that fails holds up it
   const receiver = await startReceiver()
   let isAway = true
   receiver.answer = ({ body }) => (isAway && body.data.resource_id === 'a' ? 500 : 200)
-  await create(receiver, ['test.*'])
-  for (const n of [1, 2, 3]) for (const resource of ['a', 'b']) await happen('test.step', resource, { n })
+  await create(receiver, ['gpu.*'])
+  for (const n of [1, 2, 3]) for (const resource of ['a', 'b']) await happen('gpu.step', resource, { n })
   await serve()
   const heard = (resource: string) =>
     receiver.received
@@ -147,8 +147,8 @@ test('a webhook keeps the order of each resource, and one that fails holds up it
 test('a webhook is delivered to by several workers at once without a repetition', async () => {
   const receiver = await startReceiver()
   const other = await service.another()
-  await create(receiver, ['test.*'])
-  for (let n = 0; n < 40; n++) await happen('test.many', `resource-${n % 10}`, { n })
+  await create(receiver, ['gpu.*'])
+  for (let n = 0; n < 40; n++) await happen('gpu.many', `resource-${n % 10}`, { n })
   await service.ok('eventList')
   await Promise.all([service.server.webhooks.once(), other.webhooks.once()])
   await eventually(async () => receiver.received.length >= 40)
@@ -166,9 +166,9 @@ test('a webhook is delivered to by several workers at once without a repetition'
 test('a webhook is paused after three days without success, says so, and goes on where it was when resumed', async () => {
   const receiver = await startReceiver()
   receiver.answer = () => 500
-  const { id: webhook_id } = await create(receiver, ['test.*'])
+  const { id: webhook_id } = await create(receiver, ['gpu.*'])
   const day = async (name: string) => {
-    await happen(`test.${name}`, name)
+    await happen(`gpu.${name}`, name)
     await serve()
     for (const pauseS of retryPausesS) {
       await service.clock.advance(`${pauseS + 1} seconds`)
@@ -185,7 +185,7 @@ test('a webhook is paused after three days without success, says so, and goes on
   expect(items).toMatchObject([{ resource_id: webhook_id, actor: 'system' }])
 
   const before = receiver.received.length
-  await happen('test.meanwhile', 'x')
+  await happen('gpu.meanwhile', 'x')
   await serve()
   expect(receiver.received.length).toBe(before)
   expect((await deliveries(webhook_id))[0]).toMatchObject({ state: 'pending', next_attempt_at: '' })
@@ -193,21 +193,21 @@ test('a webhook is paused after three days without success, says so, and goes on
   await service.ok('webhookUpdate', { token: owner, params: { webhook_id }, body: { state: 'active' } })
   await serve()
   // Resources have no order among each other.
-  expect(receiver.received.slice(before).map(({ body }) => body.type)).toContain('test.meanwhile')
+  expect(receiver.received.slice(before).map(({ body }) => body.type)).toContain('gpu.meanwhile')
 })
 
 test('a webhook takes a redirect and a broken connection for failures', async () => {
   const receiver = await startReceiver()
-  const { id: webhook_id } = await create(receiver, ['test.*'])
+  const { id: webhook_id } = await create(receiver, ['gpu.*'])
   receiver.answer = () => 302
-  await happen('test.redirected', 'a')
+  await happen('gpu.redirected', 'a')
   await serve()
   const [redirected] = await deliveries(webhook_id)
   expect(redirected).toMatchObject({ state: 'pending', response_status: 302 })
   expect(redirected!.error).toContain('redirects are not followed')
   expect(receiver.received.map(({ path }) => path)).toEqual(['/hook'])
   await receiver.close()
-  await happen('test.refused', 'b')
+  await happen('gpu.refused', 'b')
   await serve()
   const [refused] = await deliveries(webhook_id)
   expect(refused).toMatchObject({ state: 'pending', response_status: 0 })
@@ -216,15 +216,42 @@ test('a webhook takes a redirect and a broken connection for failures', async ()
 
 test('a webhook is not sent what happened before it was made, and nothing after its deletion', async () => {
   const receiver = await startReceiver()
-  await happen('test.before', 'a')
+  await happen('gpu.before', 'a')
   await service.ok('eventList')
-  const { id: webhook_id } = await create(receiver, ['test.*'])
-  await happen('test.after', 'a')
+  const { id: webhook_id } = await create(receiver, ['gpu.*'])
+  await happen('gpu.after', 'a')
   await serve()
-  expect(receiver.received.map(({ body }) => body.type)).toEqual(['test.after'])
+  expect(receiver.received.map(({ body }) => body.type)).toEqual(['gpu.after'])
   await service.ok('webhookDelete', { token: owner, params: { webhook_id } })
-  await happen('test.too-late', 'a')
+  await happen('gpu.too-late', 'a')
   await serve()
   expect(receiver.received.length).toBe(1)
   expect((await service.call('webhookDeliveryList', { params: { webhook_id } })).status).toBe(404)
+})
+
+test('a webhook is refused for types of events that there are not', async () => {
+  const token = owner
+  const create = (event_types: string[]) =>
+    service.call('webhookCreate', { token, body: { url: 'http://127.0.0.1:9/hook', event_types } })
+  for (const unknown of ['VM*', 'vm.runing', 'vms.*', 'vm.running.*', 'vm', '*.running', '']) {
+    const { status, body } = await create(['vm.running', unknown])
+    expect([unknown, status, body]).toEqual([
+      unknown,
+      400,
+      expect.objectContaining({ details: [expect.objectContaining({ field: '/event_types/1' })] }),
+    ])
+  }
+  expect((await create(['vm.runing'])).body).toMatchObject({
+    message: expect.stringContaining('did you mean vm.running?'),
+  })
+  const { id } = await service.ok('webhookCreate', {
+    token,
+    body: { url: 'http://127.0.0.1:9/hook', event_types: ['*', 'vm.*', 'operation.failed'] },
+  })
+  const changed = await service.call('webhookUpdate', {
+    token,
+    params: { webhook_id: id },
+    body: { event_types: ['vm.gone'] },
+  })
+  expect(changed.status).toBe(400)
 })

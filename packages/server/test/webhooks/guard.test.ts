@@ -110,10 +110,5 @@ test('a webhook that leads inside is neither made nor changed', async () => {
   const params = { webhook_id: webhook.id }
   const moved = await service.call('webhookUpdate', { token, params, body: { url: 'http://[fd00::1]/' } })
   expect(moved.status).toBe(400)
-  const misspelt = await service.call('webhookCreate', {
-    token,
-    body: { url: 'https://1.1.1.1/hook', event_types: ['vm.running', 'VM*'] },
-  })
-  expect(misspelt.status).toBe(400)
   expect((await service.call('webhookCreate', { body: { url: 'https://1.1.1.1/' } })).status).toBe(403)
 })
