@@ -61,6 +61,7 @@ export const RootAnswer = record('Root', {
     id: Uuid,
     email: Type.String(),
     is_operator: Type.Boolean(),
+    has_totp: Type.Boolean({ description: 'Whether the user has set up a second factor; false for keys.' }),
     role: Type.String({ description: 'Of an access key; else empty.' }),
     project_id: Type.String({ description: 'Of a project’s key; else empty.' }),
     organization_id: Type.String({ description: 'Of an access key; else empty.' }),

@@ -15,6 +15,17 @@ export const Session = record('Session', {
 })
 export type Session = Static<typeof Session>
 
+export const Identity = record('Identity', {
+  provider: Type.String({
+    description: 'Its name here; empty when it is no longer configured.',
+    examples: ['company'],
+  }),
+  issuer: Type.String({ examples: ['https://idp.example.com'] }),
+  subject: Type.String({ examples: ['248289761001'] }),
+  linked_at: Timestamp,
+})
+export type Identity = Static<typeof Identity>
+
 const code = Type.String({ minLength: 1, maxLength: 256, description: 'The one-time code.' })
 const totpCode = Type.String({
   minLength: 6,
@@ -107,6 +118,26 @@ export const signInRoutes = defineRoutes({
     access: 'user',
     answer: record('SignInRedirect', { url: Type.String({ examples: ['https://idp.example.com/auth?…'] }) }),
     errors: ['not_found'],
+  },
+  authOidcUnlink: {
+    ...common,
+    method: 'DELETE',
+    path: '/v0.1/auth/oidc/{provider}/link',
+    summary: 'Take one’s identity at a provider off one’s account',
+    description:
+      'Memberships that its claims gave end. 409 for the only way to sign in: an account without a password keeps its last identity.',
+    access: 'user',
+    answer: Empty,
+    errors: ['not_found', 'conflict'],
+  },
+  authIdentityList: {
+    method: 'GET',
+    path: '/v0.1/auth/identities',
+    tag: 'Authentication',
+    summary: 'List one’s identities at providers of single sign-on',
+    access: 'user',
+    answer: wholeList('IdentityList', Identity),
+    noStore: true,
   },
   authSessionList: {
     method: 'GET',

@@ -35,6 +35,8 @@ export function hintsOf(error: unknown): string[] {
   switch (error.code) {
     case 'unauthenticated':
       return ['Log in with `slipway login`, or set SLIPWAY_ACCESS_KEY.']
+    case 'invalid_grant':
+      return error.needsTotp ? ['Give the code of your second factor, or a recovery code, with --totp.'] : []
     case 'payment_method_required':
       return ['Enter a payment method with `slipway billing`.']
     case 'quota_exceeded':

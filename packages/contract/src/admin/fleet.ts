@@ -419,7 +419,7 @@ export const adminRoutes = defineRoutes({
       is_operator: Type.Optional(Type.Boolean()),
     }),
     answer: AdminUserCreated,
-    errors: ['already_exists'],
+    errors: ['already_exists', 'quota_exceeded'],
     noStore: true,
   },
   adminUserUpdate: {

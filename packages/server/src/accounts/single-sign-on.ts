@@ -1,16 +1,18 @@
 import { type Role, roles, type TokenAnswer } from '@slipway/contract'
 import type { OidcConfig } from '../config/index.ts'
-import { Failure } from '../domain/failure.ts'
+import { Failure, notFound } from '../domain/failure.ts'
 import { uuid } from '../domain/ids.ts'
 import { normaliseEmail } from '../domain/names.ts'
 import type { Services } from '../services.ts'
 import { TryAgain, type Tx } from '../store/database.ts'
 import { revokeOrganizationKeysOfUser } from '../store/identity/access-keys.ts'
 import {
+  deleteIdentities,
   findIdentity,
   findOrganizationNamed,
   followEmail,
   insertIdentity,
+  listIdentities,
   listMembershipsOf,
   putClaimedMembership,
 } from '../store/identity/identities.ts'
@@ -79,6 +81,29 @@ export async function linkIdentity(
     if (!(await insertIdentity(tx, identity.issuer, identity.subject, userId)))
       throw new Failure('already_exists', 'This identity belongs to an account already.')
     await emitUser(tx, visitor, 'user.identity_linked', userId, { data: { provider: provider.name } })
+  })
+}
+
+/** By the user. What claims of the issuer gave ends with it; whoever has no other way to sign in keeps it. */
+export async function unlinkIdentity(
+  { database }: Services,
+  visitor: Visitor,
+  provider: OidcConfig,
+  userId: string,
+): Promise<void> {
+  await database.transaction(async (tx) => {
+    const user = await lockUser(tx, userId)
+    const identities = await listIdentities(tx, userId)
+    if (!identities.some(({ issuer }) => issuer === provider.issuer)) throw notFound('identity')
+    if (!user?.password_hash && identities.every(({ issuer }) => issuer === provider.issuer))
+      throw new Failure(
+        'conflict',
+        'This is the only way to sign in to this account: link another one first.',
+      )
+    await deleteIdentities(tx, provider.issuer, userId)
+    await applyClaims(tx, visitor, userId, provider.issuer, null, undefined)
+    await emitUser(tx, visitor, 'user.identity_unlinked', userId, { data: { provider: provider.name } })
+    tx.signal('access')
   })
 }
 

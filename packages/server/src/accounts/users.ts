@@ -1,5 +1,6 @@
 import type { EventType, Role } from '@slipway/contract'
 import { Failure, invalidField, notFound } from '../domain/failure.ts'
+import { requireRoom } from '../operations/admission.ts'
 import type { Tx } from '../store/database.ts'
 import { emit, type Requester } from '../store/events/events.ts'
 import { revokeOperatorKeysOfUser } from '../store/identity/access-keys.ts'
@@ -51,6 +52,7 @@ export async function inviteUser(
     grants.push({ organizationId: null, role: null, isOperator: false })
   if (grants.length === 0) throw new Failure('already_exists', 'There is such a user already.')
   const { invitations, code } = await invite(tx, email, grants, invitedBy)
+  if (organizationId) await requireRoom(tx, { ...by, organizationId }, 'members')
   const user = personOf(invitations)
   await emit(tx, {
     ...by,

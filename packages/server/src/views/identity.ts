@@ -1,8 +1,9 @@
-import type { AccessKey, Member, Organization, Project, Session, SshKey } from '@slipway/contract'
+import type { AccessKey, Identity, Member, Organization, Project, Session, SshKey } from '@slipway/contract'
 import { usdNumber } from '../domain/charges.ts'
 import { usdOfMs } from '../domain/money.ts'
 import type { SshKeyRow } from '../store/compute/ssh-keys.ts'
 import type { AccessKeyRow } from '../store/identity/access-keys.ts'
+import type { IdentityRow } from '../store/identity/identities.ts'
 import type { MemberRow } from '../store/identity/members.ts'
 import type { AccountRow, OrganizationRow } from '../store/identity/organizations.ts'
 import type { ProjectRow } from '../store/identity/projects.ts'
@@ -57,6 +58,14 @@ export const sessionView = (row: SessionRow, currentId: string): Session => ({
   has_second_factor: row.has_second_factor,
   created_at: time(row.created_at),
   last_used_at: time(row.last_used_at),
+})
+
+/** `providers` are those that are configured. */
+export const identityView = (row: IdentityRow, providers: { name: string; issuer: string }[]): Identity => ({
+  provider: providers.find(({ issuer }) => issuer === row.issuer)?.name ?? '',
+  issuer: row.issuer,
+  subject: row.subject,
+  linked_at: time(row.created_at),
 })
 
 export const organizationView = (row: OrganizationRow): Organization => ({

@@ -1,4 +1,5 @@
 import type { Role } from '@slipway/contract'
+import { eventually } from '@slipway/testing/eventually.ts'
 import { addKey, addProject, addUser, ownerToken, tokenOf } from '@slipway/testing/people.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -24,6 +25,25 @@ const createKey = (token: string, role: Role, more = {}) =>
   service.call('organizationKeyCreate', { token, body: { name: role, role, ...more } })
 const keyOf = async (token: string, role: Role) => (await createKey(token, role)).body
 const works = async (secret: string) => (await service.call('rootGet', { token: secret })).status === 200
+
+test('the list of an organization’s keys tells prefix, last use and end of each, and no secret', async () => {
+  const expires_at = '2099-01-01T00:00:00.000Z'
+  const { id, secret, prefix } = (
+    await createKey(owner, 'viewer', { expires_at, allowed_cidrs: ['127.0.0.0/8'] })
+  ).body
+  const listed = async () =>
+    (await service.ok('organizationKeyList', { token: owner })).items.find((key) => key.id === id)!
+  expect(await listed()).toMatchObject({
+    prefix,
+    expires_at,
+    last_used_at: '',
+    allowed_cidrs: ['127.0.0.0/8'],
+  })
+  expect(secret.startsWith(`slp_${prefix.replace(/^slp_/, '')}`)).toBe(true)
+  expect(JSON.stringify(await listed())).not.toContain(secret)
+  expect(await works(secret)).toBe(true)
+  await eventually(async () => (await listed()).last_used_at !== '')
+})
 
 test('a key of an organization opens every project of it, as far as its role goes', async () => {
   const { organization_id } = service.credentials

@@ -58,6 +58,19 @@ test('a second factor is asked for after the right password alone, and a code wo
   expect(failureOf(await signIn(person.email, { totp_code }))[1]).toBe('invalid_grant')
 })
 
+test('the caller learns whether a second factor is set up, which a begun one is not', async () => {
+  const person = await newPerson()
+  const hasTotp = async () => (await service.ok('rootGet', { token: person.token })).caller.has_totp
+  expect(await hasTotp()).toBe(false)
+  await service.ok('authTotpCreate', { token: person.token, body: { current_password: password } })
+  expect(await hasTotp()).toBe(false)
+  const { recoveryCodes } = await enrol(person)
+  expect(await hasTotp()).toBe(true)
+  await service.ok('authTotpRemove', { token: person.token, body: { code: recoveryCodes[0] } })
+  expect(await hasTotp()).toBe(false)
+  expect((await service.ok('rootGet')).caller.has_totp).toBe(false)
+})
+
 test('one code opens one of many sign-ins at the same time', async () => {
   const person = await newPerson()
   const { uri } = await enrol(person)

@@ -99,18 +99,65 @@ test('an account is never linked by its address, from either side', async () => 
   expect((await service.call('authToken', { token: null, body: grant })).status).toBe(200)
 })
 
+const link = async (token: string) => {
+  const answer = await service.call('authOidcLink', { token, params: { provider: 'company' } })
+  const [pair] = answer.headers.getSetCookie()[0]!.split(';')
+  return visit(answer.body.url, new Map([['slipway_oidc', pair!]]))
+}
+const unlink = (token: string, provider = 'company') =>
+  service.call('authOidcUnlink', { token, params: { provider } })
+
 test('a signed-in user links an identity, which nobody else can link then', async () => {
   const user = await addUser(service.database)
-  const link = async (token: string) => {
-    const answer = await service.call('authOidcLink', { token, params: { provider: 'company' } })
-    const [pair] = answer.headers.getSetCookie()[0]!.split(';')
-    return visit(answer.body.url, new Map([['slipway_oidc', pair!]]))
-  }
   expect((await link(await tokenOf(service.database, user))).path).toBe('/account')
   expect((await signIn()).caller.id).toBe(user.id)
   const other = await addUser(service.database)
   expect((await link(await tokenOf(service.database, other))).path).toBe('/sign-in?sso=taken')
   expect((await signIn()).caller.id).toBe(user.id)
+})
+
+test('a user takes a linked identity off, which then opens another account', async () => {
+  const user = await addUser(service.database)
+  const token = await tokenOf(service.database, user)
+  expect((await unlink(token)).status).toBe(404)
+  await link(token)
+  const linked = { provider: 'company', issuer: stand.issuer, subject: stand.account.sub }
+  expect((await service.ok('authIdentityList', { token })).items).toEqual([expect.objectContaining(linked)])
+  expect((await unlink(token, 'nobody')).status).toBe(404)
+  expect((await unlink(token)).status).toBe(200)
+  expect((await service.ok('authIdentityList', { token })).items).toEqual([])
+  expect((await signIn()).caller.id).not.toBe(user.id)
+  const events = await service.sql('SELECT FROM events WHERE type = $1 AND resource_id = $2', [
+    'user.identity_unlinked',
+    user.id,
+  ])
+  const pending = await service.sql('SELECT FROM events_pending WHERE type = $1 AND resource_id = $2', [
+    'user.identity_unlinked',
+    user.id,
+  ])
+  expect([...events, ...pending]).toHaveLength(1)
+})
+
+test('an account without a password keeps its only identity', async () => {
+  const { token } = await signIn()
+  const refusal = await unlink(token)
+  expect([refusal.status, refusal.body]).toMatchObject([409, { code: 'conflict' }])
+  expect((await service.ok('authIdentityList', { token })).items).toHaveLength(1)
+})
+
+test('what claims gave ends when the identity is taken off', async () => {
+  const organizationId = await addOrganization(service.database, 'Company')
+  const user = await addUser(service.database)
+  const own = await tokenOf(service.database, user)
+  await link(own)
+  stand.account.groups = ['ml']
+  const { token } = await signIn()
+  const isMember = async () =>
+    (await service.ok('organizationList', { token })).some(({ id }) => id === organizationId)
+  expect(await isMember()).toBe(true)
+  expect((await unlink(own)).status).toBe(200)
+  expect(await isMember()).toBe(false)
+  await service.sql('UPDATE organizations SET name = $1 WHERE id = $2', ['Company of before', organizationId])
 })
 
 test('tokens that are not for this sign-in are refused: nonce, audience, issuer, age', async () => {

@@ -1,3 +1,4 @@
+import { hasTotp } from '../../store/identity/second-factors.ts'
 import { type Handlers, requireCaller } from '../context.ts'
 
 export const identityHandlers: Handlers<'rootGet'> = {
@@ -12,6 +13,7 @@ export const identityHandlers: Handlers<'rootGet'> = {
         id: caller.id,
         email: caller.kind === 'user' ? caller.email : '',
         is_operator: caller.kind === 'operator_key' || (caller.kind === 'user' && caller.isOperator),
+        has_totp: caller.kind === 'user' && (await hasTotp(context.tx, caller.id)),
         role: caller.kind === 'access_key' ? caller.role : '',
         project_id: (caller.kind === 'access_key' && caller.projectId) || '',
         organization_id: caller.kind === 'access_key' ? caller.organizationId : '',

@@ -2,9 +2,11 @@ import type { signInRoutes } from '@slipway/contract'
 import { forgotPassword, resetPassword } from '../../accounts/reset.ts'
 import { confirmSecondFactor, removeSecondFactor, setUpTotp } from '../../accounts/second-factor.ts'
 import { endOtherSessions, endOwnSession } from '../../accounts/sign-in.ts'
+import { unlinkIdentity } from '../../accounts/single-sign-on.ts'
 import { notFound } from '../../domain/failure.ts'
+import { listIdentities } from '../../store/identity/identities.ts'
 import { listSessions } from '../../store/identity/sessions.ts'
-import { sessionView } from '../../views/identity.ts'
+import { identityView, sessionView } from '../../views/identity.ts'
 import { type Handlers, requireUser } from '../context.ts'
 import { beginFlow } from '../oidc.ts'
 
@@ -47,6 +49,20 @@ export const signInHandlers: Handlers<keyof typeof signInRoutes> = {
   authOidcLink: async (context) => ({
     url: await beginFlow(context.services, context.reply, context.params.provider, requireUser(context).id),
   }),
+
+  async authOidcUnlink(context) {
+    const { services, params } = context
+    const provider = services.config.oidc.find(({ name }) => name === params.provider)
+    if (!provider) throw notFound('provider')
+    await unlinkIdentity(services, context, provider, requireUser(context).id)
+    return {}
+  },
+
+  async authIdentityList(context) {
+    const { services, tx } = context
+    const rows = await listIdentities(tx, requireUser(context).id)
+    return { items: rows.map((row) => identityView(row, services.config.oidc)) }
+  },
 
   async authSessionList(context) {
     const { id, familyId } = requireUser(context)

@@ -4,6 +4,12 @@ import type { Queryable, Tx } from '../database.ts'
 import { statement } from '../statement.ts'
 import { findOrganization } from './organizations.ts'
 
+export interface IdentityRow {
+  issuer: string
+  subject: string
+  created_at: Date
+}
+
 const find = statement<{ user_id: string }, { issuer: string; subject: string }>(
   'identity_find',
   'SELECT user_id FROM user_identities WHERE issuer = :issuer AND subject = :subject',
@@ -14,6 +20,16 @@ const insert = statement<never, { issuer: string; subject: string; userId: strin
   'identity_insert',
   `INSERT INTO user_identities (issuer, subject, user_id) VALUES (:issuer, :subject, :userId)
    ON CONFLICT DO NOTHING`,
+)
+
+const listOf = statement<IdentityRow, { userId: string }>(
+  'identity_list',
+  'SELECT issuer, subject, created_at FROM user_identities WHERE user_id = :userId ORDER BY created_at, issuer, subject',
+)
+
+const remove = statement<never, { issuer: string; userId: string }>(
+  'identity_delete',
+  'DELETE FROM user_identities WHERE issuer = :issuer AND user_id = :userId',
 )
 
 const setEmail = statement<never, { userId: string; email: string }>(
@@ -54,6 +70,11 @@ export const findIdentity = (db: Queryable, issuer: string, subject: string) =>
 /** Returns false when the subject is bound already. */
 export const insertIdentity = async (tx: Tx, issuer: string, subject: string, userId: string) =>
   (await insert.run(tx, { issuer, subject, userId })) === 1
+
+export const listIdentities = (db: Queryable, userId: string) => listOf.all(db, { userId })
+
+/** Takes all that the user has at the issuer. */
+export const deleteIdentities = (tx: Tx, issuer: string, userId: string) => remove.run(tx, { issuer, userId })
 
 /** The address of an account without a password follows its provider. */
 export const followEmail = (tx: Tx, userId: string, email: string) => setEmail.run(tx, { userId, email })

@@ -1,5 +1,10 @@
-import type { Tx } from '../database.ts'
+import type { Queryable, Tx } from '../database.ts'
 import { statement } from '../statement.ts'
+
+const isSetUp = statement<{ is_set_up: boolean }, { userId: string }>(
+  'totp_is_set_up',
+  'SELECT totp_confirmed_at IS NOT NULL AS is_set_up FROM users WHERE id = :userId',
+)
 
 const begin = statement<never, { userId: string; sealed: Buffer }>(
   'totp_begin',
@@ -37,6 +42,9 @@ const spendCode = statement<never, { userId: string; hash: Buffer }>(
   `UPDATE recovery_codes SET used_at = slipway_now()
    WHERE user_id = :userId AND code_hash = :hash AND used_at IS NULL`,
 )
+
+export const hasTotp = async (db: Queryable, userId: string): Promise<boolean> =>
+  (await isSetUp.one(db, { userId }))?.is_set_up ?? false
 
 export const beginTotp = (tx: Tx, userId: string, sealed: Buffer) => begin.run(tx, { userId, sealed })
 
