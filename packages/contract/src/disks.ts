@@ -8,7 +8,7 @@ import {
 } from './operations.ts'
 import { AnnotationUpdate, annotations, Disk, DiskSize } from './resources.ts'
 import { defineRoutes } from './route.ts'
-import { body, CommaList, labelQuery, pagedList, pageQuery, ResourceName } from './schema.ts'
+import { body, CommaList, labelQuery, pagedList, pageQuery, ResourceName, sortQuery } from './schema.ts'
 import { diskTypes } from './vm-types.ts'
 
 export const DiskCreate = body(
@@ -60,6 +60,7 @@ export const diskRoutes = defineRoutes({
     access: 'viewer',
     query: Type.Object({
       ...pageQuery,
+      ...sortQuery,
       ids: CommaList('Disk ids'),
       names: CommaList('Names'),
       types: CommaList('Disk types', diskTypes),

@@ -123,6 +123,14 @@ export const Vm = record('Vm', {
   image: Type.String(),
   expires_at: Timestamp,
   on_expiry: Type.Enum([...expiryActions]),
+  started_at: Type.String({
+    ...Timestamp,
+    description: 'When it was last powered on or reset; empty while it is off.',
+  }),
+  usd_per_hour: Type.Union([Type.Number(), Type.Null()], {
+    description: 'The price of its type while it runs; null where no price is set.',
+  }),
+  cost_usd: Type.Number({ description: 'US dollars so far, without its data disks.' }),
 })
 export type Vm = Static<typeof Vm>
 

@@ -9,6 +9,7 @@ import {
   uuidOrEmptyPattern,
   uuidPattern,
 } from './names.ts'
+import { sorts } from './states.ts'
 
 /** Schemas by their component name: the OpenAPI document refers to these instead of repeating them. */
 export const components = new Map<string, TSchema>()
@@ -131,6 +132,16 @@ export const labelQuery = {
       description:
         'Conditions, comma-separated, that all have to hold: `team=ml`, `stage!=test` (another value or no such label), `gpu-job` (has it), `!old` (has it not).',
       examples: ['team=ml,stage!=test,gpu-job,!old'],
+    }),
+  ),
+}
+
+/** In which order; a page token belongs to the order that it was given in. */
+export const sortQuery = {
+  sort: Type.Optional(
+    Type.Enum([...sorts], {
+      default: '-created_at',
+      description: 'The order; with a minus, the falling one. What has no price comes last.',
     }),
   ),
 }

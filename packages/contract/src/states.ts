@@ -114,6 +114,10 @@ export const ttlChoicesHours = [1, 4, 12, 24, 72, 168, 720] as const
 export const expiryActions = ['stop', 'delete'] as const
 export type ExpiryAction = (typeof expiryActions)[number]
 
+/** The orders in which VMs and disks can be listed; a minus is the falling one. */
+export const sorts = ['created_at', '-created_at', 'name', '-name', 'usd_per_hour', '-usd_per_hour'] as const
+export type Sort = (typeof sorts)[number]
+
 /** Of an organization: whether there has been a payment method, and whether the present one works. */
 export const paymentStates = ['never', 'active', 'declined', 'removed'] as const
 export type PaymentState = (typeof paymentStates)[number]

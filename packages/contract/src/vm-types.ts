@@ -90,6 +90,9 @@ export function familyOfModel(model: string): Family | undefined {
   return familyNames.find((family) => families[family].model === model)
 }
 
+/** Stands for the first location where a new VM fits. No location has this name. */
+export const anyLocation = 'any'
+
 export const diskTypes = ['persistent-ssd', 'shared-volume'] as const
 export type DiskType = (typeof diskTypes)[number]
 

@@ -8,7 +8,7 @@ import {
 } from './operations.ts'
 import { DiskMode, Vm } from './resources.ts'
 import { defineRoutes } from './route.ts'
-import { body, CommaList, pagedList, pageQuery, ResourceName, record, Uuid } from './schema.ts'
+import { body, CommaList, pagedList, pageQuery, ResourceName, record, sortQuery, Uuid } from './schema.ts'
 import { SshPublicKey } from './ssh-keys.ts'
 import { expiryActions, maxTtlSeconds, minTtlSeconds, vmActionNames, vmStates } from './states.ts'
 import { vmTypeNames } from './vm-types.ts'
@@ -42,7 +42,13 @@ export const VmCreate = body(
   {
     name: ResourceName,
     type: VmTypeName,
-    location: Type.String({ minLength: 1, maxLength: 100, examples: ['us-east1-a'] }),
+    location: Type.String({
+      minLength: 1,
+      maxLength: 100,
+      examples: ['us-east1-a'],
+      description:
+        'A location, or `any`: the first in catalogue order that has stock, the image, a subnet of the project and the given disks. The VM shows which it is.',
+    }),
     image: Type.String({
       minLength: 1,
       maxLength: 200,
@@ -123,6 +129,7 @@ export const vmRoutes = defineRoutes({
     access: 'viewer',
     query: Type.Object({
       ...pageQuery,
+      ...sortQuery,
       ids: CommaList('VM ids'),
       names: CommaList('Names'),
       types: CommaList('VM types', vmTypeNames),

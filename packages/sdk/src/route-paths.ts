@@ -23,6 +23,8 @@ export const routePaths: { [Id in RouteId]: Line<Id> } = {
   authTotpRemove: 'POST /v0.1/auth/totp/remove body session',
   authOidcList: 'GET /v0.1/auth/oidc',
   authOidcLink: 'POST /v0.1/auth/oidc/{provider}/link session',
+  authOidcUnlink: 'DELETE /v0.1/auth/oidc/{provider}/link session',
+  authIdentityList: 'GET /v0.1/auth/identities',
   authSessionList: 'GET /v0.1/auth/sessions',
   authSessionGet: 'GET /v0.1/auth/sessions/{session_id}',
   authSessionDelete: 'DELETE /v0.1/auth/sessions/{session_id} session',

@@ -98,6 +98,9 @@ const vm = {
   image: 'ubuntu24.04-nvidia:latest',
   expires_at: '',
   on_expiry: 'stop',
+  started_at: startedAt,
+  usd_per_hour: 1.45,
+  cost_usd: 34.8,
 }
 
 const firewallRule = {
@@ -235,6 +238,7 @@ export const byComponent: Record<string, unknown> = {
       id: accessKey.id,
       email: '',
       is_operator: false,
+      has_totp: false,
       role: 'write',
       project_id: id('a01'),
       organization_id: id('a02'),

@@ -1,6 +1,9 @@
 import { createHash } from 'node:crypto'
+import type { Sort } from '@slipway/contract'
 import { Failure } from '../domain/failure.ts'
+import { isUuid } from '../domain/ids.ts'
 import { JsonText } from '../store/json.ts'
+import type { SortedPage, SortedRow } from '../store/sorted.ts'
 import type { Context } from './context.ts'
 
 const defaultLimit = 100
@@ -13,7 +16,7 @@ interface Page<Item> {
 type Read<Row> = (before: string | null, limit: number) => Promise<Row[]>
 
 type ListContext = Pick<Context, 'routeId' | 'params'> & {
-  query: { limit?: number; page_token?: string } | undefined
+  query: { limit?: number; page_token?: string; sort?: Sort } | undefined
 }
 
 /**
@@ -38,17 +41,37 @@ export const pageById = <Row extends { id: string }, Item>(
 ): Promise<Page<Item>> => page(context, read, view, ({ id }) => id)
 
 /** The same of records that the store has written as JSON. */
-export async function pageOfRecords<Item>(
+export const pageOfRecords = <Item>(context: ListContext, read: Read<{ id: string; record: string }>) =>
+  recordsOf<{ id: string; record: string }, Item>(context, read, ({ id }) => id)
+
+/** The same in an order that the caller chose. */
+export const pageOfSorted = <Item>(context: ListContext, read: Read<SortedRow & { record: string }>) =>
+  recordsOf<SortedRow & { record: string }, Item>(context, read, cursorOf)
+
+const cursorOf = ({ id, sort_key }: SortedRow) => `${id}:${sort_key}`
+
+/** Where a sorted list goes on after the row of a cursor. */
+export function afterCursor(sort: Sort = '-created_at', cursor: string | null): Omit<SortedPage, 'limit'> {
+  if (cursor === null) return { sort, afterId: null, afterKey: null }
+  const [afterId, afterKey] = [cursor.slice(0, 36), cursor.slice(37)]
+  const isKey = sort.endsWith('usd_per_hour') ? /^(-?\d+(\.\d+)?|Infinity)$/.test(afterKey) : true
+  if (!isUuid(afterId) || !isKey) throw notOfThisList()
+  return { sort, afterId, afterKey }
+}
+
+async function recordsOf<Row extends { record: string }, Item>(
   context: ListContext,
-  read: Read<{ id: string; record: string }>,
+  read: Read<Row>,
+  cursor: (row: Row) => string,
 ): Promise<JsonText<Page<Item>>> {
-  const { rows, nextPageToken } = await readPage(context, read, ({ id }) => id)
+  const { rows, nextPageToken } = await readPage(context, read, cursor)
   const items = rows.map(({ record }) => record).join(',')
   return new JsonText(`{"items":[${items}],"next_page_token":${JSON.stringify(nextPageToken)}}`)
 }
 
 async function readPage<Row>(context: ListContext, read: Read<Row>, cursorOf: (row: Row) => string) {
-  const list = [context.routeId, ...Object.values(context.params)].join(' ')
+  const sort = context.query?.sort
+  const list = [context.routeId, ...Object.values(context.params), ...(sort ? [sort] : [])].join(' ')
   const limit = context.query?.limit ?? defaultLimit
   // One more than asked for tells whether there is a next page.
   const rows = await read(readPageToken(list, context.query?.page_token), limit + 1)
@@ -66,12 +89,14 @@ function readPageToken(list: string, token: string | undefined): string | null {
   if (token === undefined || token === '') return null
   const [, cursor] = Buffer.from(token, 'base64url').toString('utf8').split(' ')
   // Made again and compared whole: decoding overlooks what is not base64.
-  if (cursor === undefined || token !== pageToken(list, cursor))
-    throw new Failure('invalid_argument', 'page_token is not one of this list.', {
-      details: [{ field: 'page_token', message: 'is not one of this list' }],
-    })
+  if (cursor === undefined || token !== pageToken(list, cursor)) throw notOfThisList()
   return cursor
 }
+
+const notOfThisList = () =>
+  new Failure('invalid_argument', 'page_token is not one of this list.', {
+    details: [{ field: 'page_token', message: 'is not one of this list' }],
+  })
 
 const pageToken = (list: string, cursor: string) =>
   Buffer.from(`${digestOf(list, cursor)} ${cursor}`).toString('base64url')

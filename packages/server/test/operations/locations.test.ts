@@ -1,7 +1,7 @@
 import { eventually } from '@slipway/testing/eventually.ts'
 import { checkInvariants, settle } from '@slipway/testing/invariants.ts'
-import { resourcesOf } from '@slipway/testing/resources.ts'
-import { useService } from '@slipway/testing/service.ts'
+import { resourcesOf, vmBody } from '@slipway/testing/resources.ts'
+import { type TestService, useService } from '@slipway/testing/service.ts'
 import { expect, test } from 'vitest'
 
 test('a worker without the engine of a location leaves its operations to one that has it', async () => {
@@ -59,5 +59,68 @@ test('an operation that was claimed where its engine is missing waits, and a tea
   engineMap.set('us-east1-a', engine)
   await resources.succeeded(creation)
   await resources.succeeded(deletion)
+  await checkInvariants(service)
+})
+
+const anywhere = { location: 'any' }
+const close = (service: TestService, location: string) =>
+  service.sql(`UPDATE hosts SET is_schedulable = false WHERE location = $1`, [location])
+
+test('a VM that may go anywhere takes the first location in catalogue order that has stock', async () => {
+  const service = await useService()
+  await settle(service)
+  const resources = resourcesOf(service)
+  const locationOf = async (body: object = {}) => {
+    const begun = await resources.createVm({ ...anywhere, ...body })
+    expect(begun.operation.metadata.request).toMatchObject(anywhere)
+    const id = await resources.succeeded(begun)
+    return (await service.ok('vmGet', { params: { vm_id: id } })).location
+  }
+  expect(await locationOf()).toBe('us-east1-a')
+
+  const disk_id = await resources.newDisk({ location: 'eu-north1-a' })
+  expect(await locationOf({ disks: [{ disk_id, mode: 'read-write' }] })).toBe('eu-north1-a')
+
+  const subnets = (await service.ok('subnetList')).items
+  const west = subnets.find(({ location }) => location === 'us-west1-a')!
+  expect(await locationOf({ subnet_id: west.id })).toBe('us-west1-a')
+
+  const token = service.credentials.operator_key
+  const image = (await service.ok('adminImageList', { token })).items.find(
+    ({ name }) => name === 'debian12:latest',
+  )!
+  const body = { locations: ['us-west1-a', 'eu-north1-a'] }
+  await service.ok('adminImageUpdate', { token, params: { image_id: image.id }, body })
+  expect(await locationOf({ image: 'debian12' })).toBe('us-west1-a')
+
+  await close(service, 'us-east1-a')
+  expect(await locationOf()).toBe('us-west1-a')
+  await close(service, 'us-west1-a')
+  await close(service, 'eu-north1-a')
+  const refused = await service.call('vmCreate', { body: vmBody(anywhere) })
+  expect([refused.status, refused.body]).toMatchObject([
+    409,
+    { code: 'out_of_stock', message: expect.stringContaining('out of stock in every location') },
+  ])
+  const unknown = await service.call('vmCreate', { body: vmBody({ ...anywhere, image: 'plan9' }) })
+  expect(unknown.status).toBe(400)
+  await checkInvariants(service)
+})
+
+test('VMs that may go anywhere and come together fill one location after the other, and none is refused', async () => {
+  const service = await useService()
+  await settle(service)
+  const [{ hosts }] = (await service.sql<{ hosts: number }>(
+    `SELECT count(*)::int AS hosts FROM hosts WHERE location = 'us-east1-a' AND family = 'a100'`,
+  )) as [{ hosts: number }]
+  const begun = await Promise.all(
+    Array.from({ length: hosts + 2 }, () => resourcesOf(service).createVm({ ...anywhere, type: 'a100.8x' })),
+  )
+  for (const { operation } of begun)
+    expect(await service.ended(operation.operation_id)).toMatchObject({ state: 'SUCCEEDED' })
+  const { items } = await service.ok('vmList')
+  const countIn = (location: string) => items.filter((vm) => vm.location === location).length
+  expect([countIn('us-east1-a'), countIn('us-west1-a')]).toEqual([hosts, 2])
+  await settle(service)
   await checkInvariants(service)
 })

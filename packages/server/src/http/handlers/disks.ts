@@ -8,7 +8,7 @@ import { admitDiskResize } from '../../operations/disk/resize.ts'
 import { type DiskRow, findDiskView, listDiskViews, lockDisks } from '../../store/compute/disks.ts'
 import type { Context, Handlers } from '../context.ts'
 import { choiceList, commaList, idList, labelFilter, locationList } from '../filters.ts'
-import { pageOfRecords } from '../pages.ts'
+import { afterCursor, pageOfSorted } from '../pages.ts'
 import { started } from './operations.ts'
 
 async function locked({ tx, by, params }: Context<'diskUpdate' | 'diskDelete'>): Promise<DiskRow> {
@@ -33,8 +33,8 @@ export const diskHandlers: Handlers<DiskRouteId> = {
       attachedTo: idList('attached_to', query.attached_to),
       labels: labelFilter(query),
     }
-    return pageOfRecords<Disk>(context, (beforeId, limit) =>
-      listDiskViews(tx, { ...filter, beforeId, limit }),
+    return pageOfSorted<Disk>(context, (cursor, limit) =>
+      listDiskViews(tx, { ...filter, ...afterCursor(query.sort, cursor), limit }),
     )
   },
 

@@ -15,7 +15,7 @@ import { findVmView, listVmViews } from '../../store/compute/vm-view.ts'
 import { findVm, lockVm, lockVms, type VmRow } from '../../store/compute/vms.ts'
 import type { Context, Handlers } from '../context.ts'
 import { choiceList, commaList, idList, locationList } from '../filters.ts'
-import { pageOfRecords } from '../pages.ts'
+import { afterCursor, pageOfSorted } from '../pages.ts'
 import { started, startedOrNot } from './operations.ts'
 
 async function locked({
@@ -67,7 +67,9 @@ export const vmHandlers: Handlers<VmRouteId> = {
       locations: await locationList(tx, query.locations),
       states: choiceList('states', query.states, vmStates),
     }
-    return pageOfRecords<Vm>(context, (beforeId, limit) => listVmViews(tx, { ...filter, beforeId, limit }))
+    return pageOfSorted<Vm>(context, (cursor, limit) =>
+      listVmViews(tx, { ...filter, ...afterCursor(query.sort, cursor), limit }),
+    )
   },
 
   async vmGet({ tx, project, params }) {

@@ -1,4 +1,4 @@
-import { gpuQuota, type VmCreate, vmType } from '@slipway/contract'
+import { anyLocation, gpuQuota, type VmCreate, vmType } from '@slipway/contract'
 import { sshKeyLine } from '@slipway/contract/ssh-key'
 import { Failure, invalidField } from '../../domain/failure.ts'
 import { fullImageName } from '../../domain/guest/images.ts'
@@ -25,10 +25,12 @@ import {
 } from '../disk/attachments.ts'
 import { bootDeadline, bootVm, finishBoot } from './boot.ts'
 import { admitVmDelete } from './delete.ts'
+import { chooseLocation } from './location.ts'
 import {
   type Addresses,
   newMacAddress,
   outOfStock,
+  outOfStockEverywhere,
   type Placement,
   pickAddresses,
   placeVms,
@@ -71,6 +73,11 @@ class Draft {
     return this.body.public_ip !== 'none'
   }
 
+  /** It goes wherever it fits. */
+  get isAnywhere() {
+    return this.body.location === anyLocation
+  }
+
   get isStorageLocal() {
     return this.location.storage === 'local'
   }
@@ -99,7 +106,7 @@ export async function admitVmCreates(
   await Promise.all(drafts.map((draft) => draft.refuseUnless(() => check(tx, catalogue, draft))))
   const budgets = await lookAround(tx, open(), isAlone)
   // From here on hosts are locked, and others may want them: little is left to do.
-  await place(tx, open(), isAlone)
+  await place(tx, catalogue, open(), isAlone)
   await makeRows(tx, catalogue, open(), isAlone)
   for (const { id, disks, isStorageLocal, placement } of open())
     await admitAttachments(tx, id, disks, isStorageLocal ? placement.hostId : null)
@@ -134,7 +141,10 @@ async function check(tx: Tx, catalogue: CatalogueMemory, draft: Draft): Promise<
   requireDistinct('disks', body.disks ?? [])
   if (body.on_expiry !== undefined && body.ttl_seconds === undefined)
     throw invalidField('on_expiry', 'needs ttl_seconds')
-  const location = await catalogue.location(tx, body.location)
+  const where = draft.isAnywhere
+    ? (await chooseLocation(tx, catalogue, by.projectId, body)).name
+    : body.location
+  const location = await catalogue.location(tx, where)
   const image = await catalogue.image(tx, body.image, location.name)
   if (isCloudConfig(body.startup_script ?? '') && !image.tags.includes('cloud-init'))
     throw invalidField(
@@ -189,7 +199,7 @@ async function lockDisks(tx: Tx, draft: Draft): Promise<void> {
   if (draft.isStorageLocal) draft.allowedHosts = hostsOfLocalDisks(draft.disks)
 }
 
-async function place(tx: Tx, drafts: Draft[], isAlone: boolean): Promise<void> {
+async function place(tx: Tx, catalogue: CatalogueMemory, drafts: Draft[], isAlone: boolean): Promise<void> {
   if (drafts.length === 0) return
   const placed = await placeVms(
     tx,
@@ -205,7 +215,12 @@ async function place(tx: Tx, drafts: Draft[], isAlone: boolean): Promise<void> {
     const placement = placed[index]
     if (placement === alone) draft.refusal = alone
     else if (placement) draft.placement = placement
-    else draft.refusal = await outOfStock(tx, draft.type, draft.location.name)
+    else if (!draft.isAnywhere) draft.refusal = await outOfStock(tx, draft.type, draft.location.name)
+    else if (!(await chooseLocation(tx, catalogue, draft.by.projectId, draft.body)).isAvailable)
+      draft.refusal = outOfStockEverywhere(draft.type)
+    // Somebody took the last one in the location that was chosen, and there is another.
+    else if (isAlone) throw new TryAgain('the VM fits elsewhere')
+    else draft.refusal = alone
   }
 }
 

@@ -92,6 +92,13 @@ export async function outOfStock(tx: Tx, type: VmType, location: string): Promis
   })
 }
 
+export const outOfStockEverywhere = (type: VmType) =>
+  new Failure(
+    'out_of_stock',
+    `${type.name} is out of stock in every location that has the image and a subnet of the project. Try again later.`,
+    { extra: { available_locations: [] } },
+  )
+
 const tries = 16
 
 /** Where the addresses of one VM come from. */

@@ -17,7 +17,8 @@ import {
 } from '../json.ts'
 import { keyedStatement } from '../keyed.ts'
 import { fitsLabels, type LabelParams, labelParams } from '../labels.ts'
-import { filteredStatement, isBefore, statement } from '../statement.ts'
+import { priceNow, type SortedPage, type SortedRow, sortedStatement } from '../sorted.ts'
+import { statement } from '../statement.ts'
 
 export interface DiskRow {
   id: string
@@ -102,14 +103,15 @@ const several = statement<DiskRow, { projectId: string; ids: string[] }>(
   `${selectDisk} WHERE d.project_id = :projectId AND d.id = ANY (:ids)`,
 )
 
-const list = filteredStatement<{ id: string; record: string }, Omit<DiskFilter, 'labels'> & LabelParams>(
+const list = sortedStatement<SortedRow & { record: string }, Omit<DiskFilter, 'labels'> & LabelParams>(
   'disk_list',
-  (given) => `SELECT d.id, ${diskRecord} AS record FROM disks d
-   WHERE d.project_id = :projectId AND ${isBefore('d.id')}
+  { id: 'd.id', name: 'd.name', usdPerHour: `(d.size_gib * ${priceNow('d.type')})` },
+  ({ given, key, isAfter, orderBy }) => `SELECT d.id, ${key} AS sort_key, ${diskRecord} AS record FROM disks d
+   WHERE d.project_id = :projectId AND ${isAfter}
      AND (:types::text[] IS NULL OR d.type = ANY (:types))
      AND (:locations::text[] IS NULL OR d.location = ANY (:locations))
      AND ${fitsLabels('d.labels')} ${given}
-   ORDER BY d.id DESC LIMIT :limit`,
+   ORDER BY ${orderBy} LIMIT :limit`,
   {
     ids: 'd.id = ANY (:ids)',
     names: 'd.name = ANY (:names)',
@@ -193,16 +195,14 @@ export async function lockDisks(tx: Tx, projectId: string, ids: string[]): Promi
   return several.all(tx, { projectId, ids })
 }
 
-export interface DiskFilter {
+export interface DiskFilter extends SortedPage {
   projectId: string
-  beforeId: string | null
   ids: string[] | null
   names: string[] | null
   types: string[] | null
   locations: string[] | null
   attachedTo: string[] | null
   labels: LabelSelector | null
-  limit: number
 }
 
 export const listDiskViews = (db: Queryable, f: DiskFilter) =>

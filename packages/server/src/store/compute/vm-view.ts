@@ -4,6 +4,7 @@ import {
   constant,
   each,
   JsonText,
+  json,
   jsonSql,
   list as listOf,
   number,
@@ -13,7 +14,8 @@ import {
   time,
 } from '../json.ts'
 import { keyedStatement } from '../keyed.ts'
-import { filteredStatement, isBefore, statement } from '../statement.ts'
+import { priceNow, type SortedPage, type SortedRow, sortedStatement } from '../sorted.ts'
+import { statement } from '../statement.ts'
 
 type VmDisk = Vm['disks'][number]
 type VmInterface = Vm['network_interfaces'][number]
@@ -72,6 +74,18 @@ const networkInterface = object<VmInterface>({
   ),
 })
 
+const usdPerHour = priceNow('v.type')
+
+// Each part of its meters at the price of its time; nothing where no price was set.
+const costSoFar = `
+  (SELECT trim_scale(round(coalesce(sum(i.quantity * p.usd * ms_between(lower(cut.span), upper(cut.span))), 0) / 3600000, 6))
+   FROM usage_intervals i
+   CROSS JOIN LATERAL (
+     SELECT usd, tstzrange(valid_from, lead(valid_from) OVER (ORDER BY valid_from)) AS period
+     FROM prices WHERE product_name = i.product_name) p
+   CROSS JOIN LATERAL (SELECT i.period * p.period * tstzrange(NULL, slipway_now()) AS span) cut
+   WHERE i.resource_id = v.id AND NOT isempty(cut.span))`
+
 /**
  * The record that clients see, as SQL of a row `v` of vms. A field is added to the contract's `Vm` and here, where the
  * compiler asks for it; every read, list and result of an operation then has it.
@@ -99,6 +113,9 @@ export const vmRecord = jsonSql(
     image: text('v.image'),
     expires_at: time('v.expires_at'),
     on_expiry: text('v.on_expiry'),
+    started_at: time('v.started_at'),
+    usd_per_hour: json(usdPerHour),
+    cost_usd: number(costSoFar),
   }),
 )
 
@@ -114,14 +131,15 @@ const anyById = statement<{ record: string }, { id: string }>(
   `SELECT ${vmRecord} AS record FROM vms v WHERE v.id = :id`,
 )
 
-const list = filteredStatement<{ id: string; record: string }, VmFilter>(
+const list = sortedStatement<SortedRow & { record: string }, VmFilter>(
   'vm_record_list',
-  (given) => `SELECT v.id, ${vmRecord} AS record FROM vms v
-   WHERE v.project_id = :projectId AND v.deleted_at IS NULL AND ${isBefore('v.id')}
+  { id: 'v.id', name: 'v.name', usdPerHour },
+  ({ given, key, isAfter, orderBy }) => `SELECT v.id, ${key} AS sort_key, ${vmRecord} AS record FROM vms v
+   WHERE v.project_id = :projectId AND v.deleted_at IS NULL AND ${isAfter}
      AND (:types::text[] IS NULL OR v.type = ANY (:types))
      AND (:locations::text[] IS NULL OR v.location = ANY (:locations))
      AND (:states::text[] IS NULL OR v.state = ANY (:states)) ${given}
-   ORDER BY v.id DESC LIMIT :limit`,
+   ORDER BY ${orderBy} LIMIT :limit`,
   { ids: 'v.id = ANY (:ids)', names: 'v.name = ANY (:names)' },
 )
 
@@ -139,15 +157,13 @@ export async function vmViewOf(tx: Tx, id: string): Promise<JsonText<Vm>> {
   return new JsonText((await anyById.one(tx, { id }))!.record)
 }
 
-export interface VmFilter {
+export interface VmFilter extends SortedPage {
   projectId: string
-  beforeId: string | null
   ids: string[] | null
   names: string[] | null
   types: string[] | null
   locations: string[] | null
   states: string[] | null
-  limit: number
 }
 
 export const listVmViews = (db: Queryable, filter: VmFilter) => list.all(db, filter)

@@ -1,0 +1,44 @@
+import { resourcesOf } from '@slipway/testing/resources.ts'
+import { useService } from '@slipway/testing/service.ts'
+import { expect, test } from 'vitest'
+
+test('a VM tells its price, what it has cost so far, and since when it runs', async () => {
+  const service = await useService()
+  const resources = resourcesOf(service)
+  await service.clock.freeze('2026-11-10T00:00:00Z')
+  await service.sql(`UPDATE prices SET valid_from = '2026-01-01'`)
+  const vm_id = await resources.newVm({ type: 'a100.1x' })
+  const read = () => service.ok('vmGet', { params: { vm_id } })
+  expect(await read()).toMatchObject({
+    usd_per_hour: 1.45,
+    cost_usd: 0,
+    started_at: '2026-11-10T00:00:00.000Z',
+  })
+
+  await service.clock.freeze('2026-11-10T10:00:00Z')
+  expect(await read()).toMatchObject({ cost_usd: 14.5 })
+  // A new price holds from now on.
+  await service.ok('adminPriceSet', {
+    token: service.credentials.operator_key,
+    body: { items: [{ product_name: 'a100.1x', unit: 'vm_hour', usd: 2 }] },
+  })
+  await service.clock.freeze('2026-11-10T12:00:00Z')
+  expect(await read()).toMatchObject({ usd_per_hour: 2, cost_usd: 18.5 })
+
+  await resources.succeeded(await resources.act(vm_id, { action: 'STOP' }))
+  await service.clock.freeze('2026-11-11T00:00:00Z')
+  expect(await read()).toMatchObject({
+    state: 'STATE_SHUTOFF',
+    usd_per_hour: 2,
+    cost_usd: 18.5,
+    started_at: '',
+  })
+
+  await resources.succeeded(await resources.act(vm_id, { action: 'START' }))
+  expect(await read()).toMatchObject({ started_at: '2026-11-11T00:00:00.000Z' })
+  await service.clock.freeze('2026-11-11T00:30:00Z')
+  const [listed] = (await service.ok('vmList')).items
+  expect(listed).toMatchObject({ cost_usd: 19.5, started_at: '2026-11-11T00:00:00.000Z' })
+  await service.sql('DELETE FROM prices')
+  expect(await read()).toMatchObject({ usd_per_hour: null, cost_usd: 0 })
+})
