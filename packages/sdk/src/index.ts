@@ -48,10 +48,20 @@ export type {
 export * from '@slipway/contract/states'
 export * from '@slipway/contract/vm-types'
 export { type CallInput, isPaged } from './call.ts'
-export { type Client, type ClientCore, createClient, type Method, type Target } from './client.ts'
+export { type Client, createClient } from './client.ts'
+export type { ClientCore } from './client-core.ts'
 export { ApiError, type ApiErrorCode, isApiError } from './errors.ts'
 export type { EventStreamOptions } from './events.ts'
+export type { Answer, Method, StartedOperation, Target } from './methods.ts'
 export type { ListId, ListItem } from './pages.ts'
+export type { ProjectClient } from './project-client.ts'
 export { logIn, resumeSession, type Session, type SessionOptions, type SessionTokens } from './session.ts'
 export type { CallOptions, ClientOptions, TokenSource } from './transport.ts'
 export type { Finished, Progress, WaitOptions } from './wait.ts'
+export {
+  signWebhook,
+  type VerifyOptions,
+  verifyWebhook,
+  WebhookError,
+  type WebhookMessage,
+} from './webhooks.ts'

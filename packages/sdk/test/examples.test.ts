@@ -15,9 +15,9 @@ let server: RealServer
 
 /** What the examples may take for granted; everything else they must say themselves. */
 const ground = `
-import { ApiError, createClient, type Disk, logIn, type Vm } from '@slipway/sdk'
+import { ApiError, createClient, logIn, signWebhook, verifyWebhook } from '@slipway/sdk'
 interface Ground { baseUrl: string; accessKey: string; project_id: string; email: string; password: string; sshPublicKey: string; log: (...words: unknown[]) => void }
-void [ApiError, createClient, logIn] as unknown as [Disk, Vm]
+void [ApiError, createClient, logIn, signWebhook, verifyWebhook]
 `
 
 interface Example {

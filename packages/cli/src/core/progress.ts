@@ -1,4 +1,4 @@
-import { type Finished, isApiError, type Operation } from '@slipway/sdk'
+import { type Finished, isApiError, type Operation, type StartedOperation } from '@slipway/sdk'
 import { CliError, exitCodes } from '../errors/cli-error.ts'
 import { print, printOne } from '../output/print.ts'
 import type { Cli } from './cli.ts'
@@ -27,7 +27,7 @@ export const waitOptions: OptionSpec[] = [
 export async function follow<Result>(
   cli: Cli,
   title: string,
-  operation: Operation,
+  operation: StartedOperation<Result>,
   flags: WaitFlags,
 ): Promise<Finished<Result> | undefined> {
   if (flags.wait === false) {
@@ -40,7 +40,7 @@ export async function follow<Result>(
   const stop = () => interrupt.abort()
   process.once('SIGINT', stop)
   try {
-    const finished = await cli.client.wait<Result>({ project_id: await cli.project() }, operation, {
+    const finished = await cli.client.wait({ project_id: await cli.project() }, operation, {
       timeoutMs: flags.timeout,
       signal: interrupt.signal,
       onProgress: view && (({ steps }) => view.show(steps)),

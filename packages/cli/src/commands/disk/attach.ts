@@ -1,4 +1,3 @@
-import type { Vm } from '@slipway/sdk'
 import { command } from '../../core/command.ts'
 import { follow, type WaitFlags, waitOptions } from '../../core/progress.ts'
 import { idOf, refArgument } from '../../core/resource.ts'
@@ -24,6 +23,6 @@ export const diskAttach = command<AttachInput>({
       { project_id: await cli.project(), vm_id },
       { attach_disks: [{ disk_id, attachment_type: 'data', mode }] },
     )
-    await follow<Vm>(cli, `Attaching ${ref} to ${vm}`, operation, wait)
+    await follow(cli, `Attaching ${ref} to ${vm}`, operation, wait)
   },
 })

@@ -1,4 +1,4 @@
-import { type Disk, type DiskCreate, diskTypes } from '@slipway/sdk'
+import { type DiskCreate, diskTypes } from '@slipway/sdk'
 import { command, oneOf } from '../../core/command.ts'
 import { parseNumber } from '../../core/parse.ts'
 import { follow, type WaitFlags, waitOptions } from '../../core/progress.ts'
@@ -31,7 +31,7 @@ export const diskCreate = command<DiskCreateInput>({
   async run(cli, { name, size, location, type, blockSize, ...wait }) {
     const body = { name, size, location, type, block_size: blockSize as DiskCreate['block_size'] }
     const { operation } = await cli.client.diskCreate({ project_id: await cli.project() }, body)
-    const finished = await follow<Disk>(cli, `Creating ${name}`, operation, wait)
+    const finished = await follow(cli, `Creating ${name}`, operation, wait)
     if (finished) await printOne(cli, finished.result, disks.fields)
   },
 })

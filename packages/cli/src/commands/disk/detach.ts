@@ -1,4 +1,3 @@
-import type { Vm } from '@slipway/sdk'
 import { command } from '../../core/command.ts'
 import { follow, type WaitFlags, waitOptions } from '../../core/progress.ts'
 import { idOf, refArgument } from '../../core/resource.ts'
@@ -17,6 +16,6 @@ export const diskDetach = command<{ ref: string; vm: string } & WaitFlags>({
       { project_id: await cli.project(), vm_id },
       { detach_disks: [disk_id] },
     )
-    await follow<Vm>(cli, `Detaching ${ref} from ${vm}`, operation, wait)
+    await follow(cli, `Detaching ${ref} from ${vm}`, operation, wait)
   },
 })

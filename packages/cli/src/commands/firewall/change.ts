@@ -1,4 +1,4 @@
-import type { FirewallRule, FirewallRuleUpdate } from '@slipway/sdk'
+import type { FirewallRuleUpdate } from '@slipway/sdk'
 import { command } from '../../core/command.ts'
 import { follow } from '../../core/progress.ts'
 import { idOf, refArgument } from '../../core/resource.ts'
@@ -27,7 +27,7 @@ export const firewallChange = command<RuleFlags & { ref: string; name?: string }
       throw new UsageError('Nothing to change: give at least one of the options.')
     const target = { project_id: await cli.project(), rule_id: await idOf(cli, firewallRules, ref) }
     const { operation } = await cli.client.firewallRuleUpdate(target, body)
-    const finished = await follow<FirewallRule>(cli, `Changing ${ref}`, operation, wait)
+    const finished = await follow(cli, `Changing ${ref}`, operation, wait)
     if (finished) await printOne(cli, finished.result, firewallRules.fields)
   },
 })

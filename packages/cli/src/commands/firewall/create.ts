@@ -1,5 +1,5 @@
 import { anywhere } from '@slipway/contract/cidr'
-import type { FirewallRule, FirewallRuleCreate } from '@slipway/sdk'
+import type { FirewallRuleCreate } from '@slipway/sdk'
 import type { Cli } from '../../core/cli.ts'
 import { command, oneOf } from '../../core/command.ts'
 import { follow, type WaitFlags } from '../../core/progress.ts'
@@ -49,6 +49,6 @@ export const firewallCreate = command<RuleCreateInput>({
 /** Creates a rule, follows the operation and prints the rule. */
 export async function createRule(cli: Cli, wait: WaitFlags, body: FirewallRuleCreate): Promise<void> {
   const { operation } = await cli.client.firewallRuleCreate({ project_id: await cli.project() }, body)
-  const finished = await follow<FirewallRule>(cli, `Creating ${body.name}`, operation, wait)
+  const finished = await follow(cli, `Creating ${body.name}`, operation, wait)
   if (finished) await printOne(cli, finished.result, firewallRules.fields)
 }

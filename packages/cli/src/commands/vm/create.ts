@@ -1,5 +1,5 @@
 import { type ExpiryAction, expiryActions } from '@slipway/contract/states'
-import { type Vm, type VmCreate, vmTypeNames } from '@slipway/sdk'
+import { type VmCreate, vmTypeNames } from '@slipway/sdk'
 import { askYes } from '../../core/ask.ts'
 import type { Cli } from '../../core/cli.ts'
 import { command, oneOf } from '../../core/command.ts'
@@ -89,7 +89,7 @@ export const vmCreate = command<VmCreateInput>({
     if (wasAsked && !input.yes && !(await askYes('Create it?', true))) throw new Interrupted()
 
     const { operation } = await cli.client.vmCreate({ project_id }, request)
-    const finished = await follow<Vm>(cli, `Creating ${request.name}`, operation, input)
+    const finished = await follow(cli, `Creating ${request.name}`, operation, input)
     if (!finished) return
     if (cli.format.kind !== 'table') return printData(cli, finished.result)
     print(sshCommandLine(finished.result) || `${request.name} is running; it has no public address.`)

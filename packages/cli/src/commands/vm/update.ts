@@ -1,4 +1,4 @@
-import type { Vm, VmUpdate } from '@slipway/sdk'
+import type { VmUpdate } from '@slipway/sdk'
 import type { Cli } from '../../core/cli.ts'
 import { follow, type WaitFlags } from '../../core/progress.ts'
 import { idOf } from '../../core/resource.ts'
@@ -16,6 +16,6 @@ export async function updateVm(
   const project_id = await cli.project()
   const vm_id = await idOf(cli, vms, ref)
   const { operation } = await cli.client.vmUpdate({ project_id, vm_id }, body)
-  const finished = await follow<Vm>(cli, `${title} ${ref}`, operation, wait)
+  const finished = await follow(cli, `${title} ${ref}`, operation, wait)
   if (finished && cli.format.kind !== 'table') await printData(cli, finished.result)
 }
