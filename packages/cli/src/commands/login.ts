@@ -44,7 +44,7 @@ export const login = command<LoginInput>({
     'slipway login --credentials .slipway/credentials.json',
   ],
   async run(cli, input) {
-    const context = await obtainContext(cli, input)
+    const context = await withProjectName(await obtainContext(cli, input))
     const file = readContexts(cli.env)
     file.contexts[input.name] = context
     file.current = input.name
@@ -54,6 +54,15 @@ export const login = command<LoginInput>({
     )
   },
 })
+
+/** Keeps the name of the project beside its id, so that lists of contexts can show it. */
+async function withProjectName(context: Context): Promise<Context> {
+  const token = context.access_key ?? context.session?.accessToken
+  if (!isUuid(context.project) || !token) return context
+  const client = clientOf(context.api_url, token)
+  const found = await client.projectGet({ project_id: context.project }).catch(() => undefined)
+  return found ? { ...context, project_name: found.name } : context
+}
 
 async function obtainContext(cli: Cli, input: LoginInput): Promise<Context> {
   if (input.credentials) {

@@ -21,6 +21,9 @@ export const logout = command<{ name?: string }>({
       await client.authRevoke({ refresh_token: context.session.refreshToken }).catch(() => undefined)
     }
     changeContext(cli.env, name, () => undefined)
-    cli.note(`Logged out of ${name}.`)
+    const { current } = readContexts(cli.env)
+    cli.say(
+      `Logged out of ${name}. ${current ? `The current context is ${current}.` : 'No context is left: log in with `slipway login`.'}`,
+    )
   },
 })

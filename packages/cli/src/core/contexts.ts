@@ -9,6 +9,8 @@ export interface Context {
   api_url: string
   /** The id or name of the project that commands are about. */
   project?: string
+  /** For people to read. */
+  project_name?: string
   access_key?: string
   operator_key?: string
   email?: string

@@ -1,6 +1,12 @@
 import { request as requestHttp } from 'node:http'
 import { Readable } from 'node:stream'
 
+/** Whoever has no proxy does not wait for the code that knows them. */
+const namesProxy = () =>
+  ['https_proxy', 'http_proxy', 'all_proxy'].some(
+    (name) => process.env[name] || process.env[name.toUpperCase()],
+  )
+
 /**
  * This is as much of `fetch` as the SDK uses, over Node's own HTTP client: the built-in `fetch` takes 60 ms to load and
  * 150 ms more before the process can end, which is longer than most commands take.
@@ -8,10 +14,12 @@ import { Readable } from 'node:stream'
 export const lightFetch = (async (url: string, init: RequestInit = {}) => {
   const target = new URL(url)
   const send = target.protocol === 'https:' ? (await import('node:https')).request : requestHttp
+  const { headers, ...route } = namesProxy() ? (await import('./proxy.ts')).viaProxy(target) : {}
   return new Promise<unknown>((resolve, reject) => {
     const request = send(target, {
+      ...route,
       method: init.method ?? 'GET',
-      headers: init.headers as Record<string, string>,
+      headers: { ...(headers as Record<string, string>), ...(init.headers as Record<string, string>) },
       ...(init.signal && { signal: init.signal }),
     })
     request.once('error', (cause) => reject(Object.assign(new TypeError('fetch failed'), { cause })))

@@ -29,7 +29,7 @@ export const contextList = command({
       name,
       is_current: name === current,
       api_url: context.api_url,
-      project: context.project ?? '',
+      project: context.project_name ?? context.project ?? '',
       as: context.email ?? (context.access_key ? `key ${context.access_key.slice(0, 12)}…` : 'operator key'),
     }))
     await printList(cli, rows, columns)

@@ -13,7 +13,8 @@ export const contextProject = command<{ project: string }>({
     const { current } = readContexts(cli.env)
     if (!current) throw new NotFound('You are not logged in.', ['Log in with `slipway login`.'])
     const project = await idOf(cli, projects, input.project)
-    changeContext(cli.env, current, (context) => context && { ...context, project })
+    const { name } = await cli.client.projectGet({ project_id: project })
+    changeContext(cli.env, current, (context) => context && { ...context, project, project_name: name })
     cli.note(`Commands are about ${input.project} from here on.`)
   },
 })

@@ -4,14 +4,14 @@ import { diskAttach } from './attach.ts'
 import { diskCreate } from './create.ts'
 import { diskDetach } from './detach.ts'
 import { diskResize } from './resize.ts'
-import { disks } from './resource.ts'
+import { disks, disksWithNames } from './resource.ts'
 
 export const disk: GroupSpec = {
   name: 'disk',
   summary: 'persistent disks and shared volumes',
   commands: [
     diskCreate,
-    listCommand(disks),
+    listCommand(disks, { list: disksWithNames }),
     showCommand(disks, async (cli, disk_id) =>
       cli.client.diskGet({ project_id: await cli.project(), disk_id }),
     ),

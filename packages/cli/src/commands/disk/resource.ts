@@ -1,7 +1,9 @@
 import type { Disk } from '@slipway/sdk'
+import type { Cli } from '../../core/cli.ts'
 import type { OptionSpec } from '../../core/command.ts'
 import { ageColumn, idColumn, ownName, type Resource } from '../../core/resource.ts'
 import { ageOf } from '../../output/text.ts'
+import { vms } from '../vm/resource.ts'
 
 export const disks: Resource<Disk> = {
   noun: 'disk',
@@ -13,7 +15,7 @@ export const disks: Resource<Disk> = {
     { name: 'type', value: (disk) => disk.type },
     { name: 'state', value: (disk) => disk.state, isState: true },
     { name: 'location', value: (disk) => disk.location, spare: 2 },
-    { name: 'attached', value: (disk) => disk.attached_to.length || '' },
+    { name: 'attached_to', value: (disk) => disk.attached_to.map(({ vm_id }) => vm_id).join(',') },
     ageColumn,
     idColumn,
   ],
@@ -36,6 +38,21 @@ export const sizeOption: OptionSpec = {
   flags: '--size <size>',
   description: 'like 500GiB or 2TiB',
   required: true,
+}
+
+/** Lists disks. People see the names of the VMs that have them; programs get the ids. */
+export async function disksWithNames(cli: Cli): Promise<Disk[]> {
+  const found = await disks.list(cli)
+  const isAttached = found.some(({ attached_to }) => attached_to.length > 0)
+  if (cli.format.kind !== 'table' || !isAttached) return found
+  const names = new Map((await vms.list(cli)).map(({ id, name }) => [id, name]))
+  return found.map((disk) => ({
+    ...disk,
+    attached_to: disk.attached_to.map((place) => ({
+      ...place,
+      vm_id: names.get(place.vm_id) ?? place.vm_id,
+    })),
+  }))
 }
 
 function attachments({ attached_to }: Disk): string {

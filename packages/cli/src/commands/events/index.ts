@@ -1,9 +1,9 @@
 import { eventTypes } from '@slipway/contract/event-types'
-import type { Event } from '@slipway/sdk'
 import { command } from '../../core/command.ts'
 import { parseNumber } from '../../core/parse.ts'
 import { print, printLine, printList } from '../../output/print.ts'
-import { eventColumns, type Limit, limitOption, newestEvents } from './resource.ts'
+import { idOfAny, namesById } from '../resource-names.ts'
+import { eventColumns, type Limit, limitOption, namedColumns, nameOf, newestEvents } from './resource.ts'
 
 interface EventsInput {
   follow?: boolean
@@ -23,7 +23,7 @@ export const events = command<EventsInput>({
     { flags: '-f, --follow', description: 'go on until interrupted' },
     limitOption,
     { flags: '--type <type>', description: 'one type: vm.running', values: eventTypes },
-    { flags: '--resource <id>', description: 'of one resource' },
+    { flags: '--resource <thing>', description: 'of one thing, by name or id', complete: 'vm' },
     { flags: '--actor <actor>', description: 'caused by one actor: user:…, access_key:…, system' },
     { flags: '--after <position>', description: 'with -f: continue after this position', parse: parseNumber },
   ],
@@ -31,20 +31,20 @@ export const events = command<EventsInput>({
   examples: ['slipway events', 'slipway events -f', 'slipway events --type vm.running --limit 100 -o json'],
   async run(cli, { follow, limit, type, resource, actor, after }) {
     const project_id = await cli.project()
-    const filter = { type, resource_id: resource, actor }
+    const filter = { type, resource_id: resource && (await idOfAny(cli, resource)), actor }
+    const names = await namesById(cli)
     if (follow) {
-      for await (const event of cli.client.events({ project_id }, { ...filter, after }))
-        printEvent(cli.format.kind, event)
+      for await (const event of cli.client.events({ project_id }, { ...filter, after })) {
+        const created = typeof event.data.name === 'string' ? event.data.name : undefined
+        if (created && !names.has(event.resource_id)) names.set(event.resource_id, created)
+        if (cli.format.kind !== 'table') printLine(event)
+        else print(`${event.created_at}  ${event.type.padEnd(22)}  ${nameOf(names, event)}`)
+      }
       return
     }
     const rows = await newestEvents(limit, (pageSize) =>
       cli.client.each('eventList', { project_id, ...filter, limit: pageSize }),
     )
-    await printList(cli, rows, eventColumns)
+    await printList(cli, rows, namedColumns(names))
   },
 })
-
-function printEvent(kind: string, event: Event): void {
-  if (kind === 'table') print(`${event.created_at}  ${event.type.padEnd(22)}  ${event.resource_id}`)
-  else printLine(event)
-}

@@ -7,9 +7,19 @@ export const eventColumns: Column<Event>[] = [
   { name: 'time', value: (event) => event.created_at.slice(5, 19).replace('T', ' ') },
   { name: 'type', value: (event) => event.type },
   { name: 'resource', value: (event) => event.resource_id },
+  { name: 'resource_id', value: (event) => event.resource_id, isExtra: true },
   { name: 'actor', value: (event) => event.actor, spare: 1 },
   { name: 'position', value: (event) => event.position, isExtra: true },
 ]
+
+/** With the name of what each event is about, where it is known: deleted things have theirs in no list. */
+export const namedColumns = (names: Map<string, string>): Column<Event>[] =>
+  eventColumns.map((column) =>
+    column.name === 'resource' ? { ...column, value: (event) => nameOf(names, event) } : column,
+  )
+
+export const nameOf = (names: Map<string, string>, { resource_id, data }: Event): string =>
+  names.get(resource_id) ?? (typeof data.name === 'string' ? data.name : resource_id)
 
 /** With where the caller was, for those who may see it. */
 export const auditColumns: Column<Event>[] = [

@@ -1,3 +1,4 @@
+import type { Cli } from '../../core/cli.ts'
 import { command, oneOf } from '../../core/command.ts'
 import { parseNumber } from '../../core/parse.ts'
 import { idOf } from '../../core/resource.ts'
@@ -34,10 +35,17 @@ export const firewallTest = command<RuleTestInput>({
       { project_id: await cli.project() },
       { direction, protocol, source, destination, destination_port: port },
     )
-    await printOne(cli, verdict, ({ allowed, rule_id }) => [
+    const rule = await ruleName(cli, verdict.rule_id)
+    await printOne(cli, verdict, ({ allowed }) => [
       ['Passes', allowed ? 'yes' : 'no'],
-      ['Decided by', rule_id || 'no rule allows it'],
+      ['Decided by', rule || 'no rule allows it'],
     ])
     if (!verdict.allowed) process.exitCode = exitCodes.error
   },
 })
+
+/** The name of a rule is for people; programs get its id alone. */
+async function ruleName(cli: Cli, rule_id: string): Promise<string> {
+  if (!rule_id || cli.format.kind !== 'table') return rule_id
+  return (await cli.client.firewallRuleGet({ project_id: await cli.project(), rule_id })).name
+}

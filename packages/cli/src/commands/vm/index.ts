@@ -7,7 +7,9 @@ import { vmLog } from './log.ts'
 import { vmReset, vmStart, vmStop } from './power.ts'
 import { vmResize } from './resize.ts'
 import { vms } from './resource.ts'
+import { vmScp } from './scp.ts'
 import { vmSsh } from './ssh.ts'
+import { vmTunnel } from './tunnel.ts'
 
 export const vm: GroupSpec = {
   name: 'vm',
@@ -28,5 +30,7 @@ export const vm: GroupSpec = {
     ),
     vmLog,
     vmSsh,
+    vmScp,
+    vmTunnel,
   ],
 }

@@ -1,6 +1,6 @@
 import type { Vm } from '@slipway/sdk'
 
-interface SshDestination {
+export interface SshDestination {
   user: string
   host: string
   port: number

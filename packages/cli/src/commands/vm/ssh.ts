@@ -1,56 +1,49 @@
-import { spawn } from 'node:child_process'
-import { constants } from 'node:os'
-import { command } from '../../core/command.ts'
-import { idOf, refArgument } from '../../core/resource.ts'
-import { CliError, exitCodes } from '../../errors/cli-error.ts'
+import { command, type OptionSpec } from '../../core/command.ts'
+import { refArgument } from '../../core/resource.ts'
 import { vms } from './resource.ts'
-import { hostKeyRules, sshArguments, sshDestination } from './ssh-destination.ts'
+import { sshArguments } from './ssh-destination.ts'
+import { identityOption, reachableVm, runToEnd, sshOptions } from './ssh-program.ts'
 
-export const vmSsh = command<{ ref: string; command: string[]; identity?: string }>({
+interface SshInput {
+  ref: string
+  command: string[]
+  identity?: string
+  L?: string[]
+  R?: string[]
+  D?: string[]
+  A?: boolean
+  N?: boolean
+}
+
+const forward = (flags: string, description: string): OptionSpec => ({ flags, description, repeats: true })
+
+export const vmSsh = command<SshInput>({
   name: 'ssh',
   summary: 'open a shell on a VM, or run a command there',
   details:
     "Runs the system's ssh with the right user, address and port, and ends with its exit code. The VM's host key is " +
     'remembered at the first connection, under the id of the VM, and has to stay the same.',
   arguments: [refArgument(vms), { syntax: '[command...]', description: 'after `--`: what to run there' }],
-  options: [{ flags: '-i, --identity <file>', description: 'private key', complete: 'file' }],
+  options: [
+    identityOption,
+    forward('-L <forward>', 'forward a port from here, as ssh does: 8888:localhost:8888'),
+    forward('-R <forward>', 'forward a port from there'),
+    forward('-D <port>', 'serve SOCKS on a port here'),
+    { flags: '-A', description: 'forward the SSH agent' },
+    { flags: '-N', description: 'run nothing: for forwards alone' },
+  ],
   examples: [
     'slipway vm ssh train-7',
     'slipway vm ssh train-7 -- nvidia-smi',
+    'slipway vm ssh train-7 -L 6006:localhost:6006',
     'slipway vm ssh train-7 -i ~/.ssh/work',
   ],
-  async run(cli, { ref, command, identity }) {
-    const vm = await cli.client.vmGet({ project_id: await cli.project(), vm_id: await idOf(cli, vms, ref) })
-    const destination = sshDestination(vm)
-    if (!destination) {
-      const state = vm.state.replace('STATE_', '').toLowerCase()
-      const reason = vm.state === 'STATE_RUNNING' ? 'it has no public address' : `it is ${state}`
-      throw new CliError('conflict', `${vm.name} cannot be reached by SSH: ${reason}.`, exitCodes.conflict)
-    }
-    const options = [...hostKeyRules(vm), ['ConnectTimeout', '15']]
-    const rules = options.flatMap(([option, value]) => ['-o', `${option}=${value}`])
-    const key = identity ? ['-i', identity] : []
-    process.exitCode = await runToEnd('ssh', [...rules, ...key, ...sshArguments(destination), ...command])
+  async run(cli, { ref, command, identity, L, R, D, A, N }) {
+    const { vm, destination } = await reachableVm(cli, ref)
+    const forwards = Object.entries({ L, R, D }).flatMap(([flag, values = []]) =>
+      values.flatMap((value) => [`-${flag}`, value]),
+    )
+    const words = [...sshOptions(vm, identity), ...forwards, ...(A ? ['-A'] : []), ...(N ? ['-N'] : [])]
+    process.exitCode = await runToEnd('ssh', [...words, ...sshArguments(destination), ...command])
   },
 })
-
-/** The child has the terminal until it ends; the exit code after a signal is the one that shells use. */
-function runToEnd(program: string, words: string[]): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const child = spawn(program, words, { stdio: 'inherit' })
-    // Ctrl-C is for the remote side.
-    const ignore = () => {}
-    process.on('SIGINT', ignore)
-    child.once('error', (error: NodeJS.ErrnoException) =>
-      reject(
-        error.code === 'ENOENT'
-          ? new CliError('no_ssh', `${program} is not installed.`, exitCodes.error)
-          : error,
-      ),
-    )
-    child.once('close', (code, signal) => {
-      process.off('SIGINT', ignore)
-      resolve(code ?? 128 + (signal ? constants.signals[signal] : 0))
-    })
-  })
-}

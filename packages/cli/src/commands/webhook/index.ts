@@ -3,6 +3,7 @@ import { deleteCommand, listCommand } from '../../core/generic-commands.ts'
 import { webhookChange } from './change.ts'
 import { webhookCreate } from './create.ts'
 import { webhookDeliveries } from './deliveries.ts'
+import { webhookListen } from './listen.ts'
 import { webhookPause, webhookResume } from './pause.ts'
 import { webhookReplay } from './replay.ts'
 import { webhooks } from './resource.ts'
@@ -22,6 +23,7 @@ export const webhook: GroupSpec = {
       await cli.client.webhookDelete({ project_id: await cli.project(), webhook_id })
       return {}
     }),
+    webhookListen,
     webhookDeliveries,
     webhookReplay,
     webhookTest,

@@ -1,0 +1,32 @@
+import { isUuid } from '@slipway/contract/names'
+import type { Cli } from '../core/cli.ts'
+import { resolveAmong } from '../core/names.ts'
+import { disks } from './disk/resource.ts'
+import { firewallRules } from './firewall/resource.ts'
+import { networks } from './network/resource.ts'
+import { subnets } from './subnet/resource.ts'
+import { vms } from './vm/resource.ts'
+
+/** What events and operations are mostly about. */
+const kinds = [vms, disks, firewallRules, networks, subnets]
+
+async function namedThings(cli: Cli): Promise<{ id: string; name: string; hint: string }[]> {
+  const lists = await Promise.all(
+    kinds.map(async ({ list, title }) =>
+      (await list(cli)).map(({ id, name }) => ({ id, name, hint: title })),
+    ),
+  )
+  return lists.flat()
+}
+
+/** Returns the names of the project's things by their ids, for people to read; programs get the ids alone. */
+export async function namesById(cli: Cli): Promise<Map<string, string>> {
+  if (cli.format.kind !== 'table') return new Map()
+  return new Map((await namedThings(cli)).map(({ id, name }) => [id, name]))
+}
+
+/** Returns the id of the VM, disk, rule, network or subnet that a person names. */
+export async function idOfAny(cli: Cli, wanted: string): Promise<string> {
+  if (isUuid(wanted)) return wanted
+  return resolveAmong('thing', wanted, await namedThings(cli), (thing) => thing).id
+}

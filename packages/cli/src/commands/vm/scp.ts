@@ -1,0 +1,39 @@
+import { command } from '../../core/command.ts'
+import { UsageError } from '../../errors/cli-error.ts'
+import { identityOption, reachableVm, runToEnd, sshOptions } from './ssh-program.ts'
+
+interface ScpInput {
+  paths: string[]
+  identity?: string
+  recursive?: boolean
+}
+
+/** `train-7:results`, and not `./a:b`, `/a:b` or a drive letter. */
+const remotePath = /^([A-Za-z0-9][\w-]+):(.*)$/
+
+export const vmScp = command<ScpInput>({
+  name: 'scp',
+  summary: 'copy files to or from a VM',
+  details: "Runs the system's scp. Paths on the VM are written NAME:PATH; all that are must be on one VM.",
+  arguments: [{ syntax: '<paths...>', description: 'from where, and at last to where', complete: 'vm' }],
+  options: [identityOption, { flags: '-r, --recursive', description: 'folders with all that is in them' }],
+  examples: [
+    'slipway vm scp train.py train-7:',
+    'slipway vm scp train-7:results/model.pt .',
+    'slipway vm scp -r data train-7:/mnt/data',
+  ],
+  async run(cli, { paths, identity, recursive }) {
+    const names = new Set(paths.flatMap((path) => remotePath.exec(path)?.[1] ?? []))
+    const [name] = names
+    if (paths.length < 2 || name === undefined || names.size > 1) {
+      throw new UsageError('Name what to copy and where to, one side of it on one VM.', [
+        'For example: slipway vm scp train.py train-7:',
+      ])
+    }
+    const { vm, destination } = await reachableVm(cli, name)
+    const { user, host, port } = destination
+    const places = paths.map((path) => path.replace(remotePath, `${user}@${host}:$2`))
+    const words = [...sshOptions(vm, identity), '-P', String(port), ...(recursive ? ['-r'] : [])]
+    process.exitCode = await runToEnd('scp', [...words, '--', ...places])
+  },
+})

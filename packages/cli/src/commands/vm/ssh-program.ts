@@ -1,0 +1,74 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { constants } from 'node:os'
+import { cidrContains } from '@slipway/contract/cidr'
+import type { Vm } from '@slipway/sdk'
+import type { Cli } from '../../core/cli.ts'
+import type { OptionSpec } from '../../core/command.ts'
+import { idOf } from '../../core/resource.ts'
+import { CliError, exitCodes } from '../../errors/cli-error.ts'
+import { vms } from './resource.ts'
+import { hostKeyRules, type SshDestination, sshDestination } from './ssh-destination.ts'
+
+/** Nobody answers at these: the simulated engine takes its addresses from here. */
+const simulatedBlock = '198.18.0.0/15'
+
+export const identityOption: OptionSpec = {
+  flags: '-i, --identity <file>',
+  description: 'private key',
+  complete: 'file',
+}
+
+/** Returns the VM and where its SSH answers, or says why there is nothing to connect to. */
+export async function reachableVm(cli: Cli, ref: string): Promise<{ vm: Vm; destination: SshDestination }> {
+  const vm = await cli.client.vmGet({ project_id: await cli.project(), vm_id: await idOf(cli, vms, ref) })
+  const destination = sshDestination(vm)
+  if (!destination) {
+    const state = vm.state.replace('STATE_', '').toLowerCase()
+    const reason = vm.state === 'STATE_RUNNING' ? 'it has no public address' : `it is ${state}`
+    throw new CliError('conflict', `${vm.name} cannot be reached by SSH: ${reason}.`, exitCodes.conflict)
+  }
+  if (cidrContains(simulatedBlock, destination.host)) {
+    throw new CliError(
+      'conflict',
+      `${vm.name} is simulated: no machine is behind ${destination.host}.`,
+      exitCodes.conflict,
+      ['Locations with the engine qemu or incus have real ones.'],
+    )
+  }
+  return { vm, destination }
+}
+
+/** Returns the options that ssh and scp share: whose key is trusted, how long to try, and with which key. */
+export function sshOptions(vm: Vm, identity: string | undefined): string[] {
+  const options = [...hostKeyRules(vm), ['ConnectTimeout', '15']]
+  return [
+    ...options.flatMap(([option, value]) => ['-o', `${option}=${value}`]),
+    ...(identity ? ['-i', identity] : []),
+  ]
+}
+
+/** The child has the terminal until it ends; the exit code after a signal is the one that shells use. */
+export function runToEnd(
+  program: string,
+  words: string[],
+  begun?: (child: ChildProcess) => void,
+): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(program, words, { stdio: 'inherit' })
+    // Ctrl-C is for the remote side.
+    const ignore = () => {}
+    process.on('SIGINT', ignore)
+    child.once('error', (error: NodeJS.ErrnoException) =>
+      reject(
+        error.code === 'ENOENT'
+          ? new CliError('no_ssh', `${program} is not installed.`, exitCodes.error)
+          : error,
+      ),
+    )
+    child.once('close', (code, signal) => {
+      process.off('SIGINT', ignore)
+      resolve(code ?? 128 + (signal ? constants.signals[signal] : 0))
+    })
+    begun?.(child)
+  })
+}

@@ -1,0 +1,85 @@
+import { connect, createServer } from 'node:net'
+import { setTimeout as pause } from 'node:timers/promises'
+import { command } from '../../core/command.ts'
+import { parseNumber } from '../../core/parse.ts'
+import { refArgument } from '../../core/resource.ts'
+import { UsageError } from '../../errors/cli-error.ts'
+import { print } from '../../output/print.ts'
+import { vms } from './resource.ts'
+import { sshArguments } from './ssh-destination.ts'
+import { identityOption, reachableVm, runToEnd, sshOptions } from './ssh-program.ts'
+
+interface TunnelInput {
+  ref: string
+  port: string
+  local?: number
+  identity?: string
+}
+
+export const vmTunnel = command<TunnelInput>({
+  name: 'tunnel',
+  summary: 'open a port of a VM on this computer',
+  details:
+    'For what listens on the VM itself, such as Jupyter, without opening the firewall. Prints the address here as soon as it can be used, and lasts until Ctrl-C.',
+  arguments: [refArgument(vms), { syntax: '<port>', description: 'port on the VM' }],
+  options: [
+    {
+      flags: '--local <port>',
+      description: 'port here; default: the same, or a free one if that is taken',
+      parse: parseNumber,
+    },
+    identityOption,
+  ],
+  examples: ['slipway vm tunnel train-7 8888', 'slipway vm tunnel train-7 6006 --local 16006'],
+  async run(cli, { ref, port, local, identity }) {
+    const remotePort = portOf(port)
+    const { vm, destination } = await reachableVm(cli, ref)
+    const localPort = local === undefined ? await freePort(remotePort) : portOf(String(local))
+    const forward = [
+      '-N',
+      '-o',
+      'ExitOnForwardFailure=yes',
+      '-L',
+      `127.0.0.1:${localPort}:127.0.0.1:${remotePort}`,
+    ]
+    const words = [...sshOptions(vm, identity), ...forward, ...sshArguments(destination)]
+    process.exitCode = await runToEnd('ssh', words, async (child) => {
+      const isOver = () => child.exitCode !== null || child.signalCode !== null
+      while (!isOver() && !(await answers(localPort))) await pause(100)
+      if (isOver()) return
+      print(`http://127.0.0.1:${localPort}`)
+      cli.note(`leads to port ${remotePort} of ${vm.name} until Ctrl-C.`)
+    })
+  },
+})
+
+function portOf(text: string): number {
+  const port = Number(text)
+  if (!Number.isInteger(port) || port < 1 || port > 65535)
+    throw new UsageError(`${text} is not a port: write a number from 1 to 65535.`)
+  return port
+}
+
+/** Returns the wanted port if nobody listens there, and else one that the system chooses. */
+async function freePort(wanted: number): Promise<number> {
+  return (await tryPort(wanted)) ?? (await tryPort(0)) ?? wanted
+}
+
+function tryPort(port: number): Promise<number | undefined> {
+  return new Promise((resolve) => {
+    const server = createServer()
+    server.once('error', () => resolve(undefined))
+    server.listen(port, '127.0.0.1', () => {
+      const address = server.address()
+      server.close(() => resolve(typeof address === 'object' ? address?.port : undefined))
+    })
+  })
+}
+
+function answers(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1')
+    socket.once('connect', () => resolve(true)).once('error', () => resolve(false))
+    socket.once('connect', () => socket.destroy())
+  })
+}

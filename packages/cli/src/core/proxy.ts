@@ -1,0 +1,25 @@
+import type { RequestOptions } from 'node:http'
+import { HttpsProxyAgent } from 'https-proxy-agent'
+import { getProxyForUrl } from 'proxy-from-env'
+
+/**
+ * Returns how a request reaches its target through the proxy that HTTPS_PROXY or HTTP_PROXY name, unless NO_PROXY
+ * exempts it: a tunnel for https, the whole address in the request line for http.
+ */
+export function viaProxy(target: URL): RequestOptions {
+  const address = getProxyForUrl(target.href)
+  if (!address) return {}
+  const proxy = new URL(address)
+  if (target.protocol === 'https:') return { agent: new HttpsProxyAgent(proxy) }
+  const login =
+    proxy.username && `${decodeURIComponent(proxy.username)}:${decodeURIComponent(proxy.password)}`
+  return {
+    host: proxy.hostname,
+    port: proxy.port || 80,
+    path: target.href,
+    headers: {
+      host: target.host,
+      ...(login && { 'proxy-authorization': `Basic ${Buffer.from(login).toString('base64')}` }),
+    },
+  }
+}
