@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Image, Vm } from '@slipway/sdk'
 import { type RealServer, startRealServer } from '@slipway/testing/real-server.ts'
@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { freshHome } from './support/cli.ts'
 import { goldenFile, transcript } from './support/golden.ts'
 
-const { home, base, slipway: runAs, remove } = freshHome()
+const { home, slipway: runAs, remove } = freshHome()
 const publicKey = join(home, 'key.pub')
 let server: RealServer
 let env: Record<string, string>
@@ -183,24 +183,6 @@ test('vm log prints what the serial console said', async () => {
   const { code, stdout } = await slipway('vm', 'log', 'train-7')
   expect(code).toBe(0)
   expect(stdout.length).toBeGreaterThan(0)
-})
-
-test("vm ssh runs the system's ssh with user and address, and passes on its exit code", async () => {
-  const bin = join(home, 'bin')
-  mkdirSync(bin)
-  writeFileSync(join(bin, 'ssh'), '#!/bin/sh\necho "ssh $*"\nexit 17\n')
-  chmodSync(join(bin, 'ssh'), 0o755)
-  const words = ['vm', 'ssh', 'train-7', '-i', 'key', '--', 'nvidia-smi', '-L']
-  const run = await runAs(words, { env: { ...env, PATH: `${bin}:${base.PATH}` } })
-  expect(run.code).toBe(17)
-  const { id } = await json('vm', 'show', 'train-7')
-  const trust = `-o HostKeyAlias=slipway-${id} -o StrictHostKeyChecking=accept-new -o ConnectTimeout=15`
-  expect(run.stdout).toMatch(
-    new RegExp(`^ssh ${trust} -i key ubuntu@198\\.18\\.\\d+\\.\\d+ nvidia-smi -L\\n$`),
-  )
-  await slipway('vm', 'stop', 'train-7')
-  const off = await slipway('vm', 'ssh', 'train-7')
-  expect(off.code).toBe(4)
 })
 
 test('vm delete needs --yes where nobody can be asked, and then the VM is gone', async () => {

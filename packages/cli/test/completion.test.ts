@@ -10,7 +10,7 @@ import { cliWithServer } from './support/with-server.ts'
 const cli = cliWithServer()
 const { home, base, runAs } = cli
 symlinkSync(binary, join(home, 'slipway'))
-const verbs = ['show', 'start', 'stop', 'ssh']
+const verbs = ['show', 'start', 'stop', 'ssh', 'scp']
 beforeAll(() => cli.createVm('train-7'))
 
 const complete = async (...words: string[]) =>

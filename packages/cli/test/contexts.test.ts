@@ -92,7 +92,8 @@ test('--project finds a project by its name', async () => {
 
 test('logout ends the session at the service', async () => {
   const { accessToken } = JSON.parse(readFileSync(contextFile, 'utf8')).contexts.person.session
-  expect((await slipway('logout', 'person')).code).toBe(0)
+  const logout = await slipway('logout', 'person')
+  expect(logout).toMatchObject({ code: 0, stderr: 'Logged out of person. The current context is default.\n' })
   expect(Object.keys(JSON.parse(readFileSync(contextFile, 'utf8')).contexts)).toEqual(['default'])
   const answer = await fetch(`${cli.server.api_url}/v0.1`, {
     headers: { authorization: `Bearer ${accessToken}` },

@@ -121,3 +121,17 @@ test('a key is sent to the service it belongs to, and to no other', async () => 
   expect(refused.stderr).toContain('There is no credential for')
   expect(other.requests).toHaveLength(0)
 })
+
+test('a proxy of the environment is used, and not for what NO_PROXY names', async () => {
+  const { server: proxy } = await against(empty)
+  const words = ['vm', 'list', '-o', 'json']
+  const env = { SLIPWAY_API_URL: 'http://slipway.test', SLIPWAY_ACCESS_KEY: 'key', SLIPWAY_PROJECT: project }
+  const through = await slipway(words, { env: { ...env, HTTP_PROXY: proxy.url } })
+  expect(through).toEqual({ code: 0, stdout: '[]\n', stderr: '' })
+  expect(proxy.requests.map(({ path }) => path)).toEqual([`http://slipway.test/v0.1/projects/${project}/vms`])
+  expect(proxy.requests[0]?.headers.host).toBe('slipway.test')
+  const { server } = await against(empty)
+  const direct = { ...env, SLIPWAY_API_URL: server.url, HTTP_PROXY: proxy.url, NO_PROXY: '127.0.0.1' }
+  expect((await slipway(words, { env: direct })).code).toBe(0)
+  expect(proxy.requests).toHaveLength(1)
+})

@@ -1,65 +1,96 @@
-import { beforeAll, expect, test } from 'vitest'
+import { Client } from '@modelcontextprotocol/sdk/client/index.js'
+import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
+import { afterEach, beforeAll, expect, test } from 'vitest'
+import { binary } from './support/cli.ts'
 import { cliWithServer } from './support/with-server.ts'
 
 const cli = cliWithServer()
 beforeAll(() => cli.createVm('train-7'))
 
-interface Answer {
-  // biome-ignore lint/suspicious/noExplicitAny: what a tool answers is looked at, not typed
-  result: any
-  error?: { code: number; message: string }
-}
-
-/** A conversation with `slipway mcp`: requests go out together, answers come back by id. */
-async function converse(words: string[], requests: { method: string; params?: object }[]) {
-  const lines = requests.map((request, id) => `${JSON.stringify({ jsonrpc: '2.0', id, ...request })}\n`)
-  const { stdout } = await cli.runAs(['mcp', ...words], { env: cli.env, input: lines.join('') })
-  const answers = new Map<number, Answer>()
-  for (const line of stdout.split('\n').slice(0, -1)) {
-    const message = JSON.parse(line)
-    answers.set(message.id, message)
-  }
-  return requests.map((_, id) => answers.get(id) ?? { result: undefined })
-}
-const call = (name: string, given: object = {}) => ({
-  method: 'tools/call',
-  params: { name, arguments: given },
+const clients: Client[] = []
+afterEach(async () => {
+  for (const client of clients.splice(0)) await client.close()
 })
 
-test('tools for agents introduce themselves and read by name', async () => {
-  const [hello, ping, list, vm, unknown, nothing] = await converse(
-    [],
-    [
-      { method: 'initialize', params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: {} } },
-      { method: 'ping' },
-      { method: 'tools/list' },
-      call('vm_get', { vm_id: 'train-7' }),
-      { method: 'resources/list' },
-      call('vm_get', { vm_id: 'nobody' }),
-    ],
+/** An agent's side of `slipway mcp`, by the protocol's own client: it checks results against their schemas. */
+async function agent(...words: string[]) {
+  const client = new Client({ name: 'test', version: '0' })
+  clients.push(client)
+  const env = { ...cli.base, ...cli.env }
+  await client.connect(
+    new StdioClientTransport({ command: process.execPath, args: [binary, 'mcp', ...words], env }),
   )
-  expect(hello!.result).toMatchObject({ protocolVersion: '2025-06-18', serverInfo: { name: 'slipway' } })
-  expect(ping!.result).toEqual({})
-  for (const tool of list!.result.tools) {
-    expect(tool.annotations.readOnlyHint, tool.name).toBe(true)
-    expect(tool.inputSchema.type).toBe('object')
+  const { tools } = await client.listTools()
+  // biome-ignore lint/suspicious/noExplicitAny: what a tool answers is looked at, not typed
+  const call = async (name: string, given: object = {}): Promise<any> =>
+    client.callTool({ name, arguments: given as Record<string, unknown> })
+  return { client, call, tools, names: tools.map(({ name }) => name) }
+}
+
+test('tools for agents introduce themselves and read by name', async () => {
+  const { client, call, tools } = await agent()
+  expect(client.getServerVersion()).toMatchObject({ name: 'slipway' })
+  await client.ping()
+  for (const { name, annotations } of tools) expect(annotations?.readOnlyHint, name).toBe(true)
+  const vm = await call('vm_get', { vm_id: 'train-7' })
+  expect(vm.structuredContent).toMatchObject({ name: 'train-7', state: 'STATE_RUNNING' })
+  const nothing = await call('vm_get', { vm_id: 'nobody' })
+  expect(nothing.isError).toBe(true)
+  expect(JSON.parse(nothing.content[0].text)).toMatchObject({ code: 'not_found' })
+})
+
+test('every list that an agent can read fits the schema that its tool names', async () => {
+  const { call, tools } = await agent()
+  const lists = tools.filter(
+    ({ name, inputSchema }) => name.endsWith('_list') && !inputSchema.required?.length,
+  )
+  expect(lists.length).toBeGreaterThan(10)
+  for (const { name, outputSchema } of lists) {
+    expect(outputSchema?.type, name).toBe('object')
+    const answer = await call(name)
+    // A key of a project may not read everything of its organization.
+    if (answer.isError) expect(JSON.parse(answer.content[0].text).code, name).toBe('permission_denied')
+    else expect(answer.structuredContent.items, name).toBeInstanceOf(Array)
   }
-  expect(vm!.result.structuredContent).toMatchObject({ name: 'train-7', state: 'STATE_RUNNING' })
-  expect(unknown!.error?.code).toBe(-32601)
-  expect(nothing!.result.isError).toBe(true)
-  expect(JSON.parse(nothing!.result.content[0].text)).toMatchObject({ code: 'not_found' })
+})
+
+test('tools come in sets, and operations in one family', async () => {
+  const { names } = await agent('--toolsets', 'vms,operations')
+  expect(names).toContain('vm_list')
+  expect(names).toContain('operation_list')
+  expect(names).toContain('root_get')
+  expect(names).not.toContain('disk_list')
+  expect(names).not.toContain('vm_operation_list')
+  expect(names.filter((name) => name.includes('operation_get'))).toEqual(['operation_get'])
+  const { code, stderr } = await cli.slipway('mcp', '--toolsets', 'machines')
+  expect(code).toBe(2)
+  expect(stderr).toContain('Known: organizations, projects, catalogue, vms')
+})
+
+test('what stops or loses something is announced as destructive', async () => {
+  const { tools } = await agent('--allow-writes', '--admin')
+  const destructive = tools.filter(({ annotations }) => annotations?.destructiveHint).map(({ name }) => name)
+  for (const name of ['vm_update', 'vm_detach_disks', 'vm_delete', 'webhook_rotate_secret', 'admin_vm_stop'])
+    expect(destructive).toContain(name)
+  expect(destructive).not.toContain('vm_create')
+  expect(destructive).not.toContain('disk_create')
 })
 
 test('tools for agents change nothing unless they may', async () => {
-  const [refused] = await converse([], [call('vm_delete', { vm_id: 'train-7' })])
-  expect(refused!.error?.message).toContain('There is no tool vm_delete')
+  const reader = await agent()
+  expect(reader.names).not.toContain('vm_delete')
+  await expect(reader.call('vm_delete', { vm_id: 'train-7' })).rejects.toThrow('There is no tool vm_delete')
+  const writer = await agent('--allow-writes')
   const disk = { name: 'agents', size: '10GiB', location: 'us-east1-a' }
-  const [started] = await converse(['--allow-writes'], [call('disk_create', disk)])
-  const { operation_id } = started!.result.structuredContent.operation
-  const [ended, bad] = await converse(
-    ['--allow-writes'],
-    [call('operation_wait', { operation_id }), call('disk_create', { ...disk, colour: 'red' })],
-  )
-  expect(ended!.result.structuredContent).toMatchObject({ state: 'SUCCEEDED', result: { name: 'agents' } })
-  expect(bad!.result.isError).toBe(true)
+  const started = await writer.call('disk_create', disk)
+  const { operation_id } = started.structuredContent.operation
+  const ended = await writer.call('operation_wait', { operation_id })
+  expect(ended.structuredContent).toMatchObject({ state: 'SUCCEEDED', result: { name: 'agents' } })
+  expect(await writer.call('disk_create', { ...disk, colour: 'red' })).toMatchObject({ isError: true })
+})
+
+test('a method that the protocol does not have here is refused as such', async () => {
+  const line = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'resources/list' })
+  const { stdout } = await cli.runAs(['mcp'], { env: cli.env, input: `${line}\n` })
+  expect(JSON.parse(stdout).error.code).toBe(-32601)
 })

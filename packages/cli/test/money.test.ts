@@ -34,6 +34,8 @@ const usage = {
 }
 const costs = {
   usd_per_hour: 13.05,
+  today_usd: 21.6,
+  last_month_usd: 512.4,
   month_to_date_usd: 1234.5,
   forecast_usd: 4321.09,
   by_product: [

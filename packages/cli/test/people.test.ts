@@ -1,4 +1,5 @@
 import { startProgram } from '@slipway/testing/program.ts'
+import { startReceiver, verify } from '@slipway/testing/webhook-receiver.ts'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { binary } from './support/cli.ts'
 import { goldenFile, transcript } from './support/golden.ts'
@@ -52,7 +53,7 @@ describe('with the login of an owner', () => {
   }
 
   test('access keys are made, used and revoked', async () => {
-    const created = await asOwner('key', 'create', 'ci', '--role', 'read', '--expires', '30d', '-o', 'json')
+    const created = await asOwner('key', 'create', 'ci', '--role', 'viewer', '--expires', '30d', '-o', 'json')
     const { secret } = JSON.parse(created.stdout)
     const withKey = {
       SLIPWAY_API_URL: cli.server.api_url,
@@ -132,6 +133,46 @@ describe('with the login of an owner', () => {
     expect(types).toContain('network.created')
     expect((await made).code).toBe(0)
     await asOwner('network', 'delete', 'followed', '--yes')
+  })
+
+  test('webhook listen delivers events to this computer, signed', async () => {
+    const receiver = await startReceiver()
+    const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
+    const words = ['webhook', 'listen', receiver.url, '--events', 'network.*', '--secret', secret]
+    const listener = startProgram(process.execPath, [binary, ...words, '--context', 'owner'], {
+      env: base,
+      cwd: home,
+    })
+    await listener.untilErrors(/Listening\./)
+    await asOwner('network', 'create', 'heard', '--cidr', '10.31.0.0/16')
+    await listener.until(/network\.created .* 204\n/)
+    await listener.end('SIGINT')
+    const [first] = receiver.received
+    expect(first && verify(secret, first)).toMatchObject({ type: 'network.created' })
+    await asOwner('network', 'delete', 'heard', '--yes')
+  })
+
+  test('a webhook to a private address is refused with the setting that would allow it', async () => {
+    const { code, stderr } = await asOwner('webhook', 'create', 'http://127.0.0.1:3000/hooks')
+    expect(code).toBe(2)
+    expect(stderr).toContain('allow_private_ranges')
+  })
+
+  test('people see names where the service has ids', async () => {
+    await cli.slipway('disk', 'create', 'datasets', '--size', '10GiB', '--location', 'us-east1-a')
+    await cli.slipway('disk', 'attach', 'datasets', 'train-7')
+    const shown = async (...words: string[]) => (await cli.slipway(...words)).stdout
+    expect(await shown('disk', 'list', '--no-header')).toMatch(/^datasets .* train-7 /)
+    expect(await shown('events', '--resource', 'train-7', '--type', 'vm.running')).toMatch(
+      /vm\.running +train-7 /,
+    )
+    const operations = await shown('operation', 'list', '--resource', 'datasets', '--no-header')
+    expect(operations).toMatch(/^\S+ +create +disk +succeeded +datasets +\w+\n$/)
+    const packet = ['--from', '198.51.100.1', '--to', 'train-7', '--port', '22']
+    expect(await shown('firewall', 'test', ...packet)).toMatch(/Decided by +allow-ssh\n/)
+    expect(await shown('whoami')).toMatch(/Role +member\nProject +default \(/)
+    expect((await runAs(['context', 'list'])).stdout).toMatch(/owner .* default\n/)
+    expect((await cli.slipway('events', '--resource', 'train7')).stderr).toContain('Did you mean train-7?')
   })
 
   test('the operator makes organizations and users, and suspends them', async () => {

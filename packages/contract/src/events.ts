@@ -182,6 +182,7 @@ export const eventRoutes = defineRoutes({
     path: '/v0.1/projects/{project_id}/webhooks/{webhook_id}/rotate-secret',
     tag: 'Events',
     summary: 'Replace the secret; both sign for a day',
+    isDestructive: true,
     access: 'admin',
     answer: WebhookWithSecret,
     noStore: true,

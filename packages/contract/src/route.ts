@@ -29,6 +29,8 @@ interface RouteEntry {
   costsMoney?: true
   /** Inside a project, and answered although there has never been a payment method. */
   worksUnpaid?: true
+  /** Beside deletions: something stops, or is lost, or stops working. */
+  isDestructive?: true
   /** A POST that only computes. */
   changesNothing?: true
   /** The parameter or query member that names one tenant's thing: who reads it is put on record. */

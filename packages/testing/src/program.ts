@@ -46,6 +46,7 @@ export class Program {
     })
     child.stderr!.setEncoding('utf8').on('data', (text: string) => {
       this.#errors += text
+      this.#wake()
     })
     child.once('close', () => this.#wake())
   }
@@ -64,14 +65,23 @@ export class Program {
   }
 
   /** What it printed, once that contains what is looked for. */
-  async until(expected: RegExp): Promise<string> {
-    while (!expected.test(this.#output)) {
+  until(expected: RegExp): Promise<string> {
+    return this.#wait(() => this.#output, expected)
+  }
+
+  /** The same of its standard error. */
+  untilErrors(expected: RegExp): Promise<string> {
+    return this.#wait(() => this.#errors, expected)
+  }
+
+  async #wait(text: () => string, expected: RegExp): Promise<string> {
+    while (!expected.test(text())) {
       if (this.isOver) throw new Error(`it ended early: ${this.#output}${this.#errors}`)
       await new Promise<void>((resolve) => {
         this.#wake = resolve
       })
     }
-    return this.#output
+    return text()
   }
 
   /** The rest of the first line that begins with this word. */

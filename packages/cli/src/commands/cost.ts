@@ -15,12 +15,18 @@ export const cost = command<{ org?: string | true }>({
           organization_id: await cli.organization(org === true ? undefined : org),
         })
       : await cli.client.projectCosts({ project_id: await cli.project() })
-    await printOne(cli, costs, ({ usd_per_hour, month_to_date_usd, forecast_usd, as_of }) => [
-      ['Now', `${usd(usd_per_hour)} per hour`],
-      ['Month to date', usd(month_to_date_usd)],
-      ['Estimate to month’s end', usd(forecast_usd)],
-      ['As of', as_of],
-    ])
+    await printOne(
+      cli,
+      costs,
+      ({ usd_per_hour, today_usd, month_to_date_usd, last_month_usd, forecast_usd, as_of }) => [
+        ['Now', `${usd(usd_per_hour)} per hour`],
+        ['Today', usd(today_usd)],
+        ['Month to date', usd(month_to_date_usd)],
+        ['Estimate to month’s end', usd(forecast_usd)],
+        ['Last month', usd(last_month_usd)],
+        ['As of', as_of],
+      ],
+    )
     if (cli.format.kind !== 'table' || cli.format.columns || costs.by_product.length === 0) return
     const most = Math.max(...costs.by_product.map((product) => product.usd))
     print('')

@@ -14,7 +14,7 @@ export function viaProxy(target: URL): RequestOptions {
   const login =
     proxy.username && `${decodeURIComponent(proxy.username)}:${decodeURIComponent(proxy.password)}`
   return {
-    host: proxy.hostname,
+    hostname: proxy.hostname,
     port: proxy.port || 80,
     path: target.href,
     headers: {

@@ -44,6 +44,7 @@ export const adminAccountRoutes = defineRoutes({
     path: '/v0.1/admin/vms/{vm_id}/stop',
     tag: 'Operators',
     summary: 'Stop a tenant’s VM',
+    isDestructive: true,
     access: 'operator',
     answer: OperationStarted,
     errors: ['conflict'],

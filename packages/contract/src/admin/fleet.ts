@@ -209,6 +209,7 @@ export const adminRoutes = defineRoutes({
     path: '/v0.1/admin/hosts/{host_id}/forget',
     tag: 'Operators',
     summary: 'Declare a host lost for good',
+    isDestructive: true,
     description:
       'Only one that is down. Its VMs are without OS disk from then on, disks that live on it are deleted, its GPUs are `gone`, VMs that were deleted while it was away let go of disks and addresses, and its reports are refused until it is registered anew.',
     access: 'operator',
@@ -377,6 +378,7 @@ export const adminRoutes = defineRoutes({
     path: '/v0.1/admin/organizations/{organization_id}',
     tag: 'Operators',
     summary: 'Suspend or restore an organization',
+    isDestructive: true,
     access: 'operator',
     body: body('OrganizationSuspension', {
       suspended: Type.Boolean(),
@@ -427,6 +429,7 @@ export const adminRoutes = defineRoutes({
     path: '/v0.1/admin/users/{user_id}',
     tag: 'Operators',
     summary: 'Suspend or restore a user, or take the operator’s mark away',
+    isDestructive: true,
     description:
       'Keys that a suspended user made stop until the user is restored. With the mark go the operator keys that this user made; the last operator keeps it. The mark is given by an invitation.',
     access: 'operator',
@@ -464,6 +467,7 @@ export const adminRoutes = defineRoutes({
     path: '/v0.1/admin/operations/{operation_id}/abandon',
     tag: 'Operators',
     summary: 'Give a stuck operation up',
+    isDestructive: true,
     description:
       'It ends as failed; what its undo could not remove is left to the reconcilers and to the operator.',
     access: 'operator',

@@ -1,10 +1,11 @@
+import { Operation } from '@slipway/contract'
 import type { Cli } from '../../core/cli.ts'
 import type { ResourceNoun } from '../../core/command.ts'
 import { idOf } from '../../core/resource.ts'
 import { CliError, exitCodes } from '../../errors/cli-error.ts'
 import { errorRecord } from '../../errors/explain.ts'
 import { resources } from '../resources.ts'
-import type { RouteTool } from './tools.ts'
+import { outputSchema, type RouteTool } from './tools.ts'
 
 interface ToolResult {
   content: { type: 'text'; text: string }[]
@@ -41,6 +42,7 @@ export const waitTool = {
     required: ['operation_id'],
     additionalProperties: false,
   },
+  outputSchema: outputSchema(Operation),
   annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false },
 } as const
 

@@ -1,6 +1,7 @@
 import { command } from '../../core/command.ts'
+import { toolsetNames } from './toolsets.ts'
 
-export const mcp = command<{ allowWrites?: boolean; admin?: boolean }>({
+export const mcp = command<{ allowWrites?: boolean; admin?: boolean; toolsets?: string[] }>({
   name: 'mcp',
   summary: 'serve the same abilities to AI agents over standard input and output',
   details:
@@ -9,13 +10,23 @@ export const mcp = command<{ allowWrites?: boolean; admin?: boolean }>({
   options: [
     { flags: '--allow-writes', description: 'also create, change and delete' },
     { flags: '--admin', description: 'also the operator’s side' },
+    {
+      flags: '--toolsets <sets>',
+      description: `only these, to leave an agent room: ${toolsetNames.join(', ')}`,
+      values: toolsetNames,
+      isList: true,
+    },
   ],
-  examples: ['slipway mcp', 'slipway mcp --allow-writes', 'slipway mcp --project research'],
-  async run(cli, { allowWrites, admin }) {
+  examples: [
+    'slipway mcp',
+    'slipway mcp --allow-writes',
+    'slipway mcp --toolsets catalogue,vms --project research',
+  ],
+  async run(cli, { allowWrites, admin, toolsets }) {
     // Whoever starts this sees a missing login at once, not at the agent's first call.
     void cli.client
     const { serveMcp } = await import('./server.ts')
-    const options = { allowsWrites: allowWrites === true, includesAdmin: admin === true }
+    const options = { allowsWrites: allowWrites === true, includesAdmin: admin === true, toolsets }
     await serveMcp(cli, options, process.stdin, process.stdout)
   },
 })

@@ -3,18 +3,13 @@ import type { Readable, Writable } from 'node:stream'
 import type { Cli } from '../../core/cli.ts'
 import { version } from '../../version.ts'
 import { callTool, callWait, waitTool } from './call.ts'
-import { routeTools } from './tools.ts'
+import { routeTools, type ToolOptions } from './tools.ts'
 
 interface Message {
   jsonrpc: '2.0'
   id?: string | number
   method?: string
   params?: Record<string, unknown>
-}
-
-interface McpOptions {
-  allowsWrites: boolean
-  includesAdmin: boolean
 }
 
 const protocolVersions = ['2025-06-18', '2025-03-26', '2024-11-05']
@@ -32,7 +27,7 @@ const errorCodes = {
  */
 export async function serveMcp(
   cli: Cli,
-  options: McpOptions,
+  options: ToolOptions,
   input: Readable,
   output: Writable,
 ): Promise<void> {
@@ -103,7 +98,7 @@ export async function serveMcp(
   await Promise.allSettled(pending)
 }
 
-function initializeResult(params: Record<string, unknown>, options: McpOptions) {
+function initializeResult(params: Record<string, unknown>, options: ToolOptions) {
   const wanted = String(params.protocolVersion)
   return {
     protocolVersion: protocolVersions.includes(wanted) ? wanted : protocolVersions[0],
@@ -111,7 +106,7 @@ function initializeResult(params: Record<string, unknown>, options: McpOptions) 
     serverInfo: { name: 'slipway', title: 'Slipway', version },
     instructions: `GPU virtual machines of one Slipway project. ${
       options.allowsWrites
-        ? 'Creating costs money: look at availability_list, price_list and estimate_create first, and delete what is not needed.'
+        ? 'Creating costs money: look at offer_list and estimate_create first, and delete what is not needed.'
         : 'Reading only; the person can restart with --allow-writes.'
     }`,
   }

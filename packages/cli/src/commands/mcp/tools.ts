@@ -1,5 +1,6 @@
 import { routeIds, routeOf } from '@slipway/contract'
 import type { RouteId } from '@slipway/sdk'
+import { isInToolset } from './toolsets.ts'
 
 /** A tool as the Model Context Protocol describes it. */
 interface Tool {
@@ -12,6 +13,7 @@ interface Tool {
     required: string[]
     additionalProperties: false
   }
+  outputSchema: object
   annotations: {
     readOnlyHint: boolean
     destructiveHint: boolean
@@ -40,13 +42,23 @@ interface JsonSchema {
 // These are taken from the context when they are missing.
 const defaulted = new Set(['project_id', 'organization_id'])
 
+export interface ToolOptions {
+  allowsWrites: boolean
+  includesAdmin: boolean
+  /** Left out, all. */
+  toolsets: string[] | undefined
+}
+
+/** The operations of VMs, disks and rules are all in `operation_list` and `operation_get` as well. */
+const isRepeated = (id: RouteId) => /^(vm|disk|firewallRule)Operation(List|Get)$/.test(id)
+
 /** Makes one tool per route. Agents get no sessions, and secrets only if they may write. */
-export function routeTools(options: { allowsWrites: boolean; includesAdmin: boolean }): RouteTool[] {
+export function routeTools(options: ToolOptions): RouteTool[] {
   return routeIds
     .filter((id) => {
       const route = routeOf(id)
       const isReading = (route.method === 'GET' && !route.noStore) || route.changesNothing === true
-      if (id.startsWith('auth')) return false
+      if (id.startsWith('auth') || isRepeated(id) || !isInToolset(route.tag, options.toolsets)) return false
       if (route.access === 'operator' && !options.includesAdmin) return false
       return isReading || options.allowsWrites
     })
@@ -90,9 +102,10 @@ function toTool(routeId: RouteId): RouteTool {
       title: route.summary,
       description: [route.summary, route.description].filter(Boolean).join('. '),
       inputSchema: { type: 'object', properties, required, additionalProperties: false },
+      outputSchema: outputSchema(route.answer),
       annotations: {
         readOnlyHint: isReading,
-        destructiveHint: route.method === 'DELETE',
+        destructiveHint: route.method === 'DELETE' || route.isDestructive === true,
         // Each call carries its own idempotency key; only reads and deletions are the same when called again.
         idempotentHint: isReading || route.method === 'DELETE' || route.method === 'PUT',
         openWorldHint: false,
@@ -106,6 +119,25 @@ function paramText(name: string): string {
   return defaulted.has(name)
     ? `Id of the ${noun}; that of the current context if left out.`
     : `Name or id of the ${noun}.`
+}
+
+/** A result is an object by the protocol: a plain array goes under `items`. */
+export function outputSchema(answer: object): object {
+  const schema = shape(answer) as { type?: string }
+  return schema.type === 'array'
+    ? { type: 'object', properties: { items: schema }, required: ['items'] }
+    : schema
+}
+
+/** What an answer consists of, without the words and forms that only a sender needs. */
+function shape(schema: object): unknown {
+  const said = new Set(['title', 'description', 'examples', 'pattern', 'format', 'default'])
+  return JSON.parse(JSON.stringify(schema), (key, value) => {
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
+    // A member of a record may be called like a keyword: only schemas lose theirs.
+    if (key === 'properties') return value
+    return Object.fromEntries(Object.entries(value).filter(([name]) => !said.has(name)))
+  })
 }
 
 /** Schemas carry markers of the library they are made with; JSON drops what is not JSON. */

@@ -1,0 +1,105 @@
+import { spawnSync } from 'node:child_process'
+import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { startProgram } from '@slipway/testing/program.ts'
+import { simulatedLocation } from '@slipway/testing/real-server.ts'
+import { beforeAll, expect, test } from 'vitest'
+import { binary } from './support/cli.ts'
+import { cliWithServer } from './support/with-server.ts'
+
+// Addresses that are not known to be simulated: only then is a program of the system started.
+const models = ['A40 48GB PCIe']
+const cli = cliWithServer({
+  config: [
+    simulatedLocation({ name: 'us-east1-a', publicIpv4: '203.0.113.0/24', models }),
+    simulatedLocation({ name: 'eu-north1-a', publicIpv4: '198.18.0.0/18', models }),
+  ].join(''),
+})
+const { home, base, publicKey, runAs, slipway } = cli
+const bin = join(home, 'bin')
+
+/** Programs in place of the system's: they say how they were called. */
+function program(name: string, lines: string): void {
+  writeFileSync(join(bin, name), `#!/bin/sh\n${lines}\n`)
+  chmodSync(join(bin, name), 0o755)
+}
+
+let trust: string
+beforeAll(async () => {
+  mkdirSync(bin)
+  program('ssh', 'echo "ssh $*"\nexit 17')
+  program('scp', 'echo "scp $*"')
+  await cli.createVm('train-7')
+  const { id } = await cli.json('vm', 'show', 'train-7')
+  trust = `-o HostKeyAlias=slipway-${id} -o StrictHostKeyChecking=accept-new -o ConnectTimeout=15`
+})
+const withPrograms = () => ({ env: { ...cli.env, PATH: `${bin}:${base.PATH}` } })
+const run = (...words: string[]) => runAs(words, withPrograms())
+const said = (text: string) => text.replaceAll(/203\.0\.113\.\d+/g, 'HOST')
+
+test("vm ssh runs the system's ssh with user and address, and passes on its exit code", async () => {
+  const shell = await run('vm', 'ssh', 'train-7', '-i', 'key', '--', 'nvidia-smi', '-L')
+  expect(shell.code).toBe(17)
+  expect(said(shell.stdout)).toBe(`ssh ${trust} -i key ubuntu@HOST nvidia-smi -L\n`)
+})
+
+test('vm ssh forwards ports as ssh does', async () => {
+  const words = ['-L', '6006:localhost:6006', '-L', '8888:localhost:8888', '-D', '1080', '-A', '-N']
+  const { stdout } = await run('vm', 'ssh', 'train-7', ...words)
+  const forwards = '-L 6006:localhost:6006 -L 8888:localhost:8888 -D 1080 -A -N'
+  expect(said(stdout)).toBe(`ssh ${trust} ${forwards} ubuntu@HOST\n`)
+})
+
+test('vm scp copies to and from one VM, and asks for a VM if none is named', async () => {
+  const there = await run('vm', 'scp', '-r', 'data', './a:b', 'train-7:/mnt/data')
+  expect(said(there.stdout)).toBe(`scp ${trust} -P 22 -r -- data ./a:b ubuntu@HOST:/mnt/data\n`)
+  const back = await run('vm', 'scp', 'train-7:results/model.pt', '.')
+  expect(said(back.stdout)).toBe(`scp ${trust} -P 22 -- ubuntu@HOST:results/model.pt .\n`)
+  for (const paths of [['a', 'b'], ['train-7:a'], ['train-7:a', 'other:b']])
+    expect((await run('vm', 'scp', ...paths)).code).toBe(2)
+})
+
+test('vm tunnel prints the address as soon as the forward is open, and ends with ssh', async () => {
+  // It listens where it is told to, as ssh does.
+  program(
+    'ssh',
+    `echo "ssh $*" >&2
+for word; do case $word in 127.0.0.1:*) port=$(echo $word | cut -d: -f2);; esac; done
+exec ${process.execPath} -e 'require("net").createServer(s => s.end()).listen(+process.argv[1], "127.0.0.1")' $port`,
+  )
+  const words = [binary, 'vm', 'tunnel', 'train-7', '8888', '--local', '18088']
+  const tunnel = startProgram(process.execPath, words, { env: { ...base, ...withPrograms().env }, cwd: home })
+  await tunnel.until(/http:\/\/127\.0\.0\.1:18088\n/)
+  await tunnel.endGroup('SIGTERM')
+  const { errors } = await tunnel.ended()
+  expect(errors).toContain('-N -o ExitOnForwardFailure=yes -L 127.0.0.1:18088:127.0.0.1:8888 ubuntu@')
+  expect((await slipway('vm', 'tunnel', 'train-7', 'jupyter')).code).toBe(2)
+})
+
+test('a VM that is simulated, or off, is said to be so at once', async () => {
+  const there = ['--type', 'a40.1x', '--location', 'eu-north1-a', '--ssh-key', publicKey, '--quiet']
+  await slipway('vm', 'create', 'pretended', ...there)
+  for (const verb of [
+    ['ssh', 'pretended'],
+    ['scp', 'a', 'pretended:'],
+    ['tunnel', 'pretended', '8888'],
+  ]) {
+    const { code, stderr } = await run('vm', ...verb)
+    expect(code).toBe(4)
+    expect(stderr).toMatch(/^slipway: pretended is simulated: no machine is behind 198\.18\./)
+  }
+  await slipway('vm', 'stop', 'pretended', '--quiet')
+  expect((await run('vm', 'ssh', 'pretended')).stderr).toContain('it is shutoff')
+})
+
+test('exports name the running VMs', async () => {
+  const { stdout } = await slipway('export', 'ssh-config', '--identity', '~/.ssh/work')
+  expect(stdout).toMatch(/Host train-7\n {2}HostName 203\.0\.113\.\d+\n {2}User ubuntu\n/)
+  if (existsSync('/usr/bin/ssh')) {
+    const config = join(home, 'ssh.conf')
+    writeFileSync(config, stdout)
+    const { stdout: read } = spawnSync('ssh', ['-G', '-F', config, 'train-7'], { encoding: 'utf8' })
+    expect(read).toContain('user ubuntu\n')
+    expect(read).toContain('identityfile ~/.ssh/work\n')
+  }
+})
