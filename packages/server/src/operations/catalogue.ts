@@ -43,14 +43,16 @@ const mostRemembered = 10_000
  */
 export class CatalogueMemory {
   readonly #known = new Map<string, { value: unknown; until: number }>()
+  /** What a transaction is looking for: those of one list share it. */
+  readonly #finding = new WeakMap<Queryable, Map<string, Promise<unknown>>>()
 
   location(db: Queryable, name: string): Promise<LocationRow> {
-    return this.#remembered(`location ${name}`, () => requireLocation(db, name))
+    return this.#remembered(db, `location ${name}`, () => requireLocation(db, name))
   }
 
   /** The image, where the location offers it. */
   image(db: Queryable, name: string, location: string): Promise<ImageRow> {
-    return this.#remembered(`image ${location} ${name}`, () => requireImage(db, name, location))
+    return this.#remembered(db, `image ${location} ${name}`, () => requireImage(db, name, location))
   }
 
   /** The given subnet, or the project's default one at the location. */
@@ -60,7 +62,7 @@ export class CatalogueMemory {
     location: string,
     id: string | null,
   ): Promise<SubnetRow | undefined> {
-    return this.#remembered(`subnet ${projectId} ${location} ${id}`, () =>
+    return this.#remembered(db, `subnet ${projectId} ${location} ${id}`, () =>
       findSubnetFor(db, projectId, location, id),
     )
   }
@@ -70,10 +72,17 @@ export class CatalogueMemory {
     this.#known.clear()
   }
 
-  async #remembered<T>(key: string, find: () => Promise<T>): Promise<T> {
+  async #remembered<T>(db: Queryable, key: string, find: () => Promise<T>): Promise<T> {
     const known = this.#known.get(key)
     if (known && known.until > performance.now()) return known.value as T
-    const value = await find()
+    const finding = this.#finding.get(db) ?? new Map<string, Promise<unknown>>()
+    this.#finding.set(db, finding)
+    if (!finding.has(key))
+      finding.set(
+        key,
+        find().finally(() => finding.delete(key)),
+      )
+    const value = (await finding.get(key)) as T
     if (this.#known.size >= mostRemembered) this.#known.clear()
     if (value !== undefined) this.#known.set(key, { value, until: performance.now() + rememberedMs })
     return value
