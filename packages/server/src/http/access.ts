@@ -1,10 +1,11 @@
 import { type Role, type Route, roles } from '@slipway/contract'
+import type { FastifyRequest } from 'fastify'
 import { isAccessKeyShape } from '../domain/access-key.ts'
 import { isInBlockList } from '../domain/address-blocks.ts'
 import { Failure } from '../domain/failure.ts'
 import { isUuid } from '../domain/ids.ts'
 import { hashSecret } from '../domain/secret.ts'
-import type { Database } from '../store/database.ts'
+import type { Queryable } from '../store/database.ts'
 import {
   type Caller,
   findKeyCaller,
@@ -26,19 +27,31 @@ export interface Grant {
 
 export const callerKey = (caller: Caller): string => `${caller.kind}:${caller.id}`
 
+/** What access looks at in a request. */
+export type GrantedRequest = Pick<FastifyRequest, 'headers' | 'ip' | 'params'>
+
 /** Decides who calls and whether they may; answers from a cache that lives half a second. */
 export class Access {
-  readonly #database: Database
+  readonly #database: Queryable
   readonly #callers = new Remembered<Caller | null>()
   readonly #projects = new Remembered<ProjectScope | null>()
   readonly #proven = new RecentKeys()
+  readonly #notesUse: boolean
 
-  constructor(database: Database, signals: Signals) {
+  /** Without signals it is for the moment of one transaction. */
+  constructor(database: Queryable, signals?: Signals) {
     this.#database = database
-    signals.on('access', () => {
+    this.#notesUse = signals !== undefined
+    signals?.on('access', () => {
       this.#callers.clear()
       this.#projects.clear()
     })
+  }
+
+  /** 401, 404, 403 or 402 for whoever may not make this request. */
+  async grant(route: Route, { headers, ip, params }: GrantedRequest): Promise<Grant> {
+    const caller = await this.authenticate(headers.authorization, ip)
+    return this.authorize(route, caller, params as Record<string, string>)
   }
 
   /**
@@ -99,9 +112,10 @@ export class Access {
   #findCaller(bearer: string): Promise<Caller | null> {
     const hash = hashSecret(bearer)
     const key = hash.toString('base64')
-    const find = isAccessKeyShape(bearer) ? findKeyCaller : findTokenCaller
     return this.#callers.get(key, async () => {
-      const caller = await find(this.#database, hash)
+      const caller = isAccessKeyShape(bearer)
+        ? await findKeyCaller(this.#database, hash, this.#notesUse)
+        : await findTokenCaller(this.#database, hash)
       if (caller) this.#proven.add(key)
       return caller
     })

@@ -89,8 +89,7 @@ function mountedRoute(id: RouteId, { config }: HttpServices): Route {
 }
 
 async function stillGranted(access: Access, route: Route, request: FastifyRequest): Promise<void> {
-  const caller = await access.authenticate(request.headers.authorization, request.ip)
-  request.grant = await access.authorize(route, caller, request.params as Record<string, string>)
+  request.grant = await access.grant(route, request)
 }
 
 async function read(route: Route, handle: AnyHandler, context: Context) {

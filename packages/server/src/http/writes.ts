@@ -3,6 +3,7 @@ import { Failure } from '../domain/failure.ts'
 import { alone, Batches, type Settled } from '../runner/batches.ts'
 import { findAnyOperation } from '../store/compute/operations.ts'
 import { type Tx, UnknownOutcome } from '../store/database.ts'
+import { Access } from './access.ts'
 import type { Context, Handler, HttpServices, ListHandler } from './context.ts'
 import { type Answer, type IdempotentRequest, isAnswer, onceOnly } from './idempotency.ts'
 
@@ -28,7 +29,10 @@ export function writerOf(
     return (write) =>
       database.transaction(async (tx) => {
         const [answer] = await onceOnly(tx, [write.once], async () => {
-          const text = JSON.stringify(await handler(write.contextIn(tx)))
+          const context = write.contextIn(tx)
+          const [refusal] = await refusalsOf(tx, route, [context])
+          if (refusal) throw refusal
+          const text = JSON.stringify(await handler(context))
           requireAudit(id, route, tx)
           return [text]
         })
@@ -64,8 +68,11 @@ async function answerTogether(
     await services.database.transaction(async (tx) => {
       const work = async (places: number[]) => {
         const contexts = places.map((place) => writes[place]!.contextIn(tx))
-        const outcomes = await handler.answer(contexts, isAlone)
-        return outcomes.map((outcome) => {
+        const refusals = await refusalsOf(tx, route, contexts)
+        const granted = contexts.filter((_, index) => !refusals[index])
+        const outcomes = granted.length > 0 ? await handler.answer(granted, isAlone) : []
+        return refusals.map((refusal) => {
+          const outcome = refusal ?? outcomes.shift()!
           if (outcome === alone || outcome instanceof Failure) return outcome
           const text = JSON.stringify(outcome)
           operationIds.set(text, outcome.operation.operation_id)
@@ -86,6 +93,26 @@ async function answerTogether(
     if (error instanceof UnknownOutcome) return afterUnknown(services, settled, operationIds, error)
     throw error
   }
+}
+
+/**
+ * Looks again who may make these requests, by what the transaction sees: whoever was suspended or lost a key, a role or
+ * a means of payment before it began changes nothing.
+ */
+function refusalsOf(tx: Tx, route: Route, contexts: Context[]): Promise<(Failure | undefined)[]> {
+  const access = new Access(tx)
+  return Promise.all(
+    contexts.map(async ({ caller, request }) => {
+      if (!caller) return undefined
+      return access.grant(route, request).then(
+        () => undefined,
+        (error) => {
+          if (error instanceof Failure) return error
+          throw error
+        },
+      )
+    }),
+  )
 }
 
 /** If the operations can be seen, it has happened. If not, it may still happen, and is not tried again. */

@@ -41,7 +41,7 @@ const seed = (port = 8080, role: Config['server']['role'] = 'all') => {
   )
 }
 
-const callerOf = (key: string) => findKeyCaller(database, hashSecret(key))
+const callerOf = (key: string) => findKeyCaller(database, hashSecret(key), false)
 const readFile = () => JSON.parse(readFileSync(credentialsPath(dataDir), 'utf8'))
 
 test('the demo of an empty store keeps its address when one more API process starts, and takes the new one of a whole service', async () => {

@@ -118,10 +118,15 @@ const scopeOfProject = statement<
    WHERE p.id = :projectId AND p.deleted_at IS NULL`,
 )
 
-export async function findKeyCaller(db: Queryable, secretHash: Buffer): Promise<Caller | null> {
+/** `notesUse`: the time of this use is kept. */
+export async function findKeyCaller(
+  db: Queryable,
+  secretHash: Buffer,
+  notesUse: boolean,
+): Promise<Caller | null> {
   const row = await keyByHash.one(db, { secretHash })
   if (!row) return null
-  if (row.is_use_due) keyUsed.run(db, { id: row.id }).catch(() => {})
+  if (notesUse && row.is_use_due) keyUsed.run(db, { id: row.id }).catch(() => {})
   const expiresAt = Date.now() + (row.remaining_ms ?? Number.POSITIVE_INFINITY)
   const key: KeyCaller = {
     id: row.id,
