@@ -3,6 +3,7 @@ import { Failure } from '../domain/failure.ts'
 import { alone, Batches, type Settled } from '../runner/batches.ts'
 import { findAnyOperation } from '../store/compute/operations.ts'
 import { type Tx, UnknownOutcome } from '../store/database.ts'
+import { jsonTextOf } from '../store/json.ts'
 import { Access } from './access.ts'
 import type { Context, Handler, HttpServices, ListHandler } from './context.ts'
 import { type Answer, type IdempotentRequest, isAnswer, onceOnly } from './idempotency.ts'
@@ -32,7 +33,7 @@ export function writerOf(
           const context = write.contextIn(tx)
           const [refusal] = await refusalsOf(tx, route, [context])
           if (refusal) throw refusal
-          const text = JSON.stringify(await handler(context))
+          const text = jsonTextOf(await handler(context))
           requireAudit(id, route, tx)
           return [text]
         })
