@@ -73,7 +73,7 @@ export class SimulatedEngine implements Engine {
         readyInMs: this.#bootMs(),
         lines: bootLines(spec),
       })
-      if (!vm) throw await this.#whyNotPut(spec)
+      if (!vm) throw await this.#whyNotPut(spec, call)
       if (vm.ready_in_ms && vm.ready_in_ms > 0) this.#tellIn(id, vm.ready_in_ms)
       return status(vm)
     })
@@ -82,10 +82,11 @@ export class SimulatedEngine implements Engine {
     return forgotten && !forgotten.is_removed ? status(forgotten) : null
   }
 
-  async #whyNotPut({ id, host, isNew }: VmSpec): Promise<EngineError> {
+  /** Of a VM that could be there, the host that is wanted is away: which is not where the VM was before. */
+  async #whyNotPut({ id, host, isNew }: VmSpec, { generation }: Call): Promise<EngineError> {
     const vm = await simulated.findVm(this.#db, id)
     if (!vm) return isNew ? hostAway(host) : lost(id)
-    return vm.is_host_lost ? hostAway(host) : stale(id)
+    return vm.is_removed || vm.generation > generation ? stale(id) : hostAway(host)
   }
 
   powerVm({ id }: VmRef, action: PowerAction, call: Call): Promise<void> {
