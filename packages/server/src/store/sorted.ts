@@ -84,7 +84,10 @@ export function sortedStatement<Row extends SortedRow, Params extends SortedPage
   return { all: (db, params) => bySort[params.sort].all(db, params) }
 }
 
+/** The time, asked for once in a statement and not for each row: asking reads a table. */
+export const now = '(SELECT slipway_now())'
+
 /** The price in force of one product, as SQL. */
 export const priceNow = (product: string) =>
-  `(SELECT p.usd FROM prices p WHERE p.product_name = ${product} AND p.valid_from <= slipway_now()
+  `(SELECT p.usd FROM prices p WHERE p.product_name = ${product} AND p.valid_from <= ${now}
     ORDER BY p.valid_from DESC LIMIT 1)`

@@ -14,7 +14,7 @@ import {
   time,
 } from '../json.ts'
 import { keyedStatement } from '../keyed.ts'
-import { priceNow, type SortedPage, type SortedRow, sortedStatement } from '../sorted.ts'
+import { now, priceNow, type SortedPage, type SortedRow, sortedStatement } from '../sorted.ts'
 import { statement } from '../statement.ts'
 
 type VmDisk = Vm['disks'][number]
@@ -76,15 +76,17 @@ const networkInterface = object<VmInterface>({
 
 const usdPerHour = priceNow('v.type')
 
-// Each part of its meters at the price of its time; nothing where no price was set.
+// Each part of its meters at the price of its time; nothing where no price was set. Reads are what clients do most: the
+// time is asked for once, and a price's end is looked up, which costs less than a window over all prices.
 const costSoFar = `
-  (SELECT trim_scale(round(coalesce(sum(i.quantity * p.usd * ms_between(lower(cut.span), upper(cut.span))), 0) / 3600000, 6))
-   FROM usage_intervals i
+  (SELECT trim_scale(round(coalesce(sum(i.quantity * p.usd * ms_between(cut.since, cut.until)), 0) / 3600000, 6))
+   FROM usage_intervals i JOIN prices p ON p.product_name = i.product_name
    CROSS JOIN LATERAL (
-     SELECT usd, tstzrange(valid_from, lead(valid_from) OVER (ORDER BY valid_from)) AS period
-     FROM prices WHERE product_name = i.product_name) p
-   CROSS JOIN LATERAL (SELECT i.period * p.period * tstzrange(NULL, slipway_now()) AS span) cut
-   WHERE i.resource_id = v.id AND NOT isempty(cut.span))`
+     SELECT greatest(lower(i.period), p.valid_from) AS since,
+            least(upper(i.period), ${now},
+                  (SELECT min(n.valid_from) FROM prices n
+                   WHERE n.product_name = p.product_name AND n.valid_from > p.valid_from)) AS until) cut
+   WHERE i.resource_id = v.id AND cut.since < cut.until)`
 
 /**
  * The record that clients see, as SQL of a row `v` of vms. A field is added to the contract's `Vm` and here, where the
