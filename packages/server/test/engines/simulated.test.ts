@@ -81,5 +81,7 @@ test('a VM that is to move to a host that is away is not taken for one of a newe
   await subject.engine.ensureVm(bench.spec, off, bench.next())
   await database.query({ text: `UPDATE simulated_hosts SET is_lost = true WHERE name = 'host-2'` })
   const moved = { ...bench.spec, host: 'host-2', isNew: false }
-  await expect(subject.engine.ensureVm(moved, off, bench.next())).rejects.toMatchObject({ kind: 'unavailable' })
+  await expect(subject.engine.ensureVm(moved, off, bench.next())).rejects.toMatchObject({
+    kind: 'unavailable',
+  })
 })
