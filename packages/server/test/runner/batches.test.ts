@@ -1,0 +1,66 @@
+import { expect, test } from 'vitest'
+import { Failure } from '../../src/domain/failure.ts'
+import { alone, Batches, type Settled } from '../../src/runner/batches.ts'
+import { UnknownOutcome } from '../../src/store/database.ts'
+
+/** Lists as they were worked on, and a way to hold the first one back while others gather. */
+function batchesOf(work: (items: string[], isAlone: boolean) => Settled<string>[]) {
+  const lists: string[] = []
+  let release = () => {}
+  const isHeld = new Promise<void>((resolve) => {
+    release = resolve
+  })
+  const batches = new Batches<string, string>({
+    most: 4,
+    conflictsOf: (item) => [item.slice(0, 2)],
+    async work(items, isAlone) {
+      if (items.includes('first')) await isHeld
+      else lists.push(`${items.join(' ')}${isAlone ? ' alone' : ''}`)
+      return items.includes('first') ? ['done'] : work(items, isAlone)
+    },
+  })
+  const first = batches.submit('first')
+  const gathered = async (...items: string[]) => {
+    const submitted = items.map((item) => batches.submit(item).catch((error: Error) => error.message))
+    release()
+    await first
+    return Promise.all(submitted)
+  }
+  return { lists, gathered }
+}
+
+test('what comes while a list is under way goes together, in order, with no two that conflict', async () => {
+  const { lists, gathered } = batchesOf((items) => items.map((item) => item.toUpperCase()))
+  const answers = await gathered('a1', 'b1', 'a1', 'c1', 'd1', 'e1', 'b1')
+  expect(answers).toEqual(['A1', 'B1', 'A1', 'C1', 'D1', 'E1', 'B1'])
+  expect(lists).toEqual(['a1 b1 c1 d1', 'a1 e1 b1'])
+})
+
+test('one that is refused, or would have to wait, holds nobody else up', async () => {
+  const { lists, gathered } = batchesOf((items, isAlone) =>
+    items.map((item) => {
+      if (item === 'bad') return new Failure('conflict', 'refused')
+      return item === 'slow' && !isAlone ? alone : `${item} done`
+    }),
+  )
+  expect(await gathered('good', 'bad', 'slow')).toEqual(['good done', 'refused', 'slow done'])
+  expect(lists).toEqual(['good bad slow', 'slow alone'])
+})
+
+test('a list that fails as a whole is done one by one, and only the one at fault fails', async () => {
+  const { lists, gathered } = batchesOf((items) => {
+    if (items.includes('poison')) throw new Error('broken')
+    return items
+  })
+  expect(await gathered('one', 'poison', 'two')).toEqual(['one', 'broken', 'two'])
+  expect(lists).toEqual(['one poison two', 'one alone', 'poison alone', 'two alone'])
+})
+
+test('a list whose commit may have happened is not done again', async () => {
+  const { lists, gathered } = batchesOf(() => {
+    throw new UnknownOutcome('the connection broke at the commit')
+  })
+  const lost = 'the connection broke at the commit'
+  expect(await gathered('one', 'two')).toEqual([lost, lost])
+  expect(lists).toEqual(['one two'])
+})
