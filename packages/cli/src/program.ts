@@ -10,7 +10,7 @@ import { version } from './version.ts'
 
 const headings: [heading: string, nouns: string[]][] = [
   ['Login and setup:', ['login', 'logout', 'context', 'whoami', 'completion']],
-  ['Machines:', ['offers', 'vm', 'disk', 'network', 'subnet', 'firewall', 'image', 'location']],
+  ['Machines:', ['offers', 'vm', 'disk', 'network', 'subnet', 'firewall', 'ssh-key', 'image', 'location']],
   ['Work and money:', ['operation', 'events', 'usage', 'cost', 'billing', 'price', 'quota']],
   ['People and projects:', ['project', 'org', 'member', 'key', 'webhook']],
   ['Other:', ['export', 'mcp', 'admin']],

@@ -47,6 +47,13 @@ test('offers are sorted by price and can be narrowed', async () => {
   const offers = await json('offers')
   const prices = offers.map((offer: { usd_per_hour: number }) => offer.usd_per_hour)
   expect(prices).toEqual(prices.toSorted((one: number, other: number) => one - other))
+  const narrow = await json('offers', '--gpu', 'a100', '--min-gpus', '2', '--max-price', '3', '--available')
+  expect(new Set(narrow.map(({ type }: { type: string }) => type))).toEqual(new Set(['a100.2x']))
+  expect(await json('offers', '--min-memory', '80', '--available')).toEqual([])
+  const most = (await json('offers', '--sort', 'available')).map(
+    (offer: { quantity: number }) => offer.quantity,
+  )
+  expect(most).toEqual(most.toSorted((one: number, other: number) => other - one))
   await golden(
     'offers.txt',
     ['offers', '--gpu', 'a100', ...where],
@@ -76,7 +83,11 @@ test('vm create without stock says where there is some, and a missing flag which
   const none = await slipway('vm', 'create', 'next', ...whole)
   expect(none).toMatchObject({ code: 4, stdout: '' })
   expect(none.stderr).toContain('It would fit in: us-east1-a')
-  await slipway('vm', 'delete', 'whole', '--yes')
+  const places = ['--location', 'eu-north1-a,us-east1-a']
+  const elsewhere = await slipway('vm', 'create', 'next', ...whole, ...places)
+  expect(elsewhere.stderr).toContain('a40.8x is out of stock in eu-north1-a; trying us-east1-a.')
+  expect((await json('vm', 'show', 'next')).location).toBe('us-east1-a')
+  await slipway('vm', 'delete', 'whole', 'next', '--yes')
   const missing = await slipway('vm', 'create', 'x')
   expect(missing).toMatchObject({ code: 2, stdout: '' })
   expect(missing.stderr).toContain('Missing: --type and --location.')
@@ -231,6 +242,31 @@ test('disks are created, grown, attached, detached and deleted', async () => {
     ['disk', 'list', '-o', 'json'],
   )
   await slipway('vm', 'delete', 'holder', '--yes')
+})
+
+test('disks are renamed, labelled, selected by labels and protected', async () => {
+  await slipway('disk', 'create', 'corpus', '--size', '10GiB', ...where, '--label', 'team=ml')
+  const labelled = async (selector: string) =>
+    (await json('disk', 'list', '-l', selector)).map((disk: { name: string }) => disk.name)
+  expect(await labelled('team=ml')).toEqual(['corpus'])
+  await slipway('disk', 'label', 'corpus', 'stage=test', '--remove', 'team')
+  expect((await json('disk', 'show', 'corpus')).labels).toEqual({ stage: 'test' })
+  expect(await labelled('team=ml')).toEqual([])
+  expect((await slipway('disk', 'rename', 'corpus', 'texts')).code).toBe(0)
+  expect((await slipway('disk', 'protect', 'texts')).code).toBe(0)
+  const refused = await slipway('disk', 'delete', 'texts', '--yes')
+  expect(refused.code).toBe(4)
+  expect((await slipway('disk', 'unprotect', 'texts')).code).toBe(0)
+  expect((await slipway('disk', 'delete', 'texts', '--yes')).code).toBe(0)
+})
+
+test('SSH keys are registered by their public half, and removed', async () => {
+  const made = await json('ssh-key', 'create', 'laptop', '--file', publicKey)
+  expect(made).toMatchObject({ name: 'laptop', type: 'ssh-ed25519' })
+  const listed = await slipway('ssh-key', 'list', '-o', 'columns=name,type', '--no-header')
+  expect(listed.stdout).toBe('laptop  ssh-ed25519\n')
+  expect((await slipway('ssh-key', 'delete', 'laptop', '--yes')).code).toBe(0)
+  expect(await json('ssh-key', 'list')).toEqual([])
 })
 
 test('firewall rules are spoken, listed, tested, changed and deleted', async () => {

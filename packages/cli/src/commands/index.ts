@@ -12,6 +12,7 @@ export const commands: CommandTree = {
   network: async () => (await import('./network/index.ts')).network,
   subnet: async () => (await import('./subnet/index.ts')).subnet,
   firewall: async () => (await import('./firewall/index.ts')).firewall,
+  'ssh-key': async () => (await import('./ssh-key/index.ts')).sshKey,
   image: async () => (await import('./image/index.ts')).image,
   location: async () => (await import('./location/index.ts')).location,
   price: async () => (await import('./price/index.ts')).price,

@@ -12,6 +12,7 @@ import { networks } from './network/resource.ts'
 import { operations } from './operation/resource.ts'
 import { organizations } from './org/resource.ts'
 import { projects } from './project/resource.ts'
+import { sshKeys } from './ssh-key/resource.ts'
 import { subnets } from './subnet/resource.ts'
 import { vms } from './vm/resource.ts'
 import { webhooks } from './webhook/resource.ts'
@@ -24,6 +25,7 @@ export const resources: Record<ResourceNoun, Resolvable<object>> = {
   subnet: subnets,
   firewall: firewallRules,
   key: accessKeys,
+  'ssh-key': sshKeys,
   member: members,
   project: projects,
   org: organizations,

@@ -8,6 +8,7 @@ export type ResourceNoun =
   | 'subnet'
   | 'firewall'
   | 'key'
+  | 'ssh-key'
   | 'member'
   | 'project'
   | 'org'

@@ -10,7 +10,7 @@ export interface Resolvable<T> {
   /** This is what a sentence calls one of them: `firewall rule`. */
   title: string
   /** With a name, the service may return only what has it. */
-  list(cli: Cli, filter?: { names?: string }): Promise<T[]>
+  list(cli: Cli, filter?: { names?: string; label_selector?: string | undefined }): Promise<T[]>
   named(thing: T): Named
 }
 

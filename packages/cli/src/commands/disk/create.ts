@@ -1,5 +1,6 @@
 import { type DiskCreate, diskTypes } from '@slipway/sdk'
 import { command, oneOf } from '../../core/command.ts'
+import { labelOption, parseLabels } from '../../core/labels.ts'
 import { parseNumber } from '../../core/parse.ts'
 import { follow, type WaitFlags, waitOptions } from '../../core/progress.ts'
 import { printOne } from '../../output/print.ts'
@@ -11,6 +12,7 @@ interface DiskCreateInput extends WaitFlags {
   location: string
   type?: DiskCreate['type']
   blockSize?: number
+  label?: string[]
 }
 
 export const diskCreate = command<DiskCreateInput>({
@@ -22,14 +24,22 @@ export const diskCreate = command<DiskCreateInput>({
     { flags: '--location <location>', description: 'where', complete: 'location', required: true },
     { flags: '--type <type>', ...oneOf(diskTypes) },
     { flags: '--block-size <bytes>', ...oneOf(['512', '4096']), parse: parseNumber },
+    labelOption,
     ...waitOptions,
   ],
   examples: [
     'slipway disk create datasets --size 500GiB --location us-east1-a',
     'slipway disk create shared --size 2TiB --location us-east1-a --type shared-volume',
   ],
-  async run(cli, { name, size, location, type, blockSize, ...wait }) {
-    const body = { name, size, location, type, block_size: blockSize as DiskCreate['block_size'] }
+  async run(cli, { name, size, location, type, blockSize, label, ...wait }) {
+    const body = {
+      name,
+      size,
+      location,
+      type,
+      block_size: blockSize as DiskCreate['block_size'],
+      labels: parseLabels(label),
+    }
     const { operation } = await cli.client.diskCreate({ project_id: await cli.project() }, body)
     const finished = await follow(cli, `Creating ${name}`, operation, wait)
     if (finished) await printOne(cli, finished.result, disks.fields)

@@ -1,6 +1,7 @@
 import type { Disk } from '@slipway/sdk'
 import type { Cli } from '../../core/cli.ts'
 import type { OptionSpec } from '../../core/command.ts'
+import { labelsColumn, labelsText } from '../../core/labels.ts'
 import { ageColumn, idColumn, ownName, type Resource } from '../../core/resource.ts'
 import { ageOf } from '../../output/text.ts'
 import { vms } from '../vm/resource.ts'
@@ -18,6 +19,7 @@ export const disks: Resource<Disk> = {
     { name: 'attached_to', value: (disk) => disk.attached_to.map(({ vm_id }) => vm_id).join(',') },
     ageColumn,
     idColumn,
+    labelsColumn,
   ],
   list: async (cli, filter) => cli.client.collect('diskList', { project_id: await cli.project(), ...filter }),
   named: ownName,
@@ -30,6 +32,8 @@ export const disks: Resource<Disk> = {
     ['Block size', String(disk.block_size || '-')],
     ['Location', disk.location],
     ['Attached to', attachments(disk)],
+    ['Labels', labelsText(disk.labels) || '-'],
+    ['Protected', disk.deletion_protection ? 'from deletion' : 'no'],
     ['Created', `${disk.created_at} (${ageOf(disk.created_at)} ago)`],
   ],
 }
@@ -41,8 +45,8 @@ export const sizeOption: OptionSpec = {
 }
 
 /** Lists disks. People see the names of the VMs that have them; programs get the ids. */
-export async function disksWithNames(cli: Cli): Promise<Disk[]> {
-  const found = await disks.list(cli)
+export async function disksWithNames(cli: Cli, { selector }: { selector?: string }): Promise<Disk[]> {
+  const found = await disks.list(cli, { label_selector: selector })
   const isAttached = found.some(({ attached_to }) => attached_to.length > 0)
   if (cli.format.kind !== 'table' || !isAttached) return found
   const names = new Map((await vms.list(cli)).map(({ id, name }) => [id, name]))

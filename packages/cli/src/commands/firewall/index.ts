@@ -1,3 +1,5 @@
+import type { FirewallRule } from '@slipway/sdk'
+import { labelCommand } from '../../core/annotation-commands.ts'
 import type { GroupSpec } from '../../core/command.ts'
 import { deleteCommand, listCommand, showCommand } from '../../core/generic-commands.ts'
 import { firewallAllow, firewallDeny } from './allow-deny.ts'
@@ -19,6 +21,12 @@ export const firewall: GroupSpec = {
     ),
     firewallCreate,
     firewallChange,
+    labelCommand<FirewallRule>({
+      resource: firewallRules,
+      get: async (cli, rule_id) => cli.client.firewallRuleGet({ project_id: await cli.project(), rule_id }),
+      change: async (cli, rule_id, { labels }) =>
+        cli.client.firewallRuleUpdate({ project_id: await cli.project(), rule_id }, { labels }),
+    }),
     deleteCommand(
       firewallRules,
       async (cli, rule_id) => cli.client.firewallRuleDelete({ project_id: await cli.project(), rule_id }),

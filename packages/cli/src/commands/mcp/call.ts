@@ -21,6 +21,7 @@ const nounOfParam: Record<string, ResourceNoun> = {
   subnet_id: 'subnet',
   rule_id: 'firewall',
   key_id: 'key',
+  ssh_key_id: 'ssh-key',
   webhook_id: 'webhook',
   user_id: 'member',
   host_id: 'host',

@@ -1,7 +1,16 @@
+import type { Network } from '@slipway/sdk'
+import { labelCommand, renameCommand } from '../../core/annotation-commands.ts'
 import type { GroupSpec } from '../../core/command.ts'
 import { deleteCommand, listCommand, showCommand } from '../../core/generic-commands.ts'
 import { networkCreate } from './create.ts'
 import { networks } from './resource.ts'
+
+const annotated: Parameters<typeof labelCommand<Network>>[0] = {
+  resource: networks,
+  get: async (cli, network_id) => cli.client.networkGet({ project_id: await cli.project(), network_id }),
+  change: async (cli, network_id, { name, labels }) =>
+    cli.client.networkUpdate({ project_id: await cli.project(), network_id }, { name, labels }),
+}
 
 export const network: GroupSpec = {
   name: 'network',
@@ -12,6 +21,8 @@ export const network: GroupSpec = {
       cli.client.networkGet({ project_id: await cli.project(), network_id }),
     ),
     networkCreate,
+    renameCommand(annotated),
+    labelCommand(annotated),
     deleteCommand(networks, async (cli, network_id) => {
       await cli.client.networkDelete({ project_id: await cli.project(), network_id })
       return {}

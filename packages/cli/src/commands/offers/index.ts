@@ -1,21 +1,44 @@
-import { vmTypeNames } from '@slipway/sdk'
+import { type ListItem, vmTypeNames } from '@slipway/sdk'
 import { command } from '../../core/command.ts'
+import { parseNumber } from '../../core/parse.ts'
 import { type Column, printList } from '../../output/print.ts'
 import { usd } from '../../output/text.ts'
-import { findOffers, type Offer } from './find-offers.ts'
+
+type Offer = ListItem<'offerList'>
 
 const columns: Column<Offer>[] = [
   { name: 'type', value: (offer) => offer.type },
-  { name: 'gpus', value: (offer) => `${offer.num_gpu} x ${offer.gpu}`, spare: 1 },
+  { name: 'gpus', value: (offer) => `${offer.gpu_count} x ${offer.gpu_model}`, spare: 1 },
   { name: 'cores', value: (offer) => offer.cpu_cores, align: 'right', spare: 3 },
   { name: 'memory', value: (offer) => `${offer.memory_gb} GB`, align: 'right', spare: 2 },
   { name: 'location', value: (offer) => offer.location },
-  { name: 'available', value: (offer) => (offer.available ? offer.quantity : 'no'), align: 'right' },
+  { name: 'available', value: (offer) => offer.quantity || 'no', align: 'right' },
   { name: '$/hour', value: (offer) => usd(offer.usd_per_hour), align: 'right' },
   { name: 'quota_left', value: (offer) => offer.quota_left, align: 'right' },
+  { name: 'gpu_memory', value: (offer) => `${offer.gpu_memory_gb} GB`, align: 'right', isExtra: true },
+  { name: 'scratch', value: (offer) => `${offer.scratch_gb} GB`, align: 'right', isExtra: true },
 ]
 
-export const offers = command<{ gpu?: string; location?: string; available?: boolean }>({
+/** The service sends the cheapest first. */
+const orders: Record<string, ((one: Offer, other: Offer) => number) | undefined> = {
+  price: undefined,
+  memory: (one, other) => other.gpu_memory_gb * other.gpu_count - one.gpu_memory_gb * one.gpu_count,
+  gpus: (one, other) => other.gpu_count - one.gpu_count,
+  available: (one, other) => other.quantity - one.quantity,
+  location: (one, other) => one.location.localeCompare(other.location),
+}
+
+interface OffersInput {
+  gpu?: string
+  minGpus?: number
+  minMemory?: number
+  maxPrice?: number
+  location?: string
+  available?: boolean
+  sort: string
+}
+
+export const offers = command<OffersInput>({
   name: 'offers',
   summary: 'show which VM types are available where, and what they cost, cheapest first',
   options: [
@@ -24,18 +47,37 @@ export const offers = command<{ gpu?: string; location?: string; available?: boo
       description: 'a GPU, a family or a type: a100, a100-80gb, l40s-48gb.4x',
       complete: vmTypeNames,
     },
-    { flags: '--location <location>', description: 'one location', complete: 'location' },
+    { flags: '--min-gpus <count>', description: 'at least so many GPUs', parse: parseNumber },
+    { flags: '--min-memory <gb>', description: 'at least so much memory on each GPU', parse: parseNumber },
+    { flags: '--max-price <usd>', description: 'at most so many dollars per hour', parse: parseNumber },
+    { flags: '--location <locations>', description: 'one location, or several', complete: 'location' },
     { flags: '--available', description: 'leave out what is out of stock or beyond the quota' },
+    {
+      flags: '--sort <order>',
+      description: 'price (lowest first), memory, gpus, available (highest first) or location',
+      values: Object.keys(orders),
+      default: 'price',
+    },
   ],
   columns,
   examples: [
     'slipway offers',
-    'slipway offers --gpu a100 --available',
-    'slipway offers --location us-east1-a -o json',
+    'slipway offers --gpu a100 --min-memory 80 --max-price 2 --available',
+    'slipway offers --location us-east1-a --sort available -o json',
   ],
-  async run(cli, { gpu, location, available }) {
-    const found = await findOffers(cli, { ...(gpu && { gpu }), ...(location && { location }) })
-    const rows = available ? found.filter((offer) => offer.available && offer.quota_left !== 0) : found
-    await printList(cli, rows, columns)
+  async run(cli, { gpu, minGpus, minMemory, maxPrice, location, available, sort }) {
+    const isType = vmTypeNames.some((type) => type === gpu)
+    const found = await cli.client.collect('offerList', {
+      project_id: await cli.project(),
+      gpu_model: isType ? undefined : gpu,
+      min_gpu_count: minGpus,
+      min_gpu_memory_gb: minMemory,
+      max_usd_per_hour: maxPrice,
+      locations: location,
+      available: available || undefined,
+    })
+    const wanted = isType ? found.filter(({ type }) => type === gpu) : found
+    const order = orders[sort]
+    await printList(cli, order ? wanted.toSorted(order) : wanted, columns)
   },
 })

@@ -1,3 +1,5 @@
+import type { Project } from '@slipway/sdk'
+import { labelCommand } from '../../core/annotation-commands.ts'
 import type { GroupSpec } from '../../core/command.ts'
 import { deleteCommand, listCommand, showCommand } from '../../core/generic-commands.ts'
 import { projectBudget } from './budget.ts'
@@ -13,6 +15,11 @@ export const project: GroupSpec = {
     showCommand(projects, (cli, project_id) => cli.client.projectGet({ project_id })),
     projectCreate,
     projectRename,
+    labelCommand<Project>({
+      resource: projects,
+      get: (cli, project_id) => cli.client.projectGet({ project_id }),
+      change: (cli, project_id, { labels }) => cli.client.projectUpdate({ project_id }, { labels }),
+    }),
     deleteCommand(projects, async (cli, project_id) => {
       await cli.client.projectDelete({ project_id })
       return {}

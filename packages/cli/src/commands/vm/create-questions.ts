@@ -1,14 +1,15 @@
 import { defaultImage } from '@slipway/contract/default-image'
 import { isResourceName, resourceNameHint } from '@slipway/contract/names'
-import type { VmCreate } from '@slipway/sdk'
+import type { ListItem, VmCreate } from '@slipway/sdk'
 import { askChoice, askText } from '../../core/ask.ts'
 import type { Cli } from '../../core/cli.ts'
 import { resolveAmong } from '../../core/names.ts'
 import { UsageError } from '../../errors/cli-error.ts'
 import { usd } from '../../output/text.ts'
 import { locations } from '../location/resource.ts'
-import { findOffers, type Offer } from '../offers/find-offers.ts'
 import { findPublicKey } from './public-key.ts'
+
+type Offer = ListItem<'offerList'>
 
 type Asked = 'name' | 'type' | 'location' | 'image' | 'ssh_public_key'
 
@@ -27,7 +28,8 @@ export async function completeDraft(
       '`slipway offers` shows which types are available where.',
     ])
   }
-  const offers = isComplete ? [] : await findOffers(cli, draft.location ? { location: draft.location } : {})
+  const filter = { project_id: await cli.project(), locations: draft.location }
+  const offers = isComplete ? [] : await cli.client.collect('offerList', filter)
   const type = draft.type ?? (await askType(offers))
   const location = draft.location ?? (await askLocation(offers, type))
   const randomName = `${type.replace(/[^a-z0-9]+/g, '-')}-${Math.random().toString(36).slice(2, 6)}`
@@ -40,7 +42,7 @@ export async function completeDraft(
 async function askType(offers: Offer[]): Promise<string> {
   const cheapest = new Map<string, Offer>()
   for (const offer of offers) {
-    if (offer.available && offer.quota_left !== 0 && !cheapest.has(offer.type))
+    if (offer.quantity > 0 && offer.quota_left > 0 && !cheapest.has(offer.type))
       cheapest.set(offer.type, offer)
   }
   if (cheapest.size === 0) {
@@ -52,7 +54,7 @@ async function askType(offers: Offer[]): Promise<string> {
     'Which type?',
     Array.from(cheapest.values(), (offer) => ({
       value: offer.type,
-      label: `${offer.type.padEnd(15)} ${`${offer.num_gpu} x ${offer.gpu}`.padEnd(20)} ${`${usd(offer.usd_per_hour)}/h`.padStart(10)}`,
+      label: `${offer.type.padEnd(15)} ${`${offer.gpu_count} x ${offer.gpu_model}`.padEnd(20)} ${`${usd(offer.usd_per_hour)}/h`.padStart(10)}`,
       hint: `${offer.cpu_cores} cores, ${offer.memory_gb} GB`,
     })),
   )
@@ -62,7 +64,7 @@ async function askLocation(offers: Offer[], type: string): Promise<string> {
   const ofType = offers.filter((offer) => offer.type === type)
   if (ofType.length === 0)
     throw new UsageError(`There is no VM type ${type}.`, ['`slipway offers` lists the types.'])
-  const fitting = ofType.filter((offer) => offer.available)
+  const fitting = ofType.filter((offer) => offer.quantity > 0)
   if (fitting.length === 0) {
     throw new UsageError(`${type} is out of stock in every location.`, [
       '`slipway offers --available` shows what is in stock.',
@@ -81,10 +83,15 @@ const askName = (initial: string) =>
     validate: (text) => (isResourceName(text) ? undefined : resourceNameHint),
   })
 
+/** The service chooses the first location that has everything. */
+export const anyLocation = 'any'
+
 /** Returns the default image of a location. */
 async function findImage(cli: Cli, location: string): Promise<string> {
   const images = await cli.client.collect('imageList', { project_id: await cli.project() })
-  const names = images.filter((image) => image.locations.includes(location)).map(({ name }) => name)
+  const isUsable = (image: { locations: string[] }) =>
+    location === anyLocation ? image.locations.length > 0 : image.locations.includes(location)
+  const names = images.filter(isUsable).map(({ name }) => name)
   // A location without images may be no location at all, and then that is what is wrong.
   if (names.length === 0) resolveAmong('location', location, await locations.list(cli), locations.named)
   if (names.length === 0)

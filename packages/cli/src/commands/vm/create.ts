@@ -1,5 +1,5 @@
 import { type ExpiryAction, expiryActions } from '@slipway/contract/states'
-import { type VmCreate, vmTypeNames } from '@slipway/sdk'
+import { isApiError, type VmCreate, vmTypeNames } from '@slipway/sdk'
 import { askYes } from '../../core/ask.ts'
 import type { Cli } from '../../core/cli.ts'
 import { command, oneOf } from '../../core/command.ts'
@@ -11,14 +11,14 @@ import { print, printData } from '../../output/print.ts'
 import { usd } from '../../output/text.ts'
 import { disks } from '../disk/resource.ts'
 import { subnets } from '../subnet/resource.ts'
-import { completeDraft, type VmDraft } from './create-questions.ts'
+import { anyLocation, completeDraft, type VmDraft } from './create-questions.ts'
 import { readPublicKey } from './public-key.ts'
 import { sshCommandLine } from './ssh-destination.ts'
 
 interface VmCreateInput extends WaitFlags {
   name?: string
   type?: string
-  location?: string
+  location?: string[]
   image?: string
   sshKey?: string
   startupScript?: string
@@ -41,7 +41,12 @@ export const vmCreate = command<VmCreateInput>({
   arguments: [{ syntax: '[name]', description: 'name of the VM; one is made up if left out' }],
   options: [
     { flags: '--type <type>', description: 'VM type, see `slipway offers`', values: vmTypeNames },
-    { flags: '--location <location>', description: 'where', complete: 'location' },
+    {
+      flags: '--location <locations>',
+      description: `where; several with commas are tried in turn, and \`${anyLocation}\` means wherever there is one`,
+      complete: 'location',
+      isList: true,
+    },
     {
       flags: '--image <image>',
       description: 'image; default: the newest Ubuntu, or the only one there is',
@@ -73,32 +78,53 @@ export const vmCreate = command<VmCreateInput>({
     'slipway vm create',
     'slipway vm create train-7 --type a100.1x --location us-east1-a',
     'slipway vm create train-7 --type a100.8x --location us-east1-a --ssh-key ~/.ssh/id_ed25519.pub --disk datasets:read-only --ttl 4h',
+    'slipway vm create train-7 --type a100.1x --location us-east1-a,eu-north1-a',
+    'slipway vm create train-7 --type a100.1x --location any',
     'slipway vm create train-7 --type a40.1x --location eu-north1-a --dry-run',
     'slipway vm create train-7 --type a40.1x --location eu-north1-a --no-wait',
   ],
   async run(cli, input) {
-    const project_id = await cli.project()
-    const { request, wasAsked } = await completeDraft(cli, await draftOf(cli, input))
-    const estimate = await cli.client.estimateCreate({ project_id }, { vm: request })
-    const price =
-      estimate.usd_per_hour === null
-        ? 'no price is set'
-        : `${usd(estimate.usd_per_hour)} per hour, ${usd(estimate.usd_per_month)} per month`
-    if (input.dryRun) return printDryRun(cli, request, estimate, price)
-    cli.note(`${cli.noteColors.bold(request.name)}: ${request.type} in ${request.location}, ${price}`)
-    if (wasAsked && !input.yes && !(await askYes('Create it?', true))) throw new Interrupted()
-
-    const { operation } = await cli.client.vmCreate({ project_id }, request)
-    const finished = await follow(cli, `Creating ${request.name}`, operation, input)
-    if (!finished) return
-    if (cli.format.kind !== 'table') return printData(cli, finished.result)
-    print(sshCommandLine(finished.result) || `${request.name} is running; it has no public address.`)
+    const [first, ...others] = input.location ?? []
+    let location = first
+    for (const next of others) {
+      const isDone = await create(cli, input, location).then(
+        () => true,
+        (error) => {
+          if (!isApiError(error) || error.code !== 'out_of_stock') throw error
+          cli.say(`${input.type} is out of stock in ${location}; trying ${next}.`)
+          return false
+        },
+      )
+      if (isDone) return
+      location = next
+    }
+    await create(cli, input, location)
   },
 })
 
+/** Creates a VM in one location, follows it and prints how to reach it. */
+async function create(cli: Cli, input: VmCreateInput, location: string | undefined): Promise<void> {
+  const project_id = await cli.project()
+  const { request, wasAsked } = await completeDraft(cli, await draftOf(cli, input, location))
+  const estimate = await cli.client.estimateCreate({ project_id }, { vm: request })
+  const price =
+    estimate.usd_per_hour === null
+      ? 'no price is set'
+      : `${usd(estimate.usd_per_hour)} per hour, ${usd(estimate.usd_per_month)} per month`
+  if (input.dryRun) return printDryRun(cli, request, estimate, price)
+  cli.note(`${cli.noteColors.bold(request.name)}: ${request.type} in ${request.location}, ${price}`)
+  if (wasAsked && !input.yes && !(await askYes('Create it?', true))) throw new Interrupted()
+
+  const { operation } = await cli.client.vmCreate({ project_id }, request)
+  const finished = await follow(cli, `Creating ${request.name}`, operation, input)
+  if (!finished) return
+  if (cli.format.kind !== 'table') return printData(cli, finished.result)
+  print(sshCommandLine(finished.result) || `${request.name} is running; it has no public address.`)
+}
+
 /** Returns what the flags say, with files read and names turned into ids. */
-async function draftOf(cli: Cli, input: VmCreateInput): Promise<VmDraft> {
-  const { name, type, location, image, publicIp, onExpiry } = input
+async function draftOf(cli: Cli, input: VmCreateInput, location: string | undefined): Promise<VmDraft> {
+  const { name, type, image, publicIp, onExpiry } = input
   const attached = await Promise.all((input.disk ?? []).map((text) => diskOf(cli, text)))
   return {
     name,

@@ -22,7 +22,8 @@ export const vms: Resource<Vm> = {
     { name: 'private_ip', value: privateAddress, isExtra: true },
     { name: 'image', value: (vm) => vm.image, isExtra: true },
   ],
-  list: async (cli, filter) => cli.client.collect('vmList', { project_id: await cli.project(), ...filter }),
+  list: async (cli, filter) =>
+    cli.client.collect('vmList', { project_id: await cli.project(), names: filter?.names }),
   named: ownName,
   fields: vmFields,
 }

@@ -1,0 +1,23 @@
+import { command } from '../../core/command.ts'
+import { printOne } from '../../output/print.ts'
+import { findPublicKey, readPublicKey } from '../vm/public-key.ts'
+
+export const sshKeyCreate = command<{ name: string; file?: string }>({
+  name: 'create',
+  summary: 'register a public key',
+  details: 'A private key never leaves this computer: the public one beside it is taken.',
+  arguments: [{ syntax: '<name>', description: 'what it is called' }],
+  options: [
+    {
+      flags: '--file <file>',
+      description: 'public key, or - for standard input; default: the one in ~/.ssh',
+      complete: 'file',
+    },
+  ],
+  examples: ['slipway ssh-key create laptop', 'slipway ssh-key create ci --file ci.pub'],
+  async run(cli, { name, file }) {
+    const public_key = file ? readPublicKey(cli, file) : await findPublicKey(cli)
+    const target = { project_id: await cli.project() }
+    await printOne(cli, await cli.client.sshKeyCreate(target, { name, public_key }))
+  },
+})

@@ -1,0 +1,80 @@
+import type { Operation } from '@slipway/sdk'
+import { UsageError } from '../errors/cli-error.ts'
+import type { Cli } from './cli.ts'
+import { type AnyCommand, command } from './command.ts'
+import { type Labels, labelsText, parseLabels } from './labels.ts'
+import { follow } from './progress.ts'
+import { idOf, type Resource, refArgument } from './resource.ts'
+
+/** What can be changed of a thing without touching the thing itself. */
+interface Change {
+  name?: string
+  labels?: Labels
+  deletion_protection?: boolean
+}
+
+/** How a noun's things are read and changed; some changes are operations, which have ended already. */
+interface Annotated<T extends object> {
+  resource: Resource<T>
+  get(cli: Cli, id: string): Promise<{ labels: Labels }>
+  change(cli: Cli, id: string, change: Change): Promise<{ operation?: Operation } | object>
+}
+
+async function apply<T extends object>(cli: Cli, kind: Annotated<T>, id: string, change: Change) {
+  const answer = await kind.change(cli, id, change)
+  if ('operation' in answer && answer.operation) await follow(cli, 'Changing', answer.operation, {})
+}
+
+export function labelCommand<T extends object>(kind: Annotated<T>): AnyCommand {
+  const { noun, title, example } = kind.resource
+  return command<{ ref: string; labels: string[]; remove?: string[] }>({
+    name: 'label',
+    summary: `set or remove labels of a ${title}; others stay`,
+    arguments: [refArgument(kind.resource), { syntax: '[labels...]', description: 'KEY=VALUE' }],
+    options: [{ flags: '--remove <keys>', description: 'keys to remove, with commas', isList: true }],
+    examples: [`slipway ${noun} label ${example} team=ml`, `slipway ${noun} label ${example} --remove team`],
+    async run(cli, { ref, labels, remove = [] }) {
+      if (labels.length + remove.length === 0)
+        throw new UsageError('Nothing to change: give KEY=VALUE or --remove.')
+      const id = await idOf(cli, kind.resource, ref)
+      const next = { ...(await kind.get(cli, id)).labels, ...parseLabels(labels) }
+      for (const key of remove) delete next[key]
+      await apply(cli, kind, id, { labels: next })
+      cli.note(`${ref}: ${labelsText(next) || 'no labels'}`)
+    },
+  })
+}
+
+export function renameCommand<T extends object>(kind: Annotated<T>): AnyCommand {
+  const { noun, title, example } = kind.resource
+  return command<{ ref: string; name: string }>({
+    name: 'rename',
+    summary: `give a ${title} another name`,
+    arguments: [refArgument(kind.resource), { syntax: '<name>', description: 'the new name' }],
+    examples: [`slipway ${noun} rename ${example} ${example}-old`],
+    async run(cli, { ref, name }) {
+      await apply(cli, kind, await idOf(cli, kind.resource, ref), { name })
+      cli.note(`${ref} is called ${name} from here on.`)
+    },
+  })
+}
+
+/** `protect` and `unprotect`. */
+export function protectCommands<T extends object>(kind: Annotated<T>): AnyCommand[] {
+  const { noun, title, example } = kind.resource
+  const make = (name: string, deletion_protection: boolean, summary: string) =>
+    command<{ ref: string }>({
+      name,
+      summary,
+      arguments: [refArgument(kind.resource)],
+      examples: [`slipway ${noun} ${name} ${example}`],
+      async run(cli, { ref }) {
+        await apply(cli, kind, await idOf(cli, kind.resource, ref), { deletion_protection })
+        cli.note(`${ref} is ${deletion_protection ? '' : 'no longer '}protected from deletion.`)
+      },
+    })
+  return [
+    make('protect', true, `refuse deletions of a ${title}`),
+    make('unprotect', false, `allow deletions of a ${title} again`),
+  ]
+}

@@ -1,0 +1,38 @@
+import { UsageError } from '../errors/cli-error.ts'
+import type { OptionSpec } from './command.ts'
+
+export type Labels = Record<string, string>
+
+export const labelOption: OptionSpec = {
+  flags: '--label <label>',
+  description: '`team=ml`; may be repeated',
+  repeats: true,
+}
+
+export const selectorOption: OptionSpec = {
+  flags: '-l, --selector <selector>',
+  description: 'only what has these labels: team=ml,stage!=test,gpu-job,!old',
+}
+
+/** Reads `team=ml`; a label without `=` has an empty value. */
+export function parseLabels(texts: string[] | undefined): Labels | undefined {
+  if (!texts) return undefined
+  return Object.fromEntries(
+    texts.map((text) => {
+      const [, key = '', value = ''] = /^([^=]*)=?(.*)$/.exec(text) ?? []
+      if (!key) throw new UsageError(`${text} is not a label: write KEY=VALUE.`)
+      return [key, value]
+    }),
+  )
+}
+
+export const labelsText = (labels: Labels): string =>
+  Object.entries(labels)
+    .map(([key, value]) => (value ? `${key}=${value}` : key))
+    .join(',')
+
+export const labelsColumn = {
+  name: 'labels',
+  value: (thing: { labels: Labels }) => labelsText(thing.labels),
+  isExtra: true,
+} as const
