@@ -33,6 +33,11 @@ const examples: Example[] = readdirSync(source).flatMap((file) => {
   }))
 })
 
+const readme = readFileSync(join(root, 'packages/sdk/README.md'), 'utf8')
+for (const [index, [, code = '']] of Array.from(readme.matchAll(/```ts\n([\s\S]*?)```/g)).entries()) {
+  examples.push({ name: `readme-${index + 1}`, code })
+}
+
 const pathOf = (name: string) => join(scratch, `${name}.ts`)
 
 function write({ name, code }: Example): void {

@@ -1,0 +1,58 @@
+import { Webhook } from 'standardwebhooks'
+import { expect, test } from 'vitest'
+import { signWebhook, verifyWebhook, WebhookError } from '../src/index.ts'
+
+const secret = `whsec_${btoa('thirty-two bytes of a secret key')}`
+const other = `whsec_${btoa('another key, of some other length')}`
+const body = JSON.stringify({
+  type: 'vm.running',
+  timestamp: '2026-11-14T23:50:00.000Z',
+  data: { note: 'ü' },
+})
+const signedBy = (key: string, sentAt = new Date()) => signWebhook(key, { id: 'msg_1', sentAt, body })
+
+test('a delivery that the standard library signed is accepted, and the other way round', async () => {
+  const sentAt = new Date()
+  const headers = {
+    'webhook-id': 'msg_1',
+    'webhook-timestamp': String(Math.floor(sentAt.getTime() / 1000)),
+    'webhook-signature': new Webhook(secret).sign('msg_1', sentAt, body),
+  }
+  expect(await verifyWebhook(secret, headers, body)).toMatchObject({ type: 'vm.running' })
+  expect(await verifyWebhook(secret, new Headers(headers), body)).toMatchObject({ data: { note: 'ü' } })
+  expect(new Webhook(secret).verify(body, await signedBy(secret))).toMatchObject({ type: 'vm.running' })
+})
+
+test('one of several signatures is enough, since secrets overlap for a day', async () => {
+  const [old, current] = [await signedBy(other), await signedBy(secret)]
+  const both = {
+    ...current,
+    'webhook-signature': `${old['webhook-signature']} ${current['webhook-signature']}`,
+  }
+  expect(await verifyWebhook(secret, both, body)).toMatchObject({ type: 'vm.running' })
+  expect(await verifyWebhook(other, both, body)).toMatchObject({ type: 'vm.running' })
+})
+
+test.each([
+  ['another secret', async () => verifyWebhook(other, await signedBy(secret), body)],
+  [
+    'another body',
+    async () => verifyWebhook(secret, await signedBy(secret), body.replace('running', 'deleted')),
+  ],
+  [
+    'an old one',
+    async () => verifyWebhook(secret, await signedBy(secret, new Date(Date.now() - 301_000)), body),
+  ],
+  [
+    'one of the future',
+    async () => verifyWebhook(secret, await signedBy(secret, new Date(Date.now() + 301_000)), body),
+  ],
+  ['one without headers', async () => verifyWebhook(secret, {}, body)],
+  [
+    'one with a signature that is no base64',
+    async () => verifyWebhook(secret, { ...(await signedBy(secret)), 'webhook-signature': 'v1,%%%' }, body),
+  ],
+  ['a secret of another form', async () => verifyWebhook('whsec_%%%', await signedBy(secret), body)],
+])('a delivery is refused: %s', async (_, verify) => {
+  await expect(verify()).rejects.toThrow(WebhookError)
+})
