@@ -86,7 +86,10 @@ test.skipIf(isMissing(deno, 'deno'))('the client works in Deno', async () => {
 })
 
 test('the client works in a browser, on a page of the service', async () => {
-  const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] })
+  const browser = await chromium.launch({
+    executablePath: process.env.SLIPWAY_CHROMIUM ?? '/usr/bin/chromium',
+    args: ['--no-sandbox'],
+  })
   try {
     const page = await browser.newPage()
     await page.route('**/smoke.html', (route) =>
@@ -96,11 +99,8 @@ test('the client works in a browser, on a page of the service', async () => {
       route.fulfill({ contentType: 'text/javascript', path: bundle }),
     )
     await page.goto(`${server.api_url}/smoke.html`)
-    const said = await page.evaluate(async (input) => {
-      const url = '/smoke.js'
-      const { smoke } = await import(url)
-      return smoke(input) as Promise<string>
-    }, inputOf('in-a-browser'))
+    const input = JSON.stringify(inputOf('in-a-browser'))
+    const said = await page.evaluate<string>(`import('/smoke.js').then(({ smoke }) => smoke(${input}))`)
     expect(JSON.parse(said)).toEqual(expected('in-a-browser'))
   } finally {
     await browser.close()

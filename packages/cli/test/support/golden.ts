@@ -18,6 +18,7 @@ export function steady(text: string): string {
     .replaceAll(/\b172\.27\.\d+\.\d+\b(?!\/)/g, '172.27.0.1')
     .replaceAll(/\b([0-9a-f]{2}:){5}[0-9a-f]{2}\b/g, '00:00:00:00:00:00')
     .replaceAll(/("?serial_number"?: "?)[0-9a-f]{20}/g, '$100000000000000000000')
+    .replaceAll(/("?cost_usd"?: )[\d.e-]+/g, '$10')
     .replaceAll(/( +)\d{1,2}[smh]$/gm, (match) => '0s'.padStart(match.length))
     .replaceAll(/\(\d+[smh] ago\)/g, '(0s ago)')
     .replaceAll(/slp_[A-Za-z0-9]{8}(_[A-Za-z0-9]{43})?/g, (match) => 'slp_'.padEnd(match.length, 'x'))
