@@ -149,7 +149,7 @@ const operationColumns = (count: number) => ({
 })
 
 const eventColumns = (count: number) => ({
-  id: 'gen_random_uuid()',
+  id: 'uuidv7()',
   position: 'c.last_position + g.i',
   project_id: 'g.project_id',
   resource_id: 'g.id::text',

@@ -25,7 +25,7 @@ const { values } = parseArgs({
 const scale = Number(values.scale)
 if (!(scale > 0 && scale <= 1)) throw new Error(`--scale ${values.scale}: must be above 0 and at most 1`)
 /** With what is written on the way. */
-const gbAtFullScale = 60
+const gbAtFullScale = 80
 const mostFactor = 1.3
 const vmsPerOrganization = 10_000
 const smallHosts = 500
