@@ -93,19 +93,22 @@ async function fill(): Promise<Tenant> {
   const embedded = await openEmbedded({ dataDir: service.dataDir, log: () => {} })
   await service.main.stop()
   const share = (count: number) => Math.ceil(count / locations.length)
-  for (const [index, location] of locations.entries())
-    await growRows(service.database, {
-      vms: share(size.vms),
-      after: index * share(size.vms),
-      operations: share(size.operations),
-      events: share(size.events),
-      location,
-      projectIds: tenants.map(({ projectId }) => projectId),
-      templates: { running: running!.vmId, shutOff: shutOff!.vmId },
-    })
-  await query(service.databaseUrl, 'VACUUM (ANALYZE)')
-  await service.start()
-  await embedded.stop()
+  try {
+    for (const [index, location] of locations.entries())
+      await growRows(service.database, {
+        vms: share(size.vms),
+        after: index * share(size.vms),
+        operations: share(size.operations),
+        events: share(size.events),
+        location,
+        projectIds: tenants.map(({ projectId }) => projectId),
+        templates: { running: running!.vmId, shutOff: shutOff!.vmId },
+      })
+    await query(service.databaseUrl, 'VACUUM (ANALYZE)')
+    await service.start()
+  } finally {
+    await embedded.stop()
+  }
   return tenants[0]!
 }
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Credentials, credentialsOf, serverProgram } from '@slipway/testing/launcher.ts'
-import { homeOf, postmasterPid, socketDirOf } from '@slipway/testing/postmaster.ts'
+import { homeOf, killAndWait, postmasterPid, socketDirOf } from '@slipway/testing/postmaster.ts'
 import { simulatedLocation } from '@slipway/testing/real-server.ts'
 import { Database } from '../src/store/database.ts'
 
@@ -33,6 +33,8 @@ export class RunningService {
     // PostgreSQL of a root's service runs as another user.
     chmodSync(this.#dir, 0o755)
     this.configure(hosts)
+    for (const signal of ['SIGINT', 'SIGTERM'] as const)
+      process.once(signal, () => void this.close().finally(() => process.exit(1)))
   }
 
   /** From the next start on it has so many hosts. */
@@ -110,6 +112,8 @@ export class RunningService {
     await this.database?.close()
     const home = homeOf(this.dataDir)
     for (const child of [...this.#processes]) await this.#end(child)
+    const postmaster = postmasterPid(this.dataDir)
+    if (postmaster) await killAndWait(postmaster, 'SIGQUIT')
     for (const dir of home ? [home, this.#dir] : [this.#dir]) rmSync(dir, { recursive: true, force: true })
   }
 }
