@@ -205,9 +205,15 @@ describe('a host that is down', () => {
   })
 })
 
+async function leaveTwoPublicAddresses() {
+  await service.sql(`UPDATE locations SET public_ipv4 = '198.18.77.0/30' WHERE name = 'us-east1-a'`)
+  // The service may remember for a second how the location was.
+  await new Promise((resolve) => setTimeout(resolve, 1_050))
+}
+
 /** A VM with a rule that lets another one in, by whatever address that has. There is no third public address. */
 async function peerThatAllows() {
-  await service.sql(`UPDATE locations SET public_ipv4 = '198.18.77.0/30' WHERE name = 'us-east1-a'`)
+  await leaveTwoPublicAddresses()
   const peer = await resources.newVm({ type: 'a100.8x' })
   const named = await resources.newVm({ type: 'a40.1x' })
   const address = await addressOf(named)
@@ -231,7 +237,7 @@ test('a public address is given to nobody while a firewall still allows it', asy
 })
 
 test('a public address that no rule names is free as soon as its VM is gone', async () => {
-  await service.sql(`UPDATE locations SET public_ipv4 = '198.18.77.0/30' WHERE name = 'us-east1-a'`)
+  await leaveTwoPublicAddresses()
   await resources.newVm({ type: 'a40.1x' })
   const gone = await resources.newVm({ type: 'a40.1x' })
   const address = await addressOf(gone)
