@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
-import { pino } from 'pino'
 import { type Config, ConfigError, help, loadConfig } from './config/index.ts'
 import { runImagesCommand } from './images-command.ts'
+import { openLog } from './log.ts'
 import { packageVersion } from './package-root.ts'
 import { runSecretsCommand } from './secrets-command.ts'
 import { listensAt, type Server, startServer } from './server.ts'
@@ -71,11 +71,7 @@ function leave(code: number, line: string): never {
 }
 
 async function serve(config: Config, begun: number): Promise<void> {
-  const log = pino({
-    level: config.server.logLevel,
-    // What is logged is chosen by hand; this is for what slips through.
-    redact: ['req.headers.authorization', 'headers.authorization', '*.password', '*.secret', '*.access_key'],
-  })
+  const log = openLog(config.server.logLevel)
   const embedded = config.database.url
     ? null
     : await openEmbedded({ dataDir: config.server.dataDir, log: (line) => log.info(line) })
@@ -92,6 +88,7 @@ async function serve(config: Config, begun: number): Promise<void> {
   })
   if (config.server.role !== 'worker') await introduce(config, server)
   log.info({ ms: Math.round(Date.now() - begun) }, 'ready')
+  log.flush()
 }
 
 /** What a newcomer needs to see. */

@@ -1,7 +1,9 @@
-import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto'
+import { createCipheriv, createDecipheriv, hash, hkdfSync, randomBytes } from 'node:crypto'
 
 /** Secrets that we hand out are random and long, so that a plain digest of one neither tells nor is guessed. */
-export const hashSecret = (secret: string): Buffer => createHash('sha256').update(secret).digest()
+export const hashSecret = (secret: string): Buffer => hash('sha256', secret, 'buffer')
+/** The same digest as text. */
+export const digestOf = (secret: string): string => hash('sha256', secret, 'base64')
 
 const tokenPrefixes = { access: 'slpa_', refresh: 'slpr_', code: 'slpc_', billing: 'slpb_' } as const
 

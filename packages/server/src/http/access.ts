@@ -4,7 +4,7 @@ import { isAccessKeyShape } from '../domain/access-key.ts'
 import { isInBlockList } from '../domain/address-blocks.ts'
 import { Failure } from '../domain/failure.ts'
 import { isUuid } from '../domain/ids.ts'
-import { hashSecret } from '../domain/secret.ts'
+import { digestOf } from '../domain/secret.ts'
 import type { Queryable } from '../store/database.ts'
 import {
   type Caller,
@@ -50,7 +50,7 @@ export class Access {
 
   /** 401, 404, 403 or 402 for whoever may not make this request. */
   async grant(route: Route, { headers, ip, params }: GrantedRequest): Promise<Grant> {
-    const caller = await this.authenticate(headers.authorization, ip)
+    const caller = await this.authenticate(readBearer(headers), ip)
     return this.authorize(route, caller, params as Record<string, string>)
   }
 
@@ -58,14 +58,12 @@ export class Access {
    * Whether the bearer was good a short while ago, so that looking it up again is no guess. Others pay for the look
    * before it is made.
    */
-  isProven(authorization: string | undefined): boolean {
-    const bearer = bearerOf(authorization)
-    return bearer === undefined || this.#proven.has(hashSecret(bearer).toString('base64'))
+  isProven(bearer: Bearer): boolean {
+    return this.#proven.has(bearer.digest)
   }
 
   /** 401 unless the bearer stands for someone. */
-  async authenticate(authorization: string | undefined, address: string): Promise<Caller> {
-    const bearer = bearerOf(authorization)
+  async authenticate(bearer: Bearer | undefined, address: string): Promise<Caller> {
     if (!bearer)
       throw new Failure('unauthenticated', 'Send an access key or token as "Authorization: Bearer …".')
     const caller = await this.#findCaller(bearer)
@@ -109,14 +107,12 @@ export class Access {
     return { caller, project: null, organizationId }
   }
 
-  #findCaller(bearer: string): Promise<Caller | null> {
-    const hash = hashSecret(bearer)
-    const key = hash.toString('base64')
-    return this.#callers.get(key, async () => {
-      const caller = isAccessKeyShape(bearer)
-        ? await findKeyCaller(this.#database, hash, this.#notesUse)
-        : await findTokenCaller(this.#database, hash)
-      if (caller) this.#proven.add(key)
+  #findCaller({ digest, isKey }: Bearer): Promise<Caller | null> {
+    return this.#callers.get(digest, async () => {
+      const caller = isKey
+        ? await findKeyCaller(this.#database, digest, this.#notesUse)
+        : await findTokenCaller(this.#database, digest)
+      if (caller) this.#proven.add(digest)
       return caller
     })
   }
@@ -126,8 +122,17 @@ export class Access {
   }
 }
 
-const bearerOf = (authorization: string | undefined): string | undefined =>
-  /^Bearer ([\x21-\x7e]{1,512})$/i.exec(authorization ?? '')?.[1]
+/** A credential as it came, known by its digest alone. */
+export interface Bearer {
+  digest: string
+  /** An access key; otherwise a user's token. */
+  isKey: boolean
+}
+
+export function readBearer({ authorization }: { authorization?: string | undefined }): Bearer | undefined {
+  const bearer = /^Bearer ([\x21-\x7e]{1,512})$/i.exec(authorization ?? '')?.[1]
+  return bearer === undefined ? undefined : { digest: digestOf(bearer), isKey: isAccessKeyShape(bearer) }
+}
 
 /** The last few thousand keys, those first forgotten that were not added again for the longest time. */
 class RecentKeys {

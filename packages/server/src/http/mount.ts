@@ -4,7 +4,7 @@ import { isUuid } from '../domain/ids.ts'
 import type { Tx } from '../store/database.ts'
 import { emit, type Requester } from '../store/events/events.ts'
 import { jsonTextOf } from '../store/json.ts'
-import { type Access, callerKey, type Grant, paymentRequired } from './access.ts'
+import { type Access, callerKey, type Grant, paymentRequired, readBearer } from './access.ts'
 import {
   answered,
   type Context,
@@ -54,22 +54,26 @@ export function mountRoutes(
       ...(route.path.startsWith('/v0.1/auth/') && { bodyLimit: authBodyBytes }),
       // Before the body is read: 401, 404, 403 and 402 come before 400.
       onRequest: async (request, reply) => {
+        const params = lowerIds(request.params)
         if (route.noStore) reply.header('Cache-Control', 'no-store')
         if (route.access === 'public') return limiter.takeAddress(request.ip, reply)
-        if (!access.isProven(request.headers.authorization)) guesses.takeAddress(request.ip, reply)
-        const caller = await access.authenticate(request.headers.authorization, request.ip).catch((error) => {
+        const bearer = readBearer(request.headers)
+        if (bearer && !access.isProven(bearer)) guesses.takeAddress(request.ip, reply)
+        const caller = await access.authenticate(bearer, request.ip).catch((error) => {
           limiter.takeAddress(request.ip, reply)
           throw error
         })
         limiter.take(callerKey(caller), reply)
-        request.grant = await access.authorize(route, caller, lowerIds(request.params))
+        request.grant = await access.authorize(route, caller, params)
       },
       // A body may be long in coming: whoever lost the right meanwhile changes nothing.
-      preHandler: async (request) => {
-        if (request.grant && request.body !== undefined) await stillGranted(access, route, request)
-      },
+      ...(route.method !== 'GET' && {
+        preHandler: async (request: FastifyRequest) => {
+          if (request.grant && request.body !== undefined) await stillGranted(access, route, request)
+        },
+      }),
       handler: async (request, reply) => {
-        validators.params(lowerIds(request.params))
+        validators.params(request.params as Record<string, string>)
         validators.query(request.query as Record<string, unknown>)
         request.body = validators.body(request.body)
         const contextIn = (tx: Tx) => new RequestContext(id, services, tx, request, reply)

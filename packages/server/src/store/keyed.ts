@@ -6,6 +6,9 @@ export interface KeyedStatement<Row, Key> {
   one(db: Queryable, key: Key): Promise<Row | undefined>
 }
 
+/** What tells keys apart is their text. */
+type KeyMembers<Key> = { [Member in keyof Key]: string | number }
+
 /** Keys that go together, each once, and who waits for what is read by them. */
 class Batch<Row, Key> {
   readonly keys: Key[] = []
@@ -13,7 +16,7 @@ class Batch<Row, Key> {
   readonly #waiting: { resolve(row: Row | undefined): void; reject(error: unknown): void }[] = []
 
   add(key: Key): Promise<Row | undefined> {
-    const name = Object.values(key as object).join(' ')
+    const name = JSON.stringify(Object.values(key as object))
     let answer = this.#answers.get(name)
     if (!answer) {
       this.keys.push(key)
@@ -40,7 +43,10 @@ class Batch<Row, Key> {
  * In `text` each member of the key is a list (`:id::uuid[]`), and `place` says which of the keys a row belongs to, from
  * 1: `unnest(…) WITH ORDINALITY` counts so.
  */
-export function keyedStatement<Row, Key>(name: string, text: string): KeyedStatement<Row, Key> {
+export function keyedStatement<Row, Key extends KeyMembers<Key>>(
+  name: string,
+  text: string,
+): KeyedStatement<Row, Key> {
   const several = statement<Row & { place: number }, Record<string, unknown[]>>(name, text)
   const batches = new WeakMap<Queryable, Batch<Row, Key>>()
 
@@ -67,5 +73,30 @@ export function keyedStatement<Row, Key>(name: string, text: string): KeyedState
       }
       return batch.add(key)
     },
+  }
+}
+
+/**
+ * The same for reads of any form: those who ask the same in one turn of the event loop share an answer, which is looked
+ * for after they asked.
+ */
+export function sharedRead<Question, Answer>(
+  find: (db: Queryable, question: Question) => Promise<Answer>,
+): (db: Queryable, question: Question) => Promise<Answer> {
+  const turns = new WeakMap<Queryable, Map<string, Promise<Answer>>>()
+  return (db, question) => {
+    if (!db.isShared) return find(db, question)
+    let asked = turns.get(db)
+    if (!asked) {
+      asked = new Map()
+      turns.set(db, asked)
+      setImmediate(() => turns.delete(db))
+    }
+    const name = JSON.stringify(question)
+    const known = asked.get(name)
+    if (known) return known
+    const answer = new Promise<Answer>((resolve) => setImmediate(() => resolve(find(db, question))))
+    asked.set(name, answer)
+    return answer
   }
 }

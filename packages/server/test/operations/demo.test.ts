@@ -6,7 +6,7 @@ import { defaultConfig, rows } from '@slipway/testing/fleet.ts'
 import { afterAll, beforeEach, expect, test } from 'vitest'
 import type { Config } from '../../src/config/index.ts'
 import { isPasswordRight } from '../../src/domain/password.ts'
-import { hashSecret } from '../../src/domain/secret.ts'
+import { digestOf } from '../../src/domain/secret.ts'
 import { applyConfig } from '../../src/setup/apply-config.ts'
 import { credentialsPath } from '../../src/setup/credentials-file.ts'
 import { offerSetupCode, seedDemo } from '../../src/setup/demo.ts'
@@ -41,7 +41,7 @@ const seed = (port = 8080, role: Config['server']['role'] = 'all') => {
   )
 }
 
-const callerOf = (key: string) => findKeyCaller(database, hashSecret(key), false)
+const callerOf = (key: string) => findKeyCaller(database, digestOf(key), false)
 const readFile = () => JSON.parse(readFileSync(credentialsPath(dataDir), 'utf8'))
 
 test('the demo of an empty store keeps its address when one more API process starts, and takes the new one of a whole service', async () => {

@@ -1,4 +1,11 @@
-import { type catalogueRoutes, families, type OfferQuery, vmTypes } from '@slipway/contract'
+import {
+  type catalogueRoutes,
+  families,
+  type OfferQuery,
+  type RouteAnswer,
+  type RouteQuery,
+  vmTypes,
+} from '@slipway/contract'
 import { estimateDisk, estimateVm } from '../../billing/estimates.ts'
 import { Failure } from '../../domain/failure.ts'
 import { oneOf } from '../../domain/nearest.ts'
@@ -9,6 +16,8 @@ import { listAvailability, listCapacity } from '../../store/compute/placement.ts
 import { listQuotas } from '../../store/compute/quotas.ts'
 import { listImages } from '../../store/fleet/images.ts'
 import { listLocations } from '../../store/fleet/locations.ts'
+import { JsonText } from '../../store/json.ts'
+import { sharedRead } from '../../store/keyed.ts'
 import { imageView, locationView, priceViews, quotaViews, specView } from '../../views/catalogue.ts'
 import type { Handlers } from '../context.ts'
 import { choiceList } from '../filters.ts'
@@ -17,9 +26,7 @@ import { invalid } from '../validation.ts'
 export const catalogueHandlers: Handlers<keyof typeof catalogueRoutes> = {
   locationList: async ({ tx }) => ({ items: (await listLocations(tx)).map(locationView) }),
 
-  availabilityList: async ({ tx, query }) => ({
-    items: await listAvailability(tx, typesNamed(query.product_name), query.location ?? null),
-  }),
+  availabilityList: ({ tx, query }) => availabilities(tx, query),
 
   capacityList: async ({ tx, query }) => ({
     items: await listCapacity(tx, typesNamed(query.product_name), query.location ?? null),
@@ -51,6 +58,19 @@ export const catalogueHandlers: Handlers<keyof typeof catalogueRoutes> = {
     throw new Failure('invalid_argument', 'Send exactly one of vm and disk.')
   },
 }
+
+type AvailabilityList = RouteAnswer<'availabilityList'>
+
+/** Programs that wait for a GPU ask often, and many at once. */
+const availabilities = sharedRead(
+  async (
+    db,
+    { product_name, location }: RouteQuery<'availabilityList'>,
+  ): Promise<JsonText<AvailabilityList>> => {
+    const items = await listAvailability(db, typesNamed(product_name), location ?? null)
+    return new JsonText(JSON.stringify({ items } satisfies AvailabilityList))
+  },
+)
 
 /** All without a filter; none for an unknown name. */
 const typesNamed = (name: string | undefined) =>

@@ -1,6 +1,7 @@
 import { acceptWithNewAccount, joinByInvitation, readInvitation } from '../../accounts/invitations.ts'
 import { changePassword, refresh, setUpOperator, signIn, signOut } from '../../accounts/sign-in.ts'
 import { Failure, invalidField } from '../../domain/failure.ts'
+import { readBearer } from '../access.ts'
 import type { Handlers } from '../context.ts'
 
 type TokenRoutes = 'authToken' | 'authRevoke' | 'authPassword' | 'authSetup' | 'authAccept' | 'authInvitation'
@@ -34,7 +35,7 @@ export const tokenHandlers: Handlers<TokenRoutes> = {
       return acceptWithNewAccount(services, context, { code, password, ...(email && { email }) })
     if (request.headers.authorization === undefined)
       throw invalidField('password', 'is required for a new account; with an account, send its token')
-    const caller = await services.access.authenticate(request.headers.authorization, address)
+    const caller = await services.access.authenticate(readBearer(request.headers), address)
     if (caller.kind !== 'user')
       throw new Failure('permission_denied', 'Only a signed-in user may accept an invitation.')
     await joinByInvitation(services, context, caller.id, code)

@@ -11,7 +11,7 @@ import {
 } from '../../store/events/events.ts'
 import type { Caller } from '../../store/identity/access.ts'
 import type { Signals } from '../../store/signals.ts'
-import { type Access, callerKey, type Grant, showsClientAddress } from '../access.ts'
+import { type Access, type Bearer, callerKey, type Grant, readBearer, showsClientAddress } from '../access.ts'
 import { HeldAnswers } from './held.ts'
 import { EventStream, frameOf, type StreamFilter } from './stream.ts'
 
@@ -37,7 +37,7 @@ interface StreamRequest {
 
 interface Reader {
   stream: EventStream
-  authorization: string | undefined
+  bearer: Bearer | undefined
   address: string
   routeId: RouteId
   params: Record<string, string>
@@ -118,7 +118,7 @@ export class EventStreams {
     }
     const reader: Reader = {
       stream: new EventStream(answer, filter, wanted ?? last, showsClientAddress(request.grant)),
-      authorization: request.headers.authorization,
+      bearer: readBearer(request.headers),
       address: request.ip,
       routeId: (request.routeOptions.config as unknown as { routeId: RouteId }).routeId,
       params: request.params as Record<string, string>,
@@ -214,7 +214,7 @@ export class EventStreams {
     for (const reader of this.#readers) {
       if (now - reader.checkedAt < olderThanMs) continue
       reader.checkedAt = now
-      const key = JSON.stringify([reader.authorization, reader.address, reader.routeId, reader.params])
+      const key = JSON.stringify([reader.bearer?.digest, reader.address, reader.routeId, reader.params])
       const answer = answers.get(key) ?? this.#findGrant(reader)
       answers.set(key, answer)
       answer.then((grant) => {
@@ -229,7 +229,7 @@ export class EventStreams {
   /** Null when the reader may no longer read; undefined while the database is away, when nothing is read either. */
   async #findGrant(reader: Reader): Promise<Grant | null | undefined> {
     try {
-      const caller = await this.#access.authenticate(reader.authorization, reader.address)
+      const caller = await this.#access.authenticate(reader.bearer, reader.address)
       return await this.#access.authorize(routeOf(reader.routeId), caller, reader.params)
     } catch (error) {
       return error instanceof Failure ? null : undefined

@@ -2,6 +2,7 @@ import type { BlockList } from 'node:net'
 import type { PaymentState, Role } from '@slipway/contract'
 import { blockListOf } from '../../domain/address-blocks.ts'
 import type { Queryable } from '../database.ts'
+import { keyedStatement } from '../keyed.ts'
 import { statement } from '../statement.ts'
 import type { KeyKind, KeyRole } from './access-keys.ts'
 
@@ -51,7 +52,7 @@ export interface ProjectScope {
 }
 
 // The keys of a suspended user stop with their maker.
-const keyByHash = statement<
+const keyByDigest = keyedStatement<
   {
     id: string
     kind: KeyKind
@@ -64,17 +65,19 @@ const keyByHash = statement<
     remaining_ms: number | null
     is_use_due: boolean
   },
-  { secretHash: Buffer }
+  { digest: string }
 >(
   'access_key_by_hash',
-  `SELECT k.id, k.kind, k.role, k.project_id, o.id AS organization_id, k.created_by, k.allowed_cidrs,
+  `SELECT w.place, k.id, k.kind, k.role, k.project_id, o.id AS organization_id, k.created_by, k.allowed_cidrs,
           o.suspended_at IS NOT NULL AS is_suspended,
           (extract(epoch FROM k.expires_at - slipway_now()) * 1000)::float8 AS remaining_ms,
           coalesce(k.last_used_at < slipway_now() - interval '1 minute', true) AS is_use_due
-   FROM access_keys k LEFT JOIN projects p ON p.id = k.project_id
+   FROM unnest(:digest::text[]) WITH ORDINALITY AS w (digest, place)
+   JOIN access_keys k ON k.secret_hash = decode(w.digest, 'base64')
+   LEFT JOIN projects p ON p.id = k.project_id
    LEFT JOIN organizations o ON o.id = coalesce(k.organization_id, p.organization_id)
    LEFT JOIN users u ON u.id = k.created_by
-   WHERE k.secret_hash = :secretHash AND k.revoked_at IS NULL
+   WHERE k.revoked_at IS NULL
      AND (k.expires_at IS NULL OR k.expires_at > slipway_now()) AND p.deleted_at IS NULL AND u.suspended_at IS NULL`,
 )
 
@@ -85,7 +88,7 @@ const keyUsed = statement<never, { id: string }>(
    WHERE id = :id AND (last_used_at IS NULL OR last_used_at < slipway_now() - interval '1 minute')`,
 )
 
-const userByToken = statement<
+const userByDigest = keyedStatement<
   {
     id: string
     email: string
@@ -95,36 +98,40 @@ const userByToken = statement<
     remaining_ms: number
     memberships: { organization_id: string; role: Role; is_suspended: boolean; requires_totp: boolean }[]
   },
-  { tokenHash: Buffer }
+  { digest: string }
 >(
   'user_by_access_token',
-  `SELECT u.id, u.email, u.is_operator, t.family_id, f.has_second_factor,
+  `SELECT w.place, u.id, u.email, u.is_operator, t.family_id, f.has_second_factor,
           (extract(epoch FROM t.expires_at - slipway_now()) * 1000)::float8 AS remaining_ms,
           coalesce((SELECT jsonb_agg(jsonb_build_object('organization_id', m.organization_id, 'role', m.role,
                                                         'is_suspended', o.suspended_at IS NOT NULL, 'requires_totp', o.require_totp))
                     FROM memberships m JOIN organizations o ON o.id = m.organization_id
                     WHERE m.user_id = u.id), '[]') AS memberships
-   FROM access_tokens t JOIN token_families f ON f.id = t.family_id JOIN users u ON u.id = f.user_id
-   WHERE t.token_hash = :tokenHash AND t.expires_at > slipway_now()
+   FROM unnest(:digest::text[]) WITH ORDINALITY AS w (digest, place)
+   JOIN access_tokens t ON t.token_hash = decode(w.digest, 'base64')
+   JOIN token_families f ON f.id = t.family_id JOIN users u ON u.id = f.user_id
+   WHERE t.expires_at > slipway_now()
      AND f.revoked_at IS NULL AND u.suspended_at IS NULL`,
 )
 
-const scopeOfProject = statement<
+const scopeOfProject = keyedStatement<
   { organization_id: string; payment_state: ProjectScope['paymentState'] },
   { projectId: string }
 >(
   'project_scope',
-  `SELECT p.organization_id, o.payment_state FROM projects p JOIN organizations o ON o.id = p.organization_id
-   WHERE p.id = :projectId AND p.deleted_at IS NULL`,
+  `SELECT w.place, p.organization_id, o.payment_state
+   FROM unnest(:projectId::uuid[]) WITH ORDINALITY AS w (id, place)
+   JOIN projects p ON p.id = w.id JOIN organizations o ON o.id = p.organization_id
+   WHERE p.deleted_at IS NULL`,
 )
 
 /** `notesUse`: the time of this use is kept. */
 export async function findKeyCaller(
   db: Queryable,
-  secretHash: Buffer,
+  digest: string,
   notesUse: boolean,
 ): Promise<Caller | null> {
-  const row = await keyByHash.one(db, { secretHash })
+  const row = await keyByDigest.one(db, { digest })
   if (!row) return null
   if (notesUse && row.is_use_due) keyUsed.run(db, { id: row.id }).catch(() => {})
   const expiresAt = Date.now() + (row.remaining_ms ?? Number.POSITIVE_INFINITY)
@@ -145,8 +152,8 @@ export async function findKeyCaller(
   }
 }
 
-export async function findTokenCaller(db: Queryable, tokenHash: Buffer): Promise<Caller | null> {
-  const row = await userByToken.one(db, { tokenHash })
+export async function findTokenCaller(db: Queryable, digest: string): Promise<Caller | null> {
+  const row = await userByDigest.one(db, { digest })
   if (!row) return null
   return {
     kind: 'user',
