@@ -8,8 +8,23 @@ const server = join(root, 'packages/server')
 const cli = join(root, 'packages/cli')
 const consoleDir = join(root, 'packages/console')
 
-/** Bundles the server and the CLI, and the console when its sources changed. */
+/** Bundles the server and the CLI, and builds the console: each only when its sources changed. */
 export async function build() {
+  await buildPrograms()
+  buildConsole()
+}
+
+async function buildPrograms() {
+  const hash = hashOf([
+    ...['server', 'cli', 'sdk', 'contract'].flatMap((name) => [
+      join(root, 'packages', name, 'src'),
+      join(root, 'packages', name, 'package.json'),
+    ]),
+    join(root, 'scripts/build.mjs'),
+    join(root, 'package-lock.json'),
+  ])
+  const hashFile = join(server, 'dist/.source-hash')
+  if (isBuilt(hashFile, hash) && existsSync(join(cli, 'dist/slipway.js'))) return
   // Loaded late: on a fresh clone it is installed first.
   const esbuild = await import('esbuild')
   const common = {
@@ -54,8 +69,11 @@ export async function build() {
     // esbuild has already printed what is wrong, with its place.
     if (!error.errors) throw error
     leave('The build failed.')
+  } finally {
+    // Its process would otherwise stay as long as ours.
+    await esbuild.stop()
   }
-  buildConsole()
+  writeFileSync(hashFile, hash)
 }
 
 /** The server loads npm packages from node_modules; only the workspace's own packages become part of its file. */
@@ -79,7 +97,7 @@ function buildConsole() {
     join(root, 'package-lock.json'),
   ])
   const hashFile = join(consoleDir, 'dist/.source-hash')
-  if (existsSync(hashFile) && readFileSync(hashFile, 'utf8') === hash) return
+  if (isBuilt(hashFile, hash)) return
   console.error('Building the console …')
   const vite = join(root, 'node_modules/vite/bin/vite.js')
   const { status } = spawnSync(process.execPath, [vite, 'build', '--logLevel', 'warn'], {
@@ -91,6 +109,8 @@ function buildConsole() {
   if (status !== 0) leave('The build of the console failed.')
   writeFileSync(hashFile, hash)
 }
+
+const isBuilt = (hashFile, hash) => existsSync(hashFile) && readFileSync(hashFile, 'utf8') === hash
 
 function hashOf(paths) {
   const hash = createHash('sha256')
