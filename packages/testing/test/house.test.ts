@@ -82,6 +82,7 @@ const mayUse: Record<string, string[]> = {
       (room) => `${server}${room}/`,
     ),
   ],
+  [`${server}log.ts`]: [`${server}config/`],
   [`${server}server.ts`]: [server],
   [`${server}main.ts`]: [server],
   [`${server}images-command.ts`]: [server],
