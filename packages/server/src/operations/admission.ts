@@ -6,6 +6,7 @@ import {
   cancelOperation,
   endOperations,
   findUnfinishedOperations,
+  hasOtherUnfinished,
   insertOperations,
   type NewOperation,
   type OperationRow,
@@ -113,9 +114,8 @@ export async function makeWayForDeletions(
 }
 
 /** The first step of a deletion: what it cancelled may be in the middle of an engine call, and has to let go first. */
-export async function awaitCancelled(work: Work, tx: Tx): Promise<Outcome> {
-  const others = await findUnfinishedOperations(tx, work.operation.resource_id)
-  return others.some(({ id }) => id !== work.operation.id) ? wait(cancelPauseMs) : next()
+export async function awaitCancelled({ operation, services }: Work): Promise<Outcome> {
+  return (await hasOtherUnfinished(services.database, operation)) ? wait(cancelPauseMs) : next()
 }
 
 /**

@@ -11,11 +11,12 @@ import {
   type Progress,
   parkOperation,
 } from '../store/compute/operation-leases.ts'
-import { endOperations, type StepEntry } from '../store/compute/operations.ts'
+import { type Ending, endOperations, type StepEntry } from '../store/compute/operations.ts'
 import type { Tx } from '../store/database.ts'
 import { backoffMs } from './backoff.ts'
 import { withinLimit } from './limit.ts'
 import { cancelled, type Definition, next, type Outcome, type Work } from './operation.ts'
+import type { SharedSteps } from './shared-steps.ts'
 import { noteStep } from './step-log.ts'
 import { emitStuck } from './stuck.ts'
 
@@ -47,6 +48,7 @@ export class Attempt {
   readonly engineWork = new AbortController()
   row: ClaimedOperation
   readonly #services: Services
+  readonly #shared: SharedSteps
   readonly #alone: Tx
   readonly #definition: Definition
   readonly #deadline: number
@@ -57,9 +59,16 @@ export class Attempt {
   #needsFence: boolean
   #isOver = false
 
-  constructor(services: Services, definition: Definition, row: ClaimedOperation, token: string) {
+  constructor(
+    services: Services,
+    shared: SharedSteps,
+    definition: Definition,
+    row: ClaimedOperation,
+    token: string,
+  ) {
     this.lease = { id: row.id, token }
     this.#services = services
+    this.#shared = shared
     this.#alone = services.database.withoutTransaction
     this.#definition = definition
     this.#deadline = row.started_at.getTime() + deadlineMs(definition, services)
@@ -105,10 +114,14 @@ export class Attempt {
   }
 
   async #do(): Promise<void> {
-    const { tx: write, call, onDeadline } = this.#step
+    const { tx: write, txAll, call, onDeadline } = this.#step
     this.#log('running')
     if (this.#now > this.#deadline && !this.#definition.isTeardown)
       return this.#conclude({ flow: 'fail', ...(onDeadline ?? late) })
+    if (txAll) {
+      const conclude = (outcome: Outcome, tx: Tx) => this.#concludeShared(outcome, tx)
+      return this.#shared.take(this.#step, { work: this.#work(), conclude })
+    }
     if (!write) return this.#conclude(call ? await this.#timed(call) : next())
     await this.#services.database.transaction(async (tx) => this.#conclude(await write(this.#work(), tx), tx))
   }
@@ -140,8 +153,20 @@ export class Attempt {
     const noted = { ...progress, scratch, last_error: '', is_stuck: false }
     if (outcome.flow === 'wait') return this.#park(noted, outcome.ms, tx)
     const further = { ...noted, step: progress.step + 1, attempts: 0 }
-    if (this.#step.tx || performance.now() - this.#notedAt > quickMs) return this.#advance(further, tx)
+    if (this.#step.tx || this.#step.txAll || performance.now() - this.#notedAt > quickMs)
+      return this.#advance(further, tx)
     this.#progress = further
+  }
+
+  /** The endings of those who share a step are written together. */
+  async #concludeShared(outcome: Outcome, tx: Tx): Promise<Ending | undefined> {
+    if (outcome.flow !== 'done') {
+      await this.#conclude(outcome, tx)
+      return undefined
+    }
+    this.#log('done')
+    this.#isOver = true
+    return this.#ending('SUCCEEDED', outcome.result)
   }
 
   async #failed(error: unknown): Promise<void> {
@@ -180,9 +205,12 @@ export class Attempt {
   }
 
   async #end(state: 'SUCCEEDED' | 'FAILED', result: unknown, tx = this.#alone): Promise<void> {
-    const ending = { ...this.lease, state, result, stepLog: this.#progress.step_log }
-    if (!(await endOperations(tx, [ending])).has(this.lease.id)) throw new LostLease()
+    if (!(await endOperations(tx, [this.#ending(state, result)])).has(this.lease.id)) throw new LostLease()
     this.#isOver = true
+  }
+
+  #ending(state: Ending['state'], result: unknown): Ending {
+    return { ...this.lease, state, result, stepLog: this.#progress.step_log }
   }
 
   get #step() {

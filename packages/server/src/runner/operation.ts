@@ -38,13 +38,15 @@ export interface Work {
 }
 
 /**
- * One step: a short transaction (`tx`), which commits together with the step's outcome, or engine work (`call`), which
+ * One step: a short transaction (`tx`, `txAll`), which commits together with the step's outcome, or engine work (`call`), which
  * never holds a transaction. Each may run twice; each has its undo of the same two kinds. The first step of most
  * operations has neither: it is what the request's own transaction did, and only its undo is left to say.
  */
 export interface Step {
   name: string
   tx?: (work: Work, tx: Tx) => Promise<Outcome>
+  /** As `tx`, for all that came to it while others were at it: one is a list of one. Outcomes are in the order of works. */
+  txAll?: (works: Work[], tx: Tx) => Promise<Outcome[]>
   call?: (work: Work) => Promise<Outcome>
   undoTx?: (work: Work, tx: Tx) => Promise<void>
   undoCall?: (work: Work) => Promise<void>

@@ -13,6 +13,7 @@ import { Attempt } from './attempt.ts'
 import { CoalescedTask } from './coalesced.ts'
 import type { Definition } from './operation.ts'
 import { PeriodicTasks } from './periodic.ts'
+import { SharedSteps } from './shared-steps.ts'
 
 const pollMs = 1_000
 
@@ -23,6 +24,7 @@ const pollMs = 1_000
 export class Runner implements LocalWorker {
   readonly #services: Services
   readonly #definitions: Map<string, Definition>
+  readonly #shared: SharedSteps
   readonly #tasks: PeriodicTasks
   readonly #claiming = new CoalescedTask(() => this.#claim())
   readonly #running = new Map<Attempt, Promise<void>>()
@@ -34,6 +36,7 @@ export class Runner implements LocalWorker {
   constructor(services: Services, definitions: Definition[]) {
     this.#services = services
     this.#definitions = new Map(definitions.map((definition) => [definition.kind, definition]))
+    this.#shared = new SharedSteps(services.database)
     this.#tasks = new PeriodicTasks((err) => services.log.warn({ err }, 'leases not renewed'))
   }
 
@@ -112,7 +115,7 @@ export class Runner implements LocalWorker {
       this.#services.log.error({ operation: row.id }, `there is no operation called ${row.kind}`)
       return
     }
-    const attempt = new Attempt(this.#services, definition, row, token)
+    const attempt = new Attempt(this.#services, this.#shared, definition, row, token)
     const run = attempt
       .run(this.#tasks.stopping)
       .catch((err) => {

@@ -168,13 +168,21 @@ const around = (step: Step, when: 'before' | 'after', hook: () => Promise<void>)
       if (when === 'after') await hook()
       return result
     }
-  return { ...step, ...(step.tx && { tx: wrap(step.tx) }), ...(step.call && { call: wrap(step.call) }) }
+  const { tx, txAll, call } = step
+  return {
+    ...step,
+    ...(tx && { tx: wrap(tx) }),
+    ...(txAll && { txAll: wrap(txAll) }),
+    ...(call && { call: wrap(call) }),
+  }
 }
 
+const isTransaction = (step: Step) => step.tx !== undefined || step.txAll !== undefined
+
 /** The work is done, and rolled back the first time. */
-function rolledBackOnce<R>(write: (work: Work, tx: Tx) => Promise<R>) {
+function rolledBackOnce<W, R>(write: (work: W, tx: Tx) => Promise<R>) {
   let isFirst = true
-  return async (work: Work, tx: Tx): Promise<R> => {
+  return async (work: W, tx: Tx): Promise<R> => {
     const outcome = await write(work, tx)
     if (!isFirst) return outcome
     isFirst = false
@@ -184,10 +192,11 @@ function rolledBackOnce<R>(write: (work: Work, tx: Tx) => Promise<R>) {
 
 /** Every engine call happens twice, every transaction is rolled back once. */
 const doingTwice = (): Definition[] =>
-  changeSteps(({ call, tx, ...step }) => ({
+  changeSteps(({ call, tx, txAll, ...step }) => ({
     ...step,
     ...(call && { call: async (work: Work) => (await call(work)) && call(work) }),
     ...(tx && { tx: rolledBackOnce(tx) }),
+    ...(txAll && { txAll: rolledBackOnce(txAll) }),
   }))
 
 /** The same for every undo; `undone` gets the names of the steps. */
@@ -244,11 +253,11 @@ describe.each(definitions.map((definition) => ({ kind: definition.kind, definiti
 
     const places = definition.steps.flatMap((step, index) =>
       // What the request itself did is not the runner's to fail.
-      (step.tx || step.call ? (['before', 'after'] as const) : []).map((when) => ({
+      (isTransaction(step) || step.call ? (['before', 'after'] as const) : []).map((when) => ({
         when,
         index,
         step: step.name,
-        isTx: step.tx !== undefined,
+        isTx: isTransaction(step),
       })),
     )
     // A transaction that is open when its process stops is ended by PostgreSQL: for those, before is the only place.
@@ -295,9 +304,9 @@ describe.each(definitions.map((definition) => ({ kind: definition.kind, definiti
         let isStopped = false
         const stopping = changeStep(definition, index, (step) =>
           // A transaction that is open when its process stops is ended by PostgreSQL: here the worker stops before it.
-          around(step, step.tx ? 'before' : when, async () => {
+          around(step, isTransaction(step) ? 'before' : when, async () => {
             isStopped = true
-            if (!step.tx) return released
+            if (!isTransaction(step)) return released
             late.stop()
             throw new Error('stopped')
           }),

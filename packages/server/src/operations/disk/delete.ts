@@ -39,7 +39,7 @@ export const diskDelete: Definition = {
   deadlineS: 600,
   isTeardown: true,
   steps: [
-    { name: 'settle', tx: awaitCancelled },
+    { name: 'settle', call: awaitCancelled },
     { name: 'remove', call: remove },
     { name: 'release', tx: release },
   ],

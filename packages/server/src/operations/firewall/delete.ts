@@ -33,7 +33,7 @@ export const firewallRuleDelete: Definition = {
   deadlineS: 300,
   isTeardown: true,
   steps: [
-    { name: 'settle', tx: awaitCancelled },
+    { name: 'settle', call: awaitCancelled },
     { name: 'apply', call: applyToNetwork },
     { name: 'release', tx: release },
   ],

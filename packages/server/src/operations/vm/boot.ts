@@ -3,12 +3,12 @@ import { gatewayOf } from '../../domain/addresses.ts'
 import { Failure } from '../../domain/failure.ts'
 import { type Engine, EngineError, type VmSpec, type VmStatus } from '../../engines/engine.ts'
 import { done, fail, next, type Outcome, type Work, wait } from '../../runner/operation.ts'
-import { findVmForEngine, markVmStarted, type VmEngineRow } from '../../store/compute/vms.ts'
+import { findVmForEngine, markVmsStarted, type VmEngineRow } from '../../store/compute/vms.ts'
 import type { Tx } from '../../store/database.ts'
 import { callOf, engineAt, lookAgainMs } from '../engine-work.ts'
 import { compileFor } from '../firewall/apply.ts'
-import { causeOf, changeVmState } from './state.ts'
-import { attachedDisks, osDiskLost, refOf, requireOsDisk, vmGone, vmOf } from './vm.ts'
+import { causeOf, changeVmStates } from './state.ts'
+import { attachedDisks, lockVmsOf, osDiskLost, refOf, requireOsDisk, vmGone } from './vm.ts'
 
 function vmSpec(vm: VmEngineRow, isNew: boolean): VmSpec {
   const type = vmType(vm.type)!
@@ -81,13 +81,18 @@ export const bootDeadline = {
   message: 'The guest did not answer in time; the serial log may say why.',
 } as const
 
-/** The end of a creation and of a start: running, metered, reachable. */
-export async function finishBoot(work: Work, tx: Tx): Promise<Outcome> {
-  const vm = await vmOf(work, tx)
-  requireOsDisk(vm)
-  if (!(await changeVmState(tx, vm, 'STATE_RUNNING', { cause: causeOf(work) })))
-    throw new Failure('conflict', `The VM went to ${vm.state} meanwhile.`)
-  const sshDestination = vm.public_address ? String(work.scratch.sshDestination ?? '') : ''
-  const firewallGeneration = Number(work.scratch.firewallGeneration ?? 0)
-  return done(await markVmStarted(tx, vm.id, sshDestination, firewallGeneration))
+/** The end of creations, starts and resets: running, metered, reachable. */
+export async function finishBoots(works: Work[], tx: Tx): Promise<Outcome[]> {
+  const vms = await lockVmsOf(works, tx)
+  for (const vm of vms) requireOsDisk(vm)
+  const changes = vms.map((vm, index) => ({ vm, cause: causeOf(works[index]!) }))
+  const moved = await changeVmStates(tx, changes, 'STATE_RUNNING', {})
+  const elsewhere = vms.find(({ id }) => !moved.has(id))
+  if (elsewhere) throw new Failure('conflict', `The VM went to ${elsewhere.state} meanwhile.`)
+  const started = vms.map((vm, index) => {
+    const { scratch } = works[index]!
+    const sshDestination = vm.public_address ? String(scratch.sshDestination ?? '') : ''
+    return { id: vm.id, sshDestination, firewallGeneration: Number(scratch.firewallGeneration ?? 0) }
+  })
+  return (await markVmsStarted(tx, started)).map(done)
 }

@@ -23,7 +23,7 @@ import {
   lockDisksFor,
   requireDistinct,
 } from '../disk/attachments.ts'
-import { bootDeadline, bootVm, finishBoot } from './boot.ts'
+import { bootDeadline, bootVm, finishBoots } from './boot.ts'
 import { admitVmDelete } from './delete.ts'
 import { chooseLocation } from './location.ts'
 import {
@@ -308,7 +308,7 @@ export const vmCreate: Definition = {
   steps: [
     { name: 'admit', undoTx: forget },
     { name: 'boot', call: bootVm, undoCall: remove, onDeadline: bootDeadline },
-    { name: 'finish', tx: finishBoot },
+    { name: 'finish', txAll: finishBoots },
   ],
   onAbandon: tearDown,
 }

@@ -9,8 +9,8 @@ import type { Tx } from '../../store/database.ts'
 import type { Requester } from '../../store/events/events.ts'
 import { wantFirewallsNaming } from '../../store/network/firewalls.ts'
 import { awaitCancelled, makeWayForDeletions, operationOf, type ProjectRequester } from '../admission.ts'
-import { causeOf, changeVmStates, emitVm, forgetVm, gpuAmount } from './state.ts'
-import { removeVm, vmOf } from './vm.ts'
+import { causeOf, changeVmStates, emitVm, emitVms, forgetVms, gpuAmount } from './state.ts'
+import { lockVmsOf, removeVm, vmOf } from './vm.ts'
 
 const fromAnywhere = vmStates.filter((state): state is VmState => state !== 'STATE_DELETING')
 
@@ -74,9 +74,9 @@ export const vmDelete: Definition = {
   deadlineS: 'configured',
   isTeardown: true,
   steps: [
-    { name: 'settle', tx: awaitCancelled },
+    { name: 'settle', call: awaitCancelled },
     { name: 'remove', call: remove },
-    { name: 'release', tx: release },
+    { name: 'release', txAll: release },
   ],
   onAbandon: hideAbandoned,
 }
@@ -89,12 +89,17 @@ async function remove(work: Work): Promise<Outcome> {
   return next()
 }
 
-async function release(work: Work, tx: Tx): Promise<Outcome> {
-  const vm = await vmOf(work, tx)
-  if (work.scratch.isHostAway) await hide(tx, vm)
-  else await forgetVm(tx, vm)
-  await emitVm(tx, vm, 'vm.deleted', causeOf(work))
-  return done(null)
+async function release(works: Work[], tx: Tx): Promise<Outcome[]> {
+  const vms = await lockVmsOf(works, tx)
+  const isAway = (index: number) => works[index]!.scratch.isHostAway === true
+  for (const [index, vm] of vms.entries()) if (isAway(index)) await hide(tx, vm)
+  await forgetVms(
+    tx,
+    vms.filter((_, index) => !isAway(index)),
+  )
+  const changes = vms.map((vm, index) => ({ vm, cause: causeOf(works[index]!) }))
+  await emitVms(tx, changes, 'vm.deleted')
+  return works.map(() => done(null))
 }
 
 /** Gone for its tenant, and kept from others until a report of its host shows it gone. */
@@ -109,7 +114,7 @@ async function hideAbandoned(tx: Tx, by: Requester, operation: OperationRow): Pr
 async function hide(tx: Tx, vm: VmRow): Promise<void> {
   const released = await quarantineGpus(tx, vm.id)
   await closeUsage(tx, vm.id)
-  await wantFirewallsNaming(tx, vm.project_id, vm.id)
+  await wantFirewallsNaming(tx, [vm])
   await hideVm(tx, vm.id)
   await giveBackQuota(tx, vm.project_id, { vms: 1, ...gpuAmount(vm, released) })
 }

@@ -7,7 +7,7 @@ import { findLocation } from '../../store/fleet/locations.ts'
 import { type ProjectRequester, requireQuota } from '../admission.ts'
 import { budgetRefusal } from '../budget.ts'
 import { beginVmAction } from './action.ts'
-import { bootDeadline, bootVm, finishBoot } from './boot.ts'
+import { bootDeadline, bootVm, finishBoots } from './boot.ts'
 import { placeVm } from './place.ts'
 import { causeOf, changeVmState, leaveToReconciler, releaseGpus } from './state.ts'
 import { powerOffVm, vmOf } from './vm.ts'
@@ -37,7 +37,7 @@ export const vmStart: Definition = {
   steps: [
     { name: 'admit', undoTx: backToShutoff },
     { name: 'boot', call: bootVm, undoCall: powerOff, onDeadline: bootDeadline },
-    { name: 'finish', tx: finishBoot },
+    { name: 'finish', txAll: finishBoots },
   ],
   onAbandon: leaveToReconciler,
 }

@@ -2,12 +2,12 @@ import { type EventType, gpuQuota, type VmState, vmStates, vmStateTable, vmType 
 import type { Work } from '../../runner/operation.ts'
 import { closeUsage, closeUsages, openUsages } from '../../store/billing/usage.ts'
 import type { OperationRow } from '../../store/compute/operations.ts'
-import { quarantineGpus } from '../../store/compute/placement.ts'
-import { giveBackQuota } from '../../store/compute/quotas.ts'
+import { quarantineAllGpus, quarantineGpus } from '../../store/compute/placement.ts'
+import { giveBackQuota, giveBackQuotas } from '../../store/compute/quotas.ts'
 import { deleteVmRows, findAnyVm, moveVms, noteOsDisk, type VmRow } from '../../store/compute/vms.ts'
 import type { Tx } from '../../store/database.ts'
 import { emit, emitAll, type NewEvent, type Requester } from '../../store/events/events.ts'
-import { holdAddress } from '../../store/network/addresses.ts'
+import { holdAddresses } from '../../store/network/addresses.ts'
 import { wantFirewallsNaming } from '../../store/network/firewalls.ts'
 
 export interface Cause {
@@ -74,11 +74,7 @@ export async function changeVmStates(
     told.map(({ vm }) => vm),
     to,
   )
-  if (!isQuiet && told.length > 0)
-    await emitAll(
-      tx,
-      told.map(({ vm, cause }) => vmEventOf(vm, eventNames[to], cause)),
-    )
+  if (!isQuiet && told.length > 0) await emitVms(tx, told, eventNames[to])
   return moved
 }
 
@@ -139,6 +135,13 @@ const vmEventOf = (vm: VmRow, type: EventType, cause: Cause): NewEvent => ({
   },
 })
 
+/** Tells of several VMs, each with its cause, in this order. */
+export const emitVms = (tx: Tx, changes: { vm: VmRow; cause: Cause }[], type: EventType): Promise<void> =>
+  emitAll(
+    tx,
+    changes.map(({ vm, cause }) => vmEventOf(vm, type, cause)),
+  )
+
 export const emitVm = (tx: Tx, vm: VmRow, type: EventType, cause: Cause): Promise<void> =>
   emit(tx, vmEventOf(vm, type, cause))
 
@@ -159,12 +162,24 @@ export async function releaseGpus(tx: Tx, vm: VmRow): Promise<void> {
 /** What a living VM has of the project's quotas. */
 export const gpuAmount = (vm: VmRow, gpuCount: number) => ({ [gpuQuota(vmType(vm.type)!.family)]: gpuCount })
 
-/** Gone: nothing of it is left but, for a while, its public address held back. A hidden VM gave its quota back when it was hidden. */
-export async function forgetVm(tx: Tx, vm: VmRow): Promise<void> {
-  await closeUsage(tx, vm.id)
-  await wantFirewallsNaming(tx, vm.project_id, vm.id)
-  const released = await quarantineGpus(tx, vm.id)
-  await deleteVmRows(tx, [vm.id])
-  if (vm.public_address) await holdAddress(tx, vm.project_id, vm.public_address)
-  if (!vm.deleted_at) await giveBackQuota(tx, vm.project_id, { vms: 1, ...gpuAmount(vm, released) })
+/** Gone: nothing of it is left but, for a while, its public address held back. */
+export const forgetVm = (tx: Tx, vm: VmRow): Promise<void> => forgetVms(tx, [vm])
+
+/** The same for several at once. A hidden VM gave its quota back when it was hidden. */
+export async function forgetVms(tx: Tx, vms: VmRow[]): Promise<void> {
+  if (vms.length === 0) return
+  const ids = vms.map(({ id }) => id)
+  await closeUsages(tx, ids)
+  await wantFirewallsNaming(tx, vms)
+  const released = await quarantineAllGpus(tx, ids)
+  await deleteVmRows(tx, ids)
+  await holdAddresses(tx, vms)
+  const living = vms.filter(({ deleted_at }) => !deleted_at)
+  await giveBackQuotas(
+    tx,
+    living.map((vm) => ({
+      projectId: vm.project_id,
+      amounts: { vms: 1, ...gpuAmount(vm, released.get(vm.id) ?? 0) },
+    })),
+  )
 }

@@ -1,8 +1,8 @@
 import { Failure } from '../../domain/failure.ts'
 import { type AttachedDisk, EngineError, type VmRef } from '../../engines/engine.ts'
 import type { Work } from '../../runner/operation.ts'
-import { findAnyVm, type VmRow } from '../../store/compute/vms.ts'
-import type { Queryable } from '../../store/database.ts'
+import { findAnyVm, lockAnyVms, type VmRow } from '../../store/compute/vms.ts'
+import type { Queryable, Tx } from '../../store/database.ts'
 import { callOf, engineAt } from '../engine-work.ts'
 
 export const refOf = (vm: VmRow): VmRef => ({ id: vm.id, host: vm.host ?? '' })
@@ -14,6 +14,20 @@ export async function vmOf(work: Work, db: Queryable = work.services.database): 
   const vm = await findAnyVm(db, work.operation.resource_id)
   if (!vm) throw vmGone()
   return vm
+}
+
+/** The VMs of operations that take a step together, locked, in the order of the operations. */
+export async function lockVmsOf(works: Work[], tx: Tx): Promise<VmRow[]> {
+  const vms = await lockAnyVms(
+    tx,
+    works.map(({ operation }) => operation.resource_id),
+  )
+  const byId = new Map(vms.map((vm) => [vm.id, vm]))
+  return works.map(({ operation }) => {
+    const vm = byId.get(operation.resource_id)
+    if (!vm) throw vmGone()
+    return vm
+  })
 }
 
 /** A step that throws it fails for good, as `engine_error`. */

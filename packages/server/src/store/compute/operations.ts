@@ -129,6 +129,12 @@ const unfinished = statement<OperationRow, { resourceIds: string[] }>(
    WHERE q.resource_id = ANY (:resourceIds::uuid[]) ORDER BY q.resource_id, q.is_deletion DESC FOR UPDATE OF q`,
 )
 
+// Beside a deletion there is at most one other.
+const other = statement<{ operation_id: string }, { resourceId: string; id: string }>(
+  'operation_other_unfinished',
+  'SELECT operation_id FROM operation_queue WHERE resource_id = :resourceId AND operation_id <> :id',
+)
+
 // What a worker holds looks by itself; what failed keeps its pause.
 const hasten = statement<never, { resourceId: string }>(
   'operation_hasten',
@@ -225,6 +231,7 @@ export interface Ending {
  * lease is lost, nor of one that was cancelled and may only end so.
  */
 export async function endOperations(tx: Tx, endings: Ending[]): Promise<Set<string>> {
+  if (endings.length === 0) return new Set()
   const given = endings.map(({ result, ...ending }) => ({
     ...ending,
     result: result === null ? null : jsonTextOf(result),
@@ -255,6 +262,11 @@ export const listOperations = (db: Queryable, f: OperationFilter) => list.all(db
 /** Locks those of any of the resources; the deletion of each comes first. */
 export const findUnfinishedOperations = (tx: Tx, ...resourceIds: string[]) =>
   unfinished.all(tx, { resourceIds })
+/** Whether another operation on the same resource is unfinished. */
+export const hasOtherUnfinished = async (
+  db: Queryable,
+  { id, resource_id }: Pick<OperationRow, 'id' | 'resource_id'>,
+): Promise<boolean> => (await other.one(db, { resourceId: resource_id, id })) !== undefined
 /** What it waits for may have happened: it is due now. Returns how many were made so. */
 export const hastenOperation = (db: Queryable, resourceId: string) => hasten.run(db, { resourceId })
 export const cancelOperation = (tx: Tx, id: string) => cancel.run(tx, { id })

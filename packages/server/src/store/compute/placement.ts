@@ -31,12 +31,16 @@ const unclaim = statement<never, { vmIds: string[] }>(
 )
 
 // The host row is locked before its GPUs, here as in every change of a GPU's state.
-const quarantine = statement<never, { vmId: string }>(
+const quarantine = statement<{ vm_id: string }, { vmIds: string[] }>(
   'gpu_quarantine',
   `WITH host AS MATERIALIZED (
-     SELECT id FROM hosts WHERE id IN (SELECT host_id FROM gpus WHERE vm_id = :vmId) ORDER BY id FOR NO KEY UPDATE)
-   UPDATE gpus SET state = 'quarantined', vm_id = NULL, quarantined_at = slipway_now()
-   WHERE vm_id = :vmId AND state = 'claimed' AND host_id IN (SELECT id FROM host)`,
+     SELECT id FROM hosts WHERE id IN (SELECT host_id FROM gpus WHERE vm_id = ANY (:vmIds::uuid[])) ORDER BY id
+     FOR NO KEY UPDATE),
+   left_by AS MATERIALIZED (
+     SELECT id, vm_id FROM gpus
+     WHERE vm_id = ANY (:vmIds::uuid[]) AND state = 'claimed' AND host_id IN (SELECT id FROM host))
+   UPDATE gpus g SET state = 'quarantined', vm_id = NULL, quarantined_at = slipway_now()
+   FROM left_by WHERE g.id = left_by.id AND g.vm_id = left_by.vm_id RETURNING left_by.vm_id`,
 )
 
 const quarantined = statement<QuarantinedGpu, { location: string }>(
@@ -109,7 +113,15 @@ export async function claimGpus(tx: Tx, claims: GpuClaim[]): Promise<Set<string>
 export const unclaimGpus = (tx: Tx, vmIds: string[]) => unclaim.run(tx, { vmIds })
 
 /** The VM has left the GPUs: nobody gets them before the engine has reset them. */
-export const quarantineGpus = (tx: Tx, vmId: string): Promise<number> => quarantine.run(tx, { vmId })
+export const quarantineGpus = async (tx: Tx, vmId: string): Promise<number> =>
+  (await quarantineAllGpus(tx, [vmId])).get(vmId) ?? 0
+
+/** The same for several VMs; returns how many GPUs each left. */
+export async function quarantineAllGpus(tx: Tx, vmIds: string[]): Promise<Map<string, number>> {
+  const counts = new Map<string, number>()
+  for (const { vm_id } of await quarantine.all(tx, { vmIds })) counts.set(vm_id, (counts.get(vm_id) ?? 0) + 1)
+  return counts
+}
 
 export interface QuarantinedGpu {
   id: string

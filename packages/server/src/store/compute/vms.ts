@@ -77,6 +77,12 @@ const byId = statement<VmRow, { projectId: string; id: string }>(
 
 const anyById = statement<VmRow, { id: string }>('vm_any_by_id', `${selectVm} WHERE v.id = :id`)
 
+// In the order of their ids, so that two who lock several never wait for each other.
+const lockAnySeveral = statement<VmRow, { ids: string[] }>(
+  'vm_lock_any_several',
+  `${selectVm} WHERE v.id = ANY (:ids::uuid[]) ORDER BY v.id FOR NO KEY UPDATE OF v`,
+)
+
 const lock = statement<{ id: string }, { projectId: string; id: string }>(
   'vm_lock',
   'SELECT id FROM vms WHERE id = :id AND project_id = :projectId AND deleted_at IS NULL FOR UPDATE',
@@ -169,16 +175,18 @@ const raise = statement<{ id: string; generation: number }, { ids: string[] }>(
 )
 
 const started = statement<
-  { record: string },
-  { id: string; sshDestination: string; firewallGeneration: number }
+  { id: string; record: string },
+  { ids: string[]; sshDestinations: string[]; firewallGenerations: number[] }
 >(
   'vm_started',
-  `UPDATE vms v SET ssh_destination = :sshDestination, firewall_applied = greatest(firewall_applied, :firewallGeneration),
-          firewall_behind_since = CASE WHEN greatest(firewall_applied, :firewallGeneration) < firewall_wanted
+  `UPDATE vms v SET ssh_destination = s.ssh_destination, firewall_applied = greatest(firewall_applied, s.generation),
+          firewall_behind_since = CASE WHEN greatest(firewall_applied, s.generation) < firewall_wanted
                                        THEN firewall_behind_since END,
           expires_at = CASE WHEN expires_at IS NULL AND ttl_seconds IS NOT NULL
                             THEN slipway_now() + ttl_seconds * interval '1 second' ELSE expires_at END
-   WHERE id = :id RETURNING ${vmRecord} AS record`,
+   FROM unnest(:ids::uuid[], :sshDestinations::text[], :firewallGenerations::bigint[])
+     AS s (id, ssh_destination, generation)
+   WHERE v.id = s.id RETURNING v.id, ${vmRecord} AS record`,
 )
 
 const stopped = statement<never, { id: string }>(
@@ -244,6 +252,8 @@ const forEngine = statement<VmEngineRow, { id: string }>(
 export const findVm = (db: Queryable, projectId: string, id: string) => byId.one(db, { projectId, id })
 /** Finds a VM of any project, also a hidden one. */
 export const findAnyVm = (db: Queryable, id: string) => anyById.one(db, { id })
+/** Locks them and returns those that are there. */
+export const lockAnyVms = (tx: Tx, ids: string[]) => lockAnySeveral.all(tx, { ids })
 export const findVmForEngine = (db: Queryable, id: string) => forEngine.one(db, { id })
 
 /** Returns which of the names are taken. This is for telling it in time; that no two VMs get one is for the schema to see to. */
@@ -290,14 +300,21 @@ export async function raiseVmGenerations(tx: Tx, ids: string[]): Promise<Map<str
 export const raiseVmGeneration = async (tx: Tx, id: string): Promise<number> =>
   (await raiseVmGenerations(tx, [id])).get(id)!
 
-/** Returns the VM's record as it now is. */
-export async function markVmStarted(
-  tx: Tx,
-  id: string,
-  sshDestination: string,
-  firewallGeneration: number,
-): Promise<JsonText<Vm>> {
-  return new JsonText((await started.one(tx, { id, sshDestination, firewallGeneration }))!.record)
+export interface StartedVm {
+  id: string
+  sshDestination: string
+  firewallGeneration: number
+}
+
+/** Returns the VMs' records as they now are, in this order. */
+export async function markVmsStarted(tx: Tx, vms: StartedVm[]): Promise<JsonText<Vm>[]> {
+  const rows = await started.all(tx, {
+    ids: vms.map(({ id }) => id),
+    sshDestinations: vms.map(({ sshDestination }) => sshDestination),
+    firewallGenerations: vms.map(({ firewallGeneration }) => firewallGeneration),
+  })
+  const records = new Map(rows.map(({ id, record }) => [id, new JsonText<Vm>(record)]))
+  return vms.map(({ id }) => records.get(id)!)
 }
 export const markVmStopped = (tx: Tx, id: string) => stopped.run(tx, { id })
 /** A VM without a host is at no engine: its host was forgotten. */

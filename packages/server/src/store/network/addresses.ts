@@ -139,10 +139,11 @@ const mayStillAllow = (projectId: string, heldAt: string) => `
           JOIN hosts h ON h.id = v.host_id
           WHERE v.firewall_applied < v.firewall_wanted AND v.firewall_behind_since <= ${heldAt} AND h.state <> 'down')`
 
-const hold = statement<never, { address: string; projectId: string }>(
+const hold = statement<never, { addresses: string[]; projectIds: string[] }>(
   'address_hold',
   `INSERT INTO held_addresses (address, project_id)
-   SELECT :address::inet, :projectId::uuid WHERE ${mayStillAllow(':projectId', 'slipway_now()')}`,
+   SELECT g.address, g.project_id FROM unnest(:addresses::inet[], :projectIds::uuid[]) AS g (address, project_id)
+   WHERE ${mayStillAllow('g.project_id', 'slipway_now()')}`,
 )
 
 const release = statement<never>(
@@ -150,8 +151,17 @@ const release = statement<never>(
   `DELETE FROM held_addresses a WHERE NOT ${mayStillAllow('a.project_id', 'a.held_at')}`,
 )
 
-/** The VM with this address goes: nobody gets it while a firewall may still allow it. */
-export const holdAddress = (tx: Tx, projectId: string, address: string) =>
-  hold.run(tx, { address, projectId })
+/** The VMs go: nobody gets their addresses while a firewall may still allow them. */
+export async function holdAddresses(
+  tx: Tx,
+  vms: { project_id: string; public_address: string | null }[],
+): Promise<void> {
+  const reachable = vms.filter(({ public_address }) => public_address !== null)
+  if (reachable.length === 0) return
+  await hold.run(tx, {
+    addresses: reachable.map(({ public_address }) => public_address!),
+    projectIds: reachable.map(({ project_id }) => project_id),
+  })
+}
 /** Gives back what firewalls no longer allow; returns how many that were. */
 export const releaseAddresses = (db: Queryable) => release.run(db)

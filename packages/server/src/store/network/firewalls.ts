@@ -23,22 +23,20 @@ const wantMore = `firewall_wanted = firewall_wanted + 1, firewall_next_at = slip
           firewall_behind_since = least(firewall_behind_since, slipway_now())`
 
 // It locks in order, as every statement does that writes the firewalls of several VMs.
-const wantNetwork = statement<never, { networkId: string }>(
+const wantNetwork = statement<never, { networkId: string; goingIds: string[] }>(
   'firewall_want_network',
-  `WITH concerned AS MATERIALIZED (SELECT id FROM vms WHERE network_id = :networkId ORDER BY id FOR NO KEY UPDATE)
+  `WITH concerned AS MATERIALIZED (
+     SELECT id FROM vms WHERE network_id = :networkId AND id <> ALL (:goingIds::uuid[]) ORDER BY id FOR NO KEY UPDATE)
    UPDATE vms v SET ${wantMore} FROM concerned WHERE v.id = concerned.id`,
 )
 
-const wantReferrers = statement<never, { vmId: string; projectId: string }>(
-  'firewall_want_referrers',
-  `WITH concerned AS MATERIALIZED (
-     SELECT id FROM vms WHERE id <> :vmId AND network_id IN (
-       SELECT network_id FROM firewall_rules
-       WHERE project_id = :projectId
-         AND (sources @> jsonb_build_array(jsonb_build_object('resource_id', :vmId::text))
-              OR destinations @> jsonb_build_array(jsonb_build_object('resource_id', :vmId::text))))
-     ORDER BY id FOR NO KEY UPDATE)
-   UPDATE vms v SET ${wantMore} FROM concerned WHERE v.id = concerned.id`,
+const naming = statement<{ network_id: string }, { vmIds: string[]; projectIds: string[] }>(
+  'firewall_networks_naming',
+  `SELECT DISTINCT r.network_id FROM unnest(:vmIds::uuid[], :projectIds::uuid[]) AS g (vm_id, project_id)
+   JOIN firewall_rules r ON r.project_id = g.project_id
+     AND (r.sources @> jsonb_build_array(jsonb_build_object('resource_id', g.vm_id))
+          OR r.destinations @> jsonb_build_array(jsonb_build_object('resource_id', g.vm_id)))
+   ORDER BY r.network_id`,
 )
 
 const notApplied = statement<never, { vmId: string }>(
@@ -54,14 +52,16 @@ export async function firewallOfNetwork(db: Queryable, networkId: string): Promi
   return (await ofNetwork.one(db, { networkId }))!
 }
 
-/** Every VM of the network needs its firewall anew. */
-export async function wantFirewalls(tx: Tx, networkId: string): Promise<void> {
-  if ((await wantNetwork.run(tx, { networkId })) > 0) await shareLock(tx, 'returningHosts')
+/** Every VM of the network needs its firewall anew, but for those that go. */
+export async function wantFirewalls(tx: Tx, networkId: string, goingIds: string[] = []): Promise<void> {
+  if ((await wantNetwork.run(tx, { networkId, goingIds })) > 0) await shareLock(tx, 'returningHosts')
 }
 
-/** A VM goes: whoever has rules that name it needs its firewall anew. */
-export async function wantFirewallsNaming(tx: Tx, projectId: string, vmId: string): Promise<void> {
-  if ((await wantReferrers.run(tx, { vmId, projectId })) > 0) await shareLock(tx, 'returningHosts')
+/** VMs go: whoever has rules that name them needs its firewall anew. */
+export async function wantFirewallsNaming(tx: Tx, vms: { id: string; project_id: string }[]): Promise<void> {
+  const vmIds = vms.map(({ id }) => id)
+  const networks = await naming.all(tx, { vmIds, projectIds: vms.map(({ project_id }) => project_id) })
+  for (const { network_id } of networks) await wantFirewalls(tx, network_id, vmIds)
 }
 
 /** The engine turned out not to have it. */

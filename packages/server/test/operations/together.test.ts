@@ -1,0 +1,81 @@
+import { eventually } from '@slipway/testing/eventually.ts'
+import { checkInvariants, settle } from '@slipway/testing/invariants.ts'
+import { resourcesOf } from '@slipway/testing/resources.ts'
+import { startService, type TestService } from '@slipway/testing/service.ts'
+import pg from 'pg'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+let service: TestService
+let resources: ReturnType<typeof resourcesOf>
+
+beforeAll(async () => {
+  service = await startService()
+  resources = resourcesOf(service)
+  await settle(service)
+})
+afterAll(() => service.close())
+
+/** Holds up the step that operations take together, until all of them have come to it. */
+async function gather(
+  query: string,
+  count: number,
+  begin: () => Promise<unknown>,
+  meanwhile = async () => {},
+) {
+  const blocker = new pg.Client(service.databaseUrl)
+  await blocker.connect()
+  await blocker.query('BEGIN')
+  await blocker.query('LOCK TABLE usage_intervals IN ACCESS EXCLUSIVE MODE')
+  await begin()
+  await eventually(async () => {
+    const waiting = await service.sql(
+      `SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE $1`,
+      [`%${query}%`],
+    )
+    const [{ running }] = (await service.sql<{ running: number }>(
+      `SELECT count(*)::int AS running FROM simulated_vms WHERE power = 'on' AND ready_at <= slipway_now()`,
+    )) as [{ running: number }]
+    return waiting.length === 1 && running >= count
+  })
+  await meanwhile()
+  await blocker.query('COMMIT')
+  await blocker.end()
+}
+
+test('operations that end together end as each would by itself, but for one that was cancelled meanwhile', async () => {
+  const before = await service.sql('SELECT FROM vms')
+  let begun: Awaited<ReturnType<typeof resources.createVm>>[] = []
+  await gather(
+    'INSERT INTO usage_intervals',
+    before.length + 6,
+    async () => {
+      begun = await Promise.all(Array.from({ length: 6 }, () => resources.createVm()))
+    },
+    async () => {
+      // As a deletion does that comes to the last of them in this moment, without the locks that it would wait for.
+      await service.sql('UPDATE operation_queue SET is_cancelled = true WHERE operation_id = $1', [
+        begun[5]!.operation.operation_id,
+      ])
+    },
+  )
+  for (const creation of begun.slice(0, 5)) await resources.succeeded(creation)
+  expect(await service.ended(begun[5]!.operation.operation_id)).toMatchObject({
+    state: 'FAILED',
+    result: { code: 'cancelled' },
+  })
+  const left = begun[5]!.operation.metadata.id
+  await resources.succeeded(await resources.removeVm(left))
+  await settle(service)
+  await checkInvariants(service)
+})
+
+test('deletions that end together give back what each held', async () => {
+  const ids = (await service.ok('vmList')).items.map(({ id }) => id)
+  expect(ids.length).toBeGreaterThan(3)
+  const deletions = await Promise.all(ids.map((id) => resources.removeVm(id)))
+  for (const deletion of deletions) await resources.succeeded(deletion)
+  const { items } = await service.ok('quotaList')
+  expect(items.filter(({ name }) => name === 'vms')).toMatchObject([{ used: 0 }])
+  await settle(service)
+  await checkInvariants(service)
+})
