@@ -77,7 +77,7 @@ test('a VM that is to move to a host that is away is not taken for one of a newe
   const away = { name: 'host-2', model: 'A100 80GB SXM', gpuCount: 2 }
   await database.transaction((tx) => putSimulatedHosts(tx, location, [away]))
   const bench = await ConformanceBench.open(subject)
-  const off = { firewall: { rules: [], generation: 1 }, power: 'off' } as const
+  const off = { firewall: { rules: [], generation: 1 }, power: 'off' as const }
   await subject.engine.ensureVm(bench.spec, off, bench.next())
   await database.query({ text: `UPDATE simulated_hosts SET is_lost = true WHERE name = 'host-2'` })
   const moved = { ...bench.spec, host: 'host-2', isNew: false }
