@@ -117,13 +117,13 @@ export class SimulatedEngine implements Engine {
   removeVm({ id, host }: VmRef, call: Call): Promise<void> {
     return this.#do('removeVm', id, async () => {
       const { location, quarantineMs } = this.#options
-      if ((await simulated.findVm(this.#db, id))?.is_host_lost) throw hostAway(host)
       const removed = await simulated.removeVm(
         this.#db,
         { id, location, host, generation: call.generation },
         quarantineMs,
       )
-      if (!removed) throw stale(id)
+      if (removed) return
+      throw (await simulated.findVm(this.#db, id))?.is_host_lost ? hostAway(host) : stale(id)
     })
   }
 

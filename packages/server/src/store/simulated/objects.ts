@@ -36,6 +36,10 @@ const selectVm = `
 
 const find = statement<SimulatedVm, { id: string }>('simulated_vm', `${selectVm} WHERE v.id = :id`)
 
+// Stands in a FROM: this statement's commit does not wait for the disk. Whoever relies on it commits later, and that commit
+// brings this one to the disk as well; what a crash takes is done again.
+const withoutFlush = `set_config('synchronous_commit', 'off', true)`
+
 // It defines a new VM, or brings one that is off to this definition and, if asked, on; only under a generation that is not
 // older than the newest seen, and never on a host that is away. A VM that is not off keeps all but its firewall, and a
 // newer firewall stays.
@@ -48,6 +52,7 @@ const put = statement<SimulatedVm, PutParams>(
    SELECT :id, :location, :host, :generation, :spec, :gpus, :firewall, :firewallGeneration, :power,
           CASE :power WHEN 'on' THEN slipway_now() + :readyInMs * interval '1 millisecond' END,
           CASE :power WHEN 'on' THEN :lines ELSE '' END
+   FROM ${withoutFlush}
    WHERE (:isNew OR EXISTS (SELECT FROM simulated_vms WHERE id = :id))
      AND NOT EXISTS (SELECT FROM simulated_hosts WHERE location = :location AND name = :host AND is_lost)
    ON CONFLICT (id) DO UPDATE SET generation = :generation,
@@ -97,7 +102,9 @@ const remove = statement<{ id: string }, SimulatedPlace & { resetMs: number }>(
   'simulated_vm_remove',
   `WITH gone AS (
      INSERT INTO simulated_vms AS v (id, location, host, generation, spec, is_removed, removed_at)
-     VALUES (:id, :location, :host, :generation, '{}', true, slipway_now())
+     SELECT :id, :location, :host, :generation, '{}', true, slipway_now() FROM ${withoutFlush}
+     WHERE NOT EXISTS (SELECT FROM simulated_vms k JOIN simulated_hosts h ON h.location = k.location AND h.name = k.host
+                       WHERE k.id = :id AND h.is_lost)
      ON CONFLICT (id) DO UPDATE
      SET generation = :generation, is_removed = true, power = 'off', removed_at = slipway_now()
      WHERE v.generation <= :generation RETURNING id),
