@@ -131,6 +131,21 @@ export const Vm = record('Vm', {
     description: 'The price of its type while it runs; null where no price is set.',
   }),
   cost_usd: Type.Number({ description: 'US dollars so far, without its data disks.' }),
+  labels: Labels,
+  description: Description,
+  deletion_protection: DeletionProtection,
+  ssh_public_keys: Type.Array(Type.String(), { description: 'All that were put in when it was created.' }),
+  ssh_host_keys: Type.Array(Type.String(), {
+    description:
+      'Lines for a `known_hosts` file: the key is made with the VM and given to the guest, so that the very first connection is checked. Empty where the guest makes its own, and with the simulated engine.',
+    examples: [['198.18.0.7 ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGx0bnVPXnO3xXQ2n3yUoP1yT8kQ5cXqkqN3u9Ckm']],
+  }),
+  startup_script_sha256: Type.String({
+    description: 'In hexadecimal; empty when there is no startup script.',
+  }),
+  scratch_gb: Type.Integer({
+    description: 'The local disk of its type, lost at stop; 0 when there is none.',
+  }),
 })
 export type Vm = Static<typeof Vm>
 

@@ -96,7 +96,9 @@ export const anyLocation = 'any'
 export const diskTypes = ['persistent-ssd', 'shared-volume'] as const
 export type DiskType = (typeof diskTypes)[number]
 
+/** Of an OS disk: what every VM has, and the most that one can ask for. */
 export const osDiskGib = 128
+export const maxOsDiskGib = 2048
 
 export const quotaNames = [
   'a40_gpus',

@@ -6,9 +6,19 @@ import {
   OperationStarted,
   OperationWaitQuery,
 } from './operations.ts'
-import { DiskMode, Vm } from './resources.ts'
+import { AnnotationUpdate, annotations, DiskMode, DiskSize, Vm } from './resources.ts'
 import { defineRoutes } from './route.ts'
-import { body, CommaList, pagedList, pageQuery, ResourceName, record, sortQuery, Uuid } from './schema.ts'
+import {
+  body,
+  CommaList,
+  labelQuery,
+  pagedList,
+  pageQuery,
+  ResourceName,
+  record,
+  sortQuery,
+  Uuid,
+} from './schema.ts'
 import { SshPublicKey } from './ssh-keys.ts'
 import { expiryActions, maxTtlSeconds, minTtlSeconds, vmActionNames, vmStates } from './states.ts'
 import { vmTypeNames } from './vm-types.ts'
@@ -55,7 +65,14 @@ export const VmCreate = body(
       examples: ['ubuntu24.04-nvidia:latest'],
       description: 'The name of an image; without a tag, `:latest` is meant.',
     }),
-    ssh_public_key: SshPublicKey,
+    ssh_public_key: Type.Optional(SshPublicKey),
+    ssh_key_ids: Type.Optional(
+      Type.Array(Uuid, {
+        maxItems: 32,
+        uniqueItems: true,
+        description: 'Registered SSH keys, put in beside `ssh_public_key`: one of the two has to name a key.',
+      }),
+    ),
     startup_script: Type.Optional(StartupScript),
     shutdown_script: Type.Optional(ShutdownScript),
     disks: Type.Optional(
@@ -75,6 +92,15 @@ export const VmCreate = body(
       Type.String({ ...Uuid, description: 'Without it, the default network’s subnet of the location.' }),
     ),
     public_ip: Type.Optional(Type.Enum(['dynamic', 'none'])),
+    os_disk_size: Type.Optional(
+      Type.String({
+        ...DiskSize,
+        description:
+          '128GiB, unless given, to 2TiB. What exceeds 128 GiB counts in the quota `disk_gib` and is billed as persistent-ssd.',
+        examples: ['256GiB'],
+      }),
+    ),
+    ...annotations,
     ttl_seconds: Type.Optional(TtlSeconds),
     on_expiry: Type.Optional(OnExpiry),
   },
@@ -99,10 +125,11 @@ export const VmUpdate = Type.Union(
     Type.Object({ action: Type.Enum([...vmActionNames]) }, closed),
     Type.Object({ type: VmTypeName }, closed),
     Type.Object({ ttl_seconds: TtlSeconds, on_expiry: Type.Optional(OnExpiry) }, closed),
+    AnnotationUpdate,
   ],
   {
     description:
-      'Exactly one of: an action; a new type of the same family, when shut off; a new time to live from now.',
+      'Exactly one of: an action; a new type of the same family, when shut off; a new time to live from now; or any of name, description, labels (which replace all that there were) and deletion protection, which is an operation that has already succeeded, also beside another one.',
     examples: [{ action: 'STOP' }],
   },
 )
@@ -135,6 +162,7 @@ export const vmRoutes = defineRoutes({
       types: CommaList('VM types', vmTypeNames),
       locations: CommaList('Locations'),
       states: CommaList('States', vmStates),
+      ...labelQuery,
     }),
     answer: pagedList('VmList', Vm),
   },
@@ -150,12 +178,12 @@ export const vmRoutes = defineRoutes({
     method: 'PATCH',
     path: '/v0.1/projects/{project_id}/vms/{vm_id}',
     tag: 'VMs',
-    summary: 'Start, stop, reset, change the type or the time to live',
+    summary: 'Start, stop, reset, or change a VM',
     isDestructive: true,
     access: 'member',
     body: VmUpdate,
     answer: OperationStarted,
-    errors: ['payment_method_required', 'conflict', 'out_of_stock', 'quota_exceeded'],
+    errors: ['payment_method_required', 'already_exists', 'conflict', 'out_of_stock', 'quota_exceeded'],
   },
   vmDelete: {
     method: 'DELETE',
@@ -165,6 +193,7 @@ export const vmRoutes = defineRoutes({
     description: 'The OS disk goes, data disks stay. Asked again, answers the same operation.',
     access: 'member',
     answer: OperationStarted,
+    errors: ['protected'],
   },
   vmAttachDisks: {
     method: 'POST',

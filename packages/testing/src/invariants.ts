@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import { gpuQuota, type VmState, vmStateTable, vmType } from '@slipway/contract'
+import { gpuQuota, osDiskGib, type VmState, vmStateTable, vmType } from '@slipway/contract'
 import { compileFor } from '@slipway/server/operations/firewall/apply.ts'
 import { findAnyVm } from '@slipway/server/store/compute/vms.ts'
 import { expect } from 'vitest'
@@ -37,6 +37,8 @@ export async function brokenInvariants(service: Pick<TestService, 'sql' | 'datab
     state: VmState
     type: string
     project_id: string
+    os_disk_id: string
+    os_disk_gib: number
     host_id: string | null
     deleted_at: Date | null
     os_disk_lost_at: Date | null
@@ -132,7 +134,10 @@ export async function brokenInvariants(service: Pick<TestService, 'sql' | 'datab
       `the engine has a disk ${id} that no record knows`,
     )
   for (const id of meters)
-    check(vms.some((vm) => vm.id === id) || disks.some((disk) => disk.id === id), `${id} is metered and gone`)
+    check(
+      vms.some((vm) => vm.id === id || vm.os_disk_id === id) || disks.some((disk) => disk.id === id),
+      `${id} is metered and gone`,
+    )
 
   const rules = await sql<{ id: string; state: string; project_id: string }>(
     'SELECT id, state, project_id FROM firewall_rules',
@@ -144,6 +149,7 @@ export async function brokenInvariants(service: Pick<TestService, 'sql' | 'datab
     used.set(`${project} ${name}`, (used.get(`${project} ${name}`) ?? 0) + amount)
   for (const vm of vms.filter(({ deleted_at }) => !deleted_at)) {
     use(vm.project_id, 'vms', 1)
+    use(vm.project_id, 'disk_gib', vm.os_disk_gib - osDiskGib)
     if (vmStateTable[vm.state].holdsGpus && vm.host_id)
       use(vm.project_id, gpuQuota(vmType(vm.type)!.family), vmType(vm.type)!.gpuCount)
   }

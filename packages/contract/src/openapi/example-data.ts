@@ -101,6 +101,13 @@ const vm = {
   started_at: startedAt,
   usd_per_hour: 1.45,
   cost_usd: 34.8,
+  labels: { team: 'ml' },
+  description: 'Fine-tuning run of November',
+  deletion_protection: false,
+  ssh_public_keys: [sshKey],
+  ssh_host_keys: ['198.18.0.7 ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGx0bnVPXnO3xXQ2n3yUoP1yT8kQ5cXqkqN3u9Ckm'],
+  startup_script_sha256: '',
+  scratch_gb: 960,
 }
 
 const firewallRule = {

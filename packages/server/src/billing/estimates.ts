@@ -1,11 +1,13 @@
 import type { DiskCreate, VmCreate } from '@slipway/contract'
 import { asMember } from '../domain/failure.ts'
-import { displayUsd, hourlyCost, timesExact } from '../domain/money.ts'
+import { addExact, displayUsd, type Exact, hourlyCost, timesExact, ZERO } from '../domain/money.ts'
 import { parseDiskSize, sizeGb } from '../domain/sizes.ts'
 import type { ProjectRequester } from '../operations/admission.ts'
 import type { CatalogueMemory } from '../operations/catalogue.ts'
 import { admitDiskCreate } from '../operations/disk/create.ts'
 import { admitVmCreate } from '../operations/vm/create.ts'
+import { osDiskOf } from '../operations/vm/given.ts'
+import { osDiskExcessGib } from '../operations/vm/os-disk.ts'
 import { findPrice } from '../store/billing/prices.ts'
 import { type Queryable, type Tx, tryOut } from '../store/database.ts'
 
@@ -21,17 +23,16 @@ interface Quantity {
 /** Refused with the very error that the creation would give, since it is the creation, taken back. */
 export async function estimateVm(tx: Tx, catalogue: CatalogueMemory, by: ProjectRequester, vm: VmCreate) {
   await asIfCreated(tx, 'vm', (tried) => admitVmCreate(tried, catalogue, { by, body: vm }))
-  return estimate(tx, { productName: vm.type, quantity: 1, unit: 'vm_hour' })
+  const excessGib = osDiskExcessGib({ os_disk_gib: osDiskOf(vm).gib })
+  const machine = { productName: vm.type, quantity: 1, unit: 'vm_hour' } as const
+  const disk = { productName: 'persistent-ssd', quantity: sizeGb(excessGib), unit: 'gb_hour' } as const
+  return estimate(tx, excessGib > 0 ? [machine, disk] : [machine])
 }
 
 export async function estimateDisk(tx: Tx, by: ProjectRequester, disk: DiskCreate) {
   await asIfCreated(tx, 'disk', (tried) => admitDiskCreate(tried, by, disk))
   const { type = 'persistent-ssd', size } = disk
-  return estimate(tx, {
-    productName: type,
-    quantity: sizeGb(parseDiskSize(size)!.gib),
-    unit: 'gb_hour',
-  })
+  return estimate(tx, [{ productName: type, quantity: sizeGb(parseDiskSize(size)!.gib), unit: 'gb_hour' }])
 }
 
 async function asIfCreated(tx: Tx, member: string, create: (tx: Tx) => Promise<unknown>): Promise<void> {
@@ -42,10 +43,26 @@ async function asIfCreated(tx: Tx, member: string, create: (tx: Tx) => Promise<u
   }
 }
 
-async function estimate(db: Queryable, { productName, quantity, unit }: Quantity) {
-  const price = await findPrice(db, productName)
-  const perHour = price ? hourlyCost(quantity, price.usd) : null
-  const usd_per_hour = perHour && Number(displayUsd(perHour, usdDecimals))
-  const usd_per_month = perHour && Number(displayUsd(timesExact(perHour, hoursPerMonth), usdDecimals))
-  return { items: [{ product_name: productName, quantity, unit, usd_per_hour }], usd_per_hour, usd_per_month }
+/** Unknown as a whole if one of the prices is. */
+async function estimate(db: Queryable, quantities: Quantity[]) {
+  const costs: { item: Quantity; perHour: Exact | null }[] = []
+  for (const item of quantities) {
+    const price = await findPrice(db, item.productName)
+    costs.push({ item, perHour: price ? hourlyCost(item.quantity, price.usd) : null })
+  }
+  const shown = (usd: Exact | null) => usd && Number(displayUsd(usd, usdDecimals))
+  const total = costs.reduce<Exact | null>(
+    (sum, { perHour }) => sum && perHour && addExact(sum, perHour),
+    ZERO,
+  )
+  return {
+    items: costs.map(({ item: { productName, quantity, unit }, perHour }) => ({
+      product_name: productName,
+      quantity,
+      unit,
+      usd_per_hour: shown(perHour),
+    })),
+    usd_per_hour: shown(total),
+    usd_per_month: shown(total && timesExact(total, hoursPerMonth)),
+  }
 }

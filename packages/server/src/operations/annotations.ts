@@ -17,13 +17,11 @@ interface Annotated {
   is_protected: boolean
 }
 
-/** 409 for whoever would delete it. */
-export function requireUnprotected(what: string, { name, is_protected }: Annotated): void {
-  if (is_protected)
-    throw new Failure(
-      'protected',
-      `The ${what} ${name} is protected against deletion: set deletion_protection to false first.`,
-    )
+/** 409 for whoever would delete it, if it is protected. */
+export function protectionOf(what: string, { name, is_protected }: Annotated): Failure | undefined {
+  if (!is_protected) return undefined
+  const advice = 'set deletion_protection to false first'
+  return new Failure('protected', `The ${what} ${name} is protected against deletion: ${advice}.`)
 }
 
 /**

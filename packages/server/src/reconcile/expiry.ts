@@ -20,19 +20,19 @@ export async function warnOfExpiry({ database }: Services): Promise<void> {
         resourceType: 'vm',
         resourceId: id,
         projectId: vm.project_id,
-        data: { name: vm.name, expires_at: time(vm.expires_at), on_expiry: vm.on_expiry },
+        data: { name: vm.name, labels: vm.labels, expires_at: time(vm.expires_at), on_expiry: vm.on_expiry },
       })
     })
 }
 
-/** Stops or deletes the VMs whose time is up, as their owners said. */
+/** Stops or deletes the VMs whose time is up, as their owners said; one that is protected is only stopped. */
 export async function expireVms({ database, log }: Services): Promise<void> {
   for (const { id, project_id, on_expiry } of await listExpiredVms(database, batch))
     await database
       .transaction(async (tx) => {
         const vm = (await lockExpiredVm(tx, id)) && (await lockVm(tx, project_id, id))
         if (!vm) return
-        const admit = on_expiry === 'delete' ? admitVmDelete : admitVmStop
+        const admit = on_expiry === 'delete' && !vm.is_protected ? admitVmDelete : admitVmStop
         await admit(tx, { ...system, projectId: project_id }, vm)
       })
       .catch((error) => log.info({ err: error, vm: id }, 'expiry waits'))

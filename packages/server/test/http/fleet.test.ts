@@ -44,9 +44,9 @@ async function addVm(location: string, gpuCount = 1) {
     const placed = (await placeOne(tx, { location, family: 'a100', gpuCount, allowedHosts: null }))!
     await claimGpus(tx, [{ vmId, gpuIds: placed.gpuIds }])
     await tx.query({
-      text: `INSERT INTO vms (id, project_id, name, type, family, gpu_count, location, state, host_id, image, ssh_public_key,
+      text: `INSERT INTO vms (id, project_id, name, type, family, gpu_count, location, state, host_id, image,
                os_disk_id, interface_id, network_id, subnet_id, mac_address, private_address)
-             SELECT w.id, n.project_id, w.id::text, 'a100.1x', 'a100', $3, $4, 'STATE_RUNNING', $5, 'debian12:latest', '',
+             SELECT w.id, n.project_id, w.id::text, 'a100.1x', 'a100', $3, $4, 'STATE_RUNNING', $5, 'debian12:latest',
                w.id, w.id, n.id, s.id, w.id::text, '172.27.0.9'::inet + $6::integer
              FROM (SELECT $1::uuid AS id) w, networks n JOIN subnets s ON s.network_id = n.id WHERE n.project_id = $2 LIMIT 1`,
       values: [vmId, service.credentials.project_id, gpuCount, location, placed.hostId, vmsMade++],

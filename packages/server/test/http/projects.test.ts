@@ -209,9 +209,9 @@ async function insertDisk(projectId: string) {
 /** Deleted while its host was away. */
 async function insertHiddenVm(projectId: string) {
   await rows(
-    `INSERT INTO vms (id, project_id, name, type, family, gpu_count, location, state, image, ssh_public_key,
+    `INSERT INTO vms (id, project_id, name, type, family, gpu_count, location, state, image,
                       os_disk_id, interface_id, network_id, subnet_id, mac_address, private_address, deleted_at)
-     SELECT $1::uuid, $2::uuid, 'v', 'a40.1x', 'a40', 1, location, 'STATE_DELETING', 'i', 'k', $1::uuid, $1::uuid, network_id, id,
+     SELECT $1::uuid, $2::uuid, 'v', 'a40.1x', 'a40', 1, location, 'STATE_DELETING', 'i', $1::uuid, $1::uuid, network_id, id,
             ($1::uuid)::text, '172.27.0.9', slipway_now()
      FROM subnets WHERE project_id = $2::uuid LIMIT 1`,
     uuid(),

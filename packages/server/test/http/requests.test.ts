@@ -241,8 +241,8 @@ describe('keys, scripts and block sizes', () => {
       const begun = await resources.createVm({ ssh_public_key })
       expect(begun.operation.metadata.request).toMatchObject({ ssh_public_key })
       const id = await resources.succeeded(begun)
-      const [row] = await service.sql('SELECT ssh_public_key FROM vms WHERE id = $1', [id])
-      expect(row).toEqual({ ssh_public_key: sshKey })
+      const [row] = await service.sql('SELECT ssh_public_keys FROM vms WHERE id = $1', [id])
+      expect(row).toEqual({ ssh_public_keys: [sshKey] })
     },
   )
   test.each([
@@ -329,11 +329,13 @@ describe('a refusal', () => {
       const answer = await service.call('vmUpdate', { params: { vm_id: vmId }, body })
       return [answer.status, (answer.body as unknown as { message: string }).message]
     }
-    expect(await update({})).toEqual([400, 'Send exactly one of action, type, ttl_seconds.'])
-    expect(await update({ colour: 1 })).toEqual([400, 'Send exactly one of action, type, ttl_seconds.'])
+    const choice =
+      'exactly one of action, type, ttl_seconds, or any of name, labels, description, deletion_protection.'
+    expect(await update({})).toEqual([400, `Send ${choice}`])
+    expect(await update({ colour: 1 })).toEqual([400, `Send ${choice}`])
     expect(await update({ action: 'STOP', type: 'a100.2x' })).toEqual([
       400,
-      'action must not be sent with type: send exactly one of action, type, ttl_seconds.',
+      `action must not be sent with type: send ${choice}`,
     ])
     expect(await update({ action: 'PAUSE' })).toEqual([
       400,

@@ -35,9 +35,9 @@ const first = numberToAddress(base)
 async function take(indexes: number[], heldBack: number[] = []): Promise<void> {
   await rows(
     database,
-    `INSERT INTO vms (id, project_id, name, type, family, gpu_count, location, state, image, ssh_public_key, os_disk_id,
+    `INSERT INTO vms (id, project_id, name, type, family, gpu_count, location, state, image, os_disk_id,
                       interface_id, network_id, subnet_id, mac_address, private_address, public_address, public_address_id)
-     SELECT id, $1, id::text, 't', 'f', 1, $2, 'STATE_RUNNING', 'i', 'k', id, id, $3, $4, id::text, $5::inet + n,
+     SELECT id, $1, id::text, 't', 'f', 1, $2, 'STATE_RUNNING', 'i', id, id, $3, $4, id::text, $5::inet + n,
             CASE WHEN n = ANY ($7::int[]) THEN NULL ELSE $5::inet + n END, CASE WHEN n = ANY ($7::int[]) THEN NULL ELSE id END
      FROM (SELECT gen_random_uuid() AS id, n FROM unnest($6::int[]) n) new`,
     ...[subnet.project_id, subnet.location, subnet.network_id, subnet.id, first, indexes, heldBack],

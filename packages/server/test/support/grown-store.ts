@@ -115,12 +115,12 @@ const rows = `
 
   INSERT INTO firewall_rule_names (project_id, name, rule_id) SELECT project_id, name, id FROM firewall_rules;
 
-  INSERT INTO vms (id, project_id, name, type, family, gpu_count, location, state, host_id, image, ssh_public_key, os_disk_id,
+  INSERT INTO vms (id, project_id, name, type, family, gpu_count, location, state, host_id, image, os_disk_id,
                    interface_id, network_id, subnet_id, mac_address, private_address, public_address, public_address_id,
                    expires_at, firewall_wanted, firewall_applied, deleted_at)
     SELECT id_of('vm', n), id_of('project', n % 100 + 1), 'vm-' || n, 'a100.' || n % 4, 'a100', 1, 'place-' || n % 10 + 1,
            CASE WHEN n % 1000 = 0 THEN 'STATE_UNREACHABLE' WHEN n % 5 = 0 THEN 'STATE_SHUTOFF' ELSE 'STATE_RUNNING' END,
-           id_of('host', (n - 1) / 5 + 1), 'image-' || n % 5, 'ssh', gen_random_uuid(), gen_random_uuid(),
+           id_of('host', (n - 1) / 5 + 1), 'image-' || n % 5, gen_random_uuid(), gen_random_uuid(),
            id_of('network', n % 200 + 1), id_of('subnet', n % 600 + 1), 'mac ' || n, '10.0.0.0'::inet + n,
            '198.18.0.0'::inet + n, gen_random_uuid(), CASE WHEN n % 10 = 0 THEN now() + n * interval '1 hour' END,
            CASE WHEN n % 1000 = 1 THEN 3 ELSE 2 END, 2, CASE WHEN n % 1000 = 2 THEN now() END

@@ -13,10 +13,10 @@ export async function addVmRows(
     `WITH subnet AS (SELECT * FROM subnets WHERE project_id = $1 AND location = $4 LIMIT 1),
           host AS (SELECT id, row_number() OVER (ORDER BY id) - 1 AS number, count(*) OVER () AS hosts
                    FROM hosts WHERE location = $4 AND state = 'up')
-     INSERT INTO vms (id, project_id, name, type, family, gpu_count, location, state, host_id, image, ssh_public_key,
+     INSERT INTO vms (id, project_id, name, type, family, gpu_count, location, state, host_id, image,
                       os_disk_id, interface_id, network_id, subnet_id, mac_address, private_address, firewall_applied)
      SELECT ('00000000-0000-7000-8000-' || lpad(to_hex($3::bigint * 1000000 + i), 12, '0'))::uuid, $1,
-            'row-' || $3 || '-' || i, 'a40.1x', 'a40', 1, $4, 'STATE_RUNNING', host.id, 'i', 'k',
+            'row-' || $3 || '-' || i, 'a40.1x', 'a40', 1, $4, 'STATE_RUNNING', host.id, 'i',
             gen_random_uuid(), gen_random_uuid(), subnet.network_id, subnet.id, 'row-' || $3 || '-' || i,
             network(subnet.cidr)::inet + (1000 + i), 1
      FROM subnet, generate_series(1, $2::bigint) i JOIN host ON host.number = i % host.hosts RETURNING id`,

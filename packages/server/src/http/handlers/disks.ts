@@ -1,6 +1,6 @@
 import { type Disk, type diskRoutes, diskTypes } from '@slipway/contract'
 import { notFound } from '../../domain/failure.ts'
-import { requireUnprotected } from '../../operations/annotations.ts'
+import { protectionOf } from '../../operations/annotations.ts'
 import { annotate } from '../../operations/disk/annotate.ts'
 import { admitDiskCreate } from '../../operations/disk/create.ts'
 import { admitDiskDelete } from '../../operations/disk/delete.ts'
@@ -54,7 +54,8 @@ export const diskHandlers: Handlers<DiskRouteId> = {
 
   async diskDelete(context) {
     const disk = await locked(context)
-    requireUnprotected('disk', disk)
+    const refusal = protectionOf('disk', disk)
+    if (refusal) throw refusal
     return started(await admitDiskDelete(context.tx, context.by, disk))
   },
 }

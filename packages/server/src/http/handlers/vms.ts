@@ -1,6 +1,8 @@
 import { type Vm, type VmUpdate, type vmRoutes, vmStates, vmTypeNames } from '@slipway/contract'
 import { notFound } from '../../domain/failure.ts'
+import { protectionOf } from '../../operations/annotations.ts'
 import { requireDistinct } from '../../operations/disk/attachments.ts'
+import { annotate } from '../../operations/vm/annotate.ts'
 import { admitVmAttachDisks } from '../../operations/vm/attach-disks.ts'
 import { admitVmCreates } from '../../operations/vm/create.ts'
 import { admitVmDeletes } from '../../operations/vm/delete.ts'
@@ -14,7 +16,7 @@ import type { OperationRow } from '../../store/compute/operations.ts'
 import { findVmView, listVmViews } from '../../store/compute/vm-view.ts'
 import { findVm, lockVm, lockVms, type VmRow } from '../../store/compute/vms.ts'
 import type { Context, Handlers } from '../context.ts'
-import { choiceList, commaList, idList, locationList } from '../filters.ts'
+import { choiceList, commaList, idList, labelFilter, locationList } from '../filters.ts'
 import { afterCursor, pageOfSorted } from '../pages.ts'
 import { started, startedOrNot } from './operations.ts'
 
@@ -32,6 +34,7 @@ function update(context: Context<'vmUpdate'>, vm: VmRow, body: VmUpdate): Promis
   const { tx, by } = context
   if ('type' in body) return admitVmRetype(tx, by, vm, body.type)
   if ('ttl_seconds' in body) return admitVmTtl(tx, by, vm, body)
+  if (!('action' in body)) return annotate(tx, by, vm, body)
   switch (body.action) {
     case 'START':
       return admitVmStart(tx, by, vm)
@@ -66,6 +69,7 @@ export const vmHandlers: Handlers<VmRouteId> = {
       types: choiceList('types', query.types, vmTypeNames),
       locations: await locationList(tx, query.locations),
       states: choiceList('states', query.states, vmStates),
+      labels: labelFilter(query),
     }
     return pageOfSorted<Vm>(context, (cursor, limit) =>
       listVmViews(tx, { ...filter, ...afterCursor(query.sort, cursor), limit }),
@@ -94,12 +98,16 @@ export const vmHandlers: Handlers<VmRouteId> = {
       )
       const found = contexts.flatMap(({ by, params }) => {
         const vm = vms.get(params.vm_id)
-        return vm ? [{ by, vm }] : []
+        return vm && !protectionOf('VM', vm) ? [{ by, vm }] : []
       })
       const operations = new Map(
         (await admitVmDeletes(tx, found)).map((operation) => [operation.resource_id, operation]),
       )
-      return contexts.map(({ params }) => startedOrNot(operations.get(params.vm_id) ?? notFound('VM')))
+      return contexts.map(({ params }) => {
+        const vm = vms.get(params.vm_id)
+        const refusal = vm ? protectionOf('VM', vm) : notFound('VM')
+        return startedOrNot(refusal ?? operations.get(params.vm_id)!)
+      })
     },
   },
 

@@ -27,6 +27,6 @@ export async function beginVmAction(
     request: { action },
     scratch: { from: vm.state },
     eventType: vmEvent(via),
-    eventData: { name: vm.name },
+    eventData: { name: vm.name, labels: vm.labels },
   })
 }

@@ -41,7 +41,7 @@ export async function admitVmAttachDisks(
     request,
     scratch: { diskIds: disks.map(({ disk }) => disk.id) },
     eventType: 'vm.attaching_disks',
-    eventData: { name: vm.name, disk_ids: disks.map(({ disk }) => disk.id) },
+    eventData: { name: vm.name, labels: vm.labels, disk_ids: disks.map(({ disk }) => disk.id) },
   })
 }
 

@@ -1,16 +1,19 @@
-import { osDiskGib, vmType } from '@slipway/contract'
+import { vmType } from '@slipway/contract'
 import { gatewayOf } from '../../domain/addresses.ts'
 import { Failure } from '../../domain/failure.ts'
+import type { HostKey } from '../../domain/guest/host-key.ts'
 import { type Engine, EngineError, type VmSpec, type VmStatus } from '../../engines/engine.ts'
 import { done, fail, next, type Outcome, type Work, wait } from '../../runner/operation.ts'
 import { findVmForEngine, markVmsStarted, type VmEngineRow } from '../../store/compute/vms.ts'
 import type { Tx } from '../../store/database.ts'
 import { callOf, engineAt, lookAgainMs } from '../engine-work.ts'
 import { compileFor } from '../firewall/apply.ts'
+import { hostKeyOf } from './host-key.ts'
+import { openOsDiskUsages } from './os-disk.ts'
 import { causeOf, changeVmStates } from './state.ts'
 import { attachedDisks, lockVmsOf, osDiskLost, refOf, requireOsDisk, vmGone } from './vm.ts'
 
-function vmSpec(vm: VmEngineRow, isNew: boolean): VmSpec {
+function vmSpec(vm: VmEngineRow, isNew: boolean, sshHostKey: HostKey | null): VmSpec {
   const type = vmType(vm.type)!
   return {
     ...refOf(vm),
@@ -22,10 +25,10 @@ function vmSpec(vm: VmEngineRow, isNew: boolean): VmSpec {
     memoryGb: type.memoryGb,
     gpus: vm.gpus.map(({ pci_address, model }) => ({ pciAddress: pci_address, model })),
     image: { name: vm.image, source: vm.image_source },
-    osDiskGib,
+    osDiskGib: vm.os_disk_gib,
     scratchGb: type.nvmeGb,
-    sshPublicKeys: [vm.ssh_public_key],
-    sshHostKey: null,
+    sshPublicKeys: vm.ssh_public_keys,
+    sshHostKey,
     startupScript: vm.startup_script,
     shutdownScript: vm.shutdown_script,
     network: {
@@ -69,7 +72,7 @@ export async function bootVm(work: Work): Promise<Outcome> {
 /** The rules are read after the VM, so they are at least as new as its generation. Only a creation makes an OS disk. */
 async function raise(work: Work, engine: Engine, vm: VmEngineRow): Promise<VmStatus | null> {
   const rules = await compileFor(work.services.database, vm)
-  const spec = vmSpec(vm, work.operation.name === 'CREATE')
+  const spec = vmSpec(vm, work.operation.name === 'CREATE', await hostKeyOf(work, vm))
   const wanted = { firewall: { rules, generation: vm.firewall_wanted }, power: 'on' } as const
   return engine.ensureVm(spec, wanted, callOf(work)).catch((error) => {
     throw error instanceof EngineError && error.kind === 'lost' ? osDiskLost(error) : error
@@ -89,6 +92,10 @@ export async function finishBoots(works: Work[], tx: Tx): Promise<Outcome[]> {
   const moved = await changeVmStates(tx, changes, 'STATE_RUNNING', {})
   const elsewhere = vms.find(({ id }) => !moved.has(id))
   if (elsewhere) throw new Failure('conflict', `The VM went to ${elsewhere.state} meanwhile.`)
+  await openOsDiskUsages(
+    tx,
+    vms.filter((_, index) => works[index]!.operation.name === 'CREATE'),
+  )
   const started = vms.map((vm, index) => {
     const { scratch } = works[index]!
     const sshDestination = vm.public_address ? String(scratch.sshDestination ?? '') : ''

@@ -1,5 +1,4 @@
 import { anyLocation, gpuQuota, type VmCreate, vmType } from '@slipway/contract'
-import { sshKeyLine } from '@slipway/contract/ssh-key'
 import { Failure, invalidField } from '../../domain/failure.ts'
 import { fullImageName } from '../../domain/guest/images.ts'
 import { isCloudConfig } from '../../domain/guest/scripts.ts'
@@ -25,7 +24,9 @@ import {
 } from '../disk/attachments.ts'
 import { bootDeadline, bootVm, finishBoots } from './boot.ts'
 import { admitVmDelete } from './delete.ts'
+import { osDiskOf, scriptDigest, sshKeysOf } from './given.ts'
 import { chooseLocation } from './location.ts'
+import { osDiskQuota } from './os-disk.ts'
 import {
   type Addresses,
   newMacAddress,
@@ -52,6 +53,8 @@ class Draft {
   readonly type
   location!: LocationRow
   subnet!: SubnetRow
+  osDisk!: { size: string; gib: number }
+  sshPublicKeys!: string[]
   disks: LockedDisk[] = []
   /** Where its disks are; null when any host will do. */
   allowedHosts: string[] | null = null
@@ -139,6 +142,8 @@ export async function admitVmCreate(
 async function check(tx: Tx, catalogue: CatalogueMemory, draft: Draft): Promise<void> {
   const { body, by } = draft
   requireDistinct('disks', body.disks ?? [])
+  const osDisk = osDiskOf(body)
+  const sshPublicKeys = await sshKeysOf(tx, by.projectId, body)
   if (body.on_expiry !== undefined && body.ttl_seconds === undefined)
     throw invalidField('on_expiry', 'needs ttl_seconds')
   const where = draft.isAnywhere
@@ -158,7 +163,7 @@ async function check(tx: Tx, catalogue: CatalogueMemory, draft: Draft): Promise<
       : invalidField('subnet_id', 'must be a subnet of this project')
   if (subnet.location !== location.name)
     throw invalidField('subnet_id', `is in ${subnet.location}, not in ${location.name}`)
-  Object.assign(draft, { location, subnet })
+  Object.assign(draft, { location, subnet, osDisk, sshPublicKeys })
 }
 
 /** Looks at names, disks and addresses, in the order of their refusals. Returns what budgets will say at the end. */
@@ -249,7 +254,7 @@ async function makeRows(
   for (const draft of short) draft.refusal = alone
 }
 
-const rowOf = ({ id, by, body, type, location, subnet, placement, addresses }: Draft): NewVm => ({
+const rowOf = ({ id, by, body, type, location, subnet, placement, addresses, ...given }: Draft): NewVm => ({
   id,
   projectId: by.projectId,
   name: body.name,
@@ -260,10 +265,13 @@ const rowOf = ({ id, by, body, type, location, subnet, placement, addresses }: D
   hostId: placement.hostId,
   image: body.image,
   imageName: fullImageName(body.image),
-  sshPublicKey: sshKeyLine(body.ssh_public_key),
+  sshPublicKeys: given.sshPublicKeys,
   startupScript: body.startup_script ?? '',
+  startupScriptSha256: scriptDigest(body.startup_script ?? ''),
   shutdownScript: body.shutdown_script ?? '',
   osDiskId: uuid(),
+  osDiskSize: given.osDisk.size,
+  osDiskGib: given.osDisk.gib,
   interfaceId: uuid(),
   subnetId: subnet.id,
   macAddress: newMacAddress(),
@@ -271,14 +279,21 @@ const rowOf = ({ id, by, body, type, location, subnet, placement, addresses }: D
   publicAddressId: addresses.publicAddress === null ? null : uuid(),
   ttlSeconds: body.ttl_seconds ?? null,
   onExpiry: body.on_expiry ?? 'stop',
+  labels: body.labels ?? {},
+  description: body.description ?? '',
+  isProtected: body.deletion_protection ?? false,
 })
 
 async function takeQuota(tx: Tx, drafts: Draft[]): Promise<void> {
   const refusals = await takeQuotaOrRefuse(
     tx,
-    drafts.map(({ by, type }) => ({
+    drafts.map(({ by, type, osDisk }) => ({
       projectId: by.projectId,
-      amounts: { vms: 1, [gpuQuota(type.family)]: type.gpuCount },
+      amounts: {
+        vms: 1,
+        [gpuQuota(type.family)]: type.gpuCount,
+        ...osDiskQuota({ os_disk_gib: osDisk.gib }),
+      },
     })),
   )
   for (const [index, draft] of drafts.entries()) draft.refusal = refusals[index] ?? undefined
@@ -291,7 +306,7 @@ const beginningOf = ({ id, by, body, type, location }: Draft) =>
     generation: 1,
     request: body,
     eventType: 'vm.creating',
-    eventData: { name: body.name, type: type.name, location: location.name },
+    eventData: { name: body.name, type: type.name, location: location.name, labels: body.labels ?? {} },
   })
 
 /** Of whoever was refused after its rows were written. */

@@ -9,7 +9,8 @@ import type { Tx } from '../../store/database.ts'
 import type { Requester } from '../../store/events/events.ts'
 import { wantFirewallsNaming } from '../../store/network/firewalls.ts'
 import { awaitCancelled, makeWayForDeletions, operationOf, type ProjectRequester } from '../admission.ts'
-import { causeOf, changeVmStates, emitVm, emitVms, forgetVms, gpuAmount } from './state.ts'
+import { closeOsDiskUsages } from './os-disk.ts'
+import { causeOf, changeVmStates, emitVm, emitVms, forgetVms, heldQuota } from './state.ts'
 import { lockVmsOf, removeVm, vmOf } from './vm.ts'
 
 const fromAnywhere = vmStates.filter((state): state is VmState => state !== 'STATE_DELETING')
@@ -57,7 +58,7 @@ async function begin(tx: Tx, requests: VmDeletion[]): Promise<Map<string, Operat
         generation: generations.get(vm.id)!,
         request: {},
         eventType: 'vm.deleting',
-        eventData: { name: vm.name },
+        eventData: { name: vm.name, labels: vm.labels },
       }),
     ),
   )
@@ -114,7 +115,8 @@ async function hideAbandoned(tx: Tx, by: Requester, operation: OperationRow): Pr
 async function hide(tx: Tx, vm: VmRow): Promise<void> {
   const released = await quarantineGpus(tx, vm.id)
   await closeUsage(tx, vm.id)
+  await closeOsDiskUsages(tx, [vm])
   await wantFirewallsNaming(tx, [vm])
   await hideVm(tx, vm.id)
-  await giveBackQuota(tx, vm.project_id, { vms: 1, ...gpuAmount(vm, released) })
+  await giveBackQuota(tx, vm.project_id, heldQuota(vm, released))
 }

@@ -27,7 +27,7 @@ export async function admitVmDetachDisks(
     request,
     scratch: { diskIds: [...new Set(request.detach_disks)] },
     eventType: 'vm.detaching_disks',
-    eventData: { name: vm.name, disk_ids: request.detach_disks },
+    eventData: { name: vm.name, labels: vm.labels, disk_ids: request.detach_disks },
   })
 }
 

@@ -9,6 +9,7 @@ import type { Tx } from '../../store/database.ts'
 import { emit, emitAll, type NewEvent, type Requester } from '../../store/events/events.ts'
 import { holdAddresses } from '../../store/network/addresses.ts'
 import { wantFirewallsNaming } from '../../store/network/firewalls.ts'
+import { closeOsDiskUsages, openOsDiskUsages, osDiskQuota } from './os-disk.ts'
 
 export interface Cause {
   actor: string
@@ -109,6 +110,7 @@ async function openVmUsages(tx: Tx, vms: VmRow[]): Promise<void> {
 export async function loseOsDisk(tx: Tx, vm: VmRow, cause: Cause): Promise<void> {
   if (!(await noteOsDisk(tx, vm.id, true))) return
   await closeUsage(tx, vm.id)
+  await closeOsDiskUsages(tx, [vm])
   await emitVm(tx, vm, 'vm.os_disk_lost', cause)
   await changeVmState(tx, { ...vm, os_disk_lost_at: new Date() }, 'STATE_CRASHED', { cause })
 }
@@ -117,6 +119,7 @@ export async function loseOsDisk(tx: Tx, vm: VmRow, cause: Cause): Promise<void>
 export async function findOsDisk(tx: Tx, vm: VmRow, cause: Cause): Promise<void> {
   if (!(await noteOsDisk(tx, vm.id, false))) return
   if (vmStateTable[vm.state].isBilled) await openVmUsages(tx, [vm])
+  await openOsDiskUsages(tx, [vm])
   await emitVm(tx, vm, 'vm.os_disk_found', cause)
 }
 
@@ -130,6 +133,7 @@ const vmEventOf = (vm: VmRow, type: EventType, cause: Cause): NewEvent => ({
   clientAddress: cause.clientAddress ?? '',
   data: {
     name: vm.name,
+    labels: vm.labels,
     ...(cause.operationId && { operation_id: cause.operationId }),
     ...(cause.detail && { detail: cause.detail }),
   },
@@ -162,6 +166,13 @@ export async function releaseGpus(tx: Tx, vm: VmRow): Promise<void> {
 /** What a living VM has of the project's quotas. */
 export const gpuAmount = (vm: VmRow, gpuCount: number) => ({ [gpuQuota(vmType(vm.type)!.family)]: gpuCount })
 
+/** All that a VM has of the project's quotas. */
+export const heldQuota = (vm: VmRow, gpuCount: number) => ({
+  vms: 1,
+  ...gpuAmount(vm, gpuCount),
+  ...osDiskQuota(vm),
+})
+
 /** Gone: nothing of it is left but, for a while, its public address held back. */
 export const forgetVm = (tx: Tx, vm: VmRow): Promise<void> => forgetVms(tx, [vm])
 
@@ -170,6 +181,7 @@ export async function forgetVms(tx: Tx, vms: VmRow[]): Promise<void> {
   if (vms.length === 0) return
   const ids = vms.map(({ id }) => id)
   await closeUsages(tx, ids)
+  await closeOsDiskUsages(tx, vms)
   await wantFirewallsNaming(tx, vms)
   const released = await quarantineAllGpus(tx, ids)
   await deleteVmRows(tx, ids)
@@ -179,7 +191,7 @@ export async function forgetVms(tx: Tx, vms: VmRow[]): Promise<void> {
     tx,
     living.map((vm) => ({
       projectId: vm.project_id,
-      amounts: { vms: 1, ...gpuAmount(vm, released.get(vm.id) ?? 0) },
+      amounts: heldQuota(vm, released.get(vm.id) ?? 0),
     })),
   )
 }

@@ -48,7 +48,7 @@ const begin = async (tx: Tx, by: ProjectRequester, vm: VmRow, request: Record<st
     generation: await raiseVmGeneration(tx, vm.id),
     request,
     eventType: 'vm.updating',
-    eventData: { name: vm.name, ...request },
+    eventData: { name: vm.name, labels: vm.labels, ...request },
   })
 
 export const vmUpdate: Definition = {

@@ -8,8 +8,7 @@ const dueToExpire = statement<
   'vm_expired',
   `SELECT id, project_id, on_expiry FROM vms v
    WHERE expires_at <= slipway_now() AND deleted_at IS NULL
-     AND CASE on_expiry
-           WHEN 'delete' THEN state <> 'STATE_DELETING'
+     AND CASE WHEN on_expiry = 'delete' AND NOT is_protected THEN state <> 'STATE_DELETING'
            ELSE state IN ('STATE_RUNNING', 'STATE_CRASHED')
              AND NOT EXISTS (SELECT FROM operation_queue q WHERE q.resource_id = v.id)
          END
@@ -27,7 +26,7 @@ const dueToWarn = statement<{ id: string }, { aheadS: number; most: number }>(
   `SELECT id FROM vms
    WHERE expires_at <= slipway_now() + :aheadS * interval '1 second' AND expires_at > slipway_now()
      AND expiry_warned_at IS NULL AND deleted_at IS NULL AND state <> 'STATE_DELETING'
-     AND (on_expiry = 'delete' OR state <> 'STATE_SHUTOFF') LIMIT :most`,
+     AND (on_expiry = 'delete' AND NOT is_protected OR state <> 'STATE_SHUTOFF') LIMIT :most`,
 )
 
 const warned = statement<{ id: string }, { id: string }>(

@@ -1,6 +1,8 @@
-import { osDiskGib, type Vm } from '@slipway/contract'
+import { families, familyNames, type Vm } from '@slipway/contract'
+import type { LabelSelector } from '../../domain/labels.ts'
 import type { Queryable, Tx } from '../database.ts'
 import {
+  boolean,
   constant,
   each,
   JsonText,
@@ -14,6 +16,7 @@ import {
   time,
 } from '../json.ts'
 import { keyedStatement } from '../keyed.ts'
+import { fitsLabels, type LabelParams, labelParams } from '../labels.ts'
 import { now, priceNow, type SortedPage, type SortedRow, sortedStatement } from '../sorted.ts'
 import { statement } from '../statement.ts'
 
@@ -25,7 +28,7 @@ const osDisk = object<VmDisk>({
   id: plain('v.os_disk_id'),
   name: text(`v.name || '-os'`),
   type: constant('persistent-ssd'),
-  size: constant(`${osDiskGib}GiB`),
+  size: text('v.os_disk_size'),
   location: text('v.location'),
   block_size: constant(0),
   created_at: time('v.created_at'),
@@ -88,6 +91,13 @@ const costSoFar = `
                    WHERE n.product_name = p.product_name AND n.valid_from > p.valid_from)) AS until) cut
    WHERE i.resource_id = v.id AND cut.since < cut.until)`
 
+// How a `known_hosts` file names it: a port that is not SSH's own belongs to the name.
+const knownHost = `CASE WHEN v.ssh_destination = '' THEN host(coalesce(v.public_address, v.private_address))
+  WHEN v.ssh_destination LIKE '%:%' THEN regexp_replace(v.ssh_destination, '^.*@(.*):([0-9]+)$', '[\\1]:\\2')
+  ELSE split_part(v.ssh_destination, '@', 2) END`
+
+const nvmeShares = familyNames.map((family) => `WHEN '${family}' THEN ${families[family].nvmeGb}`).join(' ')
+
 /**
  * The record that clients see, as SQL of a row `v` of vms. A field is added to the contract's `Vm` and here, where the
  * compiler asks for it; every read, list and result of an operation then has it.
@@ -118,6 +128,15 @@ export const vmRecord = jsonSql(
     started_at: time('v.started_at'),
     usd_per_hour: json(usdPerHour),
     cost_usd: number(costSoFar),
+    labels: json('v.labels'),
+    description: text('v.description'),
+    deletion_protection: boolean('v.is_protected'),
+    ssh_public_keys: json('to_json(v.ssh_public_keys)'),
+    ssh_host_keys: json(
+      `CASE v.ssh_host_key WHEN '' THEN '[]' ELSE json_build_array(${knownHost} || ' ' || v.ssh_host_key) END`,
+    ),
+    startup_script_sha256: text('v.startup_script_sha256'),
+    scratch_gb: number(`v.gpu_count * CASE v.family ${nvmeShares} END`),
   }),
 )
 
@@ -133,14 +152,15 @@ const anyById = statement<{ record: string }, { id: string }>(
   `SELECT ${vmRecord} AS record FROM vms v WHERE v.id = :id`,
 )
 
-const list = sortedStatement<SortedRow & { record: string }, VmFilter>(
+const list = sortedStatement<SortedRow & { record: string }, Omit<VmFilter, 'labels'> & LabelParams>(
   'vm_record_list',
   { id: 'v.id', name: 'v.name', usdPerHour },
   ({ given, key, isAfter, orderBy }) => `SELECT v.id, ${key} AS sort_key, ${vmRecord} AS record FROM vms v
    WHERE v.project_id = :projectId AND v.deleted_at IS NULL AND ${isAfter}
      AND (:types::text[] IS NULL OR v.type = ANY (:types))
      AND (:locations::text[] IS NULL OR v.location = ANY (:locations))
-     AND (:states::text[] IS NULL OR v.state = ANY (:states)) ${given}
+     AND (:states::text[] IS NULL OR v.state = ANY (:states))
+     AND ${fitsLabels('v.labels')} ${given}
    ORDER BY ${orderBy} LIMIT :limit`,
   { ids: 'v.id = ANY (:ids)', names: 'v.name = ANY (:names)' },
 )
@@ -166,6 +186,8 @@ export interface VmFilter extends SortedPage {
   types: string[] | null
   locations: string[] | null
   states: string[] | null
+  labels: LabelSelector | null
 }
 
-export const listVmViews = (db: Queryable, filter: VmFilter) => list.all(db, filter)
+export const listVmViews = (db: Queryable, filter: VmFilter) =>
+  list.all(db, { ...filter, ...labelParams(filter.labels) })

@@ -1,4 +1,4 @@
-import type { Vm, VmState } from '@slipway/contract'
+import type { AnnotationUpdate, Labels, Vm, VmState } from '@slipway/contract'
 import type { Queryable, Tx } from '../database.ts'
 import { JsonText } from '../json.ts'
 import { statement } from '../statement.ts'
@@ -34,11 +34,18 @@ export interface VmRow {
   host_state: string | null
   image: string
   image_source: Record<string, unknown>
-  ssh_public_key: string
+  ssh_public_keys: string[]
+  /** The public half; '' where the guest made its own. */
+  ssh_host_key: string
+  /** The private half, until the guest has it. */
+  ssh_host_key_sealed: Buffer | null
   startup_script: string
+  startup_script_sha256: string
   shutdown_script: string
   ssh_destination: string
   os_disk_id: string
+  os_disk_size: string
+  os_disk_gib: number
   interface_id: string
   network_id: string
   subnet_id: string
@@ -49,6 +56,10 @@ export interface VmRow {
   ttl_seconds: number | null
   on_expiry: 'stop' | 'delete'
   expires_at: Date | null
+  started_at: Date | null
+  labels: Labels
+  description: string
+  is_protected: boolean
   firewall_wanted: number
   firewall_applied: number
   created_at: Date
@@ -116,10 +127,13 @@ export interface NewVm {
   image: string
   /** As the catalogue has it. */
   imageName: string
-  sshPublicKey: string
+  sshPublicKeys: string[]
   startupScript: string
+  startupScriptSha256: string
   shutdownScript: string
   osDiskId: string
+  osDiskSize: string
+  osDiskGib: number
   interfaceId: string
   subnetId: string
   macAddress: string
@@ -128,6 +142,9 @@ export interface NewVm {
   publicAddressId: string | null
   ttlSeconds: number | null
   onExpiry: string
+  labels: Labels
+  description: string
+  isProtected: boolean
 }
 
 // Only what the catalogue still offers at this moment becomes a VM, and only under a name and addresses that nobody
@@ -135,17 +152,19 @@ export interface NewVm {
 const insert = statement<{ id: string }, { vms: string }>(
   'vm_insert',
   `INSERT INTO vms (id, project_id, name, type, family, gpu_count, location, host_id, image, image_source,
-     ssh_public_key, startup_script, shutdown_script, os_disk_id, interface_id, network_id, subnet_id, mac_address,
-     private_address, public_address, public_address_id, ttl_seconds, on_expiry, state)
+     ssh_public_keys, startup_script, startup_script_sha256, shutdown_script, os_disk_id, os_disk_size, os_disk_gib,
+     interface_id, network_id, subnet_id, mac_address, private_address, public_address, public_address_id, ttl_seconds,
+     on_expiry, labels, description, is_protected, state)
    SELECT n.id, n."projectId", n.name, n.type, n.family, n."gpuCount", l.name, n."hostId", n.image, i.source,
-     n."sshPublicKey", n."startupScript", n."shutdownScript", n."osDiskId", n."interfaceId", s.network_id, s.id,
-     n."macAddress", n."privateAddress", n."publicAddress", n."publicAddressId", n."ttlSeconds", n."onExpiry",
-     'STATE_CREATING'
+     n."sshPublicKeys", n."startupScript", n."startupScriptSha256", n."shutdownScript", n."osDiskId", n."osDiskSize",
+     n."osDiskGib", n."interfaceId", s.network_id, s.id, n."macAddress", n."privateAddress", n."publicAddress",
+     n."publicAddressId", n."ttlSeconds", n."onExpiry", n.labels, n.description, n."isProtected", 'STATE_CREATING'
    FROM json_to_recordset(:vms::json) AS n (id uuid, "projectId" uuid, name text, type text, family text,
-     "gpuCount" integer, location text, "hostId" uuid, image text, "imageName" text, "sshPublicKey" text,
-     "startupScript" text, "shutdownScript" text, "osDiskId" uuid, "interfaceId" uuid, "subnetId" uuid,
-     "macAddress" text, "privateAddress" inet, "publicAddress" inet, "publicAddressId" uuid, "ttlSeconds" integer,
-     "onExpiry" text)
+     "gpuCount" integer, location text, "hostId" uuid, image text, "imageName" text, "sshPublicKeys" text[],
+     "startupScript" text, "startupScriptSha256" text, "shutdownScript" text, "osDiskId" uuid, "osDiskSize" text,
+     "osDiskGib" integer, "interfaceId" uuid, "subnetId" uuid, "macAddress" text, "privateAddress" inet,
+     "publicAddress" inet, "publicAddressId" uuid, "ttlSeconds" integer, "onExpiry" text, labels jsonb,
+     description text, "isProtected" boolean)
    JOIN locations l ON l.name = n.location
    JOIN images i ON i.name = n."imageName" AND n.location = ANY (i.locations)
    JOIN subnets s ON s.id = n."subnetId" AND s.project_id = n."projectId" AND s.location = n.location
@@ -179,7 +198,8 @@ const started = statement<
   { ids: string[]; sshDestinations: string[]; firewallGenerations: number[] }
 >(
   'vm_started',
-  `UPDATE vms v SET ssh_destination = s.ssh_destination, firewall_applied = greatest(firewall_applied, s.generation),
+  `UPDATE vms v SET ssh_destination = s.ssh_destination, ssh_host_key_sealed = NULL,
+          firewall_applied = greatest(firewall_applied, s.generation),
           firewall_behind_since = CASE WHEN greatest(firewall_applied, s.generation) < firewall_wanted
                                        THEN firewall_behind_since END,
           expires_at = CASE WHEN expires_at IS NULL AND ttl_seconds IS NOT NULL
@@ -198,7 +218,7 @@ const stopped = statement<never, { id: string }>(
 const spendTtl = statement<never, { id: string }>(
   'vm_spend_ttl',
   `UPDATE vms SET expires_at = NULL, ttl_seconds = NULL, expiry_warned_at = NULL
-   WHERE id = :id AND on_expiry = 'stop' AND expires_at <= slipway_now()`,
+   WHERE id = :id AND (on_expiry = 'stop' OR is_protected) AND expires_at <= slipway_now()`,
 )
 
 const osDisk = statement<{ id: string }, { id: string; isLost: boolean }>(
@@ -225,6 +245,35 @@ const setTtl = statement<never, { id: string; ttlSeconds: number; onExpiry: stri
    WHERE id = :id`,
 )
 
+// What is not given stays.
+const annotate = statement<
+  never,
+  {
+    id: string
+    name: string | null
+    labels: Labels | null
+    description: string | null
+    isProtected: boolean | null
+  }
+>(
+  'vm_annotate',
+  `UPDATE vms SET name = coalesce(:name, name), labels = coalesce(:labels, labels),
+          description = coalesce(:description, description), is_protected = coalesce(:isProtected, is_protected),
+          updated_at = slipway_now()
+   WHERE id = :id`,
+)
+
+// Whoever comes second finds the first one's key.
+const giveHostKey = statement<
+  Pick<VmRow, 'ssh_host_key' | 'ssh_host_key_sealed'>,
+  { id: string; publicKey: string; sealed: Buffer }
+>(
+  'vm_give_host_key',
+  `UPDATE vms SET ssh_host_key = CASE ssh_host_key WHEN '' THEN :publicKey ELSE ssh_host_key END,
+          ssh_host_key_sealed = CASE ssh_host_key WHEN '' THEN :sealed ELSE ssh_host_key_sealed END
+   WHERE id = :id RETURNING ssh_host_key, ssh_host_key_sealed`,
+)
+
 const remove = statement<never, { ids: string[] }>(
   'vm_delete',
   'DELETE FROM vms WHERE id = ANY (:ids::uuid[])',
@@ -239,11 +288,14 @@ const hide = statement<never, { id: string }>(
 export interface VmEngineRow extends VmRow {
   gpus: { pci_address: string; model: string }[]
   subnet_cidr: string
+  /** Of its location: what runs it. */
+  engine: string
 }
 
 const forEngine = statement<VmEngineRow, { id: string }>(
   'vm_for_engine',
   `SELECT ${vmColumns}, s.cidr::text AS subnet_cidr,
+          (SELECT engine FROM locations WHERE name = v.location) AS engine,
           coalesce((SELECT jsonb_agg(jsonb_build_object('pci_address', g.pci_address, 'model', g.model) ORDER BY g.pci_address)
                     FROM gpus g WHERE g.vm_id = v.id), '[]') AS gpus
    FROM vms v JOIN subnets s ON s.id = v.subnet_id LEFT JOIN hosts h ON h.id = v.host_id WHERE v.id = :id`,
@@ -324,6 +376,18 @@ export const noteOsDisk = async (tx: Tx, id: string, isLost: boolean): Promise<b
   (await osDisk.one(tx, { id, isLost })) !== undefined
 export const setVmType = (tx: Tx, id: string, type: string, gpuCount: number) =>
   setType.run(tx, { id, type, gpuCount })
+/** Violates `vms_name` when the name is taken. */
+export const annotateVm = (tx: Tx, id: string, change: AnnotationUpdate) =>
+  annotate.run(tx, {
+    id,
+    name: change.name ?? null,
+    labels: change.labels ?? null,
+    description: change.description ?? null,
+    isProtected: change.deletion_protection ?? null,
+  })
+/** Returns the key that it has now; undefined when it is gone. */
+export const giveVmHostKey = (db: Queryable, id: string, publicKey: string, sealed: Buffer) =>
+  giveHostKey.one(db, { id, publicKey, sealed })
 /** Forgets a time to live that is over. */
 export const spendVmTtl = (tx: Tx, id: string) => spendTtl.run(tx, { id })
 export const setVmTtl = (tx: Tx, id: string, ttlSeconds: number, onExpiry: string | null) =>

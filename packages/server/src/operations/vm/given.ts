@@ -1,0 +1,32 @@
+import { createHash } from 'node:crypto'
+import { maxOsDiskGib, osDiskGib, type VmCreate } from '@slipway/contract'
+import { sshKeyLine } from '@slipway/contract/ssh-key'
+import { invalidField } from '../../domain/failure.ts'
+import { parseDiskSize } from '../../domain/sizes.ts'
+import { findSshKeys } from '../../store/compute/ssh-keys.ts'
+import type { Tx } from '../../store/database.ts'
+
+/** The lines that the guest is given: the one that was sent, then those that were named, each once. */
+export async function sshKeysOf(tx: Tx, projectId: string, body: VmCreate): Promise<string[]> {
+  const sent = body.ssh_public_key === undefined ? [] : [sshKeyLine(body.ssh_public_key)]
+  const ids = body.ssh_key_ids ?? []
+  if (ids.length === 0) {
+    if (sent.length === 0) throw invalidField('ssh_public_key', 'is required, unless ssh_key_ids names keys')
+    return sent
+  }
+  const known = new Map((await findSshKeys(tx, projectId, ids)).map(({ id, public_key }) => [id, public_key]))
+  const missing = ids.findIndex((id) => !known.has(id))
+  if (missing !== -1) throw invalidField(`ssh_key_ids/${missing}`, 'must be an SSH key of this project')
+  return [...new Set([...sent, ...ids.map((id) => sshKeyLine(known.get(id)!))])]
+}
+
+/** What was asked for, and how much of it is more than every VM has: that counts and is billed. */
+export function osDiskOf({ os_disk_size: size = `${osDiskGib}GiB` }: VmCreate) {
+  const gib = parseDiskSize(size)!.gib
+  if (gib < osDiskGib || gib > maxOsDiskGib)
+    throw invalidField('os_disk_size', `must be from ${osDiskGib}GiB to ${maxOsDiskGib / 1024}TiB`)
+  return { size, gib }
+}
+
+export const scriptDigest = (script: string): string =>
+  script === '' ? '' : createHash('sha256').update(script).digest('hex')
