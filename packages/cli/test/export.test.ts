@@ -3,8 +3,8 @@ import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { dstackFleet, skypilotPools, sshConfig } from '../src/commands/export/formats.ts'
 
-const vm = (name: string, ssh_destination: string, state = 'STATE_RUNNING') =>
-  ({ id: `id-of-${name}`, name, ssh_destination, state }) as Vm
+const vm = (name: string, ssh_destination: string, state = 'STATE_RUNNING', ssh_host_keys: string[] = []) =>
+  ({ id: `id-of-${name}`, name, ssh_destination, state, ssh_host_keys }) as unknown as Vm
 const fleet = [
   vm('train-2', 'ubuntu@127.100.0.2:2222'),
   vm('train-1', 'ubuntu@198.18.0.4'),
@@ -32,6 +32,23 @@ Host train-2
   HostKeyAlias slipway-id-of-train-2
   StrictHostKeyChecking accept-new
 `)
+})
+
+test('an SSH config accepts no host key but the one that the VM was given', () => {
+  const config = (line: string) =>
+    sshConfig([vm('known', 'root@198.18.0.5', 'STATE_RUNNING', [line])], options)
+  expect(config('198.18.0.5 ssh-ed25519 AAAAC3Nz')).toContain(`
+  HostKeyAlias slipway-id-of-known
+  KnownHostsCommand /bin/echo slipway-id-of-known ssh-ed25519 AAAAC3Nz
+  UserKnownHostsFile none
+  StrictHostKeyChecking yes
+`)
+  for (const odd of [
+    '198.18.0.5 ssh-ed25519 AAAA\nProxyCommand evil',
+    '198.18.0.5 ssh-ed25519 %h',
+    'ssh-ed25519 A',
+  ])
+    expect(config(odd)).toContain('StrictHostKeyChecking accept-new')
 })
 
 test('a dstack fleet has a host for each, with its port where it is not 22', () => {

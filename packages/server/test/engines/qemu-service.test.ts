@@ -6,6 +6,7 @@ import { eventually } from '@slipway/testing/eventually.ts'
 import { credentialsOf, Launcher, readyLine } from '@slipway/testing/launcher.ts'
 import type { Program } from '@slipway/testing/program.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { newHostKey } from '../../src/domain/guest/host-key.ts'
 import { deafImage, makeBench, type QemuBench } from '../support/qemu-bench.ts'
 
 const WITHIN = { timeout: 300_000 }
@@ -52,8 +53,19 @@ test(
     const { operation } = await api('POST', '/vms', vmBody('real_one'))
     const created = await ended(operation.operation_id)
     expect(created).toMatchObject({ state: 'SUCCEEDED', result: { state: 'STATE_RUNNING' } })
-    const { ssh_destination } = created.result as { ssh_destination: string }
-    expect(await bench.ssh(ssh_destination, 'hostname')).toBe('real-one')
+    const { ssh_destination, ssh_host_keys } = created.result as RouteAnswer<'vmGet'>
+    expect(ssh_host_keys).toHaveLength(1)
+    const [named, hostKey] = [ssh_host_keys[0]!.split(' ')[0], ssh_host_keys[0]!.replace(/^\S+ /, '')]
+    const [address, port] = ssh_destination.replace(/^.*@/, '').split(':')
+    expect(named).toBe(port ? `[${address}]:${port}` : address)
+    expect(await bench.ssh(ssh_destination, 'hostname', { hostKey })).toBe('real-one')
+    const other = newHostKey().publicKey
+    await expect(bench.ssh(ssh_destination, 'hostname', { hostKey: other })).rejects.toThrow(
+      /verification failed/,
+    )
+    expect(await query(database.url, 'SELECT ssh_host_key_sealed AS sealed FROM vms')).toEqual([
+      { sealed: null },
+    ])
 
     const disk = await api('POST', '/disks', { name: 'data', size: '1GiB', location: 'local-a' })
     expect(await ended(disk.operation.operation_id)).toMatchObject({ state: 'SUCCEEDED' })

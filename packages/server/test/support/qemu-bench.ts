@@ -103,12 +103,13 @@ async function ssh(
   { keyFile, source, hostKey }: { keyFile: string; source?: string; hostKey?: string },
 ): Promise<string> {
   const [userAndHost, port = '22'] = destination.split(':')
-  const knownHosts = `${keyFile}.known`
-  if (hostKey) await writeFile(knownHosts, `the-vm ${hostKey}\n`)
   const options = [
     'BatchMode=yes',
     ...(hostKey
-      ? ['HostKeyAlias=the-vm', 'StrictHostKeyChecking=yes', `UserKnownHostsFile=${knownHosts}`]
+      ? [
+          ...['HostKeyAlias=the-vm', `KnownHostsCommand=/bin/echo the-vm ${hostKey}`],
+          ...['UserKnownHostsFile=none', 'StrictHostKeyChecking=yes'],
+        ]
       : ['StrictHostKeyChecking=no', 'UserKnownHostsFile=/dev/null']),
     'LogLevel=ERROR',
   ]

@@ -21,8 +21,9 @@ export const vmSsh = command<SshInput>({
   name: 'ssh',
   summary: 'open a shell on a VM, or run a command there',
   details:
-    "Runs the system's ssh with the right user, address and port, and ends with its exit code. The VM's host key is " +
-    'remembered at the first connection, under the id of the VM, and has to stay the same.',
+    "Runs the system's ssh (OpenSSH 8.5 or later) with the right user, address and port, and ends with its exit code. " +
+    'The VM has to prove itself by the host key that the service gave it, at the first connection too; where the guest ' +
+    'made its own, that is remembered under the id of the VM and has to stay the same.',
   arguments: [refArgument(vms), { syntax: '[command...]', description: 'after `--`: what to run there' }],
   options: [
     identityOption,
