@@ -32,7 +32,7 @@ test('a VM is created, read, stopped, started, reset and deleted, and leaves not
   const created = await service.ended(operation.operation_id)
   const vm_id = operation.metadata.id
   const vm = await service.ok('vmGet', { params: { vm_id } })
-  expect(created.result).toEqual(vm)
+  expect(created.result).toEqual({ ...vm, cost_usd: expect.any(Number) })
   expect(vm).toMatchObject({ state: 'STATE_RUNNING', name: body.name, type: 'a100.1x' })
   expect(vm.ssh_destination).toBe(`ubuntu@${vm.network_interfaces[0]!.ips[0]!.public_ipv4.address}`)
   const log = await service.ok('vmSerialLog', { params: { vm_id } })
