@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { accessSync, constants, existsSync, readdirSync } from 'node:fs'
+import { accessSync, constants, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { isAbsolute, join } from 'node:path'
 import { root } from './install.mjs'
 
@@ -40,6 +40,14 @@ const programNames = [
   { name: 'tmux', binary: 'tmux', packages: ['tmux'], suites: ['packages/cli/test/terminal'] },
   { name: 'zsh', binary: 'zsh', packages: ['zsh'], suites: ['packages/cli/test/shells'] },
   { name: 'fish', binary: 'fish', packages: ['fish'], suites: ['packages/cli/test/shells'] },
+  {
+    name: 'incus',
+    binary: '/usr/libexec/incus/incusd',
+    packages: ['incus-base', 'incus-client', 'dnsmasq-base', 'nftables', 'iproute2', 'busybox-static'],
+    suites: ['packages/server/test/engines/incus'],
+    // Debian 12 has it there, Debian 13 in main.
+    backports: 'bookworm',
+  },
   { name: 'ssh', binary: 'ssh', packages: ['openssh-client'], suites: ['packages/server/test/engines/qemu'] },
 ]
 
@@ -57,13 +65,31 @@ export function ensureSystemPackages(ending = '.test.ts') {
   const packages = missing.flatMap((program) => program.packages)
   if (process.getuid?.() === 0 && existsSync('/etc/debian_version')) {
     console.error(`Installing ${packages.join(', ')} (apt-get) …`)
+    const release = /VERSION_CODENAME=(\w+)/.exec(readFileSync('/etc/os-release', 'utf8'))?.[1]
+    const isBackport = ({ backports }) => backports !== undefined && backports === release
+    if (missing.some(isBackport)) offerBackports(release)
     apt('update')
-    apt('install', '-y', '--no-install-recommends', ...packages)
+    const ordinary = missing.filter((program) => !isBackport(program)).flatMap((program) => program.packages)
+    if (ordinary.length > 0) apt('install', '-y', '--no-install-recommends', ...ordinary)
+    const backported = missing.filter(isBackport).flatMap((program) => program.packages)
+    if (backported.length > 0)
+      apt('install', '-y', '--no-install-recommends', '-t', `${release}-backports`, ...backported)
   }
   const stillMissing = missing.filter((program) => !isOnPath(program.binary))
   for (const { name, packages, suites } of stillMissing)
     console.error(`${name} is missing: install ${packages.join(' ')} to run ${suites.join(', ')}`)
   return stillMissing.map(({ name }) => name)
+}
+
+/** The suite of backports, from the mirror that the machine uses already. */
+function offerBackports(release) {
+  const file = '/etc/apt/sources.list.d/slipway-backports.list'
+  if (existsSync(file)) return
+  const listed = spawnSync('apt-get', ['indextargets', '--format', '$(REPO_URI)', `Codename: ${release}`])
+  const mirror = String(listed.stdout ?? '')
+    .split('\n')
+    .find((uri) => uri !== '' && !uri.includes('security'))
+  writeFileSync(file, `deb ${mirror ?? 'http://deb.debian.org/debian/'} ${release}-backports main\n`)
 }
 
 function apt(...args) {

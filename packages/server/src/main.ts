@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { type Config, ConfigError, help, loadConfig } from './config/index.ts'
+import { EngineError } from './engines/engine.ts'
 import { runImagesCommand } from './images-command.ts'
 import { openLog } from './log.ts'
 import { packageVersion } from './package-root.ts'
@@ -54,7 +55,8 @@ function expectedReason(error: unknown, config: Config): string | undefined {
   const { server, database } = config
   const { host, port } = listensAt(config)
   const how = server.role === 'worker' ? 'worker_port' : '--port'
-  if (error instanceof EmbeddedError || error instanceof NewerSchemaError) return error.message
+  if (error instanceof EmbeddedError || error instanceof NewerSchemaError || error instanceof EngineError)
+    return error.message
   if (!(error instanceof Error)) return undefined
   const { code, syscall } = error as NodeJS.ErrnoException
   if (code === 'EADDRINUSE') return `${host}:${port} is taken: choose another port with ${how}, or ${how} 0`

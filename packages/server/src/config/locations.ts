@@ -5,6 +5,7 @@ import {
   choice,
   field,
   filledText,
+  flag,
   fraction,
   integer,
   ipv4Block,
@@ -85,8 +86,9 @@ const incusSection = {
   server_cert_file: field(text, ''),
   project: field(filledText, 'slipway'),
   instance_type: field(choice(['virtual-machine', 'container'] as const), 'virtual-machine'),
-  network: field(filledText, 'incusbr0'),
   storage_pool: field(filledText, 'default'),
+  allow_unfiltered_internal: field(flag, false),
+  gpus: field(listOf(sectionOf(declaredGpu)), []),
 }
 
 export type SimulatedConfig = Section<typeof simulatedSection>
@@ -116,6 +118,8 @@ function readIncus(value: unknown, key: string): IncusConfig {
   if (incus.urls.length > 0 && (incus.clientCertFile === '' || incus.clientKeyFile === '')) {
     throw new ConfigError(`${key}.client_cert_file and ${key}.client_key_file are needed with ${key}.urls`)
   }
+  if (incus.gpus.length > 0 && incus.instanceType !== 'container')
+    throw new ConfigError(`${key}.gpus goes with instance_type = "container" alone: real GPUs are found`)
   return incus.urls.length > 0 || incus.socket !== ''
     ? incus
     : { ...incus, socket: '/var/lib/incus/unix.socket' }

@@ -29,8 +29,11 @@ export function userData(spec: VmSpec): string {
   return `${head}\n${parts.join('')}--${boundary}--\n`
 }
 
+/** VM names may hold underscores, host names may not. */
+export const hostnameOf = ({ name }: VmSpec) => name.replaceAll('_', '-').replace(/-+$/, '')
+
 /** JSON is YAML. */
-const yamlOf = (config: Record<string, unknown>) => `#cloud-config\n${JSON.stringify(config)}\n`
+export const yamlOf = (config: Record<string, unknown>) => `#cloud-config\n${JSON.stringify(config)}\n`
 
 const usualConfig = {
   preserve_hostname: false,

@@ -1,7 +1,9 @@
-import type { Config, LocationConfig } from '../config/index.ts'
+import { existsSync } from 'node:fs'
+import type { Config, IncusConfig, LocationConfig } from '../config/index.ts'
 import type { Log } from '../services.ts'
 import type { Database } from '../store/database.ts'
-import type { Engine, EngineImage, Engines } from './engine.ts'
+import { type Engine, EngineError, type EngineImage, type Engines } from './engine.ts'
+import { createIncusEngine } from './incus/index.ts'
 import { createQemuEngine, ensureMiniGuest } from './qemu/index.ts'
 import { SimulatedEngine } from './simulated/engine.ts'
 
@@ -37,11 +39,12 @@ export async function createEngines(config: Config, database: Database, log: Log
         closings.push(() => engine.close())
         break
       }
-      case 'incus':
-        log.error(
-          { location: location.name },
-          'the incus engine is not part of this version: the location stays empty',
-        )
+      case 'incus': {
+        if (config.isDemo) requireLocalIncus(location.incus)
+        const engine = await createIncusEngine({ config: location.incus, log })
+        byLocation.set(location.name, engine)
+        closings.push(() => engine.close())
+      }
     }
   }
   return {
@@ -51,6 +54,15 @@ export async function createEngines(config: Config, database: Database, log: Log
       for (const close of closings) await close()
     },
   }
+}
+
+/** A demo is on this machine; elsewhere a cluster that is away comes back by itself. */
+function requireLocalIncus({ urls, socket }: IncusConfig): void {
+  if (urls.length === 0 && !existsSync(socket))
+    throw new EngineError(
+      'unavailable',
+      `there is no Incus at ${socket}: apt-get install incus (Debian 13), then incus admin init`,
+    )
 }
 
 const simulatedEngine = (location: LocationConfig & { engine: 'simulated' }, database: Database) =>

@@ -122,7 +122,7 @@ function gpusOf(location: LocationConfig): { model: string; count: number }[] {
     case 'qemu':
       return location.qemu.gpus.flatMap((gpu) => ('model' in gpu ? [gpu] : []))
     case 'incus':
-      return []
+      return location.incus.gpus
   }
 }
 

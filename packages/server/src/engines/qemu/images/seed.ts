@@ -1,6 +1,6 @@
 import { dropbearPrivateKey } from '../../../domain/guest/host-key.ts'
 import { runnableScript } from '../../../domain/guest/scripts.ts'
-import { userData } from '../../cloud-init.ts'
+import { hostnameOf, userData } from '../../cloud-init.ts'
 import type { VmSpec } from '../../engine.ts'
 import { accessNetwork } from '../process/access-network.ts'
 import { accessMac } from '../process/machine.ts'
@@ -21,11 +21,6 @@ export function seedImage(spec: VmSpec, egress: 'none' | 'user'): Buffer {
     'startup-script': runnableScript(spec.startupScript),
     'shutdown-script': runnableScript(spec.shutdownScript),
   })
-}
-
-/** VM names may hold underscores, host names may not. */
-function hostnameOf(spec: VmSpec): string {
-  return spec.name.replaceAll('_', '-').replace(/-+$/, '')
 }
 
 function networkConfig(spec: VmSpec, egress: 'none' | 'user'): Record<string, unknown> {

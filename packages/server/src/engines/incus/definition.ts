@@ -1,0 +1,114 @@
+import { hostnameOf, userData, yamlOf } from '../cloud-init.ts'
+import type { AttachedDisk, VmSpec } from '../engine.ts'
+import type { IncusContext } from './context.ts'
+import { volumeName } from './disks.ts'
+import { type Goal, gate, generationMark, type Instance, marks } from './instances.ts'
+
+type Device = Record<string, string>
+
+/** What the network devices of a VM are made from, kept with the instance for whoever has only its id. */
+export const subnetMark = 'user.slipway.subnet'
+
+export interface Definition {
+  config: Record<string, string>
+  devices: Record<string, Device>
+}
+
+/** An instance as its spec says, with the gate closed and without GPUs, or open and with them. */
+export function definitionOf(
+  ctx: IncusContext,
+  spec: VmSpec,
+  bridge: string,
+  goal: Goal,
+  numaNodes: number[],
+): Definition {
+  const { instanceType, storagePool } = ctx.config
+  const isVm = instanceType === 'virtual-machine'
+  const isOpen = goal === 'on'
+  const { network } = spec
+  return {
+    config: {
+      [marks.id]: spec.id,
+      [marks.goal]: goal,
+      [marks.bridge]: bridge,
+      [marks.publicAddress]: network.publicAddress,
+      [marks.gpus]: isOpen ? spec.gpus.map(({ pciAddress }) => pciAddress).join(' ') : '',
+      [subnetMark]: network.subnetCidr,
+      'user.slipway.name': spec.name,
+      'user.slipway.project': spec.projectId,
+      'limits.cpu': String(spec.cpuCores),
+      'limits.memory': `${spec.memoryGb}GiB`,
+      ...(isVm && numaNodes.length > 0 && { 'limits.cpu.nodes': numaNodes.join(',') }),
+      ...(isVm && { 'security.secureboot': 'false' }),
+      'cloud-init.user-data': userData(spec),
+      // Incus names the guest after its instance unless somebody else does.
+      'cloud-init.vendor-data': yamlOf({ hostname: hostnameOf(spec) }),
+    },
+    devices: {
+      root: { type: 'disk', path: '/', pool: storagePool, size: `${spec.osDiskGib}GiB` },
+      eth0: {
+        ...{ type: 'nic', network: bridge, name: 'eth0', hwaddr: network.macAddress.toLowerCase() },
+        ...{
+          'ipv4.address': network.privateAddress,
+          'security.ipv4_filtering': 'true',
+          'security.mac_filtering': 'true',
+        },
+      },
+      ...Object.fromEntries(spec.disks.map((disk) => [volumeName(disk.id), diskDevice(ctx, disk)])),
+      ...(isOpen ? gpuDevices(ctx, spec) : gate),
+    },
+  }
+}
+
+/** A container, which is for tests alone, is given none: its GPUs stand in its marks. */
+function gpuDevices(ctx: IncusContext, spec: VmSpec): Record<string, Device> {
+  if (ctx.config.instanceType === 'container') return {}
+  return Object.fromEntries(
+    spec.gpus.map(({ pciAddress }, index) => [
+      `gpu${index}`,
+      { type: 'gpu', gputype: 'physical', pci: pciAddress },
+    ]),
+  )
+}
+
+export function diskDevice(ctx: IncusContext, disk: AttachedDisk): Device {
+  const isFilesystem = ctx.config.instanceType === 'container' || disk.type === 'shared-volume'
+  return {
+    ...{ type: 'disk', pool: ctx.config.storagePool, source: volumeName(disk.id) },
+    ...(isFilesystem && { path: `/mnt/${disk.serialNumber}` }),
+    ...(disk.mode === 'read-only' && { readonly: 'true' }),
+  }
+}
+
+/** What an instance has beyond its new definition is taken away. */
+export function redefinition(instance: Instance, definition: Definition) {
+  const gone = Object.keys(instance.devices).filter((name) => !(name in definition.devices))
+  return {
+    config: definition.config,
+    devices: { ...definition.devices, ...Object.fromEntries(gone.map((name) => [name, null])) },
+  }
+}
+
+/** Off for good: nothing starts it, and its GPUs are nobody's. */
+export function closed(instance: Instance) {
+  const gpus = Object.keys(instance.devices).filter((name) => /^gpu\d+$/.test(name))
+  return {
+    config: { [marks.goal]: 'shut', [marks.gpus]: '' },
+    devices: { ...gate, ...Object.fromEntries(gpus.map((name) => [name, null])) },
+  }
+}
+
+export const creationOf = (
+  ctx: IncusContext,
+  spec: VmSpec,
+  name: string,
+  generation: number,
+  { config, devices }: Definition,
+) => ({
+  name,
+  type: ctx.config.instanceType,
+  source: { type: 'image', alias: String(spec.image.source.alias ?? spec.image.name) },
+  profiles: [],
+  config: { ...config, ...generationMark(generation) },
+  devices,
+})

@@ -1,0 +1,345 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { CompiledRule } from '../../domain/firewall.ts'
+import {
+  type AttachedDisk,
+  type Call,
+  type DiskRef,
+  type DiskSpec,
+  type DiskStatus,
+  type Engine,
+  EngineError,
+  type HostReport,
+  type PowerAction,
+  type VmRef,
+  type VmSpec,
+  type VmStatus,
+  type WantedState,
+} from '../engine.ts'
+import type { IncusContext } from './context.ts'
+import { closed, creationOf, definitionOf, diskDevice, redefinition, subnetMark } from './definition.ts'
+import { Disks, volumeName } from './disks.ts'
+import { IncusEvents } from './events.ts'
+import { Firewalls, type ProtectedVm } from './firewall.ts'
+import { markGone, requireNotGone } from './gone.ts'
+import {
+  changeInstance,
+  changePower,
+  createInstance,
+  deleteInstance,
+  findInstance,
+  goalOf,
+  hasDied,
+  type Instance,
+  instanceName,
+  isOn,
+  marks,
+  vmIdOf,
+} from './instances.ts'
+import { inventory } from './inventory.ts'
+import { memberNames } from './members.ts'
+import { dropBridgeIfUnused, ensureBridge, ensureForward, removeForward } from './networks.ts'
+import { SerialLogs } from './serial.ts'
+import { Statuses } from './status.ts'
+
+const serialTailBytes = 64 * 1024
+const bootLookMs = 250
+/** Incus changes nothing about an instance while it waits for its guest: it asks, and the waiting is ours. */
+const askingS = 1
+
+/**
+ * VMs of an Incus server or cluster. Of all that Incus does, only a conditional change of an instance's configuration is a
+ * compare-and-swap, so every call begins with one that writes its generation. A start cannot be made conditional: an
+ * instance is made with a gate, a device that no host has and without which it would start; the change that gives it its
+ * GPUs opens the gate, and whoever stops or removes it closes it again.
+ */
+export class IncusEngine implements Engine {
+  readonly #ctx: IncusContext
+  readonly #statuses: Statuses
+  readonly #firewalls: Firewalls
+  readonly #disks: Disks
+  readonly #serial: SerialLogs
+  readonly #events: IncusEvents
+  readonly #watchers = new Set<(vmId: string) => void>()
+  readonly #booting = new Set<string>()
+  readonly #closing = new AbortController()
+  #isPrepared: Promise<void> | null = null
+
+  constructor(ctx: IncusContext) {
+    this.#ctx = ctx
+    this.#statuses = new Statuses(ctx)
+    this.#firewalls = new Firewalls(ctx)
+    this.#disks = new Disks(ctx)
+    this.#serial = new SerialLogs(ctx)
+    this.#events = new IncusEvents(
+      ctx.client,
+      (name) => this.#tell(vmIdOf(name)),
+      // Inspection reads everything anew, so a gap costs nobody more than a look.
+      () => {},
+    )
+  }
+
+  async *inventory(signal: AbortSignal): AsyncIterable<HostReport> {
+    await this.#prepared(signal)
+    yield* inventory(this.#ctx, this.#statuses, this.#disks, signal)
+  }
+
+  async ensureVm(spec: VmSpec, { firewall, power }: WantedState, call: Call): Promise<VmStatus | null> {
+    await this.#prepared(call.signal)
+    const known = await this.#ensureInstance(spec, call)
+    const bridge = known.config[marks.bridge]!
+    const vm = { id: spec.id, bridge, ...spec.network }
+    if (!isOn(known)) for (const disk of spec.disks) await this.#disks.require(disk.id, call.signal)
+    await Promise.all([
+      this.#firewalls.apply(vm, firewall.rules, firewall.generation, call.signal),
+      ensureForward(this.#ctx, bridge, { ...vm, host: spec.host }, call.signal),
+    ])
+    const goal = power === 'on' ? 'on' : 'shut'
+    const checkedAtMs = performance.now()
+    const definition = definitionOf(this.#ctx, spec, bridge, goal, [])
+    const instance = await changeInstance(this.#ctx, spec.id, call, (now) => {
+      if (isOn(now) || hasDied(now)) return null
+      return { ...redefinition(now, definition), isFresh: true }
+    })
+    if (!instance) throw new EngineError('unavailable', `${spec.id} vanished while it was being made`)
+    if (power === 'on' && !isOn(instance) && !hasDied(instance)) await this.#start(spec.id, checkedAtMs, call)
+    const status = await this.inspectVm(spec, call.signal)
+    if (status?.power === 'booting') this.#watchBoot(spec)
+    return status
+  }
+
+  async powerVm(vm: VmRef, action: PowerAction, call: Call): Promise<void> {
+    switch (action) {
+      case 'shutdown':
+        return this.#shutDown(vm, call)
+      case 'off':
+        return this.#powerOff(vm, call)
+      case 'reset':
+        return this.#reset(vm, call)
+    }
+  }
+
+  async removeVm(vm: VmRef, call: Call): Promise<void> {
+    const before = await changeInstance(this.#ctx, vm.id, call, () => null)
+    await markGone(this.#ctx, vm.id, call)
+    // It may have been made between the look and the mark; what is made later finds the mark.
+    const instance = before ?? (await changeInstance(this.#ctx, vm.id, call, () => null))
+    if (!instance) return
+    await this.#powerOff(vm, call)
+    const { [marks.bridge]: bridge = '', [marks.publicAddress]: publicAddress = '' } = instance.config
+    await removeForward(this.#ctx, bridge, { host: instance.location, publicAddress }, call.signal)
+    await this.#firewalls.remove({ id: vm.id, bridge }, call.signal)
+    await deleteInstance(this.#ctx, vm.id, call.signal)
+    this.#serial.forget(vm.id)
+    if (bridge) await dropBridgeIfUnused(this.#ctx, bridge, call.signal)
+  }
+
+  async inspectVm(vm: VmRef, signal: AbortSignal): Promise<VmStatus | null> {
+    const found = await findInstance(this.#ctx, vm.id, signal)
+    if (!found) return null
+    const bridge = found.instance.config[marks.bridge] ?? ''
+    const generation = await this.#firewalls.generation({ id: vm.id, bridge }, signal)
+    return this.#statuses.inspected(found.instance, generation, signal)
+  }
+
+  ensureDisk(disk: DiskSpec, call: Call): Promise<void> {
+    return this.#prepared(call.signal).then(() => this.#disks.ensure(disk, call))
+  }
+
+  growDisk(disk: DiskSpec, call: Call): Promise<void> {
+    return this.#disks.grow(disk, call)
+  }
+
+  removeDisk(disk: DiskRef, call: Call): Promise<void> {
+    return this.#disks.remove(disk, call)
+  }
+
+  inspectDisk(disk: DiskRef, signal: AbortSignal): Promise<DiskStatus | null> {
+    return this.#disks.find(disk, signal)
+  }
+
+  async attachDisk(vm: VmRef, disk: AttachedDisk, call: Call): Promise<void> {
+    required(vm, (await findInstance(this.#ctx, vm.id, call.signal))?.instance)
+    await this.#disks.require(disk.id, call.signal)
+    const name = volumeName(disk.id)
+    const change = { devices: { [name]: diskDevice(this.#ctx, disk) } }
+    required(vm, await changeInstance(this.#ctx, vm.id, call, (now) => (name in now.devices ? null : change)))
+  }
+
+  async detachDisk(vm: VmRef, disk: DiskRef, call: Call): Promise<void> {
+    const name = volumeName(disk.id)
+    const change = { devices: { [name]: null } }
+    required(vm, await changeInstance(this.#ctx, vm.id, call, (now) => (name in now.devices ? change : null)))
+  }
+
+  async applyFirewall(vm: VmRef, rules: CompiledRule[], call: Call): Promise<void> {
+    const found = await findInstance(this.#ctx, vm.id, call.signal)
+    const instance = required(vm, found?.instance)
+    if (!(await this.#firewalls.apply(protectedVm(instance), rules, call.generation, call.signal)))
+      throw new EngineError('stale', `${vm.id}: a newer firewall is in force than ${call.generation}`)
+  }
+
+  async serialLog(vm: VmRef, offset: number | undefined, signal: AbortSignal) {
+    const instance = required(vm, (await findInstance(this.#ctx, vm.id, signal))?.instance)
+    const bytes = await this.#serial.read(instance, signal)
+    const from = Math.min(offset ?? Math.max(0, bytes.length - serialTailBytes), bytes.length)
+    const content = bytes.subarray(from, from + serialTailBytes)
+    return { content: content.toString('utf8'), nextOffset: from + content.length }
+  }
+
+  watch(onChange: (vmId: string) => void): () => void {
+    this.#watchers.add(onChange)
+    return () => this.#watchers.delete(onChange)
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort()
+    await this.#events.close()
+    await this.#ctx.client.close()
+  }
+
+  /** Returns the VM's instance, made by this call or before it. */
+  async #ensureInstance(spec: VmSpec, call: Call): Promise<Instance> {
+    const known = await changeInstance(this.#ctx, spec.id, call, () => null)
+    if (known) return known
+    await requireNotGone(this.#ctx, spec.id, call)
+    if (!spec.isNew) throw new EngineError('lost', `the OS disk of ${spec.id} is gone`)
+    const bridge = await ensureBridge(this.#ctx, spec.network, call.signal)
+    const definition = definitionOf(this.#ctx, spec, bridge, 'shut', [])
+    const body = creationOf(this.#ctx, spec, instanceName(spec.id), call.generation, definition)
+    const isCluster = (await memberNames(this.#ctx, call.signal)) !== null
+    await createInstance(this.#ctx, body, isCluster ? spec.host : null, call.signal)
+    // Removed meanwhile: whoever did so may have looked before it was there.
+    await requireNotGone(this.#ctx, spec.id, call).catch(async (error) => {
+      await deleteInstance(this.#ctx, spec.id, call.signal)
+      throw error
+    })
+    const made = await changeInstance(this.#ctx, spec.id, call, () => null)
+    if (!made) throw new EngineError('unavailable', `${spec.id} was made and is not there`)
+    return made
+  }
+
+  async #start(vmId: string, checkedAtMs: number, call: Call): Promise<void> {
+    const options = { signal: call.signal, isAwaited: true, timeoutMs: 60_000 }
+    await changePower(this.#ctx, vmId, { action: 'start' }, checkedAtMs, options).catch(async (error) => {
+      // Of two that start it, one is told that it runs. What never ran has not died, and is started again.
+      const now = await changeInstance(this.#ctx, vmId, call, (seen) =>
+        isOn(seen) ? null : { isFresh: true },
+      )
+      if (!now || !isOn(now)) throw error
+    })
+  }
+
+  async #shutDown(vm: VmRef, call: Call): Promise<void> {
+    const checkedAtMs = performance.now()
+    let isAsked = false
+    const decide = (now: Instance) => {
+      isAsked = isOn(now) && goalOf(now) !== 'stopping'
+      return isAsked ? { config: { [marks.goal]: 'stopping' } } : null
+    }
+    const instance = required(vm, await changeInstance(this.#ctx, vm.id, call, decide))
+    if (!isOn(instance) || !isAsked) return
+    const options = { signal: call.signal, isAwaited: false }
+    await changePower(this.#ctx, vm.id, { action: 'stop', timeout: askingS }, checkedAtMs, options)
+  }
+
+  async #powerOff(vm: VmRef, call: Call): Promise<void> {
+    const checkedAtMs = performance.now()
+    const instance = required(
+      vm,
+      await changeInstance(this.#ctx, vm.id, call, (now) =>
+        isOn(now)
+          ? goalOf(now) === 'stopping'
+            ? null
+            : { config: { [marks.goal]: 'stopping' } }
+          : closed(now),
+      ),
+    )
+    if (!isOn(instance)) return
+    const options = { signal: call.signal, isAwaited: true, timeoutMs: 60_000 }
+    await changePower(this.#ctx, vm.id, { action: 'stop', force: true }, checkedAtMs, options).catch(
+      async (error) => {
+        const now = await findInstance(this.#ctx, vm.id, call.signal)
+        if (now && isOn(now.instance)) throw error
+      },
+    )
+    await changeInstance(this.#ctx, vm.id, call, (now) => (isOn(now) ? null : closed(now)))
+  }
+
+  /** Written after it is done, so that whoever died in between does it again. */
+  async #reset(vm: VmRef, call: Call): Promise<void> {
+    const checkedAtMs = performance.now()
+    const decide = (now: Instance) => {
+      if (now.config[marks.reset] === String(call.generation)) return null
+      if (!isOn(now) && goalOf(now) !== 'on') throw new EngineError('rejected', `${vm.id} is off`)
+      return { config: { [marks.goal]: 'on' } }
+    }
+    const instance = required(vm, await changeInstance(this.#ctx, vm.id, call, decide))
+    if (instance.config[marks.reset] === String(call.generation)) return
+    const action = isOn(instance)
+      ? ({ action: 'restart', force: true } as const)
+      : ({ action: 'start' } as const)
+    const options = { signal: call.signal, isAwaited: true, timeoutMs: 60_000 }
+    await changePower(this.#ctx, vm.id, action, checkedAtMs, options)
+    const done = { config: { [marks.reset]: String(call.generation) } }
+    await changeInstance(this.#ctx, vm.id, call, () => done)
+    this.#watchBoot(vm)
+  }
+
+  /** Incus tells of a start, but not of a guest that answers. */
+  #watchBoot(vm: VmRef): void {
+    if (this.#booting.has(vm.id)) return
+    this.#booting.add(vm.id)
+    const { signal } = this.#closing
+    const look = async () => {
+      while (!signal.aborted) {
+        const status = await this.inspectVm(vm, signal).catch(() => null)
+        if (status?.power !== 'booting') return
+        await sleep(bootLookMs, undefined, { signal, ref: false })
+      }
+    }
+    void look()
+      .catch(() => {})
+      .finally(() => {
+        this.#booting.delete(vm.id)
+        this.#tell(vm.id)
+      })
+  }
+
+  #tell(vmId: string | null): void {
+    if (vmId) for (const onChange of this.#watchers) onChange(vmId)
+  }
+
+  /** The Incus project in which everything of ours lives. */
+  #prepared(signal: AbortSignal): Promise<void> {
+    this.#isPrepared ??= this.#prepare(signal).catch((error) => {
+      this.#isPrepared = null
+      throw error
+    })
+    return this.#isPrepared
+  }
+
+  async #prepare(signal: AbortSignal): Promise<void> {
+    const { client, config } = this.#ctx
+    if (await client.find(`/1.0/projects/${config.project}`, { signal })) return
+    const features = {
+      ...{ 'features.networks': 'false', 'features.images': 'true', 'features.profiles': 'true' },
+      ...{ 'features.storage.volumes': 'true', 'user.slipway': 'true' },
+    }
+    const body = { name: config.project, description: 'Slipway', config: features }
+    await client.change('POST', '/1.0/projects', body, { signal }).catch(async (error) => {
+      if (!(await client.find(`/1.0/projects/${config.project}`, { signal }))) throw error
+    })
+  }
+}
+
+function required(vm: VmRef, instance: Instance | undefined): Instance {
+  if (!instance) throw new EngineError('missing', `no such VM: ${vm.id}`)
+  return instance
+}
+
+const protectedVm = ({ config, devices }: Instance): ProtectedVm => ({
+  id: config[marks.id]!,
+  bridge: config[marks.bridge] ?? '',
+  privateAddress: devices.eth0?.['ipv4.address'] ?? '',
+  subnetCidr: config[subnetMark] ?? '0.0.0.0/32',
+})

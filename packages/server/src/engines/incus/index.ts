@@ -1,0 +1,34 @@
+import { connect } from 'node:net'
+import type { IncusConfig } from '../../config/index.ts'
+import { IncusClient } from './client.ts'
+import type { IncusContext } from './context.ts'
+import { openEndpoints } from './endpoints.ts'
+import { IncusEngine } from './engine.ts'
+
+export interface IncusOptions {
+  config: IncusConfig
+  log: IncusContext['log']
+  /** How guests are reached, where that is not by this machine's own network. */
+  answersSsh?: IncusContext['answersSsh']
+}
+
+/** Does not wait for Incus: a location whose cluster is away comes back when it does. */
+export async function createIncusEngine({ config, log, answersSsh }: IncusOptions): Promise<IncusEngine> {
+  const client = new IncusClient(await openEndpoints(config), config.project)
+  return new IncusEngine({ client, config, log, answersSsh: answersSsh ?? hasSshBanner })
+}
+
+/** An SSH server speaks first. */
+function hasSshBanner(address: string, port: number, signal: AbortSignal): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect({ host: address, port })
+    const end = (isAnswered: boolean) => {
+      socket.destroy()
+      resolve(isAnswered)
+    }
+    socket.once('data', (data) => end(data.toString('latin1').startsWith('SSH-')))
+    socket.once('error', () => end(false))
+    socket.once('close', () => end(false))
+    signal.addEventListener('abort', () => end(false), { once: true })
+  })
+}

@@ -1,0 +1,119 @@
+import type { GpuReport, HostReport } from '../engine.ts'
+import type { IncusContext } from './context.ts'
+import type { Disks } from './disks.ts'
+import { firewallGeneration, listAcls } from './firewall.ts'
+import { type Instance, listInstances, marks } from './instances.ts'
+import { listMembers, type Member, serverInfo } from './members.ts'
+import { type CardReport, gpusOf, type Resources } from './resources.ts'
+import type { Statuses } from './status.ts'
+
+const resourcesMs = 10_000
+
+/** Set on a member by whoever proved on it that its kernel filters between guests of one bridge. */
+export const filtersMark = 'user.slipway.filters-internal'
+
+/**
+ * One report for each member that answers. What concerns all (instances, firewalls, disks) is read once; each member's
+ * hardware is asked of the member itself, all at the same time, so that one that hangs delays only its own report.
+ */
+export async function* inventory(
+  ctx: IncusContext,
+  statuses: Statuses,
+  disks: Disks,
+  signal: AbortSignal,
+): AsyncIterable<HostReport> {
+  const [{ members, isCluster }, { environment }] = await Promise.all([
+    listMembers(ctx, signal),
+    serverInfo(ctx, signal),
+  ])
+  const online = members.filter(({ status }) => status === 'Online' || status === 'Evacuated')
+  const asked = online.map(async (member) => ({
+    member,
+    resources: await ctx.client
+      .get<Resources>('/1.0/resources', {
+        signal,
+        timeoutMs: resourcesMs,
+        ...(isCluster && { query: { target: member.name } }),
+      })
+      .catch(() => null),
+  }))
+  const [instances, acls, volumes] = await Promise.all([
+    listInstances(ctx, signal),
+    listAcls(ctx, signal),
+    disks.list(signal),
+  ])
+  const aclOf = new Map(acls.map((acl) => [acl.name, acl]))
+  // Shared storage has no place: its disks are told with the first host.
+  let remaining = volumes
+  for await (const { member, resources } of inOrderOfArrival(asked)) {
+    if (!resources) continue
+    const own = instances.filter(
+      ({ location, config, status }) =>
+        (!isCluster || location === member.name) && config[marks.id] && status !== 'Error',
+    )
+    yield {
+      name: member.name,
+      cpuCores: resources.cpu.total,
+      memoryGb: Math.floor(resources.memory.total / 1024 ** 3),
+      ...declaredShare(ctx),
+      capabilities: capabilitiesOf(ctx, member, environment.server_version),
+      gpus: isAccepting(ctx, member) ? cards(ctx, resources).map((card) => gpuReport(card, own)) : [],
+      vms: own.map((instance) => {
+        const acl = aclOf.get(instance.config[marks.bridge] ?? '')
+        return statuses.listed(instance, acl ? firewallGeneration(acl, instance.config[marks.id]!) : 0)
+      }),
+      disks: remaining,
+    }
+    remaining = []
+  }
+}
+
+/** Containers share the machine of a test: what is declared there is believed, cores and memory with it. */
+function declaredShare(ctx: IncusContext): { cpuCores: number; memoryGb: number } | object {
+  const gpuCount = ctx.config.gpus.reduce((sum, { count }) => sum + count, 0)
+  return gpuCount === 0 ? {} : { cpuCores: gpuCount * 12, memoryGb: gpuCount * 147 }
+}
+
+function cards(ctx: IncusContext, resources: Resources): CardReport[] {
+  const declared = ctx.config.gpus.flatMap(({ model, count }) => Array<string>(count).fill(model))
+  if (declared.length === 0) return gpusOf(resources)
+  return declared.map((model, index) => ({
+    pciAddress: `0000:${(0x10 + index).toString(16)}:00.0`,
+    ...{ model, numaNode: 0, iommuGroup: index },
+  }))
+}
+
+/** A GPU is clean when no instance has it: the kernel resets it when its last user lets go. */
+function gpuReport(card: CardReport, instances: Instance[]): GpuReport {
+  const holder = instances.find(({ config }) => config[marks.gpus]?.split(' ').includes(card.pciAddress))
+  return { ...card, holderVmId: holder?.config[marks.id] ?? null, isClean: !holder }
+}
+
+export const filtersInternal = (member: Member) => member.config[filtersMark] === 'true'
+
+const isAccepting = (ctx: IncusContext, member: Member) =>
+  member.status === 'Online' && (filtersInternal(member) || ctx.config.allowUnfilteredInternal)
+
+function capabilitiesOf(ctx: IncusContext, member: Member, version: string): Record<string, unknown> {
+  const problems = [
+    ...(member.status === 'Evacuated' ? ['the member is evacuated'] : []),
+    ...(filtersInternal(member)
+      ? []
+      : [
+          'traffic between guests of one subnet is not proven to be filtered: run slipway-server doctor --engine incus on it',
+        ]),
+    ...(ctx.config.instanceType === 'container'
+      ? ['guests are containers, for tests: no kernel of their own, no GPUs']
+      : []),
+  ]
+  return { incus: version, guests: ctx.config.instanceType, network: 'bridge', not_enforced: problems }
+}
+
+async function* inOrderOfArrival<T>(work: Promise<T>[]): AsyncIterable<T> {
+  const pending = new Map(work.map((promise, index) => [index, promise.then((value) => ({ index, value }))]))
+  while (pending.size > 0) {
+    const { index, value } = await Promise.race(pending.values())
+    pending.delete(index)
+    yield value
+  }
+}

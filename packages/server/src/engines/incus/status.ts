@@ -1,0 +1,84 @@
+import { EngineError, type VmStatus } from '../engine.ts'
+import type { IncusContext } from './context.ts'
+import { closed } from './definition.ts'
+import {
+  changeInstance,
+  diskIdsOf,
+  generationOf,
+  goalOf,
+  hasDied,
+  type Instance,
+  isOn,
+  marks,
+} from './instances.ts'
+
+const sshPort = 22
+const probeMs = 2_000
+const rememberedBoots = 10_000
+
+/** Tells what an instance is to those who see VMs. */
+export class Statuses {
+  readonly #ctx: IncusContext
+  /** Boots whose guest has answered, by VM; a process that has not seen it asks the guest itself. */
+  readonly #answered = new Map<string, string>()
+
+  constructor(ctx: IncusContext) {
+    this.#ctx = ctx
+  }
+
+  /** As the inventory tells it, without asking the guest. */
+  listed(instance: Instance, firewallGeneration: number): VmStatus {
+    return this.#status(instance, firewallGeneration, powerOf(instance))
+  }
+
+  /** A VM that shut down counts as off only when its gate is closed: until then it could be started again. */
+  async inspected(instance: Instance, firewallGeneration: number, signal: AbortSignal): Promise<VmStatus> {
+    if (instance.status === 'Error')
+      throw new EngineError(
+        'unavailable',
+        `the member ${instance.location} does not answer for ${instance.name}`,
+      )
+    const seen = isShutDown(instance) ? await this.#close(instance, signal) : instance
+    const power = powerOf(seen)
+    const isBooting = power === 'running' && !(await this.#hasAnswered(seen, signal))
+    return this.#status(seen, firewallGeneration, isBooting ? 'booting' : power)
+  }
+
+  async #close(instance: Instance, signal: AbortSignal): Promise<Instance> {
+    const call = { generation: generationOf(instance), signal }
+    const id = instance.config[marks.id]!
+    const after = await changeInstance(this.#ctx, id, call, (now) => (isShutDown(now) ? closed(now) : null))
+    return after ?? instance
+  }
+
+  async #hasAnswered({ config, last_used_at }: Instance, signal: AbortSignal): Promise<boolean> {
+    const [id, address] = [config[marks.id]!, config[marks.publicAddress] ?? '']
+    if (address === '' || this.#answered.get(id) === last_used_at) return true
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(probeMs)])
+    if (!(await this.#ctx.answersSsh(address, sshPort, limit).catch(() => false))) return false
+    if (this.#answered.size >= rememberedBoots) this.#answered.clear()
+    this.#answered.set(id, last_used_at)
+    return true
+  }
+
+  #status(instance: Instance, firewallGeneration: number, power: VmStatus['power']): VmStatus {
+    const address = instance.config[marks.publicAddress] ?? ''
+    const isReachable = address !== '' && power !== 'off' && power !== 'crashed'
+    return {
+      id: instance.config[marks.id]!,
+      generation: generationOf(instance),
+      power,
+      sshDestination: isReachable ? `root@${address}` : '',
+      firewallGeneration,
+      diskIds: diskIdsOf(instance),
+      ...(power === 'crashed' && { detail: 'the guest stopped by itself' }),
+    }
+  }
+}
+
+const isShutDown = (instance: Instance) => instance.status === 'Stopped' && goalOf(instance) === 'stopping'
+
+function powerOf(instance: Instance): VmStatus['power'] {
+  if (isOn(instance)) return goalOf(instance) === 'stopping' ? 'stopping' : 'running'
+  return hasDied(instance) ? 'crashed' : 'off'
+}

@@ -1,0 +1,268 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { existsSync, openSync } from 'node:fs'
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import { type IncusConfig, loadConfig } from '../../src/config/index.ts'
+import { createIncusEngine, type IncusOptions } from '../../src/engines/incus/index.ts'
+import { testImage } from './incus-image.ts'
+
+const exec = promisify(execFile)
+const daemon = '/usr/libexec/incus/incusd'
+
+/** Plainly said, and not skipped: a suite that ran nothing must not look green. */
+export function requireIncus(): void {
+  if (!existsSync(daemon) || process.getuid?.() !== 0)
+    throw new Error(
+      'these tests need root and Incus: apt-get install -t bookworm-backports incus-base incus-client',
+    )
+}
+
+/** Makes /sys that of its network namespace and puts the cgroups back, which the daemon looks for there. */
+const ownSys = `
+set -e
+mkdir -p "$1/cgroup"; mount --rbind /sys/fs/cgroup "$1/cgroup"
+mount -t sysfs sysfs /sys; mount --rbind "$1/cgroup" /sys/fs/cgroup
+exec ${daemon} --group root
+`
+
+export class IncusMember {
+  readonly name: string
+  readonly namespace: string
+  readonly address: string
+  readonly dir: string
+  #child: ChildProcess | undefined
+
+  constructor(name: string, namespace: string, address: string, dir: string) {
+    this.name = name
+    this.namespace = namespace
+    this.address = address
+    this.dir = dir
+  }
+
+  get socket(): string {
+    return join(this.dir, 'unix.socket')
+  }
+
+  async start(): Promise<void> {
+    await mkdir(this.dir, { recursive: true })
+    const log = openSync(`${this.dir}.log`, 'a')
+    this.#child = spawn(
+      'nsenter',
+      [
+        ...[`--net=/run/netns/${this.namespace}`, 'unshare', '--mount', '--uts', '--propagation', 'private'],
+        ...['sh', '-c', `hostname ${this.name}; ${ownSys}`, 'sh', this.dir],
+      ],
+      { env: { ...process.env, INCUS_DIR: this.dir }, stdio: ['ignore', log, log] },
+    )
+    await this.waitUntilReady()
+  }
+
+  async waitUntilReady(): Promise<void> {
+    const deadline = Date.now() + 30_000
+    while (!(await this.cli('query', '/1.0').catch(() => null))) {
+      if (Date.now() > deadline || this.#child?.exitCode !== null)
+        throw new Error(`Incus does not start: ${await readFile(`${this.dir}.log`, 'utf8').catch(() => '')}`)
+      await sleep(100)
+    }
+  }
+
+  async kill(): Promise<void> {
+    const child = this.#child
+    if (!child || child.exitCode !== null || child.signalCode !== null) return
+    const ended = new Promise((resolve) => child.once('exit', resolve))
+    child.kill('SIGKILL')
+    await ended
+  }
+
+  async cli(...args: string[]): Promise<string> {
+    const running = exec('incus', args, { env: { ...process.env, INCUS_DIR: this.dir }, timeout: 60_000 })
+    // It reads what it is given, to the end.
+    running.child.stdin?.end()
+    return (await running).stdout
+  }
+
+  preseed(yaml: string): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const args = [`--net=/run/netns/${this.namespace}`, 'incus', 'admin', 'init', '--preseed']
+      const child = execFile(
+        'nsenter',
+        args,
+        { env: { ...process.env, INCUS_DIR: this.dir } },
+        (error, _, stderr) => (error ? reject(new Error(stderr || error.message)) : resolve()),
+      )
+      child.stdin!.end(yaml)
+    })
+  }
+}
+
+/** Daemons, bridges and guests in network namespaces of their own, and a client beside them. */
+export class IncusBench {
+  readonly dir: string
+  readonly members: IncusMember[]
+  readonly client: string
+  readonly #lan: string
+
+  private constructor(dir: string, prefix: string, memberCount: number) {
+    this.dir = dir
+    this.#lan = `${prefix}-lan`
+    this.client = `${prefix}-client`
+    this.members = Array.from({ length: memberCount }, (_, index) => {
+      const name = `m${index + 1}`
+      return new IncusMember(name, `${prefix}-${name}`, `198.51.100.${index + 1}`, join(dir, name))
+    })
+  }
+
+  static async open(memberCount: number): Promise<IncusBench> {
+    requireIncus()
+    const dir = await mkdtemp(join(tmpdir(), 'swi-'))
+    // The users of the containers go through it.
+    await chmod(dir, 0o711)
+    const bench = new IncusBench(dir, `swi${process.pid}`, memberCount)
+    try {
+      await bench.#makeNetwork()
+      await Promise.all(bench.members.map((member) => member.start()))
+      return bench
+    } catch (error) {
+      await bench.close()
+      throw error
+    }
+  }
+
+  /** A server alone, with a pool and the test guest's image. */
+  static async alone(): Promise<IncusBench> {
+    const bench = await IncusBench.open(1)
+    try {
+      await bench.members[0]!.preseed('storage_pools: [{name: default, driver: dir}]\n')
+      await bench.provide(bench.members[0]!)
+      return bench
+    } catch (error) {
+      await bench.close()
+      throw error
+    }
+  }
+
+  async provide(member: IncusMember): Promise<void> {
+    const features = ['features.networks=false', 'features.images=true', 'features.storage.volumes=true']
+    await member.cli('project', 'create', 'slipway', ...features.flatMap((feature) => ['-c', feature]))
+    await member.cli('--project', 'slipway', 'image', 'import', await testImage(), '--alias', 'guest:latest')
+  }
+
+  config(changes: Record<string, unknown> = {}): IncusConfig {
+    return incusConfig({ socket: this.members[0]!.socket, ...changes })
+  }
+
+  engine(config = this.config(), options: Partial<IncusOptions> = {}) {
+    const log = { info() {}, warn: (details: object, message: string) => console.warn(message, details) }
+    return createIncusEngine({
+      config,
+      log,
+      answersSsh: (address, port) => this.answersSsh(address, port),
+      ...options,
+    })
+  }
+
+  /** Runs something where the client of a tenant would be. */
+  async fromClient(...command: string[]): Promise<string> {
+    const args = [`--net=/run/netns/${this.client}`, ...command]
+    return (await exec('nsenter', args, { timeout: 20_000 })).stdout
+  }
+
+  async answersSsh(address: string, port: number): Promise<boolean> {
+    return (await this.greeting(address, port)).startsWith('SSH-')
+  }
+
+  /** What a TCP server says first; '' when none answers in a second. */
+  greeting(address: string, port: number): Promise<string> {
+    const script = `exec 3<>/dev/tcp/${address}/${port} && head -c 4 <&3`
+    return this.fromClient('timeout', '1', 'bash', '-c', script).catch(() => '')
+  }
+
+  async close(): Promise<void> {
+    for (const member of this.members) await member.kill()
+    // Guests outlive their daemon: whatever works in the bench's folder or namespaces was started for it.
+    for (let round = 0; round < 3; round++) for (const pid of await this.#processes()) kill(pid)
+    for (const namespace of [...this.members.map((member) => member.namespace), this.client, this.#lan])
+      await exec('ip', ['netns', 'delete', namespace]).catch(() => {})
+    await rm(this.dir, { recursive: true, force: true, maxRetries: 5 })
+  }
+
+  async #processes(): Promise<number[]> {
+    const found: number[] = []
+    for (const member of this.members) {
+      const { stdout } = await exec('ip', ['netns', 'pids', member.namespace]).catch(() => ({ stdout: '' }))
+      found.push(...stdout.split('\n').filter(Boolean).map(Number))
+    }
+    const monitors = new Set<string>()
+    const parents = new Map<string, string>()
+    for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {
+      const commandLine = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')
+      if (commandLine.includes(`${this.dir}/`) && Number(pid) !== process.pid) monitors.add(pid)
+      const parent = /^PPid:\t(\d+)$/m.exec(await readFile(`/proc/${pid}/status`, 'utf8').catch(() => ''))
+      if (parent) parents.set(pid, parent[1]!)
+    }
+    for (const [pid, parent] of parents) if (monitors.has(parent)) found.push(Number(pid))
+    return [...found, ...[...monitors].map(Number)]
+  }
+
+  /** A switch, members and client on it; what is meant for public addresses goes to the first member. */
+  async #makeNetwork(): Promise<void> {
+    const ip = (...args: string[]) => exec('ip', args)
+    await ip('netns', 'add', this.#lan)
+    await ip('-n', this.#lan, 'link', 'add', 'lan', 'type', 'bridge')
+    await ip('-n', this.#lan, 'link', 'set', 'lan', 'up')
+    const ends = [
+      ...this.members.map(({ namespace, address }) => ({ namespace, address })),
+      { namespace: this.client, address: '198.51.100.100' },
+    ]
+    for (const [index, { namespace, address }] of ends.entries()) {
+      await ip('netns', 'add', namespace)
+      await ip('-n', namespace, 'link', 'set', 'lo', 'up')
+      await ip(
+        '-n',
+        namespace,
+        'link',
+        'add',
+        'up0',
+        'type',
+        'veth',
+        'peer',
+        'name',
+        `p${index}`,
+        'netns',
+        this.#lan,
+      )
+      await ip('-n', this.#lan, 'link', 'set', `p${index}`, 'master', 'lan', 'up')
+      await ip('-n', namespace, 'address', 'add', `${address}/24`, 'dev', 'up0')
+      await ip('-n', namespace, 'link', 'set', 'up0', 'up')
+      await ip('-n', namespace, 'route', 'add', 'default', 'via', '198.51.100.100').catch(() => {})
+      const settings = ['net.ipv4.ip_forward=1', 'net.bridge.bridge-nf-call-iptables=1']
+      await exec('nsenter', [`--net=/run/netns/${namespace}`, 'sysctl', '-qw', ...settings])
+    }
+    await this.routePublic('203.0.113.0/24', this.members[0]!)
+  }
+
+  async routePublic(block: string, member: IncusMember): Promise<void> {
+    await exec('ip', ['-n', this.client, 'route', 'replace', block, 'via', member.address])
+  }
+}
+
+export function incusConfig(incus: Record<string, unknown>): IncusConfig {
+  const gpus = '[{ model = "A100 80GB PCIe", count = 8 }]'
+  const lines = Object.entries({ instance_type: 'container', ...incus }).map(
+    ([key, value]) => `${key} = ${JSON.stringify(value)}`,
+  )
+  const toml = `[[location]]\nname = "local-a"\nengine = "incus"\n[location.incus]\n${lines.join('\n')}\nallow_unfiltered_internal = true\ngpus = ${gpus}\n`
+  const config = loadConfig(['--config', 'slipway.toml'], {}, () => toml)
+  const [location] = config.locations
+  if (location?.engine !== 'incus') throw new Error('the location has another engine')
+  return location.incus
+}
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {}
+}

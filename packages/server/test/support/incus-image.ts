@@ -1,0 +1,102 @@
+import { execFile } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { chmod, mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { promisify } from 'node:util'
+import { root } from '@slipway/testing/root.ts'
+import { hostArchitecture } from '../../src/engines/qemu/architecture.ts'
+import { DebianPackages } from '../../src/engines/qemu/mini-guest/debian-packages.ts'
+import { guestPackages } from '../../src/engines/qemu/mini-guest/files.ts'
+import { rootTree } from '../../src/engines/qemu/mini-guest/tree.ts'
+
+const exec = promisify(execFile)
+const cache = join(root, 'node_modules/.cache/slipway-incus')
+
+/** What a cloud image does with cloud-init, done by a shell: host name, address, key and scripts. */
+const files: Record<string, string> = {
+  'etc/inittab': `::sysinit:/etc/slipway/boot
+::respawn:/bin/busybox nc -ll -p 22 -e /usr/sbin/dropbear -i -s -r /etc/dropbear/host_ed25519
+::once:/etc/slipway/startup
+`,
+  'etc/slipway/boot': `#!/bin/sh
+echo "slipway: booting" >/dev/console
+{ read -r comment; read -r data; } </etc/slipway/user-data
+name=$(cat /etc/slipway/vendor-data | sed -n 's/.*"hostname":"\\([^"]*\\)".*/\\1/p')
+hostname "$name"
+ip link set lo up
+udhcpc -i eth0 -q -f -n -t 20 -T 1 -s /etc/slipway/dhcp >/dev/null 2>&1
+umask 077
+mkdir -p /root/.ssh /etc/dropbear
+echo "$data" | sed -n 's/.*"ssh_authorized_keys":\\["\\([^"]*\\)".*/\\1/p' >/root/.ssh/authorized_keys
+[ -s /etc/dropbear/host_ed25519 ] || dropbearkey -t ed25519 -f /etc/dropbear/host_ed25519 >/dev/null 2>&1
+echo "slipway: the guest is up ($name)" >/dev/console
+`,
+  'etc/slipway/dhcp': `#!/bin/sh
+[ "$1" = bound ] || exit 0
+ip address add "$ip/$mask" dev "$interface"
+ip link set "$interface" up
+ip route add default via "$router"
+`,
+  'etc/slipway/startup': `#!/bin/sh
+{ read -r comment; read -r data; } </etc/slipway/user-data
+echo "$data" | sed -n 's|.*slipway-startup"[^}]*"content":"\\([^"]*\\)".*|\\1|p' | base64 -d >/run/startup
+[ -s /run/startup ] && sh /run/startup >/dev/console 2>&1 </dev/null
+`,
+}
+
+const metadata = `architecture: ${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}
+creation_date: 1700000000
+properties:
+  description: Slipway test guest
+templates:
+  /etc/slipway/user-data:
+    when: [create, copy, start]
+    template: user-data.tpl
+  /etc/slipway/vendor-data:
+    when: [create, copy, start]
+    template: vendor-data.tpl
+`
+const templateOf = (kind: string) =>
+  `{% autoescape off %}{{ config_get("cloud-init.${kind}", "") }}{% endautoescape %}`
+
+/** A container image of busybox and dropbear, made once from Debian packages. Returns the tarball. */
+export async function testImage(): Promise<string> {
+  const recipe = createHash('sha256')
+    .update(JSON.stringify([files, metadata, templateOf('')]))
+    .digest('hex')
+  const target = join(cache, `guest-${recipe.slice(0, 12)}.tar`)
+  if (existsSync(target)) return target
+  const work = await mkdtemp(join(tmpdir(), 'slipway-incus-image-'))
+  try {
+    const arch = hostArchitecture()
+    const packages = new DebianPackages(work, arch.debianName)
+    await packages.refreshListsIfMissing('dropbear-bin')
+    await packages.unpack(guestPackages, join(work, 'unpacked'))
+    const rootfs = join(work, 'image/rootfs')
+    for (const entry of await rootTree(join(work, 'unpacked'), arch)) {
+      const path = join(rootfs, entry.path)
+      await mkdir(entry.kind === 'directory' ? path : dirname(path), { recursive: true })
+      if (entry.kind === 'link') await symlink(entry.target, path)
+      if (entry.kind === 'file') await writeFile(path, entry.content, { mode: entry.mode })
+      if (entry.kind === 'directory') await chmod(path, entry.mode)
+    }
+    for (const [path, content] of Object.entries(files)) {
+      await mkdir(dirname(join(rootfs, path)), { recursive: true })
+      await writeFile(join(rootfs, path), content, { mode: 0o755 })
+    }
+    await mkdir(join(work, 'image/templates'))
+    for (const kind of ['user-data', 'vendor-data'])
+      await writeFile(join(work, `image/templates/${kind}.tpl`), templateOf(kind))
+    await writeFile(join(work, 'image/metadata.yaml'), metadata)
+    await mkdir(cache, { recursive: true })
+    const made = join(work, 'guest.tar')
+    await exec('tar', ['-C', join(work, 'image'), '--owner=0', '--group=0', '-cf', made, '.'])
+    await exec('cp', [made, `${target}.${process.pid}`])
+    await rename(`${target}.${process.pid}`, target)
+    return target
+  } finally {
+    await rm(work, { recursive: true, force: true })
+  }
+}
