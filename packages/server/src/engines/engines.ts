@@ -41,7 +41,7 @@ export async function createEngines(config: Config, database: Database, log: Log
       }
       case 'incus': {
         if (config.isDemo) requireLocalIncus(location.incus)
-        const engine = await createIncusEngine({ config: location.incus, log })
+        const engine = await createIncusEngine({ config: location.incus })
         byLocation.set(location.name, engine)
         closings.push(() => engine.close())
       }

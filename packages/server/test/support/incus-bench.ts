@@ -84,6 +84,12 @@ export class IncusMember {
     return (await running).stdout
   }
 
+  /** The first process of a guest, as this machine numbers it. */
+  async pidOf(instance: string): Promise<number> {
+    const state = JSON.parse(await this.cli('query', `/1.0/instances/${instance}/state?project=slipway`))
+    return (state as { pid: number }).pid
+  }
+
   preseed(yaml: string): Promise<void> {
     return new Promise((resolve, reject) => {
       const args = [`--net=/run/netns/${this.namespace}`, 'incus', 'admin', 'init', '--preseed']
@@ -144,6 +150,34 @@ export class IncusBench {
     }
   }
 
+  /** Members that found each other over their switch. */
+  static async cluster(memberCount: number): Promise<IncusBench> {
+    const bench = await IncusBench.open(memberCount)
+    try {
+      const [first, ...others] = bench.members
+      await first!.preseed(`config: {core.https_address: "${first!.address}:8443"}
+storage_pools: [{name: default, driver: dir}]
+cluster: {server_name: ${first!.name}, enabled: true}
+`)
+      await first!.cli('config', 'set', 'cluster.offline_threshold', '20')
+      for (const member of others) {
+        const output = await first!.cli('cluster', 'add', member.name)
+        await member.preseed(`cluster:
+  server_name: ${member.name}
+  enabled: true
+  server_address: ${member.address}:8443
+  cluster_token: ${output.trim().split('\n').at(-1)}
+  member_config: [{entity: storage-pool, name: default, key: source, value: ""}]
+`)
+      }
+      await bench.provide(first!)
+      return bench
+    } catch (error) {
+      await bench.close()
+      throw error
+    }
+  }
+
   async provide(member: IncusMember): Promise<void> {
     const features = ['features.networks=false', 'features.images=true', 'features.storage.volumes=true']
     await member.cli('project', 'create', 'slipway', ...features.flatMap((feature) => ['-c', feature]))
@@ -155,10 +189,8 @@ export class IncusBench {
   }
 
   engine(config = this.config(), options: Partial<IncusOptions> = {}) {
-    const log = { info() {}, warn: (details: object, message: string) => console.warn(message, details) }
     return createIncusEngine({
       config,
-      log,
       answersSsh: (address, port) => this.answersSsh(address, port),
       ...options,
     })

@@ -83,7 +83,12 @@ export class IncusClient {
   }
 
   async read<T>(path: string, options: CallOptions): Promise<{ value: T; etag: string }> {
-    const { answer, etag } = await this.#send('GET', path, undefined, options)
+    const { answer, etag } = await this.#send('GET', path, undefined, options).catch((error) => {
+      // A member that is away, or a database without a leader: another time it may be read.
+      if (error instanceof IncusError && error.code >= 500)
+        throw new EngineError('unavailable', `Incus: ${error.message}`, { cause: error })
+      throw error
+    })
     return { value: answer.metadata as T, etag }
   }
 

@@ -1,5 +1,4 @@
 import type { IncusConfig } from '../../config/index.ts'
-import type { Log } from '../../services.ts'
 import type { IncusClient } from './client.ts'
 
 export interface IncusContext {
@@ -7,5 +6,4 @@ export interface IncusContext {
   config: IncusConfig
   /** Returns whether something at this address answers as an SSH server does. */
   answersSsh: (address: string, port: number, signal: AbortSignal) => Promise<boolean>
-  log: Pick<Log, 'info' | 'warn'>
 }

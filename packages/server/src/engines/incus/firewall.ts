@@ -2,7 +2,9 @@ import { parseCidr } from '@slipway/contract'
 import { numberToAddress } from '../../domain/addresses.ts'
 import type { CompiledRule } from '../../domain/firewall.ts'
 import { EngineError } from '../engine.ts'
+import { isCode } from './client.ts'
 import type { IncusContext } from './context.ts'
+import { unavailable } from './instances.ts'
 
 interface AclRule {
   action: 'allow' | 'drop'
@@ -153,7 +155,7 @@ export class Firewalls {
       await this.#ctx.client
         .change('PUT', pathOf(bridge), body, { signal, ifMatch: found.etag })
         .catch((error) => {
-          if ((error as { code?: number }).code !== 412) throw error
+          if (!isCode(error, 412)) throw unavailable(error)
         })
     }
     throw new EngineError(

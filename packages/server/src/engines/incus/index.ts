@@ -7,15 +7,14 @@ import { IncusEngine } from './engine.ts'
 
 export interface IncusOptions {
   config: IncusConfig
-  log: IncusContext['log']
   /** How guests are reached, where that is not by this machine's own network. */
   answersSsh?: IncusContext['answersSsh']
 }
 
 /** Does not wait for Incus: a location whose cluster is away comes back when it does. */
-export async function createIncusEngine({ config, log, answersSsh }: IncusOptions): Promise<IncusEngine> {
+export async function createIncusEngine({ config, answersSsh }: IncusOptions): Promise<IncusEngine> {
   const client = new IncusClient(await openEndpoints(config), config.project)
-  return new IncusEngine({ client, config, log, answersSsh: answersSsh ?? hasSshBanner })
+  return new IncusEngine({ client, config, answersSsh: answersSsh ?? hasSshBanner })
 }
 
 /** An SSH server speaks first. */

@@ -6,9 +6,9 @@ import type { IncusContext } from './context.ts'
 import { unavailable } from './instances.ts'
 import { memberNames } from './members.ts'
 
-/** One bridge for each subnet of a VPC; an interface's name has at most 15 characters. */
+/** One bridge for each subnet of a VPC; an interface's name has at most 15 characters, and the tunnel adds two. */
 export function bridgeOf({ networkId, subnetCidr }: VmSpec['network']): string {
-  return `sw${createHash('sha256').update(`${networkId} ${subnetCidr}`).digest('hex').slice(0, 13)}`
+  return `sw${createHash('sha256').update(`${networkId} ${subnetCidr}`).digest('hex').slice(0, 11)}`
 }
 
 /** Between members the bridge is one segment by VXLAN, whose number comes from its name. */
@@ -42,7 +42,7 @@ export async function ensureBridge(
     'security.acls.default.egress.action': 'drop',
     'user.slipway.network': network.networkId,
     ...(members &&
-      Object.fromEntries(Object.entries(vxlan).map(([key, value]) => [`tunnel.mesh.${key}`, value]))),
+      Object.fromEntries(Object.entries(vxlan).map(([key, value]) => [`tunnel.v.${key}`, value]))),
   }
   const body = { name: bridge, type: 'bridge' }
   for (const target of members ?? [])

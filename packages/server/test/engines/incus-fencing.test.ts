@@ -1,0 +1,117 @@
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { VmSpec } from '../../src/engines/engine.ts'
+import type { IncusEngine } from '../../src/engines/incus/engine.ts'
+import { ConformanceBench } from '../support/conformance-bench.ts'
+import { IncusBench, type IncusMember } from '../support/incus-bench.ts'
+
+const within = { timeout: 60_000 }
+const signal = AbortSignal.timeout(240_000)
+const image = { name: 'guest:latest', source: { alias: 'guest:latest' } }
+const wanted = (power: 'on' | 'off') => ({ power, firewall: { rules: [], generation: 1 } })
+const at = (generation: number) => ({ generation, signal })
+
+let bench: IncusBench
+let engine: IncusEngine
+let member: IncusMember
+let template: VmSpec
+let count = 0
+beforeAll(async () => {
+  bench = await IncusBench.alone()
+  member = bench.members[0]!
+  engine = await bench.engine()
+  const subject = { engine, host: 'm1', image, close: async () => {} }
+  template = (await ConformanceBench.open(subject)).spec
+}, 120_000)
+afterAll(async () => {
+  await engine?.close()
+  await bench?.close()
+}, 60_000)
+
+function newSpec(): VmSpec {
+  const number = ++count
+  const [mac, address] = [`52:54:00:c0:f1:0${number}`, `172.27.0.${20 + number}`]
+  const network = { ...template.network, macAddress: mac, privateAddress: address, publicAddress: '' }
+  return { ...template, id: randomUUID(), network }
+}
+const cli = (...args: string[]) => member.cli('--project', 'slipway', ...args)
+const startByHand = (id: string) => cli('start', `vm-${id}`)
+
+test(
+  'a start that comes late finds the gate of a stopped VM closed, and its GPUs given back',
+  within,
+  async () => {
+    const spec = newSpec()
+    await engine.ensureVm(spec, wanted('off'), at(1))
+    await expect(startByHand(spec.id)).rejects.toThrow()
+    expect((await engine.ensureVm(spec, wanted('on'), at(2)))?.power).toBe('running')
+    await engine.powerVm(spec, 'off', at(3))
+    await expect(startByHand(spec.id)).rejects.toThrow()
+    expect(await cli('config', 'get', `vm-${spec.id}`, 'user.slipway.gpus')).toBe('\n')
+    await engine.removeVm(spec, at(4))
+  },
+)
+
+test('a guest that shuts down counts as off only with its gate closed', within, async () => {
+  const spec = newSpec()
+  await engine.ensureVm(spec, wanted('on'), at(1))
+  await engine.powerVm(spec, 'shutdown', at(2))
+  while ((await engine.inspectVm(spec, signal))?.power !== 'off')
+    await new Promise((go) => setTimeout(go, 100))
+  await expect(startByHand(spec.id)).rejects.toThrow()
+  await engine.removeVm(spec, at(3))
+})
+
+test(
+  'of two workers that start one VM at the same time, the older leaves nothing behind',
+  within,
+  async () => {
+    const spec = newSpec()
+    const other = await bench.engine()
+    await engine.ensureVm(spec, wanted('off'), at(1))
+    const [older, newer] = await Promise.allSettled([
+      other.ensureVm(spec, wanted('on'), at(2)),
+      engine.powerVm(spec, 'off', at(3)),
+    ])
+    expect(newer).toMatchObject({ status: 'fulfilled' })
+    // Whichever came first: after the newer one, it is off and stays so.
+    if (older.status === 'rejected') expect(older.reason).toMatchObject({ name: 'EngineError' })
+    expect((await engine.inspectVm(spec, signal))?.power).toBe('off')
+    await expect(startByHand(spec.id)).rejects.toThrow()
+    await other.close()
+    await engine.removeVm(spec, at(4))
+  },
+)
+
+test('a creation that sleeps through the removal of its VM makes nothing', within, async () => {
+  const spec = newSpec()
+  await engine.removeVm(spec, at(2))
+  await expect(engine.ensureVm(spec, wanted('on'), at(1))).rejects.toMatchObject({ kind: 'stale' })
+  // It had looked for the mark before it fell asleep, and makes the instance afterwards.
+  const sleeper = await bench.engine()
+  const racing = newSpec()
+  const [creation] = await Promise.allSettled([
+    sleeper.ensureVm(racing, wanted('on'), at(1)),
+    engine.removeVm(racing, at(2)),
+  ])
+  await engine.removeVm(racing, at(2))
+  if (creation.status === 'rejected') expect(creation.reason).toMatchObject({ name: 'EngineError' })
+  expect(await engine.inspectVm(racing, signal)).toBeNull()
+  await expect(sleeper.ensureVm(racing, wanted('on'), at(1))).rejects.toMatchObject({ kind: 'stale' })
+  expect(await engine.inspectVm(racing, signal)).toBeNull()
+  await sleeper.close()
+})
+
+test('a guest that dies by itself has crashed, and is reset under a newer generation', within, async () => {
+  const spec = newSpec()
+  await engine.ensureVm(spec, wanted('on'), at(1))
+  const heard = new Promise<string>((resolve) => engine.watch(resolve))
+  await cli('exec', `vm-${spec.id}`, '--', '/bin/busybox', 'poweroff', '-f').catch(() => {})
+  while ((await engine.inspectVm(spec, signal))?.power !== 'crashed')
+    await new Promise((go) => setTimeout(go, 100))
+  expect(await heard).toBe(spec.id)
+  expect((await engine.ensureVm(spec, wanted('on'), at(2)))?.power).toBe('crashed')
+  await engine.powerVm(spec, 'reset', at(3))
+  expect((await engine.inspectVm(spec, signal))?.power).toBe('running')
+  await engine.removeVm(spec, at(4))
+})
