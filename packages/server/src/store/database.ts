@@ -76,7 +76,9 @@ export class Database implements Queryable {
       pipeline: true,
       connectionTimeoutMillis: 8_000,
       // A process that was stopped in the middle of a transaction must not keep its locks.
-      options: '-c statement_timeout=25000 -c idle_in_transaction_session_timeout=8000 -c timezone=UTC',
+      // Statements are planned once, without their values: such are the plans that are tested against a grown store.
+      options:
+        '-c statement_timeout=25000 -c idle_in_transaction_session_timeout=8000 -c timezone=UTC -c plan_cache_mode=force_generic_plan',
     })
     this.pool.on('error', (error) => options.onError?.(error))
     // A connection that breaks in the middle of a transaction says so twice: to the statement under way, which counts,
