@@ -91,6 +91,22 @@ export const UsageItem = record('UsageItem', {
   quantity: Type.Number(),
   unit: Type.Enum(['vm_hour', 'gb_hour']),
   usd: Type.Union([Type.Number(), Type.Null()], { description: 'Null where no price is set.' }),
+  resource_id: Type.Optional(
+    Type.String({
+      description:
+        'With `group_by=resource`: a VM, disk, or OS disk beyond 128 GiB; empty for days before usage was kept by resource.',
+    }),
+  ),
+  resource_name: Type.Optional(Type.String({ description: 'With `group_by=resource`.' })),
+  labels: Type.Optional(
+    Type.Unsafe<Labels>({
+      ...Labels,
+      description: 'With `group_by=resource`: as they were at the close of the day.',
+    }),
+  ),
+  label_value: Type.Optional(
+    Type.String({ description: 'With `group_by=label:<key>`: of that label; empty for what has none.' }),
+  ),
 })
 export type UsageItem = Static<typeof UsageItem>
 
@@ -100,6 +116,15 @@ export const UsageQuery = Type.Object({
   end_date: Type.Optional(UtcDate),
   location: Type.Optional(Type.String({ maxLength: 100 })),
   resource_type: Type.Optional(Type.Enum(['vm', 'disk'])),
+  group_by: Type.Optional(
+    Type.String({
+      maxLength: 80,
+      format: 'usage-grouping',
+      description:
+        '`resource`, for at most 31 days at once, or `label:<key>`. Without it, usage is added up by product and location.',
+      examples: ['label:team'],
+    }),
+  ),
 })
 
 const usageDescription =

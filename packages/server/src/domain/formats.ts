@@ -16,7 +16,7 @@ import { parseSshPublicKey } from '@slipway/contract/ssh-key'
 import { numberToAddress } from './addresses.ts'
 import { parsePort } from './firewall.ts'
 import { isCloudConfig, scriptProblem } from './guest/scripts.ts'
-import { labelKeyProblem, labelSelectorProblem, labelValueProblem } from './labels.ts'
+import { isLabelKey, labelKeyProblem, labelSelectorProblem, labelValueProblem } from './labels.ts'
 import { didYouMean, nearest } from './nearest.ts'
 import { parseDiskSize } from './sizes.ts'
 
@@ -81,6 +81,10 @@ export const formats: Record<string, (text: string) => string | null> = {
   'label-key': labelKeyProblem,
   'label-value': labelValueProblem,
   'label-selector': labelSelectorProblem,
+  'usage-grouping': (text) =>
+    text === 'resource' || (text.startsWith('label:') && isLabelKey(text.slice('label:'.length)))
+      ? null
+      : 'must be resource, or label: and the key of a label, such as label:team',
   'startup-script': scriptProblem,
   'shutdown-script': (text) =>
     isCloudConfig(text)

@@ -24,6 +24,8 @@ export const labelKeyProblem = (text: string): string | null =>
 export const labelValueProblem = (text: string): string | null =>
   valueForm.test(text) ? null : 'must be letters, digits, ., _ and -, at most 63'
 
+export const isLabelKey = (text: string): boolean => keyForm.test(text)
+
 /** Reads `team=ml,stage!=test,gpu-job,!old`; null when it is no selector. */
 export function parseLabelSelector(text: string): LabelSelector | null {
   const selector: LabelSelector = { pairs: [], pairsAbsent: [], keys: [], keysAbsent: [] }

@@ -4,7 +4,7 @@ import { quantityHours, usdOfMs } from '../domain/money.ts'
 import { addMonths, dayStart } from '../domain/months.ts'
 import type { BudgetRow } from '../store/billing/budgets.ts'
 import type { InvoiceRow } from '../store/billing/invoices.ts'
-import type { UsageDayRow } from '../store/billing/usage-days.ts'
+import type { UsageDayRow, UsageLabelRow, UsageResourceRow } from '../store/billing/usage-days.ts'
 
 export const invoiceView = (row: InvoiceRow): Invoice => ({
   id: row.id,
@@ -30,6 +30,18 @@ export const usageView = (row: UsageDayRow): UsageItem => ({
   quantity: Number(quantityHours(BigInt(row.quantity_ms))),
   unit: unitOf(row.resource_type),
   usd: row.cost_usd_ms === null ? null : usdNumber(usdOfMs(row.cost_usd_ms)),
+})
+
+export const resourceUsageView = (row: UsageResourceRow): UsageItem => ({
+  ...usageView(row),
+  resource_id: row.resource_id ?? '',
+  resource_name: row.resource_name,
+  labels: row.labels,
+})
+
+export const labelUsageView = (row: UsageLabelRow): UsageItem => ({
+  ...usageView(row),
+  label_value: row.label_value,
 })
 
 export const budgetView = ({ monthly_usd, is_hard_stop, spent_usd_ms }: BudgetRow): Budget => ({

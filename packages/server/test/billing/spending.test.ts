@@ -44,6 +44,8 @@ const openMeter = (projectId: string, resourceId: string, productName: string, q
       location: 'us-east1-a',
       resourceType: productName === 'a100.1x' ? 'vm' : 'disk',
       resourceId,
+      resourceName: '',
+      labels: {},
       productName,
       quantity,
     }),
@@ -126,6 +128,8 @@ test('the running total of a project is what its intervals come to, whatever ope
                 location: 'us-east1-a',
                 resourceType: product === 0 ? 'vm' : 'disk',
                 resourceId: id,
+                resourceName: '',
+                labels: {},
                 productName: products[product]!,
                 quantity: quantity + 1,
               })

@@ -32,6 +32,7 @@ const exceptions: Record<string, string> = {
   usage_day_next: 'intervals are read only until the first day is closed',
   vm_list_all: 'hidden VMs, which it passes over, are few',
   usage_month: 'a month of several projects is what was asked for',
+  usage_resource_day_insert: 'a day of a shard of projects is added up by resource, once',
 }
 
 let store: TestDatabase

@@ -35,6 +35,7 @@ export const grownTables: Record<string, number> = {
   events: 40_000_000,
   usage_intervals: 10_000_000,
   usage_days: 20_000_000,
+  usage_resource_days: 300_000_000,
   invoices: 120_000,
   invoice_lines: 1_000_000,
   project_spending: 20_000,
@@ -151,6 +152,10 @@ const rows = `
     SELECT id_of('project', n % 100 + 1), 'place-' || n % 10 + 1, 'vm', id_of('vm', n % 1000 + 1), 'a100', 1,
            tstzrange(now() - (n / 1000 + 1) * interval '1 day', CASE WHEN n >= 1000 THEN now() - (n / 1000) * interval '1 day' END)
     FROM generate_series(1, 10000) n;
+  INSERT INTO usage_resource_days (project_id, day, resource_id, location, resource_type, product_name, resource_name,
+                                   labels, quantity_ms)
+    SELECT id_of('project', n % 100 + 1), current_date - n / 1000, id_of('vm', n % 1000 + 1), 'place-1', 'vm', 'a100', 'vm',
+           '{}', 1 FROM generate_series(1000, 20000) n;
   INSERT INTO usage_days (day, project_id, location, resource_type, product_name, quantity_ms)
     SELECT current_date - d, id_of('project', p), 'place-1', 'vm', 'a100', 1
     FROM generate_series(1, 100) d, generate_series(1, 100) p;

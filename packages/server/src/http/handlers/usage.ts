@@ -1,15 +1,23 @@
 import type { UsageItem } from '@slipway/contract'
 import { Failure } from '../../domain/failure.ts'
 import { addDays, daysBetween } from '../../domain/months.ts'
-import { listProjectIds, listUsage, usageState } from '../../store/billing/usage-days.ts'
+import {
+  listProjectIds,
+  listUsage,
+  listUsageByLabel,
+  listUsageByResource,
+  type UsageFilter,
+  usageState,
+} from '../../store/billing/usage-days.ts'
 import type { Queryable } from '../../store/database.ts'
 import { time } from '../../store/time.ts'
-import { usageView } from '../../views/billing.ts'
+import { labelUsageView, resourceUsageView, usageView } from '../../views/billing.ts'
 import { type Context, type Handlers, RawAnswer } from '../context.ts'
 import { locationFilter } from '../filters.ts'
 
 const defaultDays = 31
 const mostDays = 366
+const mostDaysByResource = 31
 /** Where counting days forwards and backwards stays within four digits of a year. */
 const firstDay = '1970-01-01'
 const lastDay = '2999-12-31'
@@ -28,7 +36,8 @@ async function answerUsage(
 ) {
   const { closed_at, today } = await usageState(tx)
   const items = await usageOf(tx, projectIds, query, today)
-  if (wantsCsv(request.headers.accept)) return new RawAnswer('text/csv; charset=utf-8', toCsv(items))
+  if (wantsCsv(request.headers.accept))
+    return new RawAnswer('text/csv; charset=utf-8', toCsv(items, query.group_by))
   return { items, updated_at: time(closed_at) }
 }
 
@@ -44,21 +53,34 @@ async function usageOf(
     if (day !== undefined && (day < firstDay || day > lastDay))
       throw badDate(field, `must be from ${firstDay} to ${lastDay}`)
   }
-  const endDate = query.end_date ?? (query.start_date ? addDays(query.start_date, mostDays - 1) : today)
+  const most = query.group_by === 'resource' ? mostDaysByResource : mostDays
+  const endDate = query.end_date ?? (query.start_date ? addDays(query.start_date, most - 1) : today)
   const startDate = query.start_date ?? addDays(endDate, 1 - defaultDays)
   const days = daysBetween(startDate, endDate) + 1
   if (days < 1) throw badDate('end_date', 'must not be before start_date')
-  if (days > mostDays)
-    throw badDate('start_date', `must be at most ${mostDays} days before end_date: ask in parts`)
-  const rows = await listUsage(db, projectIds, {
+  if (days > most) throw badDate('start_date', `must be at most ${most} days before end_date: ask in parts`)
+  const items = await grouped(db, projectIds, query.group_by, {
     startDate,
     endDate,
     location: query.location ?? null,
     resourceType: query.resource_type ?? null,
   })
   // A location that is gone is known by what was used there.
-  if (rows.length === 0) await locationFilter(db, query.location)
-  return rows.map(usageView)
+  if (items.length === 0) await locationFilter(db, query.location)
+  return items
+}
+
+async function grouped(
+  db: Queryable,
+  projectIds: string[],
+  grouping: string | undefined,
+  filter: UsageFilter,
+): Promise<UsageItem[]> {
+  if (grouping === undefined) return (await listUsage(db, projectIds, filter)).map(usageView)
+  if (grouping === 'resource')
+    return (await listUsageByResource(db, projectIds, filter)).map(resourceUsageView)
+  const key = grouping.slice('label:'.length)
+  return (await listUsageByLabel(db, projectIds, key, filter)).map(labelUsageView)
 }
 
 const badDate = (field: string, message: string) =>
@@ -89,10 +111,27 @@ const columns = [
 ] as const
 
 /** RFC 4180: lines end with CRLF; an unknown price is an empty field. */
-function toCsv(items: UsageItem[]): string {
-  const lines = items.map((item) => columns.map((column) => csvField(item[column])).join(','))
-  return [columns.join(','), ...lines].map((line) => `${line}\r\n`).join('')
+function toCsv(items: UsageItem[], grouping: string | undefined): string {
+  const all = [
+    ...columns,
+    ...(grouping === undefined ? [] : (groupColumns[grouping] ?? ['label_value'])),
+  ] as const
+  const lines = items.map((item) => all.map((column) => csvField(flat(item[column]))).join(','))
+  return [all.join(','), ...lines].map((line) => `${line}\r\n`).join('')
 }
+
+const groupColumns: Record<string, (keyof UsageItem)[]> = {
+  resource: ['resource_id', 'resource_name', 'labels'],
+}
+
+/** Labels in one field: `stage=test;team=ml`. */
+const flat = (value: UsageItem[keyof UsageItem]): string | number | null =>
+  typeof value !== 'object' || value === null
+    ? (value ?? null)
+    : Object.entries(value)
+        .map(([key, text]) => `${key}=${text}`)
+        .sort()
+        .join(';')
 
 function csvField(value: string | number | null): string {
   const text = typeof value === 'number' ? plainNumber(value) : (value ?? '')

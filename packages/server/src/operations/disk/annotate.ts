@@ -1,5 +1,6 @@
 import type { AnnotationUpdate } from '@slipway/contract'
 import { Failure } from '../../domain/failure.ts'
+import { relabelUsage } from '../../store/billing/usage.ts'
 import { annotateDisk, type DiskRow, findDisk, findDiskView } from '../../store/compute/disks.ts'
 import type { OperationRow } from '../../store/compute/operations.ts'
 import type { Tx } from '../../store/database.ts'
@@ -18,6 +19,7 @@ export async function annotate(
     throw new Failure('conflict', `The disk ${disk.name} is being deleted: it cannot be changed any more.`)
   await diskNameOrConflict(change.name ?? disk.name, () => annotateDisk(tx, disk.id, change))
   const changed = (await findDisk(tx, by.projectId, disk.id))!
+  await relabelUsage(tx, [disk.id], changed.name, changed.labels)
   const record = (await findDiskView(tx, by.projectId, disk.id))!
   return recordAnnotation(tx, by, 'disk', changed, change, record)
 }

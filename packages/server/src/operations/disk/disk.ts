@@ -71,6 +71,8 @@ export async function meterDisk(tx: Tx, disk: DiskRow, sizeGib: number): Promise
     location: disk.location,
     resourceType: 'disk',
     resourceId: disk.id,
+    resourceName: disk.name,
+    labels: disk.labels,
     productName: disk.type,
     quantity: sizeGb(sizeGib),
   })

@@ -1,5 +1,6 @@
 import type { AnnotationUpdate } from '@slipway/contract'
 import { Failure } from '../../domain/failure.ts'
+import { relabelUsage } from '../../store/billing/usage.ts'
 import type { OperationRow } from '../../store/compute/operations.ts'
 import { vmViewOf } from '../../store/compute/vm-view.ts'
 import { annotateVm, findVm, type VmRow } from '../../store/compute/vms.ts'
@@ -21,5 +22,7 @@ export async function annotate(
     throw violatedConstraint(error) === 'vms_name' ? vmNameTaken(change.name ?? vm.name) : error
   })
   const changed = (await findVm(tx, by.projectId, vm.id))!
+  await relabelUsage(tx, [vm.id], changed.name, changed.labels)
+  await relabelUsage(tx, [vm.os_disk_id], `${changed.name}-os`, changed.labels)
   return recordAnnotation(tx, by, 'vm', changed, change, await vmViewOf(tx, vm.id))
 }

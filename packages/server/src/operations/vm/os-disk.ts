@@ -26,6 +26,8 @@ export async function openOsDiskUsages(tx: Tx, vms: VmRow[]): Promise<void> {
       location: vm.location,
       resourceType: 'disk',
       resourceId: vm.os_disk_id,
+      resourceName: `${vm.name}-os`,
+      labels: vm.labels,
       productName: 'persistent-ssd',
       quantity: osDiskExcessGib(vm),
     })),

@@ -100,6 +100,8 @@ async function openVmUsages(tx: Tx, vms: VmRow[]): Promise<void> {
       location: vm.location,
       resourceType: 'vm',
       resourceId: vm.id,
+      resourceName: vm.name,
+      labels: vm.labels,
       productName: vm.type,
       quantity: 1,
     })),

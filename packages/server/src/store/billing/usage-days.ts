@@ -1,3 +1,4 @@
+import type { Labels } from '@slipway/contract'
 import type { Queryable, Tx } from '../database.ts'
 import { statement } from '../statement.ts'
 
@@ -10,6 +11,17 @@ export interface UsageDayRow {
   product_name: string
   quantity_ms: string
   cost_usd_ms: string | null
+}
+
+export interface UsageResourceRow extends UsageDayRow {
+  /** Null for days before usage was kept by resource. */
+  resource_id: string | null
+  resource_name: string
+  labels: Labels
+}
+
+export interface UsageLabelRow extends UsageDayRow {
+  label_value: string
 }
 
 /** The month of one project and product on one day, over all locations. */
@@ -27,8 +39,11 @@ const pricePeriods = `
  * Adds up the intervals on each UTC day from `bounds.open_day` up to the instant `bounds.until`, cut where a day ends
  * and where a price changes. The sum never depends on the time at which it is asked, if `until` is past.
  */
-const metered = (scope: string) => `
-  SELECT d.day, i.project_id, i.location, i.resource_type, i.product_name,
+const metered = (
+  scope: string,
+  resource: { columns: string; groups: string } = { columns: '', groups: '' },
+) => `
+  SELECT d.day, i.project_id, i.location, i.resource_type, i.product_name, ${resource.columns}
          sum(i.quantity * piece.ms) AS quantity_ms, sum(i.quantity * piece.ms * p.usd) AS cost_usd_ms
   FROM bounds b
   CROSS JOIN LATERAL (
@@ -43,7 +58,14 @@ const metered = (scope: string) => `
   CROSS JOIN LATERAL (
     SELECT ((extract(epoch FROM upper(cut.span)) - extract(epoch FROM lower(cut.span))) * 1000)::bigint AS ms
   ) piece
-  GROUP BY 1, 2, 3, 4, 5`
+  GROUP BY 1, 2, 3, 4, 5 ${resource.groups}`
+
+/** By resource, with the name and the labels that it last had. */
+const byResource = {
+  columns: `i.resource_id, (array_agg(i.resource_name ORDER BY i.period DESC))[1] AS resource_name,
+         (array_agg(i.labels ORDER BY i.period DESC))[1] AS labels,`,
+  groups: ', i.resource_id',
+}
 
 const nextOpenDay = statement<{ day: string | null; is_due: boolean | null }, { rollupAtUtc: string }>(
   'usage_day_next',
@@ -62,9 +84,17 @@ const insertDay = statement<never, { day: string; after: string; upTo: string }>
    INSERT INTO usage_days (day, project_id, location, resource_type, product_name, quantity_ms, cost_usd_ms)
    ${metered('i.project_id > :after AND i.project_id <= :upTo')}`,
 )
+const insertResources = statement<never, { day: string; after: string; upTo: string }>(
+  'usage_resource_day_insert',
+  `WITH bounds AS (SELECT :day::date AS open_day, (:day::date + 1)::timestamp AT TIME ZONE 'UTC' AS until)
+   INSERT INTO usage_resource_days (day, project_id, location, resource_type, product_name, resource_id, resource_name,
+                                    labels, quantity_ms, cost_usd_ms)
+   ${metered('i.project_id > :after AND i.project_id <= :upTo', byResource)}
+   ON CONFLICT DO NOTHING`,
+)
 const markClosed = statement<never, { day: string }>(
   'usage_day_close',
-  'INSERT INTO usage_days_closed (day) VALUES (:day)',
+  'INSERT INTO usage_days_closed (day, has_resources) VALUES (:day, true)',
 )
 
 const isClosed = statement<{ is_closed: boolean }, { day: string }>(
@@ -81,6 +111,36 @@ const list = statement<UsageDayRow, UsageFilter & { projectIds: string[] }>(
      AND (:location::text IS NULL OR location = :location)
      AND (:resourceType::text IS NULL OR resource_type = :resourceType)
    ORDER BY usage_days.day, project_id, location, resource_type DESC, product_name`,
+)
+
+const isAskedFor = `project_id = ANY (:projectIds::uuid[]) AND day BETWEEN :startDate AND :endDate
+     AND (:location::text IS NULL OR location = :location)
+     AND (:resourceType::text IS NULL OR resource_type = :resourceType)`
+
+// Days that were closed before usage was kept by resource have what they have, without a resource.
+const rowsByResource = `
+  SELECT day, project_id, location, resource_type, product_name, resource_id, resource_name, labels, quantity_ms, cost_usd_ms
+  FROM usage_resource_days WHERE ${isAskedFor}
+  UNION ALL
+  SELECT day, project_id, location, resource_type, product_name, NULL, '', '{}', quantity_ms, cost_usd_ms
+  FROM usage_days JOIN usage_days_closed USING (day) WHERE NOT has_resources AND ${isAskedFor}`
+
+const listByResource = statement<UsageResourceRow, UsageFilter & { projectIds: string[] }>(
+  'usage_resource_list',
+  `SELECT to_char(day, 'YYYY-MM-DD') AS day, project_id, location, resource_type, product_name, resource_id,
+          resource_name, labels, quantity_ms::text, cost_usd_ms::text
+   FROM (${rowsByResource}) r
+   ORDER BY r.day, project_id, location, resource_type DESC, product_name, resource_name, resource_id`,
+)
+
+const listByLabel = statement<UsageLabelRow, UsageFilter & { projectIds: string[]; key: string }>(
+  'usage_label_list',
+  `SELECT to_char(day, 'YYYY-MM-DD') AS day, project_id, location, resource_type, product_name,
+          coalesce(labels ->> :key::text, '') AS label_value, sum(quantity_ms)::text AS quantity_ms,
+          sum(cost_usd_ms)::text AS cost_usd_ms
+   FROM (${rowsByResource}) r
+   GROUP BY r.day, project_id, location, resource_type, product_name, label_value
+   ORDER BY r.day, project_id, location, resource_type DESC, product_name, label_value`,
 )
 
 const lastClosed = statement<{ closed_at: Date | null; today: string }>(
@@ -140,8 +200,10 @@ export async function findNextOpenDay(
 }
 
 /** What is written shows when the day is closed. The caller holds the lock of the roll-up. */
-export const addUsageOfDay = (tx: Tx, day: string, projects: { after: string; upTo: string }) =>
-  insertDay.run(tx, { day, ...projects })
+export async function addUsageOfDay(tx: Tx, day: string, projects: { after: string; upTo: string }) {
+  await insertDay.run(tx, { day, ...projects })
+  await insertResources.run(tx, { day, ...projects })
+}
 
 export const markDayClosed = (tx: Tx, day: string) => markClosed.run(tx, { day })
 
@@ -156,6 +218,13 @@ export interface UsageFilter {
 
 export const listUsage = (db: Queryable, ids: string[], filter: UsageFilter): Promise<UsageDayRow[]> =>
   list.all(db, { ...filter, projectIds: ids })
+
+export const listUsageByResource = (db: Queryable, ids: string[], filter: UsageFilter) =>
+  listByResource.all(db, { ...filter, projectIds: ids })
+
+/** What has no such label has the value ''. */
+export const listUsageByLabel = (db: Queryable, ids: string[], key: string, filter: UsageFilter) =>
+  listByLabel.all(db, { ...filter, projectIds: ids, key })
 
 /** Returns when usage was last written, and the UTC day that it is. */
 export const usageState = async (db: Queryable) => (await lastClosed.one(db))!

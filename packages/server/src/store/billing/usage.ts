@@ -1,13 +1,16 @@
+import type { Labels } from '@slipway/contract'
 import type { Tx } from '../database.ts'
 import { statement } from '../statement.ts'
 
 const openIntervals = statement<never, { metered: string }>(
   'usage_open',
-  `INSERT INTO usage_intervals (project_id, location, resource_type, resource_id, product_name, quantity, period)
-   SELECT m."projectId", m.location, m."resourceType", m."resourceId", m."productName", m.quantity,
+  `INSERT INTO usage_intervals (project_id, location, resource_type, resource_id, resource_name, labels, product_name,
+                                quantity, period)
+   SELECT m."projectId", m.location, m."resourceType", m."resourceId", m."resourceName", m.labels, m."productName", m.quantity,
           tstzrange(slipway_now(), NULL)
    FROM json_to_recordset(:metered::json) AS m ("projectId" uuid, location text, "resourceType" text,
-                                                "resourceId" uuid, "productName" text, quantity bigint)`,
+                                                "resourceId" uuid, "resourceName" text, labels jsonb,
+                                                "productName" text, quantity bigint)`,
 )
 
 // An interval that opened and closes in the same millisecond never was.
@@ -22,11 +25,22 @@ const closeIntervals = statement<never, { resourceIds: string[] }>(
    WHERE resource_id = ANY (:resourceIds::uuid[]) AND upper_inf(period) AND lower(period) < slipway_now()`,
 )
 
+// What ended today is still to be added up.
+const relabel = statement<never, { resourceIds: string[]; name: string; labels: Labels }>(
+  'usage_relabel',
+  `UPDATE usage_intervals i SET resource_name = :name, labels = :labels
+   FROM unnest(:resourceIds::uuid[]) AS w (id)
+   WHERE i.resource_id = w.id
+     AND i.period && tstzrange(date_trunc('day', slipway_now() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC', NULL)`,
+)
+
 export interface Metered {
   projectId: string
   location: string
   resourceType: 'vm' | 'disk'
   resourceId: string
+  resourceName: string
+  labels: Labels
   productName: string
   /** 1 for a VM, GB for a disk. */
   quantity: number
@@ -42,3 +56,7 @@ export async function closeUsages(tx: Tx, resourceIds: string[]): Promise<void> 
   await Promise.all([dropEmpty.run(tx, { resourceIds }), closeIntervals.run(tx, { resourceIds })])
 }
 export const closeUsage = (tx: Tx, resourceId: string) => closeUsages(tx, [resourceId])
+
+/** What is added up from today on has this name and these labels. */
+export const relabelUsage = (tx: Tx, resourceIds: string[], name: string, labels: Labels) =>
+  relabel.run(tx, { resourceIds, name, labels })
