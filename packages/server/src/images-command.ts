@@ -45,7 +45,12 @@ export async function runImagesCommand(argv: string[]): Promise<void> {
   const database = new Database({ url, poolSize: 2 })
   try {
     const source = await importImage(dataDir, what, values.sha256, name, progress)
-    const image = { name, description: `Imported from ${what.split('/').at(-1)}`, tags: ['imported'], source }
+    const image = {
+      name,
+      description: `Imported from ${what.split('/').at(-1)}`,
+      tags: ['imported', 'cloud-init'],
+      source,
+    }
     const locations = (await listLocations(database)).filter(({ engine }) => engine === 'qemu')
     for (const location of locations) await offerImages(database, location.name, [image])
     console.log(

@@ -31,17 +31,17 @@ const simulatedImages: EngineImage[] = [
   {
     name: 'ubuntu24.04-nvidia:latest',
     description: 'Ubuntu 24.04 LTS with the NVIDIA driver and CUDA',
-    tags: ['ubuntu', 'nvidia', 'cuda'],
+    tags: ['ubuntu', 'nvidia', 'cuda', 'cloud-init'],
     source: {},
   },
   {
     name: 'ubuntu22.04-nvidia:latest',
     description: 'Ubuntu 22.04 LTS with the NVIDIA driver and CUDA',
-    tags: ['ubuntu', 'nvidia', 'cuda'],
+    tags: ['ubuntu', 'nvidia', 'cuda', 'cloud-init'],
     source: {},
   },
-  { name: 'ubuntu24.04:latest', description: 'Ubuntu 24.04 LTS', tags: ['ubuntu'], source: {} },
-  { name: 'debian12:latest', description: 'Debian 12', tags: ['debian'], source: {} },
+  { name: 'ubuntu24.04:latest', description: 'Ubuntu 24.04 LTS', tags: ['ubuntu', 'cloud-init'], source: {} },
+  { name: 'debian12:latest', description: 'Debian 12', tags: ['debian', 'cloud-init'], source: {} },
 ]
 
 const simulatedOnly: ImagesOf = ({ engine }) => (engine === 'simulated' ? simulatedImages : [])

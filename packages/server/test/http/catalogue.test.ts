@@ -92,7 +92,7 @@ test('the list of images says where each can be used', async () => {
     'ubuntu24.04:latest',
   ])
   expect(images[2]).toMatchObject({
-    tags: ['ubuntu', 'nvidia', 'cuda'],
+    tags: ['ubuntu', 'nvidia', 'cuda', 'cloud-init'],
     locations: ['us-east1-a', 'us-west1-a', 'eu-north1-a'],
   })
 })
@@ -324,7 +324,7 @@ test('a cost estimate is refused with the very error that the creation would giv
     ['vm', { ...vm, name: 'train 7' }, 400],
     ['vm', { ...vm, ssh_public_key: 'ssh-rsa AAAA' }, 400],
     ['vm', { ...vm, startup_script: 'x'.repeat(65_537) }, 400],
-    ['vm', { ...vm, startup_script: '#cloud-config\n', image: 'debian12' }, 400],
+    ['vm', { ...vm, shutdown_script: '#cloud-config\n' }, 400],
     ['vm', { ...vm, disks: [{ disk_id: service.credentials.project_id }] }, 404],
     ['disk', takenDisk, 409],
     ['disk', { ...disk, size: '11TiB' }, 400],
