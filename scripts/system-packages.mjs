@@ -38,8 +38,8 @@ const programNames = [
     suites: ['packages/server/test/http/proxies'],
   },
   { name: 'tmux', binary: 'tmux', packages: ['tmux'], suites: ['packages/cli/test/terminal'] },
-  { name: 'zsh', binary: 'zsh', packages: ['zsh'], suites: ['packages/cli/test/shells'] },
-  { name: 'fish', binary: 'fish', packages: ['fish'], suites: ['packages/cli/test/shells'] },
+  { name: 'zsh', binary: 'zsh', packages: ['zsh'], suites: ['packages/cli/test/completion'] },
+  { name: 'fish', binary: 'fish', packages: ['fish'], suites: ['packages/cli/test/completion'] },
   {
     name: 'incus',
     binary: '/usr/libexec/incus/incusd',
@@ -89,7 +89,7 @@ function offerBackports(release) {
   const mirror = String(listed.stdout ?? '')
     .split('\n')
     .find((uri) => uri !== '' && !uri.includes('security'))
-  writeFileSync(file, `deb ${mirror ?? 'http://deb.debian.org/debian/'} ${release}-backports main\n`)
+  if (mirror) writeFileSync(file, `deb ${mirror} ${release}-backports main\n`)
 }
 
 function apt(...args) {

@@ -7,8 +7,9 @@ import { ensureInstalled, leave, root } from './install.mjs'
 import { ensureSystemPackages } from './system-packages.mjs'
 
 ensureInstalled()
-const isVmRun = process.argv.includes('vitest.vm.config.ts')
-const missing = ensureSystemPackages(isVmRun ? '.vm.ts' : '.test.ts')
+// npm run test:vm and test:cluster have files with endings of their own, named like their configurations.
+const kind = /vitest\.(\w+)\.config\.ts/.exec(process.argv.join(' '))?.[1] ?? 'test'
+const missing = ensureSystemPackages(`.${kind}.ts`)
 if (missing.length > 0 && process.env.CI === 'true')
   leave(`Nothing may be skipped with CI=true: ${missing.join(', ')}`)
 

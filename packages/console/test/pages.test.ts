@@ -82,6 +82,7 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
       ['webhook', `${base}/settings/webhooks/${webhook!.id}`],
       ['billing', `${base}/settings/billing`],
       ['project', `${base}/settings/project`],
+      ['organization', `${base}/settings/organization`],
       ['fleet', '/fleet'],
       ['account', '/account'],
       ['fleet-host', `/fleet/hosts/${host.id}`],

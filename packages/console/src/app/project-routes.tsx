@@ -22,6 +22,7 @@ const pages = {
   webhook: () => import('../pages/settings/webhook/index.tsx'),
   billing: () => import('../pages/settings/billing.tsx'),
   projectSettings: () => import('../pages/settings/project.tsx'),
+  organization: () => import('../pages/settings/organization.tsx'),
 }
 
 const project = createRoute({
@@ -46,6 +47,7 @@ export const projectRoutes = project.addChildren([
   page('/events', lazyPage(pages.events, 'Events')),
   page('/operations', lazyPage(pages.operations, 'Operations')),
   page('/settings/keys', lazyPage(pages.keys, 'AccessKeys')),
+  page('/settings/organization', lazyPage(pages.organization, 'OrganizationSettings')),
   page('/settings/members', lazyPage(pages.members, 'Members')),
   page('/settings/webhooks', lazyPage(pages.webhooks, 'Webhooks')),
   page('/settings/webhooks/$webhookId', lazyPage(pages.webhook, 'WebhookPage')),

@@ -71,15 +71,18 @@ interface EventRowsProps {
   rows: Event[]
   actors: Map<string, string>
   projectId?: string
+  /** Whether it is shown where each came from: admins may know. */
+  hasAddresses?: boolean
 }
 
-export function EventRows({ rows, actors, projectId = '' }: EventRowsProps) {
+export function EventRows({ rows, actors, projectId = '', hasAddresses = false }: EventRowsProps) {
   const living = useResourceNames(projectId)
   // Other events still know the name of what has been deleted.
   const told = rows.flatMap(({ resource_id, data }): [string, string][] =>
     typeof data.name === 'string' ? [[resource_id, data.name]] : [],
   )
   const columns = columnsFor(projectId, new Map([...told, ...living]), actors)
+  if (hasAddresses) columns.splice(-1, 0, addressColumn)
   return <Table label="Events" rows={rows} columns={columns} rowKey={(event) => event.id} />
 }
 
@@ -108,6 +111,13 @@ const columnsFor = (
   },
   whenColumn('When', 'created_at'),
 ]
+
+const addressColumn: Column<Event> = {
+  key: 'address',
+  title: 'From',
+  width: 'minmax(110px, 1fr)',
+  cell: ({ client_address }) => client_address || <span className="text-ink-muted">–</span>,
+}
 
 const actorWords = (actor: string): string => {
   const [kind = '', id = ''] = actor.split(':')

@@ -11,8 +11,7 @@ import { SelectField, TextField } from '../ui/field.tsx'
 import { Loaded } from '../ui/loaded.tsx'
 import { Section } from '../ui/page.tsx'
 import { SecretDialog } from '../ui/secret.tsx'
-import { Table } from '../ui/table.tsx'
-import { Age } from '../ui/time.tsx'
+import { KeyTable } from './key-table.tsx'
 
 /** Keys that are good for every project of the organization. */
 export function OrganizationKeys() {
@@ -38,46 +37,7 @@ export function OrganizationKeys() {
       <Loaded query={keys} rows={1}>
         {(data) =>
           data.length > 0 && (
-            <Table
-              label="Keys of the organization"
-              rows={data}
-              rowKey={(key) => key.id}
-              columns={[
-                { key: 'name', title: 'Name', width: 'minmax(140px, 2fr)', cell: (key) => key.name },
-                { key: 'role', title: 'Role', width: '90px', cell: (key) => key.role },
-                {
-                  key: 'from',
-                  title: 'Works from',
-                  width: 'minmax(120px, 1fr)',
-                  cell: (key) => key.allowed_cidrs.join(', ') || 'anywhere',
-                },
-                {
-                  key: 'age',
-                  title: 'Age',
-                  width: '80px',
-                  align: 'right',
-                  cell: (key) => <Age iso={key.created_at} />,
-                },
-                {
-                  key: 'actions',
-                  title: '',
-                  width: '100px',
-                  align: 'right',
-                  isBare: true,
-                  cell: (key) => (
-                    <Button
-                      size="small"
-                      kind="danger"
-                      reason={whyNot}
-                      onClick={() => setRevoking(key)}
-                      aria-label={`Revoke ${key.name}`}
-                    >
-                      Revoke
-                    </Button>
-                  ),
-                },
-              ]}
-            />
+            <KeyTable label="Keys of the organization" keys={data} whyNot={whyNot} onRevoke={setRevoking} />
           )
         }
       </Loaded>

@@ -40,6 +40,7 @@ export function SettingsTabs() {
         { label: 'Webhooks', to: `${base}/webhooks` },
         { label: 'Billing and budget', to: `${base}/billing` },
         { label: 'Project', to: `${base}/project` },
+        { label: 'Organization', to: `${base}/organization` },
       ]}
     />
   )

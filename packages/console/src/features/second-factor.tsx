@@ -1,6 +1,7 @@
 import { type FormEvent, useState } from 'react'
 import { useAction } from '../api/actions.ts'
 import { client } from '../api/client.ts'
+import { useMe } from '../api/me.ts'
 import { Button } from '../ui/button.tsx'
 import { Copyable } from '../ui/copy.tsx'
 import { ErrorNote } from '../ui/error.tsx'
@@ -8,8 +9,9 @@ import { TextField } from '../ui/field.tsx'
 import { Section } from '../ui/page.tsx'
 import { SecretDialog } from '../ui/secret.tsx'
 
-/** Sets a second factor up in two steps, or removes it; the service knows which of the two is possible. */
+/** Sets a second factor up in two steps, or removes it. */
 export function SecondFactor() {
+  const { caller } = useMe()
   const [password, setPassword] = useState('')
   const [uri, setUri] = useState('')
   const [code, setCode] = useState('')
@@ -22,13 +24,13 @@ export function SecondFactor() {
   const confirm = useAction({
     run: () => client.authTotpConfirm({ code: code.trim() }),
     done: () => 'The second factor is set up',
-    touches: ['authSessionList'],
+    touches: ['authSessionList', 'rootGet'],
     showsErrors: true,
   })
   const remove = useAction({
     run: () => client.authTotpRemove({ code: code.trim() }),
     done: () => 'The second factor is removed',
-    touches: ['authSessionList'],
+    touches: ['authSessionList', 'rootGet'],
     showsErrors: true,
   })
   const submit = (event: FormEvent) => {
@@ -47,11 +49,13 @@ export function SecondFactor() {
   return (
     <Section title="Second factor">
       <form onSubmit={submit} noValidate className="card flex max-w-md flex-col gap-4 p-4">
-        {uri ? (
+        {caller.has_totp && <p>It is set up: signing in asks for a code.</p>}
+        {uri && (
           <p className="break-all">
             Add this to your authenticator, then type its code: <Copyable text={uri} />
           </p>
-        ) : (
+        )}
+        {!uri && !caller.has_totp && (
           <TextField
             label="Password, to set one up"
             type="password"
@@ -60,30 +64,33 @@ export function SecondFactor() {
             onChange={setPassword}
           />
         )}
-        <TextField
-          label={uri ? 'Code' : 'Code, to remove the one that is set up'}
-          autoComplete="one-time-code"
-          value={code}
-          onChange={setCode}
-        />
+        {(uri || caller.has_totp) && (
+          <TextField
+            label={uri ? 'Code' : 'Code, to remove it'}
+            autoComplete="one-time-code"
+            value={code}
+            onChange={setCode}
+          />
+        )}
         {error && <ErrorNote error={error} />}
         <div className="flex gap-2">
-          <Button
-            type="submit"
-            kind="primary"
-            isBusy={begin.isPending || confirm.isPending}
-            reason={(uri ? code : password) ? undefined : 'Fill in the field first'}
-          >
-            {uri ? 'Confirm' : 'Set up'}
-          </Button>
-          {!uri && (
+          {caller.has_totp ? (
             <Button
               kind="danger"
               isBusy={remove.isPending}
               reason={code ? undefined : 'Type a code first'}
-              onClick={() => remove.mutate(undefined)}
+              onClick={() => remove.mutate(undefined, { onSuccess: () => setCode('') })}
             >
               Remove
+            </Button>
+          ) : (
+            <Button
+              type="submit"
+              kind="primary"
+              isBusy={begin.isPending || confirm.isPending}
+              reason={(uri ? code : password) ? undefined : 'Fill in the field first'}
+            >
+              {uri ? 'Confirm' : 'Set up'}
             </Button>
           )}
         </div>

@@ -2,6 +2,7 @@ import { type FormEvent, useState } from 'react'
 import { useAction } from '../api/actions.ts'
 import { client } from '../api/client.ts'
 import { useMe } from '../api/me.ts'
+import { Identities } from '../features/identities.tsx'
 import { SecondFactor } from '../features/second-factor.tsx'
 import { Sessions } from '../features/sessions.tsx'
 import { Button } from '../ui/button.tsx'
@@ -70,6 +71,7 @@ export function Account() {
         </form>
       </Section>
       <SecondFactor />
+      <Identities />
       <Sessions />
     </Page>
   )

@@ -6,6 +6,7 @@ import { client } from '../../api/client.ts'
 import { useProjectId, useWhyNot } from '../../api/me.ts'
 import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
+import { KeyTable } from '../../features/key-table.tsx'
 import { OrganizationKeys } from '../../features/organization-keys.tsx'
 import { SettingsTabs } from '../../features/page-tabs.tsx'
 import { curlLine } from '../../lib/command-lines.ts'
@@ -15,8 +16,6 @@ import { SelectField, TextField } from '../../ui/field.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 import { Empty, Page } from '../../ui/page.tsx'
 import { SecretDialog } from '../../ui/secret.tsx'
-import { Table } from '../../ui/table.tsx'
-import { Age, When } from '../../ui/time.tsx'
 
 export function AccessKeys() {
   const projectId = useProjectId()
@@ -54,70 +53,7 @@ export function AccessKeys() {
               A key lets a program or the CLI use this project, and this project only.
             </Empty>
           ) : (
-            <Table
-              label="Access keys"
-              rows={data}
-              rowKey={(key) => key.id}
-              columns={[
-                {
-                  key: 'name',
-                  title: 'Name',
-                  width: 'minmax(140px, 2fr)',
-                  cell: (key) => <span className="font-medium">{key.name}</span>,
-                },
-                {
-                  key: 'prefix',
-                  title: 'Begins with',
-                  width: 'minmax(140px, 1fr)',
-                  cell: (key) => <span className="mono">{key.prefix}…</span>,
-                },
-                { key: 'role', title: 'Role', width: '90px', cell: (key) => key.role },
-                {
-                  key: 'used',
-                  title: 'Last used',
-                  width: '110px',
-                  align: 'right',
-                  cell: (key) =>
-                    key.last_used_at ? (
-                      <Age iso={key.last_used_at} />
-                    ) : (
-                      <span className="text-ink-muted">never</span>
-                    ),
-                },
-                {
-                  key: 'expires',
-                  title: 'Expires',
-                  width: '200px',
-                  align: 'right',
-                  cell: (key) => <When iso={key.expires_at} empty="never" />,
-                },
-                {
-                  key: 'age',
-                  title: 'Age',
-                  width: '80px',
-                  align: 'right',
-                  cell: (key) => <Age iso={key.created_at} />,
-                },
-                {
-                  key: 'actions',
-                  title: '',
-                  width: '100px',
-                  align: 'right',
-                  isBare: true,
-                  cell: (key) => (
-                    <Button
-                      size="small"
-                      kind="danger"
-                      reason={whyNot}
-                      onClick={() => setRevoking(key)}
-                      aria-label={`Revoke ${key.name}`}
-                    >
-                      Revoke
-                    </Button>
-                  ),
-                },
-              ]}
-            />
+            <KeyTable label="Access keys" keys={data} whyNot={whyNot} onRevoke={setRevoking} />
           )
         }
       </Loaded>

@@ -2,18 +2,14 @@ import { useNavigate } from '@tanstack/react-router'
 import { type FormEvent, useState } from 'react'
 import { useAction } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
-import { useMe, useProject, useRole, useWhyNot } from '../../api/me.ts'
-import { read } from '../../api/read.ts'
-import { useQuery } from '../../api/use-query.ts'
+import { useMe, useProject, useWhyNot } from '../../api/me.ts'
 import { SettingsTabs } from '../../features/page-tabs.tsx'
-import { quotaLabel } from '../../lib/format.ts'
 import { Button } from '../../ui/button.tsx'
 import { Copyable } from '../../ui/copy.tsx'
 import { Confirm, submitting } from '../../ui/dialog.tsx'
 import { ErrorNote } from '../../ui/error.tsx'
 import { TextField } from '../../ui/field.tsx'
-import { Loaded } from '../../ui/loaded.tsx'
-import { Facts, Page, Section, UsageBar } from '../../ui/page.tsx'
+import { Facts, Page, Section } from '../../ui/page.tsx'
 
 export function ProjectSettings() {
   const project = useProject()
@@ -48,7 +44,6 @@ export function ProjectSettings() {
           ['API address', <Copyable key="api" text={`${location.origin}/v0.1`} />],
         ]}
       />
-      <OrganizationQuotas organizationId={project.organization_id} />
       <Section title="Name">
         <form onSubmit={submit} noValidate className="card flex max-w-md flex-col gap-4 p-4">
           <TextField label="Project name" value={name} onChange={setName} />
@@ -87,28 +82,5 @@ export function ProjectSettings() {
         <p>Its networks, rules, keys and webhooks go. Invoices and the audit log stay.</p>
       </Confirm>
     </Page>
-  )
-}
-
-/** What all projects of the organization may use together. A key of the project cannot see it. */
-function OrganizationQuotas({ organizationId }: { organizationId: string }) {
-  const role = useRole(organizationId)
-  const quotas = useQuery({
-    ...read('organizationQuotaList', { params: { organization_id: organizationId } }),
-    enabled: role !== '',
-  })
-  if (role === '') return null
-  return (
-    <Section title="Quotas of the organization">
-      <Loaded query={quotas} rows={4}>
-        {({ items }) => (
-          <div className="card grid gap-x-6 gap-y-3 p-4 sm:grid-cols-2">
-            {items.map(({ name, used, max }) => (
-              <UsageBar key={name} label={quotaLabel(name)} used={used} max={max} />
-            ))}
-          </div>
-        )}
-      </Loaded>
-    </Section>
   )
 }

@@ -1,0 +1,83 @@
+import type { AccessKey } from '@slipway/sdk'
+import { Button } from '../ui/button.tsx'
+import { Table } from '../ui/table.tsx'
+import { Age, When } from '../ui/time.tsx'
+
+interface KeyTableProps {
+  label: string
+  keys: AccessKey[]
+  whyNot: string | undefined
+  onRevoke: (key: AccessKey) => void
+}
+
+/** Keys of a project or of an organization: what they may do, from where, and whether anybody uses them. */
+export function KeyTable({ label, keys, whyNot, onRevoke }: KeyTableProps) {
+  return (
+    <Table
+      label={label}
+      rows={keys}
+      rowKey={(key) => key.id}
+      columns={[
+        {
+          key: 'name',
+          title: 'Name',
+          width: 'minmax(140px, 2fr)',
+          cell: (key) => <span className="font-medium">{key.name}</span>,
+        },
+        {
+          key: 'prefix',
+          title: 'Begins with',
+          width: 'minmax(140px, 1fr)',
+          cell: (key) => <span className="mono">{key.prefix}…</span>,
+        },
+        { key: 'role', title: 'Role', width: '90px', cell: (key) => key.role },
+        {
+          key: 'from',
+          title: 'Works from',
+          width: 'minmax(110px, 1fr)',
+          cell: (key) => key.allowed_cidrs.join(', ') || 'anywhere',
+        },
+        {
+          key: 'used',
+          title: 'Last used',
+          width: '100px',
+          align: 'right',
+          cell: (key) =>
+            key.last_used_at ? <Age iso={key.last_used_at} /> : <span className="text-ink-muted">never</span>,
+        },
+        {
+          key: 'expires',
+          title: 'Expires',
+          width: '180px',
+          align: 'right',
+          cell: (key) => <When iso={key.expires_at} empty="never" />,
+        },
+        {
+          key: 'age',
+          title: 'Age',
+          width: '70px',
+          align: 'right',
+          cell: (key) => <Age iso={key.created_at} />,
+        },
+        {
+          key: 'actions',
+          title: '',
+          width: '90px',
+          align: 'right',
+          isBare: true,
+          cell: (key) => (
+            <Button
+              size="small"
+              kind="danger"
+              reason={whyNot}
+              onClick={() => onRevoke(key)}
+              aria-label={`Revoke ${key.name}`}
+            >
+              Revoke
+            </Button>
+          ),
+        },
+      ]}
+    />
+  )
+}

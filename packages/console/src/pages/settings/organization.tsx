@@ -1,0 +1,116 @@
+import { useInfiniteQuery } from '@tanstack/react-query'
+import { useAction } from '../../api/actions.ts'
+import { client } from '../../api/client.ts'
+import { useMe, useProject, useRole, useWhyNot } from '../../api/me.ts'
+import { read } from '../../api/read.ts'
+import { useActorNames } from '../../api/resource-names.ts'
+import { useQuery } from '../../api/use-query.ts'
+import { EventRows } from '../../features/event-table.tsx'
+import { SettingsTabs } from '../../features/page-tabs.tsx'
+import { quotaLabel } from '../../lib/format.ts'
+import { Button } from '../../ui/button.tsx'
+import { ErrorState } from '../../ui/error.tsx'
+import { Loaded } from '../../ui/loaded.tsx'
+import { Page, Section, Skeleton, UsageBar } from '../../ui/page.tsx'
+
+/** What concerns all projects of the organization. */
+export function OrganizationSettings() {
+  const { organization_id } = useProject()
+  const { organizations } = useMe()
+  const name = organizations.find(({ id }) => id === organization_id)?.name
+  return (
+    <Page title="Settings">
+      <SettingsTabs />
+      <p className="text-ink-muted">{name}: what concerns all of its projects.</p>
+      <Quotas organizationId={organization_id} />
+      <SecondFactorDemand organizationId={organization_id} />
+      <Events organizationId={organization_id} />
+    </Page>
+  )
+}
+
+/** What all projects may use together. */
+function Quotas({ organizationId }: { organizationId: string }) {
+  const quotas = useQuery(read('organizationQuotaList', { params: { organization_id: organizationId } }))
+  return (
+    <Section title="Quotas of the organization">
+      <Loaded query={quotas} rows={4}>
+        {({ items }) => (
+          <div className="card grid gap-x-6 gap-y-3 p-4 sm:grid-cols-2">
+            {items.map(({ name, used, max }) => (
+              <UsageBar key={name} label={quotaLabel(name)} used={used} max={max} />
+            ))}
+          </div>
+        )}
+      </Loaded>
+    </Section>
+  )
+}
+
+function SecondFactorDemand({ organizationId }: { organizationId: string }) {
+  const { caller, organizations } = useMe()
+  const whyNot = useWhyNot('owner')
+  const isDemanded = organizations.find(({ id }) => id === organizationId)?.require_totp ?? false
+  const demand = useAction({
+    run: (require_totp: boolean) =>
+      client.organizationUpdate({ organization_id: organizationId }, { require_totp }),
+    done: (isWanted) =>
+      isWanted ? 'Members need a second factor from now on' : 'A second factor is no longer demanded',
+    touches: ['organizationList'],
+  })
+  const reason =
+    whyNot ?? (isDemanded || caller.has_totp ? undefined : 'Set up a second factor of your own first.')
+  return (
+    <Section title="Second factor">
+      <div className="card flex flex-wrap items-center justify-between gap-4 px-4 py-3">
+        <span className="text-ink-muted">
+          {isDemanded
+            ? 'Members without a second factor are refused until they have set one up. Keys are unaffected.'
+            : 'Members may sign in with their password alone.'}
+        </span>
+        <Button reason={reason} isBusy={demand.isPending} onClick={() => demand.mutate(!isDemanded)}>
+          {isDemanded ? 'No longer demand it' : 'Demand a second factor'}
+        </Button>
+      </div>
+    </Section>
+  )
+}
+
+/** Members, billing, keys and failed sign-ins: for admins, with where each came from. */
+function Events({ organizationId }: { organizationId: string }) {
+  const role = useRole(organizationId)
+  const actors = useActorNames(useProject())
+  const events = useInfiniteQuery({
+    queryKey: ['organizationEventList', { organizationId }],
+    enabled: role === 'admin' || role === 'owner',
+    initialPageParam: '',
+    queryFn: ({ pageParam, signal }) =>
+      client.organizationEventList(
+        { organization_id: organizationId, limit: 50, page_token: pageParam || undefined },
+        { signal },
+      ),
+    getNextPageParam: (page) => page.next_page_token || undefined,
+  })
+  if (role !== 'admin' && role !== 'owner') return null
+  const rows = events.data?.pages.flatMap((page) => page.items) ?? []
+  return (
+    <Section title="Events of the organization">
+      {events.error && !events.data ? (
+        <ErrorState error={events.error} onRetry={() => events.refetch()} />
+      ) : !events.data ? (
+        <Skeleton rows={4} />
+      ) : rows.length === 0 ? (
+        <p className="card px-4 py-3 text-ink-muted">No events in the last 90 days.</p>
+      ) : (
+        <EventRows rows={rows} actors={actors} hasAddresses />
+      )}
+      {events.hasNextPage && (
+        <div>
+          <Button isBusy={events.isFetchingNextPage} onClick={() => events.fetchNextPage()}>
+            Older events
+          </Button>
+        </div>
+      )}
+    </Section>
+  )
+}
