@@ -220,6 +220,7 @@ test('vm create --no-wait prints the operation, which can be waited for and watc
     publicKey,
     '--no-wait',
   )
+  expect(started, started.stderr).toMatchObject({ code: 0 })
   const id = started.stdout.trim()
   expect(id).toMatch(/^[0-9a-f-]{36}$/)
   expect(await slipway('operation', 'wait', id)).toMatchObject({ code: 0, stdout: 'SUCCEEDED\n' })
@@ -229,7 +230,8 @@ test('vm create --no-wait prints the operation, which can be waited for and watc
 })
 
 test('disks are created, grown, attached, detached and deleted', async () => {
-  await slipway('vm', 'create', 'holder', '--type', 'a40.1x', ...where, '--ssh-key', publicKey)
+  const holder = await slipway('vm', 'create', 'holder', '--type', 'a40.1x', ...where, '--ssh-key', publicKey)
+  expect(holder, holder.stderr).toMatchObject({ code: 0 })
   await golden(
     'disk.txt',
     ['disk', 'create', 'datasets', '--size', '100GiB', ...where],

@@ -46,7 +46,7 @@ describe.skipIf(isMissing('tmux'))('at a terminal', () => {
     terminal.press('Enter')
     const question = await terminal.see(/Create it\?/)
     expect(question).toContain('Using the key ~/.ssh/id_ed25519.pub')
-    expect(question).toContain('train-7: a100.1x in eu-north1-a, $1.45 per hour, $1,058.50 per month')
+    expect(question).toContain('train-7: a100.1x in us-east1-a, $1.45 per hour, $1,058.50 per month')
     terminal.press('Enter')
     const live = await terminal.see(/✓ admit[\s\S]*. boot/)
     expect(live).toMatch(/[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] Creating train-7 \d+s/)
@@ -90,7 +90,7 @@ describe.skipIf(isMissing('tmux'))('at a terminal', () => {
     narrow.run('offers --gpu a100')
     const text = await narrow.see(/ended with 0/)
     expect(text).toMatch(/TYPE +LOCATION +AVAILABLE +\$\/HOUR +QUOTA LEFT\n/)
-    expect(text).toMatch(/a100\.1x +eu-north1-a +7 +\$1\.45 +\d+\n/)
+    expect(text).toMatch(/a100\.1x +us-east1-a +7 +\$1\.45 +\d+\n/)
     expect(text.replaceAll('\n', ' ')).toContain('No room for gpus, cores, memory: widen the terminal')
   })
 

@@ -135,10 +135,9 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
       ])
       return row!.attempts > 0
     })
-    await service.sql(
-      `UPDATE operations SET started_at = started_at - interval '1 day', run_at = slipway_now() WHERE id = $1`,
-      [operation.operation_id],
-    )
+    const ids = [operation.operation_id]
+    await service.sql(`UPDATE operations SET started_at = started_at - interval '1 day' WHERE id = $1`, ids)
+    await service.sql('UPDATE operation_queue SET run_at = slipway_now() WHERE operation_id = $1', ids)
   }
 
   test('an operator makes an organization and its owner, who comes in by the link', async () => {

@@ -66,9 +66,8 @@ async function runIn(command: string, args: string[], name: string) {
   return JSON.parse(output)
 }
 
-const bun = [join(root, 'node_modules/bun/bin/bun.exe'), programOf('@oven', 'bin/bun') ?? ''].find((file) =>
-  existsSync(file),
-)
+// Its install script, where scripts may run, moves the program from the one place to the other.
+const bun = programOf('@oven', 'bin/bun') ?? programOf('bun', 'bun.exe')
 const deno = programOf('@deno', 'deno')
 const isMissing = (file: string | undefined, name: string) => {
   if (file) return false

@@ -55,6 +55,7 @@ test('signing in answers opaque tokens that say who is calling', async () => {
     id: user.id,
     email: user.email,
     is_operator: false,
+    has_totp: false,
     role: '',
     project_id: '',
     organization_id: '',

@@ -106,9 +106,9 @@ test('a VM that was there already has been in its state since it was last change
   const states = ['STATE_RUNNING', 'STATE_SHUTOFF', 'STATE_UNREACHABLE']
   for (const [n, state] of states.entries())
     await query(
-      `INSERT INTO vms (id, project_id, name, type, family, gpu_count, location, state, image, ssh_public_key, os_disk_id,
+      `INSERT INTO vms (id, project_id, name, type, family, gpu_count, location, state, image, ssh_public_keys, os_disk_id,
                         interface_id, network_id, subnet_id, mac_address, private_address, created_at, updated_at)
-       VALUES ('${id(60 + n)}', '${project}', 'vm-${n}', 'a40.1x', 'a40', 1, 'r-a', '${state}', 'i', 'k', gen_random_uuid(),
+       VALUES ('${id(60 + n)}', '${project}', 'vm-${n}', 'a40.1x', 'a40', 1, 'r-a', '${state}', 'i', '{k}', gen_random_uuid(),
                gen_random_uuid(), '${id(50)}', '${id(51)}', 'mac-${n}', '10.0.0.1${n}', '2026-01-01T00:00Z', '2026-01-03T00:00Z')`,
     )
   await query(

@@ -47,7 +47,7 @@ export async function addBystander(service: TestService): Promise<Bystander> {
   const webhook = await service.ok('webhookCreate', {
     token,
     params,
-    body: { url: `http://127.0.0.1:9/${mark}`, event_types: ['vm.created'] },
+    body: { url: `http://127.0.0.1:9/${mark}`, event_types: ['vm.running'] },
   })
   const networks = (await service.ok('networkList', made)).items
   const rules = (await service.ok('firewallRuleList', made)).items
