@@ -272,7 +272,7 @@ test('SSH keys are registered by their public half, and removed', async () => {
 })
 
 test('firewall rules are spoken, listed, tested, changed and deleted', async () => {
-  await slipway('vm', 'create', 'target', '--type', 'a40.1x', ...where, '--ssh-key', publicKey)
+  await slipway('vm', 'create', 'target', '--type', 'a100.1x', ...where, '--ssh-key', publicKey)
   await golden(
     'firewall.txt',
     ['firewall', 'allow', 'ssh', 'from', '203.0.113.0/24'],
