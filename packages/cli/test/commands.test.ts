@@ -230,7 +230,16 @@ test('vm create --no-wait prints the operation, which can be waited for and watc
 })
 
 test('disks are created, grown, attached, detached and deleted', async () => {
-  const holder = await slipway('vm', 'create', 'holder', '--type', 'a100.1x', ...where, '--ssh-key', publicKey)
+  const holder = await slipway(
+    'vm',
+    'create',
+    'holder',
+    '--type',
+    'a100.1x',
+    ...where,
+    '--ssh-key',
+    publicKey,
+  )
   expect(holder, holder.stderr).toMatchObject({ code: 0 })
   await golden(
     'disk.txt',

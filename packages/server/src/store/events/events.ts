@@ -73,9 +73,10 @@ const anyPending = statement<{ is_any: boolean }>(
   'SELECT EXISTS (SELECT FROM events_pending) AS is_any',
 )
 
+// Whether there is anything to do is asked with the lock: whoever was woken by a change asks once, not twice.
 const tryStamperLock = statement<{ is_mine: boolean }>(
   'event_stamper_try',
-  'SELECT pg_try_advisory_xact_lock(7102002) AS is_mine',
+  'SELECT EXISTS (SELECT FROM events_pending) AND pg_try_advisory_xact_lock(7102002) AS is_mine',
 )
 const stamperLock = statement('event_stamper_wait', 'SELECT pg_advisory_xact_lock(7102002)')
 
@@ -164,7 +165,8 @@ const stampBatch = 1_000
  * unless `isPatient`: then whatever had committed before the call has its position after it. Readers are told.
  */
 export async function stampEvents(database: Database, isPatient = false): Promise<boolean> {
-  if (!(await anyPending.one(database))?.is_any) return false
+  // Readers are patient, and mostly there is nothing to wait for.
+  if (isPatient && !(await anyPending.one(database))?.is_any) return false
   return database.transaction(async (tx) => {
     if (isPatient) await stamperLock.run(tx)
     else if (!(await tryStamperLock.one(tx))?.is_mine) return false
