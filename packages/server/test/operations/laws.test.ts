@@ -75,7 +75,10 @@ const attach = (vm_id: string, disk_id: string) =>
   })
 
 /** How each kind of operation comes about: what has to be there, then the request. A kind without one fails below. */
-const scenarios: Record<string, () => Promise<() => Promise<{ operation: { operation_id: string } }>>> = {
+const scenarios: Record<
+  string,
+  () => Promise<() => Promise<{ operation: { operation_id: string; metadata: { id: string } } }>>
+> = {
   'vm-create': async () => {
     const disk_id = await newDisk()
     return () => service.ok('vmCreate', { body: vmBody({ disks: [{ disk_id }] }) })
@@ -224,6 +227,7 @@ const undoingTwice = (from: Definition[], undone: Set<string>): Definition[] =>
 describe.each(definitions.map((definition) => ({ kind: definition.kind, definition })))(
   '$kind',
   ({ kind, definition }) => {
+    const { resourceType } = definition
     const prepare = () => {
       const scenario = scenarios[kind]
       if (!scenario) throw new Error(`write a scenario for ${kind}`)
@@ -330,5 +334,41 @@ describe.each(definitions.map((definition) => ({ kind: definition.kind, definiti
         await checkInvariants(service)
       },
     )
+
+    // Rules have no words beside what they say; of what is being deleted nothing more is said; a creation that failed left nothing.
+    const hasWords = !definition.isTeardown && resourceType !== 'firewall_rule'
+    const outcomes = definition.name === 'CREATE' ? ['SUCCEEDED'] : ['SUCCEEDED', 'FAILED']
+    const keepsSo = `${kind} keeps the name and labels that are given during each of its steps when it has %s`
+    test.each(hasWords ? outcomes : [])(keepsSo, async (outcome) => {
+      const request = await prepare()
+      const { operation } = await request()
+      const { id } = operation.metadata
+      const describe = async (labels: Record<string, string>) => {
+        const body = { name: name('said'), description: 'for the paper', labels }
+        await (resourceType === 'vm'
+          ? service.ok('vmUpdate', { params: { vm_id: id }, body })
+          : service.ok('diskUpdate', { params: { disk_id: id }, body }))
+        return body
+      }
+      let said = {}
+      const last = definition.steps.findLastIndex((step) => isTransaction(step) || step.call)
+      const describing = changeSteps((step, of, at) =>
+        of.kind !== kind
+          ? step
+          : around(step, 'before', async () => {
+              said = await describe({ step: String(at) })
+              if (at === last && outcome === 'FAILED') throw new Failure('engine_error', 'on purpose')
+            }),
+      )
+      const ended = await withRunner(describing, () => service.endedSoon(operation.operation_id))
+      expect(ended.state).toBe(outcome)
+      const record =
+        resourceType === 'vm'
+          ? await service.ok('vmGet', { params: { vm_id: id } })
+          : await service.ok('diskGet', { params: { disk_id: id } })
+      expect(record).toMatchObject(said)
+      await settle(service)
+      await checkInvariants(service)
+    })
   },
 )
