@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { migrate } from '../../src/store/migrate.ts'
 import { storeBefore } from '../support/old-store.ts'
@@ -91,8 +92,8 @@ test('addresses of sessions are known from the start, but those of IPv6, which c
   expect(failures.rows).toHaveLength(2)
 })
 
-test('a VM that was there already has been in its state since it was last changed, and runs since its meter opened', async () => {
-  const { url, query } = await storeWithTenant(32)
+/** A network and subnet in the location r-a. */
+async function withNetwork({ query }: Awaited<ReturnType<typeof storeBefore>>) {
   await query(
     `INSERT INTO locations (name, region, zone, engine, storage, position) VALUES ('r-a', 'r', 'a', 'simulated', 'shared', 1)`,
   )
@@ -103,6 +104,61 @@ test('a VM that was there already has been in its state since it was last change
     `INSERT INTO subnets (id, project_id, network_id, name, cidr, location)
      VALUES ('${id(51)}', '${project}', '${id(50)}', 's', '10.0.0.0/20', 'r-a')`,
   )
+}
+
+test('what was there before labels and several keys has none, its key, its script by hash, and usage by name', async () => {
+  const store = await storeWithTenant(28)
+  const { url, query } = store
+  await withNetwork(store)
+  const scripts = ['', 'echo ready']
+  for (const [n, script] of scripts.entries())
+    await query(
+      `INSERT INTO vms (id, project_id, name, type, family, gpu_count, location, state, image, ssh_public_key, startup_script,
+                        os_disk_id, interface_id, network_id, subnet_id, mac_address, private_address)
+       VALUES ('${id(60 + n)}', '${project}', 'vm-${n}', 'a40.1x', 'a40', 1, 'r-a', 'STATE_RUNNING', 'i', 'key ${n}', '${script}',
+               gen_random_uuid(), gen_random_uuid(), '${id(50)}', '${id(51)}', 'mac-${n}', '10.0.0.1${n}')`,
+    )
+  await query(
+    `INSERT INTO usage_intervals (project_id, location, resource_type, resource_id, product_name, quantity, period) VALUES
+       ('${project}', 'r-a', 'vm', '${id(60)}', 'a40.1x', 1, '[2026-01-01T00:00Z,2026-01-02T00:00Z)'),
+       ('${project}', 'r-a', 'vm', '${id(60)}', 'a40.1x', 1, '[2026-01-02T00:00Z,)')`,
+  )
+  await query(`INSERT INTO usage_days_closed (day) VALUES ('2026-01-01')`)
+  await query(
+    `INSERT INTO images (id, name, tags, source) VALUES
+       ('${id(70)}', 'ubuntu24.04:latest', '{}', '{}'), ('${id(71)}', 'mine:latest', '{imported}', '{"file":"x"}'),
+       ('${id(72)}', 'mini:latest', '{}', '{"folder":"y"}')`,
+  )
+
+  await migrate(url)
+  const vms = await query(
+    'SELECT labels, description, is_protected, ssh_public_keys, ssh_host_key, os_disk_gib, startup_script_sha256 FROM vms ORDER BY id',
+  )
+  const same = { labels: {}, description: '', is_protected: false, ssh_host_key: '', os_disk_gib: 128 }
+  const sha256 = createHash('sha256').update('echo ready').digest('hex')
+  expect(vms.rows).toEqual([
+    { ...same, ssh_public_keys: ['key 0'], startup_script_sha256: '' },
+    { ...same, ssh_public_keys: ['key 1'], startup_script_sha256: sha256 },
+  ])
+  const intervals = await query('SELECT resource_name, labels FROM usage_intervals ORDER BY period')
+  expect(intervals.rows).toEqual([
+    { resource_name: '', labels: {} },
+    { resource_name: 'vm-0', labels: {} },
+  ])
+  const days = await query('SELECT has_resources FROM usage_days_closed')
+  expect(days.rows).toEqual([{ has_resources: false }])
+  const images = await query('SELECT name, tags FROM images ORDER BY name')
+  expect(images.rows).toEqual([
+    { name: 'mine:latest', tags: ['imported', 'cloud-init'] },
+    { name: 'mini:latest', tags: [] },
+    { name: 'ubuntu24.04:latest', tags: ['cloud-init'] },
+  ])
+})
+
+test('a VM that was there already has been in its state since it was last changed, and runs since its meter opened', async () => {
+  const store = await storeWithTenant(32)
+  const { url, query } = store
+  await withNetwork(store)
   const states = ['STATE_RUNNING', 'STATE_SHUTOFF', 'STATE_UNREACHABLE']
   for (const [n, state] of states.entries())
     await query(
