@@ -38,8 +38,8 @@ export function definitionOf(
       'user.slipway.project': spec.projectId,
       'limits.cpu': String(spec.cpuCores),
       'limits.memory': `${spec.memoryGb}GiB`,
-      ...(isVm && numaNodes.length > 0 && { 'limits.cpu.nodes': numaNodes.join(',') }),
-      ...(isVm && { 'security.secureboot': 'false' }),
+      // Nothing pins it to nothing, also where it was pinned before.
+      ...(isVm && { 'limits.cpu.nodes': numaNodes.join(','), 'security.secureboot': 'false' }),
       'cloud-init.user-data': userData(spec),
       // Incus names the guest after its instance unless somebody else does.
       'cloud-init.vendor-data': yamlOf({ hostname: hostnameOf(spec) }),

@@ -38,6 +38,7 @@ import {
 import { inventory } from './inventory.ts'
 import { memberNames } from './members.ts'
 import { dropBridgeIfUnused, ensureBridge, ensureForward, removeForward } from './networks.ts'
+import { nodesBeside, readResources } from './resources.ts'
 import { SerialLogs } from './serial.ts'
 import { Statuses } from './status.ts'
 
@@ -94,8 +95,9 @@ export class IncusEngine implements Engine {
       ensureForward(this.#ctx, bridge, { ...vm, host: spec.host }, call.signal),
     ])
     const goal = power === 'on' ? 'on' : 'shut'
+    const nodes = goal === 'on' && !isOn(known) ? await nodesOf(this.#ctx, spec, call.signal) : []
     const checkedAtMs = performance.now()
-    const definition = definitionOf(this.#ctx, spec, bridge, goal, [])
+    const definition = definitionOf(this.#ctx, spec, bridge, goal, nodes)
     const instance = await changeInstance(this.#ctx, spec.id, call, (now) => {
       if (isOn(now) || hasDied(now)) return null
       return { ...redefinition(now, definition), isFresh: true }
@@ -330,6 +332,15 @@ export class IncusEngine implements Engine {
       if (!(await client.find(`/1.0/projects/${config.project}`, { signal }))) throw error
     })
   }
+}
+
+/** The NUMA nodes whose cores the VM runs on; a container has no GPUs to be near to. */
+async function nodesOf(ctx: IncusContext, spec: VmSpec, signal: AbortSignal): Promise<number[]> {
+  if (ctx.config.instanceType === 'container' || spec.gpus.length === 0) return []
+  const isCluster = (await memberNames(ctx, signal)) !== null
+  const resources = await readResources(ctx, isCluster ? spec.host : null, signal)
+  const pciAddresses = spec.gpus.map(({ pciAddress }) => pciAddress)
+  return nodesBeside(resources, pciAddresses, spec.cpuCores)
 }
 
 function required(vm: VmRef, instance: Instance | undefined): Instance {

@@ -4,10 +4,8 @@ import type { Disks } from './disks.ts'
 import { firewallGeneration, listAcls } from './firewall.ts'
 import { type Instance, listInstances, marks } from './instances.ts'
 import { listMembers, type Member, serverInfo } from './members.ts'
-import { type CardReport, gpusOf, type Resources } from './resources.ts'
+import { type CardReport, gpusOf, type Resources, readResources } from './resources.ts'
 import type { Statuses } from './status.ts'
-
-const resourcesMs = 10_000
 
 /** Set on a member by whoever proved on it that its kernel filters between guests of one bridge. */
 export const filtersMark = 'user.slipway.filters-internal'
@@ -29,13 +27,7 @@ export async function* inventory(
   const online = members.filter(({ status }) => status === 'Online' || status === 'Evacuated')
   const asked = online.map(async (member) => ({
     member,
-    resources: await ctx.client
-      .get<Resources>('/1.0/resources', {
-        signal,
-        timeoutMs: resourcesMs,
-        ...(isCluster && { query: { target: member.name } }),
-      })
-      .catch(() => null),
+    resources: await readResources(ctx, isCluster ? member.name : null, signal).catch(() => null),
   }))
   const [instances, acls, volumes] = await Promise.all([
     listInstances(ctx, signal),

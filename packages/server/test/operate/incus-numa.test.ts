@@ -1,0 +1,51 @@
+import { expect, test } from 'vitest'
+import { loadConfig } from '../../src/config/index.ts'
+import type { VmSpec } from '../../src/engines/engine.ts'
+import { definitionOf } from '../../src/engines/incus/definition.ts'
+import { gpusOf, nodesBeside, type Resources } from '../../src/engines/incus/resources.ts'
+
+/** As `GET /1.0/resources` tells of a host with two sockets of 32 threads, and two GPUs beside each. */
+const cards = ['0000:17:00.0', '0000:65:00.0', '0000:ca:00.0', '0000:e3:00.0']
+const socket = (node: number) => ({
+  cores: Array.from({ length: 16 }, () => ({ threads: [{ numa_node: node }, { numa_node: node }] })),
+})
+const twoNodes: Resources = {
+  cpu: { total: 64, sockets: [socket(0), socket(1)] },
+  memory: { total: 1024 ** 4 },
+  gpu: {
+    cards: cards.map((pci_address, index) => ({
+      ...{ pci_address, vendor_id: '10de', product_id: '20b5', numa_node: index < 2 ? 0 : 1 },
+    })),
+  },
+  pci: { devices: cards.map((pci_address, index) => ({ pci_address, iommu_group: 20 + index })) },
+}
+
+test('a VM gets the cores of the NUMA nodes that have its GPUs', () => {
+  expect(nodesBeside(twoNodes, [cards[3]!], 12)).toEqual([1])
+  expect(nodesBeside(twoNodes, [cards[2]!, cards[0]!], 24)).toEqual([0, 1])
+  expect(gpusOf(twoNodes).map(({ numaNode }) => numaNode)).toEqual([0, 0, 1, 1])
+  expect(gpusOf(twoNodes).map(({ iommuGroup }) => iommuGroup)).toEqual([20, 21, 22, 23])
+})
+
+test('a VM with more cores than the nodes of its GPUs have is not pinned, nor one on a host with one node', () => {
+  expect(nodesBeside(twoNodes, [cards[0]!], 33)).toEqual([])
+  const oneNode = { ...twoNodes, cpu: { total: 32, sockets: [socket(0)] } }
+  expect(nodesBeside(oneNode, [cards[0]!], 12)).toEqual([])
+})
+
+test('the definition of an instance says on which nodes its cores are, and clears what it said before', () => {
+  const toml = '[[location]]\nname = "gpu-a"\nengine = "incus"\n'
+  const [location] = loadConfig(['--config', 'slipway.toml'], {}, () => toml).locations
+  if (location?.engine !== 'incus') throw new Error('the location has another engine')
+  const ctx = { config: location.incus } as Parameters<typeof definitionOf>[0]
+  const spec = {
+    ...{ id: 'x', name: 'x', projectId: 'p', cpuCores: 12, memoryGb: 120, osDiskGib: 128, disks: [] },
+    ...{ gpus: [{ pciAddress: cards[3]!, model: '' }], sshPublicKeys: [], sshHostKey: null },
+    ...{ startupScript: '', shutdownScript: '' },
+    network: { macAddress: '52:54:00:00:00:01', privateAddress: '172.27.0.9', subnetCidr: '172.27.0.0/20' },
+  } as unknown as VmSpec
+  const pinned = definitionOf(ctx, spec, 'sw0', 'on', [1])
+  expect(pinned.config).toMatchObject({ 'limits.cpu': '12', 'limits.cpu.nodes': '1' })
+  expect(pinned.devices.gpu0).toEqual({ type: 'gpu', gputype: 'physical', pci: cards[3] })
+  expect(definitionOf(ctx, spec, 'sw0', 'on', []).config['limits.cpu.nodes']).toBe('')
+})
