@@ -90,6 +90,10 @@ export class IncusMember {
     return (state as { pid: number }).pid
   }
 
+  async instances(): Promise<string[]> {
+    return JSON.parse(await this.cli('query', '/1.0/instances?project=slipway')) as string[]
+  }
+
   preseed(yaml: string): Promise<void> {
     return new Promise((resolve, reject) => {
       const args = [`--net=/run/netns/${this.namespace}`, 'incus', 'admin', 'init', '--preseed']
@@ -274,6 +278,24 @@ cluster: {server_name: ${first!.name}, enabled: true}
       await exec('nsenter', [`--net=/run/netns/${namespace}`, 'sysctl', '-qw', ...settings])
     }
     await this.routePublic('203.0.113.0/24', this.members[0]!)
+  }
+
+  /** Who leads the database, as `asked` sees it. */
+  async leader(asked = this.members[0]!): Promise<IncusMember> {
+    const members = JSON.parse(await asked.cli('query', '/1.0/cluster/members?recursion=1')) as {
+      server_name: string
+      roles: string[]
+    }[]
+    const leader = members.find(({ roles }) => roles.includes('database-leader'))
+    return this.members.find(({ name }) => name === leader?.server_name)!
+  }
+
+  /** Nothing goes between the member and the others; its own socket stays. */
+  cutOff = (member: IncusMember) => this.#plug(member, 'down')
+  reconnect = (member: IncusMember) => this.#plug(member, 'up')
+
+  async #plug(member: IncusMember, state: 'up' | 'down'): Promise<void> {
+    await exec('ip', ['-n', this.#lan, 'link', 'set', `p${this.members.indexOf(member)}`, state])
   }
 
   async routePublic(block: string, member: IncusMember): Promise<void> {

@@ -85,6 +85,25 @@ export function without(block: string, hole: string): string[] {
 }
 
 /**
+ * What a VM's rules are put in the place of: its own, and those of a removed VM that had its address. Incus changes no
+ * ACL while a member of its cluster is away, so a removal may have left some.
+ */
+function withoutRulesOf(vm: ProtectedVm, acl: Acl): Omit<Acl, 'description'> {
+  const own = `${vm.privateAddress}/32`
+  const ingress = acl.ingress.filter(({ destination }) => destination !== own)
+  const egress = acl.egress.filter(({ source }) => source !== own)
+  const kept = new Set([...ingress, ...egress])
+  const config = { ...acl.config }
+  for (const rule of [...acl.ingress, ...acl.egress])
+    if (!kept.has(rule)) delete config[generationKey(rule.description)]
+  return { ingress, egress, config }
+}
+
+/** Incus tells every member of a change, and takes it back when one cannot be told. */
+const isMemberAway = (error: unknown) =>
+  /peer node \S+ is down|failed to (connect to|notify) peer/i.test((error as Error).message)
+
+/**
  * All rules of a bridge are one ACL, since adding an ACL to a network takes Incus a second; each VM's rules stand there
  * with their generation. Incus lets several writers of one ACL win at once, so whoever wrote looks whether it stands; what
  * is overwritten later shows in inspection, by its generation, and is applied again.
@@ -106,12 +125,17 @@ export class Firewalls {
   /** Returns false where a newer firewall is in force, which stays. */
   apply(vm: ProtectedVm, rules: CompiledRule[], generation: number, signal: AbortSignal): Promise<boolean> {
     const own = aclRules(vm, rules)
-    return this.#write(vm.bridge, vm.id, generation, signal, (acl) => ({
-      ingress: [...acl.ingress.filter(({ description }) => description !== vm.id), ...own.ingress],
-      egress: [...acl.egress.filter(({ description }) => description !== vm.id), ...own.egress],
-      config: { ...acl.config, [generationKey(vm.id)]: String(generation) },
-    }))
+    return this.#write(vm.bridge, vm.id, generation, signal, (acl) => {
+      const others = withoutRulesOf(vm, acl)
+      return {
+        ingress: [...others.ingress, ...own.ingress],
+        egress: [...others.egress, ...own.egress],
+        config: { ...others.config, [generationKey(vm.id)]: String(generation) },
+      }
+    })
   }
+
+  /** What a member that is away keeps from going lets nobody in: the next VM of the address takes it away. */
 
   async remove({ id, bridge }: Pick<ProtectedVm, 'id' | 'bridge'>, signal: AbortSignal): Promise<void> {
     if (bridge === '' || (await this.generation({ id, bridge }, signal)) === 0) return
@@ -119,6 +143,8 @@ export class Firewalls {
       const { [generationKey(id)]: _, ...config } = acl.config
       const others = (rules: AclRule[]) => rules.filter(({ description }) => description !== id)
       return { ingress: others(acl.ingress), egress: others(acl.egress), config }
+    }).catch((error) => {
+      if (!isMemberAway(error)) throw error
     })
   }
 
@@ -152,11 +178,13 @@ export class Firewalls {
       if (known > generation) return false
       if (tries > 0 && wanted.config[key] === found.value.config[key]) return true
       const body = { description: found.value.description, ...wanted }
-      await this.#ctx.client
-        .change('PUT', pathOf(bridge), body, { signal, ifMatch: found.etag })
-        .catch((error) => {
-          if (!isCode(error, 412)) throw unavailable(error)
-        })
+      try {
+        await this.#ctx.client.change('PUT', pathOf(bridge), body, { signal, ifMatch: found.etag })
+      } catch (error) {
+        // The same rules stand already, on every member that answers.
+        if (isMemberAway(error) && known === generation) return true
+        if (!isCode(error, 412)) throw unavailable(error)
+      }
     }
     throw new EngineError(
       'unavailable',
