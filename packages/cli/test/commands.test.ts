@@ -1,33 +1,10 @@
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import type { Image, Vm } from '@slipway/sdk'
-import { type RealServer, startRealServer } from '@slipway/testing/real-server.ts'
-import { sshKey } from '@slipway/testing/ssh-key.ts'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { freshHome } from './support/cli.ts'
+import { expect, test } from 'vitest'
 import { goldenFile, transcript } from './support/golden.ts'
+import { cliWithServer } from './support/with-server.ts'
 
-const { home, slipway: runAs, remove } = freshHome()
-const publicKey = join(home, 'key.pub')
-let server: RealServer
-let env: Record<string, string>
-
-beforeAll(async () => {
-  writeFileSync(publicKey, `${sshKey}\n`)
-  server = await startRealServer()
-  env = {
-    SLIPWAY_API_URL: server.api_url,
-    SLIPWAY_ACCESS_KEY: server.access_key,
-    SLIPWAY_OPERATOR_KEY: server.operator_key,
-    SLIPWAY_PROJECT: server.project_id,
-  }
-})
-afterAll(async () => {
-  await server?.close()
-  remove()
-})
-
-const slipway = (...words: string[]) => runAs(words, { env })
+const cli = cliWithServer()
+const { publicKey, slipway } = cli
 const json = async (...words: string[]) => {
   const run = await slipway(...words, '-o', 'json')
   expect(run).toMatchObject({ code: 0 })
@@ -116,9 +93,9 @@ test('a VM created without --image has the newest Ubuntu made for GPUs', async (
 
 test('a VM in a location with only one image has that one', async () => {
   const admin = async (path: string, change?: object) => {
-    const answer = await fetch(`${server.api_url}/v0.1/admin/images${path}`, {
+    const answer = await fetch(`${cli.server.api_url}/v0.1/admin/images${path}`, {
       method: change ? 'PATCH' : 'GET',
-      headers: { authorization: `Bearer ${server.operator_key}`, 'content-type': 'application/json' },
+      headers: { authorization: `Bearer ${cli.server.operator_key}`, 'content-type': 'application/json' },
       ...(change && { body: JSON.stringify(change) }),
     })
     expect(answer.status).toBe(200)

@@ -1,6 +1,9 @@
 import type { Static, TSchema } from 'typebox'
 import { adminAccountRoutes } from './admin/accounts.ts'
-import { adminRoutes } from './admin/fleet.ts'
+import { adminCatalogueRoutes } from './admin/catalogue.ts'
+import { adminFleetRoutes } from './admin/fleet.ts'
+import { adminOperationRoutes } from './admin/operations.ts'
+import { adminTenantRoutes } from './admin/tenants.ts'
 import { catalogueRoutes } from './catalogue.ts'
 import { diskRoutes } from './disks.ts'
 import { eventRoutes } from './events.ts'
@@ -27,7 +30,10 @@ export const routes = {
   ...operationRoutes,
   ...eventRoutes,
   ...findingRoutes,
-  ...adminRoutes,
+  ...adminFleetRoutes,
+  ...adminCatalogueRoutes,
+  ...adminTenantRoutes,
+  ...adminOperationRoutes,
   ...adminAccountRoutes,
 }
 

@@ -1,4 +1,4 @@
-import type { adminRoutes } from '@slipway/contract'
+import type { adminCatalogueRoutes, adminTenantRoutes } from '@slipway/contract'
 import { changeQuotas, readQuotas } from '../../accounts/quotas.ts'
 import { changePrices } from '../../billing/prices.ts'
 import { changeImageLocations, createImage, deleteImage } from '../../fleet/images.ts'
@@ -8,10 +8,10 @@ import { listLocations } from '../../store/fleet/locations.ts'
 import { adminLocationView, imageView, priceViews, quotaViews } from '../../views/catalogue.ts'
 import type { Handlers } from '../context.ts'
 
-type AdminCatalogueRoutes = Extract<
-  keyof typeof adminRoutes,
-  `adminImage${string}` | `adminPrice${string}` | `adminQuota${string}` | 'adminLocationList'
->
+type AdminCatalogueRoutes =
+  | keyof typeof adminCatalogueRoutes
+  | Extract<keyof typeof adminTenantRoutes, `adminQuota${string}`>
+  | 'adminLocationList'
 
 export const adminCatalogueHandlers: Handlers<AdminCatalogueRoutes> = {
   adminImageList: async ({ tx }) => ({ items: (await listImages(tx)).map(imageView) }),

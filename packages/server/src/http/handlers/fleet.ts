@@ -1,4 +1,4 @@
-import type { adminRoutes } from '@slipway/contract'
+import type { adminFleetRoutes } from '@slipway/contract'
 import { readCapacity } from '../../fleet/capacity.ts'
 import { forgetHost } from '../../fleet/forget-host.ts'
 import {
@@ -15,10 +15,7 @@ import type { Handlers } from '../context.ts'
 import { locationFilter } from '../filters.ts'
 import { pageById } from '../pages.ts'
 
-type FleetRoutes =
-  | Extract<keyof typeof adminRoutes, `adminHost${string}`>
-  | 'adminGpuUpdate'
-  | 'adminCapacityList'
+type FleetRoutes = Exclude<keyof typeof adminFleetRoutes, 'adminLocationList'>
 
 export const fleetHandlers: Handlers<FleetRoutes> = {
   async adminHostList(context) {

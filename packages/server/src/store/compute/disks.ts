@@ -1,4 +1,4 @@
-import type { AnnotationUpdate, Disk, DiskState, DiskType, Labels } from '@slipway/contract'
+import type { Disk, DiskState, DiskType, Labels } from '@slipway/contract'
 import type { LabelSelector } from '../../domain/labels.ts'
 import type { Queryable, Tx } from '../database.ts'
 import {
@@ -19,6 +19,7 @@ import { keyedStatement } from '../keyed.ts'
 import { fitsLabels, type LabelParams, labelParams } from '../labels.ts'
 import { priceNow, type SortedPage, type SortedRow, sortedStatement } from '../sorted.ts'
 import { statement } from '../statement.ts'
+import { annotationOf } from './annotations.ts'
 
 export interface DiskRow {
   id: string
@@ -127,24 +128,6 @@ const insert = statement<never, NewDisk>(
            :labels, :description, :isProtected)`,
 )
 
-// What is not given stays.
-const annotate = statement<
-  never,
-  {
-    id: string
-    name: string | null
-    labels: Labels | null
-    description: string | null
-    isProtected: boolean | null
-  }
->(
-  'disk_annotate',
-  `UPDATE disks SET name = coalesce(:name, name), labels = coalesce(:labels, labels),
-          description = coalesce(:description, description), is_protected = coalesce(:isProtected, is_protected),
-          updated_at = slipway_now()
-   WHERE id = :id`,
-)
-
 const move = statement<{ id: string }, { id: string; to: string; from: string[] }>(
   'disk_move',
   `UPDATE disks SET state = :to, updated_at = slipway_now() WHERE id = :id AND state = ANY (:from) RETURNING id`,
@@ -226,14 +209,7 @@ export interface NewDisk {
 export const insertDisk = (tx: Tx, d: NewDisk) => insert.run(tx, d)
 
 /** Violates `disks_project_id_name_key` when the name is taken. */
-export const annotateDisk = (tx: Tx, id: string, change: AnnotationUpdate) =>
-  annotate.run(tx, {
-    id,
-    name: change.name ?? null,
-    labels: change.labels ?? null,
-    description: change.description ?? null,
-    isProtected: change.deletion_protection ?? null,
-  })
+export const annotateDisk = annotationOf('disk')
 
 export async function moveDisk(tx: Tx, id: string, to: DiskState, from: DiskState[]): Promise<boolean> {
   return (await move.one(tx, { id, to, from })) !== undefined

@@ -1,7 +1,8 @@
-import type { AnnotationUpdate, Labels, Vm, VmState } from '@slipway/contract'
+import type { Labels, Vm, VmState } from '@slipway/contract'
 import type { Queryable, Tx } from '../database.ts'
 import { JsonText } from '../json.ts'
 import { statement } from '../statement.ts'
+import { annotationOf } from './annotations.ts'
 import { vmRecord } from './vm-view.ts'
 
 export interface VmDiskRow {
@@ -245,24 +246,6 @@ const setTtl = statement<never, { id: string; ttlSeconds: number; onExpiry: stri
    WHERE id = :id`,
 )
 
-// What is not given stays.
-const annotate = statement<
-  never,
-  {
-    id: string
-    name: string | null
-    labels: Labels | null
-    description: string | null
-    isProtected: boolean | null
-  }
->(
-  'vm_annotate',
-  `UPDATE vms SET name = coalesce(:name, name), labels = coalesce(:labels, labels),
-          description = coalesce(:description, description), is_protected = coalesce(:isProtected, is_protected),
-          updated_at = slipway_now()
-   WHERE id = :id`,
-)
-
 // Whoever comes second finds the first one's key.
 const giveHostKey = statement<
   Pick<VmRow, 'ssh_host_key' | 'ssh_host_key_sealed'>,
@@ -377,14 +360,7 @@ export const noteOsDisk = async (tx: Tx, id: string, isLost: boolean): Promise<b
 export const setVmType = (tx: Tx, id: string, type: string, gpuCount: number) =>
   setType.run(tx, { id, type, gpuCount })
 /** Violates `vms_name` when the name is taken. */
-export const annotateVm = (tx: Tx, id: string, change: AnnotationUpdate) =>
-  annotate.run(tx, {
-    id,
-    name: change.name ?? null,
-    labels: change.labels ?? null,
-    description: change.description ?? null,
-    isProtected: change.deletion_protection ?? null,
-  })
+export const annotateVm = annotationOf('vm')
 /** Returns the key that it has now; undefined when it is gone. */
 export const giveVmHostKey = (db: Queryable, id: string, publicKey: string, sealed: Buffer) =>
   giveHostKey.one(db, { id, publicKey, sealed })

@@ -1,0 +1,93 @@
+import Type from 'typebox'
+import { Image, Price } from '../catalogue.ts'
+import { imageNamePattern, imageSourcePattern } from '../names.ts'
+import { defineRoutes } from '../route.ts'
+import { body, Empty, PlainText, wholeList } from '../schema.ts'
+
+/** What tenants can choose, and what it costs. */
+
+const ImageName = Type.String({
+  format: 'image-name',
+  pattern: imageNamePattern,
+  examples: ['ubuntu24.04-nvidia:latest'],
+})
+/** No slash: a source names a file, it does not lead to one. */
+const ImageSourceValue = Type.Union([
+  Type.String({ format: 'image-source', pattern: imageSourcePattern, maxLength: 128 }),
+  Type.Integer({ minimum: 0 }),
+])
+const LocationNames = Type.Array(Type.String({ minLength: 1, maxLength: 100 }), { maxItems: 100 })
+
+export const adminCatalogueRoutes = defineRoutes({
+  adminImageList: {
+    method: 'GET',
+    path: '/v0.1/admin/images',
+    tag: 'Operators',
+    summary: 'List images',
+    access: 'operator',
+    answer: wholeList('AdminImageList', Image),
+  },
+  adminImageCreate: {
+    method: 'POST',
+    path: '/v0.1/admin/images',
+    tag: 'Operators',
+    summary: 'Import an image',
+    access: 'operator',
+    body: body('ImageCreate', {
+      name: ImageName,
+      description: Type.Optional(PlainText({ maxLength: 500 })),
+      tags: Type.Optional(Type.Array(PlainText({ minLength: 1, maxLength: 60 }), { maxItems: 30 })),
+      locations: LocationNames,
+      source: Type.Optional(
+        Type.Record(Type.String({ maxLength: 60 }), ImageSourceValue, {
+          maxProperties: 20,
+          description:
+            'Names an image that the engine registered, by members of its source such as `file`; the rest is taken from there. Plain names, no paths.',
+        }),
+      ),
+    }),
+    answer: Image,
+    errors: ['already_exists'],
+  },
+  adminImageUpdate: {
+    method: 'PATCH',
+    path: '/v0.1/admin/images/{image_id}',
+    tag: 'Operators',
+    summary: 'Change where an image can be used',
+    access: 'operator',
+    body: body('ImageUpdate', { locations: LocationNames }),
+    answer: Image,
+  },
+  adminImageDelete: {
+    method: 'DELETE',
+    path: '/v0.1/admin/images/{image_id}',
+    tag: 'Operators',
+    summary: 'Remove an image',
+    access: 'operator',
+    answer: Empty,
+    errors: ['conflict'],
+  },
+  adminPriceList: {
+    method: 'GET',
+    path: '/v0.1/admin/prices',
+    tag: 'Operators',
+    summary: 'List prices in force',
+    access: 'operator',
+    answer: wholeList('AdminPriceList', Price),
+  },
+  adminPriceSet: {
+    method: 'PUT',
+    path: '/v0.1/admin/prices',
+    tag: 'Operators',
+    summary: 'Set prices, valid from now',
+    description: 'Products that are not named keep their price.',
+    access: 'operator',
+    body: body('PriceSet', {
+      items: Type.Array(Type.Object({ ...Price.properties }, { additionalProperties: false }), {
+        minItems: 1,
+        maxItems: 100,
+      }),
+    }),
+    answer: wholeList('PriceSetAnswer', Price),
+  },
+})

@@ -1,0 +1,66 @@
+import Type from 'typebox'
+import { EventList, EventListQuery } from '../events.ts'
+import { Operation } from '../operations.ts'
+import { defineRoutes } from '../route.ts'
+import { pagedList, pageQuery, record, Uuid } from '../schema.ts'
+import { operationStates } from '../states.ts'
+
+/** What is under way or has happened, of all tenants. */
+
+export const AdminOperation = record('AdminOperation', {
+  ...Operation.properties,
+  project_id: Uuid,
+  is_stuck: Type.Boolean(),
+  step: Type.String({ description: 'The step that is under way.' }),
+  attempts: Type.Integer(),
+  error: Type.String({ description: 'Of the last attempt.' }),
+})
+
+export const adminOperationRoutes = defineRoutes({
+  adminOperationList: {
+    method: 'GET',
+    path: '/v0.1/admin/operations',
+    tag: 'Operators',
+    summary: 'List operations of all tenants',
+    access: 'operator',
+    query: Type.Object({
+      ...pageQuery,
+      stuck: Type.Optional(Type.Boolean()),
+      state: Type.Optional(Type.Enum([...operationStates])),
+    }),
+    answer: pagedList('AdminOperationList', AdminOperation),
+  },
+  adminOperationRetry: {
+    method: 'POST',
+    path: '/v0.1/admin/operations/{operation_id}/retry',
+    tag: 'Operators',
+    summary: 'Try a stuck operation again',
+    access: 'operator',
+    answer: AdminOperation,
+    errors: ['conflict'],
+  },
+  adminOperationAbandon: {
+    method: 'POST',
+    path: '/v0.1/admin/operations/{operation_id}/abandon',
+    tag: 'Operators',
+    summary: 'Give a stuck operation up',
+    isDestructive: true,
+    description:
+      'It ends as failed; what its undo could not remove is left to the reconcilers and to the operator.',
+    access: 'operator',
+    answer: AdminOperation,
+    errors: ['conflict'],
+  },
+  adminEventList: {
+    method: 'GET',
+    path: '/v0.1/admin/events',
+    tag: 'Operators',
+    summary: 'The audit log of all tenants and operators',
+    description: 'Streams like the events of a project.',
+    access: 'operator',
+    query: EventListQuery,
+    answer: EventList,
+    alsoAnswers: 'text/event-stream',
+    auditsReadOf: 'resource_id',
+  },
+})

@@ -1,0 +1,30 @@
+import type { AnnotationUpdate, Labels } from '@slipway/contract'
+import type { Tx } from '../database.ts'
+import { statement } from '../statement.ts'
+
+interface Annotations {
+  id: string
+  name: string | null
+  labels: Labels | null
+  description: string | null
+  isProtected: boolean | null
+}
+
+/** Changes what people say of the things in a table. What is not given stays. */
+export function annotationOf(what: 'vm' | 'disk') {
+  const update = statement<never, Annotations>(
+    `${what}_annotate`,
+    `UPDATE ${what}s SET name = coalesce(:name, name), labels = coalesce(:labels, labels),
+            description = coalesce(:description, description), is_protected = coalesce(:isProtected, is_protected),
+            updated_at = slipway_now()
+     WHERE id = :id`,
+  )
+  return (tx: Tx, id: string, change: AnnotationUpdate): Promise<number> =>
+    update.run(tx, {
+      id,
+      name: change.name ?? null,
+      labels: change.labels ?? null,
+      description: change.description ?? null,
+      isProtected: change.deletion_protection ?? null,
+    })
+}
