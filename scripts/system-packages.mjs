@@ -13,12 +13,14 @@ const programNames = [
     packages: [process.arch === 'arm64' ? 'qemu-system-arm' : 'qemu-system-x86', 'qemu-utils'],
     suites: ['packages/server/test/engines/qemu'],
   },
-  {
-    name: 'mmdebstrap',
-    binary: 'mmdebstrap',
-    packages: ['mmdebstrap', 'mtools', 'dosfstools', 'fdisk', 'binutils'],
-    suites: ['packages/server/test/engines/qemu-cloud-image'],
-  },
+  // What a cloud image is made with; a machine may have some of it.
+  ...[
+    { name: 'mmdebstrap', binary: 'mmdebstrap', packages: ['mmdebstrap'] },
+    { name: 'mtools', binary: 'mcopy', packages: ['mtools'] },
+    { name: 'mkfs.vfat', binary: '/sbin/mkfs.vfat', packages: ['dosfstools'] },
+    { name: 'sfdisk', binary: '/sbin/sfdisk', packages: ['fdisk'] },
+    { name: 'objcopy', binary: 'objcopy', packages: ['binutils'] },
+  ].map((program) => ({ ...program, suites: ['packages/server/test/engines/qemu-cloud-image'] })),
   {
     name: 'uefi',
     binary: process.arch === 'arm64' ? '/usr/share/AAVMF/AAVMF_CODE.fd' : '/usr/share/OVMF/OVMF_CODE_4M.fd',
