@@ -96,7 +96,7 @@ function buildConsole() {
     join(root, 'packages/contract/src'),
     join(root, 'package-lock.json'),
   ])
-  const hashFile = join(consoleDir, 'dist/.source-hash')
+  const hashFile = join(server, 'dist/console/.source-hash')
   if (isBuilt(hashFile, hash)) return
   console.error('Building the console …')
   const vite = join(root, 'node_modules/vite/bin/vite.js')

@@ -34,7 +34,7 @@ interface StaticFile {
 
 /** Serves the built console: its files, and its page for every address that the console itself understands. */
 export function mountStaticFiles(app: FastifyInstance): void {
-  const files = readFiles(join(packageRoot(), '../console/dist'))
+  const files = readFiles(join(packageRoot(), 'dist/console'))
   app.route({
     method: ['GET', 'HEAD'],
     url: '/*',
