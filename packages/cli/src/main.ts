@@ -16,4 +16,7 @@ async function main(words: string[]): Promise<number> {
   }
 }
 
-process.exitCode = await main(process.argv.slice(2))
+// No await up here: the single executable is a script of the old kind of modules, which cannot have one.
+void main(process.argv.slice(2)).then((code) => {
+  process.exitCode = code
+})

@@ -1,0 +1,64 @@
+// npm run build:binary: the CLI as one executable file with Node inside, for the platform that this runs on.
+import { execFileSync } from 'node:child_process'
+import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { ensureInstalled, leave, root } from '../install.mjs'
+
+/** Node looks for it in its own file, to learn that a program was put in. */
+const fuse = 'NODE_SEA_FUSE_fce680ab2cc467b6e072b8b5df1996b2'
+const isMac = process.platform === 'darwin'
+
+/** Returns the path of the executable. */
+export async function buildBinary() {
+  if (!readFileSync(process.execPath).includes(fuse))
+    leave(`${process.execPath} cannot carry a program: use Node as nodejs.org builds it`)
+  const ending = process.platform === 'win32' ? '.exe' : ''
+  const target = join(root, `artifacts/slipway-${process.platform}-${process.arch}${ending}`)
+  mkdirSync(join(root, 'artifacts'), { recursive: true })
+  copyFileSync(process.execPath, target)
+  chmodSync(target, 0o755)
+  // A signature on macOS holds for the file as it was; the new one is for this computer alone.
+  if (isMac) execFileSync('codesign', ['--remove-signature', target])
+  await withProgramBlob((blob) => {
+    const postject = join(root, 'node_modules/postject/dist/cli.js')
+    const segment = isMac ? ['--macho-segment-name', 'NODE_SEA'] : []
+    const args = [postject, target, 'NODE_SEA_BLOB', blob, '--sentinel-fuse', fuse, ...segment]
+    // It warns about names of sections that it does not need.
+    execFileSync(process.execPath, args, { stdio: 'pipe' })
+  })
+  if (isMac) execFileSync('codesign', ['--sign', '-', target])
+  return target
+}
+
+/** The CLI as Node wants it inside of itself: one script of CommonJS, compiled beforehand. */
+async function withProgramBlob(use) {
+  const scratch = mkdtempSync(join(tmpdir(), 'slipway-binary-'))
+  const [main, output, config] = ['slipway.cjs', 'slipway.blob', 'sea.json'].map((name) =>
+    join(scratch, name),
+  )
+  const { build } = await import('esbuild')
+  try {
+    await build({
+      entryPoints: [join(root, 'packages/cli/src/main.ts')],
+      outfile: main,
+      bundle: true,
+      platform: 'node',
+      format: 'cjs',
+      target: 'node20',
+      logLevel: 'warning',
+    })
+    const settings = { main, output, disableExperimentalSEAWarning: true, useCodeCache: true }
+    writeFileSync(config, JSON.stringify(settings))
+    execFileSync(process.execPath, ['--experimental-sea-config', config], { stdio: 'pipe' })
+    use(output)
+  } finally {
+    rmSync(scratch, { recursive: true })
+  }
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1]).href) {
+  ensureInstalled()
+  console.log(await buildBinary())
+}
