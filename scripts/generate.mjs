@@ -1,21 +1,8 @@
 // Writes the generated files of the repository; with --check, demands that they are up to date.
 import { readFile, writeFile } from 'node:fs/promises'
-import { fileURLToPath } from 'node:url'
-import { build } from 'esbuild'
+import { bundled } from './bundled.mjs'
 
 const root = new URL('../', import.meta.url)
-
-async function bundled(entry) {
-  const { outputFiles } = await build({
-    entryPoints: [fileURLToPath(new URL(entry, root))],
-    bundle: true,
-    write: false,
-    platform: 'node',
-    format: 'esm',
-    target: 'node20',
-  })
-  return import(`data:text/javascript;base64,${Buffer.from(outputFiles[0].contents).toString('base64')}`)
-}
 
 async function openApi() {
   const { version } = JSON.parse(await readFile(new URL('package.json', root), 'utf8'))

@@ -1,0 +1,58 @@
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Launcher } from '../../src/launcher.ts'
+import type { Ended, Program, ProgramOptions } from '../../src/program.ts'
+
+/** What a way to the registry may need; nothing else of the developer's environment gets outside. */
+const wayToRegistry = ['HTTPS_PROXY', 'HTTP_PROXY', 'NO_PROXY', 'NODE_EXTRA_CA_CERTS', 'npm_config_registry']
+
+/**
+ * A place outside of the checkout with an empty home. npm reaches its registry; programs run without any network but
+ * their own loopback, where we may make one (as root, on Linux).
+ */
+export class Outside {
+  readonly #launcher = new Launcher()
+  readonly dir = this.#launcher.dir
+  readonly home = join(this.dir, 'home')
+  #loopback: string[] = []
+
+  async open(): Promise<void> {
+    mkdirSync(this.home)
+    const mayUnshare = process.getuid?.() === 0 && spawnSync('unshare', ['--net', 'ip', 'link']).status === 0
+    if (!mayUnshare) return
+    const script = 'ip link set lo up && echo ready && exec sleep infinity'
+    const room = this.#launcher.run('unshare', ['--net', 'sh', '-c', script])
+    await room.line('ready')
+    this.#loopback = ['nsenter', `--net=/proc/${room.pid}/ns/net`, '--']
+  }
+
+  /** An empty project with these packages, by archive or by name and version. */
+  async install(name: string, packages: string[]): Promise<string> {
+    const cwd = join(this.dir, name)
+    mkdirSync(cwd)
+    writeFileSync(join(cwd, 'package.json'), JSON.stringify({ name, private: true, type: 'module' }))
+    const way = Object.fromEntries(wayToRegistry.map((key) => [key, process.env[key]]))
+    const args = ['install', '--no-audit', '--no-fund', '--ignore-scripts', ...packages]
+    const npm = this.#launcher.run('npm', args, { cwd, env: { ...way, HOME: this.home } })
+    const { code, output, errors } = await npm.ended()
+    if (code !== 0) throw new Error(`npm install failed: ${output}${errors}`)
+    return cwd
+  }
+
+  start(command: string, args: string[], options: ProgramOptions): Program {
+    const [first, ...rest] = [...this.#loopback, command, ...args]
+    const env = { HOME: this.home, TZ: 'UTC', LANG: 'C.UTF-8', ...options.env }
+    return this.#launcher.run(first!, rest, { ...options, env })
+  }
+
+  run(command: string, args: string[], options: ProgramOptions): Promise<Ended> {
+    return this.start(command, args, options).ended()
+  }
+
+  /** Stops what still runs, the PostgreSQL of `dataDir` too, and removes everything. */
+  async close(dataDir: string): Promise<void> {
+    this.#launcher.use(dataDir)
+    await this.#launcher.clear()
+  }
+}

@@ -1,0 +1,107 @@
+// The types of the contract as plain TypeScript, printed from its schemas: whoever installs the SDK needs neither the
+// contract nor the library that it is written with.
+import { bundled } from '../bundled.mjs'
+
+/** Returns the text of a declaration file: every named record, the routes by id, and the codes of errors. */
+export async function contractTypes() {
+  const contract = await bundled('packages/contract/src/index.ts')
+  const { components, routeIds, routeOf, errorCodes, operationErrorCodes, eventTypes, vmTypeNames } = contract
+  const type = typePrinter(components, [eventTypes, vmTypeNames])
+
+  const records = [...components.values()].map(
+    (schema) => `${docOf(schema, '')}export interface ${schema.title} ${type.body(schema)}`,
+  )
+  // What the contract exports without a record of that name: unions of records, forms of text, other names.
+  const others = Object.entries(contract)
+    .filter(([name, value]) => isSchema(value) && !components.has(name))
+    .map(([name, schema]) => `${docOf(schema, '')}export type ${name} = ${type.of(schema)}`)
+
+  const routes = routeIds.map((id) => {
+    const { method, path, summary, query, body, answer, opensTransactions } = routeOf(id)
+    const params = Array.from(path.matchAll(/\{(\w+)\}/g), ([, name]) => `${name}: string`).join('; ')
+    const parts = [
+      `method: '${method}'`,
+      `path: '${path}'`,
+      `params: {${params && ` ${params} `}}`,
+      query && `query: ${type.of(query, '    ')}`,
+      body && `body: ${type.of(body, '    ')}`,
+      `answer: ${type.of(answer, '    ')}`,
+      opensTransactions && 'opensTransactions: true',
+    ]
+    return `  /** ${summary} */\n  ${id}: {\n    ${parts.filter(Boolean).join('\n    ')}\n  }`
+  })
+
+  return `${[
+    ...records,
+    ...others,
+    `export type ErrorCode = ${union(errorCodes)}`,
+    `export type FailureCode = ErrorCode | ${union(operationErrorCodes)}`,
+    `/** What each route takes and answers. */\nexport interface Routes {\n${routes.join('\n')}\n}`,
+    'export type RouteId = keyof Routes',
+    "export type RouteParams<Id extends RouteId> = Routes[Id]['params']",
+    'export type RouteQuery<Id extends RouteId> = Routes[Id] extends { query: infer Query } ? Query : undefined',
+    'export type RouteBody<Id extends RouteId> = Routes[Id] extends { body: infer Body } ? Body : undefined',
+    "export type RouteAnswer<Id extends RouteId> = Routes[Id]['answer']",
+  ].join('\n\n')}\n`
+}
+
+const isSchema = (value) =>
+  typeof value === 'object' && (value?.type ?? value?.anyOf) !== undefined && '~kind' in value
+
+const union = (values) => values.map((value) => JSON.stringify(value).replaceAll('"', "'")).join(' | ')
+
+function docOf({ description }, indent) {
+  return description ? `${indent}/** ${description.replaceAll('*/', '*\\/')} */\n` : ''
+}
+
+/** Prints schemas as types; `openSets` are lists of values that grow, which stay text for a client. */
+function typePrinter(components, openSets) {
+  const isOpen = (values) =>
+    openSets.some((set) => set.length === values.length && set.every((each) => values.includes(each)))
+
+  function of(schema, indent = '') {
+    return components.get(schema.title) === schema ? schema.title : body(schema, indent)
+  }
+
+  function body(schema, indent = '') {
+    if (schema.const !== undefined) return union([schema.const])
+    if (schema.enum) return isOpen(schema.enum) ? 'string' : union(schema.enum)
+    const choices = schema.anyOf ?? schema.oneOf
+    if (choices) return choices.map((choice) => of(choice, indent)).join(' | ')
+    switch (schema.type) {
+      case 'array':
+        return arrayOf(of(schema.items, indent))
+      case 'object':
+        return schema.properties ? objectOf(schema, indent) : mapOf(schema, indent)
+      case 'integer':
+      case 'number':
+        return 'number'
+      case 'string':
+      case 'boolean':
+      case 'null':
+        return schema.type
+      case undefined:
+        return 'unknown'
+      default:
+        throw new Error(`no type for ${JSON.stringify(schema)}`)
+    }
+  }
+
+  function objectOf({ properties, required = [] }, indent) {
+    const inner = `${indent}  `
+    const members = Object.entries(properties).map(([name, member]) => {
+      const mark = required.includes(name) ? '' : '?'
+      return `${docOf(member, inner)}${inner}${name}${mark}: ${of(member, inner)}\n`
+    })
+    return members.length > 0 ? `{\n${members.join('')}${indent}}` : '{}'
+  }
+
+  function mapOf({ additionalProperties, patternProperties = {} }, indent) {
+    const [value = additionalProperties ?? {}] = Object.values(patternProperties)
+    return `Record<string, ${of(value, indent)}>`
+  }
+
+  const arrayOf = (item) => (/^[\w.]+$/.test(item) ? `${item}[]` : `Array<${item}>`)
+
+  return { of, body }
+}

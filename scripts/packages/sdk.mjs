@@ -1,0 +1,67 @@
+// Builds the SDK as it is published: one file of JavaScript for every runtime, and declarations that stand by themselves.
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import { leave, root } from '../install.mjs'
+import { contractTypes } from './contract-types.mjs'
+
+const entry = join(root, 'packages/sdk/src/index.ts')
+
+export async function buildSdk(directory) {
+  mkdirSync(directory, { recursive: true })
+  const { build } = await import('esbuild')
+  await build({
+    entryPoints: [entry],
+    outfile: join(directory, 'index.js'),
+    bundle: true,
+    platform: 'neutral',
+    format: 'esm',
+    target: 'es2022',
+    logLevel: 'warning',
+  })
+  const contract = join(directory, 'contract.d.ts')
+  writeFileSync(contract, await contractTypes())
+  await declare(directory, contract)
+}
+
+/** The SDK's own declarations, compiled against the types of the contract that are published with it. */
+async function declare(directory, contract) {
+  const { default: ts } = await import('typescript')
+  const { config } = ts.readConfigFile(join(root, 'tsconfig.json'), ts.sys.readFile)
+  const { options } = ts.convertCompilerOptionsFromJson(config.compilerOptions, root)
+  const program = ts.createProgram([entry], {
+    ...options,
+    noEmit: false,
+    declaration: true,
+    emitDeclarationOnly: true,
+    skipLibCheck: false,
+    types: [],
+    lib: [...options.lib, 'lib.dom.d.ts'],
+    paths: {
+      '@slipway/contract': [contract],
+      '@slipway/contract/*': [join(root, 'packages/contract/src/*.ts')],
+    },
+  })
+  const ours = program.getSourceFiles().filter(({ fileName }) => /\/packages\/[^.]*\.ts$/.test(fileName))
+  const diagnostics = [...ts.getPreEmitDiagnostics(program)]
+  for (const file of ours) {
+    const write = (_, text) =>
+      writeFileSync(join(directory, basename(file.fileName).replace('.ts', '.d.ts')), published(text))
+    diagnostics.push(...program.emit(file, write, undefined, true).diagnostics)
+  }
+  if (diagnostics.length === 0) return
+  const host = {
+    getCurrentDirectory: () => root,
+    getCanonicalFileName: (name) => name,
+    getNewLine: () => '\n',
+  }
+  leave(ts.formatDiagnostics(diagnostics, host))
+}
+
+/** Imports by the names that the files have in the package. */
+const published = (text) =>
+  text
+    .replaceAll(
+      /(['"])@slipway\/contract(?:\/([\w-]+))?\1/g,
+      (_, quote, name = 'contract') => `${quote}./${name}.js${quote}`,
+    )
+    .replaceAll(/(['"]\.\/[\w-]+)\.ts(['"])/g, '$1.js$2')

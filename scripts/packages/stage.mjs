@@ -1,0 +1,80 @@
+// What is published: three packages, made from the workspace. Their sources are TypeScript that imports its neighbours;
+// what people install stands by itself.
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { build } from '../build.mjs'
+import { root } from '../install.mjs'
+import { buildSdk } from './sdk.mjs'
+
+const manifestOf = (path) => JSON.parse(readFileSync(join(root, path, 'package.json'), 'utf8'))
+
+/** A program is run, not imported. */
+const programExports = { './package.json': './package.json' }
+
+/** By the folder of each: the name people install it by, its own part of package.json, and what goes in. */
+const published = {
+  sdk: {
+    name: '@slipway/sdk',
+    manifest: () => ({
+      types: './dist/index.d.ts',
+      exports: { '.': { types: './dist/index.d.ts', default: './dist/index.js' } },
+      sideEffects: false,
+    }),
+    fill: (directory) => buildSdk(join(directory, 'dist')),
+  },
+  cli: {
+    name: 'slipway',
+    manifest: ({ bin }) => ({ bin, exports: programExports }),
+    fill: (directory) => copy('packages/cli', directory, ['bin', 'dist/slipway.js']),
+  },
+  server: {
+    name: '@slipway/server',
+    manifest: ({ bin, dependencies }) => ({
+      bin,
+      exports: programExports,
+      // The contract is part of the bundle; what the contract itself stands on is not.
+      dependencies: withoutOurs({ ...dependencies, ...manifestOf('packages/contract').dependencies }),
+    }),
+    fill(directory) {
+      copy('packages/server', directory, [
+        ...['bin', 'migrations', 'dist/main.js', 'dist/qemu-forwarder.js', 'dist/console'],
+      ])
+      rmSync(join(directory, 'dist/console/.source-hash'))
+      copy('.', directory, ['slipway.example.toml'])
+    },
+  },
+}
+
+/** Puts the packages, ready to be packed, into folders below `directory`. */
+export async function stagePackages(directory) {
+  await build()
+  const { version, license, repository, engines } = manifestOf('.')
+  const staged = []
+  for (const [folder, { name, manifest, fill }] of Object.entries(published)) {
+    const target = join(directory, folder)
+    const source = manifestOf(`packages/${folder}`)
+    rmSync(target, { recursive: true, force: true })
+    mkdirSync(target, { recursive: true })
+    await fill(target)
+    const files = readdirSync(target).sort()
+    copy('.', target, ['LICENSE'])
+    copy(`packages/${folder}`, target, ['README.md'])
+    const common = { name, version, description: source.description, license }
+    const place = { repository: { ...repository, directory: `packages/${folder}` } }
+    const whole = { ...common, ...place, type: 'module', engines, ...manifest(source), files }
+    writeFileSync(join(target, 'package.json'), `${JSON.stringify(whole, null, 2)}\n`)
+    staged.push({ name, version, directory: target, manifest: whole })
+  }
+  return staged
+}
+
+function copy(from, to, paths) {
+  for (const path of paths) cpSync(join(root, from, path), join(to, path), { recursive: true })
+}
+
+const withoutOurs = (dependencies) =>
+  Object.fromEntries(
+    Object.entries(dependencies)
+      .filter(([name]) => !name.startsWith('@slipway/'))
+      .sort(([left], [right]) => (left < right ? -1 : 1)),
+  )

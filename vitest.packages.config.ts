@@ -1,0 +1,13 @@
+import { defineConfig } from 'vitest/config'
+import { base } from './vitest.config.ts'
+
+/** npm run test:packages: what people install, installed from the registry and used outside of the checkout. */
+export default defineConfig({
+  test: {
+    ...base,
+    include: ['packages/*/test/**/*.packages.ts'],
+    globalSetup: ['packages/testing/src/build.setup.ts'],
+    testTimeout: 300_000,
+    hookTimeout: 600_000,
+  },
+})
