@@ -182,6 +182,17 @@ export async function brokenInvariants(service: Pick<TestService, 'sql' | 'datab
   for (const { project_id } of misjudged)
     problems.push(`the rate of project ${project_id} is not that of its meters`)
 
+  const misadded = await sql<{ resource_id: string }>(
+    `SELECT resource_id FROM (
+       SELECT resource_id, earlier_usd_ms,
+              sum(metered_cost(product_name, quantity, period)) OVER (PARTITION BY resource_id ORDER BY id
+                ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS earlier
+       FROM usage_intervals) i
+     WHERE earlier_usd_ms <> coalesce(earlier, 0)`,
+  )
+  for (const { resource_id } of misadded)
+    problems.push(`what the earlier meters of ${resource_id} cost is not what its later one says`)
+
   const counts = await sql<Row & { name: string; free_gpus: number; free: number }>(
     `SELECT h.name, h.free_gpus, (SELECT count(*)::int FROM gpus g WHERE g.host_id = h.id AND g.state = 'free') AS free FROM hosts h`,
   )

@@ -1,3 +1,4 @@
+import { checkInvariants } from '@slipway/testing/invariants.ts'
 import { resourcesOf } from '@slipway/testing/resources.ts'
 import { useService } from '@slipway/testing/service.ts'
 import { expect, test } from 'vitest'
@@ -39,6 +40,54 @@ test('a VM tells its price, what it has cost so far, and since when it runs', as
   await service.clock.freeze('2026-11-11T00:30:00Z')
   const [listed] = (await service.ok('vmList')).items
   expect(listed).toMatchObject({ cost_usd: 19.5, started_at: '2026-11-11T00:00:00.000Z' })
+  // What was settled stays.
   await service.sql('DELETE FROM prices')
-  expect(await read()).toMatchObject({ usd_per_hour: null, cost_usd: 0 })
+  expect(await read()).toMatchObject({ usd_per_hour: null, cost_usd: 18.5 })
+})
+
+test('what a VM costs is the sum of its meters, however often it stops and its price changes', async () => {
+  const service = await useService()
+  const { newVm, act, succeeded } = resourcesOf(service)
+  const priceSet = (usd: number) =>
+    service.ok('adminPriceSet', {
+      token: service.credentials.operator_key,
+      body: { items: [{ product_name: 'a100.1x', unit: 'vm_hour', usd }] },
+    })
+  let hour = 0
+  const passHours = async (hours: number) => {
+    hour += hours
+    await service.clock.freeze(new Date(Date.UTC(2026, 10, 10, hour)).toISOString())
+  }
+  await passHours(0)
+  await priceSet(2)
+  const vm_id = await newVm({ type: 'a100.1x' })
+  let usd = 0
+  let price = 2
+  let isOn = true
+  // Every order of two changes, with prices that are set while the VM runs and while it is off.
+  for (const change of [
+    'price',
+    'stop',
+    'price',
+    'start',
+    'stop',
+    'start',
+    'price',
+    'price',
+    'stop',
+    'price',
+    'start',
+  ]) {
+    await passHours(1)
+    if (isOn) usd += price
+    if (change === 'price') await priceSet(++price)
+    else {
+      await succeeded(await act(vm_id, { action: change === 'stop' ? 'STOP' : 'START' }))
+      isOn = change === 'start'
+    }
+    const { cost_usd } = await service.ok('vmGet', { params: { vm_id } })
+    expect(cost_usd, `after ${change} in hour ${hour}`).toBe(usd)
+    expect((await service.ok('vmList')).items[0]).toMatchObject({ id: vm_id, cost_usd: usd })
+  }
+  await checkInvariants(service)
 })

@@ -181,3 +181,26 @@ test('a VM that was there already has been in its state since it was last change
     { state_since: changed, started_at: new Date('2026-01-01T00:00:00Z') },
   ])
 })
+
+test('meters that were there already know what the earlier ones of their resource cost', async () => {
+  const { url, query } = await storeWithTenant(35)
+  await query(`UPDATE clock SET frozen_at = '2026-02-01T00:00:00Z'`)
+  await query(`INSERT INTO prices (product_name, valid_from, unit, usd) VALUES
+    ('a40.1x', '2026-01-01T00:00Z', 'vm_hour', 1), ('a40.1x', '2026-01-02T12:00Z', 'vm_hour', 2)`)
+  const periods = [
+    '[2026-01-02T00:00Z,2026-01-03T00:00Z)',
+    '[2026-01-04T00:00Z,2026-01-04T01:00Z)',
+    '[2026-01-05T00:00Z,)',
+  ]
+  for (const [n, period] of [...periods, ...periods.slice(2)].entries())
+    await query(
+      `INSERT INTO usage_intervals (project_id, location, resource_type, resource_id, product_name, quantity, period)
+       VALUES ('${project}', 'r-a', 'vm', '${id(n < 3 ? 60 : 61)}', 'a40.1x', 1, '${period}')`,
+    )
+
+  await migrate(url)
+  const { rows } = await query(
+    'SELECT earlier_usd_ms / 3600000 AS usd FROM usage_intervals ORDER BY resource_id, lower(period)',
+  )
+  expect(rows.map(({ usd }) => Number(usd))).toEqual([0, 36, 38, 0])
+})

@@ -79,17 +79,19 @@ const networkInterface = object<VmInterface>({
 
 const usdPerHour = priceNow('v.type')
 
-// Each part of its meters at the price of its time; nothing where no price was set. Reads are what clients do most: the
-// time is asked for once, and a price's end is looked up, which costs less than a window over all prices.
+// As `ms_between`, which is called where this is part of the plan.
+const msSince = (since: string, until: string) => `(date_part('epoch', ${until} - ${since}) * 1000)::bigint`
+
+// Its latest meter knows what the earlier ones cost. Each part of it is counted at the price of its time; nothing where no
+// price was set. Mostly one price has held since it opened: then no other is looked for.
 const costSoFar = `
-  (SELECT trim_scale(round(coalesce(sum(i.quantity * p.usd * ms_between(cut.since, cut.until)), 0) / 3600000, 6))
-   FROM usage_intervals i JOIN prices p ON p.product_name = i.product_name
-   CROSS JOIN LATERAL (
-     SELECT greatest(lower(i.period), p.valid_from) AS since,
-            least(upper(i.period), ${now},
-                  (SELECT min(n.valid_from) FROM prices n
-                   WHERE n.product_name = p.product_name AND n.valid_from > p.valid_from)) AS until) cut
-   WHERE i.resource_id = v.id AND cut.since < cut.until)`
+  coalesce((SELECT trim_scale(round((i.earlier_usd_ms + i.quantity * CASE WHEN p.valid_from <= lower(i.period)
+       THEN p.usd * greatest(${msSince('lower(i.period)', `least(upper(i.period), ${now})`)}, 0)
+       ELSE metered_cost(i.product_name, 1, i.period * tstzrange(NULL, ${now})) END) / 3600000, 6))
+   FROM (SELECT * FROM usage_intervals m WHERE m.resource_id = v.id ORDER BY m.id DESC LIMIT 1) i
+   LEFT JOIN LATERAL (SELECT usd, valid_from FROM prices
+     WHERE product_name = i.product_name AND valid_from <= coalesce(upper(i.period), ${now})
+     ORDER BY valid_from DESC LIMIT 1) p ON true), 0)`
 
 // How a `known_hosts` file names it: a port that is not SSH's own belongs to the name.
 const knownHost = `CASE WHEN v.ssh_destination = '' THEN host(coalesce(v.public_address, v.private_address))
