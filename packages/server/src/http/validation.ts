@@ -27,8 +27,10 @@ export interface RouteValidators {
 }
 
 export function compileValidators(route: Route): RouteValidators {
-  const query = route.query && fromText.compile({ ...route.query, additionalProperties: false })
-  const body = route.body && compileBody(route.body)
+  const { query: querySchema, body: bodySchema } = route
+  const query =
+    querySchema && onFirstUse(() => fromText.compile({ ...querySchema, additionalProperties: false }))
+  const body = bodySchema && onFirstUse(() => compileBody(bodySchema))
   return {
     params(values) {
       for (const [name, value] of Object.entries(values))
@@ -41,18 +43,18 @@ export function compileValidators(route: Route): RouteValidators {
         requireCleanText(String(value))
         if (value === '') delete values[name]
       }
-      if (query && route.query) {
-        readAs(route.query, values)
-        check(query, values, 'query')
+      if (query) {
+        readAs(querySchema, values)
+        check(query(), values, 'query')
       } else if (Object.keys(values).length > 0)
         throw invalid(
           Object.keys(values).map((field) => ({ field, message: 'is not a parameter of this call' })),
         )
     },
     body(value) {
-      if (route.body && body) {
-        const read = readAs(route.body, value)
-        body(read)
+      if (body) {
+        const read = readAs(bodySchema, value)
+        body()(read)
         return read
       }
       if (value !== undefined && value !== null && !isEmptyObject(value))
@@ -60,6 +62,12 @@ export function compileValidators(route: Route): RouteValidators {
       return value
     },
   }
+}
+
+/** Compiling the schemas of all routes takes longer than the rest of a start. */
+function onFirstUse<T>(compile: () => T): () => T {
+  let compiled: T | undefined
+  return () => (compiled ??= compile())
 }
 
 const isEmptyObject = (value: unknown) =>
