@@ -8,12 +8,13 @@ const errorLevel = pino.levels.values.error!
 
 /**
  * The log of a process, on its standard output. A line waits there for others, for a second at most; from errors on, and
- * at the exit of the process, however it comes about, everything is written.
+ * at the exit of the process, however it comes about, everything is written. What ends the process unforeseen is the last
+ * line.
  */
 export function openLog(level: LogLevel): Logger {
   const output = pino.destination({ dest: 1, sync: true, minLength: bufferBytes, periodicFlush: flushMs })
   process.on('exit', () => output.flushSync())
-  return pino(
+  const log = pino(
     {
       level,
       // What is logged is chosen by hand; this is for what slips through.
@@ -33,4 +34,6 @@ export function openLog(level: LogLevel): Logger {
     },
     output,
   )
+  process.on('uncaughtExceptionMonitor', (err) => log.fatal({ err }, 'crashed'))
+  return log
 }

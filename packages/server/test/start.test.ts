@@ -10,6 +10,7 @@ import {
   Launcher,
   queryDataDir,
   readyLine,
+  serverProgram,
 } from '@slipway/testing/launcher.ts'
 import { postmasterPid } from '@slipway/testing/postmaster.ts'
 import { root } from '@slipway/testing/root.ts'
@@ -136,6 +137,24 @@ test('the demo loses no acknowledged row by ten kills in the middle of writes', 
   expect([...acknowledged].filter((id) => !stored.has(id))).toEqual([])
 
   expect(await server.end('SIGTERM')).toBe(0)
+})
+
+test('a crash is the last line of the log, after all that was waiting to be written', async () => {
+  const args = ['--port', '0', '--data-dir', dataDir]
+  const crashBySignal = 'data:text/javascript,process.on("SIGUSR2", () => { throw new Error("out of luck") })'
+  const server = launcher.run(process.execPath, ['--import', crashBySignal, serverProgram, ...args])
+  await server.until(readyLine)
+  const headers = { authorization: `Bearer ${first.access_key}` }
+  expect((await fetch(`${credentialsOf(dataDir).api_url}/v0.1`, { headers })).status).toBe(200)
+  expect(await server.end('SIGUSR2')).not.toBe(0)
+  const { output, errors } = await server.ended()
+  expect(output).toContain('"path":"/v0.1"')
+  expect(JSON.parse(output.trimEnd().split('\n').at(-1)!)).toMatchObject({
+    level: 60,
+    msg: 'crashed',
+    err: { message: 'out of luck' },
+  })
+  expect(errors).toContain('Error: out of luck')
 })
 
 test('data written by a newer version is refused in one line', async () => {
