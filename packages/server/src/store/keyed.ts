@@ -36,9 +36,60 @@ class Batch<Row, Key> {
   }
 }
 
+/** A batch that has not ended by then holds nobody up: the next one does not wait for it. */
+const patienceMs = 20
+
+/** The batches of one statement: while one is under way, the next forms. What comes alone goes at once. */
+class Line<Row, Key> {
+  readonly #read: (keys: Key[]) => Promise<(Row | undefined)[]>
+  #next: Batch<Row, Key> | undefined
+  #underWay: Batch<Row, Key> | undefined
+
+  constructor(read: (keys: Key[]) => Promise<(Row | undefined)[]>) {
+    this.#read = read
+  }
+
+  add(key: Key): Promise<Row | undefined> {
+    if (!this.#next) {
+      const batch = new Batch<Row, Key>()
+      this.#next = batch
+      // Those who ask in the same turn of the event loop come along.
+      if (!this.#underWay) setImmediate(() => this.#begin(batch))
+      else setTimeout(() => this.#begin(batch), patienceMs)
+    }
+    return this.#next.add(key)
+  }
+
+  async #begin(batch: Batch<Row, Key> | undefined): Promise<void> {
+    if (!batch || this.#next !== batch) return
+    this.#next = undefined
+    this.#underWay = batch
+    await batch.run(this.#read)
+    if (this.#underWay !== batch) return
+    this.#underWay = undefined
+    this.#begin(this.#next)
+  }
+}
+
+/** Each place that statements run in has a line of its own. */
+function inLine<Row, Key>(
+  read: (db: Queryable, keys: Key[]) => Promise<(Row | undefined)[]>,
+): (db: Queryable, key: Key) => Promise<Row | undefined> {
+  const lines = new WeakMap<Queryable, Line<Row, Key>>()
+  return async (db, key) => {
+    if (!db.isShared) return (await read(db, [key]))[0]
+    let line = lines.get(db)
+    if (!line) {
+      line = new Line((keys) => read(db, keys))
+      lines.set(db, line)
+    }
+    return line.add(key)
+  }
+}
+
 /**
- * A read by key that many ask for. Those that ask in one turn of the event loop share a statement, which begins after
- * they asked: what was committed before is seen. In a transaction it is a statement of its own.
+ * A read by key that many ask for. Those who wait together share a statement, which begins after they asked: what was
+ * committed before is seen. In a transaction it is a statement of its own.
  *
  * In `text` each member of the key is a list (`:id::uuid[]`), and `place` says which of the keys a row belongs to, from
  * 1: `unnest(…) WITH ORDINALITY` counts so.
@@ -48,55 +99,22 @@ export function keyedStatement<Row, Key extends KeyMembers<Key>>(
   text: string,
 ): KeyedStatement<Row, Key> {
   const several = statement<Row & { place: number }, Record<string, unknown[]>>(name, text)
-  const batches = new WeakMap<Queryable, Batch<Row, Key>>()
-
-  async function read(db: Queryable, keys: Key[]): Promise<(Row | undefined)[]> {
+  const one = inLine<Row, Key>(async (db, keys) => {
     const members = Object.keys(keys[0] as object) as (keyof Key & string)[]
     const lists = Object.fromEntries(members.map((member) => [member, keys.map((key) => key[member])]))
     const found = new Array<Row | undefined>(keys.length)
     for (const row of await several.all(db, lists)) found[row.place - 1] = row
     return found
-  }
-
-  return {
-    async one(db, key) {
-      if (!db.isShared) return (await read(db, [key]))[0]
-      let batch = batches.get(db)
-      if (!batch) {
-        const begun = new Batch<Row, Key>()
-        batch = begun
-        batches.set(db, begun)
-        setImmediate(() => {
-          batches.delete(db)
-          begun.run((keys) => read(db, keys))
-        })
-      }
-      return batch.add(key)
-    },
-  }
+  })
+  return { one }
 }
 
-/**
- * The same for reads of any form: those who ask the same in one turn of the event loop share an answer, which is looked
- * for after they asked.
- */
+/** The same for reads of any form: those who wait together and ask the same share an answer. */
 export function sharedRead<Question, Answer>(
   find: (db: Queryable, question: Question) => Promise<Answer>,
 ): (db: Queryable, question: Question) => Promise<Answer> {
-  const turns = new WeakMap<Queryable, Map<string, Promise<Answer>>>()
-  return (db, question) => {
-    if (!db.isShared) return find(db, question)
-    let asked = turns.get(db)
-    if (!asked) {
-      asked = new Map()
-      turns.set(db, asked)
-      setImmediate(() => turns.delete(db))
-    }
-    const name = JSON.stringify(question)
-    const known = asked.get(name)
-    if (known) return known
-    const answer = new Promise<Answer>((resolve) => setImmediate(() => resolve(find(db, question))))
-    asked.set(name, answer)
-    return answer
-  }
+  const ask = inLine<Answer, { question: Question }>((db, keys) =>
+    Promise.all(keys.map(({ question }) => find(db, question))),
+  )
+  return async (db, question) => (await ask(db, { question })) as Answer
 }

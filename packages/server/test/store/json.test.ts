@@ -1,4 +1,5 @@
 import { createDatabase, type TestDatabase } from '@slipway/testing/database.ts'
+import { eventually } from '@slipway/testing/eventually.ts'
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { Database } from '../../src/store/database.ts'
@@ -114,6 +115,36 @@ test('reads of one turn are one statement, each key once, and a transaction read
   expect(asked).toBe(2)
   const inTransaction = await database.transaction((tx) => double.one(tx, { n: 4 }))
   expect(inTransaction?.doubled).toBe(8)
+})
+
+test('reads wait together while one is under way, but not for one that does not end', async () => {
+  const triple = keyedStatement<{ tripled: number }, { n: number }>(
+    'test_triple',
+    `SELECT w.place, 3 * w.n AS tripled FROM unnest(:n::int[]) WITH ORDINALITY AS w (n, place)`,
+  )
+  const begun: { keys: unknown; end(): void }[] = []
+  const held = {
+    isShared: true,
+    async query(config: Parameters<Database['query']>[0]) {
+      await new Promise<void>((end) => begun.push({ keys: config.values?.[0], end }))
+      return database.query(config)
+    },
+  } as const
+  const ask = (n: number) => triple.one(held, { n })
+  const keys = () => begun.map((each) => each.keys)
+  const first = ask(1)
+  await eventually(() => begun.length === 1)
+  const others = [ask(2), ask(3)]
+  // They are not with the first, and do not wait for its end.
+  await eventually(() => begun.length === 2)
+  expect(keys()).toEqual([[1], [2, 3]])
+  const last = [ask(4), ask(5)]
+  begun[1]!.end()
+  expect((await Promise.all(others)).map((row) => row?.tripled)).toEqual([6, 9])
+  await eventually(() => begun.length === 3)
+  expect(keys()).toEqual([[1], [2, 3], [4, 5]])
+  for (const { end } of begun) end()
+  expect((await Promise.all([first, ...last])).map((row) => row?.tripled)).toEqual([3, 12, 15])
 })
 
 test('a statement that fails fails all who share it, and nobody after them', async () => {
