@@ -26,13 +26,12 @@ class Batch<Row, Key> {
     return answer
   }
 
-  async run(read: (keys: Key[]) => Promise<(Row | undefined)[]>): Promise<void> {
-    try {
-      const rows = await read(this.keys)
-      for (const [index, { resolve }] of this.#waiting.entries()) resolve(rows[index])
-    } catch (error) {
-      for (const { reject } of this.#waiting) reject(error)
-    }
+  resolve(rows: (Row | undefined)[]): void {
+    for (const [index, { resolve }] of this.#waiting.entries()) resolve(rows[index])
+  }
+
+  reject(error: unknown): void {
+    for (const { reject } of this.#waiting) reject(error)
   }
 }
 
@@ -47,6 +46,10 @@ class Line<Row, Key> {
 
   constructor(read: (keys: Key[]) => Promise<(Row | undefined)[]>) {
     this.#read = read
+  }
+
+  get isIdle(): boolean {
+    return !this.#next && !this.#underWay
   }
 
   add(key: Key): Promise<Row | undefined> {
@@ -64,26 +67,16 @@ class Line<Row, Key> {
     if (!batch || this.#next !== batch) return
     this.#next = undefined
     this.#underWay = batch
-    await batch.run(this.#read)
-    if (this.#underWay !== batch) return
-    this.#underWay = undefined
-    this.#begin(this.#next)
-  }
-}
-
-/** Each place that statements run in has a line of its own. */
-function inLine<Row, Key>(
-  read: (db: Queryable, keys: Key[]) => Promise<(Row | undefined)[]>,
-): (db: Queryable, key: Key) => Promise<Row | undefined> {
-  const lines = new WeakMap<Queryable, Line<Row, Key>>()
-  return async (db, key) => {
-    if (!db.isShared) return (await read(db, [key]))[0]
-    let line = lines.get(db)
-    if (!line) {
-      line = new Line((keys) => read(db, keys))
-      lines.set(db, line)
+    const answer = await this.#read(batch.keys).then(
+      (rows) => () => batch.resolve(rows),
+      (error) => () => batch.reject(error),
+    )
+    // The database goes on while we answer.
+    if (this.#underWay === batch) {
+      this.#underWay = undefined
+      this.#begin(this.#next)
     }
-    return line.add(key)
+    answer()
   }
 }
 
@@ -99,22 +92,51 @@ export function keyedStatement<Row, Key extends KeyMembers<Key>>(
   text: string,
 ): KeyedStatement<Row, Key> {
   const several = statement<Row & { place: number }, Record<string, unknown[]>>(name, text)
-  const one = inLine<Row, Key>(async (db, keys) => {
+  const lines = new WeakMap<Queryable, Line<Row, Key>>()
+
+  async function read(db: Queryable, keys: Key[]): Promise<(Row | undefined)[]> {
     const members = Object.keys(keys[0] as object) as (keyof Key & string)[]
     const lists = Object.fromEntries(members.map((member) => [member, keys.map((key) => key[member])]))
     const found = new Array<Row | undefined>(keys.length)
     for (const row of await several.all(db, lists)) found[row.place - 1] = row
     return found
-  })
-  return { one }
+  }
+
+  return {
+    async one(db, key) {
+      if (!db.isShared) return (await read(db, [key]))[0]
+      let line = lines.get(db)
+      if (!line) {
+        line = new Line((keys) => read(db, keys))
+        lines.set(db, line)
+      }
+      return line.add(key)
+    },
+  }
 }
 
 /** The same for reads of any form: those who wait together and ask the same share an answer. */
 export function sharedRead<Question, Answer>(
   find: (db: Queryable, question: Question) => Promise<Answer>,
 ): (db: Queryable, question: Question) => Promise<Answer> {
-  const ask = inLine<Answer, { question: Question }>((db, keys) =>
-    Promise.all(keys.map(({ question }) => find(db, question))),
-  )
-  return async (db, question) => (await ask(db, { question })) as Answer
+  const asked = new WeakMap<Queryable, Map<string, Line<Answer, { name: string }>>>()
+  return async (db, question) => {
+    if (!db.isShared) return find(db, question)
+    let lines = asked.get(db)
+    if (!lines) {
+      lines = new Map()
+      asked.set(db, lines)
+    }
+    const name = JSON.stringify(question)
+    let line = lines.get(name)
+    if (!line) {
+      line = new Line(async () => [await find(db, question)])
+      lines.set(name, line)
+    }
+    try {
+      return (await line.add({ name })) as Answer
+    } finally {
+      if (line.isIdle) lines.delete(name)
+    }
+  }
 }

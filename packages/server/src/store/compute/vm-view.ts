@@ -15,7 +15,7 @@ import {
   text,
   time,
 } from '../json.ts'
-import { keyedStatement } from '../keyed.ts'
+import { keyedStatement, sharedRead } from '../keyed.ts'
 import { fitsLabels, type LabelParams, labelParams } from '../labels.ts'
 import { now, priceNow, type SortedPage, type SortedRow, sortedStatement } from '../sorted.ts'
 import { statement } from '../statement.ts'
@@ -191,5 +191,7 @@ export interface VmFilter extends SortedPage {
   labels: LabelSelector | null
 }
 
-export const listVmViews = (db: Queryable, filter: VmFilter) =>
-  list.all(db, { ...filter, ...labelParams(filter.labels) })
+/** Consoles and scripts look at the same list again and again. */
+export const listVmViews = sharedRead((db, filter: VmFilter) =>
+  list.all(db, { ...filter, ...labelParams(filter.labels) }),
+)
