@@ -18,7 +18,7 @@ import {
   text,
   time,
 } from '../../src/store/json.ts'
-import { keyedStatement } from '../../src/store/keyed.ts'
+import { keyedStatement, sharedRead } from '../../src/store/keyed.ts'
 
 let store: TestDatabase
 let database: Database
@@ -155,4 +155,20 @@ test('a statement that fails fails all who share it, and nobody after them', asy
   const both = await Promise.allSettled([3, 0].map((n) => divide.one(database, { n })))
   expect(both.map(({ status }) => status)).toEqual(['rejected', 'rejected'])
   expect(await divide.one(database, { n: 3 })).toMatchObject({ share: 4 })
+})
+
+test('those who wait for the same share an answer that is looked for after they asked, and a failure is not kept', async () => {
+  const looks: string[] = []
+  const look = sharedRead(async (_db, question: { about: string }) => {
+    looks.push(question.about)
+    if (question.about === 'trouble' && looks.length < 4) throw new Error('no answer')
+    return `${question.about} ${looks.length}`
+  })
+  const ask = (about: string) => look(database, { about })
+  expect(await Promise.all([ask('a'), ask('b'), ask('a')])).toEqual(['a 1', 'b 2', 'a 1'])
+  const failed = await Promise.allSettled([ask('trouble'), ask('trouble')])
+  expect(failed.map(({ status }) => status)).toEqual(['rejected', 'rejected'])
+  expect(await ask('trouble')).toBe('trouble 4')
+  expect(await ask('a')).toBe('a 5')
+  await database.transaction(async (tx) => expect(await look(tx, { about: 'a' })).toBe('a 6'))
 })
