@@ -248,6 +248,41 @@ test('disks are renamed, labelled, selected by labels and protected', async () =
   expect((await slipway('disk', 'delete', 'texts', '--yes')).code).toBe(0)
 })
 
+test('a VM wherever there is one, with a registered key and labels, is renamed, selected and protected', async () => {
+  await json('ssh-key', 'create', 'desk', '--file', publicKey)
+  const flags = ['--type', 'a100.1x', '--ssh-key', 'desk', '--label', 'team=ml', '--quiet']
+  const made = await slipway('vm', 'create', 'tune', '--location', 'any', ...flags)
+  expect(made).toMatchObject({ code: 0, stderr: '' })
+  const labelled = async (selector: string) =>
+    (await json('vm', 'list', '-l', selector)).map((vm: Vm) => [vm.name, vm.location])
+  expect(await labelled('team=ml')).toEqual([['tune', 'us-east1-a']])
+  await slipway('vm', 'label', 'tune', 'stage=test', '--remove', 'team')
+  expect(await labelled('team=ml')).toEqual([])
+  expect((await slipway('vm', 'rename', 'tune', 'tuned')).code).toBe(0)
+  expect((await slipway('vm', 'protect', 'tuned')).code).toBe(0)
+  expect((await slipway('vm', 'delete', 'tuned', '--yes')).code).toBe(4)
+  expect((await slipway('vm', 'unprotect', 'tuned')).code).toBe(0)
+  expect((await slipway('vm', 'delete', 'tuned', '--yes')).code).toBe(0)
+  await slipway('ssh-key', 'delete', 'desk', '--yes')
+})
+
+test('a key that is neither a file nor registered is refused by its name', async () => {
+  const words = ['vm', 'create', 'x', '--type', 'a100.1x', ...where, '--ssh-key', 'dsek']
+  const run = await slipway(...words)
+  expect(run).toMatchObject({ code: 3, stdout: '' })
+  expect(run.stderr).toContain('There is no SSH key called dsek.')
+})
+
+test('networks, rules and projects are born with labels', async () => {
+  const labels = { team: 'ml' }
+  const label = ['--label', 'team=ml']
+  expect(await json('network', 'create', 'lab', '--cidr', '10.40.0.0/16', ...label)).toMatchObject({ labels })
+  expect(await json('firewall', 'allow', 'jupyter', ...label)).toMatchObject({ labels })
+  expect(await json('firewall', 'create', 'web', '--port', '443', ...label)).toMatchObject({ labels })
+  await slipway('firewall', 'delete', 'allow-jupyter', 'web', '--yes')
+  await slipway('network', 'delete', 'lab', '--yes')
+})
+
 test('SSH keys are registered by their public half, and removed', async () => {
   const made = await json('ssh-key', 'create', 'laptop', '--file', publicKey)
   expect(made).toMatchObject({ name: 'laptop', type: 'ssh-ed25519' })

@@ -48,6 +48,11 @@ test('completion knows every closed set, within a list, after a colon and after 
   expect(await complete('vm', 'list', '--state=sh')).toEqual(['--state=shutoff'])
   expect(await complete('vm', 'list', '-o', 'columns=name,pu')).toEqual(['columns=name,public_ip'])
   expect(await complete('vm', 'create', '--disk', 'datasets:read-o')).toEqual(['datasets:read-only'])
+  expect(await complete('vm', 'create', '--location', 'us-east1-a,')).toEqual([
+    'us-east1-a,us-east1-a',
+    'us-east1-a,eu-north1-a',
+    'us-east1-a,any',
+  ])
   expect(await complete('vm', 'create', '--on-expiry', '')).toEqual(['stop', 'delete'])
   expect(await complete('webhook', 'create', 'https://x', '--events', 'vm.running,operation.f')).toEqual([
     'vm.running,operation.failed',

@@ -38,6 +38,8 @@ export interface OptionSpec {
   required?: boolean
   /** A closed set: any other word is refused before the command runs. */
   values?: readonly string[]
+  /** What completion offers beside the names of things. */
+  also?: readonly string[]
   /** What completion offers after a colon behind the value. */
   afterColon?: readonly string[]
   /** Several values may be given with commas; the command gets an array. */

@@ -15,8 +15,7 @@ export const selectorOption: OptionSpec = {
 }
 
 /** Reads `team=ml`; a label without `=` has an empty value. */
-export function parseLabels(texts: string[] | undefined): Labels | undefined {
-  if (!texts) return undefined
+export function parseLabels(texts: string[]): Labels {
   return Object.fromEntries(
     texts.map((text) => {
       const [, key = '', value = ''] = /^([^=]*)=?(.*)$/.exec(text) ?? []

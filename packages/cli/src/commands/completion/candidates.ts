@@ -58,7 +58,8 @@ async function optionValues(
   const thing = /^(.+):/.exec(typed)?.[1]
   if (option.afterColon && thing !== undefined)
     return withPrefix(`${thing}:`, option.afterColon.map(plainWord))
-  const found = await valuesOf(cli, option.complete ?? option.values)
+  const named = await valuesOf(cli, option.complete ?? option.values)
+  const found = [...named, ...(option.also ?? []).map(plainWord)]
   return option.isList ? listValues(typed, found) : found
 }
 

@@ -38,7 +38,7 @@ export const diskCreate = command<DiskCreateInput>({
       location,
       type,
       block_size: blockSize as DiskCreate['block_size'],
-      labels: parseLabels(label),
+      ...(label && { labels: parseLabels(label) }),
     }
     const { operation } = await cli.client.diskCreate({ project_id: await cli.project() }, body)
     const finished = await follow(cli, `Creating ${name}`, operation, wait)

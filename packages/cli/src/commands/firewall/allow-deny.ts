@@ -1,5 +1,6 @@
 import { anywhere } from '@slipway/contract/cidr'
 import { type AnyCommand, command } from '../../core/command.ts'
+import { labelOption, parseLabels } from '../../core/labels.ts'
 import { type WaitFlags, waitOptions } from '../../core/progress.ts'
 import { createRule } from './create.ts'
 import { endpointsOf, networkOf } from './endpoints.ts'
@@ -7,7 +8,7 @@ import { networkOption } from './rule-options.ts'
 import { nameOfWords, parseRuleWords, serviceNames } from './rule-words.ts'
 
 function wordsCommand(action: 'allow' | 'deny', summary: string): AnyCommand {
-  return command<{ words: string[]; name?: string; network?: string } & WaitFlags>({
+  return command<{ words: string[]; name?: string; network?: string; label?: string[] } & WaitFlags>({
     name: action,
     summary,
     details: `WHAT is a service (${serviceNames.join(', ')}), a port (8000), a range (3000-8080) or 53/udp. Left out, “from” is anywhere and “to” is the whole network.`,
@@ -17,6 +18,7 @@ function wordsCommand(action: 'allow' | 'deny', summary: string): AnyCommand {
     options: [
       { flags: '--name <name>', description: 'name of the rule; made from the words if left out' },
       networkOption,
+      labelOption,
       ...waitOptions,
     ],
     examples: [
@@ -24,7 +26,7 @@ function wordsCommand(action: 'allow' | 'deny', summary: string): AnyCommand {
       `slipway firewall ${action} jupyter from 203.0.113.7 to train-7`,
       `slipway firewall ${action} 3000-8080`,
     ],
-    async run(cli, { words, name, network, ...wait }) {
+    async run(cli, { words, name, network, label, ...wait }) {
       const rule = parseRuleWords(words)
       const own = await networkOf(cli, network)
       await createRule(cli, wait, {
@@ -37,6 +39,7 @@ function wordsCommand(action: 'allow' | 'deny', summary: string): AnyCommand {
         destinations: await endpointsOf(cli, rule.to.length > 0 ? rule.to : [own.cidr]),
         source_ports: [],
         destination_ports: rule.ports,
+        ...(label && { labels: parseLabels(label) }),
       })
     },
   })

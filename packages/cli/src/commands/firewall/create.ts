@@ -2,6 +2,7 @@ import { anywhere } from '@slipway/contract/cidr'
 import type { FirewallRuleCreate } from '@slipway/sdk'
 import type { Cli } from '../../core/cli.ts'
 import { command, oneOf } from '../../core/command.ts'
+import { labelOption, parseLabels } from '../../core/labels.ts'
 import { follow, type WaitFlags } from '../../core/progress.ts'
 import { printOne } from '../../output/print.ts'
 import { endpointsOf, networkOf } from './endpoints.ts'
@@ -13,6 +14,7 @@ interface RuleCreateInput extends RuleFlags {
   action: 'allow' | 'deny'
   direction: Direction
   network?: string
+  label?: string[]
 }
 
 export const firewallCreate = command<RuleCreateInput>({
@@ -23,6 +25,7 @@ export const firewallCreate = command<RuleCreateInput>({
     { flags: '--action <action>', ...oneOf(['allow', 'deny']), default: 'allow' },
     { flags: '--direction <direction>', ...oneOf(directions), default: 'ingress' },
     networkOption,
+    labelOption,
     ...ruleOptions,
   ],
   examples: [
@@ -42,6 +45,7 @@ export const firewallCreate = command<RuleCreateInput>({
       destinations: await endpointsOf(cli, flags.to ?? [to]),
       source_ports: flags.sourcePort ?? [],
       destination_ports: flags.port ?? [],
+      ...(flags.label && { labels: parseLabels(flags.label) }),
     })
   },
 })

@@ -1,4 +1,5 @@
 import type { FirewallEndpoint, FirewallRule } from '@slipway/sdk'
+import { labelsColumn, labelsText } from '../../core/labels.ts'
 import { idColumn, ownName, type Resource } from '../../core/resource.ts'
 
 const endpointsText = (endpoints: FirewallEndpoint[]) =>
@@ -18,6 +19,7 @@ export const firewallRules: Resource<FirewallRule> = {
     { name: 'to', value: (rule) => endpointsText(rule.destinations), spare: 1 },
     { name: 'state', value: (rule) => rule.state, isState: true, spare: 2 },
     idColumn,
+    labelsColumn,
   ],
   list: async (cli) => cli.client.collect('firewallRuleList', { project_id: await cli.project() }),
   named: ownName,
@@ -32,5 +34,6 @@ export const firewallRules: Resource<FirewallRule> = {
     ['To', endpointsText(rule.destinations)],
     ['To ports', rule.destination_ports.join(', ') || 'all'],
     ['Network', rule.vpc_network_id],
+    ['Labels', labelsText(rule.labels) || '-'],
   ],
 }

@@ -1,5 +1,6 @@
 import type { Network } from '@slipway/sdk'
 import type { OptionSpec } from '../../core/command.ts'
+import { labelsColumn } from '../../core/labels.ts'
 import { ageColumn, idColumn, ownName, type Resource } from '../../core/resource.ts'
 
 export const networks: Resource<Network> = {
@@ -13,6 +14,7 @@ export const networks: Resource<Network> = {
     { name: 'subnets', value: (network) => network.subnets.length, align: 'right' },
     ageColumn,
     idColumn,
+    labelsColumn,
   ],
   list: async (cli) => cli.client.collect('networkList', { project_id: await cli.project() }),
   named: ownName,

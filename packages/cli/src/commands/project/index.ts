@@ -2,6 +2,7 @@ import type { Project } from '@slipway/sdk'
 import { labelCommand } from '../../core/annotation-commands.ts'
 import type { GroupSpec } from '../../core/command.ts'
 import { deleteCommand, listCommand, showCommand } from '../../core/generic-commands.ts'
+import { selectorOption } from '../../core/labels.ts'
 import { projectBudget } from './budget.ts'
 import { projectCreate } from './create.ts'
 import { projectRename } from './rename.ts'
@@ -11,7 +12,10 @@ export const project: GroupSpec = {
   name: 'project',
   summary: 'projects and their budgets',
   commands: [
-    listCommand(projects),
+    listCommand(projects, {
+      options: [selectorOption],
+      list: (cli, { selector }: { selector?: string }) => projects.list(cli, { label_selector: selector }),
+    }),
     showCommand(projects, (cli, project_id) => cli.client.projectGet({ project_id })),
     projectCreate,
     projectRename,

@@ -1,4 +1,5 @@
 import type { Project } from '@slipway/sdk'
+import { labelsColumn } from '../../core/labels.ts'
 import { ownName, type Resource } from '../../core/resource.ts'
 
 export const projects: Resource<Project> = {
@@ -10,7 +11,8 @@ export const projects: Resource<Project> = {
     { name: 'version', value: (project) => project.version, spare: 1 },
     { name: 'id', value: (project) => project.id },
     { name: 'organization_id', value: (project) => project.organization_id, spare: 2 },
+    labelsColumn,
   ],
-  list: (cli) => cli.client.collect('projectList', {}),
+  list: (cli, filter) => cli.client.collect('projectList', { label_selector: filter?.label_selector }),
   named: ownName,
 }

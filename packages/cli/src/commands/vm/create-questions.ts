@@ -19,7 +19,7 @@ export type VmDraft = Omit<VmCreate, Asked> & { [K in Asked]: string | undefined
 /** Fills in what the command line left open: by asking on a terminal, with defaults elsewhere. */
 export async function completeDraft(
   cli: Cli,
-  draft: VmDraft,
+  { ssh_public_key, ...draft }: VmDraft,
 ): Promise<{ request: VmCreate; wasAsked: boolean }> {
   const isComplete = Boolean(draft.type && draft.location)
   if (!isComplete && !cli.isInteractive) {
@@ -35,8 +35,11 @@ export async function completeDraft(
   const randomName = `${type.replace(/[^a-z0-9]+/g, '-')}-${Math.random().toString(36).slice(2, 6)}`
   const name = draft.name ?? (isComplete ? randomName : await askName(randomName))
   const image = draft.image ?? (await findImage(cli, location))
-  const ssh_public_key = draft.ssh_public_key ?? (await findPublicKey(cli))
-  return { request: { ...draft, name, type, location, image, ssh_public_key }, wasAsked: !isComplete }
+  const key = ssh_public_key ?? (draft.ssh_key_ids ? undefined : await findPublicKey(cli))
+  return {
+    request: { ...draft, name, type, location, image, ...(key && { ssh_public_key: key }) },
+    wasAsked: !isComplete,
+  }
 }
 
 async function askType(offers: Offer[]): Promise<string> {

@@ -3,6 +3,7 @@ import { isApiError, type VmCreate, vmTypeNames } from '@slipway/sdk'
 import { askYes } from '../../core/ask.ts'
 import type { Cli } from '../../core/cli.ts'
 import { command, oneOf } from '../../core/command.ts'
+import { labelOption, parseLabels } from '../../core/labels.ts'
 import { parseDurationMs, readTextFile } from '../../core/parse.ts'
 import { follow, type WaitFlags, waitOptions } from '../../core/progress.ts'
 import { idOf } from '../../core/resource.ts'
@@ -12,7 +13,7 @@ import { usd } from '../../output/text.ts'
 import { disks } from '../disk/resource.ts'
 import { subnets } from '../subnet/resource.ts'
 import { anyLocation, completeDraft, type VmDraft } from './create-questions.ts'
-import { readPublicKey } from './public-key.ts'
+import { keysOf } from './public-key.ts'
 import { sshCommandLine } from './ssh-destination.ts'
 
 interface VmCreateInput extends WaitFlags {
@@ -20,12 +21,14 @@ interface VmCreateInput extends WaitFlags {
   type?: string
   location?: string[]
   image?: string
-  sshKey?: string
+  sshKey?: string[]
   startupScript?: string
   shutdownScript?: string
   disk?: string[]
   subnet?: string
   publicIp?: 'dynamic' | 'none'
+  osDiskSize?: string
+  label?: string[]
   ttl?: number
   onExpiry?: ExpiryAction
   dryRun?: boolean
@@ -45,6 +48,7 @@ export const vmCreate = command<VmCreateInput>({
       flags: '--location <locations>',
       description: `where; several with commas are tried in turn, and \`${anyLocation}\` means wherever there is one`,
       complete: 'location',
+      also: [anyLocation],
       isList: true,
     },
     {
@@ -52,7 +56,13 @@ export const vmCreate = command<VmCreateInput>({
       description: 'image; default: the newest Ubuntu, or the only one there is',
       complete: 'image',
     },
-    { flags: '--ssh-key <file>', description: 'public key; default: the one in ~/.ssh', complete: 'file' },
+    {
+      flags: '--ssh-key <key>',
+      description:
+        'name of a registered key, or file of a public one; may be repeated; default: the one in ~/.ssh',
+      complete: 'ssh-key',
+      repeats: true,
+    },
     { flags: '--startup-script <file>', description: 'run at every boot', complete: 'file' },
     { flags: '--shutdown-script <file>', description: 'run before it stops', complete: 'file' },
     {
@@ -64,6 +74,8 @@ export const vmCreate = command<VmCreateInput>({
     },
     { flags: '--subnet <subnet>', description: 'subnet; default: that of the location', complete: 'subnet' },
     { flags: '--public-ip <kind>', ...oneOf(['dynamic', 'none']) },
+    { flags: '--os-disk-size <size>', description: 'like 256GiB; default: 128GiB' },
+    labelOption,
     { flags: '--ttl <duration>', description: 'time to live from first running: 4h', parse: parseDurationMs },
     {
       flags: '--on-expiry <action>',
@@ -78,6 +90,7 @@ export const vmCreate = command<VmCreateInput>({
     'slipway vm create',
     'slipway vm create train-7 --type a100.1x --location us-east1-a',
     'slipway vm create train-7 --type a100.8x --location us-east1-a --ssh-key ~/.ssh/id_ed25519.pub --disk datasets:read-only --ttl 4h',
+    'slipway vm create train-7 --type a100.1x --location us-east1-a --ssh-key laptop --label team=ml',
     'slipway vm create train-7 --type a100.1x --location us-east1-a,eu-north1-a',
     'slipway vm create train-7 --type a100.1x --location any',
     'slipway vm create train-7 --type a40.1x --location eu-north1-a --dry-run',
@@ -131,12 +144,14 @@ async function draftOf(cli: Cli, input: VmCreateInput, location: string | undefi
     type,
     location,
     image,
-    ssh_public_key: input.sshKey && readPublicKey(cli, input.sshKey),
+    ...(await keysOf(cli, input.sshKey ?? [])),
     ...(input.startupScript && { startup_script: readTextFile(input.startupScript) }),
     ...(input.shutdownScript && { shutdown_script: readTextFile(input.shutdownScript) }),
     ...(attached.length > 0 && { disks: attached }),
     ...(input.subnet && { subnet_id: await idOf(cli, subnets, input.subnet) }),
     ...(publicIp && { public_ip: publicIp }),
+    ...(input.osDiskSize && { os_disk_size: input.osDiskSize }),
+    ...(input.label && { labels: parseLabels(input.label) }),
     ...(input.ttl !== undefined && { ttl_seconds: Math.round(input.ttl / 1000) }),
     ...(onExpiry && { on_expiry: onExpiry }),
   }

@@ -1,3 +1,5 @@
+import type { Vm } from '@slipway/sdk'
+import { labelCommand, protectCommands, renameCommand } from '../../core/annotation-commands.ts'
 import type { GroupSpec } from '../../core/command.ts'
 import { deleteCommand, showCommand } from '../../core/generic-commands.ts'
 import { vmCreate } from './create.ts'
@@ -11,6 +13,13 @@ import { vmScp } from './scp.ts'
 import { vmSsh } from './ssh.ts'
 import { vmTunnel } from './tunnel.ts'
 
+const annotated: Parameters<typeof labelCommand<Vm>>[0] = {
+  resource: vms,
+  get: async (cli, vm_id) => cli.client.vmGet({ project_id: await cli.project(), vm_id }),
+  change: async (cli, vm_id, change) =>
+    cli.client.vmUpdate({ project_id: await cli.project(), vm_id }, change),
+}
+
 export const vm: GroupSpec = {
   name: 'vm',
   summary: 'GPU virtual machines',
@@ -23,6 +32,9 @@ export const vm: GroupSpec = {
     vmReset,
     vmResize,
     vmExtend,
+    renameCommand(annotated),
+    labelCommand(annotated),
+    ...protectCommands(annotated),
     deleteCommand(
       vms,
       async (cli, vm_id) => cli.client.vmDelete({ project_id: await cli.project(), vm_id }),

@@ -1,11 +1,13 @@
 import { type Vm, type VmState, vmStates, vmTypeNames } from '@slipway/sdk'
 import { listCommand } from '../../core/generic-commands.ts'
+import { selectorOption } from '../../core/labels.ts'
 import { vms } from './resource.ts'
 
 interface ListInput {
   state?: string[]
   type?: string[]
   location?: string
+  selector?: string
 }
 
 /** The service says `STATE_RUNNING`, people say `running`. */
@@ -21,13 +23,18 @@ export const vmList = listCommand<Vm, ListInput>(vms, {
     },
     { flags: '--type <types>', description: 'VM types', values: vmTypeNames, isList: true },
     { flags: '--location <locations>', description: 'locations', complete: 'location' },
+    selectorOption,
   ],
-  examples: ['slipway vm list --state running -o columns=name,public_ip'],
-  list: async (cli, { state, type, location }) =>
+  examples: [
+    'slipway vm list --state running -o columns=name,public_ip',
+    'slipway vm list -l team=ml,stage!=test',
+  ],
+  list: async (cli, { state, type, location, selector }) =>
     cli.client.collect('vmList', {
       project_id: await cli.project(),
       states: state && vmStates.filter((each) => state.includes(wordOf(each))).join(','),
       types: type?.join(','),
       locations: location,
+      label_selector: selector,
     }),
 })

@@ -4,7 +4,9 @@ import { join } from 'node:path'
 import { askChoice, askText } from '../../core/ask.ts'
 import type { Cli } from '../../core/cli.ts'
 import { readTextFile } from '../../core/parse.ts'
+import { idOf } from '../../core/resource.ts'
 import { UsageError } from '../../errors/cli-error.ts'
+import { sshKeys } from '../ssh-key/resource.ts'
 
 const preferredKeys = ['id_ed25519.pub', 'id_ecdsa.pub', 'id_rsa.pub']
 
@@ -22,6 +24,26 @@ export function readPublicKey(cli: Cli, path: string): string {
   }
   cli.say(`${path} is a private key and stays here; using ${beside}.`)
   return readPublicKey(cli, beside)
+}
+
+/** Returns the keys that people name: what is a file, or looks like one, is read; all else is registered. */
+export async function keysOf(
+  cli: Cli,
+  wanted: string[],
+): Promise<{ ssh_public_key: string | undefined; ssh_key_ids?: string[] }> {
+  const isFile = (text: string) => text === '-' || /[/\\]|\.pub$/.test(text) || existsSync(text)
+  const [file, ...more] = wanted.filter(isFile)
+  if (more.length > 0)
+    throw new UsageError('Only one key can be given as a file.', [
+      '`slipway ssh-key create` registers more, which --ssh-key then takes by name.',
+    ])
+  const names = wanted.filter((text) => !isFile(text))
+  return {
+    ssh_public_key: file === undefined ? undefined : readPublicKey(cli, file),
+    ...(names.length > 0 && {
+      ssh_key_ids: await Promise.all(names.map((name) => idOf(cli, sshKeys, name))),
+    }),
+  }
 }
 
 /** OpenSSH, PEM and PuTTY begin so; what is no public key at all is the service's to refuse. */

@@ -1,4 +1,5 @@
 import type { Vm } from '@slipway/sdk'
+import { labelsColumn, labelsText } from '../../core/labels.ts'
 import { ageColumn, idColumn, ownName, type Resource } from '../../core/resource.ts'
 import { ageOf } from '../../output/text.ts'
 
@@ -21,9 +22,9 @@ export const vms: Resource<Vm> = {
     { name: 'public_ip', value: publicAddress, isExtra: true },
     { name: 'private_ip', value: privateAddress, isExtra: true },
     { name: 'image', value: (vm) => vm.image, isExtra: true },
+    labelsColumn,
   ],
-  list: async (cli, filter) =>
-    cli.client.collect('vmList', { project_id: await cli.project(), names: filter?.names }),
+  list: async (cli, filter) => cli.client.collect('vmList', { project_id: await cli.project(), ...filter }),
   named: ownName,
   fields: vmFields,
 }
@@ -45,6 +46,8 @@ function vmFields(vm: Vm): [string, string][] {
         .map((disk) => `${disk.name} ${disk.size} ${disk.type}, ${disk.attachment_type}, ${disk.mode}`)
         .join('\n'),
     ],
+    ['Labels', labelsText(vm.labels) || '-'],
+    ['Protected', vm.deletion_protection ? 'from deletion' : 'no'],
     ['Created', `${vm.created_at} (${ageOf(vm.created_at)} ago)`],
     [
       'Expires',
