@@ -46,7 +46,7 @@ const programNames = [
     name: 'incus',
     binary: '/usr/libexec/incus/incusd',
     packages: ['incus-base', 'incus-client', 'dnsmasq-base', 'nftables', 'iproute2', 'busybox-static'],
-    suites: ['packages/server/test/engines/incus'],
+    suites: ['conformance', 'cluster', 'fencing'].map((name) => `packages/server/test/engines/incus-${name}`),
     // Debian 12 has it there, Debian 13 in main.
     backports: 'bookworm',
   },
@@ -69,8 +69,8 @@ export function ensureSystemPackages(ending = '.test.ts') {
     console.error(`Installing ${packages.join(', ')} (apt-get) …`)
     const release = /VERSION_CODENAME=(\w+)/.exec(readFileSync('/etc/os-release', 'utf8'))?.[1]
     const isBackport = ({ backports }) => backports !== undefined && backports === release
-    if (missing.some(isBackport)) offerBackports(release)
     apt('update')
+    if (missing.some(isBackport) && offerBackports(release)) apt('update')
     const ordinary = missing.filter((program) => !isBackport(program)).flatMap((program) => program.packages)
     if (ordinary.length > 0) apt('install', '-y', '--no-install-recommends', ...ordinary)
     const backported = missing.filter(isBackport).flatMap((program) => program.packages)
@@ -83,15 +83,21 @@ export function ensureSystemPackages(ending = '.test.ts') {
   return stillMissing.map(({ name }) => name)
 }
 
-/** The suite of backports, from the mirror that the machine uses already. */
+/** The suite of backports, from the mirror that the machine uses already: apt names only those whose lists it has. */
 function offerBackports(release) {
-  const file = '/etc/apt/sources.list.d/slipway-backports.list'
-  if (existsSync(file)) return
-  const listed = spawnSync('apt-get', ['indextargets', '--format', '$(REPO_URI)', `Codename: ${release}`])
-  const mirror = String(listed.stdout ?? '')
-    .split('\n')
-    .find((uri) => uri !== '' && !uri.includes('security'))
-  if (mirror) writeFileSync(file, `deb ${mirror} ${release}-backports main\n`)
+  const listed = spawnSync('apt-get', ['indextargets', '--format', '$(RELEASE) $(REPO_URI)'])
+  const mirrors = new Map(
+    String(listed.stdout ?? '')
+      .split('\n')
+      .map((line) => line.split(' ')),
+  )
+  const suite = `${release}-backports`
+  if (!mirrors.has(release) || mirrors.has(suite)) return false
+  writeFileSync(
+    '/etc/apt/sources.list.d/slipway-backports.list',
+    `deb ${mirrors.get(release)} ${suite} main\n`,
+  )
+  return true
 }
 
 function apt(...args) {
