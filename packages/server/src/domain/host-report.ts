@@ -30,7 +30,12 @@ export interface HostShape {
   unusable: UnusableGpu[]
 }
 
-export function shapeOf(report: { cpuCores: number; memoryGb: number; gpus: ReportedGpu[] }): HostShape {
+export function shapeOf(report: {
+  cpuCores: number
+  memoryGb: number
+  gpus: ReportedGpu[]
+  isClosed?: boolean
+}): HostShape {
   const family = commonestFamily(report.gpus)
   const usable: ReportedGpu[] = []
   const unusable: UnusableGpu[] = []
@@ -40,9 +45,10 @@ export function shapeOf(report: { cpuCores: number; memoryGb: number; gpus: Repo
     else usable.push(gpu)
   }
   const share = family && families[family]
-  const usableGpus = share
-    ? Math.min(Math.floor(report.cpuCores / share.cpuCores), Math.floor(report.memoryGb / share.memoryGb))
-    : 0
+  const usableGpus =
+    share && !report.isClosed
+      ? Math.min(Math.floor(report.cpuCores / share.cpuCores), Math.floor(report.memoryGb / share.memoryGb))
+      : 0
   return { family, usableGpus, usable, unusable }
 }
 

@@ -143,6 +143,10 @@ export interface DiskStatus {
 
 export interface HostReport {
   name: string
+  /** It takes no new VMs, for a reason among its capabilities; what it has stays. */
+  isClosed?: boolean
+  /** The engine knows that it does not answer: nothing else of the report counts, least of all what it lacks. */
+  isAway?: boolean
   cpuCores: number
   memoryGb: number
   /** Shown to operators: accelerator, version, what this engine cannot enforce. */

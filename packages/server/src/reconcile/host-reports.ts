@@ -8,7 +8,9 @@ import {
   type GpuPlace,
   type HostChange,
   type KnownGpuRow,
+  type LostHost,
   lockReportedHosts,
+  loseHosts,
   loseSilentHosts,
   type ReportedHost,
   touchReports,
@@ -150,12 +152,12 @@ function stateAfterReport(host: ReportedHost, isBehind: boolean): HostState {
 }
 
 /** Of what this file uses of a report; holders and resets of GPUs change all the time and are read elsewhere. */
-function fingerprintOf({ cpuCores, memoryGb, capabilities, gpus }: HostReport): string {
+function fingerprintOf({ cpuCores, memoryGb, isClosed = false, capabilities, gpus }: HostReport): string {
   const places = gpus
     .map(({ pciAddress, model, numaNode, iommuGroup }) => [pciAddress, model, numaNode, iommuGroup])
     .sort(([a], [b]) => (String(a) < String(b) ? -1 : 1))
   return createHash('sha256')
-    .update(JSON.stringify([cpuCores, memoryGb, capabilities, places]))
+    .update(JSON.stringify([cpuCores, memoryGb, isClosed, capabilities, places]))
     .digest('base64url')
 }
 
@@ -167,8 +169,17 @@ export async function markLostHosts(
 ): Promise<number> {
   return database.transaction(async (tx) => {
     const lost = await loseSilentHosts(tx, afterMs, among.locations ?? null, among.asOf ?? null)
-    for (const { id, name, location } of lost)
-      await emit(tx, systemEvent('host.down', id, { name, location }))
+    await emitDown(tx, lost)
     return lost.length
   })
+}
+
+/** Hosts of which their engine knows that they are away take no VMs from this moment on. */
+export async function markAwayHosts(database: Database, location: string, names: string[]): Promise<void> {
+  if (names.length > 0)
+    await database.transaction(async (tx) => emitDown(tx, await loseHosts(tx, location, names)))
+}
+
+async function emitDown(tx: Tx, lost: LostHost[]): Promise<void> {
+  for (const { id, name, location } of lost) await emit(tx, systemEvent('host.down', id, { name, location }))
 }

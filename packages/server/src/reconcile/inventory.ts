@@ -7,7 +7,7 @@ import { listUnservedLocations, noteEngineAnswer } from '../store/fleet/location
 import { pingDatabase } from '../store/meta.ts'
 import { protectReturningHosts } from './firewalls.ts'
 import { freeReportedGpus } from './gpus.ts'
-import { applyHostReports, markLostHosts } from './host-reports.ts'
+import { applyHostReports, markAwayHosts, markLostHosts } from './host-reports.ts'
 import { Orphans } from './orphans.ts'
 import { reconcileLostVms, reconcileVms } from './vm-states.ts'
 
@@ -61,7 +61,7 @@ export class Inventory {
     const { database, engines } = this.#services
     const locations = await listUnservedLocations(database, [...engines.keys()], reportsTurn(''), silenceMs)
     if (locations.length > 0) await markLostHosts(database, silenceMs, { locations })
-    await reconcileLostVms(this.#services, signal)
+    await reconcileLostVms(this.#services, silenceMs, signal)
     await database.transaction((tx) => markDrainedHosts(tx))
   }
 
@@ -80,7 +80,10 @@ export class Inventory {
     const { database, config } = this.#services
     const engineName = config.locations.find(({ name }) => name === location)?.engine ?? 'simulated'
     const forgotten = await listForgottenHosts(database, location)
-    const reports = given.filter(({ name }) => !forgotten.has(name))
+    const known = given.filter(({ name }) => !forgotten.has(name))
+    const reports = known.filter(({ isAway }) => !isAway)
+    const away = known.filter(({ isAway }) => isAway).map(({ name }) => name)
+    await markAwayHosts(database, location, away)
     await protectReturningHosts(this.#services, location, reports, signal)
     signal.throwIfAborted()
     await applyHostReports(database, location, engineName, reports)

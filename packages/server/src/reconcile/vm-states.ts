@@ -43,10 +43,14 @@ export async function reconcileVms(
   }
 }
 
-/** VMs of hosts that stopped reporting. Those under way in an operation wait for its end. */
-export async function reconcileLostVms(services: Services, signal: AbortSignal): Promise<void> {
+/** VMs of hosts that have not reported for so long. Those under way in an operation wait for its end. */
+export async function reconcileLostVms(
+  services: Services,
+  graceMs: number,
+  signal: AbortSignal,
+): Promise<void> {
   for (let afterId = firstId; ; ) {
-    const vms = await listVmsOnLostHosts(services.database, livingStates, afterId, vmsPerLook)
+    const vms = await listVmsOnLostHosts(services.database, livingStates, graceMs, afterId, vmsPerLook)
     for (const { id } of vms) {
       if (signal.aborted) return
       await reconcileVm(services, id, signal)

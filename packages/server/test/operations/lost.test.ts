@@ -3,7 +3,7 @@ import { checkInvariants, settle } from '@slipway/testing/invariants.ts'
 import { resourcesOf } from '@slipway/testing/resources.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import type { Engine } from '../../src/engines/engine.ts'
+import type { Engine, HostReport } from '../../src/engines/engine.ts'
 
 let service: TestService
 let resources: ReturnType<typeof resourcesOf>
@@ -109,6 +109,63 @@ test('a VM whose OS disk shows again is billed again, and comes up by a reset', 
   expect((await eventsOf(id)).map(({ type }) => type)).toContain('vm.os_disk_found')
   expect(await act(id, 'RESET')).toMatchObject({ state: 'SUCCEEDED' })
   expect(await resources.stateOf(id)).toBe('STATE_RUNNING')
+})
+
+/** An engine that says something else of its hosts; everything else it does. */
+function changeInventory(location: string, change: (report: HostReport) => HostReport): () => void {
+  const engines = service.server.services.engines as Map<string, Engine>
+  const healthy = engines.get(location)!
+  async function* inventory(signal: AbortSignal) {
+    for await (const report of healthy.inventory(signal)) yield change(report)
+  }
+  const changed = new Proxy(healthy, {
+    get: (engine, name: keyof Engine) => (name === 'inventory' ? inventory : engine[name].bind(engine)),
+  })
+  engines.set(location, changed)
+  return () => engines.set(location, healthy)
+}
+
+const openState = (hostId: string) =>
+  service.sql<{ state: string; free_gpus: number }>('SELECT state, free_gpus FROM hosts WHERE id = $1', [
+    hostId,
+  ])
+
+test('a host that its engine knows to be away takes no VMs at once, and its VMs have a grace time', async () => {
+  const id = await resources.newVm()
+  const { id: hostId, name } = await hostOf(id)
+  const isHost = (report: HostReport) => report.name === name
+  const away = { isAway: true, gpus: [], vms: [], disks: [] }
+  const heal = changeInventory('us-east1-a', (report) => (isHost(report) ? { ...report, ...away } : report))
+  try {
+    await reports()
+    expect(await openState(hostId)).toMatchObject([{ state: 'down' }])
+    expect(await resources.stateOf(id)).toBe('STATE_RUNNING')
+    await service.clock.advance('31 seconds')
+    await until(id, 'STATE_UNREACHABLE')
+  } finally {
+    heal()
+  }
+  await until(id, 'STATE_RUNNING')
+  expect(await openState(hostId)).toMatchObject([{ state: 'up' }])
+})
+
+test('a host that its engine has closed takes no VMs, keeps those that it has, and opens again', async () => {
+  const id = await resources.newVm()
+  const { id: hostId, name } = await hostOf(id)
+  const [before] = await openState(hostId)
+  expect(before!.free_gpus).toBeGreaterThan(0)
+  const close = (report: HostReport) => (report.name === name ? { ...report, isClosed: true } : report)
+  const heal = changeInventory('us-east1-a', close)
+  try {
+    await reports()
+    expect(await openState(hostId)).toEqual([{ state: 'up', free_gpus: 0 }])
+    expect(await resources.stateOf(id)).toBe('STATE_RUNNING')
+  } finally {
+    heal()
+  }
+  await reports()
+  expect(await openState(hostId)).toEqual([before])
+  expect((await eventsOf(hostId)).map(({ type }) => type)).not.toContain('gpu.missing')
 })
 
 /** An engine whose inventory hangs, deaf to its signal; everything else it does. */

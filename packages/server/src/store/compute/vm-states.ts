@@ -21,10 +21,16 @@ const onHosts = statement<KnownVm, { location: string; hosts: string[] }>(
      AND NOT EXISTS (SELECT FROM operation_queue q WHERE q.resource_id = v.id)`,
 )
 
-const onLostHosts = statement<{ id: string }, { states: string[]; afterId: string; most: number }>(
+// A host goes down at once where its engine knows that it is away; its VMs wait for the grace time.
+const onLostHosts = statement<
+  { id: string },
+  { states: string[]; graceMs: number; afterId: string; most: number }
+>(
   'vm_on_lost_hosts',
   `SELECT v.id FROM vms v JOIN hosts h ON h.id = v.host_id
    WHERE h.state = 'down' AND v.state = ANY (:states) AND v.deleted_at IS NULL AND v.id > :afterId
+     AND NOT EXISTS (SELECT FROM host_reports r WHERE r.host_id = h.id
+                       AND r.reported_at > slipway_now() - :graceMs * interval '1 millisecond')
      AND NOT EXISTS (SELECT FROM operation_queue q WHERE q.resource_id = v.id)
    ORDER BY v.id LIMIT :most`,
 )
@@ -38,8 +44,13 @@ const lockUnchanged = statement<{ id: string }, { id: string; generation: number
 export const listKnownVms = (db: Queryable, location: string, hosts: string[]) =>
   onHosts.all(db, { location, hosts })
 /** In the order of their ids, from after one of them on. */
-export const listVmsOnLostHosts = (db: Queryable, states: VmState[], afterId: string, most: number) =>
-  onLostHosts.all(db, { states, afterId, most })
+export const listVmsOnLostHosts = (
+  db: Queryable,
+  states: VmState[],
+  graceMs: number,
+  afterId: string,
+  most: number,
+) => onLostHosts.all(db, { states, graceMs, afterId, most })
 /** Locks the VM unless an operation has touched it since it had this generation. */
 export const lockUnchangedVm = (tx: Tx, id: string, generation: number) =>
   lockUnchanged.one(tx, { id, generation })

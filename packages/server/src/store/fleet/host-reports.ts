@@ -85,17 +85,29 @@ const putReports = statement<never, { hostIds: string[]; fingerprints: string[] 
    ON CONFLICT (host_id) DO UPDATE SET reported_at = excluded.reported_at, fingerprint = excluded.fingerprint`,
 )
 
+// Their rows are locked in order, as by every statement that locks several hosts.
+const loseNamed = statement<LostHost, { location: string; names: string[] }>(
+  'host_lose_named',
+  `WITH lost AS MATERIALIZED (
+     SELECT id FROM hosts WHERE location = :location AND name = ANY (:names) AND state <> 'down'
+     ORDER BY id FOR NO KEY UPDATE)
+   UPDATE hosts h SET state = 'down' FROM lost WHERE h.id = lost.id RETURNING h.id, h.name, h.location`,
+)
+
 // It looks as of a moment before the newest reports: whoever turns the clock in between loses no host.
-const loseSilent = statement<
-  { id: string; name: string; location: string },
-  { afterMs: number; locations: string[] | null; asOf: Date | null }
->(
+const loseSilent = statement<LostHost, { afterMs: number; locations: string[] | null; asOf: Date | null }>(
   'host_lose_silent',
   `UPDATE hosts h SET state = 'down' FROM host_reports r
    WHERE r.host_id = h.id AND h.state <> 'down' AND (:locations::text[] IS NULL OR h.location = ANY (:locations))
      AND r.reported_at < coalesce(:asOf, slipway_now()) - :afterMs * interval '1 millisecond'
    RETURNING h.id, h.name, h.location`,
 )
+
+export interface LostHost {
+  id: string
+  name: string
+  location: string
+}
 
 export interface ReportedHost {
   id: string
@@ -193,3 +205,6 @@ const columnsOf = (gpus: GpuPlace[]): GpuColumns => ({
 /** Hosts without a report for so long go down, of these locations or of all; returns them. */
 export const loseSilentHosts = (tx: Tx, afterMs: number, locations: string[] | null, asOf: Date | null) =>
   loseSilent.all(tx, { afterMs, locations, asOf })
+
+/** These go down at once; returns those that were not. */
+export const loseHosts = (tx: Tx, location: string, names: string[]) => loseNamed.all(tx, { location, names })
