@@ -67,6 +67,8 @@ function neededConfig(spec: VmSpec): Record<string, unknown> {
       ssh_deletekeys: true,
       ssh_keys: { ed25519_private: openSshPrivateKey(sshHostKey), ed25519_public: sshHostKey.publicKey },
     }),
+    // cloud-init takes changed user data for a new machine, whose keys it would make anew.
+    ...(sshHostKey?.privateKey === '' && { ssh_deletekeys: false }),
     write_files: [
       ...(startup ? [file('/var/lib/cloud/scripts/per-boot/slipway-startup', startup, '0700')] : []),
       ...(shutdown

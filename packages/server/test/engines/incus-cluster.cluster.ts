@@ -41,7 +41,7 @@ function specOn(host: string): VmSpec {
 
 async function reports(): Promise<Map<string, HostReport>> {
   const found = new Map<string, HostReport>()
-  for await (const report of engine.inventory(signal)) found.set(report.name, report)
+  for await (const report of engine.inventory(signal)) if (!report.isAway) found.set(report.name, report)
   return found
 }
 

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { newHostKey } from '../../src/domain/guest/host-key.ts'
 import type { VmSpec } from '../../src/engines/engine.ts'
 import type { IncusEngine } from '../../src/engines/incus/engine.ts'
-import { ConformanceBench } from '../support/conformance-bench.ts'
+import { allow, ConformanceBench } from '../support/conformance-bench.ts'
 import { IncusBench, type IncusMember } from '../support/incus-bench.ts'
 
 const within = { timeout: 60_000 }
@@ -114,4 +115,22 @@ test('a guest that dies by itself has crashed, and is reset under a newer genera
   await engine.powerVm(spec, 'reset', at(3))
   expect((await engine.inspectVm(spec, signal))?.power).toBe('running')
   await engine.removeVm(spec, at(4))
+})
+
+test('the private half of a host key leaves Incus when the guest has booted', within, async () => {
+  const base = newSpec()
+  const spec = {
+    ...base,
+    sshHostKey: newHostKey(),
+    network: { ...base.network, publicAddress: '203.0.113.9' },
+  }
+  const userData = () => cli('config', 'get', `vm-${spec.id}`, 'cloud-init.user-data')
+  await engine.ensureVm(spec, wanted('off'), at(1))
+  expect(await userData()).toContain('ed25519_private')
+  await engine.ensureVm(spec, { power: 'on', firewall: { rules: [allow(22)], generation: 2 } }, at(2))
+  while ((await engine.inspectVm(spec, signal))?.power !== 'running')
+    await new Promise((go) => setTimeout(go, 100))
+  expect(await userData()).not.toContain('ed25519_private')
+  expect(await cli('config', 'show', `vm-${spec.id}`)).not.toContain('later-user-data')
+  await engine.removeVm(spec, at(3))
 })

@@ -304,11 +304,10 @@ cluster: {server_name: ${first!.name}, enabled: true}
 }
 
 export function incusConfig(incus: Record<string, unknown>): IncusConfig {
-  const gpus = '[{ model = "A100 80GB PCIe", count = 8 }]'
-  const lines = Object.entries({ instance_type: 'container', ...incus }).map(
-    ([key, value]) => `${key} = ${JSON.stringify(value)}`,
-  )
-  const toml = `[[location]]\nname = "local-a"\nengine = "incus"\n[location.incus]\n${lines.join('\n')}\nallow_unfiltered_internal = true\ngpus = ${gpus}\n`
+  const given = { instance_type: 'container', allow_unfiltered_internal: true, ...incus }
+  const lines = Object.entries(given).map(([key, value]) => `${key} = ${JSON.stringify(value)}`)
+  if (given.instance_type === 'container') lines.push('gpus = [{ model = "A100 80GB PCIe", count = 8 }]')
+  const toml = `[[location]]\nname = "local-a"\nengine = "incus"\n[location.incus]\n${lines.join('\n')}\n`
   const config = loadConfig(['--config', 'slipway.toml'], {}, () => toml)
   const [location] = config.locations
   if (location?.engine !== 'incus') throw new Error('the location has another engine')

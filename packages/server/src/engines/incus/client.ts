@@ -116,16 +116,6 @@ export class IncusClient {
     await this.#send(method, path, body, options)
   }
 
-  async upload(
-    path: string,
-    body: Buffer,
-    headers: Record<string, string>,
-    options: CallOptions,
-  ): Promise<void> {
-    const { answer } = await this.#send('POST', path, body, options, headers)
-    if (answer.type === 'async') await this.#wait(answer.operation, options)
-  }
-
   /** As it is, where Incus answers no JSON. */
   async text(path: string, options: CallOptions): Promise<Buffer> {
     return (await this.#exchange('GET', path, undefined, options)).content
@@ -155,9 +145,8 @@ export class IncusClient {
     path: string,
     body: unknown,
     options: CallOptions,
-    headers?: Record<string, string>,
   ): Promise<{ answer: Answer; etag: string }> {
-    const { status, content, etag } = await this.#exchange(method, path, body, options, headers)
+    const { status, content, etag } = await this.#exchange(method, path, body, options)
     const answer = parse(content)
     if (!answer)
       throw new EngineError('unavailable', `Incus answered ${status} without JSON to ${method} ${path}`)
@@ -170,13 +159,12 @@ export class IncusClient {
     path: string,
     body: unknown,
     options: CallOptions,
-    headers: Record<string, string> = {},
   ): Promise<{ status: number; content: Buffer; etag: string }> {
     let failure: unknown
     for (let attempt = 0; attempt < this.#endpoints.length; attempt++) {
       const { endpoint } = this
       try {
-        return await exchange(endpoint, method, this.#pathOf(path, options.query), body, options, headers)
+        return await exchange(endpoint, method, this.#pathOf(path, options.query), body, options)
       } catch (error) {
         options.signal.throwIfAborted()
         failure = error
@@ -202,15 +190,13 @@ async function exchange(
   path: string,
   body: unknown,
   { signal, timeoutMs = requestMs, ifMatch }: CallOptions,
-  headers: Record<string, string>,
 ): Promise<{ status: number; content: Buffer; etag: string }> {
-  const isRaw = Buffer.isBuffer(body)
   const response: Dispatcher.ResponseData = await request(`${origin}${path}`, {
     dispatcher,
     method,
     signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
-    headers: { ...(ifMatch && { 'if-match': ifMatch }), ...headers },
-    ...(body !== undefined && { body: isRaw ? body : JSON.stringify(body) }),
+    headers: ifMatch ? { 'if-match': ifMatch } : {},
+    ...(body !== undefined && { body: JSON.stringify(body) }),
   })
   const content = Buffer.from(await response.body.arrayBuffer())
   return { status: response.statusCode, content, etag: String(response.headers.etag ?? '') }

@@ -2,12 +2,14 @@ import { hostnameOf, userData, yamlOf } from '../cloud-init.ts'
 import type { AttachedDisk, VmSpec } from '../engine.ts'
 import type { IncusContext } from './context.ts'
 import { volumeName } from './disks.ts'
-import { type Goal, gate, generationMark, type Instance, marks } from './instances.ts'
+import { type Change, type Goal, gate, generationMark, type Instance, marks } from './instances.ts'
 
 type Device = Record<string, string>
 
 /** What the network devices of a VM are made from, kept with the instance for whoever has only its id. */
 export const subnetMark = 'user.slipway.subnet'
+
+const userDataKey = 'cloud-init.user-data'
 
 export interface Definition {
   config: Record<string, string>
@@ -40,7 +42,11 @@ export function definitionOf(
       'limits.memory': `${spec.memoryGb}GiB`,
       // Nothing pins it to nothing, also where it was pinned before.
       ...(isVm && { 'limits.cpu.nodes': numaNodes.join(','), 'security.secureboot': 'false' }),
-      'cloud-init.user-data': userData(spec),
+      [userDataKey]: userData(spec),
+      // The private half of its host key stays here until the guest has it.
+      [marks.laterUserData]: spec.sshHostKey?.privateKey ? userData(withoutPrivateKey(spec)) : '',
+      // Its GPUs are those of its member.
+      'cluster.evacuate': 'stop',
       // Incus names the guest after its instance unless somebody else does.
       'cloud-init.vendor-data': yamlOf({ hostname: hostnameOf(spec) }),
     },
@@ -58,6 +64,16 @@ export function definitionOf(
       ...(isOpen ? gpuDevices(ctx, spec) : gate),
     },
   }
+}
+
+function withoutPrivateKey(spec: VmSpec): VmSpec {
+  return { ...spec, sshHostKey: spec.sshHostKey && { ...spec.sshHostKey, privateKey: '' } }
+}
+
+/** What is left of an instance's secrets once its guest has booted; null where there are none. */
+export function withoutSecrets({ config }: Instance): Change | null {
+  const later = config[marks.laterUserData]
+  return later ? { config: { [userDataKey]: later, [marks.laterUserData]: '' } } : null
 }
 
 /** A container, which is for tests alone, is given none: its GPUs stand in its marks. */

@@ -20,7 +20,7 @@ import { closed, creationOf, definitionOf, diskDevice, redefinition, subnetMark 
 import { Disks, volumeName } from './disks.ts'
 import { IncusEvents } from './events.ts'
 import { Firewalls, type ProtectedVm } from './firewall.ts'
-import { markGone, requireNotGone } from './gone.ts'
+import { forgetLongGone, markGone, requireNotGone } from './gone.ts'
 import {
   changeInstance,
   changePower,
@@ -32,18 +32,27 @@ import {
   type Instance,
   instanceName,
   isOn,
+  listNames,
   marks,
   vmIdOf,
 } from './instances.ts'
 import { inventory } from './inventory.ts'
 import { memberNames } from './members.ts'
-import { dropBridgeIfUnused, ensureBridge, ensureForward, removeForward } from './networks.ts'
+import {
+  dropBridgeIfUnused,
+  dropUnusedBridges,
+  ensureBridge,
+  ensureForward,
+  hasBridge,
+  removeForward,
+} from './networks.ts'
 import { nodesBeside, readResources } from './resources.ts'
 import { SerialLogs } from './serial.ts'
 import { Statuses } from './status.ts'
 
 const serialTailBytes = 64 * 1024
 const bootLookMs = 250
+const tidyMs = 3600_000
 /** Incus changes nothing about an instance while it waits for its guest: it asks, and the waiting is ours. */
 const askingS = 1
 
@@ -64,6 +73,7 @@ export class IncusEngine implements Engine {
   readonly #booting = new Set<string>()
   readonly #closing = new AbortController()
   #isPrepared: Promise<void> | null = null
+  #tidyAtMs = 0
 
   constructor(ctx: IncusContext) {
     this.#ctx = ctx
@@ -74,14 +84,14 @@ export class IncusEngine implements Engine {
     this.#events = new IncusEvents(
       ctx.client,
       (name) => this.#tell(vmIdOf(name)),
-      // Inspection reads everything anew, so a gap costs nobody more than a look.
-      () => {},
+      () => void this.#tellOfAll(),
     )
   }
 
   async *inventory(signal: AbortSignal): AsyncIterable<HostReport> {
     await this.#prepared(signal)
     yield* inventory(this.#ctx, this.#statuses, this.#disks, signal)
+    await this.#tidyUp(signal).catch(() => {})
   }
 
   async ensureVm(spec: VmSpec, { firewall, power }: WantedState, call: Call): Promise<VmStatus | null> {
@@ -195,8 +205,8 @@ export class IncusEngine implements Engine {
 
   async close(): Promise<void> {
     this.#closing.abort()
-    await this.#events.close()
-    await this.#ctx.client.close()
+    // Cut from its connection, even one that waits for an Incus that hangs comes to its end.
+    await Promise.all([this.#events.close(), this.#ctx.client.close()])
   }
 
   /** Returns the VM's instance, made by this call or before it. */
@@ -209,7 +219,13 @@ export class IncusEngine implements Engine {
     const definition = definitionOf(this.#ctx, spec, bridge, 'shut', [])
     const body = creationOf(this.#ctx, spec, instanceName(spec.id), call.generation, definition)
     const isCluster = (await memberNames(this.#ctx, call.signal)) !== null
-    await createInstance(this.#ctx, body, isCluster ? spec.host : null, call.signal)
+    await createInstance(this.#ctx, body, isCluster ? spec.host : null, call.signal).catch(async (error) => {
+      // The last VM of the network may have left with it meanwhile.
+      if (await hasBridge(this.#ctx, bridge, call.signal)) throw error
+      throw new EngineError('unavailable', `the network of ${spec.id} went while it was made`, {
+        cause: error,
+      })
+    })
     // Removed meanwhile: whoever did so may have looked before it was there.
     await requireNotGone(this.#ctx, spec.id, call).catch(async (error) => {
       await deleteInstance(this.#ctx, spec.id, call.signal)
@@ -309,6 +325,20 @@ export class IncusEngine implements Engine {
 
   #tell(vmId: string | null): void {
     if (vmId) for (const onChange of this.#watchers) onChange(vmId)
+  }
+
+  /** What happened while nobody listened is not told again: anything may have changed. */
+  async #tellOfAll(): Promise<void> {
+    const names = await listNames(this.#ctx, this.#closing.signal).catch(() => [])
+    for (const name of names) this.#tell(vmIdOf(name))
+  }
+
+  /** What nobody misses, now and then: any worker may do it, at any time. */
+  async #tidyUp(signal: AbortSignal): Promise<void> {
+    if (performance.now() < this.#tidyAtMs) return
+    this.#tidyAtMs = performance.now() + tidyMs
+    await forgetLongGone(this.#ctx, signal)
+    await dropUnusedBridges(this.#ctx, signal)
   }
 
   /** The Incus project in which everything of ours lives. */

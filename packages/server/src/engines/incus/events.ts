@@ -12,7 +12,7 @@ interface LifecycleEvent {
 
 /**
  * Follows what happens to instances, as a hint: events that nobody heard are not sent again, so after every gap
- * `onGap` says that anything may have changed.
+ * `onGap` says that anything may have changed, when events are heard again.
  */
 export class IncusEvents {
   readonly #client: IncusClient
@@ -20,6 +20,7 @@ export class IncusEvents {
   readonly #onInstance: (name: string) => void
   readonly #onGap: () => void
   #socket: WebSocket | undefined
+  #hasHeard = false
   #ended: Promise<void>
 
   constructor(client: IncusClient, onInstance: (name: string) => void, onGap: () => void) {
@@ -56,7 +57,8 @@ export class IncusEvents {
       this.#socket = socket
       socket.addEventListener('open', () => {
         isOpen = true
-        this.#onGap()
+        if (this.#hasHeard) this.#onGap()
+        this.#hasHeard = true
       })
       socket.addEventListener('message', ({ data }) => this.#hear(String(data)))
       socket.addEventListener('error', () => {})

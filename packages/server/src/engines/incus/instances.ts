@@ -16,6 +16,8 @@ export const marks = {
   gpus: 'user.slipway.gpus',
   bridge: 'user.slipway.bridge',
   publicAddress: 'user.slipway.public-address',
+  /** What the guest is told from its second boot on; '' where that is what it is told already. */
+  laterUserData: 'user.slipway.later-user-data',
 } as const
 
 /** `shut` means off with the gate closed; while it is `stopping`, its end is awaited. */
@@ -186,6 +188,12 @@ export async function deleteInstance(ctx: IncusContext, vmId: string, signal: Ab
 
 export const listInstances = (ctx: IncusContext, signal: AbortSignal) =>
   ctx.client.get<Instance[]>('/1.0/instances', { signal, timeoutMs: 60_000, query: { recursion: '1' } })
+
+/** Without anything else of them, which costs next to nothing. */
+export const listNames = async (ctx: IncusContext, signal: AbortSignal): Promise<string[]> =>
+  (await ctx.client.get<string[]>('/1.0/instances', { signal })).map(
+    (path) => path.split('?')[0]!.split('/').at(-1)!,
+  )
 
 /** Incus refuses for many reasons that pass: busy, a member away, a database without a leader. */
 export function unavailable(error: unknown): Error {

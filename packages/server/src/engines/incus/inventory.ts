@@ -7,12 +7,15 @@ import { listMembers, type Member, serverInfo } from './members.ts'
 import { type CardReport, gpusOf, type Resources, readResources } from './resources.ts'
 import type { Statuses } from './status.ts'
 
+const membersAtOnce = 16
+
 /** Set on a member by whoever proved on it that its kernel filters between guests of one bridge. */
 export const filtersMark = 'user.slipway.filters-internal'
 
 /**
- * One report for each member that answers. What concerns all (instances, firewalls, disks) is read once; each member's
- * hardware is asked of the member itself, all at the same time, so that one that hangs delays only its own report.
+ * One report for each member that answers, and one that says so of each that Incus has given up. What concerns all
+ * (instances, firewalls, disks) is read once: a list of one member's instances costs Incus as much as the list of all.
+ * Each member's hardware is asked of the member itself, so many at a time, and one that hangs delays only its own report.
  */
 export async function* inventory(
   ctx: IncusContext,
@@ -24,11 +27,7 @@ export async function* inventory(
     listMembers(ctx, signal),
     serverInfo(ctx, signal),
   ])
-  const online = members.filter(({ status }) => status === 'Online' || status === 'Evacuated')
-  const asked = online.map(async (member) => ({
-    member,
-    resources: await readResources(ctx, isCluster ? member.name : null, signal).catch(() => null),
-  }))
+  for (const { name, status } of members) if (!isAnswering(status)) yield awayReport(name, status)
   const [instances, acls, volumes] = await Promise.all([
     listInstances(ctx, signal),
     listAcls(ctx, signal),
@@ -37,7 +36,12 @@ export async function* inventory(
   const aclOf = new Map(acls.map((acl) => [acl.name, acl]))
   // Shared storage has no place: its disks are told with the first host.
   let remaining = volumes
-  for await (const { member, resources } of inOrderOfArrival(asked)) {
+  const answering = members.filter(({ status }) => isAnswering(status))
+  const asked = inOrderOfArrival(answering, membersAtOnce, async (member) => ({
+    member,
+    resources: await readResources(ctx, isCluster ? member.name : null, signal).catch(() => null),
+  }))
+  for await (const { member, resources } of asked) {
     if (!resources) continue
     const own = instances.filter(
       ({ location, config, status }) =>
@@ -45,11 +49,12 @@ export async function* inventory(
     )
     yield {
       name: member.name,
+      ...(!isAccepting(ctx, member) && { isClosed: true }),
       cpuCores: resources.cpu.total,
       memoryGb: Math.floor(resources.memory.total / 1024 ** 3),
       ...declaredShare(ctx),
       capabilities: capabilitiesOf(ctx, member, environment.server_version),
-      gpus: isAccepting(ctx, member) ? cards(ctx, resources).map((card) => gpuReport(card, own)) : [],
+      gpus: cards(ctx, resources).map((card) => gpuReport(card, own)),
       vms: own.map((instance) => {
         const acl = aclOf.get(instance.config[marks.bridge] ?? '')
         return statuses.listed(instance, acl ? firewallGeneration(acl, instance.config[marks.id]!) : 0)
@@ -59,6 +64,14 @@ export async function* inventory(
     remaining = []
   }
 }
+
+/** One that was evacuated answers, and takes no VMs; Offline and Blocked ones do not answer. */
+const isAnswering = (status: string) => status === 'Online' || status === 'Evacuated'
+
+const awayReport = (name: string, status: string): HostReport => ({
+  ...{ name, isAway: true, cpuCores: 0, memoryGb: 0, gpus: [], vms: [], disks: [] },
+  capabilities: { not_enforced: [`the member is ${status.toLowerCase()}`] },
+})
 
 /** Containers share the machine of a test: what is declared there is believed, cores and memory with it. */
 function declaredShare(ctx: IncusContext): { cpuCores: number; memoryGb: number } | object {
@@ -101,11 +114,22 @@ function capabilitiesOf(ctx: IncusContext, member: Member, version: string): Rec
   return { incus: version, guests: ctx.config.instanceType, network: 'bridge', not_enforced: problems }
 }
 
-async function* inOrderOfArrival<T>(work: Promise<T>[]): AsyncIterable<T> {
-  const pending = new Map(work.map((promise, index) => [index, promise.then((value) => ({ index, value }))]))
-  while (pending.size > 0) {
-    const { index, value } = await Promise.race(pending.values())
-    pending.delete(index)
-    yield value
+/** At most so many are under way at the same time; a slow one keeps nobody waiting but the end. */
+async function* inOrderOfArrival<T, R>(
+  items: T[],
+  most: number,
+  work: (item: T) => Promise<R>,
+): AsyncIterable<R> {
+  const underWay = new Map<T, Promise<{ item: T; result: R }>>()
+  const waiting = [...items]
+  while (waiting.length > 0 || underWay.size > 0) {
+    for (const item of waiting.splice(0, most - underWay.size))
+      underWay.set(
+        item,
+        work(item).then((result) => ({ item, result })),
+      )
+    const { item, result } = await Promise.race(underWay.values())
+    underWay.delete(item)
+    yield result
   }
 }

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { cidrsOverlap, numberToAddress } from '../../domain/addresses.ts'
 import type { VmSpec } from '../engine.ts'
 import { EngineError } from '../engine.ts'
 import { isCode } from './client.ts'
@@ -21,7 +22,8 @@ export async function ensureBridge(
   signal: AbortSignal,
 ): Promise<string> {
   const bridge = bridgeOf(network)
-  if (await ctx.client.find(`/1.0/networks/${bridge}`, { signal })) return bridge
+  if (await hasBridge(ctx, bridge, signal)) return bridge
+  await requireFreeRange(ctx, network.subnetCidr, signal)
   const members = await memberNames(ctx, signal)
   await madeOnce(
     ctx.client.change(
@@ -53,6 +55,40 @@ export async function ensureBridge(
   return bridge
 }
 
+export const hasBridge = async (ctx: IncusContext, bridge: string, signal: AbortSignal) =>
+  (await ctx.client.find(`/1.0/networks/${bridge}`, { signal })) !== undefined
+
+interface Network {
+  name: string
+  config: Record<string, string>
+}
+
+const listNetworks = (ctx: IncusContext, signal: AbortSignal) =>
+  ctx.client.get<Network[]>('/1.0/networks', { signal, query: { recursion: '1' } })
+
+/** A bridge is on every member, and no member routes one range to two of them. */
+async function requireFreeRange(ctx: IncusContext, cidr: string, signal: AbortSignal): Promise<void> {
+  const taken = (await listNetworks(ctx, signal)).find(({ config }) => {
+    const block = blockOf(config?.['ipv4.address'] ?? '')
+    return block !== null && cidrsOverlap(block, cidr)
+  })
+  if (taken)
+    throw new EngineError(
+      'rejected',
+      `the range ${cidr} overlaps with the network ${taken.name} of this location, and bridges cannot have it twice: give the VPC another range`,
+    )
+}
+
+/** The block of a gateway's address, such as 172.27.0.1/20; null where there is none. */
+export function blockOf(gateway: string): string | null {
+  const parts = /^(\d+)\.(\d+)\.(\d+)\.(\d+)\/(\d+)$/.exec(gateway)?.slice(1).map(Number)
+  if (!parts) return null
+  const [a, b, c, d, prefix] = parts as [number, number, number, number, number]
+  const size = 2 ** (32 - prefix)
+  const address = ((a * 256 + b) * 256 + c) * 256 + d
+  return `${numberToAddress(Math.floor(address / size) * size)}/${prefix}`
+}
+
 const madeOnce = (work: Promise<void>) =>
   work.catch((error) => {
     if (isCode(error, 409) || /already (exists|defined|created)/i.test((error as Error).message)) return
@@ -70,6 +106,12 @@ export async function dropBridgeIfUnused(
   // In use again, or gone: both are as they should be.
   for (const path of [`/1.0/networks/${bridge}`, `/1.0/network-acls/${bridge}`])
     await ctx.client.change('DELETE', path, undefined, { signal, timeoutMs: 30_000 }).catch(() => {})
+}
+
+/** Those whose last VM left while Incus could not remove them. */
+export async function dropUnusedBridges(ctx: IncusContext, signal: AbortSignal): Promise<void> {
+  for (const { name, config } of await listNetworks(ctx, signal))
+    if (config?.['user.slipway.network']) await dropBridgeIfUnused(ctx, name, signal)
 }
 
 /** A forward belongs to the member that has the guest. */

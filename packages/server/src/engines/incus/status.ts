@@ -1,6 +1,6 @@
 import { EngineError, type VmStatus } from '../engine.ts'
 import type { IncusContext } from './context.ts'
-import { closed } from './definition.ts'
+import { closed, withoutSecrets } from './definition.ts'
 import {
   changeInstance,
   diskIdsOf,
@@ -51,11 +51,24 @@ export class Statuses {
     return after ?? instance
   }
 
-  async #hasAnswered({ config, last_used_at }: Instance, signal: AbortSignal): Promise<boolean> {
+  /** The guest has its host key. Returns whether nobody else has; otherwise whoever looks next does this again. */
+  async #forgetSecrets(instance: Instance, signal: AbortSignal): Promise<boolean> {
+    if (!withoutSecrets(instance)) return true
+    const call = { generation: generationOf(instance), signal }
+    const changed = changeInstance(this.#ctx, instance.config[marks.id]!, call, withoutSecrets)
+    return changed.then(
+      () => true,
+      () => false,
+    )
+  }
+
+  async #hasAnswered(instance: Instance, signal: AbortSignal): Promise<boolean> {
+    const { config, last_used_at } = instance
     const [id, address] = [config[marks.id]!, config[marks.publicAddress] ?? '']
     if (address === '' || this.#answered.get(id) === last_used_at) return true
     const limit = AbortSignal.any([signal, AbortSignal.timeout(probeMs)])
     if (!(await this.#ctx.answersSsh(address, sshPort, limit).catch(() => false))) return false
+    if (!(await this.#forgetSecrets(instance, signal))) return true
     if (this.#answered.size >= rememberedBoots) this.#answered.clear()
     this.#answered.set(id, last_used_at)
     return true

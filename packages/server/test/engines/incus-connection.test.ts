@@ -1,0 +1,93 @@
+import { readFileSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { eventually } from '@slipway/testing/eventually.ts'
+import { afterEach, expect, test } from 'vitest'
+import { IncusClient } from '../../src/engines/incus/client.ts'
+import { openEndpoints } from '../../src/engines/incus/endpoints.ts'
+import { createIncusEngine } from '../../src/engines/incus/index.ts'
+import { incusConfig } from '../support/incus-bench.ts'
+import { IncusStandIn } from '../support/incus-stand-in.ts'
+
+const signal = AbortSignal.timeout(60_000)
+const fixture = (name: string) => join(import.meta.dirname, '../support/fixtures/tls', name)
+const read = (name: string) => readFileSync(fixture(name), 'utf8')
+/** A cluster has one certificate, which all of its members show; ours is the second. */
+const clusterTls = { cert: read('first.crt'), key: read('first.key'), ca: read('second.crt') }
+const strangerTls = { cert: read('second.crt'), key: read('second.key'), ca: read('second.crt') }
+
+const closings: (() => Promise<unknown>)[] = []
+afterEach(async () => {
+  for (const close of closings.splice(0).reverse()) await close()
+})
+
+async function standIn(tls: typeof clusterTls): Promise<IncusStandIn> {
+  const incus = await new IncusStandIn(tls).open()
+  closings.push(() => incus.close())
+  return incus
+}
+
+async function connect(...members: IncusStandIn[]): Promise<IncusClient> {
+  const config = incusConfig({
+    urls: members.map(({ url }) => url),
+    client_cert_file: fixture('second.crt'),
+    client_key_file: fixture('second.key'),
+    server_cert_file: fixture('first.crt'),
+  })
+  const client = new IncusClient(await openEndpoints(config), config.project)
+  closings.push(() => client.close())
+  return client
+}
+
+test('calls go on with another member when one is gone, and changes are sent once', async () => {
+  const [first, second] = [await standIn(clusterTls), await standIn(clusterTls)]
+  const client = await connect(first, second)
+  await client.get('/1.0', { signal })
+  expect([first.asked.length, second.asked.length]).toEqual([1, 0])
+  await first.close()
+  await client.get('/1.0', { signal })
+  expect(second.asked).toHaveLength(1)
+  // A change that a member heard is not sent to another: it may have been done.
+  second.recorded.set('POST /1.0/profiles', () => second.close())
+  const third = await standIn(clusterTls)
+  const other = await connect(second, third)
+  await expect(other.change('POST', '/1.0/profiles', {}, { signal })).rejects.toMatchObject({
+    kind: 'unavailable',
+  })
+  expect(third.asked).toEqual([])
+  // One that nobody heard is.
+  third.recorded.set('POST /1.0/profiles', {})
+  const late = await connect(first, third)
+  await late.change('POST', '/1.0/profiles', {}, { signal })
+  expect(third.asked).toMatchObject([{ method: 'POST', path: '/1.0/profiles' }])
+})
+
+test('a server with another certificate than the pinned one is told nothing', async () => {
+  const [stranger, member] = [await standIn(strangerTls), await standIn(clusterTls)]
+  await expect((await connect(stranger)).get('/1.0', { signal })).rejects.toMatchObject({
+    kind: 'unavailable',
+  })
+  await (await connect(stranger, member)).get('/1.0', { signal })
+  expect([stranger.asked.length, member.asked.length]).toEqual([0, 1])
+})
+
+test('events are heard, and after a gap everything may have changed', async () => {
+  const dir = await mkdtemp(join(tmpdir(), 'swi-'))
+  closings.push(() => rm(dir, { recursive: true }))
+  const incus = await new IncusStandIn().open(join(dir, 'socket'))
+  closings.push(() => incus.close())
+  incus.recorded.set('/1.0/instances', ['/1.0/instances/vm-one?project=slipway', '/1.0/instances/vm-two'])
+  const engine = await createIncusEngine({ config: incusConfig({ socket: join(dir, 'socket') }) })
+  closings.push(() => engine.close())
+  const heard: string[] = []
+  engine.watch((vmId) => heard.push(vmId))
+  await eventually(() => incus.listenerCount === 1)
+  incus.tell({ type: 'lifecycle', metadata: { source: '/1.0/instances/vm-three?project=slipway' } })
+  await eventually(() => heard.length > 0)
+  expect(heard.splice(0)).toEqual(['three'])
+  incus.hangUp()
+  await eventually(() => heard.length === 2)
+  expect(heard).toEqual(['one', 'two'])
+  expect(incus.listenerCount).toBe(1)
+})

@@ -1,0 +1,179 @@
+import { readFileSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import type { HostReport } from '../../src/engines/engine.ts'
+import type { IncusEngine } from '../../src/engines/incus/engine.ts'
+import { createIncusEngine } from '../../src/engines/incus/index.ts'
+import { ConformanceBench } from '../support/conformance-bench.ts'
+import { incusConfig } from '../support/incus-bench.ts'
+import { type Asked, IncusStandIn } from '../support/incus-stand-in.ts'
+
+const signal = AbortSignal.timeout(60_000)
+
+let dir: string
+let incus: IncusStandIn
+let engine: IncusEngine | undefined
+beforeEach(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'swi-'))
+  incus = await new IncusStandIn().open(join(dir, 'socket'))
+  incus.recorded.set('/1.0/projects/slipway', {})
+  incus.recorded.set('/1.0/resources', resourcesOf('a100-80gb-8x-two-nodes'))
+  for (const path of ['/1.0/instances', '/1.0/network-acls', '/1.0/storage-pools/default/volumes/custom'])
+    incus.recorded.set(path, [])
+})
+afterEach(async () => {
+  await engine?.close()
+  await incus.close()
+  await rm(dir, { recursive: true })
+})
+
+async function open(changes: Record<string, unknown> = {}): Promise<IncusEngine> {
+  const config = incusConfig({
+    ...{ socket: join(dir, 'socket'), instance_type: 'virtual-machine', ...changes },
+  })
+  engine = await createIncusEngine({ config })
+  return engine
+}
+
+const member = (server_name: string, status = 'Online', config = {}) => ({
+  ...{ server_name, status, message: '', config, roles: [] },
+})
+
+/** What Incus makes of a recorded sysfs tree. */
+function resourcesOf(name: string) {
+  const path = join(import.meta.dirname, '../support/fixtures/sysfs', `${name}.json`)
+  const { pci } = JSON.parse(readFileSync(path, 'utf8')) as {
+    pci: Record<string, { files: Record<string, string>; links: Record<string, string> }>
+  }
+  const devices = Object.entries(pci).map(([pci_address, { files, links }]) => ({
+    pci_address,
+    vendor_id: files.vendor!.trim().slice(2),
+    product_id: files.device!.trim().slice(2),
+    numa_node: Math.max(0, Number(files.numa_node)),
+    iommu_group: links.iommu_group ? Number(links.iommu_group.split('/').at(-1)) : 0,
+    isDisplay: /^0x03/.test(files.class!),
+  }))
+  return {
+    ...{ cpu: { total: 256 }, memory: { total: 2048 * 1024 ** 3 } },
+    gpu: { cards: devices.filter(({ isDisplay }) => isDisplay) },
+    pci: { devices },
+  }
+}
+
+async function inventory(from: IncusEngine): Promise<HostReport[]> {
+  const found: HostReport[] = []
+  for await (const report of from.inventory(signal)) found.push(report)
+  return found
+}
+
+test('the GPUs of a member are known by their PCI ids, with NUMA node and IOMMU group', async () => {
+  incus.recorded.set('/1.0/cluster/members', [member('a100'), member('h200')])
+  incus.recorded.set('/1.0/resources', ({ query }: Asked) =>
+    resourcesOf(query.get('target') === 'a100' ? 'a100-80gb-8x-two-nodes' : 'h200-in-a-guest'),
+  )
+  const reports = new Map((await inventory(await open())).map((report) => [report.name, report]))
+  const { gpus } = reports.get('a100')!
+  expect(gpus.map(({ model }) => model)).toEqual(Array(8).fill('A100 80GB PCIe'))
+  expect(gpus.map(({ numaNode }) => numaNode).sort()).toEqual([0, 0, 0, 0, 1, 1, 1, 1])
+  expect(new Set(gpus.map(({ iommuGroup }) => iommuGroup)).size).toBe(8)
+  expect(reports.get('h200')!.gpus).toMatchObject([{ model: 'PCI 10de:2335', pciAddress: '0000:00:06.0' }])
+})
+
+test('a member is away when Incus has given it up, and closed when it is evacuated or filters nothing', async () => {
+  const filters = { 'user.slipway.filters-internal': 'true' }
+  incus.recorded.set('/1.0/cluster/members', [
+    ...[member('open', 'Online', filters), member('offline', 'Offline', filters)],
+    ...[member('evacuated', 'Evacuated', filters), member('unfiltered')],
+  ])
+  const seen = async (from: IncusEngine) =>
+    Object.fromEntries(
+      (await inventory(from)).map(({ name, isAway, isClosed, gpus }) => [
+        name,
+        isAway ? 'away' : `${isClosed ? 'closed' : 'open'} with ${gpus.length}`,
+      ]),
+    )
+  expect(await seen(await open({ allow_unfiltered_internal: false }))).toEqual({
+    ...{ open: 'open with 8', offline: 'away', evacuated: 'closed with 8', unfiltered: 'closed with 8' },
+  })
+  await engine!.close()
+  expect(await seen(await open())).toMatchObject({ unfiltered: 'open with 8', evacuated: 'closed with 8' })
+})
+
+test('500 members with 4,000 VMs are read a few at a time, and one that hangs delays only itself', async () => {
+  const names = Array.from({ length: 500 }, (_, index) => `m${index}`)
+  incus.recorded.set(
+    '/1.0/cluster/members',
+    names.map((name) => member(name)),
+  )
+  const instance = (_: unknown, index: number) => ({
+    ...{ name: `vm-${index}`, location: names[index % 500], status: 'Running', last_used_at: '' },
+    config: { 'user.slipway.id': String(index), 'user.slipway.goal': 'on', 'user.slipway.generation': '3' },
+    devices: {},
+  })
+  incus.recorded.set('/1.0/instances', Array.from({ length: 4000 }, instance))
+  const hardware = resourcesOf('a100-80gb-8x-two-nodes')
+  let [underWay, most] = [0, 0]
+  let release = () => {}
+  const released = new Promise<void>((resolve) => {
+    release = resolve
+  })
+  incus.recorded.set('/1.0/resources', async ({ query }: Asked) => {
+    most = Math.max(most, ++underWay)
+    await (query.get('target') === 'm7' ? released : new Promise(setImmediate))
+    underWay--
+    return hardware
+  })
+  const found = new Map<string, HostReport>()
+  for await (const report of (await open()).inventory(signal)) {
+    found.set(report.name, report)
+    if (found.size < 499) continue
+    // Everybody else has reported while it still hangs.
+    if (found.size === 499) expect(found.has('m7')).toBe(false)
+    release()
+  }
+  expect(found.size).toBe(500)
+  expect([...found.values()].every(({ vms }) => vms.length === 8)).toBe(true)
+  expect(found.get('m7')!.vms[0]).toMatchObject({ power: 'running', generation: 3 })
+  expect(most).toBeLessThanOrEqual(16)
+  expect(incus.asked.filter(({ path }) => path === '/1.0/instances')).toHaveLength(1)
+})
+
+test('a VPC whose range another network of the location has is refused, with what to do', async () => {
+  incus.recorded.set('/1.0/networks', [
+    { name: 'incusbr0', config: { 'ipv4.address': '10.0.0.1/24' } },
+    { name: 'sw0123456789a', config: { 'ipv4.address': '172.27.0.1/20', 'user.slipway.network': 'other' } },
+    { name: 'eth0', config: {} },
+  ])
+  const image = { name: 'guest:latest', source: {} }
+  incus.recorded.set('/1.0/cluster/members', [member('m1')])
+  const subject = { engine: await open(), host: 'm1', image, close: async () => {} }
+  const { engine: opened, spec, next, wanted } = await ConformanceBench.open(subject)
+  await expect(opened.ensureVm(spec, wanted('on'), next())).rejects.toMatchObject({
+    kind: 'rejected',
+    message: expect.stringMatching(
+      /172\.27\.0\.0\/20 overlaps with the network sw0123456789a .* another range/,
+    ),
+  })
+  expect(incus.asked.filter(({ method }) => method === 'POST')).toEqual([])
+})
+
+test('marks of what was removed days ago go, and so do networks that nobody uses', async () => {
+  const at = (daysAgo: number) => new Date(Date.now() - daysAgo * 24 * 3600_000).toISOString()
+  const gone = (id: string, daysAgo: number) => ({
+    ...{ name: `gone-${id}`, config: { 'user.slipway.id': id, 'user.slipway.gone-at': at(daysAgo) } },
+  })
+  incus.recorded.set('/1.0/cluster/members', [member('m1')])
+  incus.recorded.set('/1.0/profiles', [{ name: 'default', config: {} }, gone('new', 1), gone('old', 3)])
+  const networks = ['sw1', 'sw2', 'theirs'].map((name) => ({
+    ...{ name, used_by: name === 'sw1' ? ['/1.0/instances/vm-1?project=slipway'] : [] },
+    config: name === 'theirs' ? {} : { 'user.slipway.network': 'n' },
+  }))
+  incus.recorded.set('/1.0/networks', networks)
+  for (const network of networks) incus.recorded.set(`/1.0/networks/${network.name}`, network)
+  const opened = await open()
+  await inventory(opened)
+  const removed = incus.asked.flatMap(({ method, path }) => (method === 'DELETE' ? [path] : []))
+  expect(removed).toEqual(['/1.0/profiles/gone-old', '/1.0/networks/sw2', '/1.0/network-acls/sw2'])
+})

@@ -1,0 +1,115 @@
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
+import type { AddressInfo, Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+
+export interface Asked {
+  method: string
+  path: string
+  query: URLSearchParams
+  body: unknown
+}
+
+/** What stands at a path; a function may take its time, and undefined is 404. */
+export type Recorded = unknown | ((asked: Asked) => unknown)
+
+/**
+ * Answers as the REST API of Incus does, by what was recorded of it: for clusters larger than a test machine, hardware
+ * that it lacks, and members that misbehave.
+ */
+export class IncusStandIn {
+  readonly recorded = new Map<string, Recorded>()
+  readonly asked: Asked[] = []
+  url = ''
+  readonly #server: ReturnType<typeof createServer>
+  readonly #listeners = new Set<Duplex>()
+  readonly #sockets = new Set<Socket>()
+
+  constructor(tls?: { cert: string; key: string; ca: string }) {
+    const handle = (request: IncomingMessage, response: ServerResponse) =>
+      void this.#answer(request, response)
+    this.#server = tls
+      ? createTlsServer({ ...tls, requestCert: true, rejectUnauthorized: true }, handle)
+      : createServer(handle)
+    this.#server.on('connection', (socket: Socket) => this.#sockets.add(socket))
+    this.#server.on('upgrade', (request, socket: Duplex) => this.#listen(request, socket))
+    this.recorded.set('/1.0', {
+      config: {},
+      environment: {
+        ...{ server_clustered: true, server_name: 'm1' },
+        ...{ server_version: '6.0.4', kernel_version: '6.12' },
+      },
+    })
+  }
+
+  async open(path?: string): Promise<this> {
+    this.#server.listen(path ? { path } : { port: 0, host: '127.0.0.1' })
+    await once(this.#server, 'listening')
+    if (!path) this.url = `https://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
+    return this
+  }
+
+  get listenerCount(): number {
+    return this.#listeners.size
+  }
+
+  /** Tells everybody who listens. */
+  tell(event: unknown): void {
+    const text = Buffer.from(JSON.stringify(event))
+    const head = text.length < 126 ? [0x81, text.length] : [0x81, 126, text.length >> 8, text.length & 0xff]
+    for (const socket of this.#listeners) socket.write(Buffer.concat([Buffer.from(head), text]))
+  }
+
+  /** Those who listened hear nothing any more. */
+  hangUp(): void {
+    for (const socket of this.#listeners) socket.destroy()
+    this.#listeners.clear()
+  }
+
+  async close(): Promise<void> {
+    this.hangUp()
+    for (const socket of this.#sockets) socket.destroy()
+    if (!this.#server.listening) return
+    this.#server.close()
+    await once(this.#server, 'close')
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { pathname, searchParams } = new URL(request.url ?? '', 'http://incus')
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk as Buffer)
+    const text = Buffer.concat(chunks).toString()
+    const asked = {
+      ...{ method: request.method ?? '', path: pathname, query: searchParams },
+      body: text === '' ? undefined : JSON.parse(text),
+    }
+    this.asked.push(asked)
+    const found = this.recorded.get(`${asked.method} ${pathname}`) ?? this.recorded.get(pathname)
+    const metadata = typeof found === 'function' ? await found(asked) : found
+    const isMissing = metadata === undefined
+    response.writeHead(isMissing ? 404 : 200, { 'content-type': 'application/json', etag: 'recorded' })
+    response.end(
+      JSON.stringify(
+        isMissing
+          ? { type: 'error', error_code: 404, error: 'not found', metadata: null }
+          : { type: 'sync', status_code: 200, metadata },
+      ),
+    )
+  }
+
+  #listen(request: IncomingMessage, socket: Duplex): void {
+    const accept = createHash('sha1')
+      .update(`${request.headers['sec-websocket-key']}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`)
+      .digest('base64')
+    socket.write(
+      `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`,
+    )
+    socket.on('error', () => {})
+    // Whoever says goodbye is let go.
+    socket.on('data', (frame: Buffer) => (frame[0]! & 0x0f) === 8 && socket.end(Buffer.from([0x88, 0])))
+    socket.on('close', () => this.#listeners.delete(socket))
+    this.#listeners.add(socket)
+  }
+}
