@@ -7,8 +7,8 @@ import { afterEach, expect, test } from 'vitest'
 import { IncusClient } from '../../src/engines/incus/client.ts'
 import { openEndpoints } from '../../src/engines/incus/endpoints.ts'
 import { createIncusEngine } from '../../src/engines/incus/index.ts'
+import { IncusStandIn } from '../support/incus/stand-in.ts'
 import { incusConfig } from '../support/incus-bench.ts'
-import { IncusStandIn } from '../support/incus-stand-in.ts'
 
 const signal = AbortSignal.timeout(60_000)
 const fixture = (name: string) => join(import.meta.dirname, '../support/fixtures/tls', name)

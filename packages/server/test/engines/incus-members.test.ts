@@ -7,8 +7,8 @@ import type { HostReport } from '../../src/engines/engine.ts'
 import type { IncusEngine } from '../../src/engines/incus/engine.ts'
 import { createIncusEngine } from '../../src/engines/incus/index.ts'
 import { ConformanceBench } from '../support/conformance-bench.ts'
+import { type Asked, IncusStandIn } from '../support/incus/stand-in.ts'
 import { incusConfig } from '../support/incus-bench.ts'
-import { type Asked, IncusStandIn } from '../support/incus-stand-in.ts'
 
 const signal = AbortSignal.timeout(60_000)
 

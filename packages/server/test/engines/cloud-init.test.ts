@@ -1,0 +1,22 @@
+import { expect, test } from 'vitest'
+import { newHostKey } from '../../src/domain/guest/host-key.ts'
+import { userData } from '../../src/engines/cloud-init.ts'
+import type { VmSpec } from '../../src/engines/engine.ts'
+
+const told = (sshHostKey: VmSpec['sshHostKey']) =>
+  JSON.parse(
+    userData({ sshPublicKeys: [], sshHostKey, startupScript: '', shutdownScript: '' } as unknown as VmSpec)
+      .split('\n')
+      .slice(1)
+      .join('\n'),
+  ) as Record<string, unknown>
+
+test('a guest is given its host key once, and told to keep it whenever its user data changes', () => {
+  const key = newHostKey()
+  expect(told(key)).toMatchObject({ ssh_deletekeys: true, ssh_keys: { ed25519_public: key.publicKey } })
+  // cloud-init takes changed user data for another machine, and makes that machine's keys anew unless told otherwise.
+  const later = told({ ...key, privateKey: '' })
+  expect(later).toMatchObject({ ssh_deletekeys: false })
+  expect(later).not.toHaveProperty('ssh_keys')
+  expect(told(null)).not.toHaveProperty('ssh_deletekeys')
+})
