@@ -37,6 +37,7 @@ export type {
   RouteParams,
   RouteQuery,
   SearchResult,
+  SshKey,
   Subnet,
   UsageItem,
   Vm,

@@ -6,6 +6,7 @@ import {
   imageNamePattern,
   imageSourcePattern,
   isEventSelector,
+  isLabelKey,
   isResourceName,
   isUuid,
   parseCidr,
@@ -16,7 +17,7 @@ import { parseSshPublicKey } from '@slipway/contract/ssh-key'
 import { numberToAddress } from './addresses.ts'
 import { parsePort } from './firewall.ts'
 import { isCloudConfig, scriptProblem } from './guest/scripts.ts'
-import { isLabelKey, labelKeyProblem, labelSelectorProblem, labelValueProblem } from './labels.ts'
+import { labelKeyProblem, labelSelectorProblem, labelValueProblem } from './labels.ts'
 import { didYouMean, nearest } from './nearest.ts'
 import { parseDiskSize } from './sizes.ts'
 

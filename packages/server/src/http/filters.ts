@@ -1,5 +1,5 @@
+import { type LabelSelector, parseLabelSelector } from '@slipway/contract'
 import { isUuid } from '../domain/ids.ts'
-import { type LabelSelector, parseLabelSelector } from '../domain/labels.ts'
 import { oneOf } from '../domain/nearest.ts'
 import type { Queryable } from '../store/database.ts'
 import { listLocations } from '../store/fleet/locations.ts'

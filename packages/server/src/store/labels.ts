@@ -1,4 +1,4 @@
-import type { LabelSelector } from '../domain/labels.ts'
+import type { LabelSelector } from '@slipway/contract'
 
 /** A list's parameters for a selector. */
 export interface LabelParams {

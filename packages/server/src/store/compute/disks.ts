@@ -1,5 +1,4 @@
-import type { Disk, DiskState, DiskType, Labels } from '@slipway/contract'
-import type { LabelSelector } from '../../domain/labels.ts'
+import type { Disk, DiskState, DiskType, LabelSelector, Labels } from '@slipway/contract'
 import type { Queryable, Tx } from '../database.ts'
 import {
   boolean,

@@ -1,5 +1,4 @@
-import { families, familyNames, type Vm } from '@slipway/contract'
-import type { LabelSelector } from '../../domain/labels.ts'
+import { families, familyNames, type LabelSelector, type Vm } from '@slipway/contract'
 import type { Queryable, Tx } from '../database.ts'
 import {
   boolean,

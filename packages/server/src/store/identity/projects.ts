@@ -1,5 +1,4 @@
-import type { Labels } from '@slipway/contract'
-import type { LabelSelector } from '../../domain/labels.ts'
+import type { LabelSelector, Labels } from '@slipway/contract'
 import type { Queryable, Tx } from '../database.ts'
 import { fitsLabels, type LabelParams, labelParams } from '../labels.ts'
 import { isBefore, statement } from '../statement.ts'

@@ -1,5 +1,4 @@
-import type { FirewallEndpoint, FirewallRule, Labels, RuleState } from '@slipway/contract'
-import type { LabelSelector } from '../../domain/labels.ts'
+import type { FirewallEndpoint, FirewallRule, LabelSelector, Labels, RuleState } from '@slipway/contract'
 import type { Queryable, Tx } from '../database.ts'
 import { JsonText, json, jsonSql, object, plain, text } from '../json.ts'
 import { keyedStatement } from '../keyed.ts'
