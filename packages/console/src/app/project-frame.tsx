@@ -7,6 +7,7 @@ import { useMe, useProject } from '../api/me.ts'
 import { read } from '../api/read.ts'
 import { useQuery } from '../api/use-query.ts'
 import { BillingButton } from '../features/billing-button.tsx'
+import { FirstSteps } from '../features/first-steps.tsx'
 import { lastProject } from '../lib/last-project.ts'
 import { ButtonLink } from '../ui/button.tsx'
 import { Page } from '../ui/page.tsx'
@@ -31,8 +32,8 @@ export function ProjectFrame() {
   }, [project.id, isKnown])
 
   if (!isKnown) return <NotFound />
-  const isOfOrganization = /\/settings\/(members|billing)$/.test(pathname)
-  if (closed && !isOfOrganization) return <Gate {...closed} />
+  const worksUnpaid = /\/settings\/(members|billing|ssh-keys)$/.test(pathname)
+  if (closed && !worksUnpaid) return <Gate {...closed} />
   return <Outlet />
 }
 
@@ -42,6 +43,7 @@ interface GateProps {
   heading: string
   words: string
   wayOut: ReactNode
+  below?: ReactNode
 }
 
 const gates: Partial<Record<ApiErrorCode, GateProps>> = {
@@ -52,6 +54,7 @@ const gates: Partial<Record<ApiErrorCode, GateProps>> = {
     words:
       'The organization has none yet, so nothing can be created or read here. Billing opens in another tab; once a card is in, this page goes on by itself.',
     wayOut: <BillingButton />,
+    below: <FirstSteps hasCard={false} />,
   },
   suspended: {
     icon: <Ban size={20} className="text-red-text" />,
@@ -76,7 +79,7 @@ const gates: Partial<Record<ApiErrorCode, GateProps>> = {
 
 const gateOf = (error: unknown): GateProps | undefined => (isApiError(error) ? gates[error.code] : undefined)
 
-function Gate({ icon, title, heading, words, wayOut }: GateProps) {
+function Gate({ icon, title, heading, words, wayOut, below }: GateProps) {
   return (
     <Page title={title}>
       <div className="card flex max-w-2xl flex-col items-start gap-3 p-6">
@@ -85,6 +88,7 @@ function Gate({ icon, title, heading, words, wayOut }: GateProps) {
         <p className="text-ink-muted">{words}</p>
         {wayOut}
       </div>
+      {below}
     </Page>
   )
 }

@@ -58,7 +58,7 @@ export function Shell() {
           id="content"
           tabIndex={-1}
           data-scroll-restoration-id="content"
-          className="min-w-0 flex-1 overflow-y-auto outline-none md:[scrollbar-gutter:stable]"
+          className="min-w-0 flex-1 overflow-y-auto pb-(--toast-space) outline-none md:[scrollbar-gutter:stable]"
         >
           <Outlet />
         </main>

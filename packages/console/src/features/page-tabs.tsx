@@ -36,6 +36,7 @@ export function SettingsTabs() {
       label="Settings"
       tabs={[
         { label: 'Access keys', to: `${base}/keys` },
+        { label: 'SSH keys', to: `${base}/ssh-keys` },
         { label: 'Members', to: `${base}/members` },
         { label: 'Webhooks', to: `${base}/webhooks` },
         { label: 'Billing and budget', to: `${base}/billing` },

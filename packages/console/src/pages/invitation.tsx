@@ -30,12 +30,12 @@ export function Accept() {
     enabled: linkedCode !== '',
   })
   // A browser that is signed in has the session's cookie; one that is not is told so, which is no error here.
-  const isSignedIn = useQuery({
-    queryKey: ['isSignedIn'],
+  const signedIn = useQuery({
+    queryKey: ['signedInAs'],
     queryFn: () =>
       session.token().then(
-        () => true,
-        () => false,
+        async () => (await client.rootGet()).caller.email,
+        () => '',
       ),
   })
   const join = useAction({
@@ -59,7 +59,7 @@ export function Accept() {
       note={invited ? words(invited) : ''}
       footer="The link works once. With an account, sign in first and open the link again."
     >
-      {isSignedIn.data && code && (
+      {signedIn.data && code && (
         <>
           <Button
             isBusy={join.isPending}
@@ -72,7 +72,7 @@ export function Accept() {
               })
             }
           >
-            Accept with the account that is signed in
+            Accept as {signedIn.data}
           </Button>
           {join.error && <ErrorNote error={join.error} />}
         </>
@@ -97,10 +97,13 @@ function words(invited: {
   role: string
   is_operator: boolean
   invited_by: string
+  email: string
 }) {
   const grants = [
     ...(invited.organization_name ? [`${invited.role} of ${invited.organization_name}`] : []),
     ...(invited.is_operator ? ['operator of this service'] : []),
   ]
-  return `${invited.invited_by || 'Somebody'} invites you${grants.length > 0 ? ` as ${grants.join(' and ')}` : ''}.`
+  const who = invited.invited_by || 'An operator'
+  const what = grants.length > 0 ? ` as ${grants.join(' and ')}` : ''
+  return `${who} invites you${what}. The invitation is for ${invited.email || 'whoever has the link'}.`
 }

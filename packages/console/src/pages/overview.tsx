@@ -1,10 +1,10 @@
 import { Link } from '@tanstack/react-router'
-import { ArrowRight } from 'lucide-react'
 import { useProject } from '../api/me.ts'
 import { read, readAll } from '../api/read.ts'
 import { useQuery } from '../api/use-query.ts'
 import { Alerts } from '../features/alerts.tsx'
 import { EventTable } from '../features/event-table.tsx'
+import { FirstSteps } from '../features/first-steps.tsx'
 import { money, plural, quotaLabel, usd } from '../lib/format.ts'
 import { ButtonLink } from '../ui/button.tsx'
 import { ErrorState } from '../ui/error.tsx'
@@ -30,7 +30,8 @@ export function Overview() {
         </ButtonLink>
       }
     >
-      <NextStep projectId={projectId} />
+      <Alerts projectId={projectId} />
+      {vms.data?.length === 0 && <FirstSteps hasCard />}
       <div className="grid grid-cols-2 gap-3 lg:grid-cols-4">
         <Figure label="Running now" value={vms.data ? plural(count('STATE_RUNNING'), 'VM') : '–'} />
         <Figure label="Costs now" value={costs.data ? `${usd(costs.data.usd_per_hour)}/h` : '–'} />
@@ -102,6 +103,7 @@ export function Overview() {
       >
         <EventTable projectId={projectId} limit={8} isExcerpt />
       </Section>
+      {vms.data?.length !== 0 && <FirstSteps hasCard />}
     </Page>
   )
 }
@@ -113,24 +115,5 @@ function Figure({ label, value, note = '' }: { label: string; value: string; not
       <p className="figures mt-0.5 truncate text-xl font-semibold max-sm:text-lg">{value}</p>
       {note && <p className="figures text-sm text-ink-muted">{note}</p>}
     </div>
-  )
-}
-
-/** Shows what needs someone; where nothing does and nothing runs, what to do first. */
-function NextStep({ projectId }: { projectId: string }) {
-  const vms = useQuery(readAll('vmList', { project_id: projectId }))
-  return (
-    <>
-      <Alerts projectId={projectId} />
-      {vms.data?.length === 0 && (
-        <div className="flex items-center gap-3 rounded-md border border-line bg-surface px-4 py-2.5">
-          <ArrowRight size={16} className="shrink-0 text-accent-text" />
-          <span className="flex-1">Nothing runs here yet. A first VM takes a minute.</span>
-          <Link to="/projects/$projectId/vms/new" params={{ projectId }} className="link">
-            Create VM
-          </Link>
-        </div>
-      )}
-    </>
   )
 }

@@ -28,13 +28,20 @@ export function SignIn() {
       note={error ? '' : note}
       footer={
         <>
-          No account? An owner of your organization can invite you. <a href="/forgot">Forgot the password?</a>
+          No account? An owner of your organization can invite you.{' '}
+          <a href="/forgot" className="link">
+            Forgot the password?
+          </a>
         </>
       }
     >
       {form.fields}
       {providers.data?.items.map(({ name }) => (
-        <a key={name} className="text-center font-medium" href={`/v0.1/auth/oidc/${name}`}>
+        <a
+          key={name}
+          className="flex h-8 items-center justify-center rounded-md border border-line-strong font-medium hover:bg-sunken"
+          href={`/v0.1/auth/oidc/${name}`}
+        >
           Sign in with {name}
         </a>
       ))}

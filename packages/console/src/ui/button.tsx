@@ -1,5 +1,5 @@
 import { Link, type LinkProps } from '@tanstack/react-router'
-import type { ButtonHTMLAttributes, ReactNode } from 'react'
+import type { ButtonHTMLAttributes, ReactNode, Ref } from 'react'
 import { Hint } from './hint.tsx'
 
 type Kind = 'primary' | 'plain' | 'quiet' | 'danger'
@@ -33,6 +33,7 @@ interface Look {
 }
 
 interface ButtonProps extends Look, ButtonHTMLAttributes<HTMLButtonElement> {
+  ref?: Ref<HTMLButtonElement>
   isBusy?: boolean
   /** This says why the button cannot be used now; the button stays in sight. */
   reason?: string | undefined

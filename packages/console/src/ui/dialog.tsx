@@ -1,7 +1,7 @@
 import { Dialog as Base } from '@base-ui/react/dialog'
 import type { UseMutationResult } from '@tanstack/react-query'
 import { X } from 'lucide-react'
-import { type FormEvent, type ReactNode, useState } from 'react'
+import { type FormEvent, type ReactNode, type RefObject, useRef, useState } from 'react'
 import { Button } from './button.tsx'
 import { ErrorNote } from './error.tsx'
 import { TextField } from './field.tsx'
@@ -12,16 +12,19 @@ interface DialogProps {
   title: string
   children: ReactNode
   isWide?: boolean
+  /** What has the focus first; without it, the first thing that can. */
+  firstFocus?: RefObject<HTMLElement | null> | undefined
 }
 
-export function Dialog({ isOpen, onClose, title, children, isWide = false }: DialogProps) {
+export function Dialog({ isOpen, onClose, title, children, isWide = false, firstFocus }: DialogProps) {
   return (
     <Base.Root open={isOpen} onOpenChange={(open) => !open && onClose()}>
       <Base.Portal>
         <Base.Backdrop className="fixed inset-0 z-40 bg-backdrop" />
-        <Base.Viewport className="fixed inset-0 z-50 flex items-start justify-center overflow-y-auto p-4 pt-[10vh]">
+        <Base.Viewport className="fixed inset-0 z-50 flex items-start justify-center overflow-y-auto p-4 pt-[10vh] pb-[calc(1rem+var(--toast-space,0px))] max-md:pt-4">
           <Base.Popup
             data-modal
+            {...(firstFocus && { initialFocus: firstFocus })}
             className={`w-full rounded-md border border-line-strong bg-surface p-5 shadow-float ${isWide ? 'max-w-2xl' : 'max-w-md'}`}
           >
             <div className="mb-3 flex items-start justify-between gap-4">
@@ -62,12 +65,14 @@ export function FormDialog({
   children,
   ...dialog
 }: FormDialogProps) {
+  const cancel = useRef<HTMLButtonElement>(null)
   const submit = (event: FormEvent) => {
     event.preventDefault()
     if (!reason && !isBusy) onSubmit()
   }
   return (
-    <Dialog {...dialog}>
+    // What cannot be undone is not what Enter does first.
+    <Dialog {...dialog} firstFocus={kind === 'danger' ? cancel : dialog.firstFocus}>
       <form onSubmit={submit} noValidate>
         <div className="flex flex-col gap-4">{children}</div>
         {error && (
@@ -76,7 +81,9 @@ export function FormDialog({
           </div>
         )}
         <div className="mt-5 flex justify-end gap-2">
-          <Button onClick={dialog.onClose}>Cancel</Button>
+          <Button ref={cancel} onClick={dialog.onClose}>
+            Cancel
+          </Button>
           <Button type="submit" kind={kind} isBusy={isBusy} reason={reason}>
             {action}
           </Button>

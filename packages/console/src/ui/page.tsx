@@ -1,9 +1,11 @@
-import type { ReactNode } from 'react'
-import { useEffect } from 'react'
+import { Link, type LinkProps } from '@tanstack/react-router'
+import { Fragment, type ReactNode, useEffect } from 'react'
 import { CommandLines } from './command-lines.tsx'
 
 interface PageProps {
   title: string
+  /** The pages that this one lies under, outermost first. */
+  trail?: [label: string, to: string][]
   /** This stands beside the title. */
   aside?: ReactNode
   actions?: ReactNode
@@ -12,12 +14,13 @@ interface PageProps {
   children: ReactNode
 }
 
-export function Page({ title, aside, actions, isWide = false, children }: PageProps) {
+export function Page({ title, trail = [], aside, actions, isWide = false, children }: PageProps) {
   useEffect(() => {
     document.title = `${title} · Slipway`
   }, [title])
   return (
     <div className={`flex flex-col gap-4 p-6 max-md:p-4 ${isWide ? '' : 'max-w-[1280px]'}`}>
+      {trail.length > 0 && <Trail trail={trail} />}
       <div className="flex min-h-8 flex-wrap items-center justify-between gap-x-6 gap-y-2">
         <div className="flex min-w-0 items-center gap-3">
           <h1 className="truncate text-xl font-semibold">{title}</h1>
@@ -27,6 +30,21 @@ export function Page({ title, aside, actions, isWide = false, children }: PagePr
       </div>
       {children}
     </div>
+  )
+}
+
+function Trail({ trail }: { trail: [label: string, to: string][] }) {
+  return (
+    <nav aria-label="Breadcrumbs" className="-mb-3 flex items-center gap-1.5 text-sm text-ink-muted">
+      {trail.map(([label, to]) => (
+        <Fragment key={to}>
+          <Link {...({ to } as LinkProps)} className="rounded-[3px] hover:text-ink hover:underline">
+            {label}
+          </Link>
+          <span aria-hidden="true">/</span>
+        </Fragment>
+      ))}
+    </nav>
   )
 }
 

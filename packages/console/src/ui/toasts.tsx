@@ -5,13 +5,29 @@ import { removeToast, toastStore } from '../lib/toasts.ts'
 import { ErrorNote } from './error.tsx'
 
 const shownMs = 5_000
+/** Above and below the toasts. */
+const edgePx = 32
+
+/** Pages and dialogs leave this much room at their end, so that a toast covers nothing that cannot be scrolled clear. */
+function giveSpace(viewport: HTMLElement | null) {
+  if (!viewport) return
+  const observer = new ResizeObserver(() => {
+    const height = viewport.offsetHeight
+    document.documentElement.style.setProperty('--toast-space', `${height > 0 ? height + edgePx : 0}px`)
+  })
+  observer.observe(viewport)
+  return () => observer.disconnect()
+}
 
 /** Says in a corner of the page what has happened; failures stay until they are read. */
 export function Toasts() {
   return (
     <Toast.Provider limit={4}>
       <Toast.Portal>
-        <Toast.Viewport className="fixed right-4 bottom-4 z-60 flex w-96 max-w-[calc(100vw-2rem)] flex-col gap-2">
+        <Toast.Viewport
+          ref={giveSpace}
+          className="fixed right-4 bottom-4 z-60 flex w-96 max-w-[calc(100vw-2rem)] flex-col gap-2"
+        >
           <List />
         </Toast.Viewport>
       </Toast.Portal>

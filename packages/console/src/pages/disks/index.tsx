@@ -3,27 +3,37 @@ import { Link } from '@tanstack/react-router'
 import { Plus } from 'lucide-react'
 import { useState } from 'react'
 import { useProjectId, useWhyNot } from '../../api/me.ts'
-import { readAll } from '../../api/read.ts'
+import { read, readAll } from '../../api/read.ts'
 import { useEndpointNames } from '../../api/resource-names.ts'
 import { useQuery } from '../../api/use-query.ts'
+import { AnnotationDialog, ProtectedMark, whyProtected } from '../../features/annotations.tsx'
+import { AttachThisDisk } from '../../features/attach-disk.tsx'
+import { CreateDisk } from '../../features/create-disk.tsx'
+import { fitsSelector, LabelFilter } from '../../features/label-filter.tsx'
 import { curlLine } from '../../lib/command-lines.ts'
-import { sizeWords } from '../../lib/format.ts'
+import { diskUsdPerHour, gibOf } from '../../lib/disk-price.ts'
+import { plural, sizeWords, usd } from '../../lib/format.ts'
 import { useSearchState } from '../../lib/use-search-state.ts'
 import { Button } from '../../ui/button.tsx'
+import { Labels } from '../../ui/labels.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 import { Empty, Page } from '../../ui/page.tsx'
 import { StateBadge } from '../../ui/state.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
 import { Age } from '../../ui/time.tsx'
 import { DeleteDialog, GrowDialog } from './change-dialogs.tsx'
-import { CreateDialog } from './create-dialog.tsx'
+
+type What = 'create' | 'attach' | 'edit' | 'grow' | 'delete'
 
 export function Disks() {
   const projectId = useProjectId()
   const disks = useQuery(readAll('diskList', { project_id: projectId }))
   const whyNot = useWhyNot('member')
-  const [open, setOpen] = useState<{ what: 'create' | 'grow' | 'delete'; disk?: Disk } | null>(null)
-  const [search] = useSearchState()
+  const [open, setOpen] = useState<{ what: What; disk?: Disk } | null>(null)
+  const prices = useQuery(read('priceList', { params: { project_id: projectId } }))
+  const priceOf = (disk: Disk) => diskUsdPerHour(disk, prices.data?.items ?? [])
+  const [search, setSearch] = useSearchState()
+  const rows = (disks.data ?? []).filter((disk) => fitsSelector(disk, search.labels ?? ''))
   const nameOf = useEndpointNames(projectId)
   const create = (
     <Button
@@ -40,14 +50,33 @@ export function Disks() {
       key: 'name',
       title: 'Name',
       width: 'minmax(140px, 2fr)',
+      sortBy: (disk) => disk.name,
       cell: (disk) => (
-        <span className={`font-medium ${search.disk === disk.id ? 'text-accent-text' : ''}`} title={disk.id}>
-          {disk.name}
+        <span
+          className={`font-medium ${search.disk === disk.id ? 'text-accent-text' : ''}`}
+          title={disk.description || disk.id}
+        >
+          {disk.name} <ProtectedMark of={disk} />
         </span>
       ),
     },
     { key: 'type', title: 'Type', width: 'minmax(140px, 1fr)', cell: (disk) => disk.type },
-    { key: 'size', title: 'Size', width: '90px', align: 'right', cell: (disk) => sizeWords(disk.size) },
+    {
+      key: 'size',
+      title: 'Size',
+      width: '90px',
+      align: 'right',
+      sortBy: (disk) => gibOf(disk.size),
+      cell: (disk) => sizeWords(disk.size),
+    },
+    {
+      key: 'price',
+      title: 'USD/h',
+      width: '90px',
+      align: 'right',
+      sortBy: (disk) => priceOf(disk) ?? 0,
+      cell: (disk) => priceOf(disk)?.toFixed(4) ?? '–',
+    },
     { key: 'location', title: 'Location', width: 'minmax(110px, 1fr)', cell: (disk) => disk.location },
     {
       key: 'state',
@@ -87,6 +116,18 @@ export function Disks() {
           ))
         ),
     },
+    ...(rows.some(({ labels }) => Object.keys(labels).length > 0)
+      ? [
+          {
+            key: 'labels',
+            title: 'Labels',
+            width: 'minmax(110px, 1fr)',
+            cell: ({ labels }: Disk) => (
+              <Labels labels={labels} onPick={(label) => setSearch({ labels: label })} />
+            ),
+          },
+        ]
+      : []),
     {
       key: 'age',
       title: 'Age',
@@ -97,20 +138,30 @@ export function Disks() {
     {
       key: 'actions',
       title: '',
-      width: '150px',
+      width: '250px',
       align: 'right',
       isBare: true,
       cell: (disk) => {
         const busy = disk.state === 'available' ? undefined : `It is ${disk.state}.`
         return (
           <span className="inline-flex gap-1">
+            <Button
+              size="small"
+              reason={whyNot ?? busy ?? whyUnattachable(disk)}
+              onClick={() => setOpen({ what: 'attach', disk })}
+            >
+              Attach
+            </Button>
+            <Button size="small" reason={whyNot} onClick={() => setOpen({ what: 'edit', disk })}>
+              Edit
+            </Button>
             <Button size="small" reason={whyNot ?? busy} onClick={() => setOpen({ what: 'grow', disk })}>
               Grow
             </Button>
             <Button
               size="small"
               kind="danger"
-              reason={whyNot ?? busy ?? (disk.attached_to.length > 0 ? whyAttached(disk) : undefined)}
+              reason={whyNot ?? busy ?? whyKept(disk)}
               onClick={() => setOpen({ what: 'delete', disk })}
             >
               Delete
@@ -139,11 +190,34 @@ export function Disks() {
               at once.
             </Empty>
           ) : (
-            <Table label="Disks" rows={data} columns={columns} rowKey={(disk) => disk.id} />
+            <>
+              <div className="flex min-h-8 flex-wrap items-center gap-2">
+                <LabelFilter value={search.labels ?? ''} onChange={(labels) => setSearch({ labels })} />
+                <span className="figures ml-auto text-ink-muted">
+                  {plural(rows.length, 'disk')} ·{' '}
+                  {usd(rows.reduce((sum, disk) => sum + (priceOf(disk) ?? 0), 0))}/h
+                </span>
+              </div>
+              <Table
+                label="Disks"
+                rows={rows}
+                columns={columns}
+                rowKey={(disk) => disk.id}
+                sort={search.sort ?? ''}
+                onSort={(sort) => setSearch({ sort })}
+                empty={<p className="text-ink-muted">No disk has these labels.</p>}
+              />
+            </>
           )
         }
       </Loaded>
-      {open?.what === 'create' && <CreateDialog projectId={projectId} onClose={() => setOpen(null)} />}
+      {open?.what === 'create' && <CreateDisk projectId={projectId} onClose={() => setOpen(null)} />}
+      {open?.what === 'attach' && open.disk && (
+        <AttachThisDisk projectId={projectId} disk={open.disk} onClose={() => setOpen(null)} />
+      )}
+      {open?.what === 'edit' && open.disk && (
+        <AnnotationDialog of={open.disk} kind="disk" projectId={projectId} onClose={() => setOpen(null)} />
+      )}
       {open?.what === 'grow' && open.disk && (
         <GrowDialog projectId={projectId} disk={open.disk} onClose={() => setOpen(null)} />
       )}
@@ -154,7 +228,15 @@ export function Disks() {
   )
 }
 
-const whyAttached = (disk: Disk) =>
-  disk.attached_to.some(({ vm_deleted }) => vm_deleted)
-    ? 'Its VM was deleted while its host is away.'
-    : 'Detach it first.'
+/** Returns why a disk cannot be deleted; undefined when it can. */
+function whyKept(disk: Disk): string | undefined {
+  if (disk.attached_to.some(({ vm_deleted }) => vm_deleted))
+    return 'Its VM was deleted while its host is away.'
+  return disk.attached_to.length > 0 ? 'Detach it first.' : whyProtected(disk)
+}
+
+/** A persistent disk that one VM writes is its alone. */
+const whyUnattachable = ({ type, attached_to }: Disk): string | undefined =>
+  type === 'persistent-ssd' && attached_to.some(({ mode }) => mode === 'read-write')
+    ? 'It is attached. Detach it on the page of its VM first.'
+    : undefined

@@ -1,9 +1,13 @@
 import type { Disk, VmType } from '@slipway/sdk'
+import { useState } from 'react'
+import { CreateDisk } from '../../features/create-disk.tsx'
 import { sizeWords } from '../../lib/format.ts'
+import { Button } from '../../ui/button.tsx'
 import { CheckField, Select } from '../../ui/field.tsx'
 import type { Draft } from './draft.ts'
 
 interface DiskPickerProps {
+  projectId: string
   disks: Disk[]
   location: string
   type: VmType
@@ -11,8 +15,31 @@ interface DiskPickerProps {
   onChange: (chosen: Draft['disks']) => void
 }
 
-/** Offers the disks of the location that are free or can be shared. */
-export function DiskPicker({ disks, location, type, chosen, onChange }: DiskPickerProps) {
+/** Offers the disks of the location that are free or can be shared, and to make one. */
+export function DiskPicker(props: DiskPickerProps) {
+  const { projectId, location, chosen, onChange } = props
+  const [isCreating, setCreating] = useState(false)
+  return (
+    <>
+      <FreeDisks {...props} />
+      <div>
+        <Button size="small" onClick={() => setCreating(true)}>
+          Create a disk
+        </Button>
+      </div>
+      {isCreating && (
+        <CreateDisk
+          projectId={projectId}
+          location={location}
+          onClose={() => setCreating(false)}
+          onCreated={(disk) => onChange([...chosen, { disk, mode: 'read-write' }])}
+        />
+      )}
+    </>
+  )
+}
+
+function FreeDisks({ disks, location, type, chosen, onChange }: DiskPickerProps) {
   const usable = disks.filter(
     (disk) =>
       disk.location === location &&
@@ -24,7 +51,7 @@ export function DiskPicker({ disks, location, type, chosen, onChange }: DiskPick
   if (usable.length === 0)
     return (
       <p className="text-ink-muted">
-        No free disk in {location || 'this location'}. One can be attached later, too.
+        No disk is free in {location || 'this location'}. One can be attached later, too.
       </p>
     )
   return (

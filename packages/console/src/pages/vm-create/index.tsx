@@ -7,6 +7,8 @@ import { client } from '../../api/client.ts'
 import { useProjectId, useWhyNot } from '../../api/me.ts'
 import { read, readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
+import { LabelsField } from '../../features/annotations.tsx'
+import { parseLabels } from '../../lib/labels.ts'
 import { nameProblem } from '../../lib/names.ts'
 import { useSearchState } from '../../lib/use-search-state.ts'
 import { ErrorState } from '../../ui/error.tsx'
@@ -15,10 +17,10 @@ import { Page, Skeleton } from '../../ui/page.tsx'
 import { DiskPicker } from './disk-picker.tsx'
 import { type Draft, draftProblem, newDraft, requestOf } from './draft.ts'
 import { Group } from './group.tsx'
-import { KeyField } from './key-field.tsx'
+import { KeyPicker } from './key-picker.tsx'
 import { firstThatFits, limitProblem } from './limits.ts'
 import { LocationPicker } from './location-picker.tsx'
-import { rememberKey } from './remembered-key.ts'
+import { rememberKeys, usualKeys } from './remembered-key.ts'
 import { ScriptFields } from './script-fields.tsx'
 import { Summary } from './summary.tsx'
 import { TtlFields } from './ttl-fields.tsx'
@@ -37,6 +39,7 @@ export function VmCreatePage() {
   const images = useQuery(read('imageList', { params }))
   const quotas = useQuery(read('quotaList', { params }))
   const disks = useQuery(readAll('diskList', { project_id: projectId }))
+  const keys = useQuery(readAll('sshKeyList', { project_id: projectId }))
   const [draft, setDraft] = useState(newDraft)
   const change = (changes: Partial<Draft>) => {
     create.reset()
@@ -65,7 +68,8 @@ export function VmCreatePage() {
     usable[0]?.name ??
     ''
   const attached = draft.disks.filter(({ disk }) => disk.location === location)
-  const request = requestOf(draft, { type: type.name, location, image, disks: attached })
+  const keyIds = draft.keyIds ?? usualKeys(keys.data ?? [])
+  const request = requestOf(draft, { type: type.name, location, image, disks: attached, keyIds })
   const create = useOperation({
     projectId,
     run: (body: VmCreate) => client.vmCreate(params, body),
@@ -78,14 +82,14 @@ export function VmCreatePage() {
     whyNot ||
     limitProblem(type, quotas.data?.items ?? []) ||
     (stockOf(location) === 0 ? `${type.name} is out of stock in ${location}` : '') ||
-    draftProblem(draft) ||
+    draftProblem(draft, keyIds) ||
     (image === '' ? 'No image can be used here' : '')
   const submit = (event: FormEvent) => {
     event.preventDefault()
     if (problem || create.isPending) return
     create.mutate(request, {
       onSuccess: ({ operation }) => {
-        rememberKey(draft.key)
+        rememberKeys(draft.key, keyIds)
         void navigate({
           to: '/projects/$projectId/vms/$vmId',
           params: { projectId, vmId: operation.metadata.id },
@@ -96,7 +100,7 @@ export function VmCreatePage() {
   const broken = capacities.error ?? locations.error
   const places = isApiError(create.error) ? create.error.availableLocations : []
   return (
-    <Page title="Create VM">
+    <Page title="Create VM" trail={[['VMs', `/projects/${projectId}/vms`]]}>
       {broken && !(capacities.data && locations.data) ? (
         <ErrorState
           error={broken}
@@ -139,7 +143,13 @@ export function VmCreatePage() {
                 problem={nameProblem(draft.name)}
                 autoComplete="off"
               />
-              <KeyField value={draft.key} onChange={(key) => change({ key })} />
+              <KeyPicker
+                registered={keys.data ?? []}
+                chosen={keyIds}
+                onChoose={(chosen) => change({ keyIds: chosen })}
+                pasted={draft.key}
+                onPaste={(key) => change({ key })}
+              />
             </Group>
             <Group title="Disks">
               <DiskPicker
@@ -148,11 +158,23 @@ export function VmCreatePage() {
                 type={type}
                 chosen={attached}
                 onChange={(next) => change({ disks: next })}
+                projectId={projectId}
               />
             </Group>
             <Group title="More">
               <ScriptFields draft={draft} onChange={change} />
               <TtlFields draft={draft} onChange={change} />
+              <LabelsField
+                value={draft.labels}
+                onChange={(labels) => change({ labels })}
+                problem={parseLabels(draft.labels).problem}
+              />
+              <CheckField
+                label="Protect from deletion"
+                hint="While it is on, a deletion is refused, whoever asks."
+                isChecked={draft.isProtected}
+                onChange={(isProtected) => change({ isProtected })}
+              />
               <CheckField
                 label="Public address"
                 hint="Without one it is reachable from inside its network only."
@@ -163,6 +185,7 @@ export function VmCreatePage() {
           </div>
           <Summary
             request={request}
+            keyNames={(keys.data ?? []).flatMap(({ id, name }) => (keyIds.includes(id) ? [name] : []))}
             type={type}
             usdPerHour={prices.data?.items.find((item) => item.product_name === type.name)?.usd ?? null}
             problem={problem}

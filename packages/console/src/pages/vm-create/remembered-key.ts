@@ -1,6 +1,20 @@
-const storageKey = 'slipway-ssh-key'
+import type { SshKey } from '@slipway/sdk'
+import { keyOf } from '../../features/ssh-key-field.tsx'
 
-/** A pasted key often brings a line end along. */
-export const keyOf = (text: string): string => text.trim()
-export const rememberedKey = (): string => localStorage.getItem(storageKey) ?? ''
-export const rememberKey = (text: string): void => localStorage.setItem(storageKey, keyOf(text))
+const pastedKey = 'slipway-ssh-key'
+const chosenKeys = 'slipway-ssh-key-ids'
+
+export const rememberedKey = (): string => localStorage.getItem(pastedKey) ?? ''
+
+/** Returns the keys to begin with: those of the last VM, or the only one that there is. */
+export function usualKeys(registered: SshKey[]): string[] {
+  const last = (localStorage.getItem(chosenKeys) ?? '').split(',')
+  const known = registered.map(({ id }) => id).filter((id) => last.includes(id))
+  if (known.length > 0) return known
+  return registered.length === 1 && !rememberedKey() ? [registered[0]!.id] : []
+}
+
+export function rememberKeys(pasted: string, chosen: string[]): void {
+  localStorage.setItem(pastedKey, keyOf(pasted))
+  localStorage.setItem(chosenKeys, chosen.join(','))
+}

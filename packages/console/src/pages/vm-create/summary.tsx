@@ -2,6 +2,7 @@ import { isApiError, type Quota, type VmCreate, type VmType } from '@slipway/sdk
 import { useProjectId } from '../../api/me.ts'
 import { curlLine, shellQuote } from '../../lib/command-lines.ts'
 import { quotaLabel, usd } from '../../lib/format.ts'
+import { labelText } from '../../lib/labels.ts'
 import { Button } from '../../ui/button.tsx'
 import { CommandLines } from '../../ui/command-lines.tsx'
 import { ErrorNote } from '../../ui/error.tsx'
@@ -11,6 +12,8 @@ const hoursPerMonth = 730
 
 interface SummaryProps {
   request: VmCreate
+  /** The registered keys that are put in, by the names that the command line knows them by. */
+  keyNames: string[]
   type: VmType
   /** Null while it is unknown, or where no price is set. */
   usdPerHour: number | null
@@ -26,52 +29,77 @@ interface SummaryProps {
 
 /** The summary never scrolls away: costs, quota, the same from a terminal, and the one button. */
 export function Summary(props: SummaryProps) {
-  const { request, type, usdPerHour, problem, isBusy, error, quota, vmQuota, stock, otherPlaces, onMove } =
-    props
+  const {
+    request,
+    keyNames,
+    type,
+    usdPerHour,
+    problem,
+    isBusy,
+    error,
+    quota,
+    vmQuota,
+    stock,
+    otherPlaces,
+    onMove,
+  } = props
   const projectId = useProjectId()
   const { type: typeName, location } = request
   const moves = <Moves places={otherPlaces} onMove={onMove} />
+  const button = (more: string) => (
+    <Button type="submit" kind="primary" isBusy={isBusy} reason={problem || undefined} className={more}>
+      {isBusy ? 'Creating …' : 'Create VM'}
+    </Button>
+  )
   return (
-    <aside aria-label="Summary" className="card sticky top-6 flex flex-col gap-4 p-4 max-lg:static">
-      <div>
-        <p className="figures text-2xl font-semibold">
-          {usd(usdPerHour)}
-          <span className="text-base font-normal text-ink-muted"> per hour</span>
-        </p>
-        <p className="figures text-ink-muted">
-          {usd(usdPerHour === null ? null : usdPerHour * hoursPerMonth)} per month of {hoursPerMonth} hours
-        </p>
-        <p className="mt-1 text-sm text-ink-muted">
-          {typeName} in {location || '–'}. Billed while it runs; attached disks are billed apart.
-        </p>
-      </div>
-      {quota && (
-        <div className="flex flex-col gap-2">
-          <UsageBar
-            label={`${quotaLabel(quota.name)} after this`}
-            used={quota.used + type.gpuCount}
-            max={quota.max}
-          />
-          {vmQuota && <UsageBar label="VMs after this" used={vmQuota.used + 1} max={vmQuota.max} />}
-        </div>
-      )}
-      {stock === 0 && !error && (
-        <div className="rounded-md border border-amber/50 bg-amber-soft p-3 text-sm">
-          <p className="text-amber-text">
-            {typeName} is out of stock in {location}.
+    <>
+      <aside aria-label="Summary" className="card sticky top-6 flex flex-col gap-4 p-4 max-lg:static">
+        <div>
+          <p className="figures text-2xl font-semibold">
+            {usd(usdPerHour)}
+            <span className="text-base font-normal text-ink-muted"> per hour</span>
           </p>
-          <div className="mt-2">{moves}</div>
+          <p className="figures text-ink-muted">
+            {usd(usdPerHour === null ? null : usdPerHour * hoursPerMonth)} per month of {hoursPerMonth} hours
+          </p>
+          <p className="mt-1 text-sm text-ink-muted">
+            {typeName} in {location || '–'}. Billed while it runs; attached disks are billed apart.
+          </p>
         </div>
-      )}
-      {error && <ErrorNote error={error} action={isOutOfStock(error) ? moves : undefined} />}
-      <Button type="submit" kind="primary" isBusy={isBusy} reason={problem || undefined} className="w-full">
-        {isBusy ? 'Creating …' : 'Create VM'}
-      </Button>
-      <CommandLines
-        cli={cliLine(request)}
-        curl={curlLine('POST', `/v0.1/projects/${projectId}/vms`, request)}
-      />
-    </aside>
+        {quota && (
+          <div className="flex flex-col gap-2">
+            <UsageBar
+              label={`${quotaLabel(quota.name)} after this`}
+              used={quota.used + type.gpuCount}
+              max={quota.max}
+            />
+            {vmQuota && <UsageBar label="VMs after this" used={vmQuota.used + 1} max={vmQuota.max} />}
+          </div>
+        )}
+        {stock === 0 && !error && (
+          <div className="rounded-md border border-amber/50 bg-amber-soft p-3 text-sm">
+            <p className="text-amber-text">
+              {typeName} is out of stock in {location}.
+            </p>
+            <div className="mt-2">{moves}</div>
+          </div>
+        )}
+        {error && <ErrorNote error={error} action={isOutOfStock(error) ? moves : undefined} />}
+        {button('w-full max-lg:hidden')}
+        <CommandLines
+          cli={cliLine(request, keyNames)}
+          curl={curlLine('POST', `/v0.1/projects/${projectId}/vms`, request)}
+        />
+      </aside>
+      {/* Where the summary stands below the form, price and button stay at the lower edge. */}
+      <div className="sticky bottom-[var(--toast-space,0px)] -mx-6 flex items-center justify-between gap-4 border-t border-line bg-surface px-6 py-3 max-md:-mx-4 max-md:px-4 lg:hidden">
+        <div className="min-w-0">
+          <p className="figures font-semibold">{usd(usdPerHour)}/h</p>
+          <p className="truncate text-sm text-ink-muted">{problem || `${typeName} in ${location}`}</p>
+        </div>
+        {button('')}
+      </div>
+    </>
   )
 }
 
@@ -90,20 +118,24 @@ function Moves({ places, onMove }: { places: string[]; onMove: (location: string
   )
 }
 
-function cliLine(request: VmCreate): string {
+function cliLine(request: VmCreate, keyNames: string[]): string {
+  const name = shellQuote(request.name || 'NAME')
   const parts = [
-    `slipway vm create ${shellQuote(request.name || 'NAME')}`,
+    `slipway vm create ${name}`,
     `--type ${request.type}`,
     `--location ${request.location}`,
     `--image ${request.image}`,
-    '--ssh-key ~/.ssh/id_ed25519.pub',
+    ...keyNames.map((name) => `--ssh-key ${shellQuote(name)}`),
+    ...(request.ssh_public_key || keyNames.length === 0 ? ['--ssh-key ~/.ssh/id_ed25519.pub'] : []),
     ...(request.startup_script ? ['--startup-script start.sh'] : []),
     ...(request.shutdown_script ? ['--shutdown-script stop.sh'] : []),
     ...(request.disks ?? []).map(
       ({ disk_id, mode }) => `--disk ${disk_id}${mode === 'read-only' ? ':read-only' : ''}`,
     ),
+    ...Object.entries(request.labels ?? {}).map(([key, value]) => `--label ${labelText(key, value)}`),
     ...(request.public_ip ? [`--public-ip ${request.public_ip}`] : []),
     ...(request.ttl_seconds ? [`--ttl ${request.ttl_seconds / 3600}h --on-expiry ${request.on_expiry}`] : []),
   ]
-  return parts.join(' \\\n  ')
+  const line = parts.join(' \\\n  ')
+  return request.deletion_protection ? `${line} &&\nslipway vm protect ${name}` : line
 }

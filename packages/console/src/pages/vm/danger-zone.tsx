@@ -4,6 +4,7 @@ import { type ReactNode, useState } from 'react'
 import { useOperation } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
 import { useWhyNot } from '../../api/me.ts'
+import { whyProtected } from '../../features/annotations.tsx'
 import { plural } from '../../lib/format.ts'
 import { stateWord } from '../../lib/state-words.ts'
 import { expiryChoices, ttlChoices } from '../../lib/ttl.ts'
@@ -46,7 +47,11 @@ export function DangerZone({ vm }: { vm: Vm }) {
         <Line text="Delete the VM with its OS disk. Data disks stay.">
           <Button
             kind="danger"
-            reason={whyNot ?? (vm.state === 'STATE_DELETING' ? 'It is being deleted.' : undefined)}
+            reason={
+              whyNot ??
+              (vm.state === 'STATE_DELETING' ? 'It is being deleted.' : undefined) ??
+              whyProtected(vm)
+            }
             onClick={() => setOpen('delete')}
           >
             Delete VM

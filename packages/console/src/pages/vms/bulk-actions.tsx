@@ -23,7 +23,8 @@ export function BulkActions({
   const [wanted, setWanted] = useState<'stop' | 'delete' | ''>('')
   const [isBusy, setBusy] = useState(false)
   const stoppable = vms.filter((vm) => vmActions['STOP' satisfies VmAction].from.includes(vm.state))
-  const targets = wanted === 'stop' ? stoppable : vms
+  const deletable = vms.filter((vm) => !vm.deletion_protection)
+  const targets = wanted === 'stop' ? stoppable : deletable
   const verb = wanted === 'stop' ? 'Stop' : 'Delete'
   const run = async () => {
     setBusy(true)
@@ -73,7 +74,7 @@ export function BulkActions({
         size="small"
         kind="danger"
         icon={<Trash2 size={14} />}
-        reason={whyNot}
+        reason={whyNot ?? (deletable.length === 0 ? 'All of these are protected from deletion' : undefined)}
         onClick={() => setWanted('delete')}
       >
         Delete
@@ -95,6 +96,9 @@ export function BulkActions({
           {wanted === 'stop'
             ? 'GPUs are given back and billing of the VMs ends. Disks and addresses stay.'
             : 'The OS disks and addresses go. Data disks stay.'}
+          {wanted === 'delete' &&
+            deletable.length < vms.length &&
+            ` ${plural(vms.length - deletable.length, 'protected VM')} of the selection also stay.`}
         </p>
         <p className="mono mt-2 max-h-40 overflow-y-auto text-ink">
           {targets.map((vm) => vm.name).join(', ')}

@@ -1,14 +1,16 @@
 import { type Vm, vmStates } from '@slipway/sdk'
+import { fitsSelector, LabelFilter } from '../../features/label-filter.tsx'
 import { stateWord } from '../../lib/state-words.ts'
 import { Select } from '../../ui/field.tsx'
 
 export function matches(
   vm: Vm,
-  { q = '', state = '', type = '', location = '' }: Record<string, string>,
+  { q = '', state = '', type = '', location = '', labels = '' }: Record<string, string>,
 ): boolean {
   if (state && stateWord(vm.state) !== state) return false
   if (type && vm.type !== type) return false
   if (location && vm.location !== location) return false
+  if (!fitsSelector(vm, labels)) return false
   const text = q.toLowerCase()
   return !text || `${vm.name} ${vm.id} ${vm.ssh_destination}`.toLowerCase().includes(text)
 }
@@ -36,6 +38,7 @@ export function Filters({
         onChange={(event) => setSearch({ q: event.target.value })}
         className="h-7 w-44 rounded-md border border-line-strong bg-surface px-2 text-sm"
       />
+      <LabelFilter value={search.labels ?? ''} onChange={(labels) => setSearch({ labels })} />
       <Select
         isSmall
         label="State"

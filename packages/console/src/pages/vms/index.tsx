@@ -5,13 +5,15 @@ import { useMemo, useState } from 'react'
 import { useProjectId, useWhyNot } from '../../api/me.ts'
 import { read, readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
-import { isSimulatedAddress, publicAddressOf } from '../../lib/addresses.ts'
+import { ProtectedMark } from '../../features/annotations.tsx'
+import { publicAddressOf } from '../../lib/addresses.ts'
 import { curlLine } from '../../lib/command-lines.ts'
 import { count, usd } from '../../lib/format.ts'
 import { stateWord } from '../../lib/state-words.ts'
 import { useSearchState } from '../../lib/use-search-state.ts'
 import { ButtonLink } from '../../ui/button.tsx'
 import { CopyButton } from '../../ui/copy.tsx'
+import { Labels } from '../../ui/labels.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 import { Empty, Page } from '../../ui/page.tsx'
 import { StateBadge } from '../../ui/state.tsx'
@@ -28,8 +30,12 @@ export function Vms() {
   const [search, setSearch] = useSearchState()
   const [selected, setSelected] = useState<Set<string>>(new Set())
   const rows = useMemo(() => (vms.data ?? []).filter((vm) => matches(vm, search)), [vms.data, search])
+  const hasLabels = (vms.data ?? []).some((vm) => Object.keys(vm.labels).length > 0)
   const prices = useQuery(read('priceList', { params: { project_id: projectId } }))
-  const columns = useMemo(() => columnsFor(projectId, prices.data?.items ?? []), [projectId, prices.data])
+  const columns = useMemo(
+    () => columnsFor(projectId, prices.data?.items ?? [], hasLabels),
+    [projectId, prices.data, hasLabels],
+  )
   const chosen = rows.filter((vm) => selected.has(vm.id))
   const running = (vms.data ?? []).filter((vm) => vm.state === 'STATE_RUNNING').length
   const create = (
@@ -98,7 +104,7 @@ export function Vms() {
                   <button
                     type="button"
                     className="link"
-                    onClick={() => setSearch({ q: '', state: '', type: '', location: '' })}
+                    onClick={() => setSearch({ q: '', state: '', type: '', location: '', labels: '' })}
                   >
                     Clear it
                   </button>
@@ -112,7 +118,7 @@ export function Vms() {
   )
 }
 
-const columnsFor = (projectId: string, prices: Price[]): Column<Vm>[] => [
+const columnsFor = (projectId: string, prices: Price[], hasLabels: boolean): Column<Vm>[] => [
   {
     key: 'name',
     title: 'Name',
@@ -124,7 +130,7 @@ const columnsFor = (projectId: string, prices: Price[]): Column<Vm>[] => [
         params={{ projectId, vmId: vm.id }}
         className="font-medium hover:text-accent-text hover:underline"
       >
-        {vm.name}
+        {vm.name} <ProtectedMark of={vm} />
       </Link>
     ),
   },
@@ -159,15 +165,12 @@ const columnsFor = (projectId: string, prices: Price[]): Column<Vm>[] => [
       return (
         <span className="inline-flex items-center gap-1 align-middle">
           <span className="mono">{address}</span>
-          <CopyButton
-            {...(vm.ssh_destination && !isSimulatedAddress(address)
-              ? { text: `ssh ${vm.ssh_destination}`, label: 'Copy the SSH line' }
-              : { text: address, label: 'Copy the address' })}
-          />
+          <CopyButton text={address} label={`Copy ${address}`} />
         </span>
       )
     },
   },
+  ...(hasLabels ? [labelsColumn] : []),
   {
     key: 'price',
     title: 'USD/h',
@@ -188,6 +191,18 @@ const columnsFor = (projectId: string, prices: Price[]): Column<Vm>[] => [
     cell: (vm) => <Age iso={vm.created_at} />,
   },
 ]
+
+const labelsColumn: Column<Vm> = {
+  key: 'labels',
+  title: 'Labels',
+  width: 'minmax(120px, 1.4fr)',
+  cell: (vm) => <PickableLabels labels={vm.labels} />,
+}
+
+function PickableLabels({ labels }: Pick<Vm, 'labels'>) {
+  const [, setSearch] = useSearchState()
+  return <Labels labels={labels} onPick={(label) => setSearch({ labels: label })} />
+}
 
 /** A VM costs while it runs. */
 function priceOf(vm: Vm, prices: Price[]): number | undefined {

@@ -1,56 +1,68 @@
-import type { DiskType } from '@slipway/sdk'
+import type { Disk, DiskType } from '@slipway/sdk'
 import { useState } from 'react'
-import { useOperation } from '../../api/actions.ts'
-import { client } from '../../api/client.ts'
-import { read } from '../../api/read.ts'
-import { useQuery } from '../../api/use-query.ts'
-import { usd } from '../../lib/format.ts'
-import { nameProblem } from '../../lib/names.ts'
-import { FormDialog, submitting } from '../../ui/dialog.tsx'
-import { SelectField, TextField } from '../../ui/field.tsx'
+import { useAction } from '../api/actions.ts'
+import { client } from '../api/client.ts'
+import { read } from '../api/read.ts'
+import { useQuery } from '../api/use-query.ts'
+import { diskUsdPerHour } from '../lib/disk-price.ts'
+import { usd } from '../lib/format.ts'
+import { nameProblem } from '../lib/names.ts'
+import { FormDialog, submitting } from '../ui/dialog.tsx'
+import { SelectField, TextField } from '../ui/field.tsx'
 
 const unitOf: Record<DiskType, 'GiB' | 'TiB'> = { 'persistent-ssd': 'GiB', 'shared-volume': 'TiB' }
-const gibPerTib = 1024
 
-export function CreateDialog({ projectId, onClose }: { projectId: string; onClose: () => void }) {
+interface CreateDiskProps {
+  projectId: string
+  /** The disk is made here; without it, one chooses. */
+  location?: string
+  onClose: () => void
+  /** Is given the disk when it can be attached. */
+  onCreated?: (disk: Disk) => void
+}
+
+/** The dialog ends when the disk is there, so that whoever needs it can go on with it. */
+export function CreateDisk({ projectId, location: given = '', onClose, onCreated }: CreateDiskProps) {
   const params = { project_id: projectId }
   const locations = useQuery(read('locationList', { params }))
   const prices = useQuery(read('priceList', { params }))
   const [name, setName] = useState('')
   const [type, setType] = useState<DiskType>('persistent-ssd')
-  const [size, setSize] = useState('100')
+  const [amount, setAmount] = useState('100')
   const [place, setPlace] = useState('')
   const [blockSize, setBlockSize] = useState('512')
-  const location = place || locations.data?.items[0]?.name || ''
+  const location = given || place || locations.data?.items[0]?.name || ''
   const unit = unitOf[type]
-  const price = prices.data?.items.find(({ product_name }) => product_name === type)
-  const gb = Number(size) * (unit === 'TiB' ? gibPerTib : 1)
-  const create = useOperation({
-    projectId,
-    run: () =>
-      client.diskCreate(params, {
+  const size = `${amount}${unit}`
+  const isWholeNumber = /^[1-9]\d*$/.test(amount)
+  const price = isWholeNumber ? diskUsdPerHour({ type, size }, prices.data?.items ?? []) : null
+  const create = useAction({
+    run: async () => {
+      const { operation } = await client.diskCreate(params, {
         name,
-        size: `${size}${unit}`,
+        size,
         location,
         type,
         ...(type === 'persistent-ssd' && { block_size: Number(blockSize) as 512 | 4096 }),
-      }),
+      })
+      return (await client.wait<Disk>(params, operation)).result
+    },
     done: () => `Created the disk ${name}`,
-    failed: () => `The disk ${name} could not be created`,
     touches: ['diskList', 'quotaList'],
     showsErrors: true,
   })
   const problem =
-    name === ''
-      ? 'Give it a name'
-      : nameProblem(name) || (/^[1-9]\d*$/.test(size) ? '' : 'The size is a whole number')
+    name === '' ? 'Give it a name' : nameProblem(name) || (isWholeNumber ? '' : 'The size is a whole number')
   return (
     <FormDialog
       isOpen
       onClose={onClose}
-      title="Create disk"
+      title={given ? `Create disk in ${given}` : 'Create disk'}
       action="Create disk"
-      {...submitting(create, undefined, onClose)}
+      {...submitting(create, undefined, (disk) => {
+        onClose()
+        onCreated?.(disk)
+      })}
       reason={problem || undefined}
     >
       <TextField
@@ -66,7 +78,7 @@ export function CreateDialog({ projectId, onClose }: { projectId: string; onClos
         value={type}
         onChange={(value) => {
           setType(value as DiskType)
-          setSize(value === 'shared-volume' ? '1' : '100')
+          setAmount(value === 'shared-volume' ? '1' : '100')
         }}
         choices={[
           { value: 'persistent-ssd', label: 'persistent-ssd: for one VM, or many that only read' },
@@ -77,14 +89,15 @@ export function CreateDialog({ projectId, onClose }: { projectId: string; onClos
         <TextField
           label={`Size, ${unit}`}
           inputMode="numeric"
-          value={size}
-          onChange={setSize}
-          hint={price && gb > 0 ? `${usd(price.usd * gb)} per hour` : undefined}
+          value={amount}
+          onChange={setAmount}
+          hint={price === null ? undefined : `${usd(price)} per hour`}
         />
         <SelectField
           label="Location"
           value={location}
           onChange={setPlace}
+          disabled={given !== ''}
           choices={(locations.data?.items ?? []).map(({ name }) => ({ value: name, label: name }))}
         />
       </div>

@@ -1,13 +1,23 @@
 import { parseSshPublicKey } from '@slipway/contract/ssh-key'
-import { TextArea } from '../../ui/field.tsx'
-import { keyOf } from './remembered-key.ts'
+import { TextArea } from '../ui/field.tsx'
 
-export function KeyField({ value, onChange }: { value: string; onChange: (value: string) => void }) {
+/** A pasted key often brings a line end along. */
+export const keyOf = (text: string): string => text.trim()
+
+export function SshKeyField({
+  label = 'SSH public key',
+  value,
+  onChange,
+}: {
+  label?: string
+  value: string
+  onChange: (value: string) => void
+}) {
   const text = keyOf(value)
   const key = text === '' ? null : parseSshPublicKey(text)
   return (
     <TextArea
-      label="SSH public key"
+      label={label}
       value={value}
       onChange={onChange}
       rows={3}

@@ -1,0 +1,143 @@
+import { isApiError, type Vm } from '@slipway/sdk'
+import { Lock, Pencil } from 'lucide-react'
+import { useState } from 'react'
+import { useOperation } from '../api/actions.ts'
+import { client } from '../api/client.ts'
+import { labelsText, parseLabels } from '../lib/labels.ts'
+import { nameProblem } from '../lib/names.ts'
+import { Button } from '../ui/button.tsx'
+import { FormDialog, submitting } from '../ui/dialog.tsx'
+import { CheckField, TextField } from '../ui/field.tsx'
+import { Labels } from '../ui/labels.tsx'
+
+type Annotated = Pick<Vm, 'id' | 'name' | 'labels' | 'description' | 'deletion_protection'>
+
+export const whyProtected = ({ deletion_protection }: Pick<Annotated, 'deletion_protection'>) =>
+  deletion_protection ? 'It is protected from deletion. Edit it to take the protection off.' : undefined
+
+/** Marks what a deletion would be refused for. */
+export function ProtectedMark({ of }: { of: Pick<Annotated, 'deletion_protection'> }) {
+  if (!of.deletion_protection) return null
+  return <Lock size={13} aria-label="protected from deletion" className="inline shrink-0 text-ink-muted" />
+}
+
+/** Shows what people say of a VM, with the button that changes it. */
+export function VmAnnotations({ vm, whyNot }: { vm: Vm; whyNot: string | undefined }) {
+  const [isEditing, setEditing] = useState(false)
+  const hasLabels = Object.keys(vm.labels).length > 0
+  return (
+    <div className="flex flex-wrap items-center gap-x-3 gap-y-1 text-ink-muted">
+      {vm.description && <span className="break-words text-ink">{vm.description}</span>}
+      {hasLabels && <Labels labels={vm.labels} />}
+      {vm.deletion_protection && (
+        <span className="inline-flex items-center gap-1.5 text-sm">
+          <Lock size={13} aria-hidden="true" /> Protected from deletion
+        </span>
+      )}
+      <Button
+        size="small"
+        kind="quiet"
+        icon={<Pencil size={13} />}
+        reason={whyNot}
+        onClick={() => setEditing(true)}
+      >
+        Edit name, labels and protection
+      </Button>
+      {isEditing && (
+        <AnnotationDialog of={vm} kind="vm" projectId={vm.project_id} onClose={() => setEditing(false)} />
+      )}
+    </div>
+  )
+}
+
+export function AnnotationDialog({
+  of,
+  kind,
+  projectId,
+  onClose,
+}: {
+  of: Annotated
+  kind: 'vm' | 'disk'
+  projectId: string
+  onClose: () => void
+}) {
+  const [name, setName] = useState(of.name)
+  const [description, setDescription] = useState(of.description)
+  const [text, setText] = useState(labelsText(of.labels))
+  const [isProtected, setProtected] = useState(of.deletion_protection)
+  const { labels, problem } = parseLabels(text)
+  const changes = {
+    ...(name !== of.name && { name }),
+    ...(description !== of.description && { description }),
+    ...(labelsText(labels) !== labelsText(of.labels) && { labels }),
+    ...(isProtected !== of.deletion_protection && { deletion_protection: isProtected }),
+  }
+  const save = useOperation({
+    projectId,
+    run: () =>
+      kind === 'vm'
+        ? client.vmUpdate({ project_id: projectId, vm_id: of.id }, changes)
+        : client.diskUpdate({ project_id: projectId, disk_id: of.id }, changes),
+    done: () => `Saved ${name}`,
+    failed: () => `${of.name} could not be changed`,
+    touches: ['vmGet', 'vmList', 'diskList'],
+    showsErrors: true,
+  })
+  return (
+    <FormDialog
+      isOpen
+      onClose={onClose}
+      title={`Edit ${of.name}`}
+      action="Save"
+      {...submitting(save, undefined, onClose)}
+      reason={
+        nameProblem(name) ||
+        problem ||
+        (name && Object.keys(changes).length > 0 ? undefined : 'Nothing is changed yet')
+      }
+    >
+      <TextField
+        label="Name"
+        value={name}
+        onChange={setName}
+        problem={
+          isApiError(save.error) && save.error.code === 'already_exists'
+            ? 'Another one has this name.'
+            : nameProblem(name)
+        }
+        autoComplete="off"
+      />
+      <TextField label="Description" value={description} onChange={setDescription} maxLength={500} />
+      <LabelsField value={text} onChange={setText} problem={problem} />
+      <CheckField
+        label="Protect from deletion"
+        hint="While it is on, a deletion is refused, whoever asks."
+        isChecked={isProtected}
+        onChange={setProtected}
+      />
+    </FormDialog>
+  )
+}
+
+export function LabelsField({
+  value,
+  onChange,
+  problem,
+}: {
+  value: string
+  onChange: (value: string) => void
+  problem: string
+}) {
+  return (
+    <TextField
+      label="Labels"
+      value={value}
+      onChange={onChange}
+      problem={problem}
+      placeholder="team=ml, stage=prod"
+      autoComplete="off"
+      isMono
+      hint="Pairs, separated by commas. Lists and usage can be split by them."
+    />
+  )
+}

@@ -1,0 +1,187 @@
+import { type Disk, type Vm, vmDiskChangeStates, vmType } from '@slipway/sdk'
+import { type ReactNode, useState } from 'react'
+import { useOperation } from '../api/actions.ts'
+import { client } from '../api/client.ts'
+import { readAll } from '../api/read.ts'
+import { useQuery } from '../api/use-query.ts'
+import { sizeWords } from '../lib/format.ts'
+import { mountLines } from '../lib/guest-lines.ts'
+import { Button } from '../ui/button.tsx'
+import { PasteLines } from '../ui/command-lines.tsx'
+import { Dialog, FormDialog } from '../ui/dialog.tsx'
+import { SelectField } from '../ui/field.tsx'
+import { CreateDisk } from './create-disk.tsx'
+
+type Mode = Vm['disks'][number]['mode']
+
+/** Offers the disks of a VM's location that are free or can be shared, and to make one. */
+export function AttachToVm({ vm, onClose }: { vm: Vm; onClose: () => void }) {
+  const disks = useQuery(readAll('diskList', { project_id: vm.project_id, locations: vm.location }))
+  const [diskId, setDiskId] = useState('')
+  const [isCreating, setCreating] = useState(false)
+  const free = (disks.data ?? []).filter((disk) => mayAttach(disk, vm))
+  const disk = free.find(({ id }) => id === diskId) ?? free[0]
+  if (isCreating)
+    return (
+      <CreateDisk
+        projectId={vm.project_id}
+        location={vm.location}
+        onClose={() => setCreating(false)}
+        onCreated={({ id }) => setDiskId(id)}
+      />
+    )
+  return (
+    <AttachDialog
+      projectId={vm.project_id}
+      title={`Attach a disk to ${vm.name}`}
+      vm={vm}
+      disk={disk}
+      reason={disk ? undefined : `No disk is free in ${vm.location}: create one`}
+      onClose={onClose}
+    >
+      {disks.data && free.length === 0 ? (
+        <p className="text-ink-muted">
+          No disk of {vm.location} is free. A disk outlives the VMs it is attached to.
+        </p>
+      ) : (
+        <SelectField
+          label="Disk"
+          value={disk?.id ?? ''}
+          onChange={setDiskId}
+          choices={free.map(({ id, name, size, type }) => ({
+            value: id,
+            label: `${name} (${sizeWords(size)} ${type})`,
+          }))}
+          hint={`Disks of ${vm.location} that are free, or attached read-only elsewhere.`}
+        />
+      )}
+      <div>
+        <Button size="small" onClick={() => setCreating(true)}>
+          Create a disk in {vm.location}
+        </Button>
+      </div>
+    </AttachDialog>
+  )
+}
+
+/** Offers the VMs of a disk's location that can take it. */
+export function AttachThisDisk({
+  projectId,
+  disk,
+  onClose,
+}: {
+  projectId: string
+  disk: Disk
+  onClose: () => void
+}) {
+  const vms = useQuery(readAll('vmList', { project_id: projectId, locations: disk.location }))
+  const [vmId, setVmId] = useState('')
+  const able = (vms.data ?? []).filter((vm) => mayAttach(disk, vm) && vmDiskChangeStates.includes(vm.state))
+  const vm = able.find(({ id }) => id === vmId) ?? able[0]
+  const kind = disk.type === 'shared-volume' ? 'whole-host VM' : 'VM'
+  return (
+    <AttachDialog
+      projectId={projectId}
+      title={`Attach ${disk.name}`}
+      vm={vm}
+      disk={disk}
+      reason={vm ? undefined : `No ${kind} in ${disk.location} can take it now`}
+      onClose={onClose}
+    >
+      <SelectField
+        label="VM"
+        value={vm?.id ?? ''}
+        onChange={setVmId}
+        choices={
+          able.length > 0
+            ? able.map(({ id, name, type }) => ({ value: id, label: `${name} (${type})` }))
+            : [{ value: '', label: `No ${kind} in ${disk.location}` }]
+        }
+        hint={`Disks are attached to a ${kind} of ${disk.location} that runs or is shut off.`}
+      />
+    </AttachDialog>
+  )
+}
+
+interface AttachDialogProps {
+  projectId: string
+  title: string
+  vm: Vm | undefined
+  disk: Disk | undefined
+  reason: string | undefined
+  onClose: () => void
+  children: ReactNode
+}
+
+/** Attaches the disk to the VM, then shows what to paste inside the VM. */
+function AttachDialog({ projectId, title, vm, disk, reason, onClose, children }: AttachDialogProps) {
+  const [wanted, setWanted] = useState<Mode>('read-write')
+  const [attached, setAttached] = useState<Disk | null>(null)
+  const mustBeReadOnly = disk?.type === 'persistent-ssd' && disk.attached_to.length > 0
+  const mode = mustBeReadOnly ? 'read-only' : wanted
+  const attach = useOperation({
+    projectId,
+    run: (on: { vm: Vm; disk: Disk }) =>
+      client.vmAttachDisks(
+        { project_id: projectId, vm_id: on.vm.id },
+        { attach_disks: [{ disk_id: on.disk.id, attachment_type: 'data', mode }] },
+      ),
+    done: (on) => `Attached ${on.disk.name} to ${on.vm.name}`,
+    failed: (on) => `${on.disk.name} could not be attached`,
+    touches: ['vmGet', 'vmList', 'diskList'],
+    showsErrors: true,
+  })
+  if (attached) return <MountDialog disk={{ ...attached, mode }} onClose={onClose} />
+  return (
+    <FormDialog
+      isOpen
+      onClose={onClose}
+      title={title}
+      action="Attach disk"
+      isBusy={attach.isPending}
+      error={attach.error}
+      reason={reason}
+      onSubmit={() => vm && disk && attach.mutate({ vm, disk }, { onSuccess: () => setAttached(disk) })}
+    >
+      {children}
+      <SelectField
+        label="Mode"
+        value={mode}
+        onChange={(value) => setWanted(value as Mode)}
+        choices={[
+          { value: 'read-write', label: 'Read and write', isOff: mustBeReadOnly },
+          { value: 'read-only', label: 'Read only' },
+        ]}
+      />
+    </FormDialog>
+  )
+}
+
+/** Says how an attached disk becomes a folder inside the VM. */
+export function MountDialog({
+  disk,
+  onClose,
+}: {
+  disk: Parameters<typeof mountLines>[0]
+  onClose: () => void
+}) {
+  return (
+    <Dialog isOpen onClose={onClose} title={`Use ${disk.name} inside the VM`} isWide>
+      <p className="mb-3 text-ink-muted">
+        {disk.type === 'shared-volume'
+          ? 'The volume has a file system already. Paste this in the VM:'
+          : 'Paste this in the VM. A disk that is empty is given a file system first; one that has one keeps it.'}
+      </p>
+      <PasteLines label="Inside the VM" lines={[['Shell', mountLines(disk)]]} />
+      <div className="mt-5 flex justify-end">
+        <Button onClick={onClose}>Close</Button>
+      </div>
+    </Dialog>
+  )
+}
+
+function mayAttach(disk: Disk, vm: Vm): boolean {
+  if (disk.state !== 'available' || disk.attached_to.some(({ vm_id }) => vm_id === vm.id)) return false
+  if (disk.type === 'shared-volume') return vmType(vm.type)?.isWholeHost ?? false
+  return disk.attached_to.every(({ mode }) => mode === 'read-only')
+}

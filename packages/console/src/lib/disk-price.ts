@@ -1,0 +1,15 @@
+import type { Disk, Price } from '@slipway/sdk'
+
+const gibPerTib = 1024
+
+/** Returns a size in GiB: "2TiB" is 2048. */
+export function gibOf(size: string): number {
+  const [, amount = '0', unit] = /^(\d+)(GiB|TiB)$/.exec(size) ?? []
+  return Number(amount) * (unit === 'TiB' ? gibPerTib : 1)
+}
+
+/** Returns what a disk costs in an hour, attached or not; null where no price is set. */
+export function diskUsdPerHour({ type, size }: Pick<Disk, 'type' | 'size'>, prices: Price[]): number | null {
+  const price = prices.find(({ product_name }) => product_name === type)
+  return price ? price.usd * gibOf(size) : null
+}

@@ -1,0 +1,46 @@
+import type { Disk, Vm } from '@slipway/sdk'
+import { shellQuote } from './command-lines.ts'
+
+type AttachedDisk = Pick<Vm['disks'][number], 'name' | 'type' | 'serial_number' | 'mode'>
+
+/** Returns what makes an attached disk usable inside the VM. Only a disk that is empty is given a file system. */
+export function mountLines({ name, type, serial_number, mode }: AttachedDisk): string {
+  const place = `/mnt/${name}`
+  const options = mode === 'read-only' ? '-o ro ' : ''
+  if (type === ('shared-volume' satisfies Disk['type']))
+    return `sudo mkdir -p ${place}\nsudo mount -t virtiofs ${options}${serial_number} ${place}`
+  return [
+    `disk=/dev/$(lsblk -dno NAME,SERIAL | awk '$2 == "${serial_number}" {print $1}')`,
+    ...(mode === 'read-only' ? [] : ['sudo blkid "$disk" || sudo mkfs.ext4 "$disk"']),
+    `sudo mkdir -p ${place}`,
+    `sudo mount ${options}"$disk" ${place}`,
+  ].join('\n')
+}
+
+/** Returns lines for a terminal at home; empty where nobody answers by SSH. */
+export function sshLines({ name, ssh_destination, ssh_host_keys }: Vm): [string, string][] {
+  const [, user = '', host = '', port = ''] = /^(.+)@(.+?)(?::(\d+))?$/.exec(ssh_destination) ?? []
+  if (!host) return []
+  const ssh = (options = '') => `ssh ${options}${port ? `-p ${port} ` : ''}${user}@${host}`
+  const config = [
+    `Host ${name}`,
+    `  HostName ${host}`,
+    ...(port ? [`  Port ${port}`] : []),
+    `  User ${user}`,
+  ].join('\n')
+  return [
+    ['SSH', ssh()],
+    ['nvidia-smi', `${ssh()} nvidia-smi`],
+    ['Tunnel', ssh('-N -L 8888:localhost:8888 ')],
+    ['~/.ssh/config', config],
+    ...(ssh_host_keys.length > 0
+      ? [
+          [
+            'known_hosts',
+            ssh_host_keys.map((key) => `echo ${shellQuote(key)} >> ~/.ssh/known_hosts`).join('\n'),
+          ] as [string, string],
+        ]
+      : []),
+    ['CLI', `slipway vm ssh ${name}\nslipway vm tunnel ${name} 8888`],
+  ]
+}

@@ -1,0 +1,26 @@
+import { isLabelKey, isLabelValue } from '@slipway/contract/labels'
+import { maxLabels } from '@slipway/contract/names'
+
+type Labels = Record<string, string>
+
+export const labelText = (key: string, value: string): string => (value ? `${key}=${value}` : key)
+
+export const labelsText = (labels: Labels): string =>
+  Object.entries(labels)
+    .map(([key, value]) => labelText(key, value))
+    .join(', ')
+
+/** Reads `team=ml, gpu-job`; what is wrong with it is said in words. */
+export function parseLabels(text: string): { labels: Labels; problem: string } {
+  const parts = text.split(/[,\s]+/).filter(Boolean)
+  const labels: Labels = {}
+  for (const part of parts) {
+    const [, key = '', value = ''] = /^([^=]*)=?(.*)$/.exec(part) ?? []
+    if (!isLabelKey(key))
+      return { labels, problem: `${part}: a key has lower-case letters, digits, ., _, / and -.` }
+    if (!isLabelValue(value)) return { labels, problem: `${part}: a value has letters, digits, ., _ and -.` }
+    labels[key] = value
+  }
+  const isTooMany = Object.keys(labels).length > maxLabels
+  return { labels, problem: isTooMany ? `At most ${maxLabels} labels.` : '' }
+}

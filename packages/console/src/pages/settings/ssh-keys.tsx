@@ -1,0 +1,155 @@
+import { parseSshPublicKey } from '@slipway/contract/ssh-key'
+import type { SshKey } from '@slipway/sdk'
+import { Plus } from 'lucide-react'
+import { useState } from 'react'
+import { useAction } from '../../api/actions.ts'
+import { client } from '../../api/client.ts'
+import { useProjectId, useWhyNot } from '../../api/me.ts'
+import { readAll } from '../../api/read.ts'
+import { useQuery } from '../../api/use-query.ts'
+import { SettingsTabs } from '../../features/page-tabs.tsx'
+import { keyOf, SshKeyField } from '../../features/ssh-key-field.tsx'
+import { curlLine } from '../../lib/command-lines.ts'
+import { Button } from '../../ui/button.tsx'
+import { Copyable } from '../../ui/copy.tsx'
+import { Confirm, FormDialog, submitting } from '../../ui/dialog.tsx'
+import { TextField } from '../../ui/field.tsx'
+import { Loaded } from '../../ui/loaded.tsx'
+import { Empty, Page } from '../../ui/page.tsx'
+import { Table } from '../../ui/table.tsx'
+import { Age } from '../../ui/time.tsx'
+
+/** The keys that people of the project sign in to its VMs with. */
+export function SshKeys() {
+  const projectId = useProjectId()
+  const keys = useQuery(readAll('sshKeyList', { project_id: projectId }))
+  const whyNot = useWhyNot('member')
+  const [isAdding, setAdding] = useState(false)
+  const [removing, setRemoving] = useState<SshKey | null>(null)
+  const remove = useAction({
+    run: (key: SshKey) => client.sshKeyDelete({ project_id: projectId, ssh_key_id: key.id }),
+    done: (key) => `Removed the SSH key ${key.name}`,
+    touches: ['sshKeyList'],
+    showsErrors: true,
+  })
+  const add = (
+    <Button kind="primary" icon={<Plus size={16} />} reason={whyNot} onClick={() => setAdding(true)}>
+      Add SSH key
+    </Button>
+  )
+  return (
+    <Page title="Settings" actions={add}>
+      <SettingsTabs />
+      <Loaded query={keys} rows={3}>
+        {(data) =>
+          data.length === 0 ? (
+            <Empty
+              title="No SSH key yet"
+              action={add}
+              cli="slipway ssh-key create laptop"
+              curl={curlLine('POST', `/v0.1/projects/${projectId}/ssh-keys`, {
+                name: 'laptop',
+                public_key: 'ssh-ed25519 …',
+              })}
+            >
+              Keys that stand here are chosen by name when a VM is created, several at once.
+            </Empty>
+          ) : (
+            <Table
+              label="SSH keys"
+              rows={data}
+              rowKey={(key) => key.id}
+              columns={[
+                {
+                  key: 'name',
+                  title: 'Name',
+                  width: 'minmax(140px, 1fr)',
+                  cell: (key) => <span className="font-medium">{key.name}</span>,
+                },
+                { key: 'type', title: 'Type', width: '150px', cell: (key) => key.type },
+                {
+                  key: 'fingerprint',
+                  title: 'Fingerprint',
+                  width: 'minmax(200px, 2fr)',
+                  cell: (key) => <Copyable text={key.fingerprint} label="Copy the fingerprint" />,
+                },
+                {
+                  key: 'age',
+                  title: 'Age',
+                  width: '70px',
+                  align: 'right',
+                  cell: (key) => <Age iso={key.created_at} />,
+                },
+                {
+                  key: 'actions',
+                  title: '',
+                  width: '100px',
+                  align: 'right',
+                  isBare: true,
+                  cell: (key) => (
+                    <Button
+                      size="small"
+                      kind="danger"
+                      reason={whyNot}
+                      aria-label={`Remove ${key.name}`}
+                      onClick={() => setRemoving(key)}
+                    >
+                      Remove
+                    </Button>
+                  ),
+                },
+              ]}
+            />
+          )
+        }
+      </Loaded>
+      {isAdding && <AddDialog projectId={projectId} onClose={() => setAdding(false)} />}
+      {removing && (
+        <Confirm
+          isOpen
+          onClose={() => setRemoving(null)}
+          title={`Remove ${removing.name}`}
+          action="Remove key"
+          {...submitting(remove, removing, () => setRemoving(null))}
+        >
+          <p>
+            New VMs can no longer be given this key. VMs that were created with it still accept it: take it
+            out of their <span className="mono">authorized_keys</span> to end that.
+          </p>
+        </Confirm>
+      )}
+    </Page>
+  )
+}
+
+function AddDialog({ projectId, onClose }: { projectId: string; onClose: () => void }) {
+  const [key, setKey] = useState('')
+  const [typed, setTyped] = useState<string | null>(null)
+  const parsed = parseSshPublicKey(keyOf(key))
+  const name = typed ?? (parsed.ok ? parsed.comment : '')
+  const add = useAction({
+    run: () => client.sshKeyCreate({ project_id: projectId }, { name: name.trim(), public_key: keyOf(key) }),
+    done: () => `Added the SSH key ${name.trim()}`,
+    touches: ['sshKeyList'],
+    showsErrors: true,
+  })
+  return (
+    <FormDialog
+      isOpen
+      onClose={onClose}
+      title="Add SSH key"
+      action="Add key"
+      {...submitting(add, undefined, onClose)}
+      reason={!parsed.ok ? 'Paste a public key' : name.trim() ? undefined : 'Give it a name'}
+    >
+      <SshKeyField label="Public key" value={key} onChange={setKey} />
+      <TextField
+        label="Name"
+        value={name}
+        onChange={setTyped}
+        autoComplete="off"
+        hint="Whose it is, or where: it is chosen by this name."
+      />
+    </FormDialog>
+  )
+}

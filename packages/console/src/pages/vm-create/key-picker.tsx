@@ -1,0 +1,57 @@
+import type { SshKey } from '@slipway/sdk'
+import { Link } from '@tanstack/react-router'
+import { useProjectId } from '../../api/me.ts'
+import { SshKeyField } from '../../features/ssh-key-field.tsx'
+import { CheckField } from '../../ui/field.tsx'
+
+interface KeyPickerProps {
+  registered: SshKey[]
+  chosen: string[]
+  onChoose: (ids: string[]) => void
+  pasted: string
+  onPaste: (key: string) => void
+}
+
+/** Several keys of the project can be put in, and one that is pasted. */
+export function KeyPicker({ registered, chosen, onChoose, pasted, onPaste }: KeyPickerProps) {
+  const projectId = useProjectId()
+  const manage = (
+    <Link to="/projects/$projectId/settings/ssh-keys" params={{ projectId }} className="link text-sm">
+      SSH keys of the project
+    </Link>
+  )
+  return (
+    <>
+      {registered.length > 0 && (
+        <div className="flex flex-col gap-1">
+          <div className="flex items-baseline justify-between gap-4">
+            <span className="text-sm font-medium">SSH keys</span>
+            {manage}
+          </div>
+          <div className="card max-h-56 divide-y divide-line overflow-y-auto">
+            {registered.map(({ id, name, type, fingerprint }) => (
+              <div key={id} className="px-3 py-1.5">
+                <CheckField
+                  label={name}
+                  hint={<span className="break-all">{`${type} ${fingerprint}`}</span>}
+                  isChecked={chosen.includes(id)}
+                  onChange={(isChecked) =>
+                    onChoose(isChecked ? [...chosen, id] : chosen.filter((each) => each !== id))
+                  }
+                />
+              </div>
+            ))}
+          </div>
+        </div>
+      )}
+      <SshKeyField
+        label={registered.length > 0 ? 'Another SSH public key' : 'SSH public key'}
+        value={pasted}
+        onChange={onPaste}
+      />
+      {registered.length === 0 && (
+        <p className="-mt-3 text-sm text-ink-muted">Keys that are needed more than once: {manage}</p>
+      )}
+    </>
+  )
+}

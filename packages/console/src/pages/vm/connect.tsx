@@ -1,0 +1,23 @@
+import type { Vm } from '@slipway/sdk'
+import { isSimulatedAddress, publicAddressOf } from '../../lib/addresses.ts'
+import { sshLines } from '../../lib/guest-lines.ts'
+import { PasteLines } from '../../ui/command-lines.tsx'
+
+/** Shows how to reach the VM, or why it cannot be reached. */
+export function Connect({ vm }: { vm: Vm }) {
+  const why = whyUnreachable(vm)
+  if (why) return <p className="card flex min-h-11 items-center px-4 py-2 text-ink-muted">{why}</p>
+  return <PasteLines label="Connect" lines={sshLines(vm)} />
+}
+
+function whyUnreachable(vm: Vm): string {
+  const address = publicAddressOf(vm)
+  if (isSimulatedAddress(address))
+    return `No SSH: the machine is simulated, and nobody answers at ${address}.`
+  if (vm.ssh_destination) return ''
+  if (vm.state === 'STATE_CREATING' || vm.state === 'STATE_STARTING')
+    return 'The SSH line appears here when the VM answers.'
+  return address
+    ? 'No SSH: the VM is not running.'
+    : 'No SSH from here: the VM has no public address. VMs of its network reach it by its private one.'
+}

@@ -1,0 +1,35 @@
+import { labelText } from '../lib/labels.ts'
+
+const chip = 'mono rounded-[4px] border border-line bg-sunken px-1.5 text-xs leading-5 whitespace-nowrap'
+
+/** Shows labels as chips; where a list can be narrowed by one, pressing it does so. */
+export function Labels({
+  labels,
+  onPick,
+}: {
+  labels: Record<string, string>
+  onPick?: ((label: string) => void) | undefined
+}) {
+  return (
+    <span className="inline-flex max-w-full flex-wrap gap-1 align-middle">
+      {Object.entries(labels).map(([key, value]) => {
+        const text = labelText(key, value)
+        return onPick ? (
+          <button
+            key={key}
+            type="button"
+            title={`Show only ${text}`}
+            className={`${chip} hover:border-line-strong`}
+            onClick={() => onPick(text)}
+          >
+            {text}
+          </button>
+        ) : (
+          <span key={key} className={chip}>
+            {text}
+          </span>
+        )
+      })}
+    </span>
+  )
+}
