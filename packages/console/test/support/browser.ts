@@ -4,9 +4,12 @@ import type { Vm } from '@slipway/sdk'
 import { root } from '@slipway/testing/root.ts'
 import { sshKey } from '@slipway/testing/ssh-key.ts'
 import axe from 'axe-core'
-import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
+import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest'
+import { launch } from './browser-program.ts'
 import { type Service, startService } from './service.ts'
+
+export { settled, visit } from './browser-program.ts'
 
 const screenshots = join(root, 'artifacts')
 mkdirSync(screenshots, { recursive: true })
@@ -14,20 +17,6 @@ const wide = { width: 1280, height: 860 }
 
 /** Where Chromium is missing, npm test has said so; with CI=true it has already refused. */
 export const isBrowserMissing = (process.env.SLIPWAY_MISSING ?? '').split(',').includes('chromium')
-
-export function launch(): Promise<Browser> {
-  return chromium.launch({
-    executablePath: process.env.SLIPWAY_CHROMIUM ?? '/usr/bin/chromium',
-    args: [
-      '--no-sandbox',
-      '--disable-gpu',
-      '--disable-background-networking',
-      '--disable-component-update',
-      '--disable-sync',
-      '--no-first-run',
-    ],
-  })
-}
 
 export interface Tab {
   page: Page
@@ -124,22 +113,6 @@ export async function onNarrowScreen(page: Page, name: string): Promise<string[]
   await screenshot(page, `${name}-narrow`)
   await page.setViewportSize(wide)
   return overflow > 0 ? [`${name} narrow: ${overflow} px too wide`] : []
-}
-
-/** Goes to another page as a link does, without loading the console anew. */
-export async function visit(page: Page, path: string): Promise<void> {
-  await page.evaluate((path) => {
-    for (const heading of document.querySelectorAll('h1')) heading.dataset.left = ''
-    history.pushState(null, '', path)
-  }, path)
-  await page.locator('h1:not([data-left])').waitFor()
-  await settled(page)
-}
-
-/** Waits until the page shows what it has read. */
-export async function settled(page: Page): Promise<void> {
-  await page.getByRole('heading', { level: 1 }).waitFor()
-  await page.getByRole('status', { name: 'Loading' }).first().waitFor({ state: 'detached' })
 }
 
 /** Finds the toast that says how something ended. */

@@ -1,0 +1,229 @@
+import { generateKeyPairSync } from 'node:crypto'
+import { sshKey } from '@slipway/testing/ssh-key.ts'
+import type { Page } from 'playwright-core'
+import { beforeEach, describe, expect, test } from 'vitest'
+import {
+  createProject,
+  createVm,
+  isBrowserMissing,
+  result as resultOn,
+  useConsole,
+  useSignedInTabs,
+  vmRequest,
+} from './support/browser.ts'
+import type { Service } from './support/service.ts'
+
+describe.skipIf(isBrowserMissing)('what is said of things, and how they are used', () => {
+  const scene = useConsole()
+  useSignedInTabs(scene)
+  let service: Service
+  let page: Page
+  let project_id: string
+  beforeEach(async () => {
+    ;({ service, page } = scene)
+    project_id = await createProject(service)
+  })
+
+  const main = () => page.getByRole('main')
+  const dialog = () => page.getByRole('dialog')
+  const summary = () => page.getByRole('complementary', { name: 'Summary' })
+  const result = (words: string | RegExp) => resultOn(page, words)
+  const open = (path: string) => page.goto(`${service.url}/projects/${project_id}${path}`)
+  const createDisk = async (name: string, more = {}) => {
+    const disk = { name, size: '10GiB', location: 'us-east1-a', ...more }
+    const { operation } = await service.asOwner.diskCreate({ project_id }, disk)
+    await service.asOwner.wait({ project_id }, operation)
+  }
+
+  test('a VM is renamed, described, labelled and protected, and then cannot be deleted', async () => {
+    const vm = await createVm(service, 'plain', 'a40.1x', project_id)
+    await open(`/vms/${vm.id}`)
+    await main().getByRole('button', { name: 'Edit name, labels and protection' }).click()
+    await dialog().getByLabel('Name').fill('trainer')
+    await dialog().getByLabel('Description').fill('Fine-tuning run of November')
+    await dialog().getByLabel('Labels').fill('Team=ml')
+    await dialog().getByText('Team=ml: a key has lower-case letters').waitFor()
+    await dialog().getByLabel('Labels').fill('team=ml, gpu-job')
+    await dialog().getByLabel('Protect from deletion').check()
+    await dialog().getByRole('button', { name: 'Save' }).click()
+    await page.getByRole('heading', { level: 1, name: 'trainer' }).waitFor()
+    await main().getByText('Fine-tuning run of November').waitFor()
+    await main().getByText('team=ml').waitFor()
+    const remove = main().getByRole('button', { name: 'Delete VM', disabled: true })
+    await remove.hover()
+    await page.getByText('It is protected from deletion.').waitFor()
+    expect(await service.asOwner.vmGet({ project_id, vm_id: vm.id })).toMatchObject({
+      name: 'trainer',
+      labels: { team: 'ml', 'gpu-job': '' },
+      deletion_protection: true,
+    })
+  })
+
+  test('lists are narrowed by a selector, which a label fills in', async () => {
+    const vms = [
+      { ...vmRequest('trainer', 'a40.1x'), labels: { team: 'ml' } },
+      { ...vmRequest('tester', 'a40.1x'), labels: { team: 'qa' } },
+    ]
+    for (const vm of vms) await service.asOwner.vmCreate({ project_id }, vm)
+    await createDisk('datasets', { labels: { team: 'ml' } })
+    await createDisk('scratch')
+    await open('/vms')
+    const row = (name: RegExp) => main().getByRole('row', { name })
+    await row(/tester/).waitFor()
+    await main().getByRole('button', { name: 'team=ml' }).click()
+    await row(/tester/).waitFor({ state: 'detached' })
+    expect(await row(/trainer/).count()).toBe(1)
+    expect(new URL(page.url()).searchParams.get('labels')).toBe('team=ml')
+    await main().getByLabel('Filter by labels').fill('team!=ml')
+    await row(/trainer/).waitFor({ state: 'detached' })
+    await row(/tester/).waitFor()
+    await open('/disks?labels=!team')
+    await row(/scratch/).waitFor()
+    expect(await row(/datasets/).count()).toBe(0)
+  })
+
+  test('a VM is created with several keys of the project', async () => {
+    await open('/settings/ssh-keys')
+    const add = async (key: string, name: string) => {
+      await main().getByRole('button', { name: 'Add SSH key' }).first().click()
+      await dialog().getByLabel('Public key').fill(key)
+      if (name) await dialog().getByLabel('Name').fill(name)
+      await dialog().getByRole('button', { name: 'Add key' }).click()
+      await dialog().waitFor({ state: 'detached' })
+    }
+    await add(sshKey, '')
+    await add(anotherKey(), 'ci')
+    await main()
+      .getByRole('row', { name: /ada@laptop/ })
+      .getByText(/^SHA256:/)
+      .waitFor()
+    await open('/vms/new')
+    await page.getByLabel('ada@laptop').check()
+    await page.getByLabel(/^ci/).check()
+    await page.getByLabel('Name', { exact: true }).fill('shared')
+    await page.getByLabel('Another SSH public key').fill('')
+    await summary().getByText('--ssh-key ada@laptop').waitFor()
+    await summary().getByRole('button', { name: 'Create VM' }).click()
+    await page.getByRole('heading', { level: 1, name: 'shared' }).waitFor()
+    const [vm] = await service.asOwner.collect('vmList', { project_id })
+    expect(vm!.ssh_public_keys).toHaveLength(2)
+    await open('/settings/ssh-keys')
+    await main().getByRole('button', { name: 'Remove ci' }).click()
+    await dialog().getByRole('button', { name: 'Remove key' }).click()
+    await main().getByRole('row', { name: /^ci/ }).waitFor({ state: 'detached' })
+  })
+
+  test('where no disk is free, attaching offers to make one, and then says how to mount it', async () => {
+    const vm = await createVm(service, 'trainer', 'a40.1x', project_id)
+    await open(`/vms/${vm.id}`)
+    await main().getByRole('button', { name: 'Attach disk' }).click()
+    await dialog().getByText('No disk of us-east1-a is free.').waitFor()
+    await dialog().getByRole('button', { name: 'Create a disk in us-east1-a' }).click()
+    await dialog().getByLabel('Name').fill('datasets')
+    await dialog().getByRole('button', { name: 'Create disk' }).click()
+    const attach = page.getByRole('dialog', { name: 'Attach a disk to trainer' })
+    await attach.getByLabel('Disk').locator('option', { hasText: 'datasets' }).waitFor({ state: 'attached' })
+    await attach.getByRole('button', { name: 'Attach disk' }).click()
+    const [disk] = await service.asOwner.collect('diskList', { project_id })
+    await dialog().getByText(disk!.serial_number).waitFor()
+    await dialog().getByText('/mnt/datasets').first().waitFor()
+    await dialog().getByRole('button', { name: 'Close' }).last().click()
+    await page.getByRole('table', { name: 'Disks' }).getByText('datasets').waitFor()
+  })
+
+  test('a disk shows what it costs and is attached from the list', async () => {
+    await createVm(service, 'trainer', 'a40.1x', project_id)
+    await createDisk('datasets', { size: '1000GiB' })
+    const { items } = await service.asOwner.priceList({ project_id })
+    const { usd } = items.find(({ product_name }) => product_name === 'persistent-ssd')!
+    await open('/disks')
+    const row = main().getByRole('row', { name: /datasets/ })
+    await row.getByText((usd * 1000).toFixed(4)).waitFor()
+    await row.getByRole('button', { name: 'Attach' }).click()
+    await dialog().getByRole('button', { name: 'Attach disk' }).click()
+    await dialog().getByText('/mnt/datasets').first().waitFor()
+    await page.keyboard.press('Escape')
+    await row.getByRole('link', { name: 'trainer' }).waitFor()
+  })
+
+  test('a disk is made while a VM is being created, and comes with it', async () => {
+    await open('/vms/new')
+    await main().getByRole('button', { name: 'Create a disk' }).click()
+    await dialog().getByLabel('Name').fill('datasets')
+    await dialog().getByRole('button', { name: 'Create disk' }).click()
+    await page.getByLabel(/^datasets/).waitFor()
+    expect(await page.getByRole('checkbox', { name: /^datasets/ }).isChecked()).toBe(true)
+    await page.getByLabel('Name', { exact: true }).fill('trainer')
+    await page.getByLabel('SSH public key').fill(sshKey)
+    await summary().getByRole('button', { name: 'Create VM' }).click()
+    await page.getByRole('table', { name: 'Disks' }).getByText('datasets').waitFor()
+  })
+
+  test('on a phone, price and button of a creation stay in sight, however far one has scrolled', async () => {
+    await page.setViewportSize({ width: 390, height: 844 })
+    await open('/vms/new')
+    await page.getByLabel('SSH public key').fill(sshKey)
+    const button = main().getByRole('button', { name: 'Create VM' })
+    for (const place of ['Type', 'Disks', 'More']) {
+      await main().getByRole('group', { name: place }).scrollIntoViewIfNeeded()
+      const box = (await button.boundingBox())!
+      expect(box.y, place).toBeGreaterThan(0)
+      expect(box.y + box.height, place).toBeLessThanOrEqual(844)
+    }
+    await main().getByText('USD/h').last().waitFor()
+    await button.click()
+    await page.getByRole('heading', { level: 1, name: /-/ }).waitFor()
+  })
+
+  test('a question about what cannot be undone has the focus on Cancel', async () => {
+    const vm = await createVm(service, 'trainer', 'a40.1x', project_id)
+    await open(`/vms/${vm.id}`)
+    for (const action of ['Stop', 'Delete VM']) {
+      await main().getByRole('button', { name: action }).click()
+      await dialog().waitFor()
+      await page.waitForFunction(() => document.activeElement?.textContent === 'Cancel')
+      await page.keyboard.press('Enter')
+      await dialog().waitFor({ state: 'detached' })
+    }
+    expect((await service.asOwner.vmGet({ project_id, vm_id: vm.id })).state).toBe('STATE_RUNNING')
+  })
+
+  test('a button copies what stands beside it', async () => {
+    const { url } = service
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write'], { origin: url })
+    await createVm(service, 'trainer', 'a40.1x', project_id)
+    await open('/vms')
+    const address = await main()
+      .getByText(/^198\.18\./)
+      .textContent()
+    await main()
+      .getByRole('button', { name: `Copy ${address}` })
+      .click()
+    await main().getByRole('button', { name: 'Copied' }).waitFor()
+    expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(address)
+  })
+
+  test('what a toast covers can be scrolled clear of it', async () => {
+    const vm = await createVm(service, 'trainer', 'a40.1x', project_id)
+    await page.setViewportSize({ width: 1280, height: 500 })
+    await open(`/vms/${vm.id}`)
+    await main().getByRole('button', { name: 'Stop' }).click()
+    await dialog().getByRole('button', { name: 'Stop VM' }).click()
+    await result('Stopped trainer').waitFor()
+    // The pointer keeps the toast from going.
+    await result('Stopped trainer').hover()
+    await main().evaluate((element) => element.scrollTo(0, element.scrollHeight))
+    const toast = (await page.getByRole('region', { name: /notification/i }).boundingBox())!
+    const last = (await main().getByRole('button', { name: 'Delete VM' }).boundingBox())!
+    expect(last.y + last.height).toBeLessThanOrEqual(toast.y)
+  })
+})
+
+/** Makes a key as `ssh-keygen -t ed25519` does. */
+function anotherKey(): string {
+  const { publicKey } = generateKeyPairSync('ed25519')
+  const raw = publicKey.export({ format: 'der', type: 'spki' }).subarray(-32)
+  const field = (bytes: Buffer) => Buffer.concat([Buffer.from([0, 0, 0, bytes.length]), bytes])
+  const body = Buffer.concat([field(Buffer.from('ssh-ed25519')), field(raw)])
+  return `ssh-ed25519 ${body.toString('base64')}`
+}

@@ -1,0 +1,230 @@
+import { createClient, logIn } from '@slipway/sdk'
+import { sshKey } from '@slipway/testing/ssh-key.ts'
+import { URI } from 'otpauth'
+import type { Page } from 'playwright-core'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import {
+  acceptInvitation,
+  createVm,
+  expectNoComplaints,
+  isBrowserMissing,
+  openTab,
+  result,
+  type Tab,
+  useConsole,
+} from './support/browser.ts'
+
+const password = 'analytical-engine'
+
+describe.skipIf(isBrowserMissing)('somebody who is new to the console', () => {
+  const scene = useConsole()
+  let tab: Tab
+  let page: Page
+  beforeEach(async () => {
+    tab = await openTab(await scene.browser.newContext({ viewport: scene.page.viewportSize() }))
+    page = tab.page
+  })
+  afterEach(async () => {
+    expectNoComplaints(tab)
+    await page.context().close()
+  })
+
+  const main = () => page.getByRole('main')
+  const dialog = () => page.getByRole('dialog')
+  const newOrganization = async (name: string) => {
+    const { id } = await scene.service.operator.adminOrganizationCreate({ name })
+    return id
+  }
+
+  test('first steps lead from a key to a VM and a budget, and are gone when all is done', async () => {
+    const { service } = scene
+    const organization_id = await newOrganization('Harbour Labs')
+    const email = 'ada@harbour.example'
+    await acceptInvitation(page, service, { email, organization_id, role: 'owner' }, password)
+    const { token } = await logIn({ baseUrl: service.url, email, password })
+    const client = createClient({ baseUrl: service.url, token })
+    const { id: project_id } = await client.projectCreate({ name: 'research', organization_id })
+    await page.goto(`${service.url}/projects/${project_id}`)
+    const steps = page.getByRole('region', { name: 'First steps' })
+    // Without a card a key can be added already.
+    await steps.getByRole('link', { name: 'SSH keys' }).click()
+    await main().getByRole('button', { name: 'Add SSH key' }).first().click()
+    await dialog().getByLabel('Public key').fill(sshKey)
+    await dialog().getByRole('button', { name: 'Add key' }).click()
+    await main()
+      .getByRole('row', { name: /ada@laptop/ })
+      .waitFor()
+    await page.goto(`${service.url}/projects/${project_id}`)
+    await steps.getByLabel('done').waitFor()
+    const [billing] = await Promise.all([
+      page.context().waitForEvent('page'),
+      main().getByRole('button', { name: 'Open billing' }).click(),
+    ])
+    await billing.getByLabel('Test card number').fill('4242 4242 4242 4242')
+    await billing.getByLabel('Expiry').fill('12/40')
+    await billing.getByRole('button', { name: 'Add card' }).click()
+    await billing.getByText('4242').first().waitFor()
+    await steps.getByRole('link', { name: 'Create VM' }).click()
+    await page.getByRole('checkbox', { name: /ada@laptop/ }).waitFor()
+    await page
+      .getByRole('complementary', { name: 'Summary' })
+      .getByRole('button', { name: 'Create VM' })
+      .click()
+    await page.getByRole('heading', { level: 1, name: /-/ }).waitFor()
+    await page.goto(`${service.url}/projects/${project_id}`)
+    await steps.getByRole('link', { name: 'Set a budget' }).waitFor()
+    await client.budgetSet({ project_id }, { monthly_usd: 100, hard_stop: false })
+    await page.reload()
+    await page.getByRole('region', { name: 'Quotas' }).getByRole('meter').first().waitFor()
+    await steps.waitFor({ state: 'detached' })
+  })
+
+  test('an invitation says who invites, to which organization, and which address', async () => {
+    const { service } = scene
+    const organization_id = await newOrganization('Harbour Observatory')
+    const { invite_url } = await service.operator.adminUserCreate({
+      email: 'grace@example.com',
+      organization_id,
+      role: 'viewer',
+    })
+    await page.goto(invite_url)
+    await page.getByText('viewer of Harbour Observatory').waitFor()
+    await page.getByText('The invitation is for grace@example.com.').waitFor()
+    expect(await page.getByLabel('E-mail').inputValue()).toBe('grace@example.com')
+  })
+
+  test('a second factor is set up, refuses a wrong code, takes the right one, and is removed', async () => {
+    const { service } = scene
+    const organization_id = await newOrganization('Harbour Watch')
+    const email = 'watch@example.com'
+    await acceptInvitation(page, service, { email, organization_id, role: 'owner' }, password)
+    await page.goto(`${service.url}/account`)
+    const factor = page.getByRole('region', { name: 'Second factor' })
+    await factor.getByLabel('Password, to set one up').fill(password)
+    await factor.getByRole('button', { name: 'Set up' }).click()
+    const uri = (await factor.getByText(/^otpauth:/).textContent())!
+    const code = URI.parse(uri).generate()
+    await factor.getByLabel('Code').fill(code === '000000' ? '000001' : '000000')
+    await factor.getByRole('button', { name: 'Confirm' }).click()
+    await factor.getByRole('alert').waitFor()
+    await factor.getByLabel('Code').fill(URI.parse(uri).generate())
+    await factor.getByRole('button', { name: 'Confirm' }).click()
+    const secrets = page.getByRole('dialog', { name: 'Recovery codes' })
+    const [recovery = ''] = ((await secrets.locator('[data-secret] .mono').textContent()) ?? '').split(' ')
+    await secrets.getByRole('button', { name: 'I have stored it' }).click()
+    await factor.getByText('signing in asks for a code').waitFor()
+    expect(await factor.getByRole('alert').count()).toBe(0)
+    // A new browser is asked for it.
+    const visitor = await openTab(await scene.browser.newContext())
+    await visitor.page.goto(`${service.url}/`)
+    await visitor.page.getByLabel('E-mail').fill(email)
+    await visitor.page.getByLabel('Password').fill(password)
+    await visitor.page.getByRole('button', { name: 'Sign in' }).click()
+    await visitor.page.getByLabel('Code of the second factor').waitFor()
+    await visitor.page.context().close()
+    await factor.getByLabel('Code, to remove it').fill(recovery)
+    await factor.getByRole('button', { name: 'Remove' }).click()
+    await factor.getByLabel('Password, to set one up').waitFor()
+  })
+
+  test('the keyboard alone leads from signing in to a deleted VM', async () => {
+    const { service } = scene
+    const press = (key: string) => page.keyboard.press(key)
+    const type = (text: string) => page.keyboard.insertText(text)
+    /** Presses Tab until what has the focus is called so. */
+    const tabTo = async (name: RegExp) => {
+      const focused = () =>
+        page.evaluate(() => {
+          const element = document.activeElement as HTMLInputElement | null
+          const label = element?.labels?.[0]?.textContent ?? ''
+          return `${element?.getAttribute('aria-label') ?? ''} ${label} ${element?.textContent ?? ''}`.trim()
+        })
+      for (let presses = 0; presses < 150; presses += 1) {
+        if (name.test(await focused())) return
+        await press('Tab')
+      }
+      throw new Error(`Tab does not reach ${name}`)
+    }
+    await page.goto(`${service.url}/`)
+    await page.getByLabel('E-mail').waitFor()
+    await tabTo(/^E-mail/)
+    await type(service.email)
+    await press('Tab')
+    await type(service.password)
+    await press('Enter')
+    await page.getByRole('navigation', { name: 'Main' }).waitFor()
+    await press('c')
+    await page.getByRole('heading', { level: 1, name: 'Create VM' }).waitFor()
+    await page.getByLabel('Name', { exact: true }).waitFor()
+    await tabTo(/^Name/)
+    await press('Control+a')
+    await type('by-keyboard')
+    await tabTo(/SSH public key/)
+    await type(sshKey)
+    await tabTo(/^Create VM$/)
+    await press('Enter')
+    await page.getByRole('heading', { level: 1, name: 'by-keyboard' }).waitFor()
+    await result(page, 'by-keyboard is running').waitFor()
+    await press('/')
+    await type('by-keyboard')
+    await page
+      .getByRole('option', { name: /by-keyboard/ })
+      .first()
+      .waitFor()
+    await press('Enter')
+    await dialog().waitFor({ state: 'detached' })
+    await tabTo(/^Delete VM$/)
+    await press('Enter')
+    await dialog().waitFor()
+    await tabTo(/to confirm/)
+    await type('by-keyboard')
+    await press('Enter')
+    await result(page, 'Deleted by-keyboard').waitFor()
+    await press('g')
+    await press('v')
+    await page.getByRole('heading', { level: 1, name: 'VMs' }).waitFor()
+    expect(await main().getByText('by-keyboard').count()).toBe(0)
+  })
+
+  test('every focus ring of a page lies whole inside what clips it', async () => {
+    const { service } = scene
+    await createVm(service, 'ringed', 'a40.1x')
+    await page.goto(`${service.url}/`)
+    await page.getByLabel('E-mail').fill(service.email)
+    await page.getByLabel('Password').fill(service.password)
+    await page.keyboard.press('Enter')
+    await page.getByRole('navigation', { name: 'Main' }).waitFor()
+    const base = `${service.url}/projects/${service.project_id}`
+    for (const path of ['/vms', '/disks', '/vms/new', '/settings/ssh-keys']) {
+      await page.goto(base + path)
+      await page.getByRole('heading', { level: 1 }).waitFor()
+      await page.getByRole('status', { name: 'Loading' }).first().waitFor({ state: 'detached' })
+      const clipped = new Set<string>()
+      for (let presses = 0; presses < 60; presses += 1) {
+        await page.keyboard.press('Tab')
+        const name = await page.evaluate(clippedRing)
+        if (name) clipped.add(`${path}: ${name}`)
+      }
+      expect([...clipped]).toEqual([])
+    }
+  })
+})
+
+/** Runs in the page: names what has the focus if a part of its ring is cut off sideways; empty otherwise. */
+function clippedRing(): string {
+  const element = document.activeElement
+  if (!element || element === document.body) return ''
+  const style = getComputedStyle(element)
+  if (style.outlineStyle === 'none') return ''
+  const reach = Number.parseFloat(style.outlineOffset) + Number.parseFloat(style.outlineWidth)
+  const box = element.getBoundingClientRect()
+  for (let frame = element.parentElement; frame; frame = frame.parentElement) {
+    if (getComputedStyle(frame).overflowX === 'visible') continue
+    const clip = frame.getBoundingClientRect()
+    // Whatever is wider than its frame is scrolled, not cut.
+    if (box.width > clip.width) continue
+    if (box.left - reach < clip.left - 0.5 || box.right + reach > clip.right + 0.5)
+      return `${element.tagName} ${element.textContent || element.getAttribute('aria-label')}`
+  }
+  return ''
+}

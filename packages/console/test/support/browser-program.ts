@@ -1,0 +1,31 @@
+import { type Browser, chromium, type Page } from 'playwright-core'
+
+export function launch(): Promise<Browser> {
+  return chromium.launch({
+    executablePath: process.env.SLIPWAY_CHROMIUM ?? '/usr/bin/chromium',
+    args: [
+      '--no-sandbox',
+      '--disable-gpu',
+      '--disable-background-networking',
+      '--disable-component-update',
+      '--disable-sync',
+      '--no-first-run',
+    ],
+  })
+}
+
+/** Goes to another page as a link does, without loading the console anew. */
+export async function visit(page: Page, path: string): Promise<void> {
+  await page.evaluate((path) => {
+    for (const heading of document.querySelectorAll('h1')) heading.dataset.left = ''
+    history.pushState(null, '', path)
+  }, path)
+  await page.locator('h1:not([data-left])').waitFor()
+  await settled(page)
+}
+
+/** Waits until the page shows what it has read. */
+export async function settled(page: Page): Promise<void> {
+  await page.getByRole('heading', { level: 1 }).waitFor()
+  await page.getByRole('status', { name: 'Loading' }).first().waitFor({ state: 'detached' })
+}
