@@ -77,6 +77,7 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
       ['events', `${base}/events`],
       ['operations', `${base}/operations`],
       ['access-keys', `${base}/settings/keys`],
+      ['ssh-keys', `${base}/settings/ssh-keys`],
       ['members', `${base}/settings/members`],
       ['webhooks', `${base}/settings/webhooks`],
       ['webhook', `${base}/settings/webhooks/${webhook!.id}`],
@@ -137,6 +138,8 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
     await open('dialog-key', 'Create key')
     await goTo(`/vms/${vm.id}`)
     await open('dialog-delete-vm', 'Delete VM')
+    await open('dialog-edit-vm', /^Edit name/)
+    await open('dialog-attach', 'Attach disk')
     expect(findings).toEqual([])
   })
 

@@ -11,7 +11,10 @@ export function Labels({
   onPick?: ((label: string) => void) | undefined
 }) {
   return (
-    <span className="inline-flex max-w-full flex-wrap gap-1 align-middle">
+    <span
+      // In a list, a row stays one line high.
+      className={`inline-flex max-w-full gap-1 align-middle ${onPick ? 'overflow-hidden' : 'flex-wrap'}`}
+    >
       {Object.entries(labels).map(([key, value]) => {
         const text = labelText(key, value)
         return onPick ? (
