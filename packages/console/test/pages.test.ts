@@ -11,6 +11,7 @@ import {
   inBothThemes,
   isBrowserMissing,
   onNarrowScreen,
+  openOnNarrowScreen,
   openTab,
   screenshot,
   settled,
@@ -119,7 +120,11 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
     const open = async (name: string, button: string | RegExp) => {
       await page.getByRole('button', { name: button }).first().click()
       await page.getByRole('dialog').or(page.getByRole('menu')).first().waitFor()
-      findings.push(...(await inBothThemes(page, name, '[data-modal], [role=menu]')))
+      const part = '[data-modal], [role=menu]'
+      findings.push(
+        ...(await inBothThemes(page, name, part)),
+        ...(await openOnNarrowScreen(page, name, part)),
+      )
       await page.keyboard.press('Escape')
       await page.getByRole('dialog').or(page.getByRole('menu')).waitFor({ state: 'detached' })
     }

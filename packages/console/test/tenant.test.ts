@@ -97,6 +97,8 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
     await main().getByRole('link', { name: 'train-7' }).click()
     await page.getByRole('button', { name: 'Attach disk' }).click()
     await dialog().getByRole('button', { name: 'Attach disk' }).click()
+    await dialog().getByText('/mnt/datasets').first().waitFor()
+    await page.keyboard.press('Escape')
     await page.getByRole('table', { name: 'Disks' }).getByText('datasets').waitFor()
     await result('Attached datasets to train-7').waitFor()
   })

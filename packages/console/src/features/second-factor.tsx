@@ -9,6 +9,9 @@ import { TextField } from '../ui/field.tsx'
 import { Section } from '../ui/page.tsx'
 import { SecretDialog } from '../ui/secret.tsx'
 
+const secretOf = (uri: string): string => new URL(uri).searchParams.get('secret') ?? ''
+const inGroups = (secret: string): string => secret.replace(/(.{4})(?=.)/g, '$1 ')
+
 /** Sets a second factor up in two steps, or removes it. */
 export function SecondFactor() {
   const { caller } = useMe()
@@ -51,9 +54,18 @@ export function SecondFactor() {
       <form onSubmit={submit} noValidate className="card flex max-w-md flex-col gap-4 p-4">
         {caller.has_totp && <p>It is set up: signing in asks for a code.</p>}
         {uri && (
-          <p className="break-all">
-            Add this to your authenticator, then type its code: <Copyable text={uri} />
-          </p>
+          <div className="flex flex-col gap-2">
+            <p>
+              <a href={uri} className="link">
+                Open in the authenticator of this device
+              </a>
+              , or type this key into another one:
+            </p>
+            <Copyable text={secretOf(uri)} shown={inGroups(secretOf(uri))} label="Copy the key" />
+            <p className="text-ink-muted">As an address, for password managers:</p>
+            <Copyable text={uri} label="Copy the address" />
+            <p>Then type the code that it shows.</p>
+          </div>
         )}
         {!uri && !caller.has_totp && (
           <TextField

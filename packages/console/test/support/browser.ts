@@ -115,6 +115,19 @@ export async function onNarrowScreen(page: Page, name: string): Promise<string[]
   return overflow > 0 ? [`${name} narrow: ${overflow} px too wide`] : []
 }
 
+/** Takes a screenshot of what is open on a phone, and returns what of it cannot be seen there. */
+export async function openOnNarrowScreen(page: Page, name: string, part: string): Promise<string[]> {
+  const width = 390
+  await page.setViewportSize({ width, height: 844 })
+  const popup = page.locator(part).first()
+  const box = (await popup.boundingBox())!
+  const overflow = await popup.evaluate((element) => element.scrollWidth - element.clientWidth)
+  await screenshot(page, `${name}-narrow`)
+  await page.setViewportSize(wide)
+  const isOutside = box.x < 0 || box.x + box.width > width
+  return isOutside || overflow > 0 ? [`${name} narrow: does not fit`] : []
+}
+
 /** Finds the toast that says how something ended. */
 export const result = (page: Page, words: string | RegExp) =>
   page.getByRole('region', { name: /notification/i }).getByText(words)
