@@ -21,7 +21,7 @@ import {
 } from './support/browser.ts'
 import type { Service } from './support/service.ts'
 
-const dist = join(import.meta.dirname, '../dist')
+const dist = join(import.meta.dirname, '../../server/dist/console')
 const scriptBudgetBytes = 250_000
 const operator = { email: 'ops@example.com', password: 'harbour-pilot' }
 
