@@ -37,6 +37,7 @@ export function VmAnnotations({ vm, whyNot }: { vm: Vm; whyNot: string | undefin
       <Button
         size="small"
         kind="quiet"
+        className="-ml-2"
         icon={<Pencil size={13} />}
         reason={whyNot}
         onClick={() => setEditing(true)}

@@ -53,6 +53,11 @@ export function SecondFactor() {
     <Section title="Second factor">
       <form onSubmit={submit} noValidate className="card flex max-w-md flex-col gap-4 p-4">
         {caller.has_totp && <p>It is set up: signing in asks for a code.</p>}
+        {!uri && !caller.has_totp && (
+          <p className="text-ink-muted">
+            None is set up. With one, a password that somebody else knows does not open the account.
+          </p>
+        )}
         {uri && (
           <div className="flex flex-col gap-2">
             <p>

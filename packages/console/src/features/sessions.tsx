@@ -2,6 +2,7 @@ import { useAction } from '../api/actions.ts'
 import { client } from '../api/client.ts'
 import { read } from '../api/read.ts'
 import { useQuery } from '../api/use-query.ts'
+import { agentWords } from '../lib/user-agent.ts'
 import { Button } from '../ui/button.tsx'
 import { Loaded } from '../ui/loaded.tsx'
 import { Section } from '../ui/page.tsx'
@@ -30,8 +31,8 @@ export function Sessions() {
                 title: 'Where',
                 width: 'minmax(180px, 2fr)',
                 cell: (session) => (
-                  <span>
-                    {session.user_agent || 'unknown'}
+                  <span title={session.user_agent}>
+                    {agentWords(session.user_agent)}
                     {session.is_current && <span className="text-ink-muted"> (this one)</span>}
                   </span>
                 ),
@@ -56,7 +57,7 @@ export function Sessions() {
                     kind="danger"
                     reason={session.is_current ? 'Sign out instead' : undefined}
                     onClick={() => end.mutate(session.id)}
-                    aria-label={`End the session of ${session.user_agent || session.client_address}`}
+                    aria-label={`End the session of ${agentWords(session.user_agent)} at ${session.client_address}`}
                   >
                     End
                   </Button>

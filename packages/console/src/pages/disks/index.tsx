@@ -20,7 +20,6 @@ import { Loaded } from '../../ui/loaded.tsx'
 import { Empty, Page } from '../../ui/page.tsx'
 import { StateBadge } from '../../ui/state.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
-import { Age } from '../../ui/time.tsx'
 import { DeleteDialog, GrowDialog } from './change-dialogs.tsx'
 
 type What = 'create' | 'attach' | 'edit' | 'grow' | 'delete'
@@ -49,7 +48,7 @@ export function Disks() {
     {
       key: 'name',
       title: 'Name',
-      width: 'minmax(140px, 2fr)',
+      width: 'minmax(120px, 2fr)',
       sortBy: (disk) => disk.name,
       cell: (disk) => (
         <span
@@ -60,11 +59,11 @@ export function Disks() {
         </span>
       ),
     },
-    { key: 'type', title: 'Type', width: 'minmax(140px, 1fr)', cell: (disk) => disk.type },
+    { key: 'type', title: 'Type', width: 'minmax(115px, 1fr)', cell: (disk) => disk.type },
     {
       key: 'size',
       title: 'Size',
-      width: '90px',
+      width: '82px',
       align: 'right',
       sortBy: (disk) => gibOf(disk.size),
       cell: (disk) => sizeWords(disk.size),
@@ -72,16 +71,16 @@ export function Disks() {
     {
       key: 'price',
       title: 'USD/h',
-      width: '90px',
+      width: '82px',
       align: 'right',
       sortBy: (disk) => priceOf(disk) ?? 0,
       cell: (disk) => priceOf(disk)?.toFixed(4) ?? '–',
     },
-    { key: 'location', title: 'Location', width: 'minmax(110px, 1fr)', cell: (disk) => disk.location },
+    { key: 'location', title: 'Location', width: 'minmax(105px, 1fr)', cell: (disk) => disk.location },
     {
       key: 'state',
       title: 'State',
-      width: '140px',
+      width: '115px',
       cell: (disk) => (
         <StateBadge
           state={disk.state === 'available' && disk.attached_to.length > 0 ? 'attached' : disk.state}
@@ -92,7 +91,7 @@ export function Disks() {
     {
       key: 'attached',
       title: 'Attached to',
-      width: 'minmax(140px, 1.4fr)',
+      width: 'minmax(110px, 1.4fr)',
       cell: (disk) =>
         disk.attached_to.length === 0 ? (
           <span className="text-ink-muted">–</span>
@@ -121,20 +120,13 @@ export function Disks() {
           {
             key: 'labels',
             title: 'Labels',
-            width: 'minmax(110px, 1fr)',
+            width: 'minmax(90px, 1fr)',
             cell: ({ labels }: Disk) => (
               <Labels labels={labels} onPick={(label) => setSearch({ labels: label })} />
             ),
           },
         ]
       : []),
-    {
-      key: 'age',
-      title: 'Age',
-      width: '70px',
-      align: 'right',
-      cell: (disk) => <Age iso={disk.created_at} />,
-    },
     {
       key: 'actions',
       title: '',

@@ -86,6 +86,7 @@ export function Summary(props: SummaryProps) {
         )}
         {error && <ErrorNote error={error} action={isOutOfStock(error) ? moves : undefined} />}
         {button('w-full max-lg:hidden')}
+        {problem && stock !== 0 && <p className="-mt-2 text-sm text-ink-muted max-lg:hidden">{problem}</p>}
         <CommandLines
           cli={cliLine(request, keyNames)}
           curl={curlLine('POST', `/v0.1/projects/${projectId}/vms`, request)}
