@@ -18,7 +18,9 @@ export const whyProtected = ({ deletion_protection }: Pick<Annotated, 'deletion_
 /** Marks what a deletion would be refused for. */
 export function ProtectedMark({ of }: { of: Pick<Annotated, 'deletion_protection'> }) {
   if (!of.deletion_protection) return null
-  return <Lock size={13} aria-label="protected from deletion" className="inline shrink-0 text-ink-muted" />
+  return (
+    <Lock size={13} aria-label="protected from deletion" className="ml-1.5 inline shrink-0 text-ink-muted" />
+  )
 }
 
 /** Shows what people say of a VM, with the button that changes it. */

@@ -55,7 +55,8 @@ export function Disks() {
           className={`font-medium ${search.disk === disk.id ? 'text-accent-text' : ''}`}
           title={disk.description || disk.id}
         >
-          {disk.name} <ProtectedMark of={disk} />
+          {disk.name}
+          <ProtectedMark of={disk} />
         </span>
       ),
     },

@@ -106,7 +106,7 @@ export function VmCreatePage() {
           error={broken}
           onRetry={() => void Promise.all([capacities.refetch(), locations.refetch()])}
         />
-      ) : !capacities.data || !locations.data ? (
+      ) : !capacities.data || !locations.data || quotas.isPending ? (
         <Skeleton rows={12} />
       ) : (
         <form

@@ -125,13 +125,16 @@ const columnsFor = (projectId: string, prices: Price[], hasLabels: boolean): Col
     width: 'minmax(140px, 2fr)',
     sortBy: (vm) => vm.name,
     cell: (vm) => (
-      <Link
-        to="/projects/$projectId/vms/$vmId"
-        params={{ projectId, vmId: vm.id }}
-        className="font-medium hover:text-accent-text hover:underline"
-      >
-        {vm.name} <ProtectedMark of={vm} />
-      </Link>
+      <>
+        <Link
+          to="/projects/$projectId/vms/$vmId"
+          params={{ projectId, vmId: vm.id }}
+          className="font-medium hover:text-accent-text hover:underline"
+        >
+          {vm.name}
+        </Link>
+        <ProtectedMark of={vm} />
+      </>
     ),
   },
   {
