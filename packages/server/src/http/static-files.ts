@@ -4,6 +4,7 @@ import { extname, join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { packageRoot } from '../package-root.ts'
+import { onFirstUse } from './on-first-use.ts'
 
 /** Nothing from elsewhere, nothing inline, nothing evaluated. */
 const securityPolicy = [
@@ -25,7 +26,7 @@ const compressed = new Set(['.html', '.js', '.css', '.svg'])
 
 interface StaticFile {
   content: Buffer
-  gzipped: Buffer | null
+  gzipped: (() => Buffer) | null
   type: string
   etag: string
   /** Its name has a digest of its content in it. */
@@ -50,7 +51,7 @@ export function mountStaticFiles(app: FastifyInstance): void {
   })
 }
 
-/** A few hundred kilobytes: held in memory, and compressed once. */
+/** A few hundred kilobytes: held in memory, and compressed once, for whoever asks first. */
 function readFiles(directory: string): Map<string, StaticFile> {
   const files = new Map<string, StaticFile>()
   if (!existsSync(directory)) return files
@@ -63,7 +64,7 @@ function readFiles(directory: string): Map<string, StaticFile> {
     const path = absolute.slice(directory.length).replaceAll('\\', '/')
     files.set(path, {
       content,
-      gzipped: compressed.has(extension) ? gzipSync(content) : null,
+      gzipped: compressed.has(extension) ? onFirstUse(() => gzipSync(content)) : null,
       type,
       etag: `"${createHash('sha256').update(content).digest('base64url').slice(0, 22)}"`,
       isImmutable: path.startsWith('/assets/'),
@@ -82,7 +83,7 @@ function sendFile(file: StaticFile, request: FastifyRequest, reply: FastifyReply
   if (request.headers['if-none-match'] === etag) return reply.code(304).send()
   reply.type(type)
   if (gzipped && /\bgzip\b/.test(request.headers['accept-encoding'] ?? ''))
-    return reply.header('Content-Encoding', 'gzip').send(gzipped)
+    return reply.header('Content-Encoding', 'gzip').send(gzipped())
   return reply.send(content)
 }
 

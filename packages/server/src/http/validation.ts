@@ -6,6 +6,7 @@ import { formats } from '../domain/formats.ts'
 import { isUuid } from '../domain/ids.ts'
 import { oneOf } from '../domain/nearest.ts'
 import { requireCleanText } from './body.ts'
+import { onFirstUse } from './on-first-use.ts'
 import { readAs } from './reading.ts'
 import { describe, type Part } from './wording.ts'
 
@@ -62,12 +63,6 @@ export function compileValidators(route: Route): RouteValidators {
       return value
     },
   }
-}
-
-/** Compiling the schemas of all routes takes longer than the rest of a start. */
-function onFirstUse<T>(compile: () => T): () => T {
-  let compiled: T | undefined
-  return () => (compiled ??= compile())
 }
 
 const isEmptyObject = (value: unknown) =>
