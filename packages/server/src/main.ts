@@ -110,8 +110,9 @@ async function introduce(config: Config, server: Server): Promise<void> {
   console.log(`\n  Slipway is ready.`)
   if (!credentials) return console.log(`  API  ${url}\n`)
   const file = `${config.server.dataDir}/credentials.json`
+  const people = [credentials.email, credentials.operator_email].filter(Boolean).join(' or ')
   console.log(`
-  Console     ${credentials.console_url}   (${credentials.email}, password in ${file})
+  Console     ${credentials.console_url}   (${people}, passwords in ${file})
   Project     ${credentials.project_id}`)
   // What is printed ends up in the logs of supervisors: once is enough.
   if (before?.access_key === credentials.access_key) return console.log(`  Access key  in ${file}\n`)

@@ -20,6 +20,8 @@ export interface Credentials {
   password: string
   access_key: string
   operator_key: string
+  operator_email: string
+  operator_password: string
 }
 
 export function credentialsOf(dataDir: string): Credentials {

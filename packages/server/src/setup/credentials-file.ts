@@ -12,9 +12,12 @@ export interface Credentials {
   password: string
   access_key: string
   operator_key: string
+  /** Somebody to sign in as who runs the service; empty where there is none. */
+  operator_email: string
+  operator_password: string
 }
 
-const fields: (keyof Credentials)[] = [
+const fields = [
   'api_url',
   'console_url',
   'organization_id',
@@ -23,7 +26,9 @@ const fields: (keyof Credentials)[] = [
   'password',
   'access_key',
   'operator_key',
-]
+] as const satisfies (keyof Credentials)[]
+/** Files from before there was an operator lack these. */
+const noOperator = { operator_email: '', operator_password: '' }
 
 export const credentialsPath = (dataDir: string): string => join(dataDir, 'credentials.json')
 
@@ -37,7 +42,7 @@ export async function readCredentials(dataDir: string): Promise<Credentials | nu
   try {
     const content = JSON.parse(text) as Record<string, unknown>
     return fields.every((field) => typeof content[field] === 'string')
-      ? (content as unknown as Credentials)
+      ? ({ ...noOperator, ...content } as unknown as Credentials)
       : null
   } catch {
     return null

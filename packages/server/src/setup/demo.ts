@@ -21,11 +21,12 @@ import {
 import { insertMember } from '../store/identity/members.ts'
 import { insertOrganization } from '../store/identity/organizations.ts'
 import { revokeTokenFamiliesOfUser } from '../store/identity/tokens.ts'
-import { insertUser, setUserPassword } from '../store/identity/users.ts'
+import { findUserByEmail, insertUser, setUserPassword } from '../store/identity/users.ts'
 import { holdLock } from '../store/locks.ts'
 import { type Credentials, readCredentials, writeCredentials } from './credentials-file.ts'
 
 const email = 'demo@slipway.local'
+const operatorEmail = 'operator@slipway.local'
 const projectName = 'default'
 const keyName = 'demo'
 const operatorKeyName = 'demo-operator'
@@ -48,17 +49,37 @@ export async function seedDemo(
     if (!known && !(await isEmptyStore(tx))) return null
     const kept = known && (await readCredentials(dataDir))
     const isKept = kept && kept.project_id === known.project_id
-    const credentials = isKept ? kept : await makeSecrets(tx, config, known)
-    const current = { ...credentials, api_url: url.api, console_url: url.console }
-    if (!isKept || role === 'all') await writeCredentials(dataDir, current)
+    const secrets = isKept ? kept : await makeSecrets(tx, config, known)
+    const hasOperator = isKept && kept.operator_password !== ''
+    const operator = hasOperator ? kept : await makeOperator(tx)
+    const current = { ...secrets, ...operator, api_url: url.api, console_url: url.console }
+    if (!hasOperator || role === 'all') await writeCredentials(dataDir, current)
     return current
   })
 }
 
-type Secrets = Omit<Credentials, 'api_url' | 'console_url'>
+type Operator = Pick<Credentials, 'operator_email' | 'operator_password'>
+type Secrets = Omit<Credentials, 'api_url' | 'console_url' | keyof Operator>
+
+const newPassword = () => randomBytes(18).toString('base64url')
+
+/** Makes the one who runs the service, or a new password for them. Someone else at this address is left alone. */
+async function makeOperator(tx: Tx): Promise<Operator> {
+  const password = newPassword()
+  const passwordHash = await hashPassword(password)
+  const known = await findUserByEmail(tx, operatorEmail)
+  if (known && !known.is_operator) return { operator_email: '', operator_password: '' }
+  if (known) {
+    await setUserPassword(tx, known.id, passwordHash)
+    await revokeTokenFamiliesOfUser(tx, known.id)
+  } else {
+    await insertUser(tx, { id: uuid(), email: operatorEmail, passwordHash, isOperator: true })
+  }
+  return { operator_email: operatorEmail, operator_password: password }
+}
 
 async function makeSecrets(tx: Tx, config: Config, known: DemoRow | undefined): Promise<Secrets> {
-  const password = randomBytes(18).toString('base64url')
+  const password = newPassword()
   const passwordHash = await hashPassword(password)
   if (known) await endOldSecrets(tx, known, passwordHash)
   const { organization_id, project_id } = known ?? (await makeDemo(tx, config, passwordHash))
