@@ -302,7 +302,7 @@ test('the billing dashboard shows month to date, a bar for each day and product,
   await service.sql(`UPDATE projects SET name = $1 WHERE name = 'default'`, ['<b>Fish & "Chips"</b>'])
   const path = await link()
   const page = await (await open(`${path}?month=2026-11`)).text()
-  expect(page).toContain('Daily costs, November 2026')
+  expect(page).toContain('Daily cost in November 2026')
   expect(page.match(/<g>/g)).toHaveLength(30)
   expect(page.match(/<rect class="s0" x=/g)).toHaveLength(21)
   const [invoice] = (await service.ok('organizationInvoices', { token: owner })).items.slice(-1)

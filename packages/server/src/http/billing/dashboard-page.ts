@@ -47,12 +47,18 @@ export const notices = {
   unavailable: { tone: 'bad', text: 'The payment provider does not answer. Try again shortly.' },
 } as const
 
-const tones: Record<OrganizationRow['payment_state'], { tone: string; sign: string; word: string }> = {
-  active: { tone: 'good', sign: '●', word: 'Active' },
-  never: { tone: 'near', sign: '▲', word: 'Needed' },
-  removed: { tone: 'near', sign: '▲', word: 'Removed' },
-  declined: { tone: 'bad', sign: '■', word: 'Declined' },
+/** The words and marks are those of the console. */
+const paymentLooks: Record<OrganizationRow['payment_state'], Look> = {
+  active: ['good', 'active'],
+  never: ['off', 'no card yet'],
+  removed: ['near', 'card removed'],
+  declined: ['bad', 'card declined'],
 }
+
+type Look = [tone: 'good' | 'busy' | 'near' | 'bad' | 'off', word: string]
+
+const stateBadge = ([tone, word]: Look) =>
+  html`<span class="state ${tone}"><span class="mark" aria-hidden="true"></span>${word}</span>`
 
 const gateTexts: Record<OrganizationRow['payment_state'], string | null> = {
   active: null,
@@ -73,7 +79,7 @@ export function dashboardPage(board: Dashboard): string {
 <main>
 <h1 class="wide">${organization.name}${project ? ` / ${project.name}` : ''}</h1>
 ${told ? html`<p class="notice ${told.tone}" role="status">${told.text}</p>` : null}
-${gate ? html`<p class="notice ${tones[organization.payment_state].tone}">${gate}</p>` : null}
+${gate ? html`<p class="notice ${paymentLooks[organization.payment_state][0]}">${gate}</p>` : null}
 ${monthSection(board)}
 ${project ? additionSection(board) : methodSection(board)}
 ${chartSection(board)}
@@ -85,16 +91,15 @@ ${project ? null : invoiceSection(board)}
 const usd = (value: number) => money(value.toFixed(2))
 
 const monthSection = ({ costs, today }: Dashboard) => html`<section>
-<h2>${monthTitle(monthOf(today))} to date</h2>
+<h2>This month so far</h2>
 <p class="figure">${usd(costs.month_to_date_usd)} <small>USD</small></p>
-<dl><dt>Runs now</dt><dd>${costs.usd_per_hour.toFixed(4)} USD an hour</dd><dt>Forecast for the month</dt><dd>${usd(costs.forecast_usd)} USD</dd></dl>
+<dl><dt>Month</dt><dd>${monthTitle(monthOf(today))}</dd><dt>Costs now</dt><dd>${costs.usd_per_hour.toFixed(4)} USD/h</dd><dt>This month, forecast</dt><dd>${usd(costs.forecast_usd)} USD</dd></dl>
 </section>`
 
 function methodSection(board: Dashboard): Html {
   const { method, organization, provider, base } = board
-  const { tone, sign, word } = tones[organization.payment_state]
   return html`<section>
-<div class="heading"><h2>Payment method</h2><span class="state ${tone}"><span aria-hidden="true">${sign}</span> ${word}</span></div>
+<div class="heading"><h2>Payment method</h2>${stateBadge(paymentLooks[organization.payment_state])}</div>
 ${method ? html`<div class="card"><span>${method.brand} ending in ${method.last4}</span><span class="muted">${String(method.expires_month).padStart(2, '0')}/${method.expires_year}</span></div>` : html`<p class="muted">None is set.</p>`}
 ${method ? html`<form id="remove" method="post" action="${base}/card/remove"></form>` : null}
 ${provider === 'stripe' ? stripeForm(board) : cardForm(board)}
@@ -104,10 +109,9 @@ ${provider === 'builtin' ? testCardList(method !== undefined) : null}
 
 /** Nothing of the method that is there is shown to a project's key. */
 function additionSection(board: Dashboard): Html {
-  const { tone, sign, word } = tones[board.organization.payment_state]
   const form = board.provider === 'stripe' ? stripeForm : cardForm
   return html`<section>
-<div class="heading"><h2>Payment method</h2><span class="state ${tone}"><span aria-hidden="true">${sign}</span> ${word}</span></div>
+<div class="heading"><h2>Payment method</h2>${stateBadge(paymentLooks[board.organization.payment_state])}</div>
 ${
   board.organization.payment_state === 'active'
     ? html`<p class="muted">An owner of the organization sees and replaces it.</p>`
@@ -148,7 +152,7 @@ function chartSection({ base, month, rows, today }: Dashboard): Html {
   const link = (to: string, text: string) => html`<a href="${base}?month=${to.slice(0, 7)}">${text}</a>`
   const series = seriesOf(rows)
   return html`<section class="wide">
-<div class="heading"><h2>Daily costs, ${monthTitle(month)}</h2><nav aria-label="Month">${link(addMonths(month, -1), `← ${monthTitle(addMonths(month, -1))}`)}${isCurrent ? null : link(addMonths(month, 1), `${monthTitle(addMonths(month, 1))} →`)}</nav></div>
+<div class="heading"><h2>Daily cost in ${monthTitle(month)}</h2><nav aria-label="Month">${link(addMonths(month, -1), `← ${monthTitle(addMonths(month, -1))}`)}${isCurrent ? null : link(addMonths(month, 1), `${monthTitle(addMonths(month, 1))} →`)}</nav></div>
 ${
   series.length === 0
     ? html`<p class="muted">Nothing was used in this month.</p>`
@@ -160,16 +164,13 @@ ${
 </section>`
 }
 
-const invoiceTones: Record<InvoiceRow['state'], { tone: string; sign: string; word: string }> = {
-  open: { tone: 'busy', sign: '◌', word: 'Open' },
-  issued: { tone: 'near', sign: '▲', word: 'Due' },
-  paid: { tone: 'good', sign: '●', word: 'Paid' },
+const invoiceLooks: Record<InvoiceRow['state'], Look> = {
+  open: ['busy', 'open'],
+  issued: ['near', 'due'],
+  paid: ['good', 'paid'],
 }
 
-export function invoiceState(state: InvoiceRow['state']): Html {
-  const { tone, sign, word } = invoiceTones[state]
-  return html`<span class="state ${tone}"><span aria-hidden="true">${sign}</span> ${word}</span>`
-}
+export const invoiceState = (state: InvoiceRow['state']): Html => stateBadge(invoiceLooks[state])
 
 const invoiceSection = ({ base, invoices }: Dashboard) => html`<section class="wide">
 <h2>Invoices</h2>

@@ -27,12 +27,12 @@ a { color: var(--accent-text); text-underline-offset: 2px; }
 :focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; border-radius: 4px; }
 code { font: 13px/20px "JetBrains Mono", ui-monospace, Menlo, Consolas, "Liberation Mono", monospace; }
 header { border-bottom: 1px solid var(--line); background: var(--surface); }
-header > div, main { max-width: 1080px; margin: 0 auto; padding: 0 24px; }
-header > div { display: flex; flex-wrap: wrap; align-items: baseline; gap: 4px 16px; padding-top: 14px; padding-bottom: 14px; }
+header > div, main { max-width: 1280px; margin: 0 auto; padding: 0 24px; }
+header > div { display: flex; flex-wrap: wrap; align-items: center; gap: 4px 16px; min-height: 48px; padding-top: 8px; padding-bottom: 8px; }
 header strong { font-size: 16px; }
 header .until { margin-left: auto; color: var(--muted); }
 main { padding-top: 24px; padding-bottom: 64px; display: grid; gap: 24px; grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); }
-section { background: var(--surface); border: 1px solid var(--line); border-radius: 6px; padding: 20px; }
+section { background: var(--surface); border: 1px solid var(--line); border-radius: 6px; padding: 16px; }
 .wide { grid-column: 1 / -1; }
 h1 { margin: 0; font-size: 20px; line-height: 28px; }
 h2 { margin: 0 0 12px; font-size: 16px; line-height: 24px; }
@@ -44,7 +44,10 @@ p:last-child { margin-bottom: 0; }
 dl { display: grid; grid-template-columns: auto 1fr; gap: 4px 16px; margin: 0; }
 dt { color: var(--muted); }
 dd { margin: 0; text-align: right; }
-.state { font-weight: 600; white-space: nowrap; }
+.state { display: inline-flex; align-items: center; gap: 8px; white-space: nowrap; }
+.mark { width: 8px; height: 8px; border-radius: 50%; background: currentColor; }
+.bad .mark { border-radius: 1px; } .near .mark { width: 10px; border-radius: 0; clip-path: polygon(50% 0, 100% 100%, 0 100%); }
+.off .mark { background: none; border: 1.5px solid currentColor; }
 .good { color: var(--green-text); } .busy { color: var(--blue-text); } .near { color: var(--amber-text); } .bad { color: var(--red-text); } .off { color: var(--muted); }
 .notice { grid-column: 1 / -1; margin: 0; padding: 10px 16px; border: 1px solid var(--line); border-left-width: 3px; border-radius: 6px; background: var(--surface); }
 .notice.good { background: var(--green-soft); border-color: currentColor; } .notice.bad { background: var(--red-soft); border-color: currentColor; } .notice.near { background: var(--amber-soft); border-color: currentColor; }
@@ -53,8 +56,8 @@ form { display: grid; grid-template-columns: 1fr 108px; gap: 12px; align-items: 
 .actions { grid-column: 1 / -1; display: flex; flex-wrap: wrap; align-items: center; gap: 12px; }
 #remove { display: none; }
 label { display: grid; gap: 4px; color: var(--muted); font-size: 13px; }
-input { width: 100%; height: 36px; padding: 0 10px; border: 1px solid var(--line-strong); border-radius: 6px; background: var(--surface); color: var(--ink); font: inherit; font-variant-numeric: tabular-nums; }
-button { height: 36px; padding: 0 16px; border: 1px solid transparent; border-radius: 6px; background: var(--accent); color: var(--on-accent); font: inherit; font-weight: 600; cursor: pointer; }
+input { width: 100%; height: 32px; padding: 0 10px; border: 1px solid var(--line-strong); border-radius: 6px; background: var(--surface); color: var(--ink); font: inherit; font-variant-numeric: tabular-nums; }
+button { height: 32px; padding: 0 12px; border: 1px solid transparent; border-radius: 6px; background: var(--accent); color: var(--on-accent); font: inherit; font-weight: 500; cursor: pointer; }
 button.quiet { background: none; border-color: var(--line-strong); color: var(--ink); font-weight: 400; }
 button:disabled { opacity: 0.55; cursor: not-allowed; }
 details { margin-top: 16px; }
