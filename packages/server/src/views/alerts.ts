@@ -1,8 +1,20 @@
-import type { Alert, AlertKind } from '@slipway/contract'
+import type { Alert, AlertKind, OperationName } from '@slipway/contract'
 import type { AlertRow } from '../store/finding/alerts.ts'
 import { time } from '../store/time.ts'
 
 const usd = (cents: unknown) => (Number(cents) / 100).toFixed(2)
+
+const doing: Record<OperationName, string> = {
+  CREATE: 'Creating',
+  UPDATE: 'Changing',
+  DELETE: 'Deleting',
+  START: 'Starting',
+  STOP: 'Stopping',
+  RESET: 'Resetting',
+  RESIZE: 'Resizing',
+  ATTACH: 'Attaching disks to',
+  DETACH: 'Detaching disks from',
+}
 
 /** What happened, and what to do. */
 const messages: Record<AlertKind, (row: AlertRow) => string> = {
@@ -15,7 +27,7 @@ const messages: Record<AlertKind, (row: AlertRow) => string> = {
   expiring: ({ name, detail }) =>
     `${name} will be ${detail.on_expiry === 'delete' ? 'deleted' : 'stopped'} at ${time(String(detail.expires_at))}: extend its time to live to keep it.`,
   stuck: ({ name, resource_type, detail }) =>
-    `${detail.operation_name} of the ${resource_type.replaceAll('_', ' ')} ${name || 'that is gone'} has failed ${detail.attempts} times and is tried again: operators see it (operation ${detail.operation_id}).`,
+    `${doing[detail.operation_name as OperationName]} the ${resource_type.replaceAll('_', ' ').replace(/^vm$/, 'VM')} ${name || 'that is gone'} has failed ${detail.attempts} times ${detail.is_stuck ? 'and was given up: an operator has to look at it' : 'and is tried again: operators see it'} (operation ${detail.operation_id}).`,
   payment: ({ name, resource_type, detail }) =>
     resource_type === 'invoice'
       ? `The invoice of ${name} for ${detail.month} over ${usd(detail.usd_cents)} USD is not paid.`

@@ -96,7 +96,7 @@ test('a deletion that fails over and over is an alert by the name of its VM', as
     resource_type: 'vm',
     resource_id: id,
     name: 'clinging',
-    message: expect.stringMatching(/^DELETE of the vm clinging has failed 21 times/),
+    message: expect.stringMatching(/^Deleting the VM clinging has failed 21 times and is tried again/),
   }
   expect(await ofProject()).toEqual([expect.objectContaining(stuck)])
   expect(await ofOperator()).toEqual([expect.objectContaining(stuck)])

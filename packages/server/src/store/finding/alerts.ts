@@ -43,7 +43,7 @@ const operationName = `coalesce(v.name, d.name, r.name, '')`
 const isHopeless = `o.state = 'IN_PROGRESS' AND (o.is_stuck OR o.attempts >= ${manyAttempts})`
 const stuckOperations = (from: string) => `
   SELECT 'stuck', o.resource_type, o.resource_id, ${operationName}, o.project_id, NULL, o.started_at,
-         jsonb_build_object('operation_id', o.id, 'operation_name', o.name, 'attempts', o.attempts)
+         jsonb_build_object('operation_id', o.id, 'operation_name', o.name, 'attempts', o.attempts, 'is_stuck', o.is_stuck)
   FROM ${from}
   LEFT JOIN vms v ON v.id = o.resource_id
   LEFT JOIN disks d ON d.id = o.resource_id
