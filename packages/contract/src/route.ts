@@ -33,8 +33,8 @@ interface RouteEntry {
   isDestructive?: true
   /** A POST that only computes. */
   changesNothing?: true
-  /** The parameter or query member that names one tenant's thing: who reads it is put on record. */
-  auditsReadOf?: string
+  /** The parameters or query members that name one tenant's thing: who reads it is put on record. */
+  auditsReadOf?: string[]
   /** The handler opens its transactions itself, and no Idempotency-Key is remembered. */
   opensTransactions?: true
   /** Another media type that `Accept` may ask for. */

@@ -4,6 +4,7 @@ import { OperationStarted } from '../operations.ts'
 import { defineRoutes } from '../route.ts'
 import {
   body,
+  CommaList,
   DisplayName,
   Empty,
   Instant,
@@ -35,8 +36,8 @@ export const adminAccountRoutes = defineRoutes({
     tag: 'Operators',
     summary: 'List VMs of all tenants',
     access: 'operator',
-    query: Type.Object({ ...pageQuery, organization_id: Type.Optional(Uuid) }),
-    auditsReadOf: 'organization_id',
+    query: Type.Object({ ...pageQuery, organization_id: Type.Optional(Uuid), ids: CommaList('VM ids') }),
+    auditsReadOf: ['organization_id'],
     answer: pagedList('AdminVmList', AdminVm),
   },
   adminVmStop: {

@@ -1,8 +1,8 @@
-import Type from 'typebox'
-import { EventList, EventListQuery } from '../events.ts'
+import Type, { type Static } from 'typebox'
+import { Event, EventListQuery } from '../events.ts'
 import { Operation } from '../operations.ts'
 import { defineRoutes } from '../route.ts'
-import { pagedList, pageQuery, record, Uuid } from '../schema.ts'
+import { pagedList, pageQuery, record, Uuid, UuidOrEmpty } from '../schema.ts'
 import { operationStates } from '../states.ts'
 
 /** What is under way or has happened, of all tenants. */
@@ -14,6 +14,21 @@ export const AdminOperation = record('AdminOperation', {
   step: Type.String({ description: 'The step that is under way.' }),
   attempts: Type.Integer(),
   error: Type.String({ description: 'Of the last attempt.' }),
+})
+
+export const AdminEvent = record('AdminEvent', {
+  ...Event.properties,
+  project_id: UuidOrEmpty,
+  organization_id: UuidOrEmpty,
+})
+export type AdminEvent = Static<typeof AdminEvent>
+
+const AdminEventListQuery = Type.Object({
+  ...EventListQuery.properties,
+  project_id: Type.Optional(Uuid),
+  organization_id: Type.Optional(
+    Type.String({ ...Uuid, description: 'What belongs to this organization and to none of its projects.' }),
+  ),
 })
 
 export const adminOperationRoutes = defineRoutes({
@@ -58,9 +73,9 @@ export const adminOperationRoutes = defineRoutes({
     summary: 'The audit log of all tenants and operators',
     description: 'Streams like the events of a project.',
     access: 'operator',
-    query: EventListQuery,
-    answer: EventList,
+    query: AdminEventListQuery,
+    answer: pagedList('AdminEventList', AdminEvent),
     alsoAnswers: 'text/event-stream',
-    auditsReadOf: 'resource_id',
+    auditsReadOf: ['resource_id', 'project_id', 'organization_id'],
   },
 })

@@ -67,7 +67,7 @@ export const adminTenantRoutes = defineRoutes({
     access: 'operator',
     query: Type.Object({ project_id: Uuid }),
     answer: wholeList('AdminQuotaList', Quota),
-    auditsReadOf: 'project_id',
+    auditsReadOf: ['project_id'],
   },
   adminQuotaSet: {
     method: 'PUT',

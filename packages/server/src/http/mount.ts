@@ -97,7 +97,7 @@ async function stillGranted(access: Access, route: Route, request: FastifyReques
 }
 
 async function read(route: Route, handle: AnyHandler, context: Context) {
-  if (route.auditsReadOf) await auditRead(context, route.auditsReadOf)
+  for (const member of route.auditsReadOf ?? []) await auditRead(context, member)
   return send(await handle(context), context.reply)
 }
 

@@ -1,4 +1,4 @@
-import type { Event, Webhook, WebhookDelivery } from '@slipway/contract'
+import type { AdminEvent, Event, Webhook, WebhookDelivery } from '@slipway/contract'
 import type { EventRow } from '../store/events/events.ts'
 import type { DeliveryRow } from '../store/events/webhook-turns.ts'
 import type { WebhookRow } from '../store/events/webhooks.ts'
@@ -16,6 +16,13 @@ export const eventView = (row: EventRow, showsClient: boolean): Event => ({
   client_address: showsClient ? row.client_address : '',
   data: row.data,
   created_at: time(row.created_at),
+})
+
+/** Operators also see whose it is. */
+export const adminEventView = (row: EventRow, showsClient: boolean): AdminEvent => ({
+  ...eventView(row, showsClient),
+  project_id: row.project_id ?? '',
+  organization_id: row.organization_id ?? '',
 })
 
 export const webhookView = (row: WebhookRow): Webhook => ({

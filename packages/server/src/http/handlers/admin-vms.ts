@@ -5,6 +5,7 @@ import { listTenantVms, type TenantVmRow } from '../../store/compute/vm-list.ts'
 import { findAnyVm, lockVm, type VmRow } from '../../store/compute/vms.ts'
 import { time } from '../../store/time.ts'
 import type { Context, Handlers } from '../context.ts'
+import { idList } from '../filters.ts'
 import { pageById } from '../pages.ts'
 import { started } from './operations.ts'
 
@@ -17,12 +18,8 @@ const view = ({ created_at, host_id, ...row }: TenantVmRow) => ({
 export const adminVmHandlers: Handlers<'adminVmList' | 'adminVmStop' | 'adminVmDelete'> = {
   adminVmList(context) {
     const { tx, query } = context
-    const organizationId = query.organization_id ?? null
-    return pageById(
-      context,
-      (beforeId, limit) => listTenantVms(tx, { organizationId, beforeId, limit }),
-      view,
-    )
+    const filter = { organizationId: query.organization_id ?? null, ids: idList('ids', query.ids) }
+    return pageById(context, (beforeId, limit) => listTenantVms(tx, { ...filter, beforeId, limit }), view)
   },
 
   async adminVmStop(context) {

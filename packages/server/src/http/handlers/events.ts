@@ -1,12 +1,13 @@
 import { Failure } from '../../domain/failure.ts'
 import {
+  type EventRow,
   type EventScope,
   findEventBounds,
   listEvents,
   listEventsAfter,
   stampEvents,
 } from '../../store/events/events.ts'
-import { eventView } from '../../views/events.ts'
+import { adminEventView, eventView } from '../../views/events.ts'
 import { showsClientAddress } from '../access.ts'
 import { answered, type Context, type Handlers } from '../context.ts'
 import { page } from '../pages.ts'
@@ -16,13 +17,21 @@ type EventRoutes = 'eventList' | 'organizationEventList' | 'adminEventList'
 
 export const eventHandlers: Handlers<EventRoutes> = {
   eventList: (context) =>
-    listOrStream(context, { projectId: context.project.projectId, organizationId: null }),
+    listOrStream(context, { projectId: context.project.projectId, organizationId: null }, eventView),
   organizationEventList: (context) =>
-    listOrStream(context, { projectId: null, organizationId: context.organizationId }),
-  adminEventList: (context) => listOrStream(context, { projectId: null, organizationId: null }),
+    listOrStream(context, { projectId: null, organizationId: context.organizationId }, eventView),
+  adminEventList: (context) => {
+    const { project_id, organization_id } = context.query
+    const scope = { projectId: project_id ?? null, organizationId: organization_id ?? null }
+    return listOrStream(context, scope, adminEventView)
+  },
 }
 
-async function listOrStream(context: Context<EventRoutes>, scope: EventScope) {
+async function listOrStream<View>(
+  context: Context<EventRoutes>,
+  scope: EventScope,
+  view: (row: EventRow, showsClient: boolean) => View,
+) {
   const { tx, query, services, request } = context
   if (wantsStream(request.headers.accept)) {
     await services.streams.open(context, scope)
@@ -46,7 +55,7 @@ async function listOrStream(context: Context<EventRoutes>, scope: EventScope) {
   return page(
     context,
     read,
-    (row) => eventView(row, showsClient),
+    (row) => view(row, showsClient),
     (row) => String(row.position),
   )
 }

@@ -19,6 +19,7 @@ export interface TenantVmRow {
 
 export interface TenantVmFilter {
   organizationId: string | null
+  ids: string[] | null
   beforeId: string | null
   limit: number
 }
@@ -31,7 +32,7 @@ const list = filteredStatement<TenantVmRow, TenantVmFilter>(
           o.id AS organization_id, o.name AS organization_name, v.created_at
    FROM vms v JOIN projects p ON p.id = v.project_id JOIN organizations o ON o.id = p.organization_id
    WHERE v.deleted_at IS NULL AND ${isBefore('v.id')} ${given} ORDER BY v.id DESC LIMIT :limit`,
-  { organizationId: 'p.organization_id = :organizationId' },
+  { organizationId: 'p.organization_id = :organizationId', ids: 'v.id = ANY (:ids::uuid[])' },
 )
 
 // One that an operation works on is looked at again when that has ended.
