@@ -88,6 +88,7 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
       ['fleet', '/fleet'],
       ['account', '/account'],
       ['fleet-host', `/fleet/hosts/${host.id}`],
+      ['fleet-vms', '/fleet/vms'],
       ['fleet-capacity', '/fleet/capacity'],
       ['fleet-operations', '/fleet/operations?show=all'],
       ['fleet-organizations', '/fleet/organizations'],
@@ -96,6 +97,7 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
       ['fleet-prices', '/fleet/prices'],
       ['fleet-images', '/fleet/images'],
       ['fleet-audit', '/fleet/audit'],
+      ['catalogue', '/catalogue'],
     ]
     const second = await openTab(page.context())
     await Promise.all(

@@ -10,6 +10,9 @@ export const client = createClient({
   fetch: fetchNowOrNever,
 })
 
+/** For whoever has not signed in. */
+export const visitor = createClient({ baseUrl: location.origin, fetch: fetchNowOrNever })
+
 export const queryClient = new QueryClient({
   defaultOptions: {
     queries: {

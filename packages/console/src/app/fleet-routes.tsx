@@ -6,6 +6,7 @@ import { shellRoute } from './shell-route.tsx'
 const pages = {
   map: () => import('../pages/fleet/map/index.tsx'),
   host: () => import('../pages/fleet/host.tsx'),
+  vms: () => import('../pages/fleet/vms.tsx'),
   capacity: () => import('../pages/fleet/capacity.tsx'),
   operations: () => import('../pages/fleet/operations.tsx'),
   organizations: () => import('../pages/fleet/organizations.tsx'),
@@ -31,6 +32,7 @@ const page = <const Path extends string>(path: Path, component: ReturnType<typeo
 export const fleetRoutes = [
   page('/fleet', lazyPage(pages.map, 'FleetMap')),
   page('/fleet/hosts/$hostId', lazyPage(pages.host, 'HostPage')),
+  page('/fleet/vms', lazyPage(pages.vms, 'FleetVms')),
   page('/fleet/capacity', lazyPage(pages.capacity, 'Capacity')),
   page('/fleet/operations', lazyPage(pages.operations, 'FleetOperations')),
   page('/fleet/organizations', lazyPage(pages.organizations, 'Organizations')),

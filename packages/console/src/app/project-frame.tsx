@@ -1,5 +1,5 @@
 import { type ApiErrorCode, isApiError } from '@slipway/sdk'
-import { Outlet, useLocation } from '@tanstack/react-router'
+import { Link, Outlet, useLocation } from '@tanstack/react-router'
 import { Ban, CreditCard, ShieldCheck } from 'lucide-react'
 import { type ReactNode, useEffect } from 'react'
 import { useLiveProject } from '../api/live.ts'
@@ -53,7 +53,14 @@ const gates: Partial<Record<ApiErrorCode, GateProps>> = {
     heading: 'Add a payment method to use this project',
     words:
       'The organization has none yet, so nothing can be created or read here. Billing opens in another tab; once a card is in, this page goes on by itself.',
-    wayOut: <BillingButton />,
+    wayOut: (
+      <div className="flex flex-wrap items-center gap-4">
+        <BillingButton />
+        <Link to="/catalogue" className="link">
+          Types, prices and stock
+        </Link>
+      </div>
+    ),
     below: <FirstSteps hasCard={false} />,
   },
   suspended: {

@@ -47,6 +47,10 @@ const routeTree = rootRoute.addChildren([
     lazyPage(() => import('../pages/reset.tsx'), 'Reset'),
   ),
   publicPage(
+    '/catalogue',
+    lazyPage(() => import('../pages/catalogue.tsx'), 'Catalogue'),
+  ),
+  publicPage(
     '/forgot',
     lazyPage(() => import('../pages/reset.tsx'), 'Forgot'),
   ),
@@ -75,6 +79,6 @@ session.onEnd((how) => {
   // The page stays as it is, with what was typed, behind a question for the password.
   if (how === 'over' && isInside) return
   queryClient.clear()
-  if (['/sign-in', '/setup', '/accept', '/reset', '/forgot'].includes(pathname)) return
+  if (['/sign-in', '/setup', '/accept', '/reset', '/forgot', '/catalogue'].includes(pathname)) return
   void router.navigate({ to: '/sign-in', search: { next: href, ended: '1' } })
 })

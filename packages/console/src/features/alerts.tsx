@@ -1,6 +1,7 @@
 import type { Alert } from '@slipway/sdk'
 import { Link, useNavigate } from '@tanstack/react-router'
 import { Bell } from 'lucide-react'
+import { useMemo } from 'react'
 import { useMe, useProject } from '../api/me.ts'
 import { read } from '../api/read.ts'
 import { useQuery } from '../api/use-query.ts'
@@ -10,8 +11,10 @@ import { Mark } from '../ui/state.tsx'
 import { Age } from '../ui/time.tsx'
 
 const pollMs = 10_000
+const none: Alert[] = []
 const badKinds: Alert['kind'][] = ['crashed', 'stuck', 'payment', 'host_lost', 'gpu_fault']
 const toneOf = ({ kind }: Alert) => (badKinds.includes(kind) ? 'bad' : 'warn')
+const countWords = (count: number) => `${plural(count, 'thing needs', 'things need')} someone`
 const keyOf = ({ kind, resource_id }: Alert) => `${kind} ${resource_id}`
 
 /** Returns what needs someone: in the organization of the page, and for operators in the fleet. */
@@ -28,7 +31,10 @@ function useAlerts(): { ofTenant: Alert[]; ofFleet: Alert[] } {
     enabled: caller.is_operator,
     refetchInterval: pollMs,
   })
-  return { ofTenant: tenant.data?.items ?? [], ofFleet: caller.is_operator ? (fleet.data?.items ?? []) : [] }
+  return {
+    ofTenant: tenant.data?.items ?? none,
+    ofFleet: (caller.is_operator && fleet.data?.items) || none,
+  }
 }
 
 /** Returns where someone can do something about it. */
@@ -36,7 +42,8 @@ function placeOf(alert: Alert, projectId: string, isOfFleet: boolean): string {
   const { kind, resource_type, resource_id, project_id } = alert
   if (kind === 'host_lost') return `/fleet/hosts/${resource_id}`
   if (kind === 'gpu_fault') return '/fleet/capacity'
-  if (isOfFleet) return kind === 'stuck' ? '/fleet/operations' : '/fleet/organizations'
+  if (isOfFleet)
+    return kind === 'stuck' ? '/fleet/operations' : `/fleet/organizations?q=${alert.organization_id}`
   const base = `/projects/${project_id || projectId}`
   if (kind === 'payment' || kind === 'budget') return `${base}/settings/billing`
   if (resource_type === 'vm') return `${base}/vms/${resource_id}`
@@ -60,9 +67,7 @@ export function AlertBell() {
   return (
     <Menu
       label="Alerts"
-      header={
-        count === 0 ? 'Nothing needs you now.' : `${plural(count, 'thing needs', 'things need')} someone`
-      }
+      header={count === 0 ? 'Nothing needs you now.' : countWords(count)}
       trigger={
         <button
           type="button"
@@ -105,21 +110,61 @@ const Words = ({ alert }: { alert: Alert }) => (
 export function Alerts({ projectId }: { projectId: string }) {
   const { ofTenant } = useAlerts()
   const concerned = ofTenant.filter(({ project_id }) => project_id === projectId || project_id === '')
-  if (concerned.length === 0) return null
+  return <AlertNotes alerts={concerned} linkOf={(alert) => placeOf(alert, projectId, false)} isCounted />
+}
+
+/** Stands on the page of a resource while it needs someone. */
+export function AlertsOf({ resourceId }: { resourceId: string }) {
+  const { ofTenant } = useAlerts()
+  return <AlertNotes alerts={ofTenant.filter(({ resource_id }) => resource_id === resourceId)} />
+}
+
+/** Stands where the organization's money is looked after, while a card or an invoice needs someone. */
+export function PaymentAlerts() {
+  const { ofTenant } = useAlerts()
+  return <AlertNotes alerts={ofTenant.filter(({ kind }) => kind === 'payment')} />
+}
+
+/** Returns the resources whose change has failed again and again, with their names: of the tenant, for operators of all. */
+export function useStuck(): ReadonlyMap<string, string> {
+  const { ofTenant, ofFleet } = useAlerts()
+  return useMemo(
+    () =>
+      new Map(
+        [...ofFleet, ...ofTenant].flatMap(({ kind, resource_id, name }) =>
+          kind === 'stuck' ? [[resource_id, name]] : [],
+        ),
+      ),
+    [ofTenant, ofFleet],
+  )
+}
+
+interface AlertNotesProps {
+  alerts: Alert[]
+  /** Where each can be looked after, if not on this page. */
+  linkOf?: (alert: Alert) => string
+  isCounted?: boolean
+}
+
+function AlertNotes({ alerts, linkOf, isCounted = false }: AlertNotesProps) {
+  if (alerts.length === 0) return null
   return (
     <section aria-label="Needs someone" className="rounded-md border border-amber/50 bg-amber-soft">
+      {isCounted && <h2 className="px-4 pt-2.5 font-medium">{countWords(alerts.length)}</h2>}
       <ul className="divide-y divide-line">
-        {concerned.slice(0, 5).map((alert) => (
+        {alerts.slice(0, 5).map((alert) => (
           <li key={keyOf(alert)} className="flex items-center gap-3 px-4 py-2.5">
             <Mark tone={toneOf(alert)} />
             <span className="min-w-0 flex-1">{alert.message}</span>
-            <Link to={placeOf(alert, projectId, false)} className="link">
-              Open
-            </Link>
+            {linkOf && (
+              <Link to={linkOf(alert)} className="link">
+                Open
+              </Link>
+            )}
           </li>
         ))}
-        {concerned.length > 5 && (
-          <li className="px-4 py-2 text-ink-muted">And {concerned.length - 5} more, in the bell above.</li>
+        {alerts.length > 5 && (
+          <li className="px-4 py-2 text-ink-muted">And {alerts.length - 5} more, in the bell above.</li>
         )}
       </ul>
     </section>

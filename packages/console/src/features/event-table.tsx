@@ -1,15 +1,18 @@
 import type { Event } from '@slipway/sdk'
 import { useInfiniteQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
+import { useMemo } from 'react'
 import { client } from '../api/client.ts'
 import { useProject } from '../api/me.ts'
 import { useActorNames, useResourceNames } from '../api/resource-names.ts'
-import { eventWords, resourceWords, shortId } from '../lib/format.ts'
+import { eventWords, preciseDuration, resourceWords, shortId, utcDate } from '../lib/format.ts'
+import { eventTone, type Happening, happeningsOf, tookMs } from '../lib/happenings.ts'
 import { Button } from '../ui/button.tsx'
 import { ErrorState } from '../ui/error.tsx'
 import { Skeleton } from '../ui/page.tsx'
+import { Mark } from '../ui/state.tsx'
 import { type Column, Table } from '../ui/table.tsx'
-import { whenColumn } from '../ui/time-column.tsx'
+import { When } from '../ui/time.tsx'
 
 interface EventTableProps {
   projectId: string
@@ -31,13 +34,14 @@ export function EventTable({
 }: EventTableProps) {
   const actors = useActorNames(useProject())
   const events = useInfiniteQuery({
-    queryKey: ['eventList', { projectId, resourceId, type, actor, limit }],
+    queryKey: ['eventList', { projectId, resourceId, type, actor, limit, isExcerpt }],
     initialPageParam: '',
     queryFn: ({ pageParam, signal }) =>
       client.eventList(
         {
           project_id: projectId,
-          limit,
+          // What happened was told by several events, mostly by three.
+          limit: isExcerpt ? limit * 4 : limit,
           page_token: pageParam || undefined,
           resource_id: resourceId || undefined,
           type: type || undefined,
@@ -55,7 +59,7 @@ export function EventTable({
     return <p className="card px-4 py-3 text-ink-muted">No events in the last 90 days.</p>
   return (
     <>
-      <EventRows rows={rows} projectId={projectId} actors={actors} />
+      <EventRows rows={rows} projectId={projectId} actors={actors} most={isExcerpt ? limit : undefined} />
       {events.hasNextPage && !isExcerpt && (
         <div>
           <Button isBusy={events.isFetchingNextPage} onClick={() => events.fetchNextPage()}>
@@ -68,55 +72,124 @@ export function EventTable({
 }
 
 interface EventRowsProps {
-  rows: Event[]
+  rows: Told[]
   actors: Map<string, string>
   projectId?: string
   /** Whether it is shown where each came from: admins may know. */
   hasAddresses?: boolean
+  /** Returns whose each is, where events of several tenants stand together. */
+  tenantOf?: (event: Told) => string
+  /** Names of what the events are about, where they do not tell them. */
+  names?: ReadonlyMap<string, string>
+  /** No more lines than these. */
+  most?: number | undefined
 }
 
-export function EventRows({ rows, actors, projectId = '', hasAddresses = false }: EventRowsProps) {
+const noNames: ReadonlyMap<string, string> = new Map()
+
+/** Operators are also told whose an event is. */
+type Told = Event & { project_id?: string; organization_id?: string }
+
+/** Shows one line for each thing that happened. */
+export function EventRows({
+  rows,
+  actors,
+  projectId = '',
+  hasAddresses = false,
+  tenantOf,
+  names = noNames,
+  most,
+}: EventRowsProps) {
   const living = useResourceNames(projectId)
+  const happenings = useMemo(() => happeningsOf(rows).slice(0, most), [rows, most])
   // Other events still know the name of what has been deleted.
   const told = rows.flatMap(({ resource_id, data }): [string, string][] =>
     typeof data.name === 'string' ? [[resource_id, data.name]] : [],
   )
-  const columns = columnsFor(projectId, new Map([...told, ...living]), actors)
+  const columns = columnsFor(projectId, new Map([...names, ...told, ...living]), actors)
+  if (tenantOf) columns.splice(2, 0, tenantColumn(tenantOf))
   if (hasAddresses) columns.splice(-1, 0, addressColumn)
-  return <Table label="Events" rows={rows} columns={columns} rowKey={(event) => event.id} />
+  return (
+    <Table label="Events" rows={happenings} columns={columns} rowKey={({ events }) => events.at(-1)!.id} />
+  )
 }
+
+type Row = Happening<Told>
 
 const columnsFor = (
   projectId: string,
   names: Map<string, string>,
   actors: Map<string, string>,
-): Column<Event>[] => [
+): Column<Row>[] => [
   {
     key: 'what',
     title: 'What',
-    width: 'minmax(180px, 1.4fr)',
-    cell: (event) => <span title={event.type}>{eventWords(event)}</span>,
+    width: 'minmax(190px, 1.8fr)',
+    cell: (row) => <What happening={row} />,
   },
   {
     key: 'on',
     title: 'On',
     width: 'minmax(160px, 1.2fr)',
-    cell: (event) => <Subject event={event} projectId={projectId} known={names.get(event.resource_id)} />,
+    cell: ({ event }) => <Subject event={event} projectId={projectId} known={names.get(event.resource_id)} />,
   },
   {
     key: 'by',
     title: 'By',
     width: 'minmax(140px, 1fr)',
-    cell: (event) => <span title={event.actor}>{actors.get(event.actor) ?? actorWords(event.actor)}</span>,
+    cell: ({ event }) => (
+      <span title={event.actor}>{actors.get(event.actor) ?? actorWords(event.actor)}</span>
+    ),
   },
-  whenColumn('When', 'created_at'),
+  {
+    key: 'when',
+    title: 'When',
+    width: '190px',
+    align: 'right',
+    cell: ({ events }) => <When iso={events[0]!.created_at} hasSeconds />,
+  },
 ]
 
-const addressColumn: Column<Event> = {
+/** Shows what happened in a colour, how long it took, and on hover each event that told of it. */
+function What({ happening }: { happening: Row }) {
+  const { event, events } = happening
+  const all = events.map(({ type, created_at }) => `${type} ${utcDate(created_at)}`).toReversed()
+  const detail = typeof event.data.detail === 'string' ? event.data.detail : failureOf(event)
+  return (
+    <span className="inline-flex max-w-full items-center gap-2 align-middle" title={all.join('\n')}>
+      <Mark tone={eventTone(event.type)} />
+      <span className="truncate">
+        {eventWords(event)}
+        {events.length > 1 && (
+          <span className="figures text-ink-muted"> in {preciseDuration(tookMs(happening))}</span>
+        )}
+        {detail && <span className="text-ink-muted">: {detail}</span>}
+      </span>
+    </span>
+  )
+}
+
+function failureOf({ data }: Event): string {
+  const { message } = (data.error ?? {}) as { message?: unknown }
+  return typeof message === 'string' ? message : ''
+}
+
+const tenantColumn = (tenantOf: (event: Told) => string): Column<Row> => ({
+  key: 'tenant',
+  title: 'Tenant',
+  width: 'minmax(130px, 1.2fr)',
+  cell: ({ event }) => tenantOf(event) || <span className="text-ink-muted">–</span>,
+})
+
+const addressColumn: Column<Row> = {
   key: 'address',
   title: 'From',
   width: 'minmax(110px, 1fr)',
-  cell: ({ client_address }) => client_address || <span className="text-ink-muted">–</span>,
+  // The one who asked was told of first; what followed came from the service itself.
+  cell: ({ events }) =>
+    events.findLast(({ client_address }) => client_address)?.client_address || (
+      <span className="text-ink-muted">–</span>
+    ),
 }
 
 const actorWords = (actor: string): string => {

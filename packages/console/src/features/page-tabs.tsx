@@ -53,6 +53,7 @@ export function FleetTabs() {
       label="Fleet"
       tabs={[
         { label: 'Map', to: '/fleet', isExact: true },
+        { label: 'VMs', to: '/fleet/vms' },
         { label: 'Capacity', to: '/fleet/capacity' },
         { label: 'Operations', to: '/fleet/operations' },
         { label: 'Organizations', to: '/fleet/organizations' },

@@ -194,8 +194,10 @@ function useFound(text: string, near: Hit[]): Hit[] {
 
 function placeOf({ resource_type, resource_id, project_id }: SearchResult, isOfFleet: boolean): string {
   if (resource_type === 'host') return `/fleet/hosts/${resource_id}`
-  if (resource_type === 'organization') return isOfFleet ? '/fleet/organizations' : ''
+  if (resource_type === 'organization') return isOfFleet ? `/fleet/organizations?q=${resource_id}` : ''
   if (resource_type === 'user') return '/fleet/users'
+  if (isOfFleet && resource_type === 'vm') return `/fleet/vms?q=${resource_id}`
+  if (isOfFleet && resource_type === 'project') return `/fleet/quotas?project=${resource_id}`
   if (isOfFleet) return ''
   const base = `/projects/${project_id || resource_id}`
   if (resource_type === 'vm') return `${base}/vms/${resource_id}`
@@ -203,6 +205,16 @@ function placeOf({ resource_type, resource_id, project_id }: SearchResult, isOfF
   if (resource_type === 'firewall_rule') return `${base}/network/firewall`
   return resource_type === 'project' ? base : `${base}/network/networks`
 }
+
+const fleetPages = [
+  { name: 'Fleet', path: '/fleet' },
+  { name: 'VMs of all tenants', path: '/fleet/vms' },
+  { name: 'Capacity', path: '/fleet/capacity' },
+  { name: 'Organizations', path: '/fleet/organizations' },
+  { name: 'Users', path: '/fleet/users' },
+  { name: 'Prices', path: '/fleet/prices' },
+  { name: 'Audit log', path: '/fleet/audit' },
+]
 
 function useCandidates(): Hit[] {
   const projectId = useProjectId()
@@ -225,7 +237,13 @@ function useCandidates(): Hit[] {
         ].map(({ name, path }) => ({ key: `page ${path}`, name, kind: 'page', note: '', to: base + path }))
       : []
     const fleet = caller.is_operator
-      ? [{ key: 'page fleet', name: 'Fleet', kind: 'page', note: '', to: '/fleet' }]
+      ? fleetPages.map(({ name, path }) => ({
+          key: `page ${path}`,
+          name,
+          kind: 'page',
+          note: path === '/fleet' ? '' : 'fleet',
+          to: path,
+        }))
       : []
     return [
       ...(vms.data ?? []).map((vm) => ({

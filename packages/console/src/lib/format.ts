@@ -11,8 +11,9 @@ export function usd(value: number | null | undefined): string {
   return `${value !== 0 && Math.abs(value) < 0.1 ? fine.format(value) : cents.format(value)} USD`
 }
 
-/** Money that is owed is rounded to cents. */
-export const money = (value: number): string => `${cents.format(value)} USD`
+/** Money that is owed is rounded to cents. In a column whose title has the unit, figures stand alone. */
+export const amount = (value: number): string => cents.format(value)
+export const money = (value: number): string => `${amount(value)} USD`
 
 export const count = (value: number): string => value.toLocaleString('en-US')
 export const plural = (value: number, one: string, many = `${one}s`): string =>
@@ -35,13 +36,21 @@ export function preciseDuration(ms: number): string {
 }
 
 const minutes = { month: 'short', day: 'numeric', hour: 'numeric', minute: '2-digit' } as const
-const thisYear = new Intl.DateTimeFormat(undefined, minutes)
-const anyYear = new Intl.DateTimeFormat(undefined, { ...minutes, year: 'numeric' })
+const seconds = { ...minutes, second: '2-digit' } as const
+const inThisYear = {
+  minutes: new Intl.DateTimeFormat(undefined, minutes),
+  seconds: new Intl.DateTimeFormat(undefined, seconds),
+}
+const inAnyYear = {
+  minutes: new Intl.DateTimeFormat(undefined, { ...minutes, year: 'numeric' }),
+  seconds: new Intl.DateTimeFormat(undefined, { ...seconds, year: 'numeric' }),
+}
 /** The year is shown only where it is another one. */
-export function localDate(iso: string): string {
+export function localDate(iso: string, precision: 'minutes' | 'seconds' = 'minutes'): string {
   if (!iso) return '–'
   const date = new Date(iso)
-  return (date.getFullYear() === new Date().getFullYear() ? thisYear : anyYear).format(date)
+  const formats = date.getFullYear() === new Date().getFullYear() ? inThisYear : inAnyYear
+  return formats[precision].format(date)
 }
 export const utcDate = (iso: string): string => (iso ? `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC` : '')
 

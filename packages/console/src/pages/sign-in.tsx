@@ -32,6 +32,10 @@ export function SignIn() {
           <a href="/forgot" className="link">
             Forgot the password?
           </a>
+          <br />
+          <a href="/catalogue" className="link">
+            Types, prices and stock
+          </a>
         </>
       }
     >

@@ -150,6 +150,27 @@ export function Select({
   )
 }
 
+/** Narrows a list down as one types. */
+export function FilterInput({
+  label,
+  value,
+  onChange,
+}: {
+  label: string
+  value: string
+  onChange: (value: string) => void
+}) {
+  return (
+    <input
+      aria-label={label}
+      placeholder={label}
+      value={value}
+      onChange={(event) => onChange(event.target.value)}
+      className="h-7 w-56 rounded-md border border-line-strong bg-surface px-2 text-sm"
+    />
+  )
+}
+
 export function CheckField({
   label,
   hint,

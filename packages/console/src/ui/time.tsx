@@ -2,11 +2,19 @@ import { useNow } from '../lib/clock.ts'
 import { duration, localDate, preciseDuration, utcDate } from '../lib/format.ts'
 
 /** Shows the local time, and UTC on hover. */
-export function When({ iso, empty = '–' }: { iso: string; empty?: string }) {
+export function When({
+  iso,
+  empty = '–',
+  hasSeconds = false,
+}: {
+  iso: string
+  empty?: string
+  hasSeconds?: boolean
+}) {
   if (!iso) return <span className="text-ink-muted">{empty}</span>
   return (
     <time dateTime={iso} title={utcDate(iso)} className="figures whitespace-nowrap">
-      {localDate(iso)}
+      {localDate(iso, hasSeconds ? 'seconds' : 'minutes')}
     </time>
   )
 }
@@ -18,6 +26,17 @@ export function Age({ iso }: { iso: string }) {
   return (
     <time dateTime={iso} title={`${localDate(iso)} · ${utcDate(iso)}`} className="figures whitespace-nowrap">
       {duration(now - Date.parse(iso))}
+    </time>
+  )
+}
+
+/** Shows how long it is until then, with local time and UTC on hover. */
+export function Until({ iso }: { iso: string }) {
+  const now = useNow()
+  const leftMs = Date.parse(iso) - now
+  return (
+    <time dateTime={iso} title={`${localDate(iso)} · ${utcDate(iso)}`} className="figures whitespace-nowrap">
+      {leftMs > 0 ? `in ${duration(leftMs)}` : 'now'}
     </time>
   )
 }

@@ -151,6 +151,29 @@ test('the events of an organization are for its admins, and leave those of proje
   expect((await service.call('organizationEventList', { token: owner, params })).status).toBe(404)
 })
 
+test('operators see whose an event is, ask for one tenant’s, and are put on record for it', async () => {
+  const organization_id = service.credentials.organization_id
+  const other = await addOrganization(service.database, 'Others')
+  const listed = async (query: Record<string, string>) =>
+    (await service.ok('adminEventList', { token: operator, query: { limit: '500', ...query } })).items
+  await addKey(service, owner, projectId, 'write')
+  const body = { email: 'newcomer@example.com', role: 'viewer' }
+  await service.ok('memberCreate', { token: owner, params: { organization_id }, body })
+  const ofProject = await listed({ project_id: projectId })
+  expect(ofProject.length).toBeGreaterThan(0)
+  expect(new Set(ofProject.map(({ project_id }) => project_id))).toEqual(new Set([projectId]))
+  const ofOrganization = await listed({ organization_id })
+  expect(ofOrganization.length).toBeGreaterThan(0)
+  for (const event of ofOrganization) expect(event).toMatchObject({ organization_id, project_id: '' })
+  expect(await listed({ organization_id: other })).toEqual([])
+  const reads = await listed({ type: 'operator.read' })
+  for (const [resource_type, resource_id] of [
+    ['project', projectId],
+    ['organization', other],
+  ])
+    expect(reads).toContainEqual(expect.objectContaining({ resource_type, resource_id }))
+})
+
 test('the audit log read on from a position has every event once, whoever writes meanwhile', async () => {
   const start = (await service.ok('adminEventList', { token: operator, query: { limit: 1 } })).items[0]!
   const writing = Array.from({ length: 30 }, () => addKey(service, owner, projectId, 'read'))

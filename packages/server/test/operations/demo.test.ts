@@ -102,7 +102,9 @@ test('the credentials file is for its owner alone and has what a client needs', 
   expect(statSync(credentialsPath(dataDir)).mode & 0o777).toBe(0o600)
   expect(readFile()).toEqual(credentials)
   expect(Object.keys(readFile()).sort()).toEqual(
-    'access_key api_url console_url email operator_key organization_id password project_id'.split(' '),
+    'access_key api_url console_url email operator_email operator_key operator_password organization_id password project_id'.split(
+      ' ',
+    ),
   )
 })
 

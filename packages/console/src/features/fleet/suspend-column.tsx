@@ -21,7 +21,7 @@ interface Suspension<Row> {
 export const suspendColumn = <Row extends Suspendable>(suspension: Suspension<Row>): Column<Row> => ({
   key: 'actions',
   title: '',
-  width: '120px',
+  width: '110px',
   align: 'right',
   isBare: true,
   cell: (row) => <SuspendButton row={row} {...suspension} />,

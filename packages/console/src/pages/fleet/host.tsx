@@ -8,6 +8,7 @@ import { useQuery } from '../../api/use-query.ts'
 import { GpuAction } from '../../features/fleet/gpu-action.tsx'
 import { tenantOf } from '../../features/fleet/gpu-cells.tsx'
 import { fleetPollMs } from '../../features/fleet/poll.ts'
+import { TenantVmLink } from '../../features/fleet/tenant-vm-link.tsx'
 import { FleetTabs } from '../../features/page-tabs.tsx'
 import { plural, shortId } from '../../lib/format.ts'
 import { Button } from '../../ui/button.tsx'
@@ -34,7 +35,16 @@ export function HostPage() {
     )
   const { name, location, engine, state, schedulable, last_report_at, forgotten_at, gpus } = host.data
   return (
-    <Page title={name} aside={<StateBadge state={state} />} actions={<HostActions host={host.data} />}>
+    <Page
+      title={name}
+      aside={
+        <>
+          <span className="text-ink-muted">{location}</span>
+          <StateBadge state={state} />
+        </>
+      }
+      actions={<HostActions host={host.data} />}
+    >
       <FleetTabs />
       {state === 'draining' && <Drain host={host.data} />}
       <Facts
@@ -194,7 +204,7 @@ function Vms({ vms }: { vms: HostVm[] }) {
           key: 'name',
           title: 'Name',
           width: 'minmax(140px, 1.4fr)',
-          cell: (vm) => <span className="font-medium">{vm.name}</span>,
+          cell: (vm) => <TenantVmLink vm={vm} />,
         },
         {
           key: 'state',
@@ -239,10 +249,11 @@ function Gpus({ host: { gpus, vms } }: { host: Host }) {
           key: 'vm',
           title: 'VM',
           width: 'minmax(150px, 1.6fr)',
-          cell: (gpu) =>
-            vms.find(({ id }) => id === gpu.vm_id)?.name ?? (
-              <Copyable text={gpu.vm_id} shown={gpu.vm_id && `…${shortId(gpu.vm_id)}`} />
-            ),
+          cell: (gpu) => {
+            const vm = vms.find(({ id }) => id === gpu.vm_id)
+            if (vm) return <TenantVmLink vm={vm} />
+            return <Copyable text={gpu.vm_id} shown={gpu.vm_id && `…${shortId(gpu.vm_id)}`} />
+          },
         },
         {
           key: 'actions',

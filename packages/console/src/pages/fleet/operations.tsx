@@ -5,6 +5,7 @@ import { useAction } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
 import { read, readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
+import { useStuck } from '../../features/alerts.tsx'
 import { fleetPollMs } from '../../features/fleet/poll.ts'
 import { projectWords } from '../../features/fleet/project-picker.tsx'
 import { FleetPage } from '../../features/page-tabs.tsx'
@@ -41,6 +42,7 @@ export function FleetOperations() {
     touches: ['adminOperationList'],
     showsErrors: true,
   })
+  const stuck = useStuck()
   const projects = useQuery(readAll('adminProjectList', {}))
   const nameOf = new Map((projects.data ?? []).map((project) => [project.id, projectWords(project)]))
   const hasStuck = operations.data?.items.some(({ is_stuck }) => is_stuck)
@@ -83,7 +85,9 @@ export function FleetOperations() {
       width: 'minmax(90px, 1fr)',
       cell: ({ metadata }) => (
         <span title={metadata.id}>
-          {typeof metadata.request.name === 'string' ? metadata.request.name : `…${shortId(metadata.id)}`}
+          {typeof metadata.request.name === 'string'
+            ? metadata.request.name
+            : stuck.get(metadata.id) || `…${shortId(metadata.id)}`}
         </span>
       ),
     },

@@ -1,29 +1,42 @@
-import type { RouteAnswer } from '@slipway/sdk'
+import { type Alert, type PaymentState, paymentStates, type RouteAnswer } from '@slipway/sdk'
+import { Link } from '@tanstack/react-router'
 import { Plus } from 'lucide-react'
 import { useState } from 'react'
 import { useAction } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
-import { readAll } from '../../api/read.ts'
+import { read, readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { settingsPollMs } from '../../features/fleet/poll.ts'
 import { suspendColumn } from '../../features/fleet/suspend-column.tsx'
 import { FleetPage } from '../../features/page-tabs.tsx'
 import { curlLine } from '../../lib/command-lines.ts'
-import { shortId } from '../../lib/format.ts'
+import { amount, count, plural, shortId } from '../../lib/format.ts'
+import { stateWord } from '../../lib/state-words.ts'
+import { useSearchState } from '../../lib/use-search-state.ts'
 import { Button } from '../../ui/button.tsx'
 import { Copyable } from '../../ui/copy.tsx'
 import { FormDialog, submitting } from '../../ui/dialog.tsx'
-import { CheckField, TextField } from '../../ui/field.tsx'
+import { CheckField, FilterInput, Select, TextField } from '../../ui/field.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 import { Empty } from '../../ui/page.tsx'
 import { StateBadge } from '../../ui/state.tsx'
 import { Table } from '../../ui/table.tsx'
-import { whenColumn } from '../../ui/time-column.tsx'
+import { Age } from '../../ui/time.tsx'
 
 type Row = RouteAnswer<'adminOrganizationList'>['items'][number]
 
 export function Organizations() {
   const organizations = useQuery({ ...readAll('adminOrganizationList', {}), refetchInterval: settingsPollMs })
+  const alerts = useQuery({ ...read('adminAlertList', {}), refetchInterval: settingsPollMs })
+  const [search, setSearch] = useSearchState()
+  const q = (search.q ?? '').toLowerCase()
+  const matches = (row: Row) =>
+    `${row.name} ${row.id}`.toLowerCase().includes(q) &&
+    (!search.payment || paymentWords(row) === search.payment)
+  const dueOf = ({ id }: Row) =>
+    (alerts.data?.items ?? []).filter(
+      ({ resource_type, organization_id }) => resource_type === 'invoice' && organization_id === id,
+    )
   const [isCreating, setCreating] = useState(false)
   const [stopsVms, setStopsVms] = useState(false)
   const suspend = useAction({
@@ -52,42 +65,105 @@ export function Organizations() {
   )
   return (
     <FleetPage actions={create}>
+      <div className="flex flex-wrap items-center gap-2">
+        <FilterInput label="Filter by name or id" value={search.q ?? ''} onChange={(q) => setSearch({ q })} />
+        <Select
+          isSmall
+          label="Payment"
+          value={search.payment ?? ''}
+          onChange={(payment) => setSearch({ payment })}
+          choices={[
+            { value: '', label: 'Any payment state' },
+            ...paymentStates
+              .map((state) => stateWord(paymentLook(state)))
+              .map((word) => ({ value: word, label: word })),
+          ]}
+        />
+      </div>
       <Loaded query={organizations}>
         {(data) => (
           <Table
             label="Organizations"
-            rows={data}
+            rows={data.filter(matches)}
             rowKey={(row) => row.id}
+            sort={search.sort ?? ''}
+            onSort={(sort) => setSearch({ sort })}
             empty={
-              <Empty
-                title="No organization yet"
-                action={create}
-                cli={'slipway admin org create "Harbour Labs"'}
-                curl={curlLine('POST', '/v0.1/admin/organizations', { name: 'Harbour Labs' })}
-              >
-                An organization pays for projects and has members. Add a user to it as owner next.
-              </Empty>
+              data.length > 0 ? (
+                <p className="card px-4 py-3 text-ink-muted">No organization matches the filter.</p>
+              ) : (
+                <Empty
+                  title="No organization yet"
+                  action={create}
+                  cli={'slipway admin org create "Harbour Labs"'}
+                  curl={curlLine('POST', '/v0.1/admin/organizations', { name: 'Harbour Labs' })}
+                >
+                  An organization pays for projects and has members. Add a user to it as owner next.
+                </Empty>
+              )
             }
             columns={[
               {
                 key: 'name',
                 title: 'Name',
                 width: 'minmax(140px, 2fr)',
+                sortBy: (row) => row.name,
                 cell: (row) => <span className="font-medium">{row.name}</span>,
               },
               {
                 key: 'state',
                 title: 'State',
-                width: '130px',
+                width: '110px',
                 cell: (row) => <StateBadge state={row.suspended ? 'suspended' : 'active'} />,
+              },
+              {
+                key: 'payment',
+                title: 'Payment',
+                width: 'minmax(150px, 1.2fr)',
+                sortBy: paymentWords,
+                cell: (row) => <Payment row={row} due={dueOf(row)} />,
+              },
+              {
+                key: 'spend',
+                title: 'This month, USD',
+                width: '130px',
+                align: 'right',
+                sortBy: (row) => row.month_to_date_usd,
+                cell: (row) => amount(row.month_to_date_usd),
+              },
+              {
+                key: 'projects',
+                title: 'Projects',
+                width: '80px',
+                align: 'right',
+                sortBy: (row) => row.projects,
+                cell: (row) => count(row.projects),
+              },
+              {
+                key: 'vms',
+                title: '',
+                width: '60px',
+                isBare: true,
+                cell: (row) => (
+                  <Link to="/fleet/vms" search={{ organization: row.id }} className="link">
+                    VMs
+                  </Link>
+                ),
               },
               {
                 key: 'id',
                 title: 'Id',
-                width: '150px',
+                width: '130px',
                 cell: (row) => <Copyable text={row.id} shown={`…${shortId(row.id)}`} />,
               },
-              whenColumn('Created', 'created_at'),
+              {
+                key: 'age',
+                title: 'Age',
+                width: '70px',
+                align: 'right',
+                sortBy: (row) => -Date.parse(row.created_at),
+                cell: (row) => <Age iso={row.created_at} />,
+              },
               suspendColumn({ suspend, nameOf: ({ name }) => name, words: suspensionWords }),
             ]}
           />
@@ -95,6 +171,24 @@ export function Organizations() {
       </Loaded>
       {isCreating && <CreateDialog onClose={() => setCreating(false)} />}
     </FleetPage>
+  )
+}
+
+/** An organization is active or suspended; whether it pays has words of its own. */
+const paymentLook = (state: PaymentState) => (state === 'active' ? 'paying' : state)
+const paymentWords = (row: Row) => stateWord(paymentLook(row.payment_state))
+
+/** Shows whether the card works, and which invoices are not paid. */
+function Payment({ row, due }: { row: Row; due: Alert[] }) {
+  return (
+    <span className="inline-flex flex-wrap items-center gap-x-3">
+      <StateBadge state={paymentLook(row.payment_state)} />
+      {due.length > 0 && (
+        <span className="text-amber-text" title={due.map(({ message }) => message).join('\n')}>
+          {plural(due.length, 'invoice')} due
+        </span>
+      )}
+    </span>
   )
 }
 

@@ -5,9 +5,11 @@ import { client } from '../../api/client.ts'
 import { useMe, useProject, useRole, useWhyNot } from '../../api/me.ts'
 import { read, readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
+import { PaymentAlerts } from '../../features/alerts.tsx'
 import { BillingButton } from '../../features/billing-button.tsx'
 import { SettingsTabs } from '../../features/page-tabs.tsx'
 import { money, usd } from '../../lib/format.ts'
+import { monthWords } from '../../lib/months.ts'
 import { Button } from '../../ui/button.tsx'
 import { ErrorNote } from '../../ui/error.tsx'
 import { CheckField, TextField } from '../../ui/field.tsx'
@@ -28,6 +30,7 @@ export function Billing() {
   return (
     <Page title="Settings">
       <SettingsTabs />
+      <PaymentAlerts />
       <Section title="Payment method and invoices">
         <div className="card flex flex-wrap items-center justify-between gap-4 p-4">
           <p className="text-ink-muted">
@@ -72,13 +75,13 @@ function Invoices({ items }: { items: Invoice[] }) {
           key: 'period',
           title: 'Period',
           width: 'minmax(140px, 2fr)',
-          cell: (invoice) => invoice.period_start.slice(0, 7),
+          cell: (invoice) => monthWords(invoice.period_start.slice(0, 7)),
         },
         {
           key: 'state',
           title: 'State',
           width: '120px',
-          cell: (invoice) => <StateBadge state={invoice.state} />,
+          cell: (invoice) => <StateBadge state={invoice.state === 'issued' ? 'due' : invoice.state} />,
         },
         {
           key: 'lines',

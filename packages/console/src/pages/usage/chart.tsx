@@ -5,18 +5,20 @@ import 'uplot/dist/uPlot.min.css'
 import { money, usd } from '../../lib/format.ts'
 import { monthWords } from '../../lib/months.ts'
 import { useTheme } from '../../lib/theme.ts'
-import { forecastBars, stackByDay, todayBar } from './stack.ts'
+import { budgetLine, forecastBars, stackByDay, todayBar } from './stack.ts'
 
 interface ChartProps {
   items: UsageItem[]
   groupOf: (item: UsageItem) => string
-  by: 'product' | 'project'
+  by: string
   month: string
   days: number
   /** What today has cost so far; null in other months. */
   todayUsd: number | null
   /** The forecast of the running month is drawn as outlined bars over the days to come. */
   forecastUsd: number | null
+  /** The budget of the month; a day's share of it is drawn as a line. */
+  budgetUsd: number | null
 }
 
 const heightPx = 240
@@ -26,7 +28,16 @@ const colourOf = (index: number, isDark: boolean) =>
   `oklch(${(isDark ? 0.76 : 0.62) - (index % 3) * 0.07} 0.11 ${hues[index % hues.length]})`
 
 /** Draws a stacked bar for each day, and the forecast as an outline. The day under the pointer is read out above. */
-export default function Chart({ items, groupOf, by, month, days, todayUsd, forecastUsd }: ChartProps) {
+export default function Chart({
+  items,
+  groupOf,
+  by,
+  month,
+  days,
+  todayUsd,
+  forecastUsd,
+  budgetUsd,
+}: ChartProps) {
   const frame = useRef<HTMLDivElement>(null)
   const isDark = useTheme() === 'dark'
   const [day, setDay] = useState<number | null>(null)
@@ -34,6 +45,10 @@ export default function Chart({ items, groupOf, by, month, days, todayUsd, forec
   const forecast = useMemo(() => forecastBars(totals, forecastUsd), [totals, forecastUsd])
 
   const today = useMemo(() => todayBar(days, todayUsd), [days, todayUsd])
+  const budget = useMemo(
+    () => budgetLine(budgetUsd, days, [...totals, ...today, ...forecast]),
+    [budgetUsd, days, totals, today, forecast],
+  )
 
   useEffect(() => {
     const element = frame.current
@@ -41,6 +56,7 @@ export default function Chart({ items, groupOf, by, month, days, todayUsd, forec
     const style = getComputedStyle(document.documentElement)
     const line = style.getPropertyValue('--line')
     const ink = style.getPropertyValue('--ink-muted')
+    const amber = style.getPropertyValue('--amber')
     const bars = uPlot.paths.bars!({ size: [0.7, 40], radius: 0.06 })
     const font = '12px "Inter Variable", sans-serif'
     // The tallest stack is drawn first, so that each shorter one covers its lower part.
@@ -85,6 +101,7 @@ export default function Chart({ items, groupOf, by, month, days, todayUsd, forec
             width: 0,
             points: { show: false },
           })),
+          { stroke: amber, width: 2, dash: [6, 4], points: { show: false } },
         ],
       },
       [
@@ -92,6 +109,7 @@ export default function Chart({ items, groupOf, by, month, days, todayUsd, forec
         forecast,
         today,
         ...layers.map(({ values }) => values),
+        Array.from({ length: days }, () => budget),
       ],
       element,
     )
@@ -101,7 +119,7 @@ export default function Chart({ items, groupOf, by, month, days, todayUsd, forec
       observer.disconnect()
       chart.destroy()
     }
-  }, [stacks, today, forecast, days, isDark])
+  }, [stacks, today, forecast, budget, days, isDark])
 
   const all = totals.reduce((sum, value) => sum + value, 0)
   const title = `Daily cost in ${monthWords(month)} by ${by}`
@@ -133,6 +151,12 @@ export default function Chart({ items, groupOf, by, month, days, todayUsd, forec
           <span className="inline-flex items-center gap-1.5">
             <span className="size-2.5 rounded-[2px] border border-ink-muted" />
             forecast
+          </span>
+        )}
+        {budgetUsd !== null && (
+          <span className="inline-flex items-center gap-1.5">
+            <span className="w-3 border-t-2 border-dashed border-amber" />
+            budget {money(budgetUsd)}, a day’s share {money(budgetUsd / days)}
           </span>
         )}
       </figcaption>

@@ -4,52 +4,79 @@ import { Download } from 'lucide-react'
 import { lazy, Suspense, useMemo } from 'react'
 import { client } from '../../api/client.ts'
 import { useMe, useProject } from '../../api/me.ts'
-import { read } from '../../api/read.ts'
+import { read, readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { localDate, money, utcDate } from '../../lib/format.ts'
-import { daysIn, lastMonths, monthNow, monthWords } from '../../lib/months.ts'
+import { daysIn, lastMonths, monthBefore, monthNow, monthWords } from '../../lib/months.ts'
 import { showToast } from '../../lib/toasts.ts'
 import { useSearchState } from '../../lib/use-search-state.ts'
 import { Button } from '../../ui/button.tsx'
 import { Select } from '../../ui/field.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 import { Empty, Page } from '../../ui/page.tsx'
-import { Tables } from './tables.tsx'
+import {
+  type Grouping,
+  groupBy,
+  groupingWords,
+  groupOf,
+  readGrouping,
+  sumUsd,
+  totalsOf,
+  withOthers,
+} from './grouping.ts'
+import { changeWords, Totals } from './tables.tsx'
 
 const Chart = lazy(() => import('./chart.tsx'))
 
-const productOf = (item: UsageItem) => item.product_name
+const datesOf = (month: string) => ({
+  start_date: `${month}-01`,
+  end_date: `${month}-${String(daysIn(month)).padStart(2, '0')}`,
+})
 
 export function Usage() {
   const project = useProject()
   const { projects } = useMe()
   const [search, setSearch] = useSearchState()
   const month = search.month ?? monthNow()
+  const isCurrent = month === monthNow()
   const isWhole = search.scope === 'organization'
-  const dates = { start_date: `${month}-01`, end_date: `${month}-${String(daysIn(month)).padStart(2, '0')}` }
-  const usage = useQuery({
-    ...(isWhole
-      ? read('organizationUsage', { params: { organization_id: project.organization_id }, query: dates })
-      : read('projectUsage', { params: { project_id: project.id }, query: dates })),
-    placeholderData: keepPreviousData,
-  })
+  const grouping = readGrouping(search.by, isWhole)
+  const { organization_id } = project
+  const usageOf = (month: string) => {
+    const query = { ...datesOf(month), group_by: groupBy(grouping) }
+    return isWhole
+      ? read('organizationUsage', { params: { organization_id }, query })
+      : read('projectUsage', { params: { project_id: project.id }, query })
+  }
+  const usage = useQuery({ ...usageOf(month), placeholderData: keepPreviousData })
+  const earlier = useQuery({ ...usageOf(monthBefore(month)), placeholderData: keepPreviousData })
   const costs = useQuery(
     isWhole
-      ? read('organizationCosts', { params: { organization_id: project.organization_id } })
+      ? read('organizationCosts', { params: { organization_id } })
       : read('projectCosts', { params: { project_id: project.id } }),
   )
-  const items = usage.data?.items ?? []
-  const isByProject = isWhole && search.by === 'project'
-  const projectOf = useMemo(() => {
+  const budget = useQuery({
+    ...read('budgetGet', { params: { project_id: project.id } }),
+    enabled: !isWhole,
+  })
+  const items = usage.data?.items ?? noItems
+  // A month that is under way is held against as many days of the one before.
+  const before = useMemo(() => {
+    const lastDay = isCurrent ? new Date().getUTCDate() - 1 : 31
+    return (earlier.data?.items ?? noItems).filter(({ date }) => Number(date.slice(8, 10)) <= lastDay)
+  }, [earlier.data, isCurrent])
+  const keyOf = useMemo(() => {
     const names = new Map(projects.map(({ id, name }) => [id, name]))
-    return (item: UsageItem) => names.get(item.project_id) ?? item.project_id
-  }, [projects])
-  const isCurrent = month === monthNow()
+    return (item: UsageItem) => groupOf(item, grouping, names)
+  }, [projects, grouping])
+  const barOf = useMemo(() => withOthers(items, keyOf), [items, keyOf])
+  const totals = useMemo(() => totalsOf(items, before, keyOf), [items, before, keyOf])
   const download = async () => {
     try {
       const csv = await client.usageCsv({
-        ...(isWhole ? { organization_id: project.organization_id } : { project_id: project.id }),
-        ...dates,
+        ...(isWhole ? { organization_id } : { project_id: project.id }),
+        ...datesOf(month),
+        group_by: groupBy(grouping),
       })
       const link = document.createElement('a')
       link.href = URL.createObjectURL(new Blob([csv], { type: 'text/csv' }))
@@ -76,24 +103,18 @@ export function Usage() {
             label="Scope"
             isSmall
             value={isWhole ? 'organization' : ''}
-            onChange={(scope) => setSearch({ scope, by: '' })}
+            onChange={(scope) => setSearch({ scope, by: search.by === 'project' ? '' : (search.by ?? '') })}
             choices={[
               { value: '', label: 'This project' },
               { value: 'organization', label: 'All projects' },
             ]}
           />
-          {isWhole && (
-            <Select
-              label="Bars by"
-              isSmall
-              value={isByProject ? 'project' : ''}
-              onChange={(by) => setSearch({ by })}
-              choices={[
-                { value: '', label: 'By product' },
-                { value: 'project', label: 'By project' },
-              ]}
-            />
-          )}
+          <GroupingSelect
+            projectId={project.id}
+            isWhole={isWhole}
+            value={grouping}
+            onChange={(by) => setSearch({ by: by === 'product' ? '' : by })}
+          />
           <Button size="small" icon={<Download size={14} />} onClick={download}>
             CSV
           </Button>
@@ -105,12 +126,18 @@ export function Usage() {
           <>
             <div className="flex flex-wrap items-baseline gap-x-8 gap-y-1">
               <p className="figures text-2xl font-semibold">
-                {money(sum(items))}
+                {money(sumUsd(items))}
                 <span className="text-base font-normal text-ink-muted max-sm:block">
                   {' '}
                   in whole days of {monthWords(month)}
                 </span>
               </p>
+              {earlier.data && (
+                <p className="figures text-ink-muted">
+                  {money(sumUsd(before))} in {isCurrent ? 'the same days of ' : ''}
+                  {monthWords(monthBefore(month))} ({changeWords(sumUsd(items), sumUsd(before))})
+                </p>
+              )}
               {isCurrent && costs.data && (
                 <p className="figures text-ink-muted">
                   {money(costs.data.month_to_date_usd)} with today · {money(costs.data.forecast_usd)} expected
@@ -128,16 +155,26 @@ export function Usage() {
                   <Suspense fallback={<div className="h-76" />}>
                     <Chart
                       items={items}
-                      groupOf={isByProject ? projectOf : productOf}
-                      by={isByProject ? 'project' : 'product'}
+                      groupOf={barOf}
+                      by={groupingWords(grouping)}
                       month={month}
                       days={daysIn(month)}
-                      todayUsd={isCurrent && costs.data ? costs.data.month_to_date_usd - sum(items) : null}
+                      todayUsd={isCurrent && costs.data ? costs.data.today_usd : null}
                       forecastUsd={isCurrent ? (costs.data?.forecast_usd ?? null) : null}
+                      budgetUsd={isWhole ? null : (budget.data?.monthly_usd ?? null)}
                     />
                   </Suspense>
                 </div>
-                <Tables items={items} projectOf={projectOf} isWhole={isWhole} />
+                {totals.length === 0 ? (
+                  <p className="text-ink-muted">No whole day of this month has been written yet.</p>
+                ) : (
+                  <Totals
+                    title={`By ${groupingWords(grouping)}`}
+                    rows={totals}
+                    monthBefore={monthWords(monthBefore(month))}
+                    hasQuantities={grouping === 'product'}
+                  />
+                )}
               </>
             )}
             <p className="text-sm text-ink-muted" title={utcDate(data.updated_at)}>
@@ -151,4 +188,37 @@ export function Usage() {
   )
 }
 
-const sum = (items: UsageItem[]): number => items.reduce((total, item) => total + (item.usd ?? 0), 0)
+const noItems: UsageItem[] = []
+
+/** Offers the labels that the project's VMs and disks carry, beside product, VM and project. */
+function GroupingSelect({
+  projectId,
+  isWhole,
+  value,
+  onChange,
+}: {
+  projectId: string
+  isWhole: boolean
+  value: Grouping
+  onChange: (by: string) => void
+}) {
+  const vms = useQuery(readAll('vmList', { project_id: projectId }))
+  const disks = useQuery(readAll('diskList', { project_id: projectId }))
+  const keys = [...(vms.data ?? []), ...(disks.data ?? [])].flatMap(({ labels }) => Object.keys(labels))
+  const groupings: Grouping[] = [
+    'product',
+    'vm',
+    ...(isWhole ? (['project'] as const) : []),
+    ...keys.sort().map((key) => `label:${key}` as const),
+    value,
+  ]
+  return (
+    <Select
+      label="Bars by"
+      isSmall
+      value={value}
+      onChange={onChange}
+      choices={[...new Set(groupings)].map((each) => ({ value: each, label: `By ${groupingWords(each)}` }))}
+    />
+  )
+}

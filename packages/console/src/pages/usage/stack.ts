@@ -22,6 +22,16 @@ export function forecastBars(totals: number[], forecastUsd: number | null): (num
   return totals.map((_, index) => (index + 1 >= today ? left : null))
 }
 
+/** A budget that is far above what is spent would make bars too small to see: then it has no line. */
+const tallestLine = 4
+
+/** Returns a day's share of the month's budget, if it can be drawn beside the bars. */
+export function budgetLine(budgetUsd: number | null, days: number, bars: (number | null)[]): number | null {
+  if (budgetUsd === null) return null
+  const share = budgetUsd / days
+  return share <= tallestLine * Math.max(...bars.map((bar) => bar ?? 0)) ? share : null
+}
+
 /** Returns what today has cost so far as the one bar that no whole day has yet. */
 export const todayBar = (days: number, usd: number | null): (number | null)[] =>
   Array.from({ length: days }, (_, index) => (index + 1 === new Date().getUTCDate() ? usd : null))

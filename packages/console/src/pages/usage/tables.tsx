@@ -1,74 +1,62 @@
-import type { UsageItem } from '@slipway/sdk'
-import { useMemo } from 'react'
-import { quantity, usd } from '../../lib/format.ts'
+import { amount, quantity } from '../../lib/format.ts'
 import { Section } from '../../ui/page.tsx'
-import { Table } from '../../ui/table.tsx'
+import { type Column, Table } from '../../ui/table.tsx'
+import type { GroupTotal } from './grouping.ts'
 
-interface Total {
-  key: string
-  quantity: number
-  unit: string
-  usd: number
-}
-
-function totalsBy(items: UsageItem[], keyOf: (item: UsageItem) => string): Total[] {
-  const totals = new Map<string, Total>()
-  for (const item of items) {
-    const key = keyOf(item)
-    const total = totals.get(key) ?? { key, quantity: 0, unit: item.unit, usd: 0 }
-    total.quantity += item.quantity
-    total.usd += item.usd ?? 0
-    totals.set(key, total)
-  }
-  return [...totals.values()].sort((a, b) => b.usd - a.usd)
-}
-
-export function Tables({
-  items,
-  projectOf,
-  isWhole,
+/** Shows what each group cost, and what it cost the month before. */
+export function Totals({
+  title,
+  rows,
+  monthBefore,
+  hasQuantities = false,
 }: {
-  items: UsageItem[]
-  projectOf: (item: UsageItem) => string
-  isWhole: boolean
+  title: string
+  rows: GroupTotal[]
+  monthBefore: string
+  /** Quantities of one group have one unit only where groups are products. */
+  hasQuantities?: boolean
 }) {
-  const byProduct = useMemo(() => totalsBy(items, (item) => item.product_name), [items])
-  const byProject = useMemo(() => totalsBy(items, projectOf), [items, projectOf])
-  if (items.length === 0)
-    return <p className="text-ink-muted">No whole day of this month has been written yet.</p>
+  const columns: Column<GroupTotal>[] = [
+    {
+      key: 'name',
+      title: title.replace(/^By (.)/, (_, first) => first.toUpperCase()),
+      width: 'minmax(140px, 2fr)',
+      cell: (row) => row.key,
+    },
+    { key: 'usd', title: 'USD', width: '110px', align: 'right', cell: (row) => amount(row.usd) },
+    {
+      key: 'before',
+      title: monthBefore,
+      width: '130px',
+      align: 'right',
+      cell: (row) => <span className="text-ink-muted">{amount(row.usdBefore)}</span>,
+    },
+    {
+      key: 'change',
+      title: 'Change',
+      width: '90px',
+      align: 'right',
+      cell: (row) => changeWords(row.usd, row.usdBefore),
+    },
+  ]
+  if (hasQuantities)
+    columns.splice(1, 0, {
+      key: 'quantity',
+      title: 'Quantity',
+      width: 'minmax(130px, 1fr)',
+      align: 'right',
+      cell: (row) => quantity(row.quantity, row.unit),
+    })
   return (
-    <div className="grid grid-cols-1 items-start gap-6 lg:grid-cols-2">
-      <Section title="By product">
-        <Table
-          label="By product"
-          rows={byProduct}
-          rowKey={(row) => row.key}
-          columns={[
-            { key: 'product', title: 'Product', width: 'minmax(120px, 1.4fr)', cell: (row) => row.key },
-            {
-              key: 'quantity',
-              title: 'Quantity',
-              width: 'minmax(130px, 1fr)',
-              align: 'right',
-              cell: (row) => quantity(row.quantity, row.unit),
-            },
-            { key: 'usd', title: 'Amount', width: '130px', align: 'right', cell: (row) => usd(row.usd) },
-          ]}
-        />
-      </Section>
-      {isWhole && (
-        <Section title="By project">
-          <Table
-            label="By project"
-            rows={byProject}
-            rowKey={(row) => row.key}
-            columns={[
-              { key: 'project', title: 'Project', width: 'minmax(140px, 2fr)', cell: (row) => row.key },
-              { key: 'usd', title: 'Amount', width: '130px', align: 'right', cell: (row) => usd(row.usd) },
-            ]}
-          />
-        </Section>
-      )}
-    </div>
+    <Section title={title}>
+      <Table label={title} rows={rows} rowKey={(row) => row.key} columns={columns} />
+    </Section>
   )
+}
+
+/** Returns "+12 %", or what can be said where nothing was before. */
+export function changeWords(usd: number, before: number): string {
+  if (before < 0.005) return usd < 0.005 ? '–' : 'new'
+  const percent = Math.round((usd / before - 1) * 100)
+  return `${percent > 0 ? '+' : percent < 0 ? '−' : ''}${Math.abs(percent)} %`
 }

@@ -4,8 +4,10 @@ import { type ReactNode, useState } from 'react'
 import { useOperation } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
 import { useWhyNot } from '../../api/me.ts'
+import { read } from '../../api/read.ts'
+import { useQuery } from '../../api/use-query.ts'
 import { whyProtected } from '../../features/annotations.tsx'
-import { plural } from '../../lib/format.ts'
+import { plural, usd } from '../../lib/format.ts'
 import { stateWord } from '../../lib/state-words.ts'
 import { expiryChoices, ttlChoices } from '../../lib/ttl.ts'
 import { Button } from '../../ui/button.tsx'
@@ -95,6 +97,9 @@ function Line({ text, children }: { text: string; children: ReactNode }) {
 }
 
 function TypeDialog({ vm, onClose }: { vm: Vm; onClose: () => void }) {
+  const prices = useQuery(read('priceList', { params: { project_id: vm.project_id } }))
+  const priceOf = (name: string) =>
+    `${usd(prices.data?.items.find(({ product_name }) => product_name === name)?.usd)}/h`
   const choices = vmTypes.filter(({ family, name }) => family === vmType(vm.type)?.family && name !== vm.type)
   const [type, setType] = useState(choices[0]?.name ?? '')
   const change = useOperation({
@@ -119,10 +124,20 @@ function TypeDialog({ vm, onClose }: { vm: Vm; onClose: () => void }) {
         onChange={setType}
         choices={choices.map(({ name, cpuCores, memoryGb }) => ({
           value: name,
-          label: `${name} (${cpuCores} cores, ${memoryGb} GB)`,
+          label: `${name} (${cpuCores} cores, ${memoryGb} GB, ${priceOf(name)})`,
         }))}
-        hint={`Now ${vm.type}. GPUs are claimed when it starts.`}
+        hint="GPUs are claimed when it starts; it costs nothing until then."
       />
+      <dl className="figures grid grid-cols-[auto_1fr] gap-x-4 gap-y-1">
+        <dt className="text-ink-muted">Now</dt>
+        <dd>
+          {vm.type}, {priceOf(vm.type)}
+        </dd>
+        <dt className="text-ink-muted">Then</dt>
+        <dd>
+          {type}, {priceOf(type)}
+        </dd>
+      </dl>
     </FormDialog>
   )
 }

@@ -3,17 +3,17 @@ import { Link, useParams } from '@tanstack/react-router'
 import { useProjectId, useWhyNot } from '../../api/me.ts'
 import { read } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
+import { AlertsOf } from '../../features/alerts.tsx'
 import { VmAnnotations } from '../../features/annotations.tsx'
 import { EventTable } from '../../features/event-table.tsx'
 import { VmActions } from '../../features/vm-actions.tsx'
-import { Copyable } from '../../ui/copy.tsx'
 import { ErrorState } from '../../ui/error.tsx'
-import { Facts, Page, Section, Skeleton } from '../../ui/page.tsx'
+import { Page, Section, Skeleton } from '../../ui/page.tsx'
 import { StateBadge } from '../../ui/state.tsx'
-import { When } from '../../ui/time.tsx'
 import { Connect } from './connect.tsx'
 import { DangerZone } from './danger-zone.tsx'
 import { VmDisks } from './disks.tsx'
+import { VmFacts } from './facts.tsx'
 import { Interfaces } from './interfaces.tsx'
 import { LatestOperation } from './latest-operation.tsx'
 import { SerialLog } from './serial-log.tsx'
@@ -45,31 +45,9 @@ function LivingPage({ vm }: { vm: Vm }) {
     >
       <VmAnnotations vm={vm} whyNot={whyNot} />
       <Connect vm={vm} />
+      <AlertsOf resourceId={vm.id} />
       <LatestOperation projectId={projectId} resourceId={vm.id} />
-      <Facts
-        items={[
-          ['Type', vm.type],
-          ['Location', vm.location],
-          ['Image', vm.image],
-          ['Id', <Copyable key="id" text={vm.id} />],
-          ['Created', <When key="created" iso={vm.created_at} />],
-          ['Changed', <When key="changed" iso={vm.updated_at} />],
-          [
-            'Ends',
-            vm.expires_at ? (
-              <span key="ends">
-                <When iso={vm.expires_at} />, then {vm.on_expiry === 'delete' ? 'deleted' : 'stopped'}
-              </span>
-            ) : (
-              'no time limit'
-            ),
-          ],
-          [
-            'Private address',
-            <Copyable key="ip" text={vm.network_interfaces[0]?.ips[0]?.private_ipv4.address ?? ''} />,
-          ],
-        ]}
-      />
+      <VmFacts vm={vm} />
       <VmDisks vm={vm} />
       <Interfaces vm={vm} />
       <SerialLog vm={vm} />

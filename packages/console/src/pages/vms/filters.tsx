@@ -1,7 +1,7 @@
 import { type Vm, vmStates } from '@slipway/sdk'
 import { fitsSelector, LabelFilter } from '../../features/label-filter.tsx'
 import { stateWord } from '../../lib/state-words.ts'
-import { Select } from '../../ui/field.tsx'
+import { FilterInput, Select } from '../../ui/field.tsx'
 
 export function matches(
   vm: Vm,
@@ -31,12 +31,10 @@ export function Filters({
   const present = new Set(vms.map((vm) => stateWord(vm.state)))
   return (
     <>
-      <input
-        aria-label="Filter by name, address or id"
-        placeholder="Filter by name"
+      <FilterInput
+        label="Filter by name, address or id"
         value={search.q ?? ''}
-        onChange={(event) => setSearch({ q: event.target.value })}
-        className="h-7 w-44 rounded-md border border-line-strong bg-surface px-2 text-sm"
+        onChange={(q) => setSearch({ q })}
       />
       <LabelFilter value={search.labels ?? ''} onChange={(labels) => setSearch({ labels })} />
       <Select

@@ -1,10 +1,11 @@
-import type { Price, Vm } from '@slipway/sdk'
+import { type Vm, vmStateTable } from '@slipway/sdk'
 import { Link } from '@tanstack/react-router'
 import { Plus } from 'lucide-react'
 import { useMemo, useState } from 'react'
 import { useProjectId, useWhyNot } from '../../api/me.ts'
 import { read, readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
+import { useStuck } from '../../features/alerts.tsx'
 import { ProtectedMark } from '../../features/annotations.tsx'
 import { publicAddressOf } from '../../lib/addresses.ts'
 import { curlLine } from '../../lib/command-lines.ts'
@@ -31,11 +32,8 @@ export function Vms() {
   const [selected, setSelected] = useState<Set<string>>(new Set())
   const rows = useMemo(() => (vms.data ?? []).filter((vm) => matches(vm, search)), [vms.data, search])
   const hasLabels = (vms.data ?? []).some((vm) => Object.keys(vm.labels).length > 0)
-  const prices = useQuery(read('priceList', { params: { project_id: projectId } }))
-  const columns = useMemo(
-    () => columnsFor(projectId, prices.data?.items ?? [], hasLabels),
-    [projectId, prices.data, hasLabels],
-  )
+  const stuck = useStuck()
+  const columns = useMemo(() => columnsFor(projectId, stuck, hasLabels), [projectId, stuck, hasLabels])
   const chosen = rows.filter((vm) => selected.has(vm.id))
   const running = (vms.data ?? []).filter((vm) => vm.state === 'STATE_RUNNING').length
   const create = (
@@ -118,7 +116,11 @@ export function Vms() {
   )
 }
 
-const columnsFor = (projectId: string, prices: Price[], hasLabels: boolean): Column<Vm>[] => [
+const columnsFor = (
+  projectId: string,
+  stuck: ReadonlyMap<string, string>,
+  hasLabels: boolean,
+): Column<Vm>[] => [
   {
     key: 'name',
     title: 'Name',
@@ -149,7 +151,7 @@ const columnsFor = (projectId: string, prices: Price[], hasLabels: boolean): Col
     title: 'State',
     width: 'minmax(150px, 1fr)',
     sortBy: (vm) => stateWord(vm.state),
-    cell: (vm) => <StateBadge state={vm.state} since={vm.updated_at} />,
+    cell: (vm) => <StateBadge state={stuck.has(vm.id) ? 'stuck' : vm.state} since={vm.updated_at} />,
   },
   {
     key: 'location',
@@ -179,11 +181,8 @@ const columnsFor = (projectId: string, prices: Price[], hasLabels: boolean): Col
     title: 'USD/h',
     width: '90px',
     align: 'right',
-    sortBy: (vm) => priceOf(vm, prices) ?? 0,
-    cell: (vm) => {
-      const price = priceOf(vm, prices)
-      return price === undefined ? '–' : price.toFixed(2)
-    },
+    sortBy: (vm) => usdPerHour(vm) ?? 0,
+    cell: (vm) => usdPerHour(vm)?.toFixed(2) ?? '–',
   },
   {
     key: 'age',
@@ -207,8 +206,5 @@ function PickableLabels({ labels }: Pick<Vm, 'labels'>) {
   return <Labels labels={labels} onPick={(label) => setSearch({ labels: label })} />
 }
 
-/** A VM costs while it runs. */
-function priceOf(vm: Vm, prices: Price[]): number | undefined {
-  if (vm.state === 'STATE_SHUTOFF') return 0
-  return prices.find(({ product_name }) => product_name === vm.type)?.usd
-}
+/** A VM costs only in some of its states. */
+const usdPerHour = (vm: Vm) => (vmStateTable[vm.state].isBilled ? vm.usd_per_hour : 0)

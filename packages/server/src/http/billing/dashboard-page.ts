@@ -8,7 +8,7 @@ import type { MonthRow } from '../../store/billing/usage-days.ts'
 import type { OrganizationRow } from '../../store/identity/organizations.ts'
 import type { ProjectRow } from '../../store/identity/projects.ts'
 import { dailyChart, seriesOf } from './chart.ts'
-import { type Html, html, money, monthTitle, page } from './html.ts'
+import { type Html, html, money, monthTitle, page, pageHeader } from './html.ts'
 
 export interface Dashboard {
   /** The path of this link, under which everything is. */
@@ -75,7 +75,7 @@ export function dashboardPage(board: Dashboard): string {
   const gate = gateTexts[organization.payment_state]
   return page(
     `Billing · ${organization.name}`,
-    html`<header><div><strong>slipway</strong><span>Billing</span><span class="until">This link works until ${expiresAt.toISOString().slice(11, 16)} UTC</span></div></header>
+    html`${pageHeader(html`<span>Billing</span><span class="until">This link works until ${expiresAt.toISOString().slice(11, 16)} UTC</span>`)}
 <main>
 <h1 class="wide">${organization.name}${project ? ` / ${project.name}` : ''}</h1>
 ${told ? html`<p class="notice ${told.tone}" role="status">${told.text}</p>` : null}

@@ -28,9 +28,9 @@ export function html(strings: TemplateStringsArray, ...pieces: Piece[]): Html {
   return new Html(String.raw({ raw: strings }, ...pieces.map(render)))
 }
 
-/** Nothing but our own style sheet is loaded, no script runs, and forms go to us, or on to the payment provider. */
+/** Nothing but our own style sheet and mark is loaded, no script runs, and forms go to us, or on to the payment provider. */
 export const pageSecurityPolicy =
-  "default-src 'none'; style-src 'self'; base-uri 'none'; frame-ancestors 'none'; " +
+  "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'; " +
   "form-action 'self' https://checkout.stripe.com https://billing.stripe.com"
 
 export const stylePath = '/billing/assets/style.css'
@@ -51,6 +51,9 @@ ${content}
 </html>
 `.text
 }
+
+export const pageHeader = (content: Html): Html =>
+  html`<header><div><strong><img src="/favicon.svg" alt="" width="20" height="20">slipway</strong>${content}</div></header>`
 
 const monthNames = [
   'January',

@@ -2,7 +2,7 @@ import { centsToUsd, quantityHours } from '../../domain/money.ts'
 import { addDays, addMonths } from '../../domain/months.ts'
 import type { InvoiceRow } from '../../store/billing/invoices.ts'
 import { invoiceState } from './dashboard-page.ts'
-import { type Html, html, money, monthTitle, page } from './html.ts'
+import { type Html, html, money, monthTitle, page, pageHeader } from './html.ts'
 
 interface InvoiceView {
   base: string
@@ -27,7 +27,7 @@ export function invoicePage({ base, organizationName, projectNames, invoice }: I
     )}</tbody></table>`
   return page(
     `Invoice ${invoice.month.slice(0, 7)} · ${organizationName}`,
-    html`<header><div><strong>slipway</strong><a href="${base}">← Billing</a></div></header>
+    html`${pageHeader(html`<a href="${base}">← Billing</a>`)}
 <main class="invoice"><section>
 <div class="heading"><h1>Invoice, ${monthTitle(invoice.month)}</h1>${invoiceState(invoice.state)}</div>
 <dl>
@@ -48,7 +48,7 @@ ${projects.map(table)}
 const notePage = (title: string, text: Html) =>
   page(
     'Billing',
-    html`<header><div><strong>slipway</strong><span>Billing</span></div></header>
+    html`${pageHeader(html`<span>Billing</span>`)}
 <main class="invoice"><section><h1>${title}</h1><p class="muted">${text}</p></section></main>`,
   )
 

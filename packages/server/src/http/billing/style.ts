@@ -29,7 +29,7 @@ code { font: 13px/20px "JetBrains Mono", ui-monospace, Menlo, Consolas, "Liberat
 header { border-bottom: 1px solid var(--line); background: var(--surface); }
 header > div, main { max-width: 1280px; margin: 0 auto; padding: 0 24px; }
 header > div { display: flex; flex-wrap: wrap; align-items: center; gap: 4px 16px; min-height: 48px; padding-top: 8px; padding-bottom: 8px; }
-header strong { font-size: 16px; }
+header strong { display: inline-flex; align-items: center; gap: 8px; font-weight: 600; letter-spacing: -0.025em; }
 header .until { margin-left: auto; color: var(--muted); }
 main { padding-top: 24px; padding-bottom: 64px; display: grid; gap: 24px; grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); }
 section { background: var(--surface); border: 1px solid var(--line); border-radius: 6px; padding: 16px; }

@@ -1,0 +1,188 @@
+import type { RouteAnswer } from '@slipway/sdk'
+import { Link } from '@tanstack/react-router'
+import { useEffect, useMemo } from 'react'
+import { client, visitor } from '../api/client.ts'
+import { session } from '../api/session.ts'
+import { useQuery } from '../api/use-query.ts'
+import { usd } from '../lib/format.ts'
+import { useSearchState } from '../lib/use-search-state.ts'
+import { Select } from '../ui/field.tsx'
+import { Loaded } from '../ui/loaded.tsx'
+import { Mark } from '../ui/state.tsx'
+import { type Column, Table } from '../ui/table.tsx'
+
+type Item = RouteAnswer<'catalogueList'>['items'][number]
+
+/** A type with the places where it is offered. */
+interface Row extends Omit<Item, 'location' | 'available'> {
+  places: Pick<Item, 'location' | 'available'>[]
+}
+
+const pollMs = 10_000
+
+/** Shows types, prices and stock to whoever looks around: nobody has to sign in for it, nor to have a card. */
+export function Catalogue() {
+  const catalogue = useQuery({
+    queryKey: ['catalogueList'],
+    queryFn: ({ signal }) => (session.isOpen() ? client : visitor).catalogueList({}, { signal }),
+    refetchInterval: pollMs,
+  })
+  const [search, setSearch] = useSearchState()
+  const items = catalogue.data?.items
+  const rows = useMemo(
+    () =>
+      rowsOf(items ?? []).filter(
+        ({ gpu_model, places }) =>
+          (!search.gpu || gpu_model === search.gpu) &&
+          (!search.location ||
+            places.some(({ location, available }) => location === search.location && available)),
+      ),
+    [items, search.gpu, search.location],
+  )
+  useEffect(() => {
+    document.title = 'Types and prices · Slipway'
+  }, [])
+  const choices = (any: string, values: string[]) => [
+    { value: '', label: any },
+    ...[...new Set(values)].sort().map((value) => ({ value, label: value })),
+  ]
+  return (
+    <div className="min-h-dvh">
+      <header className="flex h-12 items-center justify-between border-b border-line bg-surface px-6 max-md:px-4">
+        <span className="flex items-center gap-2 font-semibold tracking-tight">
+          <img src="/favicon.svg" alt="" width={20} height={20} />
+          slipway
+        </span>
+        <Link to="/" className="link">
+          {session.isOpen() ? 'Back to the console' : 'Sign in'}
+        </Link>
+      </header>
+      <main className="mx-auto flex max-w-[1280px] flex-col gap-4 p-6 max-md:p-4">
+        <h1 className="text-xl font-semibold">Types and prices</h1>
+        <p className="text-ink-muted">
+          A VM has the GPUs of its type to itself and is billed by the millisecond while it runs. The stock is
+          that of this moment.
+        </p>
+        <Loaded query={catalogue} rows={12}>
+          {(data) => (
+            <>
+              <div className="flex flex-wrap items-center gap-2">
+                <Select
+                  isSmall
+                  label="GPU"
+                  value={search.gpu ?? ''}
+                  onChange={(gpu) => setSearch({ gpu })}
+                  choices={choices(
+                    'Any GPU',
+                    data.items.map(({ gpu_model }) => gpu_model),
+                  )}
+                />
+                <Select
+                  isSmall
+                  label="Available in"
+                  value={search.location ?? ''}
+                  onChange={(location) => setSearch({ location })}
+                  choices={choices(
+                    'Any location',
+                    data.items.map(({ location }) => location),
+                  )}
+                />
+              </div>
+              <Table
+                label="Types and prices"
+                rows={rows}
+                columns={columns}
+                rowKey={({ type }) => type}
+                sort={search.sort ?? ''}
+                onSort={(sort) => setSearch({ sort })}
+                empty={<p className="card px-4 py-3 text-ink-muted">No type matches the filter now.</p>}
+              />
+            </>
+          )}
+        </Loaded>
+      </main>
+    </div>
+  )
+}
+
+function rowsOf(items: Item[]): Row[] {
+  const rows = new Map<string, Row>()
+  for (const { location, available, ...type } of items) {
+    const row = rows.get(type.type) ?? { ...type, places: [] }
+    row.places.push({ location, available })
+    rows.set(type.type, row)
+  }
+  return [...rows.values()]
+}
+
+const columns: Column<Row>[] = [
+  {
+    key: 'type',
+    title: 'Type',
+    width: 'minmax(120px, 1fr)',
+    sortBy: ({ type }) => type,
+    cell: ({ type }) => <span className="font-medium">{type}</span>,
+  },
+  {
+    key: 'gpus',
+    title: 'GPUs',
+    width: 'minmax(170px, 1.3fr)',
+    sortBy: ({ gpu_count }) => gpu_count,
+    cell: ({ gpu_count, gpu_model }) => `${gpu_count} × ${gpu_model}`,
+  },
+  {
+    key: 'price',
+    title: 'Price per hour',
+    width: '130px',
+    align: 'right',
+    sortBy: ({ usd_per_hour }) => usd_per_hour ?? Number.POSITIVE_INFINITY,
+    cell: ({ usd_per_hour }) => usd(usd_per_hour),
+  },
+  {
+    key: 'stock',
+    title: 'In stock',
+    width: 'minmax(220px, 2fr)',
+    cell: ({ places }) => (
+      <span className="inline-flex flex-wrap gap-x-4 gap-y-1 py-1 max-md:justify-end">
+        {places.map(
+          ({ location, available }) =>
+            available && (
+              <span key={location} className="inline-flex items-center gap-1.5 whitespace-nowrap">
+                <Mark tone="good" />
+                {location}
+              </span>
+            ),
+        )}
+        {places.every(({ available }) => !available) && (
+          <span className="inline-flex items-center gap-1.5 text-amber-text">
+            <Mark tone="warn" />
+            nowhere now
+          </span>
+        )}
+      </span>
+    ),
+  },
+  {
+    key: 'cores',
+    title: 'Cores',
+    width: '80px',
+    align: 'right',
+    sortBy: ({ cpu_cores }) => cpu_cores,
+    cell: ({ cpu_cores }) => cpu_cores,
+  },
+  {
+    key: 'memory',
+    title: 'Memory',
+    width: '100px',
+    align: 'right',
+    sortBy: ({ memory_gb }) => memory_gb,
+    cell: ({ memory_gb }) => `${memory_gb.toLocaleString('en-US')} GB`,
+  },
+  {
+    key: 'scratch',
+    title: 'Scratch',
+    width: '100px',
+    align: 'right',
+    cell: ({ scratch_gb }) => (scratch_gb > 0 ? `${scratch_gb.toLocaleString('en-US')} GB` : 'none'),
+  },
+]

@@ -1,0 +1,243 @@
+import type { RouteAnswer } from '@slipway/sdk'
+import { vmActions } from '@slipway/sdk'
+import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query'
+import { useMemo, useState } from 'react'
+import { useAction } from '../../api/actions.ts'
+import { client } from '../../api/client.ts'
+import { read, readAll } from '../../api/read.ts'
+import { useQuery } from '../../api/use-query.ts'
+import { useStuck } from '../../features/alerts.tsx'
+import { tenantOf } from '../../features/fleet/gpu-cells.tsx'
+import { HostLink } from '../../features/fleet/host-link.tsx'
+import { settingsPollMs } from '../../features/fleet/poll.ts'
+import { TenantVmLink } from '../../features/fleet/tenant-vm-link.tsx'
+import { FleetPage } from '../../features/page-tabs.tsx'
+import { count } from '../../lib/format.ts'
+import { stateWord } from '../../lib/state-words.ts'
+import { useSearchState } from '../../lib/use-search-state.ts'
+import { Button } from '../../ui/button.tsx'
+import { Confirm, submitting } from '../../ui/dialog.tsx'
+import { FilterInput, Select } from '../../ui/field.tsx'
+import { Loaded } from '../../ui/loaded.tsx'
+import { StateBadge } from '../../ui/state.tsx'
+import { type Column, Table } from '../../ui/table.tsx'
+import { Age } from '../../ui/time.tsx'
+
+type Row = RouteAnswer<'adminVmList'>['items'][number]
+
+const pageSize = 500
+
+/** Shows the VMs of all tenants, the newest first. What is searched for is found among those not shown, too. */
+export function FleetVms() {
+  const [search, setSearch] = useSearchState()
+  const { q = '', state = '', organization = '' } = search
+  const organizations = useQuery({ ...readAll('adminOrganizationList', {}), staleTime: 60_000 })
+  const vms = useInfiniteQuery({
+    queryKey: ['adminVmList', { organization }],
+    initialPageParam: '',
+    queryFn: ({ pageParam, signal }) =>
+      client.adminVmList(
+        {
+          limit: pageSize,
+          page_token: pageParam || undefined,
+          organization_id: organization || undefined,
+        },
+        { signal },
+      ),
+    getNextPageParam: (page) => page.next_page_token || undefined,
+    // Each look at one tenant's VMs is put on record: once is enough.
+    refetchInterval: organization ? false : settingsPollMs,
+    placeholderData: keepPreviousData,
+  })
+  const shown = useMemo(() => vms.data?.pages.flatMap(({ items }) => items) ?? [], [vms.data])
+  const found = useFound(q, shown, vms.hasNextPage)
+  const rows = useMemo(
+    () =>
+      [...shown, ...found].filter(
+        (vm) =>
+          (!state || stateWord(vm.state) === state) &&
+          (!organization || vm.organization_id === organization) &&
+          `${vm.name} ${vm.id} ${tenantOf(vm)}`.toLowerCase().includes(q.toLowerCase()),
+      ),
+    [shown, found, q, state, organization],
+  )
+  const [asked, setAsked] = useState<{ vm: Row; what: 'stop' | 'delete' } | null>(null)
+  const stuck = useStuck()
+  const columns = useMemo(
+    () => [...columnsFor(stuck), actionColumn((what, vm) => setAsked({ vm, what }))],
+    [stuck],
+  )
+  const states = [...new Set([...shown.map((vm) => stateWord(vm.state)), ...(state ? [state] : [])])].sort()
+  return (
+    <FleetPage>
+      <div className="flex flex-wrap items-center gap-2">
+        <FilterInput label="Filter by name, tenant or id" value={q} onChange={(q) => setSearch({ q })} />
+        <Select
+          isSmall
+          label="State"
+          value={state}
+          onChange={(state) => setSearch({ state })}
+          choices={[{ value: '', label: 'Any state' }, ...states.map((value) => ({ value, label: value }))]}
+        />
+        <Select
+          isSmall
+          label="Organization"
+          value={organization}
+          onChange={(organization) => setSearch({ organization })}
+          choices={[
+            { value: '', label: 'Any organization' },
+            ...(organizations.data ?? []).map(({ id, name }) => ({ value: id, label: name })),
+          ]}
+        />
+        <span className="figures ml-auto text-ink-muted">
+          {count(rows.length)}
+          {vms.hasNextPage && ' of the newest'} shown
+        </span>
+      </div>
+      <Loaded query={vms}>
+        {() => (
+          <Table
+            label="VMs of all tenants"
+            rows={rows}
+            columns={columns}
+            rowKey={(vm) => vm.id}
+            sort={search.sort ?? ''}
+            onSort={(sort) => setSearch({ sort })}
+            empty={
+              <p className="card px-4 py-3 text-ink-muted">
+                {shown.length === 0 && !q ? 'No tenant has a VM.' : 'No VM matches the filter.'}
+              </p>
+            }
+          />
+        )}
+      </Loaded>
+      {vms.hasNextPage && (
+        <div>
+          <Button isBusy={vms.isFetchingNextPage} onClick={() => vms.fetchNextPage()}>
+            Older VMs
+          </Button>
+        </div>
+      )}
+      {asked && <Question {...asked} onClose={() => setAsked(null)} />}
+    </FleetPage>
+  )
+}
+
+/** Finds VMs by name, id or address that are older than those that the page has read. */
+function useFound(q: string, shown: Row[], isMore: boolean): Row[] {
+  const results = useQuery({
+    ...read('adminSearch', { query: { q } }),
+    enabled: isMore && q.length >= 2,
+    placeholderData: keepPreviousData,
+  })
+  const known = new Set(shown.map(({ id }) => id))
+  const ids = (results.data?.items ?? [])
+    .filter(({ resource_type, resource_id }) => resource_type === 'vm' && !known.has(resource_id))
+    .map(({ resource_id }) => resource_id)
+  const found = useQuery({
+    ...read('adminVmList', { query: { ids: ids.join(',') } }),
+    enabled: q.length >= 2 && ids.length > 0,
+    placeholderData: keepPreviousData,
+  })
+  return (q.length >= 2 && found.data?.items.filter(({ id }) => !known.has(id))) || none
+}
+
+const none: Row[] = []
+
+const columnsFor = (stuck: ReadonlyMap<string, string>): Column<Row>[] => [
+  {
+    key: 'name',
+    title: 'Name',
+    width: 'minmax(140px, 1.4fr)',
+    sortBy: (vm) => vm.name,
+    cell: (vm) => <TenantVmLink vm={vm} />,
+  },
+  {
+    key: 'state',
+    title: 'State',
+    width: '140px',
+    sortBy: (vm) => stateWord(vm.state),
+    cell: (vm) => <StateBadge state={stuck.has(vm.id) ? 'stuck' : vm.state} />,
+  },
+  { key: 'type', title: 'Type', width: '120px', sortBy: (vm) => vm.type, cell: (vm) => vm.type },
+  {
+    key: 'tenant',
+    title: 'Organization / project',
+    width: 'minmax(160px, 1.4fr)',
+    sortBy: tenantOf,
+    cell: tenantOf,
+  },
+  {
+    key: 'host',
+    title: 'Host and location',
+    width: 'minmax(170px, 1.2fr)',
+    sortBy: (vm) => vm.location,
+    cell: (vm) => (vm.host_id ? <HostLink hostId={vm.host_id} location={vm.location} /> : vm.location),
+  },
+  {
+    key: 'age',
+    title: 'Age',
+    width: '70px',
+    align: 'right',
+    sortBy: (vm) => -Date.parse(vm.created_at),
+    cell: (vm) => <Age iso={vm.created_at} />,
+  },
+]
+
+const actionColumn = (ask: (what: 'stop' | 'delete', vm: Row) => void): Column<Row> => ({
+  key: 'actions',
+  title: '',
+  width: '140px',
+  align: 'right',
+  isBare: true,
+  cell: (vm) => (
+    <span className="inline-flex gap-1">
+      <Button
+        size="small"
+        reason={vmActions.STOP.from.includes(vm.state) ? undefined : `It is ${stateWord(vm.state)}.`}
+        onClick={() => ask('stop', vm)}
+      >
+        Stop
+      </Button>
+      <Button
+        size="small"
+        kind="danger"
+        reason={vm.state === 'STATE_DELETING' ? 'It is being deleted.' : undefined}
+        onClick={() => ask('delete', vm)}
+      >
+        Delete
+      </Button>
+    </span>
+  ),
+})
+
+function Question({ vm, what, onClose }: { vm: Row; what: 'stop' | 'delete'; onClose: () => void }) {
+  const act = useAction({
+    run: async () => {
+      if (what === 'stop') await client.adminVmStop({ vm_id: vm.id })
+      else await client.adminVmDelete({ vm_id: vm.id })
+    },
+    done: () => (what === 'stop' ? `${vm.name} is being stopped` : `${vm.name} is being deleted`),
+    touches: ['adminVmList'],
+    showsErrors: true,
+  })
+  const submit = submitting(act, undefined, onClose)
+  if (what === 'stop')
+    return (
+      <Confirm isOpen onClose={onClose} title={`Stop ${vm.name}`} action="Stop VM" {...submit}>
+        <p>It belongs to {tenantOf(vm)}. Its GPUs are given back, and what is on its local disk is lost.</p>
+      </Confirm>
+    )
+  return (
+    <Confirm
+      isOpen
+      onClose={onClose}
+      title={`Delete ${vm.name}`}
+      action="Delete VM"
+      nameToType={vm.name}
+      {...submit}
+    >
+      <p>It belongs to {tenantOf(vm)}. Its OS disk goes with everything on it; data disks stay.</p>
+    </Confirm>
+  )
+}

@@ -1,0 +1,76 @@
+import type { UsageItem } from '@slipway/sdk'
+
+/** What bars and tables are told apart by; of a label, its key follows a colon. */
+export type Grouping = 'product' | 'project' | 'vm' | `label:${string}`
+
+export const readGrouping = (text = '', isWhole = false): Grouping => {
+  if (text === 'vm' || /^label:./.test(text)) return text as Grouping
+  return text === 'project' && isWhole ? 'project' : 'product'
+}
+
+/** Returns how usage is asked for: the service adds up by product unless told otherwise. */
+export const groupBy = (grouping: Grouping): string | undefined =>
+  grouping === 'vm' ? 'resource' : grouping.startsWith('label:') ? grouping : undefined
+
+export const groupingWords = (grouping: Grouping): string =>
+  grouping === 'vm' ? 'VM' : grouping.startsWith('label:') ? `label ${grouping.slice(6)}` : grouping
+
+export const groupOf = (
+  item: UsageItem,
+  grouping: Grouping,
+  projectNames: ReadonlyMap<string, string>,
+): string => {
+  if (grouping === 'product') return item.product_name
+  if (grouping === 'project') return projectNames.get(item.project_id) ?? item.project_id
+  if (grouping === 'vm') return item.resource_name || 'not kept by VM'
+  return item.label_value || `no ${groupingWords(grouping)}`
+}
+
+export interface GroupTotal {
+  key: string
+  quantity: number
+  unit: UsageItem['unit']
+  usd: number
+  /** What the same group cost in as many days of the month before. */
+  usdBefore: number
+}
+
+/** Returns what each group cost, the dearest first, beside what it cost the month before. */
+export function totalsOf(
+  items: UsageItem[],
+  before: UsageItem[],
+  keyOf: (item: UsageItem) => string,
+): GroupTotal[] {
+  const totals = new Map<string, GroupTotal>()
+  const at = (item: UsageItem) => {
+    const key = keyOf(item)
+    const known = totals.get(key) ?? { key, quantity: 0, unit: item.unit, usd: 0, usdBefore: 0 }
+    totals.set(key, known)
+    return known
+  }
+  for (const item of items) {
+    const total = at(item)
+    total.quantity += item.quantity
+    total.usd += item.usd ?? 0
+  }
+  for (const item of before) at(item).usdBefore += item.usd ?? 0
+  return [...totals.values()].sort((a, b) => b.usd - a.usd || b.usdBefore - a.usdBefore)
+}
+
+export const sumUsd = (items: UsageItem[]): number =>
+  items.reduce((total, item) => total + (item.usd ?? 0), 0)
+
+/** More colours than this are not told apart: the rest is drawn as one. */
+const mostBars = 7
+export const others = 'others'
+
+/** Returns the same grouping with all but the dearest groups taken together. */
+export function withOthers(
+  items: UsageItem[],
+  keyOf: (item: UsageItem) => string,
+): (item: UsageItem) => string {
+  const totals = totalsOf(items, [], keyOf)
+  if (totals.length <= mostBars + 1) return keyOf
+  const kept = new Set(totals.slice(0, mostBars).map(({ key }) => key))
+  return (item) => (kept.has(keyOf(item)) ? keyOf(item) : others)
+}

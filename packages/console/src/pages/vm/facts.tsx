@@ -1,0 +1,62 @@
+import { type Vm, vmStateTable, vmType } from '@slipway/sdk'
+import { money, usd } from '../../lib/format.ts'
+import { Copyable } from '../../ui/copy.tsx'
+import { Facts } from '../../ui/page.tsx'
+import { Age, Until, When } from '../../ui/time.tsx'
+
+/** Shows what the VM is, what it costs, and how long it has been up and will be. */
+export function VmFacts({ vm }: { vm: Vm }) {
+  const type = vmType(vm.type)
+  return (
+    <Facts
+      items={[
+        ['Type', vm.type],
+        ['Price', <VmPrice key="price" vm={vm} />],
+        ['GPUs', type ? `${type.gpuCount} × ${type.gpuModel}` : '–'],
+        ['Cost so far', <VmCost key="cost" vm={vm} />],
+        ['Location', vm.location],
+        ['Up for', vm.started_at ? <Age key="up" iso={vm.started_at} /> : 'it is off'],
+        ['Image', vm.image],
+        ['Ends', <VmEnd key="ends" vm={vm} />],
+        ['Created', <When key="created" iso={vm.created_at} />],
+        [
+          'Private address',
+          <Copyable key="ip" text={vm.network_interfaces[0]?.ips[0]?.private_ipv4.address ?? ''} />,
+        ],
+        ['Changed', <When key="changed" iso={vm.updated_at} />],
+        ['Id', <Copyable key="id" text={vm.id} />],
+      ]}
+    />
+  )
+}
+
+function VmPrice({ vm }: { vm: Vm }) {
+  if (vm.usd_per_hour === null) return 'no price set'
+  return (
+    <span className="figures">
+      {usd(vm.usd_per_hour)}/h
+      {!vmStateTable[vm.state].isBilled && (
+        <span className="text-ink-muted"> while it runs; now nothing</span>
+      )}
+    </span>
+  )
+}
+
+function VmCost({ vm }: { vm: Vm }) {
+  const dataDisks = vm.disks.filter(({ attachment_type }) => attachment_type === 'data')
+  return (
+    <span className="figures">
+      {money(vm.cost_usd)}
+      {dataDisks.length > 0 && <span className="text-ink-muted"> without its data disks</span>}
+    </span>
+  )
+}
+
+function VmEnd({ vm }: { vm: Vm }) {
+  if (!vm.expires_at) return 'no time limit'
+  return (
+    <span>
+      {vm.on_expiry === 'delete' ? 'deleted' : 'stopped'} <Until iso={vm.expires_at} />
+    </span>
+  )
+}

@@ -1,0 +1,234 @@
+import { randomUUID } from 'node:crypto'
+import { eventually } from '@slipway/testing/eventually.ts'
+import { describe, expect, test } from 'vitest'
+import {
+  createProject,
+  createVm,
+  isBrowserMissing,
+  openTab,
+  screenshot,
+  useConsole,
+  useSignedInTabs,
+} from './support/browser.ts'
+
+/** The month so many months before this one, as `2026-10`. */
+function monthsAgo(number: number): string {
+  const now = new Date()
+  return new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - number, 1)).toISOString().slice(0, 7)
+}
+
+describe.skipIf(isBrowserMissing)('money and trouble in the console', () => {
+  const scene = useConsole()
+  useSignedInTabs(scene)
+  const main = () => scene.page.getByRole('main')
+  const dialog = () => scene.page.getByRole('dialog')
+  const trouble = () => main().getByRole('region', { name: 'Needs someone' })
+  const open = (projectId: string, path: string) =>
+    scene.page.goto(`${scene.service.url}/projects/${projectId}${path}`)
+
+  test('a VM says what it has, what it costs, how long it has been up and when it ends', async () => {
+    const { service, page } = scene
+    const project_id = await createProject(service)
+    const vm = await createVm(service, 'priced', 'a40.2x', project_id)
+    await service.asOwner.vmUpdate({ project_id, vm_id: vm.id }, { ttl_seconds: 7200, on_expiry: 'stop' })
+    await service.sql(`UPDATE vms SET started_at = slipway_now() - interval '3 hours' WHERE id = $1`, [vm.id])
+    await open(project_id, `/vms/${vm.id}`)
+    await main().getByText('2 × A40 48GB PCIe').waitFor()
+    await main().getByText('1.80 USD/h').waitFor()
+    await main()
+      .getByText(/^stopped in (1 h|119 min)$/)
+      .waitFor()
+    const fact = (name: string) => main().locator('dl > div', { hasText: name })
+    await fact('Up for').getByText('3 h').waitFor()
+    await fact('Cost so far').getByText(/USD/).waitFor()
+    await screenshot(page, 'vm-money-light')
+  })
+
+  test('a change of type shows the price of both', async () => {
+    const { service } = scene
+    const project_id = await createProject(service)
+    const vm = await createVm(service, 'growing', 'a40.1x', project_id)
+    const { operation } = await service.asOwner.vmUpdate({ project_id, vm_id: vm.id }, { action: 'STOP' })
+    await service.asOwner.wait({ project_id }, operation)
+    await open(project_id, `/vms/${vm.id}`)
+    await main().getByText('0.90 USD/h while it runs; now nothing').waitFor()
+    await main().getByRole('button', { name: 'Change type' }).click()
+    await dialog().getByLabel('Type').selectOption('a40.4x')
+    await dialog().getByText('a40.1x, 0.90 USD/h').waitFor()
+    await dialog().getByText('a40.4x, 3.60 USD/h').waitFor()
+  })
+
+  test('a deletion that has failed 21 times is shown as trouble by the name of the VM', async () => {
+    const { service } = scene
+    const project_id = await createProject(service)
+    await service.sql(
+      `INSERT INTO simulated_faults (method, kind, delay_ms, remaining) VALUES ('removeVm', 'fail', 0, 1000)`,
+    )
+    const vm = await createVm(service, 'clinging', 'a40.1x', project_id)
+    const { operation } = await service.asOwner.vmDelete({ project_id, vm_id: vm.id })
+    const values = [operation.operation_id]
+    await eventually(async () => {
+      const [row] = await service.sql<{ attempts: number }>(
+        'SELECT attempts FROM operations WHERE id = $1',
+        values,
+      )
+      return row!.attempts > 0
+    })
+    await service.sql('UPDATE operations SET attempts = 21 WHERE id = $1', values)
+    await open(project_id, `/vms/${vm.id}`)
+    await trouble()
+      .getByText(/^Deleting the VM clinging has failed 2\d times/)
+      .waitFor()
+    await open(project_id, '/vms')
+    await main()
+      .getByRole('row', { name: /clinging.*stuck/ })
+      .waitFor()
+    await service.sql('DELETE FROM simulated_faults')
+  })
+
+  test('what happened is one line with its seconds, however many events told of it', async () => {
+    const { service, page } = scene
+    const project_id = await createProject(service)
+    await createVm(service, 'told-once', 'a40.1x', project_id)
+    await open(project_id, '/events')
+    const lines = main().getByRole('row', { name: /VM told-once/ })
+    await lines.filter({ hasText: /Create VM succeeded in \d/ }).waitFor()
+    expect(await lines.count()).toBe(1)
+    expect(await lines.getByRole('time').textContent()).toMatch(/:\d\d:\d\d/)
+    await screenshot(page, 'events-light')
+  })
+
+  test('usage is shown by VM and by label, beside the month before, with the budget as a line', async () => {
+    const { service, page } = scene
+    const project_id = await createProject(service)
+    const spend = (month: string, name: string, team: string, hours: number) =>
+      service.sql(
+        `INSERT INTO usage_resource_days (project_id, day, resource_id, location, resource_type, product_name,
+                                          resource_name, labels, quantity_ms, cost_usd_ms)
+         VALUES ($1, $2, $3, 'us-east1-a', 'vm', 'a40.1x', $4, $5, $6, $7)`,
+        [
+          project_id,
+          `${month}-03`,
+          randomUUID(),
+          name,
+          JSON.stringify({ team }),
+          hours * 3_600_000,
+          hours * 10 * 3_600_000,
+        ],
+      )
+    await spend(monthsAgo(1), 'train-1', 'vision', 6)
+    await spend(monthsAgo(1), 'train-2', 'vision', 3)
+    await spend(monthsAgo(1), 'chat', 'language', 1)
+    await spend(monthsAgo(2), 'train-1', 'vision', 4)
+    await service.asOwner.budgetSet({ project_id }, { monthly_usd: 600 })
+    await open(project_id, `/usage?month=${monthsAgo(1)}&by=vm`)
+    const row = (table: string, name: RegExp) =>
+      main().getByRole('table', { name: table }).getByRole('row', { name })
+    await row('By VM', /train-1 60\.00 40\.00 \+50 %/).waitFor()
+    await row('By VM', /chat 10\.00 0\.00 new/).waitFor()
+    await main()
+      .getByText(/100\.00 USD/)
+      .first()
+      .waitFor()
+    await main()
+      .getByText(/\(\+150 %\)/)
+      .waitFor()
+    await main()
+      .getByText(/budget 600\.00 USD, a day’s share/)
+      .waitFor()
+    await screenshot(page, 'usage-by-vm-light')
+    await open(project_id, `/usage?month=${monthsAgo(1)}&by=label:team`)
+    await row('By label team', /vision 90\.00 40\.00 \+125 %/).waitFor()
+    await main().getByLabel('Bars by').selectOption('By product')
+    await page.waitForURL((url) => !url.searchParams.has('by'))
+  })
+
+  test('whoever has not signed in sees types, prices and stock', async () => {
+    const visitor = await openTab(await scene.browser.newContext())
+    await visitor.page.goto(`${scene.service.url}/`)
+    await visitor.page.getByRole('link', { name: 'Types, prices and stock' }).click()
+    const types = visitor.page.getByRole('table', { name: 'Types and prices' })
+    await types
+      .getByRole('row', { name: /a100\.1x 1 × A100 40GB PCIe 1\.45 USD us-east1-a.* 12 120 GB/ })
+      .waitFor()
+    await visitor.page.getByLabel('GPU').selectOption('A40 48GB PCIe')
+    await types.getByRole('row', { name: /^a100\.1x/ }).waitFor({ state: 'detached' })
+    await screenshot(visitor.page, 'catalogue-light')
+    expect(visitor.complaints).toEqual([])
+    await visitor.page.context().close()
+  })
+
+  test('a declined card and a due invoice are said on the overview, in billing, and to operators', async () => {
+    const { service } = scene
+    const { project_id, organization_id } = service
+    await service.sql(`UPDATE organizations SET payment_state = 'declined' WHERE id = $1`, [organization_id])
+    const invoiceId = randomUUID()
+    await service.sql(
+      `INSERT INTO invoices (id, organization_id, month, state, usd_cents) VALUES ($1, $2, $3, 'issued', 4200)`,
+      [invoiceId, organization_id, `${monthsAgo(1)}-01`],
+    )
+    await service.sql(
+      `INSERT INTO invoice_lines (invoice_id, project_id, product_name, unit, quantity_ms, usd_cents)
+       VALUES ($1, $2, 'a40.1x', 'vm_hour', 3600000, 4200)`,
+      [invoiceId, project_id],
+    )
+    for (const path of ['', '/settings/billing']) {
+      await open(project_id, path)
+      await trouble().getByText('The payment method of Demo was declined').waitFor()
+      await trouble().getByText('over 42.00 USD is not paid').waitFor()
+    }
+    await main()
+      .getByRole('table', { name: 'Invoices' })
+      .getByRole('row', { name: /due.*42\.00 USD/ })
+      .waitFor()
+    await screenshot(scene.page, 'billing-declined-light')
+
+    const operator = await openTab(await scene.browser.newContext())
+    const { page } = operator
+    await page.goto(`${service.url}/fleet/organizations`)
+    await page.getByLabel('E-mail').fill(service.operator_email)
+    await page.getByLabel('Password').fill(service.operator_password)
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByRole('row', { name: /^Demo .*card declined 1 invoice due/ }).waitFor()
+    await screenshot(page, 'organizations-declined-light')
+    await page.getByRole('button', { name: /^Alerts: [1-9]/ }).waitFor()
+    await page.context().close()
+    await service.sql(`UPDATE organizations SET payment_state = 'active' WHERE id = $1`, [organization_id])
+    expect(operator.complaints).toEqual([])
+  })
+
+  test('an operator finds a tenant’s VM by search, on its host and among all VMs, and what was done to it', async () => {
+    const { service } = scene
+    const project_id = await createProject(service)
+    const vm = await createVm(service, 'somebodys', 'a100.1x', project_id)
+    const operator = await openTab(await scene.browser.newContext({ viewport: { width: 1440, height: 900 } }))
+    const { page } = operator
+    await page.goto(`${service.url}/fleet/vms`)
+    await page.getByLabel('E-mail').fill(service.operator_email)
+    await page.getByLabel('Password').fill(service.operator_password)
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    const row = page.getByRole('row', {
+      name: /somebodys running a100\.1x Demo \/ project-\d+ \S+ · us-east1-a/,
+    })
+    await row.waitFor()
+    await screenshot(page, 'fleet-vms-light')
+    await row.getByRole('link', { name: / · us-east1-a$/ }).click()
+    await page.getByRole('table', { name: 'VMs' }).getByRole('link', { name: 'somebodys' }).click()
+    await page.waitForURL((url) => url.searchParams.get('q') === vm.id)
+    await row.waitFor()
+    await page.getByRole('heading', { level: 1 }).click()
+    await page.keyboard.press('/')
+    await page.getByRole('combobox', { name: /^Search/ }).fill('somebod')
+    await page.getByRole('option', { name: /somebodys.*VM/ }).waitFor()
+    await page.keyboard.press('Escape')
+    await page.goto(`${service.url}/fleet/audit`)
+    const { name } = await service.asOwner.projectGet({ project_id })
+    await page.getByLabel('Tenant').selectOption(`Demo / ${name}`)
+    await page.getByRole('row', { name: new RegExp(`Create VM.* Demo / ${name}`) }).waitFor()
+    await page.getByLabel('Type').selectOption('vm.running')
+    await page.getByRole('row', { name: /VM running.*somebodys/ }).waitFor()
+    await screenshot(page, 'fleet-audit-light')
+    expect(operator.complaints).toEqual([])
+    await page.context().close()
+  })
+})
