@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { Failure } from '../domain/failure.ts'
 import { hashSecret, open, seal } from '../domain/secret.ts'
-import { alone, type Settled } from '../runner/batches.ts'
+import { alone, type Settled } from '../store/batches.ts'
 import type { Tx } from '../store/database.ts'
 import { type KeyState, openIdempotencyKeys, rememberAnswers } from '../store/identity/idempotency.ts'
 

@@ -1,7 +1,7 @@
+import { Batches } from '../store/batches.ts'
 import { LostLease } from '../store/compute/operation-leases.ts'
 import { type Ending, endOperations } from '../store/compute/operations.ts'
 import type { Database, Tx } from '../store/database.ts'
-import { Batches } from './batches.ts'
 import type { Outcome, Step, Work } from './operation.ts'
 
 /** So many at most are in one transaction. */

@@ -6,7 +6,7 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { uuid } from '../../src/domain/ids.ts'
 import { placeOne, placeVms } from '../../src/operations/vm/place.ts'
-import { alone } from '../../src/runner/batches.ts'
+import { alone } from '../../src/store/batches.ts'
 import type { PlacementRequest } from '../../src/store/compute/host-locks.ts'
 import {
   claimGpus,

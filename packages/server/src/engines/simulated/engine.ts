@@ -1,8 +1,15 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { families, familyOfModel } from '@slipway/contract'
 import { type CompiledRule, decidePacket, type Packet } from '../../domain/firewall.ts'
+import { Batches } from '../../store/batches.ts'
 import type { Database } from '../../store/database.ts'
-import { type SimulatedFault, type SimulatedVm, simulated } from '../../store/simulated/objects.ts'
+import {
+  type SimulatedFault,
+  type SimulatedPlace,
+  type SimulatedVm,
+  simulated,
+  type WantedVm,
+} from '../../store/simulated/objects.ts'
 import {
   type AttachedDisk,
   type Call,
@@ -24,6 +31,8 @@ const serialTailBytes = 64 * 1024
 const hostsPerPage = 500
 const faultLookMs = 500
 const shutdownMs = 200
+/** So many VMs at most are put or removed by one statement. */
+const mostTogether = 32
 
 export interface SimulatedOptions {
   database: Database
@@ -39,11 +48,29 @@ export interface SimulatedOptions {
 export class SimulatedEngine implements Engine {
   readonly #options: SimulatedOptions
   readonly #watchers = new Set<(vmId: string) => void>()
+  readonly #puts: Batches<WantedVm, SimulatedVm | undefined>
+  readonly #removals: Batches<SimulatedPlace, boolean>
   #faultsLookedAt = Number.NEGATIVE_INFINITY
   #mayHaveFaults = false
 
   constructor(options: SimulatedOptions) {
     this.#options = options
+    const { database, quarantineMs } = options
+    const together = { most: mostTogether, conflictsOf: ({ id }: SimulatedPlace) => [id] }
+    this.#puts = new Batches<WantedVm, SimulatedVm | undefined>({
+      ...together,
+      async work(vms) {
+        const put = new Map((await simulated.putVms(database, vms)).map((vm) => [vm.id, vm]))
+        return vms.map(({ id }) => put.get(id))
+      },
+    })
+    this.#removals = new Batches({
+      ...together,
+      async work(vms) {
+        const gone = new Set((await simulated.removeVms(database, vms, quarantineMs)).map(({ id }) => id))
+        return vms.map(({ id }) => gone.has(id))
+      },
+    })
   }
 
   async *inventory(): AsyncIterable<HostReport> {
@@ -65,7 +92,7 @@ export class SimulatedEngine implements Engine {
     const made = await this.#do('ensureVm', spec.id, async () => {
       const { location } = this.#options
       const { id, host, isNew } = spec
-      const vm = await simulated.putVm(this.#db, {
+      const vm = await this.#puts.submit({
         ...{ id, location, host, isNew, spec, power, generation: call.generation },
         gpus: spec.gpus.map(({ pciAddress }) => pciAddress),
         firewall: firewall.rules,
@@ -116,13 +143,8 @@ export class SimulatedEngine implements Engine {
 
   removeVm({ id, host }: VmRef, call: Call): Promise<void> {
     return this.#do('removeVm', id, async () => {
-      const { location, quarantineMs } = this.#options
-      const removed = await simulated.removeVm(
-        this.#db,
-        { id, location, host, generation: call.generation },
-        quarantineMs,
-      )
-      if (removed) return
+      const { location } = this.#options
+      if (await this.#removals.submit({ id, location, host, generation: call.generation })) return
       throw (await simulated.findVm(this.#db, id))?.is_host_lost ? hostAway(host) : stale(id)
     })
   }

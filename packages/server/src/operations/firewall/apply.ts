@@ -69,17 +69,16 @@ export async function applyFirewalls(
 ): Promise<void> {
   if (vms.length === 0) return
   // Read after the claim: these rules are at least as new as the generation that they are applied under.
-  const networks = new Map<string, NetworkFirewall>()
-  for (const { network_id } of vms)
-    if (!networks.has(network_id))
-      networks.set(network_id, await firewallOfNetwork(services.database, network_id))
+  const firewalls = await Promise.all(
+    vms.map(({ network_id }) => firewallOfNetwork(services.database, network_id)),
+  )
   const problems: unknown[] = []
   const tried = await Promise.all(
-    vms.map(async (vm): Promise<TriedFirewall> => {
+    vms.map(async (vm, index): Promise<TriedFirewall> => {
       if (!vm.is_reachable) return { id: vm.id, generation: 0, pauseMs: unreachablePauseMs }
       const applied = { id: vm.id, generation: vm.firewall_wanted, pauseMs: 0 }
       try {
-        const rules = compile(networks.get(vm.network_id)!, vm)
+        const rules = compile(firewalls[index]!, vm)
         await withinLimit(signal, callMs, (limit) => applyFirewall(services, vm, rules, limit))
         return applied
       } catch (error) {

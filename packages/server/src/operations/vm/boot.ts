@@ -4,13 +4,13 @@ import { Failure } from '../../domain/failure.ts'
 import type { HostKey } from '../../domain/guest/host-key.ts'
 import { type Engine, EngineError, type VmSpec, type VmStatus } from '../../engines/engine.ts'
 import { done, fail, next, type Outcome, type Work, wait } from '../../runner/operation.ts'
-import { findVmForEngine, markVmsStarted, type VmEngineRow } from '../../store/compute/vms.ts'
+import { findVmForEngine, moveVmsToRunning, type VmEngineRow } from '../../store/compute/vms.ts'
 import type { Tx } from '../../store/database.ts'
 import { callOf, engineAt, lookAgainMs } from '../engine-work.ts'
 import { compileFor } from '../firewall/apply.ts'
 import { hostKeyOf } from './host-key.ts'
 import { openOsDiskUsages } from './os-disk.ts'
-import { causeOf, changeVmStates } from './state.ts'
+import { causeOf, changeVmRows } from './state.ts'
 import { attachedDisks, lockVmsOf, osDiskLost, refOf, requireOsDisk, vmGone } from './vm.ts'
 
 function vmSpec(vm: VmEngineRow, isNew: boolean, sshHostKey: HostKey | null): VmSpec {
@@ -88,18 +88,20 @@ export const bootDeadline = {
 export async function finishBoots(works: Work[], tx: Tx): Promise<Outcome[]> {
   const vms = await lockVmsOf(works, tx)
   for (const vm of vms) requireOsDisk(vm)
-  const changes = vms.map((vm, index) => ({ vm, cause: causeOf(works[index]!) }))
-  const moved = await changeVmStates(tx, changes, 'STATE_RUNNING', {})
-  const elsewhere = vms.find(({ id }) => !moved.has(id))
-  if (elsewhere) throw new Failure('conflict', `The VM went to ${elsewhere.state} meanwhile.`)
-  await openOsDiskUsages(
-    tx,
-    vms.filter((_, index) => works[index]!.operation.name === 'CREATE'),
-  )
   const started = vms.map((vm, index) => {
     const { scratch } = works[index]!
     const sshDestination = vm.public_address ? String(scratch.sshDestination ?? '') : ''
     return { id: vm.id, sshDestination, firewallGeneration: Number(scratch.firewallGeneration ?? 0) }
   })
-  return (await markVmsStarted(tx, started)).map(done)
+  const changes = vms.map((vm, index) => ({ vm, cause: causeOf(works[index]!) }))
+  const records = await changeVmRows(tx, changes, 'STATE_RUNNING', {
+    move: (from) => moveVmsToRunning(tx, started, from),
+  })
+  const elsewhere = vms.find(({ id }) => !records.has(id))
+  if (elsewhere) throw new Failure('conflict', `The VM went to ${elsewhere.state} meanwhile.`)
+  await openOsDiskUsages(
+    tx,
+    vms.filter((_, index) => works[index]!.operation.name === 'CREATE'),
+  )
+  return vms.map(({ id }) => done(records.get(id)))
 }

@@ -1,19 +1,17 @@
-import { type VmState, vmStates } from '@slipway/contract'
+import { vmStates } from '@slipway/contract'
 import { type Definition, done, next, type Outcome, type Work } from '../../runner/operation.ts'
 import { closeUsage } from '../../store/billing/usage.ts'
 import { insertOperations, type OperationRow } from '../../store/compute/operations.ts'
 import { quarantineGpus } from '../../store/compute/placement.ts'
 import { giveBackQuota } from '../../store/compute/quotas.ts'
-import { findAnyVm, hideVm, raiseVmGenerations, type VmRow } from '../../store/compute/vms.ts'
+import { findAnyVm, hideVm, moveVmsToDeleting, type VmRow } from '../../store/compute/vms.ts'
 import type { Tx } from '../../store/database.ts'
 import type { Requester } from '../../store/events/events.ts'
 import { wantFirewallsNaming } from '../../store/network/firewalls.ts'
 import { awaitCancelled, makeWayForDeletions, operationOf, type ProjectRequester } from '../admission.ts'
 import { closeOsDiskUsages } from './os-disk.ts'
-import { causeOf, changeVmStates, emitVm, emitVms, forgetVms, heldQuota } from './state.ts'
+import { causeOf, changeVmRows, emitVm, emitVms, forgetVms, heldQuota } from './state.ts'
 import { lockVmsOf, removeVm, vmOf } from './vm.ts'
-
-const fromAnywhere = vmStates.filter((state): state is VmState => state !== 'STATE_DELETING')
 
 /** A VM that is locked, and who wants it gone. */
 interface VmDeletion {
@@ -37,18 +35,14 @@ export async function admitVmDeletes(tx: Tx, requests: VmDeletion[]): Promise<Op
 
 async function begin(tx: Tx, requests: VmDeletion[]): Promise<Map<string, OperationRow>> {
   if (requests.length === 0) return new Map()
-  const [, generations] = await Promise.all([
-    changeVmStates(
-      tx,
-      requests.map(({ by, vm }) => ({ vm, cause: by })),
-      'STATE_DELETING',
-      { from: fromAnywhere, isQuiet: true },
-    ),
-    raiseVmGenerations(
-      tx,
-      requests.map(({ vm }) => vm.id),
-    ),
-  ])
+  const ids = requests.map(({ vm }) => vm.id)
+  const changes = requests.map(({ by, vm }) => ({ vm, cause: by }))
+  // The operation itself tells of it.
+  const generations = await changeVmRows(tx, changes, 'STATE_DELETING', {
+    from: [...vmStates],
+    isQuiet: true,
+    move: (from) => moveVmsToDeleting(tx, ids, from),
+  })
   const operations = await insertOperations(
     tx,
     requests.map(({ by, vm }) =>

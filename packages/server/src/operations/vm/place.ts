@@ -3,7 +3,7 @@ import { parseCidr, type VmType } from '@slipway/contract'
 import { macFor, numberToAddress, usableRange } from '../../domain/addresses.ts'
 import { Failure } from '../../domain/failure.ts'
 import { type OpenHost, takeGpus } from '../../domain/placement.ts'
-import { alone } from '../../runner/batches.ts'
+import { alone } from '../../store/batches.ts'
 import {
   awaitHost,
   doesAnyHostFit,

@@ -62,20 +62,34 @@ export async function changeVmStates(
   tx: Tx,
   changes: { vm: VmRow; cause: Cause }[],
   to: VmState,
+  options: { from?: VmState[] | undefined; isQuiet?: boolean | undefined },
+): Promise<Set<string>> {
+  const ids = changes.map(({ vm }) => vm.id)
+  return changeVmRows(tx, changes, to, { ...options, move: (from) => moveVms(tx, ids, to, from) })
+}
+
+/** The same where `move` writes more than the state, and returns what it wrote of those that it moved. */
+export async function changeVmRows<Moved extends { has(id: string): boolean }>(
+  tx: Tx,
+  changes: { vm: VmRow; cause: Cause }[],
+  to: VmState,
   {
     from = statesBefore(to),
     isQuiet = false,
-  }: { from?: VmState[] | undefined; isQuiet?: boolean | undefined },
-): Promise<Set<string>> {
-  const ids = changes.map(({ vm }) => vm.id)
-  const moved = await moveVms(tx, ids, to, from)
+    move,
+  }: {
+    from?: VmState[] | undefined
+    isQuiet?: boolean | undefined
+    move: (from: VmState[]) => Promise<Moved>
+  },
+): Promise<Moved> {
+  const moved = await move(from)
   const told = changes.filter(({ vm }) => moved.has(vm.id))
-  await meter(
-    tx,
-    told.map(({ vm }) => vm),
-    to,
-  )
-  if (!isQuiet && told.length > 0) await emitVms(tx, told, eventNames[to])
+  const vms = told.map(({ vm }) => vm)
+  await Promise.all([
+    meter(tx, vms, to),
+    !isQuiet && told.length > 0 ? emitVms(tx, told, eventNames[to]) : undefined,
+  ])
   return moved
 }
 
@@ -182,12 +196,14 @@ export const forgetVm = (tx: Tx, vm: VmRow): Promise<void> => forgetVms(tx, [vm]
 export async function forgetVms(tx: Tx, vms: VmRow[]): Promise<void> {
   if (vms.length === 0) return
   const ids = vms.map(({ id }) => id)
-  await closeUsages(tx, ids)
-  await closeOsDiskUsages(tx, vms)
   await wantFirewallsNaming(tx, vms)
-  const released = await quarantineAllGpus(tx, ids)
-  await deleteVmRows(tx, ids)
-  await holdAddresses(tx, vms)
+  const [released] = await Promise.all([
+    quarantineAllGpus(tx, ids),
+    closeUsages(tx, ids),
+    closeOsDiskUsages(tx, vms),
+    deleteVmRows(tx, ids),
+    holdAddresses(tx, vms),
+  ])
   const living = vms.filter(({ deleted_at }) => !deleted_at)
   await giveBackQuotas(
     tx,

@@ -14,14 +14,12 @@ const openIntervals = statement<never, { metered: string }>(
 )
 
 // An interval that opened and closes in the same millisecond never was.
-const dropEmpty = statement<never, { resourceIds: string[] }>(
-  'usage_drop_empty',
-  `DELETE FROM usage_intervals
-   WHERE resource_id = ANY (:resourceIds::uuid[]) AND upper_inf(period) AND lower(period) >= slipway_now()`,
-)
 const closeIntervals = statement<never, { resourceIds: string[] }>(
   'usage_close',
-  `UPDATE usage_intervals SET period = tstzrange(lower(period), slipway_now())
+  `WITH never AS (
+     DELETE FROM usage_intervals
+     WHERE resource_id = ANY (:resourceIds::uuid[]) AND upper_inf(period) AND lower(period) >= slipway_now())
+   UPDATE usage_intervals SET period = tstzrange(lower(period), slipway_now())
    WHERE resource_id = ANY (:resourceIds::uuid[]) AND upper_inf(period) AND lower(period) < slipway_now()`,
 )
 
@@ -52,8 +50,7 @@ export const openUsages = (tx: Tx, metered: Metered[]) =>
 export const openUsage = (tx: Tx, metered: Metered) => openUsages(tx, [metered])
 
 export async function closeUsages(tx: Tx, resourceIds: string[]): Promise<void> {
-  if (resourceIds.length === 0) return
-  await Promise.all([dropEmpty.run(tx, { resourceIds }), closeIntervals.run(tx, { resourceIds })])
+  if (resourceIds.length > 0) await closeIntervals.run(tx, { resourceIds })
 }
 export const closeUsage = (tx: Tx, resourceId: string) => closeUsages(tx, [resourceId])
 

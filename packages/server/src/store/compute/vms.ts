@@ -1,6 +1,7 @@
 import type { Labels, Vm, VmState } from '@slipway/contract'
 import type { Queryable, Tx } from '../database.ts'
 import { JsonText } from '../json.ts'
+import { keyedStatement } from '../keyed.ts'
 import { statement } from '../statement.ts'
 import { annotationOf } from './annotations.ts'
 import { vmRecord } from './vm-view.ts'
@@ -87,7 +88,13 @@ const byId = statement<VmRow, { projectId: string; id: string }>(
   `${selectVm} WHERE v.id = :id AND v.project_id = :projectId AND v.deleted_at IS NULL`,
 )
 
-const anyById = statement<VmRow, { id: string }>('vm_any_by_id', `${selectVm} WHERE v.id = :id`)
+// Operations that begin together ask for their VMs together, here and for their engines.
+const wantedVms = 'unnest(:id::uuid[]) WITH ORDINALITY AS w (id, place) JOIN vms v ON v.id = w.id'
+
+const anyById = keyedStatement<VmRow, { id: string }>(
+  'vm_any_by_id',
+  `SELECT w.place, ${vmColumns} FROM ${wantedVms} LEFT JOIN hosts h ON h.id = v.host_id`,
+)
 
 // In the order of their ids, so that two who lock several never wait for each other.
 const lockAnySeveral = statement<VmRow, { ids: string[] }>(
@@ -179,27 +186,37 @@ const named = statement<{ project_id: string; name: string }, { projectIds: stri
    JOIN vms v ON v.project_id = w.project_id AND v.name = w.name WHERE v.deleted_at IS NULL`,
 )
 
+const movesTo = (state: string) =>
+  `state = ${state}, updated_at = slipway_now(), state_since = slipway_now(),
+   started_at = CASE WHEN ${state} = 'STATE_SHUTOFF' THEN NULL
+                     WHEN ${state} = 'STATE_RUNNING' AND state <> 'STATE_UNREACHABLE' THEN slipway_now()
+                     ELSE started_at END`
+
 // The guard is the state table's: a transition that it does not list does not happen.
 const move = statement<{ id: string }, { ids: string[]; to: string; from: string[] }>(
   'vm_move',
-  `UPDATE vms SET state = :to, updated_at = slipway_now(), state_since = slipway_now(),
-          started_at = CASE WHEN :to = 'STATE_SHUTOFF' THEN NULL
-                            WHEN :to = 'STATE_RUNNING' AND state <> 'STATE_UNREACHABLE' THEN slipway_now()
-                            ELSE started_at END
-   WHERE id = ANY (:ids::uuid[]) AND state = ANY (:from) RETURNING id`,
+  `UPDATE vms SET ${movesTo(':to')} WHERE id = ANY (:ids::uuid[]) AND state = ANY (:from) RETURNING id`,
 )
 
-const raise = statement<{ id: string; generation: number }, { ids: string[] }>(
+// From here on, what earlier operations may still ask of the engine is refused.
+const moveToDeleting = statement<{ id: string; generation: number }, { ids: string[]; from: string[] }>(
+  'vm_move_to_deleting',
+  `UPDATE vms SET ${movesTo("'STATE_DELETING'")}, generation = generation + 1
+   WHERE id = ANY (:ids::uuid[]) AND state = ANY (:from) RETURNING id, generation`,
+)
+
+const raise = statement<{ generation: number }, { id: string }>(
   'vm_raise_generation',
-  'UPDATE vms SET generation = generation + 1 WHERE id = ANY (:ids::uuid[]) RETURNING id, generation',
+  'UPDATE vms SET generation = generation + 1 WHERE id = :id RETURNING generation',
 )
 
+// All that the end of a boot changes is one new version of the row.
 const started = statement<
   { id: string; record: string },
-  { ids: string[]; sshDestinations: string[]; firewallGenerations: number[] }
+  { ids: string[]; sshDestinations: string[]; firewallGenerations: number[]; from: string[] }
 >(
   'vm_started',
-  `UPDATE vms v SET ssh_destination = s.ssh_destination, ssh_host_key_sealed = NULL,
+  `UPDATE vms v SET ${movesTo("'STATE_RUNNING'")}, ssh_destination = s.ssh_destination, ssh_host_key_sealed = NULL,
           firewall_applied = greatest(firewall_applied, s.generation),
           firewall_behind_since = CASE WHEN greatest(firewall_applied, s.generation) < firewall_wanted
                                        THEN firewall_behind_since END,
@@ -207,7 +224,7 @@ const started = statement<
                             THEN slipway_now() + ttl_seconds * interval '1 second' ELSE expires_at END
    FROM unnest(:ids::uuid[], :sshDestinations::text[], :firewallGenerations::bigint[])
      AS s (id, ssh_destination, generation)
-   WHERE v.id = s.id RETURNING v.id, ${vmRecord} AS record`,
+   WHERE v.id = s.id AND v.state = ANY (:from) RETURNING v.id, ${vmRecord} AS record`,
 )
 
 const stopped = statement<never, { id: string }>(
@@ -275,13 +292,13 @@ export interface VmEngineRow extends VmRow {
   engine: string
 }
 
-const forEngine = statement<VmEngineRow, { id: string }>(
+const forEngine = keyedStatement<VmEngineRow, { id: string }>(
   'vm_for_engine',
-  `SELECT ${vmColumns}, s.cidr::text AS subnet_cidr,
+  `SELECT w.place, ${vmColumns}, s.cidr::text AS subnet_cidr,
           (SELECT engine FROM locations WHERE name = v.location) AS engine,
           coalesce((SELECT jsonb_agg(jsonb_build_object('pci_address', g.pci_address, 'model', g.model) ORDER BY g.pci_address)
                     FROM gpus g WHERE g.vm_id = v.id), '[]') AS gpus
-   FROM vms v JOIN subnets s ON s.id = v.subnet_id LEFT JOIN hosts h ON h.id = v.host_id WHERE v.id = :id`,
+   FROM ${wantedVms} JOIN subnets s ON s.id = v.subnet_id LEFT JOIN hosts h ON h.id = v.host_id`,
 )
 
 export const findVm = (db: Queryable, projectId: string, id: string) => byId.one(db, { projectId, id })
@@ -329,11 +346,17 @@ export async function moveVms(tx: Tx, ids: string[], to: VmState, from: VmState[
   return new Set((await move.all(tx, { ids, to, from })).map(({ id }) => id))
 }
 
-export async function raiseVmGenerations(tx: Tx, ids: string[]): Promise<Map<string, number>> {
-  return new Map((await raise.all(tx, { ids })).map(({ id, generation }) => [id, generation]))
+/** The same into deletion; returns their generations, which it raises. */
+export async function moveVmsToDeleting(
+  tx: Tx,
+  ids: string[],
+  from: VmState[],
+): Promise<Map<string, number>> {
+  return new Map((await moveToDeleting.all(tx, { ids, from })).map(({ id, generation }) => [id, generation]))
 }
+
 export const raiseVmGeneration = async (tx: Tx, id: string): Promise<number> =>
-  (await raiseVmGenerations(tx, [id])).get(id)!
+  (await raise.one(tx, { id }))!.generation
 
 export interface StartedVm {
   id: string
@@ -341,15 +364,19 @@ export interface StartedVm {
   firewallGeneration: number
 }
 
-/** Returns the VMs' records as they now are, in this order. */
-export async function markVmsStarted(tx: Tx, vms: StartedVm[]): Promise<JsonText<Vm>[]> {
+/** Moves them to running, and returns the records of those that it moved. */
+export async function moveVmsToRunning(
+  tx: Tx,
+  vms: StartedVm[],
+  from: VmState[],
+): Promise<Map<string, JsonText<Vm>>> {
   const rows = await started.all(tx, {
+    from,
     ids: vms.map(({ id }) => id),
     sshDestinations: vms.map(({ sshDestination }) => sshDestination),
     firewallGenerations: vms.map(({ firewallGeneration }) => firewallGeneration),
   })
-  const records = new Map(rows.map(({ id, record }) => [id, new JsonText<Vm>(record)]))
-  return vms.map(({ id }) => records.get(id)!)
+  return new Map(rows.map(({ id, record }) => [id, new JsonText<Vm>(record)]))
 }
 export const markVmStopped = (tx: Tx, id: string) => stopped.run(tx, { id })
 /** A VM without a host is at no engine: its host was forgotten. */

@@ -1,21 +1,24 @@
 import type { Queryable, Tx } from '../database.ts'
+import { keyedStatement } from '../keyed.ts'
 import { shareLock } from '../locks.ts'
 import { statement } from '../statement.ts'
 import type { RuleRow } from './rules.ts'
 
 // It reads the rules in force on a network, and the addresses of everything that they name.
-const ofNetwork = statement<NetworkFirewall, { networkId: string }>(
+const ofNetwork = keyedStatement<NetworkFirewall, { networkId: string }>(
   'firewall_of_network',
-  `WITH rules AS (SELECT * FROM firewall_rules WHERE network_id = :networkId AND state <> 'deleting'),
-        named AS (SELECT DISTINCT (e ->> 'resource_id')::uuid AS id
-                  FROM rules, jsonb_array_elements(sources || destinations) e WHERE e ->> 'resource_id' <> ''),
-        blocks AS (
-          SELECT v.id, to_jsonb(array_remove(ARRAY[host(v.private_address), host(v.public_address)], NULL)) AS cidrs
-          FROM vms v JOIN named USING (id) WHERE v.deleted_at IS NULL AND v.state <> 'STATE_DELETING'
-          UNION ALL SELECT s.id, jsonb_build_array(s.cidr::text) FROM subnets s JOIN named USING (id)
-          UNION ALL SELECT n.id, jsonb_build_array(n.cidr::text) FROM networks n JOIN named USING (id))
-   SELECT coalesce((SELECT jsonb_agg(to_jsonb(rules)) FROM rules), '[]') AS rules,
-          coalesce((SELECT jsonb_object_agg(id, cidrs) FROM blocks), '{}') AS resolved`,
+  `SELECT w.place, f.rules, f.resolved
+   FROM unnest(:networkId::uuid[]) WITH ORDINALITY AS w (network_id, place) CROSS JOIN LATERAL (
+     WITH rules AS (SELECT * FROM firewall_rules WHERE network_id = w.network_id AND state <> 'deleting'),
+          named AS (SELECT DISTINCT (e ->> 'resource_id')::uuid AS id
+                    FROM rules, jsonb_array_elements(sources || destinations) e WHERE e ->> 'resource_id' <> ''),
+          blocks AS (
+            SELECT v.id, to_jsonb(array_remove(ARRAY[host(v.private_address), host(v.public_address)], NULL)) AS cidrs
+            FROM vms v JOIN named USING (id) WHERE v.deleted_at IS NULL AND v.state <> 'STATE_DELETING'
+            UNION ALL SELECT s.id, jsonb_build_array(s.cidr::text) FROM subnets s JOIN named USING (id)
+            UNION ALL SELECT n.id, jsonb_build_array(n.cidr::text) FROM networks n JOIN named USING (id))
+     SELECT coalesce((SELECT jsonb_agg(to_jsonb(rules)) FROM rules), '[]') AS rules,
+            coalesce((SELECT jsonb_object_agg(id, cidrs) FROM blocks), '{}') AS resolved) f`,
 )
 
 // What is missing makes a VM behind since the earliest change that it lacks, and due at once.

@@ -1,4 +1,5 @@
 import type { Queryable } from '../database.ts'
+import { keyedStatement } from '../keyed.ts'
 import { statement } from '../statement.ts'
 
 /** What the simulated engine remembers. Only that engine uses this file. */
@@ -19,7 +20,7 @@ export interface SimulatedVm {
 }
 
 /** Where a VM is, and the generation of the call about it. */
-interface SimulatedPlace {
+export interface SimulatedPlace {
   id: string
   location: string
   host: string
@@ -30,49 +31,54 @@ const vmColumns = `
   v.id, v.location, v.host, v.generation, v.is_removed, v.spec, v.power, v.gpus, v.firewall, v.firewall_generation,
   (extract(epoch FROM v.ready_at - slipway_now()) * 1000)::float8 AS ready_in_ms`
 
-const selectVm = `
-  SELECT ${vmColumns}, coalesce(h.is_lost, false) AS is_host_lost
-  FROM simulated_vms v LEFT JOIN simulated_hosts h ON h.location = v.location AND h.name = v.host`
-
-const find = statement<SimulatedVm, { id: string }>('simulated_vm', `${selectVm} WHERE v.id = :id`)
+const find = keyedStatement<SimulatedVm, { id: string }>(
+  'simulated_vm',
+  `SELECT w.place, ${vmColumns}, coalesce(h.is_lost, false) AS is_host_lost
+   FROM unnest(:id::uuid[]) WITH ORDINALITY AS w (id, place) JOIN simulated_vms v ON v.id = w.id
+   LEFT JOIN simulated_hosts h ON h.location = v.location AND h.name = v.host`,
+)
 
 // Stands in a FROM: this statement's commit does not wait for the disk. Whoever relies on it commits later, and that commit
 // brings this one to the disk as well; what a crash takes is done again.
 const withoutFlush = `set_config('synchronous_commit', 'off', true)`
 
-// It defines a new VM, or brings one that is off to this definition and, if asked, on; only under a generation that is not
-// older than the newest seen, and never on a host that is away. A VM that is not off keeps all but its firewall, and a
-// newer firewall stays.
+// It defines new VMs, and brings those that are off to their definition and, if asked, on; each only under a generation
+// that is not older than the newest seen, and never on a host that is away. A VM that is not off keeps all but its
+// firewall, and a newer firewall stays. Ids come in order, so that two lists never wait for each other.
 const isOff = `(v.power = 'off' OR v.power = 'shutdown' AND v.ready_at <= slipway_now())`
-const isStarting = `(${isOff} AND :power = 'on')`
-const put = statement<SimulatedVm, PutParams>(
+const isStarting = `(${isOff} AND excluded.power = 'on')`
+const put = statement<SimulatedVm, { vms: string }>(
   'simulated_vm_put',
   `INSERT INTO simulated_vms AS v
      (id, location, host, generation, spec, gpus, firewall, firewall_generation, power, ready_at, serial)
-   SELECT :id, :location, :host, :generation, :spec, :gpus, :firewall, :firewallGeneration, :power,
-          CASE :power WHEN 'on' THEN slipway_now() + :readyInMs * interval '1 millisecond' END,
-          CASE :power WHEN 'on' THEN :lines ELSE '' END
-   FROM ${withoutFlush}
-   WHERE (:isNew OR EXISTS (SELECT FROM simulated_vms WHERE id = :id))
-     AND NOT EXISTS (SELECT FROM simulated_hosts WHERE location = :location AND name = :host AND is_lost)
-   ON CONFLICT (id) DO UPDATE SET generation = :generation,
-     host = CASE WHEN ${isOff} THEN :host ELSE v.host END,
+   SELECT g.id, g.location, g.host, g.generation, g.spec, g.gpus, g.firewall, g."firewallGeneration", g.power,
+          CASE g.power WHEN 'on' THEN slipway_now() + g."readyInMs" * interval '1 millisecond' END,
+          CASE g.power WHEN 'on' THEN g.lines ELSE '' END
+   FROM ${withoutFlush}, json_to_recordset(:vms::json) AS g (id uuid, location text, host text, generation bigint,
+     spec jsonb, gpus text[], "isNew" boolean, firewall jsonb, "firewallGeneration" bigint, power text,
+     "readyInMs" float8, lines text)
+   WHERE (g."isNew" OR EXISTS (SELECT FROM simulated_vms k WHERE k.id = g.id))
+     AND NOT EXISTS (SELECT FROM simulated_hosts h WHERE h.location = g.location AND h.name = g.host AND h.is_lost)
+   ORDER BY g.id
+   ON CONFLICT (id) DO UPDATE SET generation = excluded.generation,
+     host = CASE WHEN ${isOff} THEN excluded.host ELSE v.host END,
      spec = CASE WHEN ${isOff} THEN excluded.spec ELSE v.spec END,
      gpus = CASE WHEN ${isOff} THEN excluded.gpus ELSE v.gpus END,
-     firewall = CASE WHEN v.firewall_generation <= :firewallGeneration THEN excluded.firewall ELSE v.firewall END,
-     firewall_generation = greatest(v.firewall_generation, :firewallGeneration),
+     firewall = CASE WHEN v.firewall_generation <= excluded.firewall_generation THEN excluded.firewall ELSE v.firewall END,
+     firewall_generation = greatest(v.firewall_generation, excluded.firewall_generation),
      power = CASE WHEN ${isStarting} THEN 'on' ELSE v.power END,
      ready_at = CASE WHEN ${isStarting} THEN excluded.ready_at ELSE v.ready_at END,
-     serial = CASE WHEN ${isStarting} THEN right(v.serial || :lines, 1048576) ELSE v.serial END
-   WHERE v.generation <= :generation AND NOT v.is_removed
+     serial = CASE WHEN ${isStarting} THEN right(v.serial || excluded.serial, 1048576) ELSE v.serial END
+   WHERE v.generation <= excluded.generation AND NOT v.is_removed
    RETURNING ${vmColumns}, false AS is_host_lost`,
 )
 
-interface PutParams extends SimulatedPlace {
-  spec: string
+/** A VM as it is to be. */
+export interface WantedVm extends SimulatedPlace {
+  spec: unknown
   gpus: string[]
   isNew: boolean
-  firewall: string
+  firewall: unknown[]
   firewallGeneration: number
   power: 'on' | 'off'
   /** How long its boot takes, and what it says meanwhile. */
@@ -98,20 +104,24 @@ const see = statement<{ id: string }, { id: string; generation: number }>(
 )
 
 // Removal is remembered, so that whoever comes late with an older generation is refused.
-const remove = statement<{ id: string }, SimulatedPlace & { resetMs: number }>(
+const remove = statement<{ id: string }, { vms: string; resetMs: number }>(
   'simulated_vm_remove',
-  `WITH gone AS (
+  `WITH given AS MATERIALIZED (
+     SELECT * FROM json_to_recordset(:vms::json) AS g (id uuid, location text, host text, generation bigint)),
+   gone AS (
      INSERT INTO simulated_vms AS v (id, location, host, generation, spec, is_removed, removed_at)
-     SELECT :id, :location, :host, :generation, '{}', true, slipway_now() FROM ${withoutFlush}
+     SELECT g.id, g.location, g.host, g.generation, '{}', true, slipway_now() FROM ${withoutFlush}, given g
      WHERE NOT EXISTS (SELECT FROM simulated_vms k JOIN simulated_hosts h ON h.location = k.location AND h.name = k.host
-                       WHERE k.id = :id AND h.is_lost)
+                       WHERE k.id = g.id AND h.is_lost)
+     ORDER BY g.id
      ON CONFLICT (id) DO UPDATE
-     SET generation = :generation, is_removed = true, power = 'off', removed_at = slipway_now()
-     WHERE v.generation <= :generation RETURNING id),
+     SET generation = excluded.generation, is_removed = true, power = 'off', removed_at = slipway_now()
+     WHERE v.generation <= excluded.generation RETURNING id),
    resets AS (
      INSERT INTO simulated_gpu_resets (location, host, pci_address, clean_at)
      SELECT v.location, v.host, pci, slipway_now() + :resetMs * interval '1 millisecond'
-     FROM simulated_vms v, unnest(v.gpus) pci WHERE v.id = :id AND NOT v.is_removed AND EXISTS (SELECT FROM gone)
+     FROM gone JOIN simulated_vms v ON v.id = gone.id AND NOT v.is_removed, unnest(v.gpus) pci
+     ORDER BY v.location, v.host, pci
      ON CONFLICT (location, host, pci_address) DO UPDATE SET clean_at = excluded.clean_at)
    SELECT id FROM gone`,
 )
@@ -242,11 +252,8 @@ const prune = statement<never, { most: number }>(
 
 export const simulated = {
   findVm: (db: Queryable, id: string) => find.one(db, { id }),
-  putVm: (
-    db: Queryable,
-    vm: Omit<PutParams, 'spec' | 'firewall'> & { spec: unknown; firewall: unknown[] },
-  ): Promise<SimulatedVm | undefined> =>
-    put.one(db, { ...vm, spec: JSON.stringify(vm.spec), firewall: JSON.stringify(vm.firewall) }),
+  /** Returns those that are as wanted. No id is there twice. */
+  putVms: (db: Queryable, vms: WantedVm[]) => put.all(db, { vms: JSON.stringify(vms) }),
   setPower: (
     db: Queryable,
     id: string,
@@ -256,7 +263,9 @@ export const simulated = {
     lines: string,
   ) => power.one(db, { id, generation, power: to, readyInMs, lines }),
   seeVm: (db: Queryable, id: string, generation: number) => see.one(db, { id, generation }),
-  removeVm: (db: Queryable, vm: SimulatedPlace, resetMs: number) => remove.one(db, { ...vm, resetMs }),
+  /** Returns the ids of those that are gone. No id is there twice. */
+  removeVms: (db: Queryable, vms: SimulatedPlace[], resetMs: number) =>
+    remove.all(db, { vms: JSON.stringify(vms), resetMs }),
   setFirewall: (db: Queryable, id: string, generation: number, rules: unknown[]) =>
     setFirewall.one(db, { id, generation, rules: JSON.stringify(rules) }),
   setDisks: (db: Queryable, id: string, generation: number, attached: unknown[]) =>

@@ -1,5 +1,5 @@
 import { Failure } from '../domain/failure.ts'
-import { UnknownOutcome } from '../store/database.ts'
+import { UnknownOutcome } from './database.ts'
 
 /** Instead of an outcome: it would have to wait, and nobody else shall wait with it. It is done again by itself. */
 export const alone = Symbol('alone')
@@ -24,8 +24,8 @@ export interface BatchWork<Item, Result> {
 }
 
 /**
- * Does what is asked in lists: while one list is under way the next gathers, and what comes when nothing is under way is
- * a list of one. Nobody waits for a list to fill. If a whole list fails, and nothing of it was written, each is done by
+ * Does what is asked in lists: while one list is under way the next gathers, and what comes when nothing is under way goes
+ * with whatever else came in the same turn of the event loop, mostly nothing. Nobody waits for a list to fill. If a whole list fails, and nothing of it was written, each is done by
  * itself: no request fails for the sake of another.
  */
 export class Batches<Item, Result> {
@@ -40,12 +40,13 @@ export class Batches<Item, Result> {
   submit(item: Item): Promise<Result> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ item, resolve, reject })
-      if (!this.#isBusy) void this.#run()
+      if (this.#isBusy) return
+      this.#isBusy = true
+      setImmediate(() => void this.#run())
     })
   }
 
   async #run(): Promise<void> {
-    this.#isBusy = true
     while (this.#waiting.length > 0) await this.#settle(this.#next(), false)
     this.#isBusy = false
   }

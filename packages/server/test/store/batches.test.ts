@@ -1,11 +1,15 @@
 import { expect, test } from 'vitest'
 import { Failure } from '../../src/domain/failure.ts'
-import { alone, Batches, type Settled } from '../../src/runner/batches.ts'
+import { alone, Batches, type Settled } from '../../src/store/batches.ts'
 import { UnknownOutcome } from '../../src/store/database.ts'
 
 /** Lists as they were worked on, and a way to hold the first one back while others gather. */
 function batchesOf(work: (items: string[], isAlone: boolean) => Settled<string>[]) {
   const lists: string[] = []
+  let begin = () => {}
+  const hasBegun = new Promise<void>((resolve) => {
+    begin = resolve
+  })
   let release = () => {}
   const isHeld = new Promise<void>((resolve) => {
     release = resolve
@@ -14,13 +18,16 @@ function batchesOf(work: (items: string[], isAlone: boolean) => Settled<string>[
     most: 4,
     conflictsOf: (item) => [item.slice(0, 2)],
     async work(items, isAlone) {
-      if (items.includes('first')) await isHeld
-      else lists.push(`${items.join(' ')}${isAlone ? ' alone' : ''}`)
+      if (items.includes('first')) {
+        begin()
+        await isHeld
+      } else lists.push(`${items.join(' ')}${isAlone ? ' alone' : ''}`)
       return items.includes('first') ? ['done'] : work(items, isAlone)
     },
   })
   const first = batches.submit('first')
   const gathered = async (...items: string[]) => {
+    await hasBegun
     const submitted = items.map((item) => batches.submit(item).catch((error: Error) => error.message))
     release()
     await first
@@ -34,6 +41,18 @@ test('what comes while a list is under way goes together, in order, with no two 
   const answers = await gathered('a1', 'b1', 'a1', 'c1', 'd1', 'e1', 'b1')
   expect(answers).toEqual(['A1', 'B1', 'A1', 'C1', 'D1', 'E1', 'B1'])
   expect(lists).toEqual(['a1 b1 c1 d1', 'a1 e1 b1'])
+})
+
+test('what comes in one turn of the event loop goes together', async () => {
+  const lists: string[][] = []
+  const work = async (items: string[]) => {
+    lists.push(items)
+    return items
+  }
+  const batches = new Batches<string, string>({ most: 4, conflictsOf: () => [], work })
+  await Promise.all(['a', 'b', 'c'].map((item) => batches.submit(item)))
+  await batches.submit('d')
+  expect(lists).toEqual([['a', 'b', 'c'], ['d']])
 })
 
 test('one that is refused, or would have to wait, holds nobody else up', async () => {
