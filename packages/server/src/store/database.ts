@@ -15,8 +15,11 @@ export interface Queryable {
 
 /** One transaction. */
 export interface Tx extends Queryable {
-  /** Wakes those who wait for the topic, in all processes, once the transaction has committed. */
-  signal(topic: Topic, subject?: string): void
+  /**
+   * Wakes those who wait for the topic, in all processes, once the transaction has committed. Those of this process get
+   * the subject's record with it, if there is one.
+   */
+  signal(topic: Topic, subject?: string, record?: string): void
   hasSignalled(topic: Topic): boolean
   /** A place for an operation at the worker of this process; undefined if there is none. It is free again on a rollback. */
   reservePlace(projectId: string, location: string): Place | undefined
@@ -96,7 +99,7 @@ export class Database implements Queryable {
   readonly withoutTransaction: Tx = {
     isShared: true,
     query: (config) => this.query(config),
-    signal: (topic, subject) => this.#signals?.send(topic, subject),
+    signal: (...news) => this.#signals?.send(...news),
     hasSignalled: () => false,
     reservePlace: () => undefined,
   }
@@ -104,7 +107,7 @@ export class Database implements Queryable {
   /** Runs as read committed. Serialization failures, deadlocks and `TryAgain` run `work` again from the start. */
   async transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt++) {
-      const signalled = new Map<string, [Topic, string | undefined]>()
+      const signalled = new Map<string, Parameters<Tx['signal']>>()
       const places: { close(isCommitted: boolean): void }[] = []
       let isCommitted = false
       const client = await this.pool.connect()
@@ -119,7 +122,7 @@ export class Database implements Queryable {
             this.traffic.sent(config.name)
             return client.query(config)
           },
-          signal: (topic, subject) => signalled.set(`${topic} ${subject}`, [topic, subject]),
+          signal: (...news) => signalled.set(`${news[0]} ${news[1]}`, news),
           hasSignalled: (topic) => [...signalled.values()].some(([each]) => each === topic),
           reservePlace: (projectId, location) => {
             const place = this.worker?.reserve(projectId, location)
@@ -131,7 +134,7 @@ export class Database implements Queryable {
         isCommitted = true
         this.traffic.roundTrips++
         this.traffic.committed(firstName)
-        for (const [topic, subject] of signalled.values()) this.#signals?.send(topic, subject)
+        for (const news of signalled.values()) this.#signals?.send(...news)
         return result
       } catch (error) {
         await client.query('ROLLBACK').catch((reason: Error) => {

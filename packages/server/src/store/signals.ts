@@ -21,7 +21,8 @@ const reconnectMs = 500
 /** What it is about, where the topic has ids (operations that ended); undefined: anything. */
 type Subjects = string[] | undefined
 const about = (subject: string | undefined): Subjects => (subject === undefined ? undefined : [subject])
-type Listener = (subjects: Subjects) => void
+/** `record`: what became of the one subject, where this process knows and nobody has to look. */
+type Listener = (subjects: Subjects, record?: string) => void
 
 /**
  * Wakes the parts of one process at once, and other processes shortly after. These are only hints: whoever waits for
@@ -58,16 +59,16 @@ export class Signals {
     for (const topic of this.#emitter.eventNames()) this.#emitter.emit(topic)
   }
 
-  /** To all processes. */
-  send(topic: Topic, subject?: string): void {
-    this.wake(topic, subject)
+  /** To all processes; the record is for this one. */
+  send(topic: Topic, subject?: string, record?: string): void {
+    this.wake(topic, subject, record)
     this.#toSend.add(topic, about(subject))
     this.#sending ??= setTimeout(() => this.#flush(), coalesceMs)
   }
 
   /** To this process alone. */
-  wake(topic: Topic, subject?: string): void {
-    this.#emitter.emit(topic, about(subject))
+  wake(topic: Topic, subject?: string, record?: string): void {
+    this.#emitter.emit(topic, about(subject), record)
   }
 
   on(topic: Topic, listener: Listener): () => void {

@@ -1,7 +1,7 @@
 import type { Operation, OperationStep, OperationType, RouteId } from '@slipway/contract'
 import { Failure, notFound } from '../../domain/failure.ts'
 import { stepNames } from '../../operations/index.ts'
-import { alone, type Settled } from '../../runner/batches.ts'
+import { alone, type Settled } from '../../store/batches.ts'
 import { findOperationRecord } from '../../store/compute/operation-view.ts'
 import {
   findOperation,
@@ -13,6 +13,7 @@ import { JsonText } from '../../store/json.ts'
 import { callerKey } from '../access.ts'
 import { type Context, type Handlers, requireCaller } from '../context.ts'
 import { pageOfRecords } from '../pages.ts'
+import type { Ending } from '../streams/endings.ts'
 
 type ListId = Extract<RouteId, 'operationList' | `${string}OperationList`> &
   Exclude<RouteId, `admin${string}`>
@@ -39,26 +40,32 @@ function list(context: Context<ListId>, type: OperationType | null) {
 }
 
 async function get(context: Context<GetId>, type: OperationType | null): Promise<JsonText<Operation>> {
-  const { tx, project, params, query } = context
+  const { tx, project, params, query, services } = context
   const find = async () => {
     const found = await findOperationRecord(tx, project.projectId, params.operation_id, type)
     if (!found) throw notFound('operation')
     return found
   }
-  const now = await find()
-  if (now.state !== 'IN_PROGRESS' || !query.wait) return new JsonText(now.record)
-  const ended = await endOf(context, now.id, query.wait * 1000)
-  await context.requireStill()
-  return new JsonText((ended ?? (await find())).record)
+  if (!query.wait) return new JsonText((await find()).record)
+  const ending = services.endings.listen(params.operation_id)
+  try {
+    const now = await find()
+    if (now.state !== 'IN_PROGRESS') return new JsonText(now.record)
+    const ended = await wait(context, ending, query.wait * 1000)
+    await context.requireStill()
+    return new JsonText(ended ?? (await find()).record)
+  } finally {
+    ending.close()
+  }
 }
 
-async function endOf(context: Context, operationId: string, ms: number) {
+async function wait(context: Context, ending: Ending, ms: number): Promise<string | undefined> {
   const release = context.services.waits.hold(callerKey(requireCaller(context)))
   const hangUp = new AbortController()
   const onClose = () => hangUp.abort()
   context.reply.raw.once('close', onClose)
   try {
-    return await context.services.endings.of(operationId, ms, hangUp.signal)
+    return await ending.within(ms, hangUp.signal)
   } finally {
     context.reply.raw.off('close', onClose)
     release()

@@ -2,6 +2,7 @@ import type { EventType, Operation, OperationName, OperationState, OperationType
 import { uuid } from '../../domain/ids.ts'
 import type { Queryable, Tx } from '../database.ts'
 import { jsonTextOf } from '../json.ts'
+import { keyedStatement } from '../keyed.ts'
 import { filteredStatement, isBefore, statement } from '../statement.ts'
 import { time } from '../time.ts'
 import type { OperationRow, StepEntry } from './operation-row.ts'
@@ -65,7 +66,7 @@ const insert = statement<OperationRow & { now: Date }, { operations: string }>(
 )
 
 // One statement ends the operations whose leases stand, tells of it, and wakes deletions that wait for them.
-const end = statement<{ id: string; woken: number }, { endings: string }>(
+const end = statement<{ id: string; woken: number; record: string }, { endings: string }>(
   'operations_end',
   `WITH given AS MATERIALIZED (
      SELECT * FROM json_to_recordset(:endings::json) AS g (
@@ -94,7 +95,7 @@ const end = statement<{ id: string; woken: number }, { endings: string }>(
      WHERE q.resource_id = e.resource_id AND q.operation_id <> e.id AND q.lease_token IS NULL
      RETURNING q.operation_id
    )
-   SELECT id, (SELECT count(*) FROM woken) AS woken FROM ended`,
+   SELECT o.id, (SELECT count(*) FROM woken) AS woken, ${operationRecord} AS record FROM ended o`,
 )
 
 const byId = statement<OperationRow, { projectId: string; id: string; type: string | null }>(
@@ -130,9 +131,10 @@ const unfinished = statement<OperationRow, { resourceIds: string[] }>(
 )
 
 // Beside a deletion there is at most one other.
-const other = statement<{ operation_id: string }, { resourceId: string; id: string }>(
+const other = keyedStatement<object, { resourceId: string; id: string }>(
   'operation_other_unfinished',
-  'SELECT operation_id FROM operation_queue WHERE resource_id = :resourceId AND operation_id <> :id',
+  `SELECT w.place FROM unnest(:resourceId::uuid[], :id::uuid[]) WITH ORDINALITY AS w (resource_id, id, place)
+   JOIN operation_queue q ON q.resource_id = w.resource_id AND q.operation_id <> w.id`,
 )
 
 // What a worker holds looks by itself; what failed keeps its pause.
@@ -239,7 +241,7 @@ export async function endOperations(tx: Tx, endings: Ending[]): Promise<Set<stri
     eventId: uuid(),
   }))
   const rows = await end.all(tx, { endings: JSON.stringify(given) })
-  for (const { id } of rows) tx.signal('ended', id)
+  for (const { id, record } of rows) tx.signal('ended', id, record)
   if (rows.length > 0) tx.signal('events')
   if (rows.some(({ woken }) => woken > 0)) tx.signal('operations')
   return new Set(rows.map(({ id }) => id))
