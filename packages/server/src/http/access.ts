@@ -50,6 +50,9 @@ export class Access {
 
   /** 401, 404, 403 or 402 for whoever may not make this request. */
   async grant(route: Route, { headers, ip, params }: GrantedRequest): Promise<Grant> {
+    const { project_id } = params as Record<string, string>
+    // A transaction is for callers who were let in a moment ago: both are looked up in one go.
+    if (!this.#notesUse && project_id !== undefined && isUuid(project_id)) void this.#findProject(project_id)
     const caller = await this.authenticate(readBearer(headers), ip)
     return this.authorize(route, caller, params as Record<string, string>)
   }

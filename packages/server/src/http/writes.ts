@@ -1,6 +1,6 @@
 import type { Route, RouteId } from '@slipway/contract'
 import { Failure } from '../domain/failure.ts'
-import { alone, Batches, type Settled } from '../runner/batches.ts'
+import { alone, Batches, type Settled } from '../store/batches.ts'
 import { findAnyOperation } from '../store/compute/operations.ts'
 import { type Tx, UnknownOutcome } from '../store/database.ts'
 import { jsonTextOf } from '../store/json.ts'
@@ -101,7 +101,8 @@ async function answerTogether(
  * a means of payment before it began changes nothing.
  */
 function refusalsOf(tx: Tx, route: Route, contexts: Context[]): Promise<(Failure | undefined)[]> {
-  const access = new Access(tx)
+  // They are looked up together, as strangers' reads are.
+  const access = new Access({ query: (config) => tx.query(config), isShared: true })
   return Promise.all(
     contexts.map(async ({ caller, request }) => {
       if (!caller) return undefined
