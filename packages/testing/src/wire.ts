@@ -1,12 +1,18 @@
 import { connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 
+interface Cut {
+  marker: string
+  isDone: boolean
+}
+
 /** The way to a database by TCP, which can be cut, stalled and mended. */
 export class Wire {
   readonly #databaseUrl: URL
   readonly #sockets = new Set<Socket>()
   readonly #server = createServer((near) => this.#join(near))
   #isStalled = false
+  #cut: Cut | undefined
   #port = 0
 
   constructor(databaseUrl: string) {
@@ -42,6 +48,14 @@ export class Wire {
     for (const socket of this.#sockets) socket.destroy()
   }
 
+  /**
+   * The connection that sends the text ends at its next commit: before the database hears of it, or when it is done and
+   * only the answer is missing.
+   */
+  cutAtCommitOf(marker: string, isDone: boolean): void {
+    this.#cut = { marker, isDone }
+  }
+
   /** Nothing comes through, and nobody is told. */
   stall(): void {
     this.#isStalled = true
@@ -56,6 +70,14 @@ export class Wire {
 
   #join(near: Socket): void {
     const far = connect(join(decodeURIComponent(this.#databaseUrl.hostname), '.s.PGSQL.5432'))
+    let cut: Cut | undefined
+    const isCutBy = (socket: Socket, bytes: Buffer) => {
+      if (socket === near && this.#cut && bytes.includes(this.#cut.marker)) {
+        cut = this.#cut
+        this.#cut = undefined
+      }
+      return cut !== undefined && (socket === far) === cut.isDone && bytes.includes('COMMIT\0')
+    }
     for (const [socket, other] of [
       [near, far],
       [far, near],
@@ -66,7 +88,7 @@ export class Wire {
         this.#sockets.delete(socket)
         other.destroy()
       })
-      socket.on('data', (bytes) => other.write(bytes))
+      socket.on('data', (bytes) => (isCutBy(socket, bytes) ? socket.destroy() : other.write(bytes)))
       if (this.#isStalled) socket.pause()
     }
   }

@@ -157,3 +157,35 @@ test('a database that went away is listened to again for wake-ups', async () => 
   })
   await Promise.all([listener.close(), sender.close()])
 })
+
+test('a creation whose commit was heard and never answered is looked up, and is made once', async () => {
+  const body = vmBody()
+  const headers = { 'idempotency-key': body.name }
+  wire.cutAtCommitOf(body.name, true)
+  const { status, body: first } = await ask('POST', inProject('/vms'), body, headers)
+  expect(status).toBe(200)
+  const { body: again } = await ask('POST', inProject('/vms'), body, headers)
+  expect(again).toEqual(first)
+  // Nobody here knew that it had begun: whoever finds its lease over takes it up.
+  await direct.query(`UPDATE clock SET shift = shift + interval '1 minute'`)
+  const { operation_id, metadata } = first.operation
+  const { body: ended } = await ask('GET', inProject(`/operations/${operation_id}?wait=20`))
+  expect(ended).toMatchObject({ state: 'SUCCEEDED', result: { id: metadata.id, name: body.name } })
+  expect(await vmsCalled(body.name)).toBe(1)
+})
+
+test('a creation whose commit was not heard is told as unknown, and is made when it is asked for again', async () => {
+  const body = vmBody()
+  const headers = { 'idempotency-key': body.name }
+  wire.cutAtCommitOf(body.name, false)
+  const refused = await ask('POST', inProject('/vms'), body, headers)
+  expect(refused).toMatchObject({ status: 503, body: { code: 'unavailable' } })
+  expect(await vmsCalled(body.name)).toBe(0)
+  expect((await ask('POST', inProject('/vms'), body, headers)).status).toBe(200)
+  expect(await vmsCalled(body.name)).toBe(1)
+})
+
+async function vmsCalled(name: string): Promise<number> {
+  const { rows } = await direct.query('SELECT count(*)::int AS count FROM vms WHERE name = $1', [name])
+  return rows[0].count
+}
