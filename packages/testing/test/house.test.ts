@@ -73,6 +73,7 @@ const mayUse: Record<string, string[]> = {
     ...ground,
     port,
     `${server}store/simulated/`,
+    `${server}store/batches.ts`,
     `${server}store/database.ts`,
   ],
   [`${server}engines/engines.ts`]: [...services, `${server}engines/`],

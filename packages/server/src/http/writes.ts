@@ -4,6 +4,7 @@ import { alone, Batches, type Settled } from '../store/batches.ts'
 import { findAnyOperation } from '../store/compute/operations.ts'
 import { type Tx, UnknownOutcome } from '../store/database.ts'
 import { jsonTextOf } from '../store/json.ts'
+import { withSharedReads } from '../store/keyed.ts'
 import { Access } from './access.ts'
 import type { Context, Handler, HttpServices, ListHandler } from './context.ts'
 import { type Answer, type IdempotentRequest, isAnswer, onceOnly } from './idempotency.ts'
@@ -101,8 +102,7 @@ async function answerTogether(
  * a means of payment before it began changes nothing.
  */
 function refusalsOf(tx: Tx, route: Route, contexts: Context[]): Promise<(Failure | undefined)[]> {
-  // They are looked up together, as strangers' reads are.
-  const access = new Access({ query: (config) => tx.query(config), isShared: true })
+  const access = new Access(withSharedReads(tx))
   return Promise.all(
     contexts.map(async ({ caller, request }) => {
       if (!caller) return undefined

@@ -82,7 +82,7 @@ class Line<Row, Key> {
 
 /**
  * A read by key that many ask for. Those who wait together share a statement, which begins after they asked: what was
- * committed before is seen. In a transaction it is a statement of its own.
+ * committed before is seen. In a transaction it is a statement of its own, but `withSharedReads`.
  *
  * In `text` each member of the key is a list (`:id::uuid[]`), and `place` says which of the keys a row belongs to, from
  * 1: `unnest(…) WITH ORDINALITY` counts so.
@@ -114,6 +114,12 @@ export function keyedStatement<Row, Key extends KeyMembers<Key>>(
     },
   }
 }
+
+/** The transaction, where those who wait together share a statement as well. */
+export const withSharedReads = (tx: Queryable): Queryable => ({
+  isShared: true,
+  query: (config) => tx.query(config),
+})
 
 /** The same for reads of any form: those who wait together and ask the same share an answer. */
 export function sharedRead<Question, Answer>(

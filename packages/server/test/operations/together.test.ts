@@ -46,7 +46,7 @@ test('operations that end together end as each would by itself, but for one that
   const before = await service.sql('SELECT FROM vms')
   let begun: Awaited<ReturnType<typeof resources.createVm>>[] = []
   await gather(
-    'INSERT INTO usage_intervals',
+    'UPDATE vms v SET state',
     before.length + 6,
     async () => {
       begun = await Promise.all(Array.from({ length: 6 }, () => resources.createVm()))
