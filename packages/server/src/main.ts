@@ -1,7 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { type Config, ConfigError, help, loadConfig } from './config/index.ts'
+import { runDoctorCommand } from './doctor-command.ts'
 import { EngineError } from './engines/engine.ts'
 import { runImagesCommand } from './images-command.ts'
+import { runIncusCommand } from './incus-command.ts'
 import { openLog } from './log.ts'
 import { packageVersion } from './package-root.ts'
 import { runSecretsCommand } from './secrets-command.ts'
@@ -18,6 +20,8 @@ await main()
 
 async function main(): Promise<void> {
   const begun = performance.timeOrigin
+  if (process.argv[2] === 'doctor') return command(runDoctorCommand)
+  if (process.argv[2] === 'incus') return command(runIncusCommand)
   if (process.argv[2] === 'images') return command(runImagesCommand)
   if (process.argv[2] === 'secrets') return command(runSecretsCommand)
   const config = read()

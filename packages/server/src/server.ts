@@ -13,7 +13,7 @@ import { Runner } from './runner/runner.ts'
 import type { Services } from './services.ts'
 import { applyConfig, offerImages } from './setup/apply-config.ts'
 import { listGrantsToReview } from './setup/grants-to-review.ts'
-import { loadSecretKey } from './setup/secret-key-file.ts'
+import { loadSecretKey, type SecretKeyFile } from './setup/secret-key-file.ts'
 import { prepareSecrets } from './setup/secrets.ts'
 import { Database } from './store/database.ts'
 import { migrate } from './store/migrate.ts'
@@ -49,15 +49,14 @@ export async function startServer(
     signals,
     onError: (error) => log.warn({ err: error }, 'database connection lost'),
   })
-  await prepareSecrets(database, secretKey).catch(async (error) => {
+  const closeStore = async () => {
     await signals.close()
     await database.close()
+  }
+  const { config, engines } = await prepare(given, database, secretKey, log).catch(async (error) => {
+    await closeStore()
     throw error
   })
-  await listGrantsToReview(database, log)
-  const config = { ...given, locations: await applyConfig(database, given) }
-  const engines = await createEngines(config, database, log)
-  for (const [location, images] of engines.images) await offerImages(database, location, images)
   const { role, workerPort } = config.server
   let url = ''
   const services: Services = {
@@ -94,8 +93,7 @@ export async function startServer(
     if (isWorker)
       await Promise.all([runner.stop(), reconciler.stop(), billing.stop(), webhooks.stop(), mail.stop()])
     await engines.close()
-    await signals.close()
-    await database.close()
+    await closeStore()
   }
   if (app) {
     const place = listensAt(config)
@@ -119,6 +117,16 @@ export async function startServer(
     mail,
     close,
   }
+}
+
+/** What the file says comes into the store, and the engines of its locations come up. */
+async function prepare(given: Config, database: Database, secretKey: SecretKeyFile, log: FastifyBaseLogger) {
+  await prepareSecrets(database, secretKey)
+  await listGrantsToReview(database, log)
+  const config = { ...given, locations: await applyConfig(database, given) }
+  const engines = await createEngines(config, database, log)
+  for (const [location, images] of engines.images) await offerImages(database, location, images)
+  return { config, engines }
 }
 
 /** Bearer tokens and passwords would cross the network in the clear, unless a proxy in front speaks TLS. */

@@ -1,5 +1,5 @@
 import { type Labels, quotaNames } from '@slipway/contract'
-import { subnetFor } from '../domain/addresses.ts'
+import { firstNetworkCidr, subnetFor } from '../domain/addresses.ts'
 import { Failure } from '../domain/failure.ts'
 import { uuid } from '../domain/ids.ts'
 import { requireQuota, requireRoom } from '../operations/admission.ts'
@@ -10,7 +10,6 @@ import { insertNetwork, insertSubnet } from '../store/network/networks.ts'
 import { insertRule, type NewRule } from '../store/network/rules.ts'
 
 const networkName = 'default-vpc-network'
-const networkCidr = '172.27.0.0/16'
 const subnetPrefix = 20
 /** As many blocks of that size as the network has; further locations get a subnet when someone makes one. */
 const mostSubnets = 16
@@ -39,7 +38,7 @@ export async function setUpProject(
     id: networkId,
     projectId: project.id,
     name: networkName,
-    cidr: networkCidr,
+    cidr: firstNetworkCidr,
     labels: {},
   })
   const locations = await listProjectLocations(tx)
@@ -49,7 +48,7 @@ export async function setUpProject(
       projectId: project.id,
       networkId,
       name: `default-subnet-${location}`,
-      cidr: subnetFor(networkCidr, index, subnetPrefix),
+      cidr: subnetFor(firstNetworkCidr, index, subnetPrefix),
       location,
     })
   const rules = defaultRules(project.id, networkId)

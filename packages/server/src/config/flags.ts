@@ -21,7 +21,7 @@ export const help = `Usage: slipway-server [flags]
   --host ADDRESS    address to listen on (SLIPWAY_HOST, default 127.0.0.1)
   --data-dir DIR    database, credentials and images (SLIPWAY_DATA_DIR, default .slipway)
   --config FILE     configuration (SLIPWAY_CONFIG, default slipway.toml if it exists)
-  --engine NAME     simulated or qemu: what the demo of an empty store runs on
+  --engine NAME     simulated, qemu or incus: what the demo of an empty store runs on
   --role ROLE       all, api or worker
   --no-demo         begin with an empty store and a set-up code
   --help            this text

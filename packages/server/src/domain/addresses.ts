@@ -12,6 +12,9 @@ function cidrOf(text: string): Cidr {
   return cidr
 }
 
+/** The range of the network that every project begins with. */
+export const firstNetworkCidr = '172.27.0.0/16'
+
 /** False for text that is no block at all. */
 export function isPrivateCidr(text: string): boolean {
   const cidr = parseCidr(text)

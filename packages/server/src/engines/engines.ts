@@ -61,7 +61,7 @@ function requireLocalIncus({ urls, socket }: IncusConfig): void {
   if (urls.length === 0 && !existsSync(socket))
     throw new EngineError(
       'unavailable',
-      `there is no Incus at ${socket}: apt-get install incus (Debian 13), then incus admin init`,
+      `there is no Incus at ${socket}: apt-get install incus (Debian 12: from bookworm-backports), then slipway-server incus init`,
     )
 }
 

@@ -46,6 +46,7 @@ import {
   hasBridge,
   removeForward,
 } from './networks.ts'
+import { ensureProject } from './project.ts'
 import { nodesBeside, readResources } from './resources.ts'
 import { SerialLogs } from './serial.ts'
 import { Statuses } from './status.ts'
@@ -72,7 +73,7 @@ export class IncusEngine implements Engine {
   readonly #watchers = new Set<(vmId: string) => void>()
   readonly #booting = new Set<string>()
   readonly #closing = new AbortController()
-  #isPrepared: Promise<void> | null = null
+  #isPrepared: Promise<unknown> | null = null
   #tidyAtMs = 0
 
   constructor(ctx: IncusContext) {
@@ -342,25 +343,12 @@ export class IncusEngine implements Engine {
   }
 
   /** The Incus project in which everything of ours lives. */
-  #prepared(signal: AbortSignal): Promise<void> {
-    this.#isPrepared ??= this.#prepare(signal).catch((error) => {
+  #prepared(signal: AbortSignal): Promise<unknown> {
+    this.#isPrepared ??= ensureProject(this.#ctx, signal).catch((error) => {
       this.#isPrepared = null
       throw error
     })
     return this.#isPrepared
-  }
-
-  async #prepare(signal: AbortSignal): Promise<void> {
-    const { client, config } = this.#ctx
-    if (await client.find(`/1.0/projects/${config.project}`, { signal })) return
-    const features = {
-      ...{ 'features.networks': 'false', 'features.images': 'true', 'features.profiles': 'true' },
-      ...{ 'features.storage.volumes': 'true', 'user.slipway': 'true' },
-    }
-    const body = { name: config.project, description: 'Slipway', config: features }
-    await client.change('POST', '/1.0/projects', body, { signal }).catch(async (error) => {
-      if (!(await client.find(`/1.0/projects/${config.project}`, { signal }))) throw error
-    })
   }
 }
 

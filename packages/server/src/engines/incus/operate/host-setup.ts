@@ -1,0 +1,35 @@
+import { existsSync } from 'node:fs'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { run } from '../../qemu/command.ts'
+import type { IncusContext } from '../context.ts'
+import { filtersMark } from '../inventory.ts'
+import { filteringSetting } from './host-findings.ts'
+import type { ServerInfo } from './operator.ts'
+
+const bootFiles = {
+  '/etc/modules-load.d/slipway.conf': 'br_netfilter\n',
+  '/etc/sysctl.d/60-slipway.conf': 'net.bridge.bridge-nf-call-iptables = 1\n',
+}
+
+/** Has the kernel of this machine filter between guests of one bridge, now and after every boot. */
+export async function filterBetweenGuests(): Promise<void> {
+  for (const [path, content] of Object.entries(bootFiles)) {
+    if ((await readFile(path, 'utf8').catch(() => '')) === content) continue
+    await mkdir(dirname(path), { recursive: true })
+    await writeFile(path, content)
+  }
+  const setting = `/proc/${filteringSetting}`
+  if (!existsSync(setting)) await run('modprobe', ['br_netfilter'])
+  await writeFile(setting, '1')
+}
+
+/** Tells every Slipway of this Incus that the member of this machine filters. */
+export async function markFiltering(
+  { client }: IncusContext,
+  { environment }: ServerInfo,
+  signal: AbortSignal,
+): Promise<void> {
+  const path = environment.server_clustered ? `/1.0/cluster/members/${environment.server_name}` : '/1.0'
+  await client.change('PATCH', path, { config: { [filtersMark]: 'true' } }, { signal })
+}

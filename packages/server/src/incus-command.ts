@@ -1,0 +1,124 @@
+import { existsSync } from 'node:fs'
+import { appendFile, readFile } from 'node:fs/promises'
+import { dirname, resolve } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { parseArgs } from 'node:util'
+import { ConfigError, loadConfig } from './config/index.ts'
+import type { IncusLocation } from './engines/incus/operate/doctor.ts'
+import { init } from './engines/incus/operate/init.ts'
+import { join } from './engines/incus/operate/join.ts'
+import { defaultSocket } from './engines/incus/operate/operator.ts'
+
+const usage = `Usage: slipway-server incus init [--address HOST:8443] [--location NAME] [--public-ipv4 BLOCK]
+                                 [--storage-driver NAME] [--storage-source DEVICE] [--config FILE] [--socket PATH]
+       slipway-server incus join --address HOST:8443 [--storage-source DEVICE] [--socket PATH]  < token
+
+init makes of the Incus of this machine a place for VMs: storage pool, project, filtering between guests, and the
+location in FILE (default slipway.toml); with an address also a cluster of one member, and a certificate for the service.
+join makes this machine the next member; incus cluster add NAME on a member prints the token. Both may be repeated.`
+
+const options = {
+  address: { type: 'string', default: '' },
+  config: { type: 'string', default: 'slipway.toml' },
+  location: { type: 'string' },
+  'public-ipv4': { type: 'string', default: '' },
+  'storage-driver': { type: 'string', default: 'dir' },
+  'storage-source': { type: 'string', default: '' },
+  socket: { type: 'string', default: defaultSocket },
+  help: { type: 'boolean' },
+} as const
+
+/** Pools of these are one for all members. */
+const remoteDrivers = ['ceph', 'lvmcluster']
+
+const say = (line: string) => console.log(line)
+
+/** Prepares hosts for the incus engine. */
+export async function runIncusCommand(argv: string[]): Promise<void> {
+  const { positionals, values } = parseArgs({ args: argv, allowPositionals: true, options })
+  if (values.help) return console.log(usage)
+  const { address } = values
+  if (address !== '' && !/^\S+:\d+$/.test(address))
+    throw new ConfigError(`--address ${address}: must be a host and a port, such as 10.0.0.1:8443`)
+  const storageSource = values['storage-source']
+  switch (positionals.join(' ')) {
+    case 'init': {
+      const { location, isNew, block } = await locationOf(values)
+      await init(location.incus, { storageDriver: values['storage-driver'], storageSource, address, say })
+      if (isNew) await appendFile(values.config, block)
+      say(`location ${location.name} in ${values.config}: ${isNew ? 'written' : 'is there'}`)
+      return say('Next: slipway-server doctor --engine incus')
+    }
+    case 'join': {
+      if (address === '') throw new ConfigError(usage)
+      const { incus } = parsed(blockOf({ ...values, address: '' }))
+      const readToken = async () => (await text(process.stdin)).trim().split('\n').at(-1)!.trim()
+      await join(incus, { readToken, address, storageSource, say })
+      return say(
+        `Next: add "https://${address}" to urls in slipway.toml; then slipway-server doctor --engine incus`,
+      )
+    }
+    default:
+      throw new ConfigError(usage)
+  }
+}
+
+type Values = ReturnType<typeof parseArgs<{ options: typeof options }>>['values']
+
+/** The location that the file has, or one that is added to it. */
+async function locationOf(
+  values: Values,
+): Promise<{ location: IncusLocation; isNew: boolean; block: string }> {
+  const before = existsSync(values.config) ? await readFile(values.config, 'utf8') : ''
+  const name = values.location
+  const known = locationsOf(before).find(
+    (location) => location.engine === 'incus' && (name === undefined || location.name === name),
+  )
+  if (known?.engine === 'incus') {
+    // What the file has is what the service will use.
+    if (values.address && known.incus.urls.length === 0)
+      throw new ConfigError(
+        `${known.name} is reached by its socket: give it urls and certificates, or another --location`,
+      )
+    return { location: known, isNew: false, block: '' }
+  }
+  const block = `${before === '' ? '' : '\n'}${blockOf(values)}`
+  const location = locationsOf(before + block).at(-1)
+  if (location?.engine !== 'incus') throw new ConfigError(`${values.config}: the location cannot be added`)
+  return { location, isNew: true, block }
+}
+
+const locationsOf = (toml: string) =>
+  loadConfig(['--config', 'slipway.toml', '--no-demo'], process.env, () => toml).locations
+
+function parsed(toml: string): IncusLocation {
+  const [location] = locationsOf(toml)
+  if (location?.engine !== 'incus') throw new ConfigError('the location has another engine')
+  return location
+}
+
+/** As it is written into slipway.toml; what it does not name has its default. */
+function blockOf(values: Values): string {
+  const beside = (file: string) => JSON.stringify(resolve(dirname(values.config), file))
+  const { socket, address } = values
+  const reached = address
+    ? [
+        `urls = [${JSON.stringify(`https://${address}`)}]`,
+        `client_cert_file = ${beside('incus-client.crt')}`,
+        `client_key_file = ${beside('incus-client.key')}`,
+        `server_cert_file = ${beside('incus-server.crt')}`,
+      ]
+    : [`socket = ${JSON.stringify(socket)}`]
+  const publicIpv4 = values['public-ipv4']
+  return [
+    '[[location]]',
+    `name = ${JSON.stringify(values.location ?? 'local-a')}`,
+    'engine = "incus"',
+    `storage = "${remoteDrivers.includes(values['storage-driver']) ? 'shared' : 'local'}"`,
+    ...(publicIpv4 ? [`public_ipv4 = ${JSON.stringify(publicIpv4)}`] : []),
+    '',
+    '[location.incus]',
+    ...reached,
+    '',
+  ].join('\n')
+}
