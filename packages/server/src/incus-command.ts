@@ -7,7 +7,6 @@ import { ConfigError, loadConfig } from './config/index.ts'
 import type { IncusLocation } from './engines/incus/operate/doctor.ts'
 import { init } from './engines/incus/operate/init.ts'
 import { join } from './engines/incus/operate/join.ts'
-import { defaultSocket } from './engines/incus/operate/operator.ts'
 
 const usage = `Usage: slipway-server incus init [--address HOST:8443] [--location NAME] [--public-ipv4 BLOCK]
                                  [--storage-driver NAME] [--storage-source DEVICE] [--config FILE] [--socket PATH]
@@ -24,7 +23,7 @@ const options = {
   'public-ipv4': { type: 'string', default: '' },
   'storage-driver': { type: 'string', default: 'dir' },
   'storage-source': { type: 'string', default: '' },
-  socket: { type: 'string', default: defaultSocket },
+  socket: { type: 'string', default: '/var/lib/incus/unix.socket' },
   help: { type: 'boolean' },
 } as const
 
@@ -44,7 +43,8 @@ export async function runIncusCommand(argv: string[]): Promise<void> {
   switch (positionals.join(' ')) {
     case 'init': {
       const { location, isNew, block } = await locationOf(values)
-      await init(location.incus, { storageDriver: values['storage-driver'], storageSource, address, say })
+      const { socket, 'storage-driver': storageDriver } = values
+      await init(location.incus, { socket, storageDriver, storageSource, address, say })
       if (isNew) await appendFile(values.config, block)
       say(`location ${location.name} in ${values.config}: ${isNew ? 'written' : 'is there'}`)
       return say('Next: slipway-server doctor --engine incus')

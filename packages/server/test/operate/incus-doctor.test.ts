@@ -39,7 +39,7 @@ test('the doctor names a certificate that is missing before it asks anybody', as
   expect(code).toBe(1)
 })
 
-test.each([
+test.concurrent.each([
   ['doctor without an engine', ['doctor'], /Usage: slipway-server doctor/, 2],
   ['doctor of a location that is not there', ['doctor', '--engine', 'incus', '--location', 'x-y'], /x-y/, 2],
   ['incus without a verb', ['incus'], /Usage: slipway-server incus init/, 2],
@@ -59,7 +59,7 @@ test.each([
   expect(code).toBe(expected)
 })
 
-test.each([
+test.concurrent.each([
   ['qemu', [], /^slipway: qemu-system-\S+ is not installed; install it with: apt-get install .+\n$/],
   [
     'incus',

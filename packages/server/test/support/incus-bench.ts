@@ -3,7 +3,6 @@ import { existsSync, openSync } from 'node:fs'
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { type IncusConfig, loadConfig } from '../../src/config/index.ts'
 import { createIncusEngine, type IncusOptions } from '../../src/engines/incus/index.ts'
@@ -60,13 +59,13 @@ export class IncusMember {
     await this.waitUntilReady()
   }
 
+  /** The daemon itself says when it serves. */
   async waitUntilReady(): Promise<void> {
-    const deadline = Date.now() + 30_000
-    while (!(await this.cli('query', '/1.0').catch(() => null))) {
-      if (Date.now() > deadline || this.#child?.exitCode !== null)
-        throw new Error(`Incus does not start: ${await readFile(`${this.dir}.log`, 'utf8').catch(() => '')}`)
-      await sleep(100)
-    }
+    const env = { ...process.env, INCUS_DIR: this.dir }
+    await exec(daemon, ['waitready', '--timeout', '60'], { env }).catch(async (cause) => {
+      const log = await readFile(`${this.dir}.log`, 'utf8').catch(() => '')
+      throw new Error(`Incus does not start: ${log}`, { cause })
+    })
   }
 
   async kill(): Promise<void> {

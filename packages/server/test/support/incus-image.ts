@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { chmod, mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import { chmod, copyFile, mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
@@ -30,6 +30,8 @@ udhcpc -i eth0 -q -f -n -t 20 -T 1 -s /etc/slipway/dhcp >/dev/null 2>&1
 umask 077
 mkdir -p /root/.ssh /etc/dropbear
 echo "$data" | sed -n 's/.*"ssh_authorized_keys":\\["\\([^"]*\\)".*/\\1/p' >/root/.ssh/authorized_keys
+given=$(echo "$data" | sed -n 's/.*"ed25519_private":"\\([^"]*\\)".*/\\1/p' | sed 's/\\\\n/\\n/g')
+[ -z "$given" ] || { echo "$given" >/run/host-key; dropbearconvert openssh dropbear /run/host-key /etc/dropbear/host_ed25519; } >/dev/null 2>&1
 [ -s /etc/dropbear/host_ed25519 ] || dropbearkey -t ed25519 -f /etc/dropbear/host_ed25519 >/dev/null 2>&1
 echo "slipway: the guest is up ($name)" >/dev/console
 `,
@@ -82,6 +84,8 @@ export async function testImage(): Promise<string> {
       if (entry.kind === 'file') await writeFile(path, entry.content, { mode: entry.mode })
       if (entry.kind === 'directory') await chmod(path, entry.mode)
     }
+    const converter = 'usr/bin/dropbearconvert'
+    await copyFile(join(work, 'unpacked', converter), join(rootfs, converter))
     for (const [path, content] of Object.entries(files)) {
       await mkdir(dirname(join(rootfs, path)), { recursive: true })
       await writeFile(join(rootfs, path), content, { mode: 0o755 })

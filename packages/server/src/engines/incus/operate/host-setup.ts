@@ -4,6 +4,7 @@ import { dirname } from 'node:path'
 import { run } from '../../qemu/command.ts'
 import type { IncusContext } from '../context.ts'
 import { filtersMark } from '../inventory.ts'
+import type { Member } from '../members.ts'
 import { filteringSetting } from './host-findings.ts'
 import type { ServerInfo } from './operator.ts'
 
@@ -30,6 +31,10 @@ export async function markFiltering(
   { environment }: ServerInfo,
   signal: AbortSignal,
 ): Promise<void> {
-  const path = environment.server_clustered ? `/1.0/cluster/members/${environment.server_name}` : '/1.0'
-  await client.change('PATCH', path, { config: { [filtersMark]: 'true' } }, { signal })
+  const mark = { [filtersMark]: 'true' }
+  if (!environment.server_clustered) return client.change('PATCH', '/1.0', { config: mark }, { signal })
+  const path = `/1.0/cluster/members/${environment.server_name}`
+  // What is left out of a member's change is taken from it, its roles first of all.
+  const member = await client.get<Pick<Member, 'config'>>(path, { signal })
+  await client.change('PUT', path, { ...member, config: { ...member.config, ...mark } }, { signal })
 }

@@ -12,6 +12,8 @@ import { filterBetweenGuests, markFiltering } from './host-setup.ts'
 import { local, type ServerInfo, withOperator } from './operator.ts'
 
 export interface InitOptions {
+  /** Of the daemon of this machine, where the configuration names none. */
+  socket: string
   storageDriver: string
   storageSource: string
   /** Where other members and the service reach this one; '' is a server alone, reached by its socket. */
@@ -23,7 +25,7 @@ const changeMs = 120_000
 
 /** Makes of the daemon of this machine a place for VMs. What is there already is left as it is. */
 export function init(config: IncusConfig, options: InitOptions): Promise<void> {
-  return withOperator(local(config), async (ctx) => {
+  return withOperator(local(config, options.socket), async (ctx) => {
     const signal = AbortSignal.timeout(changeMs)
     const { say, address } = options
     const { storagePool, project } = config

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import type { IncusConfig } from '../../../config/index.ts'
 import { EngineError } from '../../engine.ts'
 import { filterBetweenGuests, markFiltering } from './host-setup.ts'
-import { local, type ServerInfo, withOperator } from './operator.ts'
+import { type ServerInfo, withOperator } from './operator.ts'
 
 export interface JoinOptions {
   /** Returns what `incus cluster add NAME` printed on a member. */
@@ -16,7 +16,7 @@ const joinMs = 180_000
 
 /** Makes the daemon of this machine a member of the cluster that the token is of. */
 export function join(config: IncusConfig, options: JoinOptions): Promise<void> {
-  return withOperator(local(config), async (ctx) => {
+  return withOperator(config, async (ctx) => {
     const signal = AbortSignal.timeout(joinMs)
     const { say } = options
     const { environment } = await ctx.client.get<ServerInfo>('/1.0', { signal })

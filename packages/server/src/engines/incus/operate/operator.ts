@@ -3,8 +3,6 @@ import { IncusClient } from '../client.ts'
 import type { IncusContext } from '../context.ts'
 import { openEndpoints } from '../endpoints.ts'
 
-export const defaultSocket = '/var/lib/incus/unix.socket'
-
 /** Incus as an operator sees it: with all its projects, whether or not ours is among them. */
 export async function withOperator<T>(
   config: IncusConfig,
@@ -19,9 +17,9 @@ export async function withOperator<T>(
 }
 
 /** The daemon of this machine, whatever way the service will take to it. */
-export const local = (config: IncusConfig): IncusConfig => ({
+export const local = (config: IncusConfig, socket: string): IncusConfig => ({
   ...{ ...config, urls: [], clientCertFile: '', clientKeyFile: '', serverCertFile: '' },
-  socket: config.socket || defaultSocket,
+  socket: config.socket || socket,
 })
 
 /** What `GET /1.0` says, as far as an operator's commands use it. */

@@ -159,7 +159,7 @@ export async function imageFinding(ctx: IncusContext, signal: AbortSignal): Prom
     : missing(
         'images',
         `project ${project} has no image of a ${instanceType} with an alias`,
-        `incus image copy images:debian/13/cloud local: --project default --target-project ${project} --vm --alias debian:13`,
+        `incus image copy images:debian/13/cloud local: --target-project ${project} --vm --alias debian:13`,
       )
 }
 
