@@ -86,7 +86,9 @@ const mayUse: Record<string, string[]> = {
   [`${server}log.ts`]: [`${server}config/`],
   [`${server}server.ts`]: [server],
   [`${server}main.ts`]: [server],
+  [`${server}doctor-command.ts`]: [server],
   [`${server}images-command.ts`]: [server],
+  [`${server}incus-command.ts`]: [server],
   [`${server}secrets-command.ts`]: [server],
   'packages/sdk/': ['@slipway/contract'],
   ...floors('packages/cli/src/', [
