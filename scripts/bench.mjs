@@ -10,7 +10,15 @@ await build()
 const esbuild = await import('esbuild')
 
 /** What can be measured, and the package that has it; further files of its bench are bundled into it. */
-const benches = { service: 'server', grow: 'server', docs: 'server', qemu: 'server', startup: 'cli' }
+const benches = {
+  service: 'server',
+  grow: 'server',
+  docs: 'server',
+  qemu: 'server',
+  startup: 'cli',
+  console: 'console',
+  pictures: 'console',
+}
 const given = process.argv.slice(2)
 const name = given[0] && !given[0].startsWith('-') ? given.shift() : 'service'
 if (!benches[name]) leave(`${name}: there are the measurements ${Object.keys(benches).join(', ')}`)

@@ -3,8 +3,8 @@ import { chmodSync, closeSync, mkdtempSync, openSync, readFileSync, rmSync, writ
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { type Credentials, credentialsOf, serverProgram } from '@slipway/testing/launcher.ts'
-import { homeOf, killAndWait, postmasterPid, socketDirOf } from '@slipway/testing/postmaster.ts'
+import { type Credentials, credentialsOf, databaseUrlOf, serverProgram } from '@slipway/testing/launcher.ts'
+import { homeOf, killAndWait, postmasterPid } from '@slipway/testing/postmaster.ts'
 import { simulatedLocation } from '@slipway/testing/real-server.ts'
 import { Database } from '../src/store/database.ts'
 
@@ -63,8 +63,7 @@ export class RunningService {
 
   /** Of a superuser, who may look at everything. */
   get databaseUrl(): string {
-    const password = readFileSync(join(this.dataDir, 'postgres-password'), 'utf8').trim()
-    return `postgresql://slipway:${password}@${encodeURIComponent(socketDirOf(this.dataDir))}/slipway`
+    return databaseUrlOf(this.dataDir)
   }
 
   get postmaster(): number {

@@ -78,9 +78,13 @@ export class Launcher {
 
 /** A statement to the PostgreSQL that a data directory keeps. */
 export function queryDataDir<Row>(dataDir: string, text: string, values?: unknown[]): Promise<Row[]> {
+  return query<Row>(databaseUrlOf(dataDir), text, values)
+}
+
+/** The address of that PostgreSQL for a superuser, who may look at everything. */
+export function databaseUrlOf(dataDir: string): string {
   const password = readFileSync(join(dataDir, 'postgres-password'), 'utf8').trim()
-  const connection = { host: socketDirOf(dataDir), user: 'slipway', password, database: 'slipway' }
-  return query<Row>(connection, text, values)
+  return `postgresql://slipway:${password}@${encodeURIComponent(socketDirOf(dataDir))}/slipway`
 }
 
 async function clearDataDir(dataDir: string): Promise<void> {

@@ -99,9 +99,9 @@ function Finder({ onClose }: { onClose: () => void }) {
             onMouseMove={() => setAt(index)}
             className="flex h-9 cursor-pointer items-center gap-3 px-3 aria-selected:bg-sunken"
           >
-            <span className="min-w-0 flex-1 truncate">{hit.name}</span>
-            <span className="truncate text-sm text-ink-muted">{hit.note}</span>
-            <span className="w-20 shrink-0 text-right text-sm text-ink-muted">{hit.kind}</span>
+            <span className="min-w-[45%] flex-1 truncate">{hit.name}</span>
+            <span className="min-w-0 truncate text-sm text-ink-muted">{hit.note}</span>
+            <span className="min-w-12 shrink-0 text-right text-sm text-ink-muted">{hit.kind}</span>
           </div>
         ))}
       </div>

@@ -67,7 +67,7 @@ export function Overview() {
                 {data.length > 6 && (
                   <li className="px-3 py-2">
                     <Link to="/projects/$projectId/vms" params={{ projectId }} className="link">
-                      All {data.length} VMs
+                      All {plural(data.length, 'VM')}
                     </Link>
                   </li>
                 )}

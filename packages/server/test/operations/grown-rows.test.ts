@@ -1,9 +1,9 @@
+import { growRows } from '@slipway/testing/grow-rows.ts'
 import { checkInvariants, settle } from '@slipway/testing/invariants.ts'
 import { resourcesOf } from '@slipway/testing/resources.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { addTenants } from '../../bench/fixtures.ts'
-import { growRows } from '../../bench/grow-rows.ts'
 
 let service: TestService
 beforeAll(async () => {

@@ -1,5 +1,10 @@
-import type { Database, Tx } from '../src/store/database.ts'
-import { stampEvents } from '../src/store/events/events.ts'
+import { Database, type Tx } from '@slipway/server/store/database.ts'
+import { stampEvents } from '@slipway/server/store/events/events.ts'
+import { databaseUrlOf } from './launcher.ts'
+
+/** Opens the store of a running server for these rows. */
+export const openStore = (dataDir: string): Database =>
+  new Database({ url: databaseUrlOf(dataDir), poolSize: 2, onError: () => {} })
 
 /** How much there is to be at scale 1. */
 export const fullSize = { vms: 1_000_000, hosts: 20_000, operations: 10_000_000, events: 40_000_000 }

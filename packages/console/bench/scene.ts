@@ -1,0 +1,84 @@
+import { createClient, logIn, type Vm } from '@slipway/sdk'
+import { growRows, openStore } from '@slipway/testing/grow-rows.ts'
+import { simulatedLocation, startRealServer } from '@slipway/testing/real-server.ts'
+import { sshKey } from '@slipway/testing/ssh-key.ts'
+import { launch } from '../test/support/browser-program.ts'
+
+const location = 'us-east1-a'
+const config = `
+${simulatedLocation({ name: location, publicIpv4: '198.18.0.0/18', models: ['A100 40GB PCIe', 'L40S 48GB PCIe'], hostsPerModel: 20 })}
+[limits]
+requests_per_second = 100000
+burst = 100000
+`
+
+/** Starts the demo with projects of the given numbers of VMs, and a browser that is signed in there. */
+export async function startScene(counts: Record<string, number>) {
+  const server = await startRealServer({ config })
+  const { url, email, password, project_id } = server
+  const { token } = await logIn({ baseUrl: url, email, password })
+  const owner = createClient({ baseUrl: url, token })
+  const { organization_id } = (await owner.projectList()).find(({ id }) => id === project_id)!
+  const database = openStore(server.dataDir)
+
+  const createVm = async (project_id: string, name: string): Promise<Vm> => {
+    const { operation } = await owner.vmCreate(
+      { project_id },
+      {
+        name,
+        type: 'a100.1x',
+        location,
+        image: 'ubuntu24.04-nvidia',
+        ssh_public_key: sshKey,
+        labels: { team: 'ml' },
+      },
+    )
+    return (await owner.wait<Vm>({ project_id }, operation)).result
+  }
+  const projects: Record<string, string> = {}
+  let after = 0
+  for (const [name, count] of Object.entries(counts)) {
+    const { id } = await owner.projectCreate({ name, organization_id })
+    projects[name] = id
+    if (count === 0) continue
+    const running = await createVm(id, 'train-7')
+    if (count === 1) continue
+    const shutOff = await createVm(id, 'notebook')
+    const { operation } = await owner.vmUpdate({ project_id: id, vm_id: shutOff.id }, { action: 'STOP' })
+    await owner.wait({ project_id: id }, operation)
+    const templates = { running: running.id, shutOff: shutOff.id }
+    const vms = count - 2
+    await growRows(database, {
+      vms,
+      after,
+      operations: count,
+      events: 2 * count,
+      location,
+      projectIds: [id],
+      templates,
+    })
+    after += vms
+  }
+  const browser = await launch()
+  const context = await browser.newContext({
+    viewport: { width: 1440, height: 900 },
+    reducedMotion: 'reduce',
+  })
+  const page = await context.newPage()
+  await page.goto(url)
+  await page.getByLabel('E-mail').fill(email)
+  await page.getByLabel('Password').fill(password)
+  await page.getByRole('button', { name: 'Sign in', exact: true }).click()
+  await page.getByRole('navigation', { name: 'Main' }).waitFor()
+  return {
+    url,
+    owner,
+    projects,
+    page,
+    close: async () => {
+      await browser.close()
+      await database.close()
+      await server.close()
+    },
+  }
+}
