@@ -38,12 +38,13 @@ test('the demo starts by npm and introduces itself', async () => {
   first = credentialsOf(dataDir)
   expect(Object.keys(first).toSorted()).toEqual([
     ...['access_key', 'api_url', 'console_url', 'email'],
-    ...['operator_key', 'organization_id', 'password', 'project_id'],
+    ...['operator_email', 'operator_key', 'operator_password'],
+    ...['organization_id', 'password', 'project_id'],
   ])
   expect(statSync(join(dataDir, 'credentials.json')).mode & 0o777).toBe(0o600)
   for (const shown of ['console_url', 'project_id', 'access_key'] as const)
     expect(text).toContain(first[shown])
-  expect(text).not.toContain(first.password)
+  for (const password of [first.password, first.operator_password]) expect(text).not.toContain(password)
   expect(text).toMatch(/"ms":\d+,"msg":"ready"/)
 
   const curl = text.split('\n').find((line) => line.trim().startsWith('curl '))!
