@@ -10,7 +10,27 @@ async function openApi() {
   return `${JSON.stringify(buildOpenApi({ version }), null, 2)}\n`
 }
 
-const files = { 'openapi.json': openApi }
+/** The examples of the page are those of the contract. */
+async function webhooks() {
+  const { deliveredTypes, deliveryExample, eventFacts } = await bundled(
+    'packages/contract/src/openapi/webhooks.ts',
+  )
+  const example = JSON.stringify(deliveryExample('vm.running'), null, 2)
+  const rows = deliveredTypes.map(
+    (type) => `| \`${type}\` | ${eventFacts[type].when} | \`${JSON.stringify(eventFacts[type].data)}\` |`,
+  )
+  const parts = {
+    delivery: `\`\`\`json\n${example}\n\`\`\``,
+    events: ['| type | told when | `data` |', '| --- | --- | --- |', ...rows].join('\n'),
+  }
+  const page = await readFile(new URL('docs/webhooks.md', root), 'utf8')
+  return page.replace(
+    /(<!-- (\w+) -->\n)[\s\S]*?(<!-- \/\2 -->)/g,
+    (_, begin, name, end) => `${begin}\n${parts[name]}\n\n${end}`,
+  )
+}
+
+const files = { 'openapi.json': openApi, 'docs/webhooks.md': webhooks }
 
 const isCheck = process.argv.includes('--check')
 for (const [name, make] of Object.entries(files)) {

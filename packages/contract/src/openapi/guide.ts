@@ -27,4 +27,10 @@ Every error has the same shape: \`code\` to branch on, \`message\` to read, \`re
 
 ## Limits
 
-Bodies are at most 1 MiB, headers 16 KiB. Requests are limited per caller; \`RateLimit-Limit\`, \`RateLimit-Remaining\` and \`RateLimit-Reset\` are on every answer.`
+Bodies are at most 1 MiB, headers 16 KiB. Requests are limited per caller; \`RateLimit-Limit\`, \`RateLimit-Remaining\` and \`RateLimit-Reset\` are on every answer.
+
+## Webhooks
+
+A webhook is told of a project’s events by POST: \`{type, timestamp, data}\`, where \`data\` is the event as the API shows it. Each carries \`webhook-id\` (the event’s id, the same at every attempt), \`webhook-timestamp\` (in seconds) and \`webhook-signature\`, as Standard Webhooks has them: \`v1,\` and the base64 of HMAC-SHA256 over id, timestamp and body, joined by dots, with the bytes behind \`whsec_\` as the key. After a rotation there are two signatures for a day, with a space between them.
+
+Any 2xx within 10 seconds counts as delivered. All else is tried again after 5 s, 30 s, 2 min, 10 min, 30 min, 1 h, 2 h, 4 h and 8 h, and for the last time a day after the first. Deliveries come at least once, and in order for each resource. To whom all of this has failed for three days, the webhook is paused.`

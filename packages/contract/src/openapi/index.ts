@@ -13,6 +13,7 @@ import {
 } from './responses.ts'
 import { type Json, schemaPrinter } from './schemas.ts'
 import { servicePaths, serviceTag } from './service-paths.ts'
+import { webhookEntries } from './webhooks.ts'
 
 export interface OpenApiOptions {
   version: string
@@ -111,6 +112,7 @@ export function buildOpenApi({ version, serverUrl = 'http://127.0.0.1:8080' }: O
     security: [{ bearer: [] }],
     tags: [...Object.entries(tags).map(([name, description]) => ({ name, description })), serviceTag],
     paths,
+    webhooks: webhookEntries(print),
     components: {
       securitySchemes: {
         bearer: {

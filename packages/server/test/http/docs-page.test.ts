@@ -1,8 +1,10 @@
 import { routeIds } from '@slipway/contract'
 import { buildOpenApi } from '@slipway/contract/openapi'
+import { deliveredTypes } from '@slipway/contract/openapi/webhooks'
 import { expect, test } from 'vitest'
 import { docsPage, docsSecurityPolicy } from '../../src/http/docs/page.ts'
 import { docsStyle } from '../../src/http/docs/style.ts'
+import { docsScript } from '../../src/http/docs/try.ts'
 
 const openApi = buildOpenApi({ version: '0.1.0', serverUrl: 'https://gpu.example.org' })
 const page = docsPage(openApi)
@@ -15,9 +17,11 @@ test('the docs page has a section of its own for every endpoint, and links that 
   for (const target of all(/href="#([^"]+)"/g)) expect(ids).toContain(target)
 })
 
-test('the docs page loads nothing but its style sheet and needs no script', () => {
+test('the docs page loads nothing but its own style sheet and script, neither of which is in it', () => {
   expect(all(/<link[^>]* href="([^"]+)"/g)).toEqual(['/docs/style.css'])
-  expect(page).not.toMatch(/<script|<img|<iframe|\sstyle=|\son\w+=/i)
+  expect(all(/<script([^>]*)>/g)).toEqual([' src="/docs/try.js" defer'])
+  expect(page).not.toMatch(/<img|<iframe|\sstyle=|\son\w+=/i)
+  expect(docsScript).not.toMatch(/innerHTML|eval|localStorage|sessionStorage|https?:/)
   expect(docsStyle).not.toMatch(/url\(|@import/)
   expect(docsSecurityPolicy).not.toMatch(/unsafe|https?:/)
 })
@@ -28,6 +32,12 @@ test('the docs page shows for a change a curl line with the address, the credent
   expect(section).toContain('Authorization: Bearer $SLIPWAY_TOKEN')
   expect(section).toContain('Idempotency-Key')
   expect(section).toContain('train-7')
+})
+
+test('the docs page tells every event that a webhook is sent, with an example', () => {
+  const section = page.slice(page.indexOf('id="webhooks"'), page.indexOf('id="records"'))
+  for (const type of deliveredTypes) expect(section).toContain(`<code>${type}</code>`)
+  expect(section).toContain('&#34;operation_id&#34;')
 })
 
 test('the docs page shows a public endpoint without a credential', () => {

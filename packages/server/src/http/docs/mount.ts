@@ -4,6 +4,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { RateLimiter } from '../rate-limit.ts'
 import { docsPage, docsSecurityPolicy } from './page.ts'
 import { docsStyle } from './style.ts'
+import { docsScript } from './try.ts'
 
 export interface DocsOptions {
   version: string
@@ -24,6 +25,7 @@ export function mountDocs(
     '/openapi.json': document('application/json', () => JSON.stringify(openApi())),
     '/docs': document('text/html; charset=utf-8', () => docsPage(openApi())),
     '/docs/style.css': document('text/css; charset=utf-8', () => docsStyle),
+    '/docs/try.js': document('text/javascript; charset=utf-8', () => docsScript),
   }
   for (const [path, send] of Object.entries(documents)) app.get(path, { onRequest }, send)
 }

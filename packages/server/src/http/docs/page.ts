@@ -10,10 +10,11 @@ import {
   type Schemas,
   typeLabel,
 } from './fields.ts'
+import { type Webhooks, webhookSection } from './webhooks.ts'
 
-/** The page has no script, and loads nothing but its own style sheet. */
+/** The page loads nothing but its own style sheet and script, which speaks with this service alone. */
 export const docsSecurityPolicy =
-  "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+  "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 interface Media {
   schema: Schema
@@ -47,6 +48,7 @@ interface OpenApi {
   servers: { url: string }[]
   tags: { name: string; description: string }[]
   paths: Record<string, Record<string, Operation>>
+  webhooks: Webhooks
   components: { schemas: Schemas; parameters: Record<string, Parameter>; responses: Record<string, Answer> }
 }
 interface Endpoint extends Operation {
@@ -86,13 +88,15 @@ export function docsPage(openApi: object): string {
 <meta name="color-scheme" content="light dark">
 <title>${escapeHtml(title)}</title>
 <link rel="stylesheet" href="/docs/style.css">
+<script src="/docs/try.js" defer></script>
 </head>
 <body>
-<header class="top"><a class="brand" href="#top">slipway</a><span class="version">API ${escapeHtml(version)}</span><a class="to-contents" href="#contents">Contents</a><a class="raw" href="/openapi.json">openapi.json</a></header>
-<nav id="contents" aria-label="Contents"><a class="guide" href="#top">Guide</a>${groups.map(railGroup).join('')}<a class="guide" href="#records">Records</a></nav>
+<header class="top"><a class="brand" href="#top">slipway</a><span class="version">API ${escapeHtml(version)}</span><label class="key" hidden><span>Key</span><input id="key" type="password" autocomplete="off" placeholder="slp_… to try calls"></label><a class="to-contents" href="#contents">Contents</a><a class="raw" href="/openapi.json">openapi.json</a></header>
+<nav id="contents" aria-label="Contents"><a class="guide" href="#top">Guide</a>${groups.map(railGroup).join('')}<a class="guide" href="#webhooks">Webhooks</a><a class="guide" href="#records">Records</a></nav>
 <main id="top">
 <div class="intro"><h1>${escapeHtml(title)}</h1><p class="lead">${inline(summary)}</p>${guideText(description)}</div>
 ${groups.map((group) => groupSection(group, document)).join('\n')}
+${webhookSection(document.webhooks)}
 <section class="group" id="records"><h2>Records</h2><p>What the answers are made of. Every member is always there, unless it is marked otherwise.</p></section>
 ${records.map((name) => recordSection(name, schemas)).join('\n')}
 </main>
@@ -139,7 +143,7 @@ function endpointSection(endpoint: Endpoint, document: OpenApi): string {
   const path = escapeHtml(endpoint.path)
     .replaceAll('/', '<wbr>/')
     .replace(/\{\w+\}/g, '<i>$&</i>')
-  return `<section class="endpoint" id="${endpoint.operationId}">
+  return `<section class="endpoint" id="${endpoint.operationId}"${tryData(endpoint, document)}>
 <h3><a class="anchor" href="#${endpoint.operationId}">${escapeHtml(endpoint.summary)}</a></h3>
 <p class="route">${method(endpoint.method)}<code>${path}</code></p>
 <div class="columns"><div class="facts">
@@ -155,6 +159,24 @@ ${sample('Request', curl(endpoint, document.servers[0]?.url ?? ''))}
 ${answers.map(([type, { example }]) => (example === undefined ? '' : sample(`Answer · ${type}`, shown(example)))).join('')}
 </div></div>
 </section>`
+}
+
+/** What the script needs to know of an endpoint. */
+function tryData(endpoint: Endpoint, document: OpenApi): string {
+  const query = (endpoint.parameters ?? [])
+    .map((entry) => resolved(entry, document.components.parameters))
+    .filter((parameter) => parameter.in === 'query')
+  const body = endpoint.requestBody?.content['application/json']?.example
+  const data = {
+    method: endpoint.method,
+    path: endpoint.path,
+    query: query.map(({ name }) => name).join(','),
+    body: body === undefined ? '' : JSON.stringify(body, null, 2),
+  }
+  return Object.entries(data)
+    .filter(([, value]) => value)
+    .map(([name, value]) => ` data-${name}="${escapeHtml(value)}"`)
+    .join('')
 }
 
 const mediaOf = (endpoint: Endpoint) => endpoint.responses['200']?.content ?? {}

@@ -29,6 +29,14 @@ p { margin: 0 0 12px; }
 .version { color: var(--quiet); }
 .raw { margin-left: auto; }
 .to-contents { display: none; }
+.key { display: flex; align-items: center; gap: 8px; margin-left: auto; color: var(--quiet); min-width: 0; }
+.key[hidden] { display: none; }
+.key:not([hidden]) ~ .raw { margin-left: 0; }
+.key input { width: 200px; min-width: 0; }
+input, textarea, button { font: 13px/20px var(--mono); color: var(--text); background: var(--ground); border: 1px solid var(--line); border-radius: 6px; padding: 3px 8px; }
+button { font-family: var(--sans); font-weight: 500; cursor: pointer; background: var(--raised); }
+button:hover { border-color: var(--quiet); }
+button:disabled { cursor: default; color: var(--quiet); }
 
 nav { position: fixed; top: 48px; bottom: 0; left: 0; width: 280px; overflow-y: auto; padding: 16px 12px 48px; border-right: 1px solid var(--line); scrollbar-width: thin; }
 nav ul { margin: 0; padding: 0; list-style: none; }
@@ -58,6 +66,19 @@ h4 { margin: 20px 0 4px; font-size: 13px; line-height: 20px; color: var(--quiet)
 .route { display: flex; gap: 12px; }
 .route code { overflow-wrap: anywhere; }
 .route i { font-style: normal; color: var(--accent); }
+.route { align-items: flex-start; }
+.open { flex: none; margin-left: auto; }
+.try { display: grid; gap: 8px; margin: 0 0 20px; padding: 12px; border: 1px solid var(--line); border-radius: 6px; background: var(--raised); }
+.try[hidden] { display: none; }
+.try label { display: grid; grid-template-columns: 160px minmax(0, 1fr); gap: 8px; align-items: baseline; }
+.try label span { font: 13px/20px var(--mono); color: var(--quiet); overflow-wrap: anywhere; }
+.try textarea { resize: vertical; }
+.try p { display: flex; flex-wrap: wrap; gap: 12px; align-items: baseline; margin: 4px 0 0; }
+.try button { order: -1; background: var(--ground); }
+.try pre { border-top: 1px solid var(--line); margin: 0 -12px -12px; }
+.status { color: var(--quiet); overflow-wrap: anywhere; }
+.events th { width: 38%; overflow-wrap: anywhere; padding-right: 12px; }
+.events summary { cursor: pointer; color: var(--quiet); font-size: 13px; }
 .columns { display: grid; grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); gap: 32px; }
 .facts > p:first-child { margin: 0; }
 
@@ -100,6 +121,12 @@ pre { margin: 0; padding: 12px; max-height: 440px; overflow: auto; scrollbar-wid
   .fields tr { padding: 8px 0; border-top: 1px solid var(--line); }
   .fields th, .fields td, .fields td:nth-child(2) { padding: 0; border: 0; width: auto; }
   .fields .depth-1 { padding-left: 16px; } .fields .depth-2 { padding-left: 32px; } .fields .depth-3 { padding-left: 48px; }
+  .try label { grid-template-columns: minmax(0, 1fr); gap: 0; }
+  .key input { width: 120px; }
+  .key span, .version { display: none; }
+  .key { margin-left: auto; } .key:not([hidden]) ~ .to-contents { margin-left: 0; }
+  .events th, .events td { display: block; width: auto; padding: 4px 0; }
+  .events td { border: 0; padding-top: 0; }
   .required { display: inline; margin-left: 4px; }
 }
 `

@@ -1,0 +1,299 @@
+import type { EventType } from '../event-types.ts'
+import { Webhook } from '../events.ts'
+import { AccessKey } from '../identity.ts'
+import { Project } from '../organizations.ts'
+import { SshKey } from '../ssh-keys.ts'
+import { id, startedAt } from './example-data.ts'
+import { exampleOf } from './examples.ts'
+
+/** Who gets to see an event: only those of a project go to webhooks and to the project's stream. */
+export type EventScope = 'project' | 'organization' | 'service'
+
+export interface EventFacts {
+  scope: EventScope
+  /** When it is told. */
+  when: string
+  resource_type: string
+  resource_id: string
+  /** An example of what it carries; what may be missing is in it too. */
+  data: Record<string, unknown>
+}
+
+const of =
+  (resource_type: string, resource_id: string, scope: EventScope, common: Record<string, unknown> = {}) =>
+  (when: string, more: Record<string, unknown> = {}): EventFacts => ({
+    scope,
+    when,
+    resource_type,
+    resource_id,
+    data: { ...common, ...more },
+  })
+
+const labels = { team: 'ml' }
+const operation_id = id('d01')
+const began = (operation_name: string) => ({ operation_id, operation_name })
+
+const vm = of('vm', id('b01'), 'project', { name: 'train-7', labels, operation_id })
+const foundVm = of('vm', id('b01'), 'project', { name: 'train-7', labels })
+const disk = of('disk', id('b02'), 'project', { name: 'datasets', labels, operation_id })
+const rule = of('firewall_rule', id('c03'), 'project', { name: 'allow-jupyter', labels, operation_id })
+const repeated = (type: string, tail: string) => of(type, id(tail), 'project', { operation_id })
+const operation = of('vm', id('b01'), 'project', { operation_id })
+const network = of('network', id('c01'), 'project', { name: 'lab', labels })
+const subnet = of('subnet', id('c02'), 'project', { name: 'lab-east' })
+const project = of('project', id('a01'), 'project')
+const viewOf = (record: Parameters<typeof exampleOf>[0]) => exampleOf(record) as Record<string, unknown>
+const key = of('access_key', id('a04'), 'project', viewOf(AccessKey))
+const sshKey = of('ssh_key', id('a05'), 'project', viewOf(SshKey))
+const webhook = of('webhook', id('d03'), 'project', viewOf(Webhook))
+const organization = of('organization', id('a02'), 'organization')
+const member = of('user', id('a03'), 'organization', { email: 'ada@example.com', role: 'member' })
+const user = of('user', id('a03'), 'service')
+const userOf = of('user', id('a03'), 'organization')
+const host = of('host', id('e01'), 'service', { name: 'us-east1-a-a100-1', location: 'us-east1-a' })
+const gpu = of('gpu', id('e02'), 'service', { pci_address: '0000:17:00.0' })
+const image = of('image', id('e03'), 'service', {
+  name: 'ubuntu24.04-nvidia:latest',
+  locations: ['us-east1-a', 'eu-north1-a'],
+})
+
+/** What every event means and carries: the compiler counts them, and a test compares the real ones with them. */
+export const eventFacts: Record<EventType, EventFacts> = {
+  'access_key.created': key('An access key was made.'),
+  'access_key.revoked': key('An access key was revoked.'),
+  'billing.meter_disputed': organization('The payment provider counts a day’s usage differently.', {
+    day: '2026-11-13',
+    usd_cents: 3480,
+    reason: 'the provider has another amount',
+  }),
+  'budget.set': project('A project’s monthly budget was set or changed.', {
+    monthly_usd: 2000,
+    hard_stop: true,
+  }),
+  'budget.threshold_reached': project('Spending of the month passed 50, 80 or 100 percent of the budget.', {
+    name: 'research',
+    threshold_percent: 80,
+    monthly_usd: 2000,
+    spent_usd: 1612.35,
+    hard_stop: true,
+  }),
+  'disk.available': disk('A disk is ready: created, resized or detached.'),
+  'disk.creating': disk('The creation of a disk was admitted.', {
+    ...began('CREATE'),
+    size: '500GiB',
+    location: 'us-east1-a',
+  }),
+  'disk.deleted': disk('A disk is gone.'),
+  'disk.deleting': disk('The deletion of a disk was admitted.', began('DELETE')),
+  'disk.deletion_repeated': repeated('disk', 'b02')('A deletion was asked for while one was under way.'),
+  'disk.lost': of(
+    'disk',
+    id('b02'),
+    'project',
+  )('An operator gave up the host on which the disk was.', {
+    name: 'datasets',
+    detail: 'an operator gave its host up',
+  }),
+  'disk.resizing': disk('A disk grows.', { ...began('RESIZE'), size: '1TiB' }),
+  'disk.updated': disk('Name, description, labels or protection of a disk changed.', {
+    ...began('UPDATE'),
+    description: 'Tokenized training data',
+    deletion_protection: true,
+  }),
+  'firewall_rule.active': rule('A rule is in force on every VM that it concerns.'),
+  'firewall_rule.creating': rule('The creation of a rule was admitted.', began('CREATE')),
+  'firewall_rule.deleted': rule('A rule is no longer in force anywhere.'),
+  'firewall_rule.deleting': rule('The deletion of a rule was admitted.', began('DELETE')),
+  'firewall_rule.deletion_repeated': repeated(
+    'firewall_rule',
+    'c03',
+  )('A deletion was asked for while one was under way.'),
+  'firewall_rule.updating': rule('A change of a rule was admitted.', began('UPDATE')),
+  'gpu.missing': of(
+    'host',
+    id('e01'),
+    'service',
+  )('A host no longer reports a GPU that a VM has.', {
+    gpu_id: id('e02'),
+    pci_address: '0000:17:00.0',
+    vm_id: id('b01'),
+  }),
+  'gpu.updated': gpu('An operator put a GPU into quarantine, or took it out.', { state: 'quarantined' }),
+  'host.created': host('An operator added a host.'),
+  'host.deleted': host('An operator removed a host.'),
+  'host.down': host('A host has not reported for too long.'),
+  'host.drained': host('No VM is left on a host that is drained.'),
+  'host.draining': of(
+    'host',
+    id('e01'),
+    'project',
+  )('An operator is about to empty a host on which the project has VMs.', {
+    location: 'us-east1-a',
+    vm_ids: [id('b01')],
+  }),
+  'host.forgotten': host('An operator gave up a host that will not come back.', {
+    vm_ids: [id('b01')],
+    disk_ids: [id('b02')],
+  }),
+  'host.up': of('host', id('e01'), 'service')('A host reports again.', { gpus: 8 }),
+  'host.updated': host('An operator closed a host for new VMs, or opened it.', { schedulable: false }),
+  'image.created': image('An operator added an image.'),
+  'image.deleted': image('An operator removed an image.'),
+  'image.updated': image('An operator changed an image.'),
+  'invoice.issued': organization('A month was invoiced.', {
+    invoice_id: id('a06'),
+    month: '2026-10',
+    usd: 412.35,
+  }),
+  'invoice.paid': organization('An invoice was paid.', { invoice_id: id('a06') }),
+  'member.accepted': member('An invitation was accepted.'),
+  'member.added': member('A user joined the organization.'),
+  'member.invited': member('Somebody was invited.'),
+  'member.removed': member('A member left, or was removed.'),
+  'member.updated': member('A member’s role changed.'),
+  'network.created': network('A network was made.', { id: id('c01'), cidr: '10.20.0.0/16' }),
+  'network.deleted': network('A network was deleted.'),
+  'network.updated': network('A network’s name or labels changed.'),
+  'operation.abandoned': operation('An operator gave up an operation that was stuck.'),
+  'operation.failed': operation('An operation failed; what it had begun was undone.', {
+    ...began('CREATE'),
+    error: { code: 'engine_error', message: 'The VM did not boot within ten minutes.' },
+  }),
+  'operation.retried': operation('An operator had an operation that was stuck tried again.'),
+  'operation.stuck': operation('An operation can neither go on nor be undone: operators see it.', {
+    ...began('CREATE'),
+    step: 'boot',
+  }),
+  'operation.succeeded': operation('An operation succeeded.', began('CREATE')),
+  'operator.read': of(
+    'vm',
+    id('b01'),
+    'service',
+  )('An operator looked at what belongs to a tenant.', {
+    route: 'vmGet',
+  }),
+  'organization.billing_link_created': organization('Somebody was given a link to the billing page.', {
+    project_id: id('a01'),
+  }),
+  'organization.created': organization('An organization was made.', { name: 'Harbour Labs' }),
+  'organization.payment_active': organization('The organization can pay.'),
+  'organization.payment_declined': organization('A payment was declined.', { reason: 'card_declined' }),
+  'organization.payment_method_removed': organization('The payment method was removed.'),
+  'organization.payment_method_set': organization('A payment method was set.', {
+    brand: 'visa',
+    last4: '4242',
+  }),
+  'organization.payment_never': organization('The organization has never had a payment method.'),
+  'organization.payment_removed': organization('The organization has no payment method any more.'),
+  'organization.restored': organization('An operator lifted a suspension.', {
+    name: 'Harbour Labs',
+    stop_vms: false,
+  }),
+  'organization.suspended': organization('An operator suspended the organization.', {
+    name: 'Harbour Labs',
+    stop_vms: true,
+  }),
+  'organization.updated': organization('The organization’s rules changed.', {
+    name: 'Harbour Labs',
+    require_totp: true,
+  }),
+  'prices.updated': of(
+    'prices',
+    '',
+    'service',
+  )('An operator set prices.', {
+    items: [{ product_name: 'a100.1x', unit: 'vm_hour', usd: 1.45 }],
+  }),
+  'project.created': project('A project was made.', viewOf(Project)),
+  'project.deleted': project('A project was deleted.', viewOf(Project)),
+  'project.updated': project('A project’s name or labels changed.', viewOf(Project)),
+  'quotas.updated': project('An operator set quotas.', { items: [{ name: 'a100_gpus', max: 32 }] }),
+  'ssh_key.created': sshKey('A public key was registered.'),
+  'ssh_key.deleted': sshKey('A registered key was removed; VMs that have it keep it.'),
+  'subnet.created': subnet('A subnet was made.', {
+    id: id('c02'),
+    cidr: '10.20.16.0/20',
+    vpc_network_id: id('c01'),
+    location: 'us-east1-a',
+  }),
+  'subnet.deleted': subnet('A subnet was deleted.'),
+  'user.created': user('Somebody’s account was made by a single sign-on.', {
+    email: 'ada@example.com',
+    issuer: 'https://login.example.com',
+  }),
+  'user.identity_linked': user('An identity of a provider was linked.', { provider: 'example' }),
+  'user.identity_unlinked': user('An identity of a provider was unlinked.', { provider: 'example' }),
+  'user.invited': userOf('An operator invited somebody.', { email: 'ada@example.com', role: 'owner' }),
+  'user.operator_granted': user('A user became an operator.', { email: 'ada@example.com' }),
+  'user.operator_removed': user('A user is no operator any more.', { email: 'ada@example.com' }),
+  'user.password_changed': user('A user changed the password.'),
+  'user.password_reset': user('A user set a new password with a reset code.'),
+  'user.refresh_token_reused': userOf('A refresh token came a second time: its session was ended.'),
+  'user.reset_mailed': user('A reset code was mailed.'),
+  'user.reset_offered': user('An operator made a reset code.', { email: 'ada@example.com' }),
+  'user.restored': user('An operator let a user in again.', { email: 'ada@example.com' }),
+  'user.session_ended': user('A user ended a session; all of them if none is named.', {
+    session_id: id('a07'),
+  }),
+  'user.setup': user('The first operator was set up.'),
+  'user.sign_in_failed': userOf('A sign-in failed.', { reason: 'password' }),
+  'user.signed_in': user('A user signed in.', { provider: 'example' }),
+  'user.signed_out': user('A user signed out.'),
+  'user.suspended': user('An operator shut a user out.', { email: 'ada@example.com' }),
+  'user.totp_enabled': user('A user set up a second factor.'),
+  'user.totp_removed': user('A second factor was removed.', { email: 'ada@example.com' }),
+  'user.updated': user('An operator changed a user.', { email: 'ada@example.com' }),
+  'vm.attaching_disks': vm('Disks are being attached.', {
+    ...began('ATTACH'),
+    disk_ids: [id('b02')],
+  }),
+  'vm.crashed': foundVm('A VM is no longer running, and nobody asked for it.', {
+    detail: 'the guest ended by itself',
+  }),
+  'vm.creating': vm('The creation of a VM was admitted: everything it needs is held.', {
+    ...began('CREATE'),
+    type: 'a100.1x',
+    location: 'us-east1-a',
+  }),
+  'vm.deleted': vm('A VM is gone; its GPUs, name and addresses are free.'),
+  'vm.deleting': vm('The deletion of a VM was admitted.', began('DELETE')),
+  'vm.deletion_repeated': repeated('vm', 'b01')('A deletion was asked for while one was under way.'),
+  'vm.detaching_disks': vm('Disks are being detached.', { ...began('DETACH'), disk_ids: [id('b02')] }),
+  'vm.expiring': foundVm('A VM’s time to live is nearly over.', {
+    expires_at: startedAt,
+    on_expiry: 'delete',
+  }),
+  'vm.os_disk_found': foundVm('The host has the OS disk of a VM again.', { detail: 'the host is back' }),
+  'vm.os_disk_lost': foundVm('The host no longer has the OS disk of a VM: it is not billed.', {
+    detail: 'the host does not have it',
+  }),
+  'vm.resetting': vm('A VM is being reset.', began('RESET')),
+  'vm.running': vm('A VM runs, and is billed from here on.', { detail: 'the host is back' }),
+  'vm.shutoff': vm('A VM is shut off.', { detail: 'the guest shut itself down' }),
+  'vm.starting': vm('A VM is being started.', began('START')),
+  'vm.stopping': vm('A VM is being stopped.', began('STOP')),
+  'vm.unreachable': foundVm('The host of a VM does not answer.', { detail: 'the host is down' }),
+  'vm.updated': vm('Type, time to live, name, description, labels or protection of a VM changed.', {
+    ...began('UPDATE'),
+    type: 'a100.2x',
+    ttl_seconds: 14400,
+    on_expiry: 'stop',
+    description: 'Fine-tuning',
+    deletion_protection: true,
+  }),
+  'vm.updating': vm('A change of a VM was admitted.', {
+    ...began('UPDATE'),
+    type: 'a100.2x',
+    ttl_seconds: 14400,
+    on_expiry: 'stop',
+  }),
+  'webhook.created': webhook('A webhook was made.'),
+  'webhook.deleted': webhook('A webhook was deleted.'),
+  'webhook.paused': webhook('No delivery has succeeded for three days, or somebody paused it.', {
+    reason: 'No delivery has succeeded for three days.',
+  }),
+  'webhook.replayed': webhook('A delivery was sent once more.', { delivery_id: id('d05') }),
+  'webhook.secret_rotated': webhook('A webhook has a new secret.'),
+  'webhook.test': webhook('Somebody tried the webhook; only this one gets it.'),
+  'webhook.updated': webhook('A webhook’s address, events or state changed.'),
+}

@@ -1,0 +1,47 @@
+import { type EventType, eventTypes } from '../event-types.ts'
+import { Event } from '../events.ts'
+import { eventFacts } from './event-examples.ts'
+import { byComponent, startedAt } from './example-data.ts'
+import type { Json } from './schemas.ts'
+
+export { eventFacts }
+
+/** The types of events that a webhook can be sent. */
+export const deliveredTypes = eventTypes.filter((type) => eventFacts[type].scope === 'project')
+
+/** An example of what is posted: the form of Standard Webhooks around the event as the API shows it. */
+export function deliveryExample(type: EventType): Json {
+  const { resource_type, resource_id, data } = eventFacts[type]
+  // Where the caller was is shown to admins only, and a receiver may be anybody.
+  const event = { ...(byComponent.Event as Json), type, resource_type, resource_id, client_address: '', data }
+  return { type, timestamp: startedAt, data: event }
+}
+
+/** The part `webhooks` of the document: what each type of event means and brings. */
+export function webhookEntries(print: (schema: unknown) => unknown): Json {
+  const schemaOf = (type: EventType) => ({
+    type: 'object',
+    required: ['type', 'timestamp', 'data'],
+    properties: {
+      type: { type: 'string', const: type },
+      timestamp: { type: 'string', format: 'date-time' },
+      data: print(Event),
+    },
+  })
+  const entry = (type: EventType) => ({
+    post: {
+      operationId: `on_${type.replace('.', '_')}`,
+      tags: ['Events'],
+      summary: type,
+      description: eventFacts[type].when,
+      requestBody: {
+        required: true,
+        content: { 'application/json': { schema: schemaOf(type), example: deliveryExample(type) } },
+      },
+      responses: {
+        '2XX': { description: 'Delivered. Any other answer, or none within 10 seconds, is tried again.' },
+      },
+    },
+  })
+  return Object.fromEntries(deliveredTypes.map((type) => [type, entry(type)]))
+}
