@@ -89,7 +89,7 @@ function commandPage({ words, spec }: Leaf): ReferencePage {
         ]
       : []),
     '## Examples',
-    `\`\`\`sh\n${spec.examples.join('\n')}\n\`\`\``,
+    `\`\`\`sh no-run: every line stands for itself\n${spec.examples.join('\n')}\n\`\`\``,
     '[All commands](README.md)',
   ]
   return { file: fileOf(words), text: `${parts.join('\n\n')}\n` }

@@ -1,3 +1,9 @@
+import { readFileSync } from 'node:fs'
+import { createServer, type IncomingMessage } from 'node:http'
+import { createServer as createHttpsServer } from 'node:https'
+import { type AddressInfo, connect, type Socket } from 'node:net'
+import { join } from 'node:path'
+import { root as checkout } from '@slipway/testing/root.ts'
 import { answer, breakOff, failure, hangUp, scriptedServer } from '@slipway/testing/scripted-server.ts'
 import { afterAll, afterEach, expect, test } from 'vitest'
 import { version } from '../src/version.ts'
@@ -134,4 +140,44 @@ test('a proxy of the environment is used, and not for what NO_PROXY names', asyn
   const direct = { ...env, SLIPWAY_API_URL: server.url, HTTP_PROXY: proxy.url, NO_PROXY: '127.0.0.1' }
   expect((await slipway(words, { env: direct })).code).toBe(0)
   expect(proxy.requests).toHaveLength(1)
+})
+
+test('https goes through the tunnel of HTTPS_PROXY, and a certificate of NODE_EXTRA_CA_CERTS is trusted', async () => {
+  const fixture = (ending: string) =>
+    join(checkout, `packages/server/test/support/fixtures/tls/first.${ending}`)
+  const service = createHttpsServer(
+    { cert: readFileSync(fixture('crt')), key: readFileSync(fixture('key')) },
+    (_request, response) => response.end(JSON.stringify({ items: [], next_page_token: '' })),
+  )
+  const tunnels: string[] = []
+  const proxy = createServer().on('connect', (request: IncomingMessage, socket: Socket) => {
+    tunnels.push(request.url!)
+    const [host, port] = request.url!.split(':')
+    const onward = connect(Number(port), host!, () => {
+      socket.write('HTTP/1.1 200 Connection Established\r\n\r\n')
+      onward.pipe(socket).pipe(onward)
+    })
+    for (const end of [socket, onward]) end.on('error', () => {})
+  })
+  for (const each of [service, proxy]) {
+    await new Promise<void>((resolve) => each.listen(0, '127.0.0.1', resolve))
+    closers.push(async () => {
+      each.closeAllConnections()
+      each.close()
+    })
+  }
+  const portOf = (each: typeof proxy | typeof service) => (each.address() as AddressInfo).port
+  const env = {
+    SLIPWAY_API_URL: `https://127.0.0.1:${portOf(service)}`,
+    SLIPWAY_ACCESS_KEY: 'key',
+    SLIPWAY_PROJECT: project,
+    HTTPS_PROXY: `http://127.0.0.1:${portOf(proxy)}`,
+  }
+  const words = ['vm', 'list', '-o', 'json']
+  const untrusted = await slipway(words, { env })
+  expect(untrusted.code).toBe(1)
+  expect(untrusted.stderr).toContain('certificate')
+  const trusted = await slipway(words, { env: { ...env, NODE_EXTRA_CA_CERTS: fixture('crt') } })
+  expect(trusted).toEqual({ code: 0, stdout: '[]\n', stderr: '' })
+  expect(new Set(tunnels)).toEqual(new Set([`127.0.0.1:${portOf(service)}`]))
 })

@@ -33,9 +33,11 @@ const examples: Example[] = readdirSync(source).flatMap((file) => {
   }))
 })
 
-const readme = readFileSync(join(root, 'packages/sdk/README.md'), 'utf8')
-for (const [index, [, code = '']] of Array.from(readme.matchAll(/```ts\n([\s\S]*?)```/g)).entries()) {
-  examples.push({ name: `readme-${index + 1}`, code })
+for (const page of ['packages/sdk/README.md', 'README.md']) {
+  const text = readFileSync(join(root, page), 'utf8')
+  for (const [index, [, code = '']] of Array.from(text.matchAll(/```ts\n([\s\S]*?)```/g)).entries()) {
+    examples.push({ name: `${page.replaceAll(/[/.]/g, '-')}-${index + 1}`, code })
+  }
 }
 
 const pathOf = (name: string) => join(scratch, `${name}.ts`)
