@@ -80,7 +80,7 @@ test('every command line of every page is a command with options that there are'
 })
 
 async function objectionTo([noun = '', ...rest]: string[]): Promise<string | undefined> {
-  if (noun.startsWith('-')) return undefined
+  if (noun === '' || noun.startsWith('-')) return undefined
   if (!Object.hasOwn(commands, noun)) return `there is no ${noun}`
   let node: CommandNode = await commands[noun]!()
   const words = [...rest]
@@ -118,7 +118,10 @@ test.each(runPages)(
     const { PATH: path, ...env } = { ...cli.base, HOME: folder, XDG_CONFIG_HOME: join(folder, 'config') }
     const program = startProgram(
       'bash',
-      ['-c', `set -euo pipefail\n${page === 'README.md' ? '' : signIn}\n${script.join('\n')}`],
+      [
+        '-c',
+        `set -euo pipefail\ntrap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n${page === 'README.md' ? '' : signIn}\n${script.join('\n')}`,
+      ],
       { cwd: folder, env: { ...env, PATH: `${programs}:${path}` } },
     )
     const { code, output, errors } = await program.ended()
