@@ -134,4 +134,19 @@ describe.skipIf(isBrowserMissing)('a session of the console', () => {
     await signInAgain()
     await row('before-the-end').waitFor()
   })
+
+  test('the reference tries a call with a key, and never with the session', async () => {
+    const { service } = scene
+    await signIn(page, service)
+    await page.goto(`${service.url}/docs#vmList`)
+    const section = page.locator('#vmList')
+    await section.getByRole('button', { name: 'Try it' }).click()
+    await section.getByLabel('project_id').fill(service.project_id)
+    await section.getByRole('button', { name: 'Send' }).click()
+    await section.getByText(/^401/).waitFor()
+    await page.getByLabel('Key', { exact: true }).fill(service.access_key)
+    await section.getByRole('button', { name: 'Send' }).click()
+    await section.getByText(/^200/).waitFor()
+    await section.locator('.try pre').getByText('next_page_token').waitFor()
+  })
 })

@@ -36,7 +36,7 @@ test('the docs page shows for a change a curl line with the address, the credent
 
 test('the docs page tells every event that a webhook is sent, with an example', () => {
   const section = page.slice(page.indexOf('id="webhooks"'), page.indexOf('id="records"'))
-  for (const type of deliveredTypes) expect(section).toContain(`<code>${type}</code>`)
+  for (const type of deliveredTypes) expect(section.replaceAll('<wbr>', '')).toContain(`<code>${type}</code>`)
   expect(section).toContain('&#34;operation_id&#34;')
 })
 

@@ -91,7 +91,7 @@ export function docsPage(openApi: object): string {
 <script src="/docs/try.js" defer></script>
 </head>
 <body>
-<header class="top"><a class="brand" href="#top">slipway</a><span class="version">API ${escapeHtml(version)}</span><label class="key" hidden><span>Key</span><input id="key" type="password" autocomplete="off" placeholder="slp_… to try calls"></label><a class="to-contents" href="#contents">Contents</a><a class="raw" href="/openapi.json">openapi.json</a></header>
+<header class="top"><a class="brand" href="#top">slipway</a><span class="version">API ${escapeHtml(version)}</span><label class="key" hidden><span>Key</span><input id="key" type="password" aria-label="Key" autocomplete="off" placeholder="slp_… to try calls"></label><a class="to-contents" href="#contents">Contents</a><a class="raw" href="/openapi.json">openapi.json</a></header>
 <nav id="contents" aria-label="Contents"><a class="guide" href="#top">Guide</a>${groups.map(railGroup).join('')}<a class="guide" href="#webhooks">Webhooks</a><a class="guide" href="#records">Records</a></nav>
 <main id="top">
 <div class="intro"><h1>${escapeHtml(title)}</h1><p class="lead">${inline(summary)}</p>${guideText(description)}</div>

@@ -59,7 +59,7 @@ h4 { margin: 20px 0 4px; font-size: 13px; line-height: 20px; color: var(--quiet)
 .intro { max-width: 720px; }
 .intro h2 { margin-top: 24px; font-size: 16px; line-height: 24px; }
 .lead { color: var(--quiet); font-size: 16px; line-height: 24px; }
-.group { margin-top: 64px; padding-bottom: 4px; border-bottom: 1px solid var(--line); }
+.group { scroll-margin-top: 24px; margin-top: 64px; padding-bottom: 4px; border-bottom: 1px solid var(--line); }
 .group p { color: var(--quiet); }
 .endpoint, .record { padding: 32px 0; border-bottom: 1px solid var(--line); }
 .endpoint:target > h3, .record:target > h3 { color: var(--accent); }

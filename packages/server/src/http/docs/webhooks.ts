@@ -16,7 +16,7 @@ export function webhookSection(webhooks: Webhooks, shownWhole = 'vm.running'): s
     `<pre tabindex="0"><code>${escapeHtml(JSON.stringify(value, null, 2))}</code></pre>`
   const rows = Object.entries(webhooks).map(
     ([type, { post }]) =>
-      `<tr><th scope="row"><code>${escapeHtml(type)}</code></th><td>${inline(post.description)}<details><summary>data</summary>${json(exampleOf(type).data.data)}</details></td></tr>`,
+      `<tr><th scope="row"><code>${escapeHtml(type).replace(/[._]/g, '$&<wbr>')}</code></th><td>${inline(post.description)}<details><summary>data</summary>${json(exampleOf(type).data.data)}</details></td></tr>`,
   )
   return `<section class="group" id="webhooks"><h2><a class="anchor" href="#webhooks">Webhooks</a></h2><p>Every event that a project’s webhooks can be sent. The guide above says how they are signed and tried again.</p></section>
 <section class="endpoint" id="webhook-events"><div class="columns"><div class="facts"><table class="events"><tbody>${rows.join('')}</tbody></table></div>
