@@ -22,7 +22,8 @@ interface Annotated<T extends object> {
 
 async function apply<T extends object>(cli: Cli, kind: Annotated<T>, id: string, change: Change) {
   const answer = await kind.change(cli, id, change)
-  if ('operation' in answer && answer.operation) await follow(cli, 'Changing', answer.operation, {})
+  if ('operation' in answer && answer.operation?.state === 'IN_PROGRESS')
+    await follow(cli, 'Changing', answer.operation, {})
 }
 
 export function labelCommand<T extends object>(kind: Annotated<T>): AnyCommand {
