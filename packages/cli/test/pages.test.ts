@@ -18,6 +18,8 @@ const cli = cliWithServer()
 interface Block {
   page: string
   line: number
+  /** Else it is a transcript, with prompts and what was printed. */
+  isScript: boolean
   text: string
   /** What stands behind the language: nothing, or `no-run:` and a reason. */
   mark: string
@@ -31,7 +33,7 @@ const pages = [
     .map((name) => `docs/${name}`),
 ]
 const blocks: Block[] = pages.flatMap(blocksOf)
-const isRun = ({ mark }: Block) => mark === ''
+const isRun = ({ isScript, mark }: Block) => isScript && mark === ''
 
 function blocksOf(page: string): Block[] {
   let text = ''
@@ -40,11 +42,12 @@ function blocksOf(page: string): Block[] {
   } catch {
     // A package without a page.
   }
-  return Array.from(text.matchAll(/^```(?:sh|bash|shell|console)\b(.*)\n([\s\S]*?)^```$/gm), (match) => ({
+  return Array.from(text.matchAll(/^```(sh|bash|shell|console)\b(.*)\n([\s\S]*?)^```$/gm), (match) => ({
     page,
+    isScript: match[1] !== 'console',
     line: text.slice(0, match.index).split('\n').length,
-    mark: match[1]!.trim(),
-    text: match[2]!,
+    mark: match[2]!.trim(),
+    text: match[3]!,
   }))
 }
 
@@ -56,7 +59,7 @@ test('a command block is run, or says why not', () => {
 
 test('a block that is not run is a script all the same', () => {
   const script = blocks
-    .filter((block) => !isRun(block))
+    .filter((block) => block.isScript && !isRun(block))
     .map(({ text }, index) => `block_${index}() {\n${text}\n:\n}`)
   expect(spawnSync('bash', ['-n'], { input: script.join('\n'), encoding: 'utf8' }).stderr).toBe('')
 })
