@@ -1,4 +1,4 @@
-import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process'
 import { existsSync, openSync } from 'node:fs'
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -11,12 +11,15 @@ import { testImage } from './incus-image.ts'
 const exec = promisify(execFile)
 const daemon = '/usr/libexec/incus/incusd'
 
-/** Plainly said, and not skipped: a suite that ran nothing must not look green. */
-export function requireIncus(): void {
-  if (!existsSync(daemon) || process.getuid?.() !== 0)
-    throw new Error(
-      'these tests need root and Incus: apt-get install -t bookworm-backports incus-base incus-client',
-    )
+/** Why no daemon can be started here, to be read beside what was skipped; '' where one can. */
+export const whyNoIncus = findObstacle()
+
+function findObstacle(): string {
+  if (process.getuid?.() !== 0) return '(needs root)'
+  if (!existsSync(daemon))
+    return '(needs Incus: apt-get install -t bookworm-backports incus-base incus-client)'
+  const { status } = spawnSync('unshare', ['--net', '--mount', 'true'])
+  return status === 0 ? '' : '(needs to make network and mount namespaces)'
 }
 
 /** Makes /sys that of its network namespace and puts the cgroups back, which the daemon looks for there. */
@@ -93,6 +96,12 @@ export class IncusMember {
     return JSON.parse(await this.cli('query', '/1.0/instances?project=slipway')) as string[]
   }
 
+  /** What the kernel filters by, as nft prints it. */
+  async packetFilter(): Promise<string> {
+    const args = [`--net=/run/netns/${this.namespace}`, 'nft', 'list', 'table', 'inet', 'incus']
+    return (await exec('nsenter', args)).stdout
+  }
+
   preseed(yaml: string): Promise<void> {
     return new Promise((resolve, reject) => {
       const args = [`--net=/run/netns/${this.namespace}`, 'incus', 'admin', 'init', '--preseed']
@@ -125,7 +134,7 @@ export class IncusBench {
   }
 
   static async open(memberCount: number): Promise<IncusBench> {
-    requireIncus()
+    if (whyNoIncus) throw new Error(`Incus cannot be started ${whyNoIncus}`)
     const dir = await mkdtemp(join(tmpdir(), 'swi-'))
     // The users of the containers go through it.
     await chmod(dir, 0o711)

@@ -1,0 +1,67 @@
+import { eventually } from '@slipway/testing/eventually.ts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { ClusterBench, inTheEnd, patienceMs, wanted } from '../support/incus/cluster-bench.ts'
+
+const within = { timeout: 180_000 }
+
+let cluster: ClusterBench
+beforeAll(async () => {
+  cluster = await ClusterBench.open()
+}, 180_000)
+afterAll(() => cluster?.close(), 60_000)
+
+test(
+  'creations that are under way when the database leader is killed end in one VM each',
+  within,
+  async () => {
+    const leader = await cluster.bench.leader()
+    const others = cluster.members.filter((member) => member !== leader)
+    const worker = await cluster.workerAt(cluster.members.indexOf(others[0]!))
+    const specs = others.flatMap(({ name }) => [cluster.specOn(name), cluster.specOn(name)])
+    const creations = specs.map((spec) => inTheEnd(() => worker.ensureVm(spec, wanted, cluster.at(1))))
+    await eventually(async () => (await others[0]!.instances()).length > 0, patienceMs)
+    await leader.kill()
+    // Somebody else leads and answers; firewalls wait for the member.
+    await eventually(
+      async () => (await cluster.bench.leader(others[0]).catch(() => leader)) !== leader,
+      patienceMs,
+    )
+    await leader.start()
+    for (const status of await Promise.all(creations)) expect(status).toMatchObject({ power: 'running' })
+    const after = await cluster.everyReport()
+    for (const { name } of others)
+      expect(
+        after
+          .get(name)!
+          .vms.map(({ id }) => id)
+          .sort(),
+      ).toEqual(specs.flatMap(({ id, host }) => (host === name ? [id] : [])).sort())
+    for (const spec of specs) await inTheEnd(() => worker.removeVm(spec, cluster.at(2)))
+    await worker.close()
+  },
+)
+
+test(
+  'a member that is cut off changes nothing, keeps its guest, and comes back with it',
+  within,
+  async () => {
+    const [, cut] = cluster.members
+    const spec = cluster.specOn('m2')
+    await inTheEnd(() => cluster.engine.ensureVm(spec, wanted, cluster.at(1)))
+    const guestPid = await cut!.pidOf(`vm-${spec.id}`)
+    const inside = await cluster.workerAt(1)
+    await cluster.bench.cutOff(cut!)
+    const brief = () => AbortSignal.timeout(8_000)
+    await expect(cluster.engine.powerVm(spec, 'off', { generation: 2, signal: brief() })).rejects.toThrow()
+    // A worker on the other side of the cut has no majority to write with.
+    await expect(inside.removeVm(spec, { generation: 2, signal: brief() })).rejects.toThrow()
+    await eventually(async () => !(await cluster.reports()).has('m2'), patienceMs)
+    process.kill(guestPid, 0)
+    await cluster.bench.reconnect(cut!)
+    expect((await cluster.everyReport()).get('m2')!.vms).toMatchObject([{ id: spec.id, power: 'running' }])
+    expect(await cut!.pidOf(`vm-${spec.id}`)).toBe(guestPid)
+    await inTheEnd(() => inside.removeVm(spec, cluster.at(3)))
+    expect((await cluster.everyReport()).get('m2')!.vms).toEqual([])
+    await inside.close()
+  },
+)

@@ -1,0 +1,93 @@
+import { eventually } from '@slipway/testing/eventually.ts'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { VmSpec } from '../../src/engines/engine.ts'
+import { ClusterBench, inTheEnd, patienceMs, wanted } from '../support/incus/cluster-bench.ts'
+import { whyNoIncus } from '../support/incus-bench.ts'
+
+const within = { timeout: 180_000 }
+
+describe.skipIf(whyNoIncus)(`three members ${whyNoIncus}`, () => {
+  let cluster: ClusterBench
+  beforeAll(async () => {
+    cluster = await ClusterBench.open()
+  }, 180_000)
+  afterAll(() => cluster?.close(), 60_000)
+
+  test('a cluster places each VM on its member, and lives on when a member is killed', within, async () => {
+    const specs = ['m1', 'm2', 'm3'].map((host) => cluster.specOn(host))
+    for (const spec of specs)
+      expect(await inTheEnd(() => cluster.engine.ensureVm(spec, wanted, cluster.at(1)))).toMatchObject({
+        power: 'running',
+      })
+    const before = await cluster.everyReport()
+    for (const spec of specs)
+      expect(before.get(spec.host)!.vms).toMatchObject([{ id: spec.id, power: 'running', generation: 1 }])
+
+    const [, second] = cluster.members
+    const [first, lost, third] = specs as [VmSpec, VmSpec, VmSpec]
+    const guestPid = await second!.pidOf(`vm-${lost.id}`)
+    await second!.kill()
+    // Nobody answers for the guest, which lives on, and its silence is not taken for its end.
+    process.kill(guestPid, 0)
+    await expect(cluster.engine.inspectVm(lost, cluster.signal)).rejects.toMatchObject({
+      kind: 'unavailable',
+    })
+    await expect(cluster.engine.ensureVm(lost, wanted, cluster.at(2))).rejects.toMatchObject({
+      kind: 'unavailable',
+    })
+    expect((await cluster.reports()).has('m2')).toBe(false)
+
+    // The VMs of others can be stopped, started and removed.
+    await inTheEnd(() => cluster.engine.powerVm(first, 'off', cluster.at(2)))
+    const again = { ...first, isNew: false }
+    expect(await inTheEnd(() => cluster.engine.ensureVm(again, wanted, cluster.at(3)))).toMatchObject({
+      power: 'running',
+    })
+    await inTheEnd(() => cluster.engine.removeVm(third, cluster.at(2)))
+    expect(await inTheEnd(() => cluster.engine.inspectVm(third, cluster.signal))).toBeNull()
+    // Incus changes no firewall until every member hears of it: a new VM waits, off and with its gate closed.
+    const late = cluster.specOn('m3')
+    const waiting = await eventually(async () => {
+      await expect(cluster.engine.ensureVm(late, wanted, cluster.at(1))).rejects.toMatchObject({
+        kind: 'unavailable',
+      })
+      return (await cluster.reports()).get('m3')?.vms.find(({ id }) => id === late.id)
+    }, patienceMs)
+    expect(waiting.power).toBe('off')
+    await expect(cluster.members[0]!.cli('--project', 'slipway', 'start', `vm-${late.id}`)).rejects.toThrow()
+
+    await second!.start()
+    expect(await inTheEnd(() => cluster.engine.inspectVm(lost, cluster.signal))).toMatchObject({
+      ...{ power: 'running', generation: 1, firewallGeneration: 1 },
+    })
+    expect(await second!.pidOf(`vm-${lost.id}`)).toBe(guestPid)
+    expect(await inTheEnd(() => cluster.engine.ensureVm(late, wanted, cluster.at(2)))).toMatchObject({
+      power: 'running',
+    })
+    const after = await cluster.everyReport()
+    for (const spec of [first, lost, late]) expect(after.get(spec.host)!.vms).toMatchObject([{ id: spec.id }])
+    for (const spec of [first, lost, late]) await inTheEnd(() => cluster.engine.removeVm(spec, cluster.at(9)))
+    for (const { vms } of (await cluster.everyReport()).values()) expect(vms).toEqual([])
+  })
+
+  test(
+    'two workers that speak to different members make one VM, and the late one nothing',
+    within,
+    async () => {
+      const other = await cluster.workerAt(1)
+      const spec = cluster.specOn('m3')
+      const [older, newer] = await Promise.allSettled([
+        cluster.engine.ensureVm(spec, wanted, cluster.at(1)),
+        inTheEnd(() => other.ensureVm(spec, wanted, cluster.at(2))),
+      ])
+      expect(newer).toMatchObject({ value: { power: 'running', generation: 2 } })
+      if (older.status === 'rejected') expect(older.reason).toMatchObject({ name: 'EngineError' })
+      expect((await cluster.everyReport()).get('m3')!.vms).toMatchObject([{ id: spec.id, generation: 2 }])
+      await inTheEnd(() => cluster.engine.removeVm(spec, cluster.at(3)))
+      await expect(other.ensureVm(spec, wanted, cluster.at(2))).rejects.toMatchObject({ kind: 'stale' })
+      await expect(other.powerVm(spec, 'reset', cluster.at(2))).rejects.toMatchObject({ name: 'EngineError' })
+      expect((await cluster.everyReport()).get('m3')!.vms).toEqual([])
+      await other.close()
+    },
+  )
+})
