@@ -6,6 +6,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { HostReport } from '../../src/engines/engine.ts'
 import type { IncusEngine } from '../../src/engines/incus/engine.ts'
 import { createIncusEngine } from '../../src/engines/incus/index.ts'
+import { bridgeOf } from '../../src/engines/incus/networks.ts'
 import { ConformanceBench } from '../support/conformance-bench.ts'
 import { type Asked, IncusStandIn } from '../support/incus/stand-in.ts'
 import { incusConfig } from '../support/incus-bench.ts'
@@ -157,6 +158,21 @@ test('a VPC whose range another network of the location has is refused, with wha
     ),
   })
   expect(incus.asked.filter(({ method }) => method === 'POST')).toEqual([])
+})
+
+test('a creation that Incus took on and could not end is tried again', async () => {
+  incus.recorded.set('/1.0/cluster/members', [member('m1')])
+  const image = { name: 'guest:latest', source: {} }
+  const subject = { engine: await open(), host: 'm1', image, close: async () => {} }
+  const { engine: opened, spec, next, wanted } = await ConformanceBench.open(subject)
+  incus.recorded.set(`/1.0/networks/${bridgeOf(spec.network)}`, {})
+  incus.recorded.set('POST /1.0/instances', { operation: '/1.0/operations/1?project=slipway' })
+  incus.recorded.set('/1.0/operations/1/wait', { status_code: 400, err: 'the member went away' })
+  await expect(opened.ensureVm(spec, wanted('on'), next())).rejects.toMatchObject({
+    ...{ kind: 'unavailable', message: 'Incus: the member went away' },
+  })
+  const [asked] = incus.asked.filter(({ method }) => method === 'POST')
+  expect(asked!.query.get('target')).toBe('m1')
 })
 
 test('marks of what was removed days ago go, and so do networks that nobody uses', async () => {

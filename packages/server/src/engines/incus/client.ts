@@ -5,10 +5,13 @@ import type { Endpoint } from './endpoints.ts'
 /** What Incus says when it will not: an HTTP status, or the code of an operation that failed. */
 export class IncusError extends Error {
   readonly code: number
-  constructor(code: number, message: string) {
+  /** It was taken on and came to nothing, for whatever reason: Incus has one code for all of them. */
+  readonly isOperation: boolean
+  constructor(code: number, message: string, isOperation = false) {
     super(message)
     this.name = 'IncusError'
     this.code = code
+    this.isOperation = isOperation
   }
 }
 
@@ -135,7 +138,7 @@ export class IncusClient {
       const result = answer.metadata as OperationResult | null
       if (!result)
         throw new IncusError(answer.error_code || 500, answer.error || 'the operation has no result')
-      if (result.status_code >= 400) throw new IncusError(result.status_code, result.err)
+      if (result.status_code >= 400) throw new IncusError(result.status_code, result.err, true)
       if (result.status_code >= 200) return
     }
   }

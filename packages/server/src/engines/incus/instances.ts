@@ -175,7 +175,8 @@ export async function createInstance(
       // Of several that make one at the same time, one does.
       if (isCode(error, 409) || /already exists/i.test(String((error as Error).message))) return
       if (isCode(error, 404)) throw new EngineError('missing', error.message, { cause: error })
-      if (isCode(error, 400)) throw new EngineError('rejected', error.message, { cause: error })
+      if (isCode(error, 400) && !error.isOperation)
+        throw new EngineError('rejected', error.message, { cause: error })
       throw unavailable(error)
     })
 }

@@ -15,6 +15,14 @@ export interface Asked {
 /** What stands at a path; a function may take its time, and undefined is 404. */
 export type Recorded = unknown | ((asked: Asked) => unknown)
 
+/** What Incus does in the background stands at a path of its own. */
+interface Begun {
+  operation: string
+}
+const isBegun = (metadata: unknown): metadata is Begun =>
+  typeof metadata === 'object' && metadata !== null && 'operation' in metadata
+const begunAt = (metadata: unknown) => (isBegun(metadata) ? { operation: metadata.operation } : {})
+
 /**
  * Answers as the REST API of Incus does, by what was recorded of it: for clusters larger than a test machine, hardware
  * that it lacks, and members that misbehave.
@@ -94,7 +102,7 @@ export class IncusStandIn {
       JSON.stringify(
         isMissing
           ? { type: 'error', error_code: 404, error: 'not found', metadata: null }
-          : { type: 'sync', status_code: 200, metadata },
+          : { type: isBegun(metadata) ? 'async' : 'sync', status_code: 200, metadata, ...begunAt(metadata) },
       ),
     )
   }
