@@ -8,8 +8,8 @@ import { buildSdk } from './sdk.mjs'
 
 const manifestOf = (path) => JSON.parse(readFileSync(join(root, path, 'package.json'), 'utf8'))
 
-/** A program is run, not imported. */
-const programExports = { './package.json': './package.json' }
+/** All that a program exports: it is run, not imported. */
+const itself = { './package.json': './package.json' }
 
 /** By the folder of each: the name people install it by, its own part of package.json, and what goes in. */
 const published = {
@@ -17,28 +17,27 @@ const published = {
     name: '@slipway/sdk',
     manifest: () => ({
       types: './dist/index.d.ts',
-      exports: { '.': { types: './dist/index.d.ts', default: './dist/index.js' } },
+      exports: { '.': { types: './dist/index.d.ts', default: './dist/index.js' }, ...itself },
       sideEffects: false,
     }),
     fill: (directory) => buildSdk(join(directory, 'dist')),
   },
   cli: {
     name: 'slipway',
-    manifest: ({ bin }) => ({ bin, exports: programExports }),
+    manifest: ({ bin }) => ({ bin, exports: itself }),
     fill: (directory) => copy('packages/cli', directory, ['bin', 'dist/slipway.js']),
   },
   server: {
     name: '@slipway/server',
     manifest: ({ bin, dependencies }) => ({
       bin,
-      exports: programExports,
+      exports: itself,
       // The contract is part of the bundle; what the contract itself stands on is not.
       dependencies: withoutOurs({ ...dependencies, ...manifestOf('packages/contract').dependencies }),
     }),
     fill(directory) {
-      copy('packages/server', directory, [
-        ...['bin', 'migrations', 'dist/main.js', 'dist/qemu-forwarder.js', 'dist/console'],
-      ])
+      const built = ['dist/main.js', 'dist/qemu-forwarder.js', 'dist/console']
+      copy('packages/server', directory, ['bin', 'migrations', ...built])
       rmSync(join(directory, 'dist/console/.source-hash'))
       copy('.', directory, ['slipway.example.toml'])
     },

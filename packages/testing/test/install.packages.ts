@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Credentials, credentialsOf } from '../src/launcher.ts'
 import { postmasterPid } from '../src/postmaster.ts'
-import type { Ended, Program } from '../src/program.ts'
+import { type Ended, type Program, startProgram } from '../src/program.ts'
 import { simulatedLocation } from '../src/real-server.ts'
 import { root } from '../src/root.ts'
 import { sshKey } from '../src/ssh-key.ts'
@@ -57,6 +57,16 @@ test('npx @slipway/server says its version, and serves the API and the console',
   const { output } = await outside.run('node', ['--input-type=module', '--eval', look], { cwd: outside.dir })
   const [json, html] = ['200 application/json', '200 text/html']
   expect(JSON.parse(output)).toEqual([json, html, html, json])
+})
+
+test('a release that is only tried packs everything, names what is in the way and publishes nothing', async () => {
+  const way = { HOME: outside.home }
+  const trial = startProgram('npm', ['run', 'release', '--', '--dry-run'], { cwd: root, env: way })
+  const { code, output } = await trial.ended()
+  expect(code).toBe(0)
+  for (const name of ['@slipway/sdk', 'slipway', '@slipway/server'])
+    expect(output).toMatch(new RegExp(`^${name} ${version}: \\d+ files`, 'm'))
+  expect(output).toContain('Nothing was published')
 })
 
 test.each([
