@@ -47,15 +47,16 @@ const programNames = [
     binary: '/usr/libexec/incus/incusd',
     packages: ['incus-base', 'incus-client', 'dnsmasq-base', 'nftables', 'iproute2', 'busybox-static'],
     suites: ['conformance', 'cluster', 'fencing'].map((name) => `packages/server/test/engines/incus-${name}`),
-    // Debian 12 has it there, Debian 13 in main.
+    // Debian 12 has it there, Debian 13 in main. Not every mirror has backports: then its tests say why they are skipped.
     backports: 'bookworm',
+    isOptional: true,
   },
   { name: 'ssh', binary: 'ssh', packages: ['openssh-client'], suites: ['packages/server/test/engines/qemu'] },
 ]
 
 /**
  * Installs what the test files with this ending need, where that is allowed, and returns the names of the programs
- * that stay missing.
+ * that stay missing, and of these the ones that no run may do without.
  */
 export function ensureSystemPackages(ending = '.test.ts') {
   const tests = readdirSync(join(root, 'packages'))
@@ -63,7 +64,7 @@ export function ensureSystemPackages(ending = '.test.ts') {
     .filter((path) => path.endsWith(ending))
   const isNeeded = ({ suites }) => suites.some((prefix) => tests.some((path) => path.startsWith(prefix)))
   const missing = programNames.filter((program) => isNeeded(program) && !isOnPath(program.binary))
-  if (missing.length === 0) return []
+  if (missing.length === 0) return { missing: [], required: [] }
   const packages = missing.flatMap((program) => program.packages)
   if (process.getuid?.() === 0 && existsSync('/etc/debian_version')) {
     console.error(`Installing ${packages.join(', ')} (apt-get) …`)
@@ -80,7 +81,11 @@ export function ensureSystemPackages(ending = '.test.ts') {
   const stillMissing = missing.filter((program) => !isOnPath(program.binary))
   for (const { name, packages, suites } of stillMissing)
     console.error(`${name} is missing: install ${packages.join(' ')} to run ${suites.join(', ')}`)
-  return stillMissing.map(({ name }) => name)
+  const namesOf = (programs) => programs.map(({ name }) => name)
+  return {
+    missing: namesOf(stillMissing),
+    required: namesOf(stillMissing.filter(({ isOptional }) => !isOptional)),
+  }
 }
 
 /** The suite of backports, from the mirror that the machine uses already: apt names only those whose lists it has. */
