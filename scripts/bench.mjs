@@ -15,6 +15,7 @@ const benches = {
   grow: 'server',
   docs: 'server',
   qemu: 'server',
+  incus: 'server',
   startup: 'cli',
   console: 'console',
   pictures: 'console',
