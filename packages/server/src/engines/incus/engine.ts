@@ -52,7 +52,8 @@ import { SerialLogs } from './serial.ts'
 import { Statuses } from './status.ts'
 
 const serialTailBytes = 64 * 1024
-const bootLookMs = 250
+// A container answers within the second, a VM may take minutes.
+const [firstBootLookMs, lastBootLookMs] = [50, 1_000]
 const tidyMs = 3600_000
 /** Incus changes nothing about an instance while it waits for its guest: it asks, and the waiting is ours. */
 const askingS = 1
@@ -310,10 +311,14 @@ export class IncusEngine implements Engine {
     this.#booting.add(vm.id)
     const { signal } = this.#closing
     const look = async () => {
-      while (!signal.aborted) {
+      for (
+        let pauseMs = firstBootLookMs;
+        !signal.aborted;
+        pauseMs = Math.min(pauseMs * 1.5, lastBootLookMs)
+      ) {
         const status = await this.inspectVm(vm, signal).catch(() => null)
         if (status?.power !== 'booting') return
-        await sleep(bootLookMs, undefined, { signal, ref: false })
+        await sleep(pauseMs, undefined, { signal, ref: false })
       }
     }
     void look()

@@ -13,7 +13,9 @@ import {
 } from './instances.ts'
 
 const sshPort = 22
-const probeMs = 2_000
+// What a booting guest does not hear is sent again only after a second: a new connection finds it sooner. The last one has
+// the patience that a slow guest needs.
+const probesMs = [200, 400, 1_400]
 const rememberedBoots = 10_000
 
 /** Tells what an instance is to those who see VMs. */
@@ -66,12 +68,19 @@ export class Statuses {
     const { config, last_used_at } = instance
     const [id, address] = [config[marks.id]!, config[marks.publicAddress] ?? '']
     if (address === '' || this.#answered.get(id) === last_used_at) return true
-    const limit = AbortSignal.any([signal, AbortSignal.timeout(probeMs)])
-    if (!(await this.#ctx.answersSsh(address, sshPort, limit).catch(() => false))) return false
+    if (!(await this.#answersSsh(address, signal))) return false
     if (!(await this.#forgetSecrets(instance, signal))) return true
     if (this.#answered.size >= rememberedBoots) this.#answered.clear()
     this.#answered.set(id, last_used_at)
     return true
+  }
+
+  async #answersSsh(address: string, signal: AbortSignal): Promise<boolean> {
+    for (const probeMs of probesMs) {
+      const limit = AbortSignal.any([signal, AbortSignal.timeout(probeMs)])
+      if (await this.#ctx.answersSsh(address, sshPort, limit).catch(() => false)) return true
+    }
+    return false
   }
 
   #status(instance: Instance, firewallGeneration: number, power: VmStatus['power']): VmStatus {
