@@ -34,8 +34,9 @@ function machineLine(at: string, { cpu, cores, memoryGb, kernel, node, postgres 
   return `${cores} cores (${cpu || 'no name given'}), ${memoryGb} GB of memory; ${software}. Measured on ${at.slice(0, 10)}.`
 }
 
-const table = (head: string[], rows: string[][]): string =>
-  [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n')
+function table(head: string[], rows: string[][]): string {
+  return [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n')
+}
 
 function peerTable({ figures }: ServiceRun): string {
   const all = Object.values(figures).flat()
@@ -50,8 +51,9 @@ function peerTable({ figures }: ServiceRun): string {
   )
 }
 
-const judged = (aim: Aim | undefined): string =>
-  aim ? `${aim.text}: ${aim.isMet === null ? 'not judged' : aim.isMet ? 'met' : '**missed**'}` : ''
+function judged(aim: Aim | undefined): string {
+  return aim ? `${aim.text}: ${aim.isMet === null ? 'not judged' : aim.isMet ? 'met' : '**missed**'}` : ''
+}
 
 function figureTables({ figures }: ServiceRun): string {
   const row = ({ what, value, unit, aim, limits = [], cpu }: Figure) => [

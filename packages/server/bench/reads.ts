@@ -132,10 +132,11 @@ async function inTurns(
   const rounds = targets.map((): Measured[] => [])
   for (let round = 0; round <= effort.rounds; round++)
     for (const [index, { url, paths, pid }] of targets.entries()) {
-      // The first round warms up what compiles itself while it runs.
-      const seconds = round === 0 ? 1 : effort.readSeconds
-      const measured = await once({ url, paths, token, connections, seconds }, pid, postmaster)
-      if (round > 0 || effort.rounds === 0) rounds[index]!.push(measured)
+      // The first round warms up what compiles itself while it runs, which takes thousands of requests.
+      const isWarmUp = round === 0 && effort.rounds > 0
+      const load = isWarmUp ? { connections: 16, seconds: 2 } : { connections, seconds: effort.readSeconds }
+      const measured = await once({ url, paths, token, ...load }, pid, postmaster)
+      if (!isWarmUp) rounds[index]!.push(measured)
     }
   return rounds.map((all) => {
     const names = Object.keys(all[0]!) as (keyof Measured)[]
