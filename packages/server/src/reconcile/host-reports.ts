@@ -32,13 +32,14 @@ interface Reported {
 
 /**
  * Brings the store to what an engine reports of its hosts. Returns how many reports said something new; the others
- * only had their time noted.
+ * only had their time noted: when they were asked for, or now.
  */
 export async function applyHostReports(
   database: Database,
   location: string,
   engineName: string,
   reports: HostReport[],
+  askedAt: Date | null = null,
 ): Promise<number> {
   let changed = 0
   for (const some of inParts(reports, reportsPerStatement)) {
@@ -47,10 +48,10 @@ export async function applyHostReports(
       fingerprint: fingerprintOf(report),
       report,
     }))
-    const repeated = await touchReports(database, location, reported)
+    const repeated = await touchReports(database, location, reported, askedAt)
     const news = reported.filter(({ name }) => !repeated.has(name))
     for (const few of inParts(news, changesPerTransaction))
-      await database.transaction((tx) => applyNews(tx, location, engineName, few))
+      await database.transaction((tx) => applyNews(tx, location, engineName, few, askedAt))
     changed += news.length
   }
   return changed
@@ -60,7 +61,13 @@ function* inParts<T>(items: T[], size: number): Generator<T[]> {
   for (let start = 0; start < items.length; start += size) yield items.slice(start, start + size)
 }
 
-async function applyNews(tx: Tx, location: string, engineName: string, news: Reported[]): Promise<void> {
+async function applyNews(
+  tx: Tx,
+  location: string,
+  engineName: string,
+  news: Reported[],
+  askedAt: Date | null,
+): Promise<void> {
   const names = news.map(({ name }) => name)
   // Before any host is locked: whoever shares this lock may wait for a host.
   if (await hasVmsOnDownHosts(tx, location, names)) await holdLock(tx, 'returningHosts')
@@ -81,7 +88,7 @@ async function applyNews(tx: Tx, location: string, engineName: string, news: Rep
       events.push(systemEvent(type, host.id, { name: host.name, location, ...data }))
     return { ...change, capabilities: { ...change.capabilities, engine: engineName }, fingerprint }
   })
-  await writeReportedHosts(tx, changes)
+  await writeReportedHosts(tx, changes, askedAt)
   for (const event of events) await emit(tx, event)
 }
 

@@ -66,17 +66,23 @@ export class Inventory {
   }
 
   async #read(location: string, inspectedAt: Date, signal: AbortSignal): Promise<void> {
-    const { engines, stepMs } = this.#services
+    const { database, engines, stepMs } = this.#services
     const reports = engines.get(location)!.inventory(signal)[Symbol.asyncIterator]()
     for (let isMore = true; isMore; ) {
+      const askedAt = await pingDatabase(database)
       const batch = await withinLimit(signal, stepMs ?? stallMs, () => nextOf(reports, hostsPerBatch))
       isMore = batch.length === hostsPerBatch
-      await this.#batch(location, batch, inspectedAt, signal)
+      await this.#batch(location, batch, { askedAt, inspectedAt }, signal)
     }
   }
 
   /** Reports that come when their time is up are worth nothing: others may have acted since. */
-  async #batch(location: string, given: HostReport[], inspectedAt: Date, signal: AbortSignal): Promise<void> {
+  async #batch(
+    location: string,
+    given: HostReport[],
+    { askedAt, inspectedAt }: { askedAt: Date; inspectedAt: Date },
+    signal: AbortSignal,
+  ): Promise<void> {
     const { database, config } = this.#services
     const engineName = config.locations.find(({ name }) => name === location)?.engine ?? 'simulated'
     const forgotten = await listForgottenHosts(database, location)
@@ -86,7 +92,7 @@ export class Inventory {
     await markAwayHosts(database, location, away)
     await protectReturningHosts(this.#services, location, reports, signal)
     signal.throwIfAborted()
-    await applyHostReports(database, location, engineName, reports)
+    await applyHostReports(database, location, engineName, reports, askedAt)
     await reconcileVms(this.#services, location, reports, signal)
     await freeReportedGpus(database, location, reports, inspectedAt)
     await this.#orphans.remove(location, reports, inspectedAt, signal)

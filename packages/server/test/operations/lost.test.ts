@@ -111,13 +111,19 @@ test('a VM whose OS disk shows again is billed again, and comes up by a reset', 
   expect(await resources.stateOf(id)).toBe('STATE_RUNNING')
 })
 
+type Inventory = (healthy: Engine, signal: AbortSignal) => AsyncIterable<HostReport>
+
 /** An engine that says something else of its hosts; everything else it does. */
 function changeInventory(location: string, change: (report: HostReport) => HostReport): () => void {
+  return replaceInventory(location, async function* (healthy, signal) {
+    for await (const report of healthy.inventory(signal)) yield change(report)
+  })
+}
+
+function replaceInventory(location: string, tell: Inventory): () => void {
   const engines = service.server.services.engines as Map<string, Engine>
   const healthy = engines.get(location)!
-  async function* inventory(signal: AbortSignal) {
-    for await (const report of healthy.inventory(signal)) yield change(report)
-  }
+  const inventory = (signal: AbortSignal) => tell(healthy, signal)
   const changed = new Proxy(healthy, {
     get: (engine, name: keyof Engine) => (name === 'inventory' ? inventory : engine[name].bind(engine)),
   })
@@ -147,6 +153,32 @@ test('a host that its engine knows to be away takes no VMs at once, and its VMs 
   }
   await until(id, 'STATE_RUNNING')
   expect(await openState(hostId)).toMatchObject([{ state: 'up' }])
+})
+
+test('a report that comes late tells of the time at which it was asked for', async () => {
+  const id = await resources.newVm()
+  const { name } = await hostOf(id)
+  let ask = () => {}
+  let release = () => {}
+  const asked = new Promise<void>((resolve) => (ask = resolve))
+  const released = new Promise<void>((resolve) => (release = resolve))
+  const heal = replaceInventory('us-east1-a', async function* (healthy, signal) {
+    const told: HostReport[] = []
+    for await (const report of healthy.inventory(signal)) told.push(report)
+    ask()
+    await released
+    yield* told
+  })
+  const late = reports()
+  await asked
+  await service.simulator().setHostLost(name, true)
+  await service.clock.advance('31 seconds')
+  heal()
+  release()
+  await late
+  await until(id, 'STATE_UNREACHABLE')
+  await service.simulator().setHostLost(name, false)
+  await until(id, 'STATE_RUNNING')
 })
 
 test('a host that its engine has closed takes no VMs, keeps those that it has, and opens again', async () => {

@@ -5,14 +5,18 @@ import { statement } from '../statement.ts'
 
 // Reports that say nothing new write nothing but their time, for all hosts at once and without a lock on any host.
 // They are locked in order, so that two processes with the same reports never wait for each other in a circle.
-const touch = statement<{ name: string }, { location: string; names: string[]; fingerprints: string[] }>(
+// A report is as old as the question: one that comes late does not make a host that fell silent meanwhile look alive.
+const touch = statement<
+  { name: string },
+  { location: string; names: string[]; fingerprints: string[]; askedAt: Date | null }
+>(
   'host_report_touch',
   `WITH same AS MATERIALIZED (
      SELECT r.host_id, h.name FROM unnest(:names::text[], :fingerprints::text[]) AS w (name, fingerprint)
      JOIN hosts h ON h.location = :location AND h.name = w.name AND h.state <> 'down'
      JOIN host_reports r ON r.host_id = h.id AND r.fingerprint = w.fingerprint
      ORDER BY r.host_id FOR NO KEY UPDATE OF r)
-   UPDATE host_reports r SET reported_at = slipway_now() FROM same WHERE r.host_id = same.host_id
+   UPDATE host_reports r SET reported_at = greatest(r.reported_at, coalesce(:askedAt, slipway_now())) FROM same WHERE r.host_id = same.host_id
    RETURNING same.name`,
 )
 
@@ -77,12 +81,13 @@ const insertGpus = statement<never, GpuColumns & { ids: string[] }>(
    FROM ${gpuColumns}`,
 )
 
-const putReports = statement<never, { hostIds: string[]; fingerprints: string[] }>(
+const putReports = statement<never, { hostIds: string[]; fingerprints: string[]; askedAt: Date | null }>(
   'host_report_put',
   `INSERT INTO host_reports (host_id, reported_at, fingerprint)
-   SELECT w.host_id, slipway_now(), w.fingerprint
+   SELECT w.host_id, coalesce(:askedAt, slipway_now()), w.fingerprint
    FROM unnest(:hostIds::uuid[], :fingerprints::text[]) AS w (host_id, fingerprint)
-   ON CONFLICT (host_id) DO UPDATE SET reported_at = excluded.reported_at, fingerprint = excluded.fingerprint`,
+   ON CONFLICT (host_id) DO UPDATE SET
+     reported_at = greatest(host_reports.reported_at, excluded.reported_at), fingerprint = excluded.fingerprint`,
 )
 
 // Their rows are locked in order, as by every statement that locks several hosts.
@@ -137,9 +142,11 @@ export async function touchReports(
   db: Queryable,
   location: string,
   reports: { name: string; fingerprint: string }[],
+  askedAt: Date | null,
 ): Promise<Set<string>> {
   const rows = await touch.all(db, {
     location,
+    askedAt,
     names: reports.map(({ name }) => name),
     fingerprints: reports.map(({ fingerprint }) => fingerprint),
   })
@@ -178,7 +185,7 @@ export interface HostChange {
 }
 
 /** The transaction has locked the hosts. Their sizes come first: the free counts are made from them. */
-export async function writeReportedHosts(tx: Tx, hosts: HostChange[]): Promise<void> {
+export async function writeReportedHosts(tx: Tx, hosts: HostChange[], askedAt: Date | null): Promise<void> {
   const ids = hosts.map(({ id }) => id)
   await updateHosts.run(tx, {
     ids,
@@ -190,7 +197,8 @@ export async function writeReportedHosts(tx: Tx, hosts: HostChange[]): Promise<v
   await updateGpus.run(tx, columnsOf(hosts.flatMap(({ known }) => known)))
   const found = hosts.flatMap((host) => host.found)
   await insertGpus.run(tx, { ...columnsOf(found), ids: found.map(() => uuid()) })
-  await putReports.run(tx, { hostIds: ids, fingerprints: hosts.map(({ fingerprint }) => fingerprint) })
+  const fingerprints = hosts.map(({ fingerprint }) => fingerprint)
+  await putReports.run(tx, { hostIds: ids, fingerprints, askedAt })
 }
 
 const columnsOf = (gpus: GpuPlace[]): GpuColumns => ({
