@@ -180,6 +180,7 @@ describe.skipIf(isBrowserMissing)('somebody who is new to the console', () => {
     await type('by-keyboard')
     await press('Enter')
     await result(page, 'Deleted by-keyboard').waitFor()
+    await dialog().waitFor({ state: 'detached' })
     await press('g')
     await press('v')
     await page.getByRole('heading', { level: 1, name: 'VMs' }).waitFor()

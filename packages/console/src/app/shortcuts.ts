@@ -1,18 +1,19 @@
 import { useNavigate } from '@tanstack/react-router'
-import { useEffect } from 'react'
+import { useEffect, useRef } from 'react'
 import { destinations } from '../lib/destinations.ts'
 
 const chordMs = 1200
 
 export function useShortcuts(projectId: string, on: { search: () => void; help: () => void }): void {
   const navigate = useNavigate()
+  // Kept over renders, and by the time of the keys: a page that redraws or is busy between the two loses no chord.
+  const chordUntil = useRef(0)
   useEffect(() => {
-    let chordUntil = 0
     const listen = (event: KeyboardEvent) => {
       if (event.metaKey || event.ctrlKey || event.altKey || isTyping(event.target)) return
       if (document.querySelector('[data-modal], [role="menu"]')) return
-      const isChord = performance.now() < chordUntil
-      chordUntil = 0
+      const isChord = event.timeStamp < chordUntil.current
+      chordUntil.current = 0
       const act = (action: () => void) => {
         event.preventDefault()
         action()
@@ -21,7 +22,7 @@ export function useShortcuts(projectId: string, on: { search: () => void; help: 
         const target = destinations[event.key]
         if (target && projectId) act(() => void navigate({ to: `/projects/${projectId}${target.path}` }))
         else if (event.key === 'f') act(() => void navigate({ to: '/fleet' }))
-      } else if (event.key === 'g') chordUntil = performance.now() + chordMs
+      } else if (event.key === 'g') chordUntil.current = event.timeStamp + chordMs
       else if (event.key === '/') act(on.search)
       else if (event.key === '?') act(on.help)
       else if (event.key === 'c' && projectId)

@@ -94,6 +94,8 @@ test('the usage intervals of a VM stop while its host is away, and go on when it
       await service.server.reconciler.reports()
       return (await service.ok('vmGet', { params: { vm_id: vm } })).state === state
     })
+  // The clock of the test before stood later: a report of this morning, before the host falls silent.
+  await service.server.reconciler.reports()
   await lose(true)
   await service.clock.freeze('2026-03-10T09:00:00Z')
   await becomes('STATE_UNREACHABLE')

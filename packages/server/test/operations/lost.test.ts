@@ -181,6 +181,21 @@ test('a report that comes late tells of the time at which it was asked for', asy
   await until(id, 'STATE_RUNNING')
 })
 
+test('a report from before the clock was set back does not keep a silent host alive', async () => {
+  const id = await resources.newVm()
+  const { id: hostId, name } = await hostOf(id)
+  await service.sql(
+    `UPDATE host_reports SET reported_at = slipway_now() + interval '1 year' WHERE host_id = $1`,
+    [hostId],
+  )
+  await reports()
+  await service.simulator().setHostLost(name, true)
+  await service.clock.advance('31 seconds')
+  await until(id, 'STATE_UNREACHABLE')
+  await service.simulator().setHostLost(name, false)
+  await until(id, 'STATE_RUNNING')
+})
+
 test('a host that its engine has closed takes no VMs, keeps those that it has, and opens again', async () => {
   const id = await resources.newVm()
   const { id: hostId, name } = await hostOf(id)

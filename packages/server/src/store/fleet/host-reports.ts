@@ -6,6 +6,7 @@ import { statement } from '../statement.ts'
 // Reports that say nothing new write nothing but their time, for all hosts at once and without a lock on any host.
 // They are locked in order, so that two processes with the same reports never wait for each other in a circle.
 // A report is as old as the question: one that comes late does not make a host that fell silent meanwhile look alive.
+// A time that lies ahead, from before a clock was set back, is not kept: such a host would look alive until then.
 const touch = statement<
   { name: string },
   { location: string; names: string[]; fingerprints: string[]; askedAt: Date | null }
@@ -16,7 +17,9 @@ const touch = statement<
      JOIN hosts h ON h.location = :location AND h.name = w.name AND h.state <> 'down'
      JOIN host_reports r ON r.host_id = h.id AND r.fingerprint = w.fingerprint
      ORDER BY r.host_id FOR NO KEY UPDATE OF r)
-   UPDATE host_reports r SET reported_at = greatest(r.reported_at, coalesce(:askedAt, slipway_now())) FROM same WHERE r.host_id = same.host_id
+   UPDATE host_reports r
+   SET reported_at = least(slipway_now(), greatest(r.reported_at, coalesce(:askedAt, slipway_now())))
+   FROM same WHERE r.host_id = same.host_id
    RETURNING same.name`,
 )
 
@@ -87,7 +90,8 @@ const putReports = statement<never, { hostIds: string[]; fingerprints: string[];
    SELECT w.host_id, coalesce(:askedAt, slipway_now()), w.fingerprint
    FROM unnest(:hostIds::uuid[], :fingerprints::text[]) AS w (host_id, fingerprint)
    ON CONFLICT (host_id) DO UPDATE SET
-     reported_at = greatest(host_reports.reported_at, excluded.reported_at), fingerprint = excluded.fingerprint`,
+     reported_at = least(slipway_now(), greatest(host_reports.reported_at, excluded.reported_at)),
+     fingerprint = excluded.fingerprint`,
 )
 
 // Their rows are locked in order, as by every statement that locks several hosts.
