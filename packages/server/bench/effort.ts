@@ -25,7 +25,7 @@ export const usual: Effort = {
 
 /** A look in a minute. */
 export const quick: Effort = {
-  hosts: 500,
+  hosts: 1_000,
   rounds: 0,
   readSeconds: 1,
   connections: [1, 16, 64],

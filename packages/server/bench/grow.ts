@@ -28,7 +28,6 @@ if (!(scale > 0 && scale <= 1)) throw new Error(`--scale ${values.scale}: must b
 const gbAtFullScale = 80
 const mostFactor = 1.3
 const vmsPerOrganization = 10_000
-const smallHosts = 500
 
 const given = values.quick ? quick : { ...usual, changeSeconds: 6 }
 const effort: Effort = { ...given, connections: [16] }
@@ -36,7 +35,7 @@ const size = Object.fromEntries(
   Object.entries(fullSize).map(([name, count]) => [name, Math.ceil(count * scale)]),
 ) as typeof fullSize
 
-const service = new RunningService(smallHosts)
+const service = new RunningService(effort.hosts)
 try {
   requireSpace()
   await service.start()
@@ -84,7 +83,7 @@ async function measure(made: Made[]): Promise<Figure[]> {
  */
 async function fill(): Promise<Tenant> {
   await service.main.stop()
-  service.configure(size.hosts)
+  service.configure(Math.max(size.hosts, effort.hosts))
   await service.start()
   const tenants = await addTenants(service.database, 'grown', Math.ceil(size.vms / vmsPerOrganization), 20)
   const [running, shutOff] = await createVms(service, await addTenants(service.database, 'template', 1, 1), 2)

@@ -24,7 +24,7 @@ export interface Growth {
 }
 
 /** Of a host's eight GPUs so many are claimed; the others are left for whoever measures. */
-const claimedPerHost = 6
+const claimedPerHost = 4
 
 /**
  * Adds VMs with what belongs to them (claims, engine objects, meters, quotas) and what they leave behind (operations,
