@@ -244,6 +244,7 @@ test('disks are renamed, labelled, selected by labels and protected', async () =
   expect((await slipway('disk', 'protect', 'texts')).code).toBe(0)
   const refused = await slipway('disk', 'delete', 'texts', '--yes')
   expect(refused.code).toBe(4)
+  expect(refused.stderr).toContain('slipway disk unprotect')
   expect((await slipway('disk', 'unprotect', 'texts')).code).toBe(0)
   expect((await slipway('disk', 'delete', 'texts', '--yes')).code).toBe(0)
 })

@@ -81,6 +81,17 @@ describe('with the login of an owner', () => {
     )
   })
 
+  test('projects are born with labels, labelled and selected by them', async () => {
+    const named = async (selector: string) =>
+      (await asOwner('project', 'list', '-l', selector, '-o', 'columns=name', '--no-header')).stdout
+    expect((await asOwner('project', 'create', 'lab', '--label', 'team=ml')).code).toBe(0)
+    expect(await named('team=ml')).toBe('lab\n')
+    expect((await asOwner('project', 'label', 'lab', 'stage=test', '--remove', 'team')).code).toBe(0)
+    expect(await named('team=ml')).toBe('')
+    expect(await named('stage=test')).toBe('lab\n')
+    expect((await asOwner('project', 'delete', 'lab', '--yes')).code).toBe(0)
+  })
+
   test('budgets are set, and costs, usage, invoices and the billing link are shown', async () => {
     const json = async (...words: string[]) => {
       const run = await asOwner(...words, '-o', 'json')

@@ -45,6 +45,8 @@ export function hintsOf(error: unknown): string[] {
       return error.availableLocations.length > 0
         ? [`It would fit in: ${error.availableLocations.join(', ')}`]
         : ['See `slipway offers` for what is available.']
+    case 'protected':
+      return ['Lift the protection with `slipway vm unprotect` or `slipway disk unprotect`.']
     case 'connection_failed':
       return [
         'Is the address right? `slipway context list` shows it, SLIPWAY_API_URL or --api-url changes it.',

@@ -25,8 +25,8 @@ export interface BatchWork<Item, Result> {
 
 /**
  * Does what is asked in lists: while one list is under way the next gathers, and what comes when nothing is under way goes
- * with whatever else came in the same turn of the event loop, mostly nothing. Nobody waits for a list to fill. If a whole list fails, and nothing of it was written, each is done by
- * itself: no request fails for the sake of another.
+ * with whatever else came in the same turn of the event loop, mostly nothing. Nobody waits for a list to fill. If a whole
+ * list fails, and nothing of it was written, each is done by itself: no request fails for the sake of another.
  */
 export class Batches<Item, Result> {
   readonly #how: BatchWork<Item, Result>
