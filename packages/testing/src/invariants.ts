@@ -110,6 +110,15 @@ export async function brokenInvariants(service: Pick<TestService, 'sql' | 'datab
       `GPUs are claimed by ${id}, which is gone`,
     )
 
+  const overlaps = await sql<{ location: string; one: string; other: string }>(
+    `SELECT DISTINCT a.location, a.cidr::text AS one, b.cidr::text AS other
+     FROM subnets a JOIN subnets b ON b.location = a.location AND b.cidr && a.cidr AND b.network_id > a.network_id
+     WHERE EXISTS (SELECT FROM hosts h WHERE h.location = a.location AND h.capabilities ->> 'network' = 'bridge')
+       AND EXISTS (SELECT FROM vms WHERE subnet_id = a.id) AND EXISTS (SELECT FROM vms WHERE subnet_id = b.id)`,
+  )
+  for (const { location, one, other } of overlaps)
+    check(false, `the bridges of ${location} carry ${one} and ${other} of different networks`)
+
   const disks = await sql<{ id: string; state: string; size_gib: string; project_id: string; type: string }>(
     'SELECT * FROM disks',
   )

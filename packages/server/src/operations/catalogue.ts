@@ -4,7 +4,7 @@ import { oneOf } from '../domain/nearest.ts'
 import type { Queryable } from '../store/database.ts'
 import { findImage, type ImageRow, listImages } from '../store/fleet/images.ts'
 import { findLocation, type LocationRow, listLocations } from '../store/fleet/locations.ts'
-import { findSubnetFor, type SubnetRow } from '../store/network/networks.ts'
+import { findSubnetFor, type VmSubnetRow } from '../store/network/networks.ts'
 
 /** 400 that names the locations there are. */
 export async function requireLocation(db: Queryable, name: string): Promise<LocationRow> {
@@ -61,7 +61,7 @@ export class CatalogueMemory {
     projectId: string,
     location: string,
     id: string | null,
-  ): Promise<SubnetRow | undefined> {
+  ): Promise<VmSubnetRow | undefined> {
     return this.#remembered(db, `subnet ${projectId} ${location} ${id}`, () =>
       findSubnetFor(db, projectId, location, id),
     )

@@ -25,6 +25,7 @@ export const grownTables: Record<string, number> = {
   gpus: 160_000,
   networks: 40_000,
   subnets: 120_000,
+  carried_ranges: 10_000,
   firewall_rules: 200_000,
   firewall_rule_names: 200_000,
   vms: 1_000_000,
@@ -109,6 +110,7 @@ const rows = `
   INSERT INTO subnets (id, project_id, network_id, name, cidr, location)
     SELECT id_of('subnet', n), id_of('project', n % 200 % 100 + 1), id_of('network', n % 200 + 1), 'subnet ' || n,
            network(set_masklen('10.0.0.0'::inet + n * 4096, 20)), 'place-' || n % 10 + 1 FROM generate_series(1, 600) n;
+  INSERT INTO carried_ranges (subnet_id, location, cidr) SELECT id, location, cidr FROM subnets;
   INSERT INTO firewall_rules (id, project_id, network_id, name, direction, action, state, sources, source_ports, destinations,
                               destination_ports, protocols)
     SELECT uuidv7(), id_of('project', n % 200 % 100 + 1), id_of('network', n % 200 + 1), 'rule ' || n, 'ingress', 'allow',

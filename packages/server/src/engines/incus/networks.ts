@@ -61,22 +61,40 @@ export const hasBridge = async (ctx: IncusContext, bridge: string, signal: Abort
 interface Network {
   name: string
   config: Record<string, string>
+  used_by?: string[]
 }
 
 const listNetworks = (ctx: IncusContext, signal: AbortSignal) =>
   ctx.client.get<Network[]>('/1.0/networks', { signal, query: { recursion: '1' } })
 
-/** A bridge is on every member, and no member routes one range to two of them. */
+const hasInstances = ({ used_by = [] }: Pick<Network, 'used_by'>) =>
+  used_by.some((path) => path.startsWith('/1.0/instances/'))
+
+/**
+ * A bridge is on every member, and no member routes one range to two of them. Placement knows who has which range, but
+ * not of networks that others made, nor of a bridge that could not be removed when its last VM left.
+ */
 async function requireFreeRange(ctx: IncusContext, cidr: string, signal: AbortSignal): Promise<void> {
-  const taken = (await listNetworks(ctx, signal)).find(({ config }) => {
-    const block = blockOf(config?.['ipv4.address'] ?? '')
-    return block !== null && cidrsOverlap(block, cidr)
-  })
-  if (taken)
+  const overlapping = async () =>
+    (await listNetworks(ctx, signal)).filter(({ config }) => {
+      const block = blockOf(config?.['ipv4.address'] ?? '')
+      return block !== null && cidrsOverlap(block, cidr)
+    })
+  const isLeft = (network: Network) =>
+    'user.slipway.network' in network.config && network.used_by !== undefined && !hasInstances(network)
+  const found = await overlapping()
+  for (const { name } of found.filter(isLeft)) await dropBridgeIfUnused(ctx, name, signal)
+  const [taken] = found.some(isLeft) ? await overlapping() : found
+  if (!taken) return
+  if (isLeft(taken))
     throw new EngineError(
-      'rejected',
-      `the range ${cidr} overlaps with the network ${taken.name} of this location, and bridges cannot have it twice: give the VPC another range`,
+      'unavailable',
+      `the network ${taken.name}, which nobody uses any more, has the range ${cidr} and is not removed yet`,
     )
+  throw new EngineError(
+    'rejected',
+    `the range ${cidr} overlaps with the network ${taken.name} of this location, and bridges cannot have it twice: give the VPC another range`,
+  )
 }
 
 /** The block of a gateway's address, such as 172.27.0.1/20; null where there is none. */
@@ -101,8 +119,8 @@ export async function dropBridgeIfUnused(
   bridge: string,
   signal: AbortSignal,
 ): Promise<void> {
-  const found = await ctx.client.find<{ used_by: string[] }>(`/1.0/networks/${bridge}`, { signal })
-  if (!found || found.value.used_by.some((path) => path.startsWith('/1.0/instances/'))) return
+  const found = await ctx.client.find<Network>(`/1.0/networks/${bridge}`, { signal })
+  if (!found || hasInstances(found.value)) return
   // In use again, or gone: both are as they should be.
   for (const path of [`/1.0/networks/${bridge}`, `/1.0/network-acls/${bridge}`])
     await ctx.client.change('DELETE', path, undefined, { signal, timeoutMs: 30_000 }).catch(() => {})

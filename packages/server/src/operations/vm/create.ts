@@ -11,7 +11,8 @@ import { deleteVmRows, findAnyVm, insertVms, type NewVm, takenVmNames } from '..
 import { TryAgain, type Tx } from '../../store/database.ts'
 import type { Requester } from '../../store/events/events.ts'
 import type { LocationRow } from '../../store/fleet/locations.ts'
-import type { SubnetRow } from '../../store/network/networks.ts'
+import { carryRange, holdCarriedRanges } from '../../store/network/carried-ranges.ts'
+import type { VmSubnetRow } from '../../store/network/networks.ts'
 import { operationOf, type ProjectRequester, requireIdle, takeQuotaOrRefuse } from '../admission.ts'
 import { budgetRefusals } from '../budget.ts'
 import type { CatalogueMemory } from '../catalogue.ts'
@@ -35,6 +36,7 @@ import {
   type Placement,
   pickAddresses,
   placeVms,
+  rangeTaken,
   vmNameTaken,
 } from './place.ts'
 import { forgetVm } from './state.ts'
@@ -52,7 +54,7 @@ class Draft {
   readonly body: VmCreate
   readonly type
   location!: LocationRow
-  subnet!: SubnetRow
+  subnet!: VmSubnetRow
   osDisk!: { size: string; gib: number }
   sshPublicKeys!: string[]
   disks: LockedDisk[] = []
@@ -108,6 +110,7 @@ export async function admitVmCreates(
   const open = () => drafts.filter(({ refusal }) => refusal === undefined)
   await Promise.all(drafts.map((draft) => draft.refuseUnless(() => check(tx, catalogue, draft))))
   const budgets = await lookAround(tx, open(), isAlone)
+  await carryRanges(tx, catalogue, open(), isAlone)
   // From here on hosts are locked, and others may want them: little is left to do.
   await place(tx, catalogue, open(), isAlone)
   await makeRows(tx, catalogue, open(), isAlone)
@@ -220,13 +223,50 @@ async function place(tx: Tx, catalogue: CatalogueMemory, drafts: Draft[], isAlon
     const placement = placed[index]
     if (placement === alone) draft.refusal = alone
     else if (placement) draft.placement = placement
-    else if (!draft.isAnywhere) draft.refusal = await outOfStock(tx, draft.type, draft.location.name)
-    else if (!(await chooseLocation(tx, catalogue, draft.by.projectId, draft.body)).isAvailable)
-      draft.refusal = outOfStockEverywhere(draft.type)
-    // Somebody took the last one in the location that was chosen, and there is another.
-    else if (isAlone) throw new TryAgain('the VM fits elsewhere')
-    else draft.refusal = alone
+    else
+      draft.refusal = await withoutPlace(tx, catalogue, draft, isAlone, () =>
+        outOfStock(tx, draft.type, draft.location.name),
+      )
   }
+}
+
+/** Where hosts have bridges, they carry the ranges of these VMs from now on. */
+async function carryRanges(
+  tx: Tx,
+  catalogue: CatalogueMemory,
+  drafts: Draft[],
+  isAlone: boolean,
+): Promise<void> {
+  const bridged = drafts.filter(({ subnet }) => subnet.is_bridged)
+  if (bridged.length === 0) return
+  const held = await holdCarriedRanges(
+    tx,
+    bridged.map(({ subnet }) => subnet.id),
+  )
+  for (const draft of bridged.filter(({ subnet }) => !held.has(subnet.id)))
+    if (!isAlone) draft.refusal = alone
+    else if (!(await carryRange(tx, draft.subnet.id)))
+      draft.refusal = await withoutPlace(tx, catalogue, draft, isAlone, async () => {
+        const { subnet_id, ...elsewhere } = draft.body
+        const { fitting } = await chooseLocation(tx, catalogue, draft.by.projectId, elsewhere)
+        return rangeTaken(draft.subnet, fitting)
+      })
+}
+
+/** Why it has no place in its location, unless it may go to another one that has. */
+async function withoutPlace(
+  tx: Tx,
+  catalogue: CatalogueMemory,
+  draft: Draft,
+  isAlone: boolean,
+  refusalHere: () => Promise<Failure>,
+): Promise<Failure | typeof alone> {
+  if (!draft.isAnywhere) return refusalHere()
+  const { fitting } = await chooseLocation(tx, catalogue, draft.by.projectId, draft.body)
+  if (fitting.length === 0) return outOfStockEverywhere(draft.type)
+  // Somebody took the last one in the location that was chosen, and there is another.
+  if (isAlone) throw new TryAgain('the VM fits elsewhere')
+  return alone
 }
 
 /**

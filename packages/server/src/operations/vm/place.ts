@@ -99,6 +99,14 @@ export const outOfStockEverywhere = (type: VmType) =>
     { extra: { available_locations: [] } },
   )
 
+/** The hosts of the subnet's location carry a range for one network at a time. */
+export const rangeTaken = ({ cidr, location }: { cidr: string; location: string }, fitting: string[]) =>
+  new Failure(
+    'out_of_stock',
+    `The subnet's range ${cidr} is out of stock in ${location}: hosts there carry a range for one network at a time, and VMs of another project have one that overlaps with it. Use a subnet of a network with another range${fitting.length > 0 ? `, or ${fitting.join(', ')}` : ''}.`,
+    { extra: { available_locations: fitting } },
+  )
+
 const tries = 16
 
 /** Where the addresses of one VM come from. */

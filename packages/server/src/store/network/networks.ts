@@ -21,6 +21,13 @@ export interface SubnetRow {
   created_at: Date
 }
 
+/** A subnet as a VM gets it. */
+export interface VmSubnetRow extends SubnetRow {
+  network_cidr: string
+  /** The hosts of its location carry a range for one network at a time (`carried-ranges.ts`). */
+  is_bridged: boolean
+}
+
 const selectNetwork = `
   SELECT n.id, n.name, n.cidr::text AS cidr, n.created_at, n.labels,
          ARRAY(SELECT s.id::text FROM subnets s WHERE s.network_id = n.id ORDER BY s.id) AS subnets
@@ -103,12 +110,11 @@ const subnetVms = statement<{ count: number }, { id: string }>(
   'SELECT count(*) AS count FROM vms WHERE subnet_id = :id',
 )
 // The oldest network's subnet comes first: that is the default one until somebody removes it.
-const subnetFor = statement<
-  SubnetRow & { network_cidr: string },
-  { projectId: string; location: string; subnetId: string | null }
->(
+const subnetFor = statement<VmSubnetRow, { projectId: string; location: string; subnetId: string | null }>(
   'subnet_for_vm',
-  `SELECT s.id, s.network_id, s.name, s.cidr::text AS cidr, s.location, s.created_at, n.cidr::text AS network_cidr
+  `SELECT s.id, s.network_id, s.name, s.cidr::text AS cidr, s.location, s.created_at, n.cidr::text AS network_cidr,
+          EXISTS (SELECT FROM hosts h WHERE h.location = s.location AND h.capabilities ->> 'network' = 'bridge')
+            AS is_bridged
    FROM subnets s JOIN networks n ON n.id = s.network_id
    WHERE s.project_id = :projectId
      AND CASE WHEN :subnetId::uuid IS NULL THEN s.location = :location ELSE s.id = :subnetId END

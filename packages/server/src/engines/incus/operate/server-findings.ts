@@ -95,7 +95,10 @@ export function networkFinding({ environment }: ServerInfo, publicIpv4: string):
         'VMs get no public address',
         'set public_ipv4 to a block that is routed to the members',
       )
-    : ok('network', `a bridge for each subnet, and public addresses of ${publicIpv4}`)
+    : ok(
+        'network',
+        `a bridge for each subnet, each range for one network at a time, and public addresses of ${publicIpv4}`,
+      )
 }
 
 export interface Network {
@@ -104,7 +107,7 @@ export interface Network {
   config: Record<string, string>
 }
 
-/** One host cannot route two equal ranges: VMs of the second do not fit there. */
+/** A bridge is on every member, and no host routes one range to two of them: VMs of the second do not fit. */
 export function overlapFinding(networks: Network[], own: { name: string; cidr: string }[]): Finding {
   const managed = networks.flatMap(({ name, config }) => {
     const cidr = config['ipv4.address']
@@ -125,7 +128,7 @@ export function overlapFinding(networks: Network[], own: { name: string; cidr: s
     : warning(
         'overlapping networks',
         pairs.join('; '),
-        'VMs of the one do not fit on a host that carries the other: give it another range, or use another host',
+        'VMs of the one do not fit while there are VMs of the other: give it another range, or use another location',
       )
 }
 

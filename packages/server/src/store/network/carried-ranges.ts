@@ -1,0 +1,63 @@
+import type { Queryable, Tx } from '../database.ts'
+import { statement } from '../statement.ts'
+
+interface CarriedRange {
+  subnet_id: string
+}
+
+// Nobody lets go of a range that is held. One that somebody is about to let go of is passed over.
+const hold = statement<CarriedRange, { subnetIds: string[] }>(
+  'carried_range_hold',
+  `SELECT subnet_id FROM carried_ranges WHERE subnet_id = ANY (:subnetIds::uuid[]) FOR KEY SHARE SKIP LOCKED`,
+)
+
+/** The ranges `r` in the way of a subnet `s`, its own among them. */
+const inTheWay = 'r.location = s.location AND r.cidr && s.cidr'
+
+// It waits for those who hold them: what they have written is for a statement begun after this one.
+const lockInTheWay = statement<CarriedRange, { subnetId: string }>(
+  'carried_range_lock',
+  `SELECT r.subnet_id FROM subnets s JOIN carried_ranges r ON ${inTheWay}
+   WHERE s.id = :subnetId ORDER BY r.subnet_id FOR UPDATE OF r`,
+)
+
+const hasVms = 'EXISTS (SELECT FROM vms v WHERE v.subnet_id = r.subnet_id)'
+
+// The transaction has locked them, so that no VM comes in between.
+const letGoOfUnused = statement<never, { subnetId: string }>(
+  'carried_range_let_go',
+  `DELETE FROM carried_ranges r USING subnets s
+   WHERE s.id = :subnetId AND ${inTheWay} AND r.subnet_id <> s.id AND NOT ${hasVms}`,
+)
+
+// Of two who take ranges that overlap the second waits for the first, and takes nothing.
+const take = statement<never, { subnetId: string }>(
+  'carried_range_take',
+  `INSERT INTO carried_ranges (subnet_id, location, cidr)
+   SELECT id, location, cidr FROM subnets WHERE id = :subnetId ON CONFLICT DO NOTHING`,
+)
+
+const taken = statement<{ id: string }, { subnetIds: string[] }>(
+  'carried_range_taken',
+  `SELECT s.id FROM unnest(:subnetIds::uuid[]) AS w (id) JOIN subnets s ON s.id = w.id
+   WHERE EXISTS (SELECT FROM carried_ranges r WHERE ${inTheWay} AND r.subnet_id <> s.id AND ${hasVms})`,
+)
+
+/** Holds those of the subnets' ranges that their location carries already, until the transaction ends; returns them. */
+export const holdCarriedRanges = async (tx: Tx, subnetIds: string[]): Promise<Set<string>> =>
+  new Set((await hold.all(tx, { subnetIds })).map(({ subnet_id }) => subnet_id))
+
+/**
+ * Has the location carry the subnet's range, and holds it until the transaction ends. Returns false where VMs of another
+ * network have a range that overlaps with it. It waits for others, and is for a transaction of one VM.
+ */
+export async function carryRange(tx: Tx, subnetId: string): Promise<boolean> {
+  await lockInTheWay.run(tx, { subnetId })
+  await letGoOfUnused.run(tx, { subnetId })
+  await take.run(tx, { subnetId })
+  return (await lockInTheWay.all(tx, { subnetId })).some(({ subnet_id }) => subnet_id === subnetId)
+}
+
+/** Returns those of the subnets whose range VMs of another network have at this moment. */
+export const listTakenRanges = async (db: Queryable, subnetIds: string[]): Promise<Set<string>> =>
+  new Set((await taken.all(db, { subnetIds })).map(({ id }) => id))
