@@ -1,6 +1,7 @@
+import { randomUUID } from 'node:crypto'
 import { eventually } from '@slipway/testing/eventually.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { VmSpec } from '../../src/engines/engine.ts'
+import type { DiskSpec, VmSpec } from '../../src/engines/engine.ts'
 import { ClusterBench, inTheEnd, patienceMs, wanted } from '../support/incus/cluster-bench.ts'
 import { whyNoIncus } from '../support/incus-bench.ts'
 
@@ -69,6 +70,44 @@ describe.skipIf(whyNoIncus)(`three members ${whyNoIncus}`, () => {
     for (const spec of [first, lost, late]) await inTheEnd(() => cluster.engine.removeVm(spec, cluster.at(9)))
     for (const { vms } of (await cluster.everyReport()).values()) expect(vms).toEqual([])
   })
+
+  test(
+    'a disk of local storage is made on the member of its first VM, and is for VMs there',
+    within,
+    async () => {
+      const { engine, at, signal } = cluster
+      const disk: DiskSpec = {
+        ...{ id: randomUUID(), host: '', sizeGib: 1, blockSize: 512, serialNumber: 'local-disk' },
+        type: 'persistent-ssd',
+      }
+      await inTheEnd(() => engine.ensureDisk(disk, at(1)))
+      await inTheEnd(() => engine.growDisk({ ...disk, sizeGib: 2 }, at(2)))
+      expect(await inTheEnd(() => engine.inspectDisk(disk, signal))).toEqual({
+        ...{ id: disk.id, generation: 2, sizeGib: 2 },
+      })
+      await expect(engine.removeDisk(disk, at(1))).rejects.toMatchObject({ kind: 'stale' })
+      const volumes = async () => {
+        const args = ['--project', 'slipway', 'storage', 'volume', 'list', 'default', 'type=custom']
+        const rows = JSON.parse(await cluster.members[0]!.cli(...args, '--format', 'json'))
+        return (rows as { name: string; location: string }[]).map(({ name, location }) => [name, location])
+      }
+      expect(await volumes()).toEqual([])
+
+      const attached = { ...disk, sizeGib: 2, mode: 'read-write' } as const
+      const [second, third] = [{ ...cluster.specOn('m2'), disks: [attached] }, cluster.specOn('m3')]
+      for (const spec of [second, third]) await inTheEnd(() => engine.ensureVm(spec, wanted, at(1)))
+      expect(await volumes()).toEqual([[`disk-${disk.id}`, 'm2']])
+      expect(await inTheEnd(() => engine.inspectVm(second, signal))).toMatchObject({ diskIds: [disk.id] })
+      const reported = [...(await cluster.everyReport()).values()].flatMap(({ disks }) => disks)
+      expect(reported).toEqual([{ id: disk.id, generation: 2, sizeGib: 2 }])
+      await expect(engine.attachDisk(third, attached, at(2))).rejects.toThrow(/is on m2, the VM on m3/)
+
+      for (const spec of [second, third]) await inTheEnd(() => engine.removeVm(spec, at(9)))
+      await inTheEnd(() => engine.removeDisk(disk, at(3)))
+      expect(await inTheEnd(() => engine.inspectDisk(disk, signal))).toBeNull()
+      await expect(engine.ensureDisk(disk, at(2))).rejects.toMatchObject({ kind: 'stale' })
+    },
+  )
 
   test(
     'two workers that speak to different members make one VM, and the late one nothing',

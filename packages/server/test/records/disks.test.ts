@@ -1,5 +1,5 @@
 import { setPayment } from '@slipway/testing/people.ts'
-import { freshName, resourcesOf } from '@slipway/testing/resources.ts'
+import { freshName, resourcesOf, vmBody } from '@slipway/testing/resources.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
@@ -7,7 +7,9 @@ let service: TestService
 let resources: ReturnType<typeof resourcesOf>
 
 beforeAll(async () => {
-  service = await startService()
+  service = await startService((config) => {
+    config.locations.find(({ name }) => name === 'us-west1-a')!.storage = 'local'
+  })
   resources = resourcesOf(service)
 })
 afterAll(() => service.close())
@@ -96,4 +98,28 @@ test('words about a disk are free: only growth needs a working payment method', 
   expect((await change(id, { description: 'kept' })).status).toBe(200)
   await setPayment(service.database, organization_id, 'active')
   await expect.poll(grow).toBe(200)
+})
+
+test.each([
+  ['persistent-ssd', '10GiB'],
+  ['shared-volume', '1TiB'],
+])('a %s of a location with local storage is for VMs of the host of its first VM', async (type, size) => {
+  const location = 'us-west1-a'
+  const wholeHost = { location, type: type === 'shared-volume' ? 'a100.8x' : 'a40.8x' }
+  const disk_id = await resources.newDisk({ type, size, location })
+  const first = await resources.newVm({ ...wholeHost, disks: [{ disk_id, mode: 'read-write' }] })
+  const second = await resources.newVm(wholeHost)
+  await resources.succeeded(await resources.detach(first, disk_id))
+  const elsewhere = await service.call('vmAttachDisks', {
+    params: { vm_id: second },
+    body: { attach_disks: [{ disk_id, attachment_type: 'data', mode: 'read-write' }] },
+  })
+  expect(elsewhere).toMatchObject({ status: 409, body: { message: expect.stringContaining('another host') } })
+  // The host of the disk is full, and others are not.
+  const body = vmBody({ ...wholeHost, disks: [{ disk_id, mode: 'read-write' }] })
+  expect(await service.call('vmCreate', { body })).toMatchObject({
+    status: 409,
+    body: { code: 'out_of_stock' },
+  })
+  await resources.succeeded(await resources.attach(first, disk_id))
 })

@@ -101,7 +101,7 @@ export class IncusEngine implements Engine {
     const known = await this.#ensureInstance(spec, call)
     const bridge = known.config[marks.bridge]!
     const vm = { id: spec.id, bridge, ...spec.network }
-    if (!isOn(known)) for (const disk of spec.disks) await this.#disks.require(disk.id, call.signal)
+    if (!isOn(known)) await this.#placeDisks(spec, call)
     await Promise.all([
       this.#firewalls.apply(vm, firewall.rules, firewall.generation, call.signal),
       ensureForward(this.#ctx, bridge, { ...vm, host: spec.host }, call.signal),
@@ -172,8 +172,8 @@ export class IncusEngine implements Engine {
   }
 
   async attachDisk(vm: VmRef, disk: AttachedDisk, call: Call): Promise<void> {
-    required(vm, (await findInstance(this.#ctx, vm.id, call.signal))?.instance)
-    await this.#disks.require(disk.id, call.signal)
+    required(vm, await changeInstance(this.#ctx, vm.id, call, () => null))
+    await this.#disks.place(disk, vm.host, call)
     const name = volumeName(disk.id)
     const change = { devices: { [name]: diskDevice(this.#ctx, disk) } }
     required(vm, await changeInstance(this.#ctx, vm.id, call, (now) => (name in now.devices ? null : change)))
@@ -221,6 +221,7 @@ export class IncusEngine implements Engine {
     const definition = definitionOf(this.#ctx, spec, bridge, 'shut', [])
     const body = creationOf(this.#ctx, spec, instanceName(spec.id), call.generation, definition)
     const isCluster = (await memberNames(this.#ctx, call.signal)) !== null
+    await this.#placeDisks(spec, call)
     await createInstance(this.#ctx, body, isCluster ? spec.host : null, call.signal).catch(async (error) => {
       // The last VM of the network may have left with it meanwhile.
       if (await hasBridge(this.#ctx, bridge, call.signal)) throw error
@@ -236,6 +237,10 @@ export class IncusEngine implements Engine {
     const made = await changeInstance(this.#ctx, spec.id, call, () => null)
     if (!made) throw new EngineError('unavailable', `${spec.id} was made and is not there`)
     return made
+  }
+
+  async #placeDisks({ disks, host }: VmSpec, call: Call): Promise<void> {
+    for (const disk of disks) await this.#disks.place(disk, host, call)
   }
 
   async #start(vmId: string, checkedAtMs: number, call: Call): Promise<void> {

@@ -15,6 +15,7 @@ interface ServerInfo {
     server_name: string
     server_version: string
     kernel_version: string
+    storage_supported_drivers?: { Name: string; Remote: boolean }[]
   }
 }
 

@@ -65,10 +65,10 @@ function checkKind(field: string, disk: DiskRow, vm: { location: string; type: V
 function checkFree(disk: DiskRow, mode: 'read-write' | 'read-only', vm: { hostId?: string | null }): void {
   if (disk.state !== 'available')
     throw new Failure('conflict', `The disk ${disk.name} is ${disk.state}; it must be available.`)
-  if (disk.type === 'shared-volume') return
-  const holder = disk.attached_to[0]
-  const isTaken = holder && (mode === 'read-write' || holder.mode === 'read-write')
-  if (isTaken) throw heldBy(disk, holder)
+  const [holder] = disk.attached_to
+  const isExclusive = disk.type === 'persistent-ssd'
+  if (isExclusive && holder && (mode === 'read-write' || holder.mode === 'read-write'))
+    throw heldBy(disk, holder)
   if (vm.hostId && disk.host_id && disk.host_id !== vm.hostId)
     throw new Failure('conflict', `The disk ${disk.name} lives on another host than the VM.`)
 }
@@ -103,6 +103,6 @@ export async function admitAttachments(
 ): Promise<void> {
   for (const { disk, mode } of disks) {
     await attachDiskRow(tx, vmId, disk.id, mode, disk.type === 'persistent-ssd' && mode === 'read-write')
-    if (pinnedToHost && disk.type === 'persistent-ssd') await pinDisk(tx, disk.id, pinnedToHost)
+    if (pinnedToHost) await pinDisk(tx, disk.id, pinnedToHost)
   }
 }
