@@ -25,6 +25,9 @@ export interface Engine {
   /** Null when its host has no such VM, or no OS disk of it. */
   inspectVm(vm: VmRef, signal: AbortSignal): Promise<VmStatus | null>
 
+  /** Tells others who place guests on a host to leave it alone, or no longer to. For hosts that report `isCordoned`. */
+  cordonHost(name: string, isCordoned: boolean, signal: AbortSignal): Promise<void>
+
   ensureDisk(disk: DiskSpec, call: Call): Promise<void>
   growDisk(disk: DiskSpec, call: Call): Promise<void>
   removeDisk(disk: DiskRef, call: Call): Promise<void>
@@ -145,6 +148,8 @@ export interface HostReport {
   name: string
   /** It takes no new VMs, for a reason among its capabilities; what it has stays. */
   isClosed?: boolean
+  /** Whether others who place guests on it were told to leave it alone; undefined where that is not ours to say. */
+  isCordoned?: boolean | undefined
   /** The engine knows that it does not answer: nothing else of the report counts, least of all what it lacks. */
   isAway?: boolean
   cpuCores: number

@@ -5,6 +5,7 @@ import { markDrainedHosts } from '../store/fleet/fleet.ts'
 import { listForgottenHosts } from '../store/fleet/forgotten-hosts.ts'
 import { listUnservedLocations, noteEngineAnswer } from '../store/fleet/locations.ts'
 import { pingDatabase } from '../store/meta.ts'
+import { reconcileCordons } from './cordons.ts'
 import { protectReturningHosts } from './firewalls.ts'
 import { freeReportedGpus } from './gpus.ts'
 import { applyHostReports, markAwayHosts, markLostHosts } from './host-reports.ts'
@@ -96,6 +97,7 @@ export class Inventory {
     await reconcileVms(this.#services, location, reports, signal)
     await freeReportedGpus(database, location, reports, inspectedAt)
     await this.#orphans.remove(location, reports, inspectedAt, signal)
+    await reconcileCordons(this.#services, location, reports, signal)
   }
 }
 

@@ -16,6 +16,7 @@ import {
   type WantedState,
 } from '../engine.ts'
 import type { IncusContext } from './context.ts'
+import { cordonMember } from './cordon.ts'
 import { closed, creationOf, definitionOf, diskDevice, redefinition, subnetMark } from './definition.ts'
 import { Disks, volumeName } from './disks.ts'
 import { IncusEvents } from './events.ts'
@@ -153,6 +154,10 @@ export class IncusEngine implements Engine {
     const bridge = found.instance.config[marks.bridge] ?? ''
     const generation = await this.#firewalls.generation({ id: vm.id, bridge }, signal)
     return this.#statuses.inspected(found.instance, generation, signal)
+  }
+
+  cordonHost(name: string, isCordoned: boolean, signal: AbortSignal): Promise<void> {
+    return cordonMember(this.#ctx, name, isCordoned, signal)
   }
 
   ensureDisk(disk: DiskSpec, call: Call): Promise<void> {

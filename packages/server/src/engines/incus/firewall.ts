@@ -136,7 +136,6 @@ export class Firewalls {
   }
 
   /** What a member that is away keeps from going lets nobody in: the next VM of the address takes it away. */
-
   async remove({ id, bridge }: Pick<ProtectedVm, 'id' | 'bridge'>, signal: AbortSignal): Promise<void> {
     if (bridge === '' || (await this.generation({ id, bridge }, signal)) === 0) return
     await this.#write(bridge, id, Number.POSITIVE_INFINITY, signal, (acl) => {

@@ -1,5 +1,6 @@
 import type { GpuReport, HostReport } from '../engine.ts'
 import type { IncusContext } from './context.ts'
+import { isCordoned } from './cordon.ts'
 import type { Disks } from './disks.ts'
 import { firewallGeneration, listAcls } from './firewall.ts'
 import { type Instance, listInstances, marks } from './instances.ts'
@@ -50,6 +51,7 @@ export async function* inventory(
     yield {
       name: member.name,
       ...(!isAccepting(ctx, member) && { isClosed: true }),
+      ...(isCluster && { isCordoned: isCordoned(member) }),
       cpuCores: resources.cpu.total,
       memoryGb: Math.floor(resources.memory.total / 1024 ** 3),
       ...declaredShare(ctx),

@@ -95,6 +95,9 @@ export class QemuEngine implements Engine {
     return isChanging ? { ...status, etaMs: this.#monitor.lookAgainMs() } : status
   }
 
+  /** Nobody else places guests on its hosts. */
+  async cordonHost(): Promise<void> {}
+
   async ensureDisk(disk: DiskSpec, call: Call): Promise<void> {
     await this.#withDisk(disk, call, 'make', async () => {
       if (!(await this.#ctx.disks.read(disk.id))) await this.#ctx.disks.create(disk, call.signal)

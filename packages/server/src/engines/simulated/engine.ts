@@ -157,6 +157,9 @@ export class SimulatedEngine implements Engine {
     return status(vm)
   }
 
+  /** Nobody else places guests on its hosts. */
+  async cordonHost(): Promise<void> {}
+
   ensureDisk(disk: DiskSpec, call: Call): Promise<void> {
     return this.#do('ensureDisk', disk.id, () => this.#putDisk(disk, call))
   }

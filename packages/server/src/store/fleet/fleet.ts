@@ -58,6 +58,11 @@ const setSchedulable = statement<never, { id: string; isSchedulable: boolean }>(
    WHERE id = :id`,
 )
 
+const cordoned = statement<{ name: string }, { location: string; names: string[] }>(
+  'host_list_cordoned',
+  `SELECT name FROM hosts WHERE location = :location AND name = ANY(:names) AND (is_draining OR NOT is_schedulable)`,
+)
+
 // It waits for placements on this host: once it has committed, they all show, and no more come.
 const drain = statement<never, { id: string }>(
   'host_drain',
@@ -137,6 +142,13 @@ export async function insertHost(tx: Tx, location: string, name: string): Promis
 /** Opening a host also ends its draining. Returns false when there is no such host. */
 export const setHostSchedulable = async (tx: Tx, id: string, isSchedulable: boolean): Promise<boolean> =>
   (await setSchedulable.run(tx, { id, isSchedulable })) > 0
+
+/** Those of the names whose hosts take no new VMs by an operator's word. */
+export const listCordonedHosts = async (
+  db: Queryable,
+  location: string,
+  names: string[],
+): Promise<Set<string>> => new Set((await cordoned.all(db, { location, names })).map(({ name }) => name))
 
 /** The host gets no new VMs from here on. Returns false when there is no such host. */
 export const startDraining = async (tx: Tx, id: string): Promise<boolean> => (await drain.run(tx, { id })) > 0

@@ -1,0 +1,114 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { startService, type TestService } from '@slipway/testing/service.ts'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { type Asked, IncusStandIn } from '../support/incus/stand-in.ts'
+import { incusConfig } from '../support/incus-bench.ts'
+
+const location = 'gpu-a'
+const mark = 'user.slipway.scheduler-before'
+let dir: string
+let incus: IncusStandIn
+let service: TestService
+/** What the cluster keeps of each member. */
+const members = new Map<string, { status: string; config: Record<string, string> }>()
+
+beforeAll(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'swi-'))
+  incus = await new IncusStandIn().open(join(dir, 'socket'))
+  incus.recorded.set('/1.0/projects/slipway', {})
+  for (const name of ['m1', 'm2', 'm3']) {
+    members.set(name, { status: 'Online', config: {} })
+    incus.recorded.set(`/1.0/cluster/members/${name}`, ({ method, body }: Asked) => {
+      if (method === 'PUT') members.get(name)!.config = (body as { config: Record<string, string> }).config
+      return memberOf(name)
+    })
+  }
+  incus.recorded.set('/1.0/cluster/members', () => [...members.keys()].map(memberOf))
+  incus.recorded.set('/1.0/resources', {
+    ...{ cpu: { total: 96 }, memory: { total: 2 ** 40 }, gpu: { cards: [] }, pci: { devices: [] } },
+  })
+  for (const path of ['/1.0/instances', '/1.0/network-acls', '/1.0/storage-pools/default/volumes/custom'])
+    incus.recorded.set(path, [])
+  const socket = join(dir, 'socket')
+  service = await startService((config) => {
+    // It looks only when it is told to.
+    config.server.role = 'api'
+    config.locations = [
+      ...config.locations.slice(0, 1),
+      {
+        ...{ name: location, description: '', engine: 'incus', storage: 'local', publicIpv4: '' },
+        incus: incusConfig({ socket, instance_type: 'virtual-machine' }),
+      },
+    ]
+  })
+})
+afterAll(async () => {
+  await service?.close()
+  await incus?.close()
+  await rm(dir, { recursive: true })
+})
+
+const memberOf = (server_name: string) => ({
+  ...{ server_name, message: '', roles: ['database'], ...members.get(server_name)! },
+})
+
+let ids: Map<string, string>
+beforeEach(async () => {
+  for (const member of members.values()) Object.assign(member, { status: 'Online', config: {} })
+  await service.server.reconciler.reports()
+  const { items } = await service.ok('adminHostList', { token: operator(), query: { location } })
+  ids = new Map(items.map(({ name, id }) => [name, id]))
+})
+
+const operator = () => service.credentials.operator_key
+const of = (name: string) => ({ token: operator(), params: { host_id: ids.get(name)! } })
+const setSchedulable = (name: string, schedulable: boolean) =>
+  service.ok('adminHostUpdate', { ...of(name), body: { schedulable } })
+const look = () => service.server.reconciler.reports()
+const changes = () => incus.asked.filter(({ method }) => method === 'PUT').length
+
+test('a host that is cordoned or drained leaves the scheduler of Incus, and comes back when it is opened', async () => {
+  members.get('m2')!.config = { 'scheduler.instance': 'group', 'user.theirs': 'kept' }
+  await setSchedulable('m1', false)
+  await service.ok('adminHostDrain', of('m2'))
+  await look()
+  expect(memberOf('m1').config).toEqual({ 'scheduler.instance': 'manual', [mark]: '' })
+  expect(memberOf('m2')).toMatchObject({
+    roles: ['database'],
+    config: { 'scheduler.instance': 'manual', [mark]: 'group', 'user.theirs': 'kept' },
+  })
+  expect(memberOf('m3').config).toEqual({})
+
+  const before = changes()
+  await look()
+  expect(changes()).toBe(before)
+
+  await setSchedulable('m1', true)
+  await setSchedulable('m2', true)
+  await look()
+  expect(memberOf('m1').config).toEqual({})
+  expect(memberOf('m2').config).toEqual({ 'scheduler.instance': 'group', 'user.theirs': 'kept' })
+})
+
+test('a member that is evacuated, or that somebody else closed, is left as it is', async () => {
+  members.get('m1')!.status = 'Evacuated'
+  members.get('m2')!.config = { 'scheduler.instance': 'manual' }
+  const before = changes()
+  for (const name of ['m1', 'm2']) await setSchedulable(name, false)
+  await look()
+  for (const name of ['m1', 'm2']) await setSchedulable(name, true)
+  await look()
+  expect(changes()).toBe(before)
+  expect(memberOf('m2').config).toEqual({ 'scheduler.instance': 'manual' })
+
+  await setSchedulable('m1', false)
+  await look()
+  expect(memberOf('m1').config).toEqual({})
+  // Restored, it is told what it missed.
+  members.get('m1')!.status = 'Online'
+  await look()
+  expect(memberOf('m1').config).toEqual({ 'scheduler.instance': 'manual', [mark]: '' })
+  await setSchedulable('m1', true)
+})
