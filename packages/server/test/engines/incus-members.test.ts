@@ -160,6 +160,31 @@ test('a VPC whose range another network of the location has is refused, with wha
   expect(incus.asked.filter(({ method }) => method === 'POST')).toEqual([])
 })
 
+test('a range that a network has which nobody uses any more is free once the network is removed', async () => {
+  const left = {
+    ...{ name: 'sw0123456789a', used_by: ['/1.0/network-acls/sw0123456789a'] },
+    config: { 'ipv4.address': '172.27.0.1/20', 'user.slipway.network': 'other' },
+  }
+  incus.recorded.set('/1.0/networks', [left])
+  incus.recorded.set('/1.0/networks/sw0123456789a', left)
+  incus.recorded.set('/1.0/cluster/members', [member('m1')])
+  const image = { name: 'guest:latest', source: {} }
+  const subject = { engine: await open(), host: 'm1', image, close: async () => {} }
+  const { engine: opened, spec, next, wanted } = await ConformanceBench.open(subject)
+  // Incus keeps it, as it does while a member is away.
+  await expect(opened.ensureVm(spec, wanted('on'), next())).rejects.toMatchObject({
+    ...{ kind: 'unavailable', message: expect.stringContaining('not removed yet') },
+  })
+  incus.recorded.set('DELETE /1.0/networks/sw0123456789a', () => {
+    incus.recorded.set('/1.0/networks', [])
+    return {}
+  })
+  incus.recorded.set('POST /1.0/networks', {})
+  await expect(opened.ensureVm(spec, wanted('on'), next())).rejects.toMatchObject({ name: 'EngineError' })
+  const made = incus.asked.filter(({ method, path }) => method === 'POST' && path === '/1.0/networks')
+  expect(made.at(-1)!.body).toMatchObject({ name: bridgeOf(spec.network) })
+})
+
 test('a creation that Incus took on and could not end is tried again', async () => {
   incus.recorded.set('/1.0/cluster/members', [member('m1')])
   const image = { name: 'guest:latest', source: {} }
