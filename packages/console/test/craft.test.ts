@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { sshKey } from '@slipway/testing/ssh-key.ts'
-import type { Page } from 'playwright-core'
+import type { Locator, Page } from 'playwright-core'
 import { beforeEach, describe, expect, test } from 'vitest'
 import {
   createProject,
@@ -50,14 +50,28 @@ describe.skipIf(isBrowserMissing)('what is said of things, and how they are used
     await main().getByText('Fine-tuning run of November').waitFor()
     await main().getByText('team=ml').waitFor()
     const remove = main().getByRole('button', { name: 'Delete VM', disabled: true })
+    const reason = page.getByText('It is protected from deletion.')
     await remove.hover()
-    await page.getByText('It is protected from deletion.').waitFor()
+    await reason.waitFor()
+    await page.mouse.move(0, 0)
+    await reason.waitFor({ state: 'detached' })
+    await tap(remove)
+    await reason.waitFor()
     expect(await service.asOwner.vmGet({ project_id, vm_id: vm.id })).toMatchObject({
       name: 'trainer',
       labels: { team: 'ml', 'gpu-job': '' },
       deletion_protection: true,
     })
   })
+
+  /** Touches it as a finger does, which never hovers. */
+  const tap = async (button: Locator) => {
+    const { x, y } = (await button.boundingBox())!
+    const devTools = await page.context().newCDPSession(page)
+    const touchPoints = [{ x: x + 5, y: y + 5 }]
+    await devTools.send('Input.dispatchTouchEvent', { type: 'touchStart', touchPoints })
+    await devTools.send('Input.dispatchTouchEvent', { type: 'touchEnd', touchPoints: [] })
+  }
 
   test('lists are narrowed by a selector, which a label fills in', async () => {
     const vms = [

@@ -91,6 +91,13 @@ describe.skipIf(isBrowserMissing)('somebody who is new to the console', () => {
     await page.getByText('viewer of Harbour Observatory').waitFor()
     await page.getByText('The invitation is for grace@example.com.').waitFor()
     expect(await page.getByLabel('E-mail').inputValue()).toBe('grace@example.com')
+    // Another invitation to the same takes the place of the first, whose page says what to do.
+    await service.operator.adminUserCreate({ email: 'grace@example.com', organization_id, role: 'viewer' })
+    await page.reload()
+    await page.getByRole('heading', { name: 'This invitation no longer works' }).waitFor()
+    expect(await page.getByLabel('Password').count()).toBe(0)
+    await page.getByRole('link', { name: 'Sign in' }).click()
+    await page.getByLabel('Password').waitFor()
   })
 
   test('a second factor is set up, refuses a wrong code, takes the right one, and is removed', async () => {

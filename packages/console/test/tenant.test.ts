@@ -183,6 +183,7 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
     await row('train-7').waitFor()
     await main().getByLabel('Filter by name, address or id').fill('batch-')
     await row('train-7').waitFor({ state: 'detached' })
+    await main().getByText('2 of 3 VMs: 2 running · 1.80 USD/h').waitFor()
     const act = async (verb: string) => {
       await main().getByLabel('Select all').check()
       await main().getByText('2 VMs selected').waitFor()
@@ -239,7 +240,7 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
   test('usage shows what this month costs, and can be downloaded for one project or for all', async () => {
     await page.goto(`${service.url}/projects/${service.project_id}/usage`)
     await main()
-      .getByText(/USD with today/)
+      .getByText(/USD in \w+ \d{4} so far/)
       .waitFor()
     const download = page.waitForEvent('download')
     await page.getByRole('button', { name: 'CSV' }).click()

@@ -159,8 +159,12 @@ async function updateList(id: 'vmList' | 'diskList', projectId: string, ids: str
   const changed = new Set(ids)
   const byId = new Map(fresh.map((row) => [row.id, row]))
   for (const { queryKey } of lists) {
-    const target = queryKey[1] as { project_id?: string; all?: boolean }
-    if (target.project_id !== projectId || !target.all) continue
+    const { project_id, all, ...filters } = queryKey[1] as { project_id?: string; all?: boolean }
+    if (project_id !== projectId || !all) continue
+    if (Object.keys(filters).length > 0) {
+      await queryClient.invalidateQueries({ queryKey })
+      continue
+    }
     queryClient.setQueryData<Row[]>(queryKey, (rows) => {
       if (!rows) return rows
       const known = new Set(rows.map((row) => row.id))

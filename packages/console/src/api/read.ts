@@ -19,10 +19,18 @@ export function read<Id extends RouteId>(id: Id, input: CallInput<Id>) {
   })
 }
 
+/**
+ * While the event stream is open it keeps these lists true row by row, and whenever it opens they are read again. Nothing
+ * else is reason enough to read ten thousand rows, or to compare them one by one with those before.
+ */
+const keptLive = { staleTime: 300_000, refetchOnWindowFocus: true, structuralSharing: false } as const
+const isKeptLive = (id: ListId) => id === 'vmList' || id === 'diskList'
+
 /** Reads all items of a list, page after page. */
 export function readAll<Id extends ListId>(id: Id, target: Omit<Target<Id>, 'page_token'>) {
   return queryOptions<ListItem<Id>[]>({
     queryKey: [id, { ...target, all: true }],
     queryFn: ({ signal }) => client.collect(id, isPaged(id) ? { ...target, limit: 500 } : target, { signal }),
+    ...(isKeptLive(id) && keptLive),
   })
 }

@@ -33,6 +33,10 @@ export function useActorNames(project: Project): Map<string, string> {
     ...readAll('accessKeyList', { project_id: project.id }),
     staleTime: rarelyChangesMs,
   })
+  const organizationKeys = useQuery({
+    ...readAll('organizationKeyList', { organization_id: project.organization_id }),
+    staleTime: rarelyChangesMs,
+  })
   const members = useQuery({
     ...readAll('memberList', { organization_id: project.organization_id }),
     staleTime: rarelyChangesMs,
@@ -40,10 +44,12 @@ export function useActorNames(project: Project): Map<string, string> {
   return useMemo(
     () =>
       new Map([
-        ...(keys.data ?? []).map(({ id, name }) => [`access_key:${id}`, `access key ${name}`] as const),
+        ...[...(keys.data ?? []), ...(organizationKeys.data ?? [])].map(
+          ({ id, name }) => [`access_key:${id}`, `access key ${name}`] as const,
+        ),
         ...(members.data ?? []).map(({ user_id, email }) => [`user:${user_id}`, email] as const),
       ]),
-    [keys.data, members.data],
+    [keys.data, organizationKeys.data, members.data],
   )
 }
 

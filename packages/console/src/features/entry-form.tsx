@@ -80,11 +80,7 @@ export function EntryForm({
     if (!reason && !isBusy) onSubmit()
   }
   return (
-    <main className="flex min-h-dvh flex-col items-center p-6 pt-[16vh]">
-      <div className="mb-6 flex items-center gap-2 text-xl font-semibold tracking-tight">
-        <img src="/favicon.svg" alt="" width={28} height={28} />
-        slipway
-      </div>
+    <EntryFrame footer={footer}>
       <form onSubmit={submit} noValidate className="card flex w-full max-w-sm flex-col gap-4 p-6">
         <h1 className="text-lg font-semibold">{title}</h1>
         {note && (
@@ -98,6 +94,19 @@ export function EntryForm({
           {action}
         </Button>
       </form>
+    </EntryFrame>
+  )
+}
+
+/** The page of somebody who has not signed in. */
+export function EntryFrame({ footer, children }: { footer: ReactNode; children: ReactNode }) {
+  return (
+    <main className="flex min-h-dvh flex-col items-center p-6 pt-[16vh]">
+      <div className="mb-6 flex items-center gap-2 text-xl font-semibold tracking-tight">
+        <img src="/favicon.svg" alt="" width={28} height={28} />
+        slipway
+      </div>
+      {children}
       <p className="mt-4 max-w-sm text-center text-sm text-balance text-ink-muted">{footer}</p>
     </main>
   )

@@ -3,7 +3,7 @@ import { useInfiniteQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { useMemo } from 'react'
 import { client } from '../api/client.ts'
-import { useProject } from '../api/me.ts'
+import { useMe, useProject } from '../api/me.ts'
 import { useActorNames, useResourceNames } from '../api/resource-names.ts'
 import { eventWords, preciseDuration, resourceWords, shortId, utcDate } from '../lib/format.ts'
 import { eventTone, type Happening, happeningsOf, tookMs } from '../lib/happenings.ts'
@@ -101,12 +101,16 @@ export function EventRows({
   most,
 }: EventRowsProps) {
   const living = useResourceNames(projectId)
+  const { projects, organizations } = useMe()
   const happenings = useMemo(() => happeningsOf(rows).slice(0, most), [rows, most])
-  // Other events still know the name of what has been deleted.
-  const told = rows.flatMap(({ resource_id, data }): [string, string][] =>
-    typeof data.name === 'string' ? [[resource_id, data.name]] : [],
+  const said = new Map(
+    rows.map((event) => [event.resource_id, nameTold(event)] as const).filter(([, name]) => name !== ''),
   )
-  const columns = columnsFor(projectId, new Map([...names, ...told, ...living]), actors)
+  const mine = new Map([...projects, ...organizations].map(({ id, name }) => [id, name]))
+  // Other events still know the name of what has been deleted.
+  const nameOf = (id: string) =>
+    living.get(id) ?? said.get(id) ?? names.get(id) ?? mine.get(id) ?? actors.get(`user:${id}`)
+  const columns = columnsFor(projectId, nameOf, actors)
   if (tenantOf) columns.splice(2, 0, tenantColumn(tenantOf))
   if (hasAddresses) columns.splice(-1, 0, addressColumn)
   return (
@@ -115,12 +119,15 @@ export function EventRows({
 }
 
 type Row = Happening<Told>
+type NameOf = (id: string) => string | undefined
 
-const columnsFor = (
-  projectId: string,
-  names: Map<string, string>,
-  actors: Map<string, string>,
-): Column<Row>[] => [
+/** Returns what the subject of an event is called in it; empty where it does not say so. */
+function nameTold({ resource_type, data: { name, email, url, pci_address } }: Told): string {
+  const told = name ?? email ?? url ?? (resource_type === 'gpu' ? pci_address : undefined)
+  return typeof told === 'string' ? told : ''
+}
+
+const columnsFor = (projectId: string, nameOf: NameOf, actors: Map<string, string>): Column<Row>[] => [
   {
     key: 'what',
     title: 'What',
@@ -131,20 +138,21 @@ const columnsFor = (
     key: 'on',
     title: 'On',
     width: 'minmax(160px, 1.2fr)',
-    cell: ({ event }) => <Subject event={event} projectId={projectId} known={names.get(event.resource_id)} />,
+    cell: ({ event }) => <Subject event={event} projectId={projectId} known={nameOf(event.resource_id)} />,
   },
   {
     key: 'by',
     title: 'By',
-    width: 'minmax(140px, 1fr)',
-    cell: ({ event }) => (
-      <span title={event.actor}>{actors.get(event.actor) ?? actorWords(event.actor)}</span>
-    ),
+    width: 'minmax(160px, 1.2fr)',
+    cell: ({ event: { actor } }) => {
+      const words = actors.get(actor) ?? actorWords(actor, nameOf)
+      return <span title={`${words} (${actor})`}>{words}</span>
+    },
   },
   {
     key: 'when',
     title: 'When',
-    width: '190px',
+    width: '180px',
     align: 'right',
     cell: ({ events }) => <When iso={events[0]!.created_at} hasSeconds />,
   },
@@ -178,13 +186,13 @@ const tenantColumn = (tenantOf: (event: Told) => string): Column<Row> => ({
   key: 'tenant',
   title: 'Tenant',
   width: 'minmax(130px, 1.2fr)',
-  cell: ({ event }) => tenantOf(event) || <span className="text-ink-muted">–</span>,
+  cell: ({ event }) => <span title={tenantOf(event)}>{tenantOf(event) || '–'}</span>,
 })
 
 const addressColumn: Column<Row> = {
   key: 'address',
   title: 'From',
-  width: 'minmax(110px, 1fr)',
+  width: 'minmax(120px, 0.6fr)',
   // The one who asked was told of first; what followed came from the service itself.
   cell: ({ events }) =>
     events.findLast(({ client_address }) => client_address)?.client_address || (
@@ -192,8 +200,14 @@ const addressColumn: Column<Row> = {
     ),
 }
 
-const actorWords = (actor: string): string => {
+/** Who did what nobody asked for. */
+export const theService = 'the service'
+
+const actorWords = (actor: string, nameOf: NameOf): string => {
   const [kind = '', id = ''] = actor.split(':')
+  if (kind === 'system') return theService
+  const name = kind === 'user' && nameOf(id)
+  if (name) return name
   return id ? `${kind.replaceAll('_', ' ')} …${shortId(id)}` : kind || '–'
 }
 
@@ -204,7 +218,8 @@ interface SubjectProps {
 }
 
 function Subject({ event, projectId, known }: SubjectProps) {
-  const words = `${resourceWords(event.resource_type)} ${known ?? `…${shortId(event.resource_id)}`}`
+  const { resource_type, resource_id } = event
+  const words = `${resourceWords(resource_type)} ${known ?? (resource_id && `…${shortId(resource_id)}`)}`
   if (event.resource_type !== 'vm' || !projectId) return <span title={event.resource_id}>{words}</span>
   return (
     <Link

@@ -1,7 +1,9 @@
 import type { AccessKey } from '@slipway/sdk'
+import { actionColumn } from '../ui/action-column.tsx'
 import { Button } from '../ui/button.tsx'
 import { Table } from '../ui/table.tsx'
 import { Age, When } from '../ui/time.tsx'
+import { ageColumn } from '../ui/time-column.tsx'
 
 interface KeyTableProps {
   label: string
@@ -52,31 +54,18 @@ export function KeyTable({ label, keys, whyNot, onRevoke }: KeyTableProps) {
           align: 'right',
           cell: (key) => <When iso={key.expires_at} empty="never" />,
         },
-        {
-          key: 'age',
-          title: 'Age',
-          width: '70px',
-          align: 'right',
-          cell: (key) => <Age iso={key.created_at} />,
-        },
-        {
-          key: 'actions',
-          title: '',
-          width: '90px',
-          align: 'right',
-          isBare: true,
-          cell: (key) => (
-            <Button
-              size="small"
-              kind="danger"
-              reason={whyNot}
-              onClick={() => onRevoke(key)}
-              aria-label={`Revoke ${key.name}`}
-            >
-              Revoke
-            </Button>
-          ),
-        },
+        ageColumn,
+        actionColumn('90px', (key: AccessKey) => (
+          <Button
+            size="small"
+            kind="danger"
+            reason={whyNot}
+            onClick={() => onRevoke(key)}
+            aria-label={`Revoke ${key.name}`}
+          >
+            Revoke
+          </Button>
+        )),
       ]}
     />
   )

@@ -206,7 +206,26 @@ function placeOf({ resource_type, resource_id, project_id }: SearchResult, isOfF
   return resource_type === 'project' ? base : `${base}/network/networks`
 }
 
-const fleetPages = [
+interface PageName {
+  name: string
+  path: string
+}
+
+const pageHit =
+  (base: string, note: string) =>
+  ({ name, path }: PageName): Hit => ({ key: `page ${path}`, name, kind: 'page', note, to: base + path })
+
+const projectPages: PageName[] = [
+  { name: 'Create VM', path: '/vms/new' },
+  { name: 'Networks', path: '/network/networks' },
+  { name: 'Operations', path: '/operations' },
+  { name: 'Access keys', path: '/settings/keys' },
+  { name: 'Members', path: '/settings/members' },
+  { name: 'Webhooks', path: '/settings/webhooks' },
+  { name: 'Billing', path: '/settings/billing' },
+]
+
+const fleetPages: PageName[] = [
   { name: 'Fleet', path: '/fleet' },
   { name: 'VMs of all tenants', path: '/fleet/vms' },
   { name: 'Capacity', path: '/fleet/capacity' },
@@ -224,27 +243,6 @@ function useCandidates(): Hit[] {
   const disks = useQuery({ ...readAll('diskList', { project_id: projectId }), enabled: isIn })
   return useMemo(() => {
     const base = `/projects/${projectId}`
-    const pages = isIn
-      ? [
-          ...Object.values(destinations).map(({ name, path }) => ({ name, path })),
-          { name: 'Create VM', path: '/vms/new' },
-          { name: 'Networks', path: '/network/networks' },
-          { name: 'Operations', path: '/operations' },
-          { name: 'Access keys', path: '/settings/keys' },
-          { name: 'Members', path: '/settings/members' },
-          { name: 'Webhooks', path: '/settings/webhooks' },
-          { name: 'Billing', path: '/settings/billing' },
-        ].map(({ name, path }) => ({ key: `page ${path}`, name, kind: 'page', note: '', to: base + path }))
-      : []
-    const fleet = caller.is_operator
-      ? fleetPages.map(({ name, path }) => ({
-          key: `page ${path}`,
-          name,
-          kind: 'page',
-          note: path === '/fleet' ? '' : 'fleet',
-          to: path,
-        }))
-      : []
     return [
       ...(vms.data ?? []).map((vm) => ({
         key: vm.id,
@@ -260,8 +258,8 @@ function useCandidates(): Hit[] {
         note: `${sizeWords(disk.size)} · ${disk.location}`,
         to: `${base}/disks?disk=${disk.id}`,
       })),
-      ...pages,
-      ...fleet,
+      ...(isIn ? [...Object.values(destinations), ...projectPages] : []).map(pageHit(base, '')),
+      ...(caller.is_operator ? fleetPages : []).map(pageHit('', 'fleet')),
     ]
   }, [projectId, isIn, vms.data, disks.data, caller.is_operator])
 }

@@ -19,12 +19,14 @@ export const count = (value: number): string => value.toLocaleString('en-US')
 export const plural = (value: number, one: string, many = `${one}s`): string =>
   `${count(value)} ${value === 1 ? one : many}`
 
+/** Returns the largest unit alone, but hours with their minutes as long as those matter. */
 export function duration(ms: number): string {
   const seconds = Math.max(0, Math.floor(ms / 1000))
   if (seconds < 60) return `${seconds} s`
   const minutes = Math.floor(seconds / 60)
   if (minutes < 60) return `${minutes} min`
   const hours = Math.floor(minutes / 60)
+  if (hours < 10 && minutes % 60 > 0) return `${hours} h ${minutes % 60} min`
   if (hours < 48) return `${hours} h`
   return `${Math.floor(hours / 24)} d`
 }
@@ -56,7 +58,7 @@ export const utcDate = (iso: string): string => (iso ? `${iso.slice(0, 10)} ${is
 
 export function quantity(value: number, unit: string): string {
   const digits = value >= 100 ? 0 : value >= 1 ? 1 : 3
-  const name = unit === 'vm_hour' ? 'VM hours' : unit === 'gb_hour' ? 'GB hours' : unit
+  const name = unit === 'vm_hour' ? 'VM hours' : unit === 'gb_hour' ? 'GiB hours' : unit
   return `${value.toLocaleString('en-US', { maximumFractionDigits: digits })} ${name}`
 }
 

@@ -1,3 +1,4 @@
+import { isApiError } from '@slipway/sdk'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { useAction } from '../api/actions.ts'
@@ -7,12 +8,13 @@ import { useQuery } from '../api/use-query.ts'
 import {
   codeOfLink,
   EntryForm,
+  EntryFrame,
   NewPassword,
   shortestPassword,
   tooShort,
   useEntry,
 } from '../features/entry-form.tsx'
-import { Button } from '../ui/button.tsx'
+import { Button, ButtonLink } from '../ui/button.tsx'
 import { ErrorNote } from '../ui/error.tsx'
 import { TextField } from '../ui/field.tsx'
 
@@ -44,6 +46,7 @@ export function Accept() {
     showsErrors: true,
   })
   const invited = invitation.data
+  if (isApiError(invitation.error) && invitation.error.code === 'invalid_grant') return <DeadInvitation />
   return (
     <EntryForm
       title="Accept the invitation"
@@ -89,6 +92,23 @@ export function Accept() {
       )}
       <NewPassword value={password} onChange={setPassword} />
     </EntryForm>
+  )
+}
+
+function DeadInvitation() {
+  return (
+    <EntryFrame footer="A link works once, for seven days, and until somebody withdraws it or sends another.">
+      <section className="card flex w-full max-w-sm flex-col gap-4 p-6">
+        <h1 className="text-lg font-semibold">This invitation no longer works</h1>
+        <p className="text-ink-muted">
+          If you have accepted it already, sign in. Otherwise ask whoever invited you for a new link; it may
+          also be in a later e-mail.
+        </p>
+        <ButtonLink kind="primary" to="/sign-in" className="w-full">
+          Sign in
+        </ButtonLink>
+      </section>
+    </EntryFrame>
   )
 }
 

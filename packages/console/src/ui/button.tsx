@@ -58,6 +58,7 @@ export function Button({
       {...rest}
       aria-disabled={isOff || undefined}
       aria-busy={isBusy || undefined}
+      aria-description={reason || undefined}
       className={classOf(kind, size, className)}
       onClick={(event) => {
         if (isOff) event.preventDefault()
@@ -69,7 +70,12 @@ export function Button({
       {hotkey && <Key>{hotkey}</Key>}
     </button>
   )
-  return reason ? <Hint text={reason}>{button}</Hint> : button
+  if (!reason) return button
+  return (
+    <Hint text={reason} opensOnPress>
+      {button}
+    </Hint>
+  )
 }
 
 type ButtonLinkProps = Look & LinkProps & { className?: string; children?: ReactNode }

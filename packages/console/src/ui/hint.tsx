@@ -1,10 +1,23 @@
 import { Tooltip } from '@base-ui/react/tooltip'
-import type { ReactElement } from 'react'
+import { type ReactElement, useState } from 'react'
 
-export function Hint({ text, children }: { text: string; children: ReactElement }) {
+interface HintProps {
+  text: string
+  /** Pressing shows it as well, for fingers, which cannot hover: the button itself does nothing. */
+  opensOnPress?: boolean
+  children: ReactElement
+}
+
+export function Hint({ text, opensOnPress = false, children }: HintProps) {
+  const [isOpen, setOpen] = useState(false)
   return (
-    <Tooltip.Root>
-      <Tooltip.Trigger render={children as ReactElement<Record<string, unknown>>} delay={250} />
+    <Tooltip.Root open={isOpen} onOpenChange={setOpen}>
+      <Tooltip.Trigger
+        render={children as ReactElement<Record<string, unknown>>}
+        delay={250}
+        closeOnClick={!opensOnPress}
+        onClick={() => opensOnPress && setOpen(true)}
+      />
       <Tooltip.Portal>
         <Tooltip.Positioner sideOffset={6} className="z-60">
           <Tooltip.Popup className="max-w-72 rounded-md border border-line-strong bg-surface px-2 py-1 text-sm text-ink shadow-float">

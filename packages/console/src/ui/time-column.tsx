@@ -1,5 +1,5 @@
 import type { Column } from './table.tsx'
-import { When } from './time.tsx'
+import { Age, When } from './time.tsx'
 
 /** Returns the column of a timestamp, by the name of its member. */
 export const whenColumn = <Member extends string>(
@@ -12,3 +12,13 @@ export const whenColumn = <Member extends string>(
   align: 'right',
   cell: (row) => <When iso={row[member]} />,
 })
+
+/** The column of how long ago each was created. */
+export const ageColumn: Column<{ created_at: string }> = {
+  key: 'age',
+  title: 'Age',
+  width: '104px',
+  align: 'right',
+  sortBy: (row) => -Date.parse(row.created_at),
+  cell: (row) => <Age iso={row.created_at} />,
+}

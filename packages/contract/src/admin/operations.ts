@@ -10,6 +10,7 @@ import { operationStates } from '../states.ts'
 export const AdminOperation = record('AdminOperation', {
   ...Operation.properties,
   project_id: Uuid,
+  resource_name: Type.String({ description: 'Of the VM, disk or rule; empty when it is no longer known.' }),
   is_stuck: Type.Boolean(),
   step: Type.String({ description: 'The step that is under way.' }),
   attempts: Type.Integer(),

@@ -472,6 +472,7 @@ export const byComponent: Record<string, unknown> = {
   AdminOperation: {
     ...operation,
     project_id: id('a01'),
+    resource_name: 'train-7',
     is_stuck: true,
     step: 'power_on',
     attempts: 7,

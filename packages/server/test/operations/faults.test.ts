@@ -220,6 +220,7 @@ test('an undo that cannot be done shows to operators, in metrics and in events, 
   const { operation_id, metadata } = await stuck()
   const { items } = await service.ok('adminOperationList', { token: token(), query: { stuck: true } })
   expect(items.map((item) => [item.operation_id, item.is_stuck])).toEqual([[operation_id, true]])
+  expect(items[0]!.resource_name).toBe(metadata.request.name)
   expect(items[0]!.error).toContain('removeVm failed')
   const metrics = String((await service.request('GET', '/metrics')).body)
   expect(metrics).toMatch(/slipway_operations_stuck\S* 1\n/)

@@ -14,6 +14,7 @@ import { curlLine } from '../../lib/command-lines.ts'
 import { diskUsdPerHour, gibOf } from '../../lib/disk-price.ts'
 import { plural, sizeWords, usd } from '../../lib/format.ts'
 import { useSearchState } from '../../lib/use-search-state.ts'
+import { actionColumn } from '../../ui/action-column.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Labels } from '../../ui/labels.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
@@ -60,7 +61,7 @@ export function Disks() {
         </span>
       ),
     },
-    { key: 'type', title: 'Type', width: 'minmax(115px, 1fr)', cell: (disk) => disk.type },
+    { key: 'type', title: 'Type', width: 'minmax(130px, 1fr)', cell: (disk) => disk.type },
     {
       key: 'size',
       title: 'Size',
@@ -128,41 +129,34 @@ export function Disks() {
           },
         ]
       : []),
-    {
-      key: 'actions',
-      title: '',
-      width: '250px',
-      align: 'right',
-      isBare: true,
-      cell: (disk) => {
-        const busy = disk.state === 'available' ? undefined : `It is ${disk.state}.`
-        return (
-          <span className="inline-flex gap-1">
-            <Button
-              size="small"
-              reason={whyNot ?? busy ?? whyUnattachable(disk)}
-              onClick={() => setOpen({ what: 'attach', disk })}
-            >
-              Attach
-            </Button>
-            <Button size="small" reason={whyNot} onClick={() => setOpen({ what: 'edit', disk })}>
-              Edit
-            </Button>
-            <Button size="small" reason={whyNot ?? busy} onClick={() => setOpen({ what: 'grow', disk })}>
-              Grow
-            </Button>
-            <Button
-              size="small"
-              kind="danger"
-              reason={whyNot ?? busy ?? whyKept(disk)}
-              onClick={() => setOpen({ what: 'delete', disk })}
-            >
-              Delete
-            </Button>
-          </span>
-        )
-      },
-    },
+    actionColumn('250px', (disk) => {
+      const busy = disk.state === 'available' ? undefined : `It is ${disk.state}.`
+      return (
+        <>
+          <Button
+            size="small"
+            reason={whyNot ?? busy ?? whyUnattachable(disk)}
+            onClick={() => setOpen({ what: 'attach', disk })}
+          >
+            Attach
+          </Button>
+          <Button size="small" reason={whyNot} onClick={() => setOpen({ what: 'edit', disk })}>
+            Edit
+          </Button>
+          <Button size="small" reason={whyNot ?? busy} onClick={() => setOpen({ what: 'grow', disk })}>
+            Grow
+          </Button>
+          <Button
+            size="small"
+            kind="danger"
+            reason={whyNot ?? busy ?? whyKept(disk)}
+            onClick={() => setOpen({ what: 'delete', disk })}
+          >
+            Delete
+          </Button>
+        </>
+      )
+    }),
   ]
   return (
     <Page title="Disks" actions={create} isWide>

@@ -3,7 +3,7 @@ import { useInfiniteQuery } from '@tanstack/react-query'
 import { client } from '../../api/client.ts'
 import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
-import { EventRows } from '../../features/event-table.tsx'
+import { EventRows, theService } from '../../features/event-table.tsx'
 import { projectWords } from '../../features/fleet/project-picker.tsx'
 import { FleetPage } from '../../features/page-tabs.tsx'
 import { useSearchState } from '../../lib/use-search-state.ts'
@@ -22,7 +22,7 @@ export function Audit() {
   const organizations = useQuery({ ...readAll('adminOrganizationList', {}), staleTime: rarelyChangesMs })
   const actors = new Map([
     ...(users.data ?? []).map(({ id, email }) => [`user:${id}`, email] as const),
-    ['system', 'the service'],
+    ['system', theService],
   ])
   const tenants = new Map([
     ...(projects.data ?? []).map((each) => [each.id, projectWords(each)] as const),

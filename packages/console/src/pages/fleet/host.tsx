@@ -124,10 +124,12 @@ function HostActions({ host }: { host: Host }) {
   })
   const { vms } = host
   const isLeaving = host.state === 'draining' || host.state === 'drained'
+  // To open a host is also what ends its drain.
+  const isOpen = host.schedulable && !isLeaving
   return (
     <>
-      <Button isBusy={schedule.isPending} onClick={() => schedule.mutate(!host.schedulable)}>
-        {host.schedulable ? 'Cordon' : 'Open for new VMs'}
+      <Button isBusy={schedule.isPending} onClick={() => schedule.mutate(!isOpen)}>
+        {isOpen ? 'Cordon' : host.state === 'draining' ? 'End drain' : 'Open for new VMs'}
       </Button>
       <Button reason={isLeaving ? `It is ${host.state}.` : undefined} onClick={() => setAsked('drain')}>
         Drain

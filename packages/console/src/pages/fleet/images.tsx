@@ -8,6 +8,7 @@ import { useQuery } from '../../api/use-query.ts'
 import { settingsPollMs } from '../../features/fleet/poll.ts'
 import { FleetPage } from '../../features/page-tabs.tsx'
 import { curlLine } from '../../lib/command-lines.ts'
+import { actionColumn } from '../../ui/action-column.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Confirm, FormDialog, submitting } from '../../ui/dialog.tsx'
 import { CheckField, TextField } from '../../ui/field.tsx'
@@ -67,32 +68,25 @@ export function Images() {
                 ),
               },
               whenColumn('Imported', 'created_at'),
-              {
-                key: 'actions',
-                title: '',
-                width: '200px',
-                align: 'right',
-                isBare: true,
-                cell: (image) => (
-                  <span className="inline-flex gap-1">
-                    <Button
-                      size="small"
-                      onClick={() => setOpen({ what: 'change', image })}
-                      aria-label={`Locations of ${image.name}`}
-                    >
-                      Locations
-                    </Button>
-                    <Button
-                      size="small"
-                      kind="danger"
-                      onClick={() => setOpen({ what: 'delete', image })}
-                      aria-label={`Remove ${image.name}`}
-                    >
-                      Remove
-                    </Button>
-                  </span>
-                ),
-              },
+              actionColumn('200px', (image: Image) => (
+                <>
+                  <Button
+                    size="small"
+                    onClick={() => setOpen({ what: 'change', image })}
+                    aria-label={`Locations of ${image.name}`}
+                  >
+                    Locations
+                  </Button>
+                  <Button
+                    size="small"
+                    kind="danger"
+                    onClick={() => setOpen({ what: 'delete', image })}
+                    aria-label={`Remove ${image.name}`}
+                  >
+                    Remove
+                  </Button>
+                </>
+              )),
             ]}
           />
         )}

@@ -1,17 +1,17 @@
-import type { RouteAnswer } from '@slipway/sdk'
+import type { RouteAnswer, RouteId } from '@slipway/sdk'
 import { keepPreviousData } from '@tanstack/react-query'
-import { useState } from 'react'
-import { useAction } from '../../api/actions.ts'
+import { useEffect, useState } from 'react'
+import { touch, useAction } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
 import { read, readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
-import { useStuck } from '../../features/alerts.tsx'
 import { fleetPollMs } from '../../features/fleet/poll.ts'
 import { projectWords } from '../../features/fleet/project-picker.tsx'
 import { FleetPage } from '../../features/page-tabs.tsx'
 import { operationWords } from '../../features/steps.tsx'
 import { shortId, stepWords } from '../../lib/format.ts'
 import { useSearchState } from '../../lib/use-search-state.ts'
+import { actionColumn } from '../../ui/action-column.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Confirm, submitting } from '../../ui/dialog.tsx'
 import { Select } from '../../ui/field.tsx'
@@ -21,6 +21,8 @@ import { type Column, Table } from '../../ui/table.tsx'
 import { whenColumn } from '../../ui/time-column.tsx'
 
 type Row = RouteAnswer<'adminOperationList'>['items'][number]
+
+const alertLists: RouteId[] = ['adminAlertList', 'organizationAlertList']
 
 export function FleetOperations() {
   const [search, setSearch] = useSearchState()
@@ -42,19 +44,19 @@ export function FleetOperations() {
     touches: ['adminOperationList'],
     showsErrors: true,
   })
-  const stuck = useStuck()
   const projects = useQuery(readAll('adminProjectList', {}))
   const nameOf = new Map((projects.data ?? []).map((project) => [project.id, projectWords(project)]))
-  const hasStuck = operations.data?.items.some(({ is_stuck }) => is_stuck)
-  const actions: Column<Row> = {
-    key: 'actions',
-    title: '',
-    width: '160px',
-    align: 'right',
-    isBare: true,
-    cell: (row) =>
+  const stuckIds = (operations.data?.items ?? [])
+    .flatMap(({ is_stuck, operation_id }) => (is_stuck ? [operation_id] : []))
+    .join()
+  // What gets stuck, or no longer is, concerns the bell as well.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: when the list of them changes
+  useEffect(() => void touch(alertLists), [stuckIds])
+  const actions = actionColumn<Row>(
+    '160px',
+    (row) =>
       row.is_stuck && (
-        <span className="inline-flex gap-1">
+        <>
           <Button
             size="small"
             isBusy={retry.isPending && retry.variables?.operation_id === row.operation_id}
@@ -65,9 +67,9 @@ export function FleetOperations() {
           <Button size="small" kind="danger" onClick={() => setAbandoning(row)}>
             Abandon
           </Button>
-        </span>
+        </>
       ),
-  }
+  )
   const columns: Column<Row>[] = [
     {
       key: 'what',
@@ -82,13 +84,9 @@ export function FleetOperations() {
     {
       key: 'on',
       title: 'On',
-      width: 'minmax(90px, 1fr)',
-      cell: ({ metadata }) => (
-        <span title={metadata.id}>
-          {typeof metadata.request.name === 'string'
-            ? metadata.request.name
-            : stuck.get(metadata.id) || `…${shortId(metadata.id)}`}
-        </span>
+      width: 'minmax(140px, 1fr)',
+      cell: ({ metadata, resource_name }) => (
+        <span title={metadata.id}>{resource_name || `…${shortId(metadata.id)}`}</span>
       ),
     },
     {
@@ -118,7 +116,7 @@ export function FleetOperations() {
       ),
     },
     { ...whenColumn('Started', 'started_at'), width: '150px' },
-    ...(hasStuck ? [actions] : []),
+    ...(stuckIds ? [actions] : []),
   ]
   return (
     <FleetPage>

@@ -21,7 +21,7 @@ import { Loaded } from '../../ui/loaded.tsx'
 import { Empty } from '../../ui/page.tsx'
 import { StateBadge } from '../../ui/state.tsx'
 import { Table } from '../../ui/table.tsx'
-import { Age } from '../../ui/time.tsx'
+import { ageColumn } from '../../ui/time-column.tsx'
 
 type Row = RouteAnswer<'adminOrganizationList'>['items'][number]
 
@@ -156,14 +156,7 @@ export function Organizations() {
                 width: '130px',
                 cell: (row) => <Copyable text={row.id} shown={`…${shortId(row.id)}`} />,
               },
-              {
-                key: 'age',
-                title: 'Age',
-                width: '70px',
-                align: 'right',
-                sortBy: (row) => -Date.parse(row.created_at),
-                cell: (row) => <Age iso={row.created_at} />,
-              },
+              ageColumn,
               suspendColumn({ suspend, nameOf: ({ name }) => name, words: suspensionWords }),
             ]}
           />

@@ -26,7 +26,7 @@ const groups: { title: string; words: string; products: Product[] }[] = [
   })),
   {
     title: 'Disks',
-    words: 'per GB and hour',
+    words: 'per GiB and hour',
     products: diskTypes.map((name) => ({ name, unit: 'gb_hour' as const })),
   },
 ]

@@ -15,13 +15,14 @@ import { FleetPage } from '../../features/page-tabs.tsx'
 import { count } from '../../lib/format.ts'
 import { stateWord } from '../../lib/state-words.ts'
 import { useSearchState } from '../../lib/use-search-state.ts'
+import { actionColumn } from '../../ui/action-column.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Confirm, submitting } from '../../ui/dialog.tsx'
 import { FilterInput, Select } from '../../ui/field.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 import { StateBadge } from '../../ui/state.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
-import { Age } from '../../ui/time.tsx'
+import { ageColumn } from '../../ui/time-column.tsx'
 
 type Row = RouteAnswer<'adminVmList'>['items'][number]
 
@@ -64,7 +65,7 @@ export function FleetVms() {
   const [asked, setAsked] = useState<{ vm: Row; what: 'stop' | 'delete' } | null>(null)
   const stuck = useStuck()
   const columns = useMemo(
-    () => [...columnsFor(stuck), actionColumn((what, vm) => setAsked({ vm, what }))],
+    () => [...columnsFor(stuck), actions((what, vm) => setAsked({ vm, what }))],
     [stuck],
   )
   const states = [...new Set([...shown.map((vm) => stateWord(vm.state)), ...(state ? [state] : [])])].sort()
@@ -174,24 +175,12 @@ const columnsFor = (stuck: ReadonlyMap<string, string>): Column<Row>[] => [
     sortBy: (vm) => vm.location,
     cell: (vm) => (vm.host_id ? <HostLink hostId={vm.host_id} location={vm.location} /> : vm.location),
   },
-  {
-    key: 'age',
-    title: 'Age',
-    width: '70px',
-    align: 'right',
-    sortBy: (vm) => -Date.parse(vm.created_at),
-    cell: (vm) => <Age iso={vm.created_at} />,
-  },
+  ageColumn,
 ]
 
-const actionColumn = (ask: (what: 'stop' | 'delete', vm: Row) => void): Column<Row> => ({
-  key: 'actions',
-  title: '',
-  width: '140px',
-  align: 'right',
-  isBare: true,
-  cell: (vm) => (
-    <span className="inline-flex gap-1">
+const actions = (ask: (what: 'stop' | 'delete', vm: Row) => void): Column<Row> =>
+  actionColumn('140px', (vm) => (
+    <>
       <Button
         size="small"
         reason={vmActions.STOP.from.includes(vm.state) ? undefined : `It is ${stateWord(vm.state)}.`}
@@ -207,9 +196,8 @@ const actionColumn = (ask: (what: 'stop' | 'delete', vm: Row) => void): Column<R
       >
         Delete
       </Button>
-    </span>
-  ),
-})
+    </>
+  ))
 
 function Question({ vm, what, onClose }: { vm: Row; what: 'stop' | 'delete'; onClose: () => void }) {
   const act = useAction({

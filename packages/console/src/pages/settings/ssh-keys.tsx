@@ -10,6 +10,7 @@ import { useQuery } from '../../api/use-query.ts'
 import { SettingsTabs } from '../../features/page-tabs.tsx'
 import { keyOf, SshKeyField } from '../../features/ssh-key-field.tsx'
 import { curlLine } from '../../lib/command-lines.ts'
+import { actionColumn } from '../../ui/action-column.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Copyable } from '../../ui/copy.tsx'
 import { Confirm, FormDialog, submitting } from '../../ui/dialog.tsx'
@@ -17,7 +18,7 @@ import { TextField } from '../../ui/field.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 import { Empty, Page } from '../../ui/page.tsx'
 import { Table } from '../../ui/table.tsx'
-import { Age } from '../../ui/time.tsx'
+import { ageColumn } from '../../ui/time-column.tsx'
 
 /** The keys that people of the project sign in to its VMs with. */
 export function SshKeys() {
@@ -73,31 +74,18 @@ export function SshKeys() {
                   width: 'minmax(200px, 2fr)',
                   cell: (key) => <Copyable text={key.fingerprint} label="Copy the fingerprint" />,
                 },
-                {
-                  key: 'age',
-                  title: 'Age',
-                  width: '70px',
-                  align: 'right',
-                  cell: (key) => <Age iso={key.created_at} />,
-                },
-                {
-                  key: 'actions',
-                  title: '',
-                  width: '100px',
-                  align: 'right',
-                  isBare: true,
-                  cell: (key) => (
-                    <Button
-                      size="small"
-                      kind="danger"
-                      reason={whyNot}
-                      aria-label={`Remove ${key.name}`}
-                      onClick={() => setRemoving(key)}
-                    >
-                      Remove
-                    </Button>
-                  ),
-                },
+                ageColumn,
+                actionColumn('100px', (key: SshKey) => (
+                  <Button
+                    size="small"
+                    kind="danger"
+                    reason={whyNot}
+                    aria-label={`Remove ${key.name}`}
+                    onClick={() => setRemoving(key)}
+                  >
+                    Remove
+                  </Button>
+                )),
               ]}
             />
           )

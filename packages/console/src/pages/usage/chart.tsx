@@ -5,7 +5,7 @@ import 'uplot/dist/uPlot.min.css'
 import { money, usd } from '../../lib/format.ts'
 import { monthWords } from '../../lib/months.ts'
 import { useTheme } from '../../lib/theme.ts'
-import { budgetLine, forecastBars, stackByDay, todayBar } from './stack.ts'
+import { budgetLine, forecastBars, stackByDay, ticksFor, todayBar } from './stack.ts'
 
 interface ChartProps {
   items: UsageItem[]
@@ -21,6 +21,7 @@ interface ChartProps {
   budgetUsd: number | null
 }
 
+const tickWords = new Intl.NumberFormat('en-US', { maximumFractionDigits: 6 })
 const heightPx = 240
 /** The colours differ in lightness as well as hue, for eyes that do not see all hues. */
 const hues = [180, 250, 75, 320, 150, 27, 285, 110]
@@ -50,6 +51,11 @@ export default function Chart({
     [budgetUsd, days, totals, today, forecast],
   )
 
+  const ticks = useMemo(
+    () => ticksFor(Math.max(...[...totals, ...today, ...forecast, budget].map((usd) => usd ?? 0))),
+    [totals, today, forecast, budget],
+  )
+
   useEffect(() => {
     const element = frame.current
     if (!element) return
@@ -59,6 +65,9 @@ export default function Chart({
     const amber = style.getPropertyValue('--amber')
     const bars = uPlot.paths.bars!({ size: [0.7, 40], radius: 0.06 })
     const font = '12px "Inter Variable", sans-serif'
+    const top = ticks.at(-1)!
+    // The first cents of a day are seen as well: two pixels of the plot.
+    const shownToday = today.map((usd) => usd && Math.max(usd, top / 90))
     // The tallest stack is drawn first, so that each shorter one covers its lower part.
     const layers = stacks.map((values, index) => ({ values, index })).reverse()
     const chart = new uPlot(
@@ -70,7 +79,7 @@ export default function Chart({
         hooks: { setCursor: [({ cursor }) => setDay(cursor.idx ?? null)] },
         scales: {
           x: { time: false, range: [0.4, days + 0.6] },
-          y: { range: (_chart, _min, max) => [0, max > 0 ? max * 1.08 : 1] },
+          y: { range: [0, top] },
         },
         axes: [
           {
@@ -88,7 +97,8 @@ export default function Chart({
               16 + 7.5 * Math.max(4, ...(values ?? []).map((text) => text?.length ?? 0)),
             grid: { stroke: line, width: 1 },
             ticks: { show: false },
-            values: (_chart, ticks) => ticks.map((tick) => `${tick.toLocaleString('en-US')} USD`),
+            splits: ticks,
+            values: (_chart, ticks) => ticks.map((tick) => `${tickWords.format(tick)} USD`),
           },
         ],
         series: [
@@ -107,7 +117,7 @@ export default function Chart({
       [
         Array.from({ length: days }, (_, index) => index + 1),
         forecast,
-        today,
+        shownToday,
         ...layers.map(({ values }) => values),
         Array.from({ length: days }, () => budget),
       ],
@@ -119,7 +129,7 @@ export default function Chart({
       observer.disconnect()
       chart.destroy()
     }
-  }, [stacks, today, forecast, budget, days, isDark])
+  }, [stacks, today, forecast, budget, ticks, days, isDark])
 
   const all = totals.reduce((sum, value) => sum + value, 0)
   const title = `Daily cost in ${monthWords(month)} by ${by}`

@@ -6,7 +6,7 @@ import { client } from '../../api/client.ts'
 import { useMe, useProject } from '../../api/me.ts'
 import { read, readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
-import { localDate, money, utcDate } from '../../lib/format.ts'
+import { localDate, money, plural, utcDate } from '../../lib/format.ts'
 import { daysIn, lastMonths, monthBefore, monthNow, monthWords } from '../../lib/months.ts'
 import { showToast } from '../../lib/toasts.ts'
 import { useSearchState } from '../../lib/use-search-state.ts'
@@ -61,10 +61,12 @@ export function Usage() {
   })
   const items = usage.data?.items ?? noItems
   // A month that is under way is held against as many days of the one before.
-  const before = useMemo(() => {
-    const lastDay = isCurrent ? new Date().getUTCDate() - 1 : 31
-    return (earlier.data?.items ?? noItems).filter(({ date }) => Number(date.slice(8, 10)) <= lastDay)
-  }, [earlier.data, isCurrent])
+  const wholeDays = isCurrent ? new Date().getUTCDate() - 1 : 31
+  const before = useMemo(
+    () => (earlier.data?.items ?? noItems).filter(({ date }) => Number(date.slice(8, 10)) <= wholeDays),
+    [earlier.data, wholeDays],
+  )
+  const soFarUsd = isCurrent ? costs.data?.month_to_date_usd : sumUsd(items)
   const keyOf = useMemo(() => {
     const names = new Map(projects.map(({ id, name }) => [id, name]))
     return (item: UsageItem) => groupOf(item, grouping, names)
@@ -126,22 +128,24 @@ export function Usage() {
           <>
             <div className="flex flex-wrap items-baseline gap-x-8 gap-y-1">
               <p className="figures text-2xl font-semibold">
-                {money(sumUsd(items))}
+                {soFarUsd === undefined ? '…' : money(soFarUsd)}
                 <span className="text-base font-normal text-ink-muted max-sm:block">
                   {' '}
-                  in whole days of {monthWords(month)}
+                  in {monthWords(month)}
+                  {isCurrent && ' so far'}
                 </span>
               </p>
-              {earlier.data && (
-                <p className="figures text-ink-muted">
-                  {money(sumUsd(before))} in {isCurrent ? 'the same days of ' : ''}
-                  {monthWords(monthBefore(month))} ({changeWords(sumUsd(items), sumUsd(before))})
-                </p>
-              )}
               {isCurrent && costs.data && (
                 <p className="figures text-ink-muted">
-                  {money(costs.data.month_to_date_usd)} with today · {money(costs.data.forecast_usd)} expected
-                  for the month
+                  {money(costs.data.forecast_usd)} expected for the month
+                </p>
+              )}
+              {earlier.data && wholeDays > 0 && (
+                <p className="figures text-ink-muted">
+                  {isCurrent && `${money(sumUsd(items))} in ${plural(wholeDays, 'whole day')}, `}
+                  {money(sumUsd(before))} in {isCurrent ? 'the same days of ' : ''}
+                  {monthWords(monthBefore(month))}
+                  {sumUsd(items) + sumUsd(before) > 0 && ` (${changeWords(sumUsd(items), sumUsd(before))})`}
                 </p>
               )}
             </div>
@@ -204,12 +208,15 @@ function GroupingSelect({
 }) {
   const vms = useQuery(readAll('vmList', { project_id: projectId }))
   const disks = useQuery(readAll('diskList', { project_id: projectId }))
-  const keys = [...(vms.data ?? []), ...(disks.data ?? [])].flatMap(({ labels }) => Object.keys(labels))
+  const keys = useMemo(() => {
+    const labelled = [...(vms.data ?? []), ...(disks.data ?? [])]
+    return [...new Set(labelled.flatMap(({ labels }) => Object.keys(labels)))].sort()
+  }, [vms.data, disks.data])
   const groupings: Grouping[] = [
     'product',
     'vm',
     ...(isWhole ? (['project'] as const) : []),
-    ...keys.sort().map((key) => `label:${key}` as const),
+    ...keys.map((key) => `label:${key}` as const),
     value,
   ]
   return (

@@ -32,6 +32,17 @@ export function budgetLine(budgetUsd: number | null, days: number, bars: (number
   return share <= tallestLine * Math.max(...bars.map((bar) => bar ?? 0)) ? share : null
 }
 
+/** There are no more steps than these on the axis. */
+const mostSteps = 5
+
+/** Returns the ticks of an axis that holds the tallest bar: it begins at 0 and ends at a tick. */
+export function ticksFor(tallest: number): number[] {
+  if (!(tallest > 0)) return [0, 1]
+  const power = 10 ** Math.floor(Math.log10(tallest / mostSteps))
+  const step = [1, 2, 2.5, 5, 10].map((each) => each * power).find((each) => each * mostSteps >= tallest)!
+  return Array.from({ length: Math.ceil(tallest / step) + 1 }, (_, index) => index * step)
+}
+
 /** Returns what today has cost so far as the one bar that no whole day has yet. */
 export const todayBar = (days: number, usd: number | null): (number | null)[] =>
   Array.from({ length: days }, (_, index) => (index + 1 === new Date().getUTCDate() ? usd : null))

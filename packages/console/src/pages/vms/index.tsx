@@ -3,13 +3,13 @@ import { Link } from '@tanstack/react-router'
 import { Plus } from 'lucide-react'
 import { useMemo, useState } from 'react'
 import { useProjectId, useWhyNot } from '../../api/me.ts'
-import { read, readAll } from '../../api/read.ts'
+import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { useStuck } from '../../features/alerts.tsx'
 import { ProtectedMark } from '../../features/annotations.tsx'
 import { publicAddressOf } from '../../lib/addresses.ts'
 import { curlLine } from '../../lib/command-lines.ts'
-import { count, usd } from '../../lib/format.ts'
+import { count, plural, usd } from '../../lib/format.ts'
 import { stateWord } from '../../lib/state-words.ts'
 import { useSearchState } from '../../lib/use-search-state.ts'
 import { ButtonLink } from '../../ui/button.tsx'
@@ -19,7 +19,7 @@ import { Loaded } from '../../ui/loaded.tsx'
 import { Empty, Page } from '../../ui/page.tsx'
 import { StateBadge } from '../../ui/state.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
-import { Age } from '../../ui/time.tsx'
+import { ageColumn } from '../../ui/time-column.tsx'
 import { BulkActions } from './bulk-actions.tsx'
 import { Filters, matches } from './filters.tsx'
 
@@ -27,7 +27,6 @@ export function Vms() {
   const projectId = useProjectId()
   const whyNot = useWhyNot('member')
   const vms = useQuery(readAll('vmList', { project_id: projectId }))
-  const costs = useQuery(read('projectCosts', { params: { project_id: projectId } }))
   const [search, setSearch] = useSearchState()
   const [selected, setSelected] = useState<Set<string>>(new Set())
   const rows = useMemo(() => (vms.data ?? []).filter((vm) => matches(vm, search)), [vms.data, search])
@@ -35,7 +34,6 @@ export function Vms() {
   const stuck = useStuck()
   const columns = useMemo(() => columnsFor(projectId, stuck, hasLabels), [projectId, stuck, hasLabels])
   const chosen = rows.filter((vm) => selected.has(vm.id))
-  const running = (vms.data ?? []).filter((vm) => vm.state === 'STATE_RUNNING').length
   const create = (
     <ButtonLink
       kind="primary"
@@ -79,11 +77,7 @@ export function Vms() {
                 ) : (
                   <Filters vms={data} search={search} setSearch={setSearch} />
                 )}
-                <span className="figures ml-auto text-ink-muted">
-                  {count(running)} running
-                  {costs.data && ` · ${usd(costs.data.usd_per_hour)}/h`}
-                  {rows.length !== data.length && ` · ${rows.length} of ${data.length} shown`}
-                </span>
+                <span className="figures ml-auto text-ink-muted">{totalWords(rows, data.length)}</span>
               </div>
               <Table
                 label="VMs"
@@ -114,6 +108,14 @@ export function Vms() {
       </Loaded>
     </Page>
   )
+}
+
+/** Returns what the rows that are shown cost together, without disks: "2 of 3 VMs: 1 running · 0.90 USD/h". */
+function totalWords(rows: Vm[], all: number): string {
+  const running = rows.filter((vm) => vm.state === 'STATE_RUNNING').length
+  const total = rows.reduce((sum, vm) => sum + (usdPerHour(vm) ?? 0), 0)
+  const shown = rows.length === all ? plural(all, 'VM') : `${count(rows.length)} of ${plural(all, 'VM')}`
+  return `${shown}: ${count(running)} running · ${usd(total)}/h`
 }
 
 const columnsFor = (
@@ -184,14 +186,7 @@ const columnsFor = (
     sortBy: (vm) => usdPerHour(vm) ?? 0,
     cell: (vm) => usdPerHour(vm)?.toFixed(2) ?? '–',
   },
-  {
-    key: 'age',
-    title: 'Age',
-    width: '90px',
-    align: 'right',
-    sortBy: (vm) => -Date.parse(vm.created_at),
-    cell: (vm) => <Age iso={vm.created_at} />,
-  },
+  ageColumn,
 ]
 
 const labelsColumn: Column<Vm> = {

@@ -8,6 +8,7 @@ const columns: Column<ListItem<'adminOperationList'>>[] = [
   { name: 'id', value: (operation) => operation.operation_id },
   { name: 'operation', value: (operation) => operation.metadata.operation_name.toLowerCase() },
   { name: 'type', value: (operation) => operation.metadata.type },
+  { name: 'name', value: (operation) => operation.resource_name },
   {
     name: 'state',
     value: (operation) => (operation.is_stuck ? 'stuck' : operation.state),

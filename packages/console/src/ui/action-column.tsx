@@ -1,0 +1,12 @@
+import type { ReactNode } from 'react'
+import type { Column } from './table.tsx'
+
+/** Returns the column at the end of a row that has its buttons. */
+export const actionColumn = <Row,>(width: string, buttons: (row: Row) => ReactNode): Column<Row> => ({
+  key: 'actions',
+  title: '',
+  width,
+  align: 'right',
+  isBare: true,
+  cell: (row) => <span className="inline-flex gap-1">{buttons(row)}</span>,
+})
