@@ -51,17 +51,11 @@ async function measure(incusSocket: string): Promise<void> {
   const incus = (commandLine: string[], input = '') => incusClient(incusSocket, commandLine, input)
   try {
     await server.until(readyLine)
-    const { api_url, access_key, operator_key, project_id } = credentialsOf(dataDir)
+    const { api_url, access_key, project_id } = credentialsOf(dataDir)
     const call = caller(`${api_url}/v0.1/projects/${project_id}`, access_key)
-    await caller(`${api_url}/v0.1`, operator_key)('POST', '/admin/images', {
-      ...{
-        name: image,
-        locations: ['local-a'],
-        description: 'Test guest',
-        tags: [],
-        source: { alias: image },
-      },
-    })
+    const adoption = ['images', 'adopt', image, '--config', config, '--data-dir', dataDir]
+    const { code, errors } = await startProgram(process.execPath, [serverProgram, ...adoption]).ended()
+    if (code !== 0) throw new Error(`the image cannot be used: ${errors}`)
     // It stays, and with it the bridge and its firewall; its definition is what is made by hand.
     const pattern = await throughApi(call, 'pattern')
     const definition = JSON.parse(await incus(['query', `/1.0/instances/vm-${pattern.id}?project=slipway`]))

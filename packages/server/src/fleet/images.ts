@@ -42,12 +42,9 @@ export async function changeImageLocations(
   await requireLocations(tx, locations)
   const image = await setImageLocations(tx, id, locations)
   if (!image) throw notFound('image')
-  const atHost = await locationWithFiles(tx, locations)
-  if (atHost && !image.is_registered)
-    throw invalidField(
-      'locations',
-      `no engine registered this image, so that ${atHost} cannot make VMs of it`,
-    )
+  const real = await realLocation(tx, locations)
+  if (real && !image.is_registered)
+    throw invalidField('locations', `no engine registered this image, so that ${real} cannot make VMs of it`)
   await emitImage(tx, by, 'image.updated', image)
   return image
 }
@@ -66,24 +63,22 @@ export async function deleteImage(tx: Tx, by: Requester, id: string): Promise<vo
 }
 
 /**
- * Where VMs are made from files of a host, a source is none of the caller's making: it names, by one member or more,
- * an image that the engine registered (`slipway-server images build` or `import`), whose whole source is taken. Null
- * where no location asks for that.
+ * Where VMs are real, a source is none of the caller's making: it names, by one member or more, an image that the engine
+ * registered (`slipway-server images`), whose whole source is taken. Null where no location asks for that.
  */
 async function registeredSource(
   tx: Tx,
   { locations, source = {} }: NewImage,
 ): Promise<Record<string, unknown> | null> {
-  if (!(await locationWithFiles(tx, locations))) return null
+  if (!(await realLocation(tx, locations))) return null
   const registered = Object.keys(source).length > 0 && (await findImageSource(tx, source))
-  if (!registered)
-    throw invalidField('source', 'must name an image that slipway-server images build or import registered')
+  if (!registered) throw invalidField('source', 'must name an image that slipway-server images registered')
   return registered
 }
 
-async function locationWithFiles(tx: Tx, names: string[]): Promise<string | undefined> {
+async function realLocation(tx: Tx, names: string[]): Promise<string | undefined> {
   const all = await listLocations(tx)
-  return all.find(({ name, engine }) => engine === 'qemu' && names.includes(name))?.name
+  return all.find(({ name, engine }) => engine !== 'simulated' && names.includes(name))?.name
 }
 
 async function requireLocations(db: Queryable, names: string[]): Promise<void> {

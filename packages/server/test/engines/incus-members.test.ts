@@ -12,6 +12,7 @@ import { type Asked, IncusStandIn } from '../support/incus/stand-in.ts'
 import { incusConfig } from '../support/incus-bench.ts'
 
 const signal = AbortSignal.timeout(60_000)
+const fingerprint = '5e'.repeat(32)
 
 let dir: string
 let incus: IncusStandIn
@@ -187,7 +188,7 @@ test('a range that a network has which nobody uses any more is free once the net
 
 test('a creation that Incus took on and could not end is tried again', async () => {
   incus.recorded.set('/1.0/cluster/members', [member('m1')])
-  const image = { name: 'guest:latest', source: {} }
+  const image = { name: 'guest:latest', source: { fingerprint } }
   const subject = { engine: await open(), host: 'm1', image, close: async () => {} }
   const { engine: opened, spec, next, wanted } = await ConformanceBench.open(subject)
   incus.recorded.set(`/1.0/networks/${bridgeOf(spec.network)}`, {})
@@ -198,7 +199,21 @@ test('a creation that Incus took on and could not end is tried again', async () 
   })
   const [asked] = incus.asked.filter(({ method }) => method === 'POST')
   expect(asked!.query.get('target')).toBe('m1')
+  expect(asked!.body).toMatchObject({ source: { type: 'image', fingerprint } })
 })
+
+test.each([{}, { alias: 'guest:latest' }, { fingerprint: 'ab' }, { fingerprint: ['a'] }])(
+  'a VM is made from no image that is not known by its whole fingerprint: %j',
+  async (source) => {
+    incus.recorded.set('/1.0/cluster/members', [member('m1')])
+    const image = { name: 'guest:latest', source }
+    const subject = { engine: await open(), host: 'm1', image, close: async () => {} }
+    const { engine: opened, spec, next, wanted } = await ConformanceBench.open(subject)
+    incus.recorded.set(`/1.0/networks/${bridgeOf(spec.network)}`, {})
+    await expect(opened.ensureVm(spec, wanted('on'), next())).rejects.toMatchObject({ kind: 'rejected' })
+    expect(incus.asked.filter(({ method }) => method === 'POST')).toEqual([])
+  },
+)
 
 test('marks of what was removed days ago go, and so do networks that nobody uses', async () => {
   const at = (daysAgo: number) => new Date(Date.now() - daysAgo * 24 * 3600_000).toISOString()

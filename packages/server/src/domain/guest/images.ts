@@ -1,4 +1,10 @@
+import { imageNamePattern } from '@slipway/contract'
+
 /** A bare name means its latest version. */
 export function fullImageName(name: string): string {
   return name.includes(':') ? name : `${name}:latest`
 }
+
+const namePattern = new RegExp(imageNamePattern)
+
+export const isImageName = (name: string): boolean => namePattern.test(name)

@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream'
 import { type Dispatcher, request } from 'undici'
 import { EngineError } from '../engine.ts'
 import type { Endpoint } from './endpoints.ts'
@@ -38,6 +39,12 @@ export interface CallOptions {
   /** Changes only what still has this ETag, else fails with 412. */
   ifMatch?: string
   query?: Record<string, string>
+}
+
+/** What is sent as it is, in pieces; a second attempt begins anew. */
+export interface Upload {
+  headers: Record<string, string>
+  content: () => AsyncIterable<Buffer>
 }
 
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
@@ -112,6 +119,11 @@ export class IncusClient {
   ): Promise<void> {
     const { answer } = await this.#send(method, path, body, options)
     if (answer.type === 'async') await this.#wait(answer.operation, options)
+  }
+
+  /** Returns when Incus has seen all of it. */
+  upload(path: string, upload: Upload, options: CallOptions): Promise<void> {
+    return this.change('POST', path, upload, options)
   }
 
   /** Returns when Incus has taken it on. */
@@ -198,12 +210,17 @@ async function exchange(
     dispatcher,
     method,
     signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
-    headers: ifMatch ? { 'if-match': ifMatch } : {},
-    ...(body !== undefined && { body: JSON.stringify(body) }),
+    headers: { ...(ifMatch && { 'if-match': ifMatch }), ...(isUpload(body) && body.headers) },
+    ...(body !== undefined && {
+      body: isUpload(body) ? Readable.from(body.content()) : JSON.stringify(body),
+    }),
   })
   const content = Buffer.from(await response.body.arrayBuffer())
   return { status: response.statusCode, content, etag: String(response.headers.etag ?? '') }
 }
+
+const isUpload = (body: unknown): body is Upload =>
+  typeof body === 'object' && body !== null && 'content' in body && typeof body.content === 'function'
 
 function parse(content: Buffer): Answer | null {
   try {

@@ -2,6 +2,7 @@ import { hostnameOf, userData, yamlOf } from '../cloud-init.ts'
 import type { AttachedDisk, VmSpec } from '../engine.ts'
 import type { IncusContext } from './context.ts'
 import { volumeName } from './disks.ts'
+import { imageOf } from './images.ts'
 import { type Change, type Goal, gate, generationMark, type Instance, marks } from './instances.ts'
 
 type Device = Record<string, string>
@@ -60,6 +61,8 @@ export function definitionOf(
           'security.mac_filtering': 'true',
         },
       },
+      // Where a guest without Incus's agent finds its user data.
+      ...(isVm && { seed: { type: 'disk', source: 'cloud-init:config' } }),
       ...Object.fromEntries(spec.disks.map((disk) => [volumeName(disk.id), diskDevice(ctx, disk)])),
       ...(isOpen ? gpuDevices(ctx, spec) : gate),
     },
@@ -123,7 +126,7 @@ export const creationOf = (
 ) => ({
   name,
   type: ctx.config.instanceType,
-  source: { type: 'image', alias: String(spec.image.source.alias ?? spec.image.name) },
+  source: imageOf(ctx, spec.image),
   profiles: [],
   config: { ...config, ...generationMark(generation) },
   devices,

@@ -11,6 +11,7 @@ export interface Member {
 interface ServerInfo {
   config: Record<string, string>
   environment: {
+    architectures: string[]
     server_clustered: boolean
     server_name: string
     server_version: string

@@ -162,7 +162,7 @@ export async function imageFinding(ctx: IncusContext, signal: AbortSignal): Prom
     : missing(
         'images',
         `project ${project} has no image of a ${instanceType} with an alias`,
-        `incus image copy images:debian/13/cloud local: --target-project ${project} --vm --alias debian:13`,
+        'slipway-server images import FILE --sha256 HEX',
       )
 }
 
