@@ -1,9 +1,12 @@
 import { randomUUID } from 'node:crypto'
+import { join } from 'node:path'
+import { eventually } from '@slipway/testing/eventually.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { newHostKey } from '../../src/domain/guest/host-key.ts'
-import type { VmSpec } from '../../src/engines/engine.ts'
+import type { VmSpec, VmStatus } from '../../src/engines/engine.ts'
 import type { IncusEngine } from '../../src/engines/incus/engine.ts'
 import { allow, ConformanceBench } from '../support/conformance-bench.ts'
+import { EventRelay } from '../support/incus/event-relay.ts'
 import { IncusBench, type IncusMember } from '../support/incus-bench.ts'
 
 const within = { timeout: 60_000 }
@@ -36,6 +39,8 @@ function newSpec(): VmSpec {
   return { ...template, id: randomUUID(), network }
 }
 const cli = (...args: string[]) => member.cli('--project', 'slipway', ...args)
+const becomes = (spec: VmSpec, power: VmStatus['power']) =>
+  eventually(async () => (await engine.inspectVm(spec, signal))?.power === power, within.timeout)
 const startByHand = (id: string) => cli('start', `vm-${id}`)
 
 test(
@@ -57,8 +62,7 @@ test('a guest that shuts down counts as off only with its gate closed', within, 
   const spec = newSpec()
   await engine.ensureVm(spec, wanted('on'), at(1))
   await engine.powerVm(spec, 'shutdown', at(2))
-  while ((await engine.inspectVm(spec, signal))?.power !== 'off')
-    await new Promise((go) => setTimeout(go, 100))
+  await becomes(spec, 'off')
   await expect(startByHand(spec.id)).rejects.toThrow()
   await engine.removeVm(spec, at(3))
 })
@@ -108,8 +112,7 @@ test('a guest that dies by itself has crashed, and is reset under a newer genera
   await engine.ensureVm(spec, wanted('on'), at(1))
   const heard = new Promise<string>((resolve) => engine.watch(resolve))
   await cli('exec', `vm-${spec.id}`, '--', '/bin/busybox', 'poweroff', '-f').catch(() => {})
-  while ((await engine.inspectVm(spec, signal))?.power !== 'crashed')
-    await new Promise((go) => setTimeout(go, 100))
+  await becomes(spec, 'crashed')
   expect(await heard).toBe(spec.id)
   expect((await engine.ensureVm(spec, wanted('on'), at(2)))?.power).toBe('crashed')
   await engine.powerVm(spec, 'reset', at(3))
@@ -128,9 +131,38 @@ test('the private half of a host key leaves Incus when the guest has booted', wi
   await engine.ensureVm(spec, wanted('off'), at(1))
   expect(await userData()).toContain('ed25519_private')
   await engine.ensureVm(spec, { power: 'on', firewall: { rules: [allow(22)], generation: 2 } }, at(2))
-  while ((await engine.inspectVm(spec, signal))?.power !== 'running')
-    await new Promise((go) => setTimeout(go, 100))
+  await becomes(spec, 'running')
   expect(await userData()).not.toContain('ed25519_private')
   expect(await cli('config', 'show', `vm-${spec.id}`)).not.toContain('later-user-data')
   await engine.removeVm(spec, at(3))
+})
+
+test('a worker that hears events late, or never, sees what happened all the same', within, async () => {
+  const relay = await EventRelay.open(join(bench.dir, 'relay'), member.socket)
+  const deaf = await bench.engine(bench.config({ socket: relay.path }))
+  const heard: string[] = []
+  deaf.watch((vmId) => heard.push(vmId))
+  const spec = newSpec()
+  expect((await deaf.ensureVm(spec, wanted('on'), at(1)))?.power).toBe('running')
+  await eventually(() => relay.heldCount > 0)
+  heard.length = 0
+  await cli('exec', `vm-${spec.id}`, '--', '/bin/busybox', 'poweroff', '-f').catch(() => {})
+  await eventually(async () => {
+    for await (const { vms } of deaf.inventory(signal))
+      if (vms.some(({ id, power }) => id === spec.id && power === 'crashed')) return true
+    return false
+  }, within.timeout)
+  expect(heard).toEqual([])
+  // Lost for good: whoever listens again is told that anything may have changed.
+  relay.drop()
+  await eventually(() => heard.includes(spec.id), within.timeout)
+  await deaf.removeVm(spec, at(2))
+  // Of a VM that is gone by the time they come.
+  await eventually(() => relay.heldCount > 0)
+  heard.length = 0
+  relay.release()
+  await eventually(() => heard.includes(spec.id), within.timeout)
+  expect(await deaf.inspectVm(spec, signal)).toBeNull()
+  await deaf.close()
+  await relay.close()
 })
