@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { isUuid } from '../domain/ids.ts'
 import type { Tx } from '../store/database.ts'
 import { emit, type Requester } from '../store/events/events.ts'
-import { jsonTextOf } from '../store/json.ts'
+import { JsonText } from '../store/json.ts'
 import { type Access, callerKey, type Grant, paymentRequired, readBearer } from './access.ts'
 import {
   answered,
@@ -131,7 +131,8 @@ async function auditRead({ tx, by, params, query, routeId }: Context, member: st
 function send(result: Awaited<ReturnType<AnyHandler>>, reply: FastifyReply) {
   if (result === answered) return reply
   if (result instanceof RawAnswer) return reply.type(result.contentType).send(result.content)
-  return reply.type('application/json').send(jsonTextOf(result))
+  reply.type('application/json')
+  return reply.send(result instanceof JsonText ? result.body : JSON.stringify(result))
 }
 
 /**

@@ -1,9 +1,20 @@
+/** From here on, making a text's bytes costs more than sending them apart. */
+const longText = 16_384
+
 /** JSON that is sent as it stands, most of it written by PostgreSQL. `T` is what it holds. */
 export class JsonText<T> {
   declare readonly holds: T
   readonly text: string
+  #bytes: Buffer | undefined
   constructor(text: string) {
     this.text = text
+  }
+
+  /** As it is sent. A short one goes out in one piece with its headers; of a long one the bytes are made once for all. */
+  get body(): string | Buffer {
+    if (this.text.length < longText) return this.text
+    this.#bytes ??= Buffer.from(this.text)
+    return this.#bytes
   }
 
   toJSON(): T {

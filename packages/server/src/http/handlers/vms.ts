@@ -13,8 +13,10 @@ import { admitVmStart } from '../../operations/vm/start.ts'
 import { admitVmStop } from '../../operations/vm/stop.ts'
 import { admitVmRetype, admitVmTtl } from '../../operations/vm/update.ts'
 import type { OperationRow } from '../../store/compute/operations.ts'
-import { findVmView, listVmViews } from '../../store/compute/vm-view.ts'
+import { findVmView, listVmViews, type VmFilter } from '../../store/compute/vm-view.ts'
 import { findVm, lockVm, lockVms, type VmRow } from '../../store/compute/vms.ts'
+import { sharedRead } from '../../store/keyed.ts'
+import type { SortedPage } from '../../store/sorted.ts'
 import type { Context, Handlers } from '../context.ts'
 import { choiceList, commaList, idList, labelFilter, locationList } from '../filters.ts'
 import { afterCursor, pageOfSorted } from '../pages.ts'
@@ -45,6 +47,20 @@ function update(context: Context<'vmUpdate'>, vm: VmRow, body: VmUpdate): Promis
   }
 }
 
+/** Consoles and scripts look at the same list again and again: those who wait for the same share a page, and its bytes. */
+const vmPage = sharedRead(
+  (
+    db,
+    {
+      filter,
+      ...list
+    }: Pick<Context<'vmList'>, 'routeId' | 'params' | 'query'> & { filter: Omit<VmFilter, keyof SortedPage> },
+  ) =>
+    pageOfSorted<Vm>(list, (cursor, limit) =>
+      listVmViews(db, { ...filter, ...afterCursor(list.query.sort, cursor), limit }),
+    ),
+)
+
 type VmRouteId = Exclude<keyof typeof vmRoutes, 'vmOperationList' | 'vmOperationGet'>
 
 export const vmHandlers: Handlers<VmRouteId> = {
@@ -60,8 +76,7 @@ export const vmHandlers: Handlers<VmRouteId> = {
     },
   },
 
-  async vmList(context) {
-    const { tx, project, query } = context
+  async vmList({ tx, project, routeId, params, query }) {
     const filter = {
       projectId: project.projectId,
       ids: idList('ids', query.ids),
@@ -71,9 +86,7 @@ export const vmHandlers: Handlers<VmRouteId> = {
       states: choiceList('states', query.states, vmStates),
       labels: labelFilter(query),
     }
-    return pageOfSorted<Vm>(context, (cursor, limit) =>
-      listVmViews(tx, { ...filter, ...afterCursor(query.sort, cursor), limit }),
-    )
+    return vmPage(tx, { routeId, params, query, filter })
   },
 
   async vmGet({ tx, project, params }) {
