@@ -9,29 +9,39 @@ export interface KeyedStatement<Row, Key> {
 /** What tells keys apart is their text. */
 type KeyMembers<Key> = { [Member in keyof Key]: string | number }
 
-/** Keys that go together, each once, and who waits for what is read by them. */
+/** Keys that go together, each once, by their names, and who waits for what is read by them. */
 class Batch<Row, Key> {
-  readonly keys: Key[] = []
-  readonly #answers = new Map<string, Promise<Row | undefined>>()
-  readonly #waiting: { resolve(row: Row | undefined): void; reject(error: unknown): void }[] = []
-
-  add(key: Key): Promise<Row | undefined> {
-    const name = JSON.stringify(Object.values(key as object))
-    let answer = this.#answers.get(name)
-    if (!answer) {
-      this.keys.push(key)
-      answer = new Promise((resolve, reject) => this.#waiting.push({ resolve, reject }))
-      this.#answers.set(name, answer)
+  readonly #asked = new Map<
+    string,
+    {
+      key: Key
+      answer: Promise<Row | undefined>
+      resolve(row: Row | undefined): void
+      reject(error: unknown): void
     }
+  >()
+
+  add(name: string, key: Key): Promise<Row | undefined> {
+    const known = this.#asked.get(name)
+    if (known) return known.answer
+    let [resolve, reject] = [(_: Row | undefined) => {}, (_: unknown) => {}]
+    const answer = new Promise<Row | undefined>((...settlers) => {
+      ;[resolve, reject] = settlers
+    })
+    this.#asked.set(name, { key, answer, resolve, reject })
     return answer
   }
 
-  resolve(rows: (Row | undefined)[]): void {
-    for (const [index, { resolve }] of this.#waiting.entries()) resolve(rows[index])
+  get keys(): Key[] {
+    return Array.from(this.#asked.values(), ({ key }) => key)
+  }
+
+  resolve(rows: Map<string, Row>): void {
+    for (const [name, { resolve }] of this.#asked) resolve(rows.get(name))
   }
 
   reject(error: unknown): void {
-    for (const { reject } of this.#waiting) reject(error)
+    for (const { reject } of this.#asked.values()) reject(error)
   }
 }
 
@@ -40,11 +50,12 @@ const patienceMs = 20
 
 /** The batches of one statement: while one is under way, the next forms. What comes alone goes at once. */
 class Line<Row, Key> {
-  readonly #read: (keys: Key[]) => Promise<(Row | undefined)[]>
+  readonly #read: (keys: Key[]) => Promise<Map<string, Row>>
   #next: Batch<Row, Key> | undefined
   #underWay: Batch<Row, Key> | undefined
 
-  constructor(read: (keys: Key[]) => Promise<(Row | undefined)[]>) {
+  /** `read` says which name each row is for. */
+  constructor(read: (keys: Key[]) => Promise<Map<string, Row>>) {
     this.#read = read
   }
 
@@ -52,31 +63,32 @@ class Line<Row, Key> {
     return !this.#next && !this.#underWay
   }
 
-  add(key: Key): Promise<Row | undefined> {
+  add(name: string, key: Key): Promise<Row | undefined> {
     if (!this.#next) {
       const batch = new Batch<Row, Key>()
       this.#next = batch
-      // Those who ask in the same turn of the event loop come along.
-      if (!this.#underWay) setImmediate(() => this.#begin(batch))
+      if (!this.#underWay) this.#beginAfterTurn(batch)
       else setTimeout(() => this.#begin(batch), patienceMs)
     }
-    return this.#next.add(key)
+    return this.#next.add(name, key)
   }
 
-  async #begin(batch: Batch<Row, Key> | undefined): Promise<void> {
-    if (!batch || this.#next !== batch) return
+  /** All who ask in this turn of the event loop come along: a statement costs more than waiting for its end. */
+  #beginAfterTurn(batch: Batch<Row, Key>): void {
+    setImmediate(() => this.#begin(batch))
+  }
+
+  async #begin(batch: Batch<Row, Key>): Promise<void> {
+    if (this.#next !== batch) return
     this.#next = undefined
     this.#underWay = batch
-    const answer = await this.#read(batch.keys).then(
-      (rows) => () => batch.resolve(rows),
-      (error) => () => batch.reject(error),
+    await this.#read(batch.keys).then(
+      (rows) => batch.resolve(rows),
+      (error) => batch.reject(error),
     )
-    // The database goes on while we answer.
-    if (this.#underWay === batch) {
-      this.#underWay = undefined
-      this.#begin(this.#next)
-    }
-    answer()
+    if (this.#underWay !== batch) return
+    this.#underWay = undefined
+    if (this.#next) this.#beginAfterTurn(this.#next)
   }
 }
 
@@ -84,33 +96,34 @@ class Line<Row, Key> {
  * A read by key that many ask for. Those who wait together share a statement, which begins after they asked: what was
  * committed before is seen. In a transaction it is a statement of its own, but `withSharedReads`.
  *
- * In `text` each member of the key is a list (`:id::uuid[]`), and `place` says which of the keys a row belongs to, from
- * 1: `unnest(…) WITH ORDINALITY` counts so.
+ * In `text` each member of the key is a list (`:id::uuid[]`). A row has the members of its key, under their names: it
+ * answers those who asked by all of them, and nobody else.
  */
 export function keyedStatement<Row, Key extends KeyMembers<Key>>(
   name: string,
   text: string,
 ): KeyedStatement<Row, Key> {
-  const several = statement<Row & { place: number }, Record<string, unknown[]>>(name, text)
+  const several = statement<Row & Key, Record<string, unknown[]>>(name, text)
   const lines = new WeakMap<Queryable, Line<Row, Key>>()
+  let members: (keyof Key & string)[] | undefined
+  // No text of PostgreSQL has a NUL in it.
+  const nameOf = (key: Key) => members!.map((member) => key[member]).join('\0')
 
-  async function read(db: Queryable, keys: Key[]): Promise<(Row | undefined)[]> {
-    const members = Object.keys(keys[0] as object) as (keyof Key & string)[]
-    const lists = Object.fromEntries(members.map((member) => [member, keys.map((key) => key[member])]))
-    const found = new Array<Row | undefined>(keys.length)
-    for (const row of await several.all(db, lists)) found[row.place - 1] = row
-    return found
+  async function read(db: Queryable, keys: Key[]): Promise<Map<string, Row>> {
+    const lists = Object.fromEntries(members!.map((member) => [member, keys.map((key) => key[member])]))
+    return new Map((await several.all(db, lists)).map((row) => [nameOf(row), row]))
   }
 
   return {
     async one(db, key) {
-      if (!db.isShared) return (await read(db, [key]))[0]
+      members ??= Object.keys(key) as (keyof Key & string)[]
+      if (!db.isShared) return (await read(db, [key])).get(nameOf(key))
       let line = lines.get(db)
       if (!line) {
         line = new Line((keys) => read(db, keys))
         lines.set(db, line)
       }
-      return line.add(key)
+      return line.add(nameOf(key), key)
     },
   }
 }
@@ -125,7 +138,7 @@ export const withSharedReads = (tx: Queryable): Queryable => ({
 export function sharedRead<Question, Answer>(
   find: (db: Queryable, question: Question) => Promise<Answer>,
 ): (db: Queryable, question: Question) => Promise<Answer> {
-  const asked = new WeakMap<Queryable, Map<string, Line<Answer, { name: string }>>>()
+  const asked = new WeakMap<Queryable, Map<string, Line<Answer, string>>>()
   return async (db, question) => {
     if (!db.isShared) return find(db, question)
     let lines = asked.get(db)
@@ -136,11 +149,11 @@ export function sharedRead<Question, Answer>(
     const name = JSON.stringify(question)
     let line = lines.get(name)
     if (!line) {
-      line = new Line(async () => [await find(db, question)])
+      line = new Line(async () => new Map([[name, await find(db, question)]]))
       lines.set(name, line)
     }
     try {
-      return (await line.add({ name })) as Answer
+      return (await line.add(name, name)) as Answer
     } finally {
       if (line.isIdle) lines.delete(name)
     }

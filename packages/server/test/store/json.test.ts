@@ -98,7 +98,7 @@ test('written JSON counts as what it holds where it becomes part of another', ()
 test('reads of one turn are one statement, each key once, and a transaction reads for itself', async () => {
   const double = keyedStatement<{ doubled: number }, { n: number }>(
     'test_double',
-    `SELECT w.place, 2 * w.n AS doubled FROM unnest(:n::int[]) WITH ORDINALITY AS w (n, place) WHERE w.n > 0`,
+    'SELECT w.n, 2 * w.n AS doubled FROM unnest(:n::int[]) AS w (n) WHERE w.n > 0',
   )
   let asked = 0
   const counting = {
@@ -117,10 +117,28 @@ test('reads of one turn are one statement, each key once, and a transaction read
   expect(inTransaction?.doubled).toBe(8)
 })
 
+test('a row answers those who asked by its whole key, and nobody who knew half of it', async () => {
+  const owned = keyedStatement<{ what: string }, { owner: string; n: number }>(
+    'test_owned',
+    `SELECT t.owner, t.n, t.what FROM (VALUES ('a', 1, 'apple'), ('b', 2, 'pear')) AS t (owner, n, what)
+     WHERE t.n = ANY (:n::int[])`,
+  )
+  const asked = [
+    { owner: 'b', n: 1 },
+    { owner: 'a', n: 1 },
+    { owner: 'b', n: 2 },
+    { owner: 'a', n: 2 },
+  ]
+  const found = await Promise.all(asked.map((key) => owned.one(database, key)))
+  expect(found.map((row) => row?.what)).toEqual([undefined, 'apple', 'pear', undefined])
+  const alone = await database.transaction((tx) => Promise.all(asked.map((key) => owned.one(tx, key))))
+  expect(alone).toEqual(found)
+})
+
 test('reads wait together while one is under way, but not for one that does not end', async () => {
   const triple = keyedStatement<{ tripled: number }, { n: number }>(
     'test_triple',
-    `SELECT w.place, 3 * w.n AS tripled FROM unnest(:n::int[]) WITH ORDINALITY AS w (n, place)`,
+    'SELECT w.n, 3 * w.n AS tripled FROM unnest(:n::int[]) AS w (n)',
   )
   const begun: { keys: unknown; end(): void }[] = []
   const held = {
@@ -150,7 +168,7 @@ test('reads wait together while one is under way, but not for one that does not 
 test('a statement that fails fails all who share it, and nobody after them', async () => {
   const divide = keyedStatement<{ share: number }, { n: number }>(
     'test_divide',
-    `SELECT w.place, 12 / w.n AS share FROM unnest(:n::int[]) WITH ORDINALITY AS w (n, place)`,
+    'SELECT w.n, 12 / w.n AS share FROM unnest(:n::int[]) AS w (n)',
   )
   const both = await Promise.allSettled([3, 0].map((n) => divide.one(database, { n })))
   expect(both.map(({ status }) => status)).toEqual(['rejected', 'rejected'])

@@ -88,9 +88,8 @@ const diskRecord = jsonSql(
 
 const recordById = keyedStatement<{ record: string }, { projectId: string; id: string }>(
   'disk_record',
-  `SELECT w.place, ${diskRecord} AS record
-   FROM unnest(:projectId::uuid[], :id::uuid[]) WITH ORDINALITY AS w (project_id, id, place)
-   JOIN disks d ON d.id = w.id AND d.project_id = w.project_id`,
+  `SELECT d.project_id AS "projectId", d.id, ${diskRecord} AS record FROM disks d
+   WHERE d.id = ANY (:id::uuid[])`,
 )
 
 const lock = statement<never, { projectId: string; ids: string[] }>(

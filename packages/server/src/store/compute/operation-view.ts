@@ -32,9 +32,7 @@ const columns = `o.id, o.state, o.resource_type, ${operationRecord} AS record`
 
 const byId = keyedStatement<OperationRecord, { projectId: string; id: string }>(
   'operation_record',
-  `SELECT w.place, ${columns}
-   FROM unnest(:projectId::uuid[], :id::uuid[]) WITH ORDINALITY AS w (project_id, id, place)
-   JOIN operations o ON o.id = w.id AND o.project_id = w.project_id`,
+  `SELECT o.project_id AS "projectId", ${columns} FROM operations o WHERE o.id = ANY (:id::uuid[])`,
 )
 
 const ended = statement<OperationRecord, { ids: string[] }>(

@@ -133,7 +133,7 @@ const unfinished = statement<OperationRow, { resourceIds: string[] }>(
 // Beside a deletion there is at most one other.
 const other = keyedStatement<object, { resourceId: string; id: string }>(
   'operation_other_unfinished',
-  `SELECT w.place FROM unnest(:resourceId::uuid[], :id::uuid[]) WITH ORDINALITY AS w (resource_id, id, place)
+  `SELECT w.resource_id AS "resourceId", w.id FROM unnest(:resourceId::uuid[], :id::uuid[]) AS w (resource_id, id)
    JOIN operation_queue q ON q.resource_id = w.resource_id AND q.operation_id <> w.id`,
 )
 

@@ -14,9 +14,9 @@ import {
   text,
   time,
 } from '../json.ts'
-import { keyedStatement, sharedRead } from '../keyed.ts'
+import { keyedStatement } from '../keyed.ts'
 import { fitsLabels, type LabelParams, labelParams } from '../labels.ts'
-import { now, priceNow, type SortedPage, type SortedRow, sortedStatement } from '../sorted.ts'
+import { type SortedPage, type SortedRow, sortedStatement } from '../sorted.ts'
 import { statement } from '../statement.ts'
 
 type VmDisk = Vm['disks'][number]
@@ -76,21 +76,26 @@ const networkInterface = object<VmInterface>({
   ),
 })
 
-const usdPerHour = priceNow('v.type')
+/**
+ * What a record is made of beside the row `v` of vms: the time `t`, the price `p` of its type now, and its latest meter `m`,
+ * which knows what the earlier ones cost. It stands in a FROM, after `v`.
+ */
+export const billing = `CROSS JOIN moment t
+   LEFT JOIN LATERAL (SELECT usd, valid_from FROM prices WHERE product_name = v.type AND valid_from <= t.now
+     ORDER BY valid_from DESC LIMIT 1) p ON true
+   LEFT JOIN LATERAL (SELECT product_name, quantity, period, earlier_usd_ms FROM usage_intervals
+     WHERE resource_id = v.id ORDER BY id DESC LIMIT 1) m ON true`
 
 // As `ms_between`, which is called where this is part of the plan.
 const msSince = (since: string, until: string) => `(date_part('epoch', ${until} - ${since}) * 1000)::bigint`
 
-// Its latest meter knows what the earlier ones cost. Each part of it is counted at the price of its time; nothing where no
-// price was set. Mostly one price has held since it opened: then no other is looked for.
+// Each part of a meter is counted at the price of its time; nothing where no price was set. Mostly the price of now has held
+// since it opened: then no other is looked for.
 const costSoFar = `
-  coalesce((SELECT trim_scale(round((i.earlier_usd_ms + i.quantity * CASE WHEN p.valid_from <= lower(i.period)
-       THEN p.usd * greatest(${msSince('lower(i.period)', `least(upper(i.period), ${now})`)}, 0)
-       ELSE metered_cost(i.product_name, 1, i.period * tstzrange(NULL, ${now})) END) / 3600000, 6))
-   FROM (SELECT * FROM usage_intervals m WHERE m.resource_id = v.id ORDER BY m.id DESC LIMIT 1) i
-   LEFT JOIN LATERAL (SELECT usd, valid_from FROM prices
-     WHERE product_name = i.product_name AND valid_from <= coalesce(upper(i.period), ${now})
-     ORDER BY valid_from DESC LIMIT 1) p ON true), 0)`
+  coalesce(trim_scale(round((m.earlier_usd_ms + m.quantity * CASE
+    WHEN m.product_name = v.type AND p.valid_from <= lower(m.period)
+    THEN p.usd * greatest(${msSince('lower(m.period)', 'least(upper(m.period), t.now)')}, 0)
+    ELSE metered_cost(m.product_name, 1, m.period * tstzrange(NULL, t.now)) END) / 3600000, 6)), 0)`
 
 // How a `known_hosts` file names it: a port that is not SSH's own belongs to the name.
 const knownHost = `CASE WHEN v.ssh_destination = '' THEN host(coalesce(v.public_address, v.private_address))
@@ -100,7 +105,7 @@ const knownHost = `CASE WHEN v.ssh_destination = '' THEN host(coalesce(v.public_
 const nvmeShares = familyNames.map((family) => `WHEN '${family}' THEN ${families[family].nvmeGb}`).join(' ')
 
 /**
- * The record that clients see, as SQL of a row `v` of vms. A field is added to the contract's `Vm` and here, where the
+ * The record that clients see, as SQL of a row `v` of vms and its `billing`. A field is added to the contract's `Vm` and here, where the
  * compiler asks for it; every read, list and result of an operation then has it.
  */
 export const vmRecord = jsonSql(
@@ -127,7 +132,7 @@ export const vmRecord = jsonSql(
     expires_at: time('v.expires_at'),
     on_expiry: text('v.on_expiry'),
     started_at: time('v.started_at'),
-    usd_per_hour: json(usdPerHour),
+    usd_per_hour: json('p.usd'),
     cost_usd: number(costSoFar),
     labels: json('v.labels'),
     description: text('v.description'),
@@ -143,20 +148,24 @@ export const vmRecord = jsonSql(
 
 const byId = keyedStatement<{ record: string }, { projectId: string; id: string }>(
   'vm_record',
-  `SELECT w.place, ${vmRecord} AS record
-   FROM unnest(:projectId::uuid[], :id::uuid[]) WITH ORDINALITY AS w (project_id, id, place)
-   JOIN vms v ON v.id = w.id AND v.project_id = w.project_id AND v.deleted_at IS NULL`,
+  `SELECT v.project_id AS "projectId", v.id, ${vmRecord} AS record FROM vms v ${billing}
+   WHERE v.id = ANY (:id::uuid[]) AND v.deleted_at IS NULL`,
 )
 
 const anyById = statement<{ record: string }, { id: string }>(
   'vm_any_record',
-  `SELECT ${vmRecord} AS record FROM vms v WHERE v.id = :id`,
+  `SELECT ${vmRecord} AS record FROM vms v ${billing} WHERE v.id = :id`,
 )
 
 const list = sortedStatement<SortedRow & { record: string }, Omit<VmFilter, 'labels'> & LabelParams>(
   'vm_record_list',
-  { id: 'v.id', name: 'v.name', usdPerHour },
-  ({ given, key, isAfter, orderBy }) => `SELECT v.id, ${key} AS sort_key, ${vmRecord} AS record FROM vms v
+  { id: 'v.id', name: 'v.name', usdPerHour: 'p.usd' },
+  ({
+    given,
+    key,
+    isAfter,
+    orderBy,
+  }) => `SELECT v.id, ${key} AS sort_key, ${vmRecord} AS record FROM vms v ${billing}
    WHERE v.project_id = :projectId AND v.deleted_at IS NULL AND ${isAfter}
      AND (:types::text[] IS NULL OR v.type = ANY (:types))
      AND (:locations::text[] IS NULL OR v.location = ANY (:locations))
@@ -190,7 +199,5 @@ export interface VmFilter extends SortedPage {
   labels: LabelSelector | null
 }
 
-/** Consoles and scripts look at the same list again and again. */
-export const listVmViews = sharedRead((db, filter: VmFilter) =>
-  list.all(db, { ...filter, ...labelParams(filter.labels) }),
-)
+export const listVmViews = (db: Queryable, filter: VmFilter) =>
+  list.all(db, { ...filter, ...labelParams(filter.labels) })

@@ -4,7 +4,7 @@ import { JsonText } from '../json.ts'
 import { keyedStatement } from '../keyed.ts'
 import { statement } from '../statement.ts'
 import { annotationOf } from './annotations.ts'
-import { vmRecord } from './vm-view.ts'
+import { billing, vmRecord } from './vm-view.ts'
 
 export interface VmDiskRow {
   id: string
@@ -89,12 +89,9 @@ const byId = statement<VmRow, { projectId: string; id: string }>(
 )
 
 // Operations that begin together ask for their VMs together, here and for their engines.
-const wantedVms = 'unnest(:id::uuid[]) WITH ORDINALITY AS w (id, place) JOIN vms v ON v.id = w.id'
+const wantedVms = 'v.id = ANY (:id::uuid[])'
 
-const anyById = keyedStatement<VmRow, { id: string }>(
-  'vm_any_by_id',
-  `SELECT w.place, ${vmColumns} FROM ${wantedVms} LEFT JOIN hosts h ON h.id = v.host_id`,
-)
+const anyById = keyedStatement<VmRow, { id: string }>('vm_any_by_id', `${selectVm} WHERE ${wantedVms}`)
 
 // In the order of their ids, so that two who lock several never wait for each other.
 const lockAnySeveral = statement<VmRow, { ids: string[] }>(
@@ -216,15 +213,17 @@ const started = statement<
   { ids: string[]; sshDestinations: string[]; firewallGenerations: number[]; from: string[] }
 >(
   'vm_started',
-  `UPDATE vms v SET ${movesTo("'STATE_RUNNING'")}, ssh_destination = s.ssh_destination, ssh_host_key_sealed = NULL,
-          firewall_applied = greatest(firewall_applied, s.generation),
-          firewall_behind_since = CASE WHEN greatest(firewall_applied, s.generation) < firewall_wanted
-                                       THEN firewall_behind_since END,
-          expires_at = CASE WHEN expires_at IS NULL AND ttl_seconds IS NOT NULL
-                            THEN slipway_now() + ttl_seconds * interval '1 second' ELSE expires_at END
-   FROM unnest(:ids::uuid[], :sshDestinations::text[], :firewallGenerations::bigint[])
-     AS s (id, ssh_destination, generation)
-   WHERE v.id = s.id AND v.state = ANY (:from) RETURNING v.id, ${vmRecord} AS record`,
+  `WITH v AS (
+     UPDATE vms v SET ${movesTo("'STATE_RUNNING'")}, ssh_destination = s.ssh_destination, ssh_host_key_sealed = NULL,
+            firewall_applied = greatest(firewall_applied, s.generation),
+            firewall_behind_since = CASE WHEN greatest(firewall_applied, s.generation) < firewall_wanted
+                                         THEN firewall_behind_since END,
+            expires_at = CASE WHEN expires_at IS NULL AND ttl_seconds IS NOT NULL
+                              THEN slipway_now() + ttl_seconds * interval '1 second' ELSE expires_at END
+     FROM unnest(:ids::uuid[], :sshDestinations::text[], :firewallGenerations::bigint[])
+       AS s (id, ssh_destination, generation)
+     WHERE v.id = s.id AND v.state = ANY (:from) RETURNING v.*)
+   SELECT v.id, ${vmRecord} AS record FROM v ${billing}`,
 )
 
 const stopped = statement<never, { id: string }>(
@@ -294,11 +293,11 @@ export interface VmEngineRow extends VmRow {
 
 const forEngine = keyedStatement<VmEngineRow, { id: string }>(
   'vm_for_engine',
-  `SELECT w.place, ${vmColumns}, s.cidr::text AS subnet_cidr,
+  `SELECT ${vmColumns}, s.cidr::text AS subnet_cidr,
           (SELECT engine FROM locations WHERE name = v.location) AS engine,
           coalesce((SELECT jsonb_agg(jsonb_build_object('pci_address', g.pci_address, 'model', g.model) ORDER BY g.pci_address)
                     FROM gpus g WHERE g.vm_id = v.id), '[]') AS gpus
-   FROM ${wantedVms} JOIN subnets s ON s.id = v.subnet_id LEFT JOIN hosts h ON h.id = v.host_id`,
+   FROM vms v JOIN subnets s ON s.id = v.subnet_id LEFT JOIN hosts h ON h.id = v.host_id WHERE ${wantedVms}`,
 )
 
 export const findVm = (db: Queryable, projectId: string, id: string) => byId.one(db, { projectId, id })

@@ -68,11 +68,11 @@ const keyByDigest = keyedStatement<
   { digest: string }
 >(
   'access_key_by_hash',
-  `SELECT w.place, k.id, k.kind, k.role, k.project_id, o.id AS organization_id, k.created_by, k.allowed_cidrs,
+  `SELECT w.digest, k.id, k.kind, k.role, k.project_id, o.id AS organization_id, k.created_by, k.allowed_cidrs,
           o.suspended_at IS NOT NULL AS is_suspended,
           (extract(epoch FROM k.expires_at - slipway_now()) * 1000)::float8 AS remaining_ms,
           coalesce(k.last_used_at < slipway_now() - interval '1 minute', true) AS is_use_due
-   FROM unnest(:digest::text[]) WITH ORDINALITY AS w (digest, place)
+   FROM unnest(:digest::text[]) AS w (digest)
    JOIN access_keys k ON k.secret_hash = decode(w.digest, 'base64')
    LEFT JOIN projects p ON p.id = k.project_id
    LEFT JOIN organizations o ON o.id = coalesce(k.organization_id, p.organization_id)
@@ -101,13 +101,13 @@ const userByDigest = keyedStatement<
   { digest: string }
 >(
   'user_by_access_token',
-  `SELECT w.place, u.id, u.email, u.is_operator, t.family_id, f.has_second_factor,
+  `SELECT w.digest, u.id, u.email, u.is_operator, t.family_id, f.has_second_factor,
           (extract(epoch FROM t.expires_at - slipway_now()) * 1000)::float8 AS remaining_ms,
           coalesce((SELECT jsonb_agg(jsonb_build_object('organization_id', m.organization_id, 'role', m.role,
                                                         'is_suspended', o.suspended_at IS NOT NULL, 'requires_totp', o.require_totp))
                     FROM memberships m JOIN organizations o ON o.id = m.organization_id
                     WHERE m.user_id = u.id), '[]') AS memberships
-   FROM unnest(:digest::text[]) WITH ORDINALITY AS w (digest, place)
+   FROM unnest(:digest::text[]) AS w (digest)
    JOIN access_tokens t ON t.token_hash = decode(w.digest, 'base64')
    JOIN token_families f ON f.id = t.family_id JOIN users u ON u.id = f.user_id
    WHERE t.expires_at > slipway_now()
@@ -119,10 +119,9 @@ const scopeOfProject = keyedStatement<
   { projectId: string }
 >(
   'project_scope',
-  `SELECT w.place, p.organization_id, o.payment_state
-   FROM unnest(:projectId::uuid[]) WITH ORDINALITY AS w (id, place)
-   JOIN projects p ON p.id = w.id JOIN organizations o ON o.id = p.organization_id
-   WHERE p.deleted_at IS NULL`,
+  `SELECT p.id AS "projectId", p.organization_id, o.payment_state
+   FROM projects p JOIN organizations o ON o.id = p.organization_id
+   WHERE p.id = ANY (:projectId::uuid[]) AND p.deleted_at IS NULL`,
 )
 
 /** `notesUse`: the time of this use is kept. */

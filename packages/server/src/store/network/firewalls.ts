@@ -7,8 +7,8 @@ import type { RuleRow } from './rules.ts'
 // It reads the rules in force on a network, and the addresses of everything that they name.
 const ofNetwork = keyedStatement<NetworkFirewall, { networkId: string }>(
   'firewall_of_network',
-  `SELECT w.place, f.rules, f.resolved
-   FROM unnest(:networkId::uuid[]) WITH ORDINALITY AS w (network_id, place) CROSS JOIN LATERAL (
+  `SELECT w.network_id AS "networkId", f.rules, f.resolved
+   FROM unnest(:networkId::uuid[]) AS w (network_id) CROSS JOIN LATERAL (
      WITH rules AS (SELECT * FROM firewall_rules WHERE network_id = w.network_id AND state <> 'deleting'),
           named AS (SELECT DISTINCT (e ->> 'resource_id')::uuid AS id
                     FROM rules, jsonb_array_elements(sources || destinations) e WHERE e ->> 'resource_id' <> ''),

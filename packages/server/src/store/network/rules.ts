@@ -52,9 +52,8 @@ const ruleRecord = jsonSql(
 
 const recordById = keyedStatement<{ record: string }, { projectId: string; id: string }>(
   'rule_record',
-  `SELECT w.place, ${ruleRecord} AS record
-   FROM unnest(:projectId::uuid[], :id::uuid[]) WITH ORDINALITY AS w (project_id, id, place)
-   JOIN firewall_rules r ON r.id = w.id AND r.project_id = w.project_id`,
+  `SELECT r.project_id AS "projectId", r.id, ${ruleRecord} AS record FROM firewall_rules r
+   WHERE r.id = ANY (:id::uuid[])`,
 )
 
 const recordList = statement<

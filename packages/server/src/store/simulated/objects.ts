@@ -33,9 +33,9 @@ const vmColumns = `
 
 const find = keyedStatement<SimulatedVm, { id: string }>(
   'simulated_vm',
-  `SELECT w.place, ${vmColumns}, coalesce(h.is_lost, false) AS is_host_lost
-   FROM unnest(:id::uuid[]) WITH ORDINALITY AS w (id, place) JOIN simulated_vms v ON v.id = w.id
-   LEFT JOIN simulated_hosts h ON h.location = v.location AND h.name = v.host`,
+  `SELECT ${vmColumns}, coalesce(h.is_lost, false) AS is_host_lost
+   FROM simulated_vms v LEFT JOIN simulated_hosts h ON h.location = v.location AND h.name = v.host
+   WHERE v.id = ANY (:id::uuid[])`,
 )
 
 // Stands in a FROM: this statement's commit does not wait for the disk. Whoever relies on it commits later, and that commit
