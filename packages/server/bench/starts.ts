@@ -3,7 +3,7 @@ import { childrenOf, memoryMb, programOf } from './cpu.ts'
 import { atMost, type Figure, median } from './figures.ts'
 import type { RunningService } from './running-service.ts'
 
-/** The most memory that the process had under all of the load before this. */
+/** The most memory that the process had under all of the load before this; PostgreSQL's processes are not in it. */
 export const measureMemory = (service: RunningService): Figure => {
   const mb = memoryMb(service.main.pid, 'most')
   return {

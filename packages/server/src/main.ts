@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { type Config, ConfigError, help, loadConfig } from './config/index.ts'
 import { runDoctorCommand } from './doctor-command.ts'
 import { EngineError } from './engines/engine.ts'
+import { collectSoon } from './heap.ts'
 import { runImagesCommand } from './images-command.ts'
 import { runIncusCommand } from './incus-command.ts'
 import { openLog } from './log.ts'
@@ -95,6 +96,7 @@ async function serve(config: Config, begun: number): Promise<void> {
   if (config.server.role !== 'worker') await introduce(config, server)
   log.info({ ms: Math.round(Date.now() - begun) }, 'ready')
   log.flush()
+  collectSoon()
 }
 
 /** What a newcomer needs to see. */
