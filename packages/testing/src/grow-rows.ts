@@ -43,6 +43,8 @@ export async function growRows(database: Database, growth: Growth): Promise<void
       'synchronous_commit = off',
       `work_mem = '256MB'`,
       `maintenance_work_mem = '1GB'`,
+      // The planner does not know how long a series is: a loop in a loop over a million rows would not end.
+      'enable_nestloop = off',
     ])
       await run(`SET LOCAL ${setting}`)
     // Foreign keys and triggers are looked at row by row: what is copied here agrees with what is there.
