@@ -167,6 +167,15 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
     await main().getByRole('button', { name: 'Send test' }).click()
     const delivery = main().getByRole('row', { name: /test/ })
     await delivery.getByText('500').waitFor()
+    await delivery.getByText('retrying').waitFor()
+    await delivery.getByRole('button', { name: 'Replay', disabled: true }).hover()
+    await page.getByText('It is still to be delivered.').waitFor()
+    // A day of attempts goes by.
+    await scene.service.sql(
+      `UPDATE webhook_deliveries SET state = 'failed', completed_at = slipway_now(), next_attempt_at = NULL
+       WHERE state = 'pending' AND event_type = 'webhook.test'`,
+    )
+    await delivery.getByText('failed').waitFor()
     isBroken = false
     await delivery.getByRole('button', { name: 'Replay' }).click()
     await result(page, 'Queued for another delivery').waitFor()
@@ -174,6 +183,9 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
     expect(receiver.received.length).toBeGreaterThan(1)
     await main().getByRole('button', { name: 'Pause' }).click()
     await main().getByText('paused').waitFor()
+    const trail = page.getByRole('navigation', { name: 'Breadcrumbs' })
+    await trail.getByRole('link', { name: 'Webhooks' }).click()
+    await main().getByRole('link', { name: receiver.url }).waitFor()
   })
 
   test('an invited member chooses a password and changes it later', async () => {

@@ -21,6 +21,7 @@ export const stateLooks: Record<string, [Tone, string]> = {
   running: ['busy', 'running'],
   draining: ['busy', 'draining'],
   pending: ['idle', 'pending'],
+  retrying: ['warn', 'retrying'],
   drained: ['idle', 'drained'],
   undone: ['idle', 'undone'],
   available: ['good', 'available'],

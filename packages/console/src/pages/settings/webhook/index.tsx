@@ -11,6 +11,7 @@ import { Loaded } from '../../../ui/loaded.tsx'
 import { Page } from '../../../ui/page.tsx'
 import { StateBadge } from '../../../ui/state.tsx'
 import { Table } from '../../../ui/table.tsx'
+import { Until } from '../../../ui/time.tsx'
 import { whenColumn } from '../../../ui/time-column.tsx'
 import { WebhookActions } from './actions.tsx'
 
@@ -34,6 +35,10 @@ export function WebhookPage() {
   return (
     <Page
       title="Webhook"
+      trail={[
+        ['Settings', `/projects/${projectId}/settings/keys`],
+        ['Webhooks', `/projects/${projectId}/settings/webhooks`],
+      ]}
       aside={webhook && <StateBadge state={webhook.state} />}
       actions={webhook && <WebhookActions webhook={webhook} />}
     >
@@ -60,8 +65,8 @@ export function WebhookPage() {
                 {
                   key: 'state',
                   title: 'State',
-                  width: '120px',
-                  cell: (delivery) => <StateBadge state={delivery.state} />,
+                  width: '170px',
+                  cell: (delivery) => <DeliveryState delivery={delivery} />,
                 },
                 {
                   key: 'attempts',
@@ -88,7 +93,7 @@ export function WebhookPage() {
                   cell: (delivery) => (
                     <Button
                       size="small"
-                      reason={whyNot}
+                      reason={whyNot ?? whyNotReplay(delivery)}
                       isBusy={replay.isPending && replay.variables?.id === delivery.id}
                       onClick={() => replay.mutate(delivery)}
                     >
@@ -104,3 +109,20 @@ export function WebhookPage() {
     </Page>
   )
 }
+
+/** A delivery that has failed and is tried again is trouble, unlike one that only waits for its turn. */
+function DeliveryState({ delivery }: { delivery: WebhookDelivery }) {
+  const { state, error, response_status, next_attempt_at } = delivery
+  const hasFailed = error !== '' || response_status !== 0
+  if (state !== 'pending' || !hasFailed) return <StateBadge state={state} />
+  return (
+    <span className="inline-flex items-center gap-1.5">
+      <StateBadge state="retrying" />
+      {next_attempt_at && <Until iso={next_attempt_at} />}
+    </span>
+  )
+}
+
+/** The same event twice on its way would come twice. */
+const whyNotReplay = ({ state }: WebhookDelivery): string | undefined =>
+  state === 'pending' ? 'It is still to be delivered.' : undefined
