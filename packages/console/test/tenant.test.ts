@@ -67,6 +67,16 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
     await result('train-7 is running').waitFor()
   })
 
+  test('what cannot be deleted while VMs are in it says so', async () => {
+    await service.asOwner.vmCreate({ project_id }, vmRequest('lodger', 'a40.1x'))
+    await open('/network/networks')
+    await main().getByRole('button', { name: 'Delete default-subnet-us-east1-a', disabled: true }).hover()
+    await page.getByText('1 VM in it: delete it first.').waitFor()
+    await open('/settings/project')
+    await main().getByRole('button', { name: 'Delete project', disabled: true }).hover()
+    await page.getByText('It still has 1 VM: delete it first.').waitFor()
+  })
+
   test('the serial log of a VM grows on its page', async () => {
     await openVm('talkative', 'a100.1x')
     await page

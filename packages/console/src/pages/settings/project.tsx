@@ -3,7 +3,10 @@ import { type FormEvent, useState } from 'react'
 import { useAction } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
 import { useMe, useProject, useWhyNot } from '../../api/me.ts'
+import { readAll } from '../../api/read.ts'
+import { useQuery } from '../../api/use-query.ts'
 import { SettingsTabs } from '../../features/page-tabs.tsx'
+import { plural } from '../../lib/format.ts'
 import { Button } from '../../ui/button.tsx'
 import { Copyable } from '../../ui/copy.tsx'
 import { Confirm, submitting } from '../../ui/dialog.tsx'
@@ -15,6 +18,7 @@ export function ProjectSettings() {
   const project = useProject()
   const { organizations } = useMe()
   const whyNot = useWhyNot('admin')
+  const contents = useContents(project.id)
   const navigate = useNavigate()
   const [name, setName] = useState(project.name)
   const [isDeleting, setDeleting] = useState(false)
@@ -64,7 +68,7 @@ export function ProjectSettings() {
       <Section title="Delete">
         <div className="card flex flex-wrap items-center justify-between gap-4 px-4 py-3">
           <span className="text-ink-muted">A project can go when no VM and no disk lives in it.</span>
-          <Button kind="danger" reason={whyNot} onClick={() => setDeleting(true)}>
+          <Button kind="danger" reason={whyNot ?? contents} onClick={() => setDeleting(true)}>
             Delete project
           </Button>
         </div>
@@ -83,4 +87,14 @@ export function ProjectSettings() {
       </Confirm>
     </Page>
   )
+}
+
+/** Says what keeps the project from being deleted. */
+function useContents(projectId: string): string | undefined {
+  const vms = useQuery(readAll('vmList', { project_id: projectId })).data ?? []
+  const disks = useQuery(readAll('diskList', { project_id: projectId })).data ?? []
+  if (vms.length + disks.length === 0) return undefined
+  const words = [vms.length > 0 && plural(vms.length, 'VM'), disks.length > 0 && plural(disks.length, 'disk')]
+  const them = vms.length + disks.length === 1 ? 'it' : 'them'
+  return `It still has ${words.filter(Boolean).join(' and ')}: delete ${them} first.`
 }

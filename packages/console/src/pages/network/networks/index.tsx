@@ -6,6 +6,7 @@ import { readAll } from '../../../api/read.ts'
 import { useQuery } from '../../../api/use-query.ts'
 import { NetworkTabs } from '../../../features/page-tabs.tsx'
 import { curlLine } from '../../../lib/command-lines.ts'
+import { plural } from '../../../lib/format.ts'
 import { Button } from '../../../ui/button.tsx'
 import { ErrorState } from '../../../ui/error.tsx'
 import { Empty, Page, Section, Skeleton } from '../../../ui/page.tsx'
@@ -21,7 +22,13 @@ export function Networks() {
   const projectId = useProjectId()
   const networks = useQuery(readAll('networkList', { project_id: projectId }))
   const subnets = useQuery(readAll('subnetList', { project_id: projectId }))
+  const vms = useQuery(readAll('vmList', { project_id: projectId }))
   const whyNot = useWhyNot('member')
+  const whyNotSubnet = ({ id }: Subnet): string | undefined => {
+    const inside = (vms.data ?? []).filter((vm) => vm.network_interfaces.some(({ subnet }) => subnet === id))
+    if (inside.length === 0) return undefined
+    return `${plural(inside.length, 'VM')} in it: delete ${inside.length === 1 ? 'it' : 'them'} first.`
+  }
   const [open, setOpen] = useState<Open | null>(null)
   const error = networks.error ?? subnets.error
   const create = (
@@ -114,7 +121,7 @@ export function Networks() {
                       <Button
                         size="small"
                         kind="danger"
-                        reason={whyNot}
+                        reason={whyNot ?? whyNotSubnet(subnet)}
                         onClick={() => setOpen({ what: 'delete', subnet })}
                         aria-label={`Delete ${subnet.name}`}
                       >
