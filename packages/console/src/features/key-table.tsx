@@ -2,7 +2,7 @@ import type { AccessKey } from '@slipway/sdk'
 import { actionColumn } from '../ui/action-column.tsx'
 import { Button } from '../ui/button.tsx'
 import { Table } from '../ui/table.tsx'
-import { Age, When } from '../ui/time.tsx'
+import { Ago, When } from '../ui/time.tsx'
 import { ageColumn } from '../ui/time-column.tsx'
 
 interface KeyTableProps {
@@ -45,7 +45,7 @@ export function KeyTable({ label, keys, whyNot, onRevoke }: KeyTableProps) {
           width: '100px',
           align: 'right',
           cell: (key) =>
-            key.last_used_at ? <Age iso={key.last_used_at} /> : <span className="text-ink-muted">never</span>,
+            key.last_used_at ? <Ago iso={key.last_used_at} /> : <span className="text-ink-muted">never</span>,
         },
         {
           key: 'expires',

@@ -7,7 +7,7 @@ import { Button } from '../ui/button.tsx'
 import { Loaded } from '../ui/loaded.tsx'
 import { Section } from '../ui/page.tsx'
 import { Table } from '../ui/table.tsx'
-import { Age } from '../ui/time.tsx'
+import { Ago } from '../ui/time.tsx'
 
 /** Where one is signed in. */
 export function Sessions() {
@@ -43,7 +43,7 @@ export function Sessions() {
                 title: 'Last used',
                 width: '110px',
                 align: 'right',
-                cell: (session) => <Age iso={session.last_used_at} />,
+                cell: (session) => <Ago iso={session.last_used_at} />,
               },
               {
                 key: 'actions',

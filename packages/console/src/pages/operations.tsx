@@ -158,5 +158,9 @@ function Resource({ operation: { metadata }, projectId, names }: ResourceProps) 
 function Outcome({ operation }: { operation: Operation }) {
   if (operation.state !== 'FAILED') return <span className="text-ink-muted">–</span>
   const { code, message } = (operation.result ?? {}) as { code?: string; message?: string }
-  return <span title={`${code}: ${message}`}>{message}</span>
+  return (
+    <span title={`${code}: ${message}`} className="block break-words whitespace-normal md:py-2">
+      {message}
+    </span>
+  )
 }

@@ -19,7 +19,7 @@ export function When({
   )
 }
 
-/** Shows how long ago it was, with local time and UTC on hover. */
+/** Shows how old something is, with local time and UTC on hover. */
 export function Age({ iso }: { iso: string }) {
   const now = useNow()
   if (!iso) return <span className="text-ink-muted">–</span>
@@ -27,6 +27,16 @@ export function Age({ iso }: { iso: string }) {
     <time dateTime={iso} title={`${localDate(iso)} · ${utcDate(iso)}`} className="figures whitespace-nowrap">
       {duration(now - Date.parse(iso))}
     </time>
+  )
+}
+
+/** Shows a moment by how long ago it was. */
+export function Ago({ iso }: { iso: string }) {
+  return (
+    <span className="whitespace-nowrap">
+      <Age iso={iso} />
+      {iso && ' ago'}
+    </span>
   )
 }
 

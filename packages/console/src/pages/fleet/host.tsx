@@ -18,7 +18,9 @@ import { ErrorState } from '../../ui/error.tsx'
 import { Facts, Page, Section, Skeleton } from '../../ui/page.tsx'
 import { StateBadge } from '../../ui/state.tsx'
 import { Table } from '../../ui/table.tsx'
-import { Age } from '../../ui/time.tsx'
+import { Ago } from '../../ui/time.tsx'
+
+const trail: [string, string][] = [['Fleet', '/fleet']]
 
 export function HostPage() {
   const { hostId = '' } = useParams({ strict: false })
@@ -28,7 +30,7 @@ export function HostPage() {
   })
   if (!host.data)
     return (
-      <Page title="Host">
+      <Page title="Host" trail={trail}>
         <FleetTabs />
         {host.error ? <ErrorState error={host.error} onRetry={() => host.refetch()} /> : <Skeleton />}
       </Page>
@@ -37,6 +39,7 @@ export function HostPage() {
   return (
     <Page
       title={name}
+      trail={trail}
       aside={
         <>
           <span className="text-ink-muted">{location}</span>
@@ -52,7 +55,7 @@ export function HostPage() {
           ['Location', location],
           ['Engine', engine],
           ['New VMs', schedulable && state === 'up' ? 'may be placed here' : 'are not placed here'],
-          ['Last report', <Age key="report" iso={last_report_at} />],
+          ['Last report', <Ago key="report" iso={last_report_at} />],
           ...forgottenFact(forgotten_at),
           ['Id', <Copyable key="id" text={host.data.id} />],
           ['GPUs', `${gpus.filter((gpu) => gpu.state === 'free').length} of ${gpus.length} free`],
@@ -69,7 +72,7 @@ export function HostPage() {
 }
 
 const forgottenFact = (iso: string): [string, ReactNode][] =>
-  iso ? [['Forgotten', <Age key="forgotten" iso={iso} />]] : []
+  iso ? [['Forgotten', <Ago key="forgotten" iso={iso} />]] : []
 
 /** Shows how far a drain has come: it ends when the last VM has been deleted by its owner. */
 function Drain({ host }: { host: Host }) {

@@ -57,14 +57,16 @@ export function Images() {
                 key: 'description',
                 title: 'Description',
                 width: 'minmax(180px, 2fr)',
-                cell: (image) => <span title={image.description}>{image.description}</span>,
+                cell: (image) => <span className="block whitespace-normal md:py-2">{image.description}</span>,
               },
               {
                 key: 'locations',
                 title: 'Locations',
                 width: 'minmax(160px, 1.6fr)',
                 cell: (image) => (
-                  <span title={image.locations.join(', ')}>{image.locations.join(', ') || 'none'}</span>
+                  <span className="block whitespace-normal md:py-2">
+                    {image.locations.join(', ') || 'none'}
+                  </span>
                 ),
               },
               whenColumn('Imported', 'created_at'),

@@ -84,7 +84,7 @@ export function FleetOperations() {
     {
       key: 'on',
       title: 'On',
-      width: 'minmax(140px, 1fr)',
+      width: 'minmax(140px, 1.6fr)',
       cell: ({ metadata, resource_name }) => (
         <span title={metadata.id}>{resource_name || `…${shortId(metadata.id)}`}</span>
       ),
@@ -107,9 +107,9 @@ export function FleetOperations() {
     {
       key: 'error',
       title: 'Step and last error',
-      width: 'minmax(180px, 2.4fr)',
+      width: 'minmax(180px, 2fr)',
       cell: (row) => (
-        <span className="block py-2 break-words whitespace-normal">
+        <span className="block break-words whitespace-normal md:py-2">
           {row.step && <span className="text-ink-muted">{stepWords(row.step)} </span>}
           {row.error || (row.step ? '' : '–')}
         </span>

@@ -19,7 +19,7 @@ import { FormDialog, submitting } from '../../ui/dialog.tsx'
 import { CheckField, FilterInput, Select, TextField } from '../../ui/field.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 import { Empty } from '../../ui/page.tsx'
-import { StateBadge } from '../../ui/state.tsx'
+import { Mark, StateBadge } from '../../ui/state.tsx'
 import { Table } from '../../ui/table.tsx'
 import { ageColumn } from '../../ui/time-column.tsx'
 
@@ -141,12 +141,16 @@ export function Organizations() {
               },
               {
                 key: 'vms',
-                title: '',
-                width: '60px',
-                isBare: true,
+                title: 'VMs',
+                width: '70px',
                 cell: (row) => (
-                  <Link to="/fleet/vms" search={{ organization: row.id }} className="link">
-                    VMs
+                  <Link
+                    to="/fleet/vms"
+                    search={{ organization: row.id }}
+                    className="link"
+                    aria-label={`View the VMs of ${row.name}`}
+                  >
+                    View
                   </Link>
                 ),
               },
@@ -177,7 +181,11 @@ function Payment({ row, due }: { row: Row; due: Alert[] }) {
     <span className="inline-flex flex-wrap items-center gap-x-3">
       <StateBadge state={paymentLook(row.payment_state)} />
       {due.length > 0 && (
-        <span className="text-amber-text" title={due.map(({ message }) => message).join('\n')}>
+        <span
+          className="inline-flex items-center gap-2 whitespace-nowrap text-amber-text"
+          title={due.map(({ message }) => message).join('\n')}
+        >
+          <Mark tone="warn" />
           {plural(due.length, 'invoice')} due
         </span>
       )}
