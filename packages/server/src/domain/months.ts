@@ -21,6 +21,11 @@ export const isLastOfMonth = (day: string): boolean => addDays(day, 1).endsWith(
 
 export const dayStart = (day: string): string => `${day}T00:00:00.000Z`
 
+const words = new Intl.DateTimeFormat('en', { month: 'long', year: 'numeric', timeZone: 'UTC' })
+
+/** `2026-11-01` as `November 2026`. */
+export const monthTitle = (month: string): string => words.format(parse(month))
+
 /**
  * The id of an organization's invoice for a month: a UUID of version 7 whose time is the month's beginning and whose
  * random part is a digest, so that the invoice under way has the id under which it will be issued.

@@ -1,4 +1,5 @@
 import type { Alert, AlertKind, OperationName } from '@slipway/contract'
+import { monthTitle } from '../domain/months.ts'
 import type { AlertRow } from '../store/finding/alerts.ts'
 import { time } from '../store/time.ts'
 
@@ -30,7 +31,7 @@ const messages: Record<AlertKind, (row: AlertRow) => string> = {
     `${doing[detail.operation_name as OperationName]} the ${resource_type.replaceAll('_', ' ').replace(/^vm$/, 'VM')} ${name || 'that is gone'} has failed ${detail.attempts} times ${detail.is_stuck ? 'and was given up: an operator has to look at it' : 'and is tried again: operators see it'} (operation ${detail.operation_id}).`,
   payment: ({ name, resource_type, detail }) =>
     resource_type === 'invoice'
-      ? `The invoice of ${name} for ${detail.month} over ${usd(detail.usd_cents)} USD is not paid.`
+      ? `The invoice of ${name} for ${monthTitle(`${detail.month}-01`)}, ${usd(detail.usd_cents)} USD, is not paid.`
       : `The payment method of ${name} ${detail.payment_state === 'declined' ? 'was declined' : 'was removed'}: until an owner sets up another, nothing new can be created or started.`,
   budget: ({ name, detail }) =>
     `${name} has spent ${detail.percent} % of its budget of ${Number(detail.monthly_usd)} USD for this month${detail.is_hard_stop ? '; at 100 % nothing new can be created or started' : ''}.`,

@@ -52,7 +52,10 @@ test('the link to the billing dashboard is for owners and write keys, new each t
   expect(response.headers.get('referrer-policy')).toBe('no-referrer')
   const page = await response.text()
   expect(page).not.toMatch(/<script|style=|onclick/)
-  expect((await open('/billing/assets/style.css')).headers.get('content-type')).toContain('text/css')
+  const style = await open('/billing/assets/style.css')
+  expect(style.headers.get('content-type')).toContain('text/css')
+  const [, typeface = ''] = /"(\/assets\/inter-[^"]+)"/.exec(await style.text()) ?? []
+  expect((await open(typeface)).headers.get('content-type')).toBe('font/woff2')
 })
 
 test('the link to the billing dashboard works for 15 minutes and is useless afterwards', async () => {

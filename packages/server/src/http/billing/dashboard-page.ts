@@ -1,14 +1,14 @@
 import { testCards } from '../../domain/cards.ts'
 import { sumUsd } from '../../domain/charges.ts'
 import { centsToUsd, displayUsd } from '../../domain/money.ts'
-import { addMonths, monthOf } from '../../domain/months.ts'
+import { addMonths, monthOf, monthTitle } from '../../domain/months.ts'
 import type { InvoiceRow } from '../../store/billing/invoices.ts'
 import type { PaymentMethodRow } from '../../store/billing/payments.ts'
 import type { MonthRow } from '../../store/billing/usage-days.ts'
 import type { OrganizationRow } from '../../store/identity/organizations.ts'
 import type { ProjectRow } from '../../store/identity/projects.ts'
 import { dailyChart, seriesOf } from './chart.ts'
-import { type Html, html, money, monthTitle, page, pageHeader } from './html.ts'
+import { type Html, html, money, page, pageHeader } from './html.ts'
 
 export interface Dashboard {
   /** The path of this link, under which everything is. */
@@ -89,11 +89,13 @@ ${project ? null : invoiceSection(board)}
 }
 
 const usd = (value: number) => money(value.toFixed(2))
+/** Prices below a cent keep the digits that matter, as in the console. */
+const hourly = (value: number) => money(value.toFixed(value !== 0 && value < 0.1 ? 4 : 2))
 
 const monthSection = ({ costs, today }: Dashboard) => html`<section>
 <h2>This month so far</h2>
 <p class="figure">${usd(costs.month_to_date_usd)} <small>USD</small></p>
-<dl><dt>Month</dt><dd>${monthTitle(monthOf(today))}</dd><dt>Costs now</dt><dd>${costs.usd_per_hour.toFixed(4)} USD/h</dd><dt>This month, forecast</dt><dd>${usd(costs.forecast_usd)} USD</dd></dl>
+<dl><dt>Month</dt><dd>${monthTitle(monthOf(today))}</dd><dt>Costs now</dt><dd>${hourly(costs.usd_per_hour)} USD/h</dd><dt>This month, forecast</dt><dd>${usd(costs.forecast_usd)} USD</dd></dl>
 </section>`
 
 function methodSection(board: Dashboard): Html {

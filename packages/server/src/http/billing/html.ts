@@ -28,9 +28,9 @@ export function html(strings: TemplateStringsArray, ...pieces: Piece[]): Html {
   return new Html(String.raw({ raw: strings }, ...pieces.map(render)))
 }
 
-/** Nothing but our own style sheet and mark is loaded, no script runs, and forms go to us, or on to the payment provider. */
+/** Nothing but our own style sheet, typeface and mark is loaded, no script runs, and forms go to us, or on to the payment provider. */
 export const pageSecurityPolicy =
-  "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'; " +
+  "default-src 'none'; style-src 'self'; img-src 'self'; font-src 'self'; base-uri 'none'; frame-ancestors 'none'; " +
   "form-action 'self' https://checkout.stripe.com https://billing.stripe.com"
 
 export const stylePath = '/billing/assets/style.css'
@@ -54,25 +54,6 @@ ${content}
 
 export const pageHeader = (content: Html): Html =>
   html`<header><div><strong><img src="/favicon.svg" alt="" width="20" height="20">slipway</strong>${content}</div></header>`
-
-const monthNames = [
-  'January',
-  'February',
-  'March',
-  'April',
-  'May',
-  'June',
-  'July',
-  'August',
-  'September',
-  'October',
-  'November',
-  'December',
-]
-
-/** `2026-11-01` as `November 2026`. */
-export const monthTitle = (month: string): string =>
-  `${monthNames[Number(month.slice(5, 7)) - 1]} ${month.slice(0, 4)}`
 
 /** `76.1` as `76.10`, thousands apart. */
 export function money(text: string): string {

@@ -1,8 +1,8 @@
 import { centsToUsd, quantityHours } from '../../domain/money.ts'
-import { addDays, addMonths } from '../../domain/months.ts'
+import { addDays, addMonths, monthTitle } from '../../domain/months.ts'
 import type { InvoiceRow } from '../../store/billing/invoices.ts'
 import { invoiceState } from './dashboard-page.ts'
-import { type Html, html, money, monthTitle, page, pageHeader } from './html.ts'
+import { type Html, html, money, page, pageHeader } from './html.ts'
 
 interface InvoiceView {
   base: string

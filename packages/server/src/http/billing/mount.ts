@@ -40,7 +40,7 @@ interface Session {
  */
 export function mountBilling(app: FastifyInstance, services: Services, limiter: RateLimiter): void {
   app.get(stylePath, async (_request, reply) =>
-    reply.type('text/css; charset=utf-8').header('Cache-Control', 'no-cache').send(billingStyle),
+    reply.type('text/css; charset=utf-8').header('Cache-Control', 'no-cache').send(billingStyle()),
   )
   app.register(async (scope) => {
     scope.removeAllContentTypeParsers()

@@ -1,5 +1,25 @@
+import { existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { packageRoot } from '../../package-root.ts'
+import { onFirstUse } from '../on-first-use.ts'
+
+/** The console's style of type, from the console's own files, whose names have a digest in them. */
+function typefaces(): string {
+  const folder = join(packageRoot(), 'dist/console/assets')
+  const files = existsSync(folder) ? readdirSync(folder) : []
+  const face = (family: string, beginning: string) => {
+    const file = files.find((name) => name.startsWith(beginning) && name.endsWith('.woff2'))
+    return file
+      ? `@font-face { font-family: "${family}"; src: url("/assets/${file}") format("woff2"); font-weight: 100 900; font-display: swap; }\n`
+      : ''
+  }
+  return face('Inter', 'inter-latin-wght-') + face('JetBrains Mono', 'jetbrains-mono-latin-wght-')
+}
+
+export const billingStyle = onFirstUse(() => typefaces() + rules)
+
 /** Both themes from the same tokens; one column on narrow screens; paper is always light. */
-export const billingStyle = `
+const rules = `
 :root {
   color-scheme: light dark;
   --canvas: oklch(0.985 0.002 250); --surface: oklch(1 0 0); --sunken: oklch(0.967 0.003 250);
@@ -22,7 +42,7 @@ export const billingStyle = `
   }
 }
 * { box-sizing: border-box; }
-body { margin: 0; background: var(--canvas); color: var(--ink); font: 14px/20px Inter, ui-sans-serif, system-ui, "Segoe UI", Roboto, "Liberation Sans", sans-serif; font-variant-numeric: tabular-nums; }
+body { margin: 0; background: var(--canvas); color: var(--ink); font: 14px/20px Inter, system-ui, "Segoe UI", Roboto, "Liberation Sans", sans-serif; font-variant-numeric: tabular-nums; }
 a { color: var(--accent-text); text-underline-offset: 2px; }
 :focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; border-radius: 4px; }
 code { font: 13px/20px "JetBrains Mono", ui-monospace, Menlo, Consolas, "Liberation Mono", monospace; }
