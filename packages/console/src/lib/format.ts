@@ -96,8 +96,15 @@ export function eventWords({
   const [, end = ''] = type.split('.')
   if (type.startsWith('operation.') && typeof data.operation_name === 'string')
     return `${stepWords(data.operation_name.toLowerCase())} ${resourceWords(resource_type)} ${end}`
-  return stepWords(type).replace(/^Vm\b/, 'VM').replace('shutoff', 'shut off')
+  return eventTypeWords(type)
 }
+
+/** "vm.shutoff" becomes "VM shut off". */
+export const eventTypeWords = (type: string): string =>
+  stepWords(type)
+    .replace(/^Vm\b/, 'VM')
+    .replace(/^Ssh\b/, 'SSH')
+    .replace('shutoff', 'shut off')
 
 export const resourceWords = (type: string): string => type.replaceAll('_', ' ').replace(/^vm$/, 'VM')
 

@@ -2,6 +2,7 @@ import { useProjectId } from '../api/me.ts'
 import { EventTable } from '../features/event-table.tsx'
 import { EventTabs } from '../features/page-tabs.tsx'
 import { projectEventTypes as types } from '../lib/event-kinds.ts'
+import { eventTypeWords } from '../lib/format.ts'
 import { useSearchState } from '../lib/use-search-state.ts'
 import { Select } from '../ui/field.tsx'
 import { Page } from '../ui/page.tsx'
@@ -20,7 +21,10 @@ export function Events() {
           label="Type"
           value={search.type ?? ''}
           onChange={(type) => setSearch({ type })}
-          choices={[{ value: '', label: 'Any type' }, ...known.map((value) => ({ value, label: value }))]}
+          choices={[
+            { value: '', label: 'Any event' },
+            ...known.map((value) => ({ value, label: eventTypeWords(value) })),
+          ]}
         />
         {(search.resource || search.actor) && (
           <button

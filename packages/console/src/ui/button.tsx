@@ -16,12 +16,19 @@ const kinds: Record<Kind, string> = {
 }
 /** A row of a table has no frame around its buttons, since there are many. */
 const smallDanger = 'text-red-text hover:bg-red-soft'
-const off =
-  'disabled:cursor-not-allowed aria-disabled:cursor-not-allowed aria-disabled:opacity-55 disabled:opacity-55'
+/** What cannot be pressed is grey, and its words are as easy to read as any. */
+const off: Record<Kind, string> = {
+  primary: 'border border-line bg-sunken text-ink-muted',
+  plain: 'border border-line bg-surface text-ink-muted',
+  quiet: 'text-ink-muted',
+  danger: 'border border-line bg-surface text-ink-muted',
+}
+const smallOff = 'text-ink-muted'
 
-const classOf = (kind: Kind, size: Size, more = '') => {
-  const look = kind === 'danger' && size === 'small' ? smallDanger : kinds[kind]
-  return `${base} ${sizes[size]} ${look} ${off} ${more}`
+const classOf = (kind: Kind, size: Size, more = '', isOff = false) => {
+  const isBare = kind === 'danger' && size === 'small'
+  const look = isOff ? (isBare ? smallOff : off[kind]) : isBare ? smallDanger : kinds[kind]
+  return `${base} ${sizes[size]} ${look} ${isOff ? 'cursor-not-allowed' : ''} ${more}`
 }
 
 interface Look {
@@ -59,7 +66,7 @@ export function Button({
       aria-disabled={isOff || undefined}
       aria-busy={isBusy || undefined}
       aria-description={reason || undefined}
-      className={classOf(kind, size, className)}
+      className={classOf(kind, size, className, isOff)}
       onClick={(event) => {
         if (isOff) event.preventDefault()
         else onClick?.(event)

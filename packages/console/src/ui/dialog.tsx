@@ -21,7 +21,7 @@ export function Dialog({ isOpen, onClose, title, children, isWide = false, first
     <Base.Root open={isOpen} onOpenChange={(open) => !open && onClose()}>
       <Base.Portal>
         <Base.Backdrop className="fixed inset-0 z-40 bg-backdrop" />
-        <Base.Viewport className="fixed inset-0 z-50 flex items-start justify-center overflow-y-auto p-4 pt-[10vh] pb-[calc(1rem+var(--toast-space,0px))] max-md:pt-4">
+        <Base.Viewport className="fixed inset-0 z-50 flex items-start justify-center overflow-y-auto p-4 pt-[10vh] pb-[calc(16px+var(--toast-space,0px))] max-md:pt-4">
           <Base.Popup
             data-modal
             {...(firstFocus && { initialFocus: firstFocus })}
@@ -80,7 +80,8 @@ export function FormDialog({
             <ErrorNote error={error} />
           </div>
         )}
-        <div className="mt-5 flex justify-end gap-2">
+        {/* On a phone the form may be longer than the screen; its buttons stay in sight. */}
+        <div className="mt-5 flex justify-end gap-2 max-md:sticky max-md:-bottom-4 max-md:-mx-5 max-md:-mb-5 max-md:rounded-b-md max-md:border-t max-md:border-line max-md:bg-surface max-md:px-5 max-md:py-3">
           <Button ref={cancel} onClick={dialog.onClose}>
             Cancel
           </Button>

@@ -1,5 +1,5 @@
 import { Link, type LinkProps } from '@tanstack/react-router'
-import { Fragment, type ReactNode, useEffect } from 'react'
+import { type CSSProperties, Fragment, type ReactNode, useEffect } from 'react'
 import { CommandLines } from './command-lines.tsx'
 
 interface PageProps {
@@ -70,10 +70,13 @@ export function Section({
   )
 }
 
-/** Shows a label and a value on each line, in two columns where there is room. */
+/** Shows a label and a value on each line, one column after the other where there is room for two. */
 export function Facts({ items }: { items: [string, ReactNode][] }) {
   return (
-    <dl className="card grid grid-cols-1 gap-x-8 px-4 py-2 md:grid-cols-2">
+    <dl
+      className="card grid grid-cols-1 gap-x-8 px-4 py-2 md:grid-flow-col md:grid-cols-2 md:grid-rows-[repeat(var(--rows),auto)]"
+      style={{ '--rows': Math.ceil(items.length / 2) } as CSSProperties}
+    >
       {items.map(([label, value]) => (
         <div key={label} className="flex min-h-8 items-center gap-4 py-1">
           <dt className="w-28 shrink-0 text-ink-muted">{label}</dt>

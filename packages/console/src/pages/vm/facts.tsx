@@ -11,20 +11,20 @@ export function VmFacts({ vm }: { vm: Vm }) {
     <Facts
       items={[
         ['Type', vm.type],
-        ['Price', <VmPrice key="price" vm={vm} />],
         ['GPUs', type ? `${type.gpuCount} × ${type.gpuModel}` : '–'],
-        ['Cost so far', <VmCost key="cost" vm={vm} />],
         ['Location', vm.location],
-        ['Up for', vm.started_at ? <Age key="up" iso={vm.started_at} /> : 'it is off'],
         ['Image', vm.image],
-        ['Ends', <VmEnd key="ends" vm={vm} />],
-        ['Created', <When key="created" iso={vm.created_at} />],
         [
           'Private address',
           <Copyable key="ip" text={vm.network_interfaces[0]?.ips[0]?.private_ipv4.address ?? ''} />,
         ],
-        ['Changed', <When key="changed" iso={vm.updated_at} />],
         ['Id', <Copyable key="id" text={vm.id} />],
+        ['Price', <VmPrice key="price" vm={vm} />],
+        ['Cost so far', <VmCost key="cost" vm={vm} />],
+        ['Up for', vm.started_at ? <Age key="up" iso={vm.started_at} /> : 'it is off'],
+        ['Ends', <VmEnd key="ends" vm={vm} />],
+        ['Created', <When key="created" iso={vm.created_at} />],
+        ['Changed', <When key="changed" iso={vm.updated_at} />],
       ]}
     />
   )

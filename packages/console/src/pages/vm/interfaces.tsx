@@ -46,8 +46,10 @@ export function Interfaces({ vm }: { vm: Vm }) {
                   <span className="w-7 shrink-0 text-sm text-ink-muted">
                     {rule.direction === 'ingress' ? 'in' : 'out'}
                   </span>
-                  <span>{sentenceOf(rule, nameOf)}</span>
-                  <span className="truncate text-sm text-ink-muted max-md:hidden">{rule.name}</span>
+                  <span className="flex min-w-0 flex-wrap items-baseline gap-x-2">
+                    <span>{sentenceOf(rule, nameOf)}</span>
+                    <span className="truncate text-sm text-ink-muted">{rule.name}</span>
+                  </span>
                 </li>
               ))}
               {rules.data && applying.length === 0 && <li>None: everything is denied, in and out.</li>}

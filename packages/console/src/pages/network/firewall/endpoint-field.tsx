@@ -49,9 +49,11 @@ interface EndpointFieldProps {
   label: string
   projectId: string
   endpoints: ReturnType<typeof useEndpoints>
+  /** What can be typed. */
+  placeholder: string
 }
 
-export function EndpointField({ label, projectId, endpoints }: EndpointFieldProps) {
+export function EndpointField({ label, projectId, endpoints, placeholder }: EndpointFieldProps) {
   const id = useId()
   const nameOf = useEndpointNames(projectId)
   const { chosen, setChosen, text, setText, names, problem, add } = endpoints
@@ -85,7 +87,7 @@ export function EndpointField({ label, projectId, endpoints }: EndpointFieldProp
           aria-label={`${label}: add an address, block or name`}
           list={id}
           value={text}
-          placeholder="203.0.113.0/24 or a name"
+          placeholder={placeholder}
           onChange={(event) => setText(event.target.value)}
           onKeyDown={(event) => {
             if (event.key !== 'Enter') return

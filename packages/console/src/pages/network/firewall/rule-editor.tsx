@@ -17,6 +17,9 @@ type RuleBody = RouteBody<'firewallRuleCreate'>
 type Protocol = RuleBody['protocols'][number]
 const protocols: Protocol[] = ['tcp', 'udp', 'icmp']
 
+const farPlaces = 'anywhere, block or name'
+const ownPlaces = 'every VM, block or name'
+
 /** Splits "22, 3000-8080" as people write it. */
 const portsOf = (text: string): string[] => text.split(/[\s,]+/).filter(Boolean)
 
@@ -68,6 +71,7 @@ export function RuleEditor({ projectId, rule, onClose }: RuleEditorProps) {
     (sources.problem || destinations.problem ? 'Something under From or To is not understood' : '') ||
     (sources.all.length === 0 || destinations.all.length === 0 ? 'Say from where and to where' : '') ||
     (vpc_network_id === '' ? 'No network is known yet' : '')
+  const isSaid = chosen.length > 0 && sources.all.length > 0 && destinations.all.length > 0
   const isOpenToAll =
     action === 'allow' &&
     direction === 'ingress' &&
@@ -87,7 +91,9 @@ export function RuleEditor({ projectId, rule, onClose }: RuleEditorProps) {
         aria-live="polite"
         className="rounded-md border border-accent/40 bg-accent-soft px-3 py-2 font-medium"
       >
-        {sentenceOf({ action, direction, vpc_network_id, ...parts }, nameOf)}.
+        {isSaid
+          ? `${sentenceOf({ action, direction, vpc_network_id, ...parts }, nameOf)}.`
+          : 'Say from where and to where: the rule then stands here as a sentence.'}
       </p>
       {isOpenToAll && (
         <p role="alert" className="rounded-md border border-amber/50 bg-amber-soft p-3 text-sm">
@@ -159,8 +165,18 @@ export function RuleEditor({ projectId, rule, onClose }: RuleEditorProps) {
         </div>
       )}
       <div className="grid gap-4 sm:grid-cols-2">
-        <EndpointField label="From" projectId={projectId} endpoints={sources} />
-        <EndpointField label="To" projectId={projectId} endpoints={destinations} />
+        <EndpointField
+          label="From"
+          projectId={projectId}
+          endpoints={sources}
+          placeholder={direction === 'ingress' ? farPlaces : ownPlaces}
+        />
+        <EndpointField
+          label="To"
+          projectId={projectId}
+          endpoints={destinations}
+          placeholder={direction === 'ingress' ? ownPlaces : farPlaces}
+        />
       </div>
     </FormDialog>
   )
