@@ -1,51 +1,88 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { root } from '@slipway/testing/root.ts'
-import { settled, visit } from '../test/support/browser-program.ts'
+import type { Page } from 'playwright-core'
+import { visit } from '../test/support/browser-program.ts'
 import { startScene } from './scene.ts'
 
-// Takes a picture of every page at three widths, in both themes, with 0, 1, 35 and 10,000 VMs: artifacts/pictures.
+// Takes a picture of every page at three widths, in both themes, with 0, 1, 35 and 10,000 VMs, into artifacts/pictures:
+// vms-10000-1440-dark.png is the list of 10,000 VMs, 1440 px wide, in the dark theme.
 
 const widths = { 1440: 900, 768: 1024, 390: 844 }
 const themes = ['light', 'dark']
-const counts = { none: 0, one: 1, some: 35, many: 10_000 }
+const counts = [0, 1, 35, 10_000]
 
 /** What changes with the number of VMs; the other pages are taken once. */
-const counted = ['', '/vms', '/vms/new', '/usage', '/events']
-const single = [
-  '/vms/VM',
-  '/disks',
-  '/network/firewall',
-  '/network/networks',
-  '/operations',
-  '/settings/keys',
-  '/settings/ssh-keys',
-  '/settings/members',
-  '/settings/webhooks',
-  '/settings/billing',
-  '/settings/project',
-  '/settings/organization',
-]
+const counted = {
+  overview: '',
+  vms: '/vms',
+  'create-vm': '/vms/new',
+  usage: '/usage',
+  events: '/events',
+}
+const single = {
+  vm: '/vms/VM',
+  disks: '/disks',
+  firewall: '/network/firewall',
+  networks: '/network/networks',
+  operations: '/operations',
+  'access-keys': '/settings/keys',
+  'ssh-keys': '/settings/ssh-keys',
+  members: '/settings/members',
+  webhooks: '/settings/webhooks',
+  webhook: '/settings/webhooks/WEBHOOK',
+  billing: '/settings/billing',
+  project: '/settings/project',
+  organization: '/settings/organization',
+}
+const fleet = {
+  map: '',
+  host: '/hosts/HOST',
+  vms: '/vms',
+  capacity: '/capacity',
+  operations: '/operations?show=all',
+  organizations: '/organizations',
+  users: '/users',
+  quotas: '/quotas',
+  prices: '/prices',
+  images: '/images',
+  audit: '/audit',
+}
 
 const folder = join(root, 'artifacts/pictures')
 mkdirSync(folder, { recursive: true })
 const only = process.argv[2] ?? ''
-const scene = await startScene(counts)
+const scene = await startScene(Object.fromEntries(counts.map((count) => [`with-${count}`, count])))
+let taken = 0
 try {
-  const { page, url, projects, owner } = scene
-  const vm = (await owner.vmList({ project_id: projects.some!, names: 'train-7' })).items[0]!
-  const targets = Object.entries(projects).flatMap(([name, id]) =>
-    [...counted, ...(name === 'some' ? single : [])].map((path) => ({
-      name: `${path.replace('/VM', '').replaceAll('/', '-').slice(1) || 'overview'}${path.endsWith('VM') ? '-one' : ''}-${name}`,
-      path: `/projects/${id}${path.replace('VM', vm.id)}`,
-    })),
-  )
-  targets.push({ name: 'account', path: '/account' })
-  await page.goto(`${url}/account`)
-  await settled(page)
-  let taken = 0
-  for (const { name, path } of targets.filter(({ name }) => name.includes(only))) {
-    await visit(page, path)
+  const { page, owner, projects } = scene
+  const project_id = projects['with-35']!
+  const vm = (await owner.vmList({ project_id, names: 'train-7' })).items[0]!
+  const webhook = await owner.webhookCreate({ project_id }, { url: 'https://hooks.example.com/slipway' })
+  const ids = { VM: vm.id, WEBHOOK: webhook.id }
+  for (const count of counts)
+    await take(page, counted, `/projects/${projects[`with-${count}`]}`, (name) => `${name}-${count}`)
+  await take(page, single, `/projects/${project_id}`, (name) => name, ids)
+  await take(page, { account: '/account', catalogue: '/catalogue' }, '', (name) => name)
+  const hosts = await scene.operator.collect('adminHostList', {})
+  const host = hosts.find(({ vms }) => vms.length > 0)!
+  await take(await scene.signInAsOperator(), fleet, '/fleet', (name) => `fleet-${name}`, { HOST: host.id })
+} finally {
+  await scene.close()
+}
+console.log(`${taken} pictures are in artifacts/pictures`)
+
+async function take(
+  page: Page,
+  paths: Record<string, string>,
+  base: string,
+  nameOf: (name: string) => string,
+  ids: Record<string, string> = {},
+): Promise<void> {
+  for (const [key, path] of Object.entries(paths)) {
+    const name = nameOf(key)
+    if (!name.includes(only)) continue
+    await visit(page, base + path.replace(/[A-Z]+$/, (what) => ids[what] ?? what))
     for (const [width, height] of Object.entries(widths)) {
       await page.setViewportSize({ width: Number(width), height })
       for (const theme of themes) {
@@ -57,7 +94,4 @@ try {
       }
     }
   }
-  console.log(`${taken} pictures are in artifacts/pictures`)
-} finally {
-  await scene.close()
 }

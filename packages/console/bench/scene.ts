@@ -60,21 +60,26 @@ export async function startScene(counts: Record<string, number>) {
     after += vms
   }
   const browser = await launch()
-  const context = await browser.newContext({
-    viewport: { width: 1440, height: 900 },
-    reducedMotion: 'reduce',
-  })
-  const page = await context.newPage()
-  await page.goto(url)
-  await page.getByLabel('E-mail').fill(email)
-  await page.getByLabel('Password').fill(password)
-  await page.getByRole('button', { name: 'Sign in', exact: true }).click()
-  await page.getByRole('navigation', { name: 'Main' }).waitFor()
+  const signIn = async (email: string, password: string) => {
+    const context = await browser.newContext({
+      viewport: { width: 1440, height: 900 },
+      reducedMotion: 'reduce',
+    })
+    const page = await context.newPage()
+    await page.goto(url)
+    await page.getByLabel('E-mail').fill(email)
+    await page.getByLabel('Password').fill(password)
+    await page.getByRole('button', { name: 'Sign in', exact: true }).click()
+    await page.getByRole('navigation', { name: 'Main' }).waitFor()
+    return page
+  }
   return {
     url,
     owner,
+    operator: createClient({ baseUrl: url, token: server.operator_key }),
     projects,
-    page,
+    page: await signIn(email, password),
+    signInAsOperator: () => signIn(server.operator_email, server.operator_password),
     close: async () => {
       await browser.close()
       await database.close()
