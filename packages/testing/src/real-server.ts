@@ -9,6 +9,8 @@ export interface RealServerOptions {
   database?: TestDatabase
   /** The text of its slipway.toml; by default two small locations without delays. */
   config?: string
+  /** Further variables of its environment, such as secrets that the config names. */
+  env?: Record<string, string>
 }
 
 interface RunningServer {
@@ -42,7 +44,10 @@ export async function startEmptyServer(options: RealServerOptions = {}): Promise
   return Object.assign(server, { setupCode: /Set-up code[^:]*: (\S+)/.exec(server.said)![1]! })
 }
 
-async function launch({ database, config }: RealServerOptions, flags: string[]): Promise<RunningServer> {
+async function launch(
+  { database, config, env: given }: RealServerOptions,
+  flags: string[],
+): Promise<RunningServer> {
   const launcher = new Launcher()
   // The name that clients look for in their working folder.
   const dataDir = launcher.newDataDir('.slipway')
@@ -56,7 +61,7 @@ async function launch({ database, config }: RealServerOptions, flags: string[]):
     async start() {
       const port = server.url ? new URL(server.url).port : '0'
       const args = ['--port', port, '--data-dir', dataDir, '--config', configFile, ...flags]
-      const env = { SLIPWAY_LOG_LEVEL: 'info', ...(database && { DATABASE_URL: database.url }) }
+      const env = { ...given, SLIPWAY_LOG_LEVEL: 'info', ...(database && { DATABASE_URL: database.url }) }
       program = launcher.start(args, { env })
       server.said = await program.until(readyLine)
       server.url = /http:\/\/127\.0\.0\.1:\d+/.exec(server.said)![0]

@@ -5,6 +5,7 @@ import { memo, type ReactNode, useLayoutEffect, useMemo, useRef, useState } from
 
 export interface Column<Row> {
   key: string
+  /** Empty above buttons: those who listen are told of actions. */
   title: string
   cell: (row: Row) => ReactNode
   /** This is a CSS grid track: `minmax(140px, 2fr)`. */
@@ -137,7 +138,7 @@ function Rows<Row>(props: TableProps<Row>) {
                     {sort === `-${column.key}` && ' ↓'}
                   </button>
                 ) : (
-                  column.title
+                  column.title || <span className="sr-only">Actions</span>
                 )}
               </span>
             ))}

@@ -7,7 +7,7 @@ import axe from 'axe-core'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest'
 import { launch } from './browser-program.ts'
-import { type Service, startService } from './service.ts'
+import { type MoreConfig, type Service, startService } from './service.ts'
 
 export { settled, visit } from './browser-program.ts'
 
@@ -65,21 +65,24 @@ export async function openInvitation(page: Page, inviteUrl: string, password: st
   await page.getByRole('navigation', { name: 'Main' }).waitFor()
 }
 
-/** Returns what axe finds serious or critical, by all of its rules, in words. */
-async function seriousFindings(page: Page, part: string): Promise<string[]> {
+/** Returns everything that axe finds, by all of its rules but those of AAA and those that it has given up, in words. */
+async function findingsOf(page: Page, part: string): Promise<string[]> {
   if (!(await page.evaluate(() => 'axe' in window))) await page.evaluate(axe.source)
   const violations = await page.evaluate(async (part) => {
     const { axe } = window as unknown as { axe: typeof import('axe-core') }
-    const { violations } = await axe.run(part, { resultTypes: ['violations'], preload: false })
-    return violations.map(({ id, impact, nodes }) => ({
+    const left = /^(wcag2aaa|deprecated)$/
+    const rules = axe.getRules().filter(({ tags }) => !tags.some((tag) => left.test(tag)))
+    const { violations } = await axe.run(part, {
+      runOnly: { type: 'rule', values: rules.map(({ ruleId }) => ruleId) },
+      resultTypes: ['violations'],
+      preload: false,
+    })
+    return violations.map(({ id, nodes }) => ({
       id,
-      impact,
       nodes: nodes.slice(0, 3).map(({ target, failureSummary }) => `${target} ${failureSummary}`),
     }))
   }, part)
-  return violations
-    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
-    .map(({ id, nodes }) => `${id}: ${nodes.join(' | ')}`)
+  return violations.map(({ id, nodes }) => `${id}: ${nodes.join(' | ')}`)
 }
 
 export async function screenshot(page: Page, name: string): Promise<void> {
@@ -91,7 +94,7 @@ export async function inBothThemes(page: Page, name: string, part = 'html'): Pro
   const findings: string[] = []
   for (const theme of ['light', 'dark']) {
     await setTheme(page, theme)
-    findings.push(...(await seriousFindings(page, part)).map((finding) => `${name} ${theme}: ${finding}`))
+    findings.push(...(await findingsOf(page, part)).map((finding) => `${name} ${theme}: ${finding}`))
     await screenshot(page, `${name}-${theme}`)
   }
   await setTheme(page, 'light')
@@ -135,10 +138,10 @@ export const result = (page: Page, words: string | RegExp) =>
 export const expectNoComplaints = (tab: Tab) => expect(tab.complaints).toEqual([])
 
 /** Starts a service, a browser and a tab for a whole file of tests. */
-export function useConsole(): Scene {
+export function useConsole(more: () => Promise<MoreConfig> = async () => ({})): Scene {
   const scene = {} as Scene
   beforeAll(async () => {
-    const [service, browser] = await Promise.all([startService(), launch()])
+    const [service, browser] = await Promise.all([startService(await more()), launch()])
     const tab = await openTab(await browser.newContext({ viewport: wide, reducedMotion: 'reduce' }))
     Object.assign(scene, { service, browser, tab, page: tab.page })
   })

@@ -1,6 +1,11 @@
 import { createClient, logIn } from '@slipway/sdk'
 import { createDatabase } from '@slipway/testing/database.ts'
-import { simulatedLocation, startEmptyServer, startRealServer } from '@slipway/testing/real-server.ts'
+import {
+  type RealServerOptions,
+  simulatedLocation,
+  startEmptyServer,
+  startRealServer,
+} from '@slipway/testing/real-server.ts'
 
 const pace = { bootMs: [700, 1000] as [number, number], quarantineMs: 100 }
 const models = ['A40 48GB PCIe', 'A100 40GB PCIe', 'A100 80GB PCIe', 'L40S 48GB PCIe']
@@ -16,9 +21,16 @@ requests_per_second = 1000
 burst = 2000
 `
 
+/** What a file of tests adds to the configuration of its service. */
+export type MoreConfig = Pick<RealServerOptions, 'config' | 'env'>
+
 /** Starts a service with the demo, whose people and keys the tests use. */
-export async function startService() {
-  const server = await startRealServer({ database: await createDatabase(), config })
+export async function startService({ config: more = '', ...options }: MoreConfig = {}) {
+  const server = await startRealServer({
+    database: await createDatabase(),
+    config: config + more,
+    ...options,
+  })
   const { url: baseUrl, access_key, operator_key, email, password } = server
   const owner = await logIn({ baseUrl, email, password })
   return Object.assign(server, {

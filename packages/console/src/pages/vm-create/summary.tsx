@@ -55,10 +55,10 @@ export function Summary(props: SummaryProps) {
     <>
       <aside aria-label="Summary" className="card sticky top-6 flex flex-col gap-4 p-4 max-lg:static">
         <div>
-          <p className="figures text-2xl font-semibold">
+          <div className="figures text-2xl font-semibold">
             {usd(usdPerHour)}
             <span className="text-base font-normal text-ink-muted"> per hour</span>
-          </p>
+          </div>
           <p className="figures text-ink-muted">
             {usd(usdPerHour === null ? null : usdPerHour * hoursPerMonth)} per month of {hoursPerMonth} hours
           </p>
