@@ -1,7 +1,8 @@
 import { createClient, logIn } from '@slipway/sdk'
 import { sshKey } from '@slipway/testing/ssh-key.ts'
 import { URI } from 'otpauth'
-import type { Page } from 'playwright-core'
+import type { Locator, Page } from 'playwright-core'
+import decodeQr from 'qr/decode.js'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import {
   acceptInvitation,
@@ -110,11 +111,12 @@ describe.skipIf(isBrowserMissing)('somebody who is new to the console', () => {
     await factor.getByLabel('Password, to set one up').fill(password)
     await factor.getByRole('button', { name: 'Set up' }).click()
     const uri = (await factor.getByText(/^otpauth:/).textContent())!
+    expect(await readQr(factor.getByRole('img', { name: /^QR code/ }))).toBe(uri)
     const code = URI.parse(uri).generate()
-    await factor.getByLabel('Code').fill(code === '000000' ? '000001' : '000000')
+    await factor.getByLabel('Code', { exact: true }).fill(code === '000000' ? '000001' : '000000')
     await factor.getByRole('button', { name: 'Confirm' }).click()
     await factor.getByRole('alert').waitFor()
-    await factor.getByLabel('Code').fill(URI.parse(uri).generate())
+    await factor.getByLabel('Code', { exact: true }).fill(URI.parse(uri).generate())
     await factor.getByRole('button', { name: 'Confirm' }).click()
     const secrets = page.getByRole('dialog', { name: 'Recovery codes' })
     const [recovery = ''] = ((await secrets.locator('[data-secret] .mono').textContent()) ?? '').split(' ')
@@ -235,4 +237,18 @@ function clippedRing(): string {
       return `${element.tagName} ${element.textContent || element.getAttribute('aria-label')}`
   }
   return ''
+}
+
+/** Reads what a camera would read. */
+async function readQr(image: Locator): Promise<string> {
+  const size = Number((await image.getAttribute('viewBox'))!.split(' ').at(-1))
+  const cells = (await image.locator('path').getAttribute('d'))!.matchAll(/M(\d+) (\d+)/g)
+  const scale = 4
+  const data = new Uint8Array((size * scale) ** 2 * 3).fill(255)
+  for (const [, x, y] of cells)
+    for (let row = 0; row < scale; row += 1) {
+      const from = (Number(y) * scale + row) * size * scale + Number(x) * scale
+      data.fill(0, from * 3, (from + scale) * 3)
+    }
+  return decodeQr({ width: size * scale, height: size * scale, data })
 }

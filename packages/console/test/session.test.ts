@@ -1,6 +1,7 @@
 import { createClient, logIn } from '@slipway/sdk'
+import { clientSecret, type OidcStand, startOidcStand } from '@slipway/testing/oidc-stand.ts'
 import type { Page } from 'playwright-core'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
 import {
   expectNoComplaints,
   isBrowserMissing,
@@ -11,7 +12,16 @@ import {
 } from './support/browser.ts'
 
 describe.skipIf(isBrowserMissing)('a session of the console', () => {
-  const scene = useConsole()
+  let stand: OidcStand
+  const scene = useConsole(async () => {
+    stand = await startOidcStand(() => `${scene.service.url}/v0.1/auth/oidc/company/callback`)
+    const provider = `name = "company"\nissuer = "${stand.issuer}"\nclient_id = "slipway"`
+    return {
+      config: `[[oidc]]\n${provider}\nclient_secret_env = "OIDC_SECRET"`,
+      env: { OIDC_SECRET: clientSecret },
+    }
+  })
+  afterAll(() => stand?.close())
   let tab: Tab
   let page: Page
   beforeEach(async () => {
@@ -71,6 +81,34 @@ describe.skipIf(isBrowserMissing)('a session of the console', () => {
     await page.getByRole('alert').getByText('Request id').waitFor()
     await signIn(page, service)
     await page.getByRole('heading', { level: 1, name: 'default' }).waitFor()
+  })
+
+  test('single sign-on opens an account, which says so, and links to one that was there before', async () => {
+    const { service } = scene
+    stand.account = { sub: 'ada', email: 'ada@example.org', email_verified: true }
+    const identity = page.getByRole('region', { name: 'Single sign-on' })
+    const signInWithCompany = async () => {
+      await page.goto(`${service.url}/`)
+      await page.getByRole('link', { name: 'Sign in with company' }).click()
+      await page.getByRole('navigation', { name: 'Main' }).waitFor()
+      await page.goto(`${service.url}/account`)
+      await identity.getByText('opens this account').waitFor()
+    }
+    await signInWithCompany()
+    await page.getByRole('main').getByText('ada@example.org').first().waitFor()
+
+    await page.context().clearCookies()
+    stand.account = { sub: 'owner', email: 'owner@example.org', email_verified: true }
+    await signIn(page, service)
+    await page.goto(`${service.url}/account`)
+    await identity.getByText('is not linked to this account').waitFor()
+    await identity.getByRole('button', { name: 'Link company' }).click()
+    await identity.getByText('opens this account').waitFor()
+    await page.context().clearCookies()
+    await signInWithCompany()
+    await page.getByRole('main').getByText(service.email).first().waitFor()
+    await identity.getByRole('button', { name: 'Unlink company' }).click()
+    await identity.getByText('is not linked to this account').waitFor()
   })
 
   test('the page keeps no token where its scripts could read it later', async () => {

@@ -7,6 +7,7 @@ import { Copyable } from '../ui/copy.tsx'
 import { ErrorNote } from '../ui/error.tsx'
 import { TextField } from '../ui/field.tsx'
 import { Section } from '../ui/page.tsx'
+import { QrCode } from '../ui/qr-code.tsx'
 import { SecretDialog } from '../ui/secret.tsx'
 
 const secretOf = (uri: string): string => new URL(uri).searchParams.get('secret') ?? ''
@@ -60,11 +61,14 @@ export function SecondFactor() {
         )}
         {uri && (
           <div className="flex flex-col gap-2">
+            <p>Scan this with an authenticator, such as the one on your phone:</p>
+            <QrCode text={uri} label="QR code of the key; the same key stands below" />
             <p>
+              Or{' '}
               <a href={uri} className="link">
-                Open in the authenticator of this device
+                open it in the authenticator of this device
               </a>
-              , or type this key into another one:
+              , or type the key:
             </p>
             <Copyable text={secretOf(uri)} shown={inGroups(secretOf(uri))} label="Copy the key" />
             <p className="text-ink-muted">As an address, for password managers:</p>

@@ -1,7 +1,7 @@
+import { clientSecret, type OidcStand, startOidcStand } from '@slipway/testing/oidc-stand.ts'
 import { addOrganization, addUser, password, someEmail, tokenOf } from '@slipway/testing/people.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { clientSecret, type OidcStand, startOidcStand } from '../support/oidc-stand.ts'
 
 /** A provider's word counts for the subject that it names, for us, now, and for nobody's address. */
 

@@ -31,8 +31,12 @@ async function newKey(): Promise<JWK> {
 
 export async function startOidcStand(redirectUri: () => string): Promise<OidcStand> {
   let key = await newKey()
-  let handle: (...args: Parameters<ReturnType<Provider['callback']>>) => unknown
-  const server: Server = createServer((request, response) => void handle(request, response))
+  let handle: ReturnType<Provider['callback']> | null = null
+  // It begins with the first visitor: by then the address to which it sends people back is known.
+  const server: Server = createServer((request, response) => {
+    handle ??= begin()
+    void handle(request, response)
+  })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 
@@ -42,7 +46,7 @@ export async function startOidcStand(redirectUri: () => string): Promise<OidcSta
     claims: {},
     async rotateKey() {
       key = await newKey()
-      begin()
+      handle = null
     },
     close: async () => {
       server.closeAllConnections()
@@ -50,7 +54,7 @@ export async function startOidcStand(redirectUri: () => string): Promise<OidcSta
     },
   }
 
-  function begin(): void {
+  function begin(): ReturnType<Provider['callback']> {
     const provider = new Provider(issuer, {
       clients: [
         {
@@ -93,8 +97,7 @@ export async function startOidcStand(redirectUri: () => string): Promise<OidcSta
           .sign(await importJWK(key, 'RS256'))
       }
     })
-    handle = provider.callback() as never
+    return provider.callback()
   }
-  begin()
   return stand
 }
