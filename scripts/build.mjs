@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { leave, root } from './install.mjs'
+import { isInstalled, leave, root } from './install.mjs'
 
 const server = join(root, 'packages/server')
 const cli = join(root, 'packages/cli')
@@ -106,7 +106,8 @@ function buildConsole() {
     // Whoever builds: a test runner would have it built for development, at a third more bytes.
     env: { ...process.env, NODE_ENV: 'production' },
   })
-  if (status !== 0) leave('The build of the console failed.')
+  if (status !== 0)
+    leave(`The build of the console failed${isInstalled() ? '.' : ': packages are missing, run npm install.'}`)
   writeFileSync(hashFile, hash)
 }
 

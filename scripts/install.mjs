@@ -36,7 +36,7 @@ function checkNode() {
 }
 
 /** Whether npm's own list of what is in node_modules agrees with the lock. */
-function isInstalled() {
+export function isInstalled() {
   const listPath = join(root, 'node_modules/.package-lock.json')
   if (!existsSync(listPath)) return false
   const present = JSON.parse(readFileSync(listPath, 'utf8')).packages
