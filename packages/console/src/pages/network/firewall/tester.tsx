@@ -1,4 +1,4 @@
-import type { FirewallRule, RouteBody } from '@slipway/sdk'
+import type { FirewallRule, RouteBody, Vm } from '@slipway/sdk'
 import { useMutation } from '@tanstack/react-query'
 import { CircleCheck, CircleX } from 'lucide-react'
 import { type FormEvent, useId, useState } from 'react'
@@ -22,7 +22,6 @@ export function Tester({
   rules: FirewallRule[]
   onDecided: (ruleId: string) => void
 }) {
-  const listId = useId()
   const vms = useQuery(readAll('vmList', { project_id: projectId }))
   const [direction, setDirection] = useState<Packet['direction']>('ingress')
   const [protocol, setProtocol] = useState<Packet['protocol']>('tcp')
@@ -67,20 +66,9 @@ export function Tester({
           choices={['tcp', 'udp', 'icmp'].map((value) => ({ value, label: value }))}
         />
       </div>
-      <TextField label="From" list={listId} value={source} onChange={setSource} placeholder="Address or VM" />
-      <TextField
-        label="To"
-        list={listId}
-        value={destination}
-        onChange={setDestination}
-        placeholder="Address or VM"
-      />
+      <PlaceField label="From" vms={vms.data ?? []} value={source} onChange={setSource} />
+      <PlaceField label="To" vms={vms.data ?? []} value={destination} onChange={setDestination} />
       {protocol !== 'icmp' && <TextField label="Port" inputMode="numeric" value={port} onChange={setPort} />}
-      <datalist id={listId}>
-        {(vms.data ?? []).map((vm) => (
-          <option key={vm.id} value={vm.name} />
-        ))}
-      </datalist>
       <Button
         type="submit"
         isBusy={test.isPending}
@@ -105,5 +93,30 @@ export function Tester({
         )}
       </div>
     </form>
+  )
+}
+
+/** A browser takes long over a list of thousands: so many names are offered that fit what is typed. */
+const mostOffered = 50
+
+interface PlaceFieldProps {
+  label: string
+  vms: Vm[]
+  value: string
+  onChange: (value: string) => void
+}
+
+function PlaceField({ label, vms, value, onChange }: PlaceFieldProps) {
+  const listId = useId()
+  const fitting = vms.filter(({ name }) => name.includes(value.trim())).slice(0, mostOffered)
+  return (
+    <>
+      <TextField label={label} list={listId} value={value} onChange={onChange} placeholder="Address or VM" />
+      <datalist id={listId}>
+        {fitting.map((vm) => (
+          <option key={vm.id} value={vm.name} />
+        ))}
+      </datalist>
+    </>
   )
 }
