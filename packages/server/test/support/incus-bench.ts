@@ -27,7 +27,6 @@ const ownSys = `
 set -e
 mkdir -p "$1/cgroup"; mount --rbind /sys/fs/cgroup "$1/cgroup"
 mount -t sysfs sysfs /sys; mount --rbind "$1/cgroup" /sys/fs/cgroup
-exec ${daemon} --group root
 `
 
 export class IncusMember {
@@ -35,9 +34,12 @@ export class IncusMember {
   readonly namespace: string
   readonly address: string
   readonly dir: string
+  /** What its shell does before the daemon is started. */
+  readonly prelude: string
   #child: ChildProcess | undefined
 
-  constructor(name: string, namespace: string, address: string, dir: string) {
+  constructor(name: string, namespace: string, address: string, dir: string, prelude: string) {
+    this.prelude = prelude
     this.name = name
     this.namespace = namespace
     this.address = address
@@ -55,7 +57,8 @@ export class IncusMember {
       'nsenter',
       [
         ...[`--net=/run/netns/${this.namespace}`, 'unshare', '--mount', '--uts', '--propagation', 'private'],
-        ...['sh', '-c', `hostname ${this.name}; ${ownSys}`, 'sh', this.dir],
+        ...['sh', '-c', `hostname ${this.name}; ${ownSys}${this.prelude}\nexec ${daemon} --group root`],
+        ...['sh', this.dir],
       ],
       { env: { ...process.env, INCUS_DIR: this.dir }, stdio: ['ignore', log, log] },
     )
@@ -123,22 +126,22 @@ export class IncusBench {
   readonly client: string
   readonly #lan: string
 
-  private constructor(dir: string, prefix: string, memberCount: number) {
+  private constructor(dir: string, prefix: string, memberCount: number, prelude: string) {
     this.dir = dir
     this.#lan = `${prefix}-lan`
     this.client = `${prefix}-client`
     this.members = Array.from({ length: memberCount }, (_, index) => {
       const name = `m${index + 1}`
-      return new IncusMember(name, `${prefix}-${name}`, `198.51.100.${index + 1}`, join(dir, name))
+      return new IncusMember(name, `${prefix}-${name}`, `198.51.100.${index + 1}`, join(dir, name), prelude)
     })
   }
 
-  static async open(memberCount: number): Promise<IncusBench> {
+  static async open(memberCount: number, prelude = ''): Promise<IncusBench> {
     if (whyNoIncus) throw new Error(`Incus cannot be started ${whyNoIncus}`)
     const dir = await mkdtemp(join(tmpdir(), 'swi-'))
     // The users of the containers go through it.
     await chmod(dir, 0o711)
-    const bench = new IncusBench(dir, `swi${process.pid}`, memberCount)
+    const bench = new IncusBench(dir, `swi${process.pid}`, memberCount, prelude)
     try {
       await bench.#makeNetwork()
       await Promise.all(bench.members.map((member) => member.start()))
@@ -150,8 +153,8 @@ export class IncusBench {
   }
 
   /** A server alone, with a pool and the test guest's image. */
-  static async alone(): Promise<IncusBench> {
-    const bench = await IncusBench.open(1)
+  static async alone(prelude = ''): Promise<IncusBench> {
+    const bench = await IncusBench.open(1, prelude)
     try {
       await bench.members[0]!.preseed('storage_pools: [{name: default, driver: dir}]\n')
       await bench.provide(bench.members[0]!)
@@ -304,6 +307,14 @@ cluster: {server_name: ${first!.name}, enabled: true}
 
   async #plug(member: IncusMember, state: 'up' | 'down'): Promise<void> {
     await exec('ip', ['-n', this.#lan, 'link', 'set', `p${this.members.indexOf(member)}`, state])
+  }
+
+  /** A second port of the member on the switch, without an address. */
+  async addPort(member: IncusMember, name: string): Promise<void> {
+    const peer = ['type', 'veth', 'peer', 'name', `x-${name}`, 'netns', this.#lan]
+    await exec('ip', ['-n', member.namespace, 'link', 'add', name, ...peer])
+    await exec('ip', ['-n', this.#lan, 'link', 'set', `x-${name}`, 'master', 'lan', 'up'])
+    await exec('ip', ['-n', member.namespace, 'link', 'set', name, 'up'])
   }
 
   async routePublic(block: string, member: IncusMember): Promise<void> {

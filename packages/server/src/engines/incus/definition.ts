@@ -4,6 +4,7 @@ import type { IncusContext } from './context.ts'
 import { volumeName } from './disks.ts'
 import { imageOf } from './images.ts'
 import { type Change, type Goal, gate, generationMark, type Instance, marks } from './instances.ts'
+import { isOvn } from './networks.ts'
 
 type Device = Record<string, string>
 
@@ -55,11 +56,9 @@ export function definitionOf(
       root: { type: 'disk', path: '/', pool: storagePool, size: `${spec.osDiskGib}GiB` },
       eth0: {
         ...{ type: 'nic', network: bridge, name: 'eth0', hwaddr: network.macAddress.toLowerCase() },
-        ...{
-          'ipv4.address': network.privateAddress,
-          'security.ipv4_filtering': 'true',
-          'security.mac_filtering': 'true',
-        },
+        'ipv4.address': network.privateAddress,
+        // For OVN Incus has no such filter, and the host record says so.
+        ...(!isOvn(bridge) && { 'security.ipv4_filtering': 'true', 'security.mac_filtering': 'true' }),
       },
       // Where a guest without Incus's agent finds its user data.
       ...(isVm && { seed: { type: 'disk', source: 'cloud-init:config' } }),

@@ -40,11 +40,11 @@ import {
 import { inventory } from './inventory.ts'
 import { memberNames } from './members.ts'
 import {
-  dropBridgeIfUnused,
-  dropUnusedBridges,
-  ensureBridge,
+  dropNetworkIfUnused,
+  dropUnusedNetworks,
   ensureForward,
-  hasBridge,
+  ensureNetwork,
+  hasNetwork,
   removeForward,
 } from './networks.ts'
 import { ensureProject } from './project.ts'
@@ -145,7 +145,7 @@ export class IncusEngine implements Engine {
     await this.#firewalls.remove({ id: vm.id, bridge }, call.signal)
     await deleteInstance(this.#ctx, vm.id, call.signal)
     this.#serial.forget(vm.id)
-    if (bridge) await dropBridgeIfUnused(this.#ctx, bridge, call.signal)
+    if (bridge) await dropNetworkIfUnused(this.#ctx, bridge, call.signal)
   }
 
   async inspectVm(vm: VmRef, signal: AbortSignal): Promise<VmStatus | null> {
@@ -222,14 +222,14 @@ export class IncusEngine implements Engine {
     if (known) return known
     await requireNotGone(this.#ctx, spec.id, call)
     if (!spec.isNew) throw new EngineError('lost', `the OS disk of ${spec.id} is gone`)
-    const bridge = await ensureBridge(this.#ctx, spec.network, call.signal)
+    const bridge = await ensureNetwork(this.#ctx, spec.network, call.signal)
     const definition = definitionOf(this.#ctx, spec, bridge, 'shut', [])
     const body = creationOf(this.#ctx, spec, instanceName(spec.id), call.generation, definition)
     const isCluster = (await memberNames(this.#ctx, call.signal)) !== null
     await this.#placeDisks(spec, call)
     await createInstance(this.#ctx, body, isCluster ? spec.host : null, call.signal).catch(async (error) => {
       // The last VM of the network may have left with it meanwhile.
-      if (await hasBridge(this.#ctx, bridge, call.signal)) throw error
+      if (await hasNetwork(this.#ctx, bridge, call.signal)) throw error
       throw new EngineError('unavailable', `the network of ${spec.id} went while it was made`, {
         cause: error,
       })
@@ -354,7 +354,7 @@ export class IncusEngine implements Engine {
     if (performance.now() < this.#tidyAtMs) return
     this.#tidyAtMs = performance.now() + tidyMs
     await forgetLongGone(this.#ctx, signal)
-    await dropUnusedBridges(this.#ctx, signal)
+    await dropUnusedNetworks(this.#ctx, signal)
   }
 
   /** The Incus project in which everything of ours lives. */

@@ -5,6 +5,7 @@ import type { Disks } from './disks.ts'
 import { firewallGeneration, listAcls } from './firewall.ts'
 import { type Instance, listInstances, marks } from './instances.ts'
 import { listMembers, type Member, serverInfo } from './members.ts'
+import { findUplink } from './networks.ts'
 import { type CardReport, gpusOf, type Resources, readResources } from './resources.ts'
 import type { Statuses } from './status.ts'
 
@@ -24,10 +25,12 @@ export async function* inventory(
   disks: Disks,
   signal: AbortSignal,
 ): AsyncIterable<HostReport> {
-  const [{ members, isCluster }, { environment }] = await Promise.all([
+  const [{ members, isCluster }, { environment }, uplink] = await Promise.all([
     listMembers(ctx, signal),
     serverInfo(ctx, signal),
+    findUplink(ctx, signal),
   ])
+  const hasOvn = uplink !== undefined
   for (const { name, status } of members) if (!isAnswering(status)) yield awayReport(name, status)
   const [instances, acls, volumes] = await Promise.all([
     listInstances(ctx, signal),
@@ -50,12 +53,12 @@ export async function* inventory(
     )
     yield {
       name: member.name,
-      ...(!isAccepting(ctx, member) && { isClosed: true }),
+      ...(!isAccepting(ctx, member, hasOvn) && { isClosed: true }),
       ...(isCluster && { isCordoned: isCordoned(member) }),
       cpuCores: resources.cpu.total,
       memoryGb: Math.floor(resources.memory.total / 1024 ** 3),
       ...declaredShare(ctx),
-      capabilities: capabilitiesOf(ctx, member, environment.server_version),
+      capabilities: capabilitiesOf(ctx, member, environment.server_version, hasOvn),
       gpus: cards(ctx, resources).map((card) => gpuReport(card, own)),
       vms: own.map((instance) => {
         const acl = aclOf.get(instance.config[marks.bridge] ?? '')
@@ -98,13 +101,19 @@ function gpuReport(card: CardReport, instances: Instance[]): GpuReport {
 
 export const filtersInternal = (member: Member) => member.config[filtersMark] === 'true'
 
-const isAccepting = (ctx: IncusContext, member: Member) =>
-  member.status === 'Online' && (filtersInternal(member) || ctx.config.allowUnfilteredInternal)
+const isAccepting = (ctx: IncusContext, member: Member, hasOvn: boolean) =>
+  member.status === 'Online' && (hasOvn || filtersInternal(member) || ctx.config.allowUnfilteredInternal)
 
-function capabilitiesOf(ctx: IncusContext, member: Member, version: string): Record<string, unknown> {
+function capabilitiesOf(
+  ctx: IncusContext,
+  member: Member,
+  version: string,
+  hasOvn: boolean,
+): Record<string, unknown> {
   const problems = [
     ...(member.status === 'Evacuated' ? ['the member is evacuated'] : []),
-    ...(filtersInternal(member)
+    ...(hasOvn ? ['a guest can send under another address of its own subnet'] : []),
+    ...(hasOvn || filtersInternal(member)
       ? []
       : [
           'traffic between guests of one subnet is not proven to be filtered: run slipway-server doctor --engine incus on it',
@@ -113,7 +122,12 @@ function capabilitiesOf(ctx: IncusContext, member: Member, version: string): Rec
       ? ['guests are containers, for tests: no kernel of their own, no GPUs']
       : []),
   ]
-  return { incus: version, guests: ctx.config.instanceType, network: 'bridge', not_enforced: problems }
+  return {
+    incus: version,
+    guests: ctx.config.instanceType,
+    network: hasOvn ? 'ovn' : 'bridge',
+    not_enforced: problems,
+  }
 }
 
 /** At most so many are under way at the same time; a slow one keeps nobody waiting but the end. */

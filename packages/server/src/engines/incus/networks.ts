@@ -7,56 +7,77 @@ import type { IncusContext } from './context.ts'
 import { unavailable } from './instances.ts'
 import { memberNames } from './members.ts'
 
-/** One bridge for each subnet of a VPC; an interface's name has at most 15 characters, and the tunnel adds two. */
-export function bridgeOf({ networkId, subnetCidr }: VmSpec['network']): string {
-  return `sw${createHash('sha256').update(`${networkId} ${subnetCidr}`).digest('hex').slice(0, 11)}`
-}
+/** An interface's name has at most 15 characters, and the tunnel of a bridge adds two. */
+const hashOf = ({ networkId, subnetCidr }: VmSpec['network']) =>
+  createHash('sha256').update(`${networkId} ${subnetCidr}`).digest('hex').slice(0, 11)
+
+/** One bridge for each subnet of a VPC, or one network of OVN. Whoever has only the name sees by it which of them it is. */
+export const bridgeOf = (network: VmSpec['network']) => `sw${hashOf(network)}`
+export const ovnNetworkOf = (network: VmSpec['network']) => `so${hashOf(network)}`
+export const isOvn = (name: string) => name.startsWith('so')
 
 /** Between members the bridge is one segment by VXLAN, whose number comes from its name. */
 const vniOf = (bridge: string) => 1 + (Number.parseInt(bridge.slice(2, 8), 16) % 0xfffffe)
 
-/** Makes bridge and firewall of a subnet where they are missing. What no rule allows is dropped from the first moment. */
-export async function ensureBridge(
+/**
+ * Makes network and firewall of a subnet where they are missing: of OVN where the cluster has an uplink for it. What no
+ * rule allows is dropped from the first moment. Returns the network's name.
+ */
+export async function ensureNetwork(
   ctx: IncusContext,
   network: VmSpec['network'],
   signal: AbortSignal,
 ): Promise<string> {
-  const bridge = bridgeOf(network)
-  if (await hasBridge(ctx, bridge, signal)) return bridge
-  await requireFreeRange(ctx, network.subnetCidr, signal)
-  const members = await memberNames(ctx, signal)
+  // While there are VMs in it, a subnet stays what it is.
+  for (const name of [bridgeOf(network), ovnNetworkOf(network)])
+    if (await hasNetwork(ctx, name, signal)) return name
+  const uplink = await findUplink(ctx, signal)
+  const name = uplink === undefined ? bridgeOf(network) : ovnNetworkOf(network)
+  if (uplink === undefined) await requireFreeRange(ctx, network.subnetCidr, signal)
   await madeOnce(
-    ctx.client.change(
-      'POST',
-      '/1.0/network-acls',
-      { name: bridge, ingress: [], egress: [], config: {} },
-      { signal },
-    ),
+    ctx.client.change('POST', '/1.0/network-acls', { name, ingress: [], egress: [], config: {} }, { signal }),
   )
-  const vxlan = { protocol: 'vxlan', id: String(vniOf(bridge)), group: '239.27.0.1' }
   const config = {
     'ipv4.address': `${network.gateway}/${network.subnetCidr.split('/')[1]}`,
     'ipv4.nat': 'true',
     'ipv6.address': 'none',
-    'dns.mode': 'none',
-    'security.acls': bridge,
+    'security.acls': name,
     'security.acls.default.ingress.action': 'drop',
     'security.acls.default.egress.action': 'drop',
     'user.slipway.network': network.networkId,
-    ...(members &&
-      Object.fromEntries(Object.entries(vxlan).map(([key, value]) => [`tunnel.v.${key}`, value]))),
   }
-  const body = { name: bridge, type: 'bridge' }
-  for (const target of members ?? [])
-    await madeOnce(ctx.client.change('POST', '/1.0/networks', body, { signal, query: { target } }))
-  await madeOnce(
-    ctx.client.change('POST', '/1.0/networks', { ...body, config }, { signal, timeoutMs: 60_000 }),
-  )
-  return bridge
+  if (uplink === undefined) await makeBridge(ctx, name, config, signal)
+  else await makeNetwork(ctx, { name, type: 'ovn', config: { ...config, network: uplink } }, signal)
+  return name
 }
 
-export const hasBridge = async (ctx: IncusContext, bridge: string, signal: AbortSignal) =>
-  (await ctx.client.find(`/1.0/networks/${bridge}`, { signal })) !== undefined
+async function makeBridge(
+  ctx: IncusContext,
+  name: string,
+  config: Record<string, string>,
+  signal: AbortSignal,
+): Promise<void> {
+  const members = await memberNames(ctx, signal)
+  const vxlan = {
+    ...{ 'tunnel.v.protocol': 'vxlan', 'tunnel.v.id': String(vniOf(name)) },
+    'tunnel.v.group': '239.27.0.1',
+  }
+  const body = { name, type: 'bridge' }
+  for (const target of members ?? [])
+    await madeOnce(ctx.client.change('POST', '/1.0/networks', body, { signal, query: { target } }))
+  const whole = { ...config, 'dns.mode': 'none', ...(members && vxlan) }
+  await makeNetwork(ctx, { ...body, config: whole }, signal)
+}
+
+const makeNetwork = (ctx: IncusContext, body: unknown, signal: AbortSignal) =>
+  madeOnce(ctx.client.change('POST', '/1.0/networks', body, { signal, timeoutMs: 60_000 }))
+
+export const hasNetwork = async (ctx: IncusContext, name: string, signal: AbortSignal) =>
+  (await ctx.client.find(`/1.0/networks/${name}`, { signal })) !== undefined
+
+/** The network by which those of OVN reach the world, where an operator has made one; with it OVN is used. */
+export const findUplink = async (ctx: IncusContext, signal: AbortSignal): Promise<string | undefined> =>
+  (await listNetworks(ctx, signal)).find(({ config }) => config?.['ipv4.ovn.ranges'])?.name
 
 interface Network {
   name: string
@@ -64,8 +85,8 @@ interface Network {
   used_by?: string[]
 }
 
-const listNetworks = (ctx: IncusContext, signal: AbortSignal) =>
-  ctx.client.get<Network[]>('/1.0/networks', { signal, query: { recursion: '1' } })
+const listNetworks = async (ctx: IncusContext, signal: AbortSignal) =>
+  (await ctx.client.find<Network[]>('/1.0/networks', { signal, query: { recursion: '1' } }))?.value ?? []
 
 const hasInstances = ({ used_by = [] }: Pick<Network, 'used_by'>) =>
   used_by.some((path) => path.startsWith('/1.0/instances/'))
@@ -76,14 +97,15 @@ const hasInstances = ({ used_by = [] }: Pick<Network, 'used_by'>) =>
  */
 async function requireFreeRange(ctx: IncusContext, cidr: string, signal: AbortSignal): Promise<void> {
   const overlapping = async () =>
-    (await listNetworks(ctx, signal)).filter(({ config }) => {
+    (await listNetworks(ctx, signal)).filter(({ name, config }) => {
+      if (isOvn(name)) return false
       const block = blockOf(config?.['ipv4.address'] ?? '')
       return block !== null && cidrsOverlap(block, cidr)
     })
   const isLeft = (network: Network) =>
     'user.slipway.network' in network.config && network.used_by !== undefined && !hasInstances(network)
   const found = await overlapping()
-  for (const { name } of found.filter(isLeft)) await dropBridgeIfUnused(ctx, name, signal)
+  for (const { name } of found.filter(isLeft)) await dropNetworkIfUnused(ctx, name, signal)
   const [taken] = found.some(isLeft) ? await overlapping() : found
   if (!taken) return
   if (isLeft(taken))
@@ -114,7 +136,7 @@ const madeOnce = (work: Promise<void>) =>
   })
 
 /** A range that nobody uses any more is free for others: one host cannot route two equal ones. */
-export async function dropBridgeIfUnused(
+export async function dropNetworkIfUnused(
   ctx: IncusContext,
   bridge: string,
   signal: AbortSignal,
@@ -127,14 +149,14 @@ export async function dropBridgeIfUnused(
 }
 
 /** Those whose last VM left while Incus could not remove them. */
-export async function dropUnusedBridges(ctx: IncusContext, signal: AbortSignal): Promise<void> {
+export async function dropUnusedNetworks(ctx: IncusContext, signal: AbortSignal): Promise<void> {
   for (const { name, config } of await listNetworks(ctx, signal))
-    if (config?.['user.slipway.network']) await dropBridgeIfUnused(ctx, name, signal)
+    if (config?.['user.slipway.network']) await dropNetworkIfUnused(ctx, name, signal)
 }
 
-/** A forward belongs to the member that has the guest. */
-const targetOf = async (ctx: IncusContext, host: string, signal: AbortSignal) =>
-  (await memberNames(ctx, signal)) ? { query: { target: host } } : {}
+/** A bridge's forward belongs to the member that has the guest; one of OVN to all. */
+const targetOf = async (ctx: IncusContext, network: string, host: string, signal: AbortSignal) =>
+  !isOvn(network) && (await memberNames(ctx, signal)) ? { query: { target: host } } : {}
 
 export async function ensureForward(
   ctx: IncusContext,
@@ -143,7 +165,7 @@ export async function ensureForward(
   signal: AbortSignal,
 ): Promise<void> {
   if (vm.publicAddress === '') return
-  const options = { signal, ...(await targetOf(ctx, vm.host, signal)) }
+  const options = { signal, ...(await targetOf(ctx, bridge, vm.host, signal)) }
   const path = `/1.0/networks/${bridge}/forwards`
   const config = { target_address: vm.privateAddress, 'user.slipway.id': vm.id }
   const body = { listen_address: vm.publicAddress, config, ports: [] }
@@ -166,7 +188,7 @@ export async function removeForward(
   signal: AbortSignal,
 ): Promise<void> {
   if (vm.publicAddress === '' || bridge === '') return
-  const options = { signal, ...(await targetOf(ctx, vm.host, signal)) }
+  const options = { signal, ...(await targetOf(ctx, bridge, vm.host, signal)) }
   const path = `/1.0/networks/${bridge}/forwards/${vm.publicAddress}`
   await ctx.client.change('DELETE', path, undefined, options).catch((error) => {
     if (!isCode(error, 404)) throw unavailable(error)

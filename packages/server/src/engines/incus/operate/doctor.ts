@@ -1,5 +1,6 @@
 import type { LocationConfig } from '../../../config/index.ts'
 import type { IncusContext } from '../context.ts'
+import { findUplink } from '../networks.ts'
 import { certificateFinding } from './certificate-finding.ts'
 import { type Finding, missing, ok } from './finding.ts'
 import { type HostFiles, hostFindings } from './host-findings.ts'
@@ -55,15 +56,16 @@ async function serverFindings(
     ]
   const networks = await ctx.client.get<Network[]>('/1.0/networks', { signal, query: { recursion: '1' } })
   const project = await projectFinding(ctx, signal)
+  const uplink = await findUplink(ctx, signal)
   return [
     ok('daemon', `Incus answers at ${place}`),
     versionFinding(info),
     guestsFinding(ctx, info),
     project,
     await storageFinding(ctx, info, location.storage === 'shared', signal),
-    networkFinding(info, location.publicIpv4),
+    networkFinding(info, location.publicIpv4, uplink),
     overlapFinding(networks, isHere ? ownRanges() : []),
-    ...(await memberFindings(ctx, signal)),
+    ...(await memberFindings(ctx, uplink !== undefined, signal)),
     ...(project.verdict === 'ok' ? [await imageFinding(ctx, signal)] : []),
   ]
 }

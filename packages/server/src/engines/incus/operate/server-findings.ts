@@ -3,6 +3,7 @@ import { cidrsOverlap, firstNetworkCidr } from '../../../domain/addresses.ts'
 import type { IncusContext } from '../context.ts'
 import { filtersInternal } from '../inventory.ts'
 import { listMembers, type Member } from '../members.ts'
+import { isOvn } from '../networks.ts'
 import { gpusOf, readResources } from '../resources.ts'
 import { type Finding, missing, ok, warning } from './finding.ts'
 import type { ServerInfo } from './operator.ts'
@@ -82,7 +83,13 @@ export async function storageFinding(
     : ok('storage pool', `${name} (${driver})`)
 }
 
-export function networkFinding({ environment }: ServerInfo, publicIpv4: string): Finding {
+export function networkFinding(
+  { environment }: ServerInfo,
+  publicIpv4: string,
+  uplink: string | undefined,
+): Finding {
+  if (uplink !== undefined)
+    return ok('network', `OVN by the uplink ${uplink}, and public addresses of ${publicIpv4 || 'nowhere'}`)
   if (environment.firewall !== 'nftables')
     return missing(
       'network',
@@ -109,8 +116,9 @@ export interface Network {
 
 /** A bridge is on every member, and no host routes one range to two of them: VMs of the second do not fit. */
 export function overlapFinding(networks: Network[], own: { name: string; cidr: string }[]): Finding {
+  // A network of OVN has a router of its own.
   const managed = networks.flatMap(({ name, config }) => {
-    const cidr = config['ipv4.address']
+    const cidr = isOvn(name) ? undefined : config['ipv4.address']
     return cidr?.includes('/') ? [{ name, cidr, isOurs: 'user.slipway.network' in config }] : []
   })
   const others = own.filter(({ name }) => !managed.some((network) => network.name === name))
@@ -166,15 +174,20 @@ export async function imageFinding(ctx: IncusContext, signal: AbortSignal): Prom
       )
 }
 
-export async function memberFindings(ctx: IncusContext, signal: AbortSignal): Promise<Finding[]> {
+export async function memberFindings(
+  ctx: IncusContext,
+  hasOvn: boolean,
+  signal: AbortSignal,
+): Promise<Finding[]> {
   const { members, isCluster } = await listMembers(ctx, signal)
-  return Promise.all(members.map((member) => memberFinding(ctx, member, isCluster, signal)))
+  return Promise.all(members.map((member) => memberFinding(ctx, member, isCluster, hasOvn, signal)))
 }
 
 async function memberFinding(
   ctx: IncusContext,
   member: Member,
   isCluster: boolean,
+  hasOvn: boolean,
   signal: AbortSignal,
 ): Promise<Finding> {
   const step = `member ${member.name}`
@@ -184,13 +197,14 @@ async function memberFinding(
       `is ${member.status}: ${member.message}`,
       'systemctl status incus on it; incus cluster list',
     )
-  if (!filtersInternal(member) && !ctx.config.allowUnfilteredInternal)
+  const isFiltering = hasOvn || filtersInternal(member)
+  if (!isFiltering && !ctx.config.allowUnfilteredInternal)
     return missing(
       step,
       'takes no VMs: nobody proved that it filters between guests of one bridge',
       'slipway-server incus init (or join) on it; or allow_unfiltered_internal = true in [location.incus]',
     )
-  const filters = filtersInternal(member) ? 'filters between guests' : 'does not filter between guests'
+  const filters = isFiltering ? 'filters between guests' : 'does not filter between guests'
   if (ctx.config.instanceType === 'container') return ok(step, filters)
   const gpus = gpusOf(await readResources(ctx, isCluster ? member.name : null, signal))
   const known = gpus.filter(({ model }) => !model.startsWith('PCI '))

@@ -1,0 +1,109 @@
+import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { root } from '@slipway/testing/root.ts'
+import type { IncusEngine } from '../../../src/engines/incus/engine.ts'
+import { hostArchitecture } from '../../../src/engines/qemu/architecture.ts'
+import { DebianPackages } from '../../../src/engines/qemu/mini-guest/debian-packages.ts'
+import { IncusBench } from '../incus-bench.ts'
+
+const exec = promisify(execFile)
+const cache = join(root, 'node_modules/.cache/slipway-ovn')
+const packages = [
+  ...['ovn-central', 'ovn-host', 'ovn-common', 'openvswitch-switch', 'openvswitch-common'],
+  ...['libunbound8', 'libxdp1', 'libbpf1'],
+]
+
+/** Unpacked, once, and not installed: nothing of it runs outside of the bench. */
+async function ovnPrograms(): Promise<string> {
+  const arch = hostArchitecture()
+  const target = join(cache, arch.debianName)
+  if (existsSync(target)) return target
+  const work = await mkdtemp(join(tmpdir(), 'slipway-ovn-'))
+  try {
+    const debian = new DebianPackages(work, arch.debianName)
+    await debian.refreshListsIfMissing('ovn-central')
+    await debian.unpack(packages, join(work, 'root'))
+    await mkdir(cache, { recursive: true })
+    await exec('cp', ['-a', join(work, 'root'), `${target}.${process.pid}`])
+    await rename(`${target}.${process.pid}`, target)
+    return target
+  } finally {
+    await rm(work, { recursive: true, force: true })
+  }
+}
+
+/**
+ * Open vSwitch and OVN beside the daemon, in its namespaces. Packets are switched by the program itself (`netdev`), since
+ * few test machines have the kernel's module; so the bridge of the uplink, which Incus would make for the module, is made
+ * before it asks: its name is that of the first network.
+ */
+const prelude = (programs: string) => `
+export PATH=${programs}/usr/bin:${programs}/usr/sbin:${programs}/usr/lib/openvswitch-switch:$PATH
+export LD_LIBRARY_PATH=$(echo ${programs}/usr/lib/*-linux-gnu) OVS_RUNDIR=/run/openvswitch OVN_RUNDIR=/run/ovn
+export OVS_LOGDIR="$1" OVN_LOGDIR="$1" OVS_SYSCONFDIR="$1"
+mkdir -p /run/openvswitch /run/ovn
+mount -t tmpfs tmpfs /run/openvswitch; mount -t tmpfs tmpfs /run/ovn
+serve() { ovsdb-tool create "$1" "$2"; ovsdb-server "$1" --remote=punix:$3 --pidfile=$3.pid --unixctl=$3.ctl --detach; }
+serve "$1/ovs.db" ${programs}/usr/share/openvswitch/vswitch.ovsschema /run/openvswitch/db.sock
+serve "$1/nb.db" ${programs}/usr/share/ovn/ovn-nb.ovsschema /run/ovn/ovnnb_db.sock
+serve "$1/sb.db" ${programs}/usr/share/ovn/ovn-sb.ovsschema /run/ovn/ovnsb_db.sock
+ovs-vsctl --no-wait init
+ovs-vsctl --no-wait set open . external_ids:system-id=m1 external_ids:ovn-remote=unix:/run/ovn/ovnsb_db.sock \
+  external_ids:ovn-encap-type=geneve external_ids:ovn-encap-ip=198.51.100.1 external_ids:ovn-bridge-datapath-type=netdev
+ovs-vswitchd --pidfile --detach
+ovn-nbctl init; ovn-sbctl init
+ovn-northd --pidfile --detach
+ovn-controller --pidfile --detach
+ovs-vsctl add-br incusovn1 -- set bridge incusovn1 datapath_type=netdev
+`
+
+/** One server with OVN, whose uplink is on the switch of the bench. Public addresses are those of the switch. */
+export class OvnBench {
+  readonly bench: IncusBench
+  readonly engine: IncusEngine
+
+  private constructor(bench: IncusBench, engine: IncusEngine) {
+    this.bench = bench
+    this.engine = engine
+  }
+
+  static async open(): Promise<OvnBench> {
+    const bench = await IncusBench.alone(prelude(await ovnPrograms()))
+    try {
+      const [member] = bench.members
+      await bench.addPort(member!, 'up1')
+      // No program computes what network cards would: whoever sends into the switch does it himself.
+      await withoutOffload([`--net=/run/netns/${member!.namespace}`], 'up1')
+      await withoutOffload([`--net=/run/netns/${bench.client}`], 'up0')
+      const settings = [
+        ...['parent=up1', 'ipv4.gateway=198.51.100.100/24', 'dns.nameservers=198.51.100.100'],
+        ...['ipv4.ovn.ranges=198.51.100.150-198.51.100.199', 'ipv4.routes=198.51.100.208/28'],
+      ]
+      await member!.cli('network', 'create', 'uplink', '--type=physical', ...settings)
+      const answersSsh = async (address: string, port: number) => {
+        for (const path of await member!.instances()) {
+          const name = /\/instances\/([^?]+)/.exec(path)![1]!
+          const pid = await member!.pidOf(name).catch(() => 0)
+          if (pid > 0) await withoutOffload(['-t', String(pid), '-n'], 'eth0').catch(() => {})
+        }
+        return bench.answersSsh(address, port)
+      }
+      return new OvnBench(bench, await bench.engine(bench.config(), { answersSsh }))
+    } catch (error) {
+      await bench.close()
+      throw error
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.engine.close()
+    await this.bench.close()
+  }
+}
+
+const withoutOffload = (namespace: string[], device: string) =>
+  exec('nsenter', [...namespace, 'ethtool', '-K', device, 'tx', 'off'])
