@@ -77,3 +77,17 @@ test('operators list operations and events of all projects by the same filters',
   expect(await events({ resource_id: ids.ada!, type: 'operation.succeeded' })).toEqual(succeeded)
   expect((await events({ type: 'operation.failed' })).map(({ type }) => type)).toEqual(['operation.failed'])
 })
+
+test('a VM says the same of itself alone as in a list, with data disks and without', async () => {
+  const { items } = await service.ok('vmList')
+  expect(items.map(({ disks }) => disks.map(({ name }) => name))).toEqual([
+    ['eve-os'],
+    ['bob-os'],
+    ['ada-os', 'data'],
+  ])
+  for (const item of items)
+    expect(await service.ok('vmGet', { params: { vm_id: item.id } })).toEqual({
+      ...item,
+      cost_usd: expect.any(Number),
+    })
+})

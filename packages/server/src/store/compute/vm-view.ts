@@ -4,6 +4,7 @@ import {
   boolean,
   constant,
   each,
+  type Json,
   JsonText,
   json,
   jsonSql,
@@ -108,8 +109,10 @@ const nvmeShares = familyNames.map((family) => `WHEN '${family}' THEN ${families
  * The record that clients see, as SQL of a row `v` of vms and its `billing`. A field is added to the contract's `Vm` and here, where the
  * compiler asks for it; every read, list and result of an operation then has it.
  */
-export const vmRecord = jsonSql(
-  object<Vm>({
+export const vmRecord = recordWith(dataDisks)
+
+function recordWith(...dataDisks: Json[]): string {
+  const record = object<Vm>({
     id: plain('v.id'),
     project_id: plain('v.project_id'),
     type: text('v.type'),
@@ -121,7 +124,7 @@ export const vmRecord = jsonSql(
     location: text('v.location'),
     commitment_period: constant(0),
     commitment_end: constant(''),
-    disks: listOf(osDisk, dataDisks),
+    disks: listOf(osDisk, ...dataDisks),
     network_interfaces: listOf(networkInterface),
     host_channel_adapters: constant([]),
     virtualization_features: constant({ nested_virtualization: false }),
@@ -143,13 +146,21 @@ export const vmRecord = jsonSql(
     ),
     startup_script_sha256: text('v.startup_script_sha256'),
     scratch_gb: number(`v.gpu_count * CASE v.family ${nvmeShares} END`),
-  }),
-)
+  })
+  return jsonSql(record)
+}
 
-const byId = keyedStatement<{ record: string }, { projectId: string; id: string }>(
-  'vm_record',
-  `SELECT v.project_id AS "projectId", v.id, ${vmRecord} AS record FROM vms v ${billing}
-   WHERE v.id = ANY (:id::uuid[]) AND v.deleted_at IS NULL`,
+type VmKey = { projectId: string; id: string }
+const byKey = (record: string) =>
+  `SELECT v.project_id AS "projectId", v.id, ${record} AS record FROM vms v ${billing}
+   WHERE v.id = ANY (:id::uuid[]) AND v.deleted_at IS NULL`
+
+const byId = keyedStatement<{ record: string }, VmKey>('vm_record', byKey(vmRecord))
+
+// Most VMs have no data disks, and a quarter of the work on a record is to prepare for them.
+const byIdWithoutDisks = keyedStatement<{ record: string }, VmKey>(
+  'vm_record_without_disks',
+  `${byKey(recordWith())} AND NOT EXISTS (SELECT FROM disk_attachments a WHERE a.vm_id = v.id)`,
 )
 
 const anyById = statement<{ record: string }, { id: string }>(
@@ -180,7 +191,8 @@ export async function findVmView(
   projectId: string,
   id: string,
 ): Promise<JsonText<Vm> | undefined> {
-  const row = await byId.one(db, { projectId, id })
+  const key = { projectId, id }
+  const row = (await byIdWithoutDisks.one(db, key)) ?? (await byId.one(db, key))
   return row && new JsonText(row.record)
 }
 
