@@ -2,7 +2,7 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { root } from '@slipway/testing/root.ts'
 import type { Page } from 'playwright-core'
-import { visit } from '../test/support/browser-program.ts'
+import { settled, visit } from '../test/support/browser-program.ts'
 import { startScene } from './scene.ts'
 
 // Takes a picture of every page at three widths, in both themes, with 0, 1, 35 and 10,000 VMs, into artifacts/pictures:
@@ -79,6 +79,9 @@ async function take(
   nameOf: (name: string) => string,
   ids: Record<string, string> = {},
 ): Promise<void> {
+  // Whoever has just signed in is still on the way to the first page.
+  await page.goto(`${scene.url}/account`)
+  await settled(page)
   for (const [key, path] of Object.entries(paths)) {
     const name = nameOf(key)
     if (!name.includes(only)) continue
