@@ -63,7 +63,7 @@ try {
   for (const count of counts)
     await take(page, counted, `/projects/${projects[`with-${count}`]}`, (name) => `${name}-${count}`)
   await take(page, single, `/projects/${project_id}`, (name) => name, ids)
-  await take(page, { account: '/account', catalogue: '/catalogue' }, '', (name) => name)
+  await take(page, { catalogue: '/catalogue', account: '/account' }, '', (name) => name)
   const hosts = await scene.operator.collect('adminHostList', {})
   const host = hosts.find(({ vms }) => vms.length > 0)!
   await take(await scene.signInAsOperator(), fleet, '/fleet', (name) => `fleet-${name}`, { HOST: host.id })
