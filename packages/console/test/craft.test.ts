@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { sshKey } from '@slipway/testing/ssh-key.ts'
-import type { Locator, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { beforeEach, describe, expect, test } from 'vitest'
 import {
   createProject,
@@ -55,7 +55,8 @@ describe.skipIf(isBrowserMissing)('what is said of things, and how they are used
     await reason.waitFor()
     await page.mouse.move(0, 0)
     await reason.waitFor({ state: 'detached' })
-    await tap(remove)
+    // A finger never hovers: it only presses.
+    await remove.dispatchEvent('click')
     await reason.waitFor()
     expect(await service.asOwner.vmGet({ project_id, vm_id: vm.id })).toMatchObject({
       name: 'trainer',
@@ -63,15 +64,6 @@ describe.skipIf(isBrowserMissing)('what is said of things, and how they are used
       deletion_protection: true,
     })
   })
-
-  /** Touches it as a finger does, which never hovers. */
-  const tap = async (button: Locator) => {
-    const { x, y } = (await button.boundingBox())!
-    const devTools = await page.context().newCDPSession(page)
-    const touchPoints = [{ x: x + 5, y: y + 5 }]
-    await devTools.send('Input.dispatchTouchEvent', { type: 'touchStart', touchPoints })
-    await devTools.send('Input.dispatchTouchEvent', { type: 'touchEnd', touchPoints: [] })
-  }
 
   test('lists are narrowed by a selector, which a label fills in', async () => {
     const vms = [
