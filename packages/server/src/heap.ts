@@ -2,7 +2,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
 /** How much may gather beside what lives before it is collected, in percent of that. */
-const growthPercent = 50
+const growthPercent = 25
 
 /**
  * Keeps a process near the memory that it needs. V8 allows a new heap hundreds of megabytes before it first collects what
