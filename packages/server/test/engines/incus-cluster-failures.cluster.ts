@@ -65,3 +65,37 @@ test(
     await inside.close()
   },
 )
+
+test(
+  'a cordoned member leaves the scheduler of Incus, and an evacuated one is left alone',
+  within,
+  async () => {
+    const [asked] = cluster.members
+    const read = async () =>
+      JSON.parse(await asked!.cli('query', '/1.0/cluster/members/m3')) as {
+        config: Record<string, string>
+        roles: string[]
+      }
+    const cordoned = async () => (await cluster.everyReport()).get('m3')!.isCordoned
+    const before = await read()
+    await cluster.engine.cordonHost('m3', true, cluster.signal)
+    expect(await read()).toMatchObject({ roles: before.roles, config: { 'scheduler.instance': 'manual' } })
+    expect(await cordoned()).toBe(true)
+    // What names its member goes there all the same: a VM that is on it can be started.
+    const spec = cluster.specOn('m3')
+    expect(await inTheEnd(() => cluster.engine.ensureVm(spec, wanted, cluster.at(1)))).toMatchObject({
+      power: 'running',
+    })
+    await inTheEnd(() => cluster.engine.removeVm(spec, cluster.at(2)))
+    await cluster.engine.cordonHost('m3', false, cluster.signal)
+    expect(await read()).toMatchObject({ roles: before.roles, config: before.config })
+    expect(await cordoned()).toBe(false)
+
+    await asked!.cli('cluster', 'evacuate', 'm3', '--force')
+    expect(await cordoned()).toBeUndefined()
+    await cluster.engine.cordonHost('m3', true, cluster.signal)
+    expect((await read()).config).toEqual(before.config)
+    await asked!.cli('cluster', 'restore', 'm3', '--force')
+    expect(await cordoned()).toBe(false)
+  },
+)

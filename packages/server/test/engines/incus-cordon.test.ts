@@ -21,7 +21,8 @@ beforeAll(async () => {
   for (const name of ['m1', 'm2', 'm3']) {
     members.set(name, { status: 'Online', config: {} })
     incus.recorded.set(`/1.0/cluster/members/${name}`, ({ method, body }: Asked) => {
-      if (method === 'PUT') members.get(name)!.config = (body as { config: Record<string, string> }).config
+      if (method === 'PUT')
+        members.get(name)!.config = kept((body as { config: Record<string, string> }).config)
       return memberOf(name)
     })
   }
@@ -50,6 +51,10 @@ afterAll(async () => {
   await rm(dir, { recursive: true })
 })
 
+/** Incus keeps no key without a value. */
+const kept = (config: Record<string, string>) =>
+  Object.fromEntries(Object.entries(config).filter(([, value]) => value !== ''))
+
 const memberOf = (server_name: string) => ({
   ...{ server_name, message: '', roles: ['database'], ...members.get(server_name)! },
 })
@@ -74,7 +79,7 @@ test('a host that is cordoned or drained leaves the scheduler of Incus, and come
   await setSchedulable('m1', false)
   await service.ok('adminHostDrain', of('m2'))
   await look()
-  expect(memberOf('m1').config).toEqual({ 'scheduler.instance': 'manual', [mark]: '' })
+  expect(memberOf('m1').config).toEqual({ 'scheduler.instance': 'manual', [mark]: 'all' })
   expect(memberOf('m2')).toMatchObject({
     roles: ['database'],
     config: { 'scheduler.instance': 'manual', [mark]: 'group', 'user.theirs': 'kept' },
@@ -109,6 +114,6 @@ test('a member that is evacuated, or that somebody else closed, is left as it is
   // Restored, it is told what it missed.
   members.get('m1')!.status = 'Online'
   await look()
-  expect(memberOf('m1').config).toEqual({ 'scheduler.instance': 'manual', [mark]: '' })
+  expect(memberOf('m1').config).toEqual({ 'scheduler.instance': 'manual', [mark]: 'all' })
   await setSchedulable('m1', true)
 })

@@ -2,7 +2,9 @@ import type { IncusContext } from './context.ts'
 import type { Member } from './members.ts'
 
 const schedulerKey = 'scheduler.instance'
-/** Set on a member that Slipway closed: what its scheduler said before, '' for nothing. */
+/** What a member that says nothing does. */
+const schedulerDefault = 'all'
+/** Set on a member that Slipway closed: what its scheduler said before. Incus keeps no key without a value. */
 const cordonMark = 'user.slipway.scheduler-before'
 
 /**
@@ -33,11 +35,11 @@ export async function cordonMember(
 
 const closed = (config: Member['config']) => ({
   ...config,
-  ...{ [cordonMark]: config[schedulerKey] ?? '', [schedulerKey]: 'manual' },
+  ...{ [cordonMark]: config[schedulerKey] || schedulerDefault, [schedulerKey]: 'manual' },
 })
 
-function opened({ [cordonMark]: before = '', [schedulerKey]: now, ...config }: Member['config']) {
+function opened({ [cordonMark]: before, [schedulerKey]: now, ...config }: Member['config']) {
   // Whoever gave it another meaning meanwhile meant it.
-  const scheduler = now === 'manual' ? before : (now ?? '')
-  return { ...config, ...(scheduler && { [schedulerKey]: scheduler }) }
+  const scheduler = now === 'manual' ? before : now
+  return { ...config, ...(scheduler && scheduler !== schedulerDefault && { [schedulerKey]: scheduler }) }
 }
