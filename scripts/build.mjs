@@ -107,7 +107,9 @@ function buildConsole() {
     env: { ...process.env, NODE_ENV: 'production' },
   })
   if (status !== 0)
-    leave(`The build of the console failed${isInstalled() ? '.' : ': packages are missing, run npm install.'}`)
+    leave(
+      `The build of the console failed${isInstalled() ? '.' : ': packages are missing, run npm install.'}`,
+    )
   writeFileSync(hashFile, hash)
 }
 
