@@ -74,13 +74,13 @@ export function Section({
 export function Facts({ items }: { items: [string, ReactNode][] }) {
   return (
     <dl
-      className="card grid grid-cols-1 gap-x-8 px-4 py-2 md:grid-flow-col md:grid-cols-2 md:grid-rows-[repeat(var(--rows),auto)]"
+      className="card grid grid-cols-1 gap-x-8 px-4 py-2 lg:grid-flow-col lg:grid-cols-2 lg:grid-rows-[repeat(var(--rows),auto)]"
       style={{ '--rows': Math.ceil(items.length / 2) } as CSSProperties}
     >
       {items.map(([label, value]) => (
         <div key={label} className="flex min-h-8 items-center gap-4 py-1">
           <dt className="w-28 shrink-0 text-ink-muted">{label}</dt>
-          <dd className="min-w-0 flex-1">{value}</dd>
+          <dd className="min-w-0 flex-1 break-words">{value}</dd>
         </div>
       ))}
     </dl>
