@@ -53,6 +53,12 @@ export function writerOf(
   return (write) => batches.submit(write)
 }
 
+/** What became of it, thrown if it failed. */
+function outcomeOf<T>(settled: PromiseSettledResult<T>): T {
+  if (settled.status === 'rejected') throw settled.reason
+  return settled.value
+}
+
 /** Nobody was admitted: whatever was locked or written goes. */
 class NobodyAdmitted extends Error {}
 
@@ -70,11 +76,14 @@ async function answerTogether(
     await services.database.transaction(async (tx) => {
       const work = async (places: number[]) => {
         const contexts = places.map((place) => writes[place]!.contextIn(tx))
-        const refusals = await refusalsOf(tx, route, contexts)
-        const granted = contexts.filter((_, index) => !refusals[index])
-        const outcomes = granted.length > 0 ? await handler.answer(granted, isAlone) : []
-        return refusals.map((refusal) => {
-          const outcome = refusal ?? outcomes.shift()!
+        // All of them were let in a moment ago, so that nobody waits for the second look, but the transaction.
+        const [looked, answering] = await Promise.allSettled([
+          refusalsOf(tx, route, contexts),
+          handler.answer(contexts, isAlone),
+        ])
+        const refusal = outcomeOf(looked).find((each) => each !== undefined)
+        if (refusal) throw refusal
+        return outcomeOf(answering).map((outcome) => {
           if (outcome === alone || outcome instanceof Failure) return outcome
           const text = JSON.stringify(outcome)
           operationIds.set(text, outcome.operation.operation_id)

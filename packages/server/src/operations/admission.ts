@@ -12,7 +12,7 @@ import {
   type OperationRow,
 } from '../store/compute/operations.ts'
 import { findOverfull } from '../store/compute/organization-quotas.ts'
-import { type QuotaAmounts, type QuotaRequest, takeQuotas } from '../store/compute/quotas.ts'
+import { type HeldQuotas, holdQuotas, type QuotaAmounts, type QuotaRequest } from '../store/compute/quotas.ts'
 import type { Tx } from '../store/database.ts'
 import { emit, type Requester } from '../store/events/events.ts'
 
@@ -118,12 +118,13 @@ export async function awaitCancelled({ operation, services }: Work): Promise<Out
   return (await hasOtherUnfinished(services.database, operation)) ? wait(cancelPauseMs) : next()
 }
 
-/**
- * Takes what each request needs of its project's quotas; returns for each null, or the 403 that names the quota and whose
- * it is. Called last, so that its rows are locked for the shortest time.
- */
-export async function takeQuotaOrRefuse(tx: Tx, requests: QuotaRequest[]): Promise<(Failure | null)[]> {
-  return (await takeQuotas(tx, requests)).map(
+/** Takes what each request needs of the quotas held; returns for each null, or the 403 that names the quota and whose it is. */
+export async function takeQuotaOrRefuse(
+  tx: Tx,
+  held: HeldQuotas,
+  requests: QuotaRequest[],
+): Promise<(Failure | null)[]> {
+  return (await held.take(tx, requests)).map(
     (shortage) =>
       shortage &&
       new Failure(
@@ -133,9 +134,10 @@ export async function takeQuotaOrRefuse(tx: Tx, requests: QuotaRequest[]): Promi
   )
 }
 
-/** The same for one, thrown. */
+/** The same for one, thrown. Called last, so that its rows are locked for the shortest time. */
 export async function requireQuota(tx: Tx, projectId: string, amounts: QuotaAmounts): Promise<void> {
-  const [refusal] = await takeQuotaOrRefuse(tx, [{ projectId, amounts }])
+  const requests = [{ projectId, amounts }]
+  const [refusal] = await takeQuotaOrRefuse(tx, await holdQuotas(tx, requests), requests)
   if (refusal) throw refusal
 }
 

@@ -1,7 +1,8 @@
 import pg from 'pg'
 import type { ClaimedOperation } from './compute/operation-row.ts'
+import { JoinedSocket } from './joined-socket.ts'
 import type { Signals, Topic } from './signals.ts'
-import { Traffic } from './traffic.ts'
+import { Traffic, TransactionTraffic } from './traffic.ts'
 
 // 64-bit counts and generations stay far below 2^53.
 pg.types.setTypeParser(pg.types.builtins.INT8, Number)
@@ -23,6 +24,11 @@ export interface Tx extends Queryable {
   hasSignalled(topic: Topic): boolean
   /** A place for an operation at the worker of this process; undefined if there is none. It is free again on a rollback. */
   reservePlace(projectId: string, location: string): Place | undefined
+  /**
+   * For a statement whose outcome decides nothing: nobody waits for it but the commit, so that it goes to the database
+   * together with what follows. If it fails, the transaction fails by its error.
+   */
+  withCommit(statement: Promise<unknown>): Promise<void>
 }
 
 /** One of a worker's places, held for an operation that is being written. */
@@ -48,6 +54,8 @@ export class UnknownOutcome extends Error {}
 
 const serializationFailure = '40001'
 const deadlockDetected = '40P01'
+/** Said of a statement that comes after the one that failed. */
+const failedBefore = '25P02'
 const mostAttempts = 8
 
 export interface DatabaseOptions {
@@ -77,6 +85,7 @@ export class Database implements Queryable {
       application_name: options.applicationName ?? 'slipway',
       // What a transaction asks without waiting in between goes to the database in one piece, in order.
       pipeline: true,
+      stream: () => new JoinedSocket(),
       connectionTimeoutMillis: 8_000,
       // A process that was stopped in the middle of a transaction must not keep its locks.
       // Statements are planned once, without their values: such are the plans that are tested against a grown store.
@@ -90,6 +99,7 @@ export class Database implements Queryable {
   }
 
   query(config: pg.QueryConfig): Promise<pg.QueryResult> {
+    this.traffic.waited(config.name)
     this.traffic.sent(config.name)
     this.traffic.committed(config.name)
     return this.pool.query(config)
@@ -102,6 +112,7 @@ export class Database implements Queryable {
     signal: (...news) => this.#signals?.send(...news),
     hasSignalled: () => false,
     reservePlace: () => undefined,
+    withCommit: async (statement) => void (await statement),
   }
 
   /** Runs as read committed. Serialization failures, deadlocks and `TryAgain` run `work` again from the start. */
@@ -112,15 +123,23 @@ export class Database implements Queryable {
       let isCommitted = false
       const client = await this.pool.connect()
       let broken: Error | undefined
-      let firstName: string | undefined
+      const traffic = new TransactionTraffic(this.traffic)
+      const unawaited: Promise<unknown>[] = []
+      let firstFailure: unknown
       try {
-        // It goes with the first statement: should it fail, the connection is gone, and so is that.
-        client.query('BEGIN').catch(() => {})
         const result = await work({
           query: (config) => {
-            firstName ??= config.name
-            this.traffic.sent(config.name)
+            // It goes with the first statement: should it fail, the connection is gone, and so is that.
+            if (traffic.firstName === undefined) client.query('BEGIN').catch(() => {})
+            traffic.sent(config.name)
             return client.query(config)
+          },
+          withCommit: async (statement) => {
+            unawaited.push(
+              statement.catch((error) => {
+                if (sqlState(error) !== failedBefore) firstFailure ??= error
+              }),
+            )
           },
           signal: (...news) => signalled.set(`${news[0]} ${news[1]}`, news),
           hasSignalled: (topic) => [...signalled.values()].some(([each]) => each === topic),
@@ -130,17 +149,22 @@ export class Database implements Queryable {
             return place
           },
         })
-        await commit(client)
+        if (traffic.firstName !== undefined) {
+          traffic.committing()
+          await commit(client)
+          traffic.committed()
+        }
         isCommitted = true
-        this.traffic.roundTrips++
-        this.traffic.committed(firstName)
         for (const news of signalled.values()) this.#signals?.send(...news)
         return result
       } catch (error) {
-        await client.query('ROLLBACK').catch((reason: Error) => {
-          broken = reason
-        })
-        if (attempt >= mostAttempts || !isWorthAnotherTry(error)) throw error
+        if (traffic.firstName !== undefined)
+          await client.query('ROLLBACK').catch((reason: Error) => {
+            broken = reason
+          })
+        await Promise.all(unawaited)
+        const reason = error instanceof UnknownOutcome ? error : (firstFailure ?? error)
+        if (attempt >= mostAttempts || !isWorthAnotherTry(reason)) throw reason
       } finally {
         client.release(broken)
         for (const place of places) place.close(isCommitted)
@@ -174,6 +198,7 @@ export async function tryOut(tx: Tx, work: (tx: Tx) => Promise<unknown>): Promis
     signal: () => {},
     hasSignalled: () => false,
     reservePlace: () => undefined,
+    withCommit: async (statement) => void (await statement),
   })
   await tx.query({ text: 'ROLLBACK TO SAVEPOINT tried_out' })
 }

@@ -86,17 +86,22 @@ export const bootDeadline = {
 
 /** The end of creations, starts and resets: running, metered, reachable. */
 export async function finishBoots(works: Work[], tx: Tx): Promise<Outcome[]> {
-  const vms = await lockVmsOf(works, tx)
-  for (const vm of vms) requireOsDisk(vm)
-  const started = vms.map((vm, index) => {
-    const { scratch } = works[index]!
-    const sshDestination = vm.public_address ? String(scratch.sshDestination ?? '') : ''
-    return { id: vm.id, sshDestination, firewallGeneration: Number(scratch.firewallGeneration ?? 0) }
-  })
-  const changes = vms.map((vm, index) => ({ vm, cause: causeOf(works[index]!) }))
+  const locked = lockVmsOf(works, tx)
+  const started = works.map(({ operation, scratch }) => ({
+    id: operation.resource_id,
+    sshDestination: String(scratch.sshDestination ?? ''),
+    firewallGeneration: Number(scratch.firewallGeneration ?? 0),
+  }))
+  const changes = locked.then((vms) =>
+    vms.map((vm, index) => {
+      requireOsDisk(vm)
+      return { vm, cause: causeOf(works[index]!) }
+    }),
+  )
   const records = await changeVmRows(tx, changes, 'STATE_RUNNING', {
     move: (from) => moveVmsToRunning(tx, started, from),
   })
+  const vms = await locked
   const elsewhere = vms.find(({ id }) => !records.has(id))
   if (elsewhere) throw new Failure('conflict', `The VM went to ${elsewhere.state} meanwhile.`)
   await openOsDiskUsages(

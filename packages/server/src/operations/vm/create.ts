@@ -7,6 +7,7 @@ import type { Definition, Work } from '../../runner/operation.ts'
 import { alone, type Settled } from '../../store/batches.ts'
 import { insertOperations, type OperationRow } from '../../store/compute/operations.ts'
 import { claimGpus, unclaimGpus } from '../../store/compute/placement.ts'
+import { type HeldQuotas, holdQuotas } from '../../store/compute/quotas.ts'
 import { deleteVmRows, findAnyVm, insertVms, type NewVm, takenVmNames } from '../../store/compute/vms.ts'
 import { TryAgain, type Tx } from '../../store/database.ts'
 import type { Requester } from '../../store/events/events.ts'
@@ -113,11 +114,15 @@ export async function admitVmCreates(
   await carryRanges(tx, catalogue, open(), isAlone)
   // From here on hosts are locked, and others may want them: little is left to do.
   await place(tx, catalogue, open(), isAlone)
-  await makeRows(tx, catalogue, open(), isAlone)
+  // Quotas are asked for with the last rows: nobody waits for them longer than for these.
+  const [, quotas] = await Promise.all([
+    makeRows(tx, catalogue, open(), isAlone),
+    holdQuotas(tx, open().map(quotaOf)),
+  ])
   for (const { id, disks, isStorageLocal, placement } of open())
     await admitAttachments(tx, id, disks, isStorageLocal ? placement.hostId : null)
   for (const draft of open()) draft.refusal = budgets.get(draft.by.projectId)
-  await takeQuota(tx, open())
+  await takeQuota(tx, quotas, open())
   const admitted = open()
   const [operations] = await Promise.all([
     admitted.length > 0 ? insertOperations(tx, admitted.map(beginningOf)) : [],
@@ -324,18 +329,17 @@ const rowOf = ({ id, by, body, type, location, subnet, placement, addresses, ...
   isProtected: body.deletion_protection ?? false,
 })
 
-async function takeQuota(tx: Tx, drafts: Draft[]): Promise<void> {
-  const refusals = await takeQuotaOrRefuse(
-    tx,
-    drafts.map(({ by, type, osDisk }) => ({
-      projectId: by.projectId,
-      amounts: {
-        vms: 1,
-        [gpuQuota(type.family)]: type.gpuCount,
-        ...osDiskQuota({ os_disk_gib: osDisk.gib }),
-      },
-    })),
-  )
+const quotaOf = ({ by, type, osDisk }: Draft) => ({
+  projectId: by.projectId,
+  amounts: {
+    vms: 1,
+    [gpuQuota(type.family)]: type.gpuCount,
+    ...osDiskQuota({ os_disk_gib: osDisk.gib }),
+  },
+})
+
+async function takeQuota(tx: Tx, quotas: HeldQuotas, drafts: Draft[]): Promise<void> {
+  const refusals = await takeQuotaOrRefuse(tx, quotas, drafts.map(quotaOf))
   for (const [index, draft] of drafts.entries()) draft.refusal = refusals[index] ?? undefined
 }
 

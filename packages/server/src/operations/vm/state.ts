@@ -57,10 +57,15 @@ export async function changeVmState(
   return (await changeVmStates(tx, [{ vm, cause }], to, { from, isQuiet })).has(vm.id)
 }
 
+interface VmChange {
+  vm: VmRow
+  cause: Cause
+}
+
 /** The same for several at once; returns the ids of those that changed. */
 export async function changeVmStates(
   tx: Tx,
-  changes: { vm: VmRow; cause: Cause }[],
+  changes: VmChange[],
   to: VmState,
   options: { from?: VmState[] | undefined; isQuiet?: boolean | undefined },
 ): Promise<Set<string>> {
@@ -68,10 +73,13 @@ export async function changeVmStates(
   return changeVmRows(tx, changes, to, { ...options, move: (from) => moveVms(tx, ids, to, from) })
 }
 
-/** The same where `move` writes more than the state, and returns what it wrote of those that it moved. */
+/**
+ * The same where `move` writes more than the state, and returns what it wrote of those that it moved. The rows as they
+ * were before may still be on their way.
+ */
 export async function changeVmRows<Moved extends { has(id: string): boolean }>(
   tx: Tx,
-  changes: { vm: VmRow; cause: Cause }[],
+  changes: VmChange[] | Promise<VmChange[]>,
   to: VmState,
   {
     from = statesBefore(to),
@@ -83,8 +91,8 @@ export async function changeVmRows<Moved extends { has(id: string): boolean }>(
     move: (from: VmState[]) => Promise<Moved>
   },
 ): Promise<Moved> {
-  const moved = await move(from)
-  const told = changes.filter(({ vm }) => moved.has(vm.id))
+  const [before, moved] = await Promise.all([changes, move(from)])
+  const told = before.filter(({ vm }) => moved.has(vm.id))
   const vms = told.map(({ vm }) => vm)
   await Promise.all([
     meter(tx, vms, to),
@@ -156,7 +164,7 @@ const vmEventOf = (vm: VmRow, type: EventType, cause: Cause): NewEvent => ({
 })
 
 /** Tells of several VMs, each with its cause, in this order. */
-export const emitVms = (tx: Tx, changes: { vm: VmRow; cause: Cause }[], type: EventType): Promise<void> =>
+export const emitVms = (tx: Tx, changes: VmChange[], type: EventType): Promise<void> =>
   emitAll(
     tx,
     changes.map(({ vm, cause }) => vmEventOf(vm, type, cause)),

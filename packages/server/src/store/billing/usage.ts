@@ -46,11 +46,11 @@ export interface Metered {
 
 /** The transaction is the one that makes them billable. The schema refuses a second interval at the same time. */
 export const openUsages = (tx: Tx, metered: Metered[]) =>
-  openIntervals.run(tx, { metered: JSON.stringify(metered) })
+  tx.withCommit(openIntervals.run(tx, { metered: JSON.stringify(metered) }))
 export const openUsage = (tx: Tx, metered: Metered) => openUsages(tx, [metered])
 
 export async function closeUsages(tx: Tx, resourceIds: string[]): Promise<void> {
-  if (resourceIds.length > 0) await closeIntervals.run(tx, { resourceIds })
+  if (resourceIds.length > 0) await tx.withCommit(closeIntervals.run(tx, { resourceIds }))
 }
 export const closeUsage = (tx: Tx, resourceId: string) => closeUsages(tx, [resourceId])
 

@@ -116,31 +116,22 @@ const keysOf = (wanted: Wanted[]): QuotaKeys => ({
 export const listQuotas = (db: Queryable, projectId: string): Promise<QuotaRow[]> =>
   list.all(db, { projectId })
 
-/**
- * Gives to the requests in their order what they want, to each all or nothing; returns for each null, or the first quota
- * that does not cover it. A project's quota without a row covers nothing; one without a limit covers what the
- * organization's does.
- */
-export async function takeQuotas(tx: Tx, requests: QuotaRequest[]): Promise<(QuotaShortage | null)[]> {
+/** Locks what the requests may take from, until the transaction ends. */
+export async function holdQuotas(tx: Tx, requests: QuotaRequest[]): Promise<HeldQuotas> {
   const all = requests.flatMap(wantedOf)
-  if (all.length === 0) return requests.map(() => null)
-  const held = new HeldQuotas(await hold.all(tx, keysOf(all)))
-  const shortages = requests.map((request) => held.take(wantedOf(request)))
-  await changeQuotas(
-    tx,
-    requests.flatMap((request, index) => (shortages[index] ? [] : wantedOf(request))),
-  )
-  return shortages
+  return new HeldQuotas(all.length > 0 ? await hold.all(tx, keysOf(all)) : [])
 }
 
-export const takeQuota = async (tx: Tx, projectId: string, amounts: QuotaAmounts) =>
-  (await takeQuotas(tx, [{ projectId, amounts }]))[0]!
+export async function takeQuota(tx: Tx, projectId: string, amounts: QuotaAmounts) {
+  const requests = [{ projectId, amounts }]
+  return (await (await holdQuotas(tx, requests)).take(tx, requests))[0]!
+}
 
 export async function giveBackQuotas(tx: Tx, requests: QuotaRequest[]): Promise<void> {
   const all = requests.flatMap(wantedOf)
   if (all.length === 0) return
   const back = all.map((wanted) => ({ ...wanted, amount: -wanted.amount }))
-  await Promise.all([hold.run(tx, keysOf(all)), changeQuotas(tx, back)])
+  await Promise.all([tx.withCommit(hold.run(tx, keysOf(all))), changeQuotas(tx, back)])
 }
 
 export const giveBackQuota = (tx: Tx, projectId: string, amounts: QuotaAmounts) =>
@@ -155,11 +146,11 @@ async function changeQuotas(tx: Tx, changes: Wanted[]): Promise<void> {
   }
   const summed = [...sums.values()]
   if (summed.length > 0)
-    await change.run(tx, { ...keysOf(summed), amounts: summed.map(({ amount }) => amount) })
+    await tx.withCommit(change.run(tx, { ...keysOf(summed), amounts: summed.map(({ amount }) => amount) }))
 }
 
 /** What is left of the quotas that the transaction holds. */
-class HeldQuotas {
+export class HeldQuotas {
   readonly #rows: Map<string, HeldQuota>
   /** By project or organization, and name. */
   readonly #left = new Map<string, number>()
@@ -172,7 +163,21 @@ class HeldQuotas {
     }
   }
 
-  take(wanted: Wanted[]): QuotaShortage | null {
+  /**
+   * Gives to the requests in their order what they want, to each all or nothing; returns for each null, or the first
+   * quota that does not cover it. A project's quota without a row covers nothing; one without a limit covers what the
+   * organization's does.
+   */
+  async take(tx: Tx, requests: QuotaRequest[]): Promise<(QuotaShortage | null)[]> {
+    const shortages = requests.map((request) => this.#takeOne(wantedOf(request)))
+    await changeQuotas(
+      tx,
+      requests.flatMap((request, index) => (shortages[index] ? [] : wantedOf(request))),
+    )
+    return shortages
+  }
+
+  #takeOne(wanted: Wanted[]): QuotaShortage | null {
     const short = wanted.flatMap((each) => this.#shortagesOf(each)).sort(byImportance)
     if (short[0]) return short[0]
     for (const { projectId, name, amount } of wanted)

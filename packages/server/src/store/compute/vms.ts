@@ -214,7 +214,8 @@ const started = statement<
 >(
   'vm_started',
   `WITH v AS (
-     UPDATE vms v SET ${movesTo("'STATE_RUNNING'")}, ssh_destination = s.ssh_destination, ssh_host_key_sealed = NULL,
+     UPDATE vms v SET ${movesTo("'STATE_RUNNING'")}, ssh_host_key_sealed = NULL,
+            ssh_destination = CASE WHEN v.public_address IS NULL THEN '' ELSE s.ssh_destination END,
             firewall_applied = greatest(firewall_applied, s.generation),
             firewall_behind_since = CASE WHEN greatest(firewall_applied, s.generation) < firewall_wanted
                                          THEN firewall_behind_since END,
@@ -359,6 +360,7 @@ export const raiseVmGeneration = async (tx: Tx, id: string): Promise<number> =>
 
 export interface StartedVm {
   id: string
+  /** Counts where the VM has a public address. */
   sshDestination: string
   firewallGeneration: number
 }

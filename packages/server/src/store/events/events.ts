@@ -154,7 +154,7 @@ export const emit = (tx: Tx, event: NewEvent): Promise<void> => emitAll(tx, [eve
 /** Writes them in this order. */
 export async function emitAll(tx: Tx, events: NewEvent[]): Promise<void> {
   const given = events.map((event) => ({ ...system, data: {}, ...event, id: event.id ?? uuid() }))
-  await insert.run(tx, { events: JSON.stringify(given) })
+  await tx.withCommit(insert.run(tx, { events: JSON.stringify(given) }))
   tx.signal('events')
 }
 

@@ -1,0 +1,21 @@
+import { Socket } from 'node:net'
+
+/**
+ * A connection to PostgreSQL on which all that is written in one turn goes out in one piece. A write wakes another
+ * process, and that costs more than what most statements do.
+ */
+export class JoinedSocket extends Socket {
+  #isJoining = false
+
+  override write(...args: unknown[]): boolean {
+    if (!this.#isJoining) {
+      this.#isJoining = true
+      this.cork()
+      process.nextTick(() => {
+        this.#isJoining = false
+        this.uncork()
+      })
+    }
+    return super.write(...(args as Parameters<Socket['write']>))
+  }
+}
