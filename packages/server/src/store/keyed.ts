@@ -67,28 +67,27 @@ class Line<Row, Key> {
     if (!this.#next) {
       const batch = new Batch<Row, Key>()
       this.#next = batch
-      if (!this.#underWay) this.#beginAfterTurn(batch)
+      // Those who ask in the same turn of the event loop come along.
+      if (!this.#underWay) setImmediate(() => this.#begin(batch))
       else setTimeout(() => this.#begin(batch), patienceMs)
     }
     return this.#next.add(name, key)
-  }
-
-  /** All who ask in this turn of the event loop come along: a statement costs more than waiting for its end. */
-  #beginAfterTurn(batch: Batch<Row, Key>): void {
-    setImmediate(() => this.#begin(batch))
   }
 
   async #begin(batch: Batch<Row, Key>): Promise<void> {
     if (this.#next !== batch) return
     this.#next = undefined
     this.#underWay = batch
-    await this.#read(batch.keys).then(
-      (rows) => batch.resolve(rows),
-      (error) => batch.reject(error),
+    const answer = await this.#read(batch.keys).then(
+      (rows) => () => batch.resolve(rows),
+      (error) => () => batch.reject(error),
     )
-    if (this.#underWay !== batch) return
-    this.#underWay = undefined
-    if (this.#next) this.#beginAfterTurn(this.#next)
+    // The database goes on while we answer.
+    if (this.#underWay === batch) {
+      this.#underWay = undefined
+      if (this.#next) this.#begin(this.#next)
+    }
+    answer()
   }
 }
 
