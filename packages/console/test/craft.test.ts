@@ -6,6 +6,7 @@ import {
   createProject,
   createVm,
   isBrowserMissing,
+  modalOf,
   result as resultOn,
   useConsole,
   useSignedInTabs,
@@ -25,7 +26,7 @@ describe.skipIf(isBrowserMissing)('what is said of things, and how they are used
   })
 
   const main = () => page.getByRole('main')
-  const dialog = () => page.getByRole('dialog')
+  const dialog = () => modalOf(page)
   const summary = () => page.getByRole('complementary', { name: 'Summary' })
   const result = (words: string | RegExp) => resultOn(page, words)
   const open = (path: string) => page.goto(`${service.url}/projects/${project_id}${path}`)

@@ -4,6 +4,7 @@ import {
   createProject,
   createVm,
   isBrowserMissing,
+  modalOf,
   openTab,
   result,
   useConsole,
@@ -15,7 +16,7 @@ describe.skipIf(isBrowserMissing)('what cannot be taken back, in the console', (
   const scene = useConsole()
   useSignedInTabs(scene)
   const main = () => scene.page.getByRole('main')
-  const dialog = () => scene.page.getByRole('dialog')
+  const dialog = () => modalOf(scene.page)
   const open = (projectId: string, path: string) =>
     scene.page.goto(`${scene.service.url}/projects/${projectId}${path}`)
 

@@ -5,6 +5,7 @@ import {
   createProject,
   createVm,
   isBrowserMissing,
+  modalOf,
   openTab,
   screenshot,
   useConsole,
@@ -21,7 +22,7 @@ describe.skipIf(isBrowserMissing)('money and trouble in the console', () => {
   const scene = useConsole()
   useSignedInTabs(scene)
   const main = () => scene.page.getByRole('main')
-  const dialog = () => scene.page.getByRole('dialog')
+  const dialog = () => modalOf(scene.page)
   const trouble = () => main().getByRole('region', { name: 'Needs someone' })
   const open = (projectId: string, path: string) =>
     scene.page.goto(`${scene.service.url}/projects/${projectId}${path}`)

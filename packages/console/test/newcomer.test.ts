@@ -9,6 +9,7 @@ import {
   createVm,
   expectNoComplaints,
   isBrowserMissing,
+  modalOf,
   openTab,
   result,
   type Tab,
@@ -31,7 +32,7 @@ describe.skipIf(isBrowserMissing)('somebody who is new to the console', () => {
   })
 
   const main = () => page.getByRole('main')
-  const dialog = () => page.getByRole('dialog')
+  const dialog = () => modalOf(page)
   const newOrganization = async (name: string) => {
     const { id } = await scene.service.operator.adminOrganizationCreate({ name })
     return id
@@ -193,7 +194,7 @@ describe.skipIf(isBrowserMissing)('somebody who is new to the console', () => {
     await press('g')
     await press('v')
     await page.getByRole('heading', { level: 1, name: 'VMs' }).waitFor()
-    expect(await main().getByText('by-keyboard').count()).toBe(0)
+    await main().getByText('by-keyboard').first().waitFor({ state: 'detached' })
   })
 
   test('every focus ring of a page lies whole inside what clips it', async () => {

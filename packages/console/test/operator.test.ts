@@ -7,6 +7,7 @@ import {
   expectNoComplaints,
   inBothThemes,
   isBrowserMissing,
+  modalOf,
   openInvitation,
   openTab,
   result,
@@ -38,7 +39,7 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
   })
 
   const main = () => page.getByRole('main')
-  const dialog = () => page.getByRole('dialog')
+  const dialog = () => modalOf(page)
   const openTabOf = (name: string) =>
     page.getByRole('navigation', { name: 'Fleet' }).getByRole('link', { name }).click()
 

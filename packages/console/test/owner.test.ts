@@ -7,6 +7,7 @@ import {
   acceptInvitation,
   expectNoComplaints,
   isBrowserMissing,
+  modalOf,
   openInvitation,
   openTab,
   result,
@@ -41,7 +42,7 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
   })
 
   const main = () => page.getByRole('main')
-  const dialog = () => page.getByRole('dialog')
+  const dialog = () => modalOf(page)
   const goTo = (name: string) =>
     page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name }).click()
 

@@ -4,6 +4,7 @@ import {
   createProject,
   createVm,
   isBrowserMissing,
+  modalOf,
   screenshot,
   settled,
   useConsole,
@@ -14,7 +15,7 @@ describe.skipIf(isBrowserMissing)('what the console says', () => {
   const scene = useConsole()
   useSignedInTabs(scene)
   const main = () => scene.page.getByRole('main')
-  const dialog = () => scene.page.getByRole('dialog')
+  const dialog = () => modalOf(scene.page)
   const summary = () => scene.page.getByRole('complementary', { name: 'Summary' })
   const open = (projectId: string, path: string) =>
     scene.page.goto(`${scene.service.url}/projects/${projectId}${path}`)

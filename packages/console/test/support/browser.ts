@@ -138,6 +138,9 @@ export async function openOnNarrowScreen(page: Page, name: string, part: string)
   return isOutside || overflow > 0 ? [`${name} narrow: does not fit`] : []
 }
 
+/** The dialog that is open. Toasts have that role as well. */
+export const modalOf = (page: Page) => page.locator('[role="dialog"][data-modal]')
+
 /** Finds the toast that says how something ended. */
 export const result = (page: Page, words: string | RegExp) =>
   page.getByRole('region', { name: /notification/i }).getByText(words)

@@ -149,7 +149,7 @@ test('a declined card and a due invoice are alerts for the tenant and for operat
   const expected = [
     expect.objectContaining({
       resource_type: 'invoice',
-      message: expect.stringMatching(/2026-10 over 123.45 USD/),
+      message: expect.stringMatching(/for October 2026, 123.45 USD/),
     }),
     expect.objectContaining({
       resource_type: 'organization',
