@@ -153,6 +153,31 @@ test(
   },
 )
 
+test(
+  'a qemu guest that powered itself off is off, however late its keeper writes that down',
+  WITHIN,
+  async () => {
+    const spec = await defined({ image: deaf })
+    await engine.ensureVm(spec, wanted('on'), call())
+    const processes = await bench.processes()
+    const pidOf = (program: string) =>
+      processes.find(({ commandLine }) => commandLine.startsWith(program) && commandLine.includes(spec.id))!
+        .pid
+    const keeper = pidOf('/bin/sh')
+    process.kill(keeper, 'SIGSTOP')
+    // As when the guest powers off, QEMU ends with 0.
+    process.kill(pidOf('qemu-system'), 'SIGTERM')
+    setTimeout(() => process.kill(keeper, 'SIGCONT'), 1_500)
+    for (;;) {
+      const status = await engine.inspectVm(spec, signal)
+      if (status?.power === 'off') break
+      expect(status?.power).toBe('booting')
+      await sleep(20)
+    }
+    await engine.removeVm(spec, call(2))
+  },
+)
+
 test('the qemu engine pulls the plug on a guest that does not shut down in time', WITHIN, async () => {
   const spec = await defined({ image: deaf })
   await engine.ensureVm(spec, wanted('on'), call())

@@ -72,7 +72,7 @@ async function obituary(
   run: Run,
 ): Promise<{ power: 'off' | 'crashed'; detail: string }> {
   const folder = ctx.records.folder(id)
-  const code = await awaitExitCode(folder)
+  const code = await awaitExitCode(folder, run.label)
   if (code === 0 || (await ctx.records.isOffRequested(id, run))) return { power: 'off', detail: '' }
   const log = lastWords((await readText(join(folder, 'qemu.log'))) ?? '')
   const how = code === null ? 'QEMU vanished' : `QEMU ended with code ${code}`

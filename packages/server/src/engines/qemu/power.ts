@@ -65,7 +65,7 @@ export async function powerOff(ctx: QemuContext, id: string, seen: Observed): Pr
   if (current.process) {
     await ctx.records.markOffRequested(id, seen.run)
     await endProcess(current.process)
-    await awaitExitCode(ctx.records.folder(id))
+    await awaitExitCode(ctx.records.folder(id), seen.run.label)
   }
   await ctx.forwarder.remove(id)
   await ctx.records.clearRun(id)

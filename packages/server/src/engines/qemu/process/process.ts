@@ -12,7 +12,7 @@ import { withQmp } from './qmp.ts'
 const startLimitMs = 30_000
 const qmpTimeoutMs = 5_000
 const termGraceMs = 3_000
-const keeperGraceMs = 1_000
+const keeperGraceMs = 10_000
 
 /** What identifies one process beyond doubt: a pid alone may have been given to somebody else since. */
 export interface ProcessIdentity {
@@ -26,7 +26,7 @@ export interface ProcessIdentity {
  * are in a session of their own, so that no signal to the server reaches them.
  */
 const keeperScript =
-  'for g in $SLIPWAY_CGROUPS; do echo $$ >"$g"; done; [ -z "$SLIPWAY_PINS_MEMORY" ] || ulimit -l unlimited; ' +
+  'echo $$ >keeper.pid; for g in $SLIPWAY_CGROUPS; do echo $$ >"$g"; done; [ -z "$SLIPWAY_PINS_MEMORY" ] || ulimit -l unlimited; ' +
   '"$@" >qemu.log 2>&1 </dev/null & echo $! >qemu.pid; wait $!; echo $? >exit.tmp; mv exit.tmp exit'
 
 export interface QemuStart {
@@ -45,7 +45,7 @@ export function bareEnvironment(): NodeJS.ProcessEnv {
 }
 
 export async function startQemu(vmDir: string, start: QemuStart): Promise<ProcessIdentity> {
-  for (const leftover of ['exit', 'exit.tmp', 'qemu.pid']) await rm(join(vmDir, leftover), { force: true })
+  for (const leftover of ['exit', 'exit.tmp', 'qemu.pid', 'keeper.pid']) await rm(join(vmDir, leftover), { force: true })
   for (const name of ['qmp', 'access', 'segment'] as const) await rm(vmSocket(vmDir, name), { force: true })
   await new Promise<void>((resolve, reject) => {
     const { program, wrapped, args, files, pinsMemory } = start
@@ -90,19 +90,23 @@ export async function exitCode(vmDir: string): Promise<number | null> {
 }
 
 /** The note about a QEMU that just ended comes a moment later, if the one who writes it lives. */
-export async function awaitExitCode(vmDir: string): Promise<number | null> {
+export async function awaitExitCode(vmDir: string, label: string): Promise<number | null> {
   const until = Date.now() + keeperGraceMs
-  let code = await exitCode(vmDir)
-  while (code === null && Date.now() < until) {
+  while ((await identify(vmDir, label, 'keeper.pid')) && Date.now() < until) {
+    const code = await exitCode(vmDir)
+    if (code !== null) return code
     await sleep(20)
-    code = await exitCode(vmDir)
   }
-  return code
+  return exitCode(vmDir)
 }
 
-/** The QEMU of this VM as its pid file names it, if such a process lives and carries the VM's label. */
-export async function identify(vmDir: string, label?: string): Promise<ProcessIdentity | null> {
-  const pid = Number((await readText(join(vmDir, 'qemu.pid')))?.trim() ?? 0)
+/** The QEMU of this VM, or its keeper, as the pid file names it, if such a process lives and carries the VM's label. */
+export async function identify(
+  vmDir: string,
+  label?: string,
+  pidFile: 'qemu.pid' | 'keeper.pid' = 'qemu.pid',
+): Promise<ProcessIdentity | null> {
+  const pid = Number((await readText(join(vmDir, pidFile)))?.trim() ?? 0)
   if (!pid) return null
   // First: were the pid given to somebody else from here on, the label would not be there.
   const identity = await identityOf(pid)
