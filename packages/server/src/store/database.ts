@@ -92,7 +92,12 @@ export class Database implements Queryable {
       options:
         '-c statement_timeout=25000 -c idle_in_transaction_session_timeout=8000 -c timezone=UTC -c plan_cache_mode=force_generic_plan',
     })
-    this.pool.on('error', (error) => options.onError?.(error))
+    this.pool.on('error', (error) => {
+      // The pool hangs its client on it, with all that a log should not hold.
+      Reflect.deleteProperty(error, 'client')
+      // A pool has ended before its connections have: what the database still says to them is no loss.
+      if (!this.pool.ending) options.onError?.(error)
+    })
     // A connection that breaks in the middle of a transaction says so twice: to the statement under way, which counts,
     // and as an event, which would end the process if nobody listened.
     this.pool.on('connect', (client) => client.on('error', () => {}))

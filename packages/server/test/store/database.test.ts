@@ -1,0 +1,45 @@
+import { setImmediate } from 'node:timers/promises'
+import { createDatabase } from '@slipway/testing/database.ts'
+import { eventually } from '@slipway/testing/eventually.ts'
+import { expect, onTestFinished, test } from 'vitest'
+import { Database } from '../../src/store/database.ts'
+
+/** A database with four connections that wait, and what it says of those it lost. */
+async function withConnections() {
+  const store = await createDatabase()
+  onTestFinished(() => store.drop())
+  const lost: Error[] = []
+  const database = new Database({ url: store.url, poolSize: 4, onError: (error) => lost.push(error) })
+  const asked = Array.from({ length: 4 }, () => database.query({ text: 'SELECT pg_backend_pid() AS pid' }))
+  const pids = (await Promise.all(asked)).map(({ rows }) => rows[0].pid as number)
+  return { database, pids, lost }
+}
+
+test('connections that are lost are said once each, without what the client holds', async () => {
+  const { database, pids, lost } = await withConnections()
+  for (const pid of pids) process.kill(pid, 'SIGTERM')
+  await eventually(() => lost.length === 4)
+  for (const error of lost) {
+    expect(error.message).toContain('terminating connection')
+    expect(error).not.toHaveProperty('client')
+  }
+  expect((await database.query({ text: 'SELECT 1 AS one' })).rows).toEqual([{ one: 1 }])
+  await database.close()
+  expect(lost).toHaveLength(4)
+})
+
+test('a database that closes loses no connection', async () => {
+  const { database, pids, lost } = await withConnections()
+  const ends = new Promise<void>((resolve) => {
+    let left = pids.length
+    database.pool.on('remove', () => --left === 0 && resolve())
+  })
+  // The other side reads the farewell only after it was told to end: it answers with an error.
+  for (const pid of pids) process.kill(pid, 'SIGSTOP')
+  await database.close()
+  await setImmediate()
+  for (const pid of pids) process.kill(pid, 'SIGTERM')
+  for (const pid of pids) process.kill(pid, 'SIGCONT')
+  await ends
+  expect(lost).toEqual([])
+})
