@@ -116,10 +116,13 @@ const setTheme = (page: Page, theme: string) =>
 /** Takes a screenshot on a narrow screen, and returns what is too wide for it. */
 export async function onNarrowScreen(page: Page, name: string): Promise<string[]> {
   await page.setViewportSize({ width: 390, height: 1600 })
-  const overflow = await page.evaluate(() => {
+  const overflowOf = () => {
     const content = document.querySelector('#content') ?? document.documentElement
     return content.scrollWidth - content.clientWidth
-  })
+  }
+  // Some parts learn of the new width only after the page has it.
+  await page.waitForFunction(`(${overflowOf})() <= 0`, undefined, { timeout: 5_000 }).catch(() => {})
+  const overflow = await page.evaluate(overflowOf)
   await screenshot(page, `${name}-narrow`)
   await page.setViewportSize(wide)
   return overflow > 0 ? [`${name} narrow: ${overflow} px too wide`] : []

@@ -142,7 +142,8 @@ export default function Chart({
       <p className="figures mb-2 truncate text-sm text-ink-muted">
         {day === null ? title : readOut(day, month, totals, today, forecast)}
       </p>
-      <div ref={frame} role="img" aria-label={words} className="h-60" />
+      {/* The plot learns of a new width after the page has it, and must not hold the page open meanwhile. */}
+      <div ref={frame} role="img" aria-label={words} className="h-60 overflow-hidden" />
       <figcaption className="figures mt-2 flex flex-wrap gap-x-4 gap-y-1 text-sm text-ink-muted">
         {groups.map((group, index) => (
           <span key={group} className="inline-flex items-center gap-1.5">
