@@ -1,9 +1,18 @@
 import { defineConfig } from 'vitest/config'
 import { LongestFirst } from './packages/testing/src/longest-first.ts'
 
+/**
+ * What tests make up at random follows from it. It stays the same unless another is asked for, so that a change is
+ * judged by what it changes; `SLIPWAY_SEED=random` looks for what no seed has shown yet.
+ */
+const { SLIPWAY_SEED: asked = '2611' } = process.env
+const seed = asked === 'random' ? String(Date.now() % 2 ** 31) : asked
+
 export const base = {
   include: ['packages/*/test/**/*.test.ts'],
-  globalSetup: ['packages/testing/src/build.setup.ts', 'packages/testing/src/postgres.setup.ts'],
+  globalSetup: ['packages/testing/src/setup/build.ts', 'packages/testing/src/setup/postgres.ts'],
+  setupFiles: ['packages/testing/src/setup/seed.ts'],
+  env: { SLIPWAY_SEED: seed },
   testTimeout: 60_000,
   hookTimeout: 120_000,
   pool: 'forks',

@@ -6,7 +6,7 @@ export default defineConfig({
   test: {
     ...base,
     include: ['packages/*/test/**/*.packages.ts'],
-    globalSetup: ['packages/testing/src/build.setup.ts'],
+    globalSetup: ['packages/testing/src/setup/build.ts'],
     testTimeout: 300_000,
     hookTimeout: 600_000,
   },

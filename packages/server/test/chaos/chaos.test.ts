@@ -14,7 +14,7 @@ import { untilQuiet } from './quiet.ts'
 import { Tenant } from './tenant.ts'
 
 const faultCount = Number(process.env.SLIPWAY_CHAOS_FAULTS ?? 80)
-const seed = Number(process.env.SLIPWAY_SEED ?? Date.now() % 2 ** 31)
+const seed = Number(process.env.SLIPWAY_SEED)
 const tenantCount = 8
 /** For failures alone: a start and a rest of minutes, and seconds for each fault. */
 const timeout = 600_000 + faultCount * 3_000

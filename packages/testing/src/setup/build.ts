@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { root } from './root.ts'
+import { root } from '../root.ts'
 
 /** Builds what the suites start as processes, once and before any of them: never under a process that is starting. */
 export default async function setup() {

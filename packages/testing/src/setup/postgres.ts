@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { openEmbedded } from '@slipway/server/store/embedded/index.ts'
 import { migrate, migrations } from '@slipway/server/store/migrate.ts'
 import type { TestProject } from 'vitest/node'
-import { query, withDatabase } from './database.ts'
-import { root } from './root.ts'
+import { query, withDatabase } from '../database.ts'
+import { root } from '../root.ts'
 
 /** One PostgreSQL for the whole run, and a migrated template that each test file clones. */
 export default async function setup(project: TestProject) {
