@@ -5,13 +5,14 @@ import { changeVmState, findOsDisk, forgetVm, loseOsDisk, releaseGpus } from '..
 import { refOf } from '../operations/vm/vm.ts'
 import { withinLimit } from '../runner/limit.ts'
 import type { Services } from '../services.ts'
+import { markVmStopped } from '../store/compute/vm-changes.ts'
 import {
   type KnownVm,
   listKnownVms,
   listVmsOnLostHosts,
   lockUnchangedVm,
 } from '../store/compute/vm-states.ts'
-import { findAnyVm, markVmStopped, type VmRow } from '../store/compute/vms.ts'
+import { findAnyVm, type VmRow } from '../store/compute/vms.ts'
 import { markFirewallLost } from '../store/network/firewalls.ts'
 
 const lookMs = 10_000

@@ -1,40 +1,25 @@
-import { anyLocation, gpuQuota, type VmCreate, vmType } from '@slipway/contract'
-import { Failure, invalidField } from '../../domain/failure.ts'
-import { fullImageName } from '../../domain/guest/images.ts'
-import { isCloudConfig } from '../../domain/guest/scripts.ts'
-import { uuid } from '../../domain/ids.ts'
+import { Failure } from '../../domain/failure.ts'
 import type { Definition, Work } from '../../runner/operation.ts'
 import { alone, type Settled } from '../../store/batches.ts'
 import { insertOperations, type OperationRow } from '../../store/compute/operations.ts'
 import { claimGpus, unclaimGpus } from '../../store/compute/placement.ts'
 import { type HeldQuotas, holdQuotas } from '../../store/compute/quotas.ts'
-import { deleteVmRows, findAnyVm, insertVms, type NewVm, takenVmNames } from '../../store/compute/vms.ts'
+import { deleteVmRows, insertVms } from '../../store/compute/vm-changes.ts'
+import { findAnyVm, takenVmNames } from '../../store/compute/vms.ts'
 import { TryAgain, type Tx } from '../../store/database.ts'
 import type { Requester } from '../../store/events/events.ts'
-import type { LocationRow } from '../../store/fleet/locations.ts'
 import { carryRange, holdCarriedRanges } from '../../store/network/carried-ranges.ts'
-import type { VmSubnetRow } from '../../store/network/networks.ts'
-import { operationOf, type ProjectRequester, requireIdle, takeQuotaOrRefuse } from '../admission.ts'
+import { operationOf, requireIdle, takeQuotaOrRefuse } from '../admission.ts'
 import { budgetRefusals } from '../budget.ts'
 import type { CatalogueMemory } from '../catalogue.ts'
-import {
-  admitAttachments,
-  hostsOfLocalDisks,
-  type LockedDisk,
-  lockDisksFor,
-  requireDistinct,
-} from '../disk/attachments.ts'
+import { admitAttachments, hostsOfLocalDisks, lockDisksFor } from '../disk/attachments.ts'
 import { bootDeadline, bootVm, finishBoots } from './boot.ts'
 import { admitVmDelete } from './delete.ts'
-import { osDiskOf, scriptDigest, sshKeysOf } from './given.ts'
+import { checkDraft, Draft, quotaOf, rowOf, type VmCreation } from './draft.ts'
 import { chooseLocation } from './location.ts'
-import { osDiskQuota } from './os-disk.ts'
 import {
-  type Addresses,
-  newMacAddress,
   outOfStock,
   outOfStockEverywhere,
-  type Placement,
   pickAddresses,
   placeVms,
   rangeTaken,
@@ -42,60 +27,6 @@ import {
 } from './place.ts'
 import { forgetVm } from './state.ts'
 import { removeVm, vmOf } from './vm.ts'
-
-export interface VmCreation {
-  by: ProjectRequester
-  body: VmCreate
-}
-
-/** A creation on its way to be admitted: what it has been given so far, or why it goes no further. */
-class Draft {
-  readonly id = uuid()
-  readonly by: ProjectRequester
-  readonly body: VmCreate
-  readonly type
-  location!: LocationRow
-  subnet!: VmSubnetRow
-  osDisk!: { size: string; gib: number }
-  sshPublicKeys!: string[]
-  disks: LockedDisk[] = []
-  /** Where its disks are; null when any host will do. */
-  allowedHosts: string[] | null = null
-  addresses!: Addresses
-  placement!: Placement
-  refusal: Failure | typeof alone | undefined
-
-  constructor({ by, body }: VmCreation) {
-    this.by = by
-    this.body = body
-    this.type = vmType(body.type)!
-  }
-
-  get name() {
-    return { projectId: this.by.projectId, name: this.body.name }
-  }
-
-  get hasPublicAddress() {
-    return this.body.public_ip !== 'none'
-  }
-
-  /** It goes wherever it fits. */
-  get isAnywhere() {
-    return this.body.location === anyLocation
-  }
-
-  get isStorageLocal() {
-    return this.location.storage === 'local'
-  }
-
-  /** Does what may be refused. */
-  async refuseUnless(work: () => Promise<void>): Promise<void> {
-    await work().catch((error) => {
-      if (!(error instanceof Failure)) throw error
-      this.refusal = error
-    })
-  }
-}
 
 /**
  * GPUs, addresses, names, disks and quota are held when this commits: a 200 is a promise. Each creation is refused for
@@ -109,7 +40,7 @@ export async function admitVmCreates(
 ): Promise<Settled<OperationRow>[]> {
   const drafts = requests.map((request) => new Draft(request))
   const open = () => drafts.filter(({ refusal }) => refusal === undefined)
-  await Promise.all(drafts.map((draft) => draft.refuseUnless(() => check(tx, catalogue, draft))))
+  await Promise.all(drafts.map((draft) => draft.refuseUnless(() => checkDraft(tx, catalogue, draft))))
   const budgets = await lookAround(tx, open(), isAlone)
   await carryRanges(tx, catalogue, open(), isAlone)
   // From here on hosts are locked, and others may want them: little is left to do.
@@ -144,34 +75,6 @@ export async function admitVmCreate(
   const [admitted] = await admitVmCreates(tx, catalogue, [request], true)
   if (admitted instanceof Failure) throw admitted
   return admitted as OperationRow
-}
-
-/** The 400s, by the catalogue. */
-async function check(tx: Tx, catalogue: CatalogueMemory, draft: Draft): Promise<void> {
-  const { body, by } = draft
-  requireDistinct('disks', body.disks ?? [])
-  const osDisk = osDiskOf(body)
-  const sshPublicKeys = await sshKeysOf(tx, by.projectId, body)
-  if (body.on_expiry !== undefined && body.ttl_seconds === undefined)
-    throw invalidField('on_expiry', 'needs ttl_seconds')
-  const where = draft.isAnywhere
-    ? (await chooseLocation(tx, catalogue, by.projectId, body)).name
-    : body.location
-  const location = await catalogue.location(tx, where)
-  const image = await catalogue.image(tx, body.image, location.name)
-  if (isCloudConfig(body.startup_script ?? '') && !image.tags.includes('cloud-init'))
-    throw invalidField(
-      'startup_script',
-      `must be a script: ${image.name} has no cloud-init for #cloud-config`,
-    )
-  const subnet = await catalogue.subnet(tx, by.projectId, location.name, body.subnet_id ?? null)
-  if (!subnet)
-    throw body.subnet_id === undefined
-      ? new Failure('conflict', `The project has no subnet in ${location.name}: create one first.`)
-      : invalidField('subnet_id', 'must be a subnet of this project')
-  if (subnet.location !== location.name)
-    throw invalidField('subnet_id', `is in ${subnet.location}, not in ${location.name}`)
-  Object.assign(draft, { location, subnet, osDisk, sshPublicKeys })
 }
 
 /** Looks at names, disks and addresses, in the order of their refusals. Returns what budgets will say at the end. */
@@ -298,45 +201,6 @@ async function makeRows(
   if (isAlone) throw new TryAgain('what was found free is not any more')
   for (const draft of short) draft.refusal = alone
 }
-
-const rowOf = ({ id, by, body, type, location, subnet, placement, addresses, ...given }: Draft): NewVm => ({
-  id,
-  projectId: by.projectId,
-  name: body.name,
-  type: type.name,
-  family: type.family,
-  gpuCount: type.gpuCount,
-  location: location.name,
-  hostId: placement.hostId,
-  image: body.image,
-  imageName: fullImageName(body.image),
-  sshPublicKeys: given.sshPublicKeys,
-  startupScript: body.startup_script ?? '',
-  startupScriptSha256: scriptDigest(body.startup_script ?? ''),
-  shutdownScript: body.shutdown_script ?? '',
-  osDiskId: uuid(),
-  osDiskSize: given.osDisk.size,
-  osDiskGib: given.osDisk.gib,
-  interfaceId: uuid(),
-  subnetId: subnet.id,
-  macAddress: newMacAddress(),
-  ...addresses,
-  publicAddressId: addresses.publicAddress === null ? null : uuid(),
-  ttlSeconds: body.ttl_seconds ?? null,
-  onExpiry: body.on_expiry ?? 'stop',
-  labels: body.labels ?? {},
-  description: body.description ?? '',
-  isProtected: body.deletion_protection ?? false,
-})
-
-const quotaOf = ({ by, type, osDisk }: Draft) => ({
-  projectId: by.projectId,
-  amounts: {
-    vms: 1,
-    [gpuQuota(type.family)]: type.gpuCount,
-    ...osDiskQuota({ os_disk_gib: osDisk.gib }),
-  },
-})
 
 async function takeQuota(tx: Tx, quotas: HeldQuotas, drafts: Draft[]): Promise<void> {
   const refusals = await takeQuotaOrRefuse(tx, quotas, drafts.map(quotaOf))

@@ -1,7 +1,8 @@
 import { type HostKey, newHostKey } from '../../domain/guest/host-key.ts'
 import { openSecret, sealSecret } from '../../domain/secret-key.ts'
 import type { Work } from '../../runner/operation.ts'
-import { giveVmHostKey, type VmEngineRow } from '../../store/compute/vms.ts'
+import { giveVmHostKey } from '../../store/compute/vm-changes.ts'
+import type { VmEngineRow } from '../../store/compute/vms.ts'
 import { vmGone } from './vm.ts'
 
 /**

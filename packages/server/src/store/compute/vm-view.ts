@@ -106,8 +106,8 @@ const knownHost = `CASE WHEN v.ssh_destination = '' THEN host(coalesce(v.public_
 const nvmeShares = familyNames.map((family) => `WHEN '${family}' THEN ${families[family].nvmeGb}`).join(' ')
 
 /**
- * The record that clients see, as SQL of a row `v` of vms and its `billing`. A field is added to the contract's `Vm` and here, where the
- * compiler asks for it; every read, list and result of an operation then has it.
+ * The record that clients see, as SQL of a row `v` of vms and its `billing`. A field is added to the contract's `Vm` and
+ * here, where the compiler asks for it; every read, list and result of an operation then has it.
  */
 export const vmRecord = recordWith(dataDisks)
 

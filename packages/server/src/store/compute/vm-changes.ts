@@ -1,0 +1,229 @@
+import type { Labels, Vm, VmState } from '@slipway/contract'
+import type { Queryable, Tx } from '../database.ts'
+import { JsonText } from '../json.ts'
+import { statement } from '../statement.ts'
+import { annotationOf } from './annotations.ts'
+import { billing, vmRecord } from './vm-view.ts'
+import type { VmRow } from './vms.ts'
+
+export interface NewVm {
+  id: string
+  projectId: string
+  name: string
+  type: string
+  family: string
+  gpuCount: number
+  location: string
+  hostId: string
+  /** As the client wrote it. */
+  image: string
+  /** As the catalogue has it. */
+  imageName: string
+  sshPublicKeys: string[]
+  startupScript: string
+  startupScriptSha256: string
+  shutdownScript: string
+  osDiskId: string
+  osDiskSize: string
+  osDiskGib: number
+  interfaceId: string
+  subnetId: string
+  macAddress: string
+  privateAddress: string
+  publicAddress: string | null
+  publicAddressId: string | null
+  ttlSeconds: number | null
+  onExpiry: string
+  labels: Labels
+  description: string
+  isProtected: boolean
+}
+
+// Only what the catalogue still offers at this moment becomes a VM, and only under a name and addresses that nobody
+// else has: the others have no row in the answer. Names come in order, so that two lists never wait for each other.
+const insert = statement<{ id: string }, { vms: string }>(
+  'vm_insert',
+  `INSERT INTO vms (id, project_id, name, type, family, gpu_count, location, host_id, image, image_source,
+     ssh_public_keys, startup_script, startup_script_sha256, shutdown_script, os_disk_id, os_disk_size, os_disk_gib,
+     interface_id, network_id, subnet_id, mac_address, private_address, public_address, public_address_id, ttl_seconds,
+     on_expiry, labels, description, is_protected, state)
+   SELECT n.id, n."projectId", n.name, n.type, n.family, n."gpuCount", l.name, n."hostId", n.image, i.source,
+     n."sshPublicKeys", n."startupScript", n."startupScriptSha256", n."shutdownScript", n."osDiskId", n."osDiskSize",
+     n."osDiskGib", n."interfaceId", s.network_id, s.id, n."macAddress", n."privateAddress", n."publicAddress",
+     n."publicAddressId", n."ttlSeconds", n."onExpiry", n.labels, n.description, n."isProtected", 'STATE_CREATING'
+   FROM json_to_recordset(:vms::json) AS n (id uuid, "projectId" uuid, name text, type text, family text,
+     "gpuCount" integer, location text, "hostId" uuid, image text, "imageName" text, "sshPublicKeys" text[],
+     "startupScript" text, "startupScriptSha256" text, "shutdownScript" text, "osDiskId" uuid, "osDiskSize" text,
+     "osDiskGib" integer, "interfaceId" uuid, "subnetId" uuid, "macAddress" text, "privateAddress" inet,
+     "publicAddress" inet, "publicAddressId" uuid, "ttlSeconds" integer, "onExpiry" text, labels jsonb,
+     description text, "isProtected" boolean)
+   JOIN locations l ON l.name = n.location
+   JOIN images i ON i.name = n."imageName" AND n.location = ANY (i.locations)
+   JOIN subnets s ON s.id = n."subnetId" AND s.project_id = n."projectId" AND s.location = n.location
+   ORDER BY n."projectId", n.name FOR KEY SHARE OF s
+   ON CONFLICT DO NOTHING RETURNING id`,
+)
+
+const movesTo = (state: string) =>
+  `state = ${state}, updated_at = slipway_now(), state_since = slipway_now(),
+   started_at = CASE WHEN ${state} = 'STATE_SHUTOFF' THEN NULL
+                     WHEN ${state} = 'STATE_RUNNING' AND state <> 'STATE_UNREACHABLE' THEN slipway_now()
+                     ELSE started_at END`
+
+// The guard is the state table's: a transition that it does not list does not happen.
+const move = statement<{ id: string }, { ids: string[]; to: string; from: string[] }>(
+  'vm_move',
+  `UPDATE vms SET ${movesTo(':to')} WHERE id = ANY (:ids::uuid[]) AND state = ANY (:from) RETURNING id`,
+)
+
+// From here on, what earlier operations may still ask of the engine is refused.
+const moveToDeleting = statement<{ id: string; generation: number }, { ids: string[]; from: string[] }>(
+  'vm_move_to_deleting',
+  `UPDATE vms SET ${movesTo("'STATE_DELETING'")}, generation = generation + 1
+   WHERE id = ANY (:ids::uuid[]) AND state = ANY (:from) RETURNING id, generation`,
+)
+
+const raise = statement<{ generation: number }, { id: string }>(
+  'vm_raise_generation',
+  'UPDATE vms SET generation = generation + 1 WHERE id = :id RETURNING generation',
+)
+
+// All that the end of a boot changes is one new version of the row.
+const started = statement<
+  { id: string; record: string },
+  { ids: string[]; sshDestinations: string[]; firewallGenerations: number[]; from: string[] }
+>(
+  'vm_started',
+  `WITH v AS (
+     UPDATE vms v SET ${movesTo("'STATE_RUNNING'")}, ssh_host_key_sealed = NULL,
+            ssh_destination = CASE WHEN v.public_address IS NULL THEN '' ELSE s.ssh_destination END,
+            firewall_applied = greatest(firewall_applied, s.generation),
+            firewall_behind_since = CASE WHEN greatest(firewall_applied, s.generation) < firewall_wanted
+                                         THEN firewall_behind_since END,
+            expires_at = CASE WHEN expires_at IS NULL AND ttl_seconds IS NOT NULL
+                              THEN slipway_now() + ttl_seconds * interval '1 second' ELSE expires_at END
+     FROM unnest(:ids::uuid[], :sshDestinations::text[], :firewallGenerations::bigint[])
+       AS s (id, ssh_destination, generation)
+     WHERE v.id = s.id AND v.state = ANY (:from) RETURNING v.*)
+   SELECT v.id, ${vmRecord} AS record FROM v ${billing}`,
+)
+
+const stopped = statement<never, { id: string }>(
+  'vm_stopped',
+  `UPDATE vms SET ssh_destination = '' WHERE id = :id`,
+)
+
+// The VM is off and its time was up: what was asked for has happened, and a start begins without a time to live.
+const spendTtl = statement<never, { id: string }>(
+  'vm_spend_ttl',
+  `UPDATE vms SET expires_at = NULL, ttl_seconds = NULL, expiry_warned_at = NULL
+   WHERE id = :id AND (on_expiry = 'stop' OR is_protected) AND expires_at <= slipway_now()`,
+)
+
+const osDisk = statement<{ id: string }, { id: string; isLost: boolean }>(
+  'vm_os_disk',
+  `UPDATE vms SET os_disk_lost_at = CASE WHEN :isLost THEN slipway_now() END, updated_at = slipway_now()
+   WHERE id = :id AND (os_disk_lost_at IS NOT NULL) <> :isLost RETURNING id`,
+)
+
+const setHost = statement<never, { id: string; hostId: string | null }>(
+  'vm_set_host',
+  'UPDATE vms SET host_id = :hostId WHERE id = :id',
+)
+
+const setType = statement<never, { id: string; type: string; gpuCount: number }>(
+  'vm_set_type',
+  'UPDATE vms SET type = :type, gpu_count = :gpuCount, updated_at = slipway_now() WHERE id = :id',
+)
+
+const setTtl = statement<never, { id: string; ttlSeconds: number; onExpiry: string | null }>(
+  'vm_set_ttl',
+  `UPDATE vms SET ttl_seconds = :ttlSeconds::int, on_expiry = coalesce(:onExpiry, on_expiry),
+          updated_at = slipway_now(), expiry_warned_at = NULL,
+          expires_at = slipway_now() + :ttlSeconds::int * interval '1 second'
+   WHERE id = :id`,
+)
+
+// Whoever comes second finds the first one's key.
+const giveHostKey = statement<
+  Pick<VmRow, 'ssh_host_key' | 'ssh_host_key_sealed'>,
+  { id: string; publicKey: string; sealed: Buffer }
+>(
+  'vm_give_host_key',
+  `UPDATE vms SET ssh_host_key = CASE ssh_host_key WHEN '' THEN :publicKey ELSE ssh_host_key END,
+          ssh_host_key_sealed = CASE ssh_host_key WHEN '' THEN :sealed ELSE ssh_host_key_sealed END
+   WHERE id = :id RETURNING ssh_host_key, ssh_host_key_sealed`,
+)
+
+const remove = statement<never, { ids: string[] }>(
+  'vm_delete',
+  'DELETE FROM vms WHERE id = ANY (:ids::uuid[])',
+)
+
+const hide = statement<never, { id: string }>(
+  'vm_hide',
+  'UPDATE vms SET deleted_at = slipway_now() WHERE id = :id',
+)
+
+/** Returns the ids of those that there are now; the others collided, or the catalogue does not offer them any more. */
+export async function insertVms(tx: Tx, vms: NewVm[]): Promise<Set<string>> {
+  return new Set((await insert.all(tx, { vms: JSON.stringify(vms) })).map(({ id }) => id))
+}
+
+/** Returns the ids of those that were in one of the states `from`. */
+export async function moveVms(tx: Tx, ids: string[], to: VmState, from: VmState[]): Promise<Set<string>> {
+  return new Set((await move.all(tx, { ids, to, from })).map(({ id }) => id))
+}
+
+/** The same into deletion; returns their generations, which it raises. */
+export async function moveVmsToDeleting(
+  tx: Tx,
+  ids: string[],
+  from: VmState[],
+): Promise<Map<string, number>> {
+  return new Map((await moveToDeleting.all(tx, { ids, from })).map(({ id, generation }) => [id, generation]))
+}
+
+export const raiseVmGeneration = async (tx: Tx, id: string): Promise<number> =>
+  (await raise.one(tx, { id }))!.generation
+
+export interface StartedVm {
+  id: string
+  /** Counts where the VM has a public address. */
+  sshDestination: string
+  firewallGeneration: number
+}
+
+/** Moves them to running, and returns the records of those that it moved. */
+export async function moveVmsToRunning(
+  tx: Tx,
+  vms: StartedVm[],
+  from: VmState[],
+): Promise<Map<string, JsonText<Vm>>> {
+  const rows = await started.all(tx, {
+    from,
+    ids: vms.map(({ id }) => id),
+    sshDestinations: vms.map(({ sshDestination }) => sshDestination),
+    firewallGenerations: vms.map(({ firewallGeneration }) => firewallGeneration),
+  })
+  return new Map(rows.map(({ id, record }) => [id, new JsonText<Vm>(record)]))
+}
+export const markVmStopped = (tx: Tx, id: string) => stopped.run(tx, { id })
+/** A VM without a host is at no engine: its host was forgotten. */
+export const setVmHost = (tx: Tx, id: string, hostId: string | null) => setHost.run(tx, { id, hostId })
+/** Returns false when that was known. */
+export const noteOsDisk = async (tx: Tx, id: string, isLost: boolean): Promise<boolean> =>
+  (await osDisk.one(tx, { id, isLost })) !== undefined
+export const setVmType = (tx: Tx, id: string, type: string, gpuCount: number) =>
+  setType.run(tx, { id, type, gpuCount })
+/** Violates `vms_name` when the name is taken. */
+export const annotateVm = annotationOf('vm')
+/** Returns the key that it has now; undefined when it is gone. */
+export const giveVmHostKey = (db: Queryable, id: string, publicKey: string, sealed: Buffer) =>
+  giveHostKey.one(db, { id, publicKey, sealed })
+/** Forgets a time to live that is over. */
+export const spendVmTtl = (tx: Tx, id: string) => spendTtl.run(tx, { id })
+export const setVmTtl = (tx: Tx, id: string, ttlSeconds: number, onExpiry: string | null) =>
+  setTtl.run(tx, { id, ttlSeconds, onExpiry })
+export const deleteVmRows = (tx: Tx, ids: string[]) => remove.run(tx, { ids })
+export const hideVm = (tx: Tx, id: string) => hide.run(tx, { id })
