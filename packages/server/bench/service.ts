@@ -9,11 +9,12 @@ import { type Effort, quick, usual } from './effort.ts'
 import { type Figure, type Group, print } from './figures.ts'
 import { addVms } from './fixtures.ts'
 import { type Made, readerName } from './load.ts'
+import { Memory } from './memory.ts'
 import { measureProcesses } from './processes.ts'
 import { measureReads } from './reads.ts'
 import { keep, readResults, runNow } from './results.ts'
 import { RunningService } from './running-service.ts'
-import { measureMemory, measureStarts } from './starts.ts'
+import { measureStarts } from './starts.ts'
 import { measureStreams } from './streams.ts'
 
 type Measure = (service: RunningService, made: Made, effort: Effort) => Promise<Figure[]>
@@ -23,10 +24,7 @@ const measurements: Record<Group, Measure> = {
   changes: (service, _, effort) => measureChanges(service, effort),
   streams: (service, _, effort) => measureStreams(service, effort),
   processes: measureProcesses,
-  starts: async (service, _, { starts }) => [
-    measureMemory(service),
-    ...(await measureStarts(service, starts)),
-  ],
+  starts: async (service, _, { starts }) => [memory.figure, ...(await measureStarts(service, starts))],
 }
 const names = Object.keys(measurements) as Group[]
 /** More processes than cores need a longer look. */
@@ -41,6 +39,7 @@ const unknown = wanted.filter((name) => !names.includes(name))
 if (unknown.length > 0) throw new Error(`--only ${unknown}: there are ${names.join(', ')}`)
 
 const service = new RunningService(effort.hosts)
+const memory = new Memory(service)
 try {
   await service.start()
   console.error(`  ready after ${Math.round(service.main.readyMs)} ms; reads are measured with ${readerName}`)
@@ -50,6 +49,7 @@ try {
   const figures = values.only ? { ...readResults().service?.figures } : {}
   for (const name of wanted) {
     const measured = await measurements[name](service, made, effort)
+    await memory.note(name)
     measured.forEach(print)
     figures[name] = measured
   }

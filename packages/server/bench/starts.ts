@@ -1,20 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { childrenOf, memoryMb, programOf } from './cpu.ts'
+import { childrenOf, programOf } from './cpu.ts'
 import { atMost, type Figure, median } from './figures.ts'
 import type { RunningService } from './running-service.ts'
-
-/** The most memory that the process had under all of the load before this; PostgreSQL's processes are not in it. */
-export const measureMemory = (service: RunningService): Figure => {
-  const mb = memoryMb(service.main.pid, 'most')
-  return {
-    id: 'memory',
-    what: 'Memory of the server process, the most under load',
-    value: mb,
-    unit: 'MB',
-    aim: atMost(mb, 250, 'MB'),
-    more: { 'MB now': memoryMb(service.main.pid, 'now') },
-  }
-}
 
 /** From the start of the process to ready, on the store that the other measurements left; PostgreSQL starts with it. */
 export async function measureStarts(service: RunningService, rounds: number): Promise<Figure[]> {
