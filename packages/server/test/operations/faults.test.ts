@@ -28,7 +28,7 @@ beforeAll(async () => {
   runner = new Runner(workerServices, definitions)
   runner.start()
   await settle(service)
-}, 60_000)
+})
 afterAll(async () => {
   await runner.stop()
   await service.close()
@@ -193,6 +193,15 @@ test.each([1, 2, 3, 4])(
   },
 )
 
+test('an engine that forgets again and again to shut a guest down is asked until it does, and pulls no plug', async () => {
+  const vm_id = await resources.newVm()
+  await service.simulator().addFault({ method: 'powerVm', kind: 'forget', times: 5 })
+  const { operation } = await resources.act(vm_id, { action: 'STOP' })
+  expect(await service.endedSoon(operation.operation_id)).toMatchObject({ state: 'SUCCEEDED' })
+  const { content } = await service.ok('vmSerialLog', { params: { vm_id } })
+  expect(content).toContain('Reached target Power-Off')
+})
+
 const stuck = async () => {
   const simulator = service.simulator()
   await simulator.addFault({ method: 'ensureVm', kind: 'reject' })
@@ -211,7 +220,7 @@ const stuck = async () => {
     )
     service.server.services.signals.send('operations')
     return false
-  }, 40_000)
+  })
   return operation
 }
 const token = () => service.credentials.operator_key
@@ -277,7 +286,8 @@ test('a fence that meets an admission with the locks in the other order is tried
   await admission.query('SELECT FROM vms WHERE id = $1 FOR UPDATE', [id])
   await eventually(async () => {
     const waiting = await service.sql(
-      `SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%fenced AS%'`,
+      `SELECT FROM pg_stat_activity
+       WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%fenced AS%'`,
     )
     return waiting.length === 1
   })

@@ -99,9 +99,6 @@ export interface LanePlace {
 const mostVms = 5
 const mostDisks = 6
 
-/** An engine that lies twice about a shutdown: the guest has its grace of 90 s before the plug is pulled. */
-const longestStopMs = 150_000
-
 /** One project on hosts of its own, and what it should look like by all that was done to it. */
 export class Lane {
   readonly #service: TestService
@@ -415,7 +412,7 @@ export class Lane {
       const params = { project_id, operation_id }
       const now = await this.#service.ok('operationGet', { token, params, query: { wait: 20 } })
       return now.state !== 'IN_PROGRESS' && now
-    }, longestStopMs)
+    })
   }
 
   async #stateOf(vm_id: string): Promise<string> {

@@ -50,8 +50,8 @@ async function powerOff(work: Work): Promise<Outcome> {
   const status = await engine.inspectVm(refOf(vm), work.signal)
   if (!status || status.power === 'off') return next()
   const askedAtMs = Number(work.scratch.askedAtMs ?? work.nowMs)
-  if (status.power === 'running' && work.scratch.askedAtMs === undefined)
-    await engine.powerVm(refOf(vm), 'shutdown', callOf(work))
+  // It would be stopping if its engine had not forgotten that it was asked.
+  if (status.power === 'running') await engine.powerVm(refOf(vm), 'shutdown', callOf(work))
   if (status.power === 'crashed' || work.nowMs - askedAtMs >= graceMs) {
     await engine.powerVm(refOf(vm), 'off', callOf(work))
     const after = await engine.inspectVm(refOf(vm), work.signal)
