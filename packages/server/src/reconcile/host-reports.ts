@@ -19,6 +19,8 @@ import {
 import { holdLock } from '../store/locks.ts'
 import { findHostsBehind, hasVmsOnDownHosts } from '../store/network/firewall-queue.ts'
 
+/** How long a host may be silent. */
+export const silenceMs = 30_000
 /** Small enough that one statement stays short, large enough that thousands of hosts take a few. */
 const reportsPerStatement = 1000
 /** Its hosts are locked while it lasts, so that no placement waits long. */
@@ -71,7 +73,7 @@ async function applyNews(
   const names = news.map(({ name }) => name)
   // Before any host is locked: whoever shares this lock may wait for a host.
   if (await hasVmsOnDownHosts(tx, location, names)) await holdLock(tx, 'returningHosts')
-  const { hosts, gpus } = await lockReportedHosts(tx, location, names)
+  const { hosts, gpus } = await lockReportedHosts(tx, location, names, { askedAt, silenceMs })
   const idsDown = hosts.filter(({ state }) => state === 'down').map(({ id }) => id)
   const hostsBehind = idsDown.length > 0 ? await findHostsBehind(tx, idsDown) : new Set()
   const newsByName = new Map(news.map((one) => [one.name, one]))
@@ -82,7 +84,7 @@ async function applyNews(
       host,
       gpus.filter((gpu) => gpu.hostId === host.id),
       report,
-      hostsBehind.has(host.id),
+      host.is_late || hostsBehind.has(host.id),
     )
     for (const { type, data } of notices)
       events.push(systemEvent(type, host.id, { name: host.name, location, ...data }))
@@ -101,7 +103,7 @@ function changeOf(
   host: ReportedHost,
   known: KnownGpuRow[],
   report: HostReport,
-  isBehind: boolean,
+  isKeptDown: boolean,
 ): { change: Omit<HostChange, 'fingerprint'>; notices: Notice[] } {
   const { family, usableGpus, usable, unusable } = shapeOf(report)
   const reportedAt = new Map(report.gpus.map((gpu) => [gpu.pciAddress, gpu]))
@@ -125,7 +127,7 @@ function changeOf(
       ...(unusable.length > 0 && { unusable_gpus: unusable }),
       ...(missing.length > 0 && { missing_gpus: missing.map((gpu) => gpu.pciAddress) }),
     },
-    state: stateAfterReport(host, isBehind),
+    state: stateAfterReport(host, isKeptDown),
     known: [...knownAt.keys()].map(place),
     found: [...reportedAt.keys()].filter((pciAddress) => !knownAt.has(pciAddress)).map(place),
   }
@@ -136,7 +138,7 @@ function changeOf(
       type: 'gpu.missing' as const,
       data: { gpu_id: id, pci_address: pciAddress, vm_id: vmId },
     }))
-  if (host.state !== 'down' || isBehind) return { change, notices }
+  if (host.state !== 'down' || isKeptDown) return { change, notices }
   return { change, notices: [{ type: 'host.up', data: { gpus: usable.length } }, ...notices] }
 }
 
@@ -151,10 +153,10 @@ const systemEvent = (type: EventType, hostId: string, data: Record<string, unkno
 
 /**
  * A host that was asked to drain goes on draining when it comes back; whether it is empty shows afterwards. One that has
- * firewalls behind is not back yet.
+ * firewalls behind, or was heard of before it fell silent, is not back yet.
  */
-function stateAfterReport(host: ReportedHost, isBehind: boolean): HostState {
-  if (host.state !== 'down' || isBehind) return host.state
+function stateAfterReport(host: ReportedHost, isKeptDown: boolean): HostState {
+  if (host.state !== 'down' || isKeptDown) return host.state
   return host.is_draining ? 'draining' : 'up'
 }
 

@@ -8,12 +8,10 @@ import { pingDatabase } from '../store/meta.ts'
 import { reconcileCordons } from './cordons.ts'
 import { protectReturningHosts } from './firewalls.ts'
 import { freeReportedGpus } from './gpus.ts'
-import { applyHostReports, markAwayHosts, markLostHosts } from './host-reports.ts'
+import { applyHostReports, markAwayHosts, markLostHosts, silenceMs } from './host-reports.ts'
 import { Orphans } from './orphans.ts'
 import { reconcileLostVms, reconcileVms } from './vm-states.ts'
 
-/** How long a host may be silent. */
-const silenceMs = 30_000
 /** How long an engine may take for one batch. */
 const stallMs = 20_000
 /** However busy a location is, its lost hosts are marked so often. */

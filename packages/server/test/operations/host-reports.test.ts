@@ -186,9 +186,11 @@ test('a later report of a host never frees what waits for a reset or what an ope
 test('a host that falls silent goes down, takes no VMs, and comes back with its next report', async () => {
   const location = await addLocation(database)
   await reportHost(database, location, hostReport('h', 2))
-  expect(await markLostHosts(database, 30_000)).toBe(0)
+  // Hosts of the tests before may have been silent for longer.
+  const lose = () => markLostHosts(database, 30_000, { locations: [location] })
+  expect(await lose()).toBe(0)
   await pass(31)
-  expect(await markLostHosts(database, 30_000)).toBeGreaterThan(0)
+  expect(await lose()).toBe(1)
   expect(await readHost(location)).toMatchObject({ state: 'down' })
   await reportHost(database, location, hostReport('h', 2))
   const host = await readHost(location)

@@ -30,10 +30,17 @@ const insertMissing = statement<never, { location: string; ids: string[]; names:
    ORDER BY w.name ON CONFLICT (location, name) DO NOTHING`,
 )
 
+interface Asked {
+  askedAt: Date | null
+  silenceMs: number
+}
+
 // It locks in order, as every statement does that locks several hosts. A host that was forgotten meanwhile is refused.
-const lockByName = statement<ReportedHost, { location: string; names: string[] }>(
+const lockByName = statement<ReportedHost, { location: string; names: string[] } & Asked>(
   'host_lock_by_name',
-  `SELECT id, name, state, is_draining, capabilities FROM hosts
+  `SELECT id, name, state, is_draining, capabilities,
+          coalesce(:askedAt::timestamptz < slipway_now() - :silenceMs * interval '1 millisecond', false) AS is_late
+   FROM hosts
    WHERE location = :location AND name = ANY(:names) AND forgotten_at IS NULL
    ORDER BY id FOR NO KEY UPDATE`,
 )
@@ -124,6 +131,8 @@ export interface ReportedHost {
   state: HostState
   is_draining: boolean
   capabilities: Record<string, unknown>
+  /** The report was asked for so long ago that the host may have fallen silent since. */
+  is_late: boolean
 }
 
 export interface GpuPlace {
@@ -162,14 +171,15 @@ export async function lockReportedHosts(
   tx: Tx,
   location: string,
   names: string[],
+  asked: Asked,
 ): Promise<{ hosts: ReportedHost[]; gpus: KnownGpuRow[] }> {
-  let hosts = await lockByName.all(tx, { location, names })
+  let hosts = await lockByName.all(tx, { location, names, ...asked })
   if (hosts.length < names.length) {
     const known = new Set(hosts.map(({ name }) => name))
     const missing = names.filter((name) => !known.has(name))
     const ids = missing.map(() => uuid())
     await insertMissing.run(tx, { location, ids, names: missing })
-    hosts = await lockByName.all(tx, { location, names })
+    hosts = await lockByName.all(tx, { location, names, ...asked })
   }
   const ids = hosts.map(({ id }) => id)
   return { hosts, gpus: await gpusOf.all(tx, { ids }) }
