@@ -1,6 +1,5 @@
 import { execFile } from 'node:child_process'
 import { chownSync, existsSync, mkdtempSync, readFileSync, statSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { eventually } from '@slipway/testing/eventually.ts'
@@ -12,6 +11,7 @@ import {
   readyLine,
   serverProgram,
 } from '@slipway/testing/launcher.ts'
+import { freePort } from '@slipway/testing/port.ts'
 import { postmasterPid } from '@slipway/testing/postmaster.ts'
 import { root } from '@slipway/testing/root.ts'
 import { afterAll, expect, test, vi } from 'vitest'
@@ -295,15 +295,6 @@ test.skipIf(!isRoot || !isReachable(root))(
 function isReachable(path: string): boolean {
   for (let at = path; at !== '/'; at = join(at, '..')) if ((statSync(at).mode & 0o005) !== 0o005) return false
   return true
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const server = createServer().listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as { port: number }
-      server.close(() => resolve(port))
-    })
-  })
 }
 
 async function fetchAsCurlWould(line: string): Promise<string> {

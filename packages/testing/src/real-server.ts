@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { query, type TestDatabase } from './database.ts'
 import { type Credentials, credentialsOf, Launcher, queryDataDir, readyLine } from './launcher.ts'
+import { freePort } from './port.ts'
 import type { Program } from './program.ts'
 
 export interface RealServerOptions {
@@ -59,7 +60,7 @@ async function launch(
     dataDir,
     said: '',
     async start() {
-      const port = server.url ? new URL(server.url).port : '0'
+      const port = server.url ? new URL(server.url).port : String(await freePort())
       const args = ['--port', port, '--data-dir', dataDir, '--config', configFile, ...flags]
       const env = { ...given, SLIPWAY_LOG_LEVEL: 'info', ...(database && { DATABASE_URL: database.url }) }
       program = launcher.start(args, { env })

@@ -1,5 +1,7 @@
+import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
+import { freePort } from './port.ts'
 
 interface Cut {
   marker: string
@@ -25,14 +27,11 @@ export class Wire {
     return `postgresql://${username}:${password}@127.0.0.1:${this.#port}${pathname}`
   }
 
-  mend(): Promise<void> {
-    if (this.#server.listening) return Promise.resolve()
-    return new Promise((resolve) => {
-      this.#server.listen(this.#port, '127.0.0.1', () => {
-        this.#port = (this.#server.address() as { port: number }).port
-        resolve()
-      })
-    })
+  async mend(): Promise<void> {
+    if (this.#server.listening) return
+    this.#port ||= await freePort()
+    this.#server.listen(this.#port, '127.0.0.1')
+    await once(this.#server, 'listening')
   }
 
   /** Ends every connection and refuses new ones. */

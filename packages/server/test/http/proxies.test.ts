@@ -1,11 +1,11 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import type { IncomingMessage } from 'node:http'
 import { type RequestOptions, request } from 'node:https'
-import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { eventually } from '@slipway/testing/eventually.ts'
 import { ownerToken } from '@slipway/testing/people.ts'
+import { freePort } from '@slipway/testing/port.ts'
 import { type Program, startProgram } from '@slipway/testing/program.ts'
 import { vmBody } from '@slipway/testing/resources.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
@@ -112,11 +112,3 @@ for (const { name, binary, configure } of proxies)
       expect([status, JSON.parse(text).code]).toEqual([413, 'request_too_large'])
     })
   })
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
-}
