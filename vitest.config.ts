@@ -13,8 +13,10 @@ export const base = {
   globalSetup: ['packages/testing/src/setup/build.ts', 'packages/testing/src/setup/postgres.ts'],
   setupFiles: ['packages/testing/src/setup/seed.ts'],
   env: { SLIPWAY_SEED: seed },
-  testTimeout: 60_000,
-  hookTimeout: 120_000,
+  // Bounds are for failures alone: a busy machine is no failure.
+  testTimeout: 180_000,
+  hookTimeout: 180_000,
+  expect: { poll: { timeout: 60_000 } },
   pool: 'forks',
   // Files of one worker share the modules they load: most of them load the whole server.
   isolate: false,

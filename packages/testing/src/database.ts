@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import { inject } from 'vitest'
+import { eventually } from './eventually.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -18,13 +19,24 @@ export interface TestDatabase {
 export async function createDatabase(): Promise<TestDatabase> {
   const base = inject('postgresUrl')
   const name = `test_${randomBytes(6).toString('hex')}`
-  await query(base, `CREATE DATABASE ${name} TEMPLATE ${inject('templateDatabase')}`)
+  await unlessInUse(() => query(base, `CREATE DATABASE ${name} TEMPLATE ${inject('templateDatabase')}`))
   return {
     url: withDatabase(base, name),
-    drop: async () => {
-      await query(base, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`)
-    },
+    drop: () => unlessInUse(() => query(base, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`)),
   }
+}
+
+/** PostgreSQL waits five seconds for those who are told to leave a database; on a busy machine they may need more. */
+async function unlessInUse(change: () => Promise<unknown>): Promise<void> {
+  await eventually(() =>
+    change().then(
+      () => true,
+      (error) => {
+        if (error.code !== '55006') throw error
+        return false
+      },
+    ),
+  )
 }
 
 /** The same server, another database. */

@@ -1,7 +1,7 @@
-/** Looks until `probe` returns something; the bound is for failures alone. */
+/** Looks until `probe` returns something; the bound is for failures alone, also on a machine with much else to do. */
 export async function eventually<T>(
   probe: () => Promise<T | null | undefined | false> | T | null | undefined | false,
-  withinMs = 20_000,
+  withinMs = 60_000,
 ): Promise<T> {
   const until = performance.now() + withinMs
   for (;;) {

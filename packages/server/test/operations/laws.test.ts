@@ -21,7 +21,7 @@ beforeAll(async () => {
   })
   await settle(service)
   networkId = (await service.ok('networkList')).items[0]!.id
-}, 60_000)
+})
 afterAll(async () => {
   await service.close()
 })

@@ -28,7 +28,7 @@ beforeAll(async () => {
       const networks = await service.ok('networkList', { token, params: { project_id: projectId } })
       places.push({ projectId, token, location, family, networkId: networks.items[0]!.id })
     }
-}, 60_000)
+})
 afterAll(() => service.close())
 
 async function runAll(histories: Step[][]): Promise<void> {

@@ -28,7 +28,7 @@ beforeAll(async () => {
   reportBridges(service)
   await settle(service)
   return () => service.close()
-}, 60_000)
+})
 
 afterEach(async () => {
   for (const project_id of projects) await clear(project_id)

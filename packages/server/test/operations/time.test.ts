@@ -12,7 +12,7 @@ let resources: ReturnType<typeof resourcesOf>
 beforeAll(async () => {
   service = await startService()
   resources = resourcesOf(service)
-}, 60_000)
+})
 afterAll(() => service.close())
 afterEach(async () => {
   await resources.clear()
