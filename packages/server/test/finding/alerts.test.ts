@@ -84,9 +84,9 @@ test('a deletion that fails over and over is an alert by the name of its VM', as
   await eventually(async () => {
     const rows = await service.sql(
       `WITH parked AS (
-         UPDATE operation_queue SET run_at = slipway_now() + interval '5 minutes'
-         WHERE operation_id = $1 AND lease_token IS NULL RETURNING operation_id)
-       UPDATE operations SET attempts = 21 FROM parked WHERE id = operation_id AND attempts > 0 RETURNING id`,
+         UPDATE operation_queue SET run_at = slipway_now() + interval '5 minutes' FROM operations
+         WHERE operation_id = $1 AND id = $1 AND attempts > 0 AND lease_token IS NULL RETURNING operation_id)
+       UPDATE operations SET attempts = 21 FROM parked WHERE id = operation_id RETURNING id`,
       [operation.operation_id],
     )
     return rows.length === 1
@@ -126,9 +126,10 @@ test('a budget that is nearly spent is an alert in its project', async () => {
   const { project_id } = service.credentials
   await service.ok('budgetSet', { token: owner, body: { monthly_usd: 10, hard_stop: true } })
   expect(await ofProject()).toEqual([])
-  await service.sql('UPDATE project_spending SET spent_usd_ms = 8.5 * 3600000 WHERE project_id = $1', [
-    project_id,
-  ])
+  await service.sql(
+    'UPDATE project_spending SET spent_usd_ms = 8.5 * 3600000, at = slipway_now() WHERE project_id = $1',
+    [project_id],
+  )
   const [alert] = await ofProject()
   expect(alert).toMatchObject({ kind: 'budget', resource_type: 'project', resource_id: project_id })
   expect(alert!.message).toMatch(/has spent \d+ % of its budget of 10 USD .*nothing new can be created/)

@@ -25,9 +25,9 @@ async function stuck({ operation }: Begun): Promise<string> {
   await eventually(async () => {
     const rows = await service.sql(
       `WITH parked AS (
-         UPDATE operation_queue SET run_at = slipway_now() + interval '5 minutes'
-         WHERE operation_id = $1 AND lease_token IS NULL RETURNING operation_id)
-       UPDATE operations SET is_stuck = true FROM parked WHERE id = operation_id AND attempts > 0 RETURNING id`,
+         UPDATE operation_queue SET run_at = slipway_now() + interval '5 minutes' FROM operations
+         WHERE operation_id = $1 AND id = $1 AND attempts > 0 AND lease_token IS NULL RETURNING operation_id)
+       UPDATE operations SET is_stuck = true FROM parked WHERE id = operation_id RETURNING id`,
       [operation.operation_id],
     )
     return rows.length === 1

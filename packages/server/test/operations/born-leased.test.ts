@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { definitions } from '../../src/operations/index.ts'
 import { Runner } from '../../src/runner/runner.ts'
 import type { Services } from '../../src/services.ts'
+import { holdCalls } from '../support/held-calls.ts'
 
 let service: TestService
 let resources: ReturnType<typeof resourcesOf>
@@ -50,13 +51,15 @@ test('an admission that is refused leaves its place to the next', async () => {
 
 test('an operation without a place at its own process is there for every worker', async () => {
   service.server.services.database.worker = runnerWith(1)
-  await service.simulator().addFault({ method: 'ensureDisk', kind: 'delay', delayMs: 1_000 })
+  const { isCalled, release } = holdCalls(service.simulator(), 'ensureDisk')
   const first = await resources.createDisk()
+  await isCalled
   const second = await resources.createDisk()
   expect(await leases()).toMatchObject([
     { operation_id: first.operation.operation_id, lease_token: expect.any(String) },
     { operation_id: second.operation.operation_id, lease_token: null },
   ])
+  release()
   const other = runnerWith(8)
   other.start()
   await resources.succeeded(first)

@@ -3,6 +3,7 @@ import { ownerToken } from '@slipway/testing/people.ts'
 import { resourcesOf } from '@slipway/testing/resources.ts'
 import { useService } from '@slipway/testing/service.ts'
 import { expect, test } from 'vitest'
+import { holdCalls } from '../support/held-calls.ts'
 
 test('a long queue of one project does not keep another out', async () => {
   const service = await useService((config) => {
@@ -14,7 +15,7 @@ test('a long queue of one project does not keep another out', async () => {
   const other = await service.ok('projectCreate', { token, body: { name: 'other', organization_id } })
 
   // Every VM of the first project hangs for long: without a bound its queue would hold all eight places.
-  await service.simulator().addFault({ method: 'ensureVm', kind: 'delay', delayMs: 30_000, times: 100 })
+  holdCalls(service.simulator(), 'ensureVm')
   for (let index = 0; index < 16; index++) await resources.createVm({ public_ip: 'none' })
   const held = () => service.sql('SELECT FROM operation_queue WHERE lease_token IS NOT NULL')
   await eventually(async () => (await held()).length === 6)

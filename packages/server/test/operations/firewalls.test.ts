@@ -2,9 +2,9 @@ import { eventually } from '@slipway/testing/eventually.ts'
 import { checkInvariants, settle } from '@slipway/testing/invariants.ts'
 import { freshName, resourcesOf, vmBody } from '@slipway/testing/resources.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
-import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { setUpProject } from '../../src/accounts/project-setup.ts'
-import type { SimulatedEngine } from '../../src/engines/simulated/engine.ts'
+import { holdCalls } from '../support/held-calls.ts'
 import { addVmRows, removeVmRows } from '../support/vm-rows.ts'
 
 let service: TestService
@@ -16,7 +16,7 @@ beforeAll(async () => {
   resources = resourcesOf(service)
   pools = await service.sql('SELECT name, public_ipv4::text FROM locations')
   await settle(service)
-}, 60_000)
+})
 afterAll(() => service.close())
 afterEach(async () => {
   for (const { name, public_ipv4 } of pools)
@@ -48,31 +48,6 @@ const isBehind = async (vmId: string) =>
   0
 const want = (vmId: string) =>
   service.sql('UPDATE vms SET firewall_wanted = firewall_wanted + 1 WHERE id = $1', [vmId])
-
-function gate() {
-  let open = () => {}
-  const isOpen = new Promise<void>((resolve) => {
-    open = resolve
-  })
-  return { isOpen, open }
-}
-
-/** Has the engine's next call about the VM's firewall wait until it is released. */
-function hang(engine: SimulatedEngine, vmId: string) {
-  const [called, released] = [gate(), gate()]
-  const apply = engine.applyFirewall.bind(engine)
-  engine.applyFirewall = async (vm, rules, call) => {
-    if (vm.id === vmId) {
-      called.open()
-      await released.isOpen
-    }
-    return apply(vm, rules, call)
-  }
-  onTestFinished(() => {
-    engine.applyFirewall = apply
-  })
-  return { isCalled: called.isOpen, release: released.open }
-}
 
 /** Turns the clock over every pause, and looks again. */
 const catchUp = async () => {
@@ -120,7 +95,7 @@ describe('firewalls of VMs in trouble', () => {
   test('an engine that hangs for one tenant delays no other tenant', async () => {
     const [hung] = await addVmRows(service, { projectId: await newProject(), count: 1 })
     const vm = await resources.newVm()
-    const { isCalled, release } = hang(service.simulator(), hung!)
+    const { isCalled, release } = holdCalls(service.simulator(), 'applyFirewall', hung!)
     await want(hung!)
     await isCalled
     await want(vm)
@@ -133,7 +108,7 @@ describe('firewalls of VMs in trouble', () => {
   test('a location whose engine hangs keeps a rule from no other location of the network', async () => {
     const far = await resources.newVm({ location: 'eu-north1-a' })
     const near = await resources.newVm()
-    const { isCalled, release } = hang(service.simulator('eu-north1-a'), far)
+    const { isCalled, release } = holdCalls(service.simulator('eu-north1-a'), 'applyFirewall', far)
     const begun = await resources.createRule()
     await isCalled
     await eventually(() => passes(near))

@@ -5,6 +5,7 @@ import { type Answer, startService, type TestService } from '@slipway/testing/se
 import { afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { SimulatedEngine } from '../../src/engines/simulated/engine.ts'
 import type { Server } from '../../src/server.ts'
+import { holdCalls } from '../support/held-calls.ts'
 
 let service: TestService
 let resources: ReturnType<typeof resourcesOf>
@@ -25,7 +26,7 @@ beforeAll(async () => {
   resources = resourcesOf(service)
   others.push(await service.another())
   return () => service.close()
-}, 60_000)
+})
 
 afterEach(async () => {
   await resources.clear()
@@ -173,11 +174,9 @@ describe('a deletion', () => {
   // One worker: it is the one that the faults below hold up.
   beforeAll(() => others[0]!.close())
 
-  const slow = (method: string) =>
-    service.simulator().addFault({ method, kind: 'delay', delayMs: 400, times: 1 })
-
   const small = { type: 'a40.1x', public_ip: 'none' }
-  const cases: [string, string, () => Promise<() => ReturnType<typeof resources.createVm>>][] = [
+  type Held = Parameters<typeof holdCalls>[1]
+  const cases: [string, Held, () => Promise<() => ReturnType<typeof resources.createVm>>][] = [
     ['being created', 'ensureVm', async () => () => resources.createVm(small)],
     [
       'being stopped',
@@ -208,9 +207,11 @@ describe('a deletion', () => {
 
   test.each(cases)('a deletion of a VM %s cancels that and leaves nothing', async (_, method, prepare) => {
     const begin = await prepare()
-    await slow(method)
+    const { isCalled, release } = holdCalls(service.simulator(), method)
     const { operation } = await begin()
+    await isCalled
     const deletion = await resources.removeVm(operation.metadata.id)
+    release()
     expect(await resources.ended(deletion)).toMatchObject({ state: 'SUCCEEDED', result: null })
     expect(await service.ended(operation.operation_id)).toMatchObject({
       state: 'FAILED',
@@ -239,8 +240,11 @@ describe('a deletion', () => {
 
   test('a deletion of a growing disk gives back exactly what it had', async () => {
     const disk = await resources.newDisk()
-    await slow('growDisk')
+    const { isCalled, release } = holdCalls(service.simulator(), 'growDisk')
     await resources.grow(disk, '50GiB')
-    await resources.succeeded(await resources.removeDisk(disk))
+    await isCalled
+    const deletion = await resources.removeDisk(disk)
+    release()
+    await resources.succeeded(deletion)
   })
 })

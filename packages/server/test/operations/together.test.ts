@@ -29,7 +29,8 @@ async function gather(
   await begin()
   await eventually(async () => {
     const waiting = await service.sql(
-      `SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE $1`,
+      `SELECT FROM pg_stat_activity
+       WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE $1`,
       [`%${query}%`],
     )
     const [{ running }] = (await service.sql<{ running: number }>(

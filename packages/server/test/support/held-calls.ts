@@ -1,0 +1,32 @@
+import { onTestFinished } from 'vitest'
+import type { SimulatedEngine } from '../../src/engines/simulated/engine.ts'
+
+type Method = 'ensureVm' | 'powerVm' | 'attachDisk' | 'applyFirewall' | 'ensureDisk' | 'growDisk'
+type Call = (subject: { id: string }, ...rest: never[]) => Promise<never>
+
+function gate() {
+  let open = () => {}
+  const isOpen = new Promise<void>((resolve) => {
+    open = resolve
+  })
+  return { isOpen, open }
+}
+
+/** Has the engine's calls of one kind, or those about one VM, wait until they are released. */
+export function holdCalls(engine: SimulatedEngine, method: Method, id?: string) {
+  const [called, released] = [gate(), gate()]
+  const act = engine[method].bind(engine) as Call
+  const held: Call = async (subject, ...rest) => {
+    if (id === undefined || subject.id === id) {
+      called.open()
+      await released.isOpen
+    }
+    return act(subject, ...rest)
+  }
+  Object.assign(engine, { [method]: held })
+  onTestFinished(() => {
+    released.open()
+    delete (engine as Partial<SimulatedEngine>)[method]
+  })
+  return { isCalled: called.isOpen, release: released.open }
+}
