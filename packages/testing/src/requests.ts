@@ -69,6 +69,15 @@ export async function send(
   return { status: response.status, headers: response.headers, body: answer }
 }
 
+/** Asks until the answer is 401, and holds that nothing asked a second after the revocation gets another. */
+export async function refusedWithinASecond(revokedAt: number, ask: () => Promise<number>): Promise<void> {
+  for (;;) {
+    const isLate = performance.now() - revokedAt > 1_000
+    if ((await ask()) === 401) return
+    if (isLate) throw new Error('a credential still works a second after its revocation')
+  }
+}
+
 export interface RawAnswer {
   /** 0 when the server hung up without an answer. */
   status: number

@@ -67,7 +67,10 @@ export interface TestService {
   sql<Row = Record<string, unknown>>(text: string, values?: unknown[]): Promise<Row[]>
   clock: {
     advance(interval: string): Promise<void>
-    freeze(at: string): Promise<void>
+    /** It stands still, at a time or where it is, and moves only when it is turned. */
+    freeze(at?: string): Promise<void>
+    /** It goes on, as far ahead as it was turned. */
+    thaw(): Promise<void>
     reset(): Promise<void>
   }
   /** Another process's worth of server on the same database. */
@@ -210,7 +213,10 @@ export async function startService(change: ConfigChanges = () => {}): Promise<Te
         )
       },
       async freeze(at) {
-        await service.sql('UPDATE clock SET frozen_at = $1', [at])
+        await service.sql('UPDATE clock SET frozen_at = coalesce($1, slipway_now())', [at ?? null])
+      },
+      async thaw() {
+        await service.sql('UPDATE clock SET frozen_at = NULL')
       },
       async reset() {
         await service.sql(`UPDATE clock SET shift = '0', frozen_at = NULL`)

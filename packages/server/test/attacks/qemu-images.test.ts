@@ -11,7 +11,7 @@ import { type ImageSource, osBaseOf } from '../../src/engines/qemu/images/images
 import { importImage } from '../../src/engines/qemu/index.ts'
 
 const secret = 'root:$6$secret'
-const signal = AbortSignal.timeout(60_000)
+const signal = AbortSignal.timeout(600_000)
 let service: TestService
 let dataDir: string
 let images: string

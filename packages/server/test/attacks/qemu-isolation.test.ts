@@ -10,7 +10,7 @@ import { diskOf, specOf, wanted } from '../support/qemu-spec.ts'
 
 /** As root VMs are kept apart; as anybody else the host record says what is not. Neither is skipped. */
 const isRoot = process.getuid?.() === 0
-const signal = AbortSignal.timeout(300_000)
+const signal = AbortSignal.timeout(600_000)
 const call = (generation = 1) => ({ generation, signal })
 const firstUid = 0x7000_0000
 

@@ -79,7 +79,7 @@ test('a suspension that stops VMs stops what runs and what comes up later, and i
       (await stateIn(running)) === 'STATE_SHUTOFF' &&
       (await stateIn(operation.metadata.id)) === 'STATE_SHUTOFF'
     )
-  }, 20_000)
+  })
   const { items } = await service.ok('adminEventList', {
     token: operator,
     query: { type: 'organization.suspended' },

@@ -30,7 +30,9 @@ const organizationEvents = async (token: string, organization_id: string, type: 
 
 test('the log of a request names the address of the client', async () => {
   await service.call('rootGet', { headers: { ...from('203.0.113.9'), 'x-request-id': 'from-nine' } })
-  const line = service.logLines.map((text) => JSON.parse(text)).find(({ request }) => request === 'from-nine')
+  const line = await eventually(() =>
+    service.logLines.map((text) => JSON.parse(text)).find(({ request }) => request === 'from-nine'),
+  )
   expect(line).toMatchObject({ client: '203.0.113.9', status: 200 })
 })
 

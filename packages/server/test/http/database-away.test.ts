@@ -67,6 +67,11 @@ async function ask(method: string, path: string, body?: unknown, headers: Record
   return { status: answer.status, headers: answer.headers, body: parsed }
 }
 
+const endOf = (operationId: string) =>
+  eventually(async () => {
+    const { body } = await ask('GET', inProject(`/operations/${operationId}?wait=20`))
+    return body.state !== 'IN_PROGRESS' && body
+  })
 const inProject = (rest: string) => `/v0.1/projects/${credentials.project_id}${rest}`
 
 test('a database that goes away is told as such, and everything goes on by itself when it is back', async () => {
@@ -94,7 +99,7 @@ test('a database that goes away is told as such, and everything goes on by itsel
 
   await wire.mend()
   await eventually(async () => (await ask('GET', '/readyz')).status === 200)
-  const { body: ended } = await ask('GET', inProject(`/operations/${operation_id}?wait=20`))
+  const ended = await endOf(operation_id)
   expect(ended).toMatchObject({ state: 'SUCCEEDED' })
   const { body: vm } = await ask('GET', inProject(`/vms/${metadata.id}`))
   expect(vm.state).toBe('STATE_RUNNING')
@@ -169,7 +174,7 @@ test('a creation whose commit was heard and never answered is looked up, and is 
   // Nobody here knew that it had begun: whoever finds its lease over takes it up.
   await direct.query(`UPDATE clock SET shift = shift + interval '1 minute'`)
   const { operation_id, metadata } = first.operation
-  const { body: ended } = await ask('GET', inProject(`/operations/${operation_id}?wait=20`))
+  const ended = await endOf(operation_id)
   expect(ended).toMatchObject({ state: 'SUCCEEDED', result: { id: metadata.id, name: body.name } })
   expect(await vmsCalled(body.name)).toBe(1)
 })

@@ -12,6 +12,8 @@ beforeAll(async () => {
   service = await startService()
   owner = await ownerToken(service)
   admin = await tokenOfNew(service.database, { memberOf: { [service.credentials.organization_id]: 'admin' } })
+  // The clock is turned by a day and back: what is over meanwhile may be swept away.
+  await service.sql(`UPDATE access_tokens SET expires_at = '2099-01-01'`)
 })
 afterAll(() => service.close())
 
@@ -93,10 +95,9 @@ test('an Idempotency-Key is forgotten after 24 hours and not before', async () =
   const key = newKey()
   await createProject(key)
   await service.clock.advance('23 hours 59 minutes')
-  const token = await ownerToken(service)
-  expect((await createProject(key, newProject(), token)).status).toBe(422)
+  expect((await createProject(key)).status).toBe(422)
   await service.clock.advance('2 minutes')
-  expect((await createProject(key, newProject(), token)).status).toBe(200)
+  expect((await createProject(key)).status).toBe(200)
   await service.clock.reset()
 })
 

@@ -1,5 +1,5 @@
 import { addOrganization, addUser, password, tokenOf } from '@slipway/testing/people.ts'
-import { send } from '@slipway/testing/requests.ts'
+import { refusedWithinASecond, send } from '@slipway/testing/requests.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createAccessKey } from '../../src/accounts/credentials.ts'
@@ -19,6 +19,8 @@ beforeAll(async () => {
   organizationId = await addOrganization(service.database)
   const user = await addUser(service.database, { memberOf: { [organizationId]: 'admin' } })
   admin = await tokenOf(service.database, user)
+  // The clock is turned by an hour and back: what is over meanwhile may be swept away.
+  await service.sql(`UPDATE access_tokens SET expires_at = '2099-01-01'`)
   adminId = user.id
   const body = { name: 'keys', organization_id: organizationId }
   projectId = (await call('POST', '/projects', { token: admin, body })).body.id
@@ -88,8 +90,9 @@ test('an access key is refused by every server within a second of its revocation
     expect([await status(service.server), await status(second)]).toEqual([200, 200])
     const path = `/projects/${projectId}/access-keys/${id}`
     expect((await call('DELETE', path, { token: admin })).body).toEqual({})
+    const revokedAt = performance.now()
     expect(await status(service.server)).toBe(401)
-    await expect.poll(() => status(second), { timeout: 1000, interval: 20 }).toBe(401)
+    await refusedWithinASecond(revokedAt, () => status(second))
     expect((await call('DELETE', path, { token: admin })).status).toBe(404)
   } finally {
     await second.close()
@@ -105,7 +108,7 @@ test('an access key works until its expiry', async () => {
   expect((await call('GET', '', { token: body.secret })).status).toBe(200)
   await service.clock.advance('3601 seconds')
   const status = async () => (await call('GET', '', { token: body.secret })).status
-  await expect.poll(status, { timeout: 2000 }).toBe(401)
+  await expect.poll(status).toBe(401)
   await service.clock.advance('-3601 seconds')
 })
 

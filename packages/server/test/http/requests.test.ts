@@ -135,6 +135,7 @@ describe('ids in upper case', () => {
     const again = await service.request('POST', `${path}/`, { body: JSON.stringify(nulled), headers })
     expect(again.headers.get('idempotency-replayed')).toBe('true')
     expect(again.body).toEqual(first.body)
+    await resources.succeeded(first.body as never)
   })
 })
 
