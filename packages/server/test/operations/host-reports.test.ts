@@ -198,6 +198,15 @@ test('a host that falls silent goes down, takes no VMs, and comes back with its 
   expect(await eventTypes(host.id)).toEqual(['host.up', 'host.down', 'host.up'])
 })
 
+test('a host that reports is not lost by a look during which the clock is set back', async () => {
+  const location = await addLocation(database)
+  await pass(7_200)
+  const [look] = await rows<{ now: Date }>(database, 'SELECT slipway_now() AS now')
+  await pass(-7_200)
+  await reportHost(database, location, hostReport('h', 2))
+  expect(await markLostHosts(database, 30_000, { locations: [location], asOf: look!.now })).toBe(0)
+})
+
 test('a host that falls silent goes on draining, or stays closed, when it comes back', async () => {
   const location = await addLocation(database)
   await reportHost(database, location, hostReport('draining', 2))

@@ -110,12 +110,12 @@ const loseNamed = statement<LostHost, { location: string; names: string[] }>(
    UPDATE hosts h SET state = 'down' FROM lost WHERE h.id = lost.id RETURNING h.id, h.name, h.location`,
 )
 
-// It looks as of a moment before the newest reports: whoever turns the clock in between loses no host.
+// It looks as of a moment before the newest reports: whoever turns the clock in between, forward or back, loses no host.
 const loseSilent = statement<LostHost, { afterMs: number; locations: string[] | null; asOf: Date | null }>(
   'host_lose_silent',
   `UPDATE hosts h SET state = 'down' FROM host_reports r
    WHERE r.host_id = h.id AND h.state <> 'down' AND (:locations::text[] IS NULL OR h.location = ANY (:locations))
-     AND r.reported_at < coalesce(:asOf, slipway_now()) - :afterMs * interval '1 millisecond'
+     AND r.reported_at < least(:asOf, slipway_now()) - :afterMs * interval '1 millisecond'
    RETURNING h.id, h.name, h.location`,
 )
 
