@@ -57,8 +57,10 @@ test('a turn that lasts is kept by its process, and falls to another when the pr
   end()
   await turn
 
-  // Its timers stop with a process that dies; here they are slower than the clock is turned.
-  const slow = new Turns({ database, config: defaultConfig(), log })
+  // Its timers stop with a process that dies.
+  const dying = defaultConfig()
+  dying.operations.renewMs = 3_600_000
+  const slow = new Turns({ database, config: dying, log })
   await new Promise<void>((hasBegun) => {
     void slow.take({ name: 'dead', everyMs: 0 }, () => {
       hasBegun()

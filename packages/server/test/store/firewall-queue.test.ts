@@ -44,7 +44,8 @@ afterAll(async () => {
 const want = (projectId: string, count: number) =>
   rows(
     database,
-    `UPDATE vms SET firewall_wanted = firewall_wanted + 1, firewall_next_at = slipway_now(), firewall_attempts = 0
+    `UPDATE vms SET firewall_wanted = firewall_wanted + 1, firewall_next_at = slipway_now() - interval '1 second',
+            firewall_attempts = 0
      WHERE id IN (SELECT id FROM vms WHERE project_id = $1 ORDER BY id LIMIT $2)`,
     projectId,
     count,

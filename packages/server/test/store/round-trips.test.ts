@@ -1,3 +1,4 @@
+import { settle } from '@slipway/testing/invariants.ts'
 import { resourcesOf } from '@slipway/testing/resources.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -70,15 +71,18 @@ test('a creation and a deletion stay within their budget of statements, round tr
 test('creations that come together cost less than half each of one that comes alone', async () => {
   const { newVm, removeVm, succeeded } = resourcesOf(service)
   const together = 8
-  const ids: string[] = []
-  const some = () =>
-    Promise.all(
-      Array.from({ length: together }, async () => ids.push(await newVm({ location: 'eu-north1-a' }))),
-    )
-  const sent = await leastOf(4, some)
-  expect(total(sent, 'statement') / together).toBeLessThan(budget.creation.statements / 2)
-  expect(total(sent, 'commit') / together).toBeLessThan(budget.creation.commits / 2)
-  await Promise.all(ids.map(async (id) => succeeded(await removeVm(id))))
+  /** Of what as many would cost alone, the share that a whole round does. */
+  const shareOfARound = async () => {
+    const ids: string[] = []
+    const create = async () => ids.push(await newVm())
+    const sent = await sentDuring(() => Promise.all(Array.from({ length: together }, create)))
+    await Promise.all(ids.map(async (id) => succeeded(await removeVm(id))))
+    await settle(service)
+    const { statements, commits } = budget.creation
+    return Math.max(total(sent, 'statement') / statements, total(sent, 'commit') / commits) / together
+  }
+  // A busy machine tears rounds apart, and in some the process does what it does now and then: one has to be whole.
+  await expect.poll(shareOfARound).toBeLessThan(1 / 2)
 })
 
 test('a GET of a record takes one statement', async () => {

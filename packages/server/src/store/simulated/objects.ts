@@ -1,5 +1,5 @@
 import type { Queryable } from '../database.ts'
-import { keyedStatement } from '../keyed.ts'
+import { keyedStatement, sharedRead } from '../keyed.ts'
 import { statement } from '../statement.ts'
 
 /** What the simulated engine remembers. Only that engine uses this file. */
@@ -241,6 +241,7 @@ const anyFault = statement<{ any: boolean }>(
   'simulated_fault_any',
   'SELECT EXISTS (SELECT FROM simulated_faults WHERE remaining > 0) AS any',
 )
+const findAnyFault = sharedRead(async (db, _question: 'any') => (await anyFault.one(db))!.any)
 const clearFaults = statement('simulated_fault_clear', 'DELETE FROM simulated_faults')
 
 const prune = statement<never, { most: number }>(
@@ -285,7 +286,8 @@ export const simulated = {
   clearHost: (db: Queryable, location: string, name: string) => clearHost.run(db, { location, name }),
   addFault: (db: Queryable, f: SimulatedFault) => addFault.run(db, f),
   takeFault: (db: Queryable, method: string, resourceId: string) => takeFault.one(db, { method, resourceId }),
-  hasFaults: async (db: Queryable) => (await anyFault.one(db))!.any,
+  /** Calls that come together look together. */
+  hasFaults: (db: Queryable) => findAnyFault(db, 'any'),
   clearFaults: (db: Queryable) => clearFaults.run(db),
   prune: (db: Queryable, most: number) => prune.run(db, { most }),
 }
