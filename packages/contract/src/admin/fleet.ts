@@ -35,6 +35,11 @@ export const Host = record('Host', {
   state: Type.Enum([...hostStates]),
   last_report_at: Timestamp,
   forgotten_at: Timestamp,
+  draining_since: Type.String({
+    ...Timestamp,
+    description:
+      'When the drain that is under way was asked for; empty when none is, or it is older than the events.',
+  }),
   capabilities: Type.Record(Type.String(), Type.Unknown()),
   gpus: Type.Array(Gpu),
   vms: Type.Array(HostVm, { description: 'The VMs that live on it: it is drained when there are none.' }),

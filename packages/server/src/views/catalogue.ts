@@ -78,6 +78,7 @@ export const hostView = (row: HostRow): Host => ({
   state: row.state,
   last_report_at: time(row.reported_at),
   forgotten_at: time(row.forgotten_at),
+  draining_since: time(row.draining_since),
   capabilities: row.capabilities,
   gpus: row.gpus,
   vms: row.vms,

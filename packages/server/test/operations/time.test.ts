@@ -341,10 +341,12 @@ test('a draining host is drained when its last VM has gone', async () => {
   const host_id = items.find((one) => one.name === host && one.location === 'us-east1-a')!.id
   await service.ok('adminHostDrain', { token, params: { host_id } })
   await settle(service)
-  const state = async () => (await service.ok('adminHostGet', { token, params: { host_id } })).state
-  expect(await state()).toBe('draining')
+  const read = () => service.ok('adminHostGet', { token, params: { host_id } })
+  const events = await service.ok('adminEventList', { token, query: { type: 'host.draining' } })
+  const draining_since = events.items[0]!.created_at
+  expect(await read()).toMatchObject({ state: 'draining', draining_since })
   expect(await resources.stateOf(id)).toBe('STATE_RUNNING')
   await resources.succeeded(await resources.removeVm(id))
   await settle(service)
-  expect(await state()).toBe('drained')
+  expect(await read()).toMatchObject({ state: 'drained', draining_since: '' })
 })
