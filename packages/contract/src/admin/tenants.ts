@@ -27,6 +27,7 @@ export const AdminOrganization = record('AdminOrganization', {
   }),
   month_to_date_usd: Usd,
   projects: Type.Integer({ description: 'How many it has.' }),
+  vms: Type.Integer({ description: 'How many it has, running or not.' }),
   created_at: Timestamp,
 })
 

@@ -400,6 +400,7 @@ export const byComponent: Record<string, unknown> = {
     state: 'up',
     last_report_at: createdAt,
     forgotten_at: '',
+    draining_since: '',
     capabilities: { cpu_cores: 96, memory_gb: 960 },
     gpus: [gpu],
     vms: [
@@ -431,6 +432,7 @@ export const byComponent: Record<string, unknown> = {
     payment_state: 'declined',
     month_to_date_usd: 412.35,
     projects: 3,
+    vms: 12,
     created_at: createdAt,
   },
   OrganizationSuspension: { suspended: true, stop_vms: true },

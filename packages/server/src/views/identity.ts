@@ -81,6 +81,7 @@ export const adminOrganizationView = (row: AccountRow) => ({
   payment_state: row.payment_state,
   month_to_date_usd: usdNumber(usdOfMs(row.spent_usd_ms)),
   projects: row.projects,
+  vms: row.vms,
   created_at: time(row.created_at),
 })
 

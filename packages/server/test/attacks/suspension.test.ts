@@ -146,6 +146,9 @@ test('operators list, stop and delete any tenant’s VM, without seeing what is 
   const elsewhere = await addOrganization(service.database)
   const none = await service.ok('adminVmList', { token: operator, query: { organization_id: elsewhere } })
   expect(none.items).toEqual([])
+  const organizations = await service.ok('adminOrganizationList', { token: operator })
+  const vmsOf = (wanted: string) => organizations.items.find(({ id }) => id === wanted)?.vms
+  expect([vmsOf(service.credentials.organization_id), vmsOf(elsewhere)]).toEqual([items.length, 0])
   const params = { vm_id }
   await resources().succeeded(await service.ok('adminVmStop', { token: operator, params }))
   expect(await resources().stateOf(vm_id)).toBe('STATE_SHUTOFF')

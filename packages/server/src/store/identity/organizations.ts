@@ -15,6 +15,7 @@ export interface OrganizationRow {
 /** An organization as operators see it. */
 export interface AccountRow extends OrganizationRow {
   projects: number
+  vms: number
   /** This month so far: exact, in the form of priced usage. */
   spent_usd_ms: string
 }
@@ -43,6 +44,7 @@ const listByIds = statement<OrganizationRow, { ids: string[] }>(
 // What a deleted project cost this month is owed all the same.
 const selectAccount = `
   SELECT o.*, (SELECT count(*) FROM projects p WHERE p.organization_id = o.id AND p.deleted_at IS NULL) AS projects,
+         coalesce((SELECT q.used FROM organization_quotas q WHERE q.organization_id = o.id AND q.name = 'vms'), 0) AS vms,
          (SELECT coalesce(sum(spent_by(s, slipway_now())), 0)::text
           FROM projects p JOIN project_spending s ON s.project_id = p.id WHERE p.organization_id = o.id) AS spent_usd_ms
   FROM organizations o`
