@@ -11,7 +11,7 @@ interface InvoiceView {
   invoice: InvoiceRow
 }
 
-const units = { vm_hour: 'VM hours', gb_hour: 'GB hours' } as const
+const units = { vm_hour: 'VM hours', gb_hour: 'GiB hours' } as const
 const cents = (text: string) => money(centsToUsd(BigInt(text)))
 
 /** One sheet: what the browser prints is this page without its frame. */

@@ -10,7 +10,7 @@ export const adminPriceSet = command<{ prices: string[] }>({
   arguments: [
     {
       syntax: '<prices...>',
-      description: 'PRODUCT=DOLLARS per hour of a VM, or per GB and hour of a disk',
+      description: 'PRODUCT=DOLLARS per hour of a VM, or per GiB and hour of a disk',
       complete: [...vmTypeNames, ...diskTypes].map((product) => `${product}=`),
     },
   ],
