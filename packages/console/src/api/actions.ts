@@ -8,6 +8,8 @@ interface ActionOptions<Input, Result> {
   run: (input: Input) => Promise<Result>
   /** Returns what has happened: "Stopped train-7". The text is empty where the page shows it by itself. */
   done: (input: Input, result: Result) => string
+  /** The id of what is changed. Of several results that concern it, the newest alone is shown. */
+  about?: string
   /** These reads are stale afterwards. */
   touches?: RouteId[]
   /** The form itself shows errors, so that they need no toast. */
@@ -21,7 +23,7 @@ export function useAction<Input, Result = unknown>(options: ActionOptions<Input,
     onSuccess: async (result, input) => {
       await touch(options.touches)
       const words = options.done(input, result)
-      if (words) showToast({ title: words })
+      if (words) showToast({ title: words, about: options.about })
     },
     onError: (error) => {
       if (!options.showsErrors) showToast({ title: 'That did not work', error })
@@ -33,7 +35,7 @@ type Started = { operation: Operation }
 
 /** Makes a change that takes time: the mutation ends when the service has accepted it, a toast says how it ended. */
 export function useOperation<Input>(
-  options: Omit<ActionOptions<Input, Started>, 'done'> & {
+  options: Omit<ActionOptions<Input, Started>, 'done' | 'about'> & {
     projectId: string
     done: (input: Input) => string
     failed: (input: Input) => string
@@ -66,7 +68,7 @@ async function reportEnd(
 ) {
   try {
     await client.wait({ project_id: projectId }, operation)
-    showToast({ title: done })
+    showToast({ title: done, about: operation.metadata.id })
   } catch (error) {
     showToast({ title: failed, error: error as Error })
   }

@@ -2,6 +2,8 @@ export interface Toast {
   id: string
   title: string
   error?: Error
+  /** The id of what has changed. */
+  about?: string | undefined
 }
 
 /** A toast says what has happened. The store knows no React, so that whoever makes a change can add to it. */
@@ -22,9 +24,11 @@ export const toastStore = {
   getSnapshot: () => toasts,
 }
 
+/** Of one thing only the newest toast is true: "drains" goes when it is open again. Failures stay until they are read. */
 export function showToast(toast: Omit<Toast, 'id'>): void {
   lastId += 1
-  set([...toasts, { ...toast, id: `toast-${lastId}` }])
+  const stillTrue = toasts.filter(({ about, error }) => error || !about || about !== toast.about)
+  set([...stillTrue, { ...toast, id: `toast-${lastId}` }])
 }
 
 export function removeToast(id: string): void {

@@ -70,8 +70,11 @@ function List() {
 /** Hands each toast of the store to the library once; the library decides when it goes. */
 function useStoredToasts() {
   const stored = useSyncExternalStore(toastStore.subscribe, toastStore.getSnapshot)
-  const { toasts, add } = Toast.useToastManager<{ error?: Error }>()
+  const { toasts, add, close } = Toast.useToastManager<{ error?: Error }>()
   useEffect(() => {
+    const isStored = new Set(stored.map(({ id }) => id))
+    for (const { id, transitionStatus } of toasts)
+      if (!isStored.has(id) && transitionStatus !== 'ending') close(id)
     const isShown = new Set(toasts.map(({ id }) => id))
     for (const { id, title, error } of stored) {
       if (isShown.has(id)) continue
@@ -84,6 +87,6 @@ function useStoredToasts() {
         ...(error && { data: { error } }),
       })
     }
-  }, [stored, toasts, add])
+  }, [stored, toasts, add, close])
   return toasts
 }

@@ -15,6 +15,7 @@ export function GpuAction({ gpu }: { gpu: Gpu }) {
     run: () => client.adminGpuUpdate({ gpu_id: gpu.id }, { state: isQuarantined ? 'free' : 'quarantined' }),
     done: (_, { state }) =>
       state === 'free' ? `${gpu.pci_address} is free` : `Quarantined ${gpu.pci_address}`,
+    about: gpu.id,
     touches: ['adminHostList', 'adminHostGet', 'adminCapacityList'],
   })
   return (
