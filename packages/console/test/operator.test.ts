@@ -40,6 +40,8 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
 
   const main = () => page.getByRole('main')
   const dialog = () => modalOf(page)
+  const leaveHost = () =>
+    page.getByRole('navigation', { name: 'Breadcrumbs' }).getByRole('link', { name: 'Fleet' }).click()
   const openTabOf = (name: string) =>
     page.getByRole('navigation', { name: 'Fleet' }).getByRole('link', { name }).click()
 
@@ -66,11 +68,17 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
       await page.getByRole('button', { name: 'Drain', exact: true }).click()
       await dialog().getByRole('button', { name: 'Drain host' }).click()
       await main().getByText('Draining: 1 VM left').waitFor()
+      await main()
+        .getByText(/^draining \d+ (s|min)$/)
+        .waitFor()
     }
     await drain()
     await page.getByRole('button', { name: 'End drain' }).click()
     await main().getByText('up', { exact: true }).waitFor()
+    await result(page, /^Opened .* for new VMs/).waitFor()
+    await result(page, / is draining$/).waitFor({ state: 'detached' })
     await drain()
+    await main().getByRole('table', { name: 'GPUs' }).getByText('held by a VM').first().waitFor()
     await main()
       .getByRole('table', { name: 'VMs' })
       .getByRole('row', { name: /train-7.*running.*Demo \/ default/ })
@@ -93,6 +101,7 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
     const row = main().getByRole('table', { name: 'GPUs' }).getByRole('row').nth(1)
     await row.getByRole('button', { name: 'Quarantine' }).click()
     await row.getByText('quarantined').waitFor()
+    await leaveHost()
     await openTabOf('Capacity')
     // GPUs that other VMs gave back may still be looked at.
     const list = main().getByRole('table', { name: 'Quarantined and lost GPUs' })

@@ -29,7 +29,7 @@ export const stateLooks: Record<string, [Tone, string]> = {
   active: ['good', 'active'],
   up: ['good', 'up'],
   free: ['good', 'free'],
-  claimed: ['busy', 'claimed'],
+  claimed: ['busy', 'held by a VM'],
   done: ['good', 'done'],
   delivered: ['good', 'delivered'],
   paid: ['good', 'paid'],
@@ -50,5 +50,9 @@ export const stateLooks: Record<string, [Tone, string]> = {
   gone: ['bad', 'gone'],
   stuck: ['bad', 'stuck'],
 }
+
+/** A host that is up may be closed for new VMs. */
+export const hostLook = ({ state, schedulable }: { state: string; schedulable: boolean }): string =>
+  state === 'up' && !schedulable ? 'closed' : state
 
 export const stateWord = (state: string): string => stateLooks[state]?.[1] ?? state

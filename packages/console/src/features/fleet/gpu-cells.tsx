@@ -1,19 +1,13 @@
 import { Tooltip } from '@base-ui/react/tooltip'
 import type { Gpu, Host, HostVm } from '@slipway/sdk'
 import { type ReactNode, useState } from 'react'
+import { stateWord } from '../../lib/state-words.ts'
 
 export const gpuLook: Record<Gpu['state'], string> = {
   free: 'border-green bg-green/15',
   claimed: 'border-blue bg-blue',
   quarantined: 'border-amber bg-amber/40',
   gone: 'border-red border-dashed bg-transparent',
-}
-
-export const gpuWords: Record<Gpu['state'], string> = {
-  free: 'free',
-  claimed: 'held by a VM',
-  quarantined: 'quarantined',
-  gone: 'gone',
 }
 
 export const tenantOf = (vm: HostVm): string => `${vm.organization_name} / ${vm.project_name}`
@@ -43,9 +37,9 @@ function Cell({ gpu, vm }: { gpu: Gpu; vm: HostVm | undefined }) {
   return (
     <span
       role="img"
-      aria-label={[gpuWords[gpu.state], holder, vm && tenantOf(vm), place].filter(Boolean).join(', ')}
+      aria-label={[stateWord(gpu.state), holder, vm && tenantOf(vm), place].filter(Boolean).join(', ')}
       data-gpu={place}
-      data-state={gpuWords[gpu.state]}
+      data-state={stateWord(gpu.state)}
       data-vm={holder}
       data-tenant={vm ? tenantOf(vm) : ''}
       className={`h-5 min-w-2 flex-1 rounded-[2px] border ${gpuLook[gpu.state]}`}
@@ -72,7 +66,7 @@ export function GpuHints({ children }: { children: ReactNode }) {
               {tenant && <p>{tenant}</p>}
               <p className="text-ink-muted">
                 {gpu}
-                {vm && state !== gpuWords.claimed && `, ${state}`}
+                {vm && state !== stateWord('claimed') && `, ${state}`}
               </p>
             </Tooltip.Popup>
           </Tooltip.Positioner>

@@ -9,8 +9,8 @@ import { GpuAction } from '../../features/fleet/gpu-action.tsx'
 import { tenantOf } from '../../features/fleet/gpu-cells.tsx'
 import { fleetPollMs } from '../../features/fleet/poll.ts'
 import { TenantVmLink } from '../../features/fleet/tenant-vm-link.tsx'
-import { FleetTabs } from '../../features/page-tabs.tsx'
 import { plural, shortId } from '../../lib/format.ts'
+import { hostLook } from '../../lib/state-words.ts'
 import { Button } from '../../ui/button.tsx'
 import { Copyable } from '../../ui/copy.tsx'
 import { Confirm, submitting } from '../../ui/dialog.tsx'
@@ -31,11 +31,11 @@ export function HostPage() {
   if (!host.data)
     return (
       <Page title="Host" trail={trail}>
-        <FleetTabs />
         {host.error ? <ErrorState error={host.error} onRetry={() => host.refetch()} /> : <Skeleton />}
       </Page>
     )
-  const { name, location, engine, state, schedulable, last_report_at, forgotten_at, gpus } = host.data
+  const { name, location, engine, state, schedulable, last_report_at, forgotten_at, draining_since, gpus } =
+    host.data
   return (
     <Page
       title={name}
@@ -43,22 +43,20 @@ export function HostPage() {
       aside={
         <>
           <span className="text-ink-muted">{location}</span>
-          <StateBadge state={state} />
+          <StateBadge state={hostLook(host.data)} since={draining_since} />
         </>
       }
       actions={<HostActions host={host.data} />}
     >
-      <FleetTabs />
       {state === 'draining' && <Drain host={host.data} />}
       <Facts
         items={[
-          ['Location', location],
-          ['Engine', engine],
+          ['GPUs', `${gpus.filter((gpu) => gpu.state === 'free').length} of ${gpus.length} free`],
           ['New VMs', schedulable && state === 'up' ? 'may be placed here' : 'are not placed here'],
           ['Last report', <Ago key="report" iso={last_report_at} />],
           ...forgottenFact(forgotten_at),
+          ['Engine', engine],
           ['Id', <Copyable key="id" text={host.data.id} />],
-          ['GPUs', `${gpus.filter((gpu) => gpu.state === 'free').length} of ${gpus.length} free`],
         ]}
       />
       <Section title="VMs">
@@ -79,7 +77,9 @@ function Drain({ host }: { host: Host }) {
   const held = host.gpus.filter((gpu) => gpu.vm_id !== '').length
   return (
     <div role="status" className="card px-4 py-3">
-      <p className="font-medium">Draining: {plural(host.vms.length, 'VM')} left</p>
+      <p className="font-medium">
+        Draining: {plural(host.vms.length, 'VM')} left on {held} of {plural(host.gpus.length, 'GPU')}
+      </p>
       <p className="text-ink-muted">
         No new VM comes here, and the tenants have been told. The host is drained when the last VM has gone;
         none is stopped.
@@ -104,12 +104,14 @@ function HostActions({ host }: { host: Host }) {
     run: (schedulable: boolean) => client.adminHostUpdate(target, { schedulable }),
     done: (schedulable) =>
       schedulable ? `Opened ${host.name} for new VMs` : `Closed ${host.name} for new VMs`,
+    about: host.id,
     touches: [...touches],
   })
   const drain = useAction({
     run: () => client.adminHostDrain(target),
     done: (_, answer) =>
       answer.state === 'drained' ? `${host.name} is drained` : `${host.name} is draining`,
+    about: host.id,
     touches: [...touches],
     showsErrors: true,
   })

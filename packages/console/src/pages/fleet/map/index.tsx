@@ -1,12 +1,13 @@
-import { type Family, familyNames, familyOfModel, type Gpu, type Host, type RouteAnswer } from '@slipway/sdk'
+import { type Family, familyNames, familyOfModel, type Host, type RouteAnswer } from '@slipway/sdk'
 import { Link } from '@tanstack/react-router'
 import { useMemo } from 'react'
 import { read, readAll } from '../../../api/read.ts'
 import { useQuery } from '../../../api/use-query.ts'
-import { GpuCells, GpuHints, gpuLook, gpuWords } from '../../../features/fleet/gpu-cells.tsx'
+import { GpuCells, GpuHints, gpuLook } from '../../../features/fleet/gpu-cells.tsx'
 import { fleetPollMs } from '../../../features/fleet/poll.ts'
 import { FleetPage } from '../../../features/page-tabs.tsx'
 import { curlLine } from '../../../lib/command-lines.ts'
+import { hostLook, stateWord } from '../../../lib/state-words.ts'
 import { useSearchState } from '../../../lib/use-search-state.ts'
 import { Select } from '../../../ui/field.tsx'
 import { Loaded } from '../../../ui/loaded.tsx'
@@ -72,11 +73,11 @@ function LocationBand({ band, capacity }: { band: Band; capacity: FamilyCapacity
         const facts = capacity.find((item) => item.location === band.location && item.family === family)
         return (
           <div key={family} className="border-b border-line px-4 py-3 last:border-b-0">
-            <div className="figures mb-2 flex flex-wrap items-baseline gap-x-4 text-sm text-ink-muted">
+            <div className="mb-2 flex flex-wrap items-baseline gap-x-4 text-sm text-ink-muted">
               <span className="text-base font-medium text-ink">{family}</span>
               {facts && (
                 <>
-                  <span>
+                  <span className="figures">
                     {facts.free} of {facts.total} GPUs free
                   </span>
                   <span>
@@ -123,10 +124,10 @@ function group(hosts: Host[], wanted: string) {
 function Legend() {
   return (
     <div className="flex flex-wrap gap-x-4 gap-y-1 text-sm text-ink-muted">
-      {Object.entries(gpuWords).map(([state, word]) => (
+      {Object.entries(gpuLook).map(([state, look]) => (
         <span key={state} className="inline-flex items-center gap-1.5">
-          <span className={`size-3 rounded-[2px] border ${gpuLook[state as Gpu['state']]}`} />
-          {word}
+          <span className={`size-3 rounded-[2px] border ${look}`} />
+          {stateWord(state)}
         </span>
       ))}
     </div>
@@ -134,7 +135,7 @@ function Legend() {
 }
 
 function HostTile({ host }: { host: Host }) {
-  const isPlain = host.state === 'up' && host.schedulable
+  const look = hostLook(host)
   return (
     <Link
       to="/fleet/hosts/$hostId"
@@ -143,7 +144,7 @@ function HostTile({ host }: { host: Host }) {
     >
       <span className="flex min-h-5 items-center justify-between gap-2 text-sm">
         <span className="truncate font-medium">{host.name}</span>
-        {!isPlain && <StateBadge state={host.state === 'up' ? 'closed' : host.state} />}
+        {look !== 'up' && <StateBadge state={look} />}
       </span>
       <GpuCells host={host} />
     </Link>
