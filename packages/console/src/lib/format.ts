@@ -105,6 +105,7 @@ export const eventTypeWords = (type: string): string =>
     .replace(/^Vm\b/, 'VM')
     .replace(/^Ssh\b/, 'SSH')
     .replace('shutoff', 'shut off')
+    .replace(' os disk', ' OS disk')
 
 export const resourceWords = (type: string): string => type.replaceAll('_', ' ').replace(/^vm$/, 'VM')
 

@@ -6,6 +6,7 @@ import { useQuery } from '../../api/use-query.ts'
 import { EventRows, theService } from '../../features/event-table.tsx'
 import { projectWords } from '../../features/fleet/project-picker.tsx'
 import { FleetPage } from '../../features/page-tabs.tsx'
+import { eventTypeWords } from '../../lib/format.ts'
 import { useSearchState } from '../../lib/use-search-state.ts'
 import { Button } from '../../ui/button.tsx'
 import { Select } from '../../ui/field.tsx'
@@ -79,7 +80,7 @@ export function Audit() {
           onChange={(type) => setSearch({ type })}
           choices={[
             { value: '', label: 'Any type' },
-            ...eventTypes.map((value) => ({ value, label: value })),
+            ...eventTypes.map((value) => ({ value, label: eventTypeWords(value) })),
           ]}
         />
         <Select

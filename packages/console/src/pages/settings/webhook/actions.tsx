@@ -22,6 +22,7 @@ export function WebhookActions({ webhook }: { webhook: Webhook }) {
   const toggle = useAction({
     run: () => client.webhookUpdate(target, { state: isActive ? 'paused' : 'active' }),
     done: () => (isActive ? 'Paused the webhook' : 'Resumed the webhook'),
+    about: webhook.id,
     touches: ['webhookList'],
   })
   const rotate = useAction({

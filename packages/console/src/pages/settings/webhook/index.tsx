@@ -5,13 +5,16 @@ import { client } from '../../../api/client.ts'
 import { useProjectId, useWhyNot } from '../../../api/me.ts'
 import { read, readAll } from '../../../api/read.ts'
 import { useQuery } from '../../../api/use-query.ts'
-import { SettingsTabs } from '../../../features/page-tabs.tsx'
+import { eventSelectorWords } from '../../../lib/event-kinds.ts'
+import { eventTypeWords } from '../../../lib/format.ts'
+import { actionColumn } from '../../../ui/action-column.tsx'
 import { Button } from '../../../ui/button.tsx'
+import { Copyable, CopyButton } from '../../../ui/copy.tsx'
 import { Loaded } from '../../../ui/loaded.tsx'
-import { Page } from '../../../ui/page.tsx'
+import { Facts, Page, Section } from '../../../ui/page.tsx'
 import { StateBadge } from '../../../ui/state.tsx'
 import { Table } from '../../../ui/table.tsx'
-import { Until } from '../../../ui/time.tsx'
+import { Until, When } from '../../../ui/time.tsx'
 import { whenColumn } from '../../../ui/time-column.tsx'
 import { WebhookActions } from './actions.tsx'
 
@@ -34,7 +37,7 @@ export function WebhookPage() {
   })
   return (
     <Page
-      title="Webhook"
+      title={webhook?.url.replace(/^https?:\/\//, '') ?? 'Webhook'}
       trail={[
         ['Settings', `/projects/${projectId}/settings/keys`],
         ['Webhooks', `/projects/${projectId}/settings/webhooks`],
@@ -42,70 +45,82 @@ export function WebhookPage() {
       aside={webhook && <StateBadge state={webhook.state} />}
       actions={webhook && <WebhookActions webhook={webhook} />}
     >
-      <SettingsTabs />
-      <p className="mono break-all">{webhook?.url ?? '–'}</p>
-      <Loaded query={deliveries} rows={4}>
-        {(data) =>
-          data.items.length === 0 ? (
-            <p className="card px-4 py-3 text-ink-muted">
-              Nothing has been delivered yet. “Send test” makes a first one.
-            </p>
-          ) : (
-            <Table
-              label="Deliveries"
-              rows={data.items}
-              rowKey={(delivery) => delivery.id}
-              columns={[
-                {
-                  key: 'event',
-                  title: 'Event',
-                  width: 'minmax(160px, 1.4fr)',
-                  cell: (delivery) => delivery.event_type,
-                },
-                {
-                  key: 'state',
-                  title: 'State',
-                  width: '170px',
-                  cell: (delivery) => <DeliveryState delivery={delivery} />,
-                },
-                {
-                  key: 'attempts',
-                  title: 'Attempts',
-                  width: '90px',
-                  align: 'right',
-                  cell: (delivery) => delivery.attempts,
-                },
-                {
-                  key: 'answer',
-                  title: 'Last answer',
-                  width: 'minmax(160px, 1.6fr)',
-                  cell: (delivery) => (
-                    <span title={delivery.error}>{delivery.response_status || delivery.error || '–'}</span>
+      {webhook && (
+        <Facts
+          items={[
+            [
+              'URL',
+              <span key="url" className="flex items-start gap-1">
+                <span className="mono break-all">{webhook.url}</span>
+                <CopyButton text={webhook.url} label="Copy the URL" />
+              </span>,
+            ],
+            ['Events', eventSelectorWords(webhook.event_types)],
+            ['Created', <When key="created" iso={webhook.created_at} />],
+            ['Id', <Copyable key="id" text={webhook.id} />],
+          ]}
+        />
+      )}
+      <Section title="Deliveries">
+        <Loaded query={deliveries} rows={4}>
+          {(data) =>
+            data.items.length === 0 ? (
+              <p className="card px-4 py-3 text-ink-muted">
+                Nothing has been delivered yet. “Send test” makes a first one.
+              </p>
+            ) : (
+              <Table
+                label="Deliveries"
+                rows={data.items}
+                rowKey={(delivery) => delivery.id}
+                columns={[
+                  {
+                    key: 'event',
+                    title: 'Event',
+                    width: 'minmax(160px, 1.4fr)',
+                    cell: ({ event_type }) => <span title={event_type}>{eventTypeWords(event_type)}</span>,
+                  },
+                  {
+                    key: 'state',
+                    title: 'State',
+                    width: '170px',
+                    cell: (delivery) => <DeliveryState delivery={delivery} />,
+                  },
+                  {
+                    key: 'attempts',
+                    title: 'Attempts',
+                    width: '90px',
+                    align: 'right',
+                    cell: (delivery) => delivery.attempts,
+                  },
+                  {
+                    key: 'answer',
+                    title: 'Last answer',
+                    width: 'minmax(160px, 1.6fr)',
+                    cell: (delivery) => (
+                      <span title={delivery.error}>{delivery.response_status || delivery.error || '–'}</span>
+                    ),
+                  },
+                  whenColumn('Created', 'created_at'),
+                  actionColumn('100px', (delivery: WebhookDelivery) =>
+                    // The same event twice on its way would come twice.
+                    delivery.state === 'pending' ? null : (
+                      <Button
+                        size="small"
+                        reason={whyNot}
+                        isBusy={replay.isPending && replay.variables?.id === delivery.id}
+                        onClick={() => replay.mutate(delivery)}
+                      >
+                        Replay
+                      </Button>
+                    ),
                   ),
-                },
-                whenColumn('Created', 'created_at'),
-                {
-                  key: 'actions',
-                  title: '',
-                  width: '100px',
-                  align: 'right',
-                  isBare: true,
-                  cell: (delivery) => (
-                    <Button
-                      size="small"
-                      reason={whyNot ?? whyNotReplay(delivery)}
-                      isBusy={replay.isPending && replay.variables?.id === delivery.id}
-                      onClick={() => replay.mutate(delivery)}
-                    >
-                      Replay
-                    </Button>
-                  ),
-                },
-              ]}
-            />
-          )
-        }
-      </Loaded>
+                ]}
+              />
+            )
+          }
+        </Loaded>
+      </Section>
     </Page>
   )
 }
@@ -122,7 +137,3 @@ function DeliveryState({ delivery }: { delivery: WebhookDelivery }) {
     </span>
   )
 }
-
-/** The same event twice on its way would come twice. */
-const whyNotReplay = ({ state }: WebhookDelivery): string | undefined =>
-  state === 'pending' ? 'It is still to be delivered.' : undefined

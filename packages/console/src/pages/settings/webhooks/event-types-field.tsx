@@ -1,63 +1,75 @@
-import { projectEventKinds } from '../../../lib/event-kinds.ts'
+import { ChevronDown } from 'lucide-react'
+import { useId, useState } from 'react'
+import { eventSelectorWords, projectEventKinds } from '../../../lib/event-kinds.ts'
+import { eventTypeWords, plural } from '../../../lib/format.ts'
 import { CheckField } from '../../../ui/field.tsx'
 
-/** Chooses among the events that there are; a whole kind is chosen as `vm.*`, and what it gets later belongs to it. */
-export function EventTypesField({
-  value,
-  onChange,
-}: {
+interface Chosen {
   value: string[]
   onChange: (value: string[]) => void
-}) {
-  const set = (type: string, isChosen: boolean) =>
-    onChange(isChosen ? [...value, type] : value.filter((each) => each !== type))
+}
+
+/** Chooses among the events that there are; a whole kind is chosen as `vm.*`, and what it gets later belongs to it. */
+export function EventTypesField({ value, onChange }: Chosen) {
   return (
     <fieldset>
-      <legend className="mb-1 text-sm font-medium">Event types</legend>
+      <legend className="mb-1 text-sm font-medium">Events</legend>
       <p className="mb-2 text-sm text-ink-muted">
-        {value.length === 0 ? 'All of them. Choose some to get only those.' : `Only ${value.join(', ')}.`}
+        {value.length === 0
+          ? 'All of them. Choose some to get only those.'
+          : `Only these: ${eventSelectorWords(value)}.`}
       </p>
-      <div className="max-h-56 overflow-y-auto rounded-md border border-line px-3 py-2">
-        {projectEventKinds.map(({ kind, types }) => {
-          const whole = `${kind}.*`
-          const isWhole = value.includes(whole)
-          return (
-            <details key={kind} className="py-0.5">
-              <summary className="cursor-pointer">
-                <span className="inline-block align-middle">
-                  <CheckField
-                    label={whole}
-                    isChecked={isWhole}
-                    onChange={(isChosen) =>
-                      onChange([
-                        ...value.filter((each) => !each.startsWith(`${kind}.`)),
-                        ...(isChosen ? [whole] : []),
-                      ])
-                    }
-                  />
-                </span>
-              </summary>
-              <div className="mt-1 mb-2 ml-6 grid gap-1 sm:grid-cols-2">
-                {types.map((type) => (
-                  <CheckField
-                    key={type}
-                    label={type}
-                    isChecked={isWhole || value.includes(type)}
-                    onChange={(isChosen) =>
-                      isWhole
-                        ? onChange([
-                            ...value.filter((each) => each !== whole),
-                            ...types.filter((each) => each !== type),
-                          ])
-                        : set(type, isChosen)
-                    }
-                  />
-                ))}
-              </div>
-            </details>
-          )
-        })}
+      <div data-clips className="max-h-64 overflow-y-auto rounded-md border border-line px-3 py-1">
+        {projectEventKinds.map((each) => (
+          <Kind key={each.kind} {...each} value={value} onChange={onChange} />
+        ))}
       </div>
     </fieldset>
+  )
+}
+
+function Kind({ kind, words, types, value, onChange }: Chosen & (typeof projectEventKinds)[number]) {
+  const id = useId()
+  const [isOpen, setOpen] = useState(false)
+  const whole = `${kind}.*`
+  const isWhole = value.includes(whole)
+  const others = value.filter((each) => !each.startsWith(`${kind}.`))
+  const chosen = isWhole ? types : types.filter((type) => value.includes(type))
+  return (
+    <div className="py-1.5">
+      <div className="flex items-center justify-between gap-3">
+        <CheckField
+          label={words}
+          isChecked={isWhole}
+          onChange={(isChosen) => onChange([...others, ...(isChosen ? [whole] : [])])}
+        />
+        <button
+          type="button"
+          aria-expanded={isOpen}
+          aria-controls={id}
+          onClick={() => setOpen(!isOpen)}
+          className="inline-flex items-center gap-1 rounded-[4px] px-1 text-sm text-ink-muted hover:text-ink"
+        >
+          {chosen.length === 0 ? plural(types.length, 'event') : `${chosen.length} of ${types.length}`}
+          <span className="sr-only"> of {words}</span>
+          <ChevronDown size={14} aria-hidden="true" className={isOpen ? 'rotate-180' : ''} />
+        </button>
+      </div>
+      <div id={id} className={isOpen ? 'mt-1 mb-2 ml-6 grid gap-1 sm:grid-cols-2' : 'hidden'}>
+        {types.map((type) => (
+          <CheckField
+            key={type}
+            label={<span title={type}>{eventTypeWords(type)}</span>}
+            isChecked={chosen.includes(type)}
+            onChange={(isChosen) =>
+              onChange([
+                ...others,
+                ...types.filter((each) => (each === type ? isChosen : chosen.includes(each))),
+              ])
+            }
+          />
+        ))}
+      </div>
+    </div>
   )
 }

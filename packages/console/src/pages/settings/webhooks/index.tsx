@@ -7,6 +7,7 @@ import { useQuery } from '../../../api/use-query.ts'
 import { SettingsTabs } from '../../../features/page-tabs.tsx'
 import { Secret } from '../../../features/webhook-secret.tsx'
 import { curlLine } from '../../../lib/command-lines.ts'
+import { eventSelectorWords } from '../../../lib/event-kinds.ts'
 import { Button } from '../../../ui/button.tsx'
 import { Loaded } from '../../../ui/loaded.tsx'
 import { Empty, Page } from '../../../ui/page.tsx'
@@ -53,6 +54,7 @@ export function Webhooks() {
                   key: 'url',
                   title: 'URL',
                   width: 'minmax(220px, 3fr)',
+                  isWrapped: true,
                   cell: (webhook) => (
                     <Link
                       to="/projects/$projectId/settings/webhooks/$webhookId"
@@ -66,8 +68,9 @@ export function Webhooks() {
                 {
                   key: 'types',
                   title: 'Events',
-                  width: 'minmax(120px, 1fr)',
-                  cell: (webhook) => webhook.event_types.join(', ') || 'all',
+                  width: 'minmax(160px, 1.5fr)',
+                  isWrapped: true,
+                  cell: (webhook) => eventSelectorWords(webhook.event_types),
                 },
                 {
                   key: 'state',
