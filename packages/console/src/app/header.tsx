@@ -154,7 +154,6 @@ function LiveMark() {
   const state = useLiveState()
   const isOffline = useIsOffline()
   const projectId = useProjectId()
-  if (!projectId) return null
   const [word, dot, hint] = isOffline
     ? ['Offline', 'bg-amber', 'The page shows what it knew last.']
     : state === 'live'
@@ -170,15 +169,17 @@ function LiveMark() {
             'bg-blue pulsing',
             'The event stream is being opened; until then the page asks every few seconds.',
           ]
+  // As wide as its longest word: what stands beside it never moves.
   return (
-    <Hint text={hint!}>
-      <span
-        role="status"
-        className="flex items-center gap-1.5 rounded px-1.5 text-sm text-ink-muted max-md:hidden"
-      >
-        <span className={`size-2 rounded-full ${dot}`} aria-hidden="true" />
-        {word}
-      </span>
-    </Hint>
+    <span className="flex w-28 shrink-0 justify-end max-md:hidden">
+      {projectId && (
+        <Hint text={hint!}>
+          <span role="status" className="flex items-center gap-1.5 rounded px-1.5 text-sm text-ink-muted">
+            <span className={`size-2 rounded-full ${dot}`} aria-hidden="true" />
+            {word}
+          </span>
+        </Hint>
+      )}
+    </span>
   )
 }

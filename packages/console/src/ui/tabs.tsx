@@ -26,7 +26,7 @@ export function TabLinks({ label, tabs }: { label: string; tabs: TabLink[] }) {
     <nav
       ref={nav}
       aria-label={label}
-      className="-mx-6 overflow-x-auto border-b border-line px-6 max-md:-mx-4 max-md:px-4"
+      className="overflow-x-auto border-b border-line max-md:-mx-4 max-md:px-4"
     >
       <div className="flex gap-1">
         {tabs.map((tab) => (
