@@ -131,19 +131,22 @@ const columnsFor = (projectId: string, nameOf: NameOf, actors: Map<string, strin
   {
     key: 'what',
     title: 'What',
-    width: 'minmax(190px, 1.8fr)',
+    width: 'minmax(230px, 1.8fr)',
+    isWrapped: true,
     cell: (row) => <What happening={row} />,
   },
   {
     key: 'on',
     title: 'On',
-    width: 'minmax(160px, 1.2fr)',
+    width: 'minmax(180px, 1.2fr)',
+    isWrapped: true,
     cell: ({ event }) => <Subject event={event} projectId={projectId} known={nameOf(event.resource_id)} />,
   },
   {
     key: 'by',
     title: 'By',
     width: 'minmax(160px, 1.2fr)',
+    isWrapped: true,
     cell: ({ event: { actor } }) => {
       const words = actors.get(actor) ?? actorWords(actor, nameOf)
       return <span title={`${words} (${actor})`}>{words}</span>
@@ -164,9 +167,11 @@ function What({ happening }: { happening: Row }) {
   const all = events.map(({ type, created_at }) => `${type} ${utcDate(created_at)}`).toReversed()
   const detail = typeof event.data.detail === 'string' ? event.data.detail : failureOf(event)
   return (
-    <span className="inline-flex max-w-full items-center gap-2 align-middle" title={all.join('\n')}>
-      <Mark tone={eventTone(event.type)} />
-      <span className="truncate">
+    <span className="inline-flex max-w-full gap-2" title={all.join('\n')}>
+      <span className="flex h-5 items-center">
+        <Mark tone={eventTone(event.type)} />
+      </span>
+      <span className="min-w-0 break-words">
         {eventWords(event)}
         {events.length > 1 && (
           <span className="figures text-ink-muted"> in {preciseDuration(tookMs(happening))}</span>
@@ -186,6 +191,7 @@ const tenantColumn = (tenantOf: (event: Told) => string): Column<Row> => ({
   key: 'tenant',
   title: 'Tenant',
   width: 'minmax(130px, 1.2fr)',
+  isWrapped: true,
   cell: ({ event }) => <span title={tenantOf(event)}>{tenantOf(event) || '–'}</span>,
 })
 

@@ -75,6 +75,7 @@ export function Operations() {
       key: 'why',
       title: 'Result',
       width: 'minmax(160px, 2fr)',
+      isWrapped: true,
       cell: (operation) => <Outcome operation={operation} />,
     },
     {
@@ -158,9 +159,5 @@ function Resource({ operation: { metadata }, projectId, names }: ResourceProps) 
 function Outcome({ operation }: { operation: Operation }) {
   if (operation.state !== 'FAILED') return <span className="text-ink-muted">–</span>
   const { code, message } = (operation.result ?? {}) as { code?: string; message?: string }
-  return (
-    <span title={`${code}: ${message}`} className="block break-words whitespace-normal md:py-2">
-      {message}
-    </span>
-  )
+  return <span title={code}>{message}</span>
 }

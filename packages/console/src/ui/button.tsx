@@ -85,6 +85,20 @@ export function Button({
   )
 }
 
+interface RowButtonProps extends Omit<ButtonProps, 'size' | 'children'> {
+  verb: string
+  name: string
+}
+
+/** Each row of a list has the same button: those who listen are told whose it is. */
+export function RowButton({ verb, name, ...rest }: RowButtonProps) {
+  return (
+    <Button size="small" aria-label={`${verb} ${name}`} {...rest}>
+      {verb}
+    </Button>
+  )
+}
+
 type ButtonLinkProps = Look & LinkProps & { className?: string; children?: ReactNode }
 
 export function ButtonLink({

@@ -190,7 +190,7 @@ export function CheckField({
         type="checkbox"
         checked={isChecked}
         onChange={(event) => onChange(event.target.checked)}
-        className="mt-0.5 size-4 shrink-0 accent-accent"
+        className="mt-0.5"
       />
       <label htmlFor={id} className="text-base">
         {label}

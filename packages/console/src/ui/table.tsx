@@ -2,6 +2,7 @@
 // biome-ignore-all lint/a11y/useFocusableInteractive: rows and headers are not controls here
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { memo, type ReactNode, useLayoutEffect, useMemo, useRef, useState } from 'react'
+import { useCutEdges } from './cut-edges.ts'
 
 export interface Column<Row> {
   key: string
@@ -15,6 +16,8 @@ export interface Column<Row> {
   sortBy?: (row: Row) => string | number
   /** On narrow screens the first column is the card's title; a bare column follows without its label. */
   isBare?: boolean
+  /** Long text goes on in the next line, where elsewhere it is cut. */
+  isWrapped?: boolean
 }
 
 interface TableProps<Row> {
@@ -88,13 +91,14 @@ function Rows<Row>(props: TableProps<Row>) {
       measure={virtual.measureElement}
     />
   )
+  useCutEdges(frame)
   const allSelected = rows.length > 0 && rows.every((row) => selected?.has(rowKey(row)))
   return (
     <div
       role="table"
       aria-label={label}
       aria-rowcount={rows.length + 1}
-      className="card flex min-h-0 flex-col overflow-hidden"
+      className="card cut-edges flex min-h-0 flex-col overflow-hidden"
     >
       <div
         ref={frame}
@@ -112,7 +116,6 @@ function Rows<Row>(props: TableProps<Row>) {
                 <input
                   type="checkbox"
                   aria-label="Select all"
-                  className="size-4 accent-accent"
                   checked={allSelected}
                   onChange={(event) => onSelect(new Set(event.target.checked ? rows.map(rowKey) : []))}
                 />
@@ -194,7 +197,6 @@ function PlainRow<Row>({
     <input
       type="checkbox"
       aria-label={`Select ${rowName?.(row) ?? rowKey(row)}`}
-      className="size-4 shrink-0 accent-accent"
       checked={isSelected}
       onChange={(event) => toggle(event.target.checked)}
     />
@@ -221,10 +223,12 @@ function PlainRow<Row>({
           <div
             key={column.key}
             role="cell"
-            className="flex min-w-0 items-center justify-between gap-4 text-sm"
+            className={`flex min-w-0 items-baseline justify-between gap-4 text-sm ${column.isBare ? '[&:not(:has(a,button))]:hidden' : ''}`}
           >
             <span className="shrink-0 text-ink-muted">{column.isBare ? '' : column.title}</span>
-            <span className="min-w-0 truncate text-right">{column.cell(row)}</span>
+            <span className={`min-w-0 text-right ${column.isWrapped ? 'break-words' : 'truncate'}`}>
+              {column.cell(row)}
+            </span>
           </div>
         ))}
       </div>
@@ -247,7 +251,7 @@ function PlainRow<Row>({
         <span
           key={column.key}
           role="cell"
-          className={`min-w-0 truncate px-3 ${column.align === 'right' ? 'figures text-right' : ''}`}
+          className={`min-w-0 px-3 ${column.isWrapped ? 'py-2 break-words' : 'truncate'} ${column.align === 'right' ? 'figures text-right' : ''}`}
         >
           {column.cell(row)}
         </span>

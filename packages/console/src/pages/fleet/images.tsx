@@ -9,7 +9,7 @@ import { settingsPollMs } from '../../features/fleet/poll.ts'
 import { FleetPage } from '../../features/page-tabs.tsx'
 import { curlLine } from '../../lib/command-lines.ts'
 import { actionColumn } from '../../ui/action-column.tsx'
-import { Button } from '../../ui/button.tsx'
+import { Button, RowButton } from '../../ui/button.tsx'
 import { Confirm, FormDialog, submitting } from '../../ui/dialog.tsx'
 import { CheckField, TextField } from '../../ui/field.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
@@ -57,17 +57,15 @@ export function Images() {
                 key: 'description',
                 title: 'Description',
                 width: 'minmax(180px, 2fr)',
-                cell: (image) => <span className="block whitespace-normal md:py-2">{image.description}</span>,
+                isWrapped: true,
+                cell: (image) => image.description,
               },
               {
                 key: 'locations',
                 title: 'Locations',
                 width: 'minmax(160px, 1.6fr)',
-                cell: (image) => (
-                  <span className="block whitespace-normal md:py-2">
-                    {image.locations.join(', ') || 'none'}
-                  </span>
-                ),
+                isWrapped: true,
+                cell: (image) => image.locations.join(', ') || 'none',
               },
               whenColumn('Imported', 'created_at'),
               actionColumn('200px', (image: Image) => (
@@ -79,14 +77,12 @@ export function Images() {
                   >
                     Locations
                   </Button>
-                  <Button
-                    size="small"
+                  <RowButton
+                    verb="Remove"
+                    name={image.name}
                     kind="danger"
                     onClick={() => setOpen({ what: 'delete', image })}
-                    aria-label={`Remove ${image.name}`}
-                  >
-                    Remove
-                  </Button>
+                  />
                 </>
               )),
             ]}

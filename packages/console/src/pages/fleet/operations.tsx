@@ -108,11 +108,12 @@ export function FleetOperations() {
       key: 'error',
       title: 'Step and last error',
       width: 'minmax(180px, 2fr)',
+      isWrapped: true,
       cell: (row) => (
-        <span className="block break-words whitespace-normal md:py-2">
+        <>
           {row.step && <span className="text-ink-muted">{stepWords(row.step)} </span>}
           {row.error || (row.step ? '' : '–')}
-        </span>
+        </>
       ),
     },
     { ...whenColumn('Started', 'started_at'), width: '150px' },

@@ -126,7 +126,7 @@ const columnsFor = (
   {
     key: 'name',
     title: 'Name',
-    width: 'minmax(140px, 2fr)',
+    width: 'minmax(180px, 2fr)',
     sortBy: (vm) => vm.name,
     cell: (vm) => (
       <>
@@ -144,7 +144,7 @@ const columnsFor = (
   {
     key: 'type',
     title: 'Type',
-    width: 'minmax(110px, 1fr)',
+    width: 'minmax(130px, 1fr)',
     sortBy: (vm) => vm.type,
     cell: (vm) => vm.type,
   },
