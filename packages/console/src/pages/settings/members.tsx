@@ -7,7 +7,7 @@ import { useMe, useProject, useWhyNot } from '../../api/me.ts'
 import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { SettingsTabs } from '../../features/page-tabs.tsx'
-import { Button } from '../../ui/button.tsx'
+import { Button, RowButton } from '../../ui/button.tsx'
 import { Confirm, FormDialog, submitting } from '../../ui/dialog.tsx'
 import { Select, SelectField, TextField } from '../../ui/field.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
@@ -138,15 +138,13 @@ export function Members() {
                         Invite again
                       </Button>
                     )}
-                    <Button
-                      size="small"
+                    <RowButton
+                      verb="Remove"
+                      name={member.email}
                       kind="danger"
                       reason={whyNot}
                       onClick={() => setRemoving(member)}
-                      aria-label={`Remove ${member.email}`}
-                    >
-                      Remove
-                    </Button>
+                    />
                   </span>
                 ),
               },

@@ -11,7 +11,7 @@ import { SettingsTabs } from '../../features/page-tabs.tsx'
 import { keyOf, SshKeyField } from '../../features/ssh-key-field.tsx'
 import { curlLine } from '../../lib/command-lines.ts'
 import { actionColumn } from '../../ui/action-column.tsx'
-import { Button } from '../../ui/button.tsx'
+import { Button, RowButton } from '../../ui/button.tsx'
 import { Copyable } from '../../ui/copy.tsx'
 import { Confirm, FormDialog, submitting } from '../../ui/dialog.tsx'
 import { TextField } from '../../ui/field.tsx'
@@ -76,15 +76,13 @@ export function SshKeys() {
                 },
                 ageColumn,
                 actionColumn('100px', (key: SshKey) => (
-                  <Button
-                    size="small"
+                  <RowButton
+                    verb="Remove"
+                    name={key.name}
                     kind="danger"
                     reason={whyNot}
-                    aria-label={`Remove ${key.name}`}
                     onClick={() => setRemoving(key)}
-                  >
-                    Remove
-                  </Button>
+                  />
                 )),
               ]}
             />

@@ -10,7 +10,7 @@ import { useQuery } from '../../../api/use-query.ts'
 import { NetworkTabs } from '../../../features/page-tabs.tsx'
 import { curlLine } from '../../../lib/command-lines.ts'
 import { sentenceOf } from '../../../lib/firewall-sentence.ts'
-import { Button } from '../../../ui/button.tsx'
+import { Button, RowButton } from '../../../ui/button.tsx'
 import { Confirm, submitting } from '../../../ui/dialog.tsx'
 import { Loaded } from '../../../ui/loaded.tsx'
 import { Empty, Page, Section } from '../../../ui/page.tsx'
@@ -124,23 +124,14 @@ function Rules({ title, rules, projectId, whyNot, decisiveId, onEdit }: RulesPro
             </span>
             <StateBadge state={rule.state} />
             <span className="flex gap-1">
-              <Button
-                size="small"
-                reason={whyNot}
-                onClick={() => onEdit(rule)}
-                aria-label={`Edit ${rule.name}`}
-              >
-                Edit
-              </Button>
-              <Button
-                size="small"
+              <RowButton verb="Edit" name={rule.name} reason={whyNot} onClick={() => onEdit(rule)} />
+              <RowButton
+                verb="Delete"
+                name={rule.name}
                 kind="danger"
                 reason={whyNot}
                 onClick={() => setDeleting(rule)}
-                aria-label={`Delete ${rule.name}`}
-              >
-                Delete
-              </Button>
+              />
             </span>
           </li>
         ))}

@@ -7,7 +7,7 @@ import { useQuery } from '../../../api/use-query.ts'
 import { NetworkTabs } from '../../../features/page-tabs.tsx'
 import { curlLine } from '../../../lib/command-lines.ts'
 import { plural } from '../../../lib/format.ts'
-import { Button } from '../../../ui/button.tsx'
+import { Button, RowButton } from '../../../ui/button.tsx'
 import { ErrorState } from '../../../ui/error.tsx'
 import { Empty, Page, Section, Skeleton } from '../../../ui/page.tsx'
 import { Table } from '../../../ui/table.tsx'
@@ -118,15 +118,13 @@ export function Networks() {
                     align: 'right',
                     isBare: true,
                     cell: (subnet) => (
-                      <Button
-                        size="small"
+                      <RowButton
+                        verb="Delete"
+                        name={subnet.name}
                         kind="danger"
                         reason={whyNot ?? whyNotSubnet(subnet)}
                         onClick={() => setOpen({ what: 'delete', subnet })}
-                        aria-label={`Delete ${subnet.name}`}
-                      >
-                        Delete
-                      </Button>
+                      />
                     ),
                   },
                 ]}
