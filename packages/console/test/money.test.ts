@@ -193,6 +193,7 @@ describe.skipIf(isBrowserMissing)('money and trouble in the console', () => {
       .getByRole('table', { name: 'Invoices' })
       .getByRole('row', { name: /due.*42\.00 USD/ })
       .waitFor()
+    await trouble().getByRole('button', { name: 'Change payment method' }).waitFor()
     await screenshot(scene.page, 'billing-declined-light')
 
     const operator = await openTab(await scene.browser.newContext())
@@ -201,7 +202,9 @@ describe.skipIf(isBrowserMissing)('money and trouble in the console', () => {
     await page.getByLabel('E-mail').fill(service.operator_email)
     await page.getByLabel('Password').fill(service.operator_password)
     await page.getByRole('button', { name: 'Sign in' }).click()
-    await page.getByRole('row', { name: /^Demo .*card declined 1 invoice due/ }).waitFor()
+    const row = page.getByRole('row', { name: /^Demo .*card declined 1 invoice due/ })
+    await row.waitFor()
+    await row.getByRole('link', { name: /^\d+ VMs? of Demo$/ }).waitFor()
     await screenshot(page, 'organizations-declined-light')
     await page.getByRole('button', { name: /^Alerts: [1-9]/ }).waitFor()
     await page.context().close()

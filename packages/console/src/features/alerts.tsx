@@ -1,7 +1,7 @@
 import type { Alert } from '@slipway/sdk'
 import { Link, useNavigate } from '@tanstack/react-router'
 import { Bell } from 'lucide-react'
-import { useMemo } from 'react'
+import { type ReactNode, useMemo } from 'react'
 import { useMe, useProject } from '../api/me.ts'
 import { read } from '../api/read.ts'
 import { useQuery } from '../api/use-query.ts'
@@ -110,7 +110,12 @@ const Words = ({ alert }: { alert: Alert }) => (
 export function Alerts({ projectId }: { projectId: string }) {
   const { ofTenant } = useAlerts()
   const concerned = ofTenant.filter(({ project_id }) => project_id === projectId || project_id === '')
-  return <AlertNotes alerts={concerned} linkOf={(alert) => placeOf(alert, projectId, false)} isCounted />
+  const actionOf = (alert: Alert) => (
+    <Link to={placeOf(alert, projectId, false)} className="link">
+      Open
+    </Link>
+  )
+  return <AlertNotes alerts={concerned} actionOf={actionOf} isCounted />
 }
 
 /** Stands on the page of a resource while it needs someone. */
@@ -120,9 +125,9 @@ export function AlertsOf({ resourceId }: { resourceId: string }) {
 }
 
 /** Stands where the organization's money is looked after, while a card or an invoice needs someone. */
-export function PaymentAlerts() {
+export function PaymentAlerts({ actionOf }: Pick<AlertNotesProps, 'actionOf'>) {
   const { ofTenant } = useAlerts()
-  return <AlertNotes alerts={ofTenant.filter(({ kind }) => kind === 'payment')} />
+  return <AlertNotes alerts={ofTenant.filter(({ kind }) => kind === 'payment')} actionOf={actionOf} />
 }
 
 /** Returns the resources whose change has failed again and again, with their names: of the tenant, for operators of all. */
@@ -141,26 +146,33 @@ export function useStuck(): ReadonlyMap<string, string> {
 
 interface AlertNotesProps {
   alerts: Alert[]
-  /** Where each can be looked after, if not on this page. */
-  linkOf?: (alert: Alert) => string
+  /** Returns what can be done about it, if it is not on this page anyway. */
+  actionOf?: ((alert: Alert) => ReactNode) | undefined
   isCounted?: boolean
 }
 
-function AlertNotes({ alerts, linkOf, isCounted = false }: AlertNotesProps) {
+const looks = { bad: 'border-red/50 bg-red-soft', warn: 'border-amber/50 bg-amber-soft' }
+
+/** Trouble is red as a whole as soon as one part of it is. */
+function AlertNotes({ alerts, actionOf, isCounted = false }: AlertNotesProps) {
   if (alerts.length === 0) return null
+  const look = looks[alerts.some((alert) => toneOf(alert) === 'bad') ? 'bad' : 'warn']
   return (
-    <section aria-label="Needs someone" className="rounded-md border border-amber/50 bg-amber-soft">
+    <section aria-label="Needs someone" className={`rounded-md border ${look}`}>
       {isCounted && <h2 className="px-4 pt-2.5 font-medium">{countWords(alerts.length)}</h2>}
       <ul className="divide-y divide-line">
         {alerts.slice(0, 5).map((alert) => (
-          <li key={keyOf(alert)} className="flex items-center gap-3 px-4 py-2.5">
-            <Mark tone={toneOf(alert)} />
-            <span className="min-w-0 flex-1">{alert.message}</span>
-            {linkOf && (
-              <Link to={linkOf(alert)} className="link">
-                Open
-              </Link>
-            )}
+          <li
+            key={keyOf(alert)}
+            className="flex flex-wrap items-center justify-end gap-x-3 gap-y-2 px-4 py-2.5"
+          >
+            <span className="flex min-w-0 flex-[1_1_240px] gap-3">
+              <span className="flex h-5 items-center">
+                <Mark tone={toneOf(alert)} />
+              </span>
+              {alert.message}
+            </span>
+            {actionOf?.(alert)}
           </li>
         ))}
         {alerts.length > 5 && (

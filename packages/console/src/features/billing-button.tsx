@@ -1,14 +1,25 @@
 import { useMutation } from '@tanstack/react-query'
 import { useParams } from '@tanstack/react-router'
 import { ExternalLink } from 'lucide-react'
+import type { ComponentProps } from 'react'
 import { client, queryClient } from '../api/client.ts'
 import { meQueries } from '../api/me.ts'
 import { needsPaymentMethod } from '../lib/error-words.ts'
 import { showToast } from '../lib/toasts.ts'
 import { Button } from '../ui/button.tsx'
 
+interface BillingButtonProps extends Pick<ComponentProps<typeof Button>, 'kind' | 'reason'> {
+  organizationId?: string
+  label?: string
+}
+
 /** Opens the billing dashboard by a fresh link. */
-export function BillingButton({ organizationId = '' }: { organizationId?: string }) {
+export function BillingButton({
+  organizationId = '',
+  label = 'Open billing',
+  kind = 'primary',
+  reason,
+}: BillingButtonProps) {
   const { projectId } = useParams({ strict: false })
   const open = useMutation({
     mutationFn: async (tab: Window | null) => {
@@ -26,13 +37,14 @@ export function BillingButton({ organizationId = '' }: { organizationId?: string
   })
   return (
     <Button
-      kind="primary"
+      kind={kind}
+      reason={reason}
       icon={<ExternalLink size={14} />}
       isBusy={open.isPending}
       // The tab is opened by the click itself: browsers block one that comes after the answer.
       onClick={() => open.mutate(window.open('', '_blank'))}
     >
-      Open billing
+      {label}
     </Button>
   )
 }

@@ -120,6 +120,7 @@ export function Organizations() {
                 key: 'payment',
                 title: 'Payment',
                 width: 'minmax(150px, 1.2fr)',
+                isWrapped: true,
                 sortBy: paymentWords,
                 cell: (row) => <Payment row={row} due={dueOf(row)} />,
               },
@@ -143,14 +144,16 @@ export function Organizations() {
                 key: 'vms',
                 title: 'VMs',
                 width: '70px',
+                align: 'right',
+                sortBy: (row) => row.vms,
                 cell: (row) => (
                   <Link
                     to="/fleet/vms"
                     search={{ organization: row.id }}
                     className="link"
-                    aria-label={`View the VMs of ${row.name}`}
+                    aria-label={`${plural(row.vms, 'VM')} of ${row.name}`}
                   >
-                    View
+                    {count(row.vms)}
                   </Link>
                 ),
               },

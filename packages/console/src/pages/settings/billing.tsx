@@ -27,10 +27,21 @@ export function Billing() {
   const costs = useQuery(read('organizationCosts', { params: { organization_id } }))
   const invoices = useQuery(readAll('organizationInvoices', { organization_id }))
   const organization = organizations.find(({ id }) => id === organization_id)
+  const whyNotBilling =
+    role === '' || role === 'owner' ? undefined : `Only owners open billing; your role is ${role}.`
   return (
     <Page title="Settings">
       <SettingsTabs />
-      <PaymentAlerts />
+      <PaymentAlerts
+        actionOf={({ resource_type }) => (
+          <BillingButton
+            organizationId={organization_id}
+            label={resource_type === 'invoice' ? 'See the invoice' : 'Change payment method'}
+            kind={resource_type === 'invoice' ? 'plain' : 'primary'}
+            reason={whyNotBilling}
+          />
+        )}
+      />
       <Section title="Payment method and invoices">
         <div className="card flex flex-wrap items-center justify-between gap-4 p-4">
           <p className="text-ink-muted">
@@ -39,11 +50,7 @@ export function Billing() {
               `: ${money(costs.data.month_to_date_usd)} this month so far, ${money(costs.data.forecast_usd)} expected`}
             .
           </p>
-          {role === '' || role === 'owner' ? (
-            <BillingButton organizationId={organization_id} />
-          ) : (
-            <Button reason={`Only owners open billing; your role is ${role}.`}>Open billing</Button>
-          )}
+          <BillingButton organizationId={organization_id} kind="plain" reason={whyNotBilling} />
         </div>
         <Loaded query={invoices} rows={2}>
           {(data) =>
