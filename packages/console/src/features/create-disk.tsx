@@ -11,6 +11,10 @@ import { FormDialog, submitting } from '../ui/dialog.tsx'
 import { SelectField, TextField } from '../ui/field.tsx'
 
 const unitOf: Record<DiskType, 'GiB' | 'TiB'> = { 'persistent-ssd': 'GiB', 'shared-volume': 'TiB' }
+const uses: Record<DiskType, string> = {
+  'persistent-ssd': 'For one VM, or for many that only read.',
+  'shared-volume': 'For many VMs that write, each of which has a whole host.',
+}
 
 interface CreateDiskProps {
   projectId: string
@@ -80,10 +84,8 @@ export function CreateDisk({ projectId, location: given = '', onClose, onCreated
           setType(value as DiskType)
           setAmount(value === 'shared-volume' ? '1' : '100')
         }}
-        choices={[
-          { value: 'persistent-ssd', label: 'persistent-ssd: for one VM, or many that only read' },
-          { value: 'shared-volume', label: 'shared-volume: written by many whole-host VMs' },
-        ]}
+        choices={Object.keys(uses).map((value) => ({ value, label: value }))}
+        hint={uses[type]}
       />
       <div className="grid grid-cols-2 gap-4">
         <TextField

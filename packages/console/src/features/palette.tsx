@@ -29,7 +29,7 @@ export function Palette({ isOpen, onClose }: { isOpen: boolean; onClose: () => v
         <Dialog.Backdrop className="fixed inset-0 z-40 bg-backdrop" />
         <Dialog.Popup
           data-modal
-          className="fixed top-[12vh] left-1/2 z-50 w-[calc(100%-32px)] max-w-xl -translate-x-1/2 overflow-hidden rounded-md border border-line-strong bg-surface shadow-float"
+          className="fixed top-[12vh] left-1/2 z-50 w-[calc(100%-32px)] max-w-2xl -translate-x-1/2 overflow-hidden rounded-md border border-line-strong bg-surface shadow-float"
         >
           <Dialog.Title className="sr-only">Search</Dialog.Title>
           <Finder onClose={onClose} />
@@ -76,7 +76,7 @@ function Finder({ onClose }: { onClose: () => void }) {
           aria-expanded="true"
           aria-controls={listId}
           aria-activedescendant={hits[at] ? `${listId}-${at}` : undefined}
-          placeholder="Name, address, id, page, or “stop train-7”"
+          placeholder="Name, address, page, “stop train-7”"
           value={text}
           onChange={(event) => {
             setText(event.target.value)
@@ -97,11 +97,13 @@ function Finder({ onClose }: { onClose: () => void }) {
             aria-selected={index === at}
             onClick={() => open(hit)}
             onMouseMove={() => setAt(index)}
-            className="flex h-9 cursor-pointer items-center gap-3 px-3 aria-selected:bg-sunken"
+            className="flex min-h-9 cursor-pointer items-center gap-3 px-3 py-1.5 aria-selected:bg-sunken"
           >
-            <span className="min-w-[45%] flex-1 truncate">{hit.name}</span>
-            <span className="min-w-0 truncate text-sm text-ink-muted">{hit.note}</span>
-            <span className="min-w-12 shrink-0 text-right text-sm text-ink-muted">{hit.kind}</span>
+            <span className="flex min-w-0 flex-1 items-baseline justify-between gap-x-4 max-sm:flex-col">
+              <span className="min-w-0 break-words">{hit.name}</span>
+              <span className="min-w-0 text-sm text-ink-muted sm:text-right">{hit.note}</span>
+            </span>
+            <span className="w-20 shrink-0 text-right text-sm text-ink-muted">{hit.kind}</span>
           </div>
         ))}
       </div>
@@ -248,7 +250,9 @@ function useCandidates(): Hit[] {
         key: vm.id,
         name: vm.name,
         kind: 'VM',
-        note: `${vm.type} · ${stateWord(vm.state)} ${vm.ssh_destination.replace(/^.*@/, '')}`,
+        note: [vm.type, stateWord(vm.state), vm.ssh_destination.replace(/^.*@/, '')]
+          .filter(Boolean)
+          .join(' · '),
         to: `${base}/vms/${vm.id}`,
       })),
       ...(disks.data ?? []).map((disk) => ({

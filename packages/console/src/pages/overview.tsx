@@ -49,15 +49,15 @@ export function Overview() {
             {(data) => (
               <ul className="card divide-y divide-line">
                 {data.slice(0, 6).map((vm) => (
-                  <li key={vm.id} className="flex h-9 items-center gap-3 px-3">
+                  <li key={vm.id} className="flex min-h-9 items-center gap-3 px-3 py-1.5">
                     <Link
                       to="/projects/$projectId/vms/$vmId"
                       params={{ projectId, vmId: vm.id }}
-                      className="min-w-0 flex-1 truncate font-medium hover:text-accent-text hover:underline"
+                      className="min-w-0 flex-1 font-medium break-words hover:text-accent-text hover:underline"
                     >
                       {vm.name}
                     </Link>
-                    <span className="text-sm text-ink-muted max-sm:hidden">{vm.type}</span>
+                    <span className="text-sm whitespace-nowrap text-ink-muted max-sm:hidden">{vm.type}</span>
                     <span className="w-28">
                       <StateBadge state={vm.state} />
                     </span>
@@ -108,11 +108,15 @@ export function Overview() {
   )
 }
 
+/** A figure is large and its unit is not, so that both are read whole on a phone. */
 function Figure({ label, value, note = '' }: { label: string; value: string; note?: string }) {
+  const [figure, ...unit] = value.split(' ')
   return (
     <div className="card min-h-21 px-4 py-3">
       <p className="text-sm text-ink-muted">{label}</p>
-      <p className="figures mt-0.5 truncate text-xl font-semibold max-sm:text-lg">{value}</p>
+      <p className="figures mt-0.5 flex flex-wrap items-baseline gap-x-1.5 text-xl font-semibold">
+        {figure} <span className="text-base font-normal text-ink-muted">{unit.join(' ')}</span>
+      </p>
       {note && <p className="figures text-sm text-ink-muted">{note}</p>}
     </div>
   )

@@ -112,11 +112,11 @@ export function Prices() {
           For every organization, from the moment that you confirm: what runs then goes on at the new price.
           What was used before keeps its own.
         </p>
-        <ul className="figures mt-2 text-ink">
+        <ul className="mt-2 text-ink">
           {changed.map(({ name }) => (
             <li key={name} className="flex justify-between gap-4">
               <span>{name}</span>
-              <span>
+              <span className="figures">
                 {shown(priceOf(name)) || 'not set'} → {values[name]} USD
               </span>
             </li>

@@ -144,18 +144,18 @@ export default function Chart({
       </p>
       {/* The plot learns of a new width after the page has it, and must not hold the page open meanwhile. */}
       <div ref={frame} role="img" aria-label={words} className="h-60 overflow-hidden" />
-      <figcaption className="figures mt-2 flex flex-wrap gap-x-4 gap-y-1 text-sm text-ink-muted">
+      <figcaption className="mt-2 flex flex-wrap gap-x-4 gap-y-1 text-sm text-ink-muted">
         {groups.map((group, index) => (
           <span key={group} className="inline-flex items-center gap-1.5">
             <span className="size-2.5 rounded-[2px]" style={{ background: colourOf(index, isDark) }} />
             {group}
-            {day !== null && <span className="text-ink">{money(partOf(stacks, index, day))}</span>}
+            {day !== null && <span className="figures text-ink">{money(partOf(stacks, index, day))}</span>}
           </span>
         ))}
         {todayUsd !== null && (
           <span className="inline-flex items-center gap-1.5">
             <span className="size-2.5 rounded-[2px] bg-ink-muted" />
-            today so far <span className="text-ink">{money(todayUsd)}</span>
+            today so far <span className="figures text-ink">{money(todayUsd)}</span>
           </span>
         )}
         {forecastUsd !== null && (

@@ -126,9 +126,9 @@ function TypeDialog({ vm, onClose }: { vm: Vm; onClose: () => void }) {
           value: name,
           label: `${name} (${cpuCores} cores, ${memoryGb} GB, ${priceOf(name)})`,
         }))}
-        hint="GPUs are claimed when it starts; it costs nothing until then."
+        hint="It gets its GPUs when it starts, and costs nothing until then."
       />
-      <dl className="figures grid grid-cols-[auto_1fr] gap-x-4 gap-y-1">
+      <dl className="grid grid-cols-[auto_1fr] gap-x-4 gap-y-1">
         <dt className="text-ink-muted">Now</dt>
         <dd>
           {vm.type}, {priceOf(vm.type)}

@@ -110,7 +110,7 @@ export function RuleEditor({ projectId, rule, onClose }: RuleEditorProps) {
         autoFocus={!rule}
       />
       {!rule && (
-        <div className="grid gap-4 sm:grid-cols-3">
+        <div className="grid gap-4 sm:grid-cols-[1fr_1fr_1.5fr]">
           <SelectField
             label="Action"
             value={action}
@@ -164,7 +164,7 @@ export function RuleEditor({ projectId, rule, onClose }: RuleEditorProps) {
           />
         </div>
       )}
-      <div className="grid gap-4 sm:grid-cols-2">
+      <div className="grid gap-4">
         <EndpointField
           label="From"
           projectId={projectId}
