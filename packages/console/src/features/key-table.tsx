@@ -1,9 +1,18 @@
 import type { AccessKey } from '@slipway/sdk'
+import { useNow } from '../lib/clock.ts'
 import { actionColumn } from '../ui/action-column.tsx'
-import { Button } from '../ui/button.tsx'
+import { RowButton } from '../ui/button.tsx'
 import { Table } from '../ui/table.tsx'
-import { Ago, When } from '../ui/time.tsx'
+import { Ago, Until } from '../ui/time.tsx'
 import { ageColumn } from '../ui/time-column.tsx'
+
+const never = <span className="text-ink-muted">never</span>
+
+function Expiry({ iso }: { iso: string }) {
+  const now = useNow()
+  if (!iso) return never
+  return Date.parse(iso) > now ? <Until iso={iso} /> : <span className="text-amber-text">expired</span>
+}
 
 interface KeyTableProps {
   label: string
@@ -37,6 +46,7 @@ export function KeyTable({ label, keys, whyNot, onRevoke }: KeyTableProps) {
           key: 'from',
           title: 'Works from',
           width: 'minmax(110px, 1fr)',
+          isWrapped: true,
           cell: (key) => key.allowed_cidrs.join(', ') || 'anywhere',
         },
         {
@@ -44,27 +54,24 @@ export function KeyTable({ label, keys, whyNot, onRevoke }: KeyTableProps) {
           title: 'Last used',
           width: '100px',
           align: 'right',
-          cell: (key) =>
-            key.last_used_at ? <Ago iso={key.last_used_at} /> : <span className="text-ink-muted">never</span>,
+          cell: (key) => (key.last_used_at ? <Ago iso={key.last_used_at} /> : never),
         },
         {
           key: 'expires',
           title: 'Expires',
-          width: '180px',
+          width: '100px',
           align: 'right',
-          cell: (key) => <When iso={key.expires_at} empty="never" />,
+          cell: (key) => <Expiry iso={key.expires_at} />,
         },
         ageColumn,
         actionColumn('90px', (key: AccessKey) => (
-          <Button
-            size="small"
+          <RowButton
+            verb="Revoke"
+            name={key.name}
             kind="danger"
             reason={whyNot}
             onClick={() => onRevoke(key)}
-            aria-label={`Revoke ${key.name}`}
-          >
-            Revoke
-          </Button>
+          />
         )),
       ]}
     />

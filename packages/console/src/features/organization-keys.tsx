@@ -1,4 +1,5 @@
 import { type AccessKey, type Role, roles } from '@slipway/sdk'
+import { Plus } from 'lucide-react'
 import { useState } from 'react'
 import { useAction } from '../api/actions.ts'
 import { client } from '../api/client.ts'
@@ -28,15 +29,22 @@ export function OrganizationKeys() {
     showsErrors: true,
   })
   return (
-    <Section title="Keys of the organization">
-      <div>
-        <Button reason={whyNot} onClick={() => setCreating(true)}>
+    <Section
+      title="Keys of the organization"
+      actions={
+        <Button icon={<Plus size={16} />} reason={whyNot} onClick={() => setCreating(true)}>
           Create organization key
         </Button>
-      </div>
+      }
+    >
+      <p className="-mt-2 text-ink-muted">
+        For every project of the organization, as far as their role goes.
+      </p>
       <Loaded query={keys} rows={1}>
         {(data) =>
-          data.length > 0 && (
+          data.length === 0 ? (
+            <p className="card px-4 py-3 text-ink-muted">None yet.</p>
+          ) : (
             <KeyTable label="Keys of the organization" keys={data} whyNot={whyNot} onRevoke={setRevoking} />
           )
         }

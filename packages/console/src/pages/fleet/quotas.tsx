@@ -10,7 +10,7 @@ import { count, quotaLabel } from '../../lib/format.ts'
 import { useSearchState } from '../../lib/use-search-state.ts'
 import { Button } from '../../ui/button.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
-import { Section } from '../../ui/page.tsx'
+import { Section, UsageBar } from '../../ui/page.tsx'
 
 export function Quotas() {
   const projects = useQuery({ ...readAll('adminProjectList', {}), refetchInterval: settingsPollMs })
@@ -39,37 +39,37 @@ function ProjectQuotas({ projects }: { projects: AdminProject[] }) {
     ...read('adminOrganizationQuotaList', { params: { organization_id } }),
     refetchInterval: settingsPollMs,
   })
-  const own = useQuery({
-    ...read('adminQuotaList', { query: { project_id } }),
-    refetchInterval: settingsPollMs,
-  })
+  // Each look at one project's quotas is put on record: once is enough.
+  const own = useQuery(read('adminQuotaList', { query: { project_id } }))
   return (
     <>
       <ProjectPicker projects={projects} value={project} onChange={({ id }) => setSearch({ project: id })} />
-      <Section title={`All projects of ${project.organization_name} together`}>
-        <Loaded query={whole} rows={14}>
-          {({ items }) => (
-            <QuotaForm
-              key={organization_id}
-              holder={project.organization_name}
-              quotas={items}
-              set={(changed) => client.adminOrganizationQuotaSet({ organization_id }, { items: changed })}
-            />
-          )}
-        </Loaded>
-      </Section>
-      <Section title={`${project.name} alone, within these`}>
-        <Loaded query={own} rows={8}>
-          {({ items }) => (
-            <QuotaForm
-              key={project_id}
-              holder={project.name}
-              quotas={items}
-              set={(changed) => client.adminQuotaSet({ project_id, items: changed })}
-            />
-          )}
-        </Loaded>
-      </Section>
+      <div className="grid items-start gap-x-6 gap-y-4 lg:grid-cols-2">
+        <Section title={`All projects of ${project.organization_name} together`}>
+          <Loaded query={whole} rows={14}>
+            {({ items }) => (
+              <QuotaForm
+                key={organization_id}
+                holder={project.organization_name}
+                quotas={items}
+                set={(changed) => client.adminOrganizationQuotaSet({ organization_id }, { items: changed })}
+              />
+            )}
+          </Loaded>
+        </Section>
+        <Section title={`${project.name} alone, within these`}>
+          <Loaded query={own} rows={8}>
+            {({ items }) => (
+              <QuotaForm
+                key={project_id}
+                holder={project.name}
+                quotas={items}
+                set={(changed) => client.adminQuotaSet({ project_id, items: changed })}
+              />
+            )}
+          </Loaded>
+        </Section>
+      </div>
     </>
   )
 }
@@ -94,21 +94,29 @@ function QuotaForm<Name extends string>({
     touches: ['adminQuotaList', 'adminOrganizationQuotaList', 'quotaList', 'organizationQuotaList'],
   })
   return (
-    <div className="card max-w-2xl divide-y divide-line">
+    <div className="card divide-y divide-line">
+      <div className="flex h-9 items-center justify-between px-4 text-sm text-ink-muted">
+        <span>Used</span>
+        <span>Limit</span>
+      </div>
       {quotas.map((quota) => (
-        <div key={quota.name} className="flex min-h-11 items-center gap-4 px-4">
-          <span className="flex-1">{quotaLabel(quota.name)}</span>
-          <span className="figures text-sm text-ink-muted">{count(quota.used)} used of</span>
+        <div key={quota.name} className="flex items-center gap-6 px-4 py-1.5">
+          <div className="min-w-0 flex-1">
+            <UsageBar label={quotaLabel(quota.name)} used={quota.used} max={quota.max} />
+          </div>
           <input
             aria-label={`${quotaLabel(quota.name)} of ${holder}`}
             inputMode="numeric"
             value={values[quota.name] ?? String(quota.max)}
             onChange={(event) => setValues({ ...values, [quota.name]: event.target.value })}
-            className="figures h-8 w-28 rounded-md border border-line-strong bg-surface px-2.5 text-right"
+            className={`figures h-8 w-24 rounded-md border bg-surface px-2.5 text-right ${changed.includes(quota) ? 'border-accent' : 'border-line-strong'}`}
           />
         </div>
       ))}
-      <div className="p-4">
+      <div className="flex flex-wrap items-center justify-between gap-x-4 gap-y-2 p-4">
+        <p className="min-w-0 text-sm text-ink-muted">
+          {changed.map(({ name, max }) => `${quotaLabel(name)}: ${count(max)} → ${values[name]}`).join(', ')}
+        </p>
         <Button
           kind="primary"
           isBusy={save.isPending}

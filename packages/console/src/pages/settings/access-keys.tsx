@@ -14,7 +14,7 @@ import { Button } from '../../ui/button.tsx'
 import { Confirm, FormDialog, submitting } from '../../ui/dialog.tsx'
 import { SelectField, TextField } from '../../ui/field.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
-import { Empty, Page } from '../../ui/page.tsx'
+import { Empty, Page, Section } from '../../ui/page.tsx'
 import { SecretDialog } from '../../ui/secret.tsx'
 
 export function AccessKeys() {
@@ -36,27 +36,34 @@ export function AccessKeys() {
     </Button>
   )
   return (
-    <Page title="Settings" actions={create}>
+    <Page title="Settings">
       <SettingsTabs />
-      <Loaded query={keys} rows={3}>
-        {(data) =>
-          data.length === 0 ? (
-            <Empty
-              title="No access key yet"
-              action={create}
-              cli="slipway key create ci --role write"
-              curl={curlLine('POST', `/v0.1/projects/${projectId}/access-keys`, {
-                name: 'ci',
-                role: 'write',
-              })}
-            >
-              A key lets a program or the CLI use this project, and this project only.
-            </Empty>
-          ) : (
-            <KeyTable label="Access keys" keys={data} whyNot={whyNot} onRevoke={setRevoking} />
-          )
-        }
-      </Loaded>
+      <Section title="Keys of the project" actions={create}>
+        <Loaded query={keys} rows={3}>
+          {(data) =>
+            data.length === 0 ? (
+              <Empty
+                title="No access key yet"
+                action={create}
+                cli="slipway key create ci --role write"
+                curl={curlLine('POST', `/v0.1/projects/${projectId}/access-keys`, {
+                  name: 'ci',
+                  role: 'write',
+                })}
+              >
+                A key lets a program or the CLI use this project, and this project only.
+              </Empty>
+            ) : (
+              <>
+                <p className="-mt-2 text-ink-muted">
+                  For programs and the command line, in this project alone.
+                </p>
+                <KeyTable label="Access keys" keys={data} whyNot={whyNot} onRevoke={setRevoking} />
+              </>
+            )
+          }
+        </Loaded>
+      </Section>
       <OrganizationKeys />
       {isCreating && (
         <CreateDialog projectId={projectId} onClose={() => setCreating(false)} onCreated={setSecret} />
