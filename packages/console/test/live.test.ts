@@ -1,4 +1,4 @@
-import type { Page } from 'playwright-core'
+import type { Page, Route } from 'playwright-core'
 import { afterEach, beforeEach, describe, test } from 'vitest'
 import {
   createProject,
@@ -48,11 +48,11 @@ describe.skipIf(isBrowserMissing)('live updates of the console', () => {
     await main().getByText('survivor').first().waitFor()
     await service.stop()
     await service.start()
-    await main().getByText('running', { exact: true }).first().waitFor({ timeout: 30_000 })
+    await main().getByText('running', { exact: true }).first().waitFor({ timeout: 60_000 })
     await main()
       .getByText(/nobody answers at 198\.18\./)
       .waitFor()
-  }, 120_000)
+  }, 240_000)
 
   test('events are shown again after a restart of the server', async () => {
     const { service, page } = scene
@@ -64,10 +64,10 @@ describe.skipIf(isBrowserMissing)('live updates of the console', () => {
     await service.stop()
     await isReconnecting(page).waitFor()
     await service.start()
-    await isLive(page).waitFor({ timeout: 30_000 })
+    await isLive(page).waitFor({ timeout: 60_000 })
     await createDisk(project_id, 'after-the-storm')
     await diskRow(page, 'after-the-storm').getByText('available').waitFor()
-  }, 120_000)
+  }, 240_000)
 
   test('a change between the first reading and the start of the stream is shown', async () => {
     const { service, page } = scene
@@ -88,6 +88,39 @@ describe.skipIf(isBrowserMissing)('live updates of the console', () => {
     await main().getByText('running', { exact: true }).first().waitFor()
   })
 
+  test('a change is shown that comes while its page is read for the first time', async () => {
+    const { service, page } = scene
+    const project_id = await createProject(service)
+    const vm = await createVm(service, 'first-name', 'a40.1x', project_id)
+    const read = await holdAnswer(page, `**/v0.1/projects/${project_id}/vms/${vm.id}`)
+    await open(project_id, `/vms/${vm.id}`)
+    await read.isAsked
+    await isLive(page).waitFor()
+    const isHeard = page.waitForRequest('**/alerts')
+    await service.asOwner.vmUpdate({ project_id, vm_id: vm.id }, { name: 'second-name' })
+    await isHeard
+    read.release()
+    await page.getByRole('heading', { level: 1, name: 'second-name' }).waitFor()
+  })
+
+  test('a row is shown that comes while its list is read again', async () => {
+    const { service, page } = scene
+    const project_id = await createProject(service)
+    await createDisk(project_id, 'was-there')
+    const stream = await holdBack(page, '**/events?limit=20')
+    await open(project_id, '/disks')
+    await diskRow(page, 'was-there').getByText('available').waitFor()
+    const read = await holdAnswer(page, '**/disks?limit=500')
+    stream.release()
+    await read.isAsked
+    await isLive(page).waitFor()
+    const isHeard = page.waitForRequest('**/alerts')
+    await createDisk(project_id, 'comes-later')
+    await isHeard
+    read.release()
+    await diskRow(page, 'comes-later').getByText('available').waitFor()
+  })
+
   describe('over a line that fails', () => {
     let line: Awaited<ReturnType<typeof openLine>>
     let far: Tab
@@ -102,7 +135,7 @@ describe.skipIf(isBrowserMissing)('live updates of the console', () => {
     afterEach(async () => {
       expectNoComplaints(far)
       await far.page.context().close()
-      await line.cut()
+      await line.close()
     })
 
     async function openDisks() {
@@ -114,10 +147,10 @@ describe.skipIf(isBrowserMissing)('live updates of the console', () => {
 
     test('a page catches up when its line was cut and comes back', async () => {
       await openDisks()
-      await line.cut()
+      line.cut()
       await isReconnecting(far.page).waitFor()
       await createDisk(projectId, 'made-meanwhile')
-      await line.restore()
+      line.restore()
       await isLive(far.page).waitFor()
       await diskRow(far.page, 'made-meanwhile').waitFor()
     })
@@ -131,8 +164,8 @@ describe.skipIf(isBrowserMissing)('live updates of the console', () => {
       await far.page.clock.runFor(30_000)
       await isReconnecting(far.page).waitFor()
       await createDisk(projectId, 'made-meanwhile')
-      await line.cut()
-      await line.restore()
+      line.cut()
+      line.restore()
       await isLive(far.page).waitFor()
       await diskRow(far.page, 'made-meanwhile').waitFor()
     })
@@ -141,10 +174,10 @@ describe.skipIf(isBrowserMissing)('live updates of the console', () => {
       const stream = await holdBack(far.page, '**/events?limit=20')
       await far.page.goto(`${line.url}/projects/${projectId}/disks`)
       await far.page.getByText('No disk yet').waitFor()
-      await line.cut()
+      line.cut()
       stream.release()
       await isReconnecting(far.page).waitFor()
-      await line.restore()
+      line.restore()
       await isLive(far.page).waitFor()
     })
 
@@ -154,11 +187,11 @@ describe.skipIf(isBrowserMissing)('live updates of the console', () => {
       const code = await holdBack(far.page, '**/assets/disks-*.js')
       await far.page.getByRole('link', { name: 'Disks' }).click()
       await code.isAsked
-      await line.cut()
+      line.cut()
       code.release()
       await isReconnecting(far.page).waitFor()
       await createDisk(projectId, 'made-meanwhile')
-      await line.restore()
+      line.restore()
       await diskRow(far.page, 'made-meanwhile').waitFor()
     })
   })
@@ -166,6 +199,29 @@ describe.skipIf(isBrowserMissing)('live updates of the console', () => {
 
 /** Keeps requests waiting until they are released. */
 async function holdBack(page: Page, url: string) {
+  const gate = newGate()
+  await page.route(url, async (route) => {
+    gate.ask()
+    await gate.isReleased
+    await route.continue()
+  })
+  return gate
+}
+
+/** Keeps the answer to one request waiting: what it says was true when it was asked. */
+async function holdAnswer(page: Page, url: string) {
+  const gate = newGate()
+  const hold = async (route: Route) => {
+    const response = await route.fetch()
+    gate.ask()
+    await gate.isReleased
+    await route.fulfill({ response })
+  }
+  await page.route(url, hold, { times: 1 })
+  return gate
+}
+
+function newGate() {
   let release = () => {}
   let ask = () => {}
   const isReleased = new Promise<void>((resolve) => {
@@ -174,10 +230,5 @@ async function holdBack(page: Page, url: string) {
   const isAsked = new Promise<void>((resolve) => {
     ask = resolve
   })
-  await page.route(url, async (route) => {
-    ask()
-    await isReleased
-    await route.continue()
-  })
-  return { isAsked, release }
+  return { isAsked, ask, isReleased, release }
 }

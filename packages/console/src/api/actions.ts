@@ -1,7 +1,7 @@
 import type { Operation, RouteId } from '@slipway/sdk'
 import { useMutation } from '@tanstack/react-query'
 import { showToast } from '../lib/toasts.ts'
-import { client, queryClient } from './client.ts'
+import { client, readAgain } from './client.ts'
 
 interface ActionOptions<Input, Result> {
   /** Runs the call. */
@@ -79,5 +79,5 @@ const always: RouteId[] = ['operationList', 'eventList']
 
 export async function touch(ids: RouteId[] = []): Promise<void> {
   const stale = new Set<unknown>([...always, ...ids])
-  await queryClient.invalidateQueries({ predicate: ({ queryKey }) => stale.has(queryKey[0]) })
+  await readAgain((route) => stale.has(route))
 }

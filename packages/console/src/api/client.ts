@@ -1,5 +1,5 @@
 import { createClient, isApiError } from '@slipway/sdk'
-import { QueryClient } from '@tanstack/react-query'
+import { type Query, QueryClient } from '@tanstack/react-query'
 import { fetchNowOrNever } from './line.ts'
 import { end, session } from './session.ts'
 
@@ -25,6 +25,27 @@ export const queryClient = new QueryClient({
     mutations: { networkMode: 'always', retry: false },
   },
 })
+
+const readTwice = new WeakSet<Query>()
+
+/**
+ * Reads again what may have changed. The library does so only with what was read before: a first read that is under way
+ * may bring what was true before the change, so another one follows it.
+ */
+export async function readAgain(mayHaveChanged: (route: unknown) => boolean): Promise<void> {
+  const predicate = ({ queryKey }: Query) => mayHaveChanged(queryKey[0])
+  const firstReads = queryClient
+    .getQueryCache()
+    .findAll({ predicate, fetchStatus: 'fetching' })
+    .filter((query) => query.state.data === undefined && !readTwice.has(query))
+  const following = firstReads.map(async (query) => {
+    readTwice.add(query)
+    await query.promise?.catch(() => {})
+    readTwice.delete(query)
+    await queryClient.invalidateQueries({ queryKey: query.queryKey, exact: true })
+  })
+  await Promise.all([queryClient.invalidateQueries({ predicate }), ...following])
+}
 
 /** Tells of every read that has just failed. */
 export const onReadError = (listener: (error: unknown) => void): (() => void) =>

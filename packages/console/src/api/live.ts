@@ -1,6 +1,6 @@
 import { type Event, isApiError, type RouteId } from '@slipway/sdk'
 import { useEffect, useSyncExternalStore } from 'react'
-import { client, onReadError, queryClient } from './client.ts'
+import { client, onReadError, queryClient, readAgain } from './client.ts'
 import { isOffline, onLineChange } from './line.ts'
 
 /** An event of a resource type makes these reads stale. Lists of VMs and disks are updated row by row instead. */
@@ -104,8 +104,7 @@ function onDoubt(listener: () => void): () => void {
   }
 }
 
-const refetchProject = () =>
-  queryClient.invalidateQueries({ predicate: ({ queryKey }) => !String(queryKey[0]).startsWith('admin') })
+const refetchProject = () => void readAgain((route) => !String(route).startsWith('admin'))
 
 /** Events often come in bursts: what they touch is read once for all of them. */
 function newBatch(projectId: string) {
@@ -124,7 +123,7 @@ function newBatch(projectId: string) {
     // An attachment changes the disks' side too.
     if (events.some((event) => event.resource_type === 'vm')) stale.add('diskGet')
     events = []
-    queryClient.invalidateQueries({ predicate: ({ queryKey }) => stale.has(queryKey[0] as RouteId) })
+    void readAgain((route) => stale.has(route as RouteId))
   }
   return {
     add(event: Event) {
@@ -139,11 +138,14 @@ function newBatch(projectId: string) {
 async function updateList(id: 'vmList' | 'diskList', projectId: string, ids: string[]): Promise<void> {
   if (ids.length === 0) return
   const lists = queryClient.getQueryCache().findAll({ queryKey: [id] })
-  if (ids.length > 200 || lists.some((query) => query.state.status === 'pending')) {
+  if (lists.length === 0) return
+  // A list that is being read may be older than these events, and would take the place of what they bring.
+  const underWay = lists.filter(({ state }) => state.fetchStatus === 'fetching')
+  await Promise.allSettled(underWay.map(({ promise }) => promise))
+  if (ids.length > 200) {
     await queryClient.invalidateQueries({ queryKey: [id] })
     return
   }
-  if (lists.length === 0) return
   type Row = { id: string }
   let fresh: Row[]
   try {

@@ -1,5 +1,5 @@
 import { useNavigate } from '@tanstack/react-router'
-import { useEffect, useRef } from 'react'
+import { useLayoutEffect, useRef } from 'react'
 import { destinations } from '../lib/destinations.ts'
 
 const chordMs = 1200
@@ -8,7 +8,8 @@ export function useShortcuts(projectId: string, on: { search: () => void; help: 
   const navigate = useNavigate()
   // Kept over renders, and by the time of the keys: a page that redraws or is busy between the two loses no chord.
   const chordUntil = useRef(0)
-  useEffect(() => {
+  // With the page itself, not after it: whoever sees the page can press a key.
+  useLayoutEffect(() => {
     const listen = (event: KeyboardEvent) => {
       if (event.metaKey || event.ctrlKey || event.altKey || isTyping(event.target)) return
       if (document.querySelector('[data-modal], [role="menu"]')) return

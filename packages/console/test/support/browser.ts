@@ -26,7 +26,8 @@ export interface Tab {
 
 export async function openTab(context: BrowserContext): Promise<Tab> {
   const page = await context.newPage()
-  page.setDefaultTimeout(15_000)
+  // The bound is for failures alone: a page that is looked at among many others takes its time.
+  page.setDefaultTimeout(30_000)
   const complaints: string[] = []
   page.on('pageerror', (error) => complaints.push(error.message))
   page.on('console', (message) => {
@@ -91,22 +92,44 @@ async function findingsOf(page: Page, part: string, isOnlyColour: boolean): Prom
 }
 
 export async function screenshot(page: Page, name: string): Promise<void> {
-  await page.screenshot({ path: join(screenshots, `${name}.png`), animations: 'disabled' })
+  await drawn(page)
+  await capture(page, name)
 }
+
+const capture = (page: Page, name: string) =>
+  page.screenshot({ path: join(screenshots, `${name}.png`), animations: 'disabled' })
 
 /** Takes a screenshot in each theme, and returns what axe says of the page, or of a part of it. */
 export async function inBothThemes(page: Page, name: string, part = 'html'): Promise<string[]> {
   const findings: string[] = []
   for (const theme of ['light', 'dark']) {
     await setTheme(page, theme)
+    await drawn(page)
     // Between the themes nothing but the colours differs.
     const found = await findingsOf(page, part, theme === 'dark')
     findings.push(...found.map((finding) => `${name} ${theme}: ${finding}`))
-    await screenshot(page, `${name}-${theme}`)
+    await capture(page, `${name}-${theme}`)
   }
   await setTheme(page, 'light')
   return findings
 }
+
+/**
+ * Waits until the page holds still: what a new size or theme changes by observers and listeners comes some frames later,
+ * and the end of a transition later still.
+ */
+const drawn = (page: Page) =>
+  page.evaluate(async () => {
+    const isMoving = () =>
+      document.getAnimations().some(({ effect }) => effect?.getComputedTiming().endTime !== Infinity)
+    let before = ''
+    for (let stillFrames = 0; stillFrames < 3; ) {
+      await new Promise(requestAnimationFrame)
+      const now = document.body.outerHTML
+      stillFrames = now === before && !isMoving() ? stillFrames + 1 : 0
+      before = now
+    }
+  })
 
 const setTheme = (page: Page, theme: string) =>
   page.evaluate((wanted) => {
@@ -132,10 +155,11 @@ export async function onNarrowScreen(page: Page, name: string): Promise<string[]
 export async function openOnNarrowScreen(page: Page, name: string, part: string): Promise<string[]> {
   const width = 390
   await page.setViewportSize({ width, height: 844 })
+  await drawn(page)
   const popup = page.locator(part).first()
   const box = (await popup.boundingBox())!
   const overflow = await popup.evaluate((element) => element.scrollWidth - element.clientWidth)
-  await screenshot(page, `${name}-narrow`)
+  await capture(page, `${name}-narrow`)
   await page.setViewportSize(wide)
   const isOutside = box.x < 0 || box.x + box.width > width
   return isOutside || overflow > 0 ? [`${name} narrow: does not fit`] : []

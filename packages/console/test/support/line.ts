@@ -5,7 +5,10 @@ export async function openLine(serviceUrl: string) {
   const { port: servicePort } = new URL(serviceUrl)
   const sockets = new Set<Socket>()
   let isSilent = false
+  let isCut = false
   const server = createServer((near) => {
+    // The port is kept while the line is cut, so that nobody else gets it meanwhile.
+    if (isCut) return near.resetAndDestroy()
     const far = connect(Number(servicePort), '127.0.0.1')
     for (const [from, to] of [
       [near, far],
@@ -21,22 +24,24 @@ export async function openLine(serviceUrl: string) {
       })
     }
   })
-  let port = 0
-  const restore = async () => {
-    isSilent = false
-    await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
-    port = (server.address() as AddressInfo).port
-  }
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
   /** Every connection breaks off, and no new one comes through. */
-  const cut = async () => {
-    const closed = new Promise((resolve) => server.close(resolve))
+  const cut = () => {
+    isCut = true
     for (const socket of sockets) socket.destroy()
-    await closed
+  }
+  const restore = () => {
+    isSilent = false
+    isCut = false
   }
   /** Nothing comes through any more, and neither side is told, as when a network loses every packet. */
   const silence = () => {
     isSilent = true
   }
-  await restore()
-  return { url: `http://127.0.0.1:${port}`, cut, restore, silence }
+  const close = async () => {
+    cut()
+    await new Promise((resolve) => server.close(resolve))
+  }
+  return { url: `http://127.0.0.1:${port}`, cut, restore, silence, close }
 }
