@@ -8,10 +8,13 @@ export interface LabelParams {
   labelKeysAbsent: string[]
 }
 
-/** A condition on a column of labels, with the parameters of `labelParams`. Without a selector it holds for all. */
+/**
+ * A condition on a column of labels, with the parameters of `labelParams`. Without a selector it holds for all: it is a
+ * CASE for the reason that `ifGiven` has.
+ */
 export const fitsLabels = (column: string) =>
-  `${column} @> ALL (:labelPairs::jsonb[]) AND NOT ${column} @> ANY (:labelPairsAbsent::jsonb[])
-     AND ${column} ?& :labelKeys::text[] AND NOT ${column} ?| :labelKeysAbsent::text[]`
+  `CASE WHEN ${column} @> ALL (:labelPairs::jsonb[]) AND NOT ${column} @> ANY (:labelPairsAbsent::jsonb[])
+     AND ${column} ?& :labelKeys::text[] AND NOT ${column} ?| :labelKeysAbsent::text[] THEN true ELSE false END`
 
 export const labelParams = (selector: LabelSelector | null): LabelParams => ({
   labelPairs: (selector?.pairs ?? []).map((pair) => JSON.stringify(pair)),

@@ -14,6 +14,9 @@ export interface PlanNode {
 /** More rows than one thing of a tenant has: who reads so many to find a few looks at what does not concern it. */
 const manyRows = 20_000
 
+/** More rows than a page has: who reads so many to sort out a page of them reads all that a project or a tenant has. */
+const moreThanPage = 120
+
 /** These read all of their input before they give the first row. */
 const gathers =
   /^(Sort|Incremental Sort|Aggregate|Hash|WindowAgg|Unique|Materialize|Bitmap Heap Scan|ModifyTable)$/
@@ -34,6 +37,7 @@ export function growthOf(plan: PlanNode, indexRows: ReadonlyMap<string, number>)
     if (/\(\$\d+ IS NULL\) OR \([\w.]+ [<>]/.test(Filter)) found.push('passes over the pages before')
     if (isGrown && !isCut && node['Plan Rows'] > manyRows)
       found.push(`reads ${node['Plan Rows']} rows of ${table}`)
+    if (kind === 'Limit') found.push(...sortedOut(node))
     for (const child of node.Plans ?? []) {
       if (/Sort/.test(kind) && child['Plan Rows'] > manyRows) found.push(`sorts ${child['Plan Rows']} rows`)
       look(child, kind === 'Limit' || (isCut && !gathers.test(kind)))
@@ -41,6 +45,22 @@ export function growthOf(plan: PlanNode, indexRows: ReadonlyMap<string, number>)
   }
   look(plan, false)
   return [...new Set(found)]
+}
+
+/**
+ * What is read for the sake of a page that is then sorted out of it. How many rows that are shows before a filter: after it
+ * PostgreSQL may expect next to none.
+ */
+function sortedOut(limit: PlanNode): string[] {
+  let node = limit.Plans![0]!
+  while (/^(Result|LockRows|Subquery Scan)$/.test(node['Node Type']) && node.Plans) node = node.Plans[0]!
+  return /Sort/.test(node['Node Type']) ? readAtOnce(node) : []
+}
+
+function readAtOnce({ 'Node Type': kind, 'Relation Name': table = '', Plans = [] }: PlanNode): string[] {
+  const rows = kind === 'Bitmap Heap Scan' && grownTables[table] ? Plans[0]!['Plan Rows'] : 0
+  const below = Plans.flatMap(readAtOnce)
+  return rows > moreThanPage ? [`reads ${rows} rows of ${table} for a page`, ...below] : below
 }
 
 /** Nothing is looked up. The bound of a page (a coalesce) says only where to begin. */

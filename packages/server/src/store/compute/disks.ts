@@ -17,7 +17,7 @@ import {
 import { keyedStatement } from '../keyed.ts'
 import { fitsLabels, type LabelParams, labelParams } from '../labels.ts'
 import { priceNow, type SortedPage, type SortedRow, sortedStatement } from '../sorted.ts'
-import { statement } from '../statement.ts'
+import { ifGiven, statement } from '../statement.ts'
 import { annotationOf } from './annotations.ts'
 
 export interface DiskRow {
@@ -107,8 +107,8 @@ const list = sortedStatement<SortedRow & { record: string }, Omit<DiskFilter, 'l
   { id: 'd.id', name: 'd.name', usdPerHour: `(d.size_gib * ${priceNow('d.type')})` },
   ({ given, key, isAfter, orderBy }) => `SELECT d.id, ${key} AS sort_key, ${diskRecord} AS record FROM disks d
    WHERE d.project_id = :projectId AND ${isAfter}
-     AND (:types::text[] IS NULL OR d.type = ANY (:types))
-     AND (:locations::text[] IS NULL OR d.location = ANY (:locations))
+     AND ${ifGiven(':types::text[]', 'd.type = ANY (:types)')}
+     AND ${ifGiven(':locations::text[]', 'd.location = ANY (:locations)')}
      AND ${fitsLabels('d.labels')} ${given}
    ORDER BY ${orderBy} LIMIT :limit`,
   {

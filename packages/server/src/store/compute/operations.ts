@@ -3,7 +3,7 @@ import { uuid } from '../../domain/ids.ts'
 import type { Queryable, Tx } from '../database.ts'
 import { jsonTextOf } from '../json.ts'
 import { keyedStatement } from '../keyed.ts'
-import { filteredStatement, isBefore, statement } from '../statement.ts'
+import { filteredStatement, ifGiven, isBefore, statement } from '../statement.ts'
 import { time } from '../time.ts'
 import type { OperationRow, StepEntry } from './operation-row.ts'
 import { operationRecord } from './operation-view.ts'
@@ -116,7 +116,7 @@ const list = filteredStatement<{ id: string; record: string }, OperationFilter>(
   'operation_list',
   (given) => `SELECT o.id, ${operationRecord} AS record FROM operations o
    WHERE project_id = :projectId AND ${isBefore('id')}
-     AND (:type::text IS NULL OR resource_type = :type) ${given}
+     AND ${ifGiven(':type::text', 'resource_type = :type')} ${given}
    ORDER BY id DESC LIMIT :limit`,
   {
     resourceId: 'resource_id = :resourceId',

@@ -18,7 +18,7 @@ import {
 import { keyedStatement } from '../keyed.ts'
 import { fitsLabels, type LabelParams, labelParams } from '../labels.ts'
 import { type SortedPage, type SortedRow, sortedStatement } from '../sorted.ts'
-import { statement } from '../statement.ts'
+import { ifGiven, statement } from '../statement.ts'
 
 type VmDisk = Vm['disks'][number]
 type VmInterface = Vm['network_interfaces'][number]
@@ -178,9 +178,9 @@ const list = sortedStatement<SortedRow & { record: string }, Omit<VmFilter, 'lab
     orderBy,
   }) => `SELECT v.id, ${key} AS sort_key, ${vmRecord} AS record FROM vms v ${billing}
    WHERE v.project_id = :projectId AND v.deleted_at IS NULL AND ${isAfter}
-     AND (:types::text[] IS NULL OR v.type = ANY (:types))
-     AND (:locations::text[] IS NULL OR v.location = ANY (:locations))
-     AND (:states::text[] IS NULL OR v.state = ANY (:states))
+     AND ${ifGiven(':types::text[]', 'v.type = ANY (:types)')}
+     AND ${ifGiven(':locations::text[]', 'v.location = ANY (:locations)')}
+     AND ${ifGiven(':states::text[]', 'v.state = ANY (:states)')}
      AND ${fitsLabels('v.labels')} ${given}
    ORDER BY ${orderBy} LIMIT :limit`,
   { ids: 'v.id = ANY (:ids)', names: 'v.name = ANY (:names)' },

@@ -1,7 +1,7 @@
 import type { EventType } from '@slipway/contract'
 import { uuid } from '../../domain/ids.ts'
 import type { Database, Queryable, Tx } from '../database.ts'
-import { filteredStatement, statement } from '../statement.ts'
+import { filteredStatement, ifGiven, statement } from '../statement.ts'
 
 export interface NewEvent {
   /** Callers who refer to the event choose its id. */
@@ -129,11 +129,13 @@ const eventFilters = {
   resourceId: 'resource_id = :resourceId',
 }
 
+const isOfKind = `${ifGiven(':type::text', 'type = :type')} AND ${ifGiven(':actor::text', 'actor = :actor')}`
+
 const list = filteredStatement<EventRow, EventFilter & { beforePosition: number | null }>(
   'event_list',
   (given) => `SELECT * FROM events
    WHERE position < coalesce(:beforePosition::bigint, 9223372036854775807)
-     AND (:type::text IS NULL OR type = :type) AND (:actor::text IS NULL OR actor = :actor) ${given}
+     AND ${isOfKind} ${given}
    ORDER BY position DESC LIMIT :limit`,
   eventFilters,
 )
@@ -143,7 +145,7 @@ const listForward = filteredStatement<EventRow, EventFilter & { after: number }>
   'event_list_forward',
   (given) => `SELECT * FROM events
    WHERE position > :after
-     AND (:type::text IS NULL OR type = :type) AND (:actor::text IS NULL OR actor = :actor) ${given}
+     AND ${isOfKind} ${given}
    ORDER BY position LIMIT :limit`,
   eventFilters,
 )
