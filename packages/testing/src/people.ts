@@ -52,6 +52,12 @@ export async function ownerToken({ database, credentials, sql }: TestService): P
   return tokenOf(database, owner!)
 }
 
+/** Sessions outlive whatever the clock is turned by. What is over may be swept away at any moment, also for good. */
+export async function keepSessions({ sql }: Pick<TestService, 'sql'>): Promise<void> {
+  for (const tokens of ['access_tokens', 'refresh_tokens'])
+    await sql(`UPDATE ${tokens} SET expires_at = '2100-01-01'`)
+}
+
 /** An organization that pays. */
 export async function addOrganization(database: Database, name = 'Harbour Labs'): Promise<string> {
   const { id } = await database.transaction((tx) => insertOrganization(tx, uuid(), name))

@@ -1,5 +1,13 @@
 import { eventually } from '@slipway/testing/eventually.ts'
-import { addKey, addOrganization, addUser, ownerToken, password, tokenOf } from '@slipway/testing/people.ts'
+import {
+  addKey,
+  addOrganization,
+  addUser,
+  keepSessions,
+  ownerToken,
+  password,
+  tokenOf,
+} from '@slipway/testing/people.ts'
 import { resourcesOf, vmBody } from '@slipway/testing/resources.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { startReceiver } from '@slipway/testing/webhook-receiver.ts'
@@ -16,6 +24,7 @@ beforeAll(async () => {
   })
   owner = await ownerToken(service)
   operator = service.credentials.operator_key
+  await keepSessions(service)
 })
 afterAll(() => service?.close())
 afterEach(() => suspend({ suspended: false }))

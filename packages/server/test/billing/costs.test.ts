@@ -1,3 +1,4 @@
+import { keepSessions } from '@slipway/testing/people.ts'
 import { vmBody } from '@slipway/testing/resources.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -10,8 +11,7 @@ beforeAll(async () => {
   await service.clock.freeze('2026-11-10T00:00:00Z')
   const body = { grant_type: 'password', email, password }
   owner = (await service.ok('authToken', { token: null, body })).access_token
-  // The clock is turned by months; signing in anew each time is not what is tested here.
-  await service.sql(`UPDATE access_tokens SET expires_at = '2100-01-01'`)
+  await keepSessions(service)
 })
 afterAll(() => service.close())
 

@@ -1,4 +1,4 @@
-import { addKey, addProject } from '@slipway/testing/people.ts'
+import { addKey, addProject, keepSessions } from '@slipway/testing/people.ts'
 import { vmBody } from '@slipway/testing/resources.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -12,7 +12,7 @@ beforeAll(async () => {
   const { email, password } = service.credentials
   const body = { grant_type: 'password', email, password }
   owner = (await service.ok('authToken', { token: null, body })).access_token
-  await service.sql(`UPDATE access_tokens SET expires_at = '2100-01-01'`)
+  await keepSessions(service)
 })
 afterAll(() => service.close())
 

@@ -1,4 +1,4 @@
-import { ownerToken, tokenOfNew } from '@slipway/testing/people.ts'
+import { keepSessions, ownerToken, tokenOfNew } from '@slipway/testing/people.ts'
 import { vmBody } from '@slipway/testing/resources.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -12,8 +12,7 @@ beforeAll(async () => {
   service = await startService()
   owner = await ownerToken(service)
   admin = await tokenOfNew(service.database, { memberOf: { [service.credentials.organization_id]: 'admin' } })
-  // The clock is turned by a day and back: what is over meanwhile may be swept away.
-  await service.sql(`UPDATE access_tokens SET expires_at = '2099-01-01'`)
+  await keepSessions(service)
 })
 afterAll(() => service.close())
 

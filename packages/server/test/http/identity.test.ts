@@ -1,4 +1,4 @@
-import { addOrganization, addUser, password, tokenOf } from '@slipway/testing/people.ts'
+import { addOrganization, addUser, keepSessions, password, tokenOf } from '@slipway/testing/people.ts'
 import { refusedWithinASecond, send } from '@slipway/testing/requests.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -19,8 +19,7 @@ beforeAll(async () => {
   organizationId = await addOrganization(service.database)
   const user = await addUser(service.database, { memberOf: { [organizationId]: 'admin' } })
   admin = await tokenOf(service.database, user)
-  // The clock is turned by an hour and back: what is over meanwhile may be swept away.
-  await service.sql(`UPDATE access_tokens SET expires_at = '2099-01-01'`)
+  await keepSessions(service)
   adminId = user.id
   const body = { name: 'keys', organization_id: organizationId }
   projectId = (await call('POST', '/projects', { token: admin, body })).body.id

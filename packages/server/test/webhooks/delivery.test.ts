@@ -1,4 +1,5 @@
 import { eventually } from '@slipway/testing/eventually.ts'
+import { keepSessions } from '@slipway/testing/people.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { type Receiver, startReceiver, verify } from '@slipway/testing/webhook-receiver.ts'
 import { afterAll, afterEach, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
@@ -13,8 +14,7 @@ beforeAll(async () => {
   const { email, password } = service.credentials
   const body = { grant_type: 'password', email, password }
   owner = (await service.ok('authToken', { token: null, body })).access_token
-  // The clock is turned by days here.
-  await service.sql(`UPDATE access_tokens SET expires_at = '2099-01-01'`)
+  await keepSessions(service)
 })
 afterAll(() => service.close())
 afterEach(async () => {
