@@ -209,7 +209,7 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
     await page.unroute(/\/vms\?/)
   })
 
-  test('the usage of a month is drawn by day and product', async () => {
+  test('the usage of a month is drawn by day and product, and its table adds up to its headline', async () => {
     const month = new Date().toISOString().slice(0, 7)
     const products = ['a100.4x', 'l40s-48gb.2x', 'persistent-ssd']
     const items = Array.from({ length: 12 }, (_, day) =>
@@ -227,17 +227,31 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
     await page.route(/\/usage\?/, (route) =>
       route.fulfill({ json: { items, updated_at: `${month}-13T00:05:00.000Z` } }),
     )
+    const written = items.reduce((sum, { usd }) => sum + usd, 0)
+    const costs = await service.asOwner.projectCosts({ project_id: service.project_id })
+    const soFar = { today_usd: 12.5, month_to_date_usd: written + 12.5, forecast_usd: 3 * written }
+    await page.route(/\/costs$/, (route) => route.fulfill({ json: { ...costs, ...soFar } }))
     await page.goto(`${service.url}/projects/${service.project_id}/usage`)
-    const total = items.reduce((sum, { usd }) => sum + usd, 0)
-    await main().getByText(`${total}.00 USD`).first().waitFor()
+    await main()
+      .getByText(new RegExp(`^${written + 12}\\.50 USD in \\w+ \\d{4} so far$`))
+      .waitFor()
     await page.getByRole('img', { name: /Daily cost .* by product/ }).waitFor()
-    await main().getByRole('table', { name: 'By product' }).getByText('288 VM hours').first().waitFor()
+    const table = main().getByRole('table', { name: 'By product' })
+    await table.getByText('288 VM hours').first().waitFor()
+    await table.getByRole('columnheader', { name: /^\w+ \d{4}, USD$/ }).waitFor()
+    for (const name of [
+      new RegExp(`^1–12 \\w+ \\d{4} ${written}\\.00 `),
+      /^Today.* 12\.50$/,
+      new RegExp(`^\\w+ \\d{4} so far ${written + 12}\\.50$`),
+    ])
+      await table.getByRole('row', { name }).waitFor()
     const findings = [
       ...(await inBothThemes(page, 'usage-month')),
       ...(await onNarrowScreen(page, 'usage-month')),
     ]
     expect(findings).toEqual([])
     await page.unroute(/\/usage\?/)
+    await page.unroute(/\/costs$/)
   })
 
   test('an error says what to do and shows the request id', async () => {

@@ -22,3 +22,9 @@ export const daysIn = (month: string): number => {
 const words = new Intl.DateTimeFormat('en', { month: 'long', year: 'numeric', timeZone: 'UTC' })
 /** Returns "November 2026". */
 export const monthWords = (month: string): string => words.format(new Date(`${month}-01T00:00:00Z`))
+
+/** Returns the first days of a month: "1–15 November 2026", or "November 2026" for all of them. */
+export const firstDaysWords = (month: string, days: number): string => {
+  if (days >= daysIn(month)) return monthWords(month)
+  return `${days > 1 ? '1–' : ''}${days} ${monthWords(month)}`
+}

@@ -8,6 +8,7 @@ export interface Column<Row> {
   key: string
   /** Empty above buttons: those who listen are told of actions. */
   title: string
+  /** Where it returns nothing, a card leaves the column out. */
   cell: (row: Row) => ReactNode
   /** This is a CSS grid track: `minmax(140px, 2fr)`. */
   width: string
@@ -27,6 +28,8 @@ interface TableProps<Row> {
   rows: Row[]
   columns: Column<Row>[]
   rowKey: (row: Row) => string
+  /** Sums and the like stay below the rows, however these are sorted. The last of them counts most. */
+  foot?: Row[]
   /** The key of the column that sorts, with a minus for the other way round. */
   sort?: string
   onSort?: (sort: string) => void
@@ -65,7 +68,7 @@ function sortedBy<Row>(rows: Row[], columns: Column<Row>[], sort: string): Row[]
 const nextSort = (key: string, sort: string) => (sort === key ? `-${key}` : sort === `-${key}` ? '' : key)
 
 function Rows<Row>(props: TableProps<Row>) {
-  const { label, rows, columns, rowKey, selected, onSelect, sort = '', onSort } = props
+  const { label, rows, columns, rowKey, foot = [], selected, onSelect, sort = '', onSort } = props
   const frame = useRef<HTMLDivElement>(null)
   const isNarrow = useIsNarrow()
   const isVirtual = rows.length > virtualFrom
@@ -97,7 +100,7 @@ function Rows<Row>(props: TableProps<Row>) {
     <div
       role="table"
       aria-label={label}
-      aria-rowcount={rows.length + 1}
+      aria-rowcount={rows.length + foot.length + 1}
       className="card cut-edges flex min-h-0 flex-col overflow-hidden"
     >
       <div
@@ -156,6 +159,14 @@ function Rows<Row>(props: TableProps<Row>) {
             ? virtual.getVirtualItems().map((item) => renderRow(rows[item.index]!, item.index, item.start))
             : rows.map((row, index) => renderRow(row, index, null))}
         </div>
+        {foot.length > 0 && (
+          <div
+            role="rowgroup"
+            className="sticky bottom-0 border-t border-line-strong bg-surface *:last:font-semibold"
+          >
+            {foot.map((row, index) => renderRow(row, rows.length + index, null))}
+          </div>
+        )}
       </div>
     </div>
   )
@@ -219,18 +230,22 @@ function PlainRow<Row>({
           {box}
           <span className="min-w-0 flex-1">{first.cell(row)}</span>
         </div>
-        {rest.map((column) => (
-          <div
-            key={column.key}
-            role="cell"
-            className={`flex min-w-0 items-baseline justify-between gap-4 text-sm ${column.isBare ? '[&:not(:has(a,button))]:hidden' : ''}`}
-          >
-            <span className="shrink-0 text-ink-muted">{column.isBare ? '' : column.title}</span>
-            <span className={`min-w-0 text-right ${column.isWrapped ? 'break-words' : 'truncate'}`}>
-              {column.cell(row)}
-            </span>
-          </div>
-        ))}
+        {rest.map((column) => {
+          const content = column.cell(row)
+          if (content === null || content === '' || content === false) return null
+          return (
+            <div
+              key={column.key}
+              role="cell"
+              className={`flex min-w-0 items-baseline justify-between gap-4 text-sm ${column.isBare ? '[&:not(:has(a,button))]:hidden' : ''}`}
+            >
+              <span className="shrink-0 font-normal text-ink-muted">{column.isBare ? '' : column.title}</span>
+              <span className={`min-w-0 text-right ${column.isWrapped ? 'break-words' : 'truncate'}`}>
+                {content}
+              </span>
+            </div>
+          )
+        })}
       </div>
     )
   }

@@ -46,9 +46,7 @@ export function Billing() {
         <div className="card flex flex-wrap items-center justify-between gap-4 p-4">
           <p className="text-ink-muted">
             {organization?.name ?? 'The organization'} pays for all of its projects
-            {costs.data &&
-              `: ${money(costs.data.month_to_date_usd)} this month so far, ${money(costs.data.forecast_usd)} expected`}
-            .
+            {costs.data && `; ${money(costs.data.forecast_usd)} are expected for this month`}.
           </p>
           <BillingButton organizationId={organization_id} kind="plain" reason={whyNotBilling} />
         </div>
@@ -57,7 +55,7 @@ export function Billing() {
             data.length === 0 ? (
               <p className="text-ink-muted">No invoice yet: the first comes after the month has ended.</p>
             ) : (
-              <Invoices items={data} />
+              <Invoices items={data} soFarUsd={costs.data?.month_to_date_usd} />
             )
           }
         </Loaded>
@@ -71,7 +69,8 @@ export function Billing() {
   )
 }
 
-function Invoices({ items }: { items: Invoice[] }) {
+/** The month that is under way has the amount that Overview and Usage show, too. */
+function Invoices({ items, soFarUsd }: { items: Invoice[]; soFarUsd: number | undefined }) {
   return (
     <Table
       label="Invoices"
@@ -100,9 +99,9 @@ function Invoices({ items }: { items: Invoice[] }) {
         {
           key: 'usd',
           title: 'Amount',
-          width: '140px',
+          width: '180px',
           align: 'right',
-          cell: (invoice) => money(invoice.usd),
+          cell: ({ state, usd }) => (state === 'open' ? `${money(soFarUsd ?? usd)} so far` : money(usd)),
         },
       ]}
     />

@@ -62,6 +62,10 @@ export default function Chart({
     const style = getComputedStyle(document.documentElement)
     const line = style.getPropertyValue('--line')
     const ink = style.getPropertyValue('--ink-muted')
+    const faint = {
+      stroke: style.getPropertyValue('--line-strong'),
+      fill: style.getPropertyValue('--sunken'),
+    }
     const amber = style.getPropertyValue('--amber')
     const bars = uPlot.paths.bars!({ size: [0.7, 40], radius: 0.06 })
     const font = '12px "Inter Variable", sans-serif'
@@ -103,7 +107,7 @@ export default function Chart({
         ],
         series: [
           {},
-          { paths: bars, stroke: ink, width: 1, points: { show: false } },
+          { paths: bars, ...faint, width: 1, points: { show: false } },
           { paths: bars, fill: ink, width: 0, points: { show: false } },
           ...layers.map(({ index }) => ({
             paths: bars,
@@ -160,7 +164,7 @@ export default function Chart({
         )}
         {forecastUsd !== null && (
           <span className="inline-flex items-center gap-1.5">
-            <span className="size-2.5 rounded-[2px] border border-ink-muted" />
+            <span className="size-2.5 rounded-[2px] border border-line-strong bg-sunken" />
             forecast
           </span>
         )}

@@ -1,4 +1,5 @@
 import type { UsageItem } from '@slipway/sdk'
+import { firstDaysWords, monthWords } from '../../lib/months.ts'
 
 /** What bars and tables are told apart by; of a label, its key follows a colon. */
 export type Grouping = 'product' | 'project' | 'vm' | `label:${string}`
@@ -26,14 +27,16 @@ export const groupOf = (
   return item.label_value || `no ${groupingWords(grouping)}`
 }
 
-export interface GroupTotal {
+/** A line of the table: a group, or a sum below the groups. */
+export interface Line {
   key: string
-  quantity: number
-  unit: UsageItem['unit']
   usd: number
-  /** What the same group cost in as many days of the month before. */
-  usdBefore: number
+  /** The same of as many days of the month before; null where there is nothing to compare with. */
+  usdBefore: number | null
+  quantity?: number
+  unit?: UsageItem['unit']
 }
+export type GroupTotal = Required<Line> & { usdBefore: number }
 
 /** Returns what each group cost, the dearest first, beside what it cost the month before. */
 export function totalsOf(
@@ -59,6 +62,30 @@ export function totalsOf(
 
 export const sumUsd = (items: UsageItem[]): number =>
   items.reduce((total, item) => total + (item.usd ?? 0), 0)
+
+interface Sums {
+  month: string
+  usd: number
+  usdBefore: number
+  /** Of the month that is under way: how many of its days are in `usd`, and what all of it has cost by now. */
+  underWay: { writtenDays: number; soFarUsd: number } | null
+}
+
+/** Returns the lines below the groups, the last of which is the figure at the head of the page. */
+export function sumsOf({ month, usd, usdBefore, underWay }: Sums): Line[] {
+  if (!underWay) return [{ key: 'Total', usd, usdBefore }]
+  const { writtenDays, soFarUsd } = underWay
+  const isOnlyTodayOpen = writtenDays === new Date().getUTCDate() - 1
+  return [
+    { key: firstDaysWords(month, writtenDays), usd, usdBefore },
+    {
+      key: isOnlyTodayOpen ? 'Today so far' : 'Today and days not yet written',
+      usd: soFarUsd - usd,
+      usdBefore: null,
+    },
+    { key: `${monthWords(month)} so far`, usd: soFarUsd, usdBefore: null },
+  ]
+}
 
 /** More colours than this are not told apart: the rest is drawn as one. */
 const mostBars = 7

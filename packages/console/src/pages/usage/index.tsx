@@ -6,8 +6,8 @@ import { client } from '../../api/client.ts'
 import { useMe, useProject } from '../../api/me.ts'
 import { read, readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
-import { localDate, money, plural, utcDate } from '../../lib/format.ts'
-import { daysIn, lastMonths, monthBefore, monthNow, monthWords } from '../../lib/months.ts'
+import { localDate, money, utcDate } from '../../lib/format.ts'
+import { daysIn, firstDaysWords, lastMonths, monthBefore, monthNow, monthWords } from '../../lib/months.ts'
 import { showToast } from '../../lib/toasts.ts'
 import { useSearchState } from '../../lib/use-search-state.ts'
 import { Button } from '../../ui/button.tsx'
@@ -20,6 +20,7 @@ import {
   groupingWords,
   groupOf,
   readGrouping,
+  sumsOf,
   sumUsd,
   totalsOf,
   withOthers,
@@ -60,13 +61,17 @@ export function Usage() {
     enabled: !isWhole,
   })
   const items = usage.data?.items ?? noItems
-  // A month that is under way is held against as many days of the one before.
-  const wholeDays = isCurrent ? new Date().getUTCDate() - 1 : 31
+  // A month that is under way is held against as many days of the one before. A day is written when it is over.
+  const updatedAt = usage.data?.updated_at ?? ''
+  const writtenDays = !isCurrent ? 31 : updatedAt.startsWith(month) ? Number(updatedAt.slice(8, 10)) - 1 : 0
   const before = useMemo(
-    () => (earlier.data?.items ?? noItems).filter(({ date }) => Number(date.slice(8, 10)) <= wholeDays),
-    [earlier.data, wholeDays],
+    () => (earlier.data?.items ?? noItems).filter(({ date }) => Number(date.slice(8, 10)) <= writtenDays),
+    [earlier.data, writtenDays],
   )
-  const soFarUsd = isCurrent ? costs.data?.month_to_date_usd : sumUsd(items)
+  const writtenUsd = sumUsd(items)
+  const beforeUsd = sumUsd(before)
+  const soFarUsd = isCurrent ? costs.data?.month_to_date_usd : writtenUsd
+  const periodBefore = firstDaysWords(monthBefore(month), writtenDays)
   const keyOf = useMemo(() => {
     const names = new Map(projects.map(({ id, name }) => [id, name]))
     return (item: UsageItem) => groupOf(item, grouping, names)
@@ -140,12 +145,11 @@ export function Usage() {
                   {money(costs.data.forecast_usd)} expected for the month
                 </p>
               )}
-              {earlier.data && wholeDays > 0 && (
+              {earlier.data && writtenDays > 0 && (
                 <p className="figures text-ink-muted">
-                  {isCurrent && `${money(sumUsd(items))} in ${plural(wholeDays, 'whole day')}, `}
-                  {money(sumUsd(before))} in {isCurrent ? 'the same days of ' : ''}
+                  {money(beforeUsd)} in {isCurrent ? 'the same whole days of ' : ''}
                   {monthWords(monthBefore(month))}
-                  {sumUsd(items) + sumUsd(before) > 0 && ` (${changeWords(sumUsd(items), sumUsd(before))})`}
+                  {writtenUsd + beforeUsd > 0 && ` (${changeWords(writtenUsd, beforeUsd)})`}
                 </p>
               )}
             </div>
@@ -175,7 +179,14 @@ export function Usage() {
                   <Totals
                     title={`By ${groupingWords(grouping)}`}
                     rows={totals}
-                    monthBefore={monthWords(monthBefore(month))}
+                    sums={sumsOf({
+                      month,
+                      usd: writtenUsd,
+                      usdBefore: beforeUsd,
+                      underWay: isCurrent ? { writtenDays, soFarUsd: soFarUsd ?? writtenUsd } : null,
+                    })}
+                    period={monthWords(month)}
+                    periodBefore={periodBefore}
                     hasQuantities={grouping === 'product'}
                   />
                 )}

@@ -1,42 +1,53 @@
 import { amount, quantity } from '../../lib/format.ts'
 import { Section } from '../../ui/page.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
-import type { GroupTotal } from './grouping.ts'
+import type { GroupTotal, Line } from './grouping.ts'
 
-/** Shows what each group cost, and what it cost the month before. */
+/** Shows what each group cost, what it cost before, and the sums. */
 export function Totals({
   title,
   rows,
-  monthBefore,
+  sums,
+  period,
+  periodBefore,
   hasQuantities = false,
 }: {
   title: string
   rows: GroupTotal[]
-  monthBefore: string
+  sums: Line[]
+  period: string
+  periodBefore: string
   /** Quantities of one group have one unit only where groups are products. */
   hasQuantities?: boolean
 }) {
-  const columns: Column<GroupTotal>[] = [
+  const columns: Column<Line>[] = [
     {
       key: 'name',
       title: title.replace(/^By (.)/, (_, first) => first.toUpperCase()),
       width: 'minmax(140px, 2fr)',
       cell: (row) => row.key,
     },
-    { key: 'usd', title: 'USD', width: '110px', align: 'right', cell: (row) => amount(row.usd) },
+    {
+      key: 'usd',
+      title: `${period}, USD`,
+      width: '180px',
+      align: 'right',
+      cell: (row) => amount(row.usd),
+    },
     {
       key: 'before',
-      title: monthBefore,
-      width: '130px',
+      title: `${periodBefore}, USD`,
+      width: '210px',
       align: 'right',
-      cell: (row) => <span className="text-ink-muted">{amount(row.usdBefore)}</span>,
+      cell: ({ usdBefore }) =>
+        usdBefore !== null && <span className="font-normal text-ink-muted">{amount(usdBefore)}</span>,
     },
     {
       key: 'change',
       title: 'Change',
       width: '90px',
       align: 'right',
-      cell: (row) => changeWords(row.usd, row.usdBefore),
+      cell: ({ usd, usdBefore }) => usdBefore !== null && changeWords(usd, usdBefore),
     },
   ]
   if (hasQuantities)
@@ -45,11 +56,11 @@ export function Totals({
       title: 'Quantity',
       width: 'minmax(130px, 1fr)',
       align: 'right',
-      cell: (row) => quantity(row.quantity, row.unit),
+      cell: ({ quantity: value, unit = '' }) => value !== undefined && quantity(value, unit),
     })
   return (
     <Section title={title}>
-      <Table label={title} rows={rows} rowKey={(row) => row.key} columns={columns} />
+      <Table label={title} rows={rows} rowKey={(row) => row.key} columns={columns} foot={sums} />
     </Section>
   )
 }
