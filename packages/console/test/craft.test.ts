@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { sshKey } from '@slipway/testing/ssh-key.ts'
-import type { Page } from 'playwright-core'
+import type { Locator, Page } from 'playwright-core'
 import { beforeEach, describe, expect, test } from 'vitest'
 import {
   createProject,
@@ -182,6 +182,32 @@ describe.skipIf(isBrowserMissing)('what is said of things, and how they are used
     await page.getByRole('heading', { level: 1, name: /-/ }).waitFor()
   })
 
+  test('the menu of projects opens below its button and marks the one that is open', async () => {
+    await open('/disks')
+    const { name } = await service.asOwner.projectGet({ project_id })
+    const button = page.getByRole('button', { name: /^Project/ })
+    await button.click()
+    const current = page.getByRole('menuitem').filter({ has: page.getByLabel('current') })
+    await current.getByText(name).waitFor()
+    expect(await current.count()).toBe(1)
+    const left = async (of: Locator) => Math.round((await of.boundingBox())!.x)
+    expect(await left(page.getByRole('menu'))).toBe(await left(button))
+  })
+
+  test('a button that cannot be used is easy to read and easy to tell from one that can', async () => {
+    await open('/settings/billing')
+    const save = main().getByRole('button', { name: 'Save budget' })
+    for (const theme of ['light', 'dark']) {
+      await page.evaluate((theme) => Object.assign(document.documentElement.dataset, { theme }), theme)
+      await main().getByLabel('Monthly limit, USD').fill('100')
+      const live = await save.evaluate(lookOf)
+      await main().getByLabel('Monthly limit, USD').fill('a lot')
+      const off = await save.evaluate(lookOf)
+      expect(off.contrast, theme).toBeGreaterThanOrEqual(4.5)
+      expect(Math.abs(off.brightness - live.brightness), theme).toBeGreaterThan(0.1)
+    }
+  })
+
   test('a question about what cannot be undone has the focus on Cancel', async () => {
     const vm = await createVm(service, 'trainer', 'a40.1x', project_id)
     await open(`/vms/${vm.id}`)
@@ -225,6 +251,24 @@ describe.skipIf(isBrowserMissing)('what is said of things, and how they are used
     expect(last.y + last.height).toBeLessThanOrEqual(toast.y)
   })
 })
+
+/** Runs in the page: how bright a button is, and how well its words stand out from it. */
+function lookOf(button: Element): { brightness: number; contrast: number } {
+  const brightnessOf = (colour: string) => {
+    const brush = document.createElement('canvas').getContext('2d')!
+    brush.fillStyle = colour
+    brush.fillRect(0, 0, 1, 1)
+    const [red, green, blue] = [...brush.getImageData(0, 0, 1, 1).data].map((value) => {
+      const part = value / 255
+      return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4
+    })
+    return 0.2126 * red! + 0.7152 * green! + 0.0722 * blue!
+  }
+  const { color, backgroundColor } = getComputedStyle(button)
+  const [words, ground] = [brightnessOf(color), brightnessOf(backgroundColor)]
+  const contrast = (Math.max(words, ground) + 0.05) / (Math.min(words, ground) + 0.05)
+  return { brightness: ground, contrast }
+}
 
 /** Makes a key as `ssh-keygen -t ed25519` does. */
 function anotherKey(): string {

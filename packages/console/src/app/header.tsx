@@ -120,6 +120,7 @@ function ProjectSwitcher() {
     <>
       <Menu
         label="Project"
+        align="start"
         trigger={
           <button
             type="button"
@@ -135,10 +136,11 @@ function ProjectSwitcher() {
             key: project.id,
             label: (
               <>
-                {project.name} <span className="text-ink-muted">{nameOf(project.organization_id)}</span>
+                {project.name}
+                <span className="font-normal text-ink-muted">{nameOf(project.organization_id)}</span>
               </>
             ),
-            isCurrent: project.id === projectId,
+            isCurrent: project.id === current?.id,
             onSelect: () => void navigate({ to: '/projects/$projectId', params: { projectId: project.id } }),
           })),
           { key: 'new', label: 'New project', icon: <Plus size={14} />, onSelect: () => setCreating(true) },

@@ -1,4 +1,5 @@
 import { Menu as Base } from '@base-ui/react/menu'
+import { Check } from 'lucide-react'
 import type { ReactElement, ReactNode } from 'react'
 
 interface MenuEntry {
@@ -7,6 +8,7 @@ interface MenuEntry {
   icon?: ReactNode
   onSelect: () => void
   isDanger?: boolean
+  /** It is what holds now, and has a check mark. */
   isCurrent?: boolean
 }
 
@@ -15,17 +17,20 @@ export function Menu({
   label,
   entries,
   header,
+  align = 'end',
 }: {
   trigger: ReactElement
   label: string
   entries: MenuEntry[]
   header?: ReactNode
+  /** Which edges of menu and button stand one above the other. */
+  align?: 'start' | 'end'
 }) {
   return (
     <Base.Root>
       <Base.Trigger render={trigger as ReactElement<Record<string, unknown>>} />
       <Base.Portal>
-        <Base.Positioner sideOffset={6} align="end" className="z-50">
+        <Base.Positioner sideOffset={6} align={align} className="z-50">
           <Base.Popup
             aria-label={label}
             className="max-h-[70vh] min-w-48 overflow-y-auto rounded-md border border-line-strong bg-surface py-1 shadow-float outline-none"
@@ -35,10 +40,13 @@ export function Menu({
               <Base.Item
                 key={entry.key}
                 onClick={entry.onSelect}
-                className={`flex min-h-8 cursor-pointer items-center py-1 gap-2 px-3 outline-none select-none data-highlighted:bg-sunken ${entry.isDanger ? 'text-red-text' : ''} ${entry.isCurrent ? 'font-medium text-accent-text' : ''}`}
+                className={`flex min-h-8 cursor-pointer items-center py-1 gap-2 px-3 outline-none select-none data-highlighted:bg-sunken ${entry.isDanger ? 'text-red-text' : ''} ${entry.isCurrent ? 'font-medium' : ''}`}
               >
                 {entry.icon}
                 {entry.label}
+                {entry.isCurrent && (
+                  <Check size={14} aria-label="current" className="ml-auto shrink-0 text-accent-text" />
+                )}
               </Base.Item>
             ))}
           </Base.Popup>
