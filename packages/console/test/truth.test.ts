@@ -21,7 +21,7 @@ describe.skipIf(isBrowserMissing)('what the console says', () => {
     scene.page.goto(`${scene.service.url}/projects/${projectId}${path}`)
 
   test('a type beyond a quota is not offered first, and the summary says which quota it is', async () => {
-    const { service } = scene
+    const { service, page } = scene
     const project_id = await createProject(service)
     await service.operator.adminQuotaSet({ project_id, items: [{ name: 'a100_gpus', max: 0 }] })
     await open(project_id, '/vms/new')
@@ -34,7 +34,25 @@ describe.skipIf(isBrowserMissing)('what the console says', () => {
       .check({ force: true })
     const create = summary().getByRole('button', { name: 'Create VM' })
     expect(await create.isEnabled()).toBe(false)
-    await summary().getByText('does not allow it: 0 of 0 are used').waitFor()
+    // The reason leads to where it is mended.
+    await summary()
+      .getByRole('button', { name: /does not allow it: 0 of 0 are used/ })
+      .click()
+    await page.waitForFunction(() => document.activeElement?.getAttribute('name') === 'vm-type')
+  })
+
+  test('each type says where it is in stock, and all of them leave room for the locations', async () => {
+    const { service, page } = scene
+    await page.setViewportSize({ width: 1440, height: 900 })
+    await open(await createProject(service), '/vms/new')
+    await main()
+      .getByLabel(/^a40\.1x, .*, \d+ in us-east1-a$/)
+      .waitFor()
+    await main()
+      .getByLabel(/^a100\.1x, .*, \d+ in 2 locations$/)
+      .waitFor()
+    const box = (await main().getByRole('group', { name: 'Location' }).boundingBox())!
+    expect(box.y + box.height).toBeLessThan(900)
   })
 
   test('the events of a webhook are chosen from those that there are', async () => {
@@ -99,6 +117,13 @@ describe.skipIf(isBrowserMissing)('what the console says', () => {
     await table.locator('> div').evaluate((frame) => frame.scrollTo(frame.scrollWidth, 0))
     await expect.poll(edges).toBe('left')
     await page.setViewportSize({ width: 1280, height: 860 })
+    // Of so many names a field offers a few, and those that fit what is typed.
+    await open(project_id, '/network/firewall')
+    await page.getByRole('button', { name: 'Create rule' }).click()
+    const offered = dialog().locator('datalist').first().locator('option')
+    await expect.poll(() => offered.count()).toBe(50)
+    await dialog().getByLabel('From: add').fill('vm-300')
+    await expect.poll(() => offered.count()).toBe(1)
   })
 
   /** How far each row in sight begins from the end of the one before it, where it is not right behind it. */

@@ -3,6 +3,7 @@ import type { Disk, VmCreate } from '@slipway/sdk'
 import { keyOf } from '../../features/ssh-key-field.tsx'
 import { parseLabels } from '../../lib/labels.ts'
 import { nameProblem, suggestName } from '../../lib/names.ts'
+import type { Problem } from './problem.tsx'
 import { rememberedKey } from './remembered-key.ts'
 
 /** The draft is what has been filled in so far; type and location are in the address of the page. */
@@ -58,8 +59,12 @@ export function requestOf(draft: Draft, { disks, keyIds, ...place }: Settled): V
   }
 }
 
-/** Returns what must be mended before the request can be sent; empty when nothing is. */
-export const draftProblem = (draft: Draft, keyIds: string[]): string =>
-  (draft.name === '' ? 'Give it a name' : nameProblem(draft.name)) ||
-  parseLabels(draft.labels).problem ||
-  (keyOf(draft.key) === '' && keyIds.length === 0 ? 'Choose or paste an SSH public key' : '')
+/** Returns what must be mended first; null when nothing is. */
+export function draftProblem(draft: Draft, keyIds: string[]): Problem | null {
+  const name = draft.name === '' ? 'Give it a name' : nameProblem(draft.name)
+  if (name) return { words: name, part: 'name' }
+  const labels = parseLabels(draft.labels).problem
+  if (labels) return { words: labels, part: 'labels' }
+  const hasKey = keyOf(draft.key) !== '' || keyIds.length > 0
+  return hasKey ? null : { words: 'Choose or paste an SSH public key', part: 'key' }
+}

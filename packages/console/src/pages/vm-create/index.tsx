@@ -5,6 +5,7 @@ import { type FormEvent, useState } from 'react'
 import { useOperation } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
 import { useProjectId, useWhyNot } from '../../api/me.ts'
+import { usePrices } from '../../api/prices.ts'
 import { read, readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { LabelsField } from '../../features/annotations.tsx'
@@ -20,6 +21,7 @@ import { Group } from './group.tsx'
 import { KeyPicker } from './key-picker.tsx'
 import { firstThatFits, limitProblem } from './limits.ts'
 import { LocationPicker } from './location-picker.tsx'
+import { type Problem, partId } from './problem.tsx'
 import { rememberKeys, usualKeys } from './remembered-key.ts'
 import { ScriptFields } from './script-fields.tsx'
 import { Summary } from './summary.tsx'
@@ -35,7 +37,7 @@ export function VmCreatePage() {
   const [search, setSearch] = useSearchState()
   const capacities = useQuery({ ...read('capacityList', { params }), refetchInterval: 10_000 })
   const locations = useQuery(read('locationList', { params }))
-  const prices = useQuery(read('priceList', { params }))
+  const prices = usePrices(projectId)
   const images = useQuery(read('imageList', { params }))
   const quotas = useQuery(read('quotaList', { params }))
   const disks = useQuery(readAll('diskList', { project_id: projectId }))
@@ -78,12 +80,13 @@ export function VmCreatePage() {
     touches: ['vmList', 'quotaList', 'capacityList'],
     showsErrors: true,
   })
-  const problem =
-    whyNot ||
-    limitProblem(type, quotas.data?.items ?? []) ||
-    (stockOf(location) === 0 ? `${type.name} is out of stock in ${location}` : '') ||
-    draftProblem(draft, keyIds) ||
-    (image === '' ? 'No image can be used here' : '')
+  const problem = firstProblem(
+    { words: whyNot ?? '' },
+    { words: limitProblem(type, quotas.data?.items ?? []), part: 'type' },
+    { words: stockOf(location) === 0 ? `${type.name} is out of stock in ${location}` : '', part: 'type' },
+    draftProblem(draft, keyIds),
+    { words: image === '' ? 'No image can be used here' : '' },
+  )
   const submit = (event: FormEvent) => {
     event.preventDefault()
     if (problem || create.isPending) return
@@ -136,20 +139,24 @@ export function VmCreatePage() {
                 choices={usable.map(({ name }) => ({ value: name, label: name }))}
                 hint={usable.find(({ name }) => name === image)?.description}
               />
-              <TextField
-                label="Name"
-                value={draft.name}
-                onChange={(name) => change({ name })}
-                problem={nameProblem(draft.name)}
-                autoComplete="off"
-              />
-              <KeyPicker
-                registered={keys.data ?? []}
-                chosen={keyIds}
-                onChoose={(chosen) => change({ keyIds: chosen })}
-                pasted={draft.key}
-                onPaste={(key) => change({ key })}
-              />
+              <div id={partId('name')}>
+                <TextField
+                  label="Name"
+                  value={draft.name}
+                  onChange={(name) => change({ name })}
+                  problem={nameProblem(draft.name)}
+                  autoComplete="off"
+                />
+              </div>
+              <div id={partId('key')} className="flex flex-col gap-4">
+                <KeyPicker
+                  registered={keys.data ?? []}
+                  chosen={keyIds}
+                  onChoose={(chosen) => change({ keyIds: chosen })}
+                  pasted={draft.key}
+                  onPaste={(key) => change({ key })}
+                />
+              </div>
             </Group>
             <Group title="Disks">
               <DiskPicker
@@ -164,11 +171,13 @@ export function VmCreatePage() {
             <Group title="More">
               <ScriptFields draft={draft} onChange={change} />
               <TtlFields draft={draft} onChange={change} />
-              <LabelsField
-                value={draft.labels}
-                onChange={(labels) => change({ labels })}
-                problem={parseLabels(draft.labels).problem}
-              />
+              <div id={partId('labels')}>
+                <LabelsField
+                  value={draft.labels}
+                  onChange={(labels) => change({ labels })}
+                  problem={parseLabels(draft.labels).problem}
+                />
+              </div>
               <CheckField
                 label="Protect from deletion"
                 hint="While it is on, a deletion is refused, whoever asks."
@@ -208,3 +217,6 @@ export function VmCreatePage() {
     </Page>
   )
 }
+
+const firstProblem = (...problems: (Problem | null)[]): Problem | null =>
+  problems.find((problem) => problem?.words) ?? null

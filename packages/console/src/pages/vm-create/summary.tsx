@@ -7,6 +7,7 @@ import { Button } from '../../ui/button.tsx'
 import { CommandLines } from '../../ui/command-lines.tsx'
 import { ErrorNote } from '../../ui/error.tsx'
 import { UsageBar } from '../../ui/page.tsx'
+import { type Problem, ProblemLink } from './problem.tsx'
 
 const hoursPerMonth = 730
 
@@ -17,7 +18,7 @@ interface SummaryProps {
   type: VmType
   /** Null while it is unknown, or where no price is set. */
   usdPerHour: number | null
-  problem: string
+  problem: Problem | null
   isBusy: boolean
   error: Error | null
   quota: Quota | undefined
@@ -47,7 +48,7 @@ export function Summary(props: SummaryProps) {
   const { type: typeName, location } = request
   const moves = <Moves places={otherPlaces} onMove={onMove} />
   const button = (more: string) => (
-    <Button type="submit" kind="primary" isBusy={isBusy} reason={problem || undefined} className={more}>
+    <Button type="submit" kind="primary" isBusy={isBusy} reason={problem?.words} className={more}>
       {isBusy ? 'Creating …' : 'Create VM'}
     </Button>
   )
@@ -86,7 +87,11 @@ export function Summary(props: SummaryProps) {
         )}
         {error && <ErrorNote error={error} action={isOutOfStock(error) ? moves : undefined} />}
         {button('w-full max-lg:hidden')}
-        {problem && stock !== 0 && <p className="-mt-2 text-sm text-ink-muted max-lg:hidden">{problem}</p>}
+        {problem && stock !== 0 && (
+          <p className="-mt-2 text-sm text-ink-muted max-lg:hidden">
+            <ProblemLink problem={problem} />
+          </p>
+        )}
         <CommandLines
           cli={cliLine(request, keyNames)}
           curl={curlLine('POST', `/v0.1/projects/${projectId}/vms`, request)}
@@ -96,7 +101,9 @@ export function Summary(props: SummaryProps) {
       <div className="sticky bottom-[var(--toast-space,0px)] -mx-6 flex items-center justify-between gap-4 border-t border-line bg-surface px-6 py-3 max-md:-mx-4 max-md:px-4 lg:hidden">
         <div className="min-w-0">
           <p className="figures font-semibold">{usd(usdPerHour)}/h</p>
-          <p className="truncate text-sm text-ink-muted">{problem || `${typeName} in ${location}`}</p>
+          <p className="line-clamp-2 text-sm text-ink-muted">
+            {problem ? <ProblemLink problem={problem} /> : `${typeName} in ${location}`}
+          </p>
         </div>
         {button('')}
       </div>

@@ -1,5 +1,6 @@
 import { type Family, families, familyNames, type Price, type RouteAnswer, vmTypes } from '@slipway/sdk'
-import { usd } from '../../lib/format.ts'
+import { count, plural, usd } from '../../lib/format.ts'
+import { partId } from './problem.tsx'
 
 type Capacity = RouteAnswer<'capacityList'>['items'][number]
 
@@ -14,8 +15,8 @@ interface TypePickerProps {
 export function TypePicker({ value, onChange, prices, capacities }: TypePickerProps) {
   const offered = familyNames.filter((family) => capacities.some(({ type }) => type.startsWith(`${family}.`)))
   return (
-    <fieldset className="flex flex-col gap-5">
-      <legend className="mb-3 text-lg font-semibold">Type</legend>
+    <fieldset id={partId('type')} className="flex flex-col gap-4">
+      <legend className="mb-2 text-lg font-semibold">Type</legend>
       {offered.map((family) => (
         <FamilyCards
           key={family}
@@ -34,7 +35,7 @@ function FamilyCards({ family, value, onChange, prices, capacities }: TypePicker
   const types = vmTypes.filter((type) => type.family === family)
   return (
     <div>
-      <div className="mb-2 flex items-baseline gap-2">
+      <div className="mb-1.5 flex items-baseline gap-2">
         <span className="font-medium">{families[family].model}</span>
         <span className="text-sm text-ink-muted">
           {families[family].nvmeGb > 0 ? 'with local NVMe scratch' : 'no local disk'}
@@ -43,13 +44,12 @@ function FamilyCards({ family, value, onChange, prices, capacities }: TypePicker
       <div className="grid grid-cols-[repeat(auto-fill,minmax(148px,1fr))] gap-2">
         {types.map((type) => {
           const price = prices.find(({ product_name }) => product_name === type.name)
-          const stock = capacities
-            .filter((item) => item.type === type.name)
-            .reduce((sum, item) => sum + item.quantity, 0)
+          const stock = stockWords(capacities.filter((item) => item.type === type.name))
           return (
             <label
               key={type.name}
-              className="card relative flex cursor-pointer flex-col gap-0.5 p-3 hover:border-line-strong has-checked:border-accent has-checked:bg-accent-soft has-focus-visible:outline-2 has-focus-visible:outline-offset-1 has-focus-visible:outline-accent"
+              title={stock.detail}
+              className="card relative flex cursor-pointer flex-col px-3 py-1.5 text-sm leading-[18px] hover:border-line-strong has-checked:border-accent has-checked:bg-accent-soft has-focus-visible:outline-2 has-focus-visible:outline-offset-1 has-focus-visible:outline-accent"
             >
               <input
                 type="radio"
@@ -57,20 +57,15 @@ function FamilyCards({ family, value, onChange, prices, capacities }: TypePicker
                 className="absolute opacity-0"
                 checked={value === type.name}
                 onChange={() => onChange(type.name)}
-                aria-label={`${type.name}, ${type.cpuCores} cores, ${type.memoryGb} GB memory, ${usd(price?.usd)} per hour`}
+                aria-label={`${type.name}, ${type.cpuCores} cores, ${type.memoryGb} GB memory, ${usd(price?.usd)} per hour, ${stock.words}`}
               />
-              <span className="font-semibold">{type.name}</span>
-              <span className="figures text-sm text-ink-muted">
-                {type.gpuCount} GPU{type.gpuCount > 1 && 's'} · {type.cpuCores} cores
+              <span className="text-base font-semibold">{type.name}</span>
+              <span className="figures text-ink-muted">
+                {type.cpuCores} cores · {type.memoryGb.toLocaleString('en-US')} GB
               </span>
-              <span className="figures text-sm text-ink-muted">
-                {type.memoryGb.toLocaleString('en-US')} GB memory
-              </span>
-              <span className="figures mt-1 text-sm font-medium">
-                {price ? `${usd(price.usd)}/h` : 'no price set'}
-              </span>
-              <span className={`figures text-sm ${stock > 0 ? 'text-green-text' : 'text-amber-text'}`}>
-                {stock > 0 ? `${stock} available` : 'out of stock'}
+              <span className="figures font-medium">{price ? `${usd(price.usd)}/h` : 'no price set'}</span>
+              <span className={`figures truncate ${stock.isThere ? 'text-green-text' : 'text-amber-text'}`}>
+                {stock.words}
               </span>
             </label>
           )
@@ -78,4 +73,16 @@ function FamilyCards({ family, value, onChange, prices, capacities }: TypePicker
       </div>
     </div>
   )
+}
+
+/** Returns how many there are and where: "7 in us-east1-a", or "9 in 2 locations" with each of them in the detail. */
+function stockWords(capacities: Capacity[]): { words: string; detail: string; isThere: boolean } {
+  const places = capacities.filter(({ quantity }) => quantity > 0)
+  const sum = places.reduce((sum, { quantity }) => sum + quantity, 0)
+  const where = places.length === 1 ? places[0]!.location : plural(places.length, 'location')
+  return {
+    words: sum > 0 ? `${count(sum)} in ${where}` : 'out of stock',
+    detail: places.map(({ location, quantity }) => `${count(quantity)} in ${location}`).join(', '),
+    isThere: sum > 0,
+  }
 }

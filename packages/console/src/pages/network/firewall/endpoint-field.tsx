@@ -6,6 +6,7 @@ import { readAll } from '../../../api/read.ts'
 import { useEndpointNames } from '../../../api/resource-names.ts'
 import { useQuery } from '../../../api/use-query.ts'
 import { Button, IconButton } from '../../../ui/button.tsx'
+import { NameList } from './name-list.tsx'
 
 /** Holds a list of places (blocks, addresses, VMs, subnets or networks) and what is being typed as one more. */
 export function useEndpoints(projectId: string, given: FirewallEndpoint[]) {
@@ -101,13 +102,7 @@ export function EndpointField({ label, projectId, endpoints, placeholder }: Endp
         <Button onClick={add} aria-label={`Add to ${label.toLowerCase()}`}>
           Add
         </Button>
-        <datalist id={id}>
-          <option value="anywhere" />
-          <option value="every VM" />
-          {names.map((name) => (
-            <option key={name} value={name} />
-          ))}
-        </datalist>
+        <NameList id={id} names={['anywhere', 'every VM', ...names]} text={text} />
       </div>
       {problem && (
         <p id={`${id}-note`} className="text-sm text-red-text">

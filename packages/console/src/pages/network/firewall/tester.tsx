@@ -9,6 +9,7 @@ import { Button } from '../../../ui/button.tsx'
 import { ErrorNote } from '../../../ui/error.tsx'
 import { SelectField, TextField } from '../../../ui/field.tsx'
 import { DirectionField } from './direction-field.tsx'
+import { NameList } from './name-list.tsx'
 
 type Packet = RouteBody<'firewallRuleTest'>
 
@@ -96,9 +97,6 @@ export function Tester({
   )
 }
 
-/** A browser takes long over a list of thousands: so many names are offered that fit what is typed. */
-const mostOffered = 50
-
 interface PlaceFieldProps {
   label: string
   vms: Vm[]
@@ -108,15 +106,10 @@ interface PlaceFieldProps {
 
 function PlaceField({ label, vms, value, onChange }: PlaceFieldProps) {
   const listId = useId()
-  const fitting = vms.filter(({ name }) => name.includes(value.trim())).slice(0, mostOffered)
   return (
     <>
       <TextField label={label} list={listId} value={value} onChange={onChange} placeholder="Address or VM" />
-      <datalist id={listId}>
-        {fitting.map((vm) => (
-          <option key={vm.id} value={vm.name} />
-        ))}
-      </datalist>
+      <NameList id={listId} names={vms.map(({ name }) => name)} text={value} />
     </>
   )
 }

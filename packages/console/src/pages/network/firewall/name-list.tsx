@@ -1,0 +1,14 @@
+/** A browser takes long over a list of thousands: so many names are offered that fit what is typed. */
+const mostOffered = 50
+
+/** Offers names to an input whose `list` is this id. */
+export function NameList({ id, names, text }: { id: string; names: string[]; text: string }) {
+  const fitting = new Set(names.filter((name) => name.includes(text.trim())))
+  return (
+    <datalist id={id}>
+      {[...fitting].slice(0, mostOffered).map((name) => (
+        <option key={name} value={name} />
+      ))}
+    </datalist>
+  )
+}
