@@ -40,6 +40,21 @@ describe.skipIf(isBrowserMissing)('live updates of the console', () => {
     await vmRow(page, 'comes-later').getByText('running').waitFor()
   })
 
+  test('a list that is open shows a price soon after it has changed', async () => {
+    const { service, page } = scene
+    const project_id = await createProject(service)
+    await createVm(service, 'priced', 'a40.2x', project_id)
+    const setPrice = (usd: number) =>
+      service.operator.adminPriceSet({ items: [{ product_name: 'a40.2x', unit: 'vm_hour', usd }] })
+    await page.clock.install()
+    await open(project_id, '/vms')
+    await main().getByText('1 VM: 1 running · 1.80 USD/h').waitFor()
+    await setPrice(2.5)
+    await page.clock.fastForward(60_000)
+    await main().getByText('1 VM: 1 running · 2.50 USD/h').waitFor()
+    await setPrice(1.8)
+  })
+
   test('a page goes on through a restart of the server in the middle of a creation', async () => {
     const { service } = scene
     const project_id = await createProject(service)

@@ -15,7 +15,6 @@ const touchedBy: Record<string, RouteId[]> = {
   webhook: ['webhookList', 'webhookDeliveryList'],
   budget: ['budgetGet'],
   project: ['projectList'],
-  price: ['priceList'],
   image: ['imageList'],
 }
 const touchedByAll: RouteId[] = [

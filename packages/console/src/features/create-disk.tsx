@@ -2,6 +2,7 @@ import type { Disk, DiskType } from '@slipway/sdk'
 import { useState } from 'react'
 import { useAction } from '../api/actions.ts'
 import { client } from '../api/client.ts'
+import { usePrices } from '../api/prices.ts'
 import { read } from '../api/read.ts'
 import { useQuery } from '../api/use-query.ts'
 import { diskUsdPerHour } from '../lib/disk-price.ts'
@@ -29,7 +30,7 @@ interface CreateDiskProps {
 export function CreateDisk({ projectId, location: given = '', onClose, onCreated }: CreateDiskProps) {
   const params = { project_id: projectId }
   const locations = useQuery(read('locationList', { params }))
-  const prices = useQuery(read('priceList', { params }))
+  const prices = usePrices(projectId)
   const [name, setName] = useState('')
   const [type, setType] = useState<DiskType>('persistent-ssd')
   const [amount, setAmount] = useState('100')

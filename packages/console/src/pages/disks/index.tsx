@@ -3,7 +3,8 @@ import { Link } from '@tanstack/react-router'
 import { Plus } from 'lucide-react'
 import { useState } from 'react'
 import { useProjectId, useWhyNot } from '../../api/me.ts'
-import { read, readAll } from '../../api/read.ts'
+import { usePrices } from '../../api/prices.ts'
+import { readAll } from '../../api/read.ts'
 import { useEndpointNames } from '../../api/resource-names.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { AnnotationDialog, ProtectedMark, whyProtected } from '../../features/annotations.tsx'
@@ -30,7 +31,7 @@ export function Disks() {
   const disks = useQuery(readAll('diskList', { project_id: projectId }))
   const whyNot = useWhyNot('member')
   const [open, setOpen] = useState<{ what: What; disk?: Disk } | null>(null)
-  const prices = useQuery(read('priceList', { params: { project_id: projectId } }))
+  const prices = usePrices(projectId)
   const priceOf = (disk: Disk) => diskUsdPerHour(disk, prices.data?.items ?? [])
   const [search, setSearch] = useSearchState()
   const rows = (disks.data ?? []).filter((disk) => fitsSelector(disk, search.labels ?? ''))

@@ -4,8 +4,7 @@ import { type ReactNode, useState } from 'react'
 import { useOperation } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
 import { useWhyNot } from '../../api/me.ts'
-import { read } from '../../api/read.ts'
-import { useQuery } from '../../api/use-query.ts'
+import { usePriceOf } from '../../api/prices.ts'
 import { whyProtected } from '../../features/annotations.tsx'
 import { plural, usd } from '../../lib/format.ts'
 import { stateWord } from '../../lib/state-words.ts'
@@ -97,9 +96,8 @@ function Line({ text, children }: { text: string; children: ReactNode }) {
 }
 
 function TypeDialog({ vm, onClose }: { vm: Vm; onClose: () => void }) {
-  const prices = useQuery(read('priceList', { params: { project_id: vm.project_id } }))
-  const priceOf = (name: string) =>
-    `${usd(prices.data?.items.find(({ product_name }) => product_name === name)?.usd)}/h`
+  const usdPerHour = usePriceOf(vm.project_id)
+  const priceOf = (name: string) => `${usd(usdPerHour(name))}/h`
   const choices = vmTypes.filter(({ family, name }) => family === vmType(vm.type)?.family && name !== vm.type)
   const [type, setType] = useState(choices[0]?.name ?? '')
   const change = useOperation({

@@ -1,4 +1,6 @@
 import { type Vm, vmStateTable, vmType } from '@slipway/sdk'
+import { usePriceOf } from '../../api/prices.ts'
+import { publicAddressOf } from '../../lib/addresses.ts'
 import { money, usd } from '../../lib/format.ts'
 import { Copyable } from '../../ui/copy.tsx'
 import { Facts } from '../../ui/page.tsx'
@@ -14,10 +16,7 @@ export function VmFacts({ vm }: { vm: Vm }) {
         ['GPUs', type ? `${type.gpuCount} × ${type.gpuModel}` : '–'],
         ['Location', vm.location],
         ['Image', vm.image],
-        [
-          'Private address',
-          <Copyable key="ip" text={vm.network_interfaces[0]?.ips[0]?.private_ipv4.address ?? ''} />,
-        ],
+        ['Public address', publicAddressOf(vm) ? <Copyable key="ip" text={publicAddressOf(vm)} /> : 'none'],
         ['Id', <Copyable key="id" text={vm.id} />],
         ['Price', <VmPrice key="price" vm={vm} />],
         ['Cost so far', <VmCost key="cost" vm={vm} />],
@@ -31,10 +30,11 @@ export function VmFacts({ vm }: { vm: Vm }) {
 }
 
 function VmPrice({ vm }: { vm: Vm }) {
-  if (vm.usd_per_hour === null) return 'no price set'
+  const usdPerHour = usePriceOf(vm.project_id)(vm.type) ?? vm.usd_per_hour
+  if (usdPerHour === null) return 'no price set'
   return (
     <span className="figures">
-      {usd(vm.usd_per_hour)}/h
+      {usd(usdPerHour)}/h
       {!vmStateTable[vm.state].isBilled && (
         <span className="text-ink-muted"> while it runs; now nothing</span>
       )}

@@ -1,8 +1,9 @@
 import { type Vm, vmStateTable } from '@slipway/sdk'
 import { Link } from '@tanstack/react-router'
 import { Plus } from 'lucide-react'
-import { useMemo, useState } from 'react'
+import { useCallback, useMemo, useState } from 'react'
 import { useProjectId, useWhyNot } from '../../api/me.ts'
+import { usePriceOf } from '../../api/prices.ts'
 import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { useStuck } from '../../features/alerts.tsx'
@@ -32,7 +33,11 @@ export function Vms() {
   const rows = useMemo(() => (vms.data ?? []).filter((vm) => matches(vm, search)), [vms.data, search])
   const hasLabels = (vms.data ?? []).some((vm) => Object.keys(vm.labels).length > 0)
   const stuck = useStuck()
-  const columns = useMemo(() => columnsFor(projectId, stuck, hasLabels), [projectId, stuck, hasLabels])
+  const usdPerHour = useUsdPerHour(projectId)
+  const columns = useMemo(
+    () => columnsFor(projectId, stuck, hasLabels, usdPerHour),
+    [projectId, stuck, hasLabels, usdPerHour],
+  )
   const chosen = rows.filter((vm) => selected.has(vm.id))
   const create = (
     <ButtonLink
@@ -77,7 +82,9 @@ export function Vms() {
                 ) : (
                   <Filters vms={data} search={search} setSearch={setSearch} />
                 )}
-                <span className="figures ml-auto text-ink-muted">{totalWords(rows, data.length)}</span>
+                <span className="figures ml-auto text-ink-muted">
+                  {totalWords(rows, data.length, usdPerHour)}
+                </span>
               </div>
               <Table
                 label="VMs"
@@ -111,7 +118,7 @@ export function Vms() {
 }
 
 /** Returns what the rows that are shown cost together, without disks: "2 of 3 VMs: 1 running · 0.90 USD/h". */
-function totalWords(rows: Vm[], all: number): string {
+function totalWords(rows: Vm[], all: number, usdPerHour: UsdPerHour): string {
   const running = rows.filter((vm) => vm.state === 'STATE_RUNNING').length
   const total = rows.reduce((sum, vm) => sum + (usdPerHour(vm) ?? 0), 0)
   const shown = rows.length === all ? plural(all, 'VM') : `${count(rows.length)} of ${plural(all, 'VM')}`
@@ -122,6 +129,7 @@ const columnsFor = (
   projectId: string,
   stuck: ReadonlyMap<string, string>,
   hasLabels: boolean,
+  usdPerHour: UsdPerHour,
 ): Column<Vm>[] => [
   {
     key: 'name',
@@ -201,5 +209,13 @@ function PickableLabels({ labels }: Pick<Vm, 'labels'>) {
   return <Labels labels={labels} onPick={(label) => setSearch({ labels: label })} />
 }
 
-/** A VM costs only in some of its states. */
-const usdPerHour = (vm: Vm) => (vmStateTable[vm.state].isBilled ? vm.usd_per_hour : 0)
+type UsdPerHour = (vm: Vm) => number | null
+
+/** A VM costs only in some of its states. Its price may have changed since its row was read. */
+function useUsdPerHour(projectId: string): UsdPerHour {
+  const priceOf = usePriceOf(projectId)
+  return useCallback(
+    (vm) => (vmStateTable[vm.state].isBilled ? (priceOf(vm.type) ?? vm.usd_per_hour) : 0),
+    [priceOf],
+  )
+}
