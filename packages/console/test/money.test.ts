@@ -42,6 +42,12 @@ describe.skipIf(isBrowserMissing)('money and trouble in the console', () => {
     const fact = (name: string) => main().locator('dl > div', { hasText: name })
     await fact('Up for').getByText('3 h').waitFor()
     await fact('Cost so far').getByText(/USD/).waitFor()
+    // Its network has it, too, further below.
+    await fact('Public address')
+      .first()
+      .getByText(/^198\.18\./)
+      .waitFor()
+    expect(await fact('Private address').count()).toBe(1)
     await screenshot(page, 'vm-money-light')
   })
 
@@ -191,9 +197,14 @@ describe.skipIf(isBrowserMissing)('money and trouble in the console', () => {
     }
     await main()
       .getByRole('table', { name: 'Invoices' })
-      .getByRole('row', { name: /due.*42\.00 USD/ })
+      .getByRole('row', { name: /due.*42\.00 USD$/ })
       .waitFor()
     await trouble().getByRole('button', { name: 'Change payment method' }).waitFor()
+    await main()
+      .getByRole('table', { name: 'Invoices' })
+      .getByRole('row', { name: /open.*\d\.\d\d USD so far$/ })
+      .waitFor()
+    expect(await main().getByText('so far').count()).toBe(1)
     await screenshot(scene.page, 'billing-declined-light')
 
     const operator = await openTab(await scene.browser.newContext())

@@ -80,11 +80,17 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
 
   test('the serial log of a VM grows on its page', async () => {
     await openVm('talkative', 'a100.1x')
-    await page
-      .getByRole('log', { name: 'Serial log' })
+    const log = page.getByRole('log', { name: 'Serial log' })
+    await log
       .getByText(/A100 40GB PCIe ready/)
       .first()
       .waitFor()
+    // No line is cut in half.
+    const [height, line] = await log.evaluate((element) => [
+      element.clientHeight,
+      Number.parseFloat(getComputedStyle(element).lineHeight),
+    ])
+    expect(height! % line!).toBe(0)
   })
 
   test('a first disk is created by the dialog', async () => {
@@ -184,6 +190,12 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
     await confirm.click()
     await main().getByText('no longer exists').waitFor()
     await result('Deleted short-lived').waitFor()
+    // What it was is still known to whoever comes by later.
+    await page.reload()
+    await page.getByRole('heading', { level: 1, name: 'short-lived' }).waitFor()
+    await main().locator('dl > div', { hasText: 'Type' }).getByText('a40.1x').waitFor()
+    await main().getByRole('link', { name: 'Create another like it' }).click()
+    await summary().getByText('a40.1x in us-east1-a').waitFor()
   })
 
   test('several VMs are filtered, stopped and deleted at once', async () => {

@@ -23,12 +23,12 @@ export function ProtectedMark({ of }: { of: Pick<Annotated, 'deletion_protection
   )
 }
 
-/** Shows what people say of a VM, with the button that changes it. */
-export function VmAnnotations({ vm, whyNot }: { vm: Vm; whyNot: string | undefined }) {
-  const [isEditing, setEditing] = useState(false)
+/** Shows what people say of a VM, if they say anything. */
+export function VmAnnotations({ vm }: { vm: Vm }) {
   const hasLabels = Object.keys(vm.labels).length > 0
+  if (!vm.description && !hasLabels && !vm.deletion_protection) return null
   return (
-    <div className="flex flex-wrap items-center gap-x-3 gap-y-1 text-ink-muted">
+    <div className="-mt-2 flex flex-wrap items-center gap-x-3 gap-y-1 text-ink-muted">
       {vm.description && <span className="break-words text-ink">{vm.description}</span>}
       {hasLabels && <Labels labels={vm.labels} />}
       {vm.deletion_protection && (
@@ -36,20 +36,28 @@ export function VmAnnotations({ vm, whyNot }: { vm: Vm; whyNot: string | undefin
           <Lock size={13} aria-hidden="true" /> Protected from deletion
         </span>
       )}
+    </div>
+  )
+}
+
+export function EditVm({ vm, whyNot }: { vm: Vm; whyNot: string | undefined }) {
+  const [isEditing, setEditing] = useState(false)
+  return (
+    <>
       <Button
         size="small"
         kind="quiet"
-        className="-ml-2"
+        aria-label="Edit name, labels and protection"
         icon={<Pencil size={13} />}
         reason={whyNot}
         onClick={() => setEditing(true)}
       >
-        Edit name, labels and protection
+        Edit
       </Button>
       {isEditing && (
         <AnnotationDialog of={vm} kind="vm" projectId={vm.project_id} onClose={() => setEditing(false)} />
       )}
-    </div>
+    </>
   )
 }
 

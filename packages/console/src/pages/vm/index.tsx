@@ -1,10 +1,10 @@
 import { isApiError, type Vm } from '@slipway/sdk'
-import { Link, useParams } from '@tanstack/react-router'
+import { useParams } from '@tanstack/react-router'
 import { useProjectId, useWhyNot } from '../../api/me.ts'
 import { read } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { AlertsOf } from '../../features/alerts.tsx'
-import { VmAnnotations } from '../../features/annotations.tsx'
+import { EditVm, VmAnnotations } from '../../features/annotations.tsx'
 import { EventTable } from '../../features/event-table.tsx'
 import { VmActions } from '../../features/vm-actions.tsx'
 import { ErrorState } from '../../ui/error.tsx'
@@ -14,6 +14,7 @@ import { Connect } from './connect.tsx'
 import { DangerZone } from './danger-zone.tsx'
 import { VmDisks } from './disks.tsx'
 import { VmFacts } from './facts.tsx'
+import { GonePage } from './gone.tsx'
 import { Interfaces } from './interfaces.tsx'
 import { LatestOperation } from './latest-operation.tsx'
 import { SerialLog } from './serial-log.tsx'
@@ -40,10 +41,15 @@ function LivingPage({ vm }: { vm: Vm }) {
     <Page
       title={vm.name}
       trail={[['VMs', `/projects/${projectId}/vms`]]}
-      aside={<StateBadge state={vm.state} since={vm.updated_at} />}
+      aside={
+        <>
+          <StateBadge state={vm.state} since={vm.updated_at} />
+          <EditVm vm={vm} whyNot={whyNot} />
+        </>
+      }
       actions={<VmActions vm={vm} />}
     >
-      <VmAnnotations vm={vm} whyNot={whyNot} />
+      <VmAnnotations vm={vm} />
       <Connect vm={vm} />
       <AlertsOf resourceId={vm.id} />
       <LatestOperation projectId={projectId} resourceId={vm.id} />
@@ -55,28 +61,6 @@ function LivingPage({ vm }: { vm: Vm }) {
         <EventTable projectId={projectId} resourceId={vm.id} limit={20} />
       </Section>
       <DangerZone vm={vm} />
-    </Page>
-  )
-}
-
-/** The VM has gone; what happened to it can still be read. */
-function GonePage({ projectId, vmId, last }: { projectId: string; vmId: string; last: Vm | undefined }) {
-  return (
-    <Page
-      title={last?.name ?? 'VM'}
-      trail={[['VMs', `/projects/${projectId}/vms`]]}
-      aside={<span className="text-ink-muted">no longer exists</span>}
-    >
-      <p className="text-ink-muted">
-        There is no VM with this id in the project: it was deleted, or its creation failed.{' '}
-        <Link to="/projects/$projectId/vms" params={{ projectId }} className="link">
-          All VMs
-        </Link>
-      </p>
-      <LatestOperation projectId={projectId} resourceId={vmId} isKept />
-      <Section title="Events">
-        <EventTable projectId={projectId} resourceId={vmId} limit={20} />
-      </Section>
     </Page>
   )
 }

@@ -26,19 +26,19 @@ export function Interfaces({ vm }: { vm: Vm }) {
         const applying = rulesOf(rules.data ?? [], vm, nic)
         return (
           <div key={nic.id} className="card px-4 py-3">
-            <div className="flex flex-wrap gap-x-8 gap-y-1">
+            <dl className="grid grid-cols-2 gap-x-4 gap-y-2 md:grid-cols-3 lg:grid-cols-5">
               <Pair label="Interface">{nic.name}</Pair>
-              <Pair label="Public">
-                <Copyable text={ip?.public_ipv4.address ?? ''} />
-              </Pair>
-              <Pair label="Private">
+              <Pair label="Subnet">{nameOf(nic.subnet)}</Pair>
+              <Pair label="Private address">
                 <Copyable text={ip?.private_ipv4.address ?? ''} />
               </Pair>
-              <Pair label="MAC">
+              <Pair label="Public address">
+                <Copyable text={ip?.public_ipv4.address ?? ''} />
+              </Pair>
+              <Pair label="MAC address">
                 <span className="mono">{nic.mac_address}</span>
               </Pair>
-              <Pair label="Subnet">{nameOf(nic.subnet)}</Pair>
-            </div>
+            </dl>
             <p className="mt-3 mb-1 text-sm text-ink-muted">Rules that apply</p>
             <ul className="flex flex-col gap-0.5">
               {applying.map((rule) => (
@@ -63,9 +63,9 @@ export function Interfaces({ vm }: { vm: Vm }) {
 
 function Pair({ label, children }: { label: string; children: ReactNode }) {
   return (
-    <span className="inline-flex items-center gap-2">
-      <span className="text-sm text-ink-muted">{label}</span>
-      {children}
-    </span>
+    <div className="min-w-0">
+      <dt className="text-sm text-ink-muted">{label}</dt>
+      <dd className="flex min-h-6 items-center break-words">{children}</dd>
+    </div>
   )
 }

@@ -34,22 +34,25 @@ export function SerialLog({ vm }: { vm: Vm }) {
       {error && !text ? (
         <ErrorNote error={error} />
       ) : (
-        <pre
-          ref={frame}
-          // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard
-          tabIndex={0}
-          role="log"
-          aria-label="Serial log"
-          aria-live="off"
-          onScroll={({ currentTarget: { scrollTop, scrollHeight, clientHeight } }) =>
-            setFollowing(scrollTop + clientHeight >= scrollHeight - 8)
-          }
-          className="card mono h-72 overflow-auto p-3 break-all whitespace-pre-wrap"
-        >
-          {text || (
-            <span className="text-ink-muted">Nothing has been written to the serial console yet.</span>
-          )}
-        </pre>
+        // Its height is that of thirteen lines, so that none is cut at its upper edge.
+        <div className="card overflow-hidden py-3">
+          <pre
+            ref={frame}
+            // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard
+            tabIndex={0}
+            role="log"
+            aria-label="Serial log"
+            aria-live="off"
+            onScroll={({ currentTarget: { scrollTop, scrollHeight, clientHeight } }) =>
+              setFollowing(scrollTop + clientHeight >= scrollHeight - 8)
+            }
+            className="mono h-65 overflow-auto px-3 break-all whitespace-pre-wrap"
+          >
+            {text || (
+              <span className="text-ink-muted">Nothing has been written to the serial console yet.</span>
+            )}
+          </pre>
+        </div>
       )}
     </Section>
   )

@@ -1,0 +1,120 @@
+import type { Operation, Vm } from '@slipway/sdk'
+import { Link } from '@tanstack/react-router'
+import { Plus } from 'lucide-react'
+import { readAll } from '../../api/read.ts'
+import { useQuery } from '../../api/use-query.ts'
+import { EventTable } from '../../features/event-table.tsx'
+import { curlLine } from '../../lib/command-lines.ts'
+import { ButtonLink } from '../../ui/button.tsx'
+import { Copyable } from '../../ui/copy.tsx'
+import { Empty, Facts, Page, Section, Skeleton } from '../../ui/page.tsx'
+import { Mark } from '../../ui/state.tsx'
+import { When } from '../../ui/time.tsx'
+import { LatestOperation } from './latest-operation.tsx'
+
+interface GoneProps {
+  projectId: string
+  vmId: string
+  /** What was read of it while it was there. */
+  last: Vm | undefined
+}
+
+/** The VM has gone; what it was and what happened to it can still be read. */
+export function GonePage({ projectId, vmId, last }: GoneProps) {
+  const trail: [string, string][] = [['VMs', `/projects/${projectId}/vms`]]
+  const operations = useQuery(readAll('operationList', { project_id: projectId, resource_id: vmId }))
+  if (!operations.data && !operations.error)
+    return (
+      <Page title={last?.name ?? 'VM'} trail={trail}>
+        <Skeleton rows={6} />
+      </Page>
+    )
+  const known = operations.data ?? []
+  if (!last && known.length === 0) return <NeverSeen projectId={projectId} trail={trail} />
+  const created = known.find((operation) => nameOf(operation) === 'CREATE')
+  const deleted = known.find((operation) => nameOf(operation) === 'DELETE')
+  // Each operation that succeeded kept the VM as it left it, the newest of them first in the list.
+  const records = [created?.metadata.request, ...known.map(({ result }) => result).toReversed(), last]
+  const { name, type, location, image } = Object.assign({}, ...records.map(textsOf)) as Texts
+  return (
+    <Page
+      title={name ?? 'VM'}
+      trail={trail}
+      aside={
+        <span className="inline-flex items-center gap-2 whitespace-nowrap text-ink-muted">
+          <Mark tone="idle" /> no longer exists
+        </span>
+      }
+      actions={
+        <ButtonLink
+          icon={<Plus size={16} />}
+          to="/projects/$projectId/vms/new"
+          params={{ projectId }}
+          search={{ type, location }}
+        >
+          Create another like it
+        </ButtonLink>
+      }
+    >
+      {deleted ? (
+        <p className="text-ink-muted">
+          Its OS disk went with it. Data disks stay in{' '}
+          <Link to="/projects/$projectId/disks" params={{ projectId }} className="link">
+            Disks
+          </Link>
+          , and what it cost is in{' '}
+          <Link to="/projects/$projectId/usage" params={{ projectId }} search={{ by: 'vm' }} className="link">
+            Usage
+          </Link>
+          .
+        </p>
+      ) : (
+        <p className="text-ink-muted">It could not be created, and nothing of it is left.</p>
+      )}
+      <Facts
+        items={[
+          ['Type', type ?? '–'],
+          ['Location', location ?? '–'],
+          ['Image', image ?? '–'],
+          ['Id', <Copyable key="id" text={vmId} />],
+          ['Created', <When key="created" iso={last?.created_at ?? created?.started_at ?? ''} />],
+          ['Deleted', <When key="deleted" iso={deleted?.completed_at ?? ''} />],
+        ]}
+      />
+      <LatestOperation projectId={projectId} resourceId={vmId} isKept />
+      <Section title="Events">
+        <EventTable projectId={projectId} resourceId={vmId} limit={20} />
+      </Section>
+    </Page>
+  )
+}
+
+function NeverSeen({ projectId, trail }: { projectId: string; trail: [string, string][] }) {
+  return (
+    <Page title="VM" trail={trail}>
+      <Empty
+        title="No VM of this project has this id"
+        action={
+          <ButtonLink to="/projects/$projectId/vms" params={{ projectId }}>
+            All VMs
+          </ButtonLink>
+        }
+        cli="slipway vm list"
+        curl={curlLine('GET', `/v0.1/projects/${projectId}/vms`)}
+      >
+        It may belong to another project, or it was deleted so long ago that nothing is kept of it.
+      </Empty>
+    </Page>
+  )
+}
+
+const nameOf = ({ metadata }: Operation) => metadata.operation_name
+
+const textKeys = ['name', 'type', 'location', 'image'] as const
+type Texts = Partial<Pick<Vm, (typeof textKeys)[number]>>
+
+/** Returns what a record of a VM, or the request for it, says of these. */
+const textsOf = (record: object | null | undefined): Texts =>
+  Object.fromEntries(
+    Object.entries(record ?? {}).filter(([key]) => (textKeys as readonly string[]).includes(key)),
+  )
