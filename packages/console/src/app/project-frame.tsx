@@ -89,13 +89,15 @@ const gateOf = (error: unknown): GateProps | undefined => (isApiError(error) ? g
 function Gate({ icon, title, heading, words, wayOut, below }: GateProps) {
   return (
     <Page title={title}>
-      <div className="card flex max-w-2xl flex-col items-start gap-3 p-6">
-        {icon}
-        <p className="text-lg font-semibold">{heading}</p>
-        <p className="text-ink-muted">{words}</p>
-        {wayOut}
+      <div className="flex max-w-2xl flex-col gap-4">
+        <div className="card flex flex-col items-start gap-3 p-4">
+          {icon}
+          <p className="text-lg font-semibold">{heading}</p>
+          <p className="text-ink-muted">{words}</p>
+          {wayOut}
+        </div>
+        {below}
       </div>
-      {below}
     </Page>
   )
 }

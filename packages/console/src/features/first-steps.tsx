@@ -8,7 +8,7 @@ import { IconButton } from '../ui/button.tsx'
 
 const hiddenKey = (organizationId: string) => `slipway-first-steps-hidden-${organizationId}`
 
-/** Leads a new organization from a key to a VM with a budget, and is gone when all of it is done. */
+/** Leads a new organization from a card to a VM with a budget, and is gone when all of it is done. */
 export function FirstSteps({ hasCard }: { hasCard: boolean }) {
   const { id: project_id, organization_id } = useProject()
   const projectId = project_id
@@ -22,6 +22,8 @@ export function FirstSteps({ hasCard }: { hasCard: boolean }) {
   const hasBudget = typeof budget.data?.monthly_usd === 'number'
   if ((hasVm && hasBudget) || (hasVm && isHidden)) return null
   const steps: { words: string; isDone: boolean; way: ReactNode }[] = [
+    // While it is missing, the page around this one has the button.
+    { words: 'Add a payment method', isDone: hasCard, way: null },
     {
       words: 'Add the SSH key that you will sign in with',
       isDone: keys.data.length > 0 || hasVm,
@@ -31,8 +33,6 @@ export function FirstSteps({ hasCard }: { hasCard: boolean }) {
         </Link>
       ),
     },
-    // While it is missing, the page around this one has the button.
-    { words: 'Add a payment method', isDone: hasCard, way: null },
     {
       words: 'Create a VM; it takes a minute',
       isDone: hasVm,

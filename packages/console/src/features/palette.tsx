@@ -7,7 +7,14 @@ import { type KeyboardEvent, useId, useMemo, useState } from 'react'
 import { useMe, useProject, useProjectId } from '../api/me.ts'
 import { read, readAll } from '../api/read.ts'
 import { useQuery } from '../api/use-query.ts'
-import { destinations } from '../lib/destinations.ts'
+import {
+  destinations,
+  eventPages,
+  fleetPages,
+  networkPages,
+  type PageName,
+  settingsPages,
+} from '../lib/destinations.ts'
 import { resourceWords, sizeWords } from '../lib/format.ts'
 import { stateWord } from '../lib/state-words.ts'
 
@@ -208,34 +215,20 @@ function placeOf({ resource_type, resource_id, project_id }: SearchResult, isOfF
   return resource_type === 'project' ? base : `${base}/network/networks`
 }
 
-interface PageName {
-  name: string
-  path: string
-}
-
 const pageHit =
   (base: string, note: string) =>
-  ({ name, path }: PageName): Hit => ({ key: `page ${path}`, name, kind: 'page', note, to: base + path })
+  ({ name, path }: PageName): Hit => ({
+    key: `page ${path} ${name}`,
+    name,
+    kind: 'page',
+    note,
+    to: base + path,
+  })
 
-const projectPages: PageName[] = [
-  { name: 'Create VM', path: '/vms/new' },
-  { name: 'Networks', path: '/network/networks' },
-  { name: 'Operations', path: '/operations' },
-  { name: 'Access keys', path: '/settings/keys' },
-  { name: 'Members', path: '/settings/members' },
-  { name: 'Webhooks', path: '/settings/webhooks' },
-  { name: 'Billing', path: '/settings/billing' },
-]
-
-const fleetPages: PageName[] = [
-  { name: 'Fleet', path: '/fleet' },
-  { name: 'VMs of all tenants', path: '/fleet/vms' },
-  { name: 'Capacity', path: '/fleet/capacity' },
-  { name: 'Organizations', path: '/fleet/organizations' },
-  { name: 'Users', path: '/fleet/users' },
-  { name: 'Prices', path: '/fleet/prices' },
-  { name: 'Audit log', path: '/fleet/audit' },
-]
+const createVm: PageName = { name: 'Create VM', path: '/vms/new' }
+const allPages = [...Object.values(destinations), createVm, ...networkPages, ...eventPages, ...settingsPages]
+/** Some of the pages in the sidebar are tabs as well. */
+const projectPages = [...new Map(allPages.map((page) => [page.name, page])).values()]
 
 function useCandidates(): Hit[] {
   const projectId = useProjectId()
@@ -262,7 +255,7 @@ function useCandidates(): Hit[] {
         note: `${sizeWords(disk.size)} · ${disk.location}`,
         to: `${base}/disks?disk=${disk.id}`,
       })),
-      ...(isIn ? [...Object.values(destinations), ...projectPages] : []).map(pageHit(base, '')),
+      ...(isIn ? projectPages : []).map(pageHit(base, '')),
       ...(caller.is_operator ? fleetPages : []).map(pageHit('', 'fleet')),
     ]
   }, [projectId, isIn, vms.data, disks.data, caller.is_operator])

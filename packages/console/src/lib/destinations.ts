@@ -1,5 +1,10 @@
+export interface PageName {
+  name: string
+  path: string
+}
+
 /** After `g`, each of these keys opens a page of the project. */
-export const destinations: Record<string, { name: string; path: string }> = {
+export const destinations: Record<string, PageName> = {
   o: { name: 'Overview', path: '' },
   v: { name: 'VMs', path: '/vms' },
   d: { name: 'Disks', path: '/disks' },
@@ -8,3 +13,35 @@ export const destinations: Record<string, { name: string; path: string }> = {
   e: { name: 'Events', path: '/events' },
   s: { name: 'Settings', path: '/settings/keys' },
 }
+
+/** Pages that are tabs beside each other, under the address of the project. */
+export const networkPages: PageName[] = [
+  { name: 'Firewall', path: '/network/firewall' },
+  { name: 'Networks', path: '/network/networks' },
+]
+export const eventPages: PageName[] = [
+  { name: 'Events', path: '/events' },
+  { name: 'Operations', path: '/operations' },
+]
+export const settingsPages: PageName[] = [
+  { name: 'Access keys', path: '/settings/keys' },
+  { name: 'SSH keys', path: '/settings/ssh-keys' },
+  { name: 'Members', path: '/settings/members' },
+  { name: 'Webhooks', path: '/settings/webhooks' },
+  { name: 'Billing and budget', path: '/settings/billing' },
+  { name: 'Project', path: '/settings/project' },
+  { name: 'Organization', path: '/settings/organization' },
+]
+/** The tabs of operators, which are under no project. */
+export const fleetPages: PageName[] = [
+  { name: 'Map', path: '/fleet' },
+  { name: 'VMs', path: '/fleet/vms' },
+  { name: 'Capacity', path: '/fleet/capacity' },
+  { name: 'Operations', path: '/fleet/operations' },
+  { name: 'Organizations', path: '/fleet/organizations' },
+  { name: 'Users', path: '/fleet/users' },
+  { name: 'Quotas', path: '/fleet/quotas' },
+  { name: 'Prices', path: '/fleet/prices' },
+  { name: 'Images', path: '/fleet/images' },
+  { name: 'Audit log', path: '/fleet/audit' },
+]
