@@ -172,10 +172,18 @@ test('nobody there is a failed connection', async () => {
   expect(await failureOf(client.projectList())).toMatchObject({ code: 'connection_failed', status: 0 })
 })
 
-test('a server that says nothing runs into the time limit', async () => {
-  const { server, client } = await speakWith([silence], { timeoutMs: 50, retries: 1 })
+test('a server that says nothing runs into the time limit, once for each attempt', async () => {
+  let attempts = 0
+  const { client } = await speakWith([silence], {
+    ...{ timeoutMs: 50, retries: 1 },
+    // Counted here: a request may be given up before a busy server has seen it.
+    fetch: (input, init) => {
+      attempts++
+      return fetch(input, init)
+    },
+  })
   expect((await failureOf(client.projectList())).code).toBe('timed_out')
-  expect(server.requests).toHaveLength(2)
+  expect(attempts).toBe(2)
 })
 
 test('an aborted call ends with the reason of the signal, during the request and during a pause', async () => {
