@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { freePort } from '@slipway/testing/port.ts'
 import { startProgram } from '@slipway/testing/program.ts'
 import { simulatedLocation } from '@slipway/testing/real-server.ts'
 import { beforeAll, expect, test } from 'vitest'
@@ -67,12 +68,14 @@ test('vm tunnel prints the address as soon as the forward is open, and ends with
 for word; do case $word in 127.0.0.1:*) port=$(echo $word | cut -d: -f2);; esac; done
 exec ${process.execPath} -e 'require("net").createServer(s => s.end()).listen(+process.argv[1], "127.0.0.1")' $port`,
   )
-  const words = [binary, 'vm', 'tunnel', 'train-7', '8888', '--local', '18088']
+  const local = await freePort()
+  const words = [binary, 'vm', 'tunnel', 'train-7', '8888', '--local', `${local}`]
   const tunnel = startProgram(process.execPath, words, { env: { ...base, ...withPrograms().env }, cwd: home })
-  await tunnel.until(/http:\/\/127\.0\.0\.1:18088\n/)
+  await tunnel.until(new RegExp(`http://127\\.0\\.0\\.1:${local}\n`))
   await tunnel.endGroup('SIGTERM')
   const { errors } = await tunnel.ended()
-  expect(errors).toContain('-N -o ExitOnForwardFailure=yes -L 127.0.0.1:18088:127.0.0.1:8888 ubuntu@')
+  const forward = `127.0.0.1:${local}:127.0.0.1:8888`
+  expect(errors).toContain(`-N -o ExitOnForwardFailure=yes -L ${forward} ubuntu@`)
   expect((await slipway('vm', 'tunnel', 'train-7', 'jupyter')).code).toBe(2)
 })
 

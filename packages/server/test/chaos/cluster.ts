@@ -2,6 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { eventually } from '@slipway/testing/eventually.ts'
 import { type Credentials, credentialsOf, Launcher } from '@slipway/testing/launcher.ts'
+import { freePort } from '@slipway/testing/port.ts'
 import { postmasterPid } from '@slipway/testing/postmaster.ts'
 import { simulatedLocation } from '@slipway/testing/real-server.ts'
 import { Wire } from '@slipway/testing/wire.ts'
@@ -55,8 +56,9 @@ export class Cluster {
       const configFile = join(launcher.dir, `${name}.toml`)
       writeFileSync(configFile, configOf(isBehind ? locations.slice(0, 1) : locations))
       const role = name.startsWith('api') ? 'api' : 'worker'
+      const port = role === 'api' ? await freePort() : 0
       const clockShiftMs = name === 'worker-1' ? hourMs : 0
-      members.push(new Member({ name, role, configFile, dataDir, wire, clockShiftMs, history }))
+      members.push(new Member({ name, role, port, configFile, dataDir, wire, clockShiftMs, history }))
     }
     const cluster = new Cluster(launcher, dataDir, embedded, members)
     try {

@@ -12,6 +12,8 @@ const shiftedClock = pathToFileURL(join(import.meta.dirname, 'shifted-clock.mjs'
 export interface MemberOptions {
   name: string
   role: 'api' | 'worker'
+  /** Where an API process listens in every life. */
+  port: number
   configFile: string
   dataDir: string
   wire: Wire
@@ -25,7 +27,7 @@ export class Member {
   readonly options: MemberOptions
   /** The lines that all of its lives printed. */
   readonly logLines: string[] = []
-  /** From its first start on; it stays the same from one life to the next. */
+  /** From its first start on. */
   url = ''
   #program: Program | undefined
   #clockShiftMs: number
@@ -95,9 +97,8 @@ export class Member {
   }
 
   #launch(): Program {
-    const { role, configFile, dataDir, wire } = this.options
-    const port = this.url ? new URL(this.url).port : '0'
-    const args = ['--role', role, '--port', port, '--config', configFile, '--data-dir', dataDir]
+    const { role, port, configFile, dataDir, wire } = this.options
+    const args = ['--role', role, '--port', String(port), '--config', configFile, '--data-dir', dataDir]
     return startProgram(process.execPath, [serverProgram, ...args], {
       env: {
         DATABASE_URL: wire.url,
