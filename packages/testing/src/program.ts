@@ -25,6 +25,8 @@ export function startProgram(command: string, args: string[], options: ProgramOp
     env: { PATH: process.env.PATH, ...env },
     stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
   })
+  // Whoever ends without having read it all needed no more.
+  child.stdin?.on('error', () => {})
   child.stdin?.end(input)
   return new Program(child)
 }
@@ -35,7 +37,8 @@ export class Program {
   readonly #closed: Promise<number | null>
   #output = ''
   #errors = ''
-  #wake = () => {}
+  #isClosed = false
+  #waiting: (() => void)[] = []
 
   constructor(child: ChildProcess) {
     this.#child = child
@@ -48,7 +51,14 @@ export class Program {
       this.#errors += text
       this.#wake()
     })
-    child.once('close', () => this.#wake())
+    child.once('close', () => {
+      this.#isClosed = true
+      this.#wake()
+    })
+  }
+
+  #wake(): void {
+    for (const look of this.#waiting.splice(0)) look()
   }
 
   get pid(): number {
@@ -76,10 +86,9 @@ export class Program {
 
   async #wait(text: () => string, expected: RegExp): Promise<string> {
     while (!expected.test(text())) {
-      if (this.isOver) throw new Error(`it ended early: ${this.#output}${this.#errors}`)
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve
-      })
+      // A process is over before all that it printed has arrived.
+      if (this.#isClosed) throw new Error(`it ended early: ${this.#output}${this.#errors}`)
+      await new Promise<void>((resolve) => this.#waiting.push(resolve))
     }
     return text()
   }

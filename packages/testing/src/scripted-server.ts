@@ -38,6 +38,8 @@ export async function scriptedServer(...replies: Reply[]) {
   const requests: SeenRequest[] = []
   const server = createServer(async (request, response) => {
     const seen = await read(request)
+    // Whoever gave up while sending is not answered.
+    if (!seen) return
     const reply = replies[Math.min(requests.length, replies.length - 1)]!
     requests.push(seen)
     reply(response, seen)
@@ -54,13 +56,19 @@ export async function scriptedServer(...replies: Reply[]) {
   }
 }
 
-async function read(request: IncomingMessage): Promise<SeenRequest> {
+async function read(request: IncomingMessage): Promise<SeenRequest | undefined> {
+  const body = await wholeBody(request)
+  const { method = '', url: path = '', headers } = request
+  return body === undefined ? undefined : { method, path, headers, body }
+}
+
+/** Undefined when the sender broke off. */
+export async function wholeBody(request: IncomingMessage): Promise<string | undefined> {
   const chunks: Buffer[] = []
-  for await (const chunk of request) chunks.push(chunk as Buffer)
-  return {
-    method: request.method ?? '',
-    path: request.url ?? '',
-    headers: request.headers,
-    body: Buffer.concat(chunks).toString(),
+  try {
+    for await (const chunk of request) chunks.push(chunk as Buffer)
+  } catch {
+    return undefined
   }
+  return Buffer.concat(chunks).toString()
 }

@@ -4,6 +4,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { wholeBody } from '@slipway/testing/scripted-server.ts'
 
 export interface Asked {
   method: string
@@ -86,9 +87,8 @@ export class IncusStandIn {
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { pathname, searchParams } = new URL(request.url ?? '', 'http://incus')
-    const chunks: Buffer[] = []
-    for await (const chunk of request) chunks.push(chunk as Buffer)
-    const text = Buffer.concat(chunks).toString()
+    const text = await wholeBody(request)
+    if (text === undefined) return
     const asked = {
       ...{ method: request.method ?? '', path: pathname, query: searchParams },
       body: text === '' ? undefined : JSON.parse(text),
