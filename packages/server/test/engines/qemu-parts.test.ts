@@ -1,15 +1,18 @@
+import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { Worker } from 'node:worker_threads'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { Fences } from '../../src/engines/qemu/fences.ts'
 import { Locks } from '../../src/engines/qemu/lock.ts'
 import { StatePaths } from '../../src/engines/qemu/paths.ts'
 import { withQmp } from '../../src/engines/qemu/process/qmp.ts'
 import { lastSerialLines, limitSerial, readSerial } from '../../src/engines/qemu/process/serial-log.ts'
 
-const signal = AbortSignal.timeout(60_000)
+const signal = AbortSignal.timeout(600_000)
+const patienceMs = 50_000
 let folder: string
 
 beforeEach(async () => {
@@ -99,8 +102,8 @@ test('the serial log keeps its offsets when it grew too large and was cut', asyn
 })
 
 describe('a conversation with QEMU', () => {
-  let server: Server
-  afterEach(() => server.close())
+  let server: Server | undefined
+  afterEach(() => server?.close())
 
   test('a conversation with QEMU reaches a socket whose path is too long for a socket address', async () => {
     const deep = join(folder, 'd'.repeat(120))
@@ -108,7 +111,7 @@ describe('a conversation with QEMU', () => {
     const workingDir = process.cwd()
     process.chdir(deep)
     await serve('qmp.sock', answering).finally(() => process.chdir(workingDir))
-    const status = await withQmp(join(deep, 'qmp.sock'), 1_000, (qmp) => qmp.execute('query-status'))
+    const status = await withQmp(join(deep, 'qmp.sock'), patienceMs, (qmp) => qmp.execute('query-status'))
     expect(status).toEqual({ command: 'query-status' })
   })
 
@@ -126,10 +129,34 @@ describe('a conversation with QEMU', () => {
       socket.write('{"QMP":{"version":{}}}\n')
       socket.once('data', () => socket.destroy())
       socket.on('error', () => {})
-    })
-    await new Promise<void>((resolve) => server.listen(join(folder, 'qmp.sock'), resolve))
-    const talk = withQmp(join(folder, 'qmp.sock'), 1_000, (qmp) => qmp.execute('stop'))
+    }).listen(join(folder, 'qmp.sock'))
+    await once(server, 'listening')
+    const talk = withQmp(join(folder, 'qmp.sock'), patienceMs, (qmp) => qmp.execute('stop'))
     await expect(talk).rejects.toMatchObject({ kind: 'unavailable' })
+  })
+
+  test('a conversation with QEMU hears an answer that came while this process was held up', async () => {
+    const answers = new Int32Array(new SharedArrayBuffer(4))
+    const path = join(folder, 'qmp.sock')
+    const qemu = new Worker(answeringThread, { eval: true, workerData: { path, answers } })
+    await once(qemu, 'message')
+    const realTimeout = setTimeout
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] })
+    try {
+      const talk = withQmp(path, 1_000, async (qmp) => {
+        // As when the system wakes a process that slept: timers come first, then what arrived.
+        await new Promise((resolve) => realTimeout(resolve))
+        const stopped = qmp.execute('stop')
+        // Held up until the answer is there, the second one, and until the time is over.
+        for (let count = 0; count < 2; count = Atomics.load(answers, 0)) Atomics.wait(answers, 0, count)
+        vi.advanceTimersByTime(1_001)
+        return stopped
+      })
+      expect(await talk).toEqual({ isStopped: true })
+    } finally {
+      vi.useRealTimers()
+      await qemu.terminate()
+    }
   })
 
   test('a conversation with QEMU tells a refusal from silence', async () => {
@@ -138,13 +165,28 @@ describe('a conversation with QEMU', () => {
         ? '{"error":{"class":"DeviceNotFound","desc":"no such device"}}'
         : '{"return":{}}',
     )
-    const talk = withQmp(join(folder, 'qmp.sock'), 1_000, (qmp) => qmp.execute('device_del', { id: 'x' }))
+    const talk = withQmp(join(folder, 'qmp.sock'), patienceMs, (qmp) =>
+      qmp.execute('device_del', { id: 'x' }),
+    )
     await expect(talk).rejects.toMatchObject({ name: 'QmpError', message: 'device_del: no such device' })
   })
 
+  /** A QEMU that needs no time of ours. */
+  const answeringThread = `
+    const { workerData: { path, answers }, parentPort } = require('node:worker_threads')
+    const note = () => {
+      Atomics.add(answers, 0, 1)
+      Atomics.notify(answers, 0)
+    }
+    require('node:net').createServer((socket) => {
+      socket.on('error', () => {})
+      socket.on('data', () => socket.write('{"return":{"isStopped":true}}\\n', note))
+      socket.write('{"QMP":{"version":{}}}\\n')
+    }).listen(path, () => parentPort.postMessage('listening'))`
+
   const answering = (command: string) => JSON.stringify({ return: { command } })
 
-  function serve(path: string, answer: (command: string) => string): Promise<void> {
+  async function serve(path: string, answer: (command: string) => string): Promise<void> {
     server = createServer((socket) => {
       socket.write('{"QMP":{"version":{}}}\n')
       socket.on('error', () => {})
@@ -154,7 +196,7 @@ describe('a conversation with QEMU', () => {
           if (reply) socket.write(`${reply}\n`)
         }
       })
-    })
-    return new Promise((resolve) => server.listen(path, resolve))
+    }).listen(path)
+    await once(server, 'listening')
   }
 })

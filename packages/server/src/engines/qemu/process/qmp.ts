@@ -110,7 +110,8 @@ class Conversation implements QmpSession {
       if (leftMs <= 0)
         throw new EngineError('unavailable', `QEMU said nothing for ${timeoutMs} ms, waiting for ${what}`)
       await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, leftMs)
+        // Whatever came while this process was held up is read before QEMU is said to be silent.
+        const timer = setTimeout(() => setImmediate(resolve), leftMs)
         this.#wake = () => {
           clearTimeout(timer)
           resolve()
