@@ -16,7 +16,7 @@ async function incusUnderTest(): Promise<EngineUnderTest> {
     image: { name: 'guest:latest', source: { alias: 'guest:latest' } },
     publicAddress,
     sshPublicKey: await makeKey(keyFile),
-    patienceMs: 30_000,
+    patienceMs: 200_000,
     async sshCheck(destination) {
       const options = [
         'StrictHostKeyChecking=no',

@@ -10,7 +10,7 @@ import { createIncusEngine } from '../../src/engines/incus/index.ts'
 import { IncusStandIn } from '../support/incus/stand-in.ts'
 import { incusConfig } from '../support/incus-bench.ts'
 
-const signal = AbortSignal.timeout(60_000)
+const signal = AbortSignal.timeout(600_000)
 const fixture = (name: string) => join(import.meta.dirname, '../support/fixtures/tls', name)
 const read = (name: string) => readFileSync(fixture(name), 'utf8')
 /** A cluster has one certificate, which all of its members show; ours is the second. */

@@ -7,14 +7,14 @@ import { type AddressInfo, createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import type { Engine, VmSpec } from '../../src/engines/engine.ts'
 import { hostArchitecture } from '../../src/engines/qemu/architecture.ts'
 import { importImage } from '../../src/engines/qemu/index.ts'
 import { canShareVolumes, deafImage, makeBench, type QemuBench } from '../support/qemu-bench.ts'
 import { diskOf, specOf, wanted } from '../support/qemu-spec.ts'
 
-const WITHIN = { timeout: 90_000 }
+const WITHIN = { timeout: 240_000 }
 const signal = AbortSignal.timeout(600_000)
 const call = (generation = 1) => ({ generation, signal })
 
@@ -26,7 +26,7 @@ let deaf: QemuBench['image']
 beforeAll(async () => {
   bench = await makeBench()
   deaf = await deafImage(bench)
-  engine = await bench.open({ bootTimeoutS: 4, qmpTimeoutMs: 1_000, shutdownLimitMs: 2_000 })
+  engine = await bench.open()
   for await (const report of engine.inventory(signal)) host = report.name
 }, 300_000)
 afterAll(async () => {
@@ -123,10 +123,11 @@ test(
   'the qemu engine reports a guest that never answers, with the last words of its console',
   WITHIN,
   async () => {
+    const impatient = await opened({ bootTimeoutS: 4 })
     const spec = await defined({ image: deaf })
-    await engine.ensureVm(spec, wanted('on'), call())
+    await impatient.ensureVm(spec, wanted('on'), call())
     for (;;) {
-      const status = await engine.inspectVm(spec, signal)
+      const status = await impatient.inspectVm(spec, signal)
       if (status?.power === 'crashed') {
         expect(status.detail).toMatch(/no SSH answer within 4 s.*console ends with/s)
         break
@@ -146,7 +147,8 @@ test(
     await engine.ensureVm(spec, wanted('on'), call())
     const qemu = (await bench.processes()).find(({ commandLine }) => commandLine.startsWith('qemu-system'))!
     process.kill(qemu.pid, 'SIGSTOP')
-    await expect(engine.powerVm(spec, 'reset', call(2))).rejects.toMatchObject({ kind: 'unavailable' })
+    const impatient = await opened({ qmpTimeoutMs: 1_000 })
+    await expect(impatient.powerVm(spec, 'reset', call(2))).rejects.toMatchObject({ kind: 'unavailable' })
     await engine.powerVm(spec, 'off', call(3))
     expect((await engine.inspectVm(spec, signal))?.power).toBe('off')
     await engine.removeVm(spec, call(4))
@@ -183,6 +185,8 @@ test('the qemu engine pulls the plug on a guest that does not shut down in time'
   await engine.ensureVm(spec, wanted('on'), call())
   await engine.powerVm(spec, 'shutdown', call(2))
   expect((await engine.inspectVm(spec, signal))?.power).toBe('stopping')
+  // Its time is up as soon as somebody looks after it who waits no longer.
+  await opened({ shutdownLimitMs: 1 })
   while ((await engine.inspectVm(spec, signal))?.power !== 'off') await sleep(100)
   await engine.removeVm(spec, call(3))
 })
@@ -259,6 +263,13 @@ test('the qemu engine knows no other host', WITHIN, async () => {
   await expect(engine.ensureVm(spec, wanted('off'), call())).rejects.toMatchObject({ kind: 'missing' })
   await expect(engine.inspectVm(spec, signal)).rejects.toMatchObject({ kind: 'missing' })
 })
+
+/** A second server beside the first, with limits of its own, until the test ends. */
+async function opened(options: Parameters<QemuBench['open']>[0]) {
+  const other = await bench.open(options)
+  onTestFinished(() => other.close())
+  return other
+}
 
 async function defined(changes: Partial<VmSpec> = {}): Promise<VmSpec> {
   const spec = specOf(bench, host, changes)

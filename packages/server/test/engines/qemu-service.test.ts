@@ -78,7 +78,9 @@ test(
     const before = await qemuPids()
     expect(before).toHaveLength(1)
     await server.end('SIGKILL')
-    expect(await bench.ssh(ssh_destination, 'ls /sys/block | grep -c vd')).toBe('4')
+    // The guest finds a disk a moment after it was plugged in.
+    const diskCount = () => bench.ssh(ssh_destination, 'ls /sys/block | grep -c vd')
+    await eventually(async () => (await diskCount()) === '4', patienceMs)
     await start({ bootTimeoutS: 250 })
     expect(await qemuPids()).toEqual(before)
     expect(await stateOf(operation.metadata.id)).toBe('STATE_RUNNING')

@@ -68,7 +68,7 @@ export class IncusMember {
   /** The daemon itself says when it serves. */
   async waitUntilReady(): Promise<void> {
     const env = { ...process.env, INCUS_DIR: this.dir }
-    await exec(daemon, ['waitready', '--timeout', '60'], { env }).catch(async (cause) => {
+    await exec(daemon, ['waitready', '--timeout', '150'], { env }).catch(async (cause) => {
       const log = await readFile(`${this.dir}.log`, 'utf8').catch(() => '')
       throw new Error(`Incus does not start: ${log}`, { cause })
     })
@@ -214,17 +214,17 @@ cluster: {server_name: ${first!.name}, enabled: true}
   /** Runs something where the client of a tenant would be. */
   async fromClient(...command: string[]): Promise<string> {
     const args = [`--net=/run/netns/${this.client}`, ...command]
-    return (await exec('nsenter', args, { timeout: 20_000 })).stdout
+    return (await exec('nsenter', args, { timeout: 60_000 })).stdout
   }
 
   async answersSsh(address: string, port: number): Promise<boolean> {
-    return (await this.greeting(address, port)).startsWith('SSH-')
+    return (await this.greeting(address, port, 3)).startsWith('SSH-')
   }
 
-  /** What a TCP server says first; '' when none answers in a second. */
-  greeting(address: string, port: number): Promise<string> {
+  /** What a TCP server says first; '' when none answers in time. */
+  greeting(address: string, port: number, withinS = 1): Promise<string> {
     const script = `exec 3<>/dev/tcp/${address}/${port} && head -c 4 <&3`
-    return this.fromClient('timeout', '1', 'bash', '-c', script).catch(() => '')
+    return this.fromClient('timeout', `${withinS}`, 'bash', '-c', script).catch(() => '')
   }
 
   async close(): Promise<void> {

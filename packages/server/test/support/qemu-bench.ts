@@ -114,7 +114,7 @@ async function ssh(
     'LogLevel=ERROR',
   ]
   const { stdout } = await exec('ssh', [
-    ...['-F', 'none', '-i', keyFile, '-p', port, '-o', 'IdentitiesOnly=yes', '-o', 'ConnectTimeout=20'],
+    ...['-F', 'none', '-i', keyFile, '-p', port, '-o', 'IdentitiesOnly=yes', '-o', 'ConnectTimeout=120'],
     ...options.flatMap((option) => ['-o', option]),
     ...(source ? ['-b', source] : []),
     userAndHost!,

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { eventually } from '@slipway/testing/eventually.ts'
 import { expect } from 'vitest'
-import type { HostReport, VmSpec, WantedState } from '../../../src/engines/engine.ts'
+import type { EngineError, HostReport, VmSpec, WantedState } from '../../../src/engines/engine.ts'
 import type { IncusEngine } from '../../../src/engines/incus/engine.ts'
 import { ConformanceBench } from '../conformance-bench.ts'
 import { IncusBench } from '../incus-bench.ts'
@@ -20,6 +20,18 @@ export const inTheEnd = <T>(work: () => Promise<T>): Promise<T> =>
       return null
     }
   }, patienceMs).then(({ value }) => value)
+
+/** What the engine refuses with in the end. */
+export const refusedInTheEnd = (work: () => Promise<unknown>): Promise<EngineError> =>
+  inTheEnd(() =>
+    work().then(
+      () => expect.fail('it was done'),
+      (error) => {
+        if (error.kind === 'unavailable') throw error
+        return error
+      },
+    ),
+  )
 
 /** Three members, and an engine that speaks to the first. */
 export class ClusterBench {
