@@ -24,7 +24,7 @@ export function openTerminal({ folder, env, columns = 100 }: TerminalOptions) {
   const colours = () => tmux('capture-pane', '-p', '-e')
 
   /** The screen as soon as it shows what is waited for. */
-  async function see(wanted: RegExp, limitMs = 30_000): Promise<string> {
+  async function see(wanted: RegExp, limitMs = 120_000): Promise<string> {
     const giveUpAt = Date.now() + limitMs
     for (;;) {
       const text = screen()
