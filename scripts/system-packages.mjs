@@ -3,6 +3,9 @@ import { accessSync, constants, existsSync, readdirSync, readFileSync, writeFile
 import { isAbsolute, join } from 'node:path'
 import { root } from './install.mjs'
 
+const lockPatienceMs = 600_000
+const lockLookMs = 1_000
+
 /** Programs that some suites need. An entry counts only where a test file begins with one of its `suites`. */
 const programNames = [
   { name: 'curl', binary: 'curl', packages: ['curl'], suites: ['packages/server/test/start'] },
@@ -105,9 +108,17 @@ function offerBackports(release) {
   return true
 }
 
+/** Waits while another has the machine's packages in hand: some locks apt waits for itself, at others it gives up. */
 function apt(...args) {
-  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
-  spawnSync('apt-get', ['-qq', ...args], { stdio: ['ignore', 2, 2], env })
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', LC_ALL: 'C.UTF-8' }
+  const given = ['-qq', '-o', 'DPkg::Lock::Timeout=600', '-o', 'Acquire::Retries=3', ...args]
+  const until = performance.now() + lockPatienceMs
+  for (;;) {
+    const { stderr } = spawnSync('apt-get', given, { stdio: ['ignore', 2, 'pipe'], env, encoding: 'utf8' })
+    process.stderr.write(stderr ?? '')
+    if (!/could not get lock|unable to lock/i.test(stderr ?? '') || performance.now() > until) return
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, lockLookMs)
+  }
 }
 
 function isOnPath(binary) {
