@@ -15,7 +15,8 @@ export const base = {
   env: { SLIPWAY_SEED: seed },
   // Bounds are for failures alone: a busy machine is no failure.
   testTimeout: 180_000,
-  hookTimeout: 180_000,
+  hookTimeout: 240_000,
+  teardownTimeout: 60_000,
   expect: { poll: { timeout: 60_000 } },
   pool: 'forks',
   // Files of one worker share the modules they load: most of them load the whole server.
