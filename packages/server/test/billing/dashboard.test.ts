@@ -128,9 +128,10 @@ async function keyLink(token = service.credentials.access_key) {
 test('a write key’s billing link shows its project and nothing else of the organization', async () => {
   const { organization_id } = service.credentials
   const sibling = await addProject(service, owner, organization_id, 'sibling')
+  // Ten minutes of the day that is not over: a roll-up would keep what is taken back below.
   await service.sql(
     `INSERT INTO usage_intervals (project_id, location, resource_type, resource_id, product_name, quantity, period)
-     SELECT p.id, 'us-east1-a', 'vm', gen_random_uuid(), t, 1, tstzrange('2026-11-08Z', '2026-11-09Z')
+     SELECT p.id, 'us-east1-a', 'vm', gen_random_uuid(), t, 144, tstzrange('2026-11-10T00:00Z', '2026-11-10T00:10Z')
      FROM (VALUES ($1::uuid, 'a100.1x'), ($2::uuid, 'a40.8x')) AS p (id, t)`,
     [service.credentials.project_id, sibling],
   )
