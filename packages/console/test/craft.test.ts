@@ -80,7 +80,7 @@ describe.skipIf(isBrowserMissing)('what is said of things, and how they are used
     await main().getByRole('button', { name: 'team=ml' }).click()
     await row(/tester/).waitFor({ state: 'detached' })
     expect(await row(/trainer/).count()).toBe(1)
-    expect(new URL(page.url()).searchParams.get('labels')).toBe('team=ml')
+    await page.waitForURL((url) => url.searchParams.get('labels') === 'team=ml')
     await main().getByLabel('Filter by labels').fill('team!=ml')
     await row(/trainer/).waitFor({ state: 'detached' })
     await row(/tester/).waitFor()
@@ -158,8 +158,7 @@ describe.skipIf(isBrowserMissing)('what is said of things, and how they are used
     await main().getByRole('button', { name: 'Create a disk' }).click()
     await dialog().getByLabel('Name').fill('datasets')
     await dialog().getByRole('button', { name: 'Create disk' }).click()
-    await page.getByLabel(/^datasets/).waitFor()
-    expect(await page.getByRole('checkbox', { name: /^datasets/ }).isChecked()).toBe(true)
+    await page.getByRole('checkbox', { name: /^datasets/, checked: true }).waitFor()
     await page.getByLabel('Name', { exact: true }).fill('trainer')
     await page.getByLabel('SSH public key').fill(sshKey)
     await summary().getByRole('button', { name: 'Create VM' }).click()
@@ -229,10 +228,12 @@ describe.skipIf(isBrowserMissing)('what is said of things, and how they are used
     const address = await main()
       .getByText(/^198\.18\./)
       .textContent()
-    await main()
-      .getByRole('button', { name: `Copy ${address}` })
-      .click()
-    await main().getByRole('button', { name: 'Copied' }).waitFor()
+    await Promise.all([
+      main().getByRole('button', { name: 'Copied' }).waitFor(),
+      main()
+        .getByRole('button', { name: `Copy ${address}` })
+        .click(),
+    ])
     expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(address)
   })
 
@@ -245,10 +246,14 @@ describe.skipIf(isBrowserMissing)('what is said of things, and how they are used
     await result('Stopped trainer').waitFor()
     // The pointer keeps the toast from going.
     await result('Stopped trainer').hover()
-    await main().evaluate((element) => element.scrollTo(0, element.scrollHeight))
-    const toast = (await page.getByRole('region', { name: /notification/i }).boundingBox())!
-    const last = (await main().getByRole('button', { name: 'Delete VM' }).boundingBox())!
-    expect(last.y + last.height).toBeLessThanOrEqual(toast.y)
+    // What is read again meanwhile may make the page longer.
+    const covered = async () => {
+      await main().evaluate((element) => element.scrollTo(0, element.scrollHeight))
+      const toast = (await page.getByRole('region', { name: /notification/i }).boundingBox())!
+      const last = (await main().getByRole('button', { name: 'Delete VM' }).boundingBox())!
+      return last.y + last.height - toast.y
+    }
+    await expect.poll(covered).toBeLessThanOrEqual(0)
   })
 })
 

@@ -12,9 +12,9 @@ import {
   useSignedInTabs,
 } from './support/browser.ts'
 
+const now = new Date()
 /** The month so many months before this one, as `2026-10`. */
 function monthsAgo(number: number): string {
-  const now = new Date()
   return new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - number, 1)).toISOString().slice(0, 7)
 }
 

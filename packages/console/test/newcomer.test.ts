@@ -11,6 +11,7 @@ import {
   isBrowserMissing,
   modalOf,
   openTab,
+  pressChord,
   result,
   type Tab,
   useConsole,
@@ -172,11 +173,16 @@ describe.skipIf(isBrowserMissing)('somebody who is new to the console', () => {
     await type('by-keyboard')
     await tabTo(/SSH public key/)
     await type(sshKey)
+    const create = page
+      .getByRole('complementary', { name: 'Summary' })
+      .getByRole('button', { name: 'Create VM' })
+    await create.and(page.locator(':not([aria-disabled])')).waitFor()
     await tabTo(/^Create VM$/)
     await press('Enter')
     await page.getByRole('heading', { level: 1, name: 'by-keyboard' }).waitFor()
     await result(page, 'by-keyboard is running').waitFor()
     await press('/')
+    await page.locator('[role=combobox]:focus').waitFor()
     await type('by-keyboard')
     await page
       .getByRole('option', { name: /by-keyboard/ })
@@ -186,14 +192,13 @@ describe.skipIf(isBrowserMissing)('somebody who is new to the console', () => {
     await dialog().waitFor({ state: 'detached' })
     await tabTo(/^Delete VM$/)
     await press('Enter')
-    await dialog().waitFor()
+    await dialog().getByRole('button', { name: 'Cancel' }).and(page.locator(':focus')).waitFor()
     await tabTo(/to confirm/)
     await type('by-keyboard')
     await press('Enter')
     await result(page, 'Deleted by-keyboard').waitFor()
     await dialog().waitFor({ state: 'detached' })
-    await press('g')
-    await press('v')
+    await pressChord(page, 'g', 'v')
     await page.getByRole('heading', { level: 1, name: 'VMs' }).waitFor()
     await main().getByText('by-keyboard').first().waitFor({ state: 'detached' })
   })

@@ -5,6 +5,7 @@ import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
 import {
   expectNoComplaints,
   isBrowserMissing,
+  modalOf,
   openTab,
   signIn,
   type Tab,
@@ -128,8 +129,8 @@ describe.skipIf(isBrowserMissing)('a session of the console', () => {
     await other.page.goto(page.url())
     await row('seen-twice', other.page).waitFor()
     await row('seen-twice').getByRole('button', { name: 'Delete' }).click()
-    await page.getByRole('dialog').getByLabel('Type seen-twice to confirm').fill('seen-twice')
-    await page.getByRole('dialog').getByRole('button', { name: 'Delete disk' }).click()
+    await modalOf(page).getByLabel('Type seen-twice to confirm').fill('seen-twice')
+    await modalOf(page).getByRole('button', { name: 'Delete disk' }).click()
     for (const on of [page, other.page]) await row('seen-twice', on).waitFor({ state: 'detached' })
     await page.getByRole('button', { name: 'Account' }).click()
     await page.getByRole('menuitem', { name: 'Sign out' }).click()

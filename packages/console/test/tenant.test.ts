@@ -7,6 +7,7 @@ import {
   createVm,
   isBrowserMissing,
   modalOf,
+  pressChord,
   result as resultOn,
   useConsole,
   useSignedInTabs,
@@ -37,9 +38,9 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
   }
 
   test('a VM is created by the keyboard shortcut, and its page shows how it comes to run', async () => {
-    // The steps are in sight only while the creation runs.
+    // The steps are in sight only while the creation runs: it does until they have been seen.
     await service.sql(
-      `INSERT INTO simulated_faults (method, kind, delay_ms, remaining) VALUES ('ensureVm', 'delay', 3000, 1)`,
+      `INSERT INTO simulated_faults (method, kind, delay_ms, remaining) VALUES ('ensureVm', 'fail', 0, 1000)`,
     )
     await open('')
     await page.getByRole('navigation', { name: 'Main' }).waitFor()
@@ -61,11 +62,13 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
       .getByText(/power on|boot|place/i)
       .first()
       .waitFor()
+    await service.sql('DELETE FROM simulated_faults')
+    // Toasts go by themselves, so they come first.
+    await result('train-7 is running').waitFor()
     await main().getByText('running', { exact: true }).first().waitFor()
     await main()
       .getByText(/nobody answers at 198\.18\./)
       .waitFor()
-    await result('train-7 is running').waitFor()
   })
 
   test('what cannot be deleted while VMs are in it says so', async () => {
@@ -114,10 +117,10 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
     await main().getByRole('link', { name: 'train-7' }).click()
     await page.getByRole('button', { name: 'Attach disk' }).click()
     await dialog().getByRole('button', { name: 'Attach disk' }).click()
+    await result('Attached datasets to train-7').waitFor()
     await dialog().getByText('/mnt/datasets').first().waitFor()
     await page.keyboard.press('Escape')
     await page.getByRole('table', { name: 'Disks' }).getByText('datasets').waitFor()
-    await result('Attached datasets to train-7').waitFor()
   })
 
   test('a firewall rule explains itself, and the tester names it for a packet', async () => {
@@ -141,8 +144,8 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
     await dialog().getByText('to the whole internet').waitFor({ state: 'detached' })
     // What stands in the field counts, though it was not added.
     await create.click()
-    await main().getByText('Allow tcp 8888 from anywhere to every VM').waitFor()
     await result('The rule allow-jupyter is in force').waitFor()
+    await main().getByText('Allow tcp 8888 from anywhere to every VM').waitFor()
     const tester = page.getByRole('form', { name: 'Tester' })
     await tester.getByLabel('To', { exact: true }).fill('train-7')
     await tester.getByLabel('Port').fill('8888')
@@ -157,14 +160,14 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
     await createVm(service, 'hard-to-find', 'a40.1x', project_id)
     await open('')
     await page.getByRole('navigation', { name: 'Main' }).waitFor()
-    await page.keyboard.press('g')
-    await page.keyboard.press('u')
+    await pressChord(page, 'g', 'u')
     await page.getByRole('heading', { level: 1, name: 'Usage' }).waitFor()
     await page.keyboard.press('/')
     await page.getByRole('combobox', { name: /Search/ }).fill('hard-to')
     await page.getByRole('option', { name: /hard-to-find/ }).waitFor()
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { level: 1, name: 'hard-to-find' }).waitFor()
+    await dialog().waitFor({ state: 'detached' })
     await page.keyboard.press('?')
     await dialog().getByText('Search VMs, disks and pages').waitFor()
     await page.keyboard.press('Escape')
@@ -181,15 +184,15 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
     await main().getByText('running', { exact: true }).first().waitFor()
     await page.getByRole('button', { name: 'Stop' }).click()
     await dialog().getByRole('button', { name: 'Stop VM' }).click()
-    await main().getByText('shut off', { exact: true }).first().waitFor()
     await result('Stopped short-lived').waitFor()
+    await main().getByText('shut off', { exact: true }).first().waitFor()
     await page.getByRole('button', { name: 'Delete VM' }).click()
     const confirm = dialog().getByRole('button', { name: 'Delete VM' })
     expect(await confirm.getAttribute('aria-disabled')).toBe('true')
     await dialog().getByLabel('Type short-lived to confirm').fill('short-lived')
     await confirm.click()
-    await main().getByText('no longer exists').waitFor()
     await result('Deleted short-lived').waitFor()
+    await main().getByText('no longer exists').waitFor()
     // What it was is still known to whoever comes by later.
     await page.reload()
     await page.getByRole('heading', { level: 1, name: 'short-lived' }).waitFor()
@@ -220,11 +223,11 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
         .click()
     }
     await act('Stop')
-    for (const name of ['batch-1', 'batch-2']) await row(name).getByText('shut off').waitFor()
     await result('Stopped 2 VMs').waitFor()
+    for (const name of ['batch-1', 'batch-2']) await row(name).getByText('shut off').waitFor()
     await act('Delete')
-    await main().getByText('No VM matches the filter.').waitFor()
     await result('Deleted 2 VMs').waitFor()
+    await main().getByText('No VM matches the filter.').waitFor()
     await row('train-7').waitFor({ state: 'detached' })
     await main().getByRole('button', { name: 'Clear it' }).click()
     await row('train-7').waitFor()

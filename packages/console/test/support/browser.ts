@@ -165,6 +165,10 @@ export async function openOnNarrowScreen(page: Page, name: string, part: string)
   return isOutside || overflow > 0 ? [`${name} narrow: does not fit`] : []
 }
 
+/** Presses two keys as one who knows the shortcut does, however long the page takes for the first. */
+export const pressChord = (page: Page, first: string, second: string) =>
+  Promise.all([page.keyboard.press(first), page.keyboard.press(second)])
+
 /** The dialog that is open. Toasts have that role as well. */
 export const modalOf = (page: Page) => page.locator('[role="dialog"][data-modal]')
 
