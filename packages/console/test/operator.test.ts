@@ -74,9 +74,9 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
     }
     await drain()
     await page.getByRole('button', { name: 'End drain' }).click()
-    await main().getByText('up', { exact: true }).waitFor()
     await result(page, /^Opened .* for new VMs/).waitFor()
     await result(page, / is draining$/).waitFor({ state: 'detached' })
+    await main().getByText('up', { exact: true }).waitFor()
     await drain()
     await main().getByRole('table', { name: 'GPUs' }).getByText('held by a VM').first().waitFor()
     await main()

@@ -131,7 +131,7 @@ const columnsFor = (projectId: string, nameOf: NameOf, actors: Map<string, strin
   {
     key: 'what',
     title: 'What',
-    width: 'minmax(230px, 1.8fr)',
+    width: 'minmax(250px, 1.8fr)',
     isWrapped: true,
     cell: (row) => <What happening={row} />,
   },
@@ -174,7 +174,10 @@ function What({ happening }: { happening: Row }) {
       <span className="min-w-0 break-words">
         {eventWords(event)}
         {events.length > 1 && (
-          <span className="figures text-ink-muted"> in {preciseDuration(tookMs(happening))}</span>
+          <span className="figures whitespace-nowrap text-ink-muted">
+            {' '}
+            in {preciseDuration(tookMs(happening))}
+          </span>
         )}
         {detail && <span className="text-ink-muted">: {detail}</span>}
       </span>

@@ -1,5 +1,6 @@
 import { Link, type LinkProps, useLocation } from '@tanstack/react-router'
 import { useEffect, useRef } from 'react'
+import { useCutEdges } from './cut-edges.ts'
 
 interface TabLink {
   label: string
@@ -11,6 +12,7 @@ interface TabLink {
 export function TabLinks({ label, tabs }: { label: string; tabs: TabLink[] }) {
   const { pathname } = useLocation()
   const nav = useRef<HTMLElement>(null)
+  useCutEdges(nav)
   // biome-ignore lint/correctness/useExhaustiveDependencies: when the page changes
   useEffect(() => {
     const row = nav.current
@@ -23,23 +25,21 @@ export function TabLinks({ label, tabs }: { label: string; tabs: TabLink[] }) {
     return () => observer.disconnect()
   }, [pathname])
   return (
-    <nav
-      ref={nav}
-      aria-label={label}
-      className="overflow-x-auto border-b border-line max-md:-mx-4 max-md:px-4"
-    >
-      <div className="flex gap-1">
-        {tabs.map((tab) => (
-          <Link
-            key={tab.to}
-            {...({ to: tab.to } as LinkProps)}
-            activeOptions={{ exact: tab.isExact ?? false, includeSearch: false }}
-            className="-mb-px flex h-9 items-center border-b-2 border-transparent px-3 whitespace-nowrap text-ink-muted hover:text-ink aria-[current=page]:border-accent aria-[current=page]:font-medium aria-[current=page]:text-ink"
-          >
-            {tab.label}
-          </Link>
-        ))}
-      </div>
-    </nav>
+    <div className="cut-edges [--fade:var(--canvas)] max-md:-mx-4">
+      <nav ref={nav} aria-label={label} className="overflow-x-auto border-b border-line max-md:px-4">
+        <div className="flex gap-1">
+          {tabs.map((tab) => (
+            <Link
+              key={tab.to}
+              {...({ to: tab.to } as LinkProps)}
+              activeOptions={{ exact: tab.isExact ?? false, includeSearch: false }}
+              className="-mb-px flex h-9 items-center border-b-2 border-transparent px-3 whitespace-nowrap text-ink-muted hover:text-ink aria-[current=page]:border-accent aria-[current=page]:font-medium aria-[current=page]:text-ink"
+            >
+              {tab.label}
+            </Link>
+          ))}
+        </div>
+      </nav>
+    </div>
   )
 }

@@ -249,7 +249,7 @@ function Gpus({ host: { gpus, vms } }: { host: Host }) {
           width: 'minmax(130px, 1fr)',
           cell: (gpu) => <span className="mono">{gpu.pci_address}</span>,
         },
-        { key: 'model', title: 'Model', width: 'minmax(130px, 1fr)', cell: (gpu) => gpu.model },
+        { key: 'model', title: 'Model', width: 'minmax(150px, 1fr)', cell: (gpu) => gpu.model },
         { key: 'numa', title: 'NUMA', width: '70px', align: 'right', cell: (gpu) => gpu.numa_node },
         { key: 'state', title: 'State', width: '140px', cell: (gpu) => <StateBadge state={gpu.state} /> },
         {

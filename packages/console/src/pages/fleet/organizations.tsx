@@ -143,7 +143,7 @@ export function Organizations() {
               {
                 key: 'vms',
                 title: 'VMs',
-                width: '70px',
+                width: '90px',
                 align: 'right',
                 sortBy: (row) => row.vms,
                 cell: (row) => (

@@ -80,6 +80,7 @@ export function Members() {
                 key: 'email',
                 title: 'E-mail',
                 width: 'minmax(180px, 2fr)',
+                isWrapped: true,
                 cell: (member) => (
                   <span className="font-medium">
                     {member.email}
