@@ -35,8 +35,8 @@ describe.skipIf(whyNoIncus)(`OVN ${whyNoIncus}`, () => {
   const open = [rule('ingress', ['0.0.0.0/0']), rule('egress', ['0.0.0.0/0'])]
   const wanted = (rules: CompiledRule[], generation = 1) =>
     ({ power: 'on', firewall: { rules, generation } }) as const
-  const specOf = (networkId: string, number: number): VmSpec => ({
-    ...{ ...template, id: randomUUID() },
+  const specOf = (networkId: string, number: number, host = 'm1'): VmSpec => ({
+    ...{ ...template, id: randomUUID(), host },
     network: {
       ...{ ...template.network, networkId, publicAddress: `198.51.100.${208 + number}` },
       ...{ privateAddress: `172.27.0.${10 + number}`, macAddress: `52:54:00:c0:f3:0${number}` },
@@ -52,20 +52,22 @@ describe.skipIf(whyNoIncus)(`OVN ${whyNoIncus}`, () => {
     )
   }
 
-  test('networks of one range live side by side on a host, each VM behind its own firewall', async () => {
+  test('networks of one range span members side by side, each VM behind its own firewall', async () => {
     const [first, second] = [randomUUID(), randomUUID()]
-    const [one, other] = [specOf(first, 1), specOf(first, 2)]
+    const [one, other] = [specOf(first, 1), specOf(first, 2, 'm2')]
     const stranger = { ...specOf(second, 3), network: { ...specOf(second, 3).network } }
     stranger.network.privateAddress = one.network.privateAddress
     const reports: HostReport[] = []
     for await (const report of ovn.engine.inventory(signal)) reports.push(report)
-    expect(reports).toMatchObject([{ capabilities: { network: 'ovn' } }])
+    expect(reports).toMatchObject(ovn.bench.members.map(() => ({ capabilities: { network: 'ovn' } })))
 
     for (const spec of [one, other, stranger]) {
       await ovn.engine.ensureVm(spec, wanted(open), at(1))
       await isRunning(spec)
     }
-    expect(await ovn.bench.greeting(one.network.publicAddress, 22)).toBe('SSH-')
+    for (const { network } of [one, other])
+      expect(await ovn.bench.greeting(network.publicAddress, 22)).toBe('SSH-')
+    expect(await reachesSsh(one, other)).toBe(true)
     expect(await reachesSsh(other, one)).toBe(true)
 
     // Between guests the receiver's rules decide, whatever those of the sender allow.
@@ -75,6 +77,7 @@ describe.skipIf(whyNoIncus)(`OVN ${whyNoIncus}`, () => {
     expect(await reachesSsh(other, one)).toBe(true)
     await ovn.engine.applyFirewall(one, [], at(3))
     await eventually(async () => !(await reachesSsh(other, one)))
+    expect(await reachesSsh(one, other)).toBe(true)
 
     for (const spec of [one, other, stranger]) await ovn.engine.removeVm(spec, at(4))
     const networks = await ovn.bench.members[0]!.cli('network', 'list', '--format', 'csv', '-c', 'nt')

@@ -34,7 +34,7 @@ export class IncusMember {
   readonly namespace: string
   readonly address: string
   readonly dir: string
-  /** What its shell does before the daemon is started. */
+  /** What its shell does before the daemon is started, given the member's folder, name and address. */
   readonly prelude: string
   #child: ChildProcess | undefined
 
@@ -58,7 +58,7 @@ export class IncusMember {
       [
         ...[`--net=/run/netns/${this.namespace}`, 'unshare', '--mount', '--uts', '--propagation', 'private'],
         ...['sh', '-c', `hostname ${this.name}; ${ownSys}${this.prelude}\nexec ${daemon} --group root`],
-        ...['sh', this.dir],
+        ...['sh', this.dir, this.name, this.address],
       ],
       { env: { ...process.env, INCUS_DIR: this.dir }, stdio: ['ignore', log, log] },
     )
@@ -166,8 +166,8 @@ export class IncusBench {
   }
 
   /** Members that found each other over their switch. */
-  static async cluster(memberCount: number): Promise<IncusBench> {
-    const bench = await IncusBench.open(memberCount)
+  static async cluster(memberCount: number, prelude = ''): Promise<IncusBench> {
+    const bench = await IncusBench.open(memberCount, prelude)
     try {
       const [first, ...others] = bench.members
       await first!.preseed(`config: {core.https_address: "${first!.address}:8443"}
@@ -311,9 +311,10 @@ cluster: {server_name: ${first!.name}, enabled: true}
 
   /** A second port of the member on the switch, without an address. */
   async addPort(member: IncusMember, name: string): Promise<void> {
-    const peer = ['type', 'veth', 'peer', 'name', `x-${name}`, 'netns', this.#lan]
+    const end = `${name}-${member.name}`
+    const peer = ['type', 'veth', 'peer', 'name', end, 'netns', this.#lan]
     await exec('ip', ['-n', member.namespace, 'link', 'add', name, ...peer])
-    await exec('ip', ['-n', this.#lan, 'link', 'set', `x-${name}`, 'master', 'lan', 'up'])
+    await exec('ip', ['-n', this.#lan, 'link', 'set', end, 'master', 'lan', 'up'])
     await exec('ip', ['-n', member.namespace, 'link', 'set', name, 'up'])
   }
 

@@ -36,32 +36,41 @@ async function ovnPrograms(): Promise<string> {
   }
 }
 
+/** Of the first member, which has the databases of OVN. */
+const central = { address: '198.51.100.1', northPort: 6641, southPort: 6642 }
+
 /**
- * Open vSwitch and OVN beside the daemon, in its namespaces. Packets are switched by the program itself (`netdev`), since
+ * Open vSwitch and OVN beside each daemon, in its namespaces. Packets are switched by the program itself (`netdev`), since
  * few test machines have the kernel's module; so the bridge of the uplink, which Incus would make for the module, is made
- * before it asks: its name is that of the first network.
+ * before it asks: its name is that of the first network. The program tunnels only through a bridge of its own, so the
+ * members' tunnels end at that one, too.
  */
 const prelude = (programs: string) => `
 export PATH=${programs}/usr/bin:${programs}/usr/sbin:${programs}/usr/lib/openvswitch-switch:$PATH
 export LD_LIBRARY_PATH=$(echo ${programs}/usr/lib/*-linux-gnu) OVS_RUNDIR=/run/openvswitch OVN_RUNDIR=/run/ovn
 export OVS_LOGDIR="$1" OVN_LOGDIR="$1" OVS_SYSCONFDIR="$1"
+tunnelEnd=192.0.2.\${3##*.}
 mkdir -p /run/openvswitch /run/ovn
 mount -t tmpfs tmpfs /run/openvswitch; mount -t tmpfs tmpfs /run/ovn
-serve() { ovsdb-tool create "$1" "$2"; ovsdb-server "$1" --remote=punix:$3 --pidfile=$3.pid --unixctl=$3.ctl --detach; }
+serve() { ovsdb-tool create "$1" "$2"; ovsdb-server "$1" --remote=punix:$3 $4 --pidfile=$3.pid --unixctl=$3.ctl --detach; }
 serve "$1/ovs.db" ${programs}/usr/share/openvswitch/vswitch.ovsschema /run/openvswitch/db.sock
-serve "$1/nb.db" ${programs}/usr/share/ovn/ovn-nb.ovsschema /run/ovn/ovnnb_db.sock
-serve "$1/sb.db" ${programs}/usr/share/ovn/ovn-sb.ovsschema /run/ovn/ovnsb_db.sock
+if [ "$3" = ${central.address} ]; then
+  serve "$1/nb.db" ${programs}/usr/share/ovn/ovn-nb.ovsschema /run/ovn/ovnnb_db.sock --remote=ptcp:${central.northPort}:$3
+  serve "$1/sb.db" ${programs}/usr/share/ovn/ovn-sb.ovsschema /run/ovn/ovnsb_db.sock --remote=ptcp:${central.southPort}:$3
+  ovn-nbctl init; ovn-sbctl init
+  ovn-northd --pidfile --detach
+fi
 ovs-vsctl --no-wait init
-ovs-vsctl --no-wait set open . external_ids:system-id=m1 external_ids:ovn-remote=unix:/run/ovn/ovnsb_db.sock \
-  external_ids:ovn-encap-type=geneve external_ids:ovn-encap-ip=198.51.100.1 external_ids:ovn-bridge-datapath-type=netdev
+ovs-vsctl --no-wait set open . external_ids:system-id=$2 \
+  external_ids:ovn-remote=tcp:${central.address}:${central.southPort} external_ids:ovn-encap-type=geneve \
+  external_ids:ovn-encap-ip=$tunnelEnd external_ids:ovn-bridge-datapath-type=netdev
 ovs-vswitchd --pidfile --detach
-ovn-nbctl init; ovn-sbctl init
-ovn-northd --pidfile --detach
-ovn-controller --pidfile --detach
 ovs-vsctl add-br incusovn1 -- set bridge incusovn1 datapath_type=netdev
+ip address add $tunnelEnd/24 dev incusovn1; ip link set incusovn1 up
+ovn-controller --pidfile --detach
 `
 
-/** One server with OVN, whose uplink is on the switch of the bench. Public addresses are those of the switch. */
+/** Two members with one OVN, whose uplink is on the switch of the bench. Public addresses are those of the switch. */
 export class OvnBench {
   readonly bench: IncusBench
   readonly engine: IncusEngine
@@ -72,22 +81,28 @@ export class OvnBench {
   }
 
   static async open(): Promise<OvnBench> {
-    const bench = await IncusBench.alone(prelude(await ovnPrograms()))
+    const bench = await IncusBench.cluster(2, prelude(await ovnPrograms()))
     try {
-      const [member] = bench.members
-      await bench.addPort(member!, 'up1')
-      // No program computes what network cards would: whoever sends into the switch does it himself.
-      await withoutOffload([`--net=/run/netns/${member!.namespace}`], 'up1')
+      const [first] = bench.members
+      const north = `tcp:${central.address}:${central.northPort}`
+      await first!.cli('config', 'set', 'network.ovn.northbound_connection', north)
+      const create = ['network', 'create', 'uplink', '--type=physical']
+      for (const member of bench.members) {
+        await bench.addPort(member, 'up1')
+        // No program computes what network cards would: whoever sends into the switch does it himself.
+        await withoutOffload([`--net=/run/netns/${member.namespace}`], 'up1')
+        await first!.cli(...create, '--target', member.name, 'parent=up1')
+      }
       await withoutOffload([`--net=/run/netns/${bench.client}`], 'up0')
       const settings = [
-        ...['parent=up1', 'ipv4.gateway=198.51.100.100/24', 'dns.nameservers=198.51.100.100'],
+        ...['ipv4.gateway=198.51.100.100/24', 'dns.nameservers=198.51.100.100'],
         ...['ipv4.ovn.ranges=198.51.100.150-198.51.100.199', 'ipv4.routes=198.51.100.208/28'],
       ]
-      await member!.cli('network', 'create', 'uplink', '--type=physical', ...settings)
+      await first!.cli(...create, ...settings)
       const answersSsh = async (address: string, port: number) => {
-        for (const path of await member!.instances()) {
+        for (const path of await first!.instances()) {
           const name = /\/instances\/([^?]+)/.exec(path)![1]!
-          const pid = await member!.pidOf(name).catch(() => 0)
+          const pid = await first!.pidOf(name).catch(() => 0)
           if (pid > 0) await withoutOffload(['-t', String(pid), '-n'], 'eth0').catch(() => {})
         }
         return bench.answersSsh(address, port)
