@@ -5,6 +5,7 @@ import { EngineError } from '../engine.ts'
 import { isCode } from './client.ts'
 import type { IncusContext } from './context.ts'
 import { unavailable } from './instances.ts'
+import { Turns } from './turns.ts'
 
 interface AclRule {
   action: 'allow' | 'drop'
@@ -110,7 +111,7 @@ const isMemberAway = (error: unknown) =>
  */
 export class Firewalls {
   readonly #ctx: IncusContext
-  readonly #writing = new Map<string, Promise<unknown>>()
+  readonly #turns = new Turns()
 
   constructor(ctx: IncusContext) {
     this.#ctx = ctx
@@ -155,10 +156,7 @@ export class Firewalls {
     signal: AbortSignal,
     change: (acl: Acl) => Omit<Acl, 'description'>,
   ): Promise<boolean> {
-    const before = this.#writing.get(bridge) ?? Promise.resolve()
-    const work = before.catch(() => {}).then(() => this.#writeAlone(bridge, vmId, generation, signal, change))
-    this.#writing.set(bridge, work)
-    return work.finally(() => this.#writing.get(bridge) === work && this.#writing.delete(bridge))
+    return this.#turns.take(bridge, () => this.#writeAlone(bridge, vmId, generation, signal, change))
   }
 
   async #writeAlone(

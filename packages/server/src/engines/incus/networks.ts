@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { cidrsOverlap, numberToAddress } from '../../domain/addresses.ts'
 import type { VmSpec } from '../engine.ts'
 import { EngineError } from '../engine.ts'
@@ -6,6 +7,7 @@ import { isCode } from './client.ts'
 import type { IncusContext } from './context.ts'
 import { unavailable } from './instances.ts'
 import { memberNames } from './members.ts'
+import type { Turns } from './turns.ts'
 
 /** An interface's name has at most 15 characters, and the tunnel of a bridge adds two. */
 const hashOf = ({ networkId, subnetCidr }: VmSpec['network']) =>
@@ -25,12 +27,49 @@ const vniOf = (bridge: string) => 1 + (Number.parseInt(bridge.slice(2, 8), 16) %
  */
 export async function ensureNetwork(
   ctx: IncusContext,
+  turns: Turns,
   network: VmSpec['network'],
   signal: AbortSignal,
 ): Promise<string> {
   // While there are VMs in it, a subnet stays what it is.
-  for (const name of [bridgeOf(network), ovnNetworkOf(network)])
-    if (await hasNetwork(ctx, name, signal)) return name
+  const names = [bridgeOf(network), ovnNetworkOf(network)]
+  for (const name of names)
+    if (isWhole(await ctx.client.find<Network>(`/1.0/networks/${name}`, { signal }))) return name
+  return turns.take(bridgeOf(network), async () => {
+    for (const name of names) if (await isMade(ctx, name, signal)) return name
+    return makeMissing(ctx, network, signal)
+  })
+}
+
+/** Incus calls a network so from its definition on until every member has it. */
+const unfinished = ['Pending', 'Errored']
+const isWhole = (found: { value: Network } | undefined) => found && !unfinished.includes(found.value.status)
+
+/**
+ * Whoever makes a network takes a second or two. One that stays unfinished was left so, by a member that went away or a
+ * worker that died meanwhile: no guest can be in it, and it is removed, to be made anew.
+ */
+async function isMade(ctx: IncusContext, name: string, signal: AbortSignal): Promise<boolean> {
+  const untilMs = performance.now() + makingMs
+  for (;;) {
+    const found = await ctx.client.find<Network>(`/1.0/networks/${name}`, { signal })
+    if (isWhole(found)) return true
+    if (!found) return false
+    if (performance.now() > untilMs) break
+    await sleep(lookMs, undefined, { signal })
+  }
+  await dropNetworkIfUnused(ctx, name, signal)
+  return false
+}
+
+const makingMs = 20_000
+const lookMs = 200
+
+async function makeMissing(
+  ctx: IncusContext,
+  network: VmSpec['network'],
+  signal: AbortSignal,
+): Promise<string> {
   const uplink = await findUplink(ctx, signal)
   const name = uplink === undefined ? bridgeOf(network) : ovnNetworkOf(network)
   if (uplink === undefined) await requireFreeRange(ctx, network.subnetCidr, signal)
@@ -81,6 +120,7 @@ export const findUplink = async (ctx: IncusContext, signal: AbortSignal): Promis
 
 interface Network {
   name: string
+  status: string
   config: Record<string, string>
   used_by?: string[]
 }
