@@ -53,13 +53,17 @@ async function api(method: string, path: string, body?: unknown) {
   return { status: response.status, body: (await response.json()) as { items: unknown[] } }
 }
 
-const shelf = async () =>
-  JSON.parse(await member.cli('query', '/1.0/images?recursion=1&project=slipway')) as {
+/** In an order of its own: Incus lists images, and the aliases of each, in any. */
+const shelf = async () => {
+  const images = JSON.parse(await member.cli('query', '/1.0/images?recursion=1&project=slipway')) as {
     fingerprint: string
     type: string
     uploaded_at: string
     aliases: { name: string }[]
   }[]
+  for (const { aliases } of images) aliases.sort((a, b) => a.name.localeCompare(b.name))
+  return images.sort((a, b) => a.fingerprint.localeCompare(b.fingerprint))
+}
 
 test('npm start runs on the Incus of this machine, which is a host of its one location', async () => {
   const command = ['npm', 'start', '--', '--engine', 'incus', '--port', '0', '--data-dir', dataDir]
