@@ -3,6 +3,7 @@ import { PeriodicTasks } from '../runner/periodic.ts'
 import { Turns } from '../runner/turns.ts'
 import type { Services } from '../services.ts'
 import { hastenOperation } from '../store/compute/operations.ts'
+import { listEngineAnswers } from '../store/fleet/locations.ts'
 import { expireVms, warnOfExpiry } from './expiry.ts'
 import { Firewalls } from './firewalls.ts'
 import { Inventory, reportsTurn } from './inventory.ts'
@@ -46,7 +47,7 @@ export class Reconciler {
 
   /** Resolves when the fleet is known, as far as its engines answer. */
   async start(): Promise<void> {
-    await Promise.race([this.reports(), delay(firstReportsMs, undefined, { ref: false })])
+    await Promise.race([this.#firstReports(), delay(firstReportsMs, undefined, { ref: false })])
     const { engines } = this.#services
     for (const location of engines.keys())
       this.#share(reportsTurn(location), reportMs, (signal) => this.#inventory.location(location, signal))
@@ -105,6 +106,18 @@ export class Reconciler {
 
   prune(): Promise<void> {
     return pruneOld(this.#services)
+  }
+
+  /**
+   * Of engines that were not read lately: what the store has of the others is good until their next turn, so that a start
+   * takes no longer where there are many VMs.
+   */
+  async #firstReports(): Promise<void> {
+    const { database, engines } = this.#services
+    const answers = await listEngineAnswers(database)
+    const silent = answers.filter(({ location, is_answering }) => engines.has(location) && !is_answering)
+    const { stopping } = this.#tasks
+    await Promise.all(silent.map(({ location }) => this.#inventory.location(location, stopping)))
   }
 
   #hear(vmId: string): void {

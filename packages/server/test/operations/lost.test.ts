@@ -5,6 +5,7 @@ import { resourcesOf } from '@slipway/testing/resources.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import type { Engine, HostReport } from '../../src/engines/engine.ts'
+import { Reconciler } from '../../src/reconcile/reconciler.ts'
 
 let service: TestService
 let resources: ReturnType<typeof resourcesOf>
@@ -239,6 +240,34 @@ function hangInventory(location: string): () => void {
     delete service.server.services.stepMs
   }
 }
+
+test('a start waits for engines that were not read lately, and for no others', async () => {
+  const { services } = service.server
+  const asked: string[] = []
+  const noting = ([location, engine]: [string, Engine]): [string, Engine] => {
+    const get = (target: Engine, name: keyof Engine) => {
+      if (name === 'inventory') asked.push(location)
+      return (target[name] as () => unknown).bind(target)
+    }
+    return [location, new Proxy(engine, { get: get as never })]
+  }
+  const engines = new Map([...services.engines].map(noting))
+  const askedAtStart = async () => {
+    asked.length = 0
+    const another = new Reconciler({ ...services, engines })
+    await another.start()
+    const before = [...asked]
+    await another.stop()
+    return before
+  }
+  await reports()
+  expect(await askedAtStart()).toEqual([])
+  // The service's own reconciler may have read it again in between.
+  await eventually(async () => {
+    await service.sql(`UPDATE locations SET engine_answered_at = NULL WHERE name = 'us-west1-a'`)
+    return isDeepStrictEqual(await askedAtStart(), ['us-west1-a'])
+  })
+})
 
 test('an engine whose inventory hangs keeps neither its own lost hosts from being marked nor other locations', async () => {
   const [east, west] = [await resources.newVm(), await resources.newVm({ location: 'us-west1-a' })]

@@ -182,16 +182,20 @@ export interface SimulatedHost {
   dirty: string[]
 }
 
+// Of what a VM was made with only that which a report tells: the rest is many times as long.
 const hosts = statement<SimulatedHost, { location: string; afterName: string; most: number }>(
   'simulated_hosts',
   `SELECT h.name, h.model, h.gpu_count,
           coalesce((SELECT jsonb_agg(to_jsonb(s)) FROM (
-             SELECT v.id, v.generation, v.power, v.gpus, v.spec, v.firewall_generation,
-                    (extract(epoch FROM v.ready_at - slipway_now()) * 1000)::float8 AS ready_in_ms
+             SELECT v.id, v.generation, v.power, v.gpus, v.firewall_generation,
+                    jsonb_build_object('image', v.spec -> 'image', 'network', v.spec -> 'network', 'disks', v.spec -> 'disks')
+                      AS spec,
+                    (extract(epoch FROM v.ready_at - t.now) * 1000)::float8 AS ready_in_ms
              FROM simulated_vms v WHERE v.location = h.location AND v.host = h.name AND NOT v.is_removed) s), '[]') AS vms,
           ARRAY(SELECT r.pci_address FROM simulated_gpu_resets r
-                WHERE r.location = h.location AND r.host = h.name AND r.clean_at > slipway_now()) AS dirty
-   FROM simulated_hosts h WHERE h.location = :location AND NOT h.is_lost AND h.name > :afterName
+                WHERE r.location = h.location AND r.host = h.name AND r.clean_at > t.now) AS dirty
+   FROM simulated_hosts h CROSS JOIN moment t
+   WHERE h.location = :location AND NOT h.is_lost AND h.name > :afterName
    ORDER BY h.name LIMIT :most`,
 )
 
