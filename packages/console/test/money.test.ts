@@ -206,6 +206,10 @@ describe.skipIf(isBrowserMissing)('money and trouble in the console', () => {
       .waitFor()
     expect(await main().getByText('so far').count()).toBe(1)
     await screenshot(scene.page, 'billing-declined-light')
+    const seeInvoice = trouble().getByRole('button', { name: 'See the invoice' })
+    const [invoice] = await Promise.all([scene.page.context().waitForEvent('page'), seeInvoice.click()])
+    await invoice.getByText(invoiceId).waitFor()
+    await invoice.close()
 
     const operator = await openTab(await scene.browser.newContext())
     const { page } = operator

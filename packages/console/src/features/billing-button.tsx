@@ -11,12 +11,15 @@ import { Button } from '../ui/button.tsx'
 interface BillingButtonProps extends Pick<ComponentProps<typeof Button>, 'kind' | 'reason'> {
   organizationId?: string
   label?: string
+  /** Opens the invoice, not the dashboard. */
+  invoiceId?: string | undefined
 }
 
 /** Opens the billing dashboard by a fresh link. */
 export function BillingButton({
   organizationId = '',
   label = 'Open billing',
+  invoiceId,
   kind = 'primary',
   reason,
 }: BillingButtonProps) {
@@ -27,8 +30,9 @@ export function BillingButton({
       const id = organizationId || projects.find((project) => project.id === projectId)?.organization_id
       if (!id) throw new Error('Choose a project first.')
       const { url } = await client.organizationBilling({ organization_id: id })
-      if (tab) tab.location.href = url
-      else location.assign(url)
+      const place = invoiceId ? `${url}/invoices/${invoiceId}` : url
+      if (tab) tab.location.href = place
+      else location.assign(place)
     },
     onError: (error, tab) => {
       tab?.close()

@@ -6,7 +6,7 @@ type Kind = 'primary' | 'plain' | 'quiet' | 'danger'
 type Size = 'small' | 'normal'
 
 const base =
-  'inline-flex shrink-0 items-center justify-center gap-2 rounded-md whitespace-nowrap transition-colors duration-100 select-none'
+  'inline-flex shrink-0 items-center justify-center gap-2 rounded-md font-medium whitespace-nowrap transition-colors duration-100 select-none'
 const sizes: Record<Size, string> = { small: 'h-7 px-2 text-sm', normal: 'h-8 px-3 text-base' }
 const kinds: Record<Kind, string> = {
   primary: 'bg-accent text-on-accent hover:bg-accent-hover',
@@ -16,13 +16,13 @@ const kinds: Record<Kind, string> = {
 }
 /** A row of a table has no frame around its buttons, since there are many. */
 const smallDanger = 'text-red-text hover:bg-red-soft'
-/** What cannot be pressed is flat, pale and thin, whatever it would do; its words can still be read. */
-const off = 'cursor-not-allowed font-normal text-ink-off [&_kbd]:hidden [&>svg]:opacity-60'
+/** What cannot be pressed is flat and pale, whatever it would do; its words can still be read, and it is as wide as ever. */
+const off = 'cursor-not-allowed text-ink-off [&_kbd]:hidden [&>svg]:opacity-60'
 const offFrame = 'border border-dashed border-line-strong bg-sunken'
 
 const classOf = (kind: Kind, size: Size, more = '', isOff = false) => {
   const isBare = kind === 'danger' && size === 'small'
-  const live = `font-medium ${isBare ? smallDanger : kinds[kind]}`
+  const live = `${isBare ? smallDanger : kinds[kind]}`
   const look = isOff ? `${off} ${isBare || kind === 'quiet' ? '' : offFrame}` : live
   return `${base} ${sizes[size]} ${look} ${more}`
 }

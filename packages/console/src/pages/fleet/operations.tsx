@@ -74,7 +74,7 @@ export function FleetOperations() {
     {
       key: 'what',
       title: 'What',
-      width: 'minmax(110px, 1fr)',
+      width: 'minmax(100px, 1fr)',
       cell: (row) => (
         <span className="font-medium" title={row.operation_id}>
           {operationWords(row)}
@@ -107,7 +107,7 @@ export function FleetOperations() {
     {
       key: 'error',
       title: 'Step and last error',
-      width: 'minmax(180px, 2fr)',
+      width: 'minmax(160px, 2fr)',
       isWrapped: true,
       cell: (row) => (
         <>

@@ -33,9 +33,10 @@ export function Billing() {
     <Page title="Settings">
       <SettingsTabs />
       <PaymentAlerts
-        actionOf={({ resource_type }) => (
+        actionOf={({ resource_type, resource_id }) => (
           <BillingButton
             organizationId={organization_id}
+            invoiceId={resource_type === 'invoice' ? resource_id : undefined}
             label={resource_type === 'invoice' ? 'See the invoice' : 'Change payment method'}
             kind={resource_type === 'invoice' ? 'plain' : 'primary'}
             reason={whyNotBilling}
@@ -88,13 +89,6 @@ function Invoices({ items, soFarUsd }: { items: Invoice[]; soFarUsd: number | un
           title: 'State',
           width: '120px',
           cell: (invoice) => <StateBadge state={invoice.state === 'issued' ? 'due' : invoice.state} />,
-        },
-        {
-          key: 'lines',
-          title: 'Lines',
-          width: '80px',
-          align: 'right',
-          cell: (invoice) => invoice.lines.length,
         },
         {
           key: 'usd',

@@ -160,7 +160,7 @@ export function Usage() {
             ) : (
               <>
                 <div className="card p-4">
-                  <Suspense fallback={<div className="h-76" />}>
+                  <Suspense fallback={<div role="status" aria-label="Loading" className="h-74" />}>
                     <Chart
                       items={items}
                       groupOf={barOf}

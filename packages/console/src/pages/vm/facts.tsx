@@ -1,7 +1,7 @@
-import { type Vm, vmStateTable, vmType } from '@slipway/sdk'
+import { type Vm, type VmType, vmStateTable, vmType } from '@slipway/sdk'
 import { usePriceOf } from '../../api/prices.ts'
 import { publicAddressOf } from '../../lib/addresses.ts'
-import { money, usd } from '../../lib/format.ts'
+import { count, money, usd } from '../../lib/format.ts'
 import { Copyable } from '../../ui/copy.tsx'
 import { Facts } from '../../ui/page.tsx'
 import { Age, Until, When } from '../../ui/time.tsx'
@@ -14,6 +14,7 @@ export function VmFacts({ vm }: { vm: Vm }) {
       items={[
         ['Type', vm.type],
         ['GPUs', type ? `${type.gpuCount} × ${type.gpuModel}` : '–'],
+        ['Machine', type ? machineWords(type) : '–'],
         ['Location', vm.location],
         ['Image', vm.image],
         ['Public address', publicAddressOf(vm) ? <Copyable key="ip" text={publicAddressOf(vm)} /> : 'none'],
@@ -27,6 +28,11 @@ export function VmFacts({ vm }: { vm: Vm }) {
       ]}
     />
   )
+}
+
+function machineWords({ cpuCores, memoryGb, nvmeGb }: VmType): string {
+  const scratch = nvmeGb > 0 ? `, ${count(nvmeGb)} GB scratch` : ''
+  return `${cpuCores} cores, ${count(memoryGb)} GB memory${scratch}`
 }
 
 function VmPrice({ vm }: { vm: Vm }) {

@@ -117,12 +117,12 @@ export function Vms() {
   )
 }
 
-/** Returns what the rows that are shown cost together, without disks: "2 of 3 VMs: 1 running · 0.90 USD/h". */
+/** Returns what the rows that are shown cost together: "2 of 3 VMs: 1 running · 0.90 USD/h without disks". */
 function totalWords(rows: Vm[], all: number, usdPerHour: UsdPerHour): string {
   const running = rows.filter((vm) => vm.state === 'STATE_RUNNING').length
   const total = rows.reduce((sum, vm) => sum + (usdPerHour(vm) ?? 0), 0)
   const shown = rows.length === all ? plural(all, 'VM') : `${count(rows.length)} of ${plural(all, 'VM')}`
-  return `${shown}: ${count(running)} running · ${usd(total)}/h`
+  return `${shown}: ${count(running)} running · ${usd(total)}/h without disks`
 }
 
 const columnsFor = (
