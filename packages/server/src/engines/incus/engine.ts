@@ -15,6 +15,7 @@ import {
   type VmStatus,
   type WantedState,
 } from '../engine.ts'
+import { InOrder } from '../in-order.ts'
 import type { IncusContext } from './context.ts'
 import { cordonMember } from './cordon.ts'
 import { closed, creationOf, definitionOf, diskDevice, redefinition, subnetMark } from './definition.ts'
@@ -51,7 +52,6 @@ import { ensureProject } from './project.ts'
 import { nodesBeside, readResources } from './resources.ts'
 import { SerialLogs } from './serial.ts'
 import { Statuses } from './status.ts'
-import { Turns } from './turns.ts'
 
 const serialTailBytes = 64 * 1024
 // A container answers within the second, a VM may take minutes.
@@ -70,7 +70,7 @@ export class IncusEngine implements Engine {
   readonly #ctx: IncusContext
   readonly #statuses: Statuses
   readonly #firewalls: Firewalls
-  readonly #networkTurns = new Turns()
+  readonly #networksMade = new InOrder()
   readonly #disks: Disks
   readonly #serial: SerialLogs
   readonly #events: IncusEvents
@@ -224,7 +224,7 @@ export class IncusEngine implements Engine {
     if (known) return known
     await requireNotGone(this.#ctx, spec.id, call)
     if (!spec.isNew) throw new EngineError('lost', `the OS disk of ${spec.id} is gone`)
-    const bridge = await ensureNetwork(this.#ctx, this.#networkTurns, spec.network, call.signal)
+    const bridge = await ensureNetwork(this.#ctx, this.#networksMade, spec.network, call.signal)
     const definition = definitionOf(this.#ctx, spec, bridge, 'shut', [])
     const body = creationOf(this.#ctx, spec, instanceName(spec.id), call.generation, definition)
     const isCluster = (await memberNames(this.#ctx, call.signal)) !== null

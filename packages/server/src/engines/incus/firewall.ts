@@ -2,10 +2,10 @@ import { parseCidr } from '@slipway/contract'
 import { numberToAddress } from '../../domain/addresses.ts'
 import type { CompiledRule } from '../../domain/firewall.ts'
 import { EngineError } from '../engine.ts'
+import { InOrder } from '../in-order.ts'
 import { isCode } from './client.ts'
 import type { IncusContext } from './context.ts'
 import { unavailable } from './instances.ts'
-import { Turns } from './turns.ts'
 
 interface AclRule {
   action: 'allow' | 'drop'
@@ -111,7 +111,7 @@ const isMemberAway = (error: unknown) =>
  */
 export class Firewalls {
   readonly #ctx: IncusContext
-  readonly #turns = new Turns()
+  readonly #writes = new InOrder()
 
   constructor(ctx: IncusContext) {
     this.#ctx = ctx
@@ -156,7 +156,7 @@ export class Firewalls {
     signal: AbortSignal,
     change: (acl: Acl) => Omit<Acl, 'description'>,
   ): Promise<boolean> {
-    return this.#turns.take(bridge, () => this.#writeAlone(bridge, vmId, generation, signal, change))
+    return this.#writes.do(bridge, () => this.#writeAlone(bridge, vmId, generation, signal, change))
   }
 
   async #writeAlone(

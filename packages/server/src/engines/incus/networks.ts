@@ -3,11 +3,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { cidrsOverlap, numberToAddress } from '../../domain/addresses.ts'
 import type { VmSpec } from '../engine.ts'
 import { EngineError } from '../engine.ts'
+import type { InOrder } from '../in-order.ts'
 import { isCode } from './client.ts'
 import type { IncusContext } from './context.ts'
 import { unavailable } from './instances.ts'
 import { memberNames } from './members.ts'
-import type { Turns } from './turns.ts'
 
 /** An interface's name has at most 15 characters, and the tunnel of a bridge adds two. */
 const hashOf = ({ networkId, subnetCidr }: VmSpec['network']) =>
@@ -27,7 +27,7 @@ const vniOf = (bridge: string) => 1 + (Number.parseInt(bridge.slice(2, 8), 16) %
  */
 export async function ensureNetwork(
   ctx: IncusContext,
-  turns: Turns,
+  making: InOrder,
   network: VmSpec['network'],
   signal: AbortSignal,
 ): Promise<string> {
@@ -35,7 +35,7 @@ export async function ensureNetwork(
   const names = [bridgeOf(network), ovnNetworkOf(network)]
   for (const name of names)
     if (isWhole(await ctx.client.find<Network>(`/1.0/networks/${name}`, { signal }))) return name
-  return turns.take(bridgeOf(network), async () => {
+  return making.do(bridgeOf(network), async () => {
     for (const name of names) if (await isMade(ctx, name, signal)) return name
     return makeMissing(ctx, network, signal)
   })

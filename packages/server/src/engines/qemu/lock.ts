@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { createServer, type Server } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { InOrder } from '../in-order.ts'
 
 /**
  * A mutex across all processes of this machine that share a state directory, held as an abstract unix socket: the
@@ -8,25 +9,15 @@ import { setTimeout as sleep } from 'node:timers/promises'
  */
 export class Locks {
   readonly #prefix: string
-  readonly #tails = new Map<string, Promise<unknown>>()
+  /** Those of this process wait here, and only the first of them for other processes. */
+  readonly #here = new InOrder()
 
   constructor(stateDir: string) {
     this.#prefix = createHash('sha256').update(stateDir).digest('hex').slice(0, 24)
   }
 
-  async with<T>(name: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
-    const before = this.#tails.get(name) ?? Promise.resolve()
-    const mine = before.then(() => this.#exclusively(name, signal, work))
-    const settled = mine.then(
-      () => undefined,
-      () => undefined,
-    )
-    this.#tails.set(name, settled)
-    try {
-      return await mine
-    } finally {
-      if (this.#tails.get(name) === settled) this.#tails.delete(name)
-    }
+  with<T>(name: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+    return this.#here.do(name, () => this.#exclusively(name, signal, work))
   }
 
   async #exclusively<T>(name: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {

@@ -1,8 +1,8 @@
 /** Work on one thing is done one after the other, in this process; work on different things at the same time. */
-export class Turns {
+export class InOrder {
   readonly #last = new Map<string, Promise<unknown>>()
 
-  take<T>(key: string, work: () => Promise<T>): Promise<T> {
+  do<T>(key: string, work: () => Promise<T>): Promise<T> {
     const before = this.#last.get(key) ?? Promise.resolve()
     const own = before.catch(() => {}).then(work)
     this.#last.set(key, own)
