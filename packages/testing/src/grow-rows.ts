@@ -103,12 +103,14 @@ async function dropIndexes(tx: Tx, tables: string[]): Promise<() => Promise<void
   }
 }
 
-/** The new VMs, one for each GPU that is to be claimed and the rest shut off, each in one of the subnets. */
+/**
+ * The new VMs, one for each GPU that is to be claimed and the rest shut off, each in one of the subnets. Counts stand apart
+ * from the rows that they count, so that a join is by hash.
+ */
 const plan = `
   CREATE TEMP TABLE grown_vms ON COMMIT DROP AS
   WITH places AS (
-         SELECT row_number() OVER (ORDER BY id) - 1 AS place, count(*) OVER () AS places, id AS subnet_id, network_id, project_id,
-                cidr
+         SELECT row_number() OVER (ORDER BY id) - 1 AS place, id AS subnet_id, network_id, project_id, cidr
          FROM subnets WHERE project_id = ANY ($1) AND location = $2),
        numbered AS (
          SELECT g.*, h.name AS host, row_number() OVER (PARTITION BY g.host_id ORDER BY g.pci_address) AS nth
@@ -117,7 +119,7 @@ const plan = `
        claimed AS (
          SELECT row_number() OVER (ORDER BY nth, host_id) AS n, id AS gpu_id, host_id, host, pci_address
          FROM numbered WHERE nth <= $4),
-       hosts_by_number AS (SELECT row_number() OVER (ORDER BY id) - 1 AS h, count(*) OVER () AS all_hosts, id, name
+       hosts_by_number AS (SELECT row_number() OVER (ORDER BY id) - 1 AS h, id, name
                            FROM hosts WHERE location = $2 AND family = (SELECT family FROM vms WHERE id = $6)),
        firewalls AS (
          SELECT own.network_id, jsonb_agg(rule || jsonb_build_object('ruleId', own.id) ORDER BY nth) AS firewall
@@ -126,12 +128,12 @@ const plan = `
          JOIN firewall_rules own ON own.name = theirs.name
          WHERE t.id = $6 AND own.project_id = ANY ($1) GROUP BY own.network_id)
   SELECT n, n + $5 AS number, $2::text AS location, uuidv7((n - $3::bigint) * interval '1 second') AS id, p.project_id, network_id, p.subnet_id,
-         p.cidr::inet + 16 + (n - 1) / p.places AS private_address, c.gpu_id IS NOT NULL AS is_running, c.gpu_id, c.pci_address,
-         coalesce(c.host_id, o.id) AS host_id, coalesce(c.host, o.name) AS host, f.firewall
+         p.cidr::inet + 16 + (n - 1) / (SELECT count(*) FROM places) AS private_address,
+         c.gpu_id IS NOT NULL AS is_running, c.gpu_id, c.pci_address, coalesce(c.host_id, o.id) AS host_id, coalesce(c.host, o.name) AS host, f.firewall
   FROM generate_series(1, $3::bigint) n
-  JOIN places p ON p.place = (n - 1) % p.places
+  JOIN places p ON p.place = (n - 1) % (SELECT count(*) FROM places)
   JOIN firewalls f USING (network_id)
-  JOIN hosts_by_number o ON o.h = n % o.all_hosts
+  JOIN hosts_by_number o ON o.h = n % (SELECT count(*) FROM hosts_by_number)
   LEFT JOIN claimed c USING (n)`
 
 const vmColumns = {
