@@ -39,7 +39,7 @@ describe.skipIf(isBrowserMissing)('somebody who is new to the console', () => {
     return id
   }
 
-  test('first steps lead from a card to a VM and a budget, and are gone when all is done', async () => {
+  test('first steps lead from a key and a card to a VM and a budget, and are gone when all is done', async () => {
     const { service } = scene
     const organization_id = await newOrganization('Harbour Labs')
     const email = 'ada@harbour.example'
@@ -49,17 +49,16 @@ describe.skipIf(isBrowserMissing)('somebody who is new to the console', () => {
     const { id: project_id } = await client.projectCreate({ name: 'research', organization_id })
     await page.goto(`${service.url}/projects/${project_id}`)
     const steps = page.getByRole('region', { name: 'First steps' })
-    await steps.getByRole('listitem').first().getByText('Add a payment method').waitFor()
     // Without a card a key can be added already.
-    await steps.getByRole('link', { name: 'SSH keys' }).click()
-    await main().getByRole('button', { name: 'Add SSH key' }).first().click()
+    await steps.getByRole('listitem').first().getByRole('button', { name: 'Add SSH key' }).click()
     await dialog().getByLabel('Public key').fill(sshKey)
     await dialog().getByRole('button', { name: 'Add key' }).click()
+    await steps.getByRole('listitem').first().getByLabel('done').waitFor()
+    await page.goto(`${service.url}/projects/${project_id}/settings/ssh-keys`)
     await main()
       .getByRole('row', { name: /ada@laptop/ })
       .waitFor()
     await page.goto(`${service.url}/projects/${project_id}`)
-    await steps.getByLabel('done').waitFor()
     const [billing] = await Promise.all([
       page.context().waitForEvent('page'),
       main().getByRole('button', { name: 'Open billing' }).click(),

@@ -25,7 +25,8 @@ const touchedByAll: RouteId[] = [
   'operationSteps',
 ]
 
-type LiveState = 'connecting' | 'live' | 'reconnecting' | 'off'
+/** Off where no project is followed; refused where its stream is closed to the caller, and the page polls. */
+type LiveState = 'connecting' | 'live' | 'reconnecting' | 'refused' | 'off'
 let state: LiveState = 'connecting'
 const listeners = new Set<() => void>()
 function setState(next: LiveState): void {
@@ -83,7 +84,7 @@ async function follow(projectId: string, signal: AbortSignal, add: (event: Event
       if (signal.aborted) return
       // A refusal may end by itself (payment method, rights), but not soon. Polling covers the pause.
       const isRefused = isApiError(error) && error.status >= 400 && error.status < 500
-      setState(isRefused ? 'off' : 'reconnecting')
+      setState(isRefused ? 'refused' : 'reconnecting')
       await new Promise((resolve) => setTimeout(resolve, isRefused ? 15_000 : 1_000))
     } finally {
       stopDoubting()

@@ -1,6 +1,6 @@
 import { type ApiErrorCode, isApiError } from '@slipway/sdk'
 import { Link, Outlet, useLocation } from '@tanstack/react-router'
-import { Ban, CreditCard, ShieldCheck } from 'lucide-react'
+import { Ban, ShieldCheck } from 'lucide-react'
 import { type ReactNode, useEffect } from 'react'
 import { useLiveProject } from '../api/live.ts'
 import { useMe, useProject } from '../api/me.ts'
@@ -33,70 +33,73 @@ export function ProjectFrame() {
 
   if (!isKnown) return <NotFound />
   const worksUnpaid = /\/settings\/(members|billing|ssh-keys)$/.test(pathname)
-  if (closed && !worksUnpaid) return <Gate {...closed} />
+  if (closed && !worksUnpaid) return closed
   return <Outlet />
 }
 
 interface GateProps {
   icon: ReactNode
   title: string
-  heading: string
   words: string
   wayOut: ReactNode
-  below?: ReactNode
 }
 
-const gates: Partial<Record<ApiErrorCode, GateProps>> = {
-  payment_method_required: {
-    icon: <CreditCard size={20} className="text-accent-text" />,
-    title: 'Payment method needed',
-    heading: 'Add a payment method to use this project',
-    words:
-      'The organization has none yet, so nothing can be created or read here. Billing opens in another tab; once a card is in, this page goes on by itself.',
-    wayOut: (
-      <div className="flex flex-wrap items-center gap-4">
-        <BillingButton />
-        <Link to="/catalogue" className="link">
-          Types, prices and stock
-        </Link>
-      </div>
-    ),
-    below: <FirstSteps hasCard={false} />,
-  },
-  suspended: {
-    icon: <Ban size={20} className="text-red-text" />,
-    title: 'Suspended',
-    heading: 'The operator has suspended this organization',
-    words:
-      'Nothing can be created, changed or read here until the operator restores it; ask the operator of this service. What runs is metered as before, and billing still works.',
-    wayOut: <BillingButton />,
-  },
-  totp_enrolment_required: {
-    icon: <ShieldCheck size={20} className="text-accent-text" />,
-    title: 'Second factor needed',
-    heading: 'This organization demands a second factor',
-    words: 'Set one up for your account, then sign in with it.',
-    wayOut: (
-      <ButtonLink kind="primary" to="/account">
-        Set up a second factor
-      </ButtonLink>
-    ),
-  },
+const gates: Partial<Record<ApiErrorCode, ReactNode>> = {
+  payment_method_required: <FirstStepsGate />,
+  suspended: (
+    <Gate
+      icon={<Ban size={20} className="text-red-text" />}
+      title="The operator has suspended this organization"
+      words="Nothing can be created, changed or read here until the operator restores it; ask the operator of this service. What runs is metered as before, and billing still works."
+      wayOut={<BillingButton />}
+    />
+  ),
+  totp_enrolment_required: (
+    <Gate
+      icon={<ShieldCheck size={20} className="text-accent-text" />}
+      title="This organization demands a second factor"
+      words="Set one up for your account, then sign in with it."
+      wayOut={
+        <ButtonLink kind="primary" to="/account">
+          Set up a second factor
+        </ButtonLink>
+      }
+    />
+  ),
 }
 
-const gateOf = (error: unknown): GateProps | undefined => (isApiError(error) ? gates[error.code] : undefined)
+const gateOf = (error: unknown): ReactNode => (isApiError(error) ? gates[error.code] : undefined)
 
-function Gate({ icon, title, heading, words, wayOut, below }: GateProps) {
+function Gate({ icon, title, words, wayOut }: GateProps) {
   return (
     <Page title={title}>
+      <div className="card flex max-w-2xl flex-col items-start gap-3 p-4">
+        {icon}
+        <p className="text-ink-muted">{words}</p>
+        {wayOut}
+      </div>
+    </Page>
+  )
+}
+
+/** A new organization has no card yet: what it can do without one comes first. */
+function FirstStepsGate() {
+  const { name, organization_id } = useProject()
+  const { organizations } = useMe()
+  const organization = organizations.find(({ id }) => id === organization_id)?.name ?? 'The organization'
+  return (
+    <Page title="First steps">
       <div className="flex max-w-2xl flex-col gap-4">
-        <div className="card flex flex-col items-start gap-3 p-4">
-          {icon}
-          <p className="text-lg font-semibold">{heading}</p>
-          <p className="text-ink-muted">{words}</p>
-          {wayOut}
-        </div>
-        {below}
+        <p className="break-words text-ink-muted">
+          {organization} has no payment method yet. Until it has one, nothing can be created in {name}.
+        </p>
+        <FirstSteps hasCard={false} />
+        <p className="text-ink-muted">
+          To look around first:{' '}
+          <Link to="/catalogue" className="link">
+            types, prices and stock
+          </Link>
+        </p>
       </div>
     </Page>
   )

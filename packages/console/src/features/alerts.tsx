@@ -124,6 +124,25 @@ export function AlertsOf({ resourceId }: { resourceId: string }) {
   return <AlertNotes alerts={ofTenant.filter(({ resource_id }) => resource_id === resourceId)} />
 }
 
+const isCardGone = ({ kind, resource_type }: Alert) => kind === 'payment' && resource_type === 'organization'
+
+/** Tells whether the organization has lost its payment method. It is mended in another tab: this looks often. */
+export function useIsCardGone(): boolean {
+  const { organization_id } = useProject()
+  const { data } = useQuery({
+    ...read('organizationAlertList', { params: { organization_id } }),
+    enabled: organization_id !== '',
+    refetchInterval: ({ state }) => (state.data?.items.some(isCardGone) ? 2_000 : false),
+  })
+  return data?.items.some(isCardGone) ?? false
+}
+
+/** Stands at the head of what costs money, while nothing can be paid for. */
+export function CardGone({ action }: { action: ReactNode }) {
+  const { ofTenant } = useAlerts()
+  return <AlertNotes alerts={ofTenant.filter(isCardGone)} actionOf={() => action} />
+}
+
 /** Stands where the organization's money is looked after, while a card or an invoice needs someone. */
 export function PaymentAlerts({ actionOf }: Pick<AlertNotesProps, 'actionOf'>) {
   const { ofTenant } = useAlerts()

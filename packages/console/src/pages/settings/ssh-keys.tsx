@@ -1,4 +1,3 @@
-import { parseSshPublicKey } from '@slipway/contract/ssh-key'
 import type { SshKey } from '@slipway/sdk'
 import { Plus } from 'lucide-react'
 import { useState } from 'react'
@@ -7,14 +6,13 @@ import { client } from '../../api/client.ts'
 import { useProjectId, useWhyNot } from '../../api/me.ts'
 import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
+import { AddSshKey } from '../../features/add-ssh-key.tsx'
 import { SettingsTabs } from '../../features/page-tabs.tsx'
-import { keyOf, SshKeyField } from '../../features/ssh-key-field.tsx'
 import { curlLine } from '../../lib/command-lines.ts'
 import { actionColumn } from '../../ui/action-column.tsx'
 import { Button, RowButton } from '../../ui/button.tsx'
 import { Copyable } from '../../ui/copy.tsx'
-import { Confirm, FormDialog, submitting } from '../../ui/dialog.tsx'
-import { TextField } from '../../ui/field.tsx'
+import { Confirm, submitting } from '../../ui/dialog.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 import { Empty, Page } from '../../ui/page.tsx'
 import { Table } from '../../ui/table.tsx'
@@ -89,7 +87,7 @@ export function SshKeys() {
           )
         }
       </Loaded>
-      {isAdding && <AddDialog projectId={projectId} onClose={() => setAdding(false)} />}
+      {isAdding && <AddSshKey projectId={projectId} onClose={() => setAdding(false)} />}
       {removing && (
         <Confirm
           isOpen
@@ -105,37 +103,5 @@ export function SshKeys() {
         </Confirm>
       )}
     </Page>
-  )
-}
-
-function AddDialog({ projectId, onClose }: { projectId: string; onClose: () => void }) {
-  const [key, setKey] = useState('')
-  const [typed, setTyped] = useState<string | null>(null)
-  const parsed = parseSshPublicKey(keyOf(key))
-  const name = typed ?? (parsed.ok ? parsed.comment : '')
-  const add = useAction({
-    run: () => client.sshKeyCreate({ project_id: projectId }, { name: name.trim(), public_key: keyOf(key) }),
-    done: () => `Added the SSH key ${name.trim()}`,
-    touches: ['sshKeyList'],
-    showsErrors: true,
-  })
-  return (
-    <FormDialog
-      isOpen
-      onClose={onClose}
-      title="Add SSH key"
-      action="Add key"
-      {...submitting(add, undefined, onClose)}
-      reason={!parsed.ok ? 'Paste a public key' : name.trim() ? undefined : 'Give it a name'}
-    >
-      <SshKeyField label="Public key" value={key} onChange={setKey} />
-      <TextField
-        label="Name"
-        value={name}
-        onChange={setTyped}
-        autoComplete="off"
-        hint="Whose it is, or where: it is chosen by this name."
-      />
-    </FormDialog>
   )
 }

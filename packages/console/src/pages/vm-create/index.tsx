@@ -8,7 +8,9 @@ import { useProjectId, useWhyNot } from '../../api/me.ts'
 import { usePrices } from '../../api/prices.ts'
 import { read, readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
+import { CardGone, useIsCardGone } from '../../features/alerts.tsx'
 import { LabelsField } from '../../features/annotations.tsx'
+import { BillingButton } from '../../features/billing-button.tsx'
 import { parseLabels } from '../../lib/labels.ts'
 import { nameProblem } from '../../lib/names.ts'
 import { useSearchState } from '../../lib/use-search-state.ts'
@@ -34,6 +36,8 @@ export function VmCreatePage() {
   const params = { project_id: projectId }
   const navigate = useNavigate()
   const whyNot = useWhyNot('member')
+  const whyNoBilling = useWhyNot('owner')
+  const isCardGone = useIsCardGone()
   const [search, setSearch] = useSearchState()
   const capacities = useQuery({ ...read('capacityList', { params }), refetchInterval: 10_000 })
   const locations = useQuery(read('locationList', { params }))
@@ -82,6 +86,7 @@ export function VmCreatePage() {
   })
   const problem = firstProblem(
     { words: whyNot ?? '' },
+    { words: isCardGone ? 'A payment method is needed first' : '' },
     { words: limitProblem(type, quotas.data?.items ?? []), part: 'type' },
     { words: stockOf(location) === 0 ? `${type.name} is out of stock in ${location}` : '', part: 'type' },
     draftProblem(draft, keyIds),
@@ -104,6 +109,7 @@ export function VmCreatePage() {
   const places = isApiError(create.error) ? create.error.availableLocations : []
   return (
     <Page title="Create VM" trail={[['VMs', `/projects/${projectId}/vms`]]}>
+      <CardGone action={<BillingButton reason={whyNoBilling} />} />
       {broken && !(capacities.data && locations.data) ? (
         <ErrorState
           error={broken}

@@ -1,0 +1,40 @@
+import { parseSshPublicKey } from '@slipway/contract/ssh-key'
+import { useState } from 'react'
+import { useAction } from '../api/actions.ts'
+import { client } from '../api/client.ts'
+import { FormDialog, submitting } from '../ui/dialog.tsx'
+import { TextField } from '../ui/field.tsx'
+import { keyOf, SshKeyField } from './ssh-key-field.tsx'
+
+/** Registers a key with the project; its comment is offered as its name. */
+export function AddSshKey({ projectId, onClose }: { projectId: string; onClose: () => void }) {
+  const [key, setKey] = useState('')
+  const [typed, setTyped] = useState<string | null>(null)
+  const parsed = parseSshPublicKey(keyOf(key))
+  const name = typed ?? (parsed.ok ? parsed.comment : '')
+  const add = useAction({
+    run: () => client.sshKeyCreate({ project_id: projectId }, { name: name.trim(), public_key: keyOf(key) }),
+    done: () => `Added the SSH key ${name.trim()}`,
+    touches: ['sshKeyList'],
+    showsErrors: true,
+  })
+  return (
+    <FormDialog
+      isOpen
+      onClose={onClose}
+      title="Add SSH key"
+      action="Add key"
+      {...submitting(add, undefined, onClose)}
+      reason={!parsed.ok ? 'Paste a public key' : name.trim() ? undefined : 'Give it a name'}
+    >
+      <SshKeyField label="Public key" value={key} onChange={setKey} />
+      <TextField
+        label="Name"
+        value={name}
+        onChange={setTyped}
+        autoComplete="off"
+        hint="Whose it is, or where: it is chosen by this name."
+      />
+    </FormDialog>
+  )
+}
