@@ -181,16 +181,21 @@ describe.skipIf(isBrowserMissing)('what is said of things, and how they are used
     await page.getByRole('heading', { level: 1, name: /-/ }).waitFor()
   })
 
-  test('the menu of projects opens below its button and marks the one that is open', async () => {
+  test('the menu of many projects opens below its button, marks the one that is open, and finds another', async () => {
+    while ((await service.asOwner.projectList()).length < 9) await createProject(service)
     await open('/disks')
     const { name } = await service.asOwner.projectGet({ project_id })
     const button = page.getByRole('button', { name: /^Project/ })
     await button.click()
-    const current = page.getByRole('menuitem').filter({ has: page.getByLabel('current') })
+    const current = page.getByRole('option').filter({ has: page.getByLabel('current') })
     await current.getByText(name).waitFor()
     expect(await current.count()).toBe(1)
     const left = async (of: Locator) => Math.round((await of.boundingBox())!.x)
-    expect(await left(page.getByRole('menu'))).toBe(await left(button))
+    expect(await left(page.getByRole('dialog', { name: 'Project' }))).toBe(await left(button))
+    await page.getByRole('combobox', { name: 'Find a project' }).fill('defau')
+    await current.waitFor({ state: 'detached' })
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { level: 1, name: 'default' }).waitFor()
   })
 
   test('a button that cannot be used is easy to read and easy to tell from one that can', async () => {

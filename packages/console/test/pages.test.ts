@@ -147,6 +147,9 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
     await open('dialog-delete-vm', 'Delete VM')
     await open('dialog-edit-vm', /^Edit name/)
     await open('dialog-attach', 'Attach disk')
+    // The pages of operators are no project's.
+    await visit(page, '/fleet')
+    await page.getByRole('button', { name: 'Project Whole fleet' }).waitFor()
     expect(findings).toEqual([])
   })
 

@@ -1,29 +1,25 @@
 import { Link, useNavigate } from '@tanstack/react-router'
 import {
-  ChevronsUpDown,
   CircleQuestionMark,
   LogOut,
   Menu as MenuIcon,
   Monitor,
   Moon,
-  Plus,
   Search,
   Sun,
   UserRound,
 } from 'lucide-react'
-import { useState } from 'react'
 import { useIsOffline } from '../api/line.ts'
 import { useLiveState } from '../api/live.ts'
 import { useMe, useProjectId } from '../api/me.ts'
 import { session } from '../api/session.ts'
 import { AlertBell } from '../features/alerts.tsx'
-import { CreateProject } from '../features/create-project.tsx'
-import { lastProject } from '../lib/last-project.ts'
 import { chooseTheme, type ThemeChoice, useThemeChoice } from '../lib/theme.ts'
 import { showToast } from '../lib/toasts.ts'
 import { IconButton, Key } from '../ui/button.tsx'
 import { Hint } from '../ui/hint.tsx'
 import { Menu } from '../ui/menu.tsx'
+import { ProjectSwitcher } from './project-switcher.tsx'
 
 const themes: [ThemeChoice, string, typeof Sun][] = [
   ['light', 'Light', Sun],
@@ -108,49 +104,6 @@ export function Header({
   )
 }
 
-function ProjectSwitcher() {
-  const { projects, organizations } = useMe()
-  const projectId = useProjectId()
-  const navigate = useNavigate()
-  const [isCreating, setCreating] = useState(false)
-  const current = projects.find((project) => project.id === (projectId || lastProject.get()))
-  const nameOf = (organizationId: string) => organizations.find(({ id }) => id === organizationId)?.name ?? ''
-  if (projects.length === 0) return null
-  return (
-    <>
-      <Menu
-        label="Project"
-        align="start"
-        trigger={
-          <button
-            type="button"
-            className="flex h-8 min-w-0 items-center gap-2 rounded-md border border-line px-2.5 hover:border-line-strong"
-          >
-            <span className="sr-only">Project </span>
-            <span className="truncate font-medium">{current?.name ?? 'Choose a project'}</span>
-            <ChevronsUpDown size={14} className="shrink-0 text-ink-muted" />
-          </button>
-        }
-        entries={[
-          ...projects.map((project) => ({
-            key: project.id,
-            label: (
-              <>
-                {project.name}
-                <span className="font-normal text-ink-muted">{nameOf(project.organization_id)}</span>
-              </>
-            ),
-            isCurrent: project.id === current?.id,
-            onSelect: () => void navigate({ to: '/projects/$projectId', params: { projectId: project.id } }),
-          })),
-          { key: 'new', label: 'New project', icon: <Plus size={14} />, onSelect: () => setCreating(true) },
-        ]}
-      />
-      <CreateProject isOpen={isCreating} onClose={() => setCreating(false)} />
-    </>
-  )
-}
-
 /** Says whether what is on the page keeps itself up to date. */
 function LiveMark() {
   const state = useLiveState()
@@ -160,7 +113,7 @@ function LiveMark() {
     ? ['Offline', 'bg-amber', 'The page shows what it knew last.']
     : state === 'live'
       ? ['Live', 'bg-green', 'Everything on this page updates by itself.']
-      : state === 'off'
+      : state === 'refused'
         ? [
             'Polling',
             'bg-amber',
@@ -174,7 +127,7 @@ function LiveMark() {
   // As wide as its longest word: what stands beside it never moves.
   return (
     <span className="flex w-28 shrink-0 justify-end max-md:hidden">
-      {projectId && (
+      {projectId && (isOffline || state !== 'off') && (
         <Hint text={hint!}>
           <span role="status" className="flex items-center gap-1.5 rounded px-1.5 text-sm text-ink-muted">
             <span className={`size-2 rounded-full ${dot}`} aria-hidden="true" />

@@ -1,4 +1,4 @@
-import { Link, type LinkProps } from '@tanstack/react-router'
+import { Link, type LinkProps, useLocation } from '@tanstack/react-router'
 import {
   Activity,
   ChartColumn,
@@ -25,9 +25,10 @@ interface Entry {
 export function Sidebar() {
   const projectId = useProjectId()
   const { caller, projects } = useMe()
-  const id = projectId || projects.find((project) => project.id === lastProject.get())?.id || projects[0]?.id
-  const base = `/projects/${id}`
-  const entries: Entry[] = id
+  const isFleet = useLocation().pathname.startsWith('/fleet')
+  const project = projects.find(({ id }) => id === (projectId || lastProject.get())) ?? projects[0]
+  const base = `/projects/${project?.id}`
+  const entries: Entry[] = project
     ? [
         { label: 'Overview', to: base, icon: Gauge, isExact: true },
         { label: 'VMs', to: `${base}/vms`, icon: Server },
@@ -40,6 +41,10 @@ export function Sidebar() {
     : []
   return (
     <nav aria-label="Main" className="flex flex-col gap-0.5 p-3">
+      {isFleet && project && (
+        // The header names no project here.
+        <p className="truncate px-2 pb-1 text-sm text-ink-muted">{project.name}</p>
+      )}
       {entries.map((entry) => (
         <SidebarLink key={entry.label} {...entry} />
       ))}

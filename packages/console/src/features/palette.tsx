@@ -2,8 +2,7 @@ import { Dialog } from '@base-ui/react/dialog'
 import { type SearchResult, type VmAction, vmActions } from '@slipway/sdk'
 import { keepPreviousData } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
-import { Search } from 'lucide-react'
-import { type KeyboardEvent, useId, useMemo, useState } from 'react'
+import { useMemo, useState } from 'react'
 import { useMe, useProject, useProjectId } from '../api/me.ts'
 import { read, readAll } from '../api/read.ts'
 import { useQuery } from '../api/use-query.ts'
@@ -17,6 +16,7 @@ import {
 } from '../lib/destinations.ts'
 import { resourceWords, sizeWords } from '../lib/format.ts'
 import { stateWord } from '../lib/state-words.ts'
+import { Finder } from '../ui/finder.tsx'
 
 interface Hit {
   key: string
@@ -39,18 +39,16 @@ export function Palette({ isOpen, onClose }: { isOpen: boolean; onClose: () => v
           className="fixed top-[12vh] left-1/2 z-50 w-[calc(100%-32px)] max-w-2xl -translate-x-1/2 overflow-hidden rounded-md border border-line-strong bg-surface shadow-float"
         >
           <Dialog.Title className="sr-only">Search</Dialog.Title>
-          <Finder onClose={onClose} />
+          <PaletteFinder onClose={onClose} />
         </Dialog.Popup>
       </Dialog.Portal>
     </Dialog.Root>
   )
 }
 
-function Finder({ onClose }: { onClose: () => void }) {
+function PaletteFinder({ onClose }: { onClose: () => void }) {
   const navigate = useNavigate()
-  const listId = useId()
   const [text, setText] = useState('')
-  const [at, setAt] = useState(0)
   const near = useCandidates()
   const far = useFound(text.trim(), near)
   const actions = useActions(text.trim())
@@ -58,66 +56,32 @@ function Finder({ onClose }: { onClose: () => void }) {
     () => [...actions, ...ranked([...near, ...far], text.trim().toLowerCase())].slice(0, mostHits),
     [near, far, actions, text],
   )
-  const open = (hit: Hit | undefined) => {
-    if (!hit) return
+  const open = (hit: Hit) => {
     onClose()
     if (typeof hit.to === 'string') void navigate({ to: hit.to })
     else hit.to()
   }
-  const onKeyDown = (event: KeyboardEvent) => {
-    if (event.key === 'ArrowDown') setAt((before) => Math.min(before + 1, hits.length - 1))
-    else if (event.key === 'ArrowUp') setAt((before) => Math.max(before - 1, 0))
-    else if (event.key === 'Enter') open(hits[at])
-    else return
-    event.preventDefault()
-  }
   return (
-    <>
-      <div className="flex items-center gap-2 border-b border-line px-3">
-        <Search size={16} className="text-ink-muted" />
-        <input
-          // biome-ignore lint/a11y/noAutofocus: opened to type into
-          autoFocus
-          role="combobox"
-          aria-label="Search VMs, disks and pages"
-          aria-expanded="true"
-          aria-controls={listId}
-          aria-activedescendant={hits[at] ? `${listId}-${at}` : undefined}
-          placeholder="Name, address, page, “stop train-7”"
-          value={text}
-          onChange={(event) => {
-            setText(event.target.value)
-            setAt(0)
-          }}
-          onKeyDown={onKeyDown}
-          className="h-11 w-full bg-transparent outline-none"
-        />
-      </div>
-      <div id={listId} role="listbox" aria-label="Results" className="max-h-[50vh] overflow-y-auto py-1">
-        {hits.map((hit, index) => (
-          // biome-ignore lint/a11y/useKeyWithClickEvents: the keyboard is handled by the combobox
-          // biome-ignore lint/a11y/useFocusableInteractive: the combobox keeps the focus
-          <div
-            key={hit.key}
-            id={`${listId}-${index}`}
-            role="option"
-            aria-selected={index === at}
-            onClick={() => open(hit)}
-            onMouseMove={() => setAt(index)}
-            className="flex min-h-9 cursor-pointer items-center gap-3 px-3 py-1.5 aria-selected:bg-sunken"
-          >
-            <span className="flex min-w-0 flex-1 items-baseline justify-between gap-x-4 max-sm:flex-col">
-              <span className="min-w-0 break-words">{hit.name}</span>
-              <span className="min-w-0 text-sm text-ink-muted sm:text-right">{hit.note}</span>
-            </span>
-            <span className="w-20 shrink-0 text-right text-sm text-ink-muted">{hit.kind}</span>
-          </div>
-        ))}
-      </div>
-      {hits.length === 0 && (
-        <p className="px-3 pb-3 text-ink-muted">Nothing has this in its name, address or id.</p>
+    <Finder
+      label="Search VMs, disks and pages"
+      placeholder="Name, address, page, “stop train-7”"
+      text={text}
+      onText={setText}
+      hits={hits}
+      keyOf={({ key }) => key}
+      onOpen={open}
+      empty="Nothing has this in its name, address or id."
+    >
+      {(hit) => (
+        <>
+          <span className="flex min-w-0 flex-1 items-baseline justify-between gap-x-4 max-sm:flex-col">
+            <span className="min-w-0 break-words">{hit.name}</span>
+            <span className="min-w-0 text-sm text-ink-muted sm:text-right">{hit.note}</span>
+          </span>
+          <span className="w-20 shrink-0 text-right text-sm text-ink-muted">{hit.kind}</span>
+        </>
       )}
-    </>
+    </Finder>
   )
 }
 

@@ -1,6 +1,6 @@
 import { Menu as Base } from '@base-ui/react/menu'
 import { Check } from 'lucide-react'
-import type { ReactElement, ReactNode } from 'react'
+import { Fragment, type ReactElement, type ReactNode } from 'react'
 
 interface MenuEntry {
   key: string
@@ -8,6 +8,8 @@ interface MenuEntry {
   icon?: ReactNode
   onSelect: () => void
   isDanger?: boolean
+  /** A line sets it apart from those before it. */
+  isApart?: boolean
   /** It is what holds now, and has a check mark. */
   isCurrent?: boolean
 }
@@ -33,21 +35,23 @@ export function Menu({
         <Base.Positioner sideOffset={6} align={align} className="z-50">
           <Base.Popup
             aria-label={label}
-            className="max-h-[70vh] min-w-48 overflow-y-auto rounded-md border border-line-strong bg-surface py-1 shadow-float outline-none"
+            className="max-h-[70vh] max-w-[calc(100vw-16px)] min-w-48 overflow-y-auto rounded-md border border-line-strong bg-surface py-1 shadow-float outline-none"
           >
             {header && <div className="border-b border-line px-3 py-2 text-sm text-ink-muted">{header}</div>}
             {entries.map((entry) => (
-              <Base.Item
-                key={entry.key}
-                onClick={entry.onSelect}
-                className={`flex min-h-8 cursor-pointer items-center py-1 gap-2 px-3 outline-none select-none data-highlighted:bg-sunken ${entry.isDanger ? 'text-red-text' : ''} ${entry.isCurrent ? 'font-medium' : ''}`}
-              >
-                {entry.icon}
-                {entry.label}
-                {entry.isCurrent && (
-                  <Check size={14} aria-label="current" className="ml-auto shrink-0 text-accent-text" />
-                )}
-              </Base.Item>
+              <Fragment key={entry.key}>
+                {entry.isApart && <Base.Separator className="my-1 border-t border-line" />}
+                <Base.Item
+                  onClick={entry.onSelect}
+                  className={`flex min-h-8 cursor-pointer items-center gap-2 px-3 py-1 outline-none select-none data-highlighted:bg-sunken ${entry.isDanger ? 'text-red-text' : ''} ${entry.isCurrent ? 'font-medium' : ''}`}
+                >
+                  {entry.icon}
+                  {entry.label}
+                  {entry.isCurrent && (
+                    <Check size={14} aria-label="current" className="ml-auto shrink-0 text-accent-text" />
+                  )}
+                </Base.Item>
+              </Fragment>
             ))}
           </Base.Popup>
         </Base.Positioner>

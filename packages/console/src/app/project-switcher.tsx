@@ -1,0 +1,151 @@
+import { Popover } from '@base-ui/react/popover'
+import type { Project } from '@slipway/sdk'
+import { useLocation, useNavigate } from '@tanstack/react-router'
+import { Check, ChevronsUpDown, LayoutGrid, Plus } from 'lucide-react'
+import { type ReactElement, useState } from 'react'
+import { useMe, useProjectId } from '../api/me.ts'
+import { CreateProject } from '../features/create-project.tsx'
+import { lastProject } from '../lib/last-project.ts'
+import { Finder } from '../ui/finder.tsx'
+import { Menu } from '../ui/menu.tsx'
+
+/** So many are seen at a glance; among more one is found by typing. */
+const mostAtAGlance = 8
+
+export function ProjectSwitcher() {
+  const { projects, organizations } = useMe()
+  const projectId = useProjectId()
+  const { pathname } = useLocation()
+  const navigate = useNavigate()
+  const [isCreating, setCreating] = useState(false)
+  // The fleet is no project's: its pages do not say that they were.
+  const isFleet = pathname.startsWith('/fleet')
+  const current = projects.find(({ id }) => id === (projectId || (isFleet ? '' : lastProject.get())))
+  const organizationOf = ({ organization_id }: Project) =>
+    organizations.find(({ id }) => id === organization_id)?.name ?? ''
+  const open = ({ id }: Project) => void navigate({ to: '/projects/$projectId', params: { projectId: id } })
+  if (projects.length === 0) return null
+  const trigger = (
+    <button
+      type="button"
+      className="flex h-8 min-w-0 items-center gap-2 rounded-md border border-line px-2.5 hover:border-line-strong"
+    >
+      <span className="sr-only">Project </span>
+      {isFleet && <LayoutGrid size={14} className="shrink-0 text-ink-muted" />}
+      <span className="truncate font-medium">
+        {isFleet ? 'Whole fleet' : (current?.name ?? 'Choose a project')}
+      </span>
+      <ChevronsUpDown size={14} className="shrink-0 text-ink-muted" />
+    </button>
+  )
+  return (
+    <>
+      {projects.length > mostAtAGlance ? (
+        <ManyProjects
+          trigger={trigger}
+          projects={projects}
+          current={current}
+          organizationOf={organizationOf}
+          onOpen={open}
+          onCreate={() => setCreating(true)}
+        />
+      ) : (
+        <Menu
+          label="Project"
+          align="start"
+          trigger={trigger}
+          entries={[
+            ...projects.map((project) => ({
+              key: project.id,
+              label: <ProjectName project={project} organization={organizationOf(project)} />,
+              isCurrent: project.id === current?.id,
+              onSelect: () => open(project),
+            })),
+            {
+              key: 'new',
+              label: 'New project',
+              icon: <Plus size={14} />,
+              isApart: true,
+              onSelect: () => setCreating(true),
+            },
+          ]}
+        />
+      )}
+      <CreateProject isOpen={isCreating} onClose={() => setCreating(false)} />
+    </>
+  )
+}
+
+const ProjectName = ({ project, organization }: { project: Project; organization: string }) => (
+  <span className="flex min-w-0 flex-wrap items-baseline gap-x-2">
+    <span className="min-w-0 wrap-anywhere">{project.name}</span>
+    <span className="text-sm font-normal text-ink-muted">{organization}</span>
+  </span>
+)
+
+interface ManyProjectsProps {
+  trigger: ReactElement
+  projects: Project[]
+  current: Project | undefined
+  organizationOf: (project: Project) => string
+  onOpen: (project: Project) => void
+  onCreate: () => void
+}
+
+function ManyProjects({ trigger, projects, current, organizationOf, onOpen, onCreate }: ManyProjectsProps) {
+  const [isOpen, setOpen] = useState(false)
+  const [text, setText] = useState('')
+  const wanted = text.trim().toLowerCase()
+  const close = () => {
+    setOpen(false)
+    setText('')
+  }
+  return (
+    <Popover.Root open={isOpen} onOpenChange={(opens) => (opens ? setOpen(true) : close())}>
+      <Popover.Trigger render={trigger as ReactElement<Record<string, unknown>>} />
+      <Popover.Portal>
+        <Popover.Positioner sideOffset={6} align="start" className="z-50">
+          <Popover.Popup
+            aria-label="Project"
+            className="w-80 max-w-[calc(100vw-16px)] overflow-hidden rounded-md border border-line-strong bg-surface shadow-float outline-none"
+          >
+            <Finder
+              label="Find a project"
+              placeholder="Find a project"
+              text={text}
+              onText={setText}
+              hits={projects.filter((project) =>
+                `${project.name} ${organizationOf(project)}`.toLowerCase().includes(wanted),
+              )}
+              keyOf={({ id }) => id}
+              onOpen={(project) => {
+                close()
+                onOpen(project)
+              }}
+              empty="No project has this in its name."
+            >
+              {(project) => (
+                <>
+                  <ProjectName project={project} organization={organizationOf(project)} />
+                  {project.id === current?.id && (
+                    <Check size={14} aria-label="current" className="ml-auto shrink-0 text-accent-text" />
+                  )}
+                </>
+              )}
+            </Finder>
+            <button
+              type="button"
+              className="flex h-10 w-full items-center gap-2 border-t border-line px-3 hover:bg-sunken"
+              onClick={() => {
+                close()
+                onCreate()
+              }}
+            >
+              <Plus size={14} /> New project
+            </button>
+          </Popover.Popup>
+        </Popover.Positioner>
+      </Popover.Portal>
+    </Popover.Root>
+  )
+}
