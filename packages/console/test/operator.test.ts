@@ -55,6 +55,11 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
     await page.getByText('Demo / default', { exact: true }).waitFor()
     await screenshot(page, 'fleet-hover-light')
     await band.getByText('largest VM that fits: a100-80gb.8x').waitFor()
+    // The configuration has the locations in this order, as the table of capacity does.
+    expect(await main().getByRole('heading', { level: 2 }).allTextContents()).toEqual([
+      'us-east1-a',
+      'eu-north1-a',
+    ])
   })
 
   test('a drained host is done when its last VM has gone', async () => {
@@ -110,7 +115,7 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
     // GPUs are inspected first, and a busy machine looks less often.
     await main().getByText('None: every GPU is free').waitFor({ timeout: 90_000 })
     const capacity = main().getByRole('table', { name: 'Capacity' })
-    await capacity.getByRole('row', { name: /us-east1-a a100 16 0 0 16 a100\.8x 0 %/ }).waitFor()
+    await capacity.getByRole('row', { name: /a100 us-east1-a 16 0 0 16 a100\.8x 0 %/ }).waitFor()
   })
 
   test('a stuck operation can be tried again or given up', async () => {
@@ -186,7 +191,7 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
     await owner.page.getByRole('main').getByRole('button', { name: 'Create project' }).click()
     await modalOf(owner.page).getByLabel('Name').fill('research')
     await modalOf(owner.page).getByRole('button', { name: 'Create project' }).click()
-    await owner.page.getByText('Add a payment method to use this project').waitFor()
+    await owner.page.getByRole('heading', { level: 1, name: 'First steps' }).waitFor()
 
     const user = main().getByRole('row', { name: /ada@example\.com/ })
     await user.getByText('active').waitFor()

@@ -31,15 +31,13 @@ export function OrganizationKeys() {
   return (
     <Section
       title="Keys of the organization"
+      about="For every project of the organization, as far as their role goes."
       actions={
         <Button icon={<Plus size={16} />} reason={whyNot} onClick={() => setCreating(true)}>
           Create organization key
         </Button>
       }
     >
-      <p className="-mt-2 text-ink-muted">
-        For every project of the organization, as far as their role goes.
-      </p>
       <Loaded query={keys} rows={1}>
         {(data) =>
           data.length === 0 ? (

@@ -89,7 +89,13 @@ interface RowButtonProps extends Omit<ButtonProps, 'size' | 'children'> {
 /** Each row of a list has the same button: those who listen are told whose it is. */
 export function RowButton({ verb, name, ...rest }: RowButtonProps) {
   return (
-    <Button size="small" aria-label={`${verb} ${name}`} {...rest}>
+    // The words of a button without a frame end where the text of the row does.
+    <Button
+      size="small"
+      aria-label={`${verb} ${name}`}
+      className={rest.kind === 'danger' ? 'last:-mr-2' : ''}
+      {...rest}
+    >
       {verb}
     </Button>
   )

@@ -1,4 +1,5 @@
 import { Link, type LinkProps } from '@tanstack/react-router'
+import { ChevronLeft } from 'lucide-react'
 import { type CSSProperties, Fragment, type ReactNode, useEffect } from 'react'
 import { CommandLines } from './command-lines.tsx'
 
@@ -22,8 +23,8 @@ export function Page({ title, trail = [], aside, actions, isWide = false, childr
     <div className={`flex flex-col gap-4 p-6 max-md:p-4 ${isWide ? '' : 'max-w-[1280px]'}`}>
       {trail.length > 0 && <Trail trail={trail} />}
       <div className="flex min-h-8 flex-wrap items-center justify-between gap-x-6 gap-y-2">
-        <div className="flex min-w-0 items-center gap-3">
-          <h1 className="truncate text-xl font-semibold">{title}</h1>
+        <div className="flex min-w-0 flex-wrap items-center gap-x-3 gap-y-1">
+          <h1 className="min-w-0 text-xl font-semibold wrap-anywhere">{title}</h1>
           {aside}
         </div>
         {actions && <div className="flex flex-wrap items-center gap-2">{actions}</div>}
@@ -36,12 +37,13 @@ export function Page({ title, trail = [], aside, actions, isWide = false, childr
 function Trail({ trail }: { trail: [label: string, to: string][] }) {
   return (
     <nav aria-label="Breadcrumbs" className="-mb-3 flex items-center gap-1.5 text-sm text-ink-muted">
-      {trail.map(([label, to]) => (
+      <ChevronLeft size={14} aria-hidden="true" className="-ml-0.5" />
+      {trail.map(([label, to], index) => (
         <Fragment key={to}>
+          {index > 0 && <span aria-hidden="true">/</span>}
           <Link {...({ to } as LinkProps)} className="rounded-[3px] hover:text-ink hover:underline">
             {label}
           </Link>
-          <span aria-hidden="true">/</span>
         </Fragment>
       ))}
     </nav>
@@ -50,19 +52,25 @@ function Trail({ trail }: { trail: [label: string, to: string][] }) {
 
 export function Section({
   title,
+  about,
   actions,
   children,
   id,
 }: {
   title: string
+  /** Says in a sentence what it holds. */
+  about?: string
   actions?: ReactNode
   children: ReactNode
   id?: string
 }) {
   return (
     <section aria-label={title} id={id} className="flex flex-col gap-3">
-      <div className="flex min-h-7 flex-wrap items-center justify-between gap-2">
-        <h2 className="text-lg font-semibold">{title}</h2>
+      <div className="flex min-h-7 flex-wrap items-center justify-between gap-x-6 gap-y-2">
+        <div className={about ? 'min-w-0 flex-[1_1_240px]' : 'min-w-0'}>
+          <h2 className="text-lg font-semibold wrap-anywhere">{title}</h2>
+          {about && <p className="text-ink-muted">{about}</p>}
+        </div>
         {actions && <div className="flex items-center gap-2">{actions}</div>}
       </div>
       {children}

@@ -17,6 +17,8 @@ export interface Column<Row> {
   sortBy?: (row: Row) => string | number
   /** On narrow screens the first column is the card's title; a bare column follows without its label. */
   isBare?: boolean
+  /** On narrow screens it stands in the card's title, behind the first column. */
+  isInTitle?: boolean
   /** Long text goes on in the next line, where elsewhere it is cut. */
   isWrapped?: boolean
 }
@@ -229,8 +231,17 @@ function PlainRow<Row>({
         <div role="cell" className="flex items-center gap-2 font-medium">
           {box}
           <span className="min-w-0 flex-1">{first.cell(row)}</span>
+          {rest.map(
+            (column) =>
+              column.isInTitle && (
+                <span key={column.key} className="text-sm font-normal text-ink-muted">
+                  {column.cell(row)}
+                </span>
+              ),
+          )}
         </div>
         {rest.map((column) => {
+          if (column.isInTitle) return null
           const content = column.cell(row)
           if (content === null || content === '' || content === false) return null
           return (
@@ -240,7 +251,9 @@ function PlainRow<Row>({
               className={`flex min-w-0 items-baseline justify-between gap-4 text-sm ${column.isBare ? '[&:not(:has(a,button))]:hidden' : ''}`}
             >
               <span className="shrink-0 font-normal text-ink-muted">{column.isBare ? '' : column.title}</span>
-              <span className={`min-w-0 text-right ${column.isWrapped ? 'break-words' : 'truncate'}`}>
+              <span
+                className={`min-w-0 text-right ${column.isWrapped ? 'break-words' : column.isBare ? '' : 'truncate'}`}
+              >
                 {content}
               </span>
             </div>

@@ -3,6 +3,7 @@ import { Link } from '@tanstack/react-router'
 import { read, readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { GpuAction } from '../../features/fleet/gpu-action.tsx'
+import { hostOrder } from '../../features/fleet/host-order.ts'
 import { fleetPollMs } from '../../features/fleet/poll.ts'
 import { FleetPage } from '../../features/page-tabs.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
@@ -16,14 +17,27 @@ type Row = RouteAnswer<'adminCapacityList'>['items'][number]
 export function Capacity() {
   const capacity = useQuery({ ...read('adminCapacityList', {}), refetchInterval: fleetPollMs })
   const hosts = useQuery({ ...readAll('adminHostList', {}), refetchInterval: fleetPollMs })
-  const quarantined = (hosts.data ?? []).flatMap((host) =>
-    host.gpus
-      .filter((gpu) => gpu.state === 'quarantined' || gpu.state === 'gone')
-      .map((gpu) => ({ host, gpu })),
-  )
+  const quarantined = (hosts.data ?? [])
+    .toSorted(hostOrder(capacity.data?.items ?? []))
+    .flatMap((host) =>
+      host.gpus
+        .filter((gpu) => gpu.state === 'quarantined' || gpu.state === 'gone')
+        .map((gpu) => ({ host, gpu })),
+    )
   const columns: Column<Row>[] = [
-    { key: 'location', title: 'Location', width: 'minmax(120px, 1fr)', cell: (row) => row.location },
-    { key: 'family', title: 'Family', width: 'minmax(100px, 1fr)', cell: (row) => row.family },
+    {
+      key: 'family',
+      title: 'Family',
+      width: 'minmax(100px, 1fr)',
+      cell: (row) => <span className="font-medium">{row.family}</span>,
+    },
+    {
+      key: 'location',
+      title: 'Location',
+      width: 'minmax(120px, 1fr)',
+      isInTitle: true,
+      cell: (row) => row.location,
+    },
     { key: 'free', title: 'Free', width: '80px', align: 'right', cell: (row) => row.free },
     { key: 'claimed', title: 'Held', width: '80px', align: 'right', cell: (row) => row.claimed },
     {

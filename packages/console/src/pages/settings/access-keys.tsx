@@ -38,7 +38,11 @@ export function AccessKeys() {
   return (
     <Page title="Settings">
       <SettingsTabs />
-      <Section title="Keys of the project" actions={create}>
+      <Section
+        title="Keys of the project"
+        about="For programs and the command line, in this project alone."
+        actions={create}
+      >
         <Loaded query={keys} rows={3}>
           {(data) =>
             data.length === 0 ? (
@@ -51,15 +55,10 @@ export function AccessKeys() {
                   role: 'write',
                 })}
               >
-                A key lets a program or the CLI use this project, and this project only.
+                A program that has a key can do here what its role allows, until the key is revoked.
               </Empty>
             ) : (
-              <>
-                <p className="-mt-2 text-ink-muted">
-                  For programs and the command line, in this project alone.
-                </p>
-                <KeyTable label="Access keys" keys={data} whyNot={whyNot} onRevoke={setRevoking} />
-              </>
+              <KeyTable label="Access keys" keys={data} whyNot={whyNot} onRevoke={setRevoking} />
             )
           }
         </Loaded>

@@ -4,6 +4,7 @@ import { useMemo } from 'react'
 import { read, readAll } from '../../../api/read.ts'
 import { useQuery } from '../../../api/use-query.ts'
 import { GpuCells, GpuHints, gpuLook } from '../../../features/fleet/gpu-cells.tsx'
+import { hostOrder } from '../../../features/fleet/host-order.ts'
 import { fleetPollMs } from '../../../features/fleet/poll.ts'
 import { FleetPage } from '../../../features/page-tabs.tsx'
 import { curlLine } from '../../../lib/command-lines.ts'
@@ -20,7 +21,10 @@ export function FleetMap() {
   const hosts = useQuery({ ...readAll('adminHostList', {}), refetchInterval: fleetPollMs })
   const capacity = useQuery({ ...read('adminCapacityList', {}), refetchInterval: fleetPollMs })
   const [search, setSearch] = useSearchState()
-  const bands = useMemo(() => group(hosts.data ?? [], search.family ?? ''), [hosts.data, search.family])
+  const bands = useMemo(() => {
+    const inOrder = (hosts.data ?? []).toSorted(hostOrder(capacity.data?.items ?? []))
+    return group(inOrder, search.family ?? '')
+  }, [hosts.data, capacity.data, search.family])
   return (
     <FleetPage actions={<RegisterHost />}>
       <Loaded query={hosts} rows={10}>
@@ -39,11 +43,15 @@ export function FleetMap() {
               />
               <Legend />
             </div>
-            <GpuHints>
-              {bands.map((band) => (
-                <LocationBand key={band.location} band={band} capacity={capacity.data?.items ?? []} />
-              ))}
-            </GpuHints>
+            <Loaded query={capacity} rows={10}>
+              {({ items }) => (
+                <GpuHints>
+                  {bands.map((band) => (
+                    <LocationBand key={band.location} band={band} capacity={items} />
+                  ))}
+                </GpuHints>
+              )}
+            </Loaded>
             {data.length === 0 && (
               <Empty
                 title="No host yet"
@@ -105,16 +113,14 @@ function LocationBand({ band, capacity }: { band: Band; capacity: FamilyCapacity
 
 function group(hosts: Host[], wanted: string) {
   const familyOf = (host: Host): Family | 'other' => familyOfModel(host.gpus[0]?.model ?? '') ?? 'other'
-  const locations = [...new Set(hosts.map(({ location }) => location))].sort()
+  const locations = [...new Set(hosts.map(({ location }) => location))]
   const bands = locations.map((location) => ({
     location,
     families: [...familyNames, 'other' as const]
       .filter((family) => wanted === '' || family === wanted)
       .map((family) => ({
         family,
-        hosts: hosts
-          .filter((host) => host.location === location && familyOf(host) === family)
-          .sort((a, b) => a.name.localeCompare(b.name, 'en', { numeric: true })),
+        hosts: hosts.filter((host) => host.location === location && familyOf(host) === family),
       }))
       .filter((each) => each.hosts.length > 0),
   }))
