@@ -56,6 +56,7 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
     await main().getByRole('heading', { level: 1, name: 'First steps' }).waitFor()
     await inBilling(main().getByRole('button', { name: 'Open billing' }), addCard)
     await main().getByText('Nothing runs here yet.').waitFor()
+    return { client, project_id: id }
   }
 
   /** Fills in the page of a new VM and presses its button. */
@@ -166,7 +167,7 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
     const receiver = await startReceiver()
     let isBroken = true
     receiver.answer = () => (isBroken ? 500 : 204)
-    await openNewProject()
+    const { client, project_id } = await openNewProject()
     await goTo('Settings')
     await page.getByRole('link', { name: 'Webhooks' }).click()
     await main().getByText('slipway webhook create').waitFor()
@@ -181,8 +182,11 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
     await page.getByRole('heading', { level: 1, name: new URL(receiver.url).host }).waitFor()
     await main().getByRole('button', { name: 'Send test' }).click()
     const delivery = main().getByRole('row', { name: /test/ })
-    await delivery.getByText('500').waitFor()
+    await delivery.getByText('answered 500').waitFor()
     await delivery.getByText('retrying').waitFor()
+    await delivery.getByText(/^(in \d+ s|now)$/).waitFor()
+    await delivery.getByText('this webhook').waitFor()
+    expect(await delivery.getByRole('time').last().textContent()).toMatch(/:\d\d:\d\d/)
     expect(await delivery.getByRole('button', { name: 'Replay' }).count()).toBe(0)
     // A day of attempts goes by.
     await scene.service.sql(
@@ -195,6 +199,11 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
     await result(page, 'Queued for another delivery').waitFor()
     await main().getByRole('row', { name: /test/ }).filter({ hasText: 'delivered' }).first().waitFor()
     expect(receiver.received.length).toBeGreaterThan(1)
+    await client.diskCreate({ project_id }, { name: 'datasets', size: '10GiB', location: 'us-east1-a' })
+    for (const event of ['Disk available', 'Operation succeeded'])
+      await main()
+        .getByRole('row', { name: new RegExp(`^${event} disk datasets delivered`) })
+        .waitFor()
     await main().getByRole('button', { name: 'Pause' }).click()
     await main().getByText('paused').waitFor()
     const trail = page.getByRole('navigation', { name: 'Breadcrumbs' })

@@ -1,6 +1,6 @@
 import type { AdminEvent, Event, Webhook, WebhookDelivery } from '@slipway/contract'
 import type { EventRow } from '../store/events/events.ts'
-import type { DeliveryRow } from '../store/events/webhook-turns.ts'
+import type { ToldDelivery } from '../store/events/webhook-deliveries.ts'
 import type { WebhookRow } from '../store/events/webhooks.ts'
 import { time } from '../store/time.ts'
 
@@ -33,10 +33,13 @@ export const webhookView = (row: WebhookRow): Webhook => ({
   created_at: time(row.created_at),
 })
 
-export const deliveryView = (row: DeliveryRow): WebhookDelivery => ({
+export const deliveryView = (row: ToldDelivery): WebhookDelivery => ({
   id: row.id,
   event_id: row.event_id,
   event_type: row.event_type,
+  resource_type: row.resource_type,
+  resource_id: row.resource_id,
+  resource_name: row.resource_name,
   state: row.state,
   attempts: row.attempts,
   response_status: row.response_status,

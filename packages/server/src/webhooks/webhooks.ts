@@ -8,8 +8,12 @@ import { type ProjectRequester, requireRoom } from '../operations/admission.ts'
 import type { Services } from '../services.ts'
 import type { Tx } from '../store/database.ts'
 import { emit } from '../store/events/events.ts'
-import { findDelivery, insertDirectDelivery, secondsSinceAsked } from '../store/events/webhook-deliveries.ts'
-import type { DeliveryRow } from '../store/events/webhook-turns.ts'
+import {
+  findDelivery,
+  insertDirectDelivery,
+  secondsSinceAsked,
+  type ToldDelivery,
+} from '../store/events/webhook-deliveries.ts'
 import {
   deleteWebhook as deleteWebhookRow,
   insertWebhook,
@@ -90,7 +94,7 @@ export async function rotateWebhookSecret(
 }
 
 /** Delivers an event of its own to this webhook alone. */
-export async function testWebhook(tx: Tx, by: ProjectRequester, webhookId: string): Promise<DeliveryRow> {
+export async function testWebhook(tx: Tx, by: ProjectRequester, webhookId: string): Promise<ToldDelivery> {
   const row = await lockedWebhook(tx, by, webhookId)
   await limitAsking(tx, row.id)
   const eventId = await emitWebhook(tx, by, 'webhook.test', row)
@@ -103,7 +107,7 @@ export async function replayDelivery(
   by: ProjectRequester,
   webhookId: string,
   deliveryId: string,
-): Promise<DeliveryRow> {
+): Promise<ToldDelivery> {
   const row = await lockedWebhook(tx, by, webhookId)
   const delivery = await findDelivery(tx, row.id, deliveryId)
   if (!delivery) throw notFound('delivery')

@@ -229,6 +229,32 @@ test('a webhook is not sent what happened before it was made, and nothing after 
   expect((await service.call('webhookDeliveryList', { params: { webhook_id } })).status).toBe(404)
 })
 
+test('a delivery names what its event is about, even where the event does not', async () => {
+  const receiver = await startReceiver()
+  const { id: webhook_id, url } = await create(receiver, ['disk.*', 'operation.*'])
+  const { operation } = await service.ok('diskCreate', {
+    body: { name: 'datasets', size: '10GiB', location: 'us-east1-a' },
+  })
+  const resource_id = operation.metadata.id
+  const found = await eventually(async () => {
+    const all = await deliveries(webhook_id)
+    return all.length === 3 && all
+  })
+  for (const each of found)
+    expect(each).toMatchObject({ resource_type: 'disk', resource_id, resource_name: 'datasets' })
+  const ended = found.find(({ event_type }) => event_type === 'operation.succeeded')
+  const replayed = await service.ok('webhookDeliveryReplay', {
+    token: owner,
+    params: { webhook_id, delivery_id: ended!.id },
+  })
+  expect(replayed).toMatchObject({ resource_type: 'disk', resource_id, resource_name: 'datasets' })
+  expect(await service.ok('webhookTest', { token: owner, params: { webhook_id } })).toMatchObject({
+    resource_type: 'webhook',
+    resource_id: webhook_id,
+    resource_name: url,
+  })
+})
+
 test('a webhook is refused for types of events that there are not', async () => {
   const token = owner
   const create = (event_types: string[]) =>

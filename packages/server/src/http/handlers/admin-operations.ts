@@ -1,22 +1,12 @@
 import { stepNames } from '../../operations/index.ts'
 import { abandonStuck, retryStuck } from '../../operations/stuck.ts'
 import { listAllOperations, type OperationRow, operationView } from '../../store/compute/operations.ts'
-import { findResourceNames } from '../../store/compute/resource-names.ts'
+import { withResourceNames } from '../../store/compute/resource-names.ts'
 import type { Queryable } from '../../store/database.ts'
 import type { Handlers } from '../context.ts'
 import { pageById } from '../pages.ts'
 
-type NamedOperation = OperationRow & { resource_name: string }
-
-async function withNames(db: Queryable, rows: OperationRow[]): Promise<NamedOperation[]> {
-  const names = await findResourceNames(
-    db,
-    rows.map(({ resource_id }) => resource_id),
-  )
-  return rows.map((row) => ({ ...row, resource_name: names.get(row.resource_id) ?? '' }))
-}
-
-const adminOperationView = (row: NamedOperation) => ({
+const adminOperationView = (row: OperationRow & { resource_name: string }) => ({
   ...operationView(row),
   project_id: row.project_id,
   resource_name: row.resource_name,
@@ -27,7 +17,7 @@ const adminOperationView = (row: NamedOperation) => ({
 })
 
 const namedView = async (db: Queryable, row: OperationRow) =>
-  adminOperationView((await withNames(db, [row]))[0]!)
+  adminOperationView((await withResourceNames(db, [row]))[0]!)
 
 export const adminOperationHandlers: Handlers<
   'adminOperationList' | 'adminOperationRetry' | 'adminOperationAbandon'
@@ -37,7 +27,8 @@ export const adminOperationHandlers: Handlers<
     const filter = { isStuck: query.stuck ?? null, state: query.state ?? null }
     return pageById(
       context,
-      async (beforeId, limit) => withNames(tx, await listAllOperations(tx, { ...filter, beforeId, limit })),
+      async (beforeId, limit) =>
+        withResourceNames(tx, await listAllOperations(tx, { ...filter, beforeId, limit })),
       adminOperationView,
     )
   },

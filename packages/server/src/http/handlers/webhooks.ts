@@ -1,4 +1,5 @@
 import { notFound } from '../../domain/failure.ts'
+import { withResourceNames } from '../../store/compute/resource-names.ts'
 import { listDeliveries } from '../../store/events/webhook-deliveries.ts'
 import { findWebhook, listWebhooks } from '../../store/events/webhooks.ts'
 import { deliveryView, webhookView } from '../../views/events.ts'
@@ -53,11 +54,16 @@ export const webhookHandlers: Handlers<
     const { tx, project, params } = context
     const webhook = await findWebhook(tx, project.projectId, params.webhook_id)
     if (!webhook) throw notFound('webhook')
-    const read = (before: string | null, limit: number) =>
-      listDeliveries(tx, webhook.id, before === null ? null : Number(before), limit)
+    const read = async (before: string | null, limit: number) =>
+      withResourceNames(
+        tx,
+        await listDeliveries(tx, webhook.id, before === null ? null : Number(before), limit),
+      )
     return page(context, read, deliveryView, (row) => String(row.seq))
   },
 
-  webhookDeliveryReplay: async ({ tx, by, params }) =>
-    deliveryView(await replayDelivery(tx, by, params.webhook_id, params.delivery_id)),
+  async webhookDeliveryReplay({ tx, by, params }) {
+    const row = await replayDelivery(tx, by, params.webhook_id, params.delivery_id)
+    return deliveryView((await withResourceNames(tx, [row]))[0]!)
+  },
 }

@@ -1,3 +1,4 @@
+import { isUuid } from '../../domain/ids.ts'
 import type { Queryable } from '../database.ts'
 import { statement } from '../statement.ts'
 
@@ -11,8 +12,18 @@ const byIds = statement<{ id: string; name: string }, { ids: string[] }>(
    LEFT JOIN LATERAL (SELECT request FROM operations WHERE resource_id = w.id ORDER BY id LIMIT 1) o ON true`,
 )
 
-/** Returns the names of what operations work on: VMs, disks and rules, by id. */
-export async function findResourceNames(db: Queryable, ids: string[]): Promise<Map<string, string>> {
-  const rows = await byIds.all(db, { ids })
-  return new Map(rows.map(({ id, name }) => [id, name]))
+/** Returns the rows with the names of what they are about, which VMs, disks and rules have here. */
+export async function withResourceNames<Row extends { resource_id: string; resource_name?: string }>(
+  db: Queryable,
+  rows: Row[],
+): Promise<(Row & { resource_name: string })[]> {
+  const ids = rows.flatMap(({ resource_id, resource_name }) =>
+    !resource_name && isUuid(resource_id) ? [resource_id] : [],
+  )
+  const found = ids.length === 0 ? [] : await byIds.all(db, { ids })
+  const names = new Map(found.map(({ id, name }) => [id, name]))
+  return rows.map((row) => ({
+    ...row,
+    resource_name: row.resource_name || (names.get(row.resource_id) ?? ''),
+  }))
 }

@@ -3,6 +3,15 @@ import type { Database, Queryable, Tx } from '../database.ts'
 import { statement } from '../statement.ts'
 import { type DeliveryRow, lockWebhooks, scheduleWebhooks } from './webhook-turns.ts'
 
+/** A delivery with what its event is about. */
+export type ToldDelivery = DeliveryRow & { resource_type: string; resource_name: string }
+
+// The events of operations do not tell the name of what they are about, and a webhook is known by its URL.
+const told = (deliveries: string) =>
+  `SELECT d.*, coalesce(e.resource_type, '') AS resource_type,
+          coalesce(e.data ->> 'name', e.data ->> 'url', '') AS resource_name
+   FROM (${deliveries}) d LEFT JOIN events_written e ON e.id = d.event_id`
+
 const lockCursor = statement<{ position: number }>(
   'webhook_cursor_lock',
   'SELECT position FROM webhook_fan_out FOR UPDATE SKIP LOCKED',
@@ -51,11 +60,11 @@ const moveCursor = statement<never, { position: number }>(
   'UPDATE webhook_fan_out SET position = :position WHERE position < :position',
 )
 
-const insertDirect = statement<DeliveryRow, { id: string; webhookId: string; eventId: string }>(
+const insertDirect = statement<never, { id: string; webhookId: string; eventId: string }>(
   'webhook_delivery_insert_direct',
   `INSERT INTO webhook_deliveries (id, webhook_id, event_id, event_type, resource_id, is_direct, next_attempt_at)
    SELECT :id, :webhookId, e.id, e.type, e.resource_id, true, slipway_now()
-   FROM events_written e WHERE e.id = :eventId RETURNING *`,
+   FROM events_written e WHERE e.id = :eventId`,
 )
 
 const liftRest = statement<never, { id: string }>(
@@ -70,15 +79,18 @@ const askedAgo = statement<{ ago_s: number }, { webhookId: string; count: number
    WHERE webhook_id = :webhookId AND is_direct ORDER BY created_at DESC OFFSET :count - 1 LIMIT 1`,
 )
 
-const list = statement<DeliveryRow, { webhookId: string; beforeSeq: number | null; limit: number }>(
+const list = statement<ToldDelivery, { webhookId: string; beforeSeq: number | null; limit: number }>(
   'webhook_delivery_list',
-  `SELECT * FROM webhook_deliveries WHERE webhook_id = :webhookId AND seq < coalesce(:beforeSeq::bigint, 9223372036854775807)
-   ORDER BY seq DESC LIMIT :limit`,
+  `${told(`
+     SELECT * FROM webhook_deliveries
+     WHERE webhook_id = :webhookId AND seq < coalesce(:beforeSeq::bigint, 9223372036854775807)
+     ORDER BY seq DESC LIMIT :limit`)}
+   ORDER BY d.seq DESC`,
 )
 
-const find = statement<DeliveryRow, { webhookId: string; id: string }>(
+const find = statement<ToldDelivery, { webhookId: string; id: string }>(
   'webhook_delivery_find',
-  'SELECT * FROM webhook_deliveries WHERE webhook_id = :webhookId AND id = :id',
+  told('SELECT * FROM webhook_deliveries WHERE webhook_id = :webhookId AND id = :id'),
 )
 
 /** Returns where events begin to matter to a webhook; null while there is none. */
@@ -112,11 +124,16 @@ export function fanOutEvents(database: Database, since: number): Promise<boolean
 }
 
 /** Its receiver is asked at once: somebody wants to know. The caller holds the webhook's row. */
-export async function insertDirectDelivery(tx: Tx, webhookId: string, eventId: string): Promise<DeliveryRow> {
-  const row = (await insertDirect.one(tx, { id: uuid(), webhookId, eventId }))!
+export async function insertDirectDelivery(
+  tx: Tx,
+  webhookId: string,
+  eventId: string,
+): Promise<ToldDelivery> {
+  const id = uuid()
+  await insertDirect.run(tx, { id, webhookId, eventId })
   await liftRest.run(tx, { id: webhookId })
   await scheduleWebhooks(tx, [webhookId])
-  return row
+  return (await findDelivery(tx, webhookId, id))!
 }
 
 /** Returns how long ago the first of the last `count` was asked for; null when there were fewer. */

@@ -8,6 +8,7 @@ export interface DeliveryRow {
   webhook_id: string
   event_id: string
   event_type: string
+  resource_id: string
   state: 'pending' | 'delivered' | 'failed'
   attempts: number
   response_status: number

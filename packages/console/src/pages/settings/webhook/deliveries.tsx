@@ -1,0 +1,159 @@
+import type { WebhookDelivery } from '@slipway/sdk'
+import { useInfiniteQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { useAction } from '../../../api/actions.ts'
+import { client } from '../../../api/client.ts'
+import { useProjectId, useWhyNot } from '../../../api/me.ts'
+import { eventTypeWords, resourceWords, shortId } from '../../../lib/format.ts'
+import { actionColumn } from '../../../ui/action-column.tsx'
+import { Button, RowButton } from '../../../ui/button.tsx'
+import { ErrorState } from '../../../ui/error.tsx'
+import { Skeleton } from '../../../ui/page.tsx'
+import { StateBadge } from '../../../ui/state.tsx'
+import { type Column, Table } from '../../../ui/table.tsx'
+import { Until, When } from '../../../ui/time.tsx'
+
+const pollMs = 3_000
+const isUnderWay = ({ state }: WebhookDelivery) => state === 'pending'
+
+/** Shows what a webhook has been sent, what it answered, and when the rest is tried. */
+export function Deliveries({ webhookId, isPaused }: { webhookId: string; isPaused: boolean }) {
+  const projectId = useProjectId()
+  const target = { project_id: projectId, webhook_id: webhookId }
+  const whyNot = useWhyNot('admin')
+  const deliveries = useInfiniteQuery({
+    queryKey: ['webhookDeliveryList', target],
+    initialPageParam: '',
+    queryFn: ({ pageParam, signal }) =>
+      client.webhookDeliveryList({ ...target, limit: 100, page_token: pageParam || undefined }, { signal }),
+    getNextPageParam: (page) => page.next_page_token || undefined,
+    refetchInterval: pollMs,
+  })
+  const replay = useAction({
+    run: (delivery: WebhookDelivery) => client.webhookDeliveryReplay({ ...target, delivery_id: delivery.id }),
+    done: () => 'Queued for another delivery',
+    touches: ['webhookDeliveryList'],
+  })
+  if (deliveries.error && !deliveries.data)
+    return <ErrorState error={deliveries.error} onRetry={() => deliveries.refetch()} />
+  if (!deliveries.data) return <Skeleton rows={4} />
+  const rows = deliveries.data.pages.flatMap((page) => page.items)
+  const actions = actionColumn('100px', (delivery: WebhookDelivery) =>
+    // The same event twice on its way would come twice.
+    isUnderWay(delivery) ? null : (
+      <RowButton
+        verb="Replay"
+        name={`${eventTypeWords(delivery.event_type)} ${delivery.resource_name}`}
+        reason={whyNot}
+        isBusy={replay.isPending && replay.variables?.id === delivery.id}
+        onClick={() => replay.mutate(delivery)}
+      />
+    ),
+  )
+  const nextTry: Column<WebhookDelivery> = {
+    key: 'next',
+    title: 'Next try',
+    width: '115px',
+    cell: (delivery) => isUnderWay(delivery) && <NextTry delivery={delivery} isPaused={isPaused} />,
+  }
+  const columns: Column<WebhookDelivery>[] = [
+    {
+      key: 'event',
+      title: 'Event',
+      width: 'minmax(150px, 1fr)',
+      isWrapped: true,
+      cell: ({ event_type }) => <span title={event_type}>{eventTypeWords(event_type)}</span>,
+    },
+    {
+      key: 'on',
+      title: 'On',
+      width: 'minmax(140px, 2fr)',
+      isWrapped: true,
+      cell: (delivery) => <Subject delivery={delivery} webhookId={webhookId} projectId={projectId} />,
+    },
+    {
+      key: 'state',
+      title: 'State',
+      width: '120px',
+      cell: (delivery) => <StateBadge state={stateOf(delivery)} />,
+    },
+    ...(rows.some(isUnderWay) ? [nextTry] : []),
+    {
+      key: 'answer',
+      title: 'Last answer',
+      width: 'minmax(150px, 1fr)',
+      isWrapped: true,
+      cell: ({ response_status, error }) => error || (response_status !== 0 && `answered ${response_status}`),
+    },
+    {
+      key: 'attempts',
+      title: 'Tries',
+      width: '60px',
+      align: 'right',
+      cell: ({ attempts }) => attempts > 0 && attempts,
+    },
+    {
+      key: 'created_at',
+      title: 'When',
+      width: '170px',
+      align: 'right',
+      cell: ({ created_at }) => <When iso={created_at} hasSeconds />,
+    },
+    ...(rows.every(isUnderWay) ? [] : [actions]),
+  ]
+  return (
+    <>
+      <Table
+        label="Deliveries"
+        rows={rows}
+        rowKey={(delivery) => delivery.id}
+        columns={columns}
+        empty={
+          <p className="card px-4 py-3 text-ink-muted">
+            Nothing has been delivered yet. “Send test” makes a first one.
+          </p>
+        }
+      />
+      {deliveries.hasNextPage && (
+        <div>
+          <Button isBusy={deliveries.isFetchingNextPage} onClick={() => deliveries.fetchNextPage()}>
+            Older deliveries
+          </Button>
+        </div>
+      )}
+    </>
+  )
+}
+
+interface SubjectProps {
+  delivery: WebhookDelivery
+  webhookId: string
+  projectId: string
+}
+
+/** Shows what the event is about; VMs have a page, even those that are gone. */
+function Subject({ delivery, webhookId, projectId }: SubjectProps) {
+  const { resource_type, resource_id, resource_name } = delivery
+  if (resource_id === webhookId) return 'this webhook'
+  const words = `${resourceWords(resource_type)} ${resource_name || `…${shortId(resource_id)}`}`
+  if (resource_type !== 'vm') return <span title={resource_id}>{words}</span>
+  return (
+    <Link
+      to="/projects/$projectId/vms/$vmId"
+      params={{ projectId, vmId: resource_id }}
+      className="hover:text-accent-text hover:underline"
+    >
+      {words}
+    </Link>
+  )
+}
+
+/** A delivery that has failed and is tried again is trouble, unlike one that only waits for its turn. */
+const stateOf = ({ state, error, response_status }: WebhookDelivery): string =>
+  state === 'pending' && (error !== '' || response_status !== 0) ? 'retrying' : state
+
+function NextTry({ delivery, isPaused }: { delivery: WebhookDelivery; isPaused: boolean }) {
+  if (delivery.next_attempt_at) return <Until iso={delivery.next_attempt_at} />
+  if (isPaused) return <span title="When the webhook is resumed">when resumed</span>
+  return <span title="After what happened to the same resource before">in its turn</span>
+}
