@@ -232,11 +232,16 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
     )
     const written = items.reduce((sum, { usd }) => sum + usd, 0)
     const costs = await service.asOwner.projectCosts({ project_id: service.project_id })
-    const soFar = { today_usd: 12.5, month_to_date_usd: written + 12.5, forecast_usd: 3 * written }
+    const soFar = {
+      as_of: `${month}-16T08:00:00.000Z`,
+      today_usd: 12.5,
+      month_to_date_usd: written + 120 + 12.5,
+      forecast_usd: 3 * written,
+    }
     await page.route(/\/costs$/, (route) => route.fulfill({ json: { ...costs, ...soFar } }))
     await page.goto(`${service.url}/projects/${service.project_id}/usage`)
     await main()
-      .getByText(new RegExp(`^${written + 12}\\.50 USD in \\w+ \\d{4} so far$`))
+      .getByText(new RegExp(`^${written + 132}\\.50 USD in \\w+ \\d{4} so far$`))
       .waitFor()
     await page.getByRole('img', { name: /Daily cost .* by product/ }).waitFor()
     const table = main().getByRole('table', { name: 'By product' })
@@ -244,10 +249,14 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
     await table.getByRole('columnheader', { name: /^\w+ \d{4}, USD$/ }).waitFor()
     for (const name of [
       new RegExp(`^1–12 \\w+ \\d{4} ${written}\\.00 `),
-      /^Today.* 12\.50$/,
-      new RegExp(`^\\w+ \\d{4} so far ${written + 12}\\.50$`),
+      /^13–15 \w+ \d{4}, not yet split 120\.00$/,
+      /^Today so far, not yet split 12\.50$/,
+      new RegExp(`^\\w+ \\d{4} so far ${written + 132}\\.50$`),
     ])
       await table.getByRole('row', { name }).waitFor()
+    await main()
+      .getByText(/^13–15 \w+ \d{4} 120\.00 USD, Today so far 12\.50 USD, not yet split$/)
+      .waitFor()
     const findings = [
       ...(await inBothThemes(page, 'usage-month')),
       ...(await onNarrowScreen(page, 'usage-month')),

@@ -143,8 +143,16 @@ describe.skipIf(isBrowserMissing)('what the console says', () => {
     const project_id = await createProject(service)
     await createVm(service, 'costly', 'a40.1x', project_id)
     await open(project_id, '/usage')
-    await main().getByText('today so far').waitFor()
+    await main()
+      .getByText(/^Today so far \d+\.\d\d USD, not yet split$/)
+      .waitFor()
+    // Products are known at once.
+    await main()
+      .getByRole('table', { name: 'By product' })
+      .getByRole('row', { name: /^a40\.1x \d+\.\d\d$/ })
+      .waitFor()
     await settled(page)
+    await screenshot(page, 'usage-first-day-light')
   })
 
   test('what needs someone is counted on every page, said on the overview, and leads to its place', async () => {

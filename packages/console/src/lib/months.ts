@@ -23,8 +23,8 @@ const words = new Intl.DateTimeFormat('en', { month: 'long', year: 'numeric', ti
 /** Returns "November 2026". */
 export const monthWords = (month: string): string => words.format(new Date(`${month}-01T00:00:00Z`))
 
-/** Returns the first days of a month: "1–15 November 2026", or "November 2026" for all of them. */
-export const firstDaysWords = (month: string, days: number): string => {
-  if (days >= daysIn(month)) return monthWords(month)
-  return `${days > 1 ? '1–' : ''}${days} ${monthWords(month)}`
+/** Returns some days of a month: "13–15 November 2026", or "November 2026" for all of them. */
+export const daysWords = (month: string, first: number, last: number): string => {
+  if (first === 1 && last >= daysIn(month)) return monthWords(month)
+  return `${first < last ? `${first}–` : ''}${last} ${monthWords(month)}`
 }

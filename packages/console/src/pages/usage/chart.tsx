@@ -1,11 +1,12 @@
 import type { UsageItem } from '@slipway/sdk'
-import { useEffect, useMemo, useRef, useState } from 'react'
+import { Fragment, useEffect, useMemo, useRef, useState } from 'react'
 import uPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'
 import { money, usd } from '../../lib/format.ts'
 import { monthWords } from '../../lib/months.ts'
 import { useTheme } from '../../lib/theme.ts'
-import { budgetLine, forecastBars, stackByDay, ticksFor, todayBar } from './stack.ts'
+import { openSums } from './grouping.ts'
+import { budgetLine, forecastBars, type OpenDays, openBars, stackByDay, ticksFor } from './stack.ts'
 
 interface ChartProps {
   items: UsageItem[]
@@ -13,8 +14,8 @@ interface ChartProps {
   by: string
   month: string
   days: number
-  /** What today has cost so far; null in other months. */
-  todayUsd: number | null
+  /** What is not split yet; null in months that are over. */
+  open: OpenDays | null
   /** The forecast of the running month is drawn as outlined bars over the days to come. */
   forecastUsd: number | null
   /** The budget of the month; a day's share of it is drawn as a line. */
@@ -29,31 +30,20 @@ const colourOf = (index: number, isDark: boolean) =>
   `oklch(${(isDark ? 0.76 : 0.62) - (index % 3) * 0.07} 0.11 ${hues[index % hues.length]})`
 
 /** Draws a stacked bar for each day, and the forecast as an outline. The day under the pointer is read out above. */
-export default function Chart({
-  items,
-  groupOf,
-  by,
-  month,
-  days,
-  todayUsd,
-  forecastUsd,
-  budgetUsd,
-}: ChartProps) {
+export default function Chart({ items, groupOf, by, month, days, open, forecastUsd, budgetUsd }: ChartProps) {
   const frame = useRef<HTMLDivElement>(null)
   const isDark = useTheme() === 'dark'
   const [day, setDay] = useState<number | null>(null)
   const { groups, stacks, totals } = useMemo(() => stackByDay(items, groupOf, days), [items, groupOf, days])
-  const forecast = useMemo(() => forecastBars(totals, forecastUsd), [totals, forecastUsd])
-
-  const today = useMemo(() => todayBar(days, todayUsd), [days, todayUsd])
+  const forecast = useMemo(() => forecastBars(totals, open, forecastUsd), [totals, open, forecastUsd])
+  const plain = useMemo(() => openBars(days, open), [days, open])
   const budget = useMemo(
-    () => budgetLine(budgetUsd, days, [...totals, ...today, ...forecast]),
-    [budgetUsd, days, totals, today, forecast],
+    () => budgetLine(budgetUsd, days, [...totals, ...plain, ...forecast]),
+    [budgetUsd, days, totals, plain, forecast],
   )
-
   const ticks = useMemo(
-    () => ticksFor(Math.max(...[...totals, ...today, ...forecast, budget].map((usd) => usd ?? 0))),
-    [totals, today, forecast, budget],
+    () => ticksFor(Math.max(...[...totals, ...plain, ...forecast, budget].map((usd) => usd ?? 0))),
+    [totals, plain, forecast, budget],
   )
 
   useEffect(() => {
@@ -71,7 +61,7 @@ export default function Chart({
     const font = '12px "Inter Variable", sans-serif'
     const top = ticks.at(-1)!
     // The first cents of a day are seen as well: two pixels of the plot.
-    const shownToday = today.map((usd) => usd && Math.max(usd, top / 90))
+    const shownPlain = plain.map((usd) => usd && Math.max(usd, top / 90))
     // The tallest stack is drawn first, so that each shorter one covers its lower part.
     const layers = stacks.map((values, index) => ({ values, index })).reverse()
     const chart = new uPlot(
@@ -121,7 +111,7 @@ export default function Chart({
       [
         Array.from({ length: days }, (_, index) => index + 1),
         forecast,
-        shownToday,
+        shownPlain,
         ...layers.map(({ values }) => values),
         Array.from({ length: days }, () => budget),
       ],
@@ -133,7 +123,7 @@ export default function Chart({
       observer.disconnect()
       chart.destroy()
     }
-  }, [stacks, today, forecast, budget, ticks, days, isDark])
+  }, [stacks, plain, forecast, budget, ticks, days, isDark])
 
   const all = totals.reduce((sum, value) => sum + value, 0)
   const title = `Daily cost in ${monthWords(month)} by ${by}`
@@ -144,22 +134,34 @@ export default function Chart({
   return (
     <figure>
       <p className="figures mb-2 truncate text-sm text-ink-muted">
-        {day === null ? title : readOut(day, month, totals, today, forecast)}
+        {day === null ? title : readOut({ day, month, totals, plain, forecast, today: open?.today })}
       </p>
       {/* The plot learns of a new width after the page has it, and must not hold the page open meanwhile. */}
       <div ref={frame} role="img" aria-label={words} className="h-60 overflow-hidden" />
       <figcaption className="mt-2 flex flex-wrap gap-x-4 gap-y-1 text-sm text-ink-muted">
         {groups.map((group, index) => (
-          <span key={group} className="inline-flex items-center gap-1.5">
-            <span className="size-2.5 rounded-[2px]" style={{ background: colourOf(index, isDark) }} />
-            {group}
-            {day !== null && <span className="figures text-ink">{money(partOf(stacks, index, day))}</span>}
+          <span key={group} className="inline-flex min-w-0 items-center gap-1.5">
+            <span
+              className="size-2.5 shrink-0 rounded-[2px]"
+              style={{ background: colourOf(index, isDark) }}
+            />
+            <span className="min-w-0 break-all">{group}</span>
+            {day !== null && (
+              <span className="figures whitespace-nowrap text-ink">{money(partOf(stacks, index, day))}</span>
+            )}
           </span>
         ))}
-        {todayUsd !== null && (
-          <span className="inline-flex items-center gap-1.5">
-            <span className="size-2.5 rounded-[2px] bg-ink-muted" />
-            today so far <span className="figures text-ink">{money(todayUsd)}</span>
+        {open && (
+          <span className="inline-flex items-baseline gap-1.5">
+            <span className="size-2.5 shrink-0 rounded-[2px] bg-ink-muted" />
+            <span>
+              {openSums(month, open).map(({ words, usd }) => (
+                <Fragment key={words}>
+                  {words} <span className="figures whitespace-nowrap text-ink">{money(usd)}</span>,{' '}
+                </Fragment>
+              ))}
+              not yet split
+            </span>
           </span>
         )}
         {forecastUsd !== null && (
@@ -182,19 +184,21 @@ export default function Chart({
 const partOf = (stacks: number[][], index: number, day: number): number =>
   (stacks[index]?.[day] ?? 0) - (stacks[index - 1]?.[day] ?? 0)
 
-function readOut(
-  day: number,
-  month: string,
-  totals: number[],
-  today: (number | null)[],
-  forecast: (number | null)[],
-): string {
+interface ReadOut {
+  day: number
+  month: string
+  totals: number[]
+  plain: (number | null)[]
+  forecast: (number | null)[]
+  today: number | undefined
+}
+
+function readOut({ day, month, totals, plain, forecast, today }: ReadOut): string {
   const date = `${month}-${String(day + 1).padStart(2, '0')} UTC`
-  const soFar = today[day]
-  if (typeof soFar === 'number')
-    return `${date}: ${money(soFar)} so far, about ${money(forecast[day] ?? soFar)}`
-  const expected = forecast[day]
-  return typeof expected === 'number'
-    ? `${date}: about ${money(expected)}`
-    : `${date}: ${money(totals[day] ?? 0)}`
+  const open = plain[day] ?? null
+  const expected = forecast[day] ?? null
+  if (open !== null && day + 1 === today)
+    return `${date}: ${money(open)} so far, about ${money(expected ?? open)}`
+  if (open !== null) return `${date}: about ${money(open)}, not yet split`
+  return `${date}: ${expected === null ? money(totals[day] ?? 0) : `about ${money(expected)}`}`
 }

@@ -1,5 +1,6 @@
 import type { UsageItem } from '@slipway/sdk'
-import { firstDaysWords, monthWords } from '../../lib/months.ts'
+import { daysWords, monthWords } from '../../lib/months.ts'
+import type { OpenDays } from './stack.ts'
 
 /** What bars and tables are told apart by; of a label, its key follows a colon. */
 export type Grouping = 'product' | 'project' | 'vm' | `label:${string}`
@@ -63,27 +64,36 @@ export function totalsOf(
 export const sumUsd = (items: UsageItem[]): number =>
   items.reduce((total, item) => total + (item.usd ?? 0), 0)
 
+/** Returns what is not split yet, by the names that it has in the chart and in the table. */
+export function openSums(month: string, open: OpenDays): { words: string; usd: number }[] {
+  const { splitDays, laterUsd, today, todayUsd } = open
+  const isAnythingLater = laterUsd >= 0.005 && splitDays < today - 1
+  return [
+    ...(isAnythingLater ? [{ words: daysWords(month, splitDays + 1, today - 1), usd: laterUsd }] : []),
+    { words: 'Today so far', usd: todayUsd },
+  ]
+}
+
 interface Sums {
   month: string
   usd: number
   usdBefore: number
-  /** Of the month that is under way: how many of its days are in `usd`, and what all of it has cost by now. */
-  underWay: { writtenDays: number; soFarUsd: number } | null
+  open: OpenDays | null
 }
 
 /** Returns the lines below the groups, the last of which is the figure at the head of the page. */
-export function sumsOf({ month, usd, usdBefore, underWay }: Sums): Line[] {
-  if (!underWay) return [{ key: 'Total', usd, usdBefore }]
-  const { writtenDays, soFarUsd } = underWay
-  const isOnlyTodayOpen = writtenDays === new Date().getUTCDate() - 1
+export function sumsOf({ month, usd, usdBefore, open }: Sums): Line[] {
+  if (!open) return [{ key: 'Total', usd, usdBefore }]
+  const rest = openSums(month, open).map(({ words, usd }) => ({
+    key: `${words}, not yet split`,
+    usd,
+    usdBefore: null,
+  }))
+  const all = rest.reduce((sum, each) => sum + each.usd, usd)
   return [
-    { key: firstDaysWords(month, writtenDays), usd, usdBefore },
-    {
-      key: isOnlyTodayOpen ? 'Today so far' : 'Today and days not yet written',
-      usd: soFarUsd - usd,
-      usdBefore: null,
-    },
-    { key: `${monthWords(month)} so far`, usd: soFarUsd, usdBefore: null },
+    ...(open.splitDays > 0 ? [{ key: daysWords(month, 1, open.splitDays), usd, usdBefore }] : []),
+    ...rest,
+    { key: `${monthWords(month)} so far`, usd: all, usdBefore: null },
   ]
 }
 

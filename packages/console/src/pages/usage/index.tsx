@@ -7,7 +7,7 @@ import { useMe, useProject } from '../../api/me.ts'
 import { read, readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { localDate, money, utcDate } from '../../lib/format.ts'
-import { daysIn, firstDaysWords, lastMonths, monthBefore, monthNow, monthWords } from '../../lib/months.ts'
+import { daysIn, daysWords, lastMonths, monthBefore, monthNow, monthWords } from '../../lib/months.ts'
 import { showToast } from '../../lib/toasts.ts'
 import { useSearchState } from '../../lib/use-search-state.ts'
 import { Button } from '../../ui/button.tsx'
@@ -61,23 +61,39 @@ export function Usage() {
     enabled: !isWhole,
   })
   const items = usage.data?.items ?? noItems
-  // A month that is under way is held against as many days of the one before. A day is written when it is over.
+  // A month that is under way is held against as many days of the one before. A day is split when it is over.
   const updatedAt = usage.data?.updated_at ?? ''
-  const writtenDays = !isCurrent ? 31 : updatedAt.startsWith(month) ? Number(updatedAt.slice(8, 10)) - 1 : 0
+  const splitDays = !isCurrent ? 31 : updatedAt.startsWith(month) ? Number(updatedAt.slice(8, 10)) - 1 : 0
   const before = useMemo(
-    () => (earlier.data?.items ?? noItems).filter(({ date }) => Number(date.slice(8, 10)) <= writtenDays),
-    [earlier.data, writtenDays],
+    () => (earlier.data?.items ?? noItems).filter(({ date }) => Number(date.slice(8, 10)) <= splitDays),
+    [earlier.data, splitDays],
   )
-  const writtenUsd = sumUsd(items)
+  const splitUsd = sumUsd(items)
   const beforeUsd = sumUsd(before)
-  const soFarUsd = isCurrent ? costs.data?.month_to_date_usd : writtenUsd
-  const periodBefore = firstDaysWords(monthBefore(month), writtenDays)
+  const current = costs.data?.as_of.startsWith(month) ? costs.data : undefined
+  const soFarUsd = isCurrent ? current?.month_to_date_usd : splitUsd
+  const open = useMemo(
+    () =>
+      current
+        ? {
+            splitDays,
+            laterUsd: Math.max(0, current.month_to_date_usd - current.today_usd - splitUsd),
+            today: Number(current.as_of.slice(8, 10)),
+            todayUsd: current.today_usd,
+          }
+        : null,
+    [current, splitDays, splitUsd],
+  )
   const keyOf = useMemo(() => {
     const names = new Map(projects.map(({ id, name }) => [id, name]))
     return (item: UsageItem) => groupOf(item, grouping, names)
   }, [projects, grouping])
   const barOf = useMemo(() => withOthers(items, keyOf), [items, keyOf])
   const totals = useMemo(() => totalsOf(items, before, keyOf), [items, before, keyOf])
+  const sums = sumsOf({ month, usd: splitUsd, usdBefore: beforeUsd, open })
+  // Before a first day has been split, what the month has cost so far is known by product alone.
+  const products = totals.length === 0 && grouping === 'product' ? current?.by_product : undefined
+  const lines = products?.map(({ product_name: key, usd }) => ({ key, usd, usdBefore: null })) ?? totals
   const download = async () => {
     try {
       const csv = await client.usageCsv({
@@ -140,22 +156,21 @@ export function Usage() {
                   {isCurrent && ' so far'}
                 </span>
               </p>
-              {isCurrent && costs.data && (
-                <p className="figures text-ink-muted">
-                  {money(costs.data.forecast_usd)} expected for the month
-                </p>
+              {current && (
+                <p className="figures text-ink-muted">{money(current.forecast_usd)} expected for the month</p>
               )}
-              {earlier.data && writtenDays > 0 && (
+              {earlier.data && splitDays > 0 && (
                 <p className="figures text-ink-muted">
-                  {money(beforeUsd)} in {isCurrent ? 'the same whole days of ' : ''}
-                  {monthWords(monthBefore(month))}
-                  {writtenUsd + beforeUsd > 0 && ` (${changeWords(writtenUsd, beforeUsd)})`}
+                  {money(beforeUsd)} in {daysWords(monthBefore(month), 1, splitDays)}
+                  {splitUsd + beforeUsd > 0 &&
+                    ` (${changeWords(splitUsd, beforeUsd)}${isCurrent ? ' in the same days' : ''})`}
                 </p>
               )}
             </div>
-            {items.length === 0 && !isCurrent ? (
-              <Empty title={`Nothing was used in ${monthWords(month)}`}>
-                Days appear here shortly after midnight UTC.
+            {items.length === 0 && soFarUsd === 0 && !current?.usd_per_hour ? (
+              <Empty title={`Nothing was used in ${monthWords(month)}${isCurrent ? ' yet' : ''}`}>
+                What VMs and disks cost shows up here within moments, and is split by{' '}
+                {groupingWords(grouping)} when the day is over, at midnight UTC.
               </Empty>
             ) : (
               <>
@@ -167,33 +182,25 @@ export function Usage() {
                       by={groupingWords(grouping)}
                       month={month}
                       days={daysIn(month)}
-                      todayUsd={isCurrent && costs.data ? costs.data.today_usd : null}
-                      forecastUsd={isCurrent ? (costs.data?.forecast_usd ?? null) : null}
+                      open={open}
+                      forecastUsd={current?.forecast_usd ?? null}
                       budgetUsd={isWhole ? null : (budget.data?.monthly_usd ?? null)}
                     />
                   </Suspense>
                 </div>
-                {totals.length === 0 ? (
-                  <p className="text-ink-muted">No whole day of this month has been written yet.</p>
-                ) : (
-                  <Totals
-                    title={`By ${groupingWords(grouping)}`}
-                    rows={totals}
-                    sums={sumsOf({
-                      month,
-                      usd: writtenUsd,
-                      usdBefore: beforeUsd,
-                      underWay: isCurrent ? { writtenDays, soFarUsd: soFarUsd ?? writtenUsd } : null,
-                    })}
-                    period={monthWords(month)}
-                    periodBefore={periodBefore}
-                    hasQuantities={grouping === 'product'}
-                  />
-                )}
+                <Totals
+                  title={`By ${groupingWords(grouping)}`}
+                  rows={lines}
+                  sums={products ? sums.slice(-1) : sums}
+                  period={monthWords(month)}
+                  periodBefore={daysWords(monthBefore(month), 1, splitDays)}
+                  hasBefore={splitDays > 0 && !products}
+                  hasQuantities={grouping === 'product' && !products}
+                />
               </>
             )}
             <p className="text-sm text-ink-muted" title={utcDate(data.updated_at)}>
-              Whole UTC days, written shortly after midnight UTC
+              A day ends at midnight UTC and is split by {groupingWords(grouping)} shortly after
               {data.updated_at && `; last ${localDate(data.updated_at)}`}.
             </p>
           </>

@@ -13,11 +13,34 @@ export function stackByDay(items: UsageItem[], groupOf: (item: UsageItem) => str
   return { groups, stacks, totals }
 }
 
+/** Of the month under way: what is not split by group yet, since a day is split once it is over. */
+export interface OpenDays {
+  /** So many days from the first on are split. */
+  splitDays: number
+  /** What the days after them have cost together, up to yesterday. */
+  laterUsd: number
+  /** Today, as a day of the month, and what it has cost so far. */
+  today: number
+  todayUsd: number
+}
+
+/** Returns a bar for each day that is not split yet; days before today share evenly what they cost together. */
+export const openBars = (days: number, open: OpenDays | null): (number | null)[] =>
+  Array.from({ length: days }, (_, index) => {
+    const day = index + 1
+    if (!open || day <= open.splitDays || day > open.today) return null
+    return day === open.today ? open.todayUsd : open.laterUsd / (open.today - 1 - open.splitDays)
+  })
+
 /** Returns what is left of the forecast, spread evenly over today and the days to come. */
-export function forecastBars(totals: number[], forecastUsd: number | null): (number | null)[] {
-  if (forecastUsd === null) return totals.map(() => null)
-  const today = new Date().getUTCDate()
-  const spent = totals.slice(0, today - 1).reduce((sum, value) => sum + value, 0)
+export function forecastBars(
+  totals: number[],
+  open: OpenDays | null,
+  forecastUsd: number | null,
+): (number | null)[] {
+  if (forecastUsd === null || !open) return totals.map(() => null)
+  const { today, laterUsd } = open
+  const spent = totals.slice(0, today - 1).reduce((sum, value) => sum + value, laterUsd)
   const left = Math.max(0, forecastUsd - spent) / (totals.length - today + 1)
   return totals.map((_, index) => (index + 1 >= today ? left : null))
 }
@@ -42,7 +65,3 @@ export function ticksFor(tallest: number): number[] {
   const step = [1, 2, 2.5, 5, 10].map((each) => each * power).find((each) => each * mostSteps >= tallest)!
   return Array.from({ length: Math.ceil(tallest / step) + 1 }, (_, index) => index * step)
 }
-
-/** Returns what today has cost so far as the one bar that no whole day has yet. */
-export const todayBar = (days: number, usd: number | null): (number | null)[] =>
-  Array.from({ length: days }, (_, index) => (index + 1 === new Date().getUTCDate() ? usd : null))

@@ -1,7 +1,7 @@
 import { amount, quantity } from '../../lib/format.ts'
 import { Section } from '../../ui/page.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
-import type { GroupTotal, Line } from './grouping.ts'
+import type { Line } from './grouping.ts'
 
 /** Shows what each group cost, what it cost before, and the sums. */
 export function Totals({
@@ -10,30 +10,20 @@ export function Totals({
   sums,
   period,
   periodBefore,
+  hasBefore,
   hasQuantities = false,
 }: {
   title: string
-  rows: GroupTotal[]
+  rows: Line[]
   sums: Line[]
   period: string
   periodBefore: string
+  /** Whether there is anything to compare with yet. */
+  hasBefore: boolean
   /** Quantities of one group have one unit only where groups are products. */
   hasQuantities?: boolean
 }) {
-  const columns: Column<Line>[] = [
-    {
-      key: 'name',
-      title: title.replace(/^By (.)/, (_, first) => first.toUpperCase()),
-      width: 'minmax(140px, 2fr)',
-      cell: (row) => row.key,
-    },
-    {
-      key: 'usd',
-      title: `${period}, USD`,
-      width: '180px',
-      align: 'right',
-      cell: (row) => amount(row.usd),
-    },
+  const before: Column<Line>[] = [
     {
       key: 'before',
       title: `${periodBefore}, USD`,
@@ -49,6 +39,23 @@ export function Totals({
       align: 'right',
       cell: ({ usd, usdBefore }) => usdBefore !== null && changeWords(usd, usdBefore),
     },
+  ]
+  const columns: Column<Line>[] = [
+    {
+      key: 'name',
+      title: title.replace(/^By (.)/, (_, first) => first.toUpperCase()),
+      width: 'minmax(140px, 2fr)',
+      isWrapped: true,
+      cell: (row) => row.key,
+    },
+    {
+      key: 'usd',
+      title: `${period}, USD`,
+      width: '180px',
+      align: 'right',
+      cell: (row) => amount(row.usd),
+    },
+    ...(hasBefore ? before : []),
   ]
   if (hasQuantities)
     columns.splice(1, 0, {
