@@ -14,10 +14,19 @@ const isShell = (text: string) => spawnSync('sh', ['-n'], { input: text }).statu
 test('a disk is found by its serial number, and only an empty one is given a file system', () => {
   const lines = mountLines(disk)
   expect(isShell(lines)).toBe(true)
-  expect(lines).toContain('$2 == "1f0c2d3e4b5a69788796"')
   expect(lines).toContain('blkid "$disk" || sudo mkfs.ext4 "$disk"')
   expect(lines).toContain('sudo mount "$disk" /mnt/datasets')
 })
+
+test.each(['1f0c2d3e4b5a69788796', 'incus_1f0c2d3e4b5a69788796'])(
+  'a guest that has it as %s finds it',
+  (serial) => {
+    const listed = `vda incus_root\nvdb ${serial}\nvdc 1f0c2d3e4b5a69788797`
+    const [finding] = mountLines(disk).split('\n')
+    const script = `lsblk() { echo '${listed}'; }\n${finding}\necho "$disk"`
+    expect(String(spawnSync('sh', ['-c', script]).stdout)).toBe('/dev/vdb\n')
+  },
+)
 
 test('nothing is written to a disk that is attached read-only', () => {
   const lines = mountLines({ ...disk, mode: 'read-only' })

@@ -10,7 +10,8 @@ export function mountLines({ name, type, serial_number, mode }: AttachedDisk): s
   if (type === ('shared-volume' satisfies Disk['type']))
     return `sudo mkdir -p ${place}\nsudo mount -t virtiofs ${options}${serial_number} ${place}`
   return [
-    `disk=/dev/$(lsblk -dno NAME,SERIAL | awk '$2 == "${serial_number}" {print $1}')`,
+    // Incus puts a prefix before it.
+    `disk=/dev/$(lsblk -dno NAME,SERIAL | awk '$2 ~ /${serial_number}$/ {print $1}')`,
     ...(mode === 'read-only' ? [] : ['sudo blkid "$disk" || sudo mkfs.ext4 "$disk"']),
     `sudo mkdir -p ${place}`,
     `sudo mount ${options}"$disk" ${place}`,

@@ -87,6 +87,7 @@ const incusSection = {
   project: field(filledText, 'slipway'),
   instance_type: field(choice(['virtual-machine', 'container'] as const), 'virtual-machine'),
   storage_pool: field(filledText, 'default'),
+  profiles: field(listOf(filledText), []),
   allow_unfiltered_internal: field(flag, false),
   gpus: field(listOf(sectionOf(declaredGpu)), []),
 }

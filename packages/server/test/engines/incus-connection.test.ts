@@ -63,6 +63,17 @@ test('calls go on with another member when one is gone, and changes are sent onc
   expect(third.asked).toMatchObject([{ method: 'POST', path: '/1.0/profiles' }])
 })
 
+test('what Incus never ends is given up', async () => {
+  const incus = await standIn(clusterTls)
+  incus.recorded.set('POST /1.0/instances', { operation: '/1.0/operations/1?project=slipway' })
+  incus.recorded.set('/1.0/operations/1/wait', { status_code: 103, err: '' })
+  const begun = (await connect(incus)).change('POST', '/1.0/instances', {}, { signal, operationMs: 50 })
+  await expect(begun).rejects.toMatchObject({
+    kind: 'unavailable',
+    message: expect.stringMatching(/not ended/),
+  })
+})
+
 test('a server with another certificate than the pinned one is told nothing', async () => {
   const [stranger, member] = [await standIn(strangerTls), await standIn(clusterTls)]
   await expect((await connect(stranger)).get('/1.0', { signal })).rejects.toMatchObject({

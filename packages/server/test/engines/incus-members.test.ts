@@ -142,6 +142,23 @@ test('500 members with 4,000 VMs are read a few at a time, and one that hangs de
   expect(incus.asked.filter(({ path }) => path === '/1.0/instances')).toHaveLength(1)
 })
 
+test('a GPU is not free while its VM is in Error: its QEMU may still have it', async () => {
+  incus.recorded.set('/1.0/cluster/members', [member('m1')])
+  const [pciAddress] = resourcesOf('a100-80gb-8x-two-nodes').gpu.cards.map((card) => card.pci_address)
+  const config = { 'user.slipway.id': 'a', 'user.slipway.goal': 'on', 'user.slipway.gpus': pciAddress }
+  const instance = { name: 'vm-a', location: 'm1', last_used_at: '', config, devices: {} }
+  incus.recorded.set('/1.0/instances', [{ ...instance, status: 'Error' }])
+  const [{ gpus, vms } = expect.fail('no report')] = await inventory(await open())
+  expect(gpus.find((gpu) => gpu.pciAddress === pciAddress)).toMatchObject({ holderVmId: 'a', isClean: false })
+  expect(vms).toEqual([])
+})
+
+test('what Incus says instead of a console log is not taken for one', async () => {
+  incus.recorded.set('/1.0/instances/vm-a', { status: 'Running', config: {}, devices: {} })
+  const read = (await open()).serialLog({ id: 'a', host: 'm1' }, undefined, signal)
+  await expect(read).rejects.toMatchObject({ kind: 'unavailable', message: 'Incus: not found' })
+})
+
 test('a VPC whose range another network of the location has is refused, with what to do', async () => {
   incus.recorded.set('/1.0/networks', [
     { name: 'incusbr0', config: { 'ipv4.address': '10.0.0.1/24' } },
@@ -189,7 +206,12 @@ test('a range that a network has which nobody uses any more is free once the net
 test('a creation that Incus took on and could not end is tried again', async () => {
   incus.recorded.set('/1.0/cluster/members', [member('m1')])
   const image = { name: 'guest:latest', source: { fingerprint } }
-  const subject = { engine: await open(), host: 'm1', image, close: async () => {} }
+  const subject = {
+    engine: await open({ profiles: ['large-pages'] }),
+    host: 'm1',
+    image,
+    close: async () => {},
+  }
   const { engine: opened, spec, next, wanted } = await ConformanceBench.open(subject)
   incus.recorded.set(`/1.0/networks/${bridgeOf(spec.network)}`, {})
   incus.recorded.set('POST /1.0/instances', { operation: '/1.0/operations/1?project=slipway' })
@@ -199,7 +221,7 @@ test('a creation that Incus took on and could not end is tried again', async () 
   })
   const [asked] = incus.asked.filter(({ method }) => method === 'POST')
   expect(asked!.query.get('target')).toBe('m1')
-  expect(asked!.body).toMatchObject({ source: { type: 'image', fingerprint } })
+  expect(asked!.body).toMatchObject({ source: { type: 'image', fingerprint }, profiles: ['large-pages'] })
 })
 
 test.each([{}, { alias: 'guest:latest' }, { fingerprint: 'ab' }, { fingerprint: ['a'] }])(

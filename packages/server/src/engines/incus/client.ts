@@ -36,6 +36,8 @@ export interface CallOptions {
   signal: AbortSignal
   /** Of one request; that of the caller ends it earlier. */
   timeoutMs?: number
+  /** Of what Incus does in the background. */
+  operationMs?: number
   /** Changes only what still has this ETag, else fails with 412. */
   ifMatch?: string
   query?: Record<string, string>
@@ -51,6 +53,8 @@ type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
 const requestMs = 15_000
 const waitS = 10
+/** A large image may have to be unpacked. */
+const longestOperationMs = 1_800_000
 /** These say that nobody took the request: it may be sent to another member. */
 const unheard = [
   'ECONNREFUSED',
@@ -133,7 +137,9 @@ export class IncusClient {
 
   /** As it is, where Incus answers no JSON. */
   async text(path: string, options: CallOptions): Promise<Buffer> {
-    return (await this.#exchange('GET', path, undefined, options)).content
+    const { status, content } = await this.#exchange('GET', path, undefined, options)
+    if (status >= 400) throw new EngineError('unavailable', `Incus: ${parse(content)?.error ?? status}`)
+    return content
   }
 
   async close(): Promise<void> {
@@ -143,7 +149,9 @@ export class IncusClient {
   /** A finished operation vanishes after some seconds, so somebody has to be waiting when it ends. */
   async #wait(operation: string, options: CallOptions): Promise<void> {
     const path = `${operation.split('?')[0]}/wait`
-    for (;;) {
+    const { operationMs = longestOperationMs } = options
+    const untilMs = performance.now() + operationMs
+    do {
       const query = { timeout: String(waitS) }
       const limits = { signal: options.signal, query, timeoutMs: requestMs + waitS * 1_000 }
       const { answer } = await this.#send('GET', path, undefined, limits)
@@ -152,7 +160,8 @@ export class IncusClient {
         throw new IncusError(answer.error_code || 500, answer.error || 'the operation has no result')
       if (result.status_code >= 400) throw new IncusError(result.status_code, result.err, true)
       if (result.status_code >= 200) return
-    }
+    } while (performance.now() < untilMs)
+    throw new EngineError('unavailable', `Incus has not ended ${operation} in ${operationMs / 1_000} s`)
   }
 
   async #send(

@@ -1,9 +1,17 @@
 import { hostnameOf, userData, yamlOf } from '../cloud-init.ts'
 import type { AttachedDisk, VmSpec } from '../engine.ts'
 import type { IncusContext } from './context.ts'
-import { volumeName } from './disks.ts'
 import { imageOf } from './images.ts'
-import { type Change, type Goal, gate, generationMark, type Instance, marks } from './instances.ts'
+import {
+  type Change,
+  type Goal,
+  gate,
+  generationMark,
+  type Instance,
+  marks,
+  nextStart,
+  volumeName,
+} from './instances.ts'
 import { isOvn } from './networks.ts'
 
 type Device = Record<string, string>
@@ -14,6 +22,7 @@ export const subnetMark = 'user.slipway.subnet'
 const userDataKey = 'cloud-init.user-data'
 
 export interface Definition {
+  profiles: string[]
   config: Record<string, string>
   devices: Record<string, Device>
 }
@@ -26,11 +35,12 @@ export function definitionOf(
   goal: Goal,
   numaNodes: number[],
 ): Definition {
-  const { instanceType, storagePool } = ctx.config
+  const { instanceType, storagePool, profiles } = ctx.config
   const isVm = instanceType === 'virtual-machine'
   const isOpen = goal === 'on'
   const { network } = spec
   return {
+    profiles,
     config: {
       [marks.id]: spec.id,
       [marks.goal]: goal,
@@ -62,7 +72,7 @@ export function definitionOf(
       },
       // Where a guest without Incus's agent finds its user data.
       ...(isVm && { seed: { type: 'disk', source: 'cloud-init:config' } }),
-      ...Object.fromEntries(spec.disks.map((disk) => [volumeName(disk.id), diskDevice(ctx, disk)])),
+      ...Object.assign({}, ...spec.disks.map((disk) => diskDevice(ctx, disk))),
       ...(isOpen ? gpuDevices(ctx, spec) : gate),
     },
   }
@@ -89,20 +99,25 @@ function gpuDevices(ctx: IncusContext, spec: VmSpec): Record<string, Device> {
   )
 }
 
-export function diskDevice(ctx: IncusContext, disk: AttachedDisk): Device {
+/** Named by its serial number: by `incus_` and the name the guest knows it. A longer name is cut there, or replaced. */
+export function diskDevice(ctx: IncusContext, disk: AttachedDisk): Record<string, Device> {
   const isFilesystem = ctx.config.instanceType === 'container' || disk.type === 'shared-volume'
   return {
-    ...{ type: 'disk', pool: ctx.config.storagePool, source: volumeName(disk.id) },
-    ...(isFilesystem && { path: `/mnt/${disk.serialNumber}` }),
-    ...(disk.mode === 'read-only' && { readonly: 'true' }),
+    [disk.serialNumber]: {
+      ...{ type: 'disk', pool: ctx.config.storagePool, source: volumeName(disk.id) },
+      ...(isFilesystem && { path: `/mnt/${disk.serialNumber}` }),
+      ...(disk.mode === 'read-only' && { readonly: 'true' }),
+    },
   }
 }
 
-/** What an instance has beyond its new definition is taken away. */
-export function redefinition(instance: Instance, definition: Definition) {
+/** What an instance has beyond its new definition is taken away; where that lets it start, it is about to. */
+export function redefinition(instance: Instance, definition: Definition): Change {
   const gone = Object.keys(instance.devices).filter((name) => !(name in definition.devices))
+  const isOpen = definition.config[marks.goal] === 'on'
   return {
-    config: definition.config,
+    ...definition,
+    config: { ...definition.config, ...(isOpen && nextStart(instance)) },
     devices: { ...definition.devices, ...Object.fromEntries(gone.map((name) => [name, null])) },
   }
 }
@@ -121,12 +136,11 @@ export const creationOf = (
   spec: VmSpec,
   name: string,
   generation: number,
-  { config, devices }: Definition,
+  definition: Definition,
 ) => ({
   name,
   type: ctx.config.instanceType,
   source: imageOf(ctx, spec.image),
-  profiles: [],
-  config: { ...config, ...generationMark(generation) },
-  devices,
+  ...definition,
+  config: { ...definition.config, ...generationMark(generation) },
 })

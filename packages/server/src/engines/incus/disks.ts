@@ -2,7 +2,7 @@ import { type Call, type DiskRef, type DiskSpec, type DiskStatus, EngineError } 
 import { isCode } from './client.ts'
 import type { IncusContext } from './context.ts'
 import { markGone, requireNotGone } from './gone.ts'
-import { generationMark, generationOf, marks, unavailable } from './instances.ts'
+import { generationMark, generationOf, marks, unavailable, volumeName } from './instances.ts'
 import { serverInfo } from './members.ts'
 import {
   dropUnplaced,
@@ -22,8 +22,6 @@ interface Volume {
 }
 
 const sizeMark = 'user.slipway.size-gib'
-
-export const volumeName = (diskId: string) => `disk-${diskId}`
 
 /**
  * Data disks as custom volumes: blocks for VMs, directories for shared volumes and for the containers of tests. Names are
@@ -133,6 +131,8 @@ export class Disks {
   async #write(id: string, call: Call, config: Record<string, string>): Promise<void> {
     const body = { config: { ...config, ...generationMark(call.generation) } }
     await this.#ctx.client.change('PATCH', this.#path(id), body, { signal: call.signal }).catch((error) => {
+      if (/^in use$/i.test((error as Error).message))
+        throw new EngineError('rejected', `Incus grows no disk of a VM that runs: stop it, or detach ${id}`)
       throw unavailable(error)
     })
   }

@@ -19,7 +19,7 @@ import { InOrder } from '../in-order.ts'
 import type { IncusContext } from './context.ts'
 import { cordonMember } from './cordon.ts'
 import { closed, creationOf, definitionOf, diskDevice, redefinition, subnetMark } from './definition.ts'
-import { Disks, volumeName } from './disks.ts'
+import { Disks } from './disks.ts'
 import { IncusEvents } from './events.ts'
 import { Firewalls, type ProtectedVm } from './firewall.ts'
 import { forgetLongGone, markGone, requireNotGone } from './gone.ts'
@@ -28,6 +28,7 @@ import {
   changePower,
   createInstance,
   deleteInstance,
+  deviceOfDisk,
   findInstance,
   goalOf,
   hasDied,
@@ -36,6 +37,7 @@ import {
   isOn,
   listNames,
   marks,
+  nextStart,
   vmIdOf,
 } from './instances.ts'
 import { inventory } from './inventory.ts'
@@ -181,15 +183,17 @@ export class IncusEngine implements Engine {
   async attachDisk(vm: VmRef, disk: AttachedDisk, call: Call): Promise<void> {
     required(vm, await changeInstance(this.#ctx, vm.id, call, () => null))
     await this.#disks.place(disk, vm.host, call)
-    const name = volumeName(disk.id)
-    const change = { devices: { [name]: diskDevice(this.#ctx, disk) } }
-    required(vm, await changeInstance(this.#ctx, vm.id, call, (now) => (name in now.devices ? null : change)))
+    const change = { devices: diskDevice(this.#ctx, disk) }
+    const decide = (now: Instance) => (deviceOfDisk(now, disk.id) ? null : change)
+    required(vm, await changeInstance(this.#ctx, vm.id, call, decide))
   }
 
   async detachDisk(vm: VmRef, disk: DiskRef, call: Call): Promise<void> {
-    const name = volumeName(disk.id)
-    const change = { devices: { [name]: null } }
-    required(vm, await changeInstance(this.#ctx, vm.id, call, (now) => (name in now.devices ? change : null)))
+    const decide = (now: Instance) => {
+      const name = deviceOfDisk(now, disk.id)
+      return name === undefined ? null : { devices: { [name]: null } }
+    }
+    required(vm, await changeInstance(this.#ctx, vm.id, call, decide))
   }
 
   async applyFirewall(vm: VmRef, rules: CompiledRule[], call: Call): Promise<void> {
@@ -201,10 +205,12 @@ export class IncusEngine implements Engine {
 
   async serialLog(vm: VmRef, offset: number | undefined, signal: AbortSignal) {
     const instance = required(vm, (await findInstance(this.#ctx, vm.id, signal))?.instance)
-    const bytes = await this.#serial.read(instance, signal)
-    const from = Math.min(offset ?? Math.max(0, bytes.length - serialTailBytes), bytes.length)
+    const { bytes, startsAt } = await this.#serial.read(instance, signal)
+    const wanted = offset === undefined ? bytes.length - serialTailBytes : offset - startsAt
+    // Beyond its end was another log: this one began when the guest started anew by itself.
+    const from = wanted > bytes.length ? 0 : Math.max(0, wanted)
     const content = bytes.subarray(from, from + serialTailBytes)
-    return { content: content.toString('utf8'), nextOffset: from + content.length }
+    return { content: content.toString('utf8'), nextOffset: startsAt + from + content.length }
   }
 
   watch(onChange: (vmId: string) => void): () => void {
@@ -303,7 +309,7 @@ export class IncusEngine implements Engine {
     const decide = (now: Instance) => {
       if (now.config[marks.reset] === String(call.generation)) return null
       if (!isOn(now) && goalOf(now) !== 'on') throw new EngineError('rejected', `${vm.id} is off`)
-      return { config: { [marks.goal]: 'on' } }
+      return { config: { [marks.goal]: 'on', ...nextStart(now) } }
     }
     const instance = required(vm, await changeInstance(this.#ctx, vm.id, call, decide))
     if (instance.config[marks.reset] === String(call.generation)) return

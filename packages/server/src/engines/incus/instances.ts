@@ -16,6 +16,8 @@ export const marks = {
   gpus: 'user.slipway.gpus',
   bridge: 'user.slipway.bridge',
   publicAddress: 'user.slipway.public-address',
+  /** How often it was started, less one. */
+  restarts: 'user.slipway.restarts',
   /** What the guest is told from its second boot on; '' where that is what it is told already. */
   laterUserData: 'user.slipway.later-user-data',
 } as const
@@ -37,9 +39,9 @@ export interface Instance {
   devices: Record<string, Record<string, string>>
 }
 
-/** A device that no host has: while an instance has it, every start of it fails. */
+/** A device that no host has: while an instance has it, every start of it fails. Of USB, which VMs and containers take. */
 export const gate = {
-  gate: { type: 'unix-char', source: '/dev/slipway-gate', path: '/dev/slipway-gate', required: 'true' },
+  gate: { type: 'usb', vendorid: '0000', productid: '0000', serial: 'slipway-gate', required: 'true' },
 }
 
 /** The daemon writes it at start and end; without it, the instance was not started since the gate was opened. */
@@ -53,9 +55,20 @@ const pathOf = (vmId: string) => `/1.0/instances/${instanceName(vmId)}`
 
 export const generationOf = ({ config }: Pick<Instance, 'config'>) => Number(config[marks.generation] ?? 0)
 export const goalOf = ({ config }: Instance) => (config[marks.goal] ?? 'shut') as Goal
-export const isOn = ({ status }: Instance) => !['Stopped', 'Error'].includes(status)
+/** One in `Error` may run for all that Incus knows: its member does not answer, or its QEMU is halted. */
+export const isOn = ({ status }: Instance) => status !== 'Stopped'
+export const volumeName = (diskId: string) => `disk-${diskId}`
+const diskIdOf = ({ source = '' }: Record<string, string>) =>
+  source.startsWith('disk-') ? source.slice(5) : undefined
 export const diskIdsOf = ({ devices }: Instance) =>
-  Object.keys(devices).flatMap((name) => (name.startsWith('disk-') ? [name.slice(5)] : []))
+  Object.values(devices).flatMap((device) => diskIdOf(device) ?? [])
+/** The device by which it has a disk. */
+export const deviceOfDisk = ({ devices }: Instance, diskId: string) =>
+  Object.keys(devices).find((name) => diskIdOf(devices[name]!) === diskId)
+/** To be written before it is started. */
+export const nextStart = ({ config }: Instance) => ({
+  [marks.restarts]: String(Number(config[marks.restarts] ?? -1) + 1),
+})
 /** It ran after the gate was opened, and no longer does. */
 export const hasDied = (instance: Instance) =>
   instance.status === 'Stopped' && goalOf(instance) === 'on' && lastPower in instance.config
@@ -72,6 +85,7 @@ export async function findInstance(
 }
 
 export interface Change {
+  profiles?: string[]
   config?: Record<string, string>
   /** Null takes a device away. */
   devices?: Record<string, Record<string, string> | null>
@@ -121,8 +135,8 @@ export async function changeInstance(
 
 export const generationMark = (generation: number) => ({ [marks.generation]: String(generation) })
 
-function merged(instance: Instance, { config, devices = {}, isFresh }: Change) {
-  const { architecture, description, ephemeral, stateful, profiles } = instance
+function merged(instance: Instance, { profiles = instance.profiles, config, devices = {}, isFresh }: Change) {
+  const { architecture, description, ephemeral, stateful } = instance
   const kept = Object.entries({ ...instance.devices, ...devices }).filter(([, device]) => device !== null)
   const { [lastPower]: power, ...others } = instance.config
   return {

@@ -48,8 +48,7 @@ export async function* inventory(
   for await (const { member, resources } of asked) {
     if (!resources) continue
     const own = instances.filter(
-      ({ location, config, status }) =>
-        (!isCluster || location === member.name) && config[marks.id] && status !== 'Error',
+      ({ location, config }) => (!isCluster || location === member.name) && config[marks.id],
     )
     yield {
       name: member.name,
@@ -60,10 +59,13 @@ export async function* inventory(
       ...declaredShare(ctx),
       capabilities: capabilitiesOf(ctx, member, environment.server_version, hasOvn),
       gpus: cards(ctx, resources).map((card) => gpuReport(card, own)),
-      vms: own.map((instance) => {
-        const acl = aclOf.get(instance.config[marks.bridge] ?? '')
-        return statuses.listed(instance, acl ? firewallGeneration(acl, instance.config[marks.id]!) : 0)
-      }),
+      // Of what is in `Error` nothing is known, but that it may still have its GPUs.
+      vms: own
+        .filter(({ status }) => status !== 'Error')
+        .map((instance) => {
+          const acl = aclOf.get(instance.config[marks.bridge] ?? '')
+          return statuses.listed(instance, acl ? firewallGeneration(acl, instance.config[marks.id]!) : 0)
+        }),
       disks: remaining,
     }
     remaining = []

@@ -19,10 +19,11 @@ export const thisHost: HostFiles = {
 
 export const filteringSetting = 'sys/net/bridge/bridge-nf-call-iptables'
 
-/** What a host needs before Incus is asked anything; GPUs only where guests are virtual machines. */
-export async function hostFindings(host: HostFiles, hasGpus: boolean): Promise<Finding[]> {
+/** What a host needs before Incus is asked anything; less of it where guests are not virtual machines. */
+export async function hostFindings(host: HostFiles, isForVms: boolean): Promise<Finding[]> {
+  const seedWriter = () => programFinding(host, 'mkisofs', 'genisoimage', 'writes what guests are told')
   return [
-    ...(hasGpus ? await gpuFindings(host) : []),
+    ...(isForVms ? [...(await gpuFindings(host)), seedWriter()] : []),
     await bridgeFiltering(host),
     programFinding(host, 'dnsmasq', 'dnsmasq-base', 'gives guests their addresses'),
     programFinding(host, 'nft', 'nftables', 'is the firewall'),

@@ -1,0 +1,50 @@
+import { existsSync } from 'node:fs'
+import { whyNoIncus } from '../incus-bench.ts'
+
+/** Why no virtual machine can be started here, to be read beside what was skipped; '' where one can. */
+export const whyNoVms = findObstacle()
+
+function findObstacle(): string {
+  if (whyNoIncus) return whyNoIncus
+  if (process.arch !== 'x64') return '(tried on x86_64 alone)'
+  for (const device of ['/dev/kvm', '/dev/vsock'])
+    if (!existsSync(device)) return `(Incus has no virtual machines without ${device})`
+  return ''
+}
+
+/**
+ * Incus wants vhost_vsock, by which it would speak to an agent in the guest; our guests have none. Where the kernel does
+ * not have it, this stands in for what the daemon asks at its start: a `modprobe` that agrees, a device that can be
+ * opened, and a socket at its standard input that is handed out wherever one for vsock is made. Binding it, listening
+ * and giving a guest its number succeed without being done, and nobody ever connects. Only the daemon and what it starts
+ * see any of this.
+ */
+const standIn = String.raw`
+mkdir -p "$1.vsock/bin" "$1.vsock/upper" "$1.vsock/work"
+mount -t overlay overlay -o "lowerdir=/dev,upperdir=$1.vsock/upper,workdir=$1.vsock/work" /dev
+ln -sf null /dev/vhost-vsock
+printf '#!/bin/sh\n' >"$1.vsock/bin/modprobe"
+chmod 755 "$1.vsock/bin/modprobe"
+export PATH="$1.vsock/bin:$PATH"
+cat >"$1.vsock/launch" <<'END'
+use strict;
+my ($vsock, $stream, $any) = (40, 1, 0xffffffff);
+my ($ioctl, $socket, $bind, $listen, $accept, $setrlimit, $prctl) = (16, 41, 49, 50, 288, 160, 157);
+my ($set_guest_cid, $memlock, $again, $succeed, $allow) = (0x4008af60, 8, 11, 0x50000, 0x7fff0000);
+socket(my $unheard, $vsock, $stream, 0) or die "no vsock: $!";
+bind($unheard, pack 'S S L L x4', $vsock, 0, $any, $any) or die "no port of vsock: $!";
+open(STDIN, '<&', $unheard) or die "no standard input: $!";
+# Each rule looks at one argument of one system call, and answers in its place.
+my @rules = map {
+  my ($call, $argument, $value, $answer) = @$_;
+  [0x20, 0, 0, 0], [0x15, 0, 3, $call], [0x20, 0, 0, 16 + 8 * $argument], [0x15, 0, 1, $value], [0x06, 0, 0, $answer]
+} ([$ioctl, 1, $set_guest_cid, $succeed], [$socket, 0, $vsock, $succeed], [$bind, 0, 0, $succeed],
+   [$listen, 0, 0, $succeed], [$accept, 0, 0, $succeed | $again], [$setrlimit, 0, $memlock, $succeed]);
+my $filter = join '', map { pack 'S C C L', @$_ } @rules, [0x06, 0, 0, $allow];
+syscall($prctl, 22, 2, pack('S x6 P', @rules + 1, $filter), 0, 0) == 0 or die "no filter: $!";
+exec @ARGV;
+END
+launcher="perl $1.vsock/launch"
+`
+
+export const vmPrelude = existsSync('/dev/vhost-vsock') ? '' : standIn
