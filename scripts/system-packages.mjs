@@ -6,6 +6,9 @@ import { root } from './install.mjs'
 const lockPatienceMs = 600_000
 const lockLookMs = 1_000
 
+const cloudImage = 'packages/server/test/engines/qemu-cloud-image'
+const incusGuests = 'packages/server/test/engines/incus-guests'
+
 /** Programs that some suites need. An entry counts only where a test file begins with one of its `suites`. */
 const programNames = [
   { name: 'curl', binary: 'curl', packages: ['curl'], suites: ['packages/server/test/start'] },
@@ -14,22 +17,23 @@ const programNames = [
     name: 'qemu',
     binary: process.arch === 'arm64' ? 'qemu-system-aarch64' : 'qemu-system-x86_64',
     packages: [process.arch === 'arm64' ? 'qemu-system-arm' : 'qemu-system-x86', 'qemu-utils'],
-    suites: ['packages/server/test/engines/qemu'],
+    suites: ['packages/server/test/engines/qemu', incusGuests],
   },
-  // What a cloud image is made with; a machine may have some of it.
+  { name: 'mmdebstrap', binary: 'mmdebstrap', packages: ['mmdebstrap'], suites: [cloudImage] },
+  // What an image with UEFI is made and booted with; a machine may have some of it.
   ...[
-    { name: 'mmdebstrap', binary: 'mmdebstrap', packages: ['mmdebstrap'] },
     { name: 'mtools', binary: 'mcopy', packages: ['mtools'] },
     { name: 'mkfs.vfat', binary: '/sbin/mkfs.vfat', packages: ['dosfstools'] },
     { name: 'sfdisk', binary: '/sbin/sfdisk', packages: ['fdisk'] },
     { name: 'objcopy', binary: 'objcopy', packages: ['binutils'] },
-  ].map((program) => ({ ...program, suites: ['packages/server/test/engines/qemu-cloud-image'] })),
+  ].map((program) => ({ ...program, suites: [cloudImage, incusGuests] })),
   {
     name: 'uefi',
     binary: process.arch === 'arm64' ? '/usr/share/AAVMF/AAVMF_CODE.fd' : '/usr/share/OVMF/OVMF_CODE_4M.fd',
     packages: [process.arch === 'arm64' ? 'qemu-efi-aarch64' : 'ovmf'],
-    suites: ['packages/server/test/engines/qemu-cloud-image'],
+    suites: [cloudImage, incusGuests],
   },
+  { name: 'mkisofs', binary: 'mkisofs', packages: ['genisoimage'], suites: [incusGuests] },
   {
     name: 'nginx',
     binary: '/usr/sbin/nginx',
@@ -49,12 +53,19 @@ const programNames = [
     name: 'incus',
     binary: '/usr/libexec/incus/incusd',
     packages: ['incus-base', 'incus-client', 'dnsmasq-base', 'nftables', 'iproute2', 'busybox-static'],
-    suites: ['conformance', 'cluster', 'fencing'].map((name) => `packages/server/test/engines/incus-${name}`),
+    suites: ['conformance', 'cluster', 'fencing', 'guests'].map(
+      (name) => `packages/server/test/engines/incus-${name}`,
+    ),
     // Debian 12 has it there, Debian 13 in main. Not every mirror has backports: then its tests say why they are skipped.
     backports: 'bookworm',
     isOptional: true,
   },
-  { name: 'ssh', binary: 'ssh', packages: ['openssh-client'], suites: ['packages/server/test/engines/qemu'] },
+  {
+    name: 'ssh',
+    binary: 'ssh',
+    packages: ['openssh-client'],
+    suites: ['packages/server/test/engines/qemu', incusGuests],
+  },
 ]
 
 /**

@@ -4,7 +4,7 @@ import type { CompiledRule } from '../../src/domain/firewall.ts'
 import { newHostKey } from '../../src/domain/guest/host-key.ts'
 import type { Engine, VmSpec } from '../../src/engines/engine.ts'
 import { importImage } from '../../src/engines/qemu/index.ts'
-import { cloudImage } from '../support/cloud-image.ts'
+import { cloudImage } from '../support/images/cloud-image.ts'
 import { CACHE, makeBench, type QemuBench } from '../support/qemu-bench.ts'
 import { diskOf, specOf, wanted } from '../support/qemu-spec.ts'
 

@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { serverProgram } from '@slipway/testing/launcher.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { testImage } from '../support/images/container-image.ts'
 import { IncusBench, type IncusMember } from '../support/incus-bench.ts'
-import { testImage } from '../support/incus-image.ts'
 
 const exec = promisify(execFile)
 let bench: IncusBench

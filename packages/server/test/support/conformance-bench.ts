@@ -18,6 +18,12 @@ export interface EngineUnderTest {
   engine: Engine
   host: string
   image: VmSpec['image']
+  /** How large the VM is, where it has no place for a usual one. */
+  size?: Pick<VmSpec, 'cpuCores' | 'memoryGb' | 'osDiskGib'>
+  /** Its host has none, and none can be declared. */
+  isWithoutGpus?: boolean
+  /** Its storage grows no disk that a VM has which runs. */
+  growsOnlyIdleDisks?: boolean
   /** What the control plane would have given the VM. */
   publicAddress?: string
   sshPublicKey?: string
@@ -50,6 +56,7 @@ export class ConformanceBench {
     const spec: VmSpec = {
       ...{ id: randomUUID(), host: subject.host, name: 'conformance-1', projectId: randomUUID() },
       ...{ isNew: true, type: 'a100-80gb.1x', cpuCores: 12, memoryGb: 120, osDiskGib: 128, scratchGb: 0 },
+      ...subject.size,
       gpus: [],
       image: subject.image,
       sshPublicKeys: [subject.sshPublicKey ?? sshKey],

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { type IncusConfig, loadConfig } from '../../src/config/index.ts'
 import { createIncusEngine, type IncusOptions } from '../../src/engines/incus/index.ts'
-import { testImage } from './incus-image.ts'
+import { testImage } from './images/container-image.ts'
 
 const exec = promisify(execFile)
 const daemon = '/usr/libexec/incus/incusd'
@@ -34,7 +34,10 @@ export class IncusMember {
   readonly namespace: string
   readonly address: string
   readonly dir: string
-  /** What its shell does before the daemon is started, given the member's folder, name and address. */
+  /**
+   * What its shell does before the daemon is started, given the member's folder, name and address. The command
+   * `launcher`, where it is set, starts the daemon.
+   */
   readonly prelude: string
   #child: ChildProcess | undefined
 
@@ -57,7 +60,11 @@ export class IncusMember {
       'nsenter',
       [
         ...[`--net=/run/netns/${this.namespace}`, 'unshare', '--mount', '--uts', '--propagation', 'private'],
-        ...['sh', '-c', `hostname ${this.name}; ${ownSys}${this.prelude}\nexec ${daemon} --group root`],
+        ...[
+          'sh',
+          '-c',
+          `hostname ${this.name}; ${ownSys}${this.prelude}\nexec $launcher ${daemon} --group root`,
+        ],
         ...['sh', this.dir, this.name, this.address],
       ],
       { env: { ...process.env, INCUS_DIR: this.dir }, stdio: ['ignore', log, log] },

@@ -9,10 +9,14 @@ import { dependenciesOf, type KernelModule, modulesInLoadOrder } from './kernel-
 type File = { mode: number; content: Buffer }
 
 /** The first root: a shell, the drivers, and a script that moves over to the OS disk. */
-export async function initramfsTree(unpacked: string, kernelVersion: string): Promise<TreeEntry[]> {
-  const modules = await modulesInLoadOrder(await modulesDir(unpacked, kernelVersion), guestModules)
+export async function initramfsTree(
+  unpacked: string,
+  kernelVersion: string,
+  { init, moduleNames } = { init: initramfsInit, moduleNames: guestModules },
+): Promise<TreeEntry[]> {
+  const modules = await modulesInLoadOrder(await modulesDir(unpacked, kernelVersion), moduleNames)
   const files = new Map<string, File>([
-    ['init', text(initramfsInit, 0o755)],
+    ['init', text(init, 0o755)],
     ['bin/busybox', await program(await findPrograms(unpacked, ['busybox']), 'busybox')],
     ['lib/modules/wanted', text(`${modules.map(({ name }) => name).join(' ')}\n`)],
     [`lib/modules/${kernelVersion}/modules.dep`, text(modules.map(dependencyLine).join(''))],
