@@ -12,7 +12,7 @@ import {
   type OperationRow,
 } from '../store/compute/operations.ts'
 import { findOverfull } from '../store/compute/organization-quotas.ts'
-import { type HeldQuotas, holdQuotas, type QuotaAmounts, type QuotaRequest } from '../store/compute/quotas.ts'
+import { type QuotaAmounts, type QuotaShortage, ShortOfQuota, takeQuotas } from '../store/compute/quotas.ts'
 import type { Tx } from '../store/database.ts'
 import { emit, type Requester } from '../store/events/events.ts'
 
@@ -118,27 +118,18 @@ export async function awaitCancelled({ operation, services }: Work): Promise<Out
   return (await hasOtherUnfinished(services.database, operation)) ? wait(cancelPauseMs) : next()
 }
 
-/** Takes what each request needs of the quotas held; returns for each null, or the 403 that names the quota and whose it is. */
-export async function takeQuotaOrRefuse(
-  tx: Tx,
-  held: HeldQuotas,
-  requests: QuotaRequest[],
-): Promise<(Failure | null)[]> {
-  return (await held.take(tx, requests)).map(
-    (shortage) =>
-      shortage &&
-      new Failure(
-        'quota_exceeded',
-        `quota exceeded: ${shortage.name} of the ${shortage.holder} has ${shortage.available} left and this needs ${shortage.requested}. Ask an operator for more, or delete something.`,
-      ),
+/** 403 that names the quota and whose it is. */
+export const quotaExceeded = ({ name, holder, available, requested }: QuotaShortage) =>
+  new Failure(
+    'quota_exceeded',
+    `quota exceeded: ${name} of the ${holder} has ${available} left and this needs ${requested}. Ask an operator for more, or delete something.`,
   )
-}
 
-/** The same for one, thrown. Called last, so that its rows are locked for the shortest time. */
+/** Takes it, or throws the 403. Called last, so that its rows are locked for the shortest time. */
 export async function requireQuota(tx: Tx, projectId: string, amounts: QuotaAmounts): Promise<void> {
-  const requests = [{ projectId, amounts }]
-  const [refusal] = await takeQuotaOrRefuse(tx, await holdQuotas(tx, requests), requests)
-  if (refusal) throw refusal
+  await takeQuotas(tx, [{ projectId, amounts }]).catch((error) => {
+    throw error instanceof ShortOfQuota ? quotaExceeded(error.shortage) : error
+  })
 }
 
 /** 403 that names the organization's quota, when what was just added is more than it allows. Called last, too. */

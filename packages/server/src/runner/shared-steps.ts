@@ -1,6 +1,5 @@
 import { Batches } from '../store/batches.ts'
-import { LostLease } from '../store/compute/operation-leases.ts'
-import { type Ending, endOperations } from '../store/compute/operations.ts'
+import { type Ending, endAllOperations } from '../store/compute/operations.ts'
 import type { Database, Tx } from '../store/database.ts'
 import type { Outcome, Step, Work } from './operation.ts'
 
@@ -45,7 +44,7 @@ export class SharedSteps {
         const ending = await conclude(outcomes[index]!, tx)
         if (ending) endings.push(ending)
       }
-      if ((await endOperations(tx, endings)).size < endings.length) throw new LostLease()
+      await endAllOperations(tx, endings)
     })
     return sharers.map(() => undefined)
   }

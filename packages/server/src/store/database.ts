@@ -12,6 +12,8 @@ export interface Queryable {
   query(config: pg.QueryConfig): Promise<pg.QueryResult>
   /** Whether strangers' statements run here as well, so that reads may go together (`keyed.ts`). */
   readonly isShared?: true
+  /** When such reads begin: at the end of this turn of the event loop, unless it says otherwise. */
+  readonly gather?: (begin: () => void) => void
 }
 
 /** One transaction. */
@@ -25,8 +27,9 @@ export interface Tx extends Queryable {
   /** A place for an operation at the worker of this process; undefined if there is none. It is free again on a rollback. */
   reservePlace(projectId: string, location: string): Place | undefined
   /**
-   * For a statement whose outcome decides nothing: nobody waits for it but the commit, so that it goes to the database
-   * together with what follows. If it fails, the transaction fails by its error.
+   * For a statement whose outcome decides nothing, or that fails by itself if it is not as it must be: nobody waits for it
+   * but the commit, so that it goes to the database together with what follows. If it fails, the transaction fails by its
+   * error. What is done with its answer is done before the transaction's wake-ups.
    */
   withCommit(statement: Promise<unknown>): Promise<void>
 }
@@ -54,6 +57,8 @@ export class UnknownOutcome extends Error {}
 
 const serializationFailure = '40001'
 const deadlockDetected = '40P01'
+/** What a statement insisted on (`insist` of the schema) is not so. */
+const unmet = 'SL001'
 /** Said of a statement that comes after the one that failed. */
 const failedBefore = '25P02'
 const mostAttempts = 8
@@ -160,6 +165,8 @@ export class Database implements Queryable {
           traffic.committed()
         }
         isCommitted = true
+        // They were answered before the commit; what is done with their answers is done before the wake-ups.
+        await Promise.all(unawaited)
         for (const news of signalled.values()) this.#signals?.send(...news)
         return result
       } catch (error) {
@@ -216,6 +223,9 @@ function isWorthAnotherTry(error: unknown): boolean {
 export function sqlState(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
 }
+
+/** Whether it is what a statement says that insists on something. */
+export const isUnmet = (error: unknown): boolean => sqlState(error) === unmet
 
 /** Returns the unique or exclusion constraint that a statement ran into, if that is what happened. */
 export function violatedConstraint(error: unknown): string | undefined {

@@ -51,12 +51,14 @@ const patienceMs = 20
 /** The batches of one statement: while one is under way, the next forms. What comes alone goes at once. */
 class Line<Row, Key> {
   readonly #read: (keys: Key[]) => Promise<Map<string, Row>>
+  readonly #gather: NonNullable<Queryable['gather']>
   #next: Batch<Row, Key> | undefined
   #underWay: Batch<Row, Key> | undefined
 
   /** `read` says which name each row is for. */
-  constructor(read: (keys: Key[]) => Promise<Map<string, Row>>) {
+  constructor(read: (keys: Key[]) => Promise<Map<string, Row>>, gather: Queryable['gather'] = setImmediate) {
     this.#read = read
+    this.#gather = gather
   }
 
   get isIdle(): boolean {
@@ -68,7 +70,7 @@ class Line<Row, Key> {
       const batch = new Batch<Row, Key>()
       this.#next = batch
       // Those who ask in the same turn of the event loop come along.
-      if (!this.#underWay) setImmediate(() => this.#begin(batch))
+      if (!this.#underWay) this.#gather(() => void this.#begin(batch))
       else setTimeout(() => this.#begin(batch), patienceMs)
     }
     return this.#next.add(name, key)
@@ -119,7 +121,7 @@ export function keyedStatement<Row, Key extends KeyMembers<Key>>(
       if (!db.isShared) return (await read(db, [key])).get(nameOf(key))
       let line = lines.get(db)
       if (!line) {
-        line = new Line((keys) => read(db, keys))
+        line = new Line((keys) => read(db, keys), db.gather)
         lines.set(db, line)
       }
       return line.add(nameOf(key), key)
@@ -127,9 +129,13 @@ export function keyedStatement<Row, Key extends KeyMembers<Key>>(
   }
 }
 
-/** The transaction, where those who wait together share a statement as well. */
+/**
+ * The transaction, where those who wait together share a statement as well. All of them ask at once: what they ask goes
+ * with the transaction's first statements.
+ */
 export const withSharedReads = (tx: Queryable): Queryable => ({
   isShared: true,
+  gather: queueMicrotask,
   query: (config) => tx.query(config),
 })
 

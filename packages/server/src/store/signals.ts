@@ -17,6 +17,8 @@ const coalesceMs = 20
 /** A notification may have 8,000 bytes; an id has 36. */
 const subjectsPerNotice = 200
 const reconnectMs = 500
+// Planned once: it has a name.
+const notify = { name: 'notify', text: 'SELECT pg_notify($1, notice) FROM unnest($2::text[]) notice' }
 
 /** What it is about, where the topic has ids (operations that ended); undefined: anything. */
 type Subjects = string[] | undefined
@@ -86,9 +88,7 @@ export class Signals {
   /** What is sent while a notification is on its way goes with the next one. */
   async #flush(): Promise<void> {
     const notices = this.#toSend.take().flatMap(([topic, subjects]) => noticesOf(topic, subjects))
-    await this.#client
-      ?.query('SELECT pg_notify($1, notice) FROM unnest($2::text[]) notice', [channel, notices])
-      .catch(() => {})
+    await this.#client?.query({ ...notify, values: [channel, notices] }).catch(() => {})
     const isMore = !this.#toSend.isEmpty && !this.#isClosed
     this.#sending = isMore ? setTimeout(() => this.#flush(), coalesceMs) : undefined
   }

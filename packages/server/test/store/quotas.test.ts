@@ -12,8 +12,9 @@ import {
   giveBackQuota,
   listQuotas,
   type QuotaAmounts,
+  ShortOfQuota,
   setQuotas,
-  takeQuota,
+  takeQuotas,
 } from '../../src/store/compute/quotas.ts'
 import { Database } from '../../src/store/database.ts'
 import { insertOrganization } from '../../src/store/identity/organizations.ts'
@@ -43,8 +44,17 @@ async function addProject(max: number | null, organizationId?: string): Promise<
   return projectId
 }
 
+/** What it was short of, if it was. */
 const take = (projectId: string, amounts: QuotaAmounts) =>
-  database.transaction((tx) => takeQuota(tx, projectId, amounts))
+  database
+    .transaction((tx) => takeQuotas(tx, [{ projectId, amounts }]))
+    .then(
+      () => null,
+      (error) => {
+        if (error instanceof ShortOfQuota) return error.shortage
+        throw error
+      },
+    )
 
 async function used(projectId: string) {
   return Object.fromEntries((await listQuotas(database, projectId)).map((row) => [row.name, row.used]))

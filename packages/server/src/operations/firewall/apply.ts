@@ -34,7 +34,7 @@ export async function compileFor(db: Queryable, vm: FirewalledVm): Promise<Compi
   return compile(await firewallOfNetwork(db, vm.network_id), vm)
 }
 
-const compile = ({ rules, resolved }: NetworkFirewall, vm: FirewalledVm): CompiledRule[] =>
+export const compile = ({ rules, resolved }: NetworkFirewall, vm: FirewalledVm): CompiledRule[] =>
   compileFirewall(
     {
       id: vm.id,

@@ -8,7 +8,7 @@ import { moveVmsToRunning } from '../../store/compute/vm-changes.ts'
 import { findVmForEngine, type VmEngineRow } from '../../store/compute/vms.ts'
 import type { Tx } from '../../store/database.ts'
 import { callOf, engineAt, lookAgainMs } from '../engine-work.ts'
-import { compileFor } from '../firewall/apply.ts'
+import { compile } from '../firewall/apply.ts'
 import { hostKeyOf } from './host-key.ts'
 import { openOsDiskUsages } from './os-disk.ts'
 import { causeOf, changeVmRows } from './state.ts'
@@ -70,9 +70,9 @@ export async function bootVm(work: Work): Promise<Outcome> {
   })
 }
 
-/** The rules are read after the VM, so they are at least as new as its generation. Only a creation makes an OS disk. */
+/** Only a creation makes an OS disk. */
 async function raise(work: Work, engine: Engine, vm: VmEngineRow): Promise<VmStatus | null> {
-  const rules = await compileFor(work.services.database, vm)
+  const rules = compile(vm.firewall, vm)
   const spec = vmSpec(vm, work.operation.name === 'CREATE', await hostKeyOf(work, vm))
   const wanted = { firewall: { rules, generation: vm.firewall_wanted }, power: 'on' } as const
   return engine.ensureVm(spec, wanted, callOf(work)).catch((error) => {

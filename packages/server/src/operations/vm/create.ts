@@ -1,15 +1,16 @@
 import { Failure } from '../../domain/failure.ts'
 import type { Definition, Work } from '../../runner/operation.ts'
+import { allEnded } from '../../store/all-ended.ts'
 import { alone, type Settled } from '../../store/batches.ts'
 import { insertOperations, type OperationRow } from '../../store/compute/operations.ts'
-import { claimGpus, unclaimGpus } from '../../store/compute/placement.ts'
-import { type HeldQuotas, holdQuotas } from '../../store/compute/quotas.ts'
-import { deleteVmRows, insertVms } from '../../store/compute/vm-changes.ts'
+import { claimGpus } from '../../store/compute/placement.ts'
+import { lookAtQuotas, ShortOfQuota, takeQuotas } from '../../store/compute/quotas.ts'
+import { insertVms } from '../../store/compute/vm-changes.ts'
 import { findAnyVm, takenVmNames } from '../../store/compute/vms.ts'
 import { TryAgain, type Tx } from '../../store/database.ts'
 import type { Requester } from '../../store/events/events.ts'
 import { carryRange, holdCarriedRanges } from '../../store/network/carried-ranges.ts'
-import { operationOf, requireIdle, takeQuotaOrRefuse } from '../admission.ts'
+import { operationOf, quotaExceeded, requireIdle } from '../admission.ts'
 import { budgetRefusals } from '../budget.ts'
 import type { CatalogueMemory } from '../catalogue.ts'
 import { admitAttachments, hostsOfLocalDisks, lockDisksFor } from '../disk/attachments.ts'
@@ -20,6 +21,7 @@ import { chooseLocation } from './location.ts'
 import {
   outOfStock,
   outOfStockEverywhere,
+  type Placement,
   pickAddresses,
   placeVms,
   rangeTaken,
@@ -29,8 +31,9 @@ import { forgetVm } from './state.ts'
 import { removeVm, vmOf } from './vm.ts'
 
 /**
- * GPUs, addresses, names, disks and quota are held when this commits: a 200 is a promise. Each creation is refused for
- * itself alone, by what the rows say; whoever is refused has no rows left.
+ * GPUs, addresses, names, disks and quota are held when this commits: a 200 is a promise. First it looks, and refuses each
+ * creation for itself alone, by what the rows say; then it writes what is left in one go. If less can be written than was
+ * seen, somebody else was faster, and all of it begins anew.
  */
 export async function admitVmCreates(
   tx: Tx,
@@ -41,29 +44,17 @@ export async function admitVmCreates(
   const drafts = requests.map((request) => new Draft(request))
   const open = () => drafts.filter(({ refusal }) => refusal === undefined)
   await Promise.all(drafts.map((draft) => draft.refuseUnless(() => checkDraft(tx, catalogue, draft))))
-  const budgets = await lookAround(tx, open(), isAlone)
+  if (open().length === 0) return drafts.map(({ refusal }) => refusal!)
+  const { budgets, quotas, placed } = await lookAround(tx, open(), isAlone)
   await carryRanges(tx, catalogue, open(), isAlone)
   // From here on hosts are locked, and others may want them: little is left to do.
-  await place(tx, catalogue, open(), isAlone)
-  // Quotas are asked for with the last rows: nobody waits for them longer than for these.
-  const [, quotas] = await Promise.all([
-    makeRows(tx, catalogue, open(), isAlone),
-    holdQuotas(tx, open().map(quotaOf)),
-  ])
-  for (const { id, disks, isStorageLocal, placement } of open())
-    await admitAttachments(tx, id, disks, isStorageLocal ? placement.hostId : null)
+  await place(tx, catalogue, open(), placed, isAlone)
   for (const draft of open()) draft.refusal = budgets.get(draft.by.projectId)
-  await takeQuota(tx, quotas, open())
-  const admitted = open()
-  const [operations] = await Promise.all([
-    admitted.length > 0 ? insertOperations(tx, admitted.map(beginningOf)) : [],
-    leaveNothing(
-      tx,
-      drafts.filter(({ refusal }) => refusal !== undefined),
-    ),
-  ])
-  const operationOfDraft = new Map(admitted.map((draft, index) => [draft, operations[index]!]))
-  return drafts.map((draft) => draft.refusal ?? operationOfDraft.get(draft)!)
+  const covered = open()
+  for (const [index, shortage] of quotas.take(covered.map(quotaOf)).entries())
+    if (shortage) covered[index]!.refusal = quotaExceeded(shortage)
+  const operations = await admit(tx, catalogue, open())
+  return drafts.map((draft) => draft.refusal ?? operations.get(draft)!)
 }
 
 /** The same for one, thrown. */
@@ -77,14 +68,20 @@ export async function admitVmCreate(
   return admitted as OperationRow
 }
 
-/** Looks at names, disks and addresses, in the order of their refusals. Returns what budgets will say at the end. */
-async function lookAround(tx: Tx, drafts: Draft[], isAlone: boolean): Promise<Map<string, Failure>> {
-  if (drafts.length === 0) return new Map()
-  const [budgets, names, addresses] = await Promise.all([
+type Placed = Map<Draft, Placement | undefined | typeof alone>
+
+/**
+ * Looks at names, disks and addresses, in the order of their refusals. Returns what budgets and quotas will say at the end;
+ * and where each goes, unless disks or bridges have a say in that: then hosts are locked later.
+ */
+async function lookAround(tx: Tx, drafts: Draft[], isAlone: boolean) {
+  const goesAnywhere = drafts.every(({ body, subnet }) => !body.disks?.length && !subnet.is_bridged)
+  const [budgets, quotas, names, addresses, placed] = await allEnded([
     budgetRefusals(
       tx,
       drafts.map(({ by }) => by.projectId),
     ),
+    lookAtQuotas(tx, drafts.map(quotaOf)),
     takenVmNames(
       tx,
       drafts.map(({ name }) => name),
@@ -94,6 +91,7 @@ async function lookAround(tx: Tx, drafts: Draft[], isAlone: boolean): Promise<Ma
       drafts.map(({ subnet, location, hasPublicAddress }) => ({ subnet, location, hasPublicAddress })),
       isAlone,
     ),
+    goesAnywhere ? placesFor(tx, drafts, isAlone) : undefined,
   ])
   for (const [index, draft] of drafts.entries()) {
     await draft.refuseUnless(() => lockDisks(tx, draft))
@@ -104,7 +102,7 @@ async function lookAround(tx: Tx, drafts: Draft[], isAlone: boolean): Promise<Ma
     else if (found === alone || found instanceof Failure) draft.refusal ??= found
     else draft.addresses = found
   }
-  return budgets
+  return { budgets, quotas, placed }
 }
 
 async function lockDisks(tx: Tx, draft: Draft): Promise<void> {
@@ -115,9 +113,8 @@ async function lockDisks(tx: Tx, draft: Draft): Promise<void> {
   if (draft.isStorageLocal) draft.allowedHosts = hostsOfLocalDisks(draft.disks)
 }
 
-async function place(tx: Tx, catalogue: CatalogueMemory, drafts: Draft[], isAlone: boolean): Promise<void> {
-  if (drafts.length === 0) return
-  const placed = await placeVms(
+async function placesFor(tx: Tx, drafts: Draft[], isAlone: boolean): Promise<Placed> {
+  const places = await placeVms(
     tx,
     drafts.map(({ location, type, allowedHosts }) => ({
       location: location.name,
@@ -127,8 +124,19 @@ async function place(tx: Tx, catalogue: CatalogueMemory, drafts: Draft[], isAlon
     })),
     isAlone,
   )
-  for (const [index, draft] of drafts.entries()) {
-    const placement = placed[index]
+  return new Map(drafts.map((draft, index) => [draft, places[index]]))
+}
+
+async function place(
+  tx: Tx,
+  catalogue: CatalogueMemory,
+  drafts: Draft[],
+  known: Placed | undefined,
+  isAlone: boolean,
+): Promise<void> {
+  const placed = known ?? (await placesFor(tx, drafts, isAlone))
+  for (const draft of drafts) {
+    const placement = placed.get(draft)
     if (placement === alone) draft.refusal = alone
     else if (placement) draft.placement = placement
     else
@@ -177,34 +185,27 @@ async function withoutPlace(
   return alone
 }
 
-/**
- * Writes the VMs and claims their GPUs. Whoever gets less collided with another transaction, or the catalogue changed: it
- * begins anew, and then sees why.
- */
-async function makeRows(
-  tx: Tx,
-  catalogue: CatalogueMemory,
-  drafts: Draft[],
-  isAlone: boolean,
-): Promise<void> {
-  if (drafts.length === 0) return
-  const [made, claimed] = await Promise.all([
+/** Writes what was admitted. Quotas come with the last rows: nobody waits for them longer than for these. */
+async function admit(tx: Tx, catalogue: CatalogueMemory, drafts: Draft[]): Promise<Map<Draft, OperationRow>> {
+  if (drafts.length === 0) return new Map()
+  const [made, claimed, , operations] = await allEnded([
     insertVms(tx, drafts.map(rowOf)),
     claimGpus(
       tx,
       drafts.map(({ id, placement }) => ({ vmId: id, gpuIds: placement.gpuIds })),
     ),
+    takeQuotas(tx, drafts.map(quotaOf)).catch((error) => {
+      throw error instanceof ShortOfQuota ? new TryAgain(error.message) : error
+    }),
+    insertOperations(tx, drafts.map(beginningOf)),
   ])
-  const short = drafts.filter(({ id }) => !made.has(id) || !claimed.has(id))
-  if (short.length === 0) return
-  catalogue.forget()
-  if (isAlone) throw new TryAgain('what was found free is not any more')
-  for (const draft of short) draft.refusal = alone
-}
-
-async function takeQuota(tx: Tx, quotas: HeldQuotas, drafts: Draft[]): Promise<void> {
-  const refusals = await takeQuotaOrRefuse(tx, quotas, drafts.map(quotaOf))
-  for (const [index, draft] of drafts.entries()) draft.refusal = refusals[index] ?? undefined
+  if (!drafts.every(({ id }) => made.has(id) && claimed.has(id))) {
+    catalogue.forget()
+    throw new TryAgain('what was found free is not any more')
+  }
+  for (const { id, disks, isStorageLocal, placement } of drafts)
+    await admitAttachments(tx, id, disks, isStorageLocal ? placement.hostId : null)
+  return new Map(drafts.map((draft, index) => [draft, operations[index]!]))
 }
 
 const beginningOf = ({ id, by, body, type, location }: Draft) =>
@@ -216,12 +217,6 @@ const beginningOf = ({ id, by, body, type, location }: Draft) =>
     eventType: 'vm.creating',
     eventData: { name: body.name, type: type.name, location: location.name, labels: body.labels ?? {} },
   })
-
-/** Of whoever was refused after its rows were written. */
-async function leaveNothing(tx: Tx, drafts: Draft[]): Promise<void> {
-  const ids = drafts.filter(({ placement }) => placement).map(({ id }) => id)
-  if (ids.length > 0) await Promise.all([unclaimGpus(tx, ids), deleteVmRows(tx, ids)])
-}
 
 export const vmCreate: Definition = {
   kind: 'vm-create',

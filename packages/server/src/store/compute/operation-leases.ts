@@ -1,17 +1,14 @@
 import type { Queryable, Tx } from '../database.ts'
 import { statement } from '../statement.ts'
-import type { ClaimedOperation, OperationRow } from './operation-row.ts'
+import { type ClaimedOperation, LostLease, type OperationRow } from './operation-row.ts'
 
-export type { ClaimedOperation } from './operation-row.ts'
+export { type ClaimedOperation, LostLease } from './operation-row.ts'
 
 /** What a worker holds an operation by. */
 export interface Lease {
   id: string
   token: string
 }
-
-/** The lease is gone, or the operation was cancelled: nothing was written, and the transaction rolls back. */
-export class LostLease extends Error {}
 
 interface ClaimParams {
   leaseToken: string

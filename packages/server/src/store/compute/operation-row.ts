@@ -46,3 +46,6 @@ export interface ClaimedOperation extends OperationRow {
   was_held: boolean
   is_cancelled: boolean
 }
+
+/** The lease is gone, or the operation was cancelled: nothing was written, and the transaction rolls back. */
+export class LostLease extends Error {}

@@ -1,11 +1,11 @@
 import type { EventType, Operation, OperationName, OperationState, OperationType } from '@slipway/contract'
 import { uuid } from '../../domain/ids.ts'
-import type { Queryable, Tx } from '../database.ts'
+import { isUnmet, type Queryable, type Tx } from '../database.ts'
 import { jsonTextOf } from '../json.ts'
 import { keyedStatement } from '../keyed.ts'
 import { filteredStatement, ifGiven, isBefore, statement } from '../statement.ts'
 import { time } from '../time.ts'
-import type { OperationRow, StepEntry } from './operation-row.ts'
+import { LostLease, type OperationRow, type StepEntry } from './operation-row.ts'
 import { operationRecord } from './operation-view.ts'
 
 export type { OperationFailure, OperationRow, StepEntry } from './operation-row.ts'
@@ -65,8 +65,12 @@ const insert = statement<OperationRow & { now: Date }, { operations: string }>(
    SELECT *, slipway_now() AS now FROM begun`,
 )
 
-// One statement ends the operations whose leases stand, tells of it, and wakes deletions that wait for them.
-const end = statement<{ id: string; woken: number; record: string }, { endings: string }>(
+// One statement ends the operations whose leases stand, tells of it, and wakes deletions that wait for them. Where all have
+// to end, it fails if a lease does not stand.
+const end = statement<
+  { id: string | null; woken: number; record: string },
+  { endings: string; mustAll: boolean }
+>(
   'operations_end',
   `WITH given AS MATERIALIZED (
      SELECT * FROM json_to_recordset(:endings::json) AS g (
@@ -94,8 +98,11 @@ const end = statement<{ id: string; woken: number; record: string }, { endings: 
      UPDATE operation_queue q SET run_at = slipway_now() FROM ended e
      WHERE q.resource_id = e.resource_id AND q.operation_id <> e.id AND q.lease_token IS NULL
      RETURNING q.operation_id
+   ), complete AS MATERIALIZED (
+     SELECT insist(NOT :mustAll OR (SELECT count(*) FROM ended) = (SELECT count(*) FROM given), 'a lease is lost')
    )
-   SELECT o.id, (SELECT count(*) FROM woken) AS woken, ${operationRecord} AS record FROM ended o`,
+   SELECT o.id, (SELECT count(*) FROM woken) AS woken, ${operationRecord} AS record
+   FROM complete LEFT JOIN ended o ON true`,
 )
 
 const byId = statement<OperationRow, { projectId: string; id: string; type: string | null }>(
@@ -232,7 +239,18 @@ export interface Ending {
  * Ends them and wakes, after the commit, whoever waits for them. Returns the ids of those that it ended: not of one whose
  * lease is lost, nor of one that was cancelled and may only end so.
  */
-export async function endOperations(tx: Tx, endings: Ending[]): Promise<Set<string>> {
+export const endOperations = (tx: Tx, endings: Ending[]): Promise<Set<string>> =>
+  writeEndings(tx, endings, false)
+
+/** The same for all or none: unless it ends all of them, the transaction fails by `LostLease`. The commit waits for it. */
+export const endAllOperations = (tx: Tx, endings: Ending[]): Promise<void> =>
+  tx.withCommit(
+    writeEndings(tx, endings, true).catch((error) => {
+      throw isUnmet(error) ? new LostLease() : error
+    }),
+  )
+
+async function writeEndings(tx: Tx, endings: Ending[], mustAll: boolean): Promise<Set<string>> {
   if (endings.length === 0) return new Set()
   const given = endings.map(({ result, ...ending }) => ({
     ...ending,
@@ -240,11 +258,16 @@ export async function endOperations(tx: Tx, endings: Ending[]): Promise<Set<stri
     isCancelled: (result as { code?: string } | null)?.code === 'cancelled',
     eventId: uuid(),
   }))
-  const rows = await end.all(tx, { endings: JSON.stringify(given) })
-  for (const { id, record } of rows) tx.signal('ended', id, record)
-  if (rows.length > 0) tx.signal('events')
+  const rows = await end.all(tx, { endings: JSON.stringify(given), mustAll })
+  const ended = new Set<string>()
+  for (const { id, record } of rows)
+    if (id !== null) {
+      ended.add(id)
+      tx.signal('ended', id, record)
+    }
+  if (ended.size > 0) tx.signal('events')
   if (rows.some(({ woken }) => woken > 0)) tx.signal('operations')
-  return new Set(rows.map(({ id }) => id))
+  return ended
 }
 
 export const findOperation = (db: Queryable, projectId: string, id: string, type: OperationType | null) =>

@@ -24,12 +24,6 @@ const claim = statement<{ vm_id: string }, { vmIds: string[]; gpuIds: string[] }
    WHERE g.id = c.gpu_id AND g.state = 'free' RETURNING g.vm_id`,
 )
 
-// Back as they were: nobody has used them in the transaction that claimed them.
-const unclaim = statement<never, { vmIds: string[] }>(
-  'gpu_unclaim',
-  `UPDATE gpus SET state = 'free', vm_id = NULL WHERE vm_id = ANY (:vmIds::uuid[]) AND state = 'claimed'`,
-)
-
 // The host row is locked before its GPUs, here as in every change of a GPU's state.
 const quarantine = statement<{ vm_id: string }, { vmIds: string[] }>(
   'gpu_quarantine',
@@ -108,9 +102,6 @@ export async function claimGpus(tx: Tx, claims: GpuClaim[]): Promise<Set<string>
   for (const { vm_id } of claimed) got.set(vm_id, (got.get(vm_id) ?? 0) + 1)
   return new Set(claims.flatMap(({ vmId, gpuIds }) => ((got.get(vmId) ?? 0) === gpuIds.length ? [vmId] : [])))
 }
-
-/** Takes back what the same transaction claimed. */
-export const unclaimGpus = (tx: Tx, vmIds: string[]) => unclaim.run(tx, { vmIds })
 
 /** The VM has left the GPUs: nobody gets them before the engine has reset them. */
 export const quarantineGpus = async (tx: Tx, vmId: string): Promise<number> =>

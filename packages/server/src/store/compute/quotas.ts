@@ -36,11 +36,11 @@ interface QuotaKeys {
   names: string[]
 }
 
-// The organization's rows, which a change to the projects' rows touches by trigger, are locked before those: each in
-// order, so that two who want several never wait for each other. After a wait both rows are as the other one left them.
-const hold = statement<HeldQuota, QuotaKeys>(
-  'quota_hold',
-  `WITH wanted AS MATERIALIZED (
+/** What there is of each quota, for its project and for the organization; `inOrder` says how the rows are taken. */
+const stateOf = (name: string, inOrder: (columns: string, row: string) => string) =>
+  statement<QuotaState, QuotaKeys>(
+    name,
+    `WITH wanted AS MATERIALIZED (
           SELECT w.project_id, w.name, p.organization_id
           FROM (SELECT DISTINCT * FROM unnest(:projectIds::uuid[], :names::text[]) AS each (project_id, name)) w
           JOIN projects p ON p.id = w.project_id),
@@ -48,18 +48,24 @@ const hold = statement<HeldQuota, QuotaKeys>(
           SELECT o.organization_id, o.name, o.max, o.used
           FROM (SELECT DISTINCT organization_id, name FROM wanted) w
           JOIN organization_quotas o ON o.organization_id = w.organization_id AND o.name = w.name
-          ORDER BY o.organization_id, o.name FOR NO KEY UPDATE OF o),
+          ${inOrder('o.organization_id, o.name', 'o')}),
         held AS MATERIALIZED (
           SELECT q.project_id, q.name, q.max, q.used
           FROM wanted w JOIN quotas q ON q.project_id = w.project_id AND q.name = w.name
-          WHERE (SELECT count(*) FROM whole) >= 0 ORDER BY q.project_id, q.name FOR NO KEY UPDATE OF q)
+          WHERE (SELECT count(*) FROM whole) >= 0 ${inOrder('q.project_id, q.name', 'q')})
    SELECT w.project_id, w.organization_id, w.name, h.name IS NOT NULL AS is_there, h.max, h.used,
           o.max AS whole_max, o.used AS whole_used
    FROM wanted w LEFT JOIN held h ON h.project_id = w.project_id AND h.name = w.name
    LEFT JOIN whole o ON o.organization_id = w.organization_id AND o.name = w.name`,
-)
+  )
 
-interface HeldQuota {
+const look = stateOf('quota_look', () => '')
+
+// The organization's rows, which a change to the projects' rows touches by trigger, are locked before those: each in
+// order, so that two who want several never wait for each other. After a wait both rows are as the other one left them.
+const hold = stateOf('quota_hold', (columns, row) => `ORDER BY ${columns} FOR NO KEY UPDATE OF ${row}`)
+
+interface QuotaState {
   project_id: string
   organization_id: string
   name: QuotaName
@@ -116,15 +122,32 @@ const keysOf = (wanted: Wanted[]): QuotaKeys => ({
 export const listQuotas = (db: Queryable, projectId: string): Promise<QuotaRow[]> =>
   list.all(db, { projectId })
 
-/** Locks what the requests may take from, until the transaction ends. */
-export async function holdQuotas(tx: Tx, requests: QuotaRequest[]): Promise<HeldQuotas> {
+/** What is left at this moment. Others may take of it until somebody does. */
+export async function lookAtQuotas(db: Queryable, requests: QuotaRequest[]): Promise<QuotasLeft> {
   const all = requests.flatMap(wantedOf)
-  return new HeldQuotas(all.length > 0 ? await hold.all(tx, keysOf(all)) : [])
+  return new QuotasLeft(all.length > 0 ? await look.all(db, keysOf(all)) : [])
 }
 
-export async function takeQuota(tx: Tx, projectId: string, amounts: QuotaAmounts) {
-  const requests = [{ projectId, amounts }]
-  return (await (await holdQuotas(tx, requests)).take(tx, requests))[0]!
+/** A transaction took more than there is: it has to be taken back. */
+export class ShortOfQuota extends Error {
+  readonly shortage: QuotaShortage
+
+  constructor(shortage: QuotaShortage) {
+    super(`short of ${shortage.name}`)
+    this.shortage = shortage
+  }
+}
+
+/**
+ * Takes what the requests want, and holds the rows until the transaction ends. Rows are held and changed in one go, so that
+ * others wait for them for the shortest time; what turns out to be too much is thrown, as `ShortOfQuota`.
+ */
+export async function takeQuotas(tx: Tx, requests: QuotaRequest[]): Promise<void> {
+  const all = requests.flatMap(wantedOf)
+  if (all.length === 0) return
+  const [rows] = await Promise.all([hold.all(tx, keysOf(all)), changeQuotas(tx, all)])
+  const [shortage] = new QuotasLeft(rows).take(requests).filter((each) => each !== null)
+  if (shortage) throw new ShortOfQuota(shortage)
 }
 
 export async function giveBackQuotas(tx: Tx, requests: QuotaRequest[]): Promise<void> {
@@ -149,13 +172,13 @@ async function changeQuotas(tx: Tx, changes: Wanted[]): Promise<void> {
     await tx.withCommit(change.run(tx, { ...keysOf(summed), amounts: summed.map(({ amount }) => amount) }))
 }
 
-/** What is left of the quotas that the transaction holds. */
-export class HeldQuotas {
-  readonly #rows: Map<string, HeldQuota>
+/** What is left of quotas, as they were read. */
+export class QuotasLeft {
+  readonly #rows: Map<string, QuotaState>
   /** By project or organization, and name. */
   readonly #left = new Map<string, number>()
 
-  constructor(rows: HeldQuota[]) {
+  constructor(rows: QuotaState[]) {
     this.#rows = new Map(rows.map((row) => [`${row.project_id} ${row.name}`, row]))
     for (const { project_id, organization_id, name, ...row } of rows) {
       this.#left.set(`${project_id} ${name}`, leftOf(row.is_there ? row.max : 0, row.used))
@@ -168,13 +191,8 @@ export class HeldQuotas {
    * quota that does not cover it. A project's quota without a row covers nothing; one without a limit covers what the
    * organization's does.
    */
-  async take(tx: Tx, requests: QuotaRequest[]): Promise<(QuotaShortage | null)[]> {
-    const shortages = requests.map((request) => this.#takeOne(wantedOf(request)))
-    await changeQuotas(
-      tx,
-      requests.flatMap((request, index) => (shortages[index] ? [] : wantedOf(request))),
-    )
-    return shortages
+  take(requests: QuotaRequest[]): (QuotaShortage | null)[] {
+    return requests.map((request) => this.#takeOne(wantedOf(request)))
   }
 
   #takeOne(wanted: Wanted[]): QuotaShortage | null {

@@ -1,6 +1,7 @@
 import type { Labels, VmState } from '@slipway/contract'
 import type { Queryable, Tx } from '../database.ts'
 import { keyedStatement } from '../keyed.ts'
+import { type NetworkFirewall, networkFirewall } from '../network/firewalls.ts'
 import { statement } from '../statement.ts'
 
 export interface VmDiskRow {
@@ -128,15 +129,23 @@ export interface VmEngineRow extends VmRow {
   subnet_cidr: string
   /** Of its location: what runs it. */
   engine: string
+  /** As of the same moment: the rules that its wanted generation stands for. */
+  firewall: NetworkFirewall
 }
 
+// What a network's VMs share is read once for all of them.
 const forEngine = keyedStatement<VmEngineRow, { id: string }>(
   'vm_for_engine',
-  `SELECT ${vmColumns}, s.cidr::text AS subnet_cidr,
+  `WITH wanted AS MATERIALIZED (SELECT * FROM vms v WHERE ${wantedVms}),
+        protected AS MATERIALIZED (
+          SELECT n.network_id, ${networkFirewall('n.network_id')} AS firewall
+          FROM (SELECT DISTINCT network_id FROM wanted) n)
+   SELECT ${vmColumns}, s.cidr::text AS subnet_cidr, p.firewall,
           (SELECT engine FROM locations WHERE name = v.location) AS engine,
           coalesce((SELECT jsonb_agg(jsonb_build_object('pci_address', g.pci_address, 'model', g.model) ORDER BY g.pci_address)
                     FROM gpus g WHERE g.vm_id = v.id), '[]') AS gpus
-   FROM vms v JOIN subnets s ON s.id = v.subnet_id LEFT JOIN hosts h ON h.id = v.host_id WHERE ${wantedVms}`,
+   FROM wanted v JOIN subnets s ON s.id = v.subnet_id JOIN protected p ON p.network_id = v.network_id
+   LEFT JOIN hosts h ON h.id = v.host_id`,
 )
 
 export const findVm = (db: Queryable, projectId: string, id: string) => byId.one(db, { projectId, id })

@@ -73,12 +73,18 @@ const anyPending = statement<{ is_any: boolean }>(
   'SELECT EXISTS (SELECT FROM events_pending) AS is_any',
 )
 
+// Both say in a setting of the transaction whether it is the stamper, so that the statement which stamps can go with them.
 // Whether there is anything to do is asked with the lock: whoever was woken by a change asks once, not twice.
-const tryStamperLock = statement<{ is_mine: boolean }>(
+const isStamper = `current_setting('slipway.is_stamper', true) = 'true'`
+const tryStamperLock = statement(
   'event_stamper_try',
-  'SELECT EXISTS (SELECT FROM events_pending) AND pg_try_advisory_xact_lock(7102002) AS is_mine',
+  `SELECT set_config('slipway.is_stamper',
+                     (EXISTS (SELECT FROM events_pending) AND pg_try_advisory_xact_lock(7102002))::text, true)`,
 )
-const stamperLock = statement('event_stamper_wait', 'SELECT pg_advisory_xact_lock(7102002)')
+const stamperLock = statement(
+  'event_stamper_wait',
+  `SELECT set_config('slipway.is_stamper', 'true', true) FROM pg_advisory_xact_lock(7102002)`,
+)
 
 const eventColumns = `id, organization_id, project_id, type, resource_type, resource_id, actor, request_id, client_address,
           data, created_at`
@@ -88,8 +94,8 @@ const eventColumns = `id, organization_id, project_id, type, resource_type, reso
 const stamp = statement<never, { most: number }>(
   'event_stamp',
   `WITH gone AS (
-          DELETE FROM events_pending WHERE seq IN (SELECT seq FROM events_pending ORDER BY seq LIMIT :most)
-          RETURNING *),
+          DELETE FROM events_pending
+          WHERE ${isStamper} AND seq IN (SELECT seq FROM events_pending ORDER BY seq LIMIT :most) RETURNING *),
         counter AS (UPDATE event_counter SET last_position = last_position + (SELECT count(*) FROM gone)
                     WHERE EXISTS (SELECT FROM gone)
                     RETURNING last_position - (SELECT count(*) FROM gone) AS base)
@@ -169,15 +175,18 @@ const stampBatch = 1_000
 export async function stampEvents(database: Database, isPatient = false): Promise<boolean> {
   // Readers are patient, and mostly there is nothing to wait for.
   if (isPatient && !(await anyPending.one(database))?.is_any) return false
-  return database.transaction(async (tx) => {
-    if (isPatient) await stamperLock.run(tx)
-    else if (!(await tryStamperLock.one(tx))?.is_mine) return false
-    tx.signal('stamped')
-    for (;;) {
-      const isFull = (await stamp.run(tx, { most: stampBatch })) === stampBatch
-      if (!isFull || !isPatient) return isFull
-    }
+  let stamped = 0
+  await database.transaction(async (tx) => {
+    const lock = isPatient ? stamperLock : tryStamperLock
+    await tx.withCommit(lock.run(tx))
+    const stamping = stamp.run(tx, { most: stampBatch }).then((count) => {
+      stamped = count
+      if (count > 0) tx.signal('stamped')
+    })
+    await tx.withCommit(stamping)
   })
+  const isFull = stamped === stampBatch
+  return isFull && isPatient ? stampEvents(database, true) : isFull
 }
 
 /** Whoever has read all up to `last_position` has missed nothing before it; what is at or before `pruned_position` is gone. */

@@ -4,12 +4,9 @@ import { shareLock } from '../locks.ts'
 import { statement } from '../statement.ts'
 import type { RuleRow } from './rules.ts'
 
-// It reads the rules in force on a network, and the addresses of everything that they name.
-const ofNetwork = keyedStatement<NetworkFirewall, { networkId: string }>(
-  'firewall_of_network',
-  `SELECT w.network_id AS "networkId", f.rules, f.resolved
-   FROM unnest(:networkId::uuid[]) AS w (network_id) CROSS JOIN LATERAL (
-     WITH rules AS (SELECT * FROM firewall_rules WHERE network_id = w.network_id AND state <> 'deleting'),
+/** The rules in force on a network, and the addresses of everything that they name, as one JSON object. */
+export const networkFirewall = (networkId: string) => `
+     (WITH rules AS (SELECT * FROM firewall_rules WHERE network_id = ${networkId} AND state <> 'deleting'),
           named AS (SELECT DISTINCT (e ->> 'resource_id')::uuid AS id
                     FROM rules, jsonb_array_elements(sources || destinations) e WHERE e ->> 'resource_id' <> ''),
           blocks AS (
@@ -17,8 +14,13 @@ const ofNetwork = keyedStatement<NetworkFirewall, { networkId: string }>(
             FROM vms v JOIN named USING (id) WHERE v.deleted_at IS NULL AND v.state <> 'STATE_DELETING'
             UNION ALL SELECT s.id, jsonb_build_array(s.cidr::text) FROM subnets s JOIN named USING (id)
             UNION ALL SELECT n.id, jsonb_build_array(n.cidr::text) FROM networks n JOIN named USING (id))
-     SELECT coalesce((SELECT jsonb_agg(to_jsonb(rules)) FROM rules), '[]') AS rules,
-            coalesce((SELECT jsonb_object_agg(id, cidrs) FROM blocks), '{}') AS resolved) f`,
+     SELECT jsonb_build_object('rules', coalesce((SELECT jsonb_agg(to_jsonb(rules)) FROM rules), '[]'),
+                               'resolved', coalesce((SELECT jsonb_object_agg(id, cidrs) FROM blocks), '{}')))`
+
+const ofNetwork = keyedStatement<{ firewall: NetworkFirewall }, { networkId: string }>(
+  'firewall_of_network',
+  `SELECT w.network_id AS "networkId", ${networkFirewall('w.network_id')} AS firewall
+   FROM unnest(:networkId::uuid[]) AS w (network_id)`,
 )
 
 // What is missing makes a VM behind since the earliest change that it lacks, and due at once.
@@ -52,7 +54,7 @@ const notApplied = statement<never, { vmId: string }>(
 export type NetworkFirewall = { rules: RuleRow[]; resolved: Record<string, string[]> }
 
 export async function firewallOfNetwork(db: Queryable, networkId: string): Promise<NetworkFirewall> {
-  return (await ofNetwork.one(db, { networkId }))!
+  return (await ofNetwork.one(db, { networkId }))!.firewall
 }
 
 /** Every VM of the network needs its firewall anew, but for those that go. */
