@@ -89,6 +89,59 @@ describe.skipIf(isBrowserMissing)('what is said of things, and how they are used
     expect(await row(/datasets/).count()).toBe(0)
   })
 
+  test('a filter keeps every key, however fast one types, and what was chosen beside it', async () => {
+    await createVm(service, 'trainer', 'a40.1x', project_id)
+    await open('/vms')
+    await main().getByLabel('Filter by name, address or id').focus()
+    // All within one task, in which no page can be drawn.
+    await page.evaluate(() => {
+      for (const key of 'trainer') document.execCommand('insertText', false, key)
+    })
+    await page.waitForURL((url) => url.searchParams.get('q') === 'trainer')
+    await main().getByRole('link', { name: 'trainer' }).waitFor()
+    await main().getByLabel('Filter by labels').focus()
+    await page.evaluate(() => {
+      for (const key of 'team=ml') document.execCommand('insertText', false, key)
+    })
+    await page.waitForURL((url) => url.search === '?q=trainer&labels=team%3Dml')
+    await main().getByText('No VM matches the filter.').waitFor()
+    await main().getByRole('button', { name: 'Clear it' }).click()
+    await main().getByRole('link', { name: 'trainer' }).waitFor()
+    expect(await main().getByLabel('Filter by name, address or id').inputValue()).toBe('')
+  })
+
+  test('the end of a long name is read in every list, where names mostly differ', async () => {
+    const name = `gateway-${'production-'.repeat(4)}replica-17`
+    await createVm(service, name, 'a40.1x', project_id)
+    for (const path of ['/vms', '/events', '/operations']) {
+      await open(path)
+      const cell = main().getByRole('cell').filter({ hasText: name }).first()
+      await cell.waitFor()
+      const cut = await cell.evaluate((element) => element.scrollWidth - element.clientWidth)
+      expect(cut, path).toBe(0)
+      expect(await cell.evaluate((element) => getComputedStyle(element).whiteSpace), path).toBe('normal')
+    }
+  })
+
+  test('the page of a VM that was never there names the id that was asked for', async () => {
+    const id = '00000000-0000-7000-8000-000000000000'
+    await open(`/vms/${id}`)
+    await main().getByText('No VM of this project has this id').waitFor()
+    await main().getByText(id, { exact: true }).waitFor()
+  })
+
+  test('tabs hold still as one goes from one to the next', async () => {
+    await open('/settings/keys')
+    const tabs = page.getByRole('navigation', { name: 'Settings' }).getByRole('link')
+    const places = () => tabs.evaluateAll((links) => links.map((link) => link.getBoundingClientRect().x))
+    await page.getByRole('heading', { level: 1 }).waitFor()
+    const before = await places()
+    expect(before.length).toBeGreaterThan(3)
+    await tabs.filter({ hasText: 'Members' }).click()
+    await tabs.and(page.locator('[aria-current=page]')).filter({ hasText: 'Members' }).waitFor()
+    expect(await places()).toEqual(before)
+  })
+
   test('a VM is created with several keys of the project', async () => {
     await open('/settings/ssh-keys')
     const add = async (key: string, name: string) => {
@@ -205,8 +258,11 @@ describe.skipIf(isBrowserMissing)('what is said of things, and how they are used
       await page.evaluate((theme) => Object.assign(document.documentElement.dataset, { theme }), theme)
       await main().getByLabel('Monthly limit, USD').fill('100')
       const live = await save.evaluate(lookOf)
+      const element = await save.elementHandle()
       await main().getByLabel('Monthly limit, USD').fill('a lot')
       const off = await save.evaluate(lookOf)
+      // Another element in its place would not have the focus that this one had.
+      expect(await save.evaluate((now, before) => now === before, element), theme).toBe(true)
       expect(off.contrast, theme).toBeGreaterThanOrEqual(4.5)
       expect(Math.abs(off.brightness - live.brightness), theme).toBeGreaterThan(0.1)
     }
@@ -215,7 +271,11 @@ describe.skipIf(isBrowserMissing)('what is said of things, and how they are used
   test('a question about what cannot be undone has the focus on Cancel', async () => {
     const vm = await createVm(service, 'trainer', 'a40.1x', project_id)
     await open(`/vms/${vm.id}`)
+    // Why something cannot be done is read without pointing at it.
+    await main().getByText('The type can change while the VM is shut off; it is running.').waitFor()
     for (const action of ['Stop', 'Delete VM']) {
+      const { y } = (await main().getByRole('button', { name: action }).boundingBox())!
+      expect(y, `${action} is at the head of the page`).toBeLessThan(200)
       await main().getByRole('button', { name: action }).click()
       await dialog().waitFor()
       await page.waitForFunction(() => document.activeElement?.textContent === 'Cancel')
@@ -255,7 +315,7 @@ describe.skipIf(isBrowserMissing)('what is said of things, and how they are used
     const covered = async () => {
       await main().evaluate((element) => element.scrollTo(0, element.scrollHeight))
       const toast = (await page.getByRole('region', { name: /notification/i }).boundingBox())!
-      const last = (await main().getByRole('button', { name: 'Delete VM' }).boundingBox())!
+      const last = (await main().getByRole('button', { name: 'Change type' }).boundingBox())!
       return last.y + last.height - toast.y
     }
     await expect.poll(covered).toBeLessThanOrEqual(0)

@@ -189,7 +189,7 @@ describe.skipIf(isBrowserMissing)('somebody who is new to the console', () => {
       .waitFor()
     await press('Enter')
     await dialog().waitFor({ state: 'detached' })
-    await tabTo(/^Delete VM$/)
+    await tabTo(/^Delete VM\b/)
     await press('Enter')
     await dialog().getByRole('button', { name: 'Cancel' }).and(page.locator(':focus')).waitFor()
     await tabTo(/to confirm/)

@@ -128,6 +128,9 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
     const row = (name: RegExp) => main().getByRole('row', { name })
     await row(/Delete VM left-over-1 Demo \/ default.*stuck.*removeVm failed/).waitFor()
     expect(await inBothThemes(page, 'fleet-stuck')).toEqual([])
+    // Where the table is wider than its frame, the buttons stay in sight, and nothing lies over them.
+    await page.setViewportSize({ width: 800, height: 860 })
+    await expect.poll(() => main().getByRole('button', { name: 'Abandon' }).evaluate(isOnTop)).toBe(true)
     await main().getByRole('button', { name: 'Abandon' }).click()
     await dialog().getByRole('button', { name: 'Abandon operation' }).click()
     await result(page, 'Gave up: Delete VM').waitFor()
@@ -228,6 +231,11 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
       await result(page, `Set the quotas of ${holder}`).waitFor()
     }
     await expect.poll(() => limitOf('Quay Works').inputValue()).toBe('8')
+    expect(await main().getByLabel('Disk, GiB of Quay Works').inputValue()).toMatch(/^\d+,\d{3}$/)
+    for (const button of await main()
+      .getByRole('button', { name: /^Set quotas/ })
+      .all())
+      expect(await button.evaluate(isOnTop)).toBe(true)
     await setFor('Quay Works', '24')
     await expect.poll(() => limitOf('research').inputValue()).toBe('24')
     await setFor('research', '12')
@@ -305,3 +313,13 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
     await empty.close()
   })
 })
+
+/** Runs in the page: whether a button lies in sight, and nothing over it. */
+function isOnTop(button: Element): boolean {
+  const { left, right, top, bottom } = button.getBoundingClientRect()
+  const corners = [
+    [left + 3, top + 3],
+    [right - 3, bottom - 3],
+  ] as const
+  return corners.every(([x, y]) => button.contains(document.elementFromPoint(x, y)))
+}

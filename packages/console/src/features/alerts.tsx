@@ -78,7 +78,7 @@ export function AlertBell() {
           {count > 0 && (
             <span
               aria-hidden="true"
-              className="figures absolute top-0 right-0 min-w-4 rounded-full bg-red px-1 text-center text-[10px] leading-4 font-semibold text-on-accent"
+              className="figures absolute top-0 right-0 min-w-4 rounded-full bg-red px-1 text-center text-[10px] leading-4 font-semibold text-on-red"
             >
               {count > 99 ? '99+' : count}
             </span>

@@ -131,22 +131,19 @@ const columnsFor = (projectId: string, nameOf: NameOf, actors: Map<string, strin
   {
     key: 'what',
     title: 'What',
-    width: 'minmax(250px, 1.8fr)',
-    isWrapped: true,
+    width: 'minmax(264px, 1.2fr)',
     cell: (row) => <What happening={row} />,
   },
   {
     key: 'on',
     title: 'On',
-    width: 'minmax(180px, 1.2fr)',
-    isWrapped: true,
+    width: 'minmax(180px, 2fr)',
     cell: ({ event }) => <Subject event={event} projectId={projectId} known={nameOf(event.resource_id)} />,
   },
   {
     key: 'by',
     title: 'By',
-    width: 'minmax(160px, 1.2fr)',
-    isWrapped: true,
+    width: 'minmax(180px, 1.2fr)',
     cell: ({ event: { actor } }) => {
       const words = actors.get(actor) ?? actorWords(actor, nameOf)
       return <span title={`${words} (${actor})`}>{words}</span>
@@ -155,7 +152,7 @@ const columnsFor = (projectId: string, nameOf: NameOf, actors: Map<string, strin
   {
     key: 'when',
     title: 'When',
-    width: '180px',
+    width: '166px',
     align: 'right',
     cell: ({ events }) => <When iso={events[0]!.created_at} hasSeconds />,
   },
@@ -194,7 +191,6 @@ const tenantColumn = (tenantOf: (event: Told) => string): Column<Row> => ({
   key: 'tenant',
   title: 'Tenant',
   width: 'minmax(130px, 1.2fr)',
-  isWrapped: true,
   cell: ({ event }) => <span title={tenantOf(event)}>{tenantOf(event) || '–'}</span>,
 })
 

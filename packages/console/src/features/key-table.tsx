@@ -46,7 +46,6 @@ export function KeyTable({ label, keys, whyNot, onRevoke }: KeyTableProps) {
           key: 'from',
           title: 'Works from',
           width: 'minmax(110px, 1fr)',
-          isWrapped: true,
           cell: (key) => key.allowed_cidrs.join(', ') || 'anywhere',
         },
         {

@@ -1,13 +1,17 @@
+import type { RouteAnswer } from '@slipway/sdk'
 import { useAction } from '../api/actions.ts'
 import { client } from '../api/client.ts'
 import { read } from '../api/read.ts'
 import { useQuery } from '../api/use-query.ts'
 import { agentWords } from '../lib/user-agent.ts'
+import { actionColumn } from '../ui/action-column.tsx'
 import { Button } from '../ui/button.tsx'
 import { Loaded } from '../ui/loaded.tsx'
 import { Section } from '../ui/page.tsx'
 import { Table } from '../ui/table.tsx'
 import { Ago } from '../ui/time.tsx'
+
+type Session = RouteAnswer<'authSessionList'>['items'][number]
 
 /** Where one is signed in. */
 export function Sessions() {
@@ -45,24 +49,17 @@ export function Sessions() {
                 align: 'right',
                 cell: (session) => <Ago iso={session.last_used_at} />,
               },
-              {
-                key: 'actions',
-                title: '',
-                width: '90px',
-                align: 'right',
-                isBare: true,
-                cell: (session) => (
-                  <Button
-                    size="small"
-                    kind="danger"
-                    reason={session.is_current ? 'Sign out instead' : undefined}
-                    onClick={() => end.mutate(session.id)}
-                    aria-label={`End the session of ${agentWords(session.user_agent)} at ${session.client_address}`}
-                  >
-                    End
-                  </Button>
-                ),
-              },
+              actionColumn('90px', (session: Session) => (
+                <Button
+                  size="small"
+                  kind="danger"
+                  reason={session.is_current ? 'Sign out instead' : undefined}
+                  onClick={() => end.mutate(session.id)}
+                  aria-label={`End the session of ${agentWords(session.user_agent)} at ${session.client_address}`}
+                >
+                  End
+                </Button>
+              )),
             ]}
           />
         )}

@@ -44,7 +44,7 @@ export function Operations() {
     {
       key: 'what',
       title: 'What',
-      width: 'minmax(160px, 1.2fr)',
+      width: 'minmax(140px, 1fr)',
       cell: (operation) => (
         <button
           type="button"
@@ -62,7 +62,7 @@ export function Operations() {
     {
       key: 'on',
       title: 'On',
-      width: 'minmax(140px, 1.2fr)',
+      width: 'minmax(160px, 2.4fr)',
       cell: (operation) => <Resource operation={operation} projectId={projectId} names={names} />,
     },
     {
@@ -74,8 +74,7 @@ export function Operations() {
     {
       key: 'why',
       title: 'Result',
-      width: 'minmax(160px, 2fr)',
-      isWrapped: true,
+      width: 'minmax(160px, 1.6fr)',
       cell: (operation) => <Outcome operation={operation} />,
     },
     {

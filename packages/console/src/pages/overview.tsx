@@ -34,7 +34,11 @@ export function Overview() {
       {vms.data?.length === 0 && <FirstSteps hasCard />}
       <div className="grid grid-cols-2 gap-3 lg:grid-cols-4">
         <Figure label="Running now" value={vms.data ? plural(count('STATE_RUNNING'), 'VM') : '–'} />
-        <Figure label="Costs now" value={costs.data ? `${usd(costs.data.usd_per_hour)}/h` : '–'} />
+        <Figure
+          label="Costs now"
+          value={costs.data ? `${usd(costs.data.usd_per_hour)}/h` : '–'}
+          note="VMs and disks"
+        />
         <Figure
           label="This month so far"
           value={costs.data ? money(costs.data.month_to_date_usd) : '–'}

@@ -7,6 +7,6 @@ export const actionColumn = <Row,>(width: string, buttons: (row: Row) => ReactNo
   title: '',
   width,
   align: 'right',
-  isBare: true,
+  isActions: true,
   cell: (row) => <span className="inline-flex gap-1">{buttons(row)}</span>,
 })

@@ -6,25 +6,23 @@ type Kind = 'primary' | 'plain' | 'quiet' | 'danger'
 type Size = 'small' | 'normal'
 
 const base =
-  'inline-flex shrink-0 items-center justify-center gap-2 rounded-md font-medium whitespace-nowrap transition-colors duration-100 select-none'
+  'inline-flex shrink-0 items-center justify-center gap-2 rounded-md border font-medium whitespace-nowrap transition-colors duration-100 select-none'
 const sizes: Record<Size, string> = { small: 'h-7 px-2 text-sm', normal: 'h-8 px-3 text-base' }
 const kinds: Record<Kind, string> = {
-  primary: 'bg-accent text-on-accent hover:bg-accent-hover',
-  plain: 'border border-line-strong bg-surface text-ink hover:bg-sunken',
-  quiet: 'text-ink-muted hover:bg-sunken hover:text-ink',
-  danger: 'border border-line-strong bg-surface text-red-text hover:border-red hover:bg-red-soft',
+  primary: 'border-transparent bg-accent text-on-accent hover:bg-accent-hover',
+  plain: 'border-line-strong bg-surface text-ink hover:bg-sunken',
+  quiet: 'border-transparent text-ink-muted hover:bg-sunken hover:text-ink',
+  danger: 'border-line-strong bg-surface text-red-text hover:border-red hover:bg-red-soft',
 }
 /** A row of a table has no frame around its buttons, since there are many. */
-const smallDanger = 'text-red-text hover:bg-red-soft'
-/** What cannot be pressed is flat and pale, whatever it would do; its words can still be read, and it is as wide as ever. */
-const off = 'cursor-not-allowed text-ink-off [&_kbd]:hidden [&>svg]:opacity-60'
-const offFrame = 'border border-dashed border-line-strong bg-sunken'
+const smallDanger = 'border-transparent text-red-text hover:bg-red-soft'
+/** What cannot be pressed is flat and pale in a broken frame, whatever it would do; its words can still be read. */
+const off =
+  'cursor-not-allowed border-dashed border-line-strong bg-sunken text-ink-off [&_kbd]:hidden [&>svg]:opacity-60'
 
 const classOf = (kind: Kind, size: Size, more = '', isOff = false) => {
-  const isBare = kind === 'danger' && size === 'small'
-  const live = `${isBare ? smallDanger : kinds[kind]}`
-  const look = isOff ? `${off} ${isBare || kind === 'quiet' ? '' : offFrame}` : live
-  return `${base} ${sizes[size]} ${look} ${more}`
+  const live = kind === 'danger' && size === 'small' ? smallDanger : kinds[kind]
+  return `${base} ${sizes[size]} ${isOff ? off : live} ${more}`
 }
 
 interface Look {
@@ -55,28 +53,25 @@ export function Button({
   ...rest
 }: ButtonProps) {
   const isOff = Boolean(reason) || isBusy
-  const button = (
-    <button
-      type="button"
-      {...rest}
-      aria-disabled={isOff || undefined}
-      aria-busy={isBusy || undefined}
-      aria-description={reason || undefined}
-      className={classOf(kind, size, className, isOff)}
-      onClick={(event) => {
-        if (isOff) event.preventDefault()
-        else onClick?.(event)
-      }}
-    >
-      {icon}
-      {children}
-      {hotkey && <Key>{hotkey}</Key>}
-    </button>
-  )
-  if (!reason) return button
   return (
+    // The hint is around every button: one that comes and goes with the reason would take the focus away.
     <Hint text={reason} opensOnPress>
-      {button}
+      <button
+        type="button"
+        {...rest}
+        aria-disabled={isOff || undefined}
+        aria-busy={isBusy || undefined}
+        aria-description={reason || undefined}
+        className={classOf(kind, size, className, isOff)}
+        onClick={(event) => {
+          if (isOff) event.preventDefault()
+          else onClick?.(event)
+        }}
+      >
+        {icon}
+        {children}
+        {hotkey && <Key>{hotkey}</Key>}
+      </button>
     </Hint>
   )
 }

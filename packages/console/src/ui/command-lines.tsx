@@ -28,7 +28,9 @@ export function PasteLines({ label, lines }: { label: string; lines: [name: stri
       >
         {lines.map(([name]) => (
           <Tabs.Tab key={name} value={name} className={tab}>
-            {name}
+            <span className="tab-words" data-words={name}>
+              {name}
+            </span>
           </Tabs.Tab>
         ))}
       </Tabs.List>

@@ -13,7 +13,7 @@ export function CopyButton({ text, label = 'Copy' }: { text: string; label?: str
       type="button"
       aria-label={isCopied ? 'Copied' : label}
       title={isCopied ? 'Copied' : label}
-      className="inline-flex size-6 shrink-0 items-center justify-center rounded-[4px] text-ink-muted hover:bg-sunken hover:text-ink"
+      className="-my-0.5 inline-flex size-6 shrink-0 items-center justify-center rounded-[4px] text-ink-muted hover:bg-sunken hover:text-ink"
       onClick={async (event) => {
         event.stopPropagation()
         event.preventDefault()

@@ -1,5 +1,6 @@
 import { ChevronDown } from 'lucide-react'
 import { type InputHTMLAttributes, type ReactNode, useId } from 'react'
+import { useTyped } from '../lib/use-search-state.ts'
 
 const box =
   'w-full rounded-md border bg-surface px-2.5 text-base text-ink outline-offset-0 disabled:bg-sunken disabled:text-ink-muted'
@@ -126,7 +127,7 @@ export function Select({
   isSmall?: boolean
 }) {
   return (
-    <span className={`relative ${isSmall ? 'inline-block' : 'block'}`}>
+    <span className={`relative ${isSmall ? 'inline-block max-w-64' : 'block'}`}>
       <select
         id={id}
         aria-label={label}
@@ -164,8 +165,7 @@ export function FilterInput({
     <input
       aria-label={label}
       placeholder={label}
-      value={value}
-      onChange={(event) => onChange(event.target.value)}
+      {...useTyped(value, onChange)}
       className="h-7 w-56 rounded-md border border-line-strong bg-surface px-2 text-sm"
     />
   )

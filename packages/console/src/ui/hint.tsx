@@ -2,6 +2,7 @@ import { Tooltip } from '@base-ui/react/tooltip'
 import { type ReactElement, useState } from 'react'
 
 interface HintProps {
+  /** Without it nothing is shown. */
   text: string
   /** Pressing shows it as well, for fingers, which cannot hover: the button itself does nothing. */
   opensOnPress?: boolean
@@ -11,12 +12,12 @@ interface HintProps {
 export function Hint({ text, opensOnPress = false, children }: HintProps) {
   const [isOpen, setOpen] = useState(false)
   return (
-    <Tooltip.Root open={isOpen} onOpenChange={setOpen}>
+    <Tooltip.Root open={isOpen} onOpenChange={setOpen} disabled={!text}>
       <Tooltip.Trigger
         render={children as ReactElement<Record<string, unknown>>}
         delay={250}
         closeOnClick={!opensOnPress}
-        onClick={() => opensOnPress && setOpen(true)}
+        onClick={() => opensOnPress && text && setOpen(true)}
       />
       <Tooltip.Portal>
         <Tooltip.Positioner sideOffset={6} className="z-60">

@@ -27,7 +27,7 @@ export function Page({ title, trail = [], aside, actions, isWide = false, childr
           <h1 className="min-w-0 text-xl font-semibold wrap-anywhere">{title}</h1>
           {aside}
         </div>
-        {actions && <div className="flex flex-wrap items-center gap-2">{actions}</div>}
+        {actions && <div className="flex flex-wrap items-center gap-2 max-md:gap-1.5">{actions}</div>}
       </div>
       {children}
     </div>

@@ -1,12 +1,12 @@
 // biome-ignore-all lint/a11y/useSemanticElements: a grid of absolutely placed rows cannot be a <table>
 // biome-ignore-all lint/a11y/useFocusableInteractive: rows and headers are not controls here
 import { useVirtualizer } from '@tanstack/react-virtual'
-import { memo, type ReactNode, useLayoutEffect, useMemo, useRef, useState } from 'react'
+import { type CSSProperties, memo, type ReactNode, useLayoutEffect, useMemo, useRef, useState } from 'react'
 import { useCutEdges } from './cut-edges.ts'
 
 export interface Column<Row> {
   key: string
-  /** Empty above buttons: those who listen are told of actions. */
+  /** Empty above buttons: those who listen are told of actions. On narrow screens the first is the title of a card. */
   title: string
   /** Where it returns nothing, a card leaves the column out. */
   cell: (row: Row) => ReactNode
@@ -15,12 +15,10 @@ export interface Column<Row> {
   align?: 'right'
   /** The table can be sorted by this. */
   sortBy?: (row: Row) => string | number
-  /** On narrow screens the first column is the card's title; a bare column follows without its label. */
-  isBare?: boolean
+  /** It has the row's buttons: the last column, which stays in sight while the others scroll. Its width is in pixels. */
+  isActions?: boolean
   /** On narrow screens it stands in the card's title, behind the first column. */
   isInTitle?: boolean
-  /** Long text goes on in the next line, where elsewhere it is cut. */
-  isWrapped?: boolean
 }
 
 interface TableProps<Row> {
@@ -97,6 +95,7 @@ function Rows<Row>(props: TableProps<Row>) {
     />
   )
   useCutEdges(frame)
+  const pinned = isNarrow ? undefined : columns.find(({ isActions }) => isActions)?.width
   const allSelected = rows.length > 0 && rows.every((row) => selected?.has(rowKey(row)))
   return (
     <div
@@ -104,10 +103,12 @@ function Rows<Row>(props: TableProps<Row>) {
       aria-label={label}
       aria-rowcount={rows.length + foot.length + 1}
       className="card cut-edges flex min-h-0 flex-col overflow-hidden"
+      style={{ '--pinned': pinned } as CSSProperties}
     >
       <div
         ref={frame}
-        className={isVirtual ? 'max-h-[calc(100dvh-220px)] overflow-auto' : 'overflow-x-auto'}
+        // What gets the focus is scrolled clear of the pinned column.
+        className={`scroll-pr-(--pinned,0px) ${isVirtual ? 'max-h-[calc(100dvh-220px)] overflow-auto' : 'overflow-x-auto'}`}
         tabIndex={isVirtual ? 0 : undefined}
       >
         {!isNarrow && (
@@ -133,7 +134,7 @@ function Rows<Row>(props: TableProps<Row>) {
                 aria-sort={
                   sort === column.key ? 'ascending' : sort === `-${column.key}` ? 'descending' : undefined
                 }
-                className={`truncate px-3 font-normal ${column.align === 'right' ? 'figures text-right' : ''}`}
+                className={`truncate px-3 font-normal ${column.align === 'right' ? 'figures text-right' : ''} ${column.isActions ? pinnedLook : ''}`}
               >
                 {column.sortBy && onSort ? (
                   <button
@@ -183,6 +184,9 @@ type RowProps<Row> = TableProps<Row> & {
   measure: (element: HTMLElement | null) => void
 }
 
+/** What scrolls under a pinned cell must not shine through, however high the row is. */
+const pinnedLook = 'sticky right-0 z-1 flex items-center justify-end self-stretch bg-inherit'
+
 /** While the table scrolls, rows that stay in sight are not drawn again. */
 const TableRow = memo(PlainRow) as typeof PlainRow
 
@@ -215,7 +219,7 @@ function PlainRow<Row>({
     />
   )
   const place = top === null ? '' : 'absolute inset-x-0'
-  const look = `border-b border-line last:border-b-0 ${isSelected ? 'bg-accent-soft' : 'hover:bg-sunken/60'} ${place}`
+  const look = `border-b border-line last:border-b-0 ${isSelected ? 'bg-accent-soft' : 'bg-surface hover:bg-hover'} ${place}`
   const style = { ...(top !== null && { transform: `translateY(${top}px)` }) }
   const measured = top === null ? {} : { ref: measure, 'data-index': index }
   const [first, ...rest] = columns
@@ -230,7 +234,7 @@ function PlainRow<Row>({
       >
         <div role="cell" className="flex items-center gap-2 font-medium">
           {box}
-          <span className="min-w-0 flex-1">{first.cell(row)}</span>
+          <span className="min-w-0 flex-1 wrap-anywhere">{first.cell(row)}</span>
           {rest.map(
             (column) =>
               column.isInTitle && (
@@ -248,14 +252,12 @@ function PlainRow<Row>({
             <div
               key={column.key}
               role="cell"
-              className={`flex min-w-0 items-baseline justify-between gap-4 text-sm ${column.isBare ? '[&:not(:has(a,button))]:hidden' : ''}`}
+              className={`flex min-w-0 items-baseline justify-between gap-4 text-sm ${column.isActions ? '[&:not(:has(a,button))]:hidden' : ''}`}
             >
-              <span className="shrink-0 font-normal text-ink-muted">{column.isBare ? '' : column.title}</span>
-              <span
-                className={`min-w-0 text-right ${column.isWrapped ? 'break-words' : column.isBare ? '' : 'truncate'}`}
-              >
-                {content}
+              <span className="shrink-0 font-normal text-ink-muted">
+                {column.isActions ? '' : column.title}
               </span>
+              <span className="min-w-0 text-right wrap-anywhere">{content}</span>
             </div>
           )
         })}
@@ -279,7 +281,8 @@ function PlainRow<Row>({
         <span
           key={column.key}
           role="cell"
-          className={`min-w-0 px-3 ${column.isWrapped ? 'py-2 break-words' : 'truncate'} ${column.align === 'right' ? 'figures text-right' : ''}`}
+          // A long name goes on in the next line: its end tells it from its neighbours. Figures stay whole.
+          className={`min-w-0 overflow-hidden px-3 py-1.5 wrap-anywhere ${column.align === 'right' ? 'figures text-right whitespace-nowrap' : ''} ${column.isActions ? pinnedLook : ''}`}
         >
           {column.cell(row)}
         </span>

@@ -35,7 +35,9 @@ export function TabLinks({ label, tabs }: { label: string; tabs: TabLink[] }) {
               activeOptions={{ exact: tab.isExact ?? false, includeSearch: false }}
               className="-mb-px flex h-9 items-center border-b-2 border-transparent px-3 whitespace-nowrap text-ink-muted hover:text-ink aria-[current=page]:border-accent aria-[current=page]:font-medium aria-[current=page]:text-ink"
             >
-              {tab.label}
+              <span className="tab-words" data-words={tab.label}>
+                {tab.label}
+              </span>
             </Link>
           ))}
         </div>

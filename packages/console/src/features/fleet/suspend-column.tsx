@@ -1,5 +1,6 @@
 import { type ReactNode, useState } from 'react'
 import type { useAction } from '../../api/actions.ts'
+import { actionColumn } from '../../ui/action-column.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Confirm, submitting } from '../../ui/dialog.tsx'
 import type { Column } from '../../ui/table.tsx'
@@ -18,14 +19,8 @@ interface Suspension<Row> {
 }
 
 /** Returns the column of a button that suspends what a row stands for, after a question, or restores it. */
-export const suspendColumn = <Row extends Suspendable>(suspension: Suspension<Row>): Column<Row> => ({
-  key: 'actions',
-  title: '',
-  width: '110px',
-  align: 'right',
-  isBare: true,
-  cell: (row) => <SuspendButton row={row} {...suspension} />,
-})
+export const suspendColumn = <Row extends Suspendable>(suspension: Suspension<Row>): Column<Row> =>
+  actionColumn('110px', (row) => <SuspendButton row={row} {...suspension} />)
 
 function SuspendButton<Row extends Suspendable>({
   row,

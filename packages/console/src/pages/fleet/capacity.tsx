@@ -1,4 +1,4 @@
-import { familyOfModel, type Host, type RouteAnswer } from '@slipway/sdk'
+import { familyOfModel, type Gpu, type Host, type RouteAnswer } from '@slipway/sdk'
 import { Link } from '@tanstack/react-router'
 import { read, readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
@@ -6,6 +6,7 @@ import { GpuAction } from '../../features/fleet/gpu-action.tsx'
 import { hostOrder } from '../../features/fleet/host-order.ts'
 import { fleetPollMs } from '../../features/fleet/poll.ts'
 import { FleetPage } from '../../features/page-tabs.tsx'
+import { actionColumn } from '../../ui/action-column.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 import { Section } from '../../ui/page.tsx'
 import { StateBadge } from '../../ui/state.tsx'
@@ -117,14 +118,7 @@ export function Capacity() {
                 width: '140px',
                 cell: ({ gpu }) => <StateBadge state={gpu.state} />,
               },
-              {
-                key: 'actions',
-                title: '',
-                width: '130px',
-                align: 'right',
-                isBare: true,
-                cell: ({ gpu }) => <GpuAction gpu={gpu} />,
-              },
+              actionColumn('130px', ({ gpu }: { gpu: Gpu }) => <GpuAction gpu={gpu} />),
             ]}
           />
         )}

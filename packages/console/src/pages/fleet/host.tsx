@@ -1,4 +1,4 @@
-import type { Host, HostVm } from '@slipway/sdk'
+import type { Gpu, Host, HostVm } from '@slipway/sdk'
 import { useNavigate, useParams } from '@tanstack/react-router'
 import { type ReactNode, useState } from 'react'
 import { useAction } from '../../api/actions.ts'
@@ -11,6 +11,7 @@ import { fleetPollMs } from '../../features/fleet/poll.ts'
 import { TenantVmLink } from '../../features/fleet/tenant-vm-link.tsx'
 import { plural, shortId } from '../../lib/format.ts'
 import { hostLook } from '../../lib/state-words.ts'
+import { actionColumn } from '../../ui/action-column.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Copyable } from '../../ui/copy.tsx'
 import { Confirm, submitting } from '../../ui/dialog.tsx'
@@ -262,14 +263,7 @@ function Gpus({ host: { gpus, vms } }: { host: Host }) {
             return <Copyable text={gpu.vm_id} shown={gpu.vm_id && `…${shortId(gpu.vm_id)}`} />
           },
         },
-        {
-          key: 'actions',
-          title: '',
-          width: '130px',
-          align: 'right',
-          isBare: true,
-          cell: (gpu) => <GpuAction gpu={gpu} />,
-        },
+        actionColumn('130px', (gpu: Gpu) => <GpuAction gpu={gpu} />),
       ]}
     />
   )

@@ -84,7 +84,7 @@ export function FleetOperations() {
     {
       key: 'on',
       title: 'On',
-      width: 'minmax(140px, 1.6fr)',
+      width: 'minmax(150px, 2fr)',
       cell: ({ metadata, resource_name }) => (
         <span title={metadata.id}>{resource_name || `…${shortId(metadata.id)}`}</span>
       ),
@@ -107,8 +107,7 @@ export function FleetOperations() {
     {
       key: 'error',
       title: 'Step and last error',
-      width: 'minmax(160px, 2fr)',
-      isWrapped: true,
+      width: 'minmax(160px, 1.6fr)',
       cell: (row) => (
         <>
           {row.step && <span className="text-ink-muted">{stepWords(row.step)} </span>}

@@ -120,7 +120,6 @@ export function Organizations() {
                 key: 'payment',
                 title: 'Payment',
                 width: 'minmax(150px, 1.2fr)',
-                isWrapped: true,
                 sortBy: paymentWords,
                 cell: (row) => <Payment row={row} due={dueOf(row)} />,
               },

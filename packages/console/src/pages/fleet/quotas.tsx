@@ -45,7 +45,8 @@ function ProjectQuotas({ projects }: { projects: AdminProject[] }) {
     <>
       <ProjectPicker projects={projects} value={project} onChange={({ id }) => setSearch({ project: id })} />
       <div className="grid items-start gap-x-6 gap-y-4 lg:grid-cols-2">
-        <Section title={`All projects of ${project.organization_name} together`}>
+        <Section title={`Organization ${project.organization_name}`}>
+          <p className="-mt-2 text-ink-muted">What all its projects may use together.</p>
           <Loaded query={whole} rows={14}>
             {({ items }) => (
               <QuotaForm
@@ -57,7 +58,10 @@ function ProjectQuotas({ projects }: { projects: AdminProject[] }) {
             )}
           </Loaded>
         </Section>
-        <Section title={`${project.name} alone, within these`}>
+        <Section title={`Project ${project.name}`}>
+          <p className="-mt-2 text-ink-muted">
+            What it may use alone, within the limits of the organization.
+          </p>
           <Loaded query={own} rows={8}>
             {({ items }) => (
               <QuotaForm
@@ -84,12 +88,13 @@ function QuotaForm<Name extends string>({
   set: (items: { name: Name; max: number }[]) => Promise<unknown>
 }) {
   const [values, setValues] = useState<Record<string, string>>({})
-  const changed = quotas.filter(
-    (quota) => values[quota.name] !== undefined && Number(values[quota.name]) !== quota.max,
-  )
-  const isValid = changed.every((quota) => /^\d+$/.test(values[quota.name] ?? ''))
+  /** Limits are shown with commas, and read with or without them. */
+  const maxOf = ({ name, max }: { name: Name; max: number }) =>
+    values[name] === undefined ? max : Number(values[name].replaceAll(',', '') || Number.NaN)
+  const changed = quotas.filter((quota) => maxOf(quota) !== quota.max)
+  const isValid = changed.every((quota) => /^\d[\d,]*$/.test(values[quota.name] ?? ''))
   const save = useAction({
-    run: () => set(changed.map(({ name }) => ({ name, max: Number(values[name]) }))),
+    run: () => set(changed.map((quota) => ({ name: quota.name, max: maxOf(quota) }))),
     done: () => `Set the quotas of ${holder}`,
     touches: ['adminQuotaList', 'adminOrganizationQuotaList', 'quotaList', 'organizationQuotaList'],
   })
@@ -97,7 +102,7 @@ function QuotaForm<Name extends string>({
     <div className="card divide-y divide-line">
       <div className="flex h-9 items-center justify-between px-4 text-sm text-ink-muted">
         <span>Used</span>
-        <span>Limit</span>
+        <span className="pr-2.5">Limit</span>
       </div>
       {quotas.map((quota) => (
         <div key={quota.name} className="flex items-center gap-6 px-4 py-1.5">
@@ -107,25 +112,27 @@ function QuotaForm<Name extends string>({
           <input
             aria-label={`${quotaLabel(quota.name)} of ${holder}`}
             inputMode="numeric"
-            value={values[quota.name] ?? String(quota.max)}
+            value={values[quota.name] ?? count(quota.max)}
             onChange={(event) => setValues({ ...values, [quota.name]: event.target.value })}
             className={`figures h-8 w-24 rounded-md border bg-surface px-2.5 text-right ${changed.includes(quota) ? 'border-accent' : 'border-line-strong'}`}
           />
         </div>
       ))}
-      <div className="flex flex-wrap items-center justify-between gap-x-4 gap-y-2 p-4">
-        <p className="min-w-0 text-sm text-ink-muted">
+      {/* The button is in sight wherever one changes a limit. */}
+      <div className="sticky bottom-0 flex flex-wrap items-center justify-end gap-x-4 gap-y-2 -mt-px rounded-b-md border-t border-line bg-surface px-4 py-3">
+        <p className="min-w-0 flex-1 text-sm text-ink-muted">
           {changed.map(({ name, max }) => `${quotaLabel(name)}: ${count(max)} → ${values[name]}`).join(', ')}
         </p>
         <Button
           kind="primary"
+          aria-label={`Set quotas of ${holder}`}
           isBusy={save.isPending}
           reason={
             changed.length === 0 ? 'Nothing has been changed' : isValid ? undefined : 'Whole numbers only'
           }
           onClick={() => save.mutate(undefined, { onSuccess: () => setValues({}) })}
         >
-          {`Set quotas of ${holder}`}
+          Set quotas
         </Button>
       </div>
     </div>

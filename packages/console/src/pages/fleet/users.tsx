@@ -56,7 +56,6 @@ export function Users() {
                 key: 'email',
                 title: 'E-mail',
                 width: 'minmax(180px, 2fr)',
-                isWrapped: true,
                 cell: (row) => <span className="font-medium">{row.email}</span>,
               },
               {

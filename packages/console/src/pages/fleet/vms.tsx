@@ -149,7 +149,7 @@ const columnsFor = (stuck: ReadonlyMap<string, string>): Column<Row>[] => [
   {
     key: 'name',
     title: 'Name',
-    width: 'minmax(140px, 1.4fr)',
+    width: 'minmax(160px, 2fr)',
     sortBy: (vm) => vm.name,
     cell: (vm) => <TenantVmLink vm={vm} />,
   },
@@ -160,7 +160,7 @@ const columnsFor = (stuck: ReadonlyMap<string, string>): Column<Row>[] => [
     sortBy: (vm) => stateWord(vm.state),
     cell: (vm) => <StateBadge state={stuck.has(vm.id) ? 'stuck' : vm.state} />,
   },
-  { key: 'type', title: 'Type', width: '120px', sortBy: (vm) => vm.type, cell: (vm) => vm.type },
+  { key: 'type', title: 'Type', width: '124px', sortBy: (vm) => vm.type, cell: (vm) => vm.type },
   {
     key: 'tenant',
     title: 'Organization / project',

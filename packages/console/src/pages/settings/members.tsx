@@ -7,6 +7,7 @@ import { useMe, useProject, useWhyNot } from '../../api/me.ts'
 import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { SettingsTabs } from '../../features/page-tabs.tsx'
+import { actionColumn } from '../../ui/action-column.tsx'
 import { Button, RowButton } from '../../ui/button.tsx'
 import { Confirm, FormDialog, submitting } from '../../ui/dialog.tsx'
 import { Select, SelectField, TextField } from '../../ui/field.tsx'
@@ -80,7 +81,6 @@ export function Members() {
                 key: 'email',
                 title: 'E-mail',
                 width: 'minmax(180px, 2fr)',
-                isWrapped: true,
                 cell: (member) => (
                   <span className="font-medium">
                     {member.email}
@@ -116,39 +116,32 @@ export function Members() {
                 cell: (member) => <StateBadge state={member.state} />,
               },
               whenColumn('Since', 'created_at'),
-              {
-                key: 'actions',
-                title: '',
-                width: '220px',
-                align: 'right',
-                isBare: true,
-                cell: (member) => (
-                  <span className="inline-flex gap-1">
-                    {member.state === 'invited' && (
-                      <Button
-                        size="small"
-                        reason={whyNot}
-                        isBusy={inviteAgain.isPending && inviteAgain.variables?.user_id === member.user_id}
-                        onClick={() =>
-                          inviteAgain.mutate(member, {
-                            onSuccess: ({ invite_url }) => setInviteUrl(invite_url),
-                          })
-                        }
-                        aria-label={`Invite ${member.email} again`}
-                      >
-                        Invite again
-                      </Button>
-                    )}
-                    <RowButton
-                      verb="Remove"
-                      name={member.email}
-                      kind="danger"
+              actionColumn('220px', (member: Member) => (
+                <>
+                  {member.state === 'invited' && (
+                    <Button
+                      size="small"
                       reason={whyNot}
-                      onClick={() => setRemoving(member)}
-                    />
-                  </span>
-                ),
-              },
+                      isBusy={inviteAgain.isPending && inviteAgain.variables?.user_id === member.user_id}
+                      onClick={() =>
+                        inviteAgain.mutate(member, {
+                          onSuccess: ({ invite_url }) => setInviteUrl(invite_url),
+                        })
+                      }
+                      aria-label={`Invite ${member.email} again`}
+                    >
+                      Invite again
+                    </Button>
+                  )}
+                  <RowButton
+                    verb="Remove"
+                    name={member.email}
+                    kind="danger"
+                    reason={whyNot}
+                    onClick={() => setRemoving(member)}
+                  />
+                </>
+              )),
             ]}
           />
         )}

@@ -7,6 +7,7 @@ import { useWhyNot } from '../../api/me.ts'
 import { AttachToVm, MountDialog } from '../../features/attach-disk.tsx'
 import { sizeWords } from '../../lib/format.ts'
 import { stateWord } from '../../lib/state-words.ts'
+import { actionColumn } from '../../ui/action-column.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Section } from '../../ui/page.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
@@ -41,15 +42,11 @@ export function VmDisks({ vm }: { vm: Vm }) {
     { key: 'type', title: 'Type', width: 'minmax(120px, 1fr)', cell: (disk) => disk.type },
     { key: 'size', title: 'Size', width: '100px', align: 'right', cell: (disk) => sizeWords(disk.size) },
     { key: 'mode', title: 'Mode', width: '110px', cell: (disk) => disk.mode },
-    {
-      key: 'action',
-      title: '',
-      width: '240px',
-      align: 'right',
-      isBare: true,
-      cell: (disk) =>
+    actionColumn(
+      '240px',
+      (disk: VmDisk) =>
         disk.attachment_type === 'data' && (
-          <span className="inline-flex gap-1">
+          <>
             <Button size="small" onClick={() => setMounting(disk)}>
               How to mount
             </Button>
@@ -62,9 +59,9 @@ export function VmDisks({ vm }: { vm: Vm }) {
             >
               Detach
             </Button>
-          </span>
+          </>
         ),
-    },
+    ),
   ]
   return (
     <Section

@@ -30,7 +30,7 @@ export function GonePage({ projectId, vmId, last }: GoneProps) {
       </Page>
     )
   const known = operations.data ?? []
-  if (!last && known.length === 0) return <NeverSeen projectId={projectId} trail={trail} />
+  if (!last && known.length === 0) return <NeverSeen projectId={projectId} vmId={vmId} trail={trail} />
   const created = known.find((operation) => nameOf(operation) === 'CREATE')
   const deleted = known.find((operation) => nameOf(operation) === 'DELETE')
   // Each operation that succeeded kept the VM as it left it, the newest of them first in the list.
@@ -89,9 +89,15 @@ export function GonePage({ projectId, vmId, last }: GoneProps) {
   )
 }
 
-function NeverSeen({ projectId, trail }: { projectId: string; trail: [string, string][] }) {
+interface NeverSeenProps {
+  projectId: string
+  vmId: string
+  trail: [string, string][]
+}
+
+function NeverSeen({ projectId, vmId, trail }: NeverSeenProps) {
   return (
-    <Page title="VM" trail={trail}>
+    <Page title="VM" trail={trail} aside={<Copyable text={vmId} />}>
       <Empty
         title="No VM of this project has this id"
         action={

@@ -10,8 +10,9 @@ import { VmActions } from '../../features/vm-actions.tsx'
 import { ErrorState } from '../../ui/error.tsx'
 import { Page, Section, Skeleton } from '../../ui/page.tsx'
 import { StateBadge } from '../../ui/state.tsx'
+import { ChangeVm } from './change.tsx'
 import { Connect } from './connect.tsx'
-import { DangerZone } from './danger-zone.tsx'
+import { DeleteVm } from './delete.tsx'
 import { VmDisks } from './disks.tsx'
 import { VmFacts } from './facts.tsx'
 import { GonePage } from './gone.tsx'
@@ -47,7 +48,12 @@ function LivingPage({ vm }: { vm: Vm }) {
           <EditVm vm={vm} whyNot={whyNot} />
         </>
       }
-      actions={<VmActions vm={vm} />}
+      actions={
+        <>
+          <VmActions vm={vm} />
+          <DeleteVm vm={vm} />
+        </>
+      }
     >
       <VmAnnotations vm={vm} />
       <Connect vm={vm} />
@@ -60,7 +66,7 @@ function LivingPage({ vm }: { vm: Vm }) {
       <Section title="Events">
         <EventTable projectId={projectId} resourceId={vm.id} limit={20} />
       </Section>
-      <DangerZone vm={vm} />
+      <ChangeVm vm={vm} />
     </Page>
   )
 }

@@ -152,28 +152,28 @@ const columnsFor = (
   {
     key: 'type',
     title: 'Type',
-    width: 'minmax(130px, 1fr)',
+    width: 'minmax(124px, 0.8fr)',
     sortBy: (vm) => vm.type,
     cell: (vm) => vm.type,
   },
   {
     key: 'state',
     title: 'State',
-    width: 'minmax(150px, 1fr)',
+    width: 'minmax(140px, 0.8fr)',
     sortBy: (vm) => stateWord(vm.state),
     cell: (vm) => <StateBadge state={stuck.has(vm.id) ? 'stuck' : vm.state} since={vm.updated_at} />,
   },
   {
     key: 'location',
     title: 'Location',
-    width: 'minmax(110px, 1fr)',
+    width: 'minmax(106px, 0.8fr)',
     sortBy: (vm) => vm.location,
     cell: (vm) => vm.location,
   },
   {
     key: 'address',
     title: 'Address',
-    width: 'minmax(170px, 1fr)',
+    width: 'minmax(166px, 0.8fr)',
     cell: (vm) => {
       const address = publicAddressOf(vm)
       if (!address) return <span className="text-ink-muted">–</span>
@@ -189,7 +189,7 @@ const columnsFor = (
   {
     key: 'price',
     title: 'USD/h',
-    width: '90px',
+    width: '80px',
     align: 'right',
     sortBy: (vm) => usdPerHour(vm) ?? 0,
     cell: (vm) => usdPerHour(vm)?.toFixed(2) ?? '–',
@@ -200,7 +200,7 @@ const columnsFor = (
 const labelsColumn: Column<Vm> = {
   key: 'labels',
   title: 'Labels',
-  width: 'minmax(120px, 1.4fr)',
+  width: 'minmax(104px, 1.2fr)',
   cell: (vm) => <PickableLabels labels={vm.labels} />,
 }
 

@@ -7,6 +7,7 @@ import { useQuery } from '../../../api/use-query.ts'
 import { NetworkTabs } from '../../../features/page-tabs.tsx'
 import { curlLine } from '../../../lib/command-lines.ts'
 import { plural } from '../../../lib/format.ts'
+import { actionColumn } from '../../../ui/action-column.tsx'
 import { Button, RowButton } from '../../../ui/button.tsx'
 import { ErrorState } from '../../../ui/error.tsx'
 import { Empty, Page, Section, Skeleton } from '../../../ui/page.tsx'
@@ -111,22 +112,15 @@ export function Networks() {
                     width: 'minmax(120px, 1fr)',
                     cell: (subnet) => subnet.location,
                   },
-                  {
-                    key: 'actions',
-                    title: '',
-                    width: '100px',
-                    align: 'right',
-                    isBare: true,
-                    cell: (subnet) => (
-                      <RowButton
-                        verb="Delete"
-                        name={subnet.name}
-                        kind="danger"
-                        reason={whyNot ?? whyNotSubnet(subnet)}
-                        onClick={() => setOpen({ what: 'delete', subnet })}
-                      />
-                    ),
-                  },
+                  actionColumn('100px', (subnet: Subnet) => (
+                    <RowButton
+                      verb="Delete"
+                      name={subnet.name}
+                      kind="danger"
+                      reason={whyNot ?? whyNotSubnet(subnet)}
+                      onClick={() => setOpen({ what: 'delete', subnet })}
+                    />
+                  )),
                 ]}
               />
             </Section>

@@ -54,7 +54,6 @@ export function Webhooks() {
                   key: 'url',
                   title: 'URL',
                   width: 'minmax(220px, 3fr)',
-                  isWrapped: true,
                   cell: (webhook) => (
                     <Link
                       to="/projects/$projectId/settings/webhooks/$webhookId"
@@ -69,7 +68,6 @@ export function Webhooks() {
                   key: 'types',
                   title: 'Events',
                   width: 'minmax(160px, 1.5fr)',
-                  isWrapped: true,
                   cell: (webhook) => eventSelectorWords(webhook.event_types),
                 },
                 {

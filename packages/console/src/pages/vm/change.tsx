@@ -1,96 +1,67 @@
 import type { ExpiryAction } from '@slipway/contract/states'
 import { type Vm, vmType, vmTypes } from '@slipway/sdk'
-import { type ReactNode, useState } from 'react'
+import { useState } from 'react'
 import { useOperation } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
 import { useWhyNot } from '../../api/me.ts'
 import { usePriceOf } from '../../api/prices.ts'
-import { whyProtected } from '../../features/annotations.tsx'
-import { plural, usd } from '../../lib/format.ts'
+import { usd } from '../../lib/format.ts'
 import { stateWord } from '../../lib/state-words.ts'
 import { expiryChoices, ttlChoices } from '../../lib/ttl.ts'
 import { Button } from '../../ui/button.tsx'
-import { Confirm, FormDialog, submitting } from '../../ui/dialog.tsx'
+import { FormDialog, submitting } from '../../ui/dialog.tsx'
 import { SelectField } from '../../ui/field.tsx'
 import { Section } from '../../ui/page.tsx'
 
-export function DangerZone({ vm }: { vm: Vm }) {
-  const [open, setOpen] = useState<'delete' | 'type' | 'ttl' | ''>('')
+/** Offers what can be changed of a VM later on. */
+export function ChangeVm({ vm }: { vm: Vm }) {
+  const [open, setOpen] = useState<'type' | 'ttl' | ''>('')
   const whyNot = useWhyNot('member')
-  const target = { project_id: vm.project_id, vm_id: vm.id }
-  const remove = useOperation({
-    projectId: vm.project_id,
-    run: () => client.vmDelete(target),
-    done: () => `Deleted ${vm.name}`,
-    failed: () => `${vm.name} could not be deleted`,
-    touches: ['vmGet', 'vmList', 'quotaList'],
-    showsErrors: true,
-  })
-  const dataDisks = vm.disks.filter(({ attachment_type }) => attachment_type === 'data')
-  const typeReason =
+  const whyNotType =
     whyNot ??
     (vm.state === 'STATE_SHUTOFF'
       ? undefined
       : `The type can change while the VM is shut off; it is ${stateWord(vm.state)}.`)
   return (
-    <Section title="Change or delete">
+    <Section title="Change">
       <div className="card divide-y divide-line">
-        <Line text="Change the time to live, counted from now.">
-          <Button reason={whyNot} onClick={() => setOpen('ttl')}>
-            Time to live
-          </Button>
-        </Line>
-        <Line text="Change the type to a larger or smaller one of the same GPU.">
-          <Button reason={typeReason} onClick={() => setOpen('type')}>
-            Change type
-          </Button>
-        </Line>
-        <Line text="Delete the VM with its OS disk. Data disks stay.">
-          <Button
-            kind="danger"
-            reason={
-              whyNot ??
-              (vm.state === 'STATE_DELETING' ? 'It is being deleted.' : undefined) ??
-              whyProtected(vm)
-            }
-            onClick={() => setOpen('delete')}
-          >
-            Delete VM
-          </Button>
-        </Line>
+        <Line
+          text="Set the time to live, counted from now."
+          action="Time to live"
+          reason={whyNot}
+          onClick={() => setOpen('ttl')}
+        />
+        <Line
+          text="Change the type to a larger or smaller one of the same GPU."
+          action="Change type"
+          reason={whyNotType}
+          onClick={() => setOpen('type')}
+        />
       </div>
-      {open === 'delete' && (
-        <Confirm
-          isOpen
-          onClose={() => setOpen('')}
-          title={`Delete ${vm.name}`}
-          action="Delete VM"
-          {...submitting(remove, undefined, () => setOpen(''))}
-          nameToType={vm.name}
-        >
-          <p>
-            <b className="font-medium text-ink">Goes:</b> the VM, its OS disk with everything on it, and its
-            addresses.
-          </p>
-          <p className="mt-1">
-            <b className="font-medium text-ink">Stays:</b>{' '}
-            {dataDisks.length === 0
-              ? 'nothing; no data disk is attached.'
-              : `${plural(dataDisks.length, 'data disk')}: ${dataDisks.map(({ name }) => name).join(', ')}.`}
-          </p>
-        </Confirm>
-      )}
       {open === 'type' && <TypeDialog vm={vm} onClose={() => setOpen('')} />}
       {open === 'ttl' && <TtlDialog vm={vm} onClose={() => setOpen('')} />}
     </Section>
   )
 }
 
-function Line({ text, children }: { text: string; children: ReactNode }) {
+interface LineProps {
+  text: string
+  action: string
+  reason: string | undefined
+  onClick: () => void
+}
+
+/** Why something cannot be done now stands in plain sight: nobody points at a button that is off. */
+function Line({ text, action, reason, onClick }: LineProps) {
   return (
     <div className="flex items-center justify-between gap-4 px-4 py-2.5">
-      <span className="text-ink-muted">{text}</span>
-      {children}
+      <div>
+        <p>{text}</p>
+        {reason && <p className="text-sm text-ink-muted">{reason}</p>}
+      </div>
+      <Button reason={reason} onClick={onClick}>
+        {action}
+      </Button>
     </div>
   )
 }
