@@ -45,7 +45,6 @@ export function Totals({
       key: 'name',
       title: title.replace(/^By (.)/, (_, first) => first.toUpperCase()),
       width: 'minmax(140px, 2fr)',
-      isWrapped: true,
       cell: (row) => row.key,
     },
     {

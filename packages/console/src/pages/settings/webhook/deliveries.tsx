@@ -61,14 +61,12 @@ export function Deliveries({ webhookId, isPaused }: { webhookId: string; isPause
       key: 'event',
       title: 'Event',
       width: 'minmax(150px, 1fr)',
-      isWrapped: true,
       cell: ({ event_type }) => <span title={event_type}>{eventTypeWords(event_type)}</span>,
     },
     {
       key: 'on',
       title: 'On',
       width: 'minmax(140px, 2fr)',
-      isWrapped: true,
       cell: (delivery) => <Subject delivery={delivery} webhookId={webhookId} projectId={projectId} />,
     },
     {
@@ -82,7 +80,6 @@ export function Deliveries({ webhookId, isPaused }: { webhookId: string; isPause
       key: 'answer',
       title: 'Last answer',
       width: 'minmax(150px, 1fr)',
-      isWrapped: true,
       cell: ({ response_status, error }) => error || (response_status !== 0 && `answered ${response_status}`),
     },
     {
