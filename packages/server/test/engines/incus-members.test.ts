@@ -154,9 +154,43 @@ test('a GPU is not free while its VM is in Error: its QEMU may still have it', a
 })
 
 test('what Incus says instead of a console log is not taken for one', async () => {
-  incus.recorded.set('/1.0/instances/vm-a', { status: 'Running', config: {}, devices: {} })
+  incus.recorded.set('/1.0/instances/vm-a', { name: 'vm-a', status: 'Running', config: {}, devices: {} })
   const read = (await open()).serialLog({ id: 'a', host: 'm1' }, undefined, signal)
   await expect(read).rejects.toMatchObject({ kind: 'unavailable', message: 'Incus: not found' })
+})
+
+test('each start of a VM has offsets of its own in its serial log, and nothing is missed', async () => {
+  const vm = { id: 'a', host: 'm1' }
+  const said = (text: string, restarts: string) => {
+    const config = { 'user.slipway.id': 'a', 'user.slipway.restarts': restarts }
+    incus.recorded.set('/1.0/instances/vm-a', { name: 'vm-a', status: 'Running', config, devices: {} })
+    incus.recorded.set('/1.0/instances/vm-a/console', text)
+  }
+  const opened = await open()
+  said('the first start', '0')
+  const first = await opened.serialLog(vm, 0, signal)
+  expect(first.nextOffset).toBe(first.content.length)
+  said('the second', '1')
+  const second = await opened.serialLog(vm, first.nextOffset, signal)
+  expect(second.content).toContain('the second')
+  expect(second.nextOffset).toBeGreaterThan(first.nextOffset)
+  expect(await opened.serialLog(vm, second.nextOffset, signal)).toEqual({ ...second, content: '' })
+  // A guest that starts anew by itself has a new log, too.
+  said('again', '1')
+  expect((await opened.serialLog(vm, second.nextOffset, signal)).content).toContain('again')
+})
+
+test('a disk is detached whatever its device is called', async () => {
+  const disk = { type: 'disk', pool: 'default', source: 'disk-d' }
+  const kept = { root: { type: 'disk', path: '/', pool: 'default' } }
+  const instance = { status: 'Running', config: {}, devices: { ...kept, 'disk-d': disk } }
+  incus.recorded.set('/1.0/instances/vm-a', instance)
+  incus.recorded.set('PUT /1.0/instances/vm-a', {})
+  const opened = await open()
+  await opened.detachDisk({ id: 'a', host: 'm1' }, { id: 'd', host: 'm1' }, { generation: 1, signal })
+  const [written] = incus.asked.filter(({ method }) => method === 'PUT')
+  expect(written!.body).toMatchObject({ config: { 'user.slipway.generation': '1' } })
+  expect((written!.body as typeof instance).devices).toEqual(kept)
 })
 
 test('a VPC whose range another network of the location has is refused, with what to do', async () => {
