@@ -200,6 +200,8 @@ describe.skipIf(isBrowserMissing)('money and trouble in the console', () => {
       .getByRole('row', { name: /due.*42\.00 USD$/ })
       .waitFor()
     await trouble().getByRole('button', { name: 'Change payment method' }).waitFor()
+    await main().getByText('Visa ending in 4242').waitFor()
+    expect(await main().getByRole('button', { name: 'Open billing' }).count()).toBe(0)
     await main()
       .getByRole('table', { name: 'Invoices' })
       .getByRole('row', { name: /open.*\d\.\d\d USD so far$/ })
@@ -210,6 +212,10 @@ describe.skipIf(isBrowserMissing)('money and trouble in the console', () => {
     const [invoice] = await Promise.all([scene.page.context().waitForEvent('page'), seeInvoice.click()])
     await invoice.getByText(invoiceId).waitFor()
     await invoice.close()
+    const period = main().getByRole('row', { name: /due/ }).getByRole('button')
+    const [same] = await Promise.all([scene.page.context().waitForEvent('page'), period.click()])
+    await same.getByText(invoiceId).waitFor()
+    await same.close()
 
     const operator = await openTab(await scene.browser.newContext())
     const { page } = operator

@@ -15,6 +15,7 @@ import {
   Uuid,
   wholeList,
 } from './schema.ts'
+import { paymentStates } from './states.ts'
 import { organizationQuotaNames } from './vm-types.ts'
 
 export const Organization = record('Organization', {
@@ -37,6 +38,14 @@ export type Project = Static<typeof Project>
 export const BillingSession = record('BillingSession', {
   url: Type.String({ description: 'Opens the billing dashboard; works for 15 minutes.' }),
 })
+
+export const PaymentMethod = record('PaymentMethod', {
+  state: Type.Enum([...paymentStates]),
+  brand: Type.String({ description: 'Empty where no payment method is set, as the others are.' }),
+  last4: Type.String(),
+  expires_month: Type.String({ description: 'The last month in which it works.' }),
+})
+export type PaymentMethod = Static<typeof PaymentMethod>
 
 export const OrganizationQuota = record('OrganizationQuota', {
   name: Type.Enum([...organizationQuotaNames]),
@@ -175,6 +184,16 @@ export const organizationRoutes = defineRoutes({
     worksSuspended: true,
     answer: BillingSession,
     noStore: true,
+  },
+  organizationPaymentMethod: {
+    method: 'GET',
+    path: '/v0.1/organizations/{organization_id}/payment-method',
+    tag: 'Organizations',
+    summary: 'Read the payment method',
+    description: 'It is changed on the billing dashboard.',
+    access: 'owner',
+    worksSuspended: true,
+    answer: PaymentMethod,
   },
   organizationCosts: {
     method: 'GET',

@@ -143,10 +143,12 @@ export function CardGone({ action }: { action: ReactNode }) {
   return <AlertNotes alerts={ofTenant.filter(isCardGone)} actionOf={() => action} />
 }
 
+/** Returns what a card or an invoice of the organization needs someone for. */
+export const usePaymentAlerts = (): Alert[] => useAlerts().ofTenant.filter(({ kind }) => kind === 'payment')
+
 /** Stands where the organization's money is looked after, while a card or an invoice needs someone. */
 export function PaymentAlerts({ actionOf }: Pick<AlertNotesProps, 'actionOf'>) {
-  const { ofTenant } = useAlerts()
-  return <AlertNotes alerts={ofTenant.filter(({ kind }) => kind === 'payment')} actionOf={actionOf} />
+  return <AlertNotes alerts={usePaymentAlerts()} actionOf={actionOf} />
 }
 
 /** Returns the resources whose change has failed again and again, with their names: of the tenant, for operators of all. */

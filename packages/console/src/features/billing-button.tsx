@@ -1,28 +1,15 @@
 import { useMutation } from '@tanstack/react-query'
 import { useParams } from '@tanstack/react-router'
 import { ExternalLink } from 'lucide-react'
-import type { ComponentProps } from 'react'
+import type { ComponentProps, ReactNode } from 'react'
 import { client, queryClient } from '../api/client.ts'
 import { meQueries } from '../api/me.ts'
 import { needsPaymentMethod } from '../lib/error-words.ts'
 import { showToast } from '../lib/toasts.ts'
 import { Button } from '../ui/button.tsx'
 
-interface BillingButtonProps extends Pick<ComponentProps<typeof Button>, 'kind' | 'reason'> {
-  organizationId?: string
-  label?: string
-  /** Opens the invoice, not the dashboard. */
-  invoiceId?: string | undefined
-}
-
-/** Opens the billing dashboard by a fresh link. */
-export function BillingButton({
-  organizationId = '',
-  label = 'Open billing',
-  invoiceId,
-  kind = 'primary',
-  reason,
-}: BillingButtonProps) {
+/** Opens the billing dashboard, or an invoice there, by a fresh link in a new tab. */
+function useBilling(organizationId: string, invoiceId: string | undefined) {
   const { projectId } = useParams({ strict: false })
   const open = useMutation({
     mutationFn: async (tab: Window | null) => {
@@ -39,17 +26,54 @@ export function BillingButton({
       showToast({ title: 'The billing dashboard did not open', error })
     },
   })
+  // The tab is opened by the click itself: browsers block one that comes after the answer.
+  return { isBusy: open.isPending, onClick: () => open.mutate(window.open('', '_blank')) }
+}
+
+interface BillingButtonProps extends Pick<ComponentProps<typeof Button>, 'kind' | 'reason'> {
+  organizationId?: string
+  label?: string
+  /** Opens the invoice, not the dashboard. */
+  invoiceId?: string | undefined
+}
+
+export function BillingButton({
+  organizationId = '',
+  label = 'Open billing',
+  invoiceId,
+  kind = 'primary',
+  reason,
+}: BillingButtonProps) {
+  const billing = useBilling(organizationId, invoiceId)
   return (
-    <Button
-      kind={kind}
-      reason={reason}
-      icon={<ExternalLink size={14} />}
-      isBusy={open.isPending}
-      // The tab is opened by the click itself: browsers block one that comes after the answer.
-      onClick={() => open.mutate(window.open('', '_blank'))}
-    >
+    <Button kind={kind} reason={reason} icon={<ExternalLink size={14} />} {...billing}>
       {label}
     </Button>
+  )
+}
+
+/** Opens an invoice from the words that name it. */
+export function InvoiceLink({
+  organizationId,
+  invoiceId,
+  children,
+}: {
+  organizationId: string
+  invoiceId: string
+  children: ReactNode
+}) {
+  const { isBusy, onClick } = useBilling(organizationId, invoiceId)
+  return (
+    <button
+      type="button"
+      aria-busy={isBusy || undefined}
+      disabled={isBusy}
+      onClick={onClick}
+      className="inline-flex items-center gap-1.5 rounded-[3px] font-medium hover:text-accent-text hover:underline"
+    >
+      {children}
+      <ExternalLink size={12} aria-hidden="true" className="text-ink-muted" />
+    </button>
   )
 }
 

@@ -282,6 +282,7 @@ export const byComponent: Record<string, unknown> = {
     usd: 348,
     lines: [{ project_id: id('a01'), product_name: 'a100.1x', quantity: 240, unit: 'vm_hour', usd: 348 }],
   },
+  PaymentMethod: { state: 'active', brand: 'Visa', last4: '4242', expires_month: '2029-11' },
   BudgetSet: { monthly_usd: 2000, hard_stop: true },
   Spec: {
     product_name: 'a100.1x',

@@ -1,10 +1,23 @@
-import type { Budget, Invoice, UsageItem } from '@slipway/contract'
+import type { Budget, Invoice, PaymentMethod, UsageItem } from '@slipway/contract'
 import { centsNumber, unitOf, usdNumber } from '../domain/charges.ts'
 import { quantityHours, usdOfMs } from '../domain/money.ts'
 import { addMonths, dayStart } from '../domain/months.ts'
 import type { BudgetRow } from '../store/billing/budgets.ts'
 import type { InvoiceRow } from '../store/billing/invoices.ts'
+import type { PaymentMethodRow } from '../store/billing/payments.ts'
 import type { UsageDayRow, UsageLabelRow, UsageResourceRow } from '../store/billing/usage-days.ts'
+import type { OrganizationRow } from '../store/identity/organizations.ts'
+
+/** Nothing of the payment method that its provider keeps to itself is in it. */
+export const paymentMethodView = (
+  { payment_state }: OrganizationRow,
+  method: PaymentMethodRow | undefined,
+): PaymentMethod => ({
+  state: payment_state,
+  brand: method?.brand ?? '',
+  last4: method?.last4 ?? '',
+  expires_month: method ? `${method.expires_year}-${String(method.expires_month).padStart(2, '0')}` : '',
+})
 
 export const invoiceView = (row: InvoiceRow): Invoice => ({
   id: row.id,

@@ -52,16 +52,29 @@ test('the link to the billing dashboard is for owners and write keys, new each t
   expect(response.headers.get('referrer-policy')).toBe('no-referrer')
   const page = await response.text()
   expect(page).not.toMatch(/<script|style=|onclick/)
+  expect(page).toMatch(/<a href="\/projects\/[0-9a-f-]{36}\/settings\/billing">← Console<\/a>/)
   const style = await open('/billing/assets/style.css')
   expect(style.headers.get('content-type')).toContain('text/css')
   const [, typeface = ''] = /"(\/assets\/inter-[^"]+)"/.exec(await style.text()) ?? []
   expect((await open(typeface)).headers.get('content-type')).toBe('font/woff2')
 })
 
+test('owners read the payment method as far as it may be known, and nobody else does', async () => {
+  const { access_key: token } = service.credentials
+  expect((await service.call('organizationPaymentMethod', { token })).status).toBe(403)
+  expect(await service.ok('organizationPaymentMethod', { token: owner })).toEqual({
+    state: 'active',
+    brand: 'Visa',
+    last4: '4242',
+    expires_month: expect.stringMatching(/^20\d\d-(0[1-9]|1[0-2])$/),
+  })
+})
+
 test('the link to the billing dashboard works for 15 minutes and is useless afterwards', async () => {
   const path = await link()
+  expect(await (await open(path)).text()).toContain('This link works for 15 more minutes')
   await service.clock.advance('14 minutes 59 seconds')
-  expect((await open(path)).status).toBe(200)
+  expect(await (await open(path)).text()).toContain('This link works for 1 more minute<')
   await service.clock.advance('1 second')
   for (const response of [
     await open(path),

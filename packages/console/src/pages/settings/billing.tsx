@@ -1,12 +1,12 @@
-import type { Budget, Invoice } from '@slipway/sdk'
+import type { Budget, Invoice, RouteAnswer } from '@slipway/sdk'
 import { type FormEvent, useState } from 'react'
 import { useAction } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
 import { useMe, useProject, useRole, useWhyNot } from '../../api/me.ts'
 import { read, readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
-import { PaymentAlerts } from '../../features/alerts.tsx'
-import { BillingButton } from '../../features/billing-button.tsx'
+import { PaymentAlerts, usePaymentAlerts } from '../../features/alerts.tsx'
+import { BillingButton, InvoiceLink } from '../../features/billing-button.tsx'
 import { SettingsTabs } from '../../features/page-tabs.tsx'
 import { money, usd } from '../../lib/format.ts'
 import { monthWords } from '../../lib/months.ts'
@@ -26,6 +26,12 @@ export function Billing() {
   const budget = useQuery(read('budgetGet', { params: { project_id: project.id } }))
   const costs = useQuery(read('organizationCosts', { params: { organization_id } }))
   const invoices = useQuery(readAll('organizationInvoices', { organization_id }))
+  const method = useQuery({
+    ...read('organizationPaymentMethod', { params: { organization_id } }),
+    enabled: role === 'owner',
+  })
+  // What an alert offers is not offered once more below it.
+  const isOffered = usePaymentAlerts().some(({ resource_type }) => resource_type !== 'invoice')
   const organization = organizations.find(({ id }) => id === organization_id)
   const whyNotBilling =
     role === '' || role === 'owner' ? undefined : `Only owners open billing; your role is ${role}.`
@@ -45,18 +51,31 @@ export function Billing() {
       />
       <Section title="Payment method and invoices">
         <div className="card flex flex-wrap items-center justify-between gap-4 p-4">
-          <p className="text-ink-muted">
-            {organization?.name ?? 'The organization'} pays for all of its projects
-            {costs.data && `; ${money(costs.data.forecast_usd)} are expected for this month`}.
-          </p>
-          <BillingButton organizationId={organization_id} kind="plain" reason={whyNotBilling} />
+          <div className="flex min-w-0 flex-col gap-1">
+            {role === 'owner' ? (
+              <Method method={method.data} />
+            ) : (
+              role !== '' && <p>Owners see and change the payment method.</p>
+            )}
+            <p className="text-ink-muted">
+              {organization?.name ?? 'The organization'} pays for all of its projects
+              {costs.data && `; ${money(costs.data.forecast_usd)} are expected for this month`}.
+            </p>
+          </div>
+          {!isOffered && (
+            <BillingButton organizationId={organization_id} kind="plain" reason={whyNotBilling} />
+          )}
         </div>
         <Loaded query={invoices} rows={2}>
           {(data) =>
             data.length === 0 ? (
               <p className="text-ink-muted">No invoice yet: the first comes after the month has ended.</p>
             ) : (
-              <Invoices items={data} soFarUsd={costs.data?.month_to_date_usd} />
+              <Invoices
+                items={data}
+                soFarUsd={costs.data?.month_to_date_usd}
+                organizationId={role === 'owner' ? organization_id : ''}
+              />
             )
           }
         </Loaded>
@@ -70,8 +89,34 @@ export function Billing() {
   )
 }
 
+/** Shows the card as owners know it: by its brand and its last digits. */
+function Method({ method }: { method: RouteAnswer<'organizationPaymentMethod'> | undefined }) {
+  if (!method) return <p className="text-ink-muted">…</p>
+  const { state, brand, last4, expires_month } = method
+  return (
+    <p className="flex flex-wrap items-center gap-x-3">
+      {last4 && (
+        <span className="font-medium">
+          {brand} ending in <span className="figures">{last4}</span>
+        </span>
+      )}
+      {expires_month && (
+        <span className="figures text-ink-muted">works until the end of {monthWords(expires_month)}</span>
+      )}
+      <StateBadge state={state} />
+    </p>
+  )
+}
+
+interface InvoicesProps {
+  items: Invoice[]
+  soFarUsd: number | undefined
+  /** Whose invoices can be opened; empty for those who may not. */
+  organizationId: string
+}
+
 /** The month that is under way has the amount that Overview and Usage show, too. */
-function Invoices({ items, soFarUsd }: { items: Invoice[]; soFarUsd: number | undefined }) {
+function Invoices({ items, soFarUsd, organizationId }: InvoicesProps) {
   return (
     <Table
       label="Invoices"
@@ -82,7 +127,15 @@ function Invoices({ items, soFarUsd }: { items: Invoice[]; soFarUsd: number | un
           key: 'period',
           title: 'Period',
           width: 'minmax(140px, 2fr)',
-          cell: (invoice) => monthWords(invoice.period_start.slice(0, 7)),
+          cell: ({ id, period_start }) => {
+            const words = monthWords(period_start.slice(0, 7))
+            if (!organizationId) return words
+            return (
+              <InvoiceLink organizationId={organizationId} invoiceId={id}>
+                {words}
+              </InvoiceLink>
+            )
+          },
         },
         {
           key: 'state',

@@ -13,7 +13,9 @@ import { type Html, html, money, page, pageHeader } from './html.ts'
 export interface Dashboard {
   /** The path of this link, under which everything is. */
   base: string
-  expiresAt: Date
+  /** The page of the console that leads here. */
+  consolePath: string
+  minutesLeft: number
   today: string
   organization: OrganizationRow
   /** Whose figures these are, when the link is that of a project; then a payment method is only added. */
@@ -70,12 +72,12 @@ const gateTexts: Record<OrganizationRow['payment_state'], string | null> = {
 }
 
 export function dashboardPage(board: Dashboard): string {
-  const { organization, project, notice, expiresAt } = board
+  const { organization, project, notice, consolePath, minutesLeft } = board
   const told = notice && notices[notice]
   const gate = gateTexts[organization.payment_state]
   return page(
     `Billing · ${organization.name}`,
-    html`${pageHeader(html`<span>Billing</span><span class="until">This link works until ${expiresAt.toISOString().slice(11, 16)} UTC</span>`)}
+    html`${pageHeader(html`<a href="${consolePath}">← Console</a><span class="until">This link works for ${plural(minutesLeft, 'more minute')}</span>`)}
 <main>
 <h1 class="wide">${organization.name}${project ? ` / ${project.name}` : ''}</h1>
 ${told ? html`<p class="notice ${told.tone}" role="status">${told.text}</p>` : null}

@@ -48,7 +48,7 @@ ${projects.map(table)}
 const notePage = (title: string, text: Html) =>
   page(
     'Billing',
-    html`${pageHeader(html`<span>Billing</span>`)}
+    html`${pageHeader(html`<a href="/">← Console</a>`)}
 <main class="invoice"><section><h1>${title}</h1><p class="muted">${text}</p></section></main>`,
   )
 

@@ -31,7 +31,7 @@ interface Session {
   /** Of a link that shows one project and only adds a payment method; null: the whole organization. */
   projectId: string | null
   actor: string
-  expiresAt: Date
+  minutesLeft: number
 }
 
 /**
@@ -182,7 +182,7 @@ function withSession({ database, config }: Services, answer: Answer) {
       organizationId: row.organization_id,
       projectId: row.project_id,
       actor: row.user_id ? `user:${row.user_id}` : `access_key:${row.access_key_id}`,
-      expiresAt: row.expires_at,
+      minutesLeft: row.minutes_left,
     }
     return answer(session, request, reply)
   }
@@ -190,7 +190,7 @@ function withSession({ database, config }: Services, answer: Answer) {
 
 async function readDashboard(
   { database, config }: Services,
-  { organizationId, projectId, base, expiresAt }: Session,
+  { organizationId, projectId, base, minutesLeft }: Session,
   query: Record<string, unknown>,
 ): Promise<Dashboard> {
   const ids = projectId ? [projectId] : await listProjectIds(database, organizationId)
@@ -210,7 +210,8 @@ async function readDashboard(
   ])
   return {
     base,
-    expiresAt,
+    consolePath: ids[0] ? `/projects/${ids[0]}/settings/billing` : '/',
+    minutesLeft,
     today,
     organization: organization!,
     project: project || null,

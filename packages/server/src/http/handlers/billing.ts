@@ -2,13 +2,16 @@ import { changeBudget, readBudget } from '../../billing/budgets.ts'
 import { costsOf, openInvoice } from '../../billing/costs.ts'
 import { createBillingLink } from '../../billing/links.ts'
 import { listInvoices } from '../../store/billing/invoices.ts'
+import { findPaymentMethod } from '../../store/billing/payments.ts'
 import { listProjectIds } from '../../store/billing/usage-days.ts'
-import { invoiceView } from '../../views/billing.ts'
+import { findOrganization } from '../../store/identity/organizations.ts'
+import { invoiceView, paymentMethodView } from '../../views/billing.ts'
 import { type Handlers, requireCaller } from '../context.ts'
 import { page } from '../pages.ts'
 
 type BillingRoutes =
   | 'organizationBilling'
+  | 'organizationPaymentMethod'
   | 'organizationCosts'
   | 'organizationInvoices'
   | 'projectCosts'
@@ -20,6 +23,11 @@ export const billingHandlers: Handlers<BillingRoutes> = {
     const { services, tx, by } = context
     const token = await createBillingLink(tx, by, requireCaller(context), services.config.billing)
     return { url: `${services.publicUrl()}/billing/${token}` }
+  },
+
+  async organizationPaymentMethod({ tx, organizationId }) {
+    const organization = await findOrganization(tx, organizationId)
+    return paymentMethodView(organization!, await findPaymentMethod(tx, organizationId))
   },
 
   organizationCosts: async ({ tx, organizationId }) => costsOf(tx, await listProjectIds(tx, organizationId)),

@@ -9,7 +9,8 @@ export interface BillingSessionRow {
   project_id: string | null
   user_id: string | null
   access_key_id: string | null
-  expires_at: Date
+  /** Whole minutes that are left, at least 1. */
+  minutes_left: number
 }
 
 export interface NewBillingSession {
@@ -32,7 +33,8 @@ const insert = statement<never, NewBillingSession>(
 // who may see to the billing, or a key.
 const find = statement<BillingSessionRow, { tokenHash: Buffer }>(
   'billing_session_find',
-  `SELECT s.organization_id, s.project_id, s.user_id, s.access_key_id, s.expires_at
+  `SELECT s.organization_id, s.project_id, s.user_id, s.access_key_id,
+          ceil(extract(epoch FROM s.expires_at - slipway_now()) / 60)::int AS minutes_left
    FROM billing_sessions s
    WHERE s.token_hash = :tokenHash AND s.expires_at > slipway_now()
      AND CASE WHEN s.access_key_id IS NULL
