@@ -67,6 +67,11 @@ describe.skipIf(isBrowserMissing)('what the console says', () => {
       .click()
     await dialog().getByLabel('VM crashed').check()
     await dialog().getByText('Only these: Disks, VM crashed.').waitFor()
+    const isMixed = (label: string) =>
+      dialog()
+        .getByLabel(label, { exact: true })
+        .evaluate((box: HTMLInputElement) => box.indeterminate)
+    expect([await isMixed('VMs'), await isMixed('Disks')]).toEqual([true, false])
     await screenshot(page, 'dialog-webhook-light')
     await dialog().getByRole('button', { name: 'Create webhook' }).click()
     await dialog().getByText('Shown this once').waitFor()

@@ -175,11 +175,14 @@ export function CheckField({
   label,
   hint,
   isChecked,
+  isMixed = false,
   onChange,
 }: {
   label: ReactNode
   hint?: ReactNode
   isChecked: boolean
+  /** Of what stands below it, some are chosen and some are not. */
+  isMixed?: boolean
   onChange: (isChecked: boolean) => void
 }) {
   const id = useId()
@@ -188,6 +191,9 @@ export function CheckField({
       <input
         id={id}
         type="checkbox"
+        ref={(box) => {
+          if (box) box.indeterminate = isMixed
+        }}
         checked={isChecked}
         onChange={(event) => onChange(event.target.checked)}
         className="mt-0.5"

@@ -25,6 +25,7 @@ export function CreateDialog({
   return (
     <FormDialog
       isOpen
+      isWide
       onClose={onClose}
       title="Create webhook"
       action="Create webhook"

@@ -19,7 +19,7 @@ export function EventTypesField({ value, onChange }: Chosen) {
           ? 'All of them. Choose some to get only those.'
           : `Only these: ${eventSelectorWords(value)}.`}
       </p>
-      <div data-clips className="max-h-64 overflow-y-auto rounded-md border border-line px-3 py-1">
+      <div className="divide-y divide-line rounded-md border border-line px-3">
         {projectEventKinds.map((each) => (
           <Kind key={each.kind} {...each} value={value} onChange={onChange} />
         ))}
@@ -40,7 +40,8 @@ function Kind({ kind, words, types, value, onChange }: Chosen & (typeof projectE
       <div className="flex items-center justify-between gap-3">
         <CheckField
           label={words}
-          isChecked={isWhole}
+          isChecked={isWhole || chosen.length === types.length}
+          isMixed={chosen.length > 0 && chosen.length < types.length}
           onChange={(isChosen) => onChange([...others, ...(isChosen ? [whole] : [])])}
         />
         <button
@@ -55,7 +56,10 @@ function Kind({ kind, words, types, value, onChange }: Chosen & (typeof projectE
           <ChevronDown size={14} aria-hidden="true" className={isOpen ? 'rotate-180' : ''} />
         </button>
       </div>
-      <div id={id} className={isOpen ? 'mt-1 mb-2 ml-6 grid gap-1 sm:grid-cols-2' : 'hidden'}>
+      <div
+        id={id}
+        className={isOpen ? 'mt-1.5 mb-1 ml-6 grid gap-x-4 gap-y-1 sm:grid-cols-2 md:grid-cols-3' : 'hidden'}
+      >
         {types.map((type) => (
           <CheckField
             key={type}
