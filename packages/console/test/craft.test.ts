@@ -123,6 +123,16 @@ describe.skipIf(isBrowserMissing)('what is said of things, and how they are used
     }
   })
 
+  test('a tenant reads that an operator stopped a VM, and not which one', async () => {
+    const { id } = await createVm(service, 'trainer', 'a40.1x', project_id)
+    await service.operator.adminVmStop({ vm_id: id })
+    await open('/events')
+    await main()
+      .getByRole('row', { name: /^Stop.* VM trainer an operator / })
+      .first()
+      .waitFor()
+  })
+
   test('the page of a VM that was never there names the id that was asked for', async () => {
     const id = '00000000-0000-7000-8000-000000000000'
     await open(`/vms/${id}`)

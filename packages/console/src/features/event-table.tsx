@@ -110,7 +110,7 @@ export function EventRows({
   // Other events still know the name of what has been deleted.
   const nameOf = (id: string) =>
     living.get(id) ?? said.get(id) ?? names.get(id) ?? mine.get(id) ?? actors.get(`user:${id}`)
-  const columns = columnsFor(projectId, nameOf, actors)
+  const columns = columnsFor(projectId, { nameOf, actors, isOfFleet: tenantOf !== undefined })
   if (tenantOf) columns.splice(2, 0, tenantColumn(tenantOf))
   if (hasAddresses) columns.splice(-1, 0, addressColumn)
   return (
@@ -119,7 +119,13 @@ export function EventRows({
 }
 
 type Row = Happening<Told>
-type NameOf = (id: string) => string | undefined
+
+interface Names {
+  nameOf: (id: string) => string | undefined
+  actors: Map<string, string>
+  /** Operators read it: they may know who each was. */
+  isOfFleet: boolean
+}
 
 /** Returns what the subject of an event is called in it; empty where it does not say so. */
 function nameTold({ resource_type, data: { name, email, url, pci_address } }: Told): string {
@@ -127,7 +133,7 @@ function nameTold({ resource_type, data: { name, email, url, pci_address } }: To
   return typeof told === 'string' ? told : ''
 }
 
-const columnsFor = (projectId: string, nameOf: NameOf, actors: Map<string, string>): Column<Row>[] => [
+const columnsFor = (projectId: string, names: Names): Column<Row>[] => [
   {
     key: 'what',
     title: 'What',
@@ -138,14 +144,16 @@ const columnsFor = (projectId: string, nameOf: NameOf, actors: Map<string, strin
     key: 'on',
     title: 'On',
     width: 'minmax(180px, 2fr)',
-    cell: ({ event }) => <Subject event={event} projectId={projectId} known={nameOf(event.resource_id)} />,
+    cell: ({ event }) => (
+      <Subject event={event} projectId={projectId} known={names.nameOf(event.resource_id)} />
+    ),
   },
   {
     key: 'by',
     title: 'By',
     width: 'minmax(180px, 1.2fr)',
     cell: ({ event: { actor } }) => {
-      const words = actors.get(actor) ?? actorWords(actor, nameOf)
+      const words = actorWords(actor, names)
       return <span title={`${words} (${actor})`}>{words}</span>
     },
   },
@@ -208,11 +216,16 @@ const addressColumn: Column<Row> = {
 /** Who did what nobody asked for. */
 export const theService = 'the service'
 
-const actorWords = (actor: string, nameOf: NameOf): string => {
+/** Returns words for who did something. A tenant is not told which operator it was. */
+function actorWords(actor: string, { nameOf, actors, isOfFleet }: Names): string {
   const [kind = '', id = ''] = actor.split(':')
   if (kind === 'system') return theService
-  const name = kind === 'user' && nameOf(id)
+  const name = actors.get(actor) ?? (kind === 'user' && nameOf(id))
   if (name) return name
+  if (!isOfFleet && kind === 'operator_key') return 'an operator'
+  // Until the members have been read, everybody is unknown.
+  const areMembersRead = [...actors.keys()].some((known) => known.startsWith('user:'))
+  if (!isOfFleet && kind === 'user' && areMembersRead) return 'an operator or a former member'
   return id ? `${kind.replaceAll('_', ' ')} …${shortId(id)}` : kind || '–'
 }
 
