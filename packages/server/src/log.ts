@@ -1,9 +1,13 @@
+import { writeSync } from 'node:fs'
 import { type Logger, pino } from 'pino'
 import type { LogLevel } from './config/index.ts'
 
+const standardOutput = 1
 /** Lines go out together: a write for each costs more than making it. */
 const bufferBytes = 4096
 const flushMs = 1_000
+/** Before a reader that is behind is tried again. */
+const behindMs = 10
 const errorLevel = pino.levels.values.error!
 
 /**
@@ -12,8 +16,8 @@ const errorLevel = pino.levels.values.error!
  * line.
  */
 export function openLog(level: LogLevel): Logger {
-  const output = pino.destination({ dest: 1, sync: true, minLength: bufferBytes, periodicFlush: flushMs })
-  process.on('exit', () => output.flushSync())
+  const output = new Output()
+  process.on('exit', () => output.flush())
   const log = pino(
     {
       level,
@@ -28,7 +32,7 @@ export function openLog(level: LogLevel): Logger {
       hooks: {
         logMethod(args, method, lineLevel) {
           method.apply(this, args)
-          if (lineLevel >= errorLevel) output.flushSync()
+          if (lineLevel >= errorLevel) output.flush()
         },
       },
     },
@@ -36,4 +40,36 @@ export function openLog(level: LogLevel): Logger {
   )
   process.on('uncaughtExceptionMonitor', (err) => log.fatal({ err }, 'crashed'))
   return log
+}
+
+/** Standard output. When whoever read it has gone, lines are dropped: a log is no reason for a service to stop. */
+class Output {
+  #waiting = ''
+  #isReaderGone = false
+
+  constructor() {
+    setInterval(() => this.flush(), flushMs).unref()
+  }
+
+  write(line: string): void {
+    this.#waiting += line
+    if (this.#waiting.length >= bufferBytes) this.flush()
+  }
+
+  flush(): void {
+    let rest = Buffer.from(this.#waiting)
+    this.#waiting = ''
+    while (rest.length > 0 && !this.#isReaderGone)
+      try {
+        rest = rest.subarray(writeSync(standardOutput, rest))
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code === 'EAGAIN') pause(behindMs)
+        else this.#isReaderGone = true
+      }
+  }
+}
+
+/** Nothing else goes on meanwhile: what is logged at the end of a process cannot wait for a turn of its own. */
+function pause(ms: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 }

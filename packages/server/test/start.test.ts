@@ -141,10 +141,7 @@ test('the demo loses no acknowledged row by ten kills in the middle of writes', 
 })
 
 test('a crash is the last line of the log, after all that was waiting to be written', async () => {
-  const args = ['--port', '0', '--data-dir', dataDir]
-  const crashBySignal = 'data:text/javascript,process.on("SIGUSR2", () => { throw new Error("out of luck") })'
-  const server = launcher.run(process.execPath, ['--import', crashBySignal, serverProgram, ...args])
-  await server.until(readyLine)
+  const server = await startToCrash()
   const headers = { authorization: `Bearer ${first.access_key}` }
   expect((await fetch(`${credentialsOf(dataDir).api_url}/v0.1`, { headers })).status).toBe(200)
   expect(await server.end('SIGUSR2')).not.toBe(0)
@@ -157,6 +154,32 @@ test('a crash is the last line of the log, after all that was waiting to be writ
   })
   expect(errors).toContain('Error: out of luck')
 })
+
+test('a server whose log nobody reads any more serves on, and stops when it is told to', async () => {
+  const server = launcher.start(['--port', '0', '--data-dir', dataDir])
+  await server.until(readyLine)
+  server.stopReading()
+  const headers = { authorization: `Bearer ${first.access_key}` }
+  // More than fits into what waits to be written.
+  for (let i = 0; i < 50; i++)
+    expect((await fetch(`${credentialsOf(dataDir).api_url}/v0.1`, { headers })).status).toBe(200)
+  expect(await server.end('SIGTERM')).toBe(0)
+})
+
+test('a crash whose last line nobody reads is an end all the same', async () => {
+  const server = await startToCrash()
+  server.stopReading()
+  expect(await server.end('SIGUSR2')).not.toBe(0)
+})
+
+/** A server that crashes by SIGUSR2. */
+async function startToCrash() {
+  const args = ['--port', '0', '--data-dir', dataDir]
+  const crashBySignal = 'data:text/javascript,process.on("SIGUSR2", () => { throw new Error("out of luck") })'
+  const server = launcher.run(process.execPath, ['--import', crashBySignal, serverProgram, ...args])
+  await server.until(readyLine)
+  return server
+}
 
 test('data written by a newer version is refused in one line', async () => {
   const server = launcher.start(['--port', '0', '--data-dir', dataDir])

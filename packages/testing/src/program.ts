@@ -100,6 +100,12 @@ export class Program {
     return found.slice(word.length + 1)
   }
 
+  /** From now on nobody reads what it prints: whatever it writes fails. */
+  stopReading(): void {
+    this.#child.stdout!.destroy()
+    this.#child.stderr!.destroy()
+  }
+
   signal(signal: NodeJS.Signals): void {
     this.#child.kill(signal)
   }
