@@ -4,12 +4,14 @@ import { root } from '@slipway/testing/root.ts'
 import type { Page } from 'playwright-core'
 import { settled, visit } from '../test/support/browser-program.ts'
 import { startScene } from './scene.ts'
+import { situations } from './situations.ts'
 
-// Takes a picture of every page at three widths, in both themes, with 0, 1, 35 and 10,000 VMs, into artifacts/pictures:
-// vms-10000-1440-dark.png is the list of 10,000 VMs, 1440 px wide, in the dark theme.
+// Takes a picture of every page at three widths, in both themes, with 0, 1, 35 and 10,000 VMs, and of what is missing,
+// wrong or under way (situations.ts), into artifacts/pictures: vms-10000-1440-dark.png is the list of 10,000 VMs, 1440 px
+// wide, in the dark theme.
 
 const widths = { 1440: 900, 768: 1024, 390: 844 }
-const themes = ['light', 'dark']
+const themes = ['light', 'dark'] as const
 const counts = [0, 1, 35, 10_000]
 
 /** What changes with the number of VMs; the other pages are taken once. */
@@ -51,8 +53,13 @@ const fleet = {
 
 const folder = join(root, 'artifacts/pictures')
 mkdirSync(folder, { recursive: true })
-const only = process.argv[2] ?? ''
-const scene = await startScene(Object.fromEntries(counts.map((count) => [`with-${count}`, count])))
+const only = new RegExp(process.argv[2] ?? '')
+const isWanted = (name: string) => only.test(name)
+// The single pages and the situations are those of a few VMs; many take their time.
+const needed = counts.filter(
+  (count) => count <= 35 || Object.keys(counted).some((name) => isWanted(`${name}-${count}`)),
+)
+const scene = await startScene(Object.fromEntries(needed.map((count) => [`with-${count}`, count])))
 let taken = 0
 try {
   const { page, owner, projects } = scene
@@ -60,13 +67,20 @@ try {
   const vm = (await owner.vmList({ project_id, names: 'train-7' })).items[0]!
   const webhook = await owner.webhookCreate({ project_id }, { url: 'https://hooks.example.com/slipway' })
   const ids = { VM: vm.id, WEBHOOK: webhook.id }
-  for (const count of counts)
+  for (const count of needed)
     await take(page, counted, `/projects/${projects[`with-${count}`]}`, (name) => `${name}-${count}`)
   await take(page, single, `/projects/${project_id}`, (name) => name, ids)
   await take(page, { catalogue: '/catalogue', account: '/account' }, '', (name) => name)
   const hosts = await scene.operator.collect('adminHostList', {})
   const host = hosts.find(({ vms }) => vms.length > 0)!
   await take(await scene.signInAsOperator(), fleet, '/fleet', (name) => `fleet-${name}`, { HOST: host.id })
+  for (const [name, prepare] of Object.entries(situations)) {
+    if (!isWanted(name)) continue
+    const shown = await prepare(scene)
+    await takeAll(shown, name)
+    if (shown === page) await page.goto(`${scene.url}/account`)
+    else await shown.context().close()
+  }
 } finally {
   await scene.close()
 }
@@ -84,17 +98,23 @@ async function take(
   await settled(page)
   for (const [key, path] of Object.entries(paths)) {
     const name = nameOf(key)
-    if (!name.includes(only)) continue
+    if (!isWanted(name)) continue
     await visit(page, base + path.replace(/[A-Z]+$/, (what) => ids[what] ?? what))
-    for (const [width, height] of Object.entries(widths)) {
-      await page.setViewportSize({ width: Number(width), height })
-      for (const theme of themes) {
-        await page.evaluate((wanted) => {
-          document.documentElement.dataset.theme = wanted
-        }, theme)
-        await page.screenshot({ path: join(folder, `${name}-${width}-${theme}.png`), animations: 'disabled' })
-        taken += 1
-      }
+    await takeAll(page, name)
+  }
+}
+
+async function takeAll(page: Page, name: string): Promise<void> {
+  for (const [width, height] of Object.entries(widths)) {
+    await page.setViewportSize({ width: Number(width), height })
+    for (const theme of themes) {
+      // The console goes by its own choice, pages of the server by that of the system.
+      await page.emulateMedia({ colorScheme: theme })
+      await page.evaluate((wanted) => {
+        document.documentElement.dataset.theme = wanted
+      }, theme)
+      await page.screenshot({ path: join(folder, `${name}-${width}-${theme}.png`), animations: 'disabled' })
+      taken += 1
     }
   }
 }

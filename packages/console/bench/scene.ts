@@ -5,8 +5,15 @@ import { sshKey } from '@slipway/testing/ssh-key.ts'
 import { launch } from '../test/support/browser-program.ts'
 
 const location = 'us-east1-a'
+/** The console takes the addresses of this location for such that the internet routes, and shows how to connect. */
+const routed = 'eu-north1-a'
+/** VMs of this location take so long to boot that they can be looked at meanwhile. */
+const slow = 'ap-south1-a'
+const models = ['A100 40GB PCIe', 'L40S 48GB PCIe']
 const config = `
-${simulatedLocation({ name: location, publicIpv4: '198.18.0.0/18', models: ['A100 40GB PCIe', 'L40S 48GB PCIe'], hostsPerModel: 20 })}
+${simulatedLocation({ name: location, publicIpv4: '198.18.0.0/18', models, hostsPerModel: 20 })}
+${simulatedLocation({ name: routed, publicIpv4: '203.0.113.0/24', models })}
+${simulatedLocation({ name: slow, publicIpv4: '198.18.64.0/18', models, bootMs: [240_000, 240_000] })}
 [limits]
 requests_per_second = 100000
 burst = 100000
@@ -21,8 +28,8 @@ export async function startScene(counts: Record<string, number>) {
   const { organization_id } = (await owner.projectList()).find(({ id }) => id === project_id)!
   const database = openStore(server.dataDir)
 
-  const createVm = async (project_id: string, name: string): Promise<Vm> => {
-    const { operation } = await owner.vmCreate(
+  const askForVm = (project_id: string, name: string, more: { location?: string } = {}) =>
+    owner.vmCreate(
       { project_id },
       {
         name,
@@ -31,9 +38,12 @@ export async function startScene(counts: Record<string, number>) {
         image: 'ubuntu24.04-nvidia',
         ssh_public_key: sshKey,
         labels: { team: 'ml' },
+        ...more,
       },
     )
-    return (await owner.wait<Vm>({ project_id }, operation)).result
+  const createVm = async (...vm: Parameters<typeof askForVm>): Promise<Vm> => {
+    const { operation } = await askForVm(...vm)
+    return (await owner.wait<Vm>({ project_id: vm[0] }, operation)).result
   }
   const projects: Record<string, string> = {}
   let after = 0
@@ -60,12 +70,13 @@ export async function startScene(counts: Record<string, number>) {
     after += vms
   }
   const browser = await launch()
+  const newPage = async () => {
+    const viewport = { width: 1440, height: 900 }
+    const context = await browser.newContext({ viewport, reducedMotion: 'reduce' })
+    return context.newPage()
+  }
   const signIn = async (email: string, password: string) => {
-    const context = await browser.newContext({
-      viewport: { width: 1440, height: 900 },
-      reducedMotion: 'reduce',
-    })
-    const page = await context.newPage()
+    const page = await newPage()
     await page.goto(url)
     await page.getByLabel('E-mail').fill(email)
     await page.getByLabel('Password').fill(password)
@@ -73,11 +84,31 @@ export async function startScene(counts: Record<string, number>) {
     await page.getByRole('navigation', { name: 'Main' }).waitFor()
     return page
   }
+  const operator = createClient({ baseUrl: url, token: server.operator_key })
+  /** Returns a page of somebody who has just come in as owner of a new organization. */
+  const inviteOwner = async (email: string, name: string) => {
+    const { id } = await operator.adminOrganizationCreate({ name })
+    const { invite_url } = await operator.adminUserCreate({ email, organization_id: id, role: 'owner' })
+    const page = await newPage()
+    await page.goto(invite_url)
+    await page.getByLabel('Password').fill('analytical-engine')
+    await page.getByRole('button', { name: 'Set password and sign in' }).click()
+    await page.getByRole('navigation', { name: 'Main' }).waitFor()
+    return page
+  }
   return {
     url,
     owner,
-    operator: createClient({ baseUrl: url, token: server.operator_key }),
+    operator,
+    organization_id,
     projects,
+    routed,
+    slow,
+    askForVm,
+    createVm,
+    newPage,
+    inviteOwner,
+    sql: server.sql,
     page: await signIn(email, password),
     signInAsOperator: () => signIn(server.operator_email, server.operator_password),
     close: async () => {
@@ -87,3 +118,5 @@ export async function startScene(counts: Record<string, number>) {
     },
   }
 }
+
+export type Scene = Awaited<ReturnType<typeof startScene>>

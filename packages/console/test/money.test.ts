@@ -33,6 +33,13 @@ describe.skipIf(isBrowserMissing)('money and trouble in the console', () => {
     const vm = await createVm(service, 'priced', 'a40.2x', project_id)
     await service.asOwner.vmUpdate({ project_id, vm_id: vm.id }, { ttl_seconds: 7200, on_expiry: 'stop' })
     await service.sql(`UPDATE vms SET started_at = slipway_now() - interval '3 hours' WHERE id = $1`, [vm.id])
+    await service.sql(
+      `UPDATE prices SET valid_from = valid_from - interval '1 day' WHERE product_name = 'a40.2x'`,
+    )
+    await service.sql(
+      `UPDATE usage_intervals SET period = tstzrange(lower(period) - interval '3 hours', NULL) WHERE resource_id = $1`,
+      [vm.id],
+    )
     await open(project_id, `/vms/${vm.id}`)
     await main().getByText('2 × A40 48GB PCIe').waitFor()
     await main().getByText('1.80 USD/h').waitFor()
@@ -41,7 +48,9 @@ describe.skipIf(isBrowserMissing)('money and trouble in the console', () => {
       .waitFor()
     const fact = (name: string) => main().locator('dl > div', { hasText: name })
     await fact('Up for').getByText('3 h').waitFor()
-    await fact('Cost so far').getByText(/USD/).waitFor()
+    await fact('Cost so far')
+      .getByText(/^5\.4\d USD$/)
+      .waitFor()
     // Its network has it, too, further below.
     await fact('Public address')
       .first()
@@ -102,7 +111,7 @@ describe.skipIf(isBrowserMissing)('money and trouble in the console', () => {
     await lines.filter({ hasText: /Create VM succeeded in \d/ }).waitFor()
     expect(await lines.count()).toBe(1)
     expect(await lines.getByRole('time').textContent()).toMatch(/:\d\d:\d\d/)
-    await screenshot(page, 'events-light')
+    await screenshot(page, 'events-of-a-vm-light')
     await service.operator.adminUserCreate({
       email: 'told@example.com',
       organization_id: service.organization_id,
@@ -169,7 +178,7 @@ describe.skipIf(isBrowserMissing)('money and trouble in the console', () => {
       .waitFor()
     await visitor.page.getByLabel('GPU').selectOption('A40 48GB PCIe')
     await types.getByRole('row', { name: /^a100\.1x/ }).waitFor({ state: 'detached' })
-    await screenshot(visitor.page, 'catalogue-light')
+    await screenshot(visitor.page, 'catalogue-visitor-light')
     expect(visitor.complaints).toEqual([])
     await visitor.page.context().close()
   })
@@ -247,7 +256,7 @@ describe.skipIf(isBrowserMissing)('money and trouble in the console', () => {
       name: /somebodys running a100\.1x Demo \/ project-\d+ \S+ · us-east1-a/,
     })
     await row.waitFor()
-    await screenshot(page, 'fleet-vms-light')
+    await screenshot(page, 'fleet-vms-found-light')
     await row.getByRole('link', { name: / · us-east1-a$/ }).click()
     await page.getByRole('table', { name: 'VMs' }).getByRole('link', { name: 'somebodys' }).click()
     await page.waitForURL((url) => url.searchParams.get('q') === vm.id)
@@ -263,7 +272,7 @@ describe.skipIf(isBrowserMissing)('money and trouble in the console', () => {
     await page.getByRole('row', { name: new RegExp(`Create VM.* Demo / ${name}`) }).waitFor()
     await page.getByLabel('Type').selectOption('vm.running')
     await page.getByRole('row', { name: /VM running.*somebodys/ }).waitFor()
-    await screenshot(page, 'fleet-audit-light')
+    await screenshot(page, 'fleet-audit-filtered-light')
     expect(operator.complaints).toEqual([])
     await page.context().close()
   })

@@ -1,0 +1,133 @@
+import type { Page } from 'playwright-core'
+import { settled, visit } from '../test/support/browser-program.ts'
+import type { Scene } from './scene.ts'
+
+/** What a page looks like when something is missing, wrong or under way; each returns the page that shows it. */
+export const situations: Record<string, (scene: Scene) => Promise<Page>> = {
+  'sign-in': (scene) => asVisitor(scene, '/sign-in'),
+  'no-project': async (scene) => {
+    const page = await scene.inviteOwner('lena@example.com', 'Harbour Observatory')
+    await page.getByText('No project yet').waitFor()
+    return page
+  },
+  gate: async (scene) => {
+    const page = await scene.inviteOwner('ada@example.com', 'Harbour Labs')
+    await createProject(page, 'research')
+    await page.getByRole('button', { name: 'Open billing' }).waitFor()
+    return page
+  },
+  'gate-of-a-long-name': async (scene) => {
+    const page = await scene.inviteOwner('grace@example.com', `${'Harbour Labs of the North '.repeat(3)}AG`)
+    await createProject(page, 'x'.repeat(63))
+    await page.getByRole('button', { name: 'Open billing' }).waitFor()
+    return page
+  },
+  'menu-of-projects': async (scene) => {
+    const page = await inProject(scene, '')
+    await page.getByRole('button', { name: /^Project/ }).click()
+    return page
+  },
+  'dialog-webhook': async (scene) => {
+    const page = await inProject(scene, '/settings/webhooks')
+    await page.getByRole('button', { name: 'Create webhook' }).first().click()
+    await page.getByRole('dialog').getByLabel('Disks', { exact: true }).check()
+    await page.getByRole('button', { name: /of VMs$/ }).click()
+    return page
+  },
+  'dialog-rule': async (scene) => {
+    const page = await inProject(scene, '/network/firewall')
+    await page.getByRole('button', { name: 'Create rule' }).click()
+    await page.getByRole('dialog').getByLabel('Name', { exact: true }).waitFor()
+    return page
+  },
+  'vm-with-ssh': async (scene) => {
+    const { id } = await scene.createVm(scene.projects['with-1']!, longName, { location: scene.routed })
+    return inProject(scene, `/vms/${id}`, 'with-1')
+  },
+  'vm-under-way': async (scene) => {
+    const { operation } = await scene.askForVm(scene.projects['with-1']!, 'booting', { location: scene.slow })
+    const page = await inProject(scene, `/vms/${operation.metadata.id}`, 'with-1')
+    await page.getByRole('list').getByText('boot', { exact: false }).first().waitFor()
+    return page
+  },
+  'vm-deleted': async (scene) => {
+    const project_id = scene.projects['with-1']!
+    const { id: vm_id } = await scene.createVm(project_id, 'short-lived')
+    const { operation } = await scene.owner.vmDelete({ project_id, vm_id })
+    await scene.owner.wait({ project_id }, operation)
+    return inProject(scene, `/vms/${vm_id}`, 'with-1')
+  },
+  'vm-crashed': async (scene) => {
+    const { id } = await scene.createVm(scene.projects['with-1']!, 'fallen')
+    await scene.sql(`UPDATE vms SET state = 'STATE_CRASHED' WHERE id = $1`, [id])
+    return inProject(scene, `/vms/${id}`, 'with-1')
+  },
+  'billing-dashboard': (scene) => billingDashboard(scene),
+  'overview-declined': async (scene) => {
+    await decline(scene)
+    return inProject(scene, '')
+  },
+  'billing-declined': async (scene) => {
+    await decline(scene)
+    return inProject(scene, '/settings/billing')
+  },
+  'billing-dashboard-declined': async (scene) => {
+    await decline(scene)
+    return billingDashboard(scene)
+  },
+  'fleet-organizations-declined': async (scene) => {
+    await decline(scene)
+    const page = await scene.signInAsOperator()
+    await visit(page, '/fleet/organizations')
+    return page
+  },
+  'payment-needed': async (scene) => {
+    await setPaymentState(scene, 'removed')
+    return inProject(scene, '/vms/new')
+  },
+}
+
+const longName = 'inference-gateway-production-eu-north-with-a-name-of-63-letters'
+
+async function inProject(scene: Scene, path: string, project = 'with-35'): Promise<Page> {
+  await visit(scene.page, `/projects/${scene.projects[project]}${path}`)
+  return scene.page
+}
+
+async function asVisitor(scene: Scene, path: string): Promise<Page> {
+  const page = await scene.newPage()
+  await page.goto(scene.url + path)
+  await settled(page)
+  return page
+}
+
+async function createProject(page: Page, name: string): Promise<void> {
+  await page.getByRole('button', { name: 'Create project' }).click()
+  await page.getByLabel('Name').fill(name)
+  await page.getByRole('dialog').getByRole('button', { name: 'Create project' }).click()
+}
+
+async function billingDashboard(scene: Scene): Promise<Page> {
+  const { url } = await scene.owner.organizationBilling({ organization_id: scene.organization_id })
+  return asVisitor(scene, new URL(url).pathname)
+}
+
+const setPaymentState = (scene: Scene, state: string) =>
+  scene.sql(
+    `UPDATE organizations SET payment_state = $2, payment_state_since = slipway_now() - interval '3 hours' WHERE id = $1`,
+    [scene.organization_id, state],
+  )
+
+/** The card was declined when the invoice of the month before was to be paid. */
+async function decline(scene: Scene): Promise<void> {
+  await setPaymentState(scene, 'declined')
+  await scene.sql(
+    `WITH added AS (
+       INSERT INTO invoices (id, organization_id, month, state, usd_cents)
+       VALUES (gen_random_uuid(), $1, date_trunc('month', slipway_now() - interval '1 month')::date, 'issued', 184250)
+       ON CONFLICT DO NOTHING RETURNING id)
+     INSERT INTO invoice_lines (invoice_id, project_id, product_name, unit, quantity_ms, usd_cents)
+     SELECT id, $2, 'a100.1x', 'vm_hour', 4574200000, 184250 FROM added`,
+    [scene.organization_id, scene.projects['with-35']],
+  )
+}
