@@ -90,17 +90,21 @@ export function FirstSteps({ hasCard }: { hasCard: boolean }) {
       )}
       <ol className="divide-y divide-line">
         {steps.map(({ words, note, isDone, way }, index) => (
-          <li key={words} className="flex min-h-13 items-center gap-3 px-4 py-2.5">
-            <span
-              className={`figures flex size-5 shrink-0 items-center justify-center rounded-full border text-xs ${isDone ? 'border-transparent text-green-text' : index === next ? 'border-accent font-medium text-accent-text' : 'border-line-strong text-ink-muted'}`}
-            >
-              {isDone ? <Check size={14} aria-label="done" /> : index + 1}
+          <li key={words} className="flex gap-3 px-4 py-2">
+            <span className="flex h-8 items-center">
+              <span
+                className={`figures flex size-5 items-center justify-center rounded-full border text-xs ${isDone ? 'border-transparent text-green-text' : index === next ? 'border-accent font-medium text-accent-text' : 'border-line-strong text-ink-muted'}`}
+              >
+                {isDone ? <Check size={14} aria-label="done" /> : index + 1}
+              </span>
             </span>
-            <span className={`min-w-0 flex-1 ${isDone || !way ? 'text-ink-muted' : ''}`}>
-              {words}
-              {note && !isDone && <span className="block text-sm text-ink-muted">{note}</span>}
+            <span className="flex min-w-0 flex-1 flex-wrap items-center gap-x-4 gap-y-1">
+              <span className={`flex-[1_1_200px] py-1.5 ${isDone || !way ? 'text-ink-muted' : ''}`}>
+                {words}
+                {note && !isDone && <span className="block text-sm text-ink-muted">{note}</span>}
+              </span>
+              {!isDone && way}
             </span>
-            {!isDone && way}
           </li>
         ))}
       </ol>

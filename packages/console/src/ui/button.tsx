@@ -14,8 +14,8 @@ const kinds: Record<Kind, string> = {
   quiet: 'border-transparent text-ink-muted hover:bg-sunken hover:text-ink',
   danger: 'border-line-strong bg-surface text-red-text hover:border-red hover:bg-red-soft',
 }
-/** A row of a table has no frame around its buttons, since there are many. */
-const smallDanger = 'border-transparent text-red-text hover:bg-red-soft'
+/** A row of a table has no frame around its buttons, since there are many; their words end where the text above does. */
+const smallDanger = 'border-transparent text-red-text last:-mr-2 hover:bg-red-soft'
 /** What cannot be pressed is flat and pale in a broken frame, whatever it would do; its words can still be read. */
 const off =
   'cursor-not-allowed border-dashed border-line-strong bg-sunken text-ink-off [&_kbd]:hidden [&>svg]:opacity-60'
@@ -84,13 +84,7 @@ interface RowButtonProps extends Omit<ButtonProps, 'size' | 'children'> {
 /** Each row of a list has the same button: those who listen are told whose it is. */
 export function RowButton({ verb, name, ...rest }: RowButtonProps) {
   return (
-    // The words of a button without a frame end where the text of the row does.
-    <Button
-      size="small"
-      aria-label={`${verb} ${name}`}
-      className={rest.kind === 'danger' ? 'last:-mr-2' : ''}
-      {...rest}
-    >
+    <Button size="small" aria-label={`${verb} ${name}`} {...rest}>
       {verb}
     </Button>
   )

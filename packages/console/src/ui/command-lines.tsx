@@ -1,5 +1,7 @@
 import { Tabs } from '@base-ui/react/tabs'
+import { useRef } from 'react'
 import { CopyButton } from './copy.tsx'
+import { useCutEdges } from './cut-edges.ts'
 
 const tab =
   'h-7 shrink-0 px-2 text-sm text-ink-muted rounded-[4px] hover:text-ink data-active:text-ink data-active:bg-surface data-active:font-medium'
@@ -17,23 +19,30 @@ export const CommandLines = ({ cli, curl }: { cli: string; curl: string }) => (
 
 /** Shows lines to paste, each under its own tab, with a button that copies those in sight. */
 export function PasteLines({ label, lines }: { label: string; lines: [name: string, text: string][] }) {
+  const list = useRef<HTMLDivElement>(null)
+  useCutEdges(list)
   return (
     <Tabs.Root
       defaultValue={lines[0]?.[0]}
       className="overflow-hidden rounded-md border border-line bg-sunken text-left"
     >
-      <Tabs.List
-        className="flex items-center gap-1 overflow-x-auto border-b border-line py-1 pr-9 pl-2"
-        aria-label={label}
-      >
-        {lines.map(([name]) => (
-          <Tabs.Tab key={name} value={name} className={tab}>
-            <span className="tab-words" data-words={name}>
-              {name}
-            </span>
-          </Tabs.Tab>
-        ))}
-      </Tabs.List>
+      <div className="border-b border-line pr-9">
+        <div className="cut-edges [--fade:var(--sunken)]">
+          <Tabs.List
+            ref={list}
+            className="flex items-center gap-1 overflow-x-auto py-1 pl-2"
+            aria-label={label}
+          >
+            {lines.map(([name]) => (
+              <Tabs.Tab key={name} value={name} className={tab}>
+                <span className="tab-words" data-words={name}>
+                  {name}
+                </span>
+              </Tabs.Tab>
+            ))}
+          </Tabs.List>
+        </div>
+      </div>
       {lines.map(([name, text]) => (
         <Tabs.Panel key={name} value={name} className="relative px-3 py-2">
           {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard */}

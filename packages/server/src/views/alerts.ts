@@ -3,7 +3,8 @@ import { monthTitle } from '../domain/months.ts'
 import type { AlertRow } from '../store/finding/alerts.ts'
 import { time } from '../store/time.ts'
 
-const usd = (cents: unknown) => (Number(cents) / 100).toFixed(2)
+const usd = (cents: unknown) =>
+  (Number(cents) / 100).toLocaleString('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 2 })
 
 const doing: Record<OperationName, string> = {
   CREATE: 'Creating',
@@ -34,7 +35,7 @@ const messages: Record<AlertKind, (row: AlertRow) => string> = {
       ? `The invoice of ${name} for ${monthTitle(`${detail.month}-01`)}, ${usd(detail.usd_cents)} USD, is not paid.`
       : `The payment method of ${name} ${detail.payment_state === 'declined' ? 'was declined' : 'was removed'}: until an owner sets up another, nothing new can be created or started.`,
   budget: ({ name, detail }) =>
-    `${name} has spent ${detail.percent} % of its budget of ${Number(detail.monthly_usd)} USD for this month${detail.is_hard_stop ? '; at 100 % nothing new can be created or started' : ''}.`,
+    `${name} has spent ${detail.percent} % of its budget of ${Number(detail.monthly_usd).toLocaleString('en-US')} USD for this month${detail.is_hard_stop ? '; at 100 % nothing new can be created or started' : ''}.`,
   host_lost: ({ name, detail }) =>
     `${name} in ${detail.location} does not report: bring it back, or forget it if it is lost for good.`,
   gpu_fault: ({ name, detail }) =>

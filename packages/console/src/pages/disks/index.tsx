@@ -181,7 +181,7 @@ export function Disks() {
             <>
               <div className="flex min-h-8 flex-wrap items-center gap-2">
                 <LabelFilter value={search.labels ?? ''} onChange={(labels) => setSearch({ labels })} />
-                <span className="figures ml-auto text-ink-muted">
+                <span className="figures text-ink-muted md:ml-auto">
                   {plural(rows.length, 'disk')} ·{' '}
                   {usd(rows.reduce((sum, disk) => sum + (priceOf(disk) ?? 0), 0))}/h
                 </span>

@@ -21,7 +21,10 @@ export function VmFacts({ vm }: { vm: Vm }) {
         ['Id', <Copyable key="id" text={vm.id} />],
         ['Price', <VmPrice key="price" vm={vm} />],
         ['Cost so far', <VmCost key="cost" vm={vm} />],
-        ['Up for', vm.started_at ? <Age key="up" iso={vm.started_at} /> : 'it is off'],
+        [
+          'Up for',
+          vm.started_at ? <Age key="up" iso={vm.started_at} /> : isComing(vm) ? 'not up yet' : 'it is off',
+        ],
         ['Ends', <VmEnd key="ends" vm={vm} />],
         ['Created', <When key="created" iso={vm.created_at} />],
         ['Changed', <When key="changed" iso={vm.updated_at} />],
@@ -29,6 +32,8 @@ export function VmFacts({ vm }: { vm: Vm }) {
     />
   )
 }
+
+const isComing = ({ state }: Vm) => state === 'STATE_CREATING' || state === 'STATE_STARTING'
 
 function machineWords({ cpuCores, memoryGb, nvmeGb }: VmType): string {
   const scratch = nvmeGb > 0 ? `, ${count(nvmeGb)} GB scratch` : ''

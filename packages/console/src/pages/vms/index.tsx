@@ -82,7 +82,7 @@ export function Vms() {
                 ) : (
                   <Filters vms={data} search={search} setSearch={setSearch} />
                 )}
-                <span className="figures ml-auto text-ink-muted">
+                <span className="figures text-ink-muted md:ml-auto">
                   {totalWords(rows, data.length, usdPerHour)}
                 </span>
               </div>
