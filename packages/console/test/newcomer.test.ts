@@ -61,7 +61,7 @@ describe.skipIf(isBrowserMissing)('somebody who is new to the console', () => {
     await page.goto(`${service.url}/projects/${project_id}`)
     const [billing] = await Promise.all([
       page.context().waitForEvent('page'),
-      main().getByRole('button', { name: 'Open billing' }).click(),
+      steps.getByRole('button', { name: 'Open billing' }).click(),
     ])
     await billing.getByLabel('Test card number').fill('4242 4242 4242 4242')
     await billing.getByLabel('Expiry').fill('12/40')

@@ -96,13 +96,14 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
     await dialog().getByLabel('Name').fill('research')
     await dialog().getByRole('button', { name: 'Create project' }).click()
     await main().getByText('has no payment method yet').waitFor()
+    await main().getByRole('listitem').getByText('Add a payment method').waitFor()
     expect(
       await main()
         .getByText(/payment method/)
         .count(),
     ).toBe(2)
     // Nothing is followed here, and nothing is wrong with that.
-    expect(await page.getByRole('banner').getByRole('status').count()).toBe(0)
+    await page.getByRole('banner').getByRole('status').waitFor({ state: 'detached' })
     await screenshot(page, 'gate-light')
     await inBilling(main().getByRole('button', { name: 'Open billing' }), async (billing) => {
       await addCard(billing)
