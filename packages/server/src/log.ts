@@ -42,10 +42,12 @@ export function openLog(level: LogLevel): Logger {
   return log
 }
 
-/** Standard output. When whoever read it has gone, lines are dropped: a log is no reason for a service to stop. */
+/**
+ * Standard output. What cannot be written, since whoever read it has gone or a disk is full, is dropped: a log is no reason
+ * for a service to stop.
+ */
 class Output {
   #waiting = ''
-  #isReaderGone = false
 
   constructor() {
     setInterval(() => this.flush(), flushMs).unref()
@@ -59,12 +61,12 @@ class Output {
   flush(): void {
     let rest = Buffer.from(this.#waiting)
     this.#waiting = ''
-    while (rest.length > 0 && !this.#isReaderGone)
+    while (rest.length > 0)
       try {
         rest = rest.subarray(writeSync(standardOutput, rest))
       } catch (error) {
-        if ((error as NodeJS.ErrnoException).code === 'EAGAIN') pause(behindMs)
-        else this.#isReaderGone = true
+        if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') return
+        pause(behindMs)
       }
   }
 }
