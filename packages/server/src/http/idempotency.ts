@@ -53,7 +53,7 @@ export async function onceOnly(
     if (!isAnswer(answer) || answer.isReplay) return []
     return [{ caller, keyHash, requestHash, answerSealed: seal(key, answer.text) }]
   })
-  if (news.length > 0) await rememberAnswers(tx, news)
+  if (news.length > 0) await tx.withCommit(rememberAnswers(tx, news))
   return settled as Settled<Answer>[]
 }
 

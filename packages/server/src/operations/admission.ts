@@ -12,7 +12,7 @@ import {
   type OperationRow,
 } from '../store/compute/operations.ts'
 import { findOverfull } from '../store/compute/organization-quotas.ts'
-import { type QuotaAmounts, type QuotaShortage, ShortOfQuota, takeQuotas } from '../store/compute/quotas.ts'
+import { lookAtQuotas, type QuotaAmounts, type QuotaShortage, takeQuotas } from '../store/compute/quotas.ts'
 import type { Tx } from '../store/database.ts'
 import { emit, type Requester } from '../store/events/events.ts'
 
@@ -127,9 +127,10 @@ export const quotaExceeded = ({ name, holder, available, requested }: QuotaShort
 
 /** Takes it, or throws the 403. Called last, so that its rows are locked for the shortest time. */
 export async function requireQuota(tx: Tx, projectId: string, amounts: QuotaAmounts): Promise<void> {
-  await takeQuotas(tx, [{ projectId, amounts }]).catch((error) => {
-    throw error instanceof ShortOfQuota ? quotaExceeded(error.shortage) : error
-  })
+  const requests = [{ projectId, amounts }]
+  const [shortage] = (await lookAtQuotas(tx, requests)).take(requests)
+  if (shortage) throw quotaExceeded(shortage)
+  await takeQuotas(tx, requests)
 }
 
 /** 403 that names the organization's quota, when what was just added is more than it allows. Called last, too. */

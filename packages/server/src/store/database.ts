@@ -125,7 +125,10 @@ export class Database implements Queryable {
     withCommit: async (statement) => void (await statement),
   }
 
-  /** Runs as read committed. Serialization failures, deadlocks and `TryAgain` run `work` again from the start. */
+  /**
+   * Runs as read committed. Serialization failures, deadlocks, what is not as a statement insists and `TryAgain` run `work`
+   * again from the start.
+   */
   async transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       const signalled = new Map<string, Parameters<Tx['signal']>>()
@@ -217,7 +220,13 @@ export async function tryOut(tx: Tx, work: (tx: Tx) => Promise<unknown>): Promis
 
 function isWorthAnotherTry(error: unknown): boolean {
   const code = sqlState(error)
-  return error instanceof TryAgain || code === serializationFailure || code === deadlockDetected
+  return (
+    error instanceof TryAgain ||
+    code === serializationFailure ||
+    code === deadlockDetected ||
+    // Somebody was faster: it looks again.
+    code === unmet
+  )
 }
 
 export function sqlState(error: unknown): string | undefined {

@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises'
 import { createDatabase } from '@slipway/testing/database.ts'
 import { eventually } from '@slipway/testing/eventually.ts'
 import { expect, onTestFinished, test } from 'vitest'
-import { Database } from '../../src/store/database.ts'
+import { Database, UnknownOutcome } from '../../src/store/database.ts'
 
 /** A database with four connections that wait, and what it says of those it lost. */
 async function withConnections() {
@@ -42,4 +42,26 @@ test('a database that closes loses no connection', async () => {
   for (const pid of pids) process.kill(pid, 'SIGCONT')
   await ends
   expect(lost).toEqual([])
+})
+
+test('a connection that breaks while writes and commit are under way together leaves the outcome unknown', async () => {
+  const { database } = await withConnections()
+  const broken = database.transaction(async (tx) => {
+    await tx.query({ text: 'SELECT 1' })
+    await tx.withCommit(tx.query({ text: 'SELECT pg_terminate_backend(pg_backend_pid())' }))
+  })
+  await expect(broken).rejects.toBeInstanceOf(UnknownOutcome)
+  await database.close()
+})
+
+test('a transaction begins anew when what a statement insists on is not so', async () => {
+  const { database } = await withConnections()
+  let attempts = 0
+  const said = await database.transaction(async (tx) => {
+    const isSo = ++attempts === 3
+    await tx.withCommit(tx.query({ text: 'SELECT insist($1, $2)', values: [isSo, 'not yet'] }))
+    return `attempt ${attempts}`
+  })
+  expect(said).toBe('attempt 3')
+  await database.close()
 })

@@ -11,8 +11,8 @@ import {
   deleteQuotas,
   giveBackQuota,
   listQuotas,
+  lookAtQuotas,
   type QuotaAmounts,
-  ShortOfQuota,
   setQuotas,
   takeQuotas,
 } from '../../src/store/compute/quotas.ts'
@@ -46,15 +46,12 @@ async function addProject(max: number | null, organizationId?: string): Promise<
 
 /** What it was short of, if it was. */
 const take = (projectId: string, amounts: QuotaAmounts) =>
-  database
-    .transaction((tx) => takeQuotas(tx, [{ projectId, amounts }]))
-    .then(
-      () => null,
-      (error) => {
-        if (error instanceof ShortOfQuota) return error.shortage
-        throw error
-      },
-    )
+  database.transaction(async (tx) => {
+    const requests = [{ projectId, amounts }]
+    const [shortage] = (await lookAtQuotas(tx, requests)).take(requests)
+    if (!shortage) await takeQuotas(tx, requests)
+    return shortage
+  })
 
 async function used(projectId: string) {
   return Object.fromEntries((await listQuotas(database, projectId)).map((row) => [row.name, row.used]))

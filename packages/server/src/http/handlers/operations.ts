@@ -4,9 +4,9 @@ import { stepNames } from '../../operations/index.ts'
 import { alone, type Settled } from '../../store/batches.ts'
 import { findOperationRecord } from '../../store/compute/operation-view.ts'
 import {
+  type BegunOperation,
   findOperation,
   listOperations,
-  type OperationRow,
   operationView,
 } from '../../store/compute/operations.ts'
 import { JsonText } from '../../store/json.ts'
@@ -20,10 +20,10 @@ type ListId = Extract<RouteId, 'operationList' | `${string}OperationList`> &
 type GetId = Extract<RouteId, 'operationGet' | `${string}OperationGet`>
 
 /** The answer of whatever begins an operation. */
-export const started = (operation: OperationRow) => ({ operation: operationView(operation) })
+export const started = (operation: BegunOperation) => ({ operation: operationView(operation) })
 
 /** The same, where it may have been refused. */
-export const startedOrNot = (settled: Settled<OperationRow>): Settled<ReturnType<typeof started>> =>
+export const startedOrNot = (settled: Settled<BegunOperation>): Settled<ReturnType<typeof started>> =>
   settled === alone || settled instanceof Failure ? settled : started(settled)
 
 function list(context: Context<ListId>, type: OperationType | null) {

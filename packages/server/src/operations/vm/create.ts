@@ -2,13 +2,14 @@ import { Failure } from '../../domain/failure.ts'
 import type { Definition, Work } from '../../runner/operation.ts'
 import { allEnded } from '../../store/all-ended.ts'
 import { alone, type Settled } from '../../store/batches.ts'
-import { insertOperations, type OperationRow } from '../../store/compute/operations.ts'
+import { type BegunOperation, beginOperations, type OperationRow } from '../../store/compute/operations.ts'
 import { claimGpus } from '../../store/compute/placement.ts'
-import { lookAtQuotas, ShortOfQuota, takeQuotas } from '../../store/compute/quotas.ts'
+import { lookAtQuotas, takeQuotas } from '../../store/compute/quotas.ts'
 import { insertVms } from '../../store/compute/vm-changes.ts'
 import { findAnyVm, takenVmNames } from '../../store/compute/vms.ts'
 import { TryAgain, type Tx } from '../../store/database.ts'
 import type { Requester } from '../../store/events/events.ts'
+import { pingDatabase } from '../../store/meta.ts'
 import { carryRange, holdCarriedRanges } from '../../store/network/carried-ranges.ts'
 import { operationOf, quotaExceeded, requireIdle } from '../admission.ts'
 import { budgetRefusals } from '../budget.ts'
@@ -32,20 +33,20 @@ import { removeVm, vmOf } from './vm.ts'
 
 /**
  * GPUs, addresses, names, disks and quota are held when this commits: a 200 is a promise. First it looks, and refuses each
- * creation for itself alone, by what the rows say; then it writes what is left in one go. If less can be written than was
- * seen, somebody else was faster, and all of it begins anew.
+ * creation for itself alone, by what the rows say; then it writes what is left in one go with the commit. If less can be
+ * written than was seen, somebody else was faster, and all of it begins anew.
  */
 export async function admitVmCreates(
   tx: Tx,
   catalogue: CatalogueMemory,
   requests: VmCreation[],
   isAlone: boolean,
-): Promise<Settled<OperationRow>[]> {
+): Promise<Settled<BegunOperation>[]> {
   const drafts = requests.map((request) => new Draft(request))
   const open = () => drafts.filter(({ refusal }) => refusal === undefined)
   await Promise.all(drafts.map((draft) => draft.refuseUnless(() => checkDraft(tx, catalogue, draft))))
   if (open().length === 0) return drafts.map(({ refusal }) => refusal!)
-  const { budgets, quotas, placed } = await lookAround(tx, open(), isAlone)
+  const { budgets, quotas, placed, now } = await lookAround(tx, open(), isAlone)
   await carryRanges(tx, catalogue, open(), isAlone)
   // From here on hosts are locked, and others may want them: little is left to do.
   await place(tx, catalogue, open(), placed, isAlone)
@@ -53,7 +54,7 @@ export async function admitVmCreates(
   const covered = open()
   for (const [index, shortage] of quotas.take(covered.map(quotaOf)).entries())
     if (shortage) covered[index]!.refusal = quotaExceeded(shortage)
-  const operations = await admit(tx, catalogue, open())
+  const operations = await admit(tx, catalogue, open(), now)
   return drafts.map((draft) => draft.refusal ?? operations.get(draft)!)
 }
 
@@ -62,10 +63,10 @@ export async function admitVmCreate(
   tx: Tx,
   catalogue: CatalogueMemory,
   request: VmCreation,
-): Promise<OperationRow> {
+): Promise<BegunOperation> {
   const [admitted] = await admitVmCreates(tx, catalogue, [request], true)
   if (admitted instanceof Failure) throw admitted
-  return admitted as OperationRow
+  return admitted as BegunOperation
 }
 
 type Placed = Map<Draft, Placement | undefined | typeof alone>
@@ -76,7 +77,8 @@ type Placed = Map<Draft, Placement | undefined | typeof alone>
  */
 async function lookAround(tx: Tx, drafts: Draft[], isAlone: boolean) {
   const goesAnywhere = drafts.every(({ body, subnet }) => !body.disks?.length && !subnet.is_bridged)
-  const [budgets, quotas, names, addresses, placed] = await allEnded([
+  const [now, budgets, quotas, names, addresses, placed] = await allEnded([
+    pingDatabase(tx),
     budgetRefusals(
       tx,
       drafts.map(({ by }) => by.projectId),
@@ -102,7 +104,7 @@ async function lookAround(tx: Tx, drafts: Draft[], isAlone: boolean) {
     else if (found === alone || found instanceof Failure) draft.refusal ??= found
     else draft.addresses = found
   }
-  return { budgets, quotas, placed }
+  return { budgets, quotas, placed, now }
 }
 
 async function lockDisks(tx: Tx, draft: Draft): Promise<void> {
@@ -186,25 +188,28 @@ async function withoutPlace(
 }
 
 /** Writes what was admitted. Quotas come with the last rows: nobody waits for them longer than for these. */
-async function admit(tx: Tx, catalogue: CatalogueMemory, drafts: Draft[]): Promise<Map<Draft, OperationRow>> {
+async function admit(
+  tx: Tx,
+  catalogue: CatalogueMemory,
+  drafts: Draft[],
+  now: Date,
+): Promise<Map<Draft, BegunOperation>> {
   if (drafts.length === 0) return new Map()
-  const [made, claimed, , operations] = await allEnded([
-    insertVms(tx, drafts.map(rowOf)),
-    claimGpus(
-      tx,
-      drafts.map(({ id, placement }) => ({ vmId: id, gpuIds: placement.gpuIds })),
-    ),
-    takeQuotas(tx, drafts.map(quotaOf)).catch((error) => {
-      throw error instanceof ShortOfQuota ? new TryAgain(error.message) : error
+  await tx.withCommit(
+    insertVms(tx, drafts.map(rowOf)).catch((error) => {
+      // It begins anew, and what was remembered may be the reason.
+      catalogue.forget()
+      throw error
     }),
-    insertOperations(tx, drafts.map(beginningOf)),
-  ])
-  if (!drafts.every(({ id }) => made.has(id) && claimed.has(id))) {
-    catalogue.forget()
-    throw new TryAgain('what was found free is not any more')
-  }
+  )
+  await claimGpus(
+    tx,
+    drafts.map(({ id, placement }) => ({ vmId: id, gpuIds: placement.gpuIds })),
+  )
   for (const { id, disks, isStorageLocal, placement } of drafts)
     await admitAttachments(tx, id, disks, isStorageLocal ? placement.hostId : null)
+  await takeQuotas(tx, drafts.map(quotaOf))
+  const operations = await beginOperations(tx, drafts.map(beginningOf), now)
   return new Map(drafts.map((draft, index) => [draft, operations[index]!]))
 }
 

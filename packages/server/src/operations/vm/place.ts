@@ -12,7 +12,7 @@ import {
   type PlacementRequest,
 } from '../../store/compute/host-locks.ts'
 import { claimGpus, listAvailability } from '../../store/compute/placement.ts'
-import { TryAgain, type Tx } from '../../store/database.ts'
+import type { Tx } from '../../store/database.ts'
 import { type AddressRange, findFreeAddresses } from '../../store/network/addresses.ts'
 
 export interface Placement {
@@ -77,7 +77,7 @@ export async function placeVm(
   const placed = await placeOne(tx, { location, family, gpuCount, allowedHosts })
   if (!placed) throw await outOfStock(tx, type, location)
   const { hostId, gpuIds } = placed
-  if (!(await claimGpus(tx, [{ vmId, gpuIds }])).has(vmId)) throw new TryAgain('a GPU was not free any more')
+  await claimGpus(tx, [{ vmId, gpuIds }])
   return { hostId }
 }
 

@@ -39,6 +39,20 @@ export interface OperationRow {
   completed_at: Date | null
 }
 
+/** What whoever began it is told. */
+export type BegunOperation = Pick<
+  OperationRow,
+  | 'id'
+  | 'name'
+  | 'resource_type'
+  | 'resource_id'
+  | 'request'
+  | 'state'
+  | 'result'
+  | 'started_at'
+  | 'completed_at'
+>
+
 export interface ClaimedOperation extends OperationRow {
   /** The service's time at the claim. */
   now: Date

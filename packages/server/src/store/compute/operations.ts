@@ -5,10 +5,10 @@ import { jsonTextOf } from '../json.ts'
 import { keyedStatement } from '../keyed.ts'
 import { filteredStatement, ifGiven, isBefore, statement } from '../statement.ts'
 import { time } from '../time.ts'
-import { LostLease, type OperationRow, type StepEntry } from './operation-row.ts'
+import { type BegunOperation, LostLease, type OperationRow, type StepEntry } from './operation-row.ts'
 import { operationRecord } from './operation-view.ts'
 
-export type { OperationFailure, OperationRow, StepEntry } from './operation-row.ts'
+export type { BegunOperation, OperationFailure, OperationRow, StepEntry } from './operation-row.ts'
 
 export interface NewOperation {
   id: string
@@ -37,13 +37,13 @@ const insert = statement<OperationRow & { now: Date }, { operations: string }>(
      SELECT * FROM json_to_recordset(:operations::json) AS g (
        id uuid, "projectId" uuid, kind text, name text, "resourceType" text, "resourceId" uuid, location text,
        generation bigint, request text, scratch jsonb, actor text, "requestId" text, "clientAddress" text,
-       "admittedStep" text, "leaseToken" uuid, "leaseMs" integer, "eventId" uuid, "eventType" text, "eventData" jsonb)
+       "admittedStep" text, "startedAt" timestamptz, "leaseToken" uuid, "leaseMs" integer, "eventId" uuid, "eventType" text, "eventData" jsonb)
    ), begun AS (
      INSERT INTO operations
        (id, project_id, kind, name, resource_type, resource_id, location, generation, request, scratch, actor, request_id,
-        step, step_log)
+        started_at, step, step_log)
      SELECT g.id, g."projectId", g.kind, g.name, g."resourceType", g."resourceId", g.location, g.generation,
-            g.request::json, g.scratch, g.actor, g."requestId",
+            g.request::json, g.scratch, g.actor, g."requestId", coalesce(g."startedAt", slipway_now()),
             CASE WHEN g."admittedStep" IS NULL THEN 0 ELSE 1 END,
             CASE WHEN g."admittedStep" IS NULL THEN '[]'
                  ELSE jsonb_build_array(jsonb_build_object(
@@ -204,24 +204,43 @@ const prune = statement<never, { most: number }>(
  * Writes them, each with the event that tells of it. What this process's worker has a place for is born with its lease and
  * begins after the commit; for the rest a runner is woken. Returns them in this order.
  */
-export async function insertOperations(tx: Tx, operations: NewOperation[]): Promise<OperationRow[]> {
+export function insertOperations(tx: Tx, operations: NewOperation[]): Promise<OperationRow[]> {
+  return write(tx, operations)
+}
+
+/** The same where the service's time is known: they are written in one go with the commit. */
+export async function beginOperations(
+  tx: Tx,
+  operations: NewOperation[],
+  startedAt: Date,
+): Promise<BegunOperation[]> {
+  await tx.withCommit(write(tx, operations, startedAt))
+  return operations.map(({ id, name, resourceType, resourceId, request }) => ({
+    ...{ id, name, resource_type: resourceType, resource_id: resourceId },
+    ...{ request: request as OperationRow['request'], state: 'IN_PROGRESS', result: null },
+    ...{ started_at: startedAt, completed_at: null },
+  }))
+}
+
+async function write(tx: Tx, operations: NewOperation[], startedAt?: Date): Promise<OperationRow[]> {
   const places = operations.map(({ projectId, location }) => tx.reservePlace(projectId, location))
   const given = operations.map(({ event, ...operation }, at) => ({
     ...operation,
     // As text it may hold what only JSON can say, such as half a surrogate pair.
     request: JSON.stringify(operation.request),
+    startedAt,
     leaseToken: places[at]?.token,
     leaseMs: places[at]?.leaseMs,
     eventId: uuid(),
     eventType: event.type,
     eventData: event.data,
   }))
+  if (places.includes(undefined)) tx.signal('operations')
+  tx.signal('events')
   const rows = await insert.all(tx, { operations: JSON.stringify(given) })
   const byId = new Map(rows.map((row) => [row.id, row]))
   for (const [at, { id }] of operations.entries())
     places[at]?.fill({ ...byId.get(id)!, was_held: false, is_cancelled: false })
-  if (places.includes(undefined)) tx.signal('operations')
-  tx.signal('events')
   return operations.map(({ id }) => byId.get(id)!)
 }
 
@@ -311,7 +330,7 @@ export const takeStuckOperation = (tx: Tx, id: string) => takeStuck.one(tx, { id
 export const pruneOperations = (db: Queryable, most: number) => prune.run(db, { most })
 
 /** What clients see of an operation that is at hand; `operationRecord` says the same in SQL, for those that are read. */
-export const operationView = (row: OperationRow): Operation => ({
+export const operationView = (row: BegunOperation): Operation => ({
   operation_id: row.id,
   state: row.state,
   metadata: {

@@ -16,12 +16,14 @@ export const bestFirst = 'ORDER BY h.free_gpus, h.id'
 export const isThereOne = (condition: string) =>
   `coalesce((SELECT true FROM hosts h WHERE ${condition} ${bestFirst} LIMIT 1), false)`
 
-// A GPU that is not free any more is not claimed.
-const claim = statement<{ vm_id: string }, { vmIds: string[]; gpuIds: string[] }>(
+// A GPU that is not free any more is not claimed; then the transaction fails.
+const claim = statement<never, { vmIds: string[]; gpuIds: string[] }>(
   'gpu_claim',
-  `UPDATE gpus g SET state = 'claimed', vm_id = c.vm_id
-   FROM unnest(:vmIds::uuid[], :gpuIds::uuid[]) AS c (vm_id, gpu_id)
-   WHERE g.id = c.gpu_id AND g.state = 'free' RETURNING g.vm_id`,
+  `WITH claimed AS (
+     UPDATE gpus g SET state = 'claimed', vm_id = c.vm_id
+     FROM unnest(:vmIds::uuid[], :gpuIds::uuid[]) AS c (vm_id, gpu_id)
+     WHERE g.id = c.gpu_id AND g.state = 'free' RETURNING g.id)
+   SELECT insist(count(*) = cardinality(:gpuIds::uuid[]), 'a GPU is not free any more') FROM claimed`,
 )
 
 // The host row is locked before its GPUs, here as in every change of a GPU's state.
@@ -91,16 +93,11 @@ export interface GpuClaim {
   gpuIds: string[]
 }
 
-/** The transaction has locked the hosts of the GPUs. Returns the VMs that got all of theirs. */
-export async function claimGpus(tx: Tx, claims: GpuClaim[]): Promise<Set<string>> {
+/** The transaction has locked the hosts of the GPUs. It begins anew if one is not free any more. */
+export async function claimGpus(tx: Tx, claims: GpuClaim[]): Promise<void> {
   const pairs = claims.flatMap(({ vmId, gpuIds }) => gpuIds.map((gpuId) => ({ vmId, gpuId })))
-  const claimed = await claim.all(tx, {
-    vmIds: pairs.map(({ vmId }) => vmId),
-    gpuIds: pairs.map(({ gpuId }) => gpuId),
-  })
-  const got = new Map<string, number>()
-  for (const { vm_id } of claimed) got.set(vm_id, (got.get(vm_id) ?? 0) + 1)
-  return new Set(claims.flatMap(({ vmId, gpuIds }) => ((got.get(vmId) ?? 0) === gpuIds.length ? [vmId] : [])))
+  const [vmIds, gpuIds] = [pairs.map(({ vmId }) => vmId), pairs.map(({ gpuId }) => gpuId)]
+  await tx.withCommit(claim.run(tx, { vmIds, gpuIds }))
 }
 
 /** The VM has left the GPUs: nobody gets them before the engine has reset them. */

@@ -36,34 +36,52 @@ interface QuotaKeys {
   names: string[]
 }
 
-/** What there is of each quota, for its project and for the organization; `inOrder` says how the rows are taken. */
-const stateOf = (name: string, inOrder: (columns: string, row: string) => string) =>
-  statement<QuotaState, QuotaKeys>(
-    name,
-    `WITH wanted AS MATERIALIZED (
-          SELECT w.project_id, w.name, p.organization_id
-          FROM (SELECT DISTINCT * FROM unnest(:projectIds::uuid[], :names::text[]) AS each (project_id, name)) w
-          JOIN projects p ON p.id = w.project_id),
+/** The rows of `wanted`: those of organizations, then those of projects; `inOrder` says how they are taken. */
+const rowsOf = (inOrder: (columns: string, row: string) => string) => `
         whole AS MATERIALIZED (
           SELECT o.organization_id, o.name, o.max, o.used
           FROM (SELECT DISTINCT organization_id, name FROM wanted) w
           JOIN organization_quotas o ON o.organization_id = w.organization_id AND o.name = w.name
           ${inOrder('o.organization_id, o.name', 'o')}),
-        held AS MATERIALIZED (
+        own AS MATERIALIZED (
           SELECT q.project_id, q.name, q.max, q.used
           FROM wanted w JOIN quotas q ON q.project_id = w.project_id AND q.name = w.name
-          WHERE (SELECT count(*) FROM whole) >= 0 ${inOrder('q.project_id, q.name', 'q')})
-   SELECT w.project_id, w.organization_id, w.name, h.name IS NOT NULL AS is_there, h.max, h.used,
-          o.max AS whole_max, o.used AS whole_used
-   FROM wanted w LEFT JOIN held h ON h.project_id = w.project_id AND h.name = w.name
-   LEFT JOIN whole o ON o.organization_id = w.organization_id AND o.name = w.name`,
-  )
+          WHERE (SELECT count(*) FROM whole) >= 0 ${inOrder('q.project_id, q.name', 'q')})`
+const besideRows = `LEFT JOIN own q ON q.project_id = w.project_id AND q.name = w.name
+   LEFT JOIN whole o ON o.organization_id = w.organization_id AND o.name = w.name`
 
-const look = stateOf('quota_look', () => '')
+const look = statement<QuotaState, QuotaKeys>(
+  'quota_look',
+  `WITH wanted AS MATERIALIZED (
+          SELECT w.project_id, w.name, p.organization_id
+          FROM (SELECT DISTINCT * FROM unnest(:projectIds::uuid[], :names::text[]) AS each (project_id, name)) w
+          JOIN projects p ON p.id = w.project_id),
+        ${rowsOf(() => '')}
+   SELECT w.project_id, w.organization_id, w.name, q.name IS NOT NULL AS is_there, q.max, q.used,
+          o.max AS whole_max, o.used AS whole_used
+   FROM wanted w ${besideRows}`,
+)
 
 // The organization's rows, which a change to the projects' rows touches by trigger, are locked before those: each in
 // order, so that two who want several never wait for each other. After a wait both rows are as the other one left them.
-const hold = stateOf('quota_hold', (columns, row) => `ORDER BY ${columns} FOR NO KEY UPDATE OF ${row}`)
+// Nothing is taken, and the transaction fails, unless every quota covers what is taken of it; what is given back is always
+// covered.
+const change = statement<never, QuotaKeys & { amounts: number[] }>(
+  'quota_change',
+  `WITH wanted AS MATERIALIZED (
+          SELECT c.project_id, c.name, c.amount, p.organization_id
+          FROM unnest(:projectIds::uuid[], :names::text[], :amounts::bigint[]) AS c (project_id, name, amount)
+          JOIN projects p ON p.id = c.project_id),
+        ${rowsOf((columns, row) => `ORDER BY ${columns} FOR NO KEY UPDATE OF ${row}`)},
+        changed AS (
+          UPDATE quotas q SET used = q.used + w.amount FROM wanted w
+          WHERE q.project_id = w.project_id AND q.name = w.name AND (SELECT count(*) FROM own) >= 0)
+   SELECT insist(coalesce(bool_and(w.amount <= 0 OR q.name IS NOT NULL
+                                     AND w.amount <= coalesce(q.max - q.used, w.amount)
+                                     AND w.whole_amount <= coalesce(o.max - o.used, w.whole_amount)), true),
+                 'a quota does not cover it')
+   FROM (SELECT *, sum(amount) OVER (PARTITION BY organization_id, name) AS whole_amount FROM wanted) w ${besideRows}`,
+)
 
 interface QuotaState {
   project_id: string
@@ -75,14 +93,6 @@ interface QuotaState {
   whole_max: number | null
   whole_used: number | null
 }
-
-// The rows are held.
-const change = statement<never, QuotaKeys & { amounts: number[] }>(
-  'quota_change',
-  `UPDATE quotas q SET used = q.used + c.amount
-   FROM unnest(:projectIds::uuid[], :names::text[], :amounts::bigint[]) AS c (project_id, name, amount)
-   WHERE q.project_id = c.project_id AND q.name = c.name`,
-)
 
 const put = statement<never, { projectId: string; names: string[]; limits: (number | null)[] }>(
   'quota_put',
@@ -128,34 +138,18 @@ export async function lookAtQuotas(db: Queryable, requests: QuotaRequest[]): Pro
   return new QuotasLeft(all.length > 0 ? await look.all(db, keysOf(all)) : [])
 }
 
-/** A transaction took more than there is: it has to be taken back. */
-export class ShortOfQuota extends Error {
-  readonly shortage: QuotaShortage
-
-  constructor(shortage: QuotaShortage) {
-    super(`short of ${shortage.name}`)
-    this.shortage = shortage
-  }
-}
-
 /**
- * Takes what the requests want, and holds the rows until the transaction ends. Rows are held and changed in one go, so that
- * others wait for them for the shortest time; what turns out to be too much is thrown, as `ShortOfQuota`.
+ * Takes what the requests want, in one go with the commit, so that others wait for the rows for the shortest time. If it is
+ * more than there is by now, the transaction begins anew: whoever looks again sees what is short.
  */
-export async function takeQuotas(tx: Tx, requests: QuotaRequest[]): Promise<void> {
-  const all = requests.flatMap(wantedOf)
-  if (all.length === 0) return
-  const [rows] = await Promise.all([hold.all(tx, keysOf(all)), changeQuotas(tx, all)])
-  const [shortage] = new QuotasLeft(rows).take(requests).filter((each) => each !== null)
-  if (shortage) throw new ShortOfQuota(shortage)
-}
+export const takeQuotas = (tx: Tx, requests: QuotaRequest[]): Promise<void> =>
+  changeQuotas(tx, requests.flatMap(wantedOf))
 
-export async function giveBackQuotas(tx: Tx, requests: QuotaRequest[]): Promise<void> {
-  const all = requests.flatMap(wantedOf)
-  if (all.length === 0) return
-  const back = all.map((wanted) => ({ ...wanted, amount: -wanted.amount }))
-  await Promise.all([tx.withCommit(hold.run(tx, keysOf(all))), changeQuotas(tx, back)])
-}
+export const giveBackQuotas = (tx: Tx, requests: QuotaRequest[]): Promise<void> =>
+  changeQuotas(
+    tx,
+    requests.flatMap(wantedOf).map((wanted) => ({ ...wanted, amount: -wanted.amount })),
+  )
 
 export const giveBackQuota = (tx: Tx, projectId: string, amounts: QuotaAmounts) =>
   giveBackQuotas(tx, [{ projectId, amounts }])

@@ -40,10 +40,11 @@ export interface NewVm {
 }
 
 // Only what the catalogue still offers at this moment becomes a VM, and only under a name and addresses that nobody
-// else has: the others have no row in the answer. Names come in order, so that two lists never wait for each other.
-const insert = statement<{ id: string }, { vms: string }>(
+// else has; unless all of them do, the transaction fails. Names come in order, so that two lists never wait for each other.
+const insert = statement<never, { vms: string; count: number }>(
   'vm_insert',
-  `INSERT INTO vms (id, project_id, name, type, family, gpu_count, location, host_id, image, image_source,
+  `WITH made AS (
+   INSERT INTO vms (id, project_id, name, type, family, gpu_count, location, host_id, image, image_source,
      ssh_public_keys, startup_script, startup_script_sha256, shutdown_script, os_disk_id, os_disk_size, os_disk_gib,
      interface_id, network_id, subnet_id, mac_address, private_address, public_address, public_address_id, ttl_seconds,
      on_expiry, labels, description, is_protected, state)
@@ -61,7 +62,8 @@ const insert = statement<{ id: string }, { vms: string }>(
    JOIN images i ON i.name = n."imageName" AND n.location = ANY (i.locations)
    JOIN subnets s ON s.id = n."subnetId" AND s.project_id = n."projectId" AND s.location = n.location
    ORDER BY n."projectId", n.name FOR KEY SHARE OF s
-   ON CONFLICT DO NOTHING RETURNING id`,
+   ON CONFLICT DO NOTHING RETURNING id)
+   SELECT insist(count(*) = :count, 'a VM is not as it was chosen any more') FROM made`,
 )
 
 const movesTo = (state: string) =>
@@ -165,10 +167,9 @@ const hide = statement<never, { id: string }>(
   'UPDATE vms SET deleted_at = slipway_now() WHERE id = :id',
 )
 
-/** Returns the ids of those that there are now; the others collided, or the catalogue does not offer them any more. */
-export async function insertVms(tx: Tx, vms: NewVm[]): Promise<Set<string>> {
-  return new Set((await insert.all(tx, { vms: JSON.stringify(vms) })).map(({ id }) => id))
-}
+/** The transaction begins anew if one collides with another, or the catalogue does not offer it any more. */
+export const insertVms = (tx: Tx, vms: NewVm[]) =>
+  insert.run(tx, { vms: JSON.stringify(vms), count: vms.length })
 
 /** Returns the ids of those that were in one of the states `from`. */
 export async function moveVms(tx: Tx, ids: string[], to: VmState, from: VmState[]): Promise<Set<string>> {
