@@ -8,8 +8,11 @@ import type { HostKey } from '../domain/guest/host-key.ts'
  * so that a worker that slept past its lease cannot raise a deleted VM from the dead.
  */
 export interface Engine {
-  /** Every host with its GPUs and everything on it that carries our mark. */
-  inventory(signal: AbortSignal): AsyncIterable<HostReport>
+  /**
+   * Every host with its GPUs and everything on it that carries our mark. A fleet can be too large to tell all of that each
+   * time: of a host that is not to be looked at closely, only that it is there and what it is made of may be told.
+   */
+  inventory(signal: AbortSignal, isClose?: (host: string) => boolean): AsyncIterable<HostReport>
 
   /**
    * The whole VM in one call: defines it with OS disk and attached disks, or brings one that is off to this spec; puts the
@@ -152,14 +155,19 @@ export interface HostReport {
   isCordoned?: boolean | undefined
   /** The engine knows that it does not answer: nothing else of the report counts, least of all what it lacks. */
   isAway?: boolean
+  /** It was not looked at closely: its VMs, its disks and who holds its GPUs are not told. */
+  isBrief?: boolean
   cpuCores: number
   memoryGb: number
   /** Shown to operators: accelerator, version, what this engine cannot enforce. */
   capabilities: Record<string, unknown>
   gpus: GpuReport[]
-  vms: VmStatus[]
+  vms: ReportedVm[]
   disks: DiskStatus[]
 }
+
+/** What a report tells of each of many VMs. */
+export type ReportedVm = Pick<VmStatus, 'id' | 'generation' | 'power' | 'firewallGeneration'>
 
 export interface GpuReport {
   pciAddress: string

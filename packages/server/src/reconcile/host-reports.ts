@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { EventType, HostState } from '@slipway/contract'
 import { gpuStateAfterReport, shapeOf } from '../domain/host-report.ts'
+import { inParts } from '../domain/in-parts.ts'
 import type { HostReport } from '../engines/engine.ts'
 import type { Database, Tx } from '../store/database.ts'
 import { emit, type NewEvent } from '../store/events/events.ts'
@@ -45,13 +46,7 @@ export async function applyHostReports(
 ): Promise<number> {
   let changed = 0
   for (const some of inParts(reports, reportsPerStatement)) {
-    const reported = some.map((report) => ({
-      name: report.name,
-      fingerprint: fingerprintOf(report),
-      report,
-    }))
-    const repeated = await touchReports(database, location, reported, askedAt)
-    const news = reported.filter(({ name }) => !repeated.has(name))
+    const news = await touchRepeated(database, location, some, askedAt)
     for (const few of inParts(news, changesPerTransaction))
       await database.transaction((tx) => applyNews(tx, location, engineName, few, askedAt))
     changed += news.length
@@ -59,8 +54,36 @@ export async function applyHostReports(
   return changed
 }
 
-function* inParts<T>(items: T[], size: number): Generator<T[]> {
-  for (let start = 0; start < items.length; start += size) yield items.slice(start, start + size)
+/**
+ * Notes the time of hosts that were told briefly. Returns those that said something new, or are down: they are to be looked
+ * at closely.
+ */
+export async function noteBriefReports(
+  database: Database,
+  location: string,
+  reports: HostReport[],
+  askedAt: Date,
+): Promise<string[]> {
+  const changed: string[] = []
+  for (const some of inParts(reports, reportsPerStatement))
+    for (const { name } of await touchRepeated(database, location, some, askedAt)) changed.push(name)
+  return changed
+}
+
+/** Returns the others: those that do not repeat the last report of their host. */
+async function touchRepeated(
+  database: Database,
+  location: string,
+  reports: HostReport[],
+  askedAt: Date | null,
+): Promise<Reported[]> {
+  const reported = reports.map((report) => ({
+    name: report.name,
+    fingerprint: fingerprintOf(report),
+    report,
+  }))
+  const repeated = await touchReports(database, location, reported, askedAt)
+  return reported.filter(({ name }) => !repeated.has(name))
 }
 
 async function applyNews(

@@ -1,6 +1,8 @@
+import { inParts } from '../domain/in-parts.ts'
 import type { HostReport } from '../engines/engine.ts'
 import { withinLimit } from '../runner/limit.ts'
 import type { Services } from '../services.ts'
+import { takeCloseLook } from '../store/fleet/close-looks.ts'
 import { markDrainedHosts } from '../store/fleet/fleet.ts'
 import { listForgottenHosts } from '../store/fleet/forgotten-hosts.ts'
 import { listUnservedLocations, noteEngineAnswer } from '../store/fleet/locations.ts'
@@ -8,7 +10,13 @@ import { pingDatabase } from '../store/meta.ts'
 import { reconcileCordons } from './cordons.ts'
 import { protectReturningHosts } from './firewalls.ts'
 import { freeReportedGpus } from './gpus.ts'
-import { applyHostReports, markAwayHosts, markLostHosts, silenceMs } from './host-reports.ts'
+import {
+  applyHostReports,
+  markAwayHosts,
+  markLostHosts,
+  noteBriefReports,
+  silenceMs,
+} from './host-reports.ts'
 import { Orphans } from './orphans.ts'
 import { reconcileLostVms, reconcileVms } from './vm-states.ts'
 
@@ -17,6 +25,10 @@ const stallMs = 20_000
 /** However busy a location is, its lost hosts are marked so often. */
 const passMs = 300_000
 const hostsPerBatch = 500
+/** So few that nobody waits long while their VMs are compared. */
+const hostsPerComparison = 50
+/** A larger fleet is looked at closely in turn, so that a look takes about as long however many VMs there are. */
+const hostsPerCloseLook = 500
 
 /** Whoever reads the inventory of a location has a turn of this name. */
 export const reportsTurn = (location: string): string => `reports ${location}`
@@ -64,37 +76,55 @@ export class Inventory {
     await database.transaction((tx) => markDrainedHosts(tx))
   }
 
-  async #read(location: string, inspectedAt: Date, signal: AbortSignal): Promise<void> {
+  async #read(location: string, begunAt: Date, signal: AbortSignal): Promise<void> {
+    const isInTurn = await takeCloseLook(this.#services.database, location, hostsPerCloseLook)
+    const changed = await this.#look(location, isInTurn, begunAt, signal)
+    if (changed.size > 0) await this.#look(location, (host) => changed.has(host), begunAt, signal)
+  }
+
+  /** Returns hosts that were told briefly and have changed. */
+  async #look(
+    location: string,
+    isClose: (host: string) => boolean,
+    inspectedAt: Date,
+    signal: AbortSignal,
+  ): Promise<Set<string>> {
     const { database, engines, stepMs } = this.#services
-    const reports = engines.get(location)!.inventory(signal)[Symbol.asyncIterator]()
+    const reports = engines.get(location)!.inventory(signal, isClose)[Symbol.asyncIterator]()
+    const changed = new Set<string>()
     for (let isMore = true; isMore; ) {
       const askedAt = await pingDatabase(database)
       const batch = await withinLimit(signal, stepMs ?? stallMs, () => nextOf(reports, hostsPerBatch))
       isMore = batch.length === hostsPerBatch
-      await this.#batch(location, batch, { askedAt, inspectedAt }, signal)
+      const forgotten = await listForgottenHosts(database, location)
+      const known = batch.filter(({ name }) => !forgotten.has(name))
+      const away = known.filter(({ isAway }) => isAway).map(({ name }) => name)
+      await markAwayHosts(database, location, away)
+      const brief = known.filter(({ isAway, isBrief }) => !isAway && isBrief)
+      for (const name of await noteBriefReports(database, location, brief, askedAt)) changed.add(name)
+      const close = known.filter(({ isAway, isBrief }) => !isAway && !isBrief)
+      if (close.length > 0) await this.#compare(location, close, { askedAt, inspectedAt }, signal)
     }
+    return changed
   }
 
   /** Reports that come when their time is up are worth nothing: others may have acted since. */
-  async #batch(
+  async #compare(
     location: string,
-    given: HostReport[],
+    reports: HostReport[],
     { askedAt, inspectedAt }: { askedAt: Date; inspectedAt: Date },
     signal: AbortSignal,
   ): Promise<void> {
     const { database, config } = this.#services
     const engineName = config.locations.find(({ name }) => name === location)?.engine ?? 'simulated'
-    const forgotten = await listForgottenHosts(database, location)
-    const known = given.filter(({ name }) => !forgotten.has(name))
-    const reports = known.filter(({ isAway }) => !isAway)
-    const away = known.filter(({ isAway }) => isAway).map(({ name }) => name)
-    await markAwayHosts(database, location, away)
     await protectReturningHosts(this.#services, location, reports, signal)
     signal.throwIfAborted()
     await applyHostReports(database, location, engineName, reports, askedAt)
-    await reconcileVms(this.#services, location, reports, signal)
+    for (const some of inParts(reports, hostsPerComparison)) {
+      await reconcileVms(this.#services, location, some, signal)
+      await this.#orphans.remove(location, some, inspectedAt, signal)
+    }
     await freeReportedGpus(database, location, reports, inspectedAt)
-    await this.#orphans.remove(location, reports, inspectedAt, signal)
     await reconcileCordons(this.#services, location, reports, signal)
   }
 }

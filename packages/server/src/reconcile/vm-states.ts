@@ -1,5 +1,5 @@
 import type { VmState } from '@slipway/contract'
-import { EngineError, type HostReport, type VmStatus } from '../engines/engine.ts'
+import { EngineError, type HostReport, type ReportedVm, type VmStatus } from '../engines/engine.ts'
 import { engineAt } from '../operations/engine-work.ts'
 import { changeVmState, findOsDisk, forgetVm, loseOsDisk, releaseGpus } from '../operations/vm/state.ts'
 import { refOf } from '../operations/vm/vm.ts'
@@ -62,7 +62,7 @@ export async function reconcileLostVms(
 }
 
 /** A first, cheap look: whether the VM deserves a closer one. */
-function looksOff({ state, is_os_disk_lost }: KnownVm, status: VmStatus | undefined): boolean {
+function looksOff({ state, is_os_disk_lost }: KnownVm, status: ReportedVm | undefined): boolean {
   if (state === 'STATE_UNREACHABLE') return true
   if (restingStates.includes(state) && (status === undefined) !== is_os_disk_lost) return true
   return state === 'STATE_RUNNING' && status?.power !== 'running'

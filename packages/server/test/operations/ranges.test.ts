@@ -41,7 +41,7 @@ function reportBridges({ simulator }: TestService): void {
   const engine = simulator(location)
   const inventory = engine.inventory.bind(engine)
   engine.inventory = async function* () {
-    for await (const report of inventory())
+    for await (const report of inventory(AbortSignal.timeout(60_000)))
       yield { ...report, capabilities: { ...report.capabilities, network: 'bridge' } }
   }
 }

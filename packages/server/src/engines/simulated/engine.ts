@@ -1,10 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { families, familyOfModel } from '@slipway/contract'
 import { type CompiledRule, decidePacket, type Packet } from '../../domain/firewall.ts'
+import { inParts } from '../../domain/in-parts.ts'
 import { Batches } from '../../store/batches.ts'
 import type { Database } from '../../store/database.ts'
 import {
+  type SimulatedContents,
   type SimulatedFault,
+  type SimulatedHost,
   type SimulatedPlace,
   type SimulatedVm,
   simulated,
@@ -29,6 +32,8 @@ import { bootLines, crashLines, scriptMs, shutdownLines } from './serial.ts'
 
 const serialTailBytes = 64 * 1024
 const hostsPerPage = 500
+/** So few that the VMs of one statement are some thousands. */
+const hostsPerCloseLook = 50
 const faultLookMs = 500
 const shutdownMs = 200
 /** So many VMs at most are put or removed by one statement. */
@@ -73,19 +78,28 @@ export class SimulatedEngine implements Engine {
     })
   }
 
-  async *inventory(): AsyncIterable<HostReport> {
+  async *inventory(_signal: AbortSignal, isClose = (_host: string) => true): AsyncIterable<HostReport> {
     const { location } = this.#options
-    // Shared storage has no place: its disks are told with the first host.
-    let disks = await simulated.listDisks(this.#db, location)
     for (let after = ''; ; ) {
       const page = await simulated.listHosts(this.#db, location, after, hostsPerPage)
-      for (const host of page) {
-        yield { ...report(host, this.#options.quarantineMs), disks }
-        disks = []
-      }
+      // Shared storage has no place: its disks are told with the first host.
+      const isFirst = after === '' && page[0] !== undefined && isClose(page[0].name)
+      const disks = isFirst ? await simulated.listDisks(this.#db, location) : []
+      for (const host of page) if (!isClose(host.name)) yield briefReport(host)
+      const close = page.filter(({ name }) => isClose(name))
+      for (const some of inParts(close, hostsPerCloseLook)) yield* this.#closeReports(some, disks.splice(0))
       if (page.length < hostsPerPage) return
       after = page.at(-1)!.name
     }
+  }
+
+  async *#closeReports(hosts: SimulatedHost[], disks: DiskStatus[]): AsyncIterable<HostReport> {
+    const { location, quarantineMs } = this.#options
+    const names = hosts.map(({ name }) => name)
+    const contents = await simulated.listContents(this.#db, location, names)
+    const contentsOf = new Map(contents.map((one) => [one.host, one]))
+    for (const host of hosts)
+      yield { ...closeReport(host, contentsOf.get(host.name)!, quarantineMs), disks: disks.splice(0) }
   }
 
   async ensureVm(spec: VmSpec, { firewall, power }: WantedState, call: Call): Promise<VmStatus | null> {
@@ -357,36 +371,55 @@ function status(vm: SimulatedVm): VmStatus {
   }
 }
 
-function report(
-  host: { name: string; model: string; gpu_count: number; vms: SimulatedVm[]; dirty: string[] },
-  quarantineMs: number,
-): Omit<HostReport, 'disks'> {
-  const share = families[familyOfModel(host.model) ?? 'a40']
-  // Off, a VM holds nothing, and what it held is reset.
-  const isOff = (vm: SimulatedVm) => powerOf(vm) === 'off'
-  const gpusOf = (vms: SimulatedVm[]) => vms.flatMap((vm) => vm.gpus.map((pci) => [pci, vm.id] as const))
-  const holderOf = new Map(gpusOf(host.vms.filter((vm) => !isOff(vm))))
-  const isFresh = (vm: SimulatedVm) => (vm.ready_in_ms ?? 0) > -quarantineMs
-  const dirty = new Set([
-    ...host.dirty,
-    ...gpusOf(host.vms.filter((vm) => isOff(vm) && isFresh(vm))).map(([pci]) => pci),
-  ])
+function briefReport({ name, model, gpu_count }: SimulatedHost): HostReport {
+  const share = families[familyOfModel(model) ?? 'a40']
   return {
-    name: host.name,
-    cpuCores: share.cpuCores * host.gpu_count,
-    memoryGb: share.memoryGb * host.gpu_count,
+    name,
+    isBrief: true,
+    cpuCores: share.cpuCores * gpu_count,
+    memoryGb: share.memoryGb * gpu_count,
     capabilities: { simulated: true },
-    gpus: Array.from({ length: host.gpu_count }, (_, index) => {
-      const pciAddress = `0000:${(0x10 + index).toString(16)}:00.0`
-      return {
-        pciAddress,
-        model: host.model,
-        numaNode: index < host.gpu_count / 2 ? 0 : 1,
-        iommuGroup: index,
-        holderVmId: holderOf.get(pciAddress) ?? null,
-        isClean: !dirty.has(pciAddress) && !holderOf.has(pciAddress),
-      }
-    }),
-    vms: host.vms.map(status),
+    gpus: Array.from({ length: gpu_count }, (_, index) => ({
+      pciAddress: `0000:${(0x10 + index).toString(16)}:00.0`,
+      model,
+      numaNode: index < gpu_count / 2 ? 0 : 1,
+      iommuGroup: index,
+      holderVmId: null,
+      isClean: false,
+    })),
+    vms: [],
+    disks: [],
+  }
+}
+
+type ToldVm = SimulatedContents['vms'][number]
+
+function closeReport(
+  host: SimulatedHost,
+  { vms, dirty }: SimulatedContents,
+  quarantineMs: number,
+): HostReport {
+  const brief = briefReport(host)
+  // Off, a VM holds nothing, and what it held is reset.
+  const isOff = (vm: ToldVm) => powerOf(vm) === 'off'
+  const gpusOf = (some: ToldVm[]) => some.flatMap((vm) => vm.gpus.map((pci) => [pci, vm.id] as const))
+  const holderOf = new Map(gpusOf(vms.filter((vm) => !isOff(vm))))
+  const isFresh = (vm: ToldVm) => (vm.ready_in_ms ?? 0) > -quarantineMs
+  const left = gpusOf(vms.filter((vm) => isOff(vm) && isFresh(vm)))
+  const unclean = new Set([...dirty, ...left.map(([pci]) => pci), ...holderOf.keys()])
+  return {
+    ...brief,
+    isBrief: false,
+    gpus: brief.gpus.map((gpu) => ({
+      ...gpu,
+      holderVmId: holderOf.get(gpu.pciAddress) ?? null,
+      isClean: !unclean.has(gpu.pciAddress),
+    })),
+    vms: vms.map((vm) => ({
+      id: vm.id,
+      generation: vm.generation,
+      power: powerOf(vm),
+      firewallGeneration: vm.firewall_generation,
+    })),
   }
 }

@@ -18,8 +18,8 @@ const touch = statement<
      JOIN host_reports r ON r.host_id = h.id AND r.fingerprint = w.fingerprint
      ORDER BY r.host_id FOR NO KEY UPDATE OF r)
    UPDATE host_reports r
-   SET reported_at = least(slipway_now(), greatest(r.reported_at, coalesce(:askedAt, slipway_now())))
-   FROM same WHERE r.host_id = same.host_id
+   SET reported_at = least(t.now, greatest(r.reported_at, coalesce(:askedAt, t.now)))
+   FROM same CROSS JOIN moment t WHERE r.host_id = same.host_id
    RETURNING same.name`,
 )
 

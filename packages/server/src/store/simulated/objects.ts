@@ -178,25 +178,33 @@ export interface SimulatedHost {
   name: string
   model: string
   gpu_count: number
-  vms: SimulatedVm[]
+}
+
+const hosts = statement<SimulatedHost, { location: string; afterName: string; most: number }>(
+  'simulated_hosts',
+  `SELECT name, model, gpu_count FROM simulated_hosts
+   WHERE location = :location AND NOT is_lost AND name > :afterName ORDER BY name LIMIT :most`,
+)
+
+/** What is on a host. */
+export interface SimulatedContents {
+  host: string
+  vms: Pick<SimulatedVm, 'id' | 'generation' | 'power' | 'gpus' | 'firewall_generation' | 'ready_in_ms'>[]
   dirty: string[]
 }
 
-// Of what a VM was made with only that which a report tells: the rest is many times as long.
-const hosts = statement<SimulatedHost, { location: string; afterName: string; most: number }>(
-  'simulated_hosts',
-  `SELECT h.name, h.model, h.gpu_count,
-          coalesce((SELECT jsonb_agg(to_jsonb(s)) FROM (
-             SELECT v.id, v.generation, v.power, v.gpus, v.firewall_generation,
-                    jsonb_build_object('image', v.spec -> 'image', 'network', v.spec -> 'network', 'disks', v.spec -> 'disks')
-                      AS spec,
-                    (extract(epoch FROM v.ready_at - t.now) * 1000)::float8 AS ready_in_ms
-             FROM simulated_vms v WHERE v.location = h.location AND v.host = h.name AND NOT v.is_removed) s), '[]') AS vms,
+// Nothing of what a VM was made with: that is many times as long.
+const contents = statement<SimulatedContents, { location: string; hosts: string[] }>(
+  'simulated_contents',
+  `SELECT w.host,
+          coalesce((SELECT json_agg(json_build_object('id', v.id, 'generation', v.generation, 'power', v.power,
+                      'gpus', v.gpus, 'firewall_generation', v.firewall_generation,
+                      'ready_in_ms', (extract(epoch FROM v.ready_at - t.now) * 1000)::float8))
+                    FROM simulated_vms v
+                    WHERE v.location = :location AND v.host = w.host AND NOT v.is_removed), '[]') AS vms,
           ARRAY(SELECT r.pci_address FROM simulated_gpu_resets r
-                WHERE r.location = h.location AND r.host = h.name AND r.clean_at > t.now) AS dirty
-   FROM simulated_hosts h CROSS JOIN moment t
-   WHERE h.location = :location AND NOT h.is_lost AND h.name > :afterName
-   ORDER BY h.name LIMIT :most`,
+                WHERE r.location = :location AND r.host = w.host AND r.clean_at > t.now) AS dirty
+   FROM unnest(:hosts::text[]) AS w (host) CROSS JOIN moment t`,
 )
 
 const disks = statement<{ id: string; generation: number; sizeGib: number }, { location: string }>(
@@ -284,6 +292,9 @@ export const simulated = {
     removeDisk.one(db, disk),
   listHosts: (db: Queryable, location: string, afterName: string, most: number) =>
     hosts.all(db, { location, afterName, most }),
+  /** Of each of these hosts. */
+  listContents: (db: Queryable, location: string, names: string[]) =>
+    contents.all(db, { location, hosts: names }),
   listDisks: (db: Queryable, location: string) => disks.all(db, { location }),
   setHostLost: (db: Queryable, location: string, name: string, isLost: boolean) =>
     loseHost.run(db, { location, name, isLost }),
