@@ -3,7 +3,7 @@ import { addOrganization } from '@slipway/testing/people.ts'
 import { createAccessKey } from '../src/accounts/credentials.ts'
 import { setUpProject } from '../src/accounts/project-setup.ts'
 import { setOrganizationQuotas } from '../src/store/compute/organization-quotas.ts'
-import type { Database } from '../src/store/database.ts'
+import type { Database, Tx } from '../src/store/database.ts'
 import { type Made, runLoad } from './load.ts'
 import { locations, type RunningService } from './running-service.ts'
 
@@ -28,13 +28,17 @@ export async function addTenants(
       await setOrganizationQuotas(tx, organizationId, amply)
       for (let p = 0; p < projectsEach; p++) {
         const { id: projectId } = await setUpProject(tx, { organizationId, name: `${name}-${p}` })
-        const scope = { projectId, organizationId: null }
-        const key = await createAccessKey(tx, { scope, name: 'bench', role: 'write', createdBy: null })
-        tenants.push({ projectId, token: key!.secret })
+        tenants.push({ projectId, token: await addWriteKey(tx, projectId) })
       }
     })
   }
   return tenants
+}
+
+/** Returns the key. */
+export async function addWriteKey(tx: Tx, projectId: string): Promise<string> {
+  const scope = { projectId, organizationId: null }
+  return (await createAccessKey(tx, { scope, name: 'bench', role: 'write', createdBy: null }))!.secret
 }
 
 /** A project with more VMs than a page has, which also warms the service up. */

@@ -1,9 +1,11 @@
 /**
  * The same work on a small store and on one with a million VMs, 20,000 hosts, 10 million finished operations and 40 million
- * events, or the part of it that `--scale` says: by default a tenth.
+ * events, or the part of it that `--scale` says: by default a tenth. With `--store DIR` the grown one stays in that directory,
+ * and a later run measures it without filling it again.
  */
-import { statfsSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, statfsSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { query } from '@slipway/testing/database.ts'
 import { eventually } from '@slipway/testing/eventually.ts'
@@ -12,7 +14,7 @@ import { openEmbedded } from '../src/store/embedded/index.ts'
 import { measureChanges } from './changes.ts'
 import { type Effort, quick, usual } from './effort.ts'
 import { type Figure, print, shown } from './figures.ts'
-import { addTenants, addVms, createVms, stopVm, type Tenant } from './fixtures.ts'
+import { addTenants, addVms, addWriteKey, createVms, stopVm } from './fixtures.ts'
 import type { Made } from './load.ts'
 import { Memory } from './memory.ts'
 import { measureReads } from './reads.ts'
@@ -22,7 +24,11 @@ import { measureStarts } from './starts.ts'
 import { measureStreams } from './streams.ts'
 
 const { values } = parseArgs({
-  options: { quick: { type: 'boolean', default: false }, scale: { type: 'string', default: '0.1' } },
+  options: {
+    quick: { type: 'boolean', default: false },
+    scale: { type: 'string', default: '0.1' },
+    store: { type: 'string' },
+  },
 })
 const scale = Number(values.scale)
 if (!(scale > 0 && scale <= 1)) throw new Error(`--scale ${values.scale}: must be above 0 and at most 1`)
@@ -30,6 +36,7 @@ if (!(scale > 0 && scale <= 1)) throw new Error(`--scale ${values.scale}: must b
 const gbAtFullScale = 80
 const mostFactor = 1.3
 const vmsPerOrganization = 10_000
+const tenantName = 'grown'
 /** Until a new fleet has reported. */
 const longestMs = 600_000
 
@@ -45,24 +52,25 @@ const size = Object.fromEntries(
   Object.entries(fullSize).map(([name, count]) => [name, Math.ceil(count * scale)]),
 ) as typeof fullSize
 
-const service = new RunningService(effort.hosts)
-try {
-  requireSpace()
+/** What a store that stays is filled with. */
+interface Filling {
+  scale: number
+  fillSeconds: number
+}
+
+const small = await withService(new RunningService(effort.hosts), async (service) => {
   await service.start()
-  const run = runNow(await service.postgresVersion(), values.quick)
   console.error('  measuring the small store')
-  const small = await measure((made) => Promise.resolve(made))
-  console.error(
-    `  growing it to ${Object.entries(size)
-      .map(([name, n]) => `${n.toLocaleString('en')} ${name}`)
-      .join(', ')}`,
-  )
-  const begun = performance.now()
-  const tenant = await fill()
-  const fillSeconds = (performance.now() - begun) / 1000
-  const sizeGb = await storeGb()
-  console.error(`  ${fillSeconds.toFixed(0)} s, ${sizeGb.toFixed(1)} GB; measuring the grown store`)
-  const grown = await measure(() => madeOf(tenant))
+  return measure(service, (made) => Promise.resolve(made))
+})
+const store = values.store === undefined ? undefined : resolve(values.store)
+const largeHosts = Math.max(size.hosts, effort.hosts)
+await withService(new RunningService(largeHosts, store), async (service) => {
+  const { fillSeconds } = await fill(service)
+  const run = runNow(await service.postgresVersion(), values.quick)
+  const sizeGb = await storeGb(service)
+  console.error(`  filled in ${fillSeconds.toFixed(0)} s, ${sizeGb.toFixed(1)} GB; measuring the grown store`)
+  const grown = await measure(service, () => grownVms(service))
   const pairs = grown.map((figure) => pairOf(small.find(({ id }) => id === figure.id)!, figure))
   for (const { small, grown, factor } of pairs) {
     print(grown)
@@ -72,12 +80,24 @@ try {
     )
   }
   keep({ grow: { ...run, scale, rows: size, fillSeconds, sizeGb, pairs } })
-} finally {
-  await service.close()
+})
+
+async function withService<T>(
+  service: RunningService,
+  work: (service: RunningService) => Promise<T>,
+): Promise<T> {
+  try {
+    return await work(service)
+  } finally {
+    await service.close()
+  }
 }
 
 /** `choose` says what is read; it is given the VMs whose creation warms up a process that has just started. */
-async function measure(choose: (warmUp: Made[]) => Promise<Made[]>): Promise<Figure[]> {
+async function measure(
+  service: RunningService,
+  choose: (warmUp: Made[]) => Promise<Made[]>,
+): Promise<Figure[]> {
   const memory = new Memory(service)
   const [first, ...others] = await choose(await addVms(service))
   const parts = {
@@ -95,18 +115,33 @@ async function measure(choose: (warmUp: Made[]) => Promise<Made[]>): Promise<Fig
   return [...figures, ...starts.filter(({ id }) => id === 'ready')]
 }
 
-/**
- * The service itself takes up the hosts and makes the VMs that the others are copied from; then it rests. Returns one of
- * those who have the new VMs.
- */
-async function fill(): Promise<Tenant> {
-  await service.main.stop()
-  const hosts = Math.max(size.hosts, effort.hosts)
-  service.configure(hosts)
+/** Starts the service with the rows that it is to have, and says how long they took. */
+async function fill(service: RunningService): Promise<Filling> {
+  const note = join(service.dataDir, 'filling.json')
+  if (existsSync(note)) {
+    const found = JSON.parse(readFileSync(note, 'utf8')) as Filling
+    if (found.scale !== scale) throw new Error(`${store} was filled for --scale ${found.scale}`)
+    await service.start()
+    return found
+  }
+  requireSpace()
+  const counts = Object.entries(size).map(([name, n]) => `${n.toLocaleString('en')} ${name}`)
+  console.error(`  filling a store with ${counts.join(', ')}`)
+  const begun = performance.now()
+  await fillRows(service)
+  const filling = { scale, fillSeconds: (performance.now() - begun) / 1000 }
+  writeFileSync(note, JSON.stringify(filling))
+  return filling
+}
+
+/** The service itself takes up the hosts and makes the VMs that the others are copied from; then it rests. */
+async function fillRows(service: RunningService): Promise<void> {
   await service.start()
-  await eventually(async () => (await countOf('hosts')) >= hosts, longestMs)
-  const tenants = await addTenants(service.database, 'grown', Math.ceil(size.vms / vmsPerOrganization), 20)
-  const [running, shutOff] = await createVms(service, await addTenants(service.database, 'template', 1, 1), 2)
+  await eventually(async () => (await countOf(service, 'hosts')) >= largeHosts, longestMs)
+  const { database } = service
+  const organizations = Math.ceil(size.vms / vmsPerOrganization)
+  const tenants = await addTenants(database, tenantName, organizations, 20)
+  const [running, shutOff] = await createVms(service, await addTenants(database, 'template', 1, 1), 2)
   await stopVm(service, shutOff!)
   // Without it PostgreSQL would go with the service.
   const embedded = await openEmbedded({ dataDir: service.dataDir, log: () => {} })
@@ -114,7 +149,7 @@ async function fill(): Promise<Tenant> {
   const share = (count: number) => Math.ceil(count / locations.length)
   try {
     for (const [index, location] of locations.entries())
-      await growRows(service.database, {
+      await growRows(database, {
         vms: share(size.vms),
         after: index * share(size.vms),
         operations: share(size.operations),
@@ -128,17 +163,20 @@ async function fill(): Promise<Tenant> {
   } finally {
     await embedded.stop()
   }
-  return tenants[0]!
 }
 
-/** The VMs that a tenant was given, which lie all over the tables. */
-async function madeOf(tenant: Tenant): Promise<Made[]> {
-  const { rows } = await service.database.query({
-    text: `SELECT v.id AS "vmId", (SELECT o.id FROM operations o WHERE o.resource_id = v.id LIMIT 1) AS "operationId"
-           FROM vms v WHERE v.project_id = $1`,
-    values: [tenant.projectId],
+/** The VMs of one of those who were given some, which lie all over the tables. */
+async function grownVms({ database }: RunningService): Promise<Made[]> {
+  const { rows: vms } = await database.query({
+    text: `SELECT v.project_id AS "projectId", v.id AS "vmId",
+                  (SELECT o.id FROM operations o WHERE o.resource_id = v.id LIMIT 1) AS "operationId"
+           FROM vms v WHERE v.project_id = (
+             SELECT p.id FROM projects p JOIN organizations o ON o.id = p.organization_id
+             WHERE o.name = $1 ORDER BY p.id LIMIT 1)`,
+    values: [`${tenantName} 0`],
   })
-  return rows.map((row) => ({ ...tenant, ...row }))
+  const token = await database.transaction((tx) => addWriteKey(tx, vms[0].projectId))
+  return vms.map((vm) => ({ ...vm, token }))
 }
 
 /** How many times slower, whichever way the figure counts. */
@@ -147,12 +185,12 @@ function pairOf(small: Figure, grown: Figure): Pair {
   return { small, grown, factor: grown.unit === '/s' ? 1 / factor : factor }
 }
 
-async function countOf(table: string): Promise<number> {
+async function countOf(service: RunningService, table: string): Promise<number> {
   const { rows } = await service.database.query({ text: `SELECT count(*) FROM ${table}` })
   return rows[0].count
 }
 
-async function storeGb(): Promise<number> {
+async function storeGb(service: RunningService): Promise<number> {
   const { rows } = await service.database.query({
     text: 'SELECT pg_database_size(current_database())::float8 AS bytes',
   })
@@ -160,10 +198,10 @@ async function storeGb(): Promise<number> {
 }
 
 function requireSpace(): void {
-  const { bavail, bsize } = statfsSync(tmpdir())
+  const dir = store ?? tmpdir()
+  mkdirSync(dir, { recursive: true })
+  const { bavail, bsize } = statfsSync(dir)
   const [freeGb, neededGb] = [(bavail * bsize) / 1e9, gbAtFullScale * scale]
   if (freeGb < neededGb)
-    throw new Error(
-      `${tmpdir()} has ${freeGb.toFixed(0)} GB left: --scale ${scale} needs ${neededGb.toFixed(0)}`,
-    )
+    throw new Error(`${dir} has ${freeGb.toFixed(0)} GB left: --scale ${scale} needs ${neededGb.toFixed(0)}`)
 }

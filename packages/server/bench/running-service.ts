@@ -1,5 +1,14 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { chmodSync, closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  closeSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -22,23 +31,28 @@ export interface ServerProcess {
 
 /** The service as its users run it: the built program, embedded PostgreSQL with fsync, simulated hosts that boot at once. */
 export class RunningService {
-  readonly #dir = mkdtempSync(join(tmpdir(), 'slipway-bench-'))
-  readonly dataDir = join(this.#dir, '.slipway')
+  readonly #dir: string
+  readonly #isKept: boolean
+  readonly dataDir: string
   readonly #processes = new Set<ChildProcess>()
   #started = 0
   main!: ServerProcess
   database!: Database
 
-  constructor(hosts: number) {
+  /** Without a directory of its own it leaves nothing behind. */
+  constructor(hosts: number, dir?: string) {
+    this.#dir = dir ?? mkdtempSync(join(tmpdir(), 'slipway-bench-'))
+    this.#isKept = dir !== undefined
+    this.dataDir = join(this.#dir, '.slipway')
+    mkdirSync(this.#dir, { recursive: true })
     // PostgreSQL of a root's service runs as another user.
     chmodSync(this.#dir, 0o755)
-    this.configure(hosts)
+    this.#configure(hosts)
     for (const signal of ['SIGINT', 'SIGTERM'] as const)
       process.once(signal, () => void this.close().finally(() => process.exit(1)))
   }
 
-  /** From the next start on it has so many hosts. */
-  configure(hosts: number): void {
+  #configure(hosts: number): void {
     const sections = locations.map((name, index) =>
       simulatedLocation({
         name,
@@ -113,6 +127,7 @@ export class RunningService {
     for (const child of [...this.#processes]) await this.#end(child)
     const postmaster = postmasterPid(this.dataDir)
     if (postmaster) await killAndWait(postmaster, 'SIGQUIT')
+    if (this.#isKept) return
     for (const dir of home ? [home, this.#dir] : [this.#dir]) rmSync(dir, { recursive: true, force: true })
   }
 }
