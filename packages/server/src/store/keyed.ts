@@ -48,7 +48,10 @@ class Batch<Row, Key> {
 /** A batch that has not ended by then holds nobody up: the next one does not wait for it. */
 const patienceMs = 20
 
-/** The batches of one statement: while one is under way, the next forms. What comes alone goes at once. */
+/**
+ * The batches of one statement: while one is under way, the next forms, and it begins when those who were answered have
+ * had a turn of the event loop to ask again. What comes alone goes at once.
+ */
 class Line<Row, Key> {
   readonly #read: (keys: Key[]) => Promise<Map<string, Row>>
   readonly #gather: NonNullable<Queryable['gather']>
@@ -80,16 +83,14 @@ class Line<Row, Key> {
     if (this.#next !== batch) return
     this.#next = undefined
     this.#underWay = batch
-    const answer = await this.#read(batch.keys).then(
-      (rows) => () => batch.resolve(rows),
-      (error) => () => batch.reject(error),
+    await this.#read(batch.keys).then(
+      (rows) => batch.resolve(rows),
+      (error) => batch.reject(error),
     )
-    // The database goes on while we answer.
-    if (this.#underWay === batch) {
-      this.#underWay = undefined
-      if (this.#next) this.#begin(this.#next)
-    }
-    answer()
+    if (this.#underWay !== batch) return
+    this.#underWay = undefined
+    const next = this.#next
+    if (next) this.#gather(() => this.#gather(() => this.#begin(next)))
   }
 }
 
@@ -107,8 +108,12 @@ export function keyedStatement<Row, Key extends KeyMembers<Key>>(
   const several = statement<Row & Key, Record<string, unknown[]>>(name, text)
   const lines = new WeakMap<Queryable, Line<Row, Key>>()
   let members: (keyof Key & string)[] | undefined
-  // No text of PostgreSQL has a NUL in it.
-  const nameOf = (key: Key) => members!.map((member) => key[member]).join('\0')
+  const nameOf = (key: Key) => {
+    let name = ''
+    // No text of PostgreSQL has a NUL in it.
+    for (const member of members!) name += `\0${key[member]}`
+    return name
+  }
 
   async function read(db: Queryable, keys: Key[]): Promise<Map<string, Row>> {
     const lists = Object.fromEntries(members!.map((member) => [member, keys.map((key) => key[member])]))
@@ -116,9 +121,9 @@ export function keyedStatement<Row, Key extends KeyMembers<Key>>(
   }
 
   return {
-    async one(db, key) {
+    one(db, key) {
       members ??= Object.keys(key) as (keyof Key & string)[]
-      if (!db.isShared) return (await read(db, [key])).get(nameOf(key))
+      if (!db.isShared) return read(db, [key]).then((rows) => rows.get(nameOf(key)))
       let line = lines.get(db)
       if (!line) {
         line = new Line((keys) => read(db, keys), db.gather)

@@ -2,7 +2,7 @@ import { createDatabase, type TestDatabase } from '@slipway/testing/database.ts'
 import { eventually } from '@slipway/testing/eventually.ts'
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { Database } from '../../src/store/database.ts'
+import { Database, type Queryable } from '../../src/store/database.ts'
 import {
   boolean,
   constant,
@@ -163,6 +163,29 @@ test('reads wait together while one is under way, but not for one that does not 
   expect(keys()).toEqual([[1], [2, 3], [4, 5]])
   for (const { end } of begun) end()
   expect((await Promise.all([first, ...last])).map((row) => row?.tripled)).toEqual([3, 12, 15])
+})
+
+test('those who ask again as soon as they are answered go with those who waited meanwhile', async () => {
+  const echo = keyedStatement<object, { n: number }>(
+    'test_echo',
+    'SELECT w.n FROM unnest(:n::int[]) AS w (n)',
+  )
+  const begun: unknown[] = []
+  let meanwhile: Promise<object | undefined> | undefined
+  // It answers at once: on a slow machine nobody waits for longer than they have patience for.
+  const prompt: Queryable = {
+    isShared: true,
+    async query({ values }) {
+      const numbers = values?.[0] as number[]
+      begun.push(numbers)
+      meanwhile ??= ask(3)
+      return { rows: numbers.map((n) => ({ n })) } as unknown as Awaited<ReturnType<Queryable['query']>>
+    },
+  }
+  const ask = (n: number) => echo.one(prompt, { n })
+  expect(await ask(1).then(() => ask(2))).toEqual({ n: 2 })
+  expect(await meanwhile).toEqual({ n: 3 })
+  expect(begun).toEqual([[1], [3, 2]])
 })
 
 test('a statement that fails fails all who share it, and nobody after them', async () => {
