@@ -27,24 +27,37 @@ export interface Grant {
 
 export const callerKey = (caller: Caller): string => `${caller.kind}:${caller.id}`
 
+/** What is there at once where it is known, and otherwise comes from the database. */
+export type Soon<T> = T | Promise<T>
+
+export const soon = <T, U>(value: Soon<T>, then: (value: T) => Soon<U>): Soon<U> =>
+  value instanceof Promise ? value.then(then) : then(value)
+
 /** What access looks at in a request. */
 export type GrantedRequest = Pick<FastifyRequest, 'headers' | 'ip' | 'params'>
 
-/** Decides who calls and whether they may; answers from a cache that lives half a second. */
+/** Decides who calls and whether they may; answers from a cache that lives half a second, and then at once. */
 export class Access {
-  readonly #database: Queryable
-  readonly #callers = new Remembered<Caller | null>()
-  readonly #projects = new Remembered<ProjectScope | null>()
+  readonly #keys: Remembered<Caller | null>
+  readonly #users: Remembered<Caller | null>
+  readonly #projects: Remembered<ProjectScope | null>
   readonly #proven = new RecentKeys()
-  readonly #notesUse: boolean
+  readonly #isLasting: boolean
 
   /** Without signals it is for the moment of one transaction. */
   constructor(database: Queryable, signals?: Signals) {
-    this.#database = database
-    this.#notesUse = signals !== undefined
+    this.#isLasting = signals !== undefined
+    const proven = (digest: string) => (caller: Caller | null) => {
+      if (caller) this.#proven.add(digest)
+      return caller
+    }
+    this.#keys = new Remembered((digest) =>
+      findKeyCaller(database, digest, this.#isLasting).then(proven(digest)),
+    )
+    this.#users = new Remembered((digest) => findTokenCaller(database, digest).then(proven(digest)))
+    this.#projects = new Remembered((projectId) => findProjectScope(database, projectId))
     signals?.on('access', () => {
-      this.#callers.clear()
-      this.#projects.clear()
+      for (const memory of [this.#keys, this.#users, this.#projects]) memory.clear()
     })
   }
 
@@ -52,7 +65,8 @@ export class Access {
   async grant(route: Route, { headers, ip, params }: GrantedRequest): Promise<Grant> {
     const { project_id } = params as Record<string, string>
     // A transaction is for callers who were let in a moment ago: both are looked up in one go.
-    if (!this.#notesUse && project_id !== undefined && isUuid(project_id)) void this.#findProject(project_id)
+    if (!this.#isLasting && project_id !== undefined && isUuid(project_id))
+      void this.#projects.get(project_id)
     const caller = await this.authenticate(readBearer(headers), ip)
     return this.authorize(route, caller, params as Record<string, string>)
   }
@@ -69,14 +83,20 @@ export class Access {
   async authenticate(bearer: Bearer | undefined, address: string): Promise<Caller> {
     if (!bearer)
       throw new Failure('unauthenticated', 'Send an access key or token as "Authorization: Bearer …".')
-    const caller = await this.#findCaller(bearer)
-    if (!caller || caller.expiresAt <= Date.now() || !isFromAllowedAddress(caller, address))
+    const caller = await this.#memoryOf(bearer).get(bearer.digest)
+    if (!caller || !isWelcome(caller, address))
       throw new Failure('unauthenticated', 'This credential is unknown, revoked or expired.')
     return caller
   }
 
+  /** Whom the bearer is remembered to stand for; undefined if that has to be looked up, or is nobody. */
+  recall(bearer: Bearer | undefined, address: string): Caller | undefined {
+    const caller = bearer && this.#memoryOf(bearer).recall(bearer.digest)
+    return caller && isWelcome(caller, address) ? caller : undefined
+  }
+
   /** 404 for what the caller cannot see, then 403 for what it may not do, then 402. */
-  async authorize(route: Route, caller: Caller, params: Record<string, string>): Promise<Grant> {
+  authorize(route: Route, caller: Caller, params: Record<string, string>): Soon<Grant> {
     if (route.access === 'operator') {
       if (caller.kind === 'operator_key' || (caller.kind === 'user' && caller.isOperator))
         return { caller, project: null, organizationId: null }
@@ -90,15 +110,20 @@ export class Access {
     return { caller, project: null, organizationId: null }
   }
 
-  async #authorizeProject(route: Route, caller: Caller, projectId: string): Promise<Grant> {
+  #authorizeProject(route: Route, caller: Caller, projectId: string): Soon<Grant> {
     if (!isUuid(projectId)) throw badId('project_id')
-    const project = await this.#findProject(projectId)
-    const standing = project && standingIn(caller, project.organizationId, project.projectId)
-    if (!project || !standing?.role) throw new Failure('not_found', 'There is no project with this id.')
-    requireRole(route, standing)
-    if (route.payment !== 'none' && project.paymentState === 'never') throw paymentRequired(project)
-    if (route.payment === 'active' && project.paymentState !== 'active') throw paymentRequired(project)
-    return { caller, project, organizationId: project.organizationId }
+    return soon(this.#projects.get(projectId), (project) => {
+      const standing = project && standingIn(caller, project.organizationId, project.projectId)
+      if (!project || !standing?.role) throw new Failure('not_found', 'There is no project with this id.')
+      requireRole(route, standing)
+      if (route.payment !== 'none' && project.paymentState === 'never') throw paymentRequired(project)
+      if (route.payment === 'active' && project.paymentState !== 'active') throw paymentRequired(project)
+      return { caller, project, organizationId: project.organizationId }
+    })
+  }
+
+  #memoryOf({ isKey }: Bearer): Remembered<Caller | null> {
+    return isKey ? this.#keys : this.#users
   }
 
   #authorizeOrganization(route: Route, caller: Caller, organizationId: string): Grant {
@@ -108,20 +133,6 @@ export class Access {
     const isOpenToKey = route.alsoWriteKeys && isWriteKeyOfProject(caller)
     requireRole(isOpenToKey ? { ...route, access: 'visible' } : route, standing)
     return { caller, project: null, organizationId }
-  }
-
-  #findCaller({ digest, isKey }: Bearer): Promise<Caller | null> {
-    return this.#callers.get(digest, async () => {
-      const caller = isKey
-        ? await findKeyCaller(this.#database, digest, this.#notesUse)
-        : await findTokenCaller(this.#database, digest)
-      if (caller) this.#proven.add(digest)
-      return caller
-    })
-  }
-
-  #findProject(projectId: string): Promise<ProjectScope | null> {
-    return this.#projects.get(projectId, () => findProjectScope(this.#database, projectId))
   }
 }
 
@@ -135,6 +146,19 @@ export interface Bearer {
 export function readBearer({ authorization }: { authorization?: string | undefined }): Bearer | undefined {
   const bearer = /^Bearer ([\x21-\x7e]{1,512})$/i.exec(authorization ?? '')?.[1]
   return bearer === undefined ? undefined : { digest: digestOf(bearer), isKey: isAccessKeyShape(bearer) }
+}
+
+/** What was last read on a connection. Mostly it comes with the same credential again. */
+const lastRead = new WeakMap<object, { authorization: string | undefined; bearer: Bearer | undefined }>()
+
+/** The same, made once for requests of one connection that say the same. */
+export function bearerOf({ headers, raw }: Pick<FastifyRequest, 'headers' | 'raw'>): Bearer | undefined {
+  const { authorization } = headers
+  const known = lastRead.get(raw.socket)
+  if (known && known.authorization === authorization) return known.bearer
+  const bearer = readBearer(headers)
+  lastRead.set(raw.socket, { authorization, bearer })
+  return bearer
 }
 
 /** The last few thousand keys, those first forgotten that were not added again for the longest time. */
@@ -154,15 +178,34 @@ class RecentKeys {
 
 /** Remembers for half a second. Who asks while an answer is on its way waits for the same one. */
 class Remembered<T> {
-  readonly #answers = new Map<string, { answer: Promise<T>; until: number }>()
+  readonly #find: (key: string) => Promise<T>
+  readonly #answers = new Map<string, { answer: Soon<T>; until: number }>()
 
-  get(key: string, find: () => Promise<T>): Promise<T> {
+  constructor(find: (key: string) => Promise<T>) {
+    this.#find = find
+  }
+
+  /** Undefined if it is not known, or not yet. */
+  recall(key: string): T | undefined {
+    const known = this.#answers.get(key)
+    return known && !(known.answer instanceof Promise) && known.until > performance.now()
+      ? known.answer
+      : undefined
+  }
+
+  get(key: string): Soon<T> {
     const known = this.#answers.get(key)
     if (known && known.until > performance.now()) return known.answer
     if (this.#answers.size >= mostCached) this.#answers.clear()
-    const answer = find()
-    this.#answers.set(key, { answer, until: performance.now() + cacheMs })
-    answer.catch(() => this.#answers.delete(key))
+    const answer = this.#find(key)
+    const entry: { answer: Soon<T>; until: number } = { answer, until: performance.now() + cacheMs }
+    this.#answers.set(key, entry)
+    answer.then(
+      (found) => {
+        entry.answer = found
+      },
+      () => this.#answers.delete(key),
+    )
     return answer
   }
 
@@ -174,8 +217,10 @@ class Remembered<T> {
 const isWriteKeyOfProject = (caller: Caller): boolean =>
   caller.kind === 'access_key' && caller.projectId !== null && caller.role === 'write'
 
-const isFromAllowedAddress = (caller: Caller, address: string): boolean =>
-  caller.kind === 'user' || !caller.allowedFrom || isInBlockList(caller.allowedFrom, address)
+/** Whether it still works, and from there. */
+const isWelcome = (caller: Caller, address: string): boolean =>
+  caller.expiresAt > Date.now() &&
+  (caller.kind === 'user' || !caller.allowedFrom || isInBlockList(caller.allowedFrom, address))
 
 /** How a caller stands in an organization that it can see. */
 export interface Standing {

@@ -28,6 +28,7 @@ import { Metrics } from './metrics.ts'
 import { mountRoutes } from './mount.ts'
 import { mountOidc } from './oidc.ts'
 import { RateLimiter } from './rate-limit.ts'
+import { requestLogOf } from './request-log.ts'
 import { Endings } from './streams/endings.ts'
 import { HeldAnswers } from './streams/held.ts'
 import { EventStreams } from './streams/streams.ts'
@@ -126,29 +127,26 @@ export function buildApp(outside: Services, log: FastifyBaseLogger): App {
     done()
   })
   app.addHook('onSend', (request, reply, _payload, done) => {
-    if (!reply.hasHeader('RateLimit-Limit')) limiter.showAddress(request.ip, reply)
+    if (!reply.hasHeader('ratelimit-limit')) limiter.showAddress(request.ip, reply)
     done()
   })
-  // The line of a request has no members of members, where there could be something to redact: it is not searched.
-  const requestLog = log.child({}, { redact: [] })
+  const logRequest = requestLogOf(log)
   app.addHook('onResponse', (request, reply, done) => {
-    const config = request.routeOptions.config as { routeId?: string }
-    const route = config.routeId ?? request.routeOptions.url ?? 'none'
+    // Fastify makes it anew at each look.
+    const { config, url } = request.routeOptions
+    const route = (config as { routeId?: string }).routeId ?? url ?? 'none'
     metrics.observe(route, reply.statusCode, reply.elapsedTime / 1000)
-    requestLog.info(
-      {
-        request: request.id,
-        route,
-        method: request.method,
-        // The path without its query: filters and links may carry what no log should.
-        path: loggedPath(request.url, request.routeOptions.url),
-        status: reply.statusCode,
-        ms: Math.round(reply.elapsedTime),
-        caller: request.grant ? callerKey(request.grant.caller) : '',
-        client: request.ip,
-      },
-      'request',
-    )
+    logRequest({
+      id: request.id,
+      route,
+      method: request.method,
+      // The path without its query: filters and links may carry what no log should.
+      path: loggedPath(request.url, url),
+      status: reply.statusCode,
+      ms: Math.round(reply.elapsedTime),
+      caller: request.grant ? callerKey(request.grant.caller) : '',
+      client: request.ip,
+    })
     done()
   })
   app.setErrorHandler((error, request, reply) => sendFailure(toFailure(error), request, reply))
@@ -174,14 +172,17 @@ export function buildApp(outside: Services, log: FastifyBaseLogger): App {
   return { fastify: app, access, metrics }
 }
 
-/** JSON answers are never a page: nothing may run, frame or sniff them. Pages set their own policy. */
+/**
+ * JSON answers are never a page: nothing may run, frame or sniff them. Pages set their own policy. Here as wherever every
+ * request passes, names are in lower case: of another Fastify makes a new text each time, which is then looked up.
+ */
 const securityHeaders = {
-  'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
-  'X-Content-Type-Options': 'nosniff',
-  'X-Frame-Options': 'DENY',
-  'Referrer-Policy': 'no-referrer',
-  'Cross-Origin-Resource-Policy': 'same-origin',
-  'Strict-Transport-Security': 'max-age=31536000',
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+  'referrer-policy': 'no-referrer',
+  'cross-origin-resource-policy': 'same-origin',
+  'strict-transport-security': 'max-age=31536000',
 }
 
 /** A link to the billing dashboard has its secret in the path: no log gets it, however the path is spelled. */
@@ -192,7 +193,7 @@ function loggedPath(url: string, route: string | undefined): string {
 }
 
 function addCommonHeaders(request: FastifyRequest, reply: FastifyReply): void {
-  reply.header('X-Request-Id', request.id)
+  reply.header('x-request-id', request.id)
   reply.headers(securityHeaders)
 }
 

@@ -3,8 +3,9 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { isUuid } from '../domain/ids.ts'
 import type { Tx } from '../store/database.ts'
 import { emit, type Requester } from '../store/events/events.ts'
+import type { Caller } from '../store/identity/access.ts'
 import { JsonText } from '../store/json.ts'
-import { type Access, callerKey, type Grant, paymentRequired, readBearer } from './access.ts'
+import { type Access, bearerOf, callerKey, type Grant, paymentRequired, type Soon, soon } from './access.ts'
 import {
   answered,
   type Context,
@@ -14,7 +15,8 @@ import {
   type ListHandler,
   RawAnswer,
 } from './context.ts'
-import { type IdempotentRequest, plainUrl, readIdempotencyKey } from './idempotency.ts'
+import { sendFailure, toFailure } from './errors.ts'
+import { type Answer, type IdempotentRequest, plainUrl, readIdempotencyKey } from './idempotency.ts'
 import { RateLimiter } from './rate-limit.ts'
 import { compileValidators } from './validation.ts'
 import { writerOf } from './writes.ts'
@@ -27,6 +29,9 @@ declare module 'fastify' {
 
 /** Who has no credential yet says little, and nobody pays for reading it. */
 export const authBodyBytes = 8 * 1024
+
+/** As Fastify would complete it. */
+const jsonType = 'application/json; charset=utf-8'
 
 type AnyHandler = Handler<RouteId>
 
@@ -42,29 +47,47 @@ export function mountRoutes(
   const perSecond = services.config.limits.unknownBearersPerSecond
   const guesses = new RateLimiter({ requestsPerSecond: perSecond, burst: 5 * perSecond })
   app.decorateRequest('grant', null)
+
+  /** Whom access remembers passes at once. */
+  function enter(route: Route, request: FastifyRequest, reply: FastifyReply): Soon<void> {
+    const params = lowerIds(request.params)
+    if (route.noStore) reply.header('cache-control', 'no-store')
+    if (route.access === 'public') return limiter.takeAddress(request.ip, reply)
+    const bearer = bearerOf(request)
+    const authorize = (caller: Caller) => {
+      limiter.take(callerKey(caller), reply)
+      return soon(access.authorize(route, caller, params), (grant) => {
+        request.grant = grant
+      })
+    }
+    const remembered = access.recall(bearer, request.ip)
+    if (remembered) return authorize(remembered)
+    if (bearer && !access.isProven(bearer)) guesses.takeAddress(request.ip, reply)
+    const refuse = (error: unknown) => {
+      limiter.takeAddress(request.ip, reply)
+      throw error
+    }
+    return access.authenticate(bearer, request.ip).catch(refuse).then(authorize)
+  }
+
   for (const id of routeIds) {
     const route = mountedRoute(id, services)
     const validators = compileValidators(route)
     const handler = handlers[id] as unknown as AnyHandler | ListHandler<RouteId>
     const write = route.isTransactional ? writerOf(id, route, handler, services) : undefined
+    const read = route.auditsReadOf
+      ? audited(handler as AnyHandler, route.auditsReadOf)
+      : (handler as AnyHandler)
     app.route({
       method: route.method,
       url: route.path.replace(/\{(\w+)\}/g, ':$1'),
       config: { routeId: id },
       ...(route.path.startsWith('/v0.1/auth/') && { bodyLimit: authBodyBytes }),
       // Before the body is read: 401, 404, 403 and 402 come before 400.
-      onRequest: async (request, reply) => {
-        const params = lowerIds(request.params)
-        if (route.noStore) reply.header('Cache-Control', 'no-store')
-        if (route.access === 'public') return limiter.takeAddress(request.ip, reply)
-        const bearer = readBearer(request.headers)
-        if (bearer && !access.isProven(bearer)) guesses.takeAddress(request.ip, reply)
-        const caller = await access.authenticate(bearer, request.ip).catch((error) => {
-          limiter.takeAddress(request.ip, reply)
-          throw error
-        })
-        limiter.take(callerKey(caller), reply)
-        request.grant = await access.authorize(route, caller, params)
+      onRequest: (request, reply, done) => {
+        const entered = enter(route, request, reply)
+        if (entered instanceof Promise) entered.then(() => done(), done)
+        else done()
       },
       // A body may be long in coming: whoever lost the right meanwhile changes nothing.
       ...(route.method !== 'GET' && {
@@ -72,15 +95,15 @@ export function mountRoutes(
           if (request.grant && request.body !== undefined) await stillGranted(access, route, request)
         },
       }),
-      handler: async (request, reply) => {
+      handler: (request, reply) => {
         validators.params(request.params as Record<string, string>)
         validators.query(request.query as Record<string, unknown>)
         request.body = validators.body(request.body)
         const contextIn = (tx: Tx) => new RequestContext(id, services, tx, request, reply)
-        if (!write) return read(route, handler as AnyHandler, contextIn(database.withoutTransaction))
-        const { text, isReplay } = await write({ contextIn, once: onceOf(route, request) })
-        if (isReplay) reply.header('Idempotency-Replayed', 'true')
-        return reply.type('application/json').send(text)
+        const answer = write
+          ? write({ contextIn, once: onceOf(route, request) }).then((written) => sendWritten(written, reply))
+          : read(contextIn(database.withoutTransaction)).then((result) => send(result, reply))
+        answer.catch((error) => sendFailure(toFailure(error), request, reply))
       },
     })
   }
@@ -96,10 +119,13 @@ async function stillGranted(access: Access, route: Route, request: FastifyReques
   request.grant = await access.grant(route, request)
 }
 
-async function read(route: Route, handle: AnyHandler, context: Context) {
-  for (const member of route.auditsReadOf ?? []) await auditRead(context, member)
-  return send(await handle(context), context.reply)
-}
+/** On record before anything is shown. */
+const audited =
+  (handle: AnyHandler, members: readonly string[]): AnyHandler =>
+  async (context) => {
+    for (const member of members) await auditRead(context, member)
+    return handle(context)
+  }
 
 function onceOf({ method }: Route, request: FastifyRequest): IdempotentRequest | undefined {
   const key = readIdempotencyKey(request.headers['idempotency-key'])
@@ -111,11 +137,14 @@ function onceOf({ method }: Route, request: FastifyRequest): IdempotentRequest |
 /** Ids are accepted in any letter case, and known in lower case. */
 function lowerIds(given: unknown): Record<string, string> {
   const params = given as Record<string, string>
-  for (const [name, value] of Object.entries(params)) if (isUuid(value)) params[name] = value.toLowerCase()
+  for (const name in params) {
+    const value = params[name]!
+    const lower = value.toLowerCase()
+    if (lower !== value && isUuid(value)) params[name] = lower
+  }
   return params
 }
 
-/** On record before anything is shown. */
 async function auditRead({ tx, by, params, query, routeId }: Context, member: string): Promise<void> {
   const given = { ...query, ...params } as Record<string, unknown>
   if (given[member] === undefined) return
@@ -128,17 +157,18 @@ async function auditRead({ tx, by, params, query, routeId }: Context, member: st
   })
 }
 
-function send(result: Awaited<ReturnType<AnyHandler>>, reply: FastifyReply) {
-  if (result === answered) return reply
-  if (result instanceof RawAnswer) return reply.type(result.contentType).send(result.content)
-  reply.type('application/json')
-  return reply.send(result instanceof JsonText ? result.body : JSON.stringify(result))
+function send(result: Awaited<ReturnType<AnyHandler>>, reply: FastifyReply): void {
+  if (result === answered) return
+  if (result instanceof RawAnswer) reply.type(result.contentType).send(result.content)
+  else reply.type(jsonType).send(result instanceof JsonText ? result.body : JSON.stringify(result))
 }
 
-/**
- * One for each request, so it is made of little: what few handlers want is worked out when they ask. Its functions are
- * bound, since handlers take them out.
- */
+function sendWritten({ text, isReplay }: Answer, reply: FastifyReply): void {
+  if (isReplay) reply.header('idempotency-replayed', 'true')
+  reply.type(jsonType).send(text)
+}
+
+/** One for each request, so it is made of little: what few handlers want is worked out when they ask. */
 class RequestContext implements Context {
   readonly routeId: RouteId
   readonly services: HttpServices
@@ -205,9 +235,11 @@ class RequestContext implements Context {
     return this.request.headers['user-agent'] ?? ''
   }
 
-  readonly requireStill = () => stillGranted(this.services.access, routeOf(this.routeId), this.request)
+  requireStill() {
+    return stillGranted(this.services.access, routeOf(this.routeId), this.request)
+  }
 
-  readonly requirePayment = () => {
+  requirePayment() {
     const project = this.request.grant?.project
     if (project && project.paymentState !== 'active') throw paymentRequired(project)
   }

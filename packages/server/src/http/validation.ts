@@ -32,14 +32,15 @@ export function compileValidators(route: Route): RouteValidators {
   const query =
     querySchema && onFirstUse(() => fromText.compile({ ...querySchema, additionalProperties: false }))
   const body = bodySchema && onFirstUse(() => compileBody(bodySchema))
+  const ids = Array.from(route.path.matchAll(/\{(\w+_id)\}/g), ([, name]) => name!)
   return {
     params(values) {
-      for (const [name, value] of Object.entries(values))
-        if (name.endsWith('_id') && !isUuid(value))
-          throw invalid([{ field: name, message: 'must be a UUID' }])
+      for (const name of ids)
+        if (!isUuid(values[name]!)) throw invalid([{ field: name, message: 'must be a UUID' }])
     },
     query(values) {
-      for (const [name, value] of Object.entries(values)) {
+      for (const name in values) {
+        const value = values[name]
         if (Array.isArray(value)) throw invalid([{ field: name, message: 'must be given once' }])
         requireCleanText(String(value))
         if (value === '') delete values[name]

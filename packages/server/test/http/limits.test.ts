@@ -225,4 +225,27 @@ describe('around the API', () => {
       caller: expect.stringMatching(/^access_key:/),
     })
   })
+
+  test('the line of a request stays one line of JSON, whatever a client calls it and asks for', async () => {
+    const id = 'a"name\\of,"status":500'
+    const path = '/v0.1/"none\\"'
+    const head = `GET ${path}?secret HTTP/1.1\r\nHost: x\r\nX-Request-Id: ${id}\r\nConnection: close\r\n\r\n`
+    expect((await sendRaw(service.url, head)).status).toBe(404)
+    const line = await eventually(async () => service.logLines.find((text) => text.includes('a\\"name')))
+    expect(JSON.parse(line)).toEqual({
+      level: 30,
+      time: expect.any(Number),
+      pid: process.pid,
+      hostname: expect.any(String),
+      request: id,
+      route: 'none',
+      method: 'GET',
+      path,
+      status: 404,
+      ms: expect.any(Number),
+      caller: '',
+      client: '127.0.0.1',
+      msg: 'request',
+    })
+  })
 })
