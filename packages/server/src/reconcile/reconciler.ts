@@ -10,6 +10,7 @@ import { Inventory, reportsTurn } from './inventory.ts'
 import { pruneOld } from './retention.ts'
 import { Stamper } from './stamper.ts'
 import { stopSuspendedVms } from './suspension.ts'
+import { reconcileVm } from './vm-states.ts'
 
 const tickMs = 1_000
 const reportMs = 2_000
@@ -57,7 +58,6 @@ export class Reconciler {
     this.#share('retention', pruneMs, (signal) => pruneOld(this.#services, signal))
     this.#tasks.every(tickMs, () => this.#firewalls.begin(this.#tasks.stopping))
     this.#tasks.every(tickMs, () => this.stamp())
-    // A VM that changed by itself ends somebody's waiting, or has crashed.
     const unsubscribe = [...engines.values()].map((engine) => engine.watch((vmId) => this.#hear(vmId)))
     unsubscribe.push(this.#stamper.start())
     for (const each of unsubscribe) this.#tasks.stopping.addEventListener('abort', each)
@@ -120,12 +120,15 @@ export class Reconciler {
     await Promise.all(silent.map(({ location }) => this.#inventory.location(location, stopping)))
   }
 
+  /** A VM that changed by itself ends somebody's waiting, or has crashed. */
   #hear(vmId: string): void {
     const { database, signals, log } = this.#services
-    hastenOperation(database, vmId).then(
-      (count) => count > 0 && signals.wake('operations'),
-      (err) => log.warn({ err, vm: vmId }, 'engine not heard'),
-    )
+    const { stopping } = this.#tasks
+    const look = async () => {
+      if ((await hastenOperation(database, vmId)) > 0) signals.wake('operations')
+      else await reconcileVm(this.#services, vmId, stopping)
+    }
+    look().catch((err) => stopping.aborted || log.warn({ err, vm: vmId }, 'engine not heard'))
   }
 
   /** A task that is done once for all processes. */

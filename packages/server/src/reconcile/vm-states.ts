@@ -72,7 +72,7 @@ function looksOff({ state, is_os_disk_lost }: KnownVm, status: ReportedVm | unde
  * Brings one VM's state to what inspection shows. The engine is asked between two looks at the row: if any operation
  * touched the VM meanwhile, nothing is changed.
  */
-async function reconcileVm(services: Services, id: string, signal: AbortSignal): Promise<void> {
+export async function reconcileVm(services: Services, id: string, signal: AbortSignal): Promise<void> {
   const { database } = services
   const vm = await findAnyVm(database, id)
   if (!vm || vm.deleted_at) return

@@ -103,3 +103,14 @@ test('a GPU that a VM of a large fleet left is free again without waiting for it
     return gpus.every(({ state }) => state === 'free')
   })
 })
+
+test('a VM of a large fleet that crashes is noticed without waiting for its turn where its engine tells', async () => {
+  const id = await resources.newVm()
+  const { name } = await hostOf(id)
+  await passBy(name)
+  await service.simulator(location).crashVm(id)
+  await eventually(async () => {
+    await passBy(name)
+    return (await resources.stateOf(id)) === 'STATE_CRASHED'
+  })
+})
