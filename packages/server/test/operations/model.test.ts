@@ -3,7 +3,8 @@ import { ownerToken } from '@slipway/testing/people.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import fc from 'fast-check'
 import { afterAll, beforeAll, test } from 'vitest'
-import { Lane, type LanePlace, type Step, steps } from '../support/model.ts'
+import { Lane, type LanePlace } from '../support/model.ts'
+import { type Step, steps } from '../support/model-steps.ts'
 
 /** Projects that live side by side, each with hosts of its own, so that one run's losses are not another's. */
 const families = ['a40', 'a100', 'a100-80gb', 'l40s-48gb']

@@ -1,0 +1,67 @@
+import fc from 'fast-check'
+
+/** What a tenant does, and what happens to it. Numbers choose among what there is at that moment. */
+export type Step =
+  | { do: 'nothing' }
+  | { do: 'createVm'; name: number; gpus: 1 | 2; disk: number | null }
+  | { do: 'start' | 'stop' | 'reset' | 'deleteVm' | 'crash' | 'refusePower'; vm: number }
+  | { do: 'retype'; vm: number; gpus: 1 | 2 }
+  | { do: 'hostAway'; vm: number; isDeleted: boolean }
+  | { do: 'createDisk'; name: number }
+  | { do: 'attach' | 'detach'; vm: number; disk: number }
+  | { do: 'grow'; disk: number; gib: number }
+  | { do: 'deleteDisk'; disk: number }
+  | { do: 'createRule'; name: number }
+  | { do: 'changeRule'; rule: number; port: number }
+  | { do: 'deleteRule'; rule: number }
+  | { do: 'fault'; method: number; kind: 'fail' | 'lie' | 'forget' }
+  | { do: 'turnClock' }
+
+const some = fc.nat(9)
+const gpus = fc.constantFrom<1 | 2>(1, 2)
+const all = (...names: ('start' | 'stop' | 'reset' | 'deleteVm' | 'crash' | 'refusePower')[]) =>
+  fc.record({ do: fc.constantFrom(...names), vm: some })
+
+/** Nothing first: shrinking turns what does not matter into it. */
+export const steps: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 1, arbitrary: fc.constant({ do: 'nothing' as const }) },
+  {
+    weight: 14,
+    arbitrary: fc.record({
+      do: fc.constant('createVm' as const),
+      name: some,
+      gpus,
+      disk: fc.option(some, { freq: 3 }),
+    }),
+  },
+  { weight: 30, arbitrary: all('start', 'stop', 'reset') },
+  { weight: 8, arbitrary: all('deleteVm') },
+  { weight: 3, arbitrary: all('crash', 'refusePower') },
+  { weight: 5, arbitrary: fc.record({ do: fc.constant('retype' as const), vm: some, gpus }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ do: fc.constant('hostAway' as const), vm: some, isDeleted: fc.boolean() }),
+  },
+  { weight: 8, arbitrary: fc.record({ do: fc.constant('createDisk' as const), name: some }) },
+  {
+    weight: 14,
+    arbitrary: fc.record({ do: fc.constantFrom('attach' as const, 'detach' as const), vm: some, disk: some }),
+  },
+  { weight: 4, arbitrary: fc.record({ do: fc.constant('grow' as const), disk: some, gib: fc.nat(40) }) },
+  { weight: 4, arbitrary: fc.record({ do: fc.constant('deleteDisk' as const), disk: some }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('createRule' as const), name: some }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({ do: fc.constant('changeRule' as const), rule: some, port: fc.nat(9) }),
+  },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('deleteRule' as const), rule: some }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      do: fc.constant('fault' as const),
+      method: some,
+      kind: fc.constantFrom('fail' as const, 'lie' as const, 'forget' as const),
+    }),
+  },
+  { weight: 1, arbitrary: fc.constant({ do: 'turnClock' as const }) },
+)
