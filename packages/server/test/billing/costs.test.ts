@@ -228,3 +228,14 @@ test('a budget only warns without a hard stop, and with one refuses VMs, starts,
     expect((await service.ended(body.operation.operation_id)).state).toBe('SUCCEEDED')
   }
 })
+
+test('an invoice without a line is listed like the others', async () => {
+  const { organization_id } = service.credentials
+  await service.sql(
+    `INSERT INTO invoices (id, organization_id, month, state, usd_cents)
+     VALUES (gen_random_uuid(), $1, '2026-01-01', 'issued', 0)`,
+    [organization_id],
+  )
+  const { items } = await service.ok('organizationInvoices', { token: owner })
+  expect(items.at(-1)).toMatchObject({ period_start: '2026-01-01T00:00:00.000Z', usd: 0, lines: [] })
+})

@@ -48,9 +48,10 @@ const insertLines = statement<
 
 const withLines = `
   SELECT i.id, to_char(i.month, 'YYYY-MM-DD') AS month, i.state, i.usd_cents::text, i.issued_at,
-         (SELECT json_agg(json_build_object('project_id', l.project_id, 'product_name', l.product_name, 'unit', l.unit,
-                                            'quantity_ms', l.quantity_ms::text, 'usd_cents', l.usd_cents::text)
-                          ORDER BY l.project_id, l.unit DESC, l.product_name)
+         (SELECT coalesce(json_agg(json_build_object('project_id', l.project_id, 'product_name', l.product_name,
+                                                     'unit', l.unit, 'quantity_ms', l.quantity_ms::text,
+                                                     'usd_cents', l.usd_cents::text)
+                                   ORDER BY l.project_id, l.unit DESC, l.product_name), '[]')
           FROM invoice_lines l WHERE l.invoice_id = i.id) AS lines
   FROM invoices i`
 
