@@ -51,6 +51,9 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
     const cells = band.getByRole('img', { name: 'held by a VM, holder, Demo / default' })
     await cells.first().waitFor()
     expect(await cells.count()).toBe(4)
+    // Blue and green are for what is under way and for what can be chosen: what is taken has no colour.
+    const [red, green, blue] = await cells.first().evaluate(paintOf)
+    expect(Math.max(red!, green!, blue!) - Math.min(red!, green!, blue!)).toBeLessThan(30)
     await cells.first().hover()
     await page.getByText('Demo / default', { exact: true }).waitFor()
     await screenshot(page, 'fleet-hover-light')
@@ -77,6 +80,11 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
         .getByText(/^draining \d+ (s|min)$/)
         .waitFor()
     }
+    await main()
+      .getByText(
+        'Only a host that is down can be forgotten. It can be removed when no VM is on it; 1 VM still is.',
+      )
+      .waitFor()
     await drain()
     await page.getByRole('button', { name: 'End drain' }).click()
     await result(page, /^Opened .* for new VMs/).waitFor()
@@ -313,6 +321,14 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
     await empty.close()
   })
 })
+
+/** Runs in the page: the parts of red, green and blue in what an element is filled with. */
+function paintOf(element: Element): number[] {
+  const canvas = document.createElement('canvas').getContext('2d')!
+  canvas.fillStyle = getComputedStyle(element).backgroundColor
+  canvas.fillRect(0, 0, 1, 1)
+  return [...canvas.getImageData(0, 0, 1, 1).data.slice(0, 3)]
+}
 
 /** Runs in the page: whether a button lies in sight, and nothing over it. */
 function isOnTop(button: Element): boolean {

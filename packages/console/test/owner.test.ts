@@ -94,9 +94,22 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
     await main().getByText('No project yet').waitFor()
     await main().getByRole('button', { name: 'Create project' }).click()
     await dialog().getByLabel('Name').fill('research')
+    // What the page is refused is not shown before the reason for all of it is known.
+    let release = () => {}
+    const isReleased = new Promise<void>((resolve) => {
+      release = resolve
+    })
+    await page.route(/\/quotas$/, (route) => isReleased.then(() => route.continue()))
+    const refused = page.waitForResponse((response) => /\/budget$/.test(response.url()))
     await dialog().getByRole('button', { name: 'Create project' }).click()
+    expect((await refused).status()).toBe(402)
+    await dialog().waitFor({ state: 'detached' })
+    await main().getByRole('status', { name: 'Loading' }).first().waitFor()
+    expect(await main().getByRole('button', { name: 'Open billing' }).count()).toBe(0)
+    release()
     await main().getByText('has no payment method yet').waitFor()
     await main().getByRole('listitem').getByText('Add a payment method').waitFor()
+    await page.unroute(/\/quotas$/)
     expect(
       await main()
         .getByText(/payment method/)
@@ -118,9 +131,10 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
     // What costs nothing still works.
     await goTo('VMs')
     await main().getByText('No VM yet').waitFor()
-    await main().getByRole('link', { name: 'Create VM' }).first().click()
+    await main().getByRole('link', { name: 'Set up a payment method' }).first().waitFor()
+    await page.keyboard.press('c')
     // Before anything is filled in the page says what is missing.
-    const trouble = main().getByRole('region', { name: 'Needs someone' })
+    const trouble = main().getByRole('region', { name: 'Needs attention' })
     await trouble.getByText('was removed').waitFor()
     await summary().getByRole('button', { name: 'Create VM', disabled: true }).waitFor()
     await summary().getByText('A payment method is needed first').waitFor()
@@ -189,6 +203,16 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
     await delivery.getByText('this webhook').waitFor()
     expect(await delivery.getByRole('time').last().textContent()).toMatch(/:\d\d:\d\d/)
     expect(await delivery.getByRole('button', { name: 'Replay' }).count()).toBe(0)
+    // An active webhook that is refused everything does not pass for one that works.
+    await main()
+      .getByText(/^since .+, next try (in \d+ \w+|now)$/)
+      .waitFor()
+    await page
+      .getByRole('navigation', { name: 'Breadcrumbs' })
+      .getByRole('link', { name: 'Webhooks' })
+      .click()
+    const listed = main().getByRole('row', { name: /failing since / })
+    await listed.getByRole('link', { name: receiver.url }).click()
     // A day of attempts goes by.
     await scene.service.sql(
       `UPDATE webhook_deliveries SET state = 'failed', completed_at = slipway_now(), next_attempt_at = NULL
@@ -199,6 +223,7 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
     await delivery.getByRole('button', { name: 'Replay' }).click()
     await result(page, 'Queued for another delivery').waitFor()
     await main().getByRole('row', { name: /test/ }).filter({ hasText: 'delivered' }).first().waitFor()
+    await main().getByText('active', { exact: true }).waitFor()
     expect(receiver.received.length).toBeGreaterThan(1)
     await client.diskCreate({ project_id }, { name: 'datasets', size: '10GiB', location: 'us-east1-a' })
     for (const event of ['Disk available', 'Operation succeeded'])

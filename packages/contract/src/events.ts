@@ -63,6 +63,15 @@ export const Webhook = record('Webhook', {
   url: Type.String(),
   event_types: Type.Array(Type.String(), { description: 'Empty means all.' }),
   state: Type.Enum(['active', 'paused']),
+  failing_since: Type.String({
+    ...Timestamp,
+    description: 'Since when no attempt has succeeded; empty while deliveries come through.',
+  }),
+  next_attempt_at: Type.String({
+    ...Timestamp,
+    description:
+      'While deliveries fail: when one is tried again. Empty where none waits, or while it is paused.',
+  }),
   created_at: Timestamp,
 })
 export type Webhook = Static<typeof Webhook>

@@ -10,7 +10,7 @@ import { BillingButton } from '../features/billing-button.tsx'
 import { FirstSteps } from '../features/first-steps.tsx'
 import { lastProject } from '../lib/last-project.ts'
 import { ButtonLink } from '../ui/button.tsx'
-import { Page } from '../ui/page.tsx'
+import { Page, Skeleton } from '../ui/page.tsx'
 import { NotFound } from './page-states.tsx'
 
 /** Follows the live events for every page of a project, and shows why it is closed, while it is. */
@@ -33,8 +33,17 @@ export function ProjectFrame() {
 
   if (!isKnown) return <NotFound />
   const worksUnpaid = /\/settings\/(members|billing|ssh-keys)$/.test(pathname)
-  if (closed && !worksUnpaid) return closed
-  return <Outlet />
+  if (worksUnpaid) return <Outlet />
+  if (closed) return closed
+  // The page reads from the start, but what it is refused is not shown before the reason for all of it is known.
+  return (
+    <>
+      {gate.isPending && <Skeleton rows={10} className="m-6 max-md:m-4" />}
+      <div hidden={gate.isPending}>
+        <Outlet />
+      </div>
+    </>
+  )
 }
 
 interface GateProps {

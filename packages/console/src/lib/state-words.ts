@@ -1,4 +1,4 @@
-export type Tone = 'good' | 'busy' | 'idle' | 'warn' | 'bad'
+export type Tone = 'good' | 'busy' | 'idle' | 'held' | 'warn' | 'bad'
 
 /** Each state that a record can be in has a tone and a word. */
 export const stateLooks: Record<string, [Tone, string]> = {
@@ -29,7 +29,7 @@ export const stateLooks: Record<string, [Tone, string]> = {
   active: ['good', 'active'],
   up: ['good', 'up'],
   free: ['good', 'free'],
-  claimed: ['busy', 'held by a VM'],
+  claimed: ['held', 'held by a VM'],
   done: ['good', 'done'],
   delivered: ['good', 'delivered'],
   paid: ['good', 'paid'],
@@ -46,6 +46,7 @@ export const stateLooks: Record<string, [Tone, string]> = {
   suspended: ['warn', 'suspended'],
   quarantined: ['warn', 'quarantined'],
   failed: ['bad', 'failed'],
+  failing: ['bad', 'failing'],
   down: ['bad', 'down'],
   gone: ['bad', 'gone'],
   stuck: ['bad', 'stuck'],

@@ -10,12 +10,23 @@ interface PageProps {
   /** This stands beside the title. */
   aside?: ReactNode
   actions?: ReactNode
+  /** Why some of the actions cannot be used now, in sentences: nobody points at a button that is off. */
+  reasons?: (string | undefined)[]
   /** Tables may use all of the width. */
   isWide?: boolean
   children: ReactNode
 }
 
-export function Page({ title, trail = [], aside, actions, isWide = false, children }: PageProps) {
+export function Page({
+  title,
+  trail = [],
+  aside,
+  actions,
+  reasons = [],
+  isWide = false,
+  children,
+}: PageProps) {
+  const whyNot = [...new Set(reasons)].filter(Boolean).join(' ')
   useEffect(() => {
     document.title = `${title} · Slipway`
   }, [title])
@@ -29,6 +40,7 @@ export function Page({ title, trail = [], aside, actions, isWide = false, childr
         </div>
         {actions && <div className="flex flex-wrap items-center gap-2 max-md:gap-1.5">{actions}</div>}
       </div>
+      {whyNot && <p className="-mt-2 text-sm text-ink-muted md:text-right">{whyNot}</p>}
       {children}
     </div>
   )

@@ -7,6 +7,7 @@ const text: Record<Tone, string> = {
   good: 'text-green-text',
   busy: 'text-blue-text',
   idle: 'text-ink-muted',
+  held: 'text-ink',
   warn: 'text-amber-text',
   bad: 'text-red-text',
 }
@@ -19,6 +20,7 @@ export function Mark({ tone, isMoving = false }: { tone: Tone; isMoving?: boolea
       </svg>
     )
   if (tone === 'bad') return <span aria-hidden="true" className="size-2 shrink-0 rounded-[1px] bg-red" />
+  if (tone === 'held') return <span aria-hidden="true" className="size-2 shrink-0 rounded-[1px] bg-grey" />
   if (tone === 'idle')
     return <span aria-hidden="true" className="size-2 shrink-0 rounded-full border-[1.5px] border-grey" />
   const colour = tone === 'good' ? 'bg-green' : `bg-blue ${isMoving ? 'pulsing' : ''}`
@@ -28,7 +30,7 @@ export function Mark({ tone, isMoving = false }: { tone: Tone; isMoving?: boolea
 /** Shows a state as colour, shape and word; one that passes shows how long it has lasted. */
 export function StateBadge({ state, since = '' }: { state: string; since?: string | undefined }) {
   const [tone, word] = stateLooks[state] ?? (['idle', state] as const)
-  const isMoving = tone === 'busy' && state !== 'claimed' && state !== 'open'
+  const isMoving = tone === 'busy' && state !== 'open'
   return (
     <span className={`inline-flex items-center gap-2 whitespace-nowrap ${text[tone]}`}>
       <Mark tone={tone} isMoving={isMoving} />

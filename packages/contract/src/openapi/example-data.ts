@@ -139,6 +139,8 @@ const webhook = {
   url: 'https://hooks.example.com/slipway',
   event_types: ['vm.running', 'operation.failed'],
   state: 'active',
+  failing_since: '',
+  next_attempt_at: '',
   created_at: createdAt,
 }
 

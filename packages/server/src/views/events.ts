@@ -30,6 +30,8 @@ export const webhookView = (row: WebhookRow): Webhook => ({
   url: row.url,
   event_types: row.event_types,
   state: row.state,
+  failing_since: time(row.fails_since),
+  next_attempt_at: time(row.fails_since && row.state === 'active' ? row.due_at : null),
   created_at: time(row.created_at),
 })
 

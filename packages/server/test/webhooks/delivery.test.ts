@@ -175,12 +175,14 @@ test('a webhook is paused after three days without success, says so, and goes on
       await serve()
     }
   }
-  const state = async () => (await service.ok('webhookList')).items[0]!.state
+  const webhook = async () => (await service.ok('webhookList')).items[0]!
+  const state = async () => (await webhook()).state
   await day('first')
+  const { failing_since } = await webhook()
   await day('second')
   expect(await state()).toBe('active')
   await day('third')
-  expect(await state()).toBe('paused')
+  expect(await webhook()).toMatchObject({ state: 'paused', failing_since, next_attempt_at: '' })
   const { items } = await service.ok('eventList', { query: { type: 'webhook.paused' } })
   expect(items).toMatchObject([{ resource_id: webhook_id, actor: 'system' }])
 
@@ -194,17 +196,22 @@ test('a webhook is paused after three days without success, says so, and goes on
   await serve()
   // Resources have no order among each other.
   expect(receiver.received.slice(before).map(({ body }) => body.type)).toContain('gpu.meanwhile')
+  expect(await webhook()).toMatchObject({ state: 'active', failing_since: '', next_attempt_at: '' })
 })
 
-test('a webhook takes a redirect and a broken connection for failures', async () => {
+test('a webhook takes a redirect and a broken connection for failures, and says since when it fails', async () => {
   const receiver = await startReceiver()
-  const { id: webhook_id } = await create(receiver, ['gpu.*'])
+  const { id: webhook_id, failing_since, next_attempt_at } = await create(receiver, ['gpu.*'])
+  expect([failing_since, next_attempt_at]).toEqual(['', ''])
   receiver.answer = () => 302
   await happen('gpu.redirected', 'a')
   await serve()
   const [redirected] = await deliveries(webhook_id)
   expect(redirected).toMatchObject({ state: 'pending', response_status: 302 })
   expect(redirected!.error).toContain('redirects are not followed')
+  const [failing] = (await service.ok('webhookList')).items
+  expect(failing).toMatchObject({ state: 'active', failing_since: expect.stringMatching(/Z$/) })
+  expect(failing!.next_attempt_at >= redirected!.next_attempt_at).toBe(true)
   expect(receiver.received.map(({ path }) => path)).toEqual(['/hook'])
   await receiver.close()
   await happen('gpu.refused', 'b')

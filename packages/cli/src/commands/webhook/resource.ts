@@ -4,6 +4,10 @@ import type { Cli } from '../../core/cli.ts'
 import type { OptionSpec } from '../../core/command.ts'
 import { ageColumn, idColumn, idOf, type Resource } from '../../core/resource.ts'
 
+/** One that is active may be refused everything all the same. */
+const stateOf = ({ state, failing_since }: Webhook) =>
+  state === 'active' && failing_since ? 'failing' : state
+
 export const webhooks: Resource<Webhook> = {
   noun: 'webhook',
   title: 'webhook',
@@ -11,7 +15,7 @@ export const webhooks: Resource<Webhook> = {
   columns: [
     { name: 'url', value: (webhook) => webhook.url },
     { name: 'events', value: (webhook) => webhook.event_types.join(',') || 'all' },
-    { name: 'state', value: (webhook) => webhook.state, isState: true },
+    { name: 'state', value: stateOf, isState: true },
     ageColumn,
     idColumn,
   ],

@@ -5,7 +5,7 @@ import { stateWord } from '../../lib/state-words.ts'
 
 export const gpuLook: Record<Gpu['state'], string> = {
   free: 'border-green bg-green/15',
-  claimed: 'border-blue bg-blue',
+  claimed: 'border-grey bg-grey',
   quarantined: 'border-amber bg-amber/40',
   gone: 'border-red border-dashed bg-transparent',
 }

@@ -48,6 +48,7 @@ export function HostPage() {
         </>
       }
       actions={<HostActions host={host.data} />}
+      reasons={Object.values(whyNot(host.data))}
     >
       {state === 'draining' && <Drain host={host.data} />}
       <Facts
@@ -97,6 +98,19 @@ function Drain({ host }: { host: Host }) {
 
 const touches = ['adminHostList', 'adminHostGet', 'adminCapacityList'] as const
 
+const isLeaving = ({ state }: Host) => state === 'draining' || state === 'drained'
+
+/** Returns why some of the actions cannot be used now. */
+const whyNot = (host: Host): Partial<Record<'drain' | 'forget' | 'remove', string>> => ({
+  ...(isLeaving(host) && { drain: `It is ${host.state} already.` }),
+  ...(host.forgotten_at
+    ? { forget: 'It is forgotten.' }
+    : host.state !== 'down' && { forget: 'Only a host that is down can be forgotten.' }),
+  ...(host.vms.length > 0 && {
+    remove: `It can be removed when no VM is on it; ${plural(host.vms.length, 'VM')} still ${host.vms.length === 1 ? 'is' : 'are'}.`,
+  }),
+})
+
 function HostActions({ host }: { host: Host }) {
   const target = { host_id: host.id }
   const navigate = useNavigate()
@@ -129,35 +143,21 @@ function HostActions({ host }: { host: Host }) {
     showsErrors: true,
   })
   const { vms } = host
-  const isLeaving = host.state === 'draining' || host.state === 'drained'
+  const reasons = whyNot(host)
   // To open a host is also what ends its drain.
-  const isOpen = host.schedulable && !isLeaving
+  const isOpen = host.schedulable && !isLeaving(host)
   return (
     <>
       <Button isBusy={schedule.isPending} onClick={() => schedule.mutate(!isOpen)}>
         {isOpen ? 'Cordon' : host.state === 'draining' ? 'End drain' : 'Open for new VMs'}
       </Button>
-      <Button reason={isLeaving ? `It is ${host.state}.` : undefined} onClick={() => setAsked('drain')}>
+      <Button reason={reasons.drain} onClick={() => setAsked('drain')}>
         Drain
       </Button>
-      <Button
-        kind="danger"
-        reason={
-          host.forgotten_at
-            ? 'It is forgotten.'
-            : host.state === 'down'
-              ? undefined
-              : 'Only a host that is down.'
-        }
-        onClick={() => setAsked('forget')}
-      >
+      <Button kind="danger" reason={reasons.forget} onClick={() => setAsked('forget')}>
         Forget
       </Button>
-      <Button
-        kind="danger"
-        reason={vms.length > 0 ? `${plural(vms.length, 'VM')} still on it.` : undefined}
-        onClick={() => setAsked('remove')}
-      >
+      <Button kind="danger" reason={reasons.remove} onClick={() => setAsked('remove')}>
         Remove
       </Button>
       <Confirm

@@ -1,6 +1,5 @@
 import { type Vm, vmStateTable } from '@slipway/sdk'
 import { Link } from '@tanstack/react-router'
-import { Plus } from 'lucide-react'
 import { useCallback, useMemo, useState } from 'react'
 import { useProjectId, useWhyNot } from '../../api/me.ts'
 import { usePriceOf } from '../../api/prices.ts'
@@ -8,12 +7,12 @@ import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { useStuck } from '../../features/alerts.tsx'
 import { ProtectedMark } from '../../features/annotations.tsx'
+import { CreateVmButton } from '../../features/create-vm-button.tsx'
 import { publicAddressOf } from '../../lib/addresses.ts'
 import { curlLine } from '../../lib/command-lines.ts'
 import { count, plural, usd } from '../../lib/format.ts'
 import { stateWord } from '../../lib/state-words.ts'
 import { useSearchState } from '../../lib/use-search-state.ts'
-import { ButtonLink } from '../../ui/button.tsx'
 import { CopyButton } from '../../ui/copy.tsx'
 import { Labels } from '../../ui/labels.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
@@ -39,17 +38,7 @@ export function Vms() {
     [projectId, stuck, hasLabels, usdPerHour],
   )
   const chosen = rows.filter((vm) => selected.has(vm.id))
-  const create = (
-    <ButtonLink
-      kind="primary"
-      icon={<Plus size={16} />}
-      hotkey="c"
-      to="/projects/$projectId/vms/new"
-      params={{ projectId }}
-    >
-      Create VM
-    </ButtonLink>
-  )
+  const create = <CreateVmButton />
   return (
     <Page title="VMs" actions={create} isWide>
       <Loaded query={vms}>

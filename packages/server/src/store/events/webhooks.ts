@@ -8,6 +8,8 @@ export interface WebhookRow {
   url: string
   event_types: string[]
   state: 'active' | 'paused'
+  fails_since: Date | null
+  due_at: Date | null
   created_at: Date
 }
 

@@ -4,6 +4,7 @@ import { Link } from '@tanstack/react-router'
 import { useAction } from '../../../api/actions.ts'
 import { client } from '../../../api/client.ts'
 import { useProjectId, useWhyNot } from '../../../api/me.ts'
+import { webhookPollMs } from '../../../features/webhook-state.tsx'
 import { eventTypeWords, resourceWords, shortId } from '../../../lib/format.ts'
 import { actionColumn } from '../../../ui/action-column.tsx'
 import { Button, RowButton } from '../../../ui/button.tsx'
@@ -13,7 +14,6 @@ import { StateBadge } from '../../../ui/state.tsx'
 import { type Column, Table } from '../../../ui/table.tsx'
 import { Until, When } from '../../../ui/time.tsx'
 
-const pollMs = 3_000
 const isUnderWay = ({ state }: WebhookDelivery) => state === 'pending'
 
 /** Shows what a webhook has been sent, what it answered, and when the rest is tried. */
@@ -27,7 +27,7 @@ export function Deliveries({ webhookId, isPaused }: { webhookId: string; isPause
     queryFn: ({ pageParam, signal }) =>
       client.webhookDeliveryList({ ...target, limit: 100, page_token: pageParam || undefined }, { signal }),
     getNextPageParam: (page) => page.next_page_token || undefined,
-    refetchInterval: pollMs,
+    refetchInterval: webhookPollMs,
   })
   const replay = useAction({
     run: (delivery: WebhookDelivery) => client.webhookDeliveryReplay({ ...target, delivery_id: delivery.id }),

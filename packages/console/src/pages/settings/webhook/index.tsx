@@ -2,10 +2,10 @@ import { useParams } from '@tanstack/react-router'
 import { useProjectId } from '../../../api/me.ts'
 import { readAll } from '../../../api/read.ts'
 import { useQuery } from '../../../api/use-query.ts'
+import { WebhookState, webhookPollMs } from '../../../features/webhook-state.tsx'
 import { eventSelectorWords } from '../../../lib/event-kinds.ts'
 import { Copyable, CopyButton } from '../../../ui/copy.tsx'
 import { Facts, Page, Section } from '../../../ui/page.tsx'
-import { StateBadge } from '../../../ui/state.tsx'
 import { When } from '../../../ui/time.tsx'
 import { WebhookActions } from './actions.tsx'
 import { Deliveries } from './deliveries.tsx'
@@ -14,7 +14,10 @@ import { Deliveries } from './deliveries.tsx'
 export function WebhookPage() {
   const projectId = useProjectId()
   const { webhookId = '' } = useParams({ strict: false })
-  const webhooks = useQuery(readAll('webhookList', { project_id: projectId }))
+  const webhooks = useQuery({
+    ...readAll('webhookList', { project_id: projectId }),
+    refetchInterval: webhookPollMs,
+  })
   const webhook = webhooks.data?.find(({ id }) => id === webhookId)
   return (
     <Page
@@ -23,7 +26,7 @@ export function WebhookPage() {
         ['Settings', `/projects/${projectId}/settings/keys`],
         ['Webhooks', `/projects/${projectId}/settings/webhooks`],
       ]}
-      aside={webhook && <StateBadge state={webhook.state} />}
+      aside={webhook && <WebhookState webhook={webhook} />}
       actions={webhook && <WebhookActions webhook={webhook} />}
     >
       {webhook && (

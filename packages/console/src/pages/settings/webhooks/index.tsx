@@ -6,19 +6,22 @@ import { readAll } from '../../../api/read.ts'
 import { useQuery } from '../../../api/use-query.ts'
 import { SettingsTabs } from '../../../features/page-tabs.tsx'
 import { Secret } from '../../../features/webhook-secret.tsx'
+import { WebhookState, webhookPollMs } from '../../../features/webhook-state.tsx'
 import { curlLine } from '../../../lib/command-lines.ts'
 import { eventSelectorWords } from '../../../lib/event-kinds.ts'
 import { Button } from '../../../ui/button.tsx'
 import { Loaded } from '../../../ui/loaded.tsx'
 import { Empty, Page } from '../../../ui/page.tsx'
-import { StateBadge } from '../../../ui/state.tsx'
 import { Table } from '../../../ui/table.tsx'
 import { whenColumn } from '../../../ui/time-column.tsx'
 import { CreateDialog } from './create-dialog.tsx'
 
 export function Webhooks() {
   const projectId = useProjectId()
-  const webhooks = useQuery(readAll('webhookList', { project_id: projectId }))
+  const webhooks = useQuery({
+    ...readAll('webhookList', { project_id: projectId }),
+    refetchInterval: webhookPollMs,
+  })
   const whyNot = useWhyNot('admin')
   const [isCreating, setCreating] = useState(false)
   const [secret, setSecret] = useState('')
@@ -73,8 +76,8 @@ export function Webhooks() {
                 {
                   key: 'state',
                   title: 'State',
-                  width: '110px',
-                  cell: (webhook) => <StateBadge state={webhook.state} />,
+                  width: 'minmax(180px, 1.2fr)',
+                  cell: (webhook) => <WebhookState webhook={webhook} />,
                 },
                 whenColumn('Created', 'created_at'),
               ]}

@@ -1,0 +1,26 @@
+import { Plus } from 'lucide-react'
+import { useProjectId } from '../api/me.ts'
+import { ButtonLink } from '../ui/button.tsx'
+import { useIsCardGone } from './alerts.tsx'
+
+/** Leads to the creation of a VM or, while nothing can be paid for, to where that is mended. */
+export function CreateVmButton() {
+  const params = { projectId: useProjectId() }
+  if (useIsCardGone())
+    return (
+      <ButtonLink kind="primary" to="/projects/$projectId/settings/billing" params={params}>
+        Set up a payment method
+      </ButtonLink>
+    )
+  return (
+    <ButtonLink
+      kind="primary"
+      icon={<Plus size={16} />}
+      hotkey="c"
+      to="/projects/$projectId/vms/new"
+      params={params}
+    >
+      Create VM
+    </ButtonLink>
+  )
+}

@@ -1,0 +1,25 @@
+import type { Webhook } from '@slipway/sdk'
+import { StateBadge } from '../ui/state.tsx'
+import { Until, When } from '../ui/time.tsx'
+
+/** Whether deliveries come through is told by no event: pages that show it look again. */
+export const webhookPollMs = 3_000
+
+/** Shows the state of a webhook. While its receiver refuses everything it says since when, and when it is tried again. */
+export function WebhookState({ webhook }: { webhook: Webhook }) {
+  const { state, failing_since, next_attempt_at } = webhook
+  if (state !== 'active' || !failing_since) return <StateBadge state={state} />
+  return (
+    <span className="inline-flex flex-wrap items-baseline gap-x-2">
+      <StateBadge state="failing" />
+      <span className="text-sm text-ink-muted">
+        since <When iso={failing_since} />
+        {next_attempt_at && (
+          <>
+            , next try <Until iso={next_attempt_at} />
+          </>
+        )}
+      </span>
+    </span>
+  )
+}
