@@ -23,7 +23,7 @@ describe.skipIf(isBrowserMissing)('money and trouble in the console', () => {
   useSignedInTabs(scene)
   const main = () => scene.page.getByRole('main')
   const dialog = () => modalOf(scene.page)
-  const trouble = () => main().getByRole('region', { name: 'Needs someone' })
+  const trouble = () => main().getByRole('region', { name: 'Needs attention' })
   const open = (projectId: string, path: string) =>
     scene.page.goto(`${scene.service.url}/projects/${projectId}${path}`)
 
@@ -204,6 +204,9 @@ describe.skipIf(isBrowserMissing)('money and trouble in the console', () => {
         .getByText(/ for [A-Z][a-z]+ \d{4}, 42\.00 USD, is not paid/)
         .waitFor()
     }
+    await open(project_id, '')
+    await main().getByRole('link', { name: 'Set up a payment method' }).click()
+    expect(await main().getByRole('link', { name: 'Create VM' }).count()).toBe(0)
     await main()
       .getByRole('table', { name: 'Invoices' })
       .getByRole('row', { name: /due.*42\.00 USD$/ })

@@ -74,8 +74,10 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
   test('what cannot be deleted while VMs are in it says so', async () => {
     await service.asOwner.vmCreate({ project_id }, vmRequest('lodger', 'a40.1x'))
     await open('/network/networks')
-    await main().getByRole('button', { name: 'Delete default-subnet-us-east1-a', disabled: true }).hover()
-    await page.getByText('1 VM in it: delete it first.').waitFor()
+    const subnet = main().getByRole('row', { name: /^default-subnet-us-east1-a/ })
+    await subnet.getByRole('button', { name: /^Delete/, disabled: true }).waitFor()
+    await subnet.getByText('1 VM in it: delete it first.').waitFor()
+    await main().getByRole('region', { name: 'default' }).getByText('Delete its subnets first.').waitFor()
     await open('/settings/project')
     await main().getByRole('button', { name: 'Delete project', disabled: true }).hover()
     await page.getByText('It still has 1 VM: delete it first.').waitFor()
@@ -176,6 +178,8 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
 
   test('a VM is reset, stopped and deleted; an action that its state forbids says why', async () => {
     await openVm('short-lived', 'a40.1x')
+    // The reason is read without pointing at the button, too.
+    await main().getByText('Start is possible when the VM is shut off.', { exact: true }).waitFor()
     await page.getByRole('button', { name: 'Start' }).hover()
     await page.getByText('Start is possible when the VM is shut off; it is running.').waitFor()
     await page.getByRole('button', { name: 'Reset' }).click()
@@ -186,6 +190,7 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
     await dialog().getByRole('button', { name: 'Stop VM' }).click()
     await result('Stopped short-lived').waitFor()
     await main().getByText('shut off', { exact: true }).first().waitFor()
+    await main().getByText('Stop and Reset are possible when the VM is running or crashed.').waitFor()
     await page.getByRole('button', { name: 'Delete VM' }).click()
     const confirm = dialog().getByRole('button', { name: 'Delete VM' })
     expect(await confirm.getAttribute('aria-disabled')).toBe('true')

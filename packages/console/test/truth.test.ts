@@ -41,6 +41,25 @@ describe.skipIf(isBrowserMissing)('what the console says', () => {
     await page.waitForFunction(() => document.activeElement?.getAttribute('name') === 'vm-type')
   })
 
+  test('a quota says whose it is, and of two the one is shown that is met first', async () => {
+    const { service } = scene
+    const project_id = await createProject(service)
+    await service.operator.adminQuotaSet({ project_id, items: [{ name: 'a40_gpus', max: 1 }] })
+    await open(project_id, '')
+    const ownLimits = main().getByRole('region', { name: 'Limits of this project' })
+    await ownLimits.getByText('0 of 1', { exact: true }).waitFor()
+    expect(await ownLimits.getByRole('meter').count()).toBe(1)
+    const wholeLimits = main().getByRole('region', { name: /^Limits of the organization/ })
+    await wholeLimits.getByRole('meter', { name: 'VMs' }).waitFor()
+    await open(project_id, '/vms/new?type=a40.1x')
+    const after = async (name: string) =>
+      Number(await summary().getByRole('meter', { name }).getAttribute('aria-valuenow'))
+    expect(await after('A40 GPUs of this project')).toBe(1)
+    const whole = await service.asOwner.organizationQuotaList({ organization_id: service.organization_id })
+    const { used } = whole.items.find(({ name }) => name === 'vms')!
+    expect(await after('VMs of the organization')).toBe(used + 1)
+  })
+
   test('each type says where it is in stock, and all of them leave room for the locations', async () => {
     const { service, page } = scene
     await page.setViewportSize({ width: 1440, height: 900 })
@@ -149,7 +168,7 @@ describe.skipIf(isBrowserMissing)('what the console says', () => {
     await createVm(service, 'costly', 'a40.1x', project_id)
     await open(project_id, '/usage')
     await main()
-      .getByText(/^Today so far \d+\.\d\d USD, not yet split$/)
+      .getByText(/^Today so far \d+\.\d\d USD, drawn as one bar$/)
       .waitFor()
     // Products are known at once.
     await main()
@@ -157,7 +176,13 @@ describe.skipIf(isBrowserMissing)('what the console says', () => {
       .getByRole('row', { name: /^a40\.1x \d+\.\d\d$/ })
       .waitFor()
     await settled(page)
+    // Beside a table that is split nothing says that it is not.
+    expect(await main().getByText('not yet split').count()).toBe(0)
     await screenshot(page, 'usage-first-day-light')
+    await main().getByLabel('Bars by').selectOption('By VM')
+    await main()
+      .getByText(/^Today so far \d+\.\d\d USD, not yet split$/)
+      .waitFor()
   })
 
   test('what needs someone is counted on every page, said on the overview, and leads to its place', async () => {
@@ -166,7 +191,7 @@ describe.skipIf(isBrowserMissing)('what the console says', () => {
     const vm = await createVm(service, 'fallen', 'a40.1x', project_id)
     await service.sql(`UPDATE vms SET state = 'STATE_CRASHED' WHERE id = $1`, [vm.id])
     await open(project_id, '')
-    await main().getByRole('region', { name: 'Needs someone' }).getByText('fallen').waitFor()
+    await main().getByRole('region', { name: 'Needs attention' }).getByText('fallen').waitFor()
     await open(project_id, '/disks')
     await page.getByRole('button', { name: /^Alerts: [1-9]/ }).click()
     await screenshot(page, 'alerts-light')

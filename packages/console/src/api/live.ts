@@ -3,11 +3,12 @@ import { useEffect, useSyncExternalStore } from 'react'
 import { client, onReadError, queryClient, readAgain } from './client.ts'
 import { isOffline, onLineChange } from './line.ts'
 
+const quotas: RouteId[] = ['quotaList', 'organizationQuotaList']
 /** An event of a resource type makes these reads stale. Lists of VMs and disks are updated row by row instead. */
 const touchedBy: Record<string, RouteId[]> = {
-  vm: ['vmGet', 'quotaList', 'projectCosts', 'availabilityList', 'capacityList', 'firewallRuleList'],
-  disk: ['diskGet', 'vmGet', 'quotaList', 'projectCosts'],
-  firewall_rule: ['firewallRuleList', 'quotaList'],
+  vm: ['vmGet', ...quotas, 'projectCosts', 'availabilityList', 'capacityList', 'firewallRuleList'],
+  disk: ['diskGet', 'vmGet', ...quotas, 'projectCosts'],
+  firewall_rule: ['firewallRuleList', ...quotas],
   network: ['networkList', 'subnetList'],
   subnet: ['networkList', 'subnetList'],
   access_key: ['accessKeyList'],

@@ -14,7 +14,7 @@ const pollMs = 10_000
 const none: Alert[] = []
 const badKinds: Alert['kind'][] = ['crashed', 'stuck', 'payment', 'host_lost', 'gpu_fault']
 const toneOf = ({ kind }: Alert) => (badKinds.includes(kind) ? 'bad' : 'warn')
-const countWords = (count: number) => `${plural(count, 'thing needs', 'things need')} someone`
+const countWords = (count: number) => `${plural(count, 'thing needs', 'things need')} your attention`
 const keyOf = ({ kind, resource_id }: Alert) => `${kind} ${resource_id}`
 
 /** Returns what needs someone: in the organization of the page, and for operators in the fleet. */
@@ -67,7 +67,7 @@ export function AlertBell() {
   return (
     <Menu
       label="Alerts"
-      header={count === 0 ? 'Nothing needs you now.' : countWords(count)}
+      header={count === 0 ? 'Nothing needs your attention.' : countWords(count)}
       trigger={
         <button
           type="button"
@@ -179,7 +179,7 @@ function AlertNotes({ alerts, actionOf, isCounted = false }: AlertNotesProps) {
   if (alerts.length === 0) return null
   const look = looks[alerts.some((alert) => toneOf(alert) === 'bad') ? 'bad' : 'warn']
   return (
-    <section aria-label="Needs someone" className={`rounded-md border ${look}`}>
+    <section aria-label="Needs attention" className={`rounded-md border ${look}`}>
       {isCounted && <h2 className="px-4 pt-2.5 font-medium">{countWords(alerts.length)}</h2>}
       <ul className="divide-y divide-line">
         {alerts.slice(0, 5).map((alert) => (

@@ -25,6 +25,21 @@ const words: Record<VmAction, { verb: string; past: string; icon: typeof Play; w
   },
 }
 
+/** Returns when the actions can be used that the state does not allow: those of the same states in one sentence. */
+export function whenVmActions(vm: Vm): string[] {
+  const verbsOf = new Map<string, string[]>()
+  for (const action of Object.keys(words) as VmAction[]) {
+    const { from } = vmActions[action]
+    if (from.includes(vm.state)) continue
+    const states = from.map(stateWord).join(' or ')
+    verbsOf.set(states, [...(verbsOf.get(states) ?? []), words[action].verb])
+  }
+  return [...verbsOf].map(
+    ([states, verbs]) =>
+      `${verbs.join(' and ')} ${verbs.length === 1 ? 'is' : 'are'} possible when the VM is ${states}.`,
+  )
+}
+
 /** Every action is in sight; those that the state does not allow say why. */
 export function VmActions({ vm }: { vm: Vm }) {
   const whyNot = useWhyNot('member')

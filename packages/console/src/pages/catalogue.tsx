@@ -156,7 +156,7 @@ const columns: Column<Row>[] = [
         {places.every(({ available }) => !available) && (
           <span className="inline-flex items-center gap-1.5 text-amber-text">
             <Mark tone="warn" />
-            nowhere now
+            out of stock everywhere
           </span>
         )}
       </span>

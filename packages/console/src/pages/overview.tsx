@@ -3,10 +3,11 @@ import { useProject } from '../api/me.ts'
 import { read, readAll } from '../api/read.ts'
 import { useQuery } from '../api/use-query.ts'
 import { Alerts } from '../features/alerts.tsx'
+import { CreateVmButton } from '../features/create-vm-button.tsx'
 import { EventTable } from '../features/event-table.tsx'
 import { FirstSteps } from '../features/first-steps.tsx'
 import { money, plural, quotaLabel, usd } from '../lib/format.ts'
-import { ButtonLink } from '../ui/button.tsx'
+import { type Limit, limitsOf } from '../lib/limits.ts'
 import { ErrorState } from '../ui/error.tsx'
 import { Loaded } from '../ui/loaded.tsx'
 import { Page, Section, UsageBar } from '../ui/page.tsx'
@@ -18,18 +19,13 @@ export function Overview() {
   const params = { project_id: projectId }
   const vms = useQuery(readAll('vmList', params))
   const quotas = useQuery(read('quotaList', { params }))
+  const { organization_id } = project
+  const wholeQuotas = useQuery(read('organizationQuotaList', { params: { organization_id } }))
   const costs = useQuery({ ...read('projectCosts', { params }), refetchInterval: 30_000 })
   const budget = useQuery(read('budgetGet', { params }))
   const count = (state: string) => (vms.data ?? []).filter((vm) => vm.state === state).length
   return (
-    <Page
-      title={project.name}
-      actions={
-        <ButtonLink kind="primary" to="/projects/$projectId/vms/new" params={{ projectId }} hotkey="c">
-          Create VM
-        </ButtonLink>
-      }
-    >
+    <Page title={project.name} actions={<CreateVmButton />}>
       <Alerts projectId={projectId} />
       {vms.data?.length === 0 && <FirstSteps hasCard />}
       <div className="grid grid-cols-2 gap-3 lg:grid-cols-4">
@@ -81,18 +77,10 @@ export function Overview() {
         </Section>
         <Section title="Quotas">
           <Loaded query={quotas} rows={4}>
-            {(data) => (
-              <div className="card grid gap-x-6 gap-y-3 p-4 sm:grid-cols-2">
-                {data.items.map((quota) => (
-                  <UsageBar
-                    key={quota.name}
-                    label={quotaLabel(quota.name)}
-                    // What other projects of the organization took is gone as well.
-                    used={quota.max - quota.available}
-                    max={quota.max}
-                  />
-                ))}
-              </div>
+            {({ items }) => (
+              <Loaded query={wholeQuotas} rows={4}>
+                {(whole) => <Limits limits={limitsOf(items, whole.items)} />}
+              </Loaded>
             )}
           </Loaded>
         </Section>
@@ -109,6 +97,32 @@ export function Overview() {
       </Section>
       {vms.data?.length !== 0 && <FirstSteps hasCard />}
     </Page>
+  )
+}
+
+const limitTitles: Record<Limit['of'], string> = {
+  project: 'Limits of this project',
+  organization: 'Limits of the organization, for all its projects together',
+}
+
+/** Shows what is used of each limit, by whose it is. */
+function Limits({ limits }: { limits: Limit[] }) {
+  const owners = [...new Set(limits.map((limit) => limit.of))].sort().reverse()
+  return (
+    <div className="card flex flex-col gap-4 p-4">
+      {owners.map((owner) => (
+        <section key={owner} aria-label={limitTitles[owner]} className="flex flex-col gap-2">
+          <h3 className="text-sm text-ink-muted">{limitTitles[owner]}</h3>
+          <div className="grid gap-x-6 gap-y-3 sm:grid-cols-2">
+            {limits
+              .filter((limit) => limit.of === owner)
+              .map(({ name, used, max }) => (
+                <UsageBar key={name} label={quotaLabel(name)} used={used} max={max} />
+              ))}
+          </div>
+        </section>
+      ))}
+    </div>
   )
 }
 

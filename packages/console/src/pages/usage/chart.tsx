@@ -16,6 +16,8 @@ interface ChartProps {
   days: number
   /** What is not split yet; null in months that are over. */
   open: OpenDays | null
+  /** The table below has split it all the same. */
+  isOpenSplitBelow: boolean
   /** The forecast of the running month is drawn as outlined bars over the days to come. */
   forecastUsd: number | null
   /** The budget of the month; a day's share of it is drawn as a line. */
@@ -30,7 +32,17 @@ const colourOf = (index: number, isDark: boolean) =>
   `oklch(${(isDark ? 0.76 : 0.62) - (index % 3) * 0.07} 0.11 ${hues[index % hues.length]})`
 
 /** Draws a stacked bar for each day, and the forecast as an outline. The day under the pointer is read out above. */
-export default function Chart({ items, groupOf, by, month, days, open, forecastUsd, budgetUsd }: ChartProps) {
+export default function Chart({
+  items,
+  groupOf,
+  by,
+  month,
+  days,
+  open,
+  isOpenSplitBelow,
+  forecastUsd,
+  budgetUsd,
+}: ChartProps) {
   const frame = useRef<HTMLDivElement>(null)
   const isDark = useTheme() === 'dark'
   const [day, setDay] = useState<number | null>(null)
@@ -160,7 +172,7 @@ export default function Chart({ items, groupOf, by, month, days, open, forecastU
                   {words} <span className="figures whitespace-nowrap text-ink">{money(usd)}</span>,{' '}
                 </Fragment>
               ))}
-              not yet split
+              {isOpenSplitBelow ? 'drawn as one bar' : 'not yet split'}
             </span>
           </span>
         )}

@@ -183,6 +183,7 @@ export function Usage() {
                       month={month}
                       days={daysIn(month)}
                       open={open}
+                      isOpenSplitBelow={products !== undefined}
                       forecastUsd={current?.forecast_usd ?? null}
                       budgetUsd={isWhole ? null : (budget.data?.monthly_usd ?? null)}
                     />
@@ -200,8 +201,9 @@ export function Usage() {
               </>
             )}
             <p className="text-sm text-ink-muted" title={utcDate(data.updated_at)}>
-              A day ends at midnight UTC and is split by {groupingWords(grouping)} shortly after
-              {data.updated_at && `; last ${localDate(data.updated_at)}`}.
+              {products
+                ? 'The table is up to date. A bar is split by product when its day is over, at midnight UTC.'
+                : `A day ends at midnight UTC and is split by ${groupingWords(grouping)} shortly after${data.updated_at && `; last ${localDate(data.updated_at)}`}.`}
             </p>
           </>
         )}

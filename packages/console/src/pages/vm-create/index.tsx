@@ -4,7 +4,7 @@ import { useNavigate } from '@tanstack/react-router'
 import { type FormEvent, useState } from 'react'
 import { useOperation } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
-import { useProjectId, useWhyNot } from '../../api/me.ts'
+import { useProject, useWhyNot } from '../../api/me.ts'
 import { usePrices } from '../../api/prices.ts'
 import { read, readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
@@ -12,6 +12,7 @@ import { CardGone, useIsCardGone } from '../../features/alerts.tsx'
 import { LabelsField } from '../../features/annotations.tsx'
 import { BillingButton } from '../../features/billing-button.tsx'
 import { parseLabels } from '../../lib/labels.ts'
+import { limitsOf } from '../../lib/limits.ts'
 import { nameProblem } from '../../lib/names.ts'
 import { useSearchState } from '../../lib/use-search-state.ts'
 import { ErrorState } from '../../ui/error.tsx'
@@ -32,7 +33,7 @@ import { TypePicker } from './type-picker.tsx'
 
 /** Everything about a new VM is on one page, in reading order, with the price always in sight. */
 export function VmCreatePage() {
-  const projectId = useProjectId()
+  const { id: projectId, organization_id } = useProject()
   const params = { project_id: projectId }
   const navigate = useNavigate()
   const whyNot = useWhyNot('member')
@@ -44,6 +45,7 @@ export function VmCreatePage() {
   const prices = usePrices(projectId)
   const images = useQuery(read('imageList', { params }))
   const quotas = useQuery(read('quotaList', { params }))
+  const wholeQuotas = useQuery(read('organizationQuotaList', { params: { organization_id } }))
   const disks = useQuery(readAll('diskList', { project_id: projectId }))
   const keys = useQuery(readAll('sshKeyList', { project_id: projectId }))
   const [draft, setDraft] = useState(newDraft)
@@ -57,8 +59,8 @@ export function VmCreatePage() {
     setSearch(changes)
   }
 
-  const type =
-    vmType(search.type ?? '') ?? firstThatFits(capacities.data?.items ?? [], quotas.data?.items ?? [])
+  const limits = limitsOf(quotas.data?.items ?? [], wholeQuotas.data?.items ?? [])
+  const type = vmType(search.type ?? '') ?? firstThatFits(capacities.data?.items ?? [], limits)
   const stockOf = (location: string) =>
     capacities.data?.items.find((item) => item.type === type.name && item.location === location)?.quantity
   const offered = (locations.data?.items ?? []).filter(({ name }) => stockOf(name) !== undefined)
@@ -87,7 +89,7 @@ export function VmCreatePage() {
   const problem = firstProblem(
     { words: whyNot ?? '' },
     { words: isCardGone ? 'A payment method is needed first' : '' },
-    { words: limitProblem(type, quotas.data?.items ?? []), part: 'type' },
+    { words: limitProblem(type, limits), part: 'type' },
     { words: stockOf(location) === 0 ? `${type.name} is out of stock in ${location}` : '', part: 'type' },
     draftProblem(draft, keyIds),
     { words: image === '' ? 'No image can be used here' : '' },
@@ -115,7 +117,7 @@ export function VmCreatePage() {
           error={broken}
           onRetry={() => void Promise.all([capacities.refetch(), locations.refetch()])}
         />
-      ) : !capacities.data || !locations.data || quotas.isPending ? (
+      ) : !capacities.data || !locations.data || quotas.isPending || wholeQuotas.isPending ? (
         <Skeleton rows={12} />
       ) : (
         <form
@@ -206,8 +208,8 @@ export function VmCreatePage() {
             problem={problem}
             isBusy={create.isPending}
             error={create.error}
-            quota={quotas.data?.items.find(({ name }) => name === gpuQuota(type.family))}
-            vmQuota={quotas.data?.items.find(({ name }) => name === 'vms')}
+            gpuLimit={limits.find(({ name }) => name === gpuQuota(type.family))}
+            vmLimit={limits.find(({ name }) => name === 'vms')}
             stock={stockOf(location)}
             otherPlaces={
               places.length > 0

@@ -1,23 +1,24 @@
-import { gpuQuota, type Quota, type RouteAnswer, type VmType, vmTypes } from '@slipway/sdk'
+import { gpuQuota, type RouteAnswer, type VmType, vmTypes } from '@slipway/sdk'
 import { quotaLabel } from '../../lib/format.ts'
+import type { Limit } from '../../lib/limits.ts'
 
 type Capacity = RouteAnswer<'capacityList'>['items'][number]
 
 /** Returns which limit forbids one more VM of a type; empty when none does. */
-export function limitProblem(type: VmType, quotas: Quota[]): string {
-  const exceeded = quotas.find(
+export function limitProblem(type: VmType, limits: Limit[]): string {
+  const exceeded = limits.find(
     ({ name, used, max }) =>
       (name === 'vms' && used + 1 > max) || (name === gpuQuota(type.family) && used + type.gpuCount > max),
   )
   if (!exceeded) return ''
   const { name, used, max } = exceeded
-  return `The quota of ${quotaLabel(name)} does not allow it: ${used} of ${max} are used. Ask the operator for a higher one.`
+  return `The ${exceeded.of}’s quota of ${quotaLabel(name)} does not allow it: ${used} of ${max} are used. Ask the operator for a higher one.`
 }
 
 /** Nobody is offered what cannot be had, as long as anything else can. */
-export function firstThatFits(capacities: Capacity[], quotas: Quota[]): VmType {
+export function firstThatFits(capacities: Capacity[], limits: Limit[]): VmType {
   const usual = vmTypes.find(({ name }) => name === 'a100.1x') ?? vmTypes[0]!
   const hasStock = ({ name }: VmType) =>
     capacities.some(({ type, quantity }) => type === name && quantity > 0)
-  return [usual, ...vmTypes].find((type) => hasStock(type) && !limitProblem(type, quotas)) ?? usual
+  return [usual, ...vmTypes].find((type) => hasStock(type) && !limitProblem(type, limits)) ?? usual
 }

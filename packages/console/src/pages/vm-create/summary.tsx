@@ -1,8 +1,9 @@
-import { isApiError, type Quota, type VmCreate, type VmType } from '@slipway/sdk'
+import { isApiError, type VmCreate, type VmType } from '@slipway/sdk'
 import { useProjectId } from '../../api/me.ts'
 import { curlLine, shellQuote } from '../../lib/command-lines.ts'
 import { quotaLabel, usd } from '../../lib/format.ts'
 import { labelText } from '../../lib/labels.ts'
+import type { Limit } from '../../lib/limits.ts'
 import { Button } from '../../ui/button.tsx'
 import { CommandLines } from '../../ui/command-lines.tsx'
 import { ErrorNote } from '../../ui/error.tsx'
@@ -21,8 +22,8 @@ interface SummaryProps {
   problem: Problem | null
   isBusy: boolean
   error: Error | null
-  quota: Quota | undefined
-  vmQuota: Quota | undefined
+  gpuLimit: Limit | undefined
+  vmLimit: Limit | undefined
   stock: number | undefined
   otherPlaces: string[]
   onMove: (location: string) => void
@@ -38,8 +39,8 @@ export function Summary(props: SummaryProps) {
     problem,
     isBusy,
     error,
-    quota,
-    vmQuota,
+    gpuLimit,
+    vmLimit,
     stock,
     otherPlaces,
     onMove,
@@ -67,15 +68,12 @@ export function Summary(props: SummaryProps) {
             {typeName} in {location || '–'}. Billed while it runs; attached disks are billed apart.
           </p>
         </div>
-        {quota && (
-          <div className="flex flex-col gap-2">
-            <UsageBar
-              label={`${quotaLabel(quota.name)} after this`}
-              used={quota.used + type.gpuCount}
-              max={quota.max}
-            />
-            {vmQuota && <UsageBar label="VMs after this" used={vmQuota.used + 1} max={vmQuota.max} />}
-          </div>
+        {gpuLimit && (
+          <section aria-label="Quotas after this" className="flex flex-col gap-2">
+            <h2 className="text-sm text-ink-muted">Quotas after this</h2>
+            <LimitBar limit={gpuLimit} more={type.gpuCount} />
+            {vmLimit && <LimitBar limit={vmLimit} more={1} />}
+          </section>
         )}
         {stock === 0 && !error && (
           <div className="rounded-md border border-amber/50 bg-amber-soft p-3 text-sm">
@@ -111,10 +109,16 @@ export function Summary(props: SummaryProps) {
   )
 }
 
+function LimitBar({ limit: { name, of, used, max }, more }: { limit: Limit; more: number }) {
+  const owner = of === 'project' ? 'this project' : 'the organization'
+  return <UsageBar label={`${quotaLabel(name)} of ${owner}`} used={used + more} max={max} />
+}
+
 const isOutOfStock = (error: Error): boolean => isApiError(error) && error.code === 'out_of_stock'
 
 function Moves({ places, onMove }: { places: string[]; onMove: (location: string) => void }) {
-  if (places.length === 0) return <p className="text-ink-muted">It fits nowhere now: try a smaller type.</p>
+  if (places.length === 0)
+    return <p className="text-ink-muted">It is out of stock in every location: choose a smaller type.</p>
   return (
     <div className="flex flex-wrap gap-2">
       {places.map((place) => (

@@ -6,7 +6,7 @@ import { useQuery } from '../../api/use-query.ts'
 import { AlertsOf } from '../../features/alerts.tsx'
 import { EditVm, VmAnnotations } from '../../features/annotations.tsx'
 import { EventTable } from '../../features/event-table.tsx'
-import { VmActions } from '../../features/vm-actions.tsx'
+import { VmActions, whenVmActions } from '../../features/vm-actions.tsx'
 import { ErrorState } from '../../ui/error.tsx'
 import { Page, Section, Skeleton } from '../../ui/page.tsx'
 import { StateBadge } from '../../ui/state.tsx'
@@ -42,6 +42,7 @@ function LivingPage({ vm }: { vm: Vm }) {
     <Page
       title={vm.name}
       trail={[['VMs', `/projects/${projectId}/vms`]]}
+      reasons={whyNot ? [whyNot] : whenVmActions(vm)}
       aside={
         <>
           <StateBadge state={vm.state} since={vm.updated_at} />

@@ -65,19 +65,21 @@ export function Networks() {
       ) : (
         networks.data.map((network) => {
           const own = subnets.data.filter(({ vpc_network_id }) => vpc_network_id === network.id)
+          const whyNotNetwork = own.length > 0 ? 'Delete its subnets first.' : undefined
           return (
             <Section
               key={network.id}
               title={network.name}
               actions={
                 <>
+                  {whyNotNetwork && <span className="text-sm text-ink-muted">{whyNotNetwork}</span>}
                   <Button size="small" reason={whyNot} onClick={() => setOpen({ what: 'subnet', network })}>
                     Add subnet
                   </Button>
                   <Button
                     size="small"
                     kind="danger"
-                    reason={whyNot ?? (own.length > 0 ? 'Delete its subnets first.' : undefined)}
+                    reason={whyNot ?? whyNotNetwork}
                     onClick={() => setOpen({ what: 'delete', network })}
                   >
                     Delete
@@ -111,6 +113,12 @@ export function Networks() {
                     title: 'Location',
                     width: 'minmax(120px, 1fr)',
                     cell: (subnet) => subnet.location,
+                  },
+                  {
+                    key: 'use',
+                    title: 'Use',
+                    width: 'minmax(150px, 1fr)',
+                    cell: (subnet) => whyNotSubnet(subnet) ?? 'no VM in it',
                   },
                   actionColumn('100px', (subnet: Subnet) => (
                     <RowButton
