@@ -47,7 +47,7 @@ export const situations: Record<string, (scene: Scene) => Promise<Page>> = {
   'vm-under-way': async (scene) => {
     const { operation } = await scene.askForVm(scene.projects['with-1']!, 'booting', { location: scene.slow })
     const page = await inProject(scene, `/vms/${operation.metadata.id}`, 'with-1')
-    await page.getByRole('list').getByText('boot', { exact: false }).first().waitFor()
+    await page.getByRole('list').getByText('Start the machine').first().waitFor()
     return page
   },
   'vm-deleted': async (scene) => {

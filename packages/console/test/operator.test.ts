@@ -75,7 +75,10 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
     const drain = async () => {
       await page.getByRole('button', { name: 'Drain', exact: true }).click()
       await dialog().getByRole('button', { name: 'Drain host' }).click()
-      await main().getByText('Draining: 1 VM left').waitFor()
+      await main().getByText('Draining: 1 VM left of 1, on 4 GPUs').waitFor()
+      // GPUs that were free before are no part of what is drained.
+      const progress = main().getByRole('progressbar', { name: 'VMs that have gone' })
+      expect(await progress.getAttribute('aria-valuenow')).toBe('0')
       await main()
         .getByText(/^draining \d+ (s|min)$/)
         .waitFor()
@@ -215,6 +218,20 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
     await user.getByText('active').waitFor()
     expectNoComplaints(owner)
     await owner.page.context().close()
+  })
+
+  test('at 768 px the lists of the fleet show what matters, and no column lies beyond an edge', async () => {
+    await page.setViewportSize({ width: 768, height: 1024 })
+    for (const [name, title] of [
+      ['VMs', 'VMs of all tenants'],
+      ['Organizations', 'Organizations'],
+      ['Users', 'Users'],
+    ] as const) {
+      await openTabOf(name)
+      const table = main().getByRole('table', { name: title })
+      await table.getByRole('row').nth(1).waitFor()
+      await expect.poll(() => table.getAttribute('data-cut'), { message: name }).toBe('')
+    }
   })
 
   test('quotas are set for an organization and for a project within it, found by either name', async () => {

@@ -57,11 +57,7 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
     await page.getByText('ssh-ed25519, 256 bits, ada@laptop').waitFor()
     await create.click()
     await page.getByRole('heading', { level: 1, name: 'train-7' }).waitFor()
-    await page
-      .getByRole('region', { name: 'Create VM' })
-      .getByText(/power on|boot|place/i)
-      .first()
-      .waitFor()
+    await page.getByRole('region', { name: 'Create VM' }).getByText('Start the machine on its host').waitFor()
     await service.sql('DELETE FROM simulated_faults')
     // Toasts go by themselves, so they come first.
     await result('train-7 is running').waitFor()

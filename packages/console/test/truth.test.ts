@@ -133,11 +133,22 @@ describe.skipIf(isBrowserMissing)('what the console says', () => {
       await main().getByRole('row', { name: /vm-0/ }).waitFor()
       await expect.poll(() => gapsBetweenRows()).toEqual([])
     }
-    // Where columns lie beyond an edge, the table fades out there.
-    const table = main().getByRole('table', { name: 'VMs' })
+    const table = main().getByRole('table')
     const edges = () => table.getAttribute('data-cut')
     await expect.poll(edges).toBe('')
+    // Where there is no room for all columns, the less important ones stand below the name.
     await page.setViewportSize({ width: 768, height: 860 })
+    const titles = () => table.getByRole('columnheader').allTextContents()
+    await expect.poll(titles).toEqual(['', 'Name', 'Type', 'State', 'USD/h'])
+    await table.getByRole('cell', { name: /^vm-1 Location us-east1-a Address .* Age \d+ / }).waitFor()
+    await expect.poll(edges).toBe('')
+    await expect.poll(() => gapsBetweenRows()).toEqual([])
+    // Where columns lie beyond an edge all the same, the table fades out there.
+    await service.asOwner.diskCreate(
+      { project_id },
+      { name: 'corpus', size: '10GiB', location: 'us-east1-a' },
+    )
+    await open(project_id, '/disks')
     await expect.poll(edges).toBe('right')
     await table.locator('> div').evaluate((frame) => frame.scrollTo(frame.scrollWidth, 0))
     await expect.poll(edges).toBe('left')
@@ -160,6 +171,42 @@ describe.skipIf(isBrowserMissing)('what the console says', () => {
       return boxes
         .map(({ top }, index) => (index === 0 ? 0 : Math.round(top - boxes[index - 1]!.bottom)))
         .filter((gap) => Math.abs(gap) > 1)
+    })
+
+  test('the name of a location is never broken at a hyphen', async () => {
+    const { service, page } = scene
+    const project_id = await createProject(service)
+    await createVm(service, 'placed', 'a40.1x', project_id)
+    for (const [path, words] of [
+      ['/vms', 'placed'],
+      ['/network/networks', 'default-subnet-us-east1-a'],
+      ['/vms/new', 'Billed while it runs'],
+    ] as const) {
+      await open(project_id, path)
+      await main().getByText(words).first().waitFor()
+      for (const width of [320, 336, 352, 368, 390, 768, 1280]) {
+        await page.setViewportSize({ width, height: 860 })
+        await expect.poll(brokenLocations, { message: `${path} at ${width} px` }).toEqual([])
+      }
+    }
+  })
+
+  /** The locations in sight, outside of names and commands, that begin on one line and end on another. */
+  const brokenLocations = () =>
+    scene.page.evaluate(() => {
+      const broken: string[] = []
+      const texts = document.createTreeWalker(document.querySelector('main')!, NodeFilter.SHOW_TEXT)
+      for (let text = texts.nextNode(); text; text = texts.nextNode()) {
+        if (text.parentElement?.closest('pre, code')) continue
+        for (const { index, 0: name } of text.textContent!.matchAll(/(?<![\w-])[a-z]+-[a-z]+\d-[a-z]\b/g)) {
+          const range = document.createRange()
+          range.setStart(text, index)
+          range.setEnd(text, index + name.length)
+          const lines = new Set([...range.getClientRects()].map(({ top }) => Math.round(top)))
+          if (lines.size > 1) broken.push(text.textContent!)
+        }
+      }
+      return broken
     })
 
   test('what today has cost so far is a bar of its own', async () => {
@@ -197,6 +244,9 @@ describe.skipIf(isBrowserMissing)('what the console says', () => {
     await screenshot(page, 'alerts-light')
     await page.getByRole('menuitem', { name: /fallen/ }).click()
     await page.getByRole('heading', { level: 1, name: 'fallen' }).waitFor()
+    // What it wrote last stands with the notice.
+    const notice = main().getByRole('region', { name: 'Needs attention' })
+    await notice.getByText(/Cloud-init finished\nfallen login:/).waitFor()
   })
 
   test('search finds a VM of another project, and acts upon one of this', async () => {

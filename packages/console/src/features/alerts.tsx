@@ -9,6 +9,7 @@ import { plural } from '../lib/format.ts'
 import { Menu } from '../ui/menu.tsx'
 import { Mark } from '../ui/state.tsx'
 import { Age } from '../ui/time.tsx'
+import { Sentence } from '../ui/token.tsx'
 
 const pollMs = 10_000
 const none: Alert[] = []
@@ -97,7 +98,9 @@ export function AlertBell() {
 
 const Words = ({ alert }: { alert: Alert }) => (
   <span className="flex max-w-sm min-w-0 flex-1 items-baseline justify-between gap-3 whitespace-normal">
-    <span>{alert.message}</span>
+    <span>
+      <Sentence text={alert.message} />
+    </span>
     {alert.since && (
       <span className="shrink-0 text-sm text-ink-muted">
         <Age iso={alert.since} />
@@ -118,10 +121,11 @@ export function Alerts({ projectId }: { projectId: string }) {
   return <AlertNotes alerts={concerned} actionOf={actionOf} isCounted />
 }
 
-/** Stands on the page of a resource while it needs someone. */
-export function AlertsOf({ resourceId }: { resourceId: string }) {
+/** Stands on the page of a resource while it needs someone, with what helps to find out why. */
+export function AlertsOf({ resourceId, detail }: { resourceId: string; detail?: ReactNode }) {
   const { ofTenant } = useAlerts()
-  return <AlertNotes alerts={ofTenant.filter(({ resource_id }) => resource_id === resourceId)} />
+  const alerts = ofTenant.filter(({ resource_id }) => resource_id === resourceId)
+  return <AlertNotes alerts={alerts} detail={detail} />
 }
 
 const isCardGone = ({ kind, resource_type }: Alert) => kind === 'payment' && resource_type === 'organization'
@@ -170,12 +174,14 @@ interface AlertNotesProps {
   /** Returns what can be done about it, if it is not on this page anyway. */
   actionOf?: ((alert: Alert) => ReactNode) | undefined
   isCounted?: boolean
+  /** This stands below them. */
+  detail?: ReactNode
 }
 
 const looks = { bad: 'border-red/50 bg-red-soft', warn: 'border-amber/50 bg-amber-soft' }
 
 /** Trouble is red as a whole as soon as one part of it is. */
-function AlertNotes({ alerts, actionOf, isCounted = false }: AlertNotesProps) {
+function AlertNotes({ alerts, actionOf, isCounted = false, detail }: AlertNotesProps) {
   if (alerts.length === 0) return null
   const look = looks[alerts.some((alert) => toneOf(alert) === 'bad') ? 'bad' : 'warn']
   return (
@@ -191,7 +197,9 @@ function AlertNotes({ alerts, actionOf, isCounted = false }: AlertNotesProps) {
               <span className="flex h-5 items-center">
                 <Mark tone={toneOf(alert)} />
               </span>
-              {alert.message}
+              <span>
+                <Sentence text={alert.message} />
+              </span>
             </span>
             {actionOf?.(alert)}
           </li>
@@ -200,6 +208,7 @@ function AlertNotes({ alerts, actionOf, isCounted = false }: AlertNotesProps) {
           <li className="px-4 py-2 text-ink-muted">And {alerts.length - 5} more, in the bell above.</li>
         )}
       </ul>
+      {detail}
     </section>
   )
 }

@@ -2,7 +2,7 @@ import type { Operation, OperationStep } from '@slipway/sdk'
 import { Check, Circle, LoaderCircle, Undo2, X } from 'lucide-react'
 import { read } from '../api/read.ts'
 import { useQuery } from '../api/use-query.ts'
-import { stepWords } from '../lib/format.ts'
+import { operationStepWords, stepWords } from '../lib/format.ts'
 import { StateBadge } from '../ui/state.tsx'
 import { Lasted } from '../ui/time.tsx'
 
@@ -34,7 +34,9 @@ export function Steps({ projectId, operation }: { projectId: string; operation: 
         {(steps.data?.items ?? []).map((step) => (
           <li key={step.name} className="flex h-7 items-center gap-3">
             <StepMark state={step.state} />
-            <span className={step.state === 'pending' ? 'text-ink-muted' : ''}>{stepWords(step.name)}</span>
+            <span className={step.state === 'pending' ? 'text-ink-muted' : ''}>
+              {operationStepWords(step.name)}
+            </span>
             <span className="ml-auto text-sm">
               <Lasted from={step.started_at} to={step.completed_at} />
             </span>

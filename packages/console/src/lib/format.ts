@@ -109,6 +109,26 @@ export const eventTypeWords = (type: string): string =>
 
 export const resourceWords = (type: string): string => type.replaceAll('_', ' ').replace(/^vm$/, 'VM')
 
+/** What each step of an operation does, for those who wait for it. */
+const stepTexts: Record<string, string> = {
+  admit: 'Check the request, and reserve what it needs',
+  boot: 'Start the machine on its host, with its firewall in force',
+  finish: 'Record the outcome',
+  settle: 'Wait for the end of what was under way',
+  remove: 'Remove it from where it runs or lies',
+  release: 'Give back what it held',
+  shut_down: 'Ask the system to shut down',
+  power_off: 'Power the machine off',
+  reset: 'Reset the machine',
+  create: 'Create the disk',
+  grow: 'Enlarge the disk',
+  attach: 'Attach the disks',
+  detach: 'Detach the disks',
+  apply: 'Put the rules in force on every VM that they concern',
+  update: 'Record the change',
+}
+export const operationStepWords = (name: string): string => stepTexts[name] ?? stepWords(name)
+
 export const stepWords = (name: string): string => {
   const words = name.replaceAll(/[._-]/g, ' ')
   return words.charAt(0).toUpperCase() + words.slice(1)

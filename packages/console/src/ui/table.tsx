@@ -3,6 +3,7 @@
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { type CSSProperties, memo, type ReactNode, useLayoutEffect, useMemo, useRef, useState } from 'react'
 import { useCutEdges } from './cut-edges.ts'
+import { useFolding } from './folded-columns.ts'
 
 export interface Column<Row> {
   key: string
@@ -19,6 +20,8 @@ export interface Column<Row> {
   isActions?: boolean
   /** On narrow screens it stands in the card's title, behind the first column. */
   isInTitle?: boolean
+  /** Where there is no room for all columns, it stands in small below the first one. */
+  isFoldable?: boolean
 }
 
 interface TableProps<Row> {
@@ -39,7 +42,11 @@ interface TableProps<Row> {
   rowName?: (row: Row) => string
 }
 
+/** Cards have room for every column. */
+const none: Column<unknown>[] = []
 const rowPx = 36
+const foldedLinePx = 20
+const boxPx = 36
 /** Below this everything is in the document, so that the browser's own search finds it. */
 const virtualFrom = 200
 
@@ -71,21 +78,28 @@ function Rows<Row>(props: TableProps<Row>) {
   const { label, rows, columns, rowKey, foot = [], selected, onSelect, sort = '', onSort } = props
   const frame = useRef<HTMLDivElement>(null)
   const isNarrow = useIsNarrow()
+  const { shown, folded } = useFolding<Row>(frame, isNarrow ? none : columns, onSelect ? boxPx : 0)
   const isVirtual = rows.length > virtualFrom
   const virtual = useVirtualizer({
     count: isVirtual ? rows.length : 0,
     getScrollElement: () => frame.current,
-    estimateSize: () => (isNarrow ? 28 + 24 * (columns.length - 1) + 16 : rowPx),
+    estimateSize: () =>
+      isNarrow ? 28 + 24 * (columns.length - 1) + 16 : rowPx + (folded.length > 0 ? foldedLinePx : 0),
     overscan: 12,
   })
   // Rows become cards and back: what was measured of one is wrong for the other.
   // biome-ignore lint/correctness/useExhaustiveDependencies: when the look changes
-  useLayoutEffect(() => virtual.measure(), [isNarrow])
-  const tracks = [...(onSelect ? ['36px'] : []), ...columns.map((column) => column.width)].join(' ')
+  useLayoutEffect(() => {
+    virtual.measure()
+    for (const row of virtual.elementsCache.values()) virtual.measureElement(row)
+  }, [isNarrow, folded.length])
+  const tracks = [...(onSelect ? [`${boxPx}px`] : []), ...shown.map((column) => column.width)].join(' ')
   const renderRow = (row: Row, index: number, top: number | null) => (
     <TableRow
       key={rowKey(row)}
       {...props}
+      columns={isNarrow ? columns : shown}
+      folded={folded}
       row={row}
       index={index}
       tracks={tracks}
@@ -127,7 +141,7 @@ function Rows<Row>(props: TableProps<Row>) {
                 />
               </span>
             )}
-            {columns.map((column) => (
+            {shown.map((column) => (
               <span
                 key={column.key}
                 role="columnheader"
@@ -177,6 +191,7 @@ function Rows<Row>(props: TableProps<Row>) {
 
 type RowProps<Row> = TableProps<Row> & {
   row: Row
+  folded: Column<Row>[]
   index: number
   tracks: string
   isNarrow: boolean
@@ -194,6 +209,7 @@ function PlainRow<Row>({
   row,
   index,
   columns,
+  folded,
   rowKey,
   selected,
   onSelect,
@@ -285,9 +301,26 @@ function PlainRow<Row>({
           className={`min-w-0 overflow-hidden px-3 py-1.5 wrap-anywhere ${column.align === 'right' ? 'figures text-right whitespace-nowrap' : ''} ${column.isActions ? pinnedLook : ''}`}
         >
           {column.cell(row)}
+          {column === first && folded.length > 0 && <FoldedCells row={row} columns={folded} />}
         </span>
       ))}
     </div>
+  )
+}
+
+function FoldedCells<Row>({ row, columns }: { row: Row; columns: Column<Row>[] }) {
+  return (
+    <span className="flex flex-wrap items-center gap-x-3 text-sm text-ink-muted">
+      {columns.map((column) => {
+        const content = column.cell(row)
+        if (content === null || content === '' || content === false) return null
+        return (
+          <span key={column.key} className="inline-flex max-w-full min-h-5 items-center gap-1">
+            <span>{column.title}</span> <span className="text-ink">{content}</span>
+          </span>
+        )
+      })}
+    </span>
   )
 }
 

@@ -19,6 +19,7 @@ export const ageColumn: Column<{ created_at: string }> = {
   title: 'Age',
   width: '104px',
   align: 'right',
+  isFoldable: true,
   sortBy: (row) => -Date.parse(row.created_at),
   cell: (row) => <Age iso={row.created_at} />,
 }

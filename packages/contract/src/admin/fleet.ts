@@ -40,6 +40,9 @@ export const Host = record('Host', {
     description:
       'When the drain that is under way was asked for; empty when none is, or it is older than the events.',
   }),
+  vms_at_drain: Type.Integer({
+    description: 'How many VMs lived on it when the drain that is under way began; 0 when that is not known.',
+  }),
   capabilities: Type.Record(Type.String(), Type.Unknown()),
   gpus: Type.Array(Gpu),
   vms: Type.Array(HostVm, { description: 'The VMs that live on it: it is drained when there are none.' }),

@@ -404,6 +404,7 @@ export const byComponent: Record<string, unknown> = {
     last_report_at: createdAt,
     forgotten_at: '',
     draining_since: '',
+    vms_at_drain: 0,
     capabilities: { cpu_cores: 96, memory_gb: 960 },
     gpus: [gpu],
     vms: [

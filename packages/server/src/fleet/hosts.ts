@@ -59,8 +59,8 @@ export async function changeSchedulable(
 /** Takes no new VMs; every tenant with VMs on it is told. */
 export async function drainHost(tx: Tx, by: Requester, id: string): Promise<HostRow> {
   if (!(await startDraining(tx, id))) throw notFound('host')
-  const { name, location } = await readHost(tx, id)
-  await emitHost(tx, by, 'host.draining', id, { name, location })
+  const { name, location, vms } = await readHost(tx, id)
+  await emitHost(tx, by, 'host.draining', id, { name, location, vms: vms.length })
   for (const tenant of await listHostTenants(tx, id))
     await emit(tx, {
       ...by,

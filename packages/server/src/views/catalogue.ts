@@ -79,6 +79,7 @@ export const hostView = (row: HostRow): Host => ({
   last_report_at: time(row.reported_at),
   forgotten_at: time(row.forgotten_at),
   draining_since: time(row.draining_since),
+  vms_at_drain: row.vms_at_drain,
   capabilities: row.capabilities,
   gpus: row.gpus,
   vms: row.vms,

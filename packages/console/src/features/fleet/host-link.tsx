@@ -2,6 +2,7 @@ import { Link } from '@tanstack/react-router'
 import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { shortId } from '../../lib/format.ts'
+import { Token } from '../../ui/token.tsx'
 
 /** Leads to a host. Hosts of several locations may look alike by name: the location stands beside it. */
 export function HostLink({ hostId, location }: { hostId: string; location: string }) {
@@ -9,7 +10,7 @@ export function HostLink({ hostId, location }: { hostId: string; location: strin
   const name = hosts.data?.find(({ id }) => id === hostId)?.name ?? `…${shortId(hostId)}`
   return (
     <Link to="/fleet/hosts/$hostId" params={{ hostId }} className="link">
-      {name} · {location}
+      <Token>{name}</Token> · <Token>{location}</Token>
     </Link>
   )
 }

@@ -22,6 +22,7 @@ import { Loaded } from '../../ui/loaded.tsx'
 import { Empty, Page } from '../../ui/page.tsx'
 import { StateBadge } from '../../ui/state.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
+import { Token } from '../../ui/token.tsx'
 import { DeleteDialog, GrowDialog } from './change-dialogs.tsx'
 
 type What = 'create' | 'attach' | 'edit' | 'grow' | 'delete'
@@ -79,7 +80,12 @@ export function Disks() {
       sortBy: (disk) => priceOf(disk) ?? 0,
       cell: (disk) => priceOf(disk)?.toFixed(4) ?? '–',
     },
-    { key: 'location', title: 'Location', width: 'minmax(105px, 1fr)', cell: (disk) => disk.location },
+    {
+      key: 'location',
+      title: 'Location',
+      width: 'minmax(112px, 1fr)',
+      cell: (disk) => <Token>{disk.location}</Token>,
+    },
     {
       key: 'state',
       title: 'State',

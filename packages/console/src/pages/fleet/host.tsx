@@ -76,20 +76,29 @@ const forgottenFact = (iso: string): [string, ReactNode][] =>
 
 /** Shows how far a drain has come: it ends when the last VM has been deleted by its owner. */
 function Drain({ host }: { host: Host }) {
+  const left = host.vms.length
+  const all = Math.max(host.vms_at_drain, left)
   const held = host.gpus.filter((gpu) => gpu.vm_id !== '').length
   return (
     <div role="status" className="card px-4 py-3">
       <p className="font-medium">
-        Draining: {plural(host.vms.length, 'VM')} left on {held} of {plural(host.gpus.length, 'GPU')}
+        Draining: {plural(left, 'VM')} left of {all}, on {plural(held, 'GPU')}
       </p>
       <p className="text-ink-muted">
         No new VM comes here, and the tenants have been told. The host is drained when the last VM has gone;
         none is stopped.
       </p>
-      <div className="mt-2 h-1.5 overflow-hidden rounded-full bg-sunken">
+      <div
+        role="progressbar"
+        aria-label="VMs that have gone"
+        aria-valuemin={0}
+        aria-valuemax={all}
+        aria-valuenow={all - left}
+        className="mt-2 h-1.5 overflow-hidden rounded-full bg-sunken"
+      >
         <div
           className="h-full rounded-full bg-accent"
-          style={{ width: `${host.gpus.length === 0 ? 100 : (1 - held / host.gpus.length) * 100}%` }}
+          style={{ width: `${all === 0 ? 100 : (1 - left / all) * 100}%` }}
         />
       </div>
     </div>

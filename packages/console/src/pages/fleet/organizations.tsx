@@ -106,7 +106,7 @@ export function Organizations() {
               {
                 key: 'name',
                 title: 'Name',
-                width: 'minmax(140px, 2fr)',
+                width: 'minmax(120px, 2fr)',
                 sortBy: (row) => row.name,
                 cell: (row) => <span className="font-medium">{row.name}</span>,
               },
@@ -114,6 +114,7 @@ export function Organizations() {
                 key: 'state',
                 title: 'State',
                 width: '110px',
+                isFoldable: true,
                 cell: (row) => <StateBadge state={row.suspended ? 'suspended' : 'active'} />,
               },
               {
@@ -135,6 +136,7 @@ export function Organizations() {
                 key: 'projects',
                 title: 'Projects',
                 width: '80px',
+                isFoldable: true,
                 align: 'right',
                 sortBy: (row) => row.projects,
                 cell: (row) => count(row.projects),
@@ -143,6 +145,7 @@ export function Organizations() {
                 key: 'vms',
                 title: 'VMs',
                 width: '90px',
+                isFoldable: true,
                 align: 'right',
                 sortBy: (row) => row.vms,
                 cell: (row) => (
@@ -160,6 +163,7 @@ export function Organizations() {
                 key: 'id',
                 title: 'Id',
                 width: '130px',
+                isFoldable: true,
                 cell: (row) => <Copyable text={row.id} shown={`…${shortId(row.id)}`} />,
               },
               ageColumn,

@@ -70,7 +70,7 @@ export function Users() {
                 width: '100px',
                 cell: (row) => (row.is_operator ? 'yes' : 'no'),
               },
-              whenColumn('Created', 'created_at'),
+              { ...whenColumn('Created', 'created_at'), isFoldable: true },
               suspendColumn({
                 suspend,
                 nameOf: ({ email }) => email,

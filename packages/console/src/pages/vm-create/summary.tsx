@@ -8,6 +8,7 @@ import { Button } from '../../ui/button.tsx'
 import { CommandLines } from '../../ui/command-lines.tsx'
 import { ErrorNote } from '../../ui/error.tsx'
 import { UsageBar } from '../../ui/page.tsx'
+import { Sentence } from '../../ui/token.tsx'
 import { type Problem, ProblemLink } from './problem.tsx'
 
 const hoursPerMonth = 730
@@ -65,7 +66,9 @@ export function Summary(props: SummaryProps) {
             {usd(usdPerHour === null ? null : usdPerHour * hoursPerMonth)} per month of {hoursPerMonth} hours
           </p>
           <p className="mt-1 text-sm text-ink-muted">
-            {typeName} in {location || '–'}. Billed while it runs; attached disks are billed apart.
+            <Sentence
+              text={`${typeName} in ${location || '–'}. Billed while it runs; attached disks are billed apart.`}
+            />
           </p>
         </div>
         {gpuLimit && (
@@ -78,7 +81,7 @@ export function Summary(props: SummaryProps) {
         {stock === 0 && !error && (
           <div className="rounded-md border border-amber/50 bg-amber-soft p-3 text-sm">
             <p className="text-amber-text">
-              {typeName} is out of stock in {location}.
+              <Sentence text={`${typeName} is out of stock in ${location}.`} />
             </p>
             <div className="mt-2">{moves}</div>
           </div>
@@ -100,7 +103,7 @@ export function Summary(props: SummaryProps) {
         <div className="min-w-0">
           <p className="figures font-semibold">{usd(usdPerHour)}/h</p>
           <p className="line-clamp-2 text-sm text-ink-muted">
-            {problem ? <ProblemLink problem={problem} /> : `${typeName} in ${location}`}
+            {problem ? <ProblemLink problem={problem} /> : <Sentence text={`${typeName} in ${location}`} />}
           </p>
         </div>
         {button('')}

@@ -12,6 +12,7 @@ import { Page, Section, Skeleton } from '../../ui/page.tsx'
 import { StateBadge } from '../../ui/state.tsx'
 import { ChangeVm } from './change.tsx'
 import { Connect } from './connect.tsx'
+import { CrashLog } from './crash-log.tsx'
 import { DeleteVm } from './delete.tsx'
 import { VmDisks } from './disks.tsx'
 import { VmFacts } from './facts.tsx'
@@ -58,7 +59,7 @@ function LivingPage({ vm }: { vm: Vm }) {
     >
       <VmAnnotations vm={vm} />
       <Connect vm={vm} />
-      <AlertsOf resourceId={vm.id} />
+      <AlertsOf resourceId={vm.id} detail={<CrashLog vm={vm} />} />
       <LatestOperation projectId={projectId} resourceId={vm.id} />
       <VmFacts vm={vm} />
       <VmDisks vm={vm} />

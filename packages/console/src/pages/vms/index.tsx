@@ -20,6 +20,7 @@ import { Empty, Page } from '../../ui/page.tsx'
 import { StateBadge } from '../../ui/state.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
 import { ageColumn } from '../../ui/time-column.tsx'
+import { Token } from '../../ui/token.tsx'
 import { BulkActions } from './bulk-actions.tsx'
 import { Filters, matches } from './filters.tsx'
 
@@ -123,7 +124,7 @@ const columnsFor = (
   {
     key: 'name',
     title: 'Name',
-    width: 'minmax(180px, 2fr)',
+    width: 'minmax(140px, 2fr)',
     sortBy: (vm) => vm.name,
     cell: (vm) => (
       <>
@@ -141,28 +142,30 @@ const columnsFor = (
   {
     key: 'type',
     title: 'Type',
-    width: 'minmax(124px, 0.8fr)',
+    width: 'minmax(116px, 0.8fr)',
     sortBy: (vm) => vm.type,
     cell: (vm) => vm.type,
   },
   {
     key: 'state',
     title: 'State',
-    width: 'minmax(140px, 0.8fr)',
+    width: 'minmax(132px, 0.8fr)',
     sortBy: (vm) => stateWord(vm.state),
     cell: (vm) => <StateBadge state={stuck.has(vm.id) ? 'stuck' : vm.state} since={vm.updated_at} />,
   },
   {
     key: 'location',
     title: 'Location',
-    width: 'minmax(106px, 0.8fr)',
+    width: 'minmax(112px, 0.8fr)',
+    isFoldable: true,
     sortBy: (vm) => vm.location,
-    cell: (vm) => vm.location,
+    cell: (vm) => <Token>{vm.location}</Token>,
   },
   {
     key: 'address',
     title: 'Address',
     width: 'minmax(166px, 0.8fr)',
+    isFoldable: true,
     cell: (vm) => {
       const address = publicAddressOf(vm)
       if (!address) return <span className="text-ink-muted">–</span>
@@ -190,6 +193,7 @@ const labelsColumn: Column<Vm> = {
   key: 'labels',
   title: 'Labels',
   width: 'minmax(104px, 1.2fr)',
+  isFoldable: true,
   cell: (vm) => <PickableLabels labels={vm.labels} />,
 }
 

@@ -16,6 +16,7 @@ export interface HostRow {
   reported_at: Date | null
   forgotten_at: Date | null
   draining_since: Date | null
+  vms_at_drain: number
   gpus: Gpu[]
   vms: HostVm[]
 }
@@ -29,11 +30,15 @@ export const livesOnHost = `v.host_id = h.id AND NOT (v.state = 'STATE_SHUTOFF' 
 const vmView = `jsonb_build_object('id', v.id, 'name', v.name, 'state', v.state, 'project_id', p.id,
   'project_name', p.name, 'organization_name', o.name)`
 
-// A drain is as old as the newest event that began one.
+// A drain is as old as the newest event that began one; the operator's own says how many VMs there were.
 const hostRecords = `SELECT h.id, h.name, h.location, l.engine, h.is_schedulable, h.state, h.capabilities, r.reported_at, h.forgotten_at,
     CASE h.state WHEN 'draining' THEN (SELECT e.created_at FROM events e
                                        WHERE e.resource_id = h.id::text AND e.type = 'host.draining'
                                        ORDER BY e.position DESC LIMIT 1) END AS draining_since,
+    coalesce(CASE h.state WHEN 'draining' THEN (SELECT (e.data ->> 'vms')::integer FROM events e
+                                                WHERE e.resource_id = h.id::text AND e.type = 'host.draining'
+                                                  AND e.project_id IS NULL
+                                                ORDER BY e.position DESC LIMIT 1) END, 0) AS vms_at_drain,
     coalesce((SELECT jsonb_agg(${gpuRecord} ORDER BY g.pci_address) FROM gpus g WHERE g.host_id = h.id), '[]') AS gpus,
     coalesce((SELECT jsonb_agg(${vmView} ORDER BY v.id)
               FROM vms v JOIN projects p ON p.id = v.project_id JOIN organizations o ON o.id = p.organization_id

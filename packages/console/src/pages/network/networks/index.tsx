@@ -12,6 +12,7 @@ import { Button, RowButton } from '../../../ui/button.tsx'
 import { ErrorState } from '../../../ui/error.tsx'
 import { Empty, Page, Section, Skeleton } from '../../../ui/page.tsx'
 import { Table } from '../../../ui/table.tsx'
+import { Token } from '../../../ui/token.tsx'
 import { DeleteDialog, NetworkDialog, SubnetDialog } from './dialogs.tsx'
 
 type Open =
@@ -112,7 +113,7 @@ export function Networks() {
                     key: 'location',
                     title: 'Location',
                     width: 'minmax(120px, 1fr)',
-                    cell: (subnet) => subnet.location,
+                    cell: (subnet) => <Token>{subnet.location}</Token>,
                   },
                   {
                     key: 'use',
