@@ -1,15 +1,19 @@
 import { type RefObject, useLayoutEffect, useMemo, useState } from 'react'
-import type { Column } from './table.tsx'
+
+interface FoldableColumn {
+  width: string
+  isFoldable?: boolean
+}
 
 /** Returns the least width that a track of the grid has: 140 of `minmax(140px, 2fr)`. */
 const leastPx = (track: string): number => Number(/(\d+)px/.exec(track)?.[1] ?? 0)
 
 /** Parts the columns into those that a frame has room for, and those that are folded into the first; the last go first. */
-export function useFolding<Row>(
+export function useFolding<Column extends FoldableColumn>(
   frame: RefObject<HTMLElement | null>,
-  columns: Column<Row>[],
+  columns: Column[],
   besidesPx: number,
-): { shown: Column<Row>[]; folded: Column<Row>[] } {
+): { shown: Column[]; folded: Column[] } {
   const [foldedCount, setFoldedCount] = useState(0)
   useLayoutEffect(() => {
     const element = frame.current

@@ -78,7 +78,7 @@ function Rows<Row>(props: TableProps<Row>) {
   const { label, rows, columns, rowKey, foot = [], selected, onSelect, sort = '', onSort } = props
   const frame = useRef<HTMLDivElement>(null)
   const isNarrow = useIsNarrow()
-  const { shown, folded } = useFolding<Row>(frame, isNarrow ? none : columns, onSelect ? boxPx : 0)
+  const { shown, folded } = useFolding<Column<Row>>(frame, isNarrow ? none : columns, onSelect ? boxPx : 0)
   const isVirtual = rows.length > virtualFrom
   const virtual = useVirtualizer({
     count: isVirtual ? rows.length : 0,

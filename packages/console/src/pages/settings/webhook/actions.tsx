@@ -3,7 +3,7 @@ import { useState } from 'react'
 import { useAction } from '../../../api/actions.ts'
 import { client } from '../../../api/client.ts'
 import { useProjectId, useWhyNot } from '../../../api/me.ts'
-import { Secret } from '../../../features/webhook-secret.tsx'
+import { Secret } from '../../../features/webhooks/secret.tsx'
 import { Button } from '../../../ui/button.tsx'
 import { Confirm, submitting } from '../../../ui/dialog.tsx'
 

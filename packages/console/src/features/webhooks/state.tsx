@@ -1,6 +1,6 @@
 import type { Webhook } from '@slipway/sdk'
-import { StateBadge } from '../ui/state.tsx'
-import { Until, When } from '../ui/time.tsx'
+import { StateBadge } from '../../ui/state.tsx'
+import { Until, When } from '../../ui/time.tsx'
 
 /** Whether deliveries come through is told by no event: pages that show it look again. */
 export const webhookPollMs = 3_000

@@ -1,4 +1,4 @@
-import { SecretDialog } from '../ui/secret.tsx'
+import { SecretDialog } from '../../ui/secret.tsx'
 
 export const Secret = ({ secret, onClose }: { secret: string; onClose: () => void }) => (
   <SecretDialog
