@@ -78,6 +78,7 @@ const end = statement<
    ), held AS MATERIALIZED (
      SELECT q.operation_id FROM given g JOIN operation_queue q
        ON q.operation_id = g.id AND q.lease_token IS NOT DISTINCT FROM g.token AND (NOT q.is_cancelled OR g."isCancelled")
+     WHERE q.operation_id = ANY (ARRAY(SELECT id FROM given))
      ORDER BY q.operation_id FOR UPDATE OF q
    ), left_queue AS (
      DELETE FROM operation_queue q USING held WHERE q.operation_id = held.operation_id

@@ -30,8 +30,8 @@ const claim = statement<never, { vmIds: string[]; gpuIds: string[] }>(
 const quarantine = statement<{ vm_id: string }, { vmIds: string[] }>(
   'gpu_quarantine',
   `WITH host AS MATERIALIZED (
-     SELECT id FROM hosts WHERE id IN (SELECT host_id FROM gpus WHERE vm_id = ANY (:vmIds::uuid[])) ORDER BY id
-     FOR NO KEY UPDATE),
+     SELECT id FROM hosts WHERE id = ANY (ARRAY(SELECT host_id FROM gpus WHERE vm_id = ANY (:vmIds::uuid[])))
+     ORDER BY id FOR NO KEY UPDATE),
    left_by AS MATERIALIZED (
      SELECT id, vm_id FROM gpus
      WHERE vm_id = ANY (:vmIds::uuid[]) AND state = 'claimed' AND host_id IN (SELECT id FROM host))

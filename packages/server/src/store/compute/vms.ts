@@ -117,10 +117,14 @@ const several = statement<VmRow, { projectIds: string[]; ids: string[] }>(
    WHERE v.deleted_at IS NULL`,
 )
 
+// One look for each name, also on a store without statistics: there PostgreSQL expects next to no living VM, and would read
+// all of them.
 const named = statement<{ project_id: string; name: string }, { projectIds: string[]; names: string[] }>(
   'vm_named',
   `SELECT v.project_id, v.name FROM unnest(:projectIds::uuid[], :names::text[]) AS w (project_id, name)
-   JOIN vms v ON v.project_id = w.project_id AND v.name = w.name WHERE v.deleted_at IS NULL`,
+   CROSS JOIN LATERAL (
+     SELECT v.project_id, v.name FROM vms v
+     WHERE v.project_id = w.project_id AND v.name = w.name AND v.deleted_at IS NULL LIMIT 1) v`,
 )
 
 /** A VM with all that its engine has to know. */

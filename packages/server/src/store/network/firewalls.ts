@@ -4,18 +4,25 @@ import { shareLock } from '../locks.ts'
 import { statement } from '../statement.ts'
 import type { RuleRow } from './rules.ts'
 
-/** The rules in force on a network, and the addresses of everything that they name, as one JSON object. */
+/**
+ * The rules in force on a network, and the addresses of everything that they name, as one JSON object. Each thing is looked up
+ * by its id alone, so that the plan is the same on a store that has no statistics yet.
+ */
 export const networkFirewall = (networkId: string) => `
      (WITH rules AS (SELECT * FROM firewall_rules WHERE network_id = ${networkId} AND state <> 'deleting'),
           named AS (SELECT DISTINCT (e ->> 'resource_id')::uuid AS id
                     FROM rules, jsonb_array_elements(sources || destinations) e WHERE e ->> 'resource_id' <> ''),
           blocks AS (
-            SELECT v.id, to_jsonb(array_remove(ARRAY[host(v.private_address), host(v.public_address)], NULL)) AS cidrs
-            FROM vms v JOIN named USING (id) WHERE v.deleted_at IS NULL AND v.state <> 'STATE_DELETING'
-            UNION ALL SELECT s.id, jsonb_build_array(s.cidr::text) FROM subnets s JOIN named USING (id)
-            UNION ALL SELECT n.id, jsonb_build_array(n.cidr::text) FROM networks n JOIN named USING (id))
-     SELECT jsonb_build_object('rules', coalesce((SELECT jsonb_agg(to_jsonb(rules)) FROM rules), '[]'),
-                               'resolved', coalesce((SELECT jsonb_object_agg(id, cidrs) FROM blocks), '{}')))`
+            SELECT id, coalesce(
+              (SELECT CASE WHEN v.deleted_at IS NULL AND v.state <> 'STATE_DELETING' THEN
+                 to_jsonb(array_remove(ARRAY[host(v.private_address), host(v.public_address)], NULL)) END
+               FROM vms v WHERE v.id = named.id),
+              (SELECT jsonb_build_array(s.cidr::text) FROM subnets s WHERE s.id = named.id),
+              (SELECT jsonb_build_array(n.cidr::text) FROM networks n WHERE n.id = named.id)) AS cidrs
+            FROM named)
+     SELECT jsonb_build_object(
+       'rules', coalesce((SELECT jsonb_agg(to_jsonb(rules)) FROM rules), '[]'),
+       'resolved', coalesce((SELECT jsonb_object_agg(id, cidrs) FILTER (WHERE cidrs IS NOT NULL) FROM blocks), '{}')))`
 
 const ofNetwork = keyedStatement<{ firewall: NetworkFirewall }, { networkId: string }>(
   'firewall_of_network',

@@ -44,7 +44,8 @@ const withoutFlush = `set_config('synchronous_commit', 'off', true)`
 
 // It defines new VMs, and brings those that are off to their definition and, if asked, on; each only under a generation
 // that is not older than the newest seen, and never on a host that is away. A VM that is not off keeps all but its
-// firewall, and a newer firewall stays. Ids come in order, so that two lists never wait for each other.
+// firewall, and a newer firewall stays. Ids come in order, so that two lists never wait for each other. Subqueries for one
+// value are asked for each VM: as EXISTS they would be joins, which read all hosts and VMs where these are few.
 const isOff = `(v.power = 'off' OR v.power = 'shutdown' AND v.ready_at <= slipway_now())`
 const isStarting = `(${isOff} AND excluded.power = 'on')`
 const put = statement<SimulatedVm, { vms: string }>(
@@ -57,8 +58,8 @@ const put = statement<SimulatedVm, { vms: string }>(
    FROM ${withoutFlush}, json_to_recordset(:vms::json) AS g (id uuid, location text, host text, generation bigint,
      spec jsonb, gpus text[], "isNew" boolean, firewall jsonb, "firewallGeneration" bigint, power text,
      "readyInMs" float8, lines text)
-   WHERE (g."isNew" OR EXISTS (SELECT FROM simulated_vms k WHERE k.id = g.id))
-     AND NOT EXISTS (SELECT FROM simulated_hosts h WHERE h.location = g.location AND h.name = g.host AND h.is_lost)
+   WHERE (g."isNew" OR (SELECT true FROM simulated_vms k WHERE k.id = g.id))
+     AND (SELECT h.is_lost FROM simulated_hosts h WHERE h.location = g.location AND h.name = g.host) IS NOT TRUE
    ORDER BY g.id
    ON CONFLICT (id) DO UPDATE SET generation = excluded.generation,
      host = CASE WHEN ${isOff} THEN excluded.host ELSE v.host END,
@@ -111,8 +112,8 @@ const remove = statement<{ id: string }, { vms: string; resetMs: number }>(
    gone AS (
      INSERT INTO simulated_vms AS v (id, location, host, generation, spec, is_removed, removed_at)
      SELECT g.id, g.location, g.host, g.generation, '{}', true, slipway_now() FROM ${withoutFlush}, given g
-     WHERE NOT EXISTS (SELECT FROM simulated_vms k JOIN simulated_hosts h ON h.location = k.location AND h.name = k.host
-                       WHERE k.id = g.id AND h.is_lost)
+     WHERE (SELECT h.is_lost FROM simulated_vms k JOIN simulated_hosts h ON h.location = k.location AND h.name = k.host
+            WHERE k.id = g.id) IS NOT TRUE
      ORDER BY g.id
      ON CONFLICT (id) DO UPDATE
      SET generation = excluded.generation, is_removed = true, power = 'off', removed_at = slipway_now()
