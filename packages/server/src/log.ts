@@ -4,7 +4,7 @@ import type { LogLevel } from './config/index.ts'
 
 const standardOutput = 1
 /** Lines go out together: a write for each costs more than making it. */
-const bufferBytes = 4096
+const bufferBytes = 16_384
 const flushMs = 1_000
 /** Before a reader that is behind is tried again. */
 const behindMs = 10

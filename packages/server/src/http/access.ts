@@ -55,7 +55,10 @@ export class Access {
       findKeyCaller(database, digest, this.#isLasting).then(proven(digest)),
     )
     this.#users = new Remembered((digest) => findTokenCaller(database, digest).then(proven(digest)))
-    this.#projects = new Remembered((projectId) => findProjectScope(database, projectId))
+    this.#projects = new Remembered((projectId) => {
+      if (!isUuid(projectId)) throw badId('project_id')
+      return findProjectScope(database, projectId)
+    })
     signals?.on('access', () => {
       for (const memory of [this.#keys, this.#users, this.#projects]) memory.clear()
     })
@@ -111,7 +114,6 @@ export class Access {
   }
 
   #authorizeProject(route: Route, caller: Caller, projectId: string): Soon<Grant> {
-    if (!isUuid(projectId)) throw badId('project_id')
     return soon(this.#projects.get(projectId), (project) => {
       const standing = project && standingIn(caller, project.organizationId, project.projectId)
       if (!project || !standing?.role) throw new Failure('not_found', 'There is no project with this id.')

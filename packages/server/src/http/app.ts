@@ -132,16 +132,14 @@ export function buildApp(outside: Services, log: FastifyBaseLogger): App {
   })
   const logRequest = requestLogOf(log)
   app.addHook('onResponse', (request, reply, done) => {
-    // Fastify makes it anew at each look.
-    const { config, url } = request.routeOptions
-    const route = (config as { routeId?: string }).routeId ?? url ?? 'none'
+    const route = request.routeId ?? request.routeOptions.url ?? 'none'
     metrics.observe(route, reply.statusCode, reply.elapsedTime / 1000)
     logRequest({
       id: request.id,
       route,
       method: request.method,
       // The path without its query: filters and links may carry what no log should.
-      path: loggedPath(request.url, url),
+      path: loggedPath(request.url, route),
       status: reply.statusCode,
       ms: Math.round(reply.elapsedTime),
       caller: request.grant ? callerKey(request.grant.caller) : '',
@@ -186,9 +184,10 @@ const securityHeaders = {
 }
 
 /** A link to the billing dashboard has its secret in the path: no log gets it, however the path is spelled. */
-function loggedPath(url: string, route: string | undefined): string {
-  if (route?.startsWith('/billing/:token')) return route
-  const path = url.split('?', 1)[0] ?? ''
+function loggedPath(url: string, route: string): string {
+  if (route.startsWith('/billing/:token')) return route
+  const queryAt = url.indexOf('?')
+  const path = queryAt < 0 ? url : url.slice(0, queryAt)
   return path.includes('slpb_') ? path.replace(/slpb_[\w-]+/g, ':token') : path
 }
 

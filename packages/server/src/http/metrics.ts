@@ -1,24 +1,45 @@
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { Counter, collectDefaultMetrics, Gauge, type Histogram, Registry } from 'prom-client'
 import type { Database } from '../store/database.ts'
+
+const bounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10]
+
+/** How the requests of one route were answered. The library would look up its labels for each of them. */
+class RouteCounts {
+  readonly byStatus = new Map<number, number>()
+  readonly #withinBound = bounds.map(() => 0)
+  #count = 0
+  #seconds = 0
+
+  add(status: number, seconds: number): void {
+    this.byStatus.set(status, (this.byStatus.get(status) ?? 0) + 1)
+    for (let i = bounds.length - 1; i >= 0 && seconds <= bounds[i]!; i--) this.#withinBound[i]!++
+    this.#count++
+    this.#seconds += seconds
+  }
+
+  /** The lines of a histogram. */
+  linesOf(metric: string, route: string) {
+    const line = (what: string, value: number, le?: number | '+Inf') => ({
+      metricName: `${metric}_${what}`,
+      labels: le === undefined ? { route } : { le, route },
+      value,
+    })
+    return [
+      ...bounds.map((bound, i) => line('bucket', this.#withinBound[i]!, bound)),
+      line('bucket', this.#count, '+Inf'),
+      line('sum', this.#seconds),
+      line('count', this.#count),
+    ]
+  }
+}
 
 /** What /metrics shows of this process. */
 export class Metrics {
   readonly registry = new Registry()
-  readonly #requests = new Counter({
-    name: 'slipway_http_requests_total',
-    help: 'Requests by route and status.',
-    labelNames: ['route', 'status'],
-    registers: [this.registry],
-  })
-  readonly #seconds = new Histogram({
-    name: 'slipway_http_request_seconds',
-    help: 'Time to answer, by route.',
-    labelNames: ['route'],
-    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10],
-    registers: [this.registry],
-  })
+  readonly #routes = new Map<string, RouteCounts>()
 
   constructor(database: Database, counts: () => Promise<{ inProgress: number; stuck: number }>) {
+    this.#showRoutes()
     collectDefaultMetrics({ register: this.registry })
     const { pool, traffic } = database
     const count = (what: string, help: string, read: () => number) =>
@@ -42,8 +63,34 @@ export class Metrics {
   }
 
   observe(route: string, status: number, seconds: number): void {
-    this.#requests.inc({ route, status })
-    this.#seconds.observe({ route }, seconds)
+    let counts = this.#routes.get(route)
+    if (!counts) {
+      counts = new RouteCounts()
+      this.#routes.set(route, counts)
+    }
+    counts.add(status, seconds)
+  }
+
+  #showRoutes(): void {
+    const routes = this.#routes
+    new Counter({
+      name: 'slipway_http_requests_total',
+      help: 'Requests by route and status.',
+      labelNames: ['route', 'status'],
+      registers: [this.registry],
+      collect() {
+        this.reset()
+        for (const [route, { byStatus }] of routes)
+          for (const [status, count] of byStatus) this.inc({ route, status }, count)
+      },
+    })
+    const name = 'slipway_http_request_seconds'
+    const shown = { name, help: 'Time to answer, by route.', type: 'histogram', aggregator: 'sum' }
+    const get = async () => ({
+      ...shown,
+      values: [...routes].flatMap(([route, counts]) => counts.linesOf(name, route)),
+    })
+    this.registry.registerMetric({ ...shown, get } as unknown as Histogram)
   }
 
   #counter(name: string, help: string, read: () => number): void {

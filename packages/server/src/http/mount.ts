@@ -23,6 +23,8 @@ import { writerOf } from './writes.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
+    /** Null for what is not in the route table. */
+    routeId: RouteId | null
     grant: Grant | null
   }
 }
@@ -46,6 +48,7 @@ export function mountRoutes(
   // A credential that is not known to be good is looked up in the database: few are, and guesses are many.
   const perSecond = services.config.limits.unknownBearersPerSecond
   const guesses = new RateLimiter({ requestsPerSecond: perSecond, burst: 5 * perSecond })
+  app.decorateRequest('routeId', null)
   app.decorateRequest('grant', null)
 
   /** Whom access remembers passes at once. */
@@ -81,10 +84,10 @@ export function mountRoutes(
     app.route({
       method: route.method,
       url: route.path.replace(/\{(\w+)\}/g, ':$1'),
-      config: { routeId: id },
       ...(route.path.startsWith('/v0.1/auth/') && { bodyLimit: authBodyBytes }),
       // Before the body is read: 401, 404, 403 and 402 come before 400.
       onRequest: (request, reply, done) => {
+        request.routeId = id
         const entered = enter(route, request, reply)
         if (entered instanceof Promise) entered.then(() => done(), done)
         else done()

@@ -8,6 +8,7 @@ import pg from 'pg'
 import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { buildApp } from '../../src/http/app.ts'
+import { Metrics } from '../../src/http/metrics.ts'
 
 /** However slow the machine is, none comes back while the test lasts. */
 const few = (config: TestService['config']) => {
@@ -160,6 +161,29 @@ describe('around the API', () => {
       expect(body).toContain(name)
     expect(body).not.toContain('with-a-secret')
     expect(body).not.toContain(service.credentials.project_id)
+  })
+
+  test('the times of a route are shown as how many took at most so long, all of them, and their sum', async () => {
+    const metrics = new Metrics(service.database, async () => ({ inProgress: 0, stuck: 0 }))
+    for (const seconds of [0.001, 0.002, 0.3, 20]) metrics.observe('vmGet', 200, seconds)
+    metrics.observe('vmList', 200, 0.004)
+    const shown = (await metrics.registry.metrics()).split('\n')
+    const within = (most: string) => `slipway_http_request_seconds_bucket{le="${most}",route="vmGet"}`
+    expect(shown).toEqual(
+      expect.arrayContaining([
+        '# TYPE slipway_http_request_seconds histogram',
+        `${within('0.001')} 1`,
+        `${within('0.0025')} 2`,
+        `${within('0.25')} 2`,
+        `${within('0.5')} 3`,
+        `${within('10')} 3`,
+        `${within('+Inf')} 4`,
+        'slipway_http_request_seconds_sum{route="vmGet"} 20.303',
+        'slipway_http_request_seconds_count{route="vmGet"} 4',
+        'slipway_http_request_seconds_count{route="vmList"} 1',
+        'slipway_http_requests_total{route="vmGet",status="200"} 4',
+      ]),
+    )
   })
 
   test('the service shows its metrics on the machine itself, and through a proxy for the token alone', async () => {

@@ -120,7 +120,7 @@ export class EventStreams {
       stream: new EventStream(answer, filter, wanted ?? last, showsClientAddress(request.grant)),
       bearer: readBearer(request.headers),
       address: request.ip,
-      routeId: (request.routeOptions.config as unknown as { routeId: RouteId }).routeId,
+      routeId: request.routeId!,
       params: request.params as Record<string, string>,
       expiresAt: caller?.expiresAt ?? Number.POSITIVE_INFINITY,
       checkedAt: performance.now(),
