@@ -2,8 +2,10 @@ import { availableParallelism } from 'node:os'
 import type { Effort } from './effort.ts'
 import { type Figure, isBusy, median, ratioAtLeast } from './figures.ts'
 import { addTenants } from './fixtures.ts'
+import { startBareRoutes } from './limits.ts'
 import { type Made, read, runLoad } from './load.ts'
 import { each, metered } from './meter.ts'
+import { answerOf } from './reads.ts'
 import { locations, type RunningService, type ServerProcess } from './running-service.ts'
 
 const connections = 64
@@ -21,7 +23,8 @@ export async function measureProcesses(
   for (const count of [1, 2, 4]) {
     while (others.length < count - 1) others.push(await service.startProcess('api'))
     const servers = [service.main, ...others]
-    const reads = await readFrom(service, servers, made, effort)
+    const reads = await readFrom(service, servers, pathOf(made), made.token, effort)
+    const bare = await readBare(service, count, made, effort)
     const creations = await createAt(service, servers, tenants, effort)
     alone ??= { reads, creations }
     const where = `${count} API process${count === 1 ? '' : 'es'} on ${availableParallelism()} cores`
@@ -29,7 +32,7 @@ export async function measureProcesses(
       {
         id: `get-vm-processes-${count}`,
         what: `GET VM, ${connections} connections, ${where}`,
-        ...beside(reads, alone.reads),
+        ...withLimit(beside(reads, alone.reads), `bare route, ${count} of its processes`, bare),
       },
       {
         id: `creations-processes-${count}`,
@@ -53,18 +56,48 @@ function beside(measured: Measured, alone: Measured): Measured {
 
 type Measured = Omit<Figure, 'id' | 'what'>
 
-async function readFrom(
+const withLimit = (measured: Measured, what: string, { value, cpu }: Measured): Measured => ({
+  ...measured,
+  limits: [
+    ...(measured.limits ?? []),
+    { what, value, ratio: isBusy(cpu!.loadCores) ? null : measured.value / value },
+  ],
+})
+
+const pathOf = ({ projectId, vmId }: Made) => `/v0.1/projects/${projectId}/vms/${vmId}`
+
+/** What as many processes reach that send the same bytes: beyond the cores there are, it falls for anyone. */
+async function readBare(
   service: RunningService,
-  servers: ServerProcess[],
-  { projectId, token, vmId }: Made,
+  count: number,
+  made: Made,
   effort: Effort,
 ): Promise<Measured> {
-  const paths = [`/v0.1/projects/${projectId}/vms/${vmId}`]
+  const { databaseUrl } = service
+  const answers = { vm: await answerOf(service, pathOf(made), made.token) }
+  const servers = await Promise.all(
+    Array.from({ length: count }, () => startBareRoutes({ databaseUrl, answers, ...made })),
+  )
+  try {
+    return await readFrom(service, servers, '/vm/bare', made.token, effort)
+  } finally {
+    for (const server of servers) server.stop()
+  }
+}
+
+async function readFrom(
+  service: RunningService,
+  servers: { url: string; pid: number }[],
+  path: string,
+  token: string,
+  effort: Effort,
+): Promise<Measured> {
+  const paths = [path]
   const share = Math.max(1, Math.round(connections / servers.length))
   const rounds: Measured[] = []
   for (let round = 0; round <= effort.rounds; round++) {
     const seconds = effort.readSeconds
-    const readOne = ({ url }: ServerProcess) => read({ url, paths, token, connections: share, seconds })
+    const readOne = ({ url }: { url: string }) => read({ url, paths, token, connections: share, seconds })
     const pids = servers.map(({ pid }) => pid)
     const { result, cost } = await metered(service, () => Promise.all(servers.map(readOne)), pids)
     const sum = (name: 'count' | 'perSecond') => result.reduce((total, one) => total + one[name], 0)

@@ -152,7 +152,7 @@ async function once(reading: Reading, pid: number, postmaster: number): Promise<
   return { perSecond, p50, p99, serverMs, postgresMs, loadCores }
 }
 
-async function answerOf({ main }: RunningService, path: string, token: string): Promise<Answer> {
+export async function answerOf({ main }: RunningService, path: string, token: string): Promise<Answer> {
   const answer = await fetch(main.url + path, { headers: { authorization: `Bearer ${token}` } })
   const body = await answer.text()
   if (!answer.ok) throw new Error(`${path} answered ${answer.status}: ${body}`)
