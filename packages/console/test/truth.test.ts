@@ -140,7 +140,9 @@ describe.skipIf(isBrowserMissing)('what the console says', () => {
     await page.setViewportSize({ width: 768, height: 860 })
     const titles = () => table.getByRole('columnheader').allTextContents()
     await expect.poll(titles).toEqual(['', 'Name', 'Type', 'State', 'USD/h'])
-    await table.getByRole('cell', { name: /^vm-1 Location us-east1-a Address .* Age \d+ / }).waitFor()
+    await table
+      .getByRole('row', { name: /vm-1 a40\.1x running .* Location us-east1-a Address .* Age \d+ / })
+      .waitFor()
     await expect.poll(edges).toBe('')
     await expect.poll(() => gapsBetweenRows()).toEqual([])
     // Where columns lie beyond an edge all the same, the table fades out there.

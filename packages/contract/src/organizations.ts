@@ -66,6 +66,15 @@ export const Costs = record('Costs', {
 })
 export type Costs = Static<typeof Costs>
 
+export const ResourceCost = record('ResourceCost', {
+  resource_id: Uuid,
+  usd: Type.Number({
+    description: 'US dollars, since it was first metered. What is gone keeps what it cost.',
+  }),
+  as_of: Timestamp,
+})
+export type ResourceCost = Static<typeof ResourceCost>
+
 export const Invoice = record('Invoice', {
   id: Uuid,
   period_start: Timestamp,
@@ -293,6 +302,14 @@ export const organizationRoutes = defineRoutes({
     summary: 'What the project costs now and this month',
     access: 'viewer',
     answer: Costs,
+  },
+  projectResourceCost: {
+    method: 'GET',
+    path: '/v0.1/projects/{project_id}/costs/{resource_id}',
+    tag: 'Projects',
+    summary: 'What a VM or disk has cost, also when it is gone',
+    access: 'viewer',
+    answer: ResourceCost,
   },
   projectUsage: {
     method: 'GET',

@@ -56,6 +56,7 @@ export const routePaths: { [Id in RouteId]: Line<Id> } = {
   projectUpdate: 'PATCH /v0.1/projects/{project_id} body',
   projectDelete: 'DELETE /v0.1/projects/{project_id}',
   projectCosts: 'GET /v0.1/projects/{project_id}/costs',
+  projectResourceCost: 'GET /v0.1/projects/{project_id}/costs/{resource_id}',
   projectUsage: 'GET /v0.1/projects/{project_id}/usage',
   budgetGet: 'GET /v0.1/projects/{project_id}/budget',
   budgetSet: 'PUT /v0.1/projects/{project_id}/budget body',

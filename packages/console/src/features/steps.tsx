@@ -32,12 +32,12 @@ export function Steps({ projectId, operation }: { projectId: string; operation: 
       )}
       <ol className="mt-2 flex flex-col">
         {(steps.data?.items ?? []).map((step) => (
-          <li key={step.name} className="flex h-7 items-center gap-3">
+          <li key={step.name} className="flex min-h-7 items-center gap-3 py-0.5 [&>svg]:shrink-0">
             <StepMark state={step.state} />
             <span className={step.state === 'pending' ? 'text-ink-muted' : ''}>
               {operationStepWords(step.name)}
             </span>
-            <span className="ml-auto text-sm">
+            <span className="ml-auto text-sm whitespace-nowrap">
               <Lasted from={step.started_at} to={step.completed_at} />
             </span>
           </li>

@@ -111,11 +111,11 @@ export const resourceWords = (type: string): string => type.replaceAll('_', ' ')
 
 /** What each step of an operation does, for those who wait for it. */
 const stepTexts: Record<string, string> = {
-  admit: 'Check the request, and reserve what it needs',
-  boot: 'Start the machine on its host, with its firewall in force',
+  admit: 'Check and reserve what it needs',
+  boot: 'Start the machine on its host',
   finish: 'Record the outcome',
   settle: 'Wait for the end of what was under way',
-  remove: 'Remove it from where it runs or lies',
+  remove: 'Remove it from its host',
   release: 'Give back what it held',
   shut_down: 'Ask the system to shut down',
   power_off: 'Power the machine off',
@@ -124,7 +124,7 @@ const stepTexts: Record<string, string> = {
   grow: 'Enlarge the disk',
   attach: 'Attach the disks',
   detach: 'Detach the disks',
-  apply: 'Put the rules in force on every VM that they concern',
+  apply: 'Put the rules in force',
   update: 'Record the change',
 }
 export const operationStepWords = (name: string): string => stepTexts[name] ?? stepWords(name)

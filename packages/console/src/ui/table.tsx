@@ -20,7 +20,7 @@ export interface Column<Row> {
   isActions?: boolean
   /** On narrow screens it stands in the card's title, behind the first column. */
   isInTitle?: boolean
-  /** Where there is no room for all columns, it stands in small below the first one. */
+  /** Where there is no room for all columns, it stands in small below the others. */
   isFoldable?: boolean
 }
 
@@ -45,7 +45,7 @@ interface TableProps<Row> {
 /** Cards have room for every column. */
 const none: Column<unknown>[] = []
 const rowPx = 36
-const foldedLinePx = 20
+const foldedLinePx = 26
 const boxPx = 36
 /** Below this everything is in the document, so that the browser's own search finds it. */
 const virtualFrom = 200
@@ -238,6 +238,7 @@ function PlainRow<Row>({
   const look = `border-b border-line last:border-b-0 ${isSelected ? 'bg-accent-soft' : 'bg-surface hover:bg-hover'} ${place}`
   const style = { ...(top !== null && { transform: `translateY(${top}px)` }) }
   const measured = top === null ? {} : { ref: measure, 'data-index': index }
+  const spans = folded.length > 0 ? 'row-span-2' : ''
   const [first, ...rest] = columns
   if (isNarrow && first) {
     return (
@@ -289,7 +290,7 @@ function PlainRow<Row>({
       style={{ gridTemplateColumns: tracks, ...style }}
     >
       {box && (
-        <span role="cell" className="flex justify-center">
+        <span role="cell" className={`flex justify-center ${spans}`}>
           {box}
         </span>
       )}
@@ -298,25 +299,40 @@ function PlainRow<Row>({
           key={column.key}
           role="cell"
           // A long name goes on in the next line: its end tells it from its neighbours. Figures stay whole.
-          className={`min-w-0 overflow-hidden px-3 py-1.5 wrap-anywhere ${column.align === 'right' ? 'figures text-right whitespace-nowrap' : ''} ${column.isActions ? pinnedLook : ''}`}
+          className={`min-w-0 overflow-hidden px-3 py-1.5 wrap-anywhere ${column.align === 'right' ? 'figures text-right whitespace-nowrap' : ''} ${column.isActions ? `${spans} ${pinnedLook}` : ''}`}
         >
           {column.cell(row)}
-          {column === first && folded.length > 0 && <FoldedCells row={row} columns={folded} />}
         </span>
       ))}
+      {folded.length > 0 && (
+        <FoldedCells row={row} columns={folded} from={box ? 2 : 1} to={columns.at(-1)?.isActions ? -2 : -1} />
+      )}
     </div>
   )
 }
 
-function FoldedCells<Row>({ row, columns }: { row: Row; columns: Column<Row>[] }) {
+interface FoldedCellsProps<Row> {
+  row: Row
+  columns: Column<Row>[]
+  /** The lines of the grid between which they stand. */
+  from: number
+  to: number
+}
+
+function FoldedCells<Row>({ row, columns, from, to }: FoldedCellsProps<Row>) {
   return (
-    <span className="flex flex-wrap items-center gap-x-3 text-sm text-ink-muted">
+    <span
+      role="cell"
+      className="-mt-0.5 flex min-w-0 flex-wrap items-center gap-x-4 px-3 pb-1.5 text-sm text-ink-muted"
+      style={{ gridColumn: `${from} / ${to}` }}
+    >
       {columns.map((column) => {
         const content = column.cell(row)
         if (content === null || content === '' || content === false) return null
         return (
-          <span key={column.key} className="inline-flex max-w-full min-h-5 items-center gap-1">
-            <span>{column.title}</span> <span className="text-ink">{content}</span>
+          <span key={column.key} className="inline-flex max-w-full min-w-0 items-center gap-1.5">
+            <span className="whitespace-nowrap">{column.title}</span>
+            <span className="min-w-0 text-ink wrap-anywhere">{content}</span>
           </span>
         )
       })}

@@ -276,6 +276,7 @@ export const byComponent: Record<string, unknown> = {
     ],
     as_of: createdAt,
   },
+  ResourceCost: { resource_id: id('b01'), usd: 380.11, as_of: createdAt },
   Invoice: {
     id: id('d04'),
     period_start: '2026-10-01T00:00:00.000Z',

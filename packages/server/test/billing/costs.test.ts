@@ -239,3 +239,17 @@ test('an invoice without a line is listed like the others', async () => {
   const { items } = await service.ok('organizationInvoices', { token: owner })
   expect(items.at(-1)).toMatchObject({ period_start: '2026-01-01T00:00:00.000Z', usd: 0, lines: [] })
 })
+
+test('what a VM cost can be read of it after it was deleted, in its own project alone', async () => {
+  const vm_id = await create({ name: 'short-lived', type: 'a40.1x' })
+  await service.clock.advance('90 minutes')
+  const { operation } = await service.ok('vmDelete', { params: { vm_id } })
+  await service.ended(operation.operation_id)
+  const { items } = await service.ok('priceList')
+  const { usd } = items.find(({ product_name }) => product_name === 'a40.1x')!
+  const read = (resource_id: string) => service.call('projectResourceCost', { params: { resource_id } })
+  await service.clock.advance('1 hour')
+  const { body } = await read(vm_id)
+  expect(body.usd).toBeCloseTo(1.5 * usd, 3)
+  expect((await read(service.credentials.project_id)).status).toBe(404)
+})

@@ -27,7 +27,10 @@ import {
 } from './grouping.ts'
 import { changeWords, Totals } from './tables.tsx'
 
-const Chart = lazy(() => import('./chart.tsx'))
+// The code of the chart is on its way while the page reads what is drawn.
+const chart = import('./chart.tsx')
+chart.catch(() => {})
+const Chart = lazy(() => chart)
 
 const datesOf = (month: string) => ({
   start_date: `${month}-01`,

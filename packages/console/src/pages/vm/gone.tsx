@@ -1,10 +1,11 @@
 import type { Operation, Vm } from '@slipway/sdk'
 import { Link } from '@tanstack/react-router'
 import { Plus } from 'lucide-react'
-import { readAll } from '../../api/read.ts'
+import { read, readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { EventTable } from '../../features/event-table.tsx'
 import { curlLine } from '../../lib/command-lines.ts'
+import { money } from '../../lib/format.ts'
 import { ButtonLink } from '../../ui/button.tsx'
 import { Copyable } from '../../ui/copy.tsx'
 import { Empty, Facts, Page, Section, Skeleton } from '../../ui/page.tsx'
@@ -23,6 +24,7 @@ interface GoneProps {
 export function GonePage({ projectId, vmId, last }: GoneProps) {
   const trail: [string, string][] = [['VMs', `/projects/${projectId}/vms`]]
   const operations = useQuery(readAll('operationList', { project_id: projectId, resource_id: vmId }))
+  const cost = useQuery(read('projectResourceCost', { params: { project_id: projectId, resource_id: vmId } }))
   if (!operations.data && !operations.error)
     return (
       <Page title={last?.name ?? 'VM'} trail={trail}>
@@ -62,7 +64,7 @@ export function GonePage({ projectId, vmId, last }: GoneProps) {
           <Link to="/projects/$projectId/disks" params={{ projectId }} className="link">
             Disks
           </Link>
-          , and what it cost is in{' '}
+          , and what it cost by day is in{' '}
           <Link to="/projects/$projectId/usage" params={{ projectId }} search={{ by: 'vm' }} className="link">
             Usage
           </Link>
@@ -79,6 +81,7 @@ export function GonePage({ projectId, vmId, last }: GoneProps) {
           ['Id', <Copyable key="id" text={vmId} />],
           ['Created', <When key="created" iso={last?.created_at ?? created?.started_at ?? ''} />],
           ['Deleted', <When key="deleted" iso={deleted?.completed_at ?? ''} />],
+          ['Cost in all', cost.data ? `${money(cost.data.usd)} without its data disks` : '–'],
         ]}
       />
       <LatestOperation projectId={projectId} resourceId={vmId} isKept />

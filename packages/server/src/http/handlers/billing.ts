@@ -1,10 +1,13 @@
 import { changeBudget, readBudget } from '../../billing/budgets.ts'
 import { costsOf, openInvoice } from '../../billing/costs.ts'
 import { createBillingLink } from '../../billing/links.ts'
+import { notFound } from '../../domain/failure.ts'
 import { listInvoices } from '../../store/billing/invoices.ts'
 import { findPaymentMethod } from '../../store/billing/payments.ts'
+import { findResourceCost } from '../../store/billing/usage.ts'
 import { listProjectIds } from '../../store/billing/usage-days.ts'
 import { findOrganization } from '../../store/identity/organizations.ts'
+import { time } from '../../store/time.ts'
 import { invoiceView, paymentMethodView } from '../../views/billing.ts'
 import { type Handlers, requireCaller } from '../context.ts'
 import { page } from '../pages.ts'
@@ -15,6 +18,7 @@ type BillingRoutes =
   | 'organizationCosts'
   | 'organizationInvoices'
   | 'projectCosts'
+  | 'projectResourceCost'
   | 'budgetGet'
   | 'budgetSet'
 
@@ -33,6 +37,12 @@ export const billingHandlers: Handlers<BillingRoutes> = {
   organizationCosts: async ({ tx, organizationId }) => costsOf(tx, await listProjectIds(tx, organizationId)),
 
   projectCosts: ({ tx, project }) => costsOf(tx, [project.projectId]),
+
+  async projectResourceCost({ tx, project, params: { resource_id } }) {
+    const cost = await findResourceCost(tx, project.projectId, resource_id)
+    if (!cost) throw notFound('resource')
+    return { resource_id, usd: Number(cost.usd), as_of: time(cost.now) }
+  },
 
   /** The month under way comes before those that were issued. */
   organizationInvoices(context) {

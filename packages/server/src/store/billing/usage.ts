@@ -1,5 +1,5 @@
 import type { Labels } from '@slipway/contract'
-import type { Tx } from '../database.ts'
+import type { Queryable, Tx } from '../database.ts'
 import { statement } from '../statement.ts'
 
 const openIntervals = statement<never, { metered: string }>(
@@ -32,6 +32,15 @@ const relabel = statement<never, { resourceIds: string[]; name: string; labels: 
      AND i.period && tstzrange(date_trunc('day', slipway_now() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC', NULL)`,
 )
 
+// Its latest meter knows what the earlier ones cost.
+const resourceCost = statement<{ usd: string; now: Date }, { projectId: string; resourceId: string }>(
+  'usage_resource_cost',
+  `SELECT round((m.earlier_usd_ms + coalesce(metered_cost(m.product_name, m.quantity, m.period * tstzrange(NULL, t.now)), 0))
+                / 3600000, 6)::text AS usd, t.now
+   FROM (SELECT * FROM usage_intervals WHERE resource_id = :resourceId ORDER BY id DESC LIMIT 1) m CROSS JOIN moment t
+   WHERE m.project_id = :projectId`,
+)
+
 export interface Metered {
   projectId: string
   location: string
@@ -53,6 +62,10 @@ export async function closeUsages(tx: Tx, resourceIds: string[]): Promise<void> 
   if (resourceIds.length > 0) await tx.withCommit(closeIntervals.run(tx, { resourceIds }))
 }
 export const closeUsage = (tx: Tx, resourceId: string) => closeUsages(tx, [resourceId])
+
+/** Returns what a resource of the project has cost until now; undefined where nothing of it was ever metered. */
+export const findResourceCost = (db: Queryable, projectId: string, resourceId: string) =>
+  resourceCost.one(db, { projectId, resourceId })
 
 /** What is added up from today on has this name and these labels. */
 export const relabelUsage = (tx: Tx, resourceIds: string[], name: string, labels: Labels) =>

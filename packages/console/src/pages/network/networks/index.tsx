@@ -106,7 +106,7 @@ export function Networks() {
                   {
                     key: 'cidr',
                     title: 'Block',
-                    width: 'minmax(130px, 1fr)',
+                    width: 'minmax(150px, 1fr)',
                     cell: (subnet) => <span className="mono">{subnet.cidr}</span>,
                   },
                   {
@@ -119,6 +119,7 @@ export function Networks() {
                     key: 'use',
                     title: 'Use',
                     width: 'minmax(150px, 1fr)',
+                    isFoldable: true,
                     cell: (subnet) => whyNotSubnet(subnet) ?? 'no VM in it',
                   },
                   actionColumn('100px', (subnet: Subnet) => (
