@@ -56,7 +56,7 @@ export function Webhooks() {
                 {
                   key: 'url',
                   title: 'URL',
-                  width: 'minmax(220px, 3fr)',
+                  width: 'minmax(200px, 3fr)',
                   cell: (webhook) => (
                     <Link
                       to="/projects/$projectId/settings/webhooks/$webhookId"
@@ -70,16 +70,16 @@ export function Webhooks() {
                 {
                   key: 'types',
                   title: 'Events',
-                  width: 'minmax(160px, 1.5fr)',
+                  width: 'minmax(120px, 1.5fr)',
                   cell: (webhook) => eventSelectorWords(webhook.event_types),
                 },
                 {
                   key: 'state',
                   title: 'State',
-                  width: 'minmax(180px, 1.2fr)',
+                  width: 'minmax(200px, 1.2fr)',
                   cell: (webhook) => <WebhookState webhook={webhook} />,
                 },
-                whenColumn('Created', 'created_at'),
+                { ...whenColumn('Created', 'created_at'), isFoldable: true },
               ]}
             />
           )
