@@ -138,6 +138,28 @@ describe.skipIf(isBrowserMissing)('live updates of the console', () => {
     await diskRow(page, 'second-name').waitFor()
   })
 
+  test('a row is shown as it is, though an earlier reading of it is answered last', async () => {
+    const { service, page } = scene
+    const project_id = await createProject(service)
+    const { operation } = await createDisk(project_id, 'first-name')
+    const { result: disk } = await service.asOwner.wait<Disk>({ project_id }, operation)
+    await open(project_id, '/disks')
+    await isLive(page).waitFor()
+    await diskRow(page, 'first-name').waitFor()
+    const earlier = await holdAnswer(page, '**/disks?ids=*')
+    const rename = (name: string) => service.asOwner.diskUpdate({ project_id, disk_id: disk.id }, { name })
+    await rename('second-name')
+    await earlier.isAsked
+    const isHeard = page.waitForResponse('**/alerts')
+    await rename('third-name')
+    await isHeard
+    const isAnswered = page.waitForEvent('requestfinished', (request) => /disks\?ids=/.test(request.url()))
+    earlier.release()
+    await isAnswered
+    await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve))))
+    await diskRow(page, 'third-name').waitFor()
+  })
+
   describe('over a line that fails', () => {
     let line: Awaited<ReturnType<typeof openLine>>
     let far: Tab

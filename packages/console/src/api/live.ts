@@ -112,6 +112,8 @@ function newBatch(projectId: string) {
   const pauseMs = 150
   let events: Event[] = []
   let timer: ReturnType<typeof setTimeout> | undefined
+  // Rows are read one batch after another: an earlier answer that comes last would bring back what was.
+  let updated = Promise.resolve()
   const flush = () => {
     timer = undefined
     const stale = new Set<RouteId>(touchedByAll)
@@ -119,8 +121,10 @@ function newBatch(projectId: string) {
     const idsOf = (type: string) => [
       ...new Set(events.filter((event) => event.resource_type === type).map((event) => event.resource_id)),
     ]
-    void updateList('vmList', projectId, idsOf('vm'))
-    void updateList('diskList', projectId, idsOf('disk'))
+    const [vmIds, diskIds] = [idsOf('vm'), idsOf('disk')]
+    updated = updated.then(async () => {
+      await Promise.all([updateList('vmList', projectId, vmIds), updateList('diskList', projectId, diskIds)])
+    })
     // An attachment changes the disks' side too.
     if (events.some((event) => event.resource_type === 'vm')) stale.add('diskGet')
     events = []
