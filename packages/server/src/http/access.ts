@@ -153,7 +153,7 @@ export function readBearer({ authorization }: { authorization?: string | undefin
 /** What was last read on a connection. Mostly it comes with the same credential again. */
 const lastRead = new WeakMap<object, { authorization: string | undefined; bearer: Bearer | undefined }>()
 
-/** The same, made once for requests of one connection that say the same. */
+/** The bearer of a request, read once for all requests of a connection that bring the same. */
 export function bearerOf({ headers, raw }: Pick<FastifyRequest, 'headers' | 'raw'>): Bearer | undefined {
   const { authorization } = headers
   const known = lastRead.get(raw.socket)

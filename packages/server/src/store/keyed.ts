@@ -83,14 +83,23 @@ class Line<Row, Key> {
     if (this.#next !== batch) return
     this.#next = undefined
     this.#underWay = batch
+    // It has left before its readers are answered: the last of them finds the line idle.
+    const leave = () => {
+      if (this.#underWay !== batch) return
+      this.#underWay = undefined
+      const next = this.#next
+      if (next) this.#gather(() => this.#gather(() => this.#begin(next)))
+    }
     await this.#read(batch.keys).then(
-      (rows) => batch.resolve(rows),
-      (error) => batch.reject(error),
+      (rows) => {
+        leave()
+        batch.resolve(rows)
+      },
+      (error) => {
+        leave()
+        batch.reject(error)
+      },
     )
-    if (this.#underWay !== batch) return
-    this.#underWay = undefined
-    const next = this.#next
-    if (next) this.#gather(() => this.#gather(() => this.#begin(next)))
   }
 }
 

@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { createDatabase, type TestDatabase } from '@slipway/testing/database.ts'
 import { eventually } from '@slipway/testing/eventually.ts'
 import fc from 'fast-check'
@@ -212,4 +214,23 @@ test('those who wait for the same share an answer that is looked for after they 
   expect(await ask('trouble')).toBe('trouble 4')
   expect(await ask('a')).toBe('a 5')
   await database.transaction(async (tx) => expect(await look(tx, { about: 'a' })).toBe('a 6'))
+})
+
+test('a question that was answered or failed is forgotten', async () => {
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as () => void
+  const look = sharedRead(async (_db, { about }: { about: string }) => {
+    if (about === 'trouble') throw new Error('no answer')
+    return about
+  })
+  const asked = ['a', 'trouble'].map((about) => {
+    const question = { about }
+    return { kept: new WeakRef(question), answer: look(database, question) }
+  })
+  const kept = asked.map((one) => one.kept)
+  await Promise.allSettled(asked.splice(0).map(({ answer }) => answer))
+  await eventually(() => {
+    collect()
+    return kept.every((question) => question.deref() === undefined)
+  })
 })
