@@ -166,8 +166,11 @@ describe('a path and its method', () => {
       ...['Host: x', `Authorization: Bearer ${service.credentials.access_key}`, 'Accept: text/event-stream'],
       ...['Connection: close', '', ''],
     ]
-    const { status, headers, text } = await sendRaw(service.url, stream.join('\r\n'))
-    expect([status, headers.get('content-type'), text]).toEqual([200, 'text/event-stream', ''])
+    // More often than a caller may have streams: it holds none of them.
+    for (let asked = 0; asked < 65; asked++) {
+      const { status, headers, text } = await sendRaw(service.url, stream.join('\r\n'))
+      expect([status, headers.get('content-type'), text]).toEqual([200, 'text/event-stream', ''])
+    }
   })
 })
 

@@ -113,6 +113,7 @@ export class EventStreams {
       'X-Accel-Buffering': 'no',
     })
     if (request.method === 'HEAD') {
+      release()
       answer.end()
       return
     }
