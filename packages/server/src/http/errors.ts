@@ -1,13 +1,17 @@
 import { type ErrorCode, errorStatus } from '@slipway/contract'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { Failure } from '../domain/failure.ts'
-import { isDatabaseAway, sqlState } from '../store/database.ts'
+import { isDatabaseAway, isWorthAnotherTry, sqlState } from '../store/database.ts'
 
 /** Turns whatever was thrown into what the client sees; nothing internal ever shows. */
 export function toFailure(error: unknown): Failure {
   if (error instanceof Failure) return error
   if (isDatabaseAway(error))
     return new Failure('unavailable', 'The database is away for the moment: try again shortly.', {
+      cause: error,
+    })
+  if (isWorthAnotherTry(error))
+    return new Failure('unavailable', 'Others wanted the same at the same moment: try again.', {
       cause: error,
     })
   // Data that PostgreSQL cannot read as what it should be, such as a forged page token: the caller's, not ours.

@@ -74,6 +74,8 @@ async function answerTogether(
   const operationIds = new Map<string, string>()
   try {
     await services.database.transaction(async (tx) => {
+      // Of an earlier attempt nothing stands.
+      operationIds.clear()
       const work = async (places: number[]) => {
         const contexts = places.map((place) => writes[place]!.contextIn(tx))
         // All of them were let in a moment ago, so that nobody waits for the second look, but the transaction.

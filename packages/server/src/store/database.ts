@@ -218,7 +218,8 @@ export async function tryOut(tx: Tx, work: (tx: Tx) => Promise<unknown>): Promis
   await tx.query({ text: 'ROLLBACK TO SAVEPOINT tried_out' })
 }
 
-function isWorthAnotherTry(error: unknown): boolean {
+/** Whether a transaction that failed so may succeed at another time. */
+export function isWorthAnotherTry(error: unknown): boolean {
   const code = sqlState(error)
   return (
     error instanceof TryAgain ||
