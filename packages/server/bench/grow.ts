@@ -124,6 +124,8 @@ async function fill(service: RunningService): Promise<Filling> {
     await service.start()
     return found
   }
+  if (existsSync(service.dataDir))
+    throw new Error(`${store} has a store that was not filled to its end: remove it`)
   requireSpace()
   const counts = Object.entries(size).map(([name, n]) => `${n.toLocaleString('en')} ${name}`)
   console.error(`  filling a store with ${counts.join(', ')}`)

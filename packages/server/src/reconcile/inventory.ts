@@ -79,15 +79,17 @@ export class Inventory {
   async #read(location: string, begunAt: Date, signal: AbortSignal): Promise<void> {
     const isInTurn = await takeCloseLook(this.#services.database, location, hostsPerCloseLook)
     const changed = await this.#look(location, isInTurn, begunAt, signal)
-    if (changed.size > 0) await this.#look(location, (host) => changed.has(host), begunAt, signal)
+    const hasChanged = (host: string) => changed.has(host)
+    if (changed.size > 0) await this.#look(location, hasChanged, begunAt, signal, hasChanged)
   }
 
-  /** Returns hosts that were told briefly and have changed. */
+  /** Returns hosts that were told briefly and have changed. `isMeant` says of which hosts it takes notice at all. */
   async #look(
     location: string,
     isClose: (host: string) => boolean,
     inspectedAt: Date,
     signal: AbortSignal,
+    isMeant = (_host: string) => true,
   ): Promise<Set<string>> {
     const { database, engines, stepMs } = this.#services
     const reports = engines.get(location)!.inventory(signal, isClose)[Symbol.asyncIterator]()
@@ -97,7 +99,7 @@ export class Inventory {
       const batch = await withinLimit(signal, stepMs ?? stallMs, () => nextOf(reports, hostsPerBatch))
       isMore = batch.length === hostsPerBatch
       const forgotten = await listForgottenHosts(database, location)
-      const known = batch.filter(({ name }) => !forgotten.has(name))
+      const known = batch.filter(({ name }) => isMeant(name) && !forgotten.has(name))
       const away = known.filter(({ isAway }) => isAway).map(({ name }) => name)
       await markAwayHosts(database, location, away)
       const brief = known.filter(({ isAway, isBrief }) => !isAway && isBrief)

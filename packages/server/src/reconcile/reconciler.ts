@@ -2,15 +2,14 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { PeriodicTasks } from '../runner/periodic.ts'
 import { Turns } from '../runner/turns.ts'
 import type { Services } from '../services.ts'
-import { hastenOperation } from '../store/compute/operations.ts'
 import { listEngineAnswers } from '../store/fleet/locations.ts'
 import { expireVms, warnOfExpiry } from './expiry.ts'
 import { Firewalls } from './firewalls.ts'
+import { Hints } from './hints.ts'
 import { Inventory, reportsTurn } from './inventory.ts'
 import { pruneOld } from './retention.ts'
 import { Stamper } from './stamper.ts'
 import { stopSuspendedVms } from './suspension.ts'
-import { reconcileVm } from './vm-states.ts'
 
 const tickMs = 1_000
 const reportMs = 2_000
@@ -58,7 +57,8 @@ export class Reconciler {
     this.#share('retention', pruneMs, (signal) => pruneOld(this.#services, signal))
     this.#tasks.every(tickMs, () => this.#firewalls.begin(this.#tasks.stopping))
     this.#tasks.every(tickMs, () => this.stamp())
-    const unsubscribe = [...engines.values()].map((engine) => engine.watch((vmId) => this.#hear(vmId)))
+    const hints = new Hints(this.#services, this.#tasks.stopping)
+    const unsubscribe = [...engines.values()].map((engine) => engine.watch((vmId) => hints.hear(vmId)))
     unsubscribe.push(this.#stamper.start())
     for (const each of unsubscribe) this.#tasks.stopping.addEventListener('abort', each)
   }
@@ -118,17 +118,6 @@ export class Reconciler {
     const silent = answers.filter(({ location, is_answering }) => engines.has(location) && !is_answering)
     const { stopping } = this.#tasks
     await Promise.all(silent.map(({ location }) => this.#inventory.location(location, stopping)))
-  }
-
-  /** A VM that changed by itself ends somebody's waiting, or has crashed. */
-  #hear(vmId: string): void {
-    const { database, signals, log } = this.#services
-    const { stopping } = this.#tasks
-    const look = async () => {
-      if ((await hastenOperation(database, vmId)) > 0) signals.wake('operations')
-      else await reconcileVm(this.#services, vmId, stopping)
-    }
-    look().catch((err) => stopping.aborted || log.warn({ err, vm: vmId }, 'engine not heard'))
   }
 
   /** A task that is done once for all processes. */

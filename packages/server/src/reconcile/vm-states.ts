@@ -5,6 +5,7 @@ import { changeVmState, findOsDisk, forgetVm, loseOsDisk, releaseGpus } from '..
 import { refOf } from '../operations/vm/vm.ts'
 import { withinLimit } from '../runner/limit.ts'
 import type { Services } from '../services.ts'
+import { findUnfinishedOperations } from '../store/compute/operations.ts'
 import { markVmStopped } from '../store/compute/vm-changes.ts'
 import {
   type KnownVm,
@@ -69,13 +70,14 @@ function looksOff({ state, is_os_disk_lost }: KnownVm, status: ReportedVm | unde
 }
 
 /**
- * Brings one VM's state to what inspection shows. The engine is asked between two looks at the row: if any operation
- * touched the VM meanwhile, nothing is changed.
+ * Brings one VM's state to what inspection shows. The engine is asked between two looks at the row, with no operation under
+ * way at either: if one touched the VM meanwhile, nothing is changed.
  */
 export async function reconcileVm(services: Services, id: string, signal: AbortSignal): Promise<void> {
   const { database } = services
   const vm = await findAnyVm(database, id)
   if (!vm || vm.deleted_at) return
+  if ((await findUnfinishedOperations(database, id)).length > 0) return
   const found = await inspected(services, vm, signal)
   if (!found || (found.state === vm.state && found.hasOsDisk === !vm.os_disk_lost_at)) return
   await database.transaction(async (tx) => {

@@ -6,6 +6,7 @@ import { placeOne } from '../../src/operations/vm/place.ts'
 import { applyHostReports, markLostHosts } from '../../src/reconcile/host-reports.ts'
 import { claimGpus, quarantineGpus } from '../../src/store/compute/placement.ts'
 import { Database } from '../../src/store/database.ts'
+import { takeCloseLook } from '../../src/store/fleet/close-looks.ts'
 import {
   markDrainedHosts,
   setGpuHold,
@@ -221,4 +222,28 @@ test('a host that falls silent goes on draining, or stays closed, when it comes 
   await database.transaction((tx) => markDrainedHosts(tx))
   expect(await readHost(location, 'draining')).toMatchObject({ state: 'draining' })
   expect(await readHost(location, 'closed')).toMatchObject({ state: 'up', is_schedulable: false })
+})
+
+test('hosts are looked at closely in turn, and before it those that are there with GPUs to free', async () => {
+  const location = await addLocation(database)
+  const names = ['h1', 'h2', 'h3', 'h4']
+  for (const name of names) await reportHost(database, location, hostReport(name, 1))
+  const look = async (most: number) => names.filter(await takeCloseLook(database, location, most))
+  expect([await look(5), await look(4), await look(4)]).toEqual([names, names, names])
+  expect([await look(2), await look(2), await look(3)]).toEqual([
+    ['h1', 'h2'],
+    ['h3', 'h4'],
+    ['h1', 'h2', 'h3'],
+  ])
+  expect([await look(3), await look(3)]).toEqual([['h4'], ['h1', 'h2', 'h3']])
+  await database.query({
+    text: `UPDATE gpus SET state = 'quarantined', quarantined_at = slipway_now()
+           WHERE host_id IN (SELECT id FROM hosts WHERE location = $1 AND name IN ('h1', 'h2'))`,
+    values: [location],
+  })
+  await database.query({
+    text: `UPDATE hosts SET state = 'down' WHERE location = $1 AND name = 'h2'`,
+    values: [location],
+  })
+  expect(await look(3)).toEqual(['h1', 'h4'])
 })

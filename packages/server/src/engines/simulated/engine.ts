@@ -82,24 +82,27 @@ export class SimulatedEngine implements Engine {
     const { location } = this.#options
     for (let after = ''; ; ) {
       const page = await simulated.listHosts(this.#db, location, after, hostsPerPage)
-      // Shared storage has no place: its disks are told with the first host.
-      const isFirst = after === '' && page[0] !== undefined && isClose(page[0].name)
-      const disks = isFirst ? await simulated.listDisks(this.#db, location) : []
-      for (const host of page) if (!isClose(host.name)) yield briefReport(host)
       const close = page.filter(({ name }) => isClose(name))
-      for (const some of inParts(close, hostsPerCloseLook)) yield* this.#closeReports(some, disks.splice(0))
+      const chosen = new Set(close)
+      for (const host of page) if (!chosen.has(host)) yield briefReport(host)
+      // Shared storage has no place: its disks are told with the first of all hosts.
+      const first = after === '' ? page[0] : undefined
+      for (const some of inParts(close, hostsPerCloseLook))
+        for (const report of await this.#closeReports(some))
+          yield report.name === first?.name
+            ? { ...report, disks: await simulated.listDisks(this.#db, location) }
+            : report
       if (page.length < hostsPerPage) return
       after = page.at(-1)!.name
     }
   }
 
-  async *#closeReports(hosts: SimulatedHost[], disks: DiskStatus[]): AsyncIterable<HostReport> {
+  async #closeReports(hosts: SimulatedHost[]): Promise<HostReport[]> {
     const { location, quarantineMs } = this.#options
     const names = hosts.map(({ name }) => name)
     const contents = await simulated.listContents(this.#db, location, names)
     const contentsOf = new Map(contents.map((one) => [one.host, one]))
-    for (const host of hosts)
-      yield { ...closeReport(host, contentsOf.get(host.name)!, quarantineMs), disks: disks.splice(0) }
+    return hosts.map((host) => closeReport(host, contentsOf.get(host.name)!, quarantineMs))
   }
 
   async ensureVm(spec: VmSpec, { firewall, power }: WantedState, call: Call): Promise<VmStatus | null> {

@@ -305,8 +305,8 @@ export interface OperationFilter {
 export const listOperations = (db: Queryable, f: OperationFilter) => list.all(db, f)
 
 /** Locks those of any of the resources; the deletion of each comes first. */
-export const findUnfinishedOperations = (tx: Tx, ...resourceIds: string[]) =>
-  unfinished.all(tx, { resourceIds })
+export const findUnfinishedOperations = (db: Queryable, ...resourceIds: string[]) =>
+  unfinished.all(db, { resourceIds })
 /** Whether another operation on the same resource is unfinished. */
 export const hasOtherUnfinished = async (
   db: Queryable,

@@ -1,8 +1,8 @@
 import type { Queryable } from '../database.ts'
 import { statement } from '../statement.ts'
 
-// The next in turn, and those with GPUs that wait for their reset, the oldest first. The turn goes on before the look: what
-// spoils one look never keeps other hosts from theirs.
+// The next in turn, and those that are there with GPUs that wait for their reset, the oldest first. The turn goes on before
+// the look: what spoils one look never keeps other hosts from theirs. One name more than is taken tells whether any is left.
 const take = statement<
   { is_whole: boolean; names: string[] },
   { location: string; most: number; mostGpus: number }
@@ -11,18 +11,18 @@ const take = statement<
   `WITH next AS MATERIALIZED (
      SELECT l.looked_up_to = '' AS is_first, ARRAY(
        SELECT h.name FROM hosts h WHERE h.location = l.name AND h.name > l.looked_up_to
-       ORDER BY h.name LIMIT :most) AS names
+       ORDER BY h.name LIMIT :most + 1) AS names
      FROM locations l WHERE l.name = :location),
    waiting AS (
      SELECT g.host FROM (
        SELECT h.name AS host, g.quarantined_at FROM gpus g JOIN hosts h ON h.id = g.host_id
-       WHERE g.state = 'quarantined' AND NOT g.is_held_back AND h.location = :location
+       WHERE g.state = 'quarantined' AND NOT g.is_held_back AND h.location = :location AND h.state <> 'down'
        ORDER BY g.quarantined_at LIMIT :mostGpus) g
      GROUP BY g.host ORDER BY min(g.quarantined_at) LIMIT :most)
-   UPDATE locations SET looked_up_to = CASE cardinality(next.names) WHEN :most THEN next.names[:most] ELSE '' END
+   UPDATE locations SET looked_up_to = CASE WHEN cardinality(next.names) > :most THEN next.names[:most] ELSE '' END
    FROM next WHERE name = :location
-   RETURNING next.is_first AND cardinality(next.names) < :most AS is_whole,
-             next.names || ARRAY(SELECT host FROM waiting) AS names`,
+   RETURNING next.is_first AND cardinality(next.names) <= :most AS is_whole,
+             next.names[1:(:most)] || ARRAY(SELECT host FROM waiting) AS names`,
 )
 
 const gpusPerHost = 8

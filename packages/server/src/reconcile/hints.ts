@@ -1,0 +1,43 @@
+import type { Services } from '../services.ts'
+import { hastenOperation } from '../store/compute/operations.ts'
+import { reconcileVm } from './vm-states.ts'
+
+/** An engine that comes back may tell of all its VMs at once. */
+const hintsAtOnce = 8
+
+/** What engines tell by themselves: a VM that changed ends somebody's waiting, or has crashed. */
+export class Hints {
+  readonly #services: Services
+  readonly #stopping: AbortSignal
+  readonly #waiting = new Set<string>()
+  #working = 0
+
+  constructor(services: Services, stopping: AbortSignal) {
+    this.#services = services
+    this.#stopping = stopping
+  }
+
+  hear(vmId: string): void {
+    this.#waiting.add(vmId)
+    if (this.#working < hintsAtOnce) void this.#work()
+  }
+
+  async #work(): Promise<void> {
+    this.#working += 1
+    for (const vmId of this.#waiting) {
+      this.#waiting.delete(vmId)
+      if (!this.#stopping.aborted) await this.#look(vmId)
+    }
+    this.#working -= 1
+  }
+
+  async #look(vmId: string): Promise<void> {
+    const { database, signals, log } = this.#services
+    try {
+      if ((await hastenOperation(database, vmId)) > 0) signals.wake('operations')
+      else await reconcileVm(this.#services, vmId, this.#stopping)
+    } catch (err) {
+      if (!this.#stopping.aborted) log.warn({ err, vm: vmId }, 'engine not heard')
+    }
+  }
+}
