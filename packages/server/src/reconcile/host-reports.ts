@@ -6,6 +6,7 @@ import type { HostReport } from '../engines/engine.ts'
 import type { Database, Tx } from '../store/database.ts'
 import { emit, type NewEvent } from '../store/events/events.ts'
 import {
+  type Asked,
   type GpuPlace,
   type HostChange,
   type KnownGpuRow,
@@ -14,6 +15,7 @@ import {
   loseHosts,
   loseSilentHosts,
   type ReportedHost,
+  type Silence,
   touchReports,
   writeReportedHosts,
 } from '../store/fleet/host-reports.ts'
@@ -42,13 +44,13 @@ export async function applyHostReports(
   location: string,
   engineName: string,
   reports: HostReport[],
-  askedAt: Date | null = null,
+  asked: Asked = { askedAt: null, look: 0 },
 ): Promise<number> {
   let changed = 0
   for (const some of inParts(reports, reportsPerStatement)) {
-    const news = await touchRepeated(database, location, some, askedAt)
+    const news = await touchRepeated(database, location, some, asked)
     for (const few of inParts(news, changesPerTransaction))
-      await database.transaction((tx) => applyNews(tx, location, engineName, few, askedAt))
+      await database.transaction((tx) => applyNews(tx, location, engineName, few, asked))
     changed += news.length
   }
   return changed
@@ -62,11 +64,11 @@ export async function noteBriefReports(
   database: Database,
   location: string,
   reports: HostReport[],
-  askedAt: Date,
+  asked: Asked,
 ): Promise<string[]> {
   const changed: string[] = []
   for (const some of inParts(reports, reportsPerStatement))
-    for (const { name } of await touchRepeated(database, location, some, askedAt)) changed.push(name)
+    for (const { name } of await touchRepeated(database, location, some, asked)) changed.push(name)
   return changed
 }
 
@@ -75,14 +77,14 @@ async function touchRepeated(
   database: Database,
   location: string,
   reports: HostReport[],
-  askedAt: Date | null,
+  asked: Asked,
 ): Promise<Reported[]> {
   const reported = reports.map((report) => ({
     name: report.name,
     fingerprint: fingerprintOf(report),
     report,
   }))
-  const repeated = await touchReports(database, location, reported, askedAt)
+  const repeated = await touchReports(database, location, reported, asked)
   return reported.filter(({ name }) => !repeated.has(name))
 }
 
@@ -91,12 +93,15 @@ async function applyNews(
   location: string,
   engineName: string,
   news: Reported[],
-  askedAt: Date | null,
+  asked: Asked,
 ): Promise<void> {
   const names = news.map(({ name }) => name)
   // Before any host is locked: whoever shares this lock may wait for a host.
   if (await hasVmsOnDownHosts(tx, location, names)) await holdLock(tx, 'returningHosts')
-  const { hosts, gpus } = await lockReportedHosts(tx, location, names, { askedAt, silenceMs })
+  const { hosts, gpus } = await lockReportedHosts(tx, location, names, {
+    askedAt: asked.askedAt,
+    silenceMs,
+  })
   const idsDown = hosts.filter(({ state }) => state === 'down').map(({ id }) => id)
   const hostsBehind = idsDown.length > 0 ? await findHostsBehind(tx, idsDown) : new Set()
   const newsByName = new Map(news.map((one) => [one.name, one]))
@@ -113,7 +118,7 @@ async function applyNews(
       events.push(systemEvent(type, host.id, { name: host.name, location, ...data }))
     return { ...change, capabilities: { ...change.capabilities, engine: engineName }, fingerprint }
   })
-  await writeReportedHosts(tx, changes, askedAt)
+  await writeReportedHosts(tx, changes, asked)
   for (const event of events) await emit(tx, event)
 }
 
@@ -197,10 +202,10 @@ function fingerprintOf({ cpuCores, memoryGb, isClosed = false, capabilities, gpu
 export async function markLostHosts(
   database: Database,
   afterMs: number,
-  among: { locations?: string[]; asOf?: Date } = {},
+  silence: Silence = {},
 ): Promise<number> {
   return database.transaction(async (tx) => {
-    const lost = await loseSilentHosts(tx, afterMs, among.locations ?? null, among.asOf ?? null)
+    const lost = await loseSilentHosts(tx, afterMs, silence)
     await emitDown(tx, lost)
     return lost.length
   })

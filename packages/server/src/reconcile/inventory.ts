@@ -2,10 +2,11 @@ import { inParts } from '../domain/in-parts.ts'
 import type { HostReport } from '../engines/engine.ts'
 import { withinLimit } from '../runner/limit.ts'
 import type { Services } from '../services.ts'
-import { takeCloseLook } from '../store/fleet/close-looks.ts'
 import { markDrainedHosts } from '../store/fleet/fleet.ts'
 import { listForgottenHosts } from '../store/fleet/forgotten-hosts.ts'
+import type { Asked } from '../store/fleet/host-reports.ts'
 import { listUnservedLocations, noteEngineAnswer } from '../store/fleet/locations.ts'
+import { beginLook, type Look } from '../store/fleet/looks.ts'
 import { pingDatabase } from '../store/meta.ts'
 import { reconcileCordons } from './cordons.ts'
 import { protectReturningHosts } from './firewalls.ts'
@@ -56,15 +57,15 @@ export class Inventory {
    */
   async location(location: string, stopping: AbortSignal): Promise<void> {
     const { database, log } = this.#services
-    const begunAt = await pingDatabase(database)
+    const look = await beginLook(database, location, hostsPerCloseLook)
     try {
-      await withinLimit(stopping, passMs, (signal) => this.#read(location, begunAt, signal))
+      await withinLimit(stopping, passMs, (signal) => this.#read(location, look, signal))
       await noteEngineAnswer(database, location)
     } catch (error) {
       if (stopping.aborted) return
       log.warn({ err: error, location }, 'location not reconciled')
     }
-    await markLostHosts(database, silenceMs, { locations: [location], asOf: begunAt })
+    await markLostHosts(database, silenceMs, { locations: [location], look })
   }
 
   /** What follows from hosts that are lost; locations that no worker serves lose theirs here. */
@@ -76,26 +77,24 @@ export class Inventory {
     await database.transaction((tx) => markDrainedHosts(tx))
   }
 
-  async #read(location: string, begunAt: Date, signal: AbortSignal): Promise<void> {
-    const isInTurn = await takeCloseLook(this.#services.database, location, hostsPerCloseLook)
-    const changed = await this.#look(location, isInTurn, begunAt, signal)
-    const hasChanged = (host: string) => changed.has(host)
-    if (changed.size > 0) await this.#look(location, hasChanged, begunAt, signal, hasChanged)
+  async #read(location: string, look: Look, signal: AbortSignal): Promise<void> {
+    const changed = await this.#look(location, look, signal)
+    const isClose = (host: string) => changed.has(host)
+    if (changed.size > 0) await this.#look(location, { ...look, isClose }, signal, isClose)
   }
 
   /** Returns hosts that were told briefly and have changed. `isMeant` says of which hosts it takes notice at all. */
   async #look(
     location: string,
-    isClose: (host: string) => boolean,
-    inspectedAt: Date,
+    look: Look,
     signal: AbortSignal,
     isMeant = (_host: string) => true,
   ): Promise<Set<string>> {
     const { database, engines, stepMs } = this.#services
-    const reports = engines.get(location)!.inventory(signal, isClose)[Symbol.asyncIterator]()
+    const reports = engines.get(location)!.inventory(signal, look.isClose)[Symbol.asyncIterator]()
     const changed = new Set<string>()
     for (let isMore = true; isMore; ) {
-      const askedAt = await pingDatabase(database)
+      const asked = { askedAt: await pingDatabase(database), look: look.number }
       const batch = await withinLimit(signal, stepMs ?? stallMs, () => nextOf(reports, hostsPerBatch))
       isMore = batch.length === hostsPerBatch
       const forgotten = await listForgottenHosts(database, location)
@@ -103,9 +102,9 @@ export class Inventory {
       const away = known.filter(({ isAway }) => isAway).map(({ name }) => name)
       await markAwayHosts(database, location, away)
       const brief = known.filter(({ isAway, isBrief }) => !isAway && isBrief)
-      for (const name of await noteBriefReports(database, location, brief, askedAt)) changed.add(name)
+      for (const name of await noteBriefReports(database, location, brief, asked)) changed.add(name)
       const close = known.filter(({ isAway, isBrief }) => !isAway && !isBrief)
-      if (close.length > 0) await this.#compare(location, close, { askedAt, inspectedAt }, signal)
+      if (close.length > 0) await this.#compare(location, close, { asked, inspectedAt: look.begunAt }, signal)
     }
     return changed
   }
@@ -114,14 +113,14 @@ export class Inventory {
   async #compare(
     location: string,
     reports: HostReport[],
-    { askedAt, inspectedAt }: { askedAt: Date; inspectedAt: Date },
+    { asked, inspectedAt }: { asked: Asked; inspectedAt: Date },
     signal: AbortSignal,
   ): Promise<void> {
     const { database, config } = this.#services
     const engineName = config.locations.find(({ name }) => name === location)?.engine ?? 'simulated'
     await protectReturningHosts(this.#services, location, reports, signal)
     signal.throwIfAborted()
-    await applyHostReports(database, location, engineName, reports, askedAt)
+    await applyHostReports(database, location, engineName, reports, asked)
     for (const some of inParts(reports, hostsPerComparison)) {
       await reconcileVms(this.#services, location, some, signal)
       await this.#orphans.remove(location, some, inspectedAt, signal)

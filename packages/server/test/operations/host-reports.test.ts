@@ -6,13 +6,13 @@ import { placeOne } from '../../src/operations/vm/place.ts'
 import { applyHostReports, markLostHosts } from '../../src/reconcile/host-reports.ts'
 import { claimGpus, quarantineGpus } from '../../src/store/compute/placement.ts'
 import { Database } from '../../src/store/database.ts'
-import { takeCloseLook } from '../../src/store/fleet/close-looks.ts'
 import {
   markDrainedHosts,
   setGpuHold,
   setHostSchedulable,
   startDraining,
 } from '../../src/store/fleet/fleet.ts'
+import { beginLook } from '../../src/store/fleet/looks.ts'
 
 let store: Awaited<ReturnType<typeof createDatabase>>
 let database: Database
@@ -199,13 +199,25 @@ test('a host that falls silent goes down, takes no VMs, and comes back with its 
   expect(await eventTypes(host.id)).toEqual(['host.up', 'host.down', 'host.up'])
 })
 
-test('a host that reports is not lost by a look during which the clock is set back', async () => {
+test('a host that reports is not lost by a look during which the clock is turned back and forth', async () => {
   const location = await addLocation(database)
+  const silent = hostReport('silent', 2)
+  await reportHost(database, location, silent)
   await pass(7_200)
-  const [look] = await rows<{ now: Date }>(database, 'SELECT slipway_now() AS now')
-  await pass(-7_200)
-  await reportHost(database, location, hostReport('h', 2))
-  expect(await markLostHosts(database, 30_000, { locations: [location], asOf: look!.now })).toBe(0)
+  const look = await beginLook(database, location, 500)
+  const asked = { askedAt: look.begunAt, look: look.number }
+  await pass(-3_600)
+  await applyHostReports(database, location, 'simulated', [hostReport('h', 2)], asked)
+  const lose = () => markLostHosts(database, 30_000, { locations: [location], look })
+  await pass(1_800)
+  expect(await lose()).toBe(1)
+  expect(await readHost(location)).toMatchObject({ state: 'up' })
+  expect(await readHost(location, 'silent')).toMatchObject({ state: 'down' })
+  // The same in words that were heard before.
+  await pass(-1_800)
+  await applyHostReports(database, location, 'simulated', [hostReport('h', 2)], asked)
+  await pass(1_800)
+  expect(await lose()).toBe(0)
 })
 
 test('a host that falls silent goes on draining, or stays closed, when it comes back', async () => {
@@ -228,7 +240,7 @@ test('hosts are looked at closely in turn, and before it those that are there wi
   const location = await addLocation(database)
   const names = ['h1', 'h2', 'h3', 'h4']
   for (const name of names) await reportHost(database, location, hostReport(name, 1))
-  const look = async (most: number) => names.filter(await takeCloseLook(database, location, most))
+  const look = async (most: number) => names.filter((await beginLook(database, location, most)).isClose)
   expect([await look(5), await look(4), await look(4)]).toEqual([names, names, names])
   expect([await look(2), await look(2), await look(3)]).toEqual([
     ['h1', 'h2'],

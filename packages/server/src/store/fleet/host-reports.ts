@@ -2,6 +2,14 @@ import type { GpuState, HostState } from '@slipway/contract'
 import { uuid } from '../../domain/ids.ts'
 import type { Queryable, Tx } from '../database.ts'
 import { statement } from '../statement.ts'
+import type { Look } from './looks.ts'
+
+/** When a report was asked for, and in which look at its location. */
+export interface Asked {
+  /** Null: now. */
+  askedAt: Date | null
+  look: number
+}
 
 // Reports that say nothing new write nothing but their time, for all hosts at once and without a lock on any host.
 // They are locked in order, so that two processes with the same reports never wait for each other in a circle.
@@ -9,7 +17,7 @@ import { statement } from '../statement.ts'
 // A time that lies ahead, from before a clock was set back, is not kept: such a host would look alive until then.
 const touch = statement<
   { name: string },
-  { location: string; names: string[]; fingerprints: string[]; askedAt: Date | null }
+  { location: string; names: string[]; fingerprints: string[] } & Asked
 >(
   'host_report_touch',
   `WITH same AS MATERIALIZED (
@@ -18,7 +26,7 @@ const touch = statement<
      JOIN host_reports r ON r.host_id = h.id AND r.fingerprint = w.fingerprint
      ORDER BY r.host_id FOR NO KEY UPDATE OF r)
    UPDATE host_reports r
-   SET reported_at = least(t.now, greatest(r.reported_at, coalesce(:askedAt, t.now)))
+   SET reported_at = least(t.now, greatest(r.reported_at, coalesce(:askedAt, t.now))), look = greatest(r.look, :look)
    FROM same CROSS JOIN moment t WHERE r.host_id = same.host_id
    RETURNING same.name`,
 )
@@ -30,13 +38,11 @@ const insertMissing = statement<never, { location: string; ids: string[]; names:
    ORDER BY w.name ON CONFLICT (location, name) DO NOTHING`,
 )
 
-interface Asked {
-  askedAt: Date | null
-  silenceMs: number
-}
-
 // It locks in order, as every statement does that locks several hosts. A host that was forgotten meanwhile is refused.
-const lockByName = statement<ReportedHost, { location: string; names: string[] } & Asked>(
+const lockByName = statement<
+  ReportedHost,
+  { location: string; names: string[]; askedAt: Date | null; silenceMs: number }
+>(
   'host_lock_by_name',
   `SELECT id, name, state, is_draining, capabilities,
           coalesce(:askedAt::timestamptz < slipway_now() - :silenceMs * interval '1 millisecond', false) AS is_late
@@ -91,14 +97,14 @@ const insertGpus = statement<never, GpuColumns & { ids: string[] }>(
    FROM ${gpuColumns}`,
 )
 
-const putReports = statement<never, { hostIds: string[]; fingerprints: string[]; askedAt: Date | null }>(
+const putReports = statement<never, { hostIds: string[]; fingerprints: string[] } & Asked>(
   'host_report_put',
-  `INSERT INTO host_reports (host_id, reported_at, fingerprint)
-   SELECT w.host_id, coalesce(:askedAt, slipway_now()), w.fingerprint
+  `INSERT INTO host_reports (host_id, reported_at, fingerprint, look)
+   SELECT w.host_id, coalesce(:askedAt, slipway_now()), w.fingerprint, :look
    FROM unnest(:hostIds::uuid[], :fingerprints::text[]) AS w (host_id, fingerprint)
    ON CONFLICT (host_id) DO UPDATE SET
      reported_at = least(slipway_now(), greatest(host_reports.reported_at, excluded.reported_at)),
-     fingerprint = excluded.fingerprint`,
+     fingerprint = excluded.fingerprint, look = greatest(host_reports.look, excluded.look)`,
 )
 
 // Their rows are locked in order, as by every statement that locks several hosts.
@@ -110,12 +116,17 @@ const loseNamed = statement<LostHost, { location: string; names: string[] }>(
    UPDATE hosts h SET state = 'down' FROM lost WHERE h.id = lost.id RETURNING h.id, h.name, h.location`,
 )
 
-// It looks as of a moment before the newest reports: whoever turns the clock in between, forward or back, loses no host.
-const loseSilent = statement<LostHost, { afterMs: number; locations: string[] | null; asOf: Date | null }>(
+// Whoever told of itself in this look, or a later one, is not silent, however the clock was turned since; and the time that the
+// look took counts against nobody.
+const loseSilent = statement<
+  LostHost,
+  { afterMs: number; locations: string[] | null; asOf: Date | null; look: number | null }
+>(
   'host_lose_silent',
   `UPDATE hosts h SET state = 'down' FROM host_reports r
    WHERE r.host_id = h.id AND h.state <> 'down' AND (:locations::text[] IS NULL OR h.location = ANY (:locations))
      AND r.reported_at < least(:asOf, slipway_now()) - :afterMs * interval '1 millisecond'
+     AND (:look::bigint IS NULL OR r.look < :look)
    RETURNING h.id, h.name, h.location`,
 )
 
@@ -155,11 +166,11 @@ export async function touchReports(
   db: Queryable,
   location: string,
   reports: { name: string; fingerprint: string }[],
-  askedAt: Date | null,
+  asked: Asked,
 ): Promise<Set<string>> {
   const rows = await touch.all(db, {
     location,
-    askedAt,
+    ...asked,
     names: reports.map(({ name }) => name),
     fingerprints: reports.map(({ fingerprint }) => fingerprint),
   })
@@ -171,7 +182,7 @@ export async function lockReportedHosts(
   tx: Tx,
   location: string,
   names: string[],
-  asked: Asked,
+  asked: { askedAt: Date | null; silenceMs: number },
 ): Promise<{ hosts: ReportedHost[]; gpus: KnownGpuRow[] }> {
   let hosts = await lockByName.all(tx, { location, names, ...asked })
   if (hosts.length < names.length) {
@@ -199,7 +210,7 @@ export interface HostChange {
 }
 
 /** The transaction has locked the hosts. Their sizes come first: the free counts are made from them. */
-export async function writeReportedHosts(tx: Tx, hosts: HostChange[], askedAt: Date | null): Promise<void> {
+export async function writeReportedHosts(tx: Tx, hosts: HostChange[], asked: Asked): Promise<void> {
   const ids = hosts.map(({ id }) => id)
   await updateHosts.run(tx, {
     ids,
@@ -212,7 +223,7 @@ export async function writeReportedHosts(tx: Tx, hosts: HostChange[], askedAt: D
   const found = hosts.flatMap((host) => host.found)
   await insertGpus.run(tx, { ...columnsOf(found), ids: found.map(() => uuid()) })
   const fingerprints = hosts.map(({ fingerprint }) => fingerprint)
-  await putReports.run(tx, { hostIds: ids, fingerprints, askedAt })
+  await putReports.run(tx, { hostIds: ids, fingerprints, ...asked })
 }
 
 const columnsOf = (gpus: GpuPlace[]): GpuColumns => ({
@@ -224,9 +235,21 @@ const columnsOf = (gpus: GpuPlace[]): GpuColumns => ({
   states: gpus.map((gpu) => gpu.state),
 })
 
-/** Hosts without a report for so long go down, of these locations or of all; returns them. */
-export const loseSilentHosts = (tx: Tx, afterMs: number, locations: string[] | null, asOf: Date | null) =>
-  loseSilent.all(tx, { afterMs, locations, asOf })
+/** Whose hosts fall silent, and after which look. */
+export interface Silence {
+  /** All of them without it. */
+  locations?: string[]
+  look?: Pick<Look, 'number' | 'begunAt'>
+}
+
+/** Hosts without a report for so long go down; returns them. */
+export const loseSilentHosts = (tx: Tx, afterMs: number, { locations, look }: Silence) =>
+  loseSilent.all(tx, {
+    afterMs,
+    locations: locations ?? null,
+    asOf: look?.begunAt ?? null,
+    look: look?.number ?? null,
+  })
 
 /** These go down at once; returns those that were not. */
 export const loseHosts = (tx: Tx, location: string, names: string[]) => loseNamed.all(tx, { location, names })

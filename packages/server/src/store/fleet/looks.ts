@@ -3,11 +3,11 @@ import { statement } from '../statement.ts'
 
 // The next in turn, and those that are there with GPUs that wait for their reset, the oldest first. The turn goes on before
 // the look: what spoils one look never keeps other hosts from theirs. One name more than is taken tells whether any is left.
-const take = statement<
-  { is_whole: boolean; names: string[] },
+const begin = statement<
+  { look: number; now: Date; is_whole: boolean; names: string[] },
   { location: string; most: number; mostGpus: number }
 >(
-  'host_close_look',
+  'host_look_begin',
   `WITH next AS MATERIALIZED (
      SELECT l.looked_up_to = '' AS is_first, ARRAY(
        SELECT h.name FROM hosts h WHERE h.location = l.name AND h.name > l.looked_up_to
@@ -19,21 +19,30 @@ const take = statement<
        WHERE g.state = 'quarantined' AND NOT g.is_held_back AND h.location = :location AND h.state <> 'down'
        ORDER BY g.quarantined_at LIMIT :mostGpus) g
      GROUP BY g.host ORDER BY min(g.quarantined_at) LIMIT :most)
-   UPDATE locations SET looked_up_to = CASE WHEN cardinality(next.names) > :most THEN next.names[:most] ELSE '' END
-   FROM next WHERE name = :location
-   RETURNING next.is_first AND cardinality(next.names) <= :most AS is_whole,
+   UPDATE locations SET looks = looks + 1,
+     looked_up_to = CASE WHEN cardinality(next.names) > :most THEN next.names[:most] ELSE '' END
+   FROM next CROSS JOIN moment t WHERE name = :location
+   RETURNING looks AS look, t.now, next.is_first AND cardinality(next.names) <= :most AS is_whole,
              next.names[1:(:most)] || ARRAY(SELECT host FROM waiting) AS names`,
 )
 
 const gpusPerHost = 8
 
-/** Which hosts of the location are looked at closely now: at most twice so many, or all where there are fewer. */
-export async function takeCloseLook(
-  db: Queryable,
-  location: string,
-  most: number,
-): Promise<(host: string) => boolean> {
-  const look = await take.one(db, { location, most, mostGpus: most * gpusPerHost })
-  const names = new Set(look?.names)
-  return look?.is_whole === false ? (host) => names.has(host) : () => true
+export interface Look {
+  /** Later ones have higher numbers. */
+  number: number
+  /** By the database's clock. */
+  begunAt: Date
+  /** Which hosts are looked at closely: at most twice so many as were asked for, or all where there are fewer. */
+  isClose: (host: string) => boolean
+}
+
+export async function beginLook(db: Queryable, location: string, most: number): Promise<Look> {
+  const { look, now, is_whole, names } = (await begin.one(db, {
+    location,
+    most,
+    mostGpus: most * gpusPerHost,
+  }))!
+  const close = new Set(names)
+  return { number: look, begunAt: now, isClose: is_whole ? () => true : (host) => close.has(host) }
 }
