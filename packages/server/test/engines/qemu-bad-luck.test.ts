@@ -155,20 +155,42 @@ test(
   },
 )
 
+/** A guest that powered off, whose keeper has not written down yet how its QEMU ended. */
+async function poweredOffUnnoted(): Promise<{ spec: VmSpec; keeper: number }> {
+  const spec = await defined({ image: deaf })
+  await engine.ensureVm(spec, wanted('on'), call())
+  const pidOf = async (program: string) =>
+    (await bench.processes()).find(
+      ({ commandLine }) => commandLine.startsWith(program) && commandLine.includes(spec.id),
+    )?.pid
+  const keeper = (await pidOf('/bin/sh'))!
+  process.kill(keeper, 'SIGSTOP')
+  // As when the guest powers off, QEMU ends with 0.
+  process.kill((await pidOf('qemu-system'))!, 'SIGTERM')
+  while (await pidOf('qemu-system')) await sleep(20)
+  return { spec, keeper }
+}
+
+test(
+  'a qemu guest is off when another process put the papers of its end away while we looked',
+  WITHIN,
+  async () => {
+    const { spec, keeper } = await poweredOffUnnoted()
+    // The look waits for the keeper's note, which is what the other process has read and taken away.
+    const look = engine.inspectVm(spec, signal)
+    await sleep(500)
+    await rm(join(bench.dataDir, 'qemu/local-a/vms', spec.id, 'run.json'))
+    process.kill(keeper, 'SIGKILL')
+    expect(await look).toMatchObject({ power: 'off' })
+    await engine.removeVm(spec, call(2))
+  },
+)
+
 test(
   'a qemu guest that powered itself off is off, however late its keeper writes that down',
   WITHIN,
   async () => {
-    const spec = await defined({ image: deaf })
-    await engine.ensureVm(spec, wanted('on'), call())
-    const processes = await bench.processes()
-    const pidOf = (program: string) =>
-      processes.find(({ commandLine }) => commandLine.startsWith(program) && commandLine.includes(spec.id))!
-        .pid
-    const keeper = pidOf('/bin/sh')
-    process.kill(keeper, 'SIGSTOP')
-    // As when the guest powers off, QEMU ends with 0.
-    process.kill(pidOf('qemu-system'), 'SIGTERM')
+    const { spec, keeper } = await poweredOffUnnoted()
     setTimeout(() => process.kill(keeper, 'SIGCONT'), 1_500)
     for (;;) {
       const status = await engine.inspectVm(spec, signal)

@@ -35,7 +35,11 @@ export async function observe(ctx: QemuContext, id: string): Promise<Observed | 
       !(await hasExited(ctx, id))
     )
       return { record, run, process: null, power: 'booting', detail: '' }
-    return { record, run, process: null, ...(await obituary(ctx, id, run)) }
+    const end = await obituary(ctx, id, run)
+    // Whoever cleared the run meanwhile knew its end, and took the note of it away.
+    if (end.power === 'crashed' && (await ctx.records.readRun(id))?.runId !== run.runId)
+      return observe(ctx, id)
+    return { record, run, process: null, ...end }
   }
   const seen = { record, run, process: alive }
   if ((await ctx.records.stopRequestedAtMs(id, run)) !== null)
