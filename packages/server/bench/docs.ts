@@ -82,9 +82,9 @@ function figureTables({ figures }: ServiceRun): string {
     .join('\n\n')
 }
 
-function growTable({ scale, rows, pairs, sizeGb, fillSeconds }: GrowRun): string {
+function growTable({ scale, rows, pairs, sizeGb, fillSeconds, isQuick }: GrowRun): string {
   const counts = Object.entries(rows).map(([name, count]) => `${count.toLocaleString('en')} ${name}`)
-  const said = `Scale ${scale}: ${counts.join(', ')}; ${sizeGb.toFixed(1)} GB, filled in ${fillSeconds.toFixed(0)} s.`
+  const said = `Scale ${scale}: ${counts.join(', ')}; ${sizeGb.toFixed(1)} GB, filled in ${fillSeconds.toFixed(0)} s${isQuick ? '; measured by a quick look' : ''}.`
   const body = pairs.map(({ small, grown, factor }) => [
     small.what,
     `${shown(small.value)} ${small.unit}`,
