@@ -6,7 +6,6 @@ import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import type { Engine, HostReport } from '../../src/engines/engine.ts'
 import { Reconciler } from '../../src/reconcile/reconciler.ts'
-import { reconcileVm } from '../../src/reconcile/vm-states.ts'
 
 let service: TestService
 let resources: ReturnType<typeof resourcesOf>
@@ -393,42 +392,4 @@ test('a host with local storage that is forgotten takes its disks along, and wha
   ])
   expect(told).toHaveLength(1)
   await registerAnew(location, host.name)
-})
-
-test('what an engine said of a VM while an operation was under way is not held against it afterwards', async () => {
-  const id = await resources.newVm()
-  await act(id, 'STOP')
-  const engine = service.simulator()
-  const { ensureVm, inspectVm } = engine
-  let begin = () => {}
-  let end = () => {}
-  let tell = () => {}
-  const begun = new Promise<void>((resolve) => (begin = resolve))
-  const ended = new Promise<void>((resolve) => (end = resolve))
-  const told = new Promise<void>((resolve) => (tell = resolve))
-  engine.ensureVm = async (...call) => {
-    await begun
-    return ensureVm.apply(engine, call)
-  }
-  engine.inspectVm = async (...call) => {
-    const status = await inspectVm.apply(engine, call)
-    tell()
-    await ended
-    return status
-  }
-  try {
-    const { operation } = await resources.act(id, { action: 'START' })
-    await eventually(async () => (await resources.stateOf(id)) === 'STATE_STARTING')
-    const look = reconcileVm(service.server.services, id, AbortSignal.timeout(60_000))
-    await Promise.race([look, told])
-    begin()
-    expect(await service.ended(operation.operation_id)).toMatchObject({ state: 'SUCCEEDED' })
-    end()
-    await look
-    expect(await resources.stateOf(id)).toBe('STATE_RUNNING')
-  } finally {
-    begin()
-    end()
-    Object.assign(engine, { ensureVm, inspectVm })
-  }
 })

@@ -4,6 +4,7 @@ import { freshName, resourcesOf, vmBody } from '@slipway/testing/resources.ts'
 import { type Answer, startService, type TestService } from '@slipway/testing/service.ts'
 import { afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { SimulatedEngine } from '../../src/engines/simulated/engine.ts'
+import { reconcileVm } from '../../src/reconcile/vm-states.ts'
 import type { Server } from '../../src/server.ts'
 import { holdCalls } from '../support/held-calls.ts'
 
@@ -168,6 +169,22 @@ test('changes of firewall rules at once all come into force', async () => {
   ])
   for (const one of begun) await resources.succeeded(one)
   await Promise.all(rules.map(async (id) => resources.succeeded(await resources.removeRule(id))))
+})
+
+test('what an engine said of a VM while an operation was under way is not held against it afterwards', async () => {
+  const id = await resources.newVm({ type: 'a40.1x' })
+  await resources.succeeded(await resources.act(id, { action: 'STOP' }))
+  const start = holdCalls(service.simulator(), 'ensureVm', id)
+  const inspection = holdCalls(service.simulator(), 'inspectVm', id, 'end')
+  const begun = await resources.act(id, { action: 'START' })
+  await start.isCalled
+  const look = reconcileVm(service.server.services, id, AbortSignal.timeout(60_000))
+  await Promise.race([look, inspection.isCalled])
+  start.release()
+  await resources.succeeded(begun)
+  inspection.release()
+  await look
+  expect(await resources.stateOf(id)).toBe('STATE_RUNNING')
 })
 
 describe('a deletion', () => {

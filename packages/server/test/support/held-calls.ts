@@ -1,7 +1,14 @@
 import { onTestFinished } from 'vitest'
 import type { SimulatedEngine } from '../../src/engines/simulated/engine.ts'
 
-type Method = 'ensureVm' | 'powerVm' | 'attachDisk' | 'applyFirewall' | 'ensureDisk' | 'growDisk'
+type Method =
+  | 'ensureVm'
+  | 'powerVm'
+  | 'inspectVm'
+  | 'attachDisk'
+  | 'applyFirewall'
+  | 'ensureDisk'
+  | 'growDisk'
 type Call = (subject: { id: string }, ...rest: never[]) => Promise<never>
 
 function gate() {
@@ -12,16 +19,26 @@ function gate() {
   return { isOpen, open }
 }
 
-/** Has the engine's calls of one kind, or those about one VM, wait until they are released. */
-export function holdCalls(engine: SimulatedEngine, method: Method, id?: string) {
+/** Has the engine's calls of one kind, or those about one VM, wait until they are released: at their beginning or their end. */
+export function holdCalls(
+  engine: SimulatedEngine,
+  method: Method,
+  id?: string,
+  at: 'begin' | 'end' = 'begin',
+) {
   const [called, released] = [gate(), gate()]
   const act = engine[method].bind(engine) as Call
   const held: Call = async (subject, ...rest) => {
-    if (id === undefined || subject.id === id) {
+    const isHeld = id === undefined || subject.id === id
+    const wait = async (now: 'begin' | 'end') => {
+      if (!isHeld || at !== now) return
       called.open()
       await released.isOpen
     }
-    return act(subject, ...rest)
+    await wait('begin')
+    const answer = await act(subject, ...rest)
+    await wait('end')
+    return answer
   }
   Object.assign(engine, { [method]: held })
   onTestFinished(() => {
