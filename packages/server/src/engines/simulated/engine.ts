@@ -1,11 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { families, familyOfModel } from '@slipway/contract'
 import { type CompiledRule, decidePacket, type Packet } from '../../domain/firewall.ts'
 import { inParts } from '../../domain/in-parts.ts'
 import { Batches } from '../../store/batches.ts'
 import type { Database } from '../../store/database.ts'
 import {
-  type SimulatedContents,
   type SimulatedFault,
   type SimulatedHost,
   type SimulatedPlace,
@@ -28,6 +26,7 @@ import {
   type VmStatus,
   type WantedState,
 } from '../engine.ts'
+import { briefReport, closeReport, disksOf, powerOf, status } from './reports.ts'
 import { bootLines, crashLines, scriptMs, shutdownLines } from './serial.ts'
 
 const serialTailBytes = 64 * 1024
@@ -343,86 +342,3 @@ const isThereAlready = (action: PowerAction, now: VmStatus['power']) =>
 const stale = (id: string) => new EngineError('stale', `a newer generation of ${id} was seen`)
 const lost = (id: string) => new EngineError('lost', `the OS disk of ${id} is gone`)
 const hostAway = (host: string) => new EngineError('unavailable', `the host ${host} does not answer`)
-const disksOf = (vm: SimulatedVm) => (vm.spec as { disks?: AttachedDisk[] }).disks ?? []
-
-/** What the VM is by now: booting ends, and so does shutting down. */
-function powerOf(vm: Pick<SimulatedVm, 'power' | 'ready_in_ms'>): VmStatus['power'] {
-  const isReady = (vm.ready_in_ms ?? 0) <= 0
-  switch (vm.power) {
-    case 'on':
-      return isReady ? 'running' : 'booting'
-    case 'shutdown':
-      return isReady ? 'off' : 'stopping'
-    default:
-      return vm.power
-  }
-}
-
-function status(vm: SimulatedVm): VmStatus {
-  const power = powerOf(vm)
-  const { image, network } = vm.spec as unknown as VmSpec
-  const user = /^[a-z]+/.exec(image?.name ?? '')?.[0] ?? 'root'
-  const isChanging = power === 'booting' || power === 'stopping'
-  return {
-    id: vm.id,
-    generation: vm.generation,
-    power,
-    sshDestination: power === 'running' && network?.publicAddress ? `${user}@${network.publicAddress}` : '',
-    ...(isChanging && { etaMs: Math.ceil(vm.ready_in_ms ?? 0) + 1 }),
-    firewallGeneration: vm.firewall_generation,
-    diskIds: disksOf(vm).map(({ id }) => id),
-  }
-}
-
-function briefReport({ name, model, gpu_count }: SimulatedHost): HostReport {
-  const share = families[familyOfModel(model) ?? 'a40']
-  return {
-    name,
-    isBrief: true,
-    cpuCores: share.cpuCores * gpu_count,
-    memoryGb: share.memoryGb * gpu_count,
-    capabilities: { simulated: true },
-    gpus: Array.from({ length: gpu_count }, (_, index) => ({
-      pciAddress: `0000:${(0x10 + index).toString(16)}:00.0`,
-      model,
-      numaNode: index < gpu_count / 2 ? 0 : 1,
-      iommuGroup: index,
-      holderVmId: null,
-      isClean: false,
-    })),
-    vms: [],
-    disks: [],
-  }
-}
-
-type ToldVm = SimulatedContents['vms'][number]
-
-function closeReport(
-  host: SimulatedHost,
-  { vms, dirty }: SimulatedContents,
-  quarantineMs: number,
-): HostReport {
-  const brief = briefReport(host)
-  // Off, a VM holds nothing, and what it held is reset.
-  const isOff = (vm: ToldVm) => powerOf(vm) === 'off'
-  const gpusOf = (some: ToldVm[]) => some.flatMap((vm) => vm.gpus.map((pci) => [pci, vm.id] as const))
-  const holderOf = new Map(gpusOf(vms.filter((vm) => !isOff(vm))))
-  const isFresh = (vm: ToldVm) => (vm.ready_in_ms ?? 0) > -quarantineMs
-  const left = gpusOf(vms.filter((vm) => isOff(vm) && isFresh(vm)))
-  const unclean = new Set([...dirty, ...left.map(([pci]) => pci), ...holderOf.keys()])
-  return {
-    ...brief,
-    isBrief: false,
-    gpus: brief.gpus.map((gpu) => ({
-      ...gpu,
-      holderVmId: holderOf.get(gpu.pciAddress) ?? null,
-      isClean: !unclean.has(gpu.pciAddress),
-    })),
-    vms: vms.map((vm) => ({
-      id: vm.id,
-      generation: vm.generation,
-      power: powerOf(vm),
-      firewallGeneration: vm.firewall_generation,
-    })),
-  }
-}

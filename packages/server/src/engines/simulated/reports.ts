@@ -1,0 +1,87 @@
+import { families, familyOfModel } from '@slipway/contract'
+import type { SimulatedContents, SimulatedHost, SimulatedVm } from '../../store/simulated/objects.ts'
+import type { AttachedDisk, HostReport, VmSpec, VmStatus } from '../engine.ts'
+
+export const disksOf = (vm: SimulatedVm) => (vm.spec as { disks?: AttachedDisk[] }).disks ?? []
+
+/** What the VM is by now: booting ends, and so does shutting down. */
+export function powerOf(vm: Pick<SimulatedVm, 'power' | 'ready_in_ms'>): VmStatus['power'] {
+  const isReady = (vm.ready_in_ms ?? 0) <= 0
+  switch (vm.power) {
+    case 'on':
+      return isReady ? 'running' : 'booting'
+    case 'shutdown':
+      return isReady ? 'off' : 'stopping'
+    default:
+      return vm.power
+  }
+}
+
+export function status(vm: SimulatedVm): VmStatus {
+  const power = powerOf(vm)
+  const { image, network } = vm.spec as unknown as VmSpec
+  const user = /^[a-z]+/.exec(image?.name ?? '')?.[0] ?? 'root'
+  const isChanging = power === 'booting' || power === 'stopping'
+  return {
+    id: vm.id,
+    generation: vm.generation,
+    power,
+    sshDestination: power === 'running' && network?.publicAddress ? `${user}@${network.publicAddress}` : '',
+    ...(isChanging && { etaMs: Math.ceil(vm.ready_in_ms ?? 0) + 1 }),
+    firewallGeneration: vm.firewall_generation,
+    diskIds: disksOf(vm).map(({ id }) => id),
+  }
+}
+
+export function briefReport({ name, model, gpu_count }: SimulatedHost): HostReport {
+  const share = families[familyOfModel(model) ?? 'a40']
+  return {
+    name,
+    isBrief: true,
+    cpuCores: share.cpuCores * gpu_count,
+    memoryGb: share.memoryGb * gpu_count,
+    capabilities: { simulated: true },
+    gpus: Array.from({ length: gpu_count }, (_, index) => ({
+      pciAddress: `0000:${(0x10 + index).toString(16)}:00.0`,
+      model,
+      numaNode: index < gpu_count / 2 ? 0 : 1,
+      iommuGroup: index,
+      holderVmId: null,
+      isClean: false,
+    })),
+    vms: [],
+    disks: [],
+  }
+}
+
+type ToldVm = SimulatedContents['vms'][number]
+
+export function closeReport(
+  host: SimulatedHost,
+  { vms, dirty }: SimulatedContents,
+  quarantineMs: number,
+): HostReport {
+  const brief = briefReport(host)
+  // Off, a VM holds nothing, and what it held is reset.
+  const isOff = (vm: ToldVm) => powerOf(vm) === 'off'
+  const gpusOf = (some: ToldVm[]) => some.flatMap((vm) => vm.gpus.map((pci) => [pci, vm.id] as const))
+  const holderOf = new Map(gpusOf(vms.filter((vm) => !isOff(vm))))
+  const isFresh = (vm: ToldVm) => (vm.ready_in_ms ?? 0) > -quarantineMs
+  const left = gpusOf(vms.filter((vm) => isOff(vm) && isFresh(vm)))
+  const unclean = new Set([...dirty, ...left.map(([pci]) => pci), ...holderOf.keys()])
+  return {
+    ...brief,
+    isBrief: false,
+    gpus: brief.gpus.map((gpu) => ({
+      ...gpu,
+      holderVmId: holderOf.get(gpu.pciAddress) ?? null,
+      isClean: !unclean.has(gpu.pciAddress),
+    })),
+    vms: vms.map((vm) => ({
+      id: vm.id,
+      generation: vm.generation,
+      power: powerOf(vm),
+      firewallGeneration: vm.firewall_generation,
+    })),
+  }
+}
