@@ -1,23 +1,40 @@
-// npm run chaos [-- --seed N --faults N]: the chaos run of the suite with as many faults as wanted, by default 1,000.
+// npm run chaos: the chaos run of the suite, with as many faults as wanted.
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { ensureInstalled, leave, root } from './install.mjs'
 
-const { values } = parseArgs({
-  options: {
-    seed: { type: 'string', default: String(Date.now() % 2 ** 31) },
-    faults: { type: 'string', default: '1000' },
-  },
-})
-for (const [name, value] of Object.entries(values))
-  if (!/^\d{1,10}$/.test(value)) leave(`--${name} ${value}: must be a number`)
+const usage = `npm run chaos [-- --faults N --seed N]
+
+  --faults N  how many faults there are, 1000 without it
+  --seed N    the number that decides the faults and what tenants want, another each time without it`
+
+const given = read()
+if (given.help) {
+  console.log(usage)
+  process.exit()
+}
+for (const name of ['seed', 'faults'])
+  if (!/^\d{1,10}$/.test(given[name])) leave(`--${name} ${given[name]}: must be a number`)
 
 ensureInstalled()
 const vitest = join(root, 'node_modules/vitest/vitest.mjs')
 const { status } = spawnSync(process.execPath, [vitest, 'run', 'packages/server/test/chaos/chaos.test.ts'], {
   cwd: root,
   stdio: 'inherit',
-  env: { ...process.env, SLIPWAY_SEED: values.seed, SLIPWAY_CHAOS_FAULTS: values.faults },
+  env: { ...process.env, SLIPWAY_SEED: given.seed, SLIPWAY_CHAOS_FAULTS: given.faults },
 })
 process.exitCode = status ?? 1
+
+function read() {
+  const options = {
+    seed: { type: 'string', default: String(Date.now() % 2 ** 31) },
+    faults: { type: 'string', default: '1000' },
+    help: { type: 'boolean', short: 'h' },
+  }
+  try {
+    return parseArgs({ options }).values
+  } catch (error) {
+    leave(`${error.message}\n\n${usage}`)
+  }
+}
