@@ -62,6 +62,8 @@ const unmet = 'SL001'
 /** Said of a statement that comes after the one that failed. */
 const failedBefore = '25P02'
 const mostAttempts = 8
+/** Twice as long for every further attempt. */
+const longestFirstPauseMs = 4
 
 export interface DatabaseOptions {
   url: string
@@ -127,10 +129,11 @@ export class Database implements Queryable {
 
   /**
    * Runs as read committed. Serialization failures, deadlocks, what is not as a statement insists and `TryAgain` run `work`
-   * again from the start.
+   * again from the start: at once the first time, then after a pause, so that those who collided do not do so again.
    */
   async transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt++) {
+      if (attempt > 2) await pauseBefore(attempt)
       const signalled = new Map<string, Parameters<Tx['signal']>>()
       const places: { close(isCommitted: boolean): void }[] = []
       let isCommitted = false
@@ -190,6 +193,11 @@ export class Database implements Queryable {
   async close(): Promise<void> {
     await this.pool.end()
   }
+}
+
+function pauseBefore(attempt: number): Promise<void> {
+  const ms = Math.random() * longestFirstPauseMs * 2 ** (attempt - 3)
+  return new Promise((resolve) => setTimeout(resolve, ms))
 }
 
 async function commit(client: pg.PoolClient): Promise<void> {

@@ -1,8 +1,8 @@
 import { setImmediate } from 'node:timers/promises'
 import { createDatabase } from '@slipway/testing/database.ts'
 import { eventually } from '@slipway/testing/eventually.ts'
-import { expect, onTestFinished, test } from 'vitest'
-import { Database, UnknownOutcome } from '../../src/store/database.ts'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { Database, TryAgain, UnknownOutcome } from '../../src/store/database.ts'
 
 /** A database with four connections that wait, and what it says of those it lost. */
 async function withConnections() {
@@ -63,5 +63,24 @@ test('a transaction begins anew when what a statement insists on is not so', asy
     return `attempt ${attempts}`
   })
   expect(said).toBe('attempt 3')
+  await database.close()
+})
+
+test('a transaction is tried again at once, then after pauses that grow, and gives up in the end', async () => {
+  const { database } = await withConnections()
+  vi.spyOn(Math, 'random').mockReturnValue(0.5)
+  const timers = vi.spyOn(globalThis, 'setTimeout')
+  onTestFinished(() => void vi.restoreAllMocks())
+  const steps: (string | number)[] = []
+  const failing = database.transaction(async () => {
+    // The timers of connections are for seconds.
+    const pauses = timers.mock.calls.splice(0).map(([, ms]) => ms ?? 0)
+    steps.push(...pauses.filter((ms) => ms < 1_000), 'attempt')
+    throw new TryAgain('somebody was faster')
+  })
+  await expect(failing).rejects.toBeInstanceOf(TryAgain)
+  const [first, second, ...later] = steps
+  expect([first, second]).toEqual(['attempt', 'attempt'])
+  expect(later).toEqual([2, 4, 8, 16, 32, 64].flatMap((ms) => [ms, 'attempt']))
   await database.close()
 })
