@@ -1,11 +1,11 @@
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { createReadStream, existsSync } from 'node:fs'
-import { chmod, cp, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { chmod, cp, mkdir, mkdtemp, open, readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { createServer as createHttpServer } from 'node:http'
 import { type AddressInfo, createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import type { Engine, VmSpec } from '../../src/engines/engine.ts'
@@ -176,12 +176,29 @@ test(
   WITHIN,
   async () => {
     const { spec, keeper } = await poweredOffUnnoted()
-    // The look waits for the keeper's note, which is what the other process has read and taken away.
-    const look = engine.inspectVm(spec, signal)
-    await sleep(500)
-    await rm(join(bench.dataDir, 'qemu/local-a/vms', spec.id, 'run.json'))
+    // An engine that is closed goes no rounds: whoever reads the VM's files there is the look.
+    const other = await bench.open({ location: 'local-b' })
+    let otherHost = ''
+    for await (const report of other.inventory(signal)) otherHost = report.name
+    await other.close()
+    const folder = join(bench.dataDir, 'qemu/local-a/vms', spec.id)
+    const aside = join(bench.dataDir, 'qemu/local-b/vms', spec.id)
+    await mkdir(dirname(aside), { recursive: true })
+    await rename(folder, aside)
+    const keeperFile = join(aside, 'keeper.pid')
+    await rm(keeperFile)
+    execFileSync('mkfifo', [keeperFile])
+    const look = other.inspectVm({ ...spec, host: otherHost }, signal)
+    // It has read of the run, and waits for the keeper's note: this opens as soon as it asks who the keeper is.
+    const keeperPid = await open(keeperFile, 'w')
+    // The other process has read that note and taken all away.
+    await rm(join(aside, 'run.json'))
     process.kill(keeper, 'SIGKILL')
+    await rm(keeperFile)
+    await keeperPid.writeFile(String(keeper))
+    await keeperPid.close()
     expect(await look).toMatchObject({ power: 'off' })
+    await rename(aside, folder)
     await engine.removeVm(spec, call(2))
   },
 )
