@@ -349,7 +349,7 @@ test('a draining host is drained when its last VM has gone', async () => {
   await settle(service)
   const read = () => service.ok('adminHostGet', { token, params: { host_id } })
   const events = await service.ok('adminEventList', { token, query: { type: 'host.draining' } })
-  const draining_since = events.items[0]!.created_at
+  const { created_at: draining_since } = events.items.find(({ project_id }) => project_id === '')!
   expect(await read()).toMatchObject({ state: 'draining', draining_since, vms_at_drain: 1 })
   expect(await resources.stateOf(id)).toBe('STATE_RUNNING')
   await resources.succeeded(await resources.removeVm(id))

@@ -30,20 +30,18 @@ export const livesOnHost = `v.host_id = h.id AND NOT (v.state = 'STATE_SHUTOFF' 
 const vmView = `jsonb_build_object('id', v.id, 'name', v.name, 'state', v.state, 'project_id', p.id,
   'project_name', p.name, 'organization_name', o.name)`
 
-// A drain is as old as the newest event that began one; the operator's own says how many VMs there were.
+// The newest event with which an operator began a drain says how old it is, and how many VMs there were.
 const hostRecords = `SELECT h.id, h.name, h.location, l.engine, h.is_schedulable, h.state, h.capabilities, r.reported_at, h.forgotten_at,
-    CASE h.state WHEN 'draining' THEN (SELECT e.created_at FROM events e
-                                       WHERE e.resource_id = h.id::text AND e.type = 'host.draining'
-                                       ORDER BY e.position DESC LIMIT 1) END AS draining_since,
-    coalesce(CASE h.state WHEN 'draining' THEN (SELECT (e.data ->> 'vms')::integer FROM events e
-                                                WHERE e.resource_id = h.id::text AND e.type = 'host.draining'
-                                                  AND e.project_id IS NULL
-                                                ORDER BY e.position DESC LIMIT 1) END, 0) AS vms_at_drain,
+    drain.created_at AS draining_since, coalesce(drain.vms, 0) AS vms_at_drain,
     coalesce((SELECT jsonb_agg(${gpuRecord} ORDER BY g.pci_address) FROM gpus g WHERE g.host_id = h.id), '[]') AS gpus,
     coalesce((SELECT jsonb_agg(${vmView} ORDER BY v.id)
               FROM vms v JOIN projects p ON p.id = v.project_id JOIN organizations o ON o.id = p.organization_id
               WHERE ${livesOnHost}), '[]') AS vms
-  FROM hosts h JOIN locations l ON l.name = h.location LEFT JOIN host_reports r ON r.host_id = h.id`
+  FROM hosts h JOIN locations l ON l.name = h.location LEFT JOIN host_reports r ON r.host_id = h.id
+    LEFT JOIN LATERAL (SELECT e.created_at, (e.data ->> 'vms')::integer AS vms FROM events e
+                       WHERE h.state = 'draining' AND e.resource_id = h.id::text AND e.type = 'host.draining'
+                         AND e.project_id IS NULL
+                       ORDER BY e.position DESC LIMIT 1) drain ON true`
 
 const list = statement<HostRow, HostFilter>(
   'host_list',
