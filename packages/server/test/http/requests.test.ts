@@ -1,18 +1,14 @@
 import { ownerToken } from '@slipway/testing/people.ts'
 import { sendRaw } from '@slipway/testing/requests.ts'
-import { freshName, resourcesOf, vmBody } from '@slipway/testing/resources.ts'
-import { startService, type TestService } from '@slipway/testing/service.ts'
+import { freshName, vmBody } from '@slipway/testing/resources.ts'
 import { sshKey } from '@slipway/testing/ssh-key.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { refused } from '../support/refused.ts'
+import { type Standing, startWithVm } from '../support/standing-vm.ts'
 
-let service: TestService
-let resources: ReturnType<typeof resourcesOf>
-let vmId: string
+let { service, resources, vmId } = {} as Standing
 beforeAll(async () => {
-  service = await startService()
-  resources = resourcesOf(service)
-  vmId = await resources.newVm({ name: 'standing' })
+  ;({ service, resources, vmId } = await startWithVm())
 })
 afterAll(() => service.close())
 
