@@ -2,6 +2,8 @@ import { checkInvariants } from '@slipway/testing/invariants.ts'
 import { resourcesOf } from '@slipway/testing/resources.ts'
 import { useService } from '@slipway/testing/service.ts'
 import { expect, test } from 'vitest'
+import { uuid } from '../../src/domain/ids.ts'
+import { runningCost } from '../../src/domain/money.ts'
 
 test('a VM tells its price, what it has cost so far, and since when it runs', async () => {
   const service = await useService()
@@ -90,4 +92,58 @@ test('what a VM costs is the sum of its meters, however often it stops and its p
     expect((await service.ok('vmList')).items[0]).toMatchObject({ id: vm_id, cost_usd: usd })
   }
   await checkInvariants(service)
+})
+
+test('a VM that is read over and over is told as it is, to the millisecond and the millionth', async () => {
+  const service = await useService()
+  const { newVm, newDisk, act, attach, detach, succeeded } = resourcesOf(service)
+  await service.clock.freeze('2026-11-10T00:00:00Z')
+  const vm_id = await newVm({ type: 'a100.1x' })
+  const disk = await newDisk()
+  const read = () => service.ok('vmGet', { params: { vm_id } })
+  const change = async (action: string) => succeeded(await act(vm_id, { action }))
+  const steps: [string, () => Promise<unknown>][] = [
+    ['nothing', async () => {}],
+    ['an hour', () => service.clock.freeze('2026-11-10T01:00:00.001Z')],
+    ['labels', () => service.ok('vmUpdate', { params: { vm_id }, body: { labels: { team: 'ml' } } })],
+    ['a price', () => service.sql('UPDATE prices SET usd = 1.234567')],
+    ['a minute', () => service.clock.freeze('2026-11-10T01:01:00.017Z')],
+    ['an hour back', () => service.clock.freeze('2026-11-10T00:01:00.013Z')],
+    ['a disk', async () => succeeded(await attach(vm_id, disk))],
+    ['no disk', async () => succeeded(await detach(vm_id, disk))],
+    ['off', () => change('STOP')],
+    ['a day', () => service.clock.freeze('2026-11-11T00:00:00.999Z')],
+    ['on', () => change('START')],
+    ['a second', () => service.clock.freeze('2026-11-11T00:00:01.998Z')],
+  ]
+  for (const [name, step] of steps) {
+    await step()
+    const [listed] = (await service.ok('vmList')).items
+    expect(await read(), name).toEqual(listed)
+    expect(await read(), `${name}, again`).toEqual(listed)
+  }
+  const stranger = await service.call('vmGet', { params: { project_id: uuid(), vm_id } })
+  expect(stranger.status).toBe(404)
+  await succeeded(await service.ok('vmDelete', { params: { vm_id } }))
+  expect((await service.call('vmGet', { params: { vm_id } })).status).toBe(404)
+})
+
+test('what has been spent and what an hour adds make the amount that PostgreSQL rounds to', async () => {
+  const service = await useService()
+  const amounts = Array.from({ length: 2_000 }, (_, n) => {
+    const spent = (n * 7919) % 3_600_001
+    return {
+      spent: `${spent}.${n % 1000}5`,
+      rate: `${n % 41}.${(n * 13) % 1_000_000}`,
+      ms: (n * 104_729) % 1e10,
+    }
+  })
+  const rounded = await service.sql(
+    `SELECT trim_scale(round((spent + rate * ms) / 3600000, 6))::text AS usd
+     FROM json_to_recordset($1) AS a (spent numeric, rate numeric, ms bigint)`,
+    [JSON.stringify(amounts)],
+  )
+  expect(amounts.map(({ spent, rate, ms }) => runningCost(spent, rate)(ms))).toEqual(
+    rounded.map(({ usd }) => usd),
+  )
 })

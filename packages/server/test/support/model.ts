@@ -103,6 +103,11 @@ export class Lane {
     expect(vms.items.map(({ id, name, type, state }) => ({ id, name, type, state })).sort(byId)).toEqual(
       [...this.#vms].map(([id, { name, type, state }]) => ({ id, name, type, state })).sort(byId),
     )
+    // By itself each is told as in the list, but for what it costs, which grows.
+    for (const { cost_usd: _, ...listed } of vms.items) {
+      const params = { project_id: this.#place.projectId, vm_id: listed.id }
+      expect(await this.#service.ok('vmGet', { token: this.#place.token, params })).toMatchObject(listed)
+    }
     const disks = await this.#ok('diskList', {})
     expect(
       disks.items

@@ -19,6 +19,7 @@ import { keyedStatement } from '../keyed.ts'
 import { fitsLabels, type LabelParams, labelParams } from '../labels.ts'
 import { type SortedPage, type SortedRow, sortedStatement } from '../sorted.ts'
 import { ifGiven, statement } from '../statement.ts'
+import { rememberedVms, type VmKey } from './remembered-vms.ts'
 
 type VmDisk = Vm['disks'][number]
 type VmInterface = Vm['network_interfaces'][number]
@@ -91,12 +92,18 @@ export const billing = `CROSS JOIN moment t
 const msSince = (since: string, until: string) => `(date_part('epoch', ${until} - ${since}) * 1000)::bigint`
 
 // Each part of a meter is counted at the price of its time; nothing where no price was set. Mostly the price of now has held
-// since it opened: then no other is looked for.
-const costSoFar = `
-  coalesce(trim_scale(round((m.earlier_usd_ms + m.quantity * CASE
+// since it opened: then no other is looked for. In USD-milliseconds per hour.
+const spent = `
+  coalesce(m.earlier_usd_ms + m.quantity * CASE
     WHEN m.product_name = v.type AND p.valid_from <= lower(m.period)
     THEN p.usd * greatest(${msSince('lower(m.period)', 'least(upper(m.period), t.now)')}, 0)
-    ELSE metered_cost(m.product_name, 1, m.period * tstzrange(NULL, t.now)) END) / 3600000, 6)), 0)`
+    ELSE metered_cost(m.product_name, 1, m.period * tstzrange(NULL, t.now)) END, 0)`
+
+const cost = number(`trim_scale(round(${spent} / 3600000, 6))`)
+
+// What an hour adds to it from now on; NULL where that is not simply said.
+const rate = `CASE WHEN m.period IS NULL OR upper(m.period) <= t.now THEN 0
+  WHEN upper_inf(m.period) AND m.product_name = v.type THEN m.quantity * p.usd END`
 
 // How a `known_hosts` file names it: a port that is not SSH's own belongs to the name.
 const knownHost = `CASE WHEN v.ssh_destination = '' THEN host(coalesce(v.public_address, v.private_address))
@@ -109,10 +116,10 @@ const nvmeShares = familyNames.map((family) => `WHEN '${family}' THEN ${families
  * The record that clients see, as SQL of a row `v` of vms and its `billing`. A field is added to the contract's `Vm` and
  * here, where the compiler asks for it; every read, list and result of an operation then has it.
  */
-export const vmRecord = recordWith(dataDisks)
+export const vmRecord = jsonSql(recordWith(dataDisks))
 
-function recordWith(...dataDisks: Json[]): string {
-  const record = object<Vm>({
+function recordWith(...dataDisks: Json[]): Json {
+  return object<Vm>({
     id: plain('v.id'),
     project_id: plain('v.project_id'),
     type: text('v.type'),
@@ -136,7 +143,7 @@ function recordWith(...dataDisks: Json[]): string {
     on_expiry: text('v.on_expiry'),
     started_at: time('v.started_at'),
     usd_per_hour: json('p.usd'),
-    cost_usd: number(costSoFar),
+    cost_usd: cost,
     labels: json('v.labels'),
     description: text('v.description'),
     deletion_protection: boolean('v.is_protected'),
@@ -147,20 +154,12 @@ function recordWith(...dataDisks: Json[]): string {
     startup_script_sha256: text('v.startup_script_sha256'),
     scratch_gb: number(`v.gpu_count * CASE v.family ${nvmeShares} END`),
   })
-  return jsonSql(record)
 }
 
-type VmKey = { projectId: string; id: string }
-const byKey = (record: string) =>
-  `SELECT v.project_id AS "projectId", v.id, ${record} AS record FROM vms v ${billing}
-   WHERE v.id = ANY (:id::uuid[]) AND v.deleted_at IS NULL`
-
-const byId = keyedStatement<{ record: string }, VmKey>('vm_record', byKey(vmRecord))
-
-// Most VMs have no data disks, and a quarter of the work on a record is to prepare for them.
-const byIdWithoutDisks = keyedStatement<{ record: string }, VmKey>(
-  'vm_record_without_disks',
-  `${byKey(recordWith())} AND NOT EXISTS (SELECT FROM disk_attachments a WHERE a.vm_id = v.id)`,
+const byId = keyedStatement<{ record: string }, VmKey>(
+  'vm_record',
+  `SELECT v.project_id AS "projectId", v.id, ${vmRecord} AS record FROM vms v ${billing}
+   WHERE v.id = ANY (:id::uuid[]) AND v.deleted_at IS NULL`,
 )
 
 const anyById = statement<{ record: string }, { id: string }>(
@@ -186,14 +185,17 @@ const list = sortedStatement<SortedRow & { record: string }, Omit<VmFilter, 'lab
   { ids: 'v.id = ANY (:ids)', names: 'v.name = ANY (:names)' },
 )
 
+// Most VMs have no data disks, and a quarter of the work on a record is to prepare for them.
+const withoutDisks = rememberedVms({ record: recordWith(), cost, spent, rate, billing })
+
 export async function findVmView(
   db: Queryable,
   projectId: string,
   id: string,
 ): Promise<JsonText<Vm> | undefined> {
   const key = { projectId, id }
-  const row = (await byIdWithoutDisks.one(db, key)) ?? (await byId.one(db, key))
-  return row && new JsonText(row.record)
+  const record = (await withoutDisks.find(db, key)) ?? (await byId.one(db, key))?.record
+  return record === undefined ? undefined : new JsonText(record)
 }
 
 /** Returns that of any project's VM, also of a hidden one. */
