@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { createDatabase } from '@slipway/testing/database.ts'
 import { type RealServer, type RealServerOptions, startRealServer } from '@slipway/testing/real-server.ts'
 import { sshKey } from '@slipway/testing/ssh-key.ts'
 import { afterAll, beforeAll, expect } from 'vitest'
@@ -13,7 +14,7 @@ export function cliWithServer(options: RealServerOptions = {}) {
   let env: Record<string, string>
   beforeAll(async () => {
     writeFileSync(publicKey, `${sshKey}\n`)
-    server = await startRealServer(options)
+    server = await startRealServer({ database: await createDatabase(), ...options })
     env = {
       SLIPWAY_API_URL: server.api_url,
       SLIPWAY_ACCESS_KEY: server.access_key,
