@@ -14,6 +14,14 @@ const programNames = [
   { name: 'curl', binary: 'curl', packages: ['curl'], suites: ['packages/server/test/start'] },
   { name: 'chromium', binary: 'chromium', packages: ['chromium'], suites: ['packages/console/test/'] },
   {
+    name: 'chromium-headless-shell',
+    binary: '/usr/bin/chromium-headless-shell',
+    packages: ['chromium-headless-shell'],
+    suites: ['packages/console/test/'],
+    isOptional: true,
+    standIn: 'chromium',
+  },
+  {
     name: 'qemu',
     binary: process.arch === 'arm64' ? 'qemu-system-aarch64' : 'qemu-system-x86_64',
     packages: [process.arch === 'arm64' ? 'qemu-system-arm' : 'qemu-system-x86', 'qemu-utils'],
@@ -86,15 +94,23 @@ export function ensureSystemPackages(ending = '.test.ts') {
     const isBackport = ({ backports }) => backports !== undefined && backports === release
     apt('update')
     if (missing.some(isBackport) && offerBackports(release)) apt('update')
-    const ordinary = missing.filter((program) => !isBackport(program)).flatMap((program) => program.packages)
-    if (ordinary.length > 0) apt('install', '-y', '--no-install-recommends', ...ordinary)
+    const ordinary = missing.filter((program) => !isBackport(program))
+    // Each that may be missing by itself: a name that a mirror does not know keeps all the others from being installed.
+    const needed = ordinary.filter(({ isOptional }) => !isOptional).flatMap((program) => program.packages)
+    const optional = ordinary.filter(({ isOptional }) => isOptional).map((program) => program.packages)
+    for (const packages of [needed, ...optional])
+      if (packages.length > 0) apt('install', '-y', '--no-install-recommends', ...packages)
     const backported = missing.filter(isBackport).flatMap((program) => program.packages)
     if (backported.length > 0)
       apt('install', '-y', '--no-install-recommends', '-t', `${release}-backports`, ...backported)
   }
   const stillMissing = missing.filter((program) => !isOnPath(program.binary))
-  for (const { name, packages, suites } of stillMissing)
-    console.error(`${name} is missing: install ${packages.join(' ')} to run ${suites.join(', ')}`)
+  for (const { name, packages, suites, standIn } of stillMissing)
+    console.error(
+      standIn
+        ? `${name} is missing: ${suites.join(', ')} takes longer, with ${standIn}`
+        : `${name} is missing: install ${packages.join(' ')} to run ${suites.join(', ')}`,
+    )
   const namesOf = (programs) => programs.map(({ name }) => name)
   return {
     missing: namesOf(stillMissing),

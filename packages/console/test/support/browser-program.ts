@@ -1,11 +1,18 @@
+import { existsSync } from 'node:fs'
 import { type Browser, chromium, type Page } from 'playwright-core'
+
+/** Chromium without windows takes a quarter less of the processor; not every distribution has it. */
+const programs = ['/usr/bin/chromium-headless-shell', '/usr/bin/chromium']
 
 export function launch(): Promise<Browser> {
   return chromium.launch({
-    executablePath: process.env.SLIPWAY_CHROMIUM ?? '/usr/bin/chromium',
+    executablePath: process.env.SLIPWAY_CHROMIUM ?? programs.find((program) => existsSync(program)),
     args: [
       '--no-sandbox',
       '--disable-gpu',
+      // Fewer processes: those of a console's tabs share one, with the scripts that it has compiled.
+      '--in-process-gpu',
+      '--process-per-site',
       '--disable-background-networking',
       '--disable-component-update',
       '--disable-sync',
