@@ -90,12 +90,13 @@ const eventColumns = `id, organization_id, project_id, type, resource_type, reso
           data, created_at`
 
 // It runs under the stamper's lock, which an earlier statement took: this one's snapshot must see all that the stamper
-// before it committed, or it would give the same positions again. Events become visible with its commit.
+// before it committed, or it would give the same positions again. Events become visible with its commit. As an array they
+// are looked up one by one, also where a store has no statistics.
 const stamp = statement<never, { most: number }>(
   'event_stamp',
   `WITH gone AS (
           DELETE FROM events_pending
-          WHERE ${isStamper} AND seq IN (SELECT seq FROM events_pending ORDER BY seq LIMIT :most) RETURNING *),
+          WHERE ${isStamper} AND seq = ANY (ARRAY(SELECT seq FROM events_pending ORDER BY seq LIMIT :most)) RETURNING *),
         counter AS (UPDATE event_counter SET last_position = last_position + (SELECT count(*) FROM gone)
                     WHERE EXISTS (SELECT FROM gone)
                     RETURNING last_position - (SELECT count(*) FROM gone) AS base)
