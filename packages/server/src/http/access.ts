@@ -25,8 +25,6 @@ export interface Grant {
   organizationId: string | null
 }
 
-export const callerKey = (caller: Caller): string => `${caller.kind}:${caller.id}`
-
 /** What is there at once where it is known, and otherwise comes from the database. */
 export type Soon<T> = T | Promise<T>
 

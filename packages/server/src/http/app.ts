@@ -14,7 +14,7 @@ import { Catalogue } from '../fleet/offers.ts'
 import { CatalogueMemory } from '../operations/catalogue.ts'
 import type { Services } from '../services.ts'
 import { countOperations } from '../store/compute/operations.ts'
-import { Access, callerKey } from './access.ts'
+import { Access } from './access.ts'
 import { mountBilling } from './billing/mount.ts'
 import { mountStripeWebhook } from './billing/stripe-webhook.ts'
 import { parseJson } from './body.ts'
@@ -142,7 +142,7 @@ export function buildApp(outside: Services, log: FastifyBaseLogger): App {
       path: loggedPath(request.url, route),
       status: reply.statusCode,
       ms: Math.round(reply.elapsedTime),
-      caller: request.grant ? callerKey(request.grant.caller) : '',
+      caller: request.grant?.caller.key ?? '',
       client: request.ip,
     })
     done()

@@ -5,7 +5,7 @@ import type { Tx } from '../store/database.ts'
 import { emit, type Requester } from '../store/events/events.ts'
 import type { Caller } from '../store/identity/access.ts'
 import { JsonText } from '../store/json.ts'
-import { type Access, bearerOf, callerKey, type Grant, paymentRequired, type Soon, soon } from './access.ts'
+import { type Access, bearerOf, type Grant, paymentRequired, type Soon, soon } from './access.ts'
 import {
   answered,
   type Context,
@@ -58,7 +58,7 @@ export function mountRoutes(
     if (route.access === 'public') return limiter.takeAddress(request.ip, reply)
     const bearer = bearerOf(request)
     const authorize = (caller: Caller) => {
-      limiter.take(callerKey(caller), reply)
+      limiter.take(caller.key, reply)
       return soon(access.authorize(route, caller, params), (grant) => {
         request.grant = grant
       })
@@ -133,8 +133,7 @@ const audited =
 function onceOf({ method }: Route, request: FastifyRequest): IdempotentRequest | undefined {
   const key = readIdempotencyKey(request.headers['idempotency-key'])
   if (key === undefined) return undefined
-  const caller = callerKey(request.grant!.caller)
-  return { key, caller, method, path: plainUrl(request.url), body: request.body }
+  return { key, caller: request.grant!.caller.key, method, path: plainUrl(request.url), body: request.body }
 }
 
 /** Ids are accepted in any letter case, and known in lower case. */
@@ -216,7 +215,7 @@ class RequestContext implements Context {
   get by(): Context['by'] {
     const { grant } = this.request
     const requester: Requester = {
-      actor: this.caller ? callerKey(this.caller) : '',
+      actor: this.caller?.key ?? '',
       requestId: this.request.id,
       clientAddress: this.request.ip,
       projectId: grant?.project?.projectId ?? null,

@@ -118,9 +118,9 @@ export function keyedStatement<Row, Key extends KeyMembers<Key>>(
   const lines = new WeakMap<Queryable, Line<Row, Key>>()
   let members: (keyof Key & string)[] | undefined
   const nameOf = (key: Key) => {
-    let name = ''
+    let name = String(key[members![0]!])
     // No text of PostgreSQL has a NUL in it.
-    for (const member of members!) name += `\0${key[member]}`
+    for (let i = 1; i < members!.length; i++) name += `\0${key[members![i]!]}`
     return name
   }
 

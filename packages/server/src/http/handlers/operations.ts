@@ -10,7 +10,6 @@ import {
   operationView,
 } from '../../store/compute/operations.ts'
 import { JsonText } from '../../store/json.ts'
-import { callerKey } from '../access.ts'
 import { type Context, type Handlers, requireCaller } from '../context.ts'
 import { pageOfRecords } from '../pages.ts'
 import type { Ending } from '../streams/endings.ts'
@@ -60,7 +59,7 @@ async function get(context: Context<GetId>, type: OperationType | null): Promise
 }
 
 async function wait(context: Context, ending: Ending, ms: number): Promise<string | undefined> {
-  const release = context.services.waits.hold(callerKey(requireCaller(context)))
+  const release = context.services.waits.hold(requireCaller(context).key)
   const hangUp = new AbortController()
   const onClose = () => hangUp.abort()
   context.reply.raw.once('close', onClose)

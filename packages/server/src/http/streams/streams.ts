@@ -11,7 +11,7 @@ import {
 } from '../../store/events/events.ts'
 import type { Caller } from '../../store/identity/access.ts'
 import type { Signals } from '../../store/signals.ts'
-import { type Access, type Bearer, callerKey, type Grant, readBearer, showsClientAddress } from '../access.ts'
+import { type Access, type Bearer, type Grant, readBearer, showsClientAddress } from '../access.ts'
 import { HeldAnswers } from './held.ts'
 import { EventStream, frameOf, type StreamFilter } from './stream.ts'
 
@@ -101,7 +101,7 @@ export class EventStreams {
       )
     if (wanted !== null && wanted > last)
       throw new Failure('invalid_argument', 'Last-Event-ID is a position that no event has yet.')
-    const release = this.#held.hold(caller ? callerKey(caller) : request.ip)
+    const release = this.#held.hold(caller?.key ?? request.ip)
 
     reply.hijack()
     const answer = reply.raw

@@ -27,10 +27,15 @@ interface Read {
   rate: string | null
 }
 
+/** What says whether a record still holds. */
+type Standing = Pick<Read, 'version' | 'priceChanges' | 'now'>
+
 interface Remembered extends Read {
   projectId: string
   readAt: number
   costAfter: (ms: number) => string
+  /** For those who asked together: they wait for the same row. */
+  told?: { by: Standing; record: string }
 }
 
 const mostRemembered = 4_000
@@ -40,7 +45,7 @@ const rememberedMs = 60_000
 const now = `(date_part('epoch', t.now) * 1000)::bigint AS now`
 const version = `v.xmin::text AS version, t.price_changes AS "priceChanges", ${now}`
 
-const standing = keyedStatement<Pick<Read, 'version' | 'priceChanges' | 'now'>, { id: string }>(
+const standing = keyedStatement<Standing, { id: string }>(
   'vm_standing',
   `SELECT v.id, ${version} FROM vms v CROSS JOIN moment t WHERE v.id = ANY (:id::uuid[]) AND v.deleted_at IS NULL`,
 )
@@ -88,12 +93,19 @@ export function rememberedVms({ record, cost, spent, rate, billing }: Parts) {
       if (known?.projectId !== key.projectId || performance.now() - known.readAt > rememberedMs)
         return read(db, key)
       const found = await standing.one(db, { id: key.id })
-      const isSame =
-        found?.version === known.version &&
-        found.priceChanges === known.priceChanges &&
-        // Clocks can be turned back.
-        found.now >= known.now
-      return isSame ? known.head + known.costAfter(found.now - known.now) + known.tail : read(db, key)
+      if (!found || !holds(known, found)) return read(db, key)
+      if (known.told?.by !== found)
+        known.told = {
+          by: found,
+          record: known.head + known.costAfter(found.now - known.now) + known.tail,
+        }
+      return known.told.record
     },
   }
 }
+
+const holds = (known: Remembered, { version, priceChanges, now }: Standing): boolean =>
+  version === known.version &&
+  priceChanges === known.priceChanges &&
+  // Clocks can be turned back.
+  now >= known.now

@@ -7,7 +7,10 @@ import { statement } from '../statement.ts'
 import type { KeyKind, KeyRole } from './access-keys.ts'
 
 /** Who calls, with everything that deciding about access needs. */
-export type Caller =
+export type Caller = {
+  /** Kind and id, as limits, the log and events know it. */
+  key: string
+} & (
   | {
       kind: 'user'
       id: string
@@ -28,6 +31,7 @@ export type Caller =
       isSuspended: boolean
     })
   | (KeyCaller & { kind: 'operator_key' })
+)
 
 interface KeyCaller {
   id: string
@@ -140,10 +144,11 @@ export async function findKeyCaller(
     allowedFrom: row.allowed_cidrs.length > 0 ? blockListOf(row.allowed_cidrs) : null,
     expiresAt,
   }
-  if (row.kind === 'operator') return { ...key, kind: 'operator_key' }
+  if (row.kind === 'operator') return { ...key, kind: 'operator_key', key: `operator_key:${row.id}` }
   return {
     ...key,
     kind: 'access_key',
+    key: `access_key:${row.id}`,
     role: row.role,
     projectId: row.project_id,
     organizationId: row.organization_id,
@@ -156,6 +161,7 @@ export async function findTokenCaller(db: Queryable, digest: string): Promise<Ca
   if (!row) return null
   return {
     kind: 'user',
+    key: `user:${row.id}`,
     id: row.id,
     email: row.email,
     isOperator: row.is_operator,
