@@ -2,11 +2,12 @@ import { existsSync } from 'node:fs'
 import { type Browser, chromium, type Page } from 'playwright-core'
 
 /** Chromium without windows takes a quarter less of the processor; not every distribution has it. */
-const programs = ['/usr/bin/chromium-headless-shell', '/usr/bin/chromium']
+const shell = '/usr/bin/chromium-headless-shell'
+const program = process.env.SLIPWAY_CHROMIUM ?? (existsSync(shell) ? shell : '/usr/bin/chromium')
 
 export function launch(): Promise<Browser> {
   return chromium.launch({
-    executablePath: process.env.SLIPWAY_CHROMIUM ?? programs.find((program) => existsSync(program)),
+    executablePath: program,
     args: [
       '--no-sandbox',
       '--disable-gpu',
