@@ -94,12 +94,20 @@ async function readFrom(
 ): Promise<Measured> {
   const paths = [path]
   const share = Math.max(1, Math.round(connections / servers.length))
+  const readOne =
+    (seconds: number) =>
+    ({ url }: { url: string }) =>
+      read({ url, paths, token, connections: share, seconds })
+  // A process that has just started still compiles, the longer the more of them share the cores.
+  await Promise.all(servers.map(readOne(effort.readSeconds * servers.length)))
   const rounds: Measured[] = []
-  for (let round = 0; round <= effort.rounds; round++) {
-    const seconds = effort.readSeconds
-    const readOne = ({ url }: { url: string }) => read({ url, paths, token, connections: share, seconds })
+  for (let round = 0; round < Math.max(1, effort.rounds); round++) {
     const pids = servers.map(({ pid }) => pid)
-    const { result, cost } = await metered(service, () => Promise.all(servers.map(readOne)), pids)
+    const { result, cost } = await metered(
+      service,
+      () => Promise.all(servers.map(readOne(effort.readSeconds))),
+      pids,
+    )
     const sum = (name: 'count' | 'perSecond') => result.reduce((total, one) => total + one[name], 0)
     // Those that run at once all see the account of whoever ended before them: the largest is that of all.
     const loadCores = Math.max(...result.map((one) => one.loadCores))
