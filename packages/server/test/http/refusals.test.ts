@@ -1,8 +1,7 @@
 import type { RouteId } from '@slipway/contract'
 import { freshName, vmBody } from '@slipway/testing/resources.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { refused } from '../support/refused.ts'
-import { type Standing, startWithVm } from '../support/standing-vm.ts'
+import { refused, type Standing, startWithVm } from '../support/refused.ts'
 
 let { service, resources, vmId } = {} as Standing
 beforeAll(async () => {

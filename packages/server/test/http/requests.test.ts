@@ -3,8 +3,7 @@ import { sendRaw } from '@slipway/testing/requests.ts'
 import { freshName, vmBody } from '@slipway/testing/resources.ts'
 import { sshKey } from '@slipway/testing/ssh-key.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { refused } from '../support/refused.ts'
-import { type Standing, startWithVm } from '../support/standing-vm.ts'
+import { refused, type Standing, startWithVm } from '../support/refused.ts'
 
 let { service, resources, vmId } = {} as Standing
 beforeAll(async () => {
