@@ -145,12 +145,20 @@ describe.skipIf(isBrowserMissing)('what the console says', () => {
       .waitFor()
     await expect.poll(edges).toBe('')
     await expect.poll(() => gapsBetweenRows()).toEqual([])
-    // Where columns lie beyond an edge all the same, the table fades out there.
     await service.asOwner.diskCreate(
       { project_id },
-      { name: 'corpus', size: '10GiB', location: 'us-east1-a' },
+      { name: 'corpus', size: '10GiB', location: 'us-east1-a', labels: { team: 'vision' } },
     )
     await open(project_id, '/disks')
+    await expect.poll(titles).toEqual(['Name', 'State', 'Actions'])
+    await table
+      .getByRole('row', {
+        name: /corpus .* Type persistent-ssd Size 10 GiB .* Location us-east1-a .* Labels team/,
+      })
+      .waitFor()
+    await expect.poll(edges).toBe('')
+    // Where columns lie beyond an edge all the same, the table fades out there.
+    await table.evaluate((frame) => frame.style.setProperty('width', '400px'))
     await expect.poll(edges).toBe('right')
     await table.locator('> div').evaluate((frame) => frame.scrollTo(frame.scrollWidth, 0))
     await expect.poll(edges).toBe('left')

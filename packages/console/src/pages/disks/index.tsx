@@ -63,12 +63,19 @@ export function Disks() {
         </span>
       ),
     },
-    { key: 'type', title: 'Type', width: 'minmax(130px, 1fr)', cell: (disk) => disk.type },
+    {
+      key: 'type',
+      title: 'Type',
+      width: 'minmax(130px, 1fr)',
+      isFoldable: true,
+      cell: (disk) => disk.type,
+    },
     {
       key: 'size',
       title: 'Size',
       width: '82px',
       align: 'right',
+      isFoldable: true,
       sortBy: (disk) => gibOf(disk.size),
       cell: (disk) => sizeWords(disk.size),
     },
@@ -77,6 +84,7 @@ export function Disks() {
       title: 'USD/h',
       width: '82px',
       align: 'right',
+      isFoldable: true,
       sortBy: (disk) => priceOf(disk) ?? 0,
       cell: (disk) => priceOf(disk)?.toFixed(4) ?? '–',
     },
@@ -84,6 +92,7 @@ export function Disks() {
       key: 'location',
       title: 'Location',
       width: 'minmax(112px, 1fr)',
+      isFoldable: true,
       cell: (disk) => <Token>{disk.location}</Token>,
     },
     {
@@ -101,6 +110,7 @@ export function Disks() {
       key: 'attached',
       title: 'Attached to',
       width: 'minmax(110px, 1.4fr)',
+      isFoldable: true,
       cell: (disk) =>
         disk.attached_to.length === 0 ? (
           <span className="text-ink-muted">–</span>
@@ -130,6 +140,7 @@ export function Disks() {
             key: 'labels',
             title: 'Labels',
             width: 'minmax(90px, 1fr)',
+            isFoldable: true,
             cell: ({ labels }: Disk) => (
               <Labels labels={labels} onPick={(label) => setSearch({ labels: label })} />
             ),
