@@ -1,18 +1,17 @@
-import { vmType } from '@slipway/contract'
+import { vmStateTable, vmType } from '@slipway/contract'
 import { gatewayOf } from '../../domain/addresses.ts'
 import { Failure } from '../../domain/failure.ts'
 import type { HostKey } from '../../domain/guest/host-key.ts'
 import { type Engine, EngineError, type VmSpec, type VmStatus } from '../../engines/engine.ts'
 import { done, fail, next, type Outcome, type Work, wait } from '../../runner/operation.ts'
-import { moveVmsToRunning } from '../../store/compute/vm-changes.ts'
+import { recordOfVm } from '../../store/compute/operations.ts'
 import { findVmForEngine, type VmEngineRow } from '../../store/compute/vms.ts'
-import type { Tx } from '../../store/database.ts'
+import { isUnmet, TryAgain, type Tx } from '../../store/database.ts'
 import { callOf, engineAt, lookAgainMs } from '../engine-work.ts'
 import { compile } from '../firewall/apply.ts'
 import { hostKeyOf } from './host-key.ts'
-import { openOsDiskUsages } from './os-disk.ts'
-import { causeOf, changeVmRows } from './state.ts'
-import { attachedDisks, lockVmsOf, osDiskLost, refOf, requireOsDisk, vmGone } from './vm.ts'
+import { startVms } from './state.ts'
+import { attachedDisks, osDiskLost, refOf, requireOsDisk, vmGone, vmOf } from './vm.ts'
 
 function vmSpec(vm: VmEngineRow, isNew: boolean, sshHostKey: HostKey | null): VmSpec {
   const type = vmType(vm.type)!
@@ -87,27 +86,29 @@ export const bootDeadline = {
 
 /** The end of creations, starts and resets: running, metered, reachable. */
 export async function finishBoots(works: Work[], tx: Tx): Promise<Outcome[]> {
-  const locked = lockVmsOf(works, tx)
   const started = works.map(({ operation, scratch }) => ({
     id: operation.resource_id,
+    isNew: operation.name === 'CREATE',
     sshDestination: String(scratch.sshDestination ?? ''),
     firewallGeneration: Number(scratch.firewallGeneration ?? 0),
+    actor: operation.actor,
+    requestId: operation.request_id,
+    operationId: operation.id,
   }))
-  const changes = locked.then((vms) =>
-    vms.map((vm, index) => {
-      requireOsDisk(vm)
-      return { vm, cause: causeOf(works[index]!) }
+  await tx.withCommit(
+    startVms(tx, started).catch(async (error) => {
+      throw isUnmet(error) ? await whyNotStarted(works) : error
     }),
   )
-  const records = await changeVmRows(tx, changes, 'STATE_RUNNING', {
-    move: (from) => moveVmsToRunning(tx, started, from),
-  })
-  const vms = await locked
-  const elsewhere = vms.find(({ id }) => !records.has(id))
-  if (elsewhere) throw new Failure('conflict', `The VM went to ${elsewhere.state} meanwhile.`)
-  await openOsDiskUsages(
-    tx,
-    vms.filter((_, index) => works[index]!.operation.name === 'CREATE'),
-  )
-  return vms.map(({ id }) => done(records.get(id)))
+  return works.map(() => done(recordOfVm))
+}
+
+async function whyNotStarted(works: Work[]): Promise<Error> {
+  for (const work of works) {
+    const vm = await vmOf(work)
+    requireOsDisk(vm)
+    if (!vmStateTable[vm.state].mayGoTo.includes('STATE_RUNNING'))
+      return new Failure('conflict', `The VM went to ${vm.state} meanwhile.`)
+  }
+  return new TryAgain('the VM is on its way to running again')
 }

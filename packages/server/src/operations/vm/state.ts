@@ -4,7 +4,13 @@ import { closeUsage, closeUsages, openUsages } from '../../store/billing/usage.t
 import type { OperationRow } from '../../store/compute/operations.ts'
 import { quarantineAllGpus, quarantineGpus } from '../../store/compute/placement.ts'
 import { giveBackQuota, giveBackQuotas } from '../../store/compute/quotas.ts'
-import { deleteVmRows, moveVms, noteOsDisk } from '../../store/compute/vm-changes.ts'
+import {
+  deleteVmRows,
+  moveVms,
+  moveVmsToRunning,
+  noteOsDisk,
+  type StartedVm,
+} from '../../store/compute/vm-changes.ts'
 import { findAnyVm, type VmRow } from '../../store/compute/vms.ts'
 import type { Tx } from '../../store/database.ts'
 import { emit, emitAll, type NewEvent, type Requester } from '../../store/events/events.ts'
@@ -74,13 +80,10 @@ export async function changeVmStates(
   return changeVmRows(tx, changes, to, { ...options, move: (from) => moveVms(tx, ids, to, from) })
 }
 
-/**
- * The same where `move` writes more than the state, and returns what it wrote of those that it moved. The rows as they
- * were before may still be on their way.
- */
+/** The same where `move` writes more than the state, and returns what it wrote of those that it moved. */
 export async function changeVmRows<Moved extends { has(id: string): boolean }>(
   tx: Tx,
-  changes: VmChange[] | Promise<VmChange[]>,
+  changes: VmChange[],
   to: VmState,
   {
     from = statesBefore(to),
@@ -92,8 +95,8 @@ export async function changeVmRows<Moved extends { has(id: string): boolean }>(
     move: (from: VmState[]) => Promise<Moved>
   },
 ): Promise<Moved> {
-  const [before, moved] = await Promise.all([changes, move(from)])
-  const told = before.filter(({ vm }) => moved.has(vm.id))
+  const moved = await move(from)
+  const told = changes.filter(({ vm }) => moved.has(vm.id))
   const vms = told.map(({ vm }) => vm)
   await Promise.all([
     meter(tx, vms, to),
@@ -101,6 +104,18 @@ export async function changeVmRows<Moved extends { has(id: string): boolean }>(
   ])
   return moved
 }
+
+/** The same at the end of boots, for all or none, in one go with the commit. */
+export const startVms = (tx: Tx, vms: StartedVm[]): Promise<void> =>
+  moveVmsToRunning(
+    tx,
+    vms,
+    {
+      from: statesBefore('STATE_RUNNING'),
+      billed: vmStates.filter((state) => vmStateTable[state].isBilled),
+    },
+    eventNames.STATE_RUNNING,
+  )
 
 /** A VM without its OS disk is billed in no state. */
 async function meter(tx: Tx, vms: VmRow[], to: VmState): Promise<void> {

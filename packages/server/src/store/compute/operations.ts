@@ -7,6 +7,7 @@ import { filteredStatement, ifGiven, isBefore, statement } from '../statement.ts
 import { time } from '../time.ts'
 import { type BegunOperation, LostLease, type OperationRow, type StepEntry } from './operation-row.ts'
 import { operationRecord } from './operation-view.ts'
+import { billing, vmRecord } from './vm-view.ts'
 
 export type { BegunOperation, OperationFailure, OperationRow, StepEntry } from './operation-row.ts'
 
@@ -67,12 +68,10 @@ const insert = statement<OperationRow & { now: Date }, { operations: string }>(
 
 // One statement ends the operations whose leases stand, tells of it, and wakes deletions that wait for them. Where all have
 // to end, it fails if a lease does not stand.
-const end = statement<
-  { id: string | null; woken: number; record: string },
-  { endings: string; mustAll: boolean }
->(
-  'operations_end',
-  `WITH given AS MATERIALIZED (
+const endWith = (name: string, result: string) =>
+  statement<{ id: string | null; woken: number; record: string }, { endings: string; mustAll: boolean }>(
+    name,
+    `WITH given AS MATERIALIZED (
      SELECT * FROM json_to_recordset(:endings::json) AS g (
        id uuid, token uuid, state text, result text, "stepLog" jsonb, "isCancelled" boolean, "eventId" uuid)
    ), held AS MATERIALIZED (
@@ -83,7 +82,7 @@ const end = statement<
    ), left_queue AS (
      DELETE FROM operation_queue q USING held WHERE q.operation_id = held.operation_id
    ), ended AS (
-     UPDATE operations o SET state = g.state, result = g.result::json, step_log = coalesce(g."stepLog", o.step_log),
+     UPDATE operations o SET state = g.state, result = (${result})::json, step_log = coalesce(g."stepLog", o.step_log),
             completed_at = slipway_now(), is_stuck = false
      FROM held JOIN given g ON g.id = held.operation_id WHERE o.id = held.operation_id
      RETURNING o.*, g."eventId" AS event_id
@@ -104,6 +103,11 @@ const end = statement<
    )
    SELECT o.id, (SELECT count(*) FROM woken) AS woken, ${operationRecord} AS record
    FROM complete LEFT JOIN ended o ON true`,
+  )
+const end = endWith('operations_end', 'g.result')
+const endWithVm = endWith(
+  'operations_end_with_vm',
+  `SELECT ${vmRecord} FROM vms v ${billing} WHERE v.id = o.resource_id`,
 )
 
 const byId = statement<OperationRow, { projectId: string; id: string; type: string | null }>(
@@ -245,6 +249,9 @@ async function write(tx: Tx, operations: NewOperation[], startedAt?: Date): Prom
   return operations.map(({ id }) => byId.get(id)!)
 }
 
+/** Stands for the record of an operation's VM as it is at the end: nobody has to read it first. */
+export const recordOfVm = Symbol('record of the VM')
+
 export interface Ending {
   id: string
   /** What its worker holds it by; null: nobody does. */
@@ -271,21 +278,37 @@ export const endAllOperations = (tx: Tx, endings: Ending[]): Promise<void> =>
   )
 
 async function writeEndings(tx: Tx, endings: Ending[], mustAll: boolean): Promise<Set<string>> {
-  if (endings.length === 0) return new Set()
+  const withVm = endings.filter(({ result }) => result === recordOfVm)
+  const others = endings.filter(({ result }) => result !== recordOfVm)
+  const ended = await Promise.all([
+    writeAlike(tx, endWithVm, withVm, mustAll),
+    writeAlike(tx, end, others, mustAll),
+  ])
+  return new Set(ended.flat())
+}
+
+/** Returns the ids of those that it ended. */
+async function writeAlike(
+  tx: Tx,
+  end: ReturnType<typeof endWith>,
+  endings: Ending[],
+  mustAll: boolean,
+): Promise<string[]> {
+  if (endings.length === 0) return []
   const given = endings.map(({ result, ...ending }) => ({
     ...ending,
-    result: result === null ? null : jsonTextOf(result),
+    result: result === null || result === recordOfVm ? null : jsonTextOf(result),
     isCancelled: (result as { code?: string } | null)?.code === 'cancelled',
     eventId: uuid(),
   }))
   const rows = await end.all(tx, { endings: JSON.stringify(given), mustAll })
-  const ended = new Set<string>()
+  const ended: string[] = []
   for (const { id, record } of rows)
     if (id !== null) {
-      ended.add(id)
+      ended.push(id)
       tx.signal('ended', id, record)
     }
-  if (ended.size > 0) tx.signal('events')
+  if (ended.length > 0) tx.signal('events')
   if (rows.some(({ woken }) => woken > 0)) tx.signal('operations')
   return ended
 }

@@ -1,9 +1,8 @@
-import type { Labels, Vm, VmState } from '@slipway/contract'
+import { type EventType, type Labels, osDiskGib, type VmState } from '@slipway/contract'
+import { uuid } from '../../domain/ids.ts'
 import type { Queryable, Tx } from '../database.ts'
-import { JsonText } from '../json.ts'
 import { statement } from '../statement.ts'
 import { annotationOf } from './annotations.ts'
-import { billing, vmRecord } from './vm-view.ts'
 import type { VmRow } from './vms.ts'
 
 export interface NewVm {
@@ -66,22 +65,22 @@ const insert = statement<never, { vms: string; count: number }>(
    SELECT insist(count(*) = :count, 'a VM is not as it was chosen any more') FROM made`,
 )
 
-const movesTo = (state: string) =>
-  `state = ${state}, updated_at = slipway_now(), state_since = slipway_now(),
+const movesTo = (state: string, now = 'slipway_now()') =>
+  `state = ${state}, updated_at = ${now}, state_since = ${now},
    started_at = CASE WHEN ${state} = 'STATE_SHUTOFF' THEN NULL
-                     WHEN ${state} = 'STATE_RUNNING' AND state <> 'STATE_UNREACHABLE' THEN slipway_now()
-                     ELSE started_at END`
+                     WHEN ${state} = 'STATE_RUNNING' AND v.state <> 'STATE_UNREACHABLE' THEN ${now}
+                     ELSE v.started_at END`
 
 // The guard is the state table's: a transition that it does not list does not happen.
 const move = statement<{ id: string }, { ids: string[]; to: string; from: string[] }>(
   'vm_move',
-  `UPDATE vms SET ${movesTo(':to')} WHERE id = ANY (:ids::uuid[]) AND state = ANY (:from) RETURNING id`,
+  `UPDATE vms v SET ${movesTo(':to')} WHERE id = ANY (:ids::uuid[]) AND state = ANY (:from) RETURNING id`,
 )
 
 // From here on, what earlier operations may still ask of the engine is refused.
 const moveToDeleting = statement<{ id: string; generation: number }, { ids: string[]; from: string[] }>(
   'vm_move_to_deleting',
-  `UPDATE vms SET ${movesTo("'STATE_DELETING'")}, generation = generation + 1
+  `UPDATE vms v SET ${movesTo("'STATE_DELETING'")}, generation = generation + 1
    WHERE id = ANY (:ids::uuid[]) AND state = ANY (:from) RETURNING id, generation`,
 )
 
@@ -90,24 +89,46 @@ const raise = statement<{ generation: number }, { id: string }>(
   'UPDATE vms SET generation = generation + 1 WHERE id = :id RETURNING generation',
 )
 
-// All that the end of a boot changes is one new version of the row.
+// All that the end of a boot changes: one new version of each row, its meters and its event. VMs are locked in the order of
+// their ids, so that two lists never wait for each other. Unless all of them move, the transaction fails.
 const started = statement<
-  { id: string; record: string },
-  { ids: string[]; sshDestinations: string[]; firewallGenerations: number[]; from: string[] }
+  never,
+  { vms: string; count: number; from: string[]; billed: string[]; eventType: string }
 >(
   'vm_started',
-  `WITH v AS (
-     UPDATE vms v SET ${movesTo("'STATE_RUNNING'")}, ssh_host_key_sealed = NULL,
-            ssh_destination = CASE WHEN v.public_address IS NULL THEN '' ELSE s.ssh_destination END,
-            firewall_applied = greatest(firewall_applied, s.generation),
-            firewall_behind_since = CASE WHEN greatest(firewall_applied, s.generation) < firewall_wanted
-                                         THEN firewall_behind_since END,
-            expires_at = CASE WHEN expires_at IS NULL AND ttl_seconds IS NOT NULL
-                              THEN slipway_now() + ttl_seconds * interval '1 second' ELSE expires_at END
-     FROM unnest(:ids::uuid[], :sshDestinations::text[], :firewallGenerations::bigint[])
-       AS s (id, ssh_destination, generation)
-     WHERE v.id = s.id AND v.state = ANY (:from) RETURNING v.*)
-   SELECT v.id, ${vmRecord} AS record FROM v ${billing}`,
+  `WITH given AS MATERIALIZED (
+     SELECT * FROM json_to_recordset(:vms::json) AS g (id uuid, "sshDestination" text, "firewallGeneration" bigint,
+       "isNew" boolean, actor text, "requestId" text, "operationId" uuid, "eventId" uuid)
+   ), locked AS MATERIALIZED (
+     SELECT v.id, v.state FROM vms v WHERE v.id = ANY (ARRAY(SELECT id FROM given)) ORDER BY v.id FOR NO KEY UPDATE
+   ), moved AS (
+     UPDATE vms v SET ${movesTo("'STATE_RUNNING'", 't.now')}, ssh_host_key_sealed = NULL,
+            ssh_destination = CASE WHEN v.public_address IS NULL THEN '' ELSE g."sshDestination" END,
+            firewall_applied = greatest(v.firewall_applied, g."firewallGeneration"),
+            firewall_behind_since = CASE WHEN greatest(v.firewall_applied, g."firewallGeneration") < v.firewall_wanted
+                                         THEN v.firewall_behind_since END,
+            expires_at = CASE WHEN v.expires_at IS NULL AND v.ttl_seconds IS NOT NULL
+                              THEN t.now + v.ttl_seconds * interval '1 second' ELSE v.expires_at END
+     FROM locked l JOIN given g ON g.id = l.id CROSS JOIN moment t
+     WHERE v.id = l.id AND v.id = ANY (ARRAY(SELECT id FROM given)) AND v.state = ANY (:from)
+       AND v.os_disk_lost_at IS NULL
+     RETURNING v.id, v.project_id, v.name, v.labels, v.location, v.type, v.os_disk_id, v.os_disk_gib,
+               l.state AS state_before, g."isNew", g.actor, g."requestId", g."operationId", g."eventId", t.now
+   ), metered AS (
+     INSERT INTO usage_intervals (project_id, location, resource_type, resource_id, resource_name, labels, product_name,
+                                  quantity, period)
+     SELECT m.project_id, m.location, w.type, w.id, w.name, m.labels, w.product, w.quantity, tstzrange(m.now, NULL)
+     FROM moved m CROSS JOIN LATERAL (
+       VALUES ('vm', m.id, m.name, m.type, 1, m.state_before <> ALL (:billed::text[])),
+              ('disk', m.os_disk_id, m.name || '-os', 'persistent-ssd', m.os_disk_gib - ${osDiskGib}, m."isNew")
+     ) AS w (type, id, name, product, quantity, is_due)
+     WHERE w.is_due AND w.quantity > 0
+   ), told AS (
+     INSERT INTO events_pending (id, project_id, type, resource_type, resource_id, actor, request_id, data, created_at)
+     SELECT m."eventId", m.project_id, :eventType, 'vm', m.id, m.actor, m."requestId",
+            jsonb_build_object('name', m.name, 'labels', m.labels, 'operation_id', m."operationId"), m.now
+     FROM moved m)
+   SELECT insist(count(*) = :count, 'a VM is not on its way to running any more') FROM moved`,
 )
 
 const stopped = statement<never, { id: string }>(
@@ -190,24 +211,30 @@ export const raiseVmGeneration = async (tx: Tx, id: string): Promise<number> =>
 
 export interface StartedVm {
   id: string
+  /** Its OS disk is metered from now on. */
+  isNew: boolean
   /** Counts where the VM has a public address. */
   sshDestination: string
   firewallGeneration: number
+  /** For its event. */
+  actor: string
+  requestId: string
+  operationId: string
 }
 
-/** Moves them to running, and returns the records of those that it moved. */
+/**
+ * Moves them from one of the states `from` to running, opens the meters of those that were in none of the states `billed`,
+ * and tells of it. If one is elsewhere or has lost its OS disk, the statement fails (`isUnmet`).
+ */
 export async function moveVmsToRunning(
   tx: Tx,
   vms: StartedVm[],
-  from: VmState[],
-): Promise<Map<string, JsonText<Vm>>> {
-  const rows = await started.all(tx, {
-    from,
-    ids: vms.map(({ id }) => id),
-    sshDestinations: vms.map(({ sshDestination }) => sshDestination),
-    firewallGenerations: vms.map(({ firewallGeneration }) => firewallGeneration),
-  })
-  return new Map(rows.map(({ id, record }) => [id, new JsonText<Vm>(record)]))
+  states: { from: VmState[]; billed: VmState[] },
+  eventType: EventType,
+): Promise<void> {
+  const given = vms.map((vm) => ({ ...vm, eventId: uuid() }))
+  await started.run(tx, { vms: JSON.stringify(given), count: vms.length, ...states, eventType })
+  tx.signal('events')
 }
 export const markVmStopped = (tx: Tx, id: string) => stopped.run(tx, { id })
 /** A VM without a host is at no engine: its host was forgotten. */
