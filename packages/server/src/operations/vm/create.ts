@@ -9,7 +9,6 @@ import { insertVms } from '../../store/compute/vm-changes.ts'
 import { findAnyVm, takenVmNames } from '../../store/compute/vms.ts'
 import { TryAgain, type Tx } from '../../store/database.ts'
 import type { Requester } from '../../store/events/events.ts'
-import { pingDatabase } from '../../store/meta.ts'
 import { carryRange, holdCarriedRanges } from '../../store/network/carried-ranges.ts'
 import { operationOf, quotaExceeded, requireIdle } from '../admission.ts'
 import { budgetRefusals } from '../budget.ts'
@@ -77,8 +76,7 @@ type Placed = Map<Draft, Placement | undefined | typeof alone>
  */
 async function lookAround(tx: Tx, drafts: Draft[], isAlone: boolean) {
   const goesAnywhere = drafts.every(({ body, subnet }) => !body.disks?.length && !subnet.is_bridged)
-  const [now, budgets, quotas, names, addresses, placed] = await allEnded([
-    pingDatabase(tx),
+  const [budgets, quotas, names, addresses, placed] = await allEnded([
     budgetRefusals(
       tx,
       drafts.map(({ by }) => by.projectId),
@@ -104,7 +102,7 @@ async function lookAround(tx: Tx, drafts: Draft[], isAlone: boolean) {
     else if (found === alone || found instanceof Failure) draft.refusal ??= found
     else draft.addresses = found
   }
-  return { budgets, quotas, placed, now }
+  return { budgets, quotas, placed, now: names.now }
 }
 
 async function lockDisks(tx: Tx, draft: Draft): Promise<void> {

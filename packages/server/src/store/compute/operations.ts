@@ -35,7 +35,7 @@ export interface NewOperation {
 const insert = statement<OperationRow & { now: Date }, { operations: string }>(
   'operations_insert',
   `WITH given AS MATERIALIZED (
-     SELECT * FROM json_to_recordset(:operations::json) AS g (
+     SELECT * FROM moment, json_to_recordset(:operations::json) AS g (
        id uuid, "projectId" uuid, kind text, name text, "resourceType" text, "resourceId" uuid, location text,
        generation bigint, request text, scratch jsonb, actor text, "requestId" text, "clientAddress" text,
        "admittedStep" text, "startedAt" timestamptz, "leaseToken" uuid, "leaseMs" integer, "eventId" uuid, "eventType" text, "eventData" jsonb)
@@ -44,26 +44,26 @@ const insert = statement<OperationRow & { now: Date }, { operations: string }>(
        (id, project_id, kind, name, resource_type, resource_id, location, generation, request, scratch, actor, request_id,
         started_at, step, step_log)
      SELECT g.id, g."projectId", g.kind, g.name, g."resourceType", g."resourceId", g.location, g.generation,
-            g.request::json, g.scratch, g.actor, g."requestId", coalesce(g."startedAt", slipway_now()),
+            g.request::json, g.scratch, g.actor, g."requestId", coalesce(g."startedAt", g.now),
             CASE WHEN g."admittedStep" IS NULL THEN 0 ELSE 1 END,
             CASE WHEN g."admittedStep" IS NULL THEN '[]'
                  ELSE jsonb_build_array(jsonb_build_object(
                    'name', g."admittedStep", 'state', 'done', 'started_at', t, 'completed_at', t)) END
-     FROM given g, to_char(slipway_now() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') t RETURNING *
+     FROM given g, to_char(g.now AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') t RETURNING *
    ), queued AS (
      INSERT INTO operation_queue (operation_id, project_id, resource_id, is_deletion, location, run_at, lease_token)
      SELECT g.id, g."projectId", g."resourceId", g.name = 'DELETE', g.location,
-            slipway_now() + coalesce(g."leaseMs", 0) * interval '1 millisecond', g."leaseToken"
+            g.now + coalesce(g."leaseMs", 0) * interval '1 millisecond', g."leaseToken"
      FROM given g
    ), told AS (
      INSERT INTO events_pending (id, project_id, organization_id, type, resource_type, resource_id, actor, request_id,
-                         client_address, data)
+                         client_address, data, created_at)
      SELECT g."eventId", b.project_id, (SELECT organization_id FROM projects WHERE projects.id = b.project_id),
             g."eventType", b.resource_type, b.resource_id, b.actor, b.request_id, g."clientAddress",
-            jsonb_build_object('operation_id', b.id, 'operation_name', b.name) || g."eventData"
+            jsonb_build_object('operation_id', b.id, 'operation_name', b.name) || g."eventData", g.now
      FROM begun b JOIN given g ON g.id = b.id
    )
-   SELECT *, slipway_now() AS now FROM begun`,
+   SELECT *, (SELECT now FROM given LIMIT 1) AS now FROM begun`,
 )
 
 // One statement ends the operations whose leases stand, tells of it, and wakes deletions that wait for them. Where all have
@@ -72,7 +72,7 @@ const endWith = (name: string, result: string) =>
   statement<{ id: string | null; woken: number; record: string }, { endings: string; mustAll: boolean }>(
     name,
     `WITH given AS MATERIALIZED (
-     SELECT * FROM json_to_recordset(:endings::json) AS g (
+     SELECT * FROM moment, json_to_recordset(:endings::json) AS g (
        id uuid, token uuid, state text, result text, "stepLog" jsonb, "isCancelled" boolean, "eventId" uuid)
    ), held AS MATERIALIZED (
      SELECT q.operation_id FROM given g JOIN operation_queue q
@@ -83,19 +83,21 @@ const endWith = (name: string, result: string) =>
      DELETE FROM operation_queue q USING held WHERE q.operation_id = held.operation_id
    ), ended AS (
      UPDATE operations o SET state = g.state, result = (${result})::json, step_log = coalesce(g."stepLog", o.step_log),
-            completed_at = slipway_now(), is_stuck = false
+            completed_at = g.now, is_stuck = false
      FROM held JOIN given g ON g.id = held.operation_id WHERE o.id = held.operation_id
      RETURNING o.*, g."eventId" AS event_id
    ), told AS (
-     INSERT INTO events_pending (id, project_id, organization_id, type, resource_type, resource_id, actor, request_id, data)
+     INSERT INTO events_pending (id, project_id, organization_id, type, resource_type, resource_id, actor, request_id, data,
+                                 created_at)
      SELECT e.event_id, e.project_id, (SELECT organization_id FROM projects WHERE projects.id = e.project_id),
             CASE e.state WHEN 'SUCCEEDED' THEN 'operation.succeeded' ELSE 'operation.failed' END,
             e.resource_type, e.resource_id, e.actor, e.request_id,
             jsonb_build_object('operation_id', e.id, 'operation_name', e.name)
-              || CASE e.state WHEN 'FAILED' THEN jsonb_build_object('error', e.result) ELSE '{}' END
+              || CASE e.state WHEN 'FAILED' THEN jsonb_build_object('error', e.result) ELSE '{}' END,
+            e.completed_at
      FROM ended e
    ), woken AS (
-     UPDATE operation_queue q SET run_at = slipway_now() FROM ended e
+     UPDATE operation_queue q SET run_at = e.completed_at FROM ended e
      WHERE q.resource_id = e.resource_id AND q.operation_id <> e.id AND q.lease_token IS NULL
      RETURNING q.operation_id
    ), complete AS MATERIALIZED (

@@ -46,17 +46,19 @@ const insert = statement<never, { vms: string; count: number }>(
    INSERT INTO vms (id, project_id, name, type, family, gpu_count, location, host_id, image, image_source,
      ssh_public_keys, startup_script, startup_script_sha256, shutdown_script, os_disk_id, os_disk_size, os_disk_gib,
      interface_id, network_id, subnet_id, mac_address, private_address, public_address, public_address_id, ttl_seconds,
-     on_expiry, labels, description, is_protected, state)
+     on_expiry, labels, description, is_protected, state, created_at, updated_at)
    SELECT n.id, n."projectId", n.name, n.type, n.family, n."gpuCount", l.name, n."hostId", n.image, i.source,
      n."sshPublicKeys", n."startupScript", n."startupScriptSha256", n."shutdownScript", n."osDiskId", n."osDiskSize",
      n."osDiskGib", n."interfaceId", s.network_id, s.id, n."macAddress", n."privateAddress", n."publicAddress",
-     n."publicAddressId", n."ttlSeconds", n."onExpiry", n.labels, n.description, n."isProtected", 'STATE_CREATING'
+     n."publicAddressId", n."ttlSeconds", n."onExpiry", n.labels, n.description, n."isProtected", 'STATE_CREATING',
+     t.now, t.now
    FROM json_to_recordset(:vms::json) AS n (id uuid, "projectId" uuid, name text, type text, family text,
      "gpuCount" integer, location text, "hostId" uuid, image text, "imageName" text, "sshPublicKeys" text[],
      "startupScript" text, "startupScriptSha256" text, "shutdownScript" text, "osDiskId" uuid, "osDiskSize" text,
      "osDiskGib" integer, "interfaceId" uuid, "subnetId" uuid, "macAddress" text, "privateAddress" inet,
      "publicAddress" inet, "publicAddressId" uuid, "ttlSeconds" integer, "onExpiry" text, labels jsonb,
      description text, "isProtected" boolean)
+   CROSS JOIN moment t
    JOIN locations l ON l.name = n.location
    JOIN images i ON i.name = n."imageName" AND n.location = ANY (i.locations)
    JOIN subnets s ON s.id = n."subnetId" AND s.project_id = n."projectId" AND s.location = n.location

@@ -120,12 +120,15 @@ const several = statement<VmRow, { projectIds: string[]; ids: string[] }>(
 
 // One look for each name, also on a store without statistics: there PostgreSQL expects next to no living VM, and would read
 // all of them.
-const named = statement<{ project_id: string; name: string }, { projectIds: string[]; names: string[] }>(
+const named = statement<
+  { project_id: string; name: string; is_taken: boolean; now: Date },
+  { projectIds: string[]; names: string[] }
+>(
   'vm_named',
-  `SELECT v.project_id, v.name FROM unnest(:projectIds::uuid[], :names::text[]) AS w (project_id, name)
-   CROSS JOIN LATERAL (
-     SELECT v.project_id, v.name FROM vms v
-     WHERE v.project_id = w.project_id AND v.name = w.name AND v.deleted_at IS NULL LIMIT 1) v`,
+  `SELECT w.project_id, w.name, t.now,
+          (SELECT v.id FROM vms v
+           WHERE v.project_id = w.project_id AND v.name = w.name AND v.deleted_at IS NULL LIMIT 1) IS NOT NULL AS is_taken
+   FROM unnest(:projectIds::uuid[], :names::text[]) AS w (project_id, name) CROSS JOIN moment t`,
 )
 
 /** A VM with all that its engine has to know. */
@@ -160,17 +163,22 @@ export const findAnyVm = (db: Queryable, id: string) => anyById.one(db, { id })
 export const lockAnyVms = (tx: Tx, ids: string[]) => lockAnySeveral.all(tx, { ids })
 export const findVmForEngine = (db: Queryable, id: string) => forEngine.one(db, { id })
 
-/** Returns which of the names are taken. This is for telling it in time; that no two VMs get one is for the schema to see to. */
+/**
+ * Returns which of the names are taken, of one at least, and the service's time. This is for telling it in time; that no two
+ * VMs get one is for the schema to see to.
+ */
 export async function takenVmNames(
   db: Queryable,
   wanted: { projectId: string; name: string }[],
-): Promise<{ has(vm: { projectId: string; name: string }): boolean }> {
+): Promise<{ now: Date; has(vm: { projectId: string; name: string }): boolean }> {
   const rows = await named.all(db, {
     projectIds: wanted.map(({ projectId }) => projectId),
     names: wanted.map(({ name }) => name),
   })
-  const taken = new Set(rows.map(({ project_id, name }) => `${project_id} ${name}`))
-  return { has: ({ projectId, name }) => taken.has(`${projectId} ${name}`) }
+  const taken = new Set(
+    rows.filter(({ is_taken }) => is_taken).map(({ project_id, name }) => `${project_id} ${name}`),
+  )
+  return { now: rows[0]!.now, has: ({ projectId, name }) => taken.has(`${projectId} ${name}`) }
 }
 
 /** Locks the VM for the transaction, then reads it as it now is. */
