@@ -51,14 +51,13 @@ const insert = statement<never, { vms: string; count: number }>(
      n."sshPublicKeys", n."startupScript", n."startupScriptSha256", n."shutdownScript", n."osDiskId", n."osDiskSize",
      n."osDiskGib", n."interfaceId", s.network_id, s.id, n."macAddress", n."privateAddress", n."publicAddress",
      n."publicAddressId", n."ttlSeconds", n."onExpiry", n.labels, n.description, n."isProtected", 'STATE_CREATING',
-     t.now, t.now
-   FROM json_to_recordset(:vms::json) AS n (id uuid, "projectId" uuid, name text, type text, family text,
+     n.now, n.now
+   FROM (SELECT *, (SELECT now FROM moment) FROM json_to_recordset(:vms::json) AS n (id uuid, "projectId" uuid, name text, type text, family text,
      "gpuCount" integer, location text, "hostId" uuid, image text, "imageName" text, "sshPublicKeys" text[],
      "startupScript" text, "startupScriptSha256" text, "shutdownScript" text, "osDiskId" uuid, "osDiskSize" text,
      "osDiskGib" integer, "interfaceId" uuid, "subnetId" uuid, "macAddress" text, "privateAddress" inet,
      "publicAddress" inet, "publicAddressId" uuid, "ttlSeconds" integer, "onExpiry" text, labels jsonb,
-     description text, "isProtected" boolean)
-   CROSS JOIN moment t
+     description text, "isProtected" boolean)) n
    JOIN locations l ON l.name = n.location
    JOIN images i ON i.name = n."imageName" AND n.location = ANY (i.locations)
    JOIN subnets s ON s.id = n."subnetId" AND s.project_id = n."projectId" AND s.location = n.location
@@ -99,23 +98,23 @@ const started = statement<
 >(
   'vm_started',
   `WITH given AS MATERIALIZED (
-     SELECT * FROM json_to_recordset(:vms::json) AS g (id uuid, "sshDestination" text, "firewallGeneration" bigint,
+     SELECT *, (SELECT now FROM moment) FROM json_to_recordset(:vms::json) AS g (id uuid, "sshDestination" text, "firewallGeneration" bigint,
        "isNew" boolean, actor text, "requestId" text, "operationId" uuid, "eventId" uuid)
    ), locked AS MATERIALIZED (
      SELECT v.id, v.state FROM vms v WHERE v.id = ANY (ARRAY(SELECT id FROM given)) ORDER BY v.id FOR NO KEY UPDATE
    ), moved AS (
-     UPDATE vms v SET ${movesTo("'STATE_RUNNING'", 't.now')}, ssh_host_key_sealed = NULL,
+     UPDATE vms v SET ${movesTo("'STATE_RUNNING'", 'g.now')}, ssh_host_key_sealed = NULL,
             ssh_destination = CASE WHEN v.public_address IS NULL THEN '' ELSE g."sshDestination" END,
             firewall_applied = greatest(v.firewall_applied, g."firewallGeneration"),
             firewall_behind_since = CASE WHEN greatest(v.firewall_applied, g."firewallGeneration") < v.firewall_wanted
                                          THEN v.firewall_behind_since END,
             expires_at = CASE WHEN v.expires_at IS NULL AND v.ttl_seconds IS NOT NULL
-                              THEN t.now + v.ttl_seconds * interval '1 second' ELSE v.expires_at END
-     FROM locked l JOIN given g ON g.id = l.id CROSS JOIN moment t
+                              THEN g.now + v.ttl_seconds * interval '1 second' ELSE v.expires_at END
+     FROM locked l JOIN given g ON g.id = l.id
      WHERE v.id = l.id AND v.id = ANY (ARRAY(SELECT id FROM given)) AND v.state = ANY (:from)
        AND v.os_disk_lost_at IS NULL
      RETURNING v.id, v.project_id, v.name, v.labels, v.location, v.type, v.os_disk_id, v.os_disk_gib,
-               l.state AS state_before, g."isNew", g.actor, g."requestId", g."operationId", g."eventId", t.now
+               l.state AS state_before, g."isNew", g.actor, g."requestId", g."operationId", g."eventId", g.now
    ), metered AS (
      INSERT INTO usage_intervals (project_id, location, resource_type, resource_id, resource_name, labels, product_name,
                                   quantity, period)

@@ -125,10 +125,10 @@ const named = statement<
   { projectIds: string[]; names: string[] }
 >(
   'vm_named',
-  `SELECT w.project_id, w.name, t.now,
+  `SELECT w.project_id, w.name, (SELECT now FROM moment),
           (SELECT v.id FROM vms v
            WHERE v.project_id = w.project_id AND v.name = w.name AND v.deleted_at IS NULL LIMIT 1) IS NOT NULL AS is_taken
-   FROM unnest(:projectIds::uuid[], :names::text[]) AS w (project_id, name) CROSS JOIN moment t`,
+   FROM unnest(:projectIds::uuid[], :names::text[]) AS w (project_id, name)`,
 )
 
 /** A VM with all that its engine has to know. */

@@ -74,15 +74,15 @@ const keyByDigest = keyedStatement<
   'access_key_by_hash',
   `SELECT w.digest, k.id, k.kind, k.role, k.project_id, o.id AS organization_id, k.created_by, k.allowed_cidrs,
           o.suspended_at IS NOT NULL AS is_suspended,
-          (extract(epoch FROM k.expires_at - t.now) * 1000)::float8 AS remaining_ms,
-          coalesce(k.last_used_at < t.now - interval '1 minute', true) AS is_use_due
-   FROM unnest(:digest::text[]) AS w (digest) CROSS JOIN moment t
+          (extract(epoch FROM k.expires_at - (SELECT now FROM moment)) * 1000)::float8 AS remaining_ms,
+          coalesce(k.last_used_at < (SELECT now FROM moment) - interval '1 minute', true) AS is_use_due
+   FROM unnest(:digest::text[]) AS w (digest)
    JOIN access_keys k ON k.secret_hash = decode(w.digest, 'base64')
    LEFT JOIN projects p ON p.id = k.project_id
    LEFT JOIN organizations o ON o.id = coalesce(k.organization_id, p.organization_id)
    LEFT JOIN users u ON u.id = k.created_by
    WHERE k.revoked_at IS NULL
-     AND (k.expires_at IS NULL OR k.expires_at > t.now) AND p.deleted_at IS NULL AND u.suspended_at IS NULL`,
+     AND (k.expires_at IS NULL OR k.expires_at > (SELECT now FROM moment)) AND p.deleted_at IS NULL AND u.suspended_at IS NULL`,
 )
 
 // A key is written at most once a minute, so that use does not become writing.

@@ -53,9 +53,9 @@ const put = statement<SimulatedVm, { vms: string }>(
   `INSERT INTO simulated_vms AS v
      (id, location, host, generation, spec, gpus, firewall, firewall_generation, power, ready_at, serial)
    SELECT g.id, g.location, g.host, g.generation, g.spec, g.gpus, g.firewall, g."firewallGeneration", g.power,
-          CASE g.power WHEN 'on' THEN t.now + g."readyInMs" * interval '1 millisecond' END,
+          CASE g.power WHEN 'on' THEN (SELECT now FROM moment) + g."readyInMs" * interval '1 millisecond' END,
           CASE g.power WHEN 'on' THEN g.lines ELSE '' END
-   FROM ${withoutFlush}, moment t, json_to_recordset(:vms::json) AS g (id uuid, location text, host text, generation bigint,
+   FROM ${withoutFlush}, json_to_recordset(:vms::json) AS g (id uuid, location text, host text, generation bigint,
      spec jsonb, gpus text[], "isNew" boolean, firewall jsonb, "firewallGeneration" bigint, power text,
      "readyInMs" float8, lines text)
    WHERE (g."isNew" OR (SELECT true FROM simulated_vms k WHERE k.id = g.id))
