@@ -33,6 +33,7 @@ interface Beginning {
   scratch?: Record<string, unknown>
   eventType: EventType
   eventData?: Record<string, unknown>
+  readAhead?: NonNullable<NewOperation['readAhead']>
 }
 
 /** Writes the operation and its event in the transaction that makes the claims. */
@@ -69,6 +70,7 @@ export function operationOf(
     clientAddress: by.clientAddress,
     admittedStep: first && !first.tx && !first.call ? first.name : null,
     event: { type: beginning.eventType, data: beginning.eventData ?? {} },
+    ...(beginning.readAhead && { readAhead: beginning.readAhead }),
   }
 }
 

@@ -229,7 +229,8 @@ export class Attempt {
 
   #work(signal = this.engineWork.signal): Work {
     const { scratch } = this.#progress
-    return { operation: this.row, scratch, nowMs: this.#now, services: this.#services, signal }
+    const { ahead } = this.row
+    return { operation: this.row, scratch, ahead, nowMs: this.#now, services: this.#services, signal }
   }
 
   #log(state: StepEntry['state']): void {

@@ -30,6 +30,8 @@ export const cancelled = { code: 'cancelled', message: 'The resource is being de
 export interface Work {
   operation: OperationRow
   scratch: Record<string, unknown>
+  /** What was read for it when it was begun, if it began at once. */
+  ahead: Promise<unknown> | undefined
   /** The service's time. */
   nowMs: number
   services: Services

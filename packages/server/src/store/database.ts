@@ -32,6 +32,11 @@ export interface Tx extends Queryable {
    * error. What is done with its answer is done before the transaction's wake-ups.
    */
   withCommit(statement: Promise<unknown>): Promise<void>
+  /**
+   * A read that goes to the database together with the commit, and sees what it wrote. Undefined if it cannot be read so;
+   * never answered if the transaction fails.
+   */
+  readAhead<T>(read: (db: Queryable) => Promise<T>): Promise<T | undefined>
 }
 
 /** One of a worker's places, held for an operation that is being written. */
@@ -125,6 +130,7 @@ export class Database implements Queryable {
     hasSignalled: () => false,
     reservePlace: () => undefined,
     withCommit: async (statement) => void (await statement),
+    readAhead: async () => undefined,
   }
 
   /**
@@ -141,6 +147,8 @@ export class Database implements Queryable {
       let broken: Error | undefined
       const traffic = new TransactionTraffic(this.traffic)
       const unawaited: Promise<unknown>[] = []
+      const ahead: (() => Promise<unknown>)[] = []
+      let reading: Promise<unknown>[] = []
       let firstFailure: unknown
       try {
         const result = await work({
@@ -157,6 +165,10 @@ export class Database implements Queryable {
               }),
             )
           },
+          readAhead: (read) =>
+            new Promise((resolve) => {
+              ahead.push(() => read(this.#behind(client)).then(resolve, () => resolve(undefined)))
+            }),
           signal: (...news) => signalled.set(`${news[0]} ${news[1]}`, news),
           hasSignalled: (topic) => [...signalled.values()].some(([each]) => each === topic),
           reservePlace: (projectId, location) => {
@@ -167,7 +179,9 @@ export class Database implements Queryable {
         })
         if (traffic.firstName !== undefined) {
           traffic.committing()
-          await commit(client)
+          const committing = commit(client)
+          reading = ahead.map((read) => read())
+          await committing
           traffic.committed()
         }
         isCommitted = true
@@ -184,9 +198,22 @@ export class Database implements Queryable {
         const reason = error instanceof UnknownOutcome ? error : (firstFailure ?? error)
         if (attempt >= mostAttempts || !isWorthAnotherTry(reason)) throw reason
       } finally {
-        client.release(broken)
+        // Who takes the connection next would wait for these.
+        if (reading.length === 0) client.release(broken)
+        else void Promise.all(reading).then(() => client.release(broken))
         for (const place of places) place.close(isCommitted)
       }
+    }
+  }
+
+  /** Behind a commit that is on its way, on the same connection: nobody waits once more. */
+  #behind(client: pg.PoolClient): Queryable {
+    return {
+      query: (config) => {
+        this.traffic.sent(config.name)
+        this.traffic.committed(config.name)
+        return client.query(config)
+      },
     }
   }
 
@@ -222,6 +249,7 @@ export async function tryOut(tx: Tx, work: (tx: Tx) => Promise<unknown>): Promis
     hasSignalled: () => false,
     reservePlace: () => undefined,
     withCommit: async (statement) => void (await statement),
+    readAhead: async () => undefined,
   })
   await tx.query({ text: 'ROLLBACK TO SAVEPOINT tried_out' })
 }

@@ -48,7 +48,9 @@ function vmSpec(vm: VmEngineRow, isNew: boolean, sshHostKey: HostKey | null): Vm
  * what it was told is told again, and so is one whose VM lacks rules that were changed meanwhile.
  */
 export async function bootVm(work: Work): Promise<Outcome> {
-  const vm = await findVmForEngine(work.services.database, work.operation.resource_id)
+  const { database } = work.services
+  const ahead = (await work.ahead) as VmEngineRow | undefined
+  const vm = ahead ?? (await findVmForEngine(database, work.operation.resource_id))
   if (!vm) throw vmGone()
   requireOsDisk(vm)
   const engine = engineAt(work.services, vm.location)

@@ -6,7 +6,7 @@ import { type BegunOperation, beginOperations, type OperationRow } from '../../s
 import { claimGpus } from '../../store/compute/placement.ts'
 import { lookAtQuotas, takeQuotas } from '../../store/compute/quotas.ts'
 import { insertVms } from '../../store/compute/vm-changes.ts'
-import { findAnyVm, takenVmNames } from '../../store/compute/vms.ts'
+import { findAnyVm, findVmForEngine, takenVmNames } from '../../store/compute/vms.ts'
 import { TryAgain, type Tx } from '../../store/database.ts'
 import type { Requester } from '../../store/events/events.ts'
 import { carryRange, holdCarriedRanges } from '../../store/network/carried-ranges.ts'
@@ -219,6 +219,7 @@ const beginningOf = ({ id, by, body, type, location }: Draft) =>
     request: body,
     eventType: 'vm.creating',
     eventData: { name: body.name, type: type.name, location: location.name, labels: body.labels ?? {} },
+    readAhead: (db) => findVmForEngine(db, id),
   })
 
 export const vmCreate: Definition = {

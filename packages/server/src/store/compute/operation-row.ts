@@ -59,6 +59,8 @@ export interface ClaimedOperation extends OperationRow {
   /** It was taken from a worker whose lease ran out. */
   was_held: boolean
   is_cancelled: boolean
+  /** What its first step reads, on its way since its birth. */
+  ahead?: Promise<unknown>
 }
 
 /** The lease is gone, or the operation was cancelled: nothing was written, and the transaction rolls back. */

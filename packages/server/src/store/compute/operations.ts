@@ -2,7 +2,7 @@ import type { EventType, Operation, OperationName, OperationState, OperationType
 import { uuid } from '../../domain/ids.ts'
 import { isUnmet, type Queryable, type Tx } from '../database.ts'
 import { jsonTextOf } from '../json.ts'
-import { keyedStatement } from '../keyed.ts'
+import { keyedStatement, withSharedReads } from '../keyed.ts'
 import { filteredStatement, ifGiven, isBefore, statement } from '../statement.ts'
 import { time } from '../time.ts'
 import { type BegunOperation, LostLease, type OperationRow, type StepEntry } from './operation-row.ts'
@@ -30,12 +30,14 @@ export interface NewOperation {
   admittedStep: string | null
   /** The event tells of the beginning. */
   event: { type: EventType; data: Record<string, unknown> }
+  /** What its first step begins with, where it begins at once. */
+  readAhead?: (db: Queryable) => Promise<unknown>
 }
 
 const insert = statement<OperationRow & { now: Date }, { operations: string }>(
   'operations_insert',
   `WITH given AS MATERIALIZED (
-     SELECT * FROM moment, json_to_recordset(:operations::json) AS g (
+     SELECT *, (SELECT now FROM moment) FROM json_to_recordset(:operations::json) AS g (
        id uuid, "projectId" uuid, kind text, name text, "resourceType" text, "resourceId" uuid, location text,
        generation bigint, request text, scratch jsonb, actor text, "requestId" text, "clientAddress" text,
        "admittedStep" text, "startedAt" timestamptz, "leaseToken" uuid, "leaseMs" integer, "eventId" uuid, "eventType" text, "eventData" jsonb)
@@ -72,7 +74,7 @@ const endWith = (name: string, result: string) =>
   statement<{ id: string | null; woken: number; record: string }, { endings: string; mustAll: boolean }>(
     name,
     `WITH given AS MATERIALIZED (
-     SELECT * FROM moment, json_to_recordset(:endings::json) AS g (
+     SELECT *, (SELECT now FROM moment) FROM json_to_recordset(:endings::json) AS g (
        id uuid, token uuid, state text, result text, "stepLog" jsonb, "isCancelled" boolean, "eventId" uuid)
    ), held AS MATERIALIZED (
      SELECT q.operation_id FROM given g JOIN operation_queue q
@@ -231,7 +233,7 @@ export async function beginOperations(
 
 async function write(tx: Tx, operations: NewOperation[], startedAt?: Date): Promise<OperationRow[]> {
   const places = operations.map(({ projectId, location }) => tx.reservePlace(projectId, location))
-  const given = operations.map(({ event, ...operation }, at) => ({
+  const given = operations.map(({ event, readAhead, ...operation }, at) => ({
     ...operation,
     // As text it may hold what only JSON can say, such as half a surrogate pair.
     request: JSON.stringify(operation.request),
@@ -244,15 +246,29 @@ async function write(tx: Tx, operations: NewOperation[], startedAt?: Date): Prom
   }))
   if (places.includes(undefined)) tx.signal('operations')
   tx.signal('events')
+  const ahead = readAll(
+    tx,
+    operations.map(({ readAhead }, at) => (places[at] ? readAhead : undefined)),
+  )
   const rows = await insert.all(tx, { operations: JSON.stringify(given) })
   const byId = new Map(rows.map((row) => [row.id, row]))
   for (const [at, { id }] of operations.entries())
-    places[at]?.fill({ ...byId.get(id)!, was_held: false, is_cancelled: false })
+    places[at]?.fill({ ...byId.get(id)!, was_held: false, is_cancelled: false, ...ahead[at] })
   return operations.map(({ id }) => byId.get(id)!)
 }
 
 /** Stands for the record of an operation's VM as it is at the end: nobody has to read it first. */
 export const recordOfVm = Symbol('record of the VM')
+
+/** Those who read alike share a statement. */
+function readAll(tx: Tx, reads: NewOperation['readAhead'][]): { ahead?: Promise<unknown> }[] {
+  if (!reads.some((read) => read)) return reads.map(() => ({}))
+  const all = tx.readAhead((db) => {
+    const shared = withSharedReads(db)
+    return Promise.all(reads.map((read) => read?.(shared)))
+  })
+  return reads.map((read, at) => (read ? { ahead: all.then((found) => found?.[at]) } : {}))
+}
 
 export interface Ending {
   id: string
