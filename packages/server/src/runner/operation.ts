@@ -23,6 +23,15 @@ export const wait = (ms: number, scratch?: Record<string, unknown>): Outcome => 
 export const done = (result: unknown): Outcome => ({ flow: 'done', result })
 export const fail = (code: FailureCode, message: string): Outcome => ({ flow: 'fail', code, message })
 
+/** Thrown in a step's transaction: why it failed is looked up when the transaction is over, on whatever connection is free. */
+export class Unexplained extends Error {
+  readonly why: () => Promise<Error>
+  constructor(why: () => Promise<Error>) {
+    super('a step was refused')
+    this.why = why
+  }
+}
+
 /** How an operation ends that makes way for its resource's deletion. */
 export const cancelled = { code: 'cancelled', message: 'The resource is being deleted.' }
 

@@ -1,7 +1,7 @@
 import { Batches } from '../store/batches.ts'
 import { type Ending, endAllOperations } from '../store/compute/operations.ts'
 import type { Database, Tx } from '../store/database.ts'
-import type { Outcome, Step, Work } from './operation.ts'
+import { type Outcome, type Step, Unexplained, type Work } from './operation.ts'
 
 /** So many at most are in one transaction. */
 const most = 32
@@ -36,7 +36,7 @@ export class SharedSteps {
   }
 
   async #run(step: Step, sharers: Sharer[]): Promise<undefined[]> {
-    await this.#database.transaction(async (tx) => {
+    const committed = this.#database.transaction(async (tx) => {
       const works = sharers.map(({ work }) => work)
       const outcomes = await step.txAll!(works, tx)
       const endings: Ending[] = []
@@ -45,6 +45,9 @@ export class SharedSteps {
         if (ending) endings.push(ending)
       }
       await endAllOperations(tx, endings)
+    })
+    await committed.catch(async (error) => {
+      throw error instanceof Unexplained ? await error.why() : error
     })
     return sharers.map(() => undefined)
   }

@@ -2,6 +2,7 @@ import { checkInvariants, settle } from '@slipway/testing/invariants.ts'
 import { resourcesOf } from '@slipway/testing/resources.ts'
 import { useService } from '@slipway/testing/service.ts'
 import { expect, test } from 'vitest'
+import { holdCalls } from '../support/held-calls.ts'
 
 /** Whoever holds a connection and waits for another would wait for ever when all do so: with one, at once. */
 test('a process does all its work over one connection: nobody who has one waits for another', async () => {
@@ -35,6 +36,25 @@ test('a process does all its work over one connection: nobody who has one waits 
   await resources.clear()
   await settle(service)
   await checkInvariants(service)
+  expect(service.logLines.filter((line) => line.includes('timeout exceeded when trying to connect'))).toEqual(
+    [],
+  )
+})
+
+test.each([
+  ['os_disk_lost_at = slipway_now()', { code: 'engine_error', message: expect.stringContaining('OS disk') }],
+  [`state = 'STATE_SHUTOFF'`, { code: 'conflict', message: 'The VM went to STATE_SHUTOFF meanwhile.' }],
+])('a boot that finds its VM changed says how, also over one connection: %s', async (change, result) => {
+  const service = await useService((config) => {
+    config.database.poolSize = 1
+  })
+  const { createVm, ended } = resourcesOf(service)
+  const { isCalled, release } = holdCalls(service.simulator(), 'ensureVm', undefined, 'end')
+  const begun = await createVm()
+  await isCalled
+  await service.sql(`UPDATE vms SET ${change}`)
+  release()
+  expect(await ended(begun)).toMatchObject({ state: 'FAILED', result })
   expect(service.logLines.filter((line) => line.includes('timeout exceeded when trying to connect'))).toEqual(
     [],
   )

@@ -3,10 +3,10 @@ import { gatewayOf } from '../../domain/addresses.ts'
 import { Failure } from '../../domain/failure.ts'
 import type { HostKey } from '../../domain/guest/host-key.ts'
 import { type Engine, EngineError, type VmSpec, type VmStatus } from '../../engines/engine.ts'
-import { done, fail, next, type Outcome, type Work, wait } from '../../runner/operation.ts'
+import { done, fail, next, type Outcome, Unexplained, type Work, wait } from '../../runner/operation.ts'
 import { recordOfVm } from '../../store/compute/operations.ts'
 import { findVmForEngine, type VmEngineRow } from '../../store/compute/vms.ts'
-import { isUnmet, TryAgain, type Tx } from '../../store/database.ts'
+import { isUnmet, type Tx } from '../../store/database.ts'
 import { callOf, engineAt, lookAgainMs } from '../engine-work.ts'
 import { compile } from '../firewall/apply.ts'
 import { hostKeyOf } from './host-key.ts'
@@ -98,8 +98,8 @@ export async function finishBoots(works: Work[], tx: Tx): Promise<Outcome[]> {
     operationId: operation.id,
   }))
   await tx.withCommit(
-    startVms(tx, started).catch(async (error) => {
-      throw isUnmet(error) ? await whyNotStarted(works) : error
+    startVms(tx, started).catch((error) => {
+      throw isUnmet(error) ? new Unexplained(() => whyNotStarted(works)) : error
     }),
   )
   return works.map(() => done(recordOfVm))
@@ -112,5 +112,5 @@ async function whyNotStarted(works: Work[]): Promise<Error> {
     if (!vmStateTable[vm.state].mayGoTo.includes('STATE_RUNNING'))
       return new Failure('conflict', `The VM went to ${vm.state} meanwhile.`)
   }
-  return new TryAgain('the VM is on its way to running again')
+  return new Error('the VM was elsewhere for a moment')
 }
