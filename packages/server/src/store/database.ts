@@ -167,7 +167,13 @@ export class Database implements Queryable {
           },
           readAhead: (read) =>
             new Promise((resolve) => {
-              ahead.push(() => read(this.#behind(client)).then(resolve, () => resolve(undefined)))
+              ahead.push(async () => {
+                try {
+                  resolve(await read(this.#behind(client)))
+                } catch {
+                  resolve(undefined)
+                }
+              })
             }),
           signal: (...news) => signalled.set(`${news[0]} ${news[1]}`, news),
           hasSignalled: (topic) => [...signalled.values()].some(([each]) => each === topic),

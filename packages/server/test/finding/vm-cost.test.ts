@@ -1,8 +1,8 @@
 import { checkInvariants } from '@slipway/testing/invariants.ts'
+import { addProject, ownerToken } from '@slipway/testing/people.ts'
 import { resourcesOf } from '@slipway/testing/resources.ts'
 import { useService } from '@slipway/testing/service.ts'
 import { expect, test } from 'vitest'
-import { uuid } from '../../src/domain/ids.ts'
 import { runningCost } from '../../src/domain/money.ts'
 
 test('a VM tells its price, what it has cost so far, and since when it runs', async () => {
@@ -115,6 +115,15 @@ test('a VM that is read over and over is told as it is, to the millisecond and t
     ['a day', () => service.clock.freeze('2026-11-11T00:00:00.999Z')],
     ['on', () => change('START')],
     ['a second', () => service.clock.freeze('2026-11-11T00:00:01.998Z')],
+    [
+      'a price to come',
+      () =>
+        service.sql(`INSERT INTO prices (product_name, valid_from, unit, usd)
+                     VALUES ('a100.1x', '2026-11-11T00:01:00Z', 'vm_hour', 9)`),
+    ],
+    ['it came', () => service.clock.freeze('2026-11-11T00:02:00.5Z')],
+    ['before its meter', () => service.clock.freeze('2026-11-10T23:00:00Z')],
+    ['still before', () => service.clock.freeze('2026-11-10T23:30:00Z')],
   ]
   for (const [name, step] of steps) {
     await step()
@@ -122,8 +131,11 @@ test('a VM that is read over and over is told as it is, to the millisecond and t
     expect(await read(), name).toEqual(listed)
     expect(await read(), `${name}, again`).toEqual(listed)
   }
-  const stranger = await service.call('vmGet', { params: { project_id: uuid(), vm_id } })
-  expect(stranger.status).toBe(404)
+  // By its own project it is remembered; in another of the same owner it is not there.
+  const token = await ownerToken(service)
+  const project_id = await addProject(service, token, service.credentials.organization_id, 'another')
+  await service.ok('vmGet', { token, params: { vm_id } })
+  expect((await service.call('vmGet', { token, params: { project_id, vm_id } })).status).toBe(404)
   await succeeded(await service.ok('vmDelete', { params: { vm_id } }))
   expect((await service.call('vmGet', { params: { vm_id } })).status).toBe(404)
 })

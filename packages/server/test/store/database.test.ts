@@ -54,6 +54,44 @@ test('a connection that breaks while writes and commit are under way together le
   await database.close()
 })
 
+test('what is read ahead goes with the commit, sees what was written, and harms nothing if it fails', async () => {
+  const store = await createDatabase()
+  onTestFinished(() => store.drop())
+  // Whoever held the only connection back would hold up the next.
+  const database = new Database({ url: store.url, poolSize: 1 })
+  await database.query({ text: 'CREATE TABLE notes (text text)' })
+  const write = async (text: string, ...read: string[]) => {
+    const ahead = await database.transaction(async (tx) => {
+      const reads = read.map((text) => tx.readAhead((db) => db.query({ text })))
+      await tx.query({ text: 'INSERT INTO notes VALUES ($1)', values: [text] })
+      return { reads }
+    })
+    return Promise.all(ahead.reads)
+  }
+  const count = 'SELECT count(*) FROM notes'
+  expect(await write('one', count, 'SELECT nonsense', count)).toMatchObject([
+    { rows: [{ count: 1 }] },
+    undefined,
+    { rows: [{ count: 1 }] },
+  ])
+  const thrower = database.transaction(async (tx) => {
+    await tx.query({ text: `INSERT INTO notes VALUES ('two')` })
+    const thrown = tx.readAhead(() => {
+      throw new Error('not even asked')
+    })
+    return { thrown }
+  })
+  expect(await (await thrower).thrown).toBeUndefined()
+  const refused = database.transaction(async (tx) => {
+    void tx.readAhead((db) => db.query({ text: count }))
+    await tx.query({ text: `INSERT INTO notes VALUES ('three')` })
+    await tx.withCommit(tx.query({ text: 'SELECT 1 / 0' }))
+  })
+  await expect(refused).rejects.toThrow('division by zero')
+  expect(await write('four', count)).toMatchObject([{ rows: [{ count: 3 }] }])
+  await database.close()
+})
+
 test('a transaction begins anew when what a statement insists on is not so', async () => {
   const { database } = await withConnections()
   let attempts = 0

@@ -58,6 +58,13 @@ const freshNames = [
   'operations_end_with_vm',
   'operation_record',
   'vm_lock_several',
+  'vm_move_to_deleting',
+  'vm_lock_any_several',
+  'gpu_quarantine',
+  'usage_close',
+  'vm_delete',
+  'events_insert',
+  'operations_end',
   'event_stamp',
 ]
 

@@ -105,12 +105,13 @@ export async function finishBoots(works: Work[], tx: Tx): Promise<Outcome[]> {
   return works.map(() => done(recordOfVm))
 }
 
+/** Several are tried again one by one: then each says why. */
 async function whyNotStarted(works: Work[]): Promise<Error> {
-  for (const work of works) {
-    const vm = await vmOf(work)
-    requireOsDisk(vm)
-    if (!vmStateTable[vm.state].mayGoTo.includes('STATE_RUNNING'))
-      return new Failure('conflict', `The VM went to ${vm.state} meanwhile.`)
-  }
-  return new Error('the VM was elsewhere for a moment')
+  const [work] = works
+  if (works.length > 1 || !work) return new Error('one of the VMs was elsewhere')
+  const vm = await vmOf(work)
+  requireOsDisk(vm)
+  return vmStateTable[vm.state].mayGoTo.includes('STATE_RUNNING')
+    ? new Error('the VM was elsewhere for a moment')
+    : new Failure('conflict', `The VM went to ${vm.state} meanwhile.`)
 }

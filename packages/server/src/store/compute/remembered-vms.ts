@@ -31,23 +31,25 @@ interface Read {
 type Standing = Pick<Read, 'version' | 'priceChanges' | 'now'>
 
 interface Remembered extends Read {
-  projectId: string
   readAt: number
   costAfter: (ms: number) => string
   /** For those who asked together: they wait for the same row. */
   told?: { by: Standing; record: string }
 }
 
-const mostRemembered = 4_000
+const mostRemembered = 2_000
+/** A longer one has more keys than most; it is read anew. */
+const longestRemembered = 8_000
 /** Transactions are numbered in a circle, which takes days at best. */
 const rememberedMs = 60_000
 
 const now = `(date_part('epoch', t.now) * 1000)::bigint AS now`
-const version = `v.xmin::text AS version, t.price_changes AS "priceChanges", ${now}`
+const version = `v.project_id AS "projectId", v.id, v.xmin::text AS version,
+   (SELECT count FROM price_changes) AS "priceChanges", ${now}`
 
-const standing = keyedStatement<Standing, { id: string }>(
+const standing = keyedStatement<Standing, VmKey>(
   'vm_standing',
-  `SELECT v.id, ${version} FROM vms v CROSS JOIN moment t WHERE v.id = ANY (:id::uuid[]) AND v.deleted_at IS NULL`,
+  `SELECT ${version} FROM vms v CROSS JOIN moment t WHERE v.id = ANY (:id::uuid[]) AND v.deleted_at IS NULL`,
 )
 
 /**
@@ -60,7 +62,7 @@ export function rememberedVms({ record, cost, spent, rate, billing }: Parts) {
   const costAt = record.indexOf(cost[0]!)
   const byId = keyedStatement<Read, VmKey>(
     'vm_record_without_disks',
-    `SELECT v.project_id AS "projectId", v.id, ${version}, ${spent} AS spent, ${rate} AS rate,
+    `SELECT ${version}, ${spent} AS spent, ${rate} AS rate,
             ${jsonSql(record.slice(0, costAt))} AS head, ${jsonSql(record.slice(costAt + 1))} AS tail
      FROM vms v ${billing}
      WHERE v.id = ANY (:id::uuid[]) AND v.deleted_at IS NULL
@@ -69,30 +71,27 @@ export function rememberedVms({ record, cost, spent, rate, billing }: Parts) {
   const memories = new WeakMap<Queryable, Map<string, Remembered>>()
 
   async function read(db: Queryable, key: VmKey): Promise<string | undefined> {
+    const memory = memories.get(db) ?? new Map<string, Remembered>()
+    memories.set(db, memory)
+    memory.delete(key.id)
     const row = await byId.one(db, key)
     if (!row) return undefined
     const costAfter = runningCost(row.spent, row.rate ?? '0')
+    const isShort = row.head.length + row.tail.length <= longestRemembered
     // A transaction may still change what it has changed before: its rows keep their version then.
-    if (db.isShared && row.rate !== null)
-      remember(db, key.id, { ...row, projectId: key.projectId, readAt: performance.now(), costAfter })
+    if (db.isShared && isShort && row.rate !== null) {
+      // Those go first that were read first.
+      if (memory.size >= mostRemembered) memory.delete(memory.keys().next().value!)
+      memory.set(key.id, { ...row, readAt: performance.now(), costAfter })
+    }
     return row.head + costAfter(0) + row.tail
-  }
-
-  function remember(db: Queryable, id: string, record: Remembered): void {
-    const memory = memories.get(db) ?? new Map()
-    memories.set(db, memory)
-    // Those go first that were read first.
-    memory.delete(id)
-    if (memory.size >= mostRemembered) memory.delete(memory.keys().next().value!)
-    memory.set(id, record)
   }
 
   return {
     async find(db: Queryable, key: VmKey): Promise<string | undefined> {
       const known = memories.get(db)?.get(key.id)
-      if (known?.projectId !== key.projectId || performance.now() - known.readAt > rememberedMs)
-        return read(db, key)
-      const found = await standing.one(db, { id: key.id })
+      if (!known || performance.now() - known.readAt > rememberedMs) return read(db, key)
+      const found = await standing.one(db, key)
       if (!found || !holds(known, found)) return read(db, key)
       if (known.told?.by !== found)
         known.told = {

@@ -91,7 +91,8 @@ const raise = statement<{ generation: number }, { id: string }>(
 )
 
 // All that the end of a boot changes: one new version of each row, its meters and its event. VMs are locked in the order of
-// their ids, so that two lists never wait for each other. Unless all of them move, the transaction fails.
+// their ids, so that two lists never wait for each other. Unless all of them move, the transaction fails. Its time is that of
+// its beginning, also if it had to wait for a lock.
 const started = statement<
   never,
   { vms: string; count: number; from: string[]; billed: string[]; eventType: string }

@@ -101,9 +101,11 @@ const spent = `
 
 const cost = number(`trim_scale(round(${spent} / 3600000, 6))`)
 
-// What an hour adds to it from now on; NULL where that is not simply said.
-const rate = `CASE WHEN m.period IS NULL OR upper(m.period) <= t.now THEN 0
-  WHEN upper_inf(m.period) AND m.product_name = v.type THEN m.quantity * p.usd END`
+// What an hour adds to it from now on; NULL where that is not simply said, as when another price is to come.
+const rate = `CASE
+  WHEN EXISTS (SELECT FROM prices WHERE product_name = v.type AND valid_from > t.now) THEN NULL
+  WHEN m.period IS NULL OR upper(m.period) <= t.now THEN 0
+  WHEN upper_inf(m.period) AND lower(m.period) <= t.now AND m.product_name = v.type THEN m.quantity * p.usd END`
 
 // How a `known_hosts` file names it: a port that is not SSH's own belongs to the name.
 const knownHost = `CASE WHEN v.ssh_destination = '' THEN host(coalesce(v.public_address, v.private_address))
