@@ -64,7 +64,8 @@ const small = await withService(new RunningService(effort.hosts), async (service
   return measure(service, (made) => Promise.resolve(made))
 })
 const store = values.store === undefined ? undefined : resolve(values.store)
-const largeHosts = Math.max(size.hosts, effort.hosts)
+// The rows take GPUs of every host: what is measured gets as many hosts more as the small store has.
+const largeHosts = size.hosts + effort.hosts
 await withService(new RunningService(largeHosts, store), async (service) => {
   const { fillSeconds } = await fill(service)
   const run = runNow(await service.postgresVersion(), values.quick)
