@@ -66,6 +66,11 @@ try {
   const project_id = projects['with-35']!
   const vm = (await owner.vmList({ project_id, names: 'train-7' })).items[0]!
   const webhook = await owner.webhookCreate({ project_id }, { url: 'https://hooks.example.com/slipway' })
+  for (const [name, size] of [
+    ['datasets', '500GiB'],
+    ['checkpoints-of-the-long-run', '2048GiB'],
+  ] as const)
+    await owner.diskCreate({ project_id }, { name, size, location: vm.location, labels: { team: 'vision' } })
   const ids = { VM: vm.id, WEBHOOK: webhook.id }
   for (const count of needed)
     await take(page, counted, `/projects/${projects[`with-${count}`]}`, (name) => `${name}-${count}`)

@@ -73,7 +73,7 @@ export function Disks() {
     {
       key: 'size',
       title: 'Size',
-      width: '82px',
+      width: '92px',
       align: 'right',
       isFoldable: true,
       sortBy: (disk) => gibOf(disk.size),
@@ -139,7 +139,7 @@ export function Disks() {
           {
             key: 'labels',
             title: 'Labels',
-            width: 'minmax(90px, 1fr)',
+            width: 'minmax(120px, 1fr)',
             isFoldable: true,
             cell: ({ labels }: Disk) => (
               <Labels labels={labels} onPick={(label) => setSearch({ labels: label })} />
