@@ -8,6 +8,8 @@ export interface Effort {
   /** Creations by one client. */
   samples: number
   changeSeconds: number
+  /** Creations that each of several processes makes before it is measured: a new one compiles for as long. */
+  firstCreations: number
   streamSeconds: number
   starts: number
 }
@@ -19,6 +21,7 @@ export const usual: Effort = {
   connections: [1, 16, 64],
   samples: 200,
   changeSeconds: 10,
+  firstCreations: 1_500,
   streamSeconds: 10,
   starts: 5,
 }
@@ -31,6 +34,7 @@ export const quick: Effort = {
   connections: [1, 16, 64],
   samples: 60,
   changeSeconds: 3,
+  firstCreations: 100,
   streamSeconds: 4,
   starts: 1,
 }

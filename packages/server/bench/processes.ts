@@ -1,48 +1,63 @@
 import { availableParallelism } from 'node:os'
 import type { Effort } from './effort.ts'
 import { type Figure, isBusy, median, ratioAtLeast } from './figures.ts'
-import { addTenants } from './fixtures.ts'
+import { addTenants, type Tenant } from './fixtures.ts'
 import { startBareRoutes } from './limits.ts'
-import { type Made, read, runLoad } from './load.ts'
+import { type LoadResult, type Made, read, runLoad } from './load.ts'
 import { each, metered } from './meter.ts'
 import { answerOf } from './reads.ts'
 import { locations, type RunningService, type ServerProcess } from './running-service.ts'
 
 const connections = 64
 
-/** GETs and creations spread over one, two and four API processes on the same store. */
+const counts = [1, 2, 4]
+
+/**
+ * GETs and creations spread over one, two and four API processes on the same store. GETs come first: creations leave work
+ * behind for a while, for PostgreSQL and for the hosts. All processes run while creations are measured; only some are asked
+ * at a time, in turns, when each has worked long enough to be as fast as it gets.
+ */
 export async function measureProcesses(
   service: RunningService,
   made: Made,
   effort: Effort,
 ): Promise<Figure[]> {
   const tenants = await addTenants(service.database, 'processes', 8, 1)
-  const others: ServerProcess[] = []
-  const figures: Figure[] = []
-  let alone: { reads: Measured; creations: Measured } | undefined
-  for (const count of [1, 2, 4]) {
-    while (others.length < count - 1) others.push(await service.startProcess('api'))
-    const servers = [service.main, ...others]
-    const reads = await readFrom(service, servers, pathOf(made), made.token, effort)
-    const bare = await readBare(service, count, made, effort)
-    const creations = await createAt(service, servers, tenants, effort)
-    alone ??= { reads, creations }
+  const servers: ServerProcess[] = [service.main]
+  const reads = new Map<number, Measured>()
+  const bare = new Map<number, Measured>()
+  for (const count of counts) {
+    while (servers.length < count) servers.push(await service.startProcess('api'))
+    reads.set(count, await readFrom(service, servers, pathOf(made), made.token, effort))
+    bare.set(count, await readBare(service, count, made, effort))
+  }
+  const seconds = effort.changeSeconds / 2
+  const first = await create(servers, { tenants, location: locations[0], count: effort.firstCreations })
+  await removeAll(service, first)
+  const creations = new Map<number, Measured[]>(counts.map((count) => [count, []]))
+  for (let round = 0; round < Math.max(1, effort.rounds); round++) {
+    // GPUs of VMs that are gone are not free at once.
+    const creating = { tenants, seconds, location: locations[(round + 1) % locations.length]! }
+    for (const count of round % 2 ? counts : counts.toReversed())
+      creations.get(count)!.push(await createAt(service, servers.slice(0, count), creating))
+  }
+  for (const other of servers.slice(1)) await other.stop()
+  return counts.flatMap((count) => {
     const where = `${count} API process${count === 1 ? '' : 'es'} on ${availableParallelism()} cores`
-    figures.push(
+    const read = beside(reads.get(count)!, reads.get(1)!)
+    return [
       {
         id: `get-vm-processes-${count}`,
         what: `GET VM, ${connections} connections, ${where}`,
-        ...withLimit(beside(reads, alone.reads), `bare route, ${count} of its processes`, bare),
+        ...withLimit(read, `bare route, ${count} of its processes`, bare.get(count)!),
       },
       {
         id: `creations-processes-${count}`,
         what: `Creations, ${connections} clients, ${where}`,
-        ...beside(creations, alone.creations),
+        ...beside(middleOf(creations.get(count)!), middleOf(creations.get(1)!)),
       },
-    )
-  }
-  for (const other of others) await other.stop()
-  return figures
+    ]
+  })
 }
 
 /** More processes may bring nothing where no core is left for them, but they must not cost anything either. */
@@ -113,29 +128,36 @@ async function readFrom(
     const loadCores = Math.max(...result.map((one) => one.loadCores))
     rounds.push({ value: sum('perSecond'), unit: '/s', cpu: each(cost, sum('count'), loadCores) })
   }
+  return middleOf(rounds)
+}
+
+function middleOf(rounds: Measured[]): Measured {
   const middle = median(rounds.map(({ value }) => value))
   return rounds.find(({ value }) => value === middle)!
+}
+
+type Creating = { tenants: Tenant[]; location: string } & ({ count: number } | { seconds: number })
+
+/** At each of the servers at once, with as many clients in all. */
+const create = (servers: ServerProcess[], how: Creating): Promise<LoadResult[]> =>
+  Promise.all(
+    servers.map(({ url }) => runLoad({ kind: 'create', url, clients: connections / servers.length, ...how })),
+  )
+
+async function removeAll(service: RunningService, results: LoadResult[]): Promise<void> {
+  const vms = results.flatMap(({ made }) => made)
+  await runLoad({ kind: 'delete', url: service.main.url, clients: 32, count: vms.length, vms })
 }
 
 async function createAt(
   service: RunningService,
   servers: ServerProcess[],
-  tenants: Awaited<ReturnType<typeof addTenants>>,
-  effort: Effort,
+  creating: Creating,
 ): Promise<Measured> {
-  const clients = connections / servers.length
   const pids = servers.map(({ pid }) => pid)
-  const create = (location: string, seconds: number) =>
-    Promise.all(
-      servers.map(({ url }) => runLoad({ kind: 'create', url, tenants, location, clients, seconds })),
-    )
-  // A process that has just started still compiles, and PostgreSQL plans for each of its connections. What warms them up
-  // takes GPUs of another location, so that the measured creations do not run out of them.
-  const first = await create(locations[0], effort.changeSeconds / 3)
-  const { result, cost } = await metered(service, () => create(locations[1], effort.changeSeconds), pids)
+  const { result, cost } = await metered(service, () => create(servers, creating), pids)
+  await removeAll(service, result)
   const sum = (name: 'count' | 'perSecond' | 'loadCores') =>
     result.reduce((total, one) => total + one[name], 0)
-  const vms = [...first, ...result].flatMap(({ made }) => made)
-  await runLoad({ kind: 'delete', url: service.main.url, clients: 32, count: vms.length, vms })
   return { value: sum('perSecond'), unit: '/s', cpu: each(cost, sum('count'), sum('loadCores')) }
 }
