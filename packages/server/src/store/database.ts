@@ -1,6 +1,7 @@
 import pg from 'pg'
 import type { ClaimedOperation } from './compute/operation-row.ts'
 import { JoinedSocket } from './joined-socket.ts'
+import { ask, queryOf } from './prepared.ts'
 import type { Signals, Topic } from './signals.ts'
 import { Traffic, TransactionTraffic } from './traffic.ts'
 
@@ -119,7 +120,7 @@ export class Database implements Queryable {
     this.traffic.waited(config.name)
     this.traffic.sent(config.name)
     this.traffic.committed(config.name)
-    return this.pool.query(config)
+    return this.pool.query(queryOf(config))
   }
 
   /** This is for what needs no transaction: every statement stands by itself. */
@@ -156,7 +157,7 @@ export class Database implements Queryable {
             // It goes with the first statement: should it fail, the connection is gone, and so is that.
             if (traffic.firstName === undefined) client.query('BEGIN').catch(() => {})
             traffic.sent(config.name)
-            return client.query(config)
+            return ask(client, config)
           },
           withCommit: async (statement) => {
             unawaited.push(
@@ -218,7 +219,7 @@ export class Database implements Queryable {
       query: (config) => {
         this.traffic.sent(config.name)
         this.traffic.committed(config.name)
-        return client.query(config)
+        return ask(client, config)
       },
     }
   }

@@ -7,6 +7,13 @@ import { Socket } from 'node:net'
 export class JoinedSocket extends Socket {
   #isJoining = false
 
+  override connect(...args: unknown[]): this {
+    Reflect.apply(super.connect, this, args)
+    // Node puts its own in front of ours, for sockets that are used again.
+    Reflect.deleteProperty(this, 'write')
+    return this
+  }
+
   override write(...args: unknown[]): boolean {
     if (!this.#isJoining) {
       this.#isJoining = true

@@ -1,0 +1,140 @@
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
+import { setImmediate } from 'node:timers/promises'
+import { createDatabase } from '@slipway/testing/database.ts'
+import { expect, onTestFinished, test } from 'vitest'
+import { Database } from '../../src/store/database.ts'
+import { JoinedSocket } from '../../src/store/joined-socket.ts'
+
+/** A database with one connection, so that each statement meets what the one before left. */
+async function withOneConnection(): Promise<Database> {
+  const store = await createDatabase()
+  onTestFinished(() => store.drop())
+  const database = new Database({ url: store.url, poolSize: 1 })
+  onTestFinished(() => database.close())
+  return database
+}
+
+const everyKind = {
+  name: 'every_kind',
+  text: `SELECT $1::text AS text, $2::bigint AS count, $3::timestamptz AS at, $4::uuid[] AS ids, $5::jsonb AS json,
+                true AS is_so, NULL AS nothing`,
+}
+const id = '01a1e57a-5f96-7000-8000-000000000000'
+const at = new Date('2026-11-16T12:00:00.125Z')
+const valuesOf = (text: string) => [text, 2 ** 40, at, [id], JSON.stringify({ a: [1, null] })]
+const rowOf = (text: string) => ({
+  text,
+  count: 2 ** 40,
+  at,
+  ids: [id],
+  json: { a: [1, null] },
+  is_so: true,
+  nothing: null,
+})
+
+test('a named statement answers alike when its rows are described, when several are under way, and after', async () => {
+  const database = await withOneConnection()
+  const ask = async (text: string) => (await database.query({ ...everyKind, values: valuesOf(text) })).rows
+  const [one, two] = await database.transaction((tx) =>
+    Promise.all(['one', 'two'].map((text) => tx.query({ ...everyKind, values: valuesOf(text) }))),
+  )
+  expect([one?.rows, two?.rows]).toEqual([[rowOf('one')], [rowOf('two')]])
+  expect(await ask('three')).toEqual([rowOf('three')])
+  expect(await ask('four')).toEqual([rowOf('four')])
+})
+
+test('rows are described once for each connection', async () => {
+  const database = await withOneConnection()
+  const wide = { name: 'wide', text: 'SELECT 1 AS a_long_name_of_a_column', values: [] }
+  const received: number[] = []
+  for (let call = 0; call < 3; call++) {
+    const { stream } = await connectionOf(database)
+    const before = stream.bytesRead
+    await database.query(wide)
+    received.push(stream.bytesRead - before)
+  }
+  expect(received[0]).toBeGreaterThan(received[1]!)
+  expect(received[1]).toBe(received[2])
+})
+
+async function connectionOf(database: Database): Promise<{ stream: { bytesRead: number } }> {
+  const client = await database.pool.connect()
+  client.release()
+  return (client as unknown as { connection: { stream: { bytesRead: number } } }).connection
+}
+
+test('a named statement says how many rows it touched', async () => {
+  const database = await withOneConnection()
+  await database.query({ text: 'CREATE TABLE things (n integer)' })
+  const insert = { name: 'things_insert', text: 'INSERT INTO things SELECT generate_series(1, $1)' }
+  const change = { name: 'things_change', text: 'UPDATE things SET n = n + 1 WHERE n > $1 RETURNING n' }
+  const remove = { name: 'things_remove', text: 'DELETE FROM things' }
+  for (const expected of [3, 2, 0])
+    expect((await database.query({ ...insert, values: [expected] })).rowCount).toBe(expected)
+  for (let call = 0; call < 2; call++) {
+    const { rowCount, rows } = await database.query({ ...change, values: [1] })
+    expect(rowCount).toBe(rows.length)
+    expect(rowCount).toBeGreaterThan(1)
+  }
+  expect((await database.query(remove)).rowCount).toBe(5)
+  expect((await database.query(remove)).rowCount).toBe(0)
+})
+
+test('what a statement or its values do wrong is told, and the connection goes on', async () => {
+  const database = await withOneConnection()
+  const { stream } = await connectionOf(database)
+  // Of statements that stand by themselves the pool gives up the connection with the error.
+  const rowsOf = async (config: { name: string; text: string; values?: unknown[] }) =>
+    (await database.transaction((tx) => tx.query(config))).rows
+  const divide = { name: 'divide', text: 'SELECT 12 / $1::integer AS share' }
+  const shareOf = (value: unknown) => rowsOf({ ...divide, values: [value] })
+  const circular: Record<string, unknown> = {}
+  circular.self = circular
+  await expect(shareOf(circular)).rejects.toThrow('circular')
+  await expect(shareOf('x')).rejects.toMatchObject({ code: '22P02' })
+  expect(await shareOf(4)).toEqual([{ share: 3 }])
+  await expect(shareOf(0)).rejects.toMatchObject({ code: '22012' })
+  await expect(shareOf(circular)).rejects.toThrow('circular')
+  const wrong = { name: 'wrong', text: 'SELECT nothing FROM nowhere' }
+  await expect(rowsOf(wrong)).rejects.toMatchObject({ code: '42P01' })
+  await expect(rowsOf(wrong)).rejects.toMatchObject({ code: '42P01' })
+  const namesake = { ...divide, text: 'SELECT 13 / $1::integer AS share', values: [1] }
+  await expect(rowsOf(namesake)).rejects.toThrow('two statements are called divide')
+  expect(await shareOf(6)).toEqual([{ share: 2 }])
+  expect((await connectionOf(database)).stream).toBe(stream)
+})
+
+test('an error of a statement leads to whoever asked', async () => {
+  const database = await withOneConnection()
+  const asked = database.transaction(async (tx) => {
+    await tx.query({ name: 'by_zero', text: 'SELECT 1 / 0' })
+  })
+  const error: Error = await asked.catch((error) => error)
+  expect(error.stack).toContain('prepared.test.ts')
+})
+
+test('what is written in one turn goes out in one piece', async () => {
+  const server = createServer()
+  onTestFinished(() => void server.close())
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const socket = new JoinedSocket()
+  onTestFinished(() => void socket.destroy())
+  socket.connect((server.address() as AddressInfo).port, '127.0.0.1')
+  const [[other]] = await Promise.all([once(server, 'connection'), once(socket, 'connect')])
+  for (const words of [
+    ['one', 'two'],
+    ['three', 'four'],
+  ]) {
+    for (const word of words) {
+      socket.write(word)
+      await null
+    }
+    // Nothing has left yet.
+    expect(socket.writableLength).toBe(words.join('').length)
+    const [received] = await once(other, 'data')
+    expect(String(received)).toBe(words.join(''))
+    await setImmediate()
+    expect(socket.writableLength).toBe(0)
+  }
+})
