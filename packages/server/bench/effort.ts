@@ -8,7 +8,7 @@ export interface Effort {
   /** Creations by one client. */
   samples: number
   changeSeconds: number
-  /** Creations that each of several processes makes before it is measured: a new one compiles for as long. */
+  /** Creations that each of several processes makes before it is measured: a new one compiles for some thousand. */
   firstCreations: number
   streamSeconds: number
   starts: number

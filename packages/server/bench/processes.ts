@@ -14,8 +14,8 @@ const counts = [1, 2, 4]
 
 /**
  * GETs and creations spread over one, two and four API processes on the same store. GETs come first: creations leave work
- * behind for a while, for PostgreSQL and for the hosts. All processes run while creations are measured; only some are asked
- * at a time, in turns, when each has worked long enough to be as fast as it gets.
+ * behind for a while, for PostgreSQL and for the hosts. All processes run while creations are measured, and one, two or four
+ * of them are asked, in turns, after each has created a number of VMs.
  */
 export async function measureProcesses(
   service: RunningService,
@@ -31,16 +31,18 @@ export async function measureProcesses(
     reads.set(count, await readFrom(service, servers, pathOf(made), made.token, effort))
     bare.set(count, await readBare(service, count, made, effort))
   }
-  const seconds = effort.changeSeconds / 2
   const first = await create(servers, { tenants, location: locations[0], count: effort.firstCreations })
   await removeAll(service, first)
   const creations = new Map<number, Measured[]>(counts.map((count) => [count, []]))
-  for (let round = 0; round < Math.max(1, effort.rounds); round++) {
-    // GPUs of VMs that are gone are not free at once.
-    const creating = { tenants, seconds, location: locations[(round + 1) % locations.length]! }
-    for (const count of round % 2 ? counts : counts.toReversed())
-      creations.get(count)!.push(await createAt(service, servers.slice(0, count), creating))
-  }
+  for (let round = 0; round < Math.max(1, effort.rounds); round++)
+    for (let turn = 0; turn < counts.length; turn++) {
+      // Each count comes first, second and last in one of three rounds.
+      const count = counts[(round + turn) % counts.length]!
+      // GPUs of VMs that are gone are not free at once: the next in turn take those of the other location.
+      const location = locations[(round + turn + 1) % locations.length]!
+      const creating = { tenants, location, seconds: effort.changeSeconds / 2 }
+      creations.get(count)!.push(await createAt(service, servers, count, creating))
+    }
   for (const other of servers.slice(1)) await other.stop()
   return counts.flatMap((count) => {
     const where = `${count} API process${count === 1 ? '' : 'es'} on ${availableParallelism()} cores`
@@ -53,7 +55,7 @@ export async function measureProcesses(
       },
       {
         id: `creations-processes-${count}`,
-        what: `Creations, ${connections} clients, ${where}`,
+        what: `Creations, ${connections} clients, ${where}, ${counts.at(-1)} running`,
         ...beside(middleOf(creations.get(count)!), middleOf(creations.get(1)!)),
       },
     ]
@@ -149,13 +151,15 @@ async function removeAll(service: RunningService, results: LoadResult[]): Promis
   await runLoad({ kind: 'delete', url: service.main.url, clients: 32, count: vms.length, vms })
 }
 
+/** All of them run, and so many are asked; those that are not listen to the others, which is counted. */
 async function createAt(
   service: RunningService,
   servers: ServerProcess[],
+  count: number,
   creating: Creating,
 ): Promise<Measured> {
   const pids = servers.map(({ pid }) => pid)
-  const { result, cost } = await metered(service, () => create(servers, creating), pids)
+  const { result, cost } = await metered(service, () => create(servers.slice(0, count), creating), pids)
   await removeAll(service, result)
   const sum = (name: 'count' | 'perSecond' | 'loadCores') =>
     result.reduce((total, one) => total + one[name], 0)

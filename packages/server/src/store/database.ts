@@ -1,7 +1,7 @@
 import pg from 'pg'
 import type { ClaimedOperation } from './compute/operation-row.ts'
 import { JoinedSocket } from './joined-socket.ts'
-import { ask, queryOf } from './prepared.ts'
+import { type Answer, ask, queryOf } from './prepared.ts'
 import type { Signals, Topic } from './signals.ts'
 import { Traffic, TransactionTraffic } from './traffic.ts'
 
@@ -10,7 +10,7 @@ pg.types.setTypeParser(pg.types.builtins.INT8, Number)
 
 /** Where a statement runs: the pool, or one transaction. */
 export interface Queryable {
-  query(config: pg.QueryConfig): Promise<pg.QueryResult>
+  query(config: pg.QueryConfig): Promise<Answer>
   /** Whether strangers' statements run here as well, so that reads may go together (`keyed.ts`). */
   readonly isShared?: true
   /** When such reads begin: at the end of this turn of the event loop, unless it says otherwise. */
@@ -116,7 +116,7 @@ export class Database implements Queryable {
     this.pool.on('connect', (client) => client.on('error', () => {}))
   }
 
-  query(config: pg.QueryConfig): Promise<pg.QueryResult> {
+  query(config: pg.QueryConfig): Promise<Answer> {
     this.traffic.waited(config.name)
     this.traffic.sent(config.name)
     this.traffic.committed(config.name)

@@ -1,8 +1,9 @@
 import { Socket } from 'node:net'
 
 /**
- * A connection to PostgreSQL on which all that is written in one turn goes out in one piece. A write wakes another
- * process, and that costs more than what most statements do.
+ * A connection to PostgreSQL on which all that is written until the next tick goes out in one piece: mostly what a
+ * transaction asks without waiting in between. A write wakes another process, and that costs more than what most statements
+ * do. Under TLS nothing is joined: there the driver writes to a socket of its own.
  */
 export class JoinedSocket extends Socket {
   #isJoining = false

@@ -1,31 +1,37 @@
 import type { Writable } from 'node:stream'
 import pg from 'pg'
 
-/** How the rows of a statement are made: the name of each column, what reads its text, and a row with nothing in it. */
+/**
+ * How the rows of a statement are made: the name of each column, and what reads its text. Types that are read in a way of
+ * our own are set before the first call (`database.ts`).
+ */
 interface Shape {
   names: string[]
   parsers: ((text: string) => unknown)[]
   empty: Record<string, unknown>
 }
 
+const withoutRows: Shape = { names: [], parsers: [], empty: {} }
+
 /** A connection of the driver, as far as a statement needs it. */
 interface Connection {
   parsedStatements: Record<string, string>
   submittedNamedStatements: Record<string, string>
-  stream: Pick<Writable, 'cork' | 'uncork' | 'write'>
+  stream: Pick<Writable, 'cork' | 'uncork'>
   parse(statement: { name: string; text: string }): void
   bind(portal: { statement: string; values: unknown[]; valueMapper: (value: unknown) => unknown }): void
   describe(what: { type: 'P'; name: string }): void
+  execute(portal: { portal?: string }): void
+  sync(): void
 }
+
+/** What is told of a call. */
+export type Answer = Pick<pg.QueryResult, 'rows' | 'rowCount'>
 
 /** The driver has it, and its types do not. */
 const { prepareValue } = (pg as unknown as { utils: { prepareValue: (value: unknown) => unknown } }).utils
 
-const sync = Buffer.from('S\0\0\0\x04', 'latin1')
-/** What follows the values, always the same: execute the portal without a name, to its end. */
-const executeAndSync = Buffer.concat([Buffer.from('E\0\0\0\x09\0\0\0\0\0', 'latin1'), sync])
-
-/** The rows of a prepared statement have one form for as long as its connection lives. */
+/** The rows of a prepared statement keep their form for as long as its connection lives: PostgreSQL refuses the call else. */
 const shapes = new WeakMap<Connection, Map<string, Shape>>()
 
 function shapesOf(connection: Connection): Map<string, Shape> {
@@ -39,19 +45,20 @@ function shapesOf(connection: Connection): Map<string, Shape> {
 
 /**
  * One call of a named statement. The driver's own has PostgreSQL describe the rows at each call and makes their form anew
- * each time, which for most of our statements is more than to read the row; this one asks once for each connection.
+ * each time, which for most of our statements is more than to read the row. Here the first call that succeeds on a
+ * connection is the last that is described.
  */
-export class Prepared {
+class Prepared {
   readonly name: string
   readonly text: string
-  /** The driver calls it with an error or the result, and sets it where it is not given. */
-  callback: ((error: Error | null, result?: unknown) => void) | undefined
-  readonly #values
+  /** The driver sets it to whom it answers. */
+  callback: ((error: Error | null, answer?: Answer) => void) | undefined
+  readonly #values: unknown[]
   readonly #rows: unknown[] = []
   #known!: Map<string, Shape>
   #shape: Shape | undefined
   #rowCount = 0
-  #failure: Error | undefined
+  #failure: unknown
 
   constructor(name: string, text: string, values: unknown[] = []) {
     this.name = name
@@ -74,12 +81,12 @@ export class Prepared {
       }
       connection.bind({ statement: name, values: this.#values, valueMapper: prepareValue })
       if (!this.#shape) connection.describe({ type: 'P', name: '' })
-      stream.write(executeAndSync)
+      connection.execute({})
     } catch (error) {
-      // A value that cannot be sent. What is on its way already has to come to its end.
-      this.#failure = error as Error
-      stream.write(sync)
+      // A value that cannot be sent. What is on its way already comes to its end all the same.
+      this.#failure = error
     } finally {
+      connection.sync()
       stream.uncork()
     }
     return null
@@ -94,21 +101,22 @@ export class Prepared {
   }
 
   handleDataRow({ fields }: { fields: (string | null)[] }): void {
-    const { names, parsers, empty } = this.#shape!
-    const row = { ...empty }
     try {
+      const { names, parsers, empty } = this.#shape!
+      if (fields.length !== names.length) throw new Error(`rows of ${this.name} are not as described`)
+      const row = { ...empty }
       for (let i = 0; i < fields.length; i++) {
         const text = fields[i]!
-        if (text !== null) row[names[i]!] = parsers[i]!(text)
+        row[names[i]!] = text === null ? null : parsers[i]!(text)
       }
+      this.#rows.push(row)
     } catch (error) {
-      this.#failure = error as Error
+      this.#failure = error
     }
-    this.#rows.push(row)
   }
 
   handleCommandComplete({ text }: { text: string }): void {
-    this.#known.set(this.name, this.#shape ?? { names: [], parsers: [], empty: {} })
+    this.#known.set(this.name, this.#shape ?? withoutRows)
     // `INSERT 0 1`, `SELECT 1`: the last word is the number of rows.
     this.#rowCount = Number(text.slice(text.lastIndexOf(' ') + 1)) || 0
   }
@@ -118,7 +126,7 @@ export class Prepared {
   }
 
   handleReadyForQuery(): void {
-    if (this.#failure) this.callback?.(this.#failure)
+    if (this.#failure) this.callback?.(this.#failure as Error)
     else this.callback?.(null, { rows: this.#rows, rowCount: this.#rowCount })
   }
 
@@ -129,15 +137,15 @@ export class Prepared {
 Object.setPrototypeOf(Prepared.prototype, pg.Query.prototype)
 
 /** What the driver is given for a statement: those with a name are prepared. */
-export const queryOf = (config: pg.QueryConfig) =>
+export const queryOf = (config: pg.QueryConfig): pg.QueryConfig =>
   config.name === undefined
     ? config
     : (new Prepared(config.name, config.text, config.values) as unknown as pg.QueryConfig)
 
 /** The same as a promise, on one connection. */
-export function ask(client: pg.PoolClient, config: pg.QueryConfig): Promise<pg.QueryResult> {
-  return new Promise<pg.QueryResult>((resolve, reject) => {
-    client.query(queryOf(config), (error: Error | null, result) => (error ? reject(error) : resolve(result)))
+export function ask(client: pg.PoolClient, config: pg.QueryConfig): Promise<Answer> {
+  return new Promise<Answer>((resolve, reject) => {
+    client.query(queryOf(config), (error: Error | null, answer) => (error ? reject(error) : resolve(answer)))
   }).catch((error) => {
     // Whose statement it was says more than where its answer was read.
     Error.captureStackTrace(error)

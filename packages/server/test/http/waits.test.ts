@@ -1,7 +1,7 @@
 import { eventually } from '@slipway/testing/eventually.ts'
 import { resourcesOf } from '@slipway/testing/resources.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 
 let service: TestService
 let resources: ReturnType<typeof resourcesOf>
@@ -25,20 +25,15 @@ afterAll(() => service.close())
 const wait = (operation_id: string, seconds: number) =>
   service.call('operationGet', { params: { operation_id }, query: { wait: seconds } })
 
-/** Notes the parameters of every look of those who wait. */
+/** Counts the looks of those who wait. */
 function noteLooks() {
-  const { pool } = service.database
-  const looks: string[] = []
-  const { query } = pool
-  pool.query = ((config: { name?: string; values?: unknown[] }) => {
-    if (config.name === 'operation_ended') looks.push(JSON.stringify(config.values))
-    return (query as (config: unknown) => unknown).call(pool, config)
-  }) as never
+  const asked = vi.spyOn(service.database, 'query')
   return {
-    of: (id: string) => looks.filter((values) => values.includes(id)).length,
-    stop: () => {
-      pool.query = query
-    },
+    of: (id: string) =>
+      asked.mock.calls.filter(
+        ([{ name, values }]) => name === 'operation_ended' && JSON.stringify(values).includes(id),
+      ).length,
+    stop: () => asked.mockRestore(),
   }
 }
 

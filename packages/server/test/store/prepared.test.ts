@@ -5,6 +5,7 @@ import { createDatabase } from '@slipway/testing/database.ts'
 import { expect, onTestFinished, test } from 'vitest'
 import { Database } from '../../src/store/database.ts'
 import { JoinedSocket } from '../../src/store/joined-socket.ts'
+import type { Answer } from '../../src/store/prepared.ts'
 
 /** A database with one connection, so that each statement meets what the one before left. */
 async function withOneConnection(): Promise<Database> {
@@ -44,9 +45,21 @@ test('a named statement answers alike when its rows are described, when several 
   expect(await ask('four')).toEqual([rowOf('four')])
 })
 
+test('rows are those that the driver makes', async () => {
+  const database = await withOneConnection()
+  const text = `SELECT $1::bytea AS bytes, '{1,NULL}'::integer[] AS numbers, '{a,"b c"}'::text[] AS words,
+                       1.10::numeric AS exact, 'infinity'::timestamptz AS never, '10.0.0.1'::inet AS address,
+                       date '2026-11-16' AS day, 1 AS twice, NULL AS twice`
+  const values = [Buffer.from('\0\x01')]
+  const { rows } = await database.pool.query({ text, values })
+  for (let call = 0; call < 2; call++)
+    expect((await database.query({ name: 'as_driver', text, values })).rows).toEqual(rows)
+})
+
 test('rows are described once for each connection', async () => {
   const database = await withOneConnection()
-  const wide = { name: 'wide', text: 'SELECT 1 AS a_long_name_of_a_column', values: [] }
+  const nameOfColumn = 'a_long_name_of_a_column'
+  const wide = { name: 'wide', text: `SELECT 1 AS ${nameOfColumn}`, values: [] }
   const received: number[] = []
   for (let call = 0; call < 3; call++) {
     const { stream } = await connectionOf(database)
@@ -54,7 +67,8 @@ test('rows are described once for each connection', async () => {
     await database.query(wide)
     received.push(stream.bytesRead - before)
   }
-  expect(received[0]).toBeGreaterThan(received[1]!)
+  // The first is also told that the statement is prepared.
+  expect(received[0]).toBeGreaterThan(received[1]! + 'ParseComplete'.length + nameOfColumn.length)
   expect(received[1]).toBe(received[2])
 })
 
@@ -103,6 +117,45 @@ test('what a statement or its values do wrong is told, and the connection goes o
   await expect(rowsOf(namesake)).rejects.toThrow('two statements are called divide')
   expect(await shareOf(6)).toEqual([{ share: 2 }])
   expect((await connectionOf(database)).stream).toBe(stream)
+})
+
+test('what comes behind a statement that failed fails with it, and is prepared the next time', async () => {
+  const database = await withOneConnection()
+  const names = ['first', 'second', 'third']
+  const askAll = (divisor: number) =>
+    database.transaction((tx) =>
+      Promise.allSettled(
+        names.map((name) => tx.query({ name, text: `SELECT 6 / $1::integer AS ${name}`, values: [divisor] })),
+      ).then((settled) => {
+        const failed = settled.find(({ status }) => status === 'rejected')
+        if (!failed) return settled.map((each) => (each as PromiseFulfilledResult<Answer>).value.rows[0])
+        throw withCodes(settled.map((each) => (each as PromiseRejectedResult).reason.code))
+      }),
+    )
+  const codes = { codes: ['22012', '25P02', '25P02'] }
+  await expect(askAll(0)).rejects.toMatchObject(codes)
+  expect(await askAll(2)).toEqual([{ first: 3 }, { second: 3 }, { third: 3 }])
+  await expect(askAll(0)).rejects.toMatchObject(codes)
+  expect(await askAll(3)).toEqual([{ first: 2 }, { second: 2 }, { third: 2 }])
+})
+
+const withCodes = (codes: string[]) => Object.assign(new Error('statements failed'), { codes })
+
+test('calls that are under way when their connection is lost fail, and the next ones have another', async () => {
+  const database = await withOneConnection()
+  const end = { name: 'end_myself', text: 'SELECT pg_terminate_backend(pg_backend_pid())' }
+  const one = { name: 'one', text: 'SELECT 1 AS one' }
+  for (let call = 0; call < 2; call++) {
+    expect((await database.query(one)).rows).toEqual([{ one: 1 }])
+    const asked: Promise<unknown>[] = []
+    const lost = database.transaction(async (tx) => {
+      asked.push(...[one, end, one].map((config) => tx.query(config)))
+      await Promise.all(asked)
+    })
+    await expect(lost).rejects.toThrow()
+    const states = (await Promise.allSettled(asked)).map(({ status }) => status)
+    expect(states).toEqual(['fulfilled', 'rejected', 'rejected'])
+  }
 })
 
 test('an error of a statement leads to whoever asked', async () => {
