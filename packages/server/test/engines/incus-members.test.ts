@@ -258,6 +258,32 @@ test('a creation that Incus took on and could not end is tried again', async () 
   expect(asked!.body).toMatchObject({ source: { type: 'image', fingerprint }, profiles: ['large-pages'] })
 })
 
+test('a VM that vanishes before it is started, as half of another creation does, is made again', async () => {
+  incus.recorded.set('/1.0/cluster/members', [member('m1')])
+  const image = { name: 'guest:latest', source: { fingerprint } }
+  const subject = { engine: await open(), host: 'm1', image, close: async () => {} }
+  const { engine: opened, spec, next, wanted } = await ConformanceBench.open(subject)
+  const bridge = bridgeOf(spec.network)
+  const path = `/1.0/instances/vm-${spec.id}`
+  incus.recorded.set(`/1.0/networks/${bridge}`, {})
+  incus.recorded.set(`POST /1.0/networks/${bridge}/forwards`, {})
+  const acl = `/1.0/network-acls/${bridge}`
+  incus.recorded.set(acl, { config: {}, ingress: [], egress: [] })
+  incus.recorded.set(`PUT ${acl}`, ({ body }: Asked) => incus.recorded.set(acl, body) && {})
+  incus.recorded.set(path, { status: 'Stopped', config: { 'user.slipway.bridge': bridge }, devices: {} })
+  incus.recorded.set(`PUT ${path}`, {})
+  incus.recorded.set(`PUT ${path}/state`, () => {
+    incus.recorded.delete(path)
+    return undefined
+  })
+  const call = next()
+  await expect(opened.ensureVm(spec, wanted('on'), call)).rejects.toMatchObject({
+    ...{ kind: 'unavailable', message: expect.stringContaining('vanished') },
+  })
+  expect(incus.asked.filter((asked) => asked.path === `${path}/state`)).toHaveLength(1)
+  await expect(opened.powerVm(spec, 'reset', call)).rejects.toMatchObject({ kind: 'missing' })
+})
+
 test.each([{}, { alias: 'guest:latest' }, { fingerprint: 'ab' }, { fingerprint: ['a'] }])(
   'a VM is made from no image that is not known by its whole fingerprint: %j',
   async (source) => {

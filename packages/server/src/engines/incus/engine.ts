@@ -119,7 +119,7 @@ export class IncusEngine implements Engine {
       if (isOn(now) || hasDied(now)) return null
       return { ...redefinition(now, definition), isFresh: true }
     })
-    if (!instance) throw new EngineError('unavailable', `${spec.id} vanished while it was being made`)
+    if (!instance) throw vanished(spec.id)
     if (power === 'on' && !isOn(instance) && !hasDied(instance)) await this.#start(spec.id, checkedAtMs, call)
     const status = await this.inspectVm(spec, call.signal)
     if (status?.power === 'booting') this.#watchBoot(spec)
@@ -263,7 +263,9 @@ export class IncusEngine implements Engine {
       const now = await changeInstance(this.#ctx, vmId, call, (seen) =>
         isOn(seen) ? null : { isFresh: true },
       )
-      if (!now || !isOn(now)) throw error
+      if (now && isOn(now)) return
+      // Whoever made it could not end that, and Incus took it away: it is to be made anew.
+      throw error.kind === 'missing' ? vanished(vmId) : error
     })
   }
 
@@ -383,6 +385,8 @@ async function nodesOf(ctx: IncusContext, spec: VmSpec, signal: AbortSignal): Pr
   const pciAddresses = spec.gpus.map(({ pciAddress }) => pciAddress)
   return nodesBeside(resources, pciAddresses, spec.cpuCores)
 }
+
+const vanished = (vmId: string) => new EngineError('unavailable', `${vmId} vanished while it was being made`)
 
 function required(vm: VmRef, instance: Instance | undefined): Instance {
   if (!instance) throw new EngineError('missing', `no such VM: ${vm.id}`)
