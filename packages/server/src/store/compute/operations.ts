@@ -140,9 +140,10 @@ const list = filteredStatement<{ id: string; record: string }, OperationFilter>(
   },
 )
 
+// Each is looked up by itself, also while PostgreSQL knows nothing of the tables and would read them to the end.
 const unfinished = statement<OperationRow, { resourceIds: string[] }>(
   'operation_unfinished',
-  `SELECT o.* FROM operation_queue q JOIN operations o ON o.id = q.operation_id
+  `SELECT o.* FROM operation_queue q, LATERAL (SELECT * FROM operations WHERE id = q.operation_id LIMIT 1) o
    WHERE q.resource_id = ANY (:resourceIds::uuid[]) ORDER BY q.resource_id, q.is_deletion DESC FOR UPDATE OF q`,
 )
 

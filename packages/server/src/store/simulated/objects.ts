@@ -121,7 +121,8 @@ const remove = statement<{ id: string }, { vms: string; resetMs: number }>(
    resets AS (
      INSERT INTO simulated_gpu_resets (location, host, pci_address, clean_at)
      SELECT v.location, v.host, pci, slipway_now() + :resetMs * interval '1 millisecond'
-     FROM gone JOIN simulated_vms v ON v.id = gone.id AND NOT v.is_removed, unnest(v.gpus) pci
+     FROM gone, LATERAL (SELECT * FROM simulated_vms k WHERE k.id = gone.id AND NOT k.is_removed LIMIT 1) v,
+       unnest(v.gpus) pci
      ORDER BY v.location, v.host, pci
      ON CONFLICT (location, host, pci_address) DO UPDATE SET clean_at = excluded.clean_at)
    SELECT id FROM gone`,
