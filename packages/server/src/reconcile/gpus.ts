@@ -9,14 +9,19 @@ export async function freeReportedGpus(
   reports: HostReport[],
   inspectedAt: Date,
 ): Promise<void> {
-  const clean = new Set(
-    reports.flatMap(({ name, gpus }) =>
-      gpus.filter((gpu) => gpu.isClean && gpu.holderVmId === null).map((gpu) => `${name} ${gpu.pciAddress}`),
-    ),
-  )
   const quarantined = await listQuarantinedGpus(database, location)
-  const ids = quarantined
-    .filter(({ host, pci_address }) => clean.has(`${host} ${pci_address}`))
-    .map(({ id }) => id)
-  await freeCleanGpus(database, ids, inspectedAt)
+  if (quarantined.length === 0) return
+  const gpusOf = new Map(reports.map(({ name, gpus }) => [name, gpus]))
+  const clean = quarantined.filter(({ host, pci_address }) =>
+    gpusOf
+      .get(host)
+      ?.some(
+        ({ pciAddress, isClean, holderVmId }) => pciAddress === pci_address && isClean && holderVmId === null,
+      ),
+  )
+  await freeCleanGpus(
+    database,
+    clean.map(({ id }) => id),
+    inspectedAt,
+  )
 }

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { EventType, HostState } from '@slipway/contract'
 import { gpuStateAfterReport, shapeOf } from '../domain/host-report.ts'
 import { inParts } from '../domain/in-parts.ts'
@@ -191,11 +191,9 @@ function stateAfterReport(host: ReportedHost, isKeptDown: boolean): HostState {
 /** Of what this file uses of a report; holders and resets of GPUs change all the time and are read elsewhere. */
 function fingerprintOf({ cpuCores, memoryGb, isClosed = false, capabilities, gpus }: HostReport): string {
   const places = gpus
-    .map(({ pciAddress, model, numaNode, iommuGroup }) => [pciAddress, model, numaNode, iommuGroup])
-    .sort(([a], [b]) => (String(a) < String(b) ? -1 : 1))
-  return createHash('sha256')
-    .update(JSON.stringify([cpuCores, memoryGb, isClosed, capabilities, places]))
-    .digest('base64url')
+    .map(({ pciAddress, model, numaNode, iommuGroup }) => `${pciAddress} ${model} ${numaNode} ${iommuGroup}`)
+    .sort()
+  return hash('sha256', JSON.stringify([cpuCores, memoryGb, isClosed, capabilities, places]), 'base64url')
 }
 
 /** Hosts that have not reported for so long take no more VMs. Returns how many were lost. */
