@@ -103,6 +103,14 @@ test('no statement reads more because the tables have grown, but for the excepti
 // Until PostgreSQL has first looked at a table, some time after it got its first rows, it has its own expectations.
 test('no statement reads more on a store that has no statistics yet, but for the exceptions', async () => {
   const fresh = await createDatabase()
+  // Its hosts have reported before anybody has a VM.
+  await query(
+    fresh.url,
+    `INSERT INTO locations (name, region, zone, engine, storage, position) VALUES ('a', 'a', 'a', 'simulated', 'local', 0);
+     INSERT INTO hosts (id, name, location, family, state, usable_gpus)
+     SELECT gen_random_uuid(), 'h' || n, 'a', 'a40', 'up', 8 FROM generate_series(1, 2000) n;
+     INSERT INTO host_reports (host_id, reported_at, fingerprint) SELECT id, now(), name FROM hosts`,
+  )
   const plannedFresh = new Database({ url: fresh.url, poolSize: 1 })
   onTestFinished(async () => {
     await plannedFresh.close()

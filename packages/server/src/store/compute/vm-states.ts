@@ -27,11 +27,14 @@ const onLostHosts = statement<
   { states: string[]; graceMs: number; afterId: string; most: number }
 >(
   'vm_on_lost_hosts',
-  `SELECT v.id FROM vms v JOIN hosts h ON h.id = v.host_id
-   WHERE h.state = 'down' AND v.state = ANY (:states) AND v.deleted_at IS NULL AND v.id > :afterId
+  `SELECT v.id FROM hosts h, LATERAL (
+     SELECT v.id FROM vms v
+     WHERE v.host_id = h.id AND v.state = ANY (:states) AND v.deleted_at IS NULL AND v.id > :afterId
+       AND NOT EXISTS (SELECT FROM operation_queue q WHERE q.resource_id = v.id)
+     ORDER BY v.id LIMIT :most) v
+   WHERE h.state = 'down'
      AND NOT EXISTS (SELECT FROM host_reports r WHERE r.host_id = h.id
                        AND r.reported_at > slipway_now() - :graceMs * interval '1 millisecond')
-     AND NOT EXISTS (SELECT FROM operation_queue q WHERE q.resource_id = v.id)
    ORDER BY v.id LIMIT :most`,
 )
 
