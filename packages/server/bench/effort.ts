@@ -1,8 +1,9 @@
 /** How long the measurements take. */
 export interface Effort {
   hosts: number
-  /** Rounds in which a read and its limits take turns, after one that warms up; none: the warm-up is what counts. */
+  /** Rounds that are counted, after one that warms up; none: the warm-up is what counts. */
   rounds: number
+  /** For each round; a read and its limits take turns in shorter ones. */
   readSeconds: number
   connections: number[]
   /** Creations by one client. */
@@ -17,7 +18,7 @@ export interface Effort {
 export const usual: Effort = {
   hosts: 2_000,
   rounds: 3,
-  readSeconds: 2,
+  readSeconds: 3,
   connections: [1, 16, 64],
   samples: 200,
   changeSeconds: 10,

@@ -108,40 +108,54 @@ async function compareWith(
   given: { token: string; connections: number; effort: Effort; postmaster: number },
 ): Promise<Figure> {
   const [own, ...others] = await inTurns(targets, given)
-  const { perSecond, p50, p99, serverMs, postgresMs, loadCores } = own!
+  const middle = (rounds: Measured[], name: keyof Measured) => median(rounds.map((round) => round[name]))
+  const isBound = (rounds: Measured[]) => isBusy(middle(rounds, 'loadCores'))
+  const value = middle(own!, 'perSecond')
   return {
     id: '',
     what: targets[0]!.what,
-    value: perSecond,
+    value,
     unit: '/s',
     limits: others.map((other, index) => ({
       what: targets[index + 1]!.what,
-      value: other.perSecond,
-      ratio: isBusy(loadCores) || isBusy(other.loadCores) ? null : perSecond / other.perSecond,
+      value: middle(other, 'perSecond'),
+      // Of each round by itself: the machine may be twice as fast in one as in another.
+      ratio:
+        isBound(own!) || isBound(other)
+          ? null
+          : median(own!.map(({ perSecond }, round) => perSecond / other[round]!.perSecond)),
     })),
-    cpu: { serverMs, postgresMs, loadCores },
-    more: { 'p50 ms': p50, 'p99 ms': p99, 'server CPU ms of the first limit': others[0]!.serverMs },
+    cpu: {
+      serverMs: middle(own!, 'serverMs'),
+      postgresMs: middle(own!, 'postgresMs'),
+      loadCores: middle(own!, 'loadCores'),
+    },
+    more: {
+      'p50 ms': middle(own!, 'p50'),
+      'p99 ms': middle(own!, 'p99'),
+      'server CPU ms of the first limit': middle(others[0]!, 'serverMs'),
+    },
   }
 }
 
-/** Short rounds that take turns, so that whatever else the machine does meets all alike; the median of each. */
+const turnSeconds = 1
+
+/** The rounds of each target: short ones that take turns, so that whatever else the machine does meets all alike. */
 async function inTurns(
   targets: Target[],
   { token, connections, effort, postmaster }: Parameters<typeof compareWith>[1],
-): Promise<Measured[]> {
+): Promise<Measured[][]> {
   const rounds = targets.map((): Measured[] => [])
-  for (let round = 0; round <= effort.rounds; round++)
+  const count = (effort.rounds * effort.readSeconds) / turnSeconds
+  for (let round = 0; round <= count; round++)
     for (const [index, { url, paths, pid }] of targets.entries()) {
       // The first round warms up what compiles itself while it runs, which takes thousands of requests.
-      const isWarmUp = round === 0 && effort.rounds > 0
-      const load = isWarmUp ? { connections: 16, seconds: 2 } : { connections, seconds: effort.readSeconds }
+      const isWarmUp = round === 0 && count > 0
+      const load = isWarmUp ? { connections: 16, seconds: 3 } : { connections, seconds: turnSeconds }
       const measured = await once({ url, paths, token, ...load }, pid, postmaster)
       if (!isWarmUp) rounds[index]!.push(measured)
     }
-  return rounds.map((all) => {
-    const names = Object.keys(all[0]!) as (keyof Measured)[]
-    return Object.fromEntries(names.map((name) => [name, median(all.map((one) => one[name]))])) as never
-  })
+  return rounds
 }
 
 async function once(reading: Reading, pid: number, postmaster: number): Promise<Measured> {

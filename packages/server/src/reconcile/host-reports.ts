@@ -191,8 +191,8 @@ function stateAfterReport(host: ReportedHost, isKeptDown: boolean): HostState {
 /** Of what this file uses of a report; holders and resets of GPUs change all the time and are read elsewhere. */
 function fingerprintOf({ cpuCores, memoryGb, isClosed = false, capabilities, gpus }: HostReport): string {
   const places = gpus
-    .map(({ pciAddress, model, numaNode, iommuGroup }) => `${pciAddress} ${model} ${numaNode} ${iommuGroup}`)
-    .sort()
+    .map(({ pciAddress, model, numaNode, iommuGroup }) => [pciAddress, model, numaNode, iommuGroup])
+    .sort(([a], [b]) => (String(a) < String(b) ? -1 : 1))
   return hash('sha256', JSON.stringify([cpuCores, memoryGb, isClosed, capabilities, places]), 'base64url')
 }
 

@@ -258,7 +258,7 @@ test('a creation that Incus took on and could not end is tried again', async () 
   expect(asked!.body).toMatchObject({ source: { type: 'image', fingerprint }, profiles: ['large-pages'] })
 })
 
-test('a VM that vanishes before it is started, as half of another creation does, is made again', async () => {
+test('a VM that vanishes before it is started, as half of another creation does, is to be tried again', async () => {
   incus.recorded.set('/1.0/cluster/members', [member('m1')])
   const image = { name: 'guest:latest', source: { fingerprint } }
   const subject = { engine: await open(), host: 'm1', image, close: async () => {} }

@@ -263,9 +263,11 @@ export class IncusEngine implements Engine {
       const now = await changeInstance(this.#ctx, vmId, call, (seen) =>
         isOn(seen) ? null : { isFresh: true },
       )
-      if (now && isOn(now)) return
       // Whoever made it could not end that, and Incus took it away: it is to be made anew.
-      throw error.kind === 'missing' ? vanished(vmId) : error
+      if (!now) throw vanished(vmId)
+      if (isOn(now)) return
+      // What Incus no longer knows of is the start.
+      throw error.kind === 'missing' ? new EngineError('unavailable', `the start of ${vmId} was lost`) : error
     })
   }
 

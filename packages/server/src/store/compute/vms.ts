@@ -118,16 +118,17 @@ const several = statement<VmRow, { projectIds: string[]; ids: string[] }>(
    WHERE v.deleted_at IS NULL`,
 )
 
-// The first name from this one on: so written, only the index of names has them in order. Of an index by project alone
-// PostgreSQL would think as well of while it takes a project for one VM, and read all that it has.
+// As a range, and in order: so written, only the index of names serves. An index by project alone would look as good to
+// PostgreSQL while it takes a project for one VM, and it would read all that the project has.
 const named = statement<
   { project_id: string; name: string; is_taken: boolean; now: Date },
   { projectIds: string[]; names: string[] }
 >(
   'vm_named',
   `SELECT w.project_id, w.name, (SELECT now FROM moment),
-          (SELECT v.name FROM vms v WHERE v.project_id = w.project_id AND v.name >= w.name AND v.deleted_at IS NULL
-           ORDER BY v.name LIMIT 1) IS NOT DISTINCT FROM w.name AS is_taken
+          (SELECT v.id FROM vms v
+           WHERE v.project_id = w.project_id AND v.name >= w.name AND v.name <= w.name AND v.deleted_at IS NULL
+           ORDER BY v.name LIMIT 1) IS NOT NULL AS is_taken
    FROM unnest(:projectIds::uuid[], :names::text[]) AS w (project_id, name)`,
 )
 
