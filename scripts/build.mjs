@@ -76,12 +76,15 @@ async function buildPrograms() {
   writeFileSync(hashFile, hash)
 }
 
-/** The server loads npm packages from node_modules; only the workspace's own packages become part of its file. */
+/**
+ * The server loads npm packages from node_modules; only the workspace's own packages become part of its file, and one that
+ * consists of so many small files that to find them takes longer than anything else of a start.
+ */
 export const packagesStayOutside = {
   name: 'packages-stay-outside',
   setup(build) {
     build.onResolve({ filter: /^[^./#]/ }, ({ path, kind }) =>
-      kind === 'entry-point' || path.startsWith('@slipway/') ? null : { path, external: true },
+      kind === 'entry-point' || /^(@slipway|typebox)(\/|$)/.test(path) ? null : { path, external: true },
     )
   },
 }

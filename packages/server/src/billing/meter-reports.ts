@@ -1,4 +1,4 @@
-import Stripe from 'stripe'
+import type Stripe from 'stripe'
 import { chargeLines, totalCents } from '../domain/charges.ts'
 import { monthOf } from '../domain/months.ts'
 import type { Services } from '../services.ts'
@@ -38,7 +38,7 @@ const acceptedMs = 34 * 86_400_000
 /** Sends what is due, at least once each. What fails is tried again; what cannot be settled is told to operators. */
 export async function sendMeterReports(services: Services): Promise<void> {
   if (services.config.billing.provider !== 'stripe') return
-  const stripe = stripeOf(services)
+  const stripe = await stripeOf(services)
   for (;;) {
     const due = await takeMeterReports(services.database, atOnce)
     if (due.length === 0) return
@@ -76,7 +76,7 @@ async function send(services: Services, stripe: Stripe, report: MeterReportRow):
     })
   } catch (error) {
     // A repeated identifier is refused as well: then the amount is there.
-    const isRefused = error instanceof Stripe.errors.StripeInvalidRequestError
+    const isRefused = (error as Partial<Stripe.errors.StripeError>).type === 'StripeInvalidRequestError'
     const hasArrived =
       wasTried &&
       isRefused &&

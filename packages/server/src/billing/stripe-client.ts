@@ -1,4 +1,4 @@
-import Stripe from 'stripe'
+import type Stripe from 'stripe'
 import type { Config } from '../config/index.ts'
 import type { Services } from '../services.ts'
 
@@ -6,12 +6,14 @@ const timeoutMs = 10_000
 const clients = new WeakMap<Config, Stripe>()
 
 /** One client for each configuration; its address can be that of a stand-in. */
-export function stripeOf({ config }: Pick<Services, 'config'>): Stripe {
+export async function stripeOf({ config }: Pick<Services, 'config'>): Promise<Stripe> {
+  // Loaded when somebody pays by it, and not at every start: it is the largest package of all.
+  const { default: StripeClient } = await import('stripe')
   const known = clients.get(config)
   if (known) return known
   const { stripeKey, stripeApiUrl } = config.billing
   const at = stripeApiUrl === '' ? null : new URL(stripeApiUrl)
-  const client = new Stripe(stripeKey, {
+  const client = new StripeClient(stripeKey, {
     timeout: timeoutMs,
     maxNetworkRetries: 1,
     telemetry: false,

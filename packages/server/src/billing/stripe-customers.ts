@@ -30,7 +30,7 @@ export async function ensureCustomer(services: Services, organizationId: string)
   const organization = await findOrganization(services.database, organizationId)
   if (!organization) throw new Error(`there is no organization ${organizationId}`)
   if (isCustomer(organization.payment_customer_id)) return organization.payment_customer_id
-  const customer = await stripeOf(services).customers.create(
+  const customer = await (await stripeOf(services)).customers.create(
     { name: organization.name, metadata: { slipway_organization_id: organizationId } },
     { idempotencyKey: `slipway-customer-${organizationId}` },
   )
@@ -45,7 +45,7 @@ export async function providerLink(
 ): Promise<string> {
   const method = await findPaymentMethod(services.database, organizationId)
   if (method?.provider !== 'stripe') return setUpLink(services, organizationId, returnUrl)
-  const session = await stripeOf(services).billingPortal.sessions.create({
+  const session = await (await stripeOf(services)).billingPortal.sessions.create({
     customer: await ensureCustomer(services, organizationId),
     return_url: returnUrl,
     flow_data: {
@@ -62,7 +62,7 @@ export async function setUpLink(
   organizationId: string,
   returnUrl: string,
 ): Promise<string> {
-  const session = await stripeOf(services).checkout.sessions.create({
+  const session = await (await stripeOf(services)).checkout.sessions.create({
     mode: 'setup',
     customer: await ensureCustomer(services, organizationId),
     currency: 'usd',
@@ -82,7 +82,7 @@ export async function removeProviderMethod(services: Services, by: Payer): Promi
   // Left over from the built-in provider: nothing at Stripe knows of it.
   if (method?.provider === 'builtin') return database.transaction((tx) => removeCard(tx, by))
   const organization = await findOrganization(database, by.organizationId)
-  if (method) await stripeOf(services).paymentMethods.detach(method.reference)
+  if (method) await (await stripeOf(services)).paymentMethods.detach(method.reference)
   if (organization) await syncCustomer(services, organization.payment_customer_id)
 }
 
@@ -95,7 +95,7 @@ export async function syncCustomer(services: Services, customerId: string): Prom
   const known = await findOrganizationOfCustomer(database, customerId)
   if (!known) return
   const ticket = await beginProviderSync(database, known.id)
-  const { method, isDelinquent } = await readCustomer(stripeOf(services), customerId)
+  const { method, isDelinquent } = await readCustomer(await stripeOf(services), customerId)
   await database.transaction(async (tx) => {
     if (!(await applyProviderSync(tx, known.id, ticket))) return
     const organization = (await findOrganization(tx, known.id))!

@@ -100,6 +100,9 @@ export class Database implements Queryable {
       pipeline: true,
       stream: () => new JoinedSocket(),
       connectionTimeoutMillis: 8_000,
+      // A new one knows no statement: whoever comes after a quiet time should not pay for that. Networks in between forget
+      // a silent connection after four minutes and more.
+      idleTimeoutMillis: 120_000,
       // A process that was stopped in the middle of a transaction must not keep its locks.
       // Statements are planned once, without their values: such are the plans that are tested against a grown store.
       options:

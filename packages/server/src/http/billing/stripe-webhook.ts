@@ -30,7 +30,7 @@ export function mountStripeWebhook(app: FastifyInstance, services: Services): vo
       done(null, raw),
     )
     scope.post('/billing/stripe/webhook', async (request, reply) => {
-      const event = verify(services, request.body as Buffer, request.headers['stripe-signature'])
+      const event = await verify(services, request.body as Buffer, request.headers['stripe-signature'])
       if (!(await isProviderEventKnown(services.database, event.id))) {
         await handle(services, event).catch((error) => {
           // The provider sends it again.
@@ -43,13 +43,14 @@ export function mountStripeWebhook(app: FastifyInstance, services: Services): vo
   })
 }
 
-function verify(services: Services, raw: Buffer, signature: string | string[] | undefined): Stripe.Event {
+async function verify(
+  services: Services,
+  raw: Buffer,
+  signature: string | string[] | undefined,
+): Promise<Stripe.Event> {
+  const { webhooks } = await stripeOf(services)
   try {
-    return stripeOf(services).webhooks.constructEvent(
-      raw,
-      signature ?? '',
-      services.config.billing.stripeWebhookSecret,
-    )
+    return webhooks.constructEvent(raw, signature ?? '', services.config.billing.stripeWebhookSecret)
   } catch (error) {
     throw new Failure('invalid_argument', 'The signature does not fit.', { cause: error })
   }
