@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { PeriodicTasks } from '../runner/periodic.ts'
+import { PeriodicTasks, type Rest } from '../runner/periodic.ts'
 import { Turns } from '../runner/turns.ts'
 import type { Services } from '../services.ts'
 import { listEngineAnswers } from '../store/fleet/locations.ts'
@@ -49,8 +49,15 @@ export class Reconciler {
   async start(): Promise<void> {
     await Promise.race([this.#firstReports(), delay(firstReportsMs, undefined, { ref: false })])
     const { engines } = this.#services
+    // All locations together have that tenth.
+    const restOfEach = { ...rest, factor: (rest.factor + 1) * engines.size - 1 }
     for (const location of engines.keys())
-      this.#share(reportsTurn(location), reportMs, (signal) => this.#inventory.location(location, signal))
+      this.#share(
+        reportsTurn(location),
+        reportMs,
+        (signal) => this.#inventory.location(location, signal),
+        restOfEach,
+      )
     this.#share('lost hosts', reportMs, (signal) => this.#inventory.lost(signal))
     this.#share('expiry', tickMs, () => this.expiry())
     this.#share('suspension', tickMs, () => this.suspension())
@@ -121,11 +128,16 @@ export class Reconciler {
   }
 
   /** A task that is done once for all processes. */
-  #share(name: string, everyMs: number, work: (signal: AbortSignal) => Promise<void>): void {
+  #share(
+    name: string,
+    everyMs: number,
+    work: (signal: AbortSignal) => Promise<void>,
+    resting: Rest = rest,
+  ): void {
     const { stopping } = this.#tasks
     const turn = () =>
-      this.#turns.take({ name, everyMs, rest }, (lost) => work(AbortSignal.any([stopping, lost])))
-    this.#tasks.every(everyMs, turn, rest)
+      this.#turns.take({ name, everyMs, rest: resting }, (lost) => work(AbortSignal.any([stopping, lost])))
+    this.#tasks.every(everyMs, turn, resting)
   }
 
   #limit(): AbortSignal {
