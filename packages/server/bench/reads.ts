@@ -116,6 +116,7 @@ async function compareWith(
     what: targets[0]!.what,
     value,
     unit: '/s',
+    isInTurns: true,
     limits: others.map((other, index) => ({
       what: targets[index + 1]!.what,
       value: middle(other, 'perSecond'),

@@ -1,3 +1,4 @@
+import { groupBy } from './lists.ts'
 import {
   addExact,
   centsToUsd,
@@ -32,16 +33,6 @@ export const unitOf = (resourceType: Charge['resource_type']) =>
 const usdOf = ({ cost_usd_ms }: Charge): Exact => (cost_usd_ms === null ? ZERO : usdOfMs(cost_usd_ms))
 
 export const sumUsd = (charges: Charge[]): Exact => addExact(...charges.map(usdOf))
-
-function groupBy<T>(items: T[], keyOf: (item: T) => string): Map<string, T[]> {
-  const groups = new Map<string, T[]>()
-  for (const item of items) {
-    const group = groups.get(keyOf(item))
-    if (group) group.push(item)
-    else groups.set(keyOf(item), [item])
-  }
-  return groups
-}
 
 /** The dearest first. */
 export function usdByProduct(charges: Charge[]): { product_name: string; usd: Exact }[] {

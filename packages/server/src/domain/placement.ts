@@ -1,3 +1,5 @@
+import { groupBy } from './lists.ts'
+
 export interface FreeGpu {
   id: string
   pciAddress: string
@@ -11,12 +13,6 @@ type Part = FreeGpu[][]
 
 function byPciAddress(a: FreeGpu, b: FreeGpu): number {
   return a.pciAddress < b.pciAddress ? -1 : 1
-}
-
-function groupBy<K>(gpus: FreeGpu[], key: (gpu: FreeGpu) => K): Map<K, FreeGpu[]> {
-  const groups = new Map<K, FreeGpu[]>()
-  for (const gpu of gpus) groups.set(key(gpu), [...(groups.get(key(gpu)) ?? []), gpu])
-  return groups
 }
 
 /**

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import type { EventType, HostState } from '@slipway/contract'
 import { gpuStateAfterReport, shapeOf } from '../domain/host-report.ts'
-import { inParts } from '../domain/in-parts.ts'
+import { inParts } from '../domain/lists.ts'
 import type { HostReport } from '../engines/engine.ts'
 import type { Database, Tx } from '../store/database.ts'
 import { emit, type NewEvent } from '../store/events/events.ts'

@@ -1,4 +1,4 @@
-import { inParts } from '../domain/in-parts.ts'
+import { inParts } from '../domain/lists.ts'
 import type { HostReport } from '../engines/engine.ts'
 import { withinLimit } from '../runner/limit.ts'
 import type { Services } from '../services.ts'

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { type CompiledRule, decidePacket, type Packet } from '../../domain/firewall.ts'
-import { inParts } from '../../domain/in-parts.ts'
+import { inParts } from '../../domain/lists.ts'
 import { Batches } from '../../store/batches.ts'
 import type { Database } from '../../store/database.ts'
 import {

@@ -1,6 +1,7 @@
 import { type RouteId, type RouteQuery, routeOf } from '@slipway/contract'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Failure } from '../../domain/failure.ts'
+import { groupBy } from '../../domain/lists.ts'
 import { CoalescedTask } from '../../runner/coalesced.ts'
 import { type Database, isDatabaseAway } from '../../store/database.ts'
 import {
@@ -183,19 +184,22 @@ export class EventStreams {
     const rows = await listEventsBetween(this.#database, everything, { after, upTo }, liveBatch)
     // Everybody left meanwhile, and perhaps somebody came.
     if (this.#tail !== after || rows.length === 0) return this.#tail !== after
-    const live = [...this.#readers].filter(({ stream }) => stream.isLive)
+    const live = [...this.#readers].map(({ stream }) => stream).filter(({ isLive }) => isLive)
+    // An event costs as much as it has readers, however many others there are.
+    const byScope = groupBy(live, ({ filter }) => filter.projectId ?? filter.organizationId)
     for (const row of rows) {
-      const listeners = live.filter(({ stream }) => stream.wants(row))
+      const scopes = new Set([row.project_id ?? row.organization_id, null])
+      const listeners = [...scopes]
+        .flatMap((scope) => byScope.get(scope) ?? [])
+        .filter((stream) => stream.wants(row))
       // Made once for all who see the same of it.
-      for (const showsClient of [true, false]) {
-        const alike = listeners.filter(({ stream }) => stream.showsClient === showsClient)
-        if (alike.length === 0) continue
+      for (const [showsClient, alike] of groupBy(listeners, (stream) => stream.showsClient)) {
         const frame = frameOf(row, showsClient)
-        for (const { stream } of alike) stream.write(frame)
+        for (const stream of alike) stream.write(frame)
       }
     }
     const tail = rows.at(-1)!.position
-    for (const { stream } of live) stream.position = Math.max(stream.position, tail)
+    for (const stream of live) stream.position = Math.max(stream.position, tail)
     this.#tail = tail
     return rows.length === liveBatch
   }
