@@ -91,6 +91,45 @@ test('an event stream keeps to its filters and to its project', async () => {
   await everything.next()
 })
 
+test('an event is told once to those of its project, of its organization, or of everything', async () => {
+  const { project_id, organization_id, operator_key } = service.credentials
+  const ofProject = await stream({ query: '?type=member.added' })
+  const ofOrganization = await stream({
+    token: owner,
+    path: `/v0.1/organizations/${organization_id}/events`,
+    query: '?type=member.added',
+  })
+  const ofAll = await stream({
+    token: operator_key,
+    path: '/v0.1/admin/events',
+    query: '?type=member.added',
+  })
+  await service.sql(
+    `INSERT INTO events_pending (id, organization_id, project_id, type, resource_type, resource_id, actor, request_id)
+     SELECT gen_random_uuid(), organization, project, 'member.added', 'test', name, 'system', ''
+     FROM (VALUES (1, $1::uuid, $2::uuid, 'of the project'), (2, $1, NULL, 'of the organization'),
+                  (3, NULL, NULL, 'of nobody'), (4, NULL, $2, 'last'), (5, $1, NULL, 'last')) e (n, organization, project, name)
+     ORDER BY n`,
+    [organization_id, project_id],
+  )
+  const told = async (client: Awaited<ReturnType<typeof stream>>) => {
+    await client.next(({ resource_id }) => resource_id === 'last')
+    return client.events.map(({ resource_id }) => resource_id)
+  }
+  expect(await told(ofProject)).toEqual(['of the project', 'last'])
+  expect(await told(ofOrganization)).toEqual(['of the organization', 'last'])
+  await ofAll.next(({ resource_id }) => resource_id === 'of nobody')
+  await ofAll.next()
+  await ofAll.next()
+  expect(ofAll.events.map(({ resource_id }) => resource_id)).toEqual([
+    'of the project',
+    'of the organization',
+    'of nobody',
+    'last',
+    'last',
+  ])
+})
+
 test('an event stream refuses a position that is garbled, has not been, or is no longer kept', async () => {
   const refused = async (lastEventId: string) =>
     service.request('GET', `/v0.1/projects/${service.credentials.project_id}/events`, {
