@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { root } from '@slipway/testing/root.ts'
-import { type Aim, type Figure, groups, inOrder, shown, withRatio } from './figures.ts'
+import { type Aim, type Figure, groups, inOrder, shown } from './figures.ts'
 import { type GrowRun, type Machine, readResults, type ServiceRun } from './results.ts'
 
 /** Other software, measured by us on such a machine with its own tools; `npm run bench` does not repeat it. */
@@ -87,8 +87,8 @@ function growTable({ scale, rows, pairs, sizeGb, fillSeconds, isQuick }: GrowRun
   const said = `Scale ${scale}: ${counts.join(', ')}; ${sizeGb.toFixed(1)} GB, filled in ${fillSeconds.toFixed(0)} s${isQuick ? '; measured by a quick look' : ''}.`
   const body = pairs.map(({ small, grown, factor }) => [
     small.what,
-    withRatio(small),
-    withRatio(grown),
+    `${shown(small.value)} ${small.unit}`,
+    `${shown(grown.value)} ${grown.unit}`,
     `${factor.toFixed(2)}${factor > 1.3 ? ' **(aim 1.3)**' : ''}`,
   ])
   return `${said}\n\n${table(['work', 'small store', 'grown store', 'factor'], body)}`

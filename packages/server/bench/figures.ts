@@ -20,8 +20,6 @@ export interface Figure {
   unit: '/s' | 'ms' | 'MB' | 's'
   aim?: Aim | undefined
   limits?: Limit[]
-  /** Its limits took turns with it, so that a ratio holds whatever else the machine did. */
-  isInTurns?: boolean
   cpu?: Cpu | undefined
   /** Further numbers of the same measurement, by name. */
   more?: Record<string, number>
@@ -97,17 +95,6 @@ export const shown = (n: number): string =>
       : n >= 1
         ? n.toFixed(2)
         : n.toFixed(3)
-
-/** How much of its first limit it reached, if that took turns with it. */
-export const turnsRatio = ({ isInTurns, limits }: Figure): number | null =>
-  isInTurns ? (limits?.[0]?.ratio ?? null) : null
-
-/** The figure with that ratio. */
-export function withRatio(figure: Figure): string {
-  const ratio = turnsRatio(figure)
-  const said = `${shown(figure.value)} ${figure.unit}`
-  return ratio === null ? said : `${said} (${ratio.toPrecision(2)} of its limit)`
-}
 
 const verdict = (aim: Aim | undefined): string =>
   aim ? `  [${aim.text}: ${aim.isMet === null ? 'not judged' : aim.isMet ? 'met' : 'MISSED'}]` : ''

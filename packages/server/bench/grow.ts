@@ -13,11 +13,11 @@ import { fullSize, growRows } from '@slipway/testing/grow-rows.ts'
 import { openEmbedded } from '../src/store/embedded/index.ts'
 import { measureChanges } from './changes.ts'
 import { type Effort, quick, usual } from './effort.ts'
-import { type Figure, print, turnsRatio, withRatio } from './figures.ts'
+import { type Figure, print, shown } from './figures.ts'
 import { addTenants, addVms, addWriteKey, createVms, stopVm } from './fixtures.ts'
 import type { Made } from './load.ts'
 import { Memory } from './memory.ts'
-import { measureReads } from './reads.ts'
+import { measureReadsBeside, type Vms } from './reads.ts'
 import { keep, type Pair, runNow } from './results.ts'
 import { locations, RunningService } from './running-service.ts'
 import { measureStarts } from './starts.ts'
@@ -40,8 +40,8 @@ const tenantName = 'grown'
 /** Until a new fleet has reported. */
 const longestMs = 600_000
 
-const given = values.quick ? quick : { ...usual, readSeconds: 1, changeSeconds: 4, streamSeconds: 5 }
-const effort: Effort = { ...given, connections: [16], rounds: 1, starts: 1 }
+const given = values.quick ? quick : { ...usual, changeSeconds: 4, streamSeconds: 5 }
+const effort: Effort = { ...given, rounds: 1, starts: 1 }
 /** Small and grown store take turns in each: the machine may be half as fast a minute later. */
 const rounds = values.quick ? 1 : 3
 const size = Object.fromEntries(
@@ -71,7 +71,7 @@ await withService(new RunningService(effort.hosts), async (small) => {
       print(grown)
       const verdict = factor <= mostFactor ? 'met' : 'MISSED'
       console.log(
-        `    small store ${withRatio(small)}: × ${factor.toFixed(2)}  [≤ ${mostFactor}: ${verdict}]`,
+        `    small store ${shown(small.value)} ${small.unit}: × ${factor.toFixed(2)}  [≤ ${mostFactor}: ${verdict}]`,
       )
     }
     keep({ grow: { ...run, scale, rows: size, fillSeconds, sizeGb, pairs } })
@@ -92,10 +92,17 @@ async function withService<T>(
 /** Both are measured warm: what a process compiles and a cache reads once is no growth. */
 async function measureInTurns(small: RunningService, grown: RunningService): Promise<Pair[]> {
   const stores = [
-    { service: small, read: await addVms(small), memory: new Memory(small) },
-    { service: grown, read: await addVms(grown).then(() => grownVms(grown)), memory: new Memory(grown) },
+    { service: small, memory: new Memory(small) },
+    { service: grown, memory: new Memory(grown) },
   ]
   type Store = (typeof stores)[number]
+  const made = await addVms(small)
+  await addVms(grown)
+  const reads = await measureReadsBeside(
+    { service: grown, made: (await grownVms(grown)) as Vms },
+    { service: small, made: made as Vms },
+    { ...effort, rounds: usual.rounds },
+  )
   const turns = new Map<string, [small: Figure, grown: Figure][]>()
   const measure = async (part: (store: Store) => Promise<Figure[]>, round = 0) => {
     const figures = new Map<Store, Figure[]>()
@@ -105,23 +112,26 @@ async function measureInTurns(small: RunningService, grown: RunningService): Pro
     for (const [index, figure] of ofSmall!.entries())
       turns.set(figure.id, [...(turns.get(figure.id) ?? []), [figure, ofGrown![index]!]])
   }
-  const loads: Record<string, (store: Store) => Promise<Figure[]>> = {
-    reads: ({ service, read: [first, ...others] }) => measureReads(service, [first!, ...others], effort),
-    changes: ({ service }) => measureChanges(service, effort),
-    streams: ({ service }) => measureStreams(service, effort),
+  for (let round = 0; round < rounds; round++) {
+    await measure(({ service }) => measureChanges(service, effort), round)
+    for (const { memory } of stores) await memory.note('changes')
+    await measure(({ service }) => measureStreams(service, effort), round)
+    for (const { memory } of stores) await memory.note('streams')
   }
-  for (let round = 0; round < rounds; round++)
-    for (const [name, load] of Object.entries(loads)) {
-      await measure(load, round)
-      for (const { memory } of stores) await memory.note(name)
-    }
   await measure(async ({ memory }) => [memory.figure])
   for (let round = 0; round < Math.max(rounds, 3); round++)
     await measure(async ({ service }) => {
       const starts = await measureStarts(service, effort.starts)
       return starts.filter(({ id }) => id === 'ready')
     }, round)
-  return [...turns.values()].map(pairOf)
+  return [...reads.map(besideSmall), ...[...turns.values()].map(middleOf)]
+}
+
+/** The small store took turns of a second with it, as its limit. */
+function besideSmall(figure: Figure): Pair {
+  const { value, ratio } = figure.limits![0]!
+  const grown = { ...figure, limits: [] }
+  return { small: { ...grown, value }, grown, factor: 1 / (ratio ?? figure.value / value) }
 }
 
 /** Starts the service with the rows that it is to have, and says how long they took. */
@@ -191,15 +201,14 @@ async function grownVms({ database }: RunningService): Promise<Made[]> {
 }
 
 /** The turn that lies in the middle, by how many times slower the grown store was in it. */
-function pairOf(turns: [small: Figure, grown: Figure][]): Pair {
+function middleOf(turns: [small: Figure, grown: Figure][]): Pair {
   const pairs = turns.map(([small, grown]) => ({ small, grown, factor: factorOf(small, grown) }))
   return pairs.toSorted((one, other) => one.factor - other.factor)[Math.floor(pairs.length / 2)]!
 }
 
-/** How many times slower, whichever way the figure counts. Where limits took turns with both, by how much of them they reached. */
+/** How many times slower, whichever way the figure counts. */
 function factorOf(small: Figure, grown: Figure): number {
-  const [before, after] = [turnsRatio(small), turnsRatio(grown)]
-  const factor = before !== null && after !== null ? after / before : grown.value / small.value
+  const factor = grown.value / small.value
   return grown.unit === '/s' ? 1 / factor : factor
 }
 

@@ -1,4 +1,4 @@
-import { type Aim, type Figure, groups, inOrder, shown, withRatio } from './figures.ts'
+import { type Aim, type Figure, groups, inOrder, shown } from './figures.ts'
 import { style } from './page-style.ts'
 import type { GrowRun, Pair, Results, Run, ServiceRun } from './results.ts'
 
@@ -65,7 +65,7 @@ function growSection({ scale, rows, fillSeconds, sizeGb, pairs }: GrowRun): stri
   const counts = Object.entries(rows).map(([table, n]) => `${n.toLocaleString('en')} ${table}`)
   const most = Math.max(1.3, ...pairs.map(({ factor }) => factor)) * 1.05
   const row = ({ small, grown, factor }: Pair) => `<tr><td>${escaped(small.what)}</td>
-<td class="figure">${withRatio(small)}</td><td class="figure">${withRatio(grown)}</td>
+<td class="figure">${shown(small.value)} ${small.unit}</td><td class="figure">${shown(grown.value)} ${grown.unit}</td>
 <td class="plot"><div class="track"><div class="bar ${factor <= 1.3 ? 'own' : 'over'}" style="width:${((factor / most) * 100).toFixed(1)}%"></div>
 <div class="aim" style="--at:${((1.3 / most) * 100).toFixed(1)}%"></div></div></td><td class="figure">${factor.toFixed(2)}</td>
 <td>${badge({ text: '', isMet: factor <= 1.3 })}</td></tr>`

@@ -10,8 +10,12 @@ interface Target {
   what: string
   url: string
   paths: string[]
+  token: string
   pid: number
+  postmaster: number
 }
+
+export type Vms = [Made, ...Made[]]
 
 interface Measured {
   perSecond: number
@@ -22,59 +26,79 @@ interface Measured {
   loadCores: number
 }
 
-/**
- * GETs of single records (in turns, if several VMs of a project are given), lists and availabilities, each beside bare
- * routes that send the same bytes.
- */
-export async function measureReads(
-  service: RunningService,
-  made: [Made, ...Made[]],
-  effort: Effort,
-): Promise<Figure[]> {
-  const [{ projectId, token, vmId }] = made
-  const base = `/v0.1/projects/${projectId}`
-  const paths = {
+/** What is read of one project: single records in turns, a page, and what is available. */
+function pathsOf(made: Vms) {
+  const base = `/v0.1/projects/${made[0].projectId}`
+  return {
     vm: made.map(({ vmId }) => `${base}/vms/${vmId}`),
     operation: made.map(({ operationId }) => `${base}/vms/operations/${operationId}`),
     list: [`${base}/vms?limit=100`],
     availabilities: [`${base}/availabilities`],
   }
+}
+type Name = keyof ReturnType<typeof pathsOf>
+
+const whats: Record<Name, string> = {
+  vm: 'GET VM',
+  operation: 'GET operation',
+  list: 'List of 100 VMs',
+  availabilities: 'Availabilities',
+}
+
+function ownTarget({ main, postmaster }: RunningService, made: Vms, name: Name, what: string): Target {
+  const { url, pid } = main
+  return { what, url, paths: pathsOf(made)[name], token: made[0].token, pid, postmaster }
+}
+
+/** Each beside bare routes that send the same bytes. */
+export async function measureReads(service: RunningService, made: Vms, effort: Effort): Promise<Figure[]> {
+  const [{ projectId, token, vmId }] = made
   const answers: Record<string, Answer> = {}
-  for (const [name, [path]] of Object.entries(paths)) answers[name] = await answerOf(service, path!, token)
+  for (const [name, [path]] of Object.entries(pathsOf(made)))
+    answers[name] = await answerOf(service, path!, token)
   const { databaseUrl } = service
   const bare = await startBareRoutes({ databaseUrl, token, vmId, projectId, answers })
-  const { url, pid } = service.main
-  const compare = (name: keyof typeof paths, what: string, connections: number, kinds: BareKind[]) =>
-    compareWith(
-      [{ what, url, paths: paths[name], pid }, ...kinds.map((kind) => bareTarget(bare, name, kind))],
-      { token, connections, effort, postmaster: service.postmaster },
-    )
+  const compare = (name: Name, connections: number, kinds: BareKind[]) => {
+    const own = ownTarget(service, made, name, plural(whats[name], connections))
+    return compareWith([own, ...kinds.map((kind) => bareTarget(bare, own, name, kind))], connections, effort)
+  }
   try {
     const figures: Figure[] = []
-    for (const [name, what] of [
-      ['vm', 'GET VM'],
-      ['operation', 'GET operation'],
-    ] as const)
+    for (const name of ['vm', 'operation'] as const)
       for (const connections of effort.connections) {
         const kinds: BareKind[] = name === 'vm' ? ['bare', 'row', 'json'] : ['bare', 'row']
-        const figure = await compare(name, plural(what, connections), connections, kinds)
+        const figure = await compare(name, connections, kinds)
         figure.id = `get-${name}-${connections}`
         figure.aim = aimOf(figure, connections)
         figures.push(figure)
       }
-    const list = await compare('list', 'List of 100 VMs, 16 connections', 16, ['row', 'page'])
+    const list = await compare('list', 16, ['row', 'page'])
     list.id = 'list-vms'
     list.aim = ratioAtLeast(list.limits![0]!, 0.6, 'same bytes after one SELECT')
-    const availabilities = await compare('availabilities', 'Availabilities, 16 connections', 16, [
-      'bare',
-      'row',
-    ])
+    const availabilities = await compare('availabilities', 16, ['bare', 'row'])
     availabilities.id = 'availabilities'
     availabilities.aim = atLeast(availabilities.value, 5_000, '/s')
     return [...figures, list, availabilities]
   } finally {
     bare.stop()
   }
+}
+
+/** A service and what is read of it. */
+export interface Read {
+  service: RunningService
+  made: Vms
+}
+
+/** Those of one service, with another's as their limit. */
+export async function measureReadsBeside(own: Read, other: Read, effort: Effort): Promise<Figure[]> {
+  const figures: Figure[] = []
+  for (const name of Object.keys(whats) as Name[]) {
+    const target = ({ service, made }: Read) => ownTarget(service, made, name, plural(whats[name], 16))
+    const figure = await compareWith([target(own), target(other)], 16, effort)
+    figures.push({ ...figure, id: name })
+  }
+  return figures
 }
 
 const plural = (what: string, connections: number) =>
@@ -95,7 +119,8 @@ const bareKinds = {
 }
 type BareKind = keyof typeof bareKinds
 
-const bareTarget = ({ url, pid }: BareRoutes, name: string, kind: BareKind): Target => ({
+const bareTarget = ({ url, pid }: BareRoutes, own: Target, name: Name, kind: BareKind): Target => ({
+  ...own,
   what: bareKinds[kind],
   url,
   paths: [`/${name}/${kind}`],
@@ -103,11 +128,8 @@ const bareTarget = ({ url, pid }: BareRoutes, name: string, kind: BareKind): Tar
 })
 
 /** The first target is ours, the others are its limits. */
-async function compareWith(
-  targets: Target[],
-  given: { token: string; connections: number; effort: Effort; postmaster: number },
-): Promise<Figure> {
-  const [own, ...others] = await inTurns(targets, given)
+async function compareWith(targets: Target[], connections: number, effort: Effort): Promise<Figure> {
+  const [own, ...others] = await inTurns(targets, connections, effort)
   const middle = (rounds: Measured[], name: keyof Measured) => median(rounds.map((round) => round[name]))
   const isBound = (rounds: Measured[]) => isBusy(middle(rounds, 'loadCores'))
   const value = middle(own!, 'perSecond')
@@ -116,7 +138,6 @@ async function compareWith(
     what: targets[0]!.what,
     value,
     unit: '/s',
-    isInTurns: true,
     limits: others.map((other, index) => ({
       what: targets[index + 1]!.what,
       value: middle(other, 'perSecond'),
@@ -142,24 +163,21 @@ async function compareWith(
 const turnSeconds = 1
 
 /** The rounds of each target: short ones that take turns, so that whatever else the machine does meets all alike. */
-async function inTurns(
-  targets: Target[],
-  { token, connections, effort, postmaster }: Parameters<typeof compareWith>[1],
-): Promise<Measured[][]> {
+async function inTurns(targets: Target[], connections: number, effort: Effort): Promise<Measured[][]> {
   const rounds = targets.map((): Measured[] => [])
   const count = (effort.rounds * effort.readSeconds) / turnSeconds
   for (let round = 0; round <= count; round++)
-    for (const [index, { url, paths, pid }] of targets.entries()) {
+    for (const [index, target] of targets.entries()) {
       // The first round warms up what compiles itself while it runs, which takes thousands of requests.
       const isWarmUp = round === 0 && count > 0
       const load = isWarmUp ? { connections: 16, seconds: 3 } : { connections, seconds: turnSeconds }
-      const measured = await once({ url, paths, token, ...load }, pid, postmaster)
+      const measured = await once({ ...target, ...load }, target)
       if (!isWarmUp) rounds[index]!.push(measured)
     }
   return rounds
 }
 
-async function once(reading: Reading, pid: number, postmaster: number): Promise<Measured> {
+async function once(reading: Reading, { pid, postmaster }: Target): Promise<Measured> {
   const [server, postgres] = [cpuMs(pid), familyCpuMs(postmaster)]
   const { count, perSecond, p50, p99, loadCores } = await read(reading)
   const serverMs = (cpuMs(pid) - server) / count
