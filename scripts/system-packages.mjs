@@ -69,6 +69,12 @@ const programNames = [
     isOptional: true,
   },
   {
+    name: 'ethtool',
+    binary: '/usr/sbin/ethtool',
+    packages: ['ethtool'],
+    suites: ['packages/server/test/engines/incus-ovn'],
+  },
+  {
     name: 'ssh',
     binary: 'ssh',
     packages: ['openssh-client'],
