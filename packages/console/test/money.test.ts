@@ -82,11 +82,12 @@ describe.skipIf(isBrowserMissing)('money and trouble in the console', () => {
     )
     const vm = await createVm(service, 'clinging', 'a40.1x', project_id)
     const { operation } = await service.asOwner.vmDelete({ project_id, vm_id: vm.id })
-    // Between two attempts: whoever is making one writes how many there were.
+    // Between two attempts: whoever is making one, or just taking it up, writes how many there were.
     await eventually(async () => {
       const changed = await service.sql(
-        `UPDATE operations SET attempts = 21 FROM operation_queue q
-         WHERE id = $1 AND attempts > 0 AND q.operation_id = id AND q.lease_token IS NULL RETURNING id`,
+        `WITH idle AS MATERIALIZED (SELECT operation_id FROM operation_queue
+                                    WHERE operation_id = $1 AND lease_token IS NULL FOR UPDATE)
+         UPDATE operations SET attempts = 21 FROM idle WHERE id = operation_id AND attempts > 0 RETURNING id`,
         [operation.operation_id],
       )
       return changed.length > 0
