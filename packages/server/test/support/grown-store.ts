@@ -198,17 +198,35 @@ const rows = `
   INSERT INTO simulated_disks (id, location, generation, size_gib)
     SELECT id_of('disk', n), 'place-' || n % 10 + 1, 1, 1 FROM generate_series(1, 2000) n;`
 
-/**
- * Fills an empty store and has PostgreSQL plan as if every table had grown. It multiplies the rows on a page, as its
- * statistics tell them, by the pages that the file really has: so rows on a page are what is set, for tables and indexes
- * alike.
- */
+/** The same VMs, with what they leave behind, of an operator whose tenants are few and large. */
+export const tablesOfFew: Record<string, number> = Object.fromEntries(
+  Object.entries(grownTables).filter(([table]) =>
+    /^(hosts|host_reports|gpus|carried_ranges|vms|disks|disk_attachments|operations|events|simulated_\w+)$|^usage_|^webhook_deliveries$/.test(
+      table,
+    ),
+  ),
+)
+
+/** Fills an empty store and has PostgreSQL plan as if every table had grown. A hundred projects stand for two thousand. */
 export async function growStore(url: string): Promise<void> {
   // Rows are made without triggers and foreign keys: nothing here has to agree but the spread of the values.
   await query(url, `SET session_replication_role = replica; ${rows}`)
-  const tables = Object.keys(grownTables)
+  await planAs(url, grownTables, 2000)
+}
+
+/** Has PostgreSQL plan for a grown store as if a dozen organizations had all of it. */
+export async function planForFewTenants(url: string): Promise<void> {
+  const tables = Object.keys(grownTables).filter((table) => !tablesOfFew[table])
+  await planAs(url, { ...tablesOfFew, ...Object.fromEntries(tables.map((table) => [table, 12])) }, 20)
+}
+
+/**
+ * PostgreSQL multiplies the rows on a page, as its statistics tell them, by the pages that the file really has: so rows on a
+ * page are what is set, for tables and indexes alike.
+ */
+async function planAs(url: string, counts: Record<string, number>, projects: number): Promise<void> {
+  const tables = Object.keys(counts)
   await query(url, tables.map((table) => `ALTER TABLE ${table} SET (autovacuum_enabled = off);`).join(''))
-  // A hundred projects stand for two thousand.
   const ofProjects = await query<{ name: string }>(
     url,
     `SELECT table_name AS name FROM information_schema.columns
@@ -216,7 +234,7 @@ export async function growStore(url: string): Promise<void> {
     [tables],
   )
   for (const { name } of ofProjects)
-    await query(url, `ALTER TABLE ${name} ALTER project_id SET (n_distinct = 2000)`)
+    await query(url, `ALTER TABLE ${name} ALTER project_id SET (n_distinct = ${projects})`)
   await query(url, 'VACUUM ANALYZE')
   await query(
     url,
@@ -225,6 +243,6 @@ export async function growStore(url: string): Promise<void> {
            FROM unnest($1::text[], $2::float8[]) AS wanted (name, rows) JOIN pg_class t ON t.oid = wanted.name::regclass) grown
      LEFT JOIN pg_index i ON i.indrelid = grown.oid
      WHERE c.oid IN (grown.oid, i.indexrelid)`,
-    [tables, Object.values(grownTables)],
+    [tables, Object.values(counts)],
   )
 }

@@ -23,18 +23,18 @@ const gathers =
 
 /**
  * Tells where a plan reads more as tables grow: a table or an index from one end to the other, or more rows than any one
- * thing has. `indexRows` says how many entries each index has, `alsoGrown` which further tables can be long.
+ * thing has. `indexRows` says how many entries each index has, `tables` which tables are long.
  */
 export function growthOf(
   plan: PlanNode,
   indexRows: ReadonlyMap<string, number>,
-  alsoGrown: string[] = [],
+  tables: Readonly<Record<string, number>> = grownTables,
 ): string[] {
   const found: string[] = []
   /** `isCut`: whoever asks stops after a page. */
   function look(node: PlanNode, isCut: boolean): void {
     const { 'Node Type': kind, 'Relation Name': table = '', 'Index Name': index = '', Filter = '' } = node
-    const isGrown = grownTables[table] !== undefined || alsoGrown.includes(table)
+    const isGrown = tables[table] !== undefined
     if (kind === 'Seq Scan' && isGrown) found.push(`reads all of ${table}`)
     if ((indexRows.get(index) ?? 0) > manyRows && isWalk(node) && !(isCut && !Filter))
       found.push(`walks ${index}`)
