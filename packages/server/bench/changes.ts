@@ -1,5 +1,5 @@
 import type { Effort } from './effort.ts'
-import { atLeast, atMost, both, type Figure, isBusy } from './figures.ts'
+import { atLeast, atMost, both, type Figure, isBusy, type Limit } from './figures.ts'
 import { addTenants } from './fixtures.ts'
 import { type WriteLimits, writeLimits } from './limits.ts'
 import { type Load, type LoadResult, runLoad } from './load.ts'
@@ -21,7 +21,9 @@ export async function measureChanges(service: RunningService, effort: Effort): P
   // A process that has just started still compiles: one that has run for a while is what a client meets.
   const first = await run({ ...create, clients, seconds: seconds / 3, location: locations[1] })
   const one = await run({ ...create, clients: 1, count: effort.samples })
-  const limits = await writeLimits(service, limitConnections, Math.min(seconds, 3))
+  const limitSeconds = Math.min(seconds, 3)
+  const ofOne = await writeLimits(service, 1, limitSeconds)
+  const limits = await writeLimits(service, limitConnections, limitSeconds)
   const many = await run({ ...create, clients, seconds })
   const shared = await run({ ...create, clients, seconds, tenants: oneOrganization, location: locations[1] })
   const vms = [first, many, shared].flatMap(({ result }) => result.made)
@@ -34,6 +36,7 @@ export async function measureChanges(service: RunningService, effort: Effort): P
       value: one.result.acceptedP50,
       unit: 'ms',
       aim: atMost(one.result.acceptedP50, 4, 'ms'),
+      limits: limitsOf(one.result.acceptedP50, ofOne, one.result, msEach),
     },
     {
       id: 'post-succeeded',
@@ -41,6 +44,7 @@ export async function measureChanges(service: RunningService, effort: Effort): P
       value: one.result.p50,
       unit: 'ms',
       aim: atMost(one.result.p50, 10, 'ms'),
+      limits: limitsOf(one.result.p50, ofOne, one.result, msEach),
       cpu: each(one.cost, one.result.count, one.result.loadCores),
       more: { 'p99 ms': one.result.p99, ...perChange(one) },
     },
@@ -53,6 +57,28 @@ export async function measureChanges(service: RunningService, effort: Effort): P
       limits,
     ),
     rate('deletions', `Deletions, ${clients} clients`, gone, 400, limits),
+  ]
+}
+
+const msEach = (perSecond: number) => 1000 / perSecond
+
+/** The smallest durable changes beside a figure, in its unit. */
+function limitsOf(
+  value: number,
+  { connections, transactions, inserts, pgbench }: WriteLimits,
+  { loadCores }: LoadResult,
+  unitOf = (perSecond: number) => perSecond,
+): Limit[] {
+  const over = connections === 1 ? '1 connection' : `${connections} connections`
+  const limit = (name: string, perSecond: number) => ({
+    what: `${name}, ${over}`,
+    value: unitOf(perSecond),
+    ratio: isBusy(loadCores) ? null : value / unitOf(perSecond),
+  })
+  return [
+    limit('bare transactions', transactions),
+    limit('single INSERTs', inserts),
+    ...(pgbench === undefined ? [] : [limit('pgbench, one INSERT each', pgbench)]),
   ]
 }
 
@@ -76,11 +102,6 @@ function rate(
   const { perSecond, count, loadCores, p50, p99 } = ran.result
   const cpu = each(ran.cost, count, loadCores)
   const enough = atLeast(perSecond, least, '/s')
-  const limit = (name: string, value: number) => ({
-    what: `${name}, ${limitConnections} connections`,
-    value,
-    ratio: isBusy(loadCores) ? null : perSecond / value,
-  })
   return {
     id,
     what,
@@ -90,11 +111,7 @@ function rate(
       mostCpuMs === undefined
         ? enough
         : both(enough, atMost(cpu.serverMs + cpu.postgresMs, mostCpuMs, 'ms of CPU in all')),
-    limits: [
-      limit('bare transactions', limits.transactions),
-      limit('single INSERTs', limits.inserts),
-      ...(limits.pgbench === undefined ? [] : [limit('pgbench, one INSERT each', limits.pgbench)]),
-    ],
+    limits: limitsOf(perSecond, limits, ran.result),
     cpu,
     more: { 'p50 ms': p50, 'p99 ms': p99, ...perChange(ran) },
   }

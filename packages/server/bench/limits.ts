@@ -44,6 +44,7 @@ export function startBareRoutes(task: Omit<BareTask & { kind: 'routes' }, 'kind'
 }
 
 export interface WriteLimits {
+  connections: number
   transactions: number
   inserts: number
   pgbench?: number
@@ -62,6 +63,7 @@ export async function writeLimits(
   const task = { databaseUrl, connections, seconds }
   const pgbench = runPgbench(databaseUrl, connections, seconds)
   return {
+    connections,
     transactions: await runChild<number>('bare-child', { kind: 'transactions', ...task }),
     inserts: await runChild<number>('bare-child', { kind: 'inserts', ...task }),
     ...(pgbench !== undefined && { pgbench }),

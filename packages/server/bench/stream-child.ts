@@ -60,12 +60,16 @@ async function writeEvents(
   committed: Map<string, number>,
 ): Promise<void> {
   const ids = tenants.map(() => uuid())
+  // As long as those of the service.
   const events = tenants.map(({ projectId }, index) => ({
     id: ids[index]!,
     type: 'vm.running' as const,
     resourceType: 'vm',
     resourceId: ids[index]!,
     projectId,
+    actor: `access_key:${projectId}`,
+    requestId: ids[index]!,
+    data: { name: `vm-${ids[index]}`, labels: {}, operation_id: ids[index] },
   }))
   await database.transaction((tx) => emitAll(tx, events))
   const at = performance.now()

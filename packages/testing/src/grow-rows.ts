@@ -70,10 +70,12 @@ export async function growRows(database: Database, growth: Growth): Promise<void
       bySeries(growth.operations),
       operationColumns(growth.operations),
     )
+    // The shortest one: into what each page has left over, later events of the service must not fit. Where a store has
+    // grown by itself, that is used up.
     await copyRows(
       tx,
       'events',
-      `t.id = (SELECT id FROM events WHERE resource_id = '${templates.running}' AND position IS NOT NULL LIMIT 1)`,
+      `t.id = (SELECT id FROM events e WHERE resource_id = '${templates.running}' ORDER BY pg_column_size(e) LIMIT 1)`,
       `${bySeries(growth.events)}, event_counter c`,
       eventColumns(growth.events),
     )
