@@ -172,7 +172,7 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
     await goTo('Settings')
     await page.getByRole('link', { name: 'Billing and budget' }).click()
     await page.getByLabel('Monthly limit, USD').fill('0')
-    await page.getByLabel('Refuse new VMs when the budget is spent').check()
+    await page.getByLabel('Refuse new VMs, starts and disks when the budget is spent').check()
     await page.getByRole('button', { name: 'Save budget' }).click()
     await page.getByText('The budget is 0.00 USD a month').waitFor()
     await page.getByRole('meter', { name: 'Spent this month' }).waitFor()

@@ -119,6 +119,8 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
     await dialog().getByText('/mnt/datasets').first().waitFor()
     await page.keyboard.press('Escape')
     await page.getByRole('table', { name: 'Disks' }).getByText('datasets').waitFor()
+    await open('/operations')
+    await page.getByRole('table', { name: 'Operations' }).getByText('Attach disks').waitFor()
   })
 
   test('a firewall rule explains itself, and the tester names it for a packet', async () => {

@@ -2,12 +2,12 @@ import type { Operation, OperationStep } from '@slipway/sdk'
 import { Check, Circle, LoaderCircle, Undo2, X } from 'lucide-react'
 import { read } from '../api/read.ts'
 import { useQuery } from '../api/use-query.ts'
-import { operationStepWords, stepWords } from '../lib/format.ts'
+import { changeWords, operationStepWords } from '../lib/format.ts'
 import { StateBadge } from '../ui/state.tsx'
 import { Lasted } from '../ui/time.tsx'
 
 export const operationWords = ({ metadata }: Operation): string =>
-  `${stepWords(metadata.operation_name.toLowerCase())} ${metadata.type.replace('_', ' ').replace(/^vm$/, 'VM')}`
+  changeWords(metadata.operation_name, metadata.type)
 
 /** Shows an operation with its steps and how long each took. */
 export function Steps({ projectId, operation }: { projectId: string; operation: Operation }) {

@@ -95,9 +95,13 @@ export function eventWords({
 }: Pick<Event, 'type' | 'resource_type' | 'data'>): string {
   const [, end = ''] = type.split('.')
   if (type.startsWith('operation.') && typeof data.operation_name === 'string')
-    return `${stepWords(data.operation_name.toLowerCase())} ${resourceWords(resource_type)} ${end}`
+    return `${changeWords(data.operation_name, resource_type)} ${end}`
   return eventTypeWords(type)
 }
+
+/** "CREATE" of a "firewall_rule" becomes "Create firewall rule". What is attached and detached are disks. */
+export const changeWords = (operationName: string, resourceType: string): string =>
+  `${stepWords(operationName.toLowerCase())} ${/^(AT|DE)TACH$/.test(operationName) ? 'disks' : resourceWords(resourceType)}`
 
 /** "vm.shutoff" becomes "VM shut off". */
 export const eventTypeWords = (type: string): string =>

@@ -44,11 +44,11 @@ export function Operations() {
     {
       key: 'what',
       title: 'What',
-      width: 'minmax(140px, 1fr)',
+      width: 'minmax(170px, 1fr)',
       cell: (operation) => (
         <button
           type="button"
-          className="font-medium hover:text-accent-text hover:underline"
+          className="text-left font-medium hover:text-accent-text hover:underline"
           onClick={() =>
             setSearch({
               operation: operation.operation_id === search.operation ? '' : operation.operation_id,

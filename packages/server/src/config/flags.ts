@@ -14,7 +14,9 @@ export interface Flags {
 }
 
 export const help = `Usage: slipway-server [flags]
+       slipway-server doctor --help
        slipway-server images --help
+       slipway-server incus --help
        slipway-server secrets --help
 
   --port N          port to listen on; 0 picks a free one (SLIPWAY_PORT, default 8080)

@@ -194,7 +194,7 @@ function BudgetForm({ projectId, budget }: { projectId: string; budget: Budget }
         hint="At 50, 80 and 100 % an event is raised. Empty means no budget."
       />
       <CheckField
-        label="Refuse new VMs when the budget is spent"
+        label="Refuse new VMs, starts and disks when the budget is spent"
         hint="What runs goes on running; nothing is stopped or deleted."
         isChecked={isHard}
         onChange={setHard}
