@@ -99,7 +99,7 @@ async function measureInTurns(small: RunningService, grown: RunningService): Pro
   const made = await addVms(small)
   await addVms(grown)
   const reads = await measureReadsBeside(
-    { service: grown, made: (await grownVms(grown)) as Vms },
+    { service: grown, made: (await grownVms(grown, made.length)) as Vms },
     { service: small, made: made as Vms },
     { ...effort, rounds: usual.rounds },
   )
@@ -186,15 +186,16 @@ async function fillRows(service: RunningService): Promise<void> {
   }
 }
 
-/** The VMs of one of those who were given some, which lie all over the tables. */
-async function grownVms({ database }: RunningService): Promise<Made[]> {
+/** So many VMs of one of those who were given some, which lie all over the tables. */
+async function grownVms({ database }: RunningService, count: number): Promise<Made[]> {
   const { rows: vms } = await database.query({
     text: `SELECT v.project_id AS "projectId", v.id AS "vmId",
                   (SELECT o.id FROM operations o WHERE o.resource_id = v.id LIMIT 1) AS "operationId"
            FROM vms v WHERE v.project_id = (
              SELECT p.id FROM projects p JOIN organizations o ON o.id = p.organization_id
-             WHERE o.name = $1 ORDER BY p.id LIMIT 1)`,
-    values: [`${tenantName} 0`],
+             WHERE o.name = $1 ORDER BY p.id LIMIT 1)
+           LIMIT $2`,
+    values: [`${tenantName} 0`, count],
   })
   const token = await database.transaction((tx) => addWriteKey(tx, vms[0].projectId))
   return vms.map((vm) => ({ ...vm, token }))
