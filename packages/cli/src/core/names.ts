@@ -18,7 +18,10 @@ export function resolveAmong<T>(
   const all = things.map((thing) => ({ ...thing, ...named(thing) }))
   const byId = all.find((thing) => thing.id === wanted)
   if (byId) return byId
-  const matches = all.filter((thing) => thing.name === wanted)
+  // In the order of what tells them apart, not of who came first.
+  const matches = all
+    .filter((thing) => thing.name === wanted)
+    .sort((one, other) => (one.hint ?? '').localeCompare(other.hint ?? ''))
   const [only] = matches
   if (only && matches.length === 1) return only
   if (matches.length > 1) {
