@@ -1,3 +1,4 @@
+import { eventually } from '@slipway/testing/eventually.ts'
 import { startProgram } from '@slipway/testing/program.ts'
 import { startReceiver, verify } from '@slipway/testing/webhook-receiver.ts'
 import { beforeAll, describe, expect, test } from 'vitest'
@@ -115,6 +116,10 @@ describe('with the login of an owner', () => {
     expect((await asOwner('billing', '--no-open')).stdout).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/\S+\n$/)
   })
 
+  test('whoami tells the role that a person has in the organization of the project', async () => {
+    expect((await asOwner('whoami')).stdout).toMatch(/Role +owner\nProject +default \(/)
+  })
+
   test('webhooks are created, paused, changed and deleted', async () => {
     // A public address; nothing is ever sent there, since no VM changes before the pause.
     const url = 'https://11.0.0.1/slipway'
@@ -188,6 +193,11 @@ describe('with the login of an owner', () => {
     expect(await shown('whoami')).toMatch(/Role +member\nProject +default \(/)
     expect((await runAs(['context', 'list'])).stdout).toMatch(/owner .* default\n/)
     expect((await cli.slipway('events', '--resource', 'train7')).stderr).toContain('Did you mean train-7?')
+    await cli.slipway('disk', 'create', 'spare', '--size', '10GiB', '--location', 'us-east1-a')
+    await cli.slipway('disk', 'delete', 'spare', '--yes')
+    // It has its name from events of its own that are told beside.
+    const told = /operation\.succeeded +spare .*\n.* disk\.deleted +spare /
+    await eventually(async () => told.test(await shown('events', '--limit', '6')))
   })
 
   test('the operator makes organizations and users, and suspends them', async () => {

@@ -74,6 +74,11 @@ describe.skipIf(isMissing('tmux'))('at a terminal', { timeout: 300_000 }, () => 
     )
   })
 
+  test('before a day was written, usage says where costs are until then', async () => {
+    terminal.run('usage --month 2020-02')
+    await terminal.see(/Nothing to show\.[\s\S]*`slipway cost` shows what runs now\.\nended with 0/)
+  })
+
   test('states have colours at a terminal, and none with NO_COLOR, --no-color or in a pipe', async () => {
     terminal.run('vm list')
     await terminal.see(/ended with 0/)

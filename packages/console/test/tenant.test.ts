@@ -53,6 +53,7 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
     await page.getByLabel('Name', { exact: true }).fill('train-7')
     await page.getByLabel('SSH public key').fill('ssh-ed25519 AAAA')
     await page.getByText(/The key is not a valid public key/).waitFor()
+    await summary().getByText('Correct the SSH public key').first().waitFor()
     await page.getByLabel('SSH public key').fill(sshKey)
     await page.getByText('ssh-ed25519, 256 bits, ada@laptop').waitFor()
     await create.click()

@@ -1,4 +1,5 @@
 import { isUuid } from '@slipway/contract/names'
+import type { Project, RouteAnswer } from '@slipway/sdk'
 import type { Cli } from '../core/cli.ts'
 import { command } from '../core/command.ts'
 import { printOne } from '../output/print.ts'
@@ -11,21 +12,31 @@ export const whoami = command({
   async run(cli) {
     const client = cli.settings.accessKey || cli.settings.context?.session ? cli.client : cli.operator
     const root = await client.rootGet()
-    const project = await projectName(cli, root.caller.project_id)
+    const project_id = cli.settings.project || root.caller.project_id
+    const project = cli.format.kind === 'table' ? await readProject(cli, project_id) : undefined
+    const role = project && (await roleOf(cli, root.caller, project.organization_id))
     await printOne(cli, root, ({ caller, version, api_version }) => [
       ['Service', `${cli.settings.apiUrl} (${version}, API ${api_version})`],
       ['Caller', `${caller.kind.replace('_', ' ')} ${caller.email || caller.id}`],
-      ['Role', caller.is_operator ? 'operator' : roleWord(caller.role) || '-'],
-      ['Project', project],
+      ['Role', caller.is_operator ? 'operator' : roleWord(caller.role) || role || '-'],
+      // The id alone where the caller cannot read it.
+      ['Project', project ? `${project.name} (${project_id})` : project_id || '-'],
       ['Context', cli.settings.contextName || '-'],
     ])
   },
 })
 
-/** The name of the project that commands are about; its id where the caller cannot read it. */
-async function projectName(cli: Cli, own: string): Promise<string> {
-  const project_id = cli.settings.project || own
-  if (cli.format.kind !== 'table' || !isUuid(project_id)) return project_id || '-'
-  const found = await cli.client.projectGet({ project_id }).catch(() => undefined)
-  return found ? `${found.name} (${project_id})` : project_id
+/** Reads the project that commands are about. */
+const readProject = async (cli: Cli, project_id: string): Promise<Project | undefined> =>
+  isUuid(project_id) ? await cli.client.projectGet({ project_id }).catch(() => undefined) : undefined
+
+/** A user's role is that in the organization of the project; a key has its own. */
+async function roleOf(
+  cli: Cli,
+  { kind, id }: RouteAnswer<'rootGet'>['caller'],
+  organization_id: string,
+): Promise<string | undefined> {
+  if (kind !== 'user') return undefined
+  const members = await cli.client.collect('memberList', { organization_id }).catch(() => [])
+  return members.find(({ user_id }) => user_id === id)?.role
 }

@@ -4,6 +4,12 @@ import { TextArea } from '../ui/field.tsx'
 /** A pasted key often brings a line end along. */
 export const keyOf = (text: string): string => text.trim()
 
+/** Returns what is wrong with the key, in words; nothing is wrong while the field is empty. */
+export function keyProblem(value: string): string {
+  const key = parseSshPublicKey(keyOf(value))
+  return key.ok || keyOf(value) === '' ? '' : `The key ${key.problem}.`
+}
+
 export function SshKeyField({
   label = 'SSH public key',
   value,
@@ -13,8 +19,7 @@ export function SshKeyField({
   value: string
   onChange: (value: string) => void
 }) {
-  const text = keyOf(value)
-  const key = text === '' ? null : parseSshPublicKey(text)
+  const key = parseSshPublicKey(keyOf(value))
   return (
     <TextArea
       label={label}
@@ -22,9 +27,9 @@ export function SshKeyField({
       onChange={onChange}
       rows={3}
       placeholder="ssh-ed25519 AAAA… you@laptop"
-      problem={key && !key.ok ? `The key ${key.problem}.` : undefined}
+      problem={keyProblem(value)}
       hint={
-        key?.ok ? (
+        key.ok ? (
           <span className="text-green-text">
             {key.type}, {key.bits} bits{key.comment && `, ${key.comment}`}
           </span>

@@ -31,7 +31,11 @@ export class Orphans {
       reports.flatMap((report) => report.disks.map((disk) => [disk.id, { ...disk, host: report.name }])),
     )
     const now = inspectedAt.getTime()
-    for (const { id, newest_generation } of await findOrphans(database, [...vms.keys(), ...disks.keys()])) {
+    const reported = [...vms.keys(), ...disks.keys()]
+    const orphans = await findOrphans(database, reported)
+    const isOrphan = new Set(orphans.map(({ id }) => id))
+    for (const id of reported) if (!isOrphan.has(id)) this.#seenSince.delete(id)
+    for (const { id, newest_generation } of orphans) {
       signal.throwIfAborted()
       const since = this.#seenSince.get(id) ?? now
       this.#seenSince.set(id, since)

@@ -3,7 +3,15 @@ import { command } from '../../core/command.ts'
 import { parseNumber } from '../../core/parse.ts'
 import { print, printLine, printList } from '../../output/print.ts'
 import { idOfAny, namesById } from '../resource-names.ts'
-import { eventColumns, type Limit, limitOption, namedColumns, nameOf, newestEvents } from './resource.ts'
+import {
+  eventColumns,
+  type Limit,
+  learnName,
+  limitOption,
+  namedColumns,
+  nameOf,
+  newestEvents,
+} from './resource.ts'
 
 interface EventsInput {
   follow?: boolean
@@ -35,8 +43,7 @@ export const events = command<EventsInput>({
     const names = await namesById(cli)
     if (follow) {
       for await (const event of cli.client.events({ project_id }, { ...filter, after })) {
-        const created = typeof event.data.name === 'string' ? event.data.name : undefined
-        if (created && !names.has(event.resource_id)) names.set(event.resource_id, created)
+        learnName(names, event)
         if (cli.format.kind !== 'table') printLine(event)
         else print(`${event.created_at}  ${event.type.padEnd(22)}  ${nameOf(names, event)}`)
       }
@@ -45,6 +52,7 @@ export const events = command<EventsInput>({
     const rows = await newestEvents(limit, (pageSize) =>
       cli.client.each('eventList', { project_id, ...filter, limit: pageSize }),
     )
+    for (const event of rows) learnName(names, event)
     await printList(cli, rows, namedColumns(names))
   },
 })

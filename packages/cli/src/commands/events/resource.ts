@@ -12,14 +12,19 @@ export const eventColumns: Column<Event>[] = [
   { name: 'position', value: (event) => event.position, isExtra: true },
 ]
 
-/** With the name of what each event is about, where it is known: deleted things have theirs in no list. */
+/** With the name of what each event is about. */
 export const namedColumns = (names: Map<string, string>): Column<Event>[] =>
   eventColumns.map((column) =>
     column.name === 'resource' ? { ...column, value: (event) => nameOf(names, event) } : column,
   )
 
-export const nameOf = (names: Map<string, string>, { resource_id, data }: Event): string =>
-  names.get(resource_id) ?? (typeof data.name === 'string' ? data.name : resource_id)
+export const nameOf = (names: Map<string, string>, { resource_id }: Event): string =>
+  names.get(resource_id) ?? resource_id
+
+/** What is deleted has its name in no list, but in events of its own. */
+export function learnName(names: Map<string, string>, { resource_id, data }: Event): void {
+  if (typeof data.name === 'string' && !names.has(resource_id)) names.set(resource_id, data.name)
+}
 
 /** With where the caller was, for those who may see it. */
 export const auditColumns: Column<Event>[] = [

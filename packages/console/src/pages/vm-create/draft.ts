@@ -1,6 +1,6 @@
 import type { ExpiryAction } from '@slipway/contract/states'
 import type { Disk, VmCreate } from '@slipway/sdk'
-import { keyOf } from '../../features/ssh-key-field.tsx'
+import { keyOf, keyProblem } from '../../features/ssh-key-field.tsx'
 import { parseLabels } from '../../lib/labels.ts'
 import { nameProblem, suggestName } from '../../lib/names.ts'
 import type { Problem } from './problem.tsx'
@@ -65,6 +65,8 @@ export function draftProblem(draft: Draft, keyIds: string[]): Problem | null {
   if (name) return { words: name, part: 'name' }
   const labels = parseLabels(draft.labels).problem
   if (labels) return { words: labels, part: 'labels' }
+  // The field says what is wrong with it.
+  if (keyProblem(draft.key)) return { words: 'Correct the SSH public key', part: 'key' }
   const hasKey = keyOf(draft.key) !== '' || keyIds.length > 0
   return hasKey ? null : { words: 'Choose or paste an SSH public key', part: 'key' }
 }
