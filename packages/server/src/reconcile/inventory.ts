@@ -19,6 +19,7 @@ import {
   silenceMs,
 } from './host-reports.ts'
 import { Orphans } from './orphans.ts'
+import { catchUp } from './restored.ts'
 import { reconcileLostVms, reconcileVms } from './vm-states.ts'
 
 /** How long an engine may take for one batch. */
@@ -118,6 +119,7 @@ export class Inventory {
   ): Promise<void> {
     const { database, config } = this.#services
     const engineName = config.locations.find(({ name }) => name === location)?.engine ?? 'simulated'
+    await catchUp(this.#services, location, reports)
     await protectReturningHosts(this.#services, location, reports, signal)
     signal.throwIfAborted()
     await applyHostReports(database, location, engineName, reports, asked)

@@ -37,11 +37,9 @@ export class Orphans {
     for (const id of reported) if (!isOrphan.has(id)) this.#seenSince.delete(id)
     for (const { id, newest_generation } of orphans) {
       signal.throwIfAborted()
-      const since = this.#seenSince.get(id) ?? now
-      this.#seenSince.set(id, since)
-      if (newest_generation === null && now - since < unknownMs) continue
       const vm = vms.get(id)
       const object = vm ?? disks.get(id)!
+      if (newest_generation === null && this.#stays({ id, location, host: object.host }, now)) continue
       const generation = Math.max(newest_generation ?? 0, object.generation)
       const ref = { id, host: object.host }
       log.warn({ id, location }, 'removing an orphan: no record knows it')
@@ -57,5 +55,16 @@ export class Orphans {
         log.warn({ err: error, id, location }, 'orphan not removed')
       }
     }
+  }
+
+  /** Says so when it is first seen: somebody may want to look before its hour is over. */
+  #stays(unknown: { id: string; location: string; host: string }, now: number): boolean {
+    const { config, log } = this.#services
+    const { keepUnknown } = config.operations
+    const since = this.#seenSince.get(unknown.id)
+    if (since !== undefined) return keepUnknown || now - since < unknownMs
+    this.#seenSince.set(unknown.id, now)
+    log.warn(unknown, `no record knows it: it stays${keepUnknown ? '' : ' for an hour'}`)
+    return true
   }
 }

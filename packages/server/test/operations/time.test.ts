@@ -231,9 +231,10 @@ test('a VM expires: it is announced, then stopped or deleted', async () => {
   await eventually(async () => (await service.call('vmGet', { params: { vm_id: goes } })).status === 404)
 })
 
-const isThere = async (id: string) => (await service.simulator().inspectVm({ id, host: '' })) !== null
-const stray = async (id: string) =>
-  service.sql(
+const isThere = async (id: string, at = service) =>
+  (await at.simulator().inspectVm({ id, host: '' })) !== null
+const stray = async (id: string, at = service) =>
+  at.sql(
     `INSERT INTO simulated_vms (id, location, host, generation, spec)
        SELECT $1, location, name, 1, '{}' FROM simulated_hosts WHERE location = 'us-east1-a' LIMIT 1`,
     [id],
@@ -260,6 +261,40 @@ test('what the engine has and no record knows gets an hour if it was never heard
   await service.clock.advance('2 minutes')
   await service.server.reconciler.reports()
   expect(await isThere(id)).toBe(false)
+})
+
+test('what the engine has and was never heard of stays where it is to be kept', async () => {
+  const own = await useService((config) => {
+    config.operations.keepUnknown = true
+  })
+  const id = uuid()
+  await stray(id, own)
+  await own.server.reconciler.reports()
+  await own.clock.advance('2 hours')
+  await own.server.reconciler.reports()
+  expect(await isThere(id, own)).toBe(true)
+})
+
+test('a VM and a disk that changed since a backup was written obey the store that was restored from it', async () => {
+  const [id, diskId] = [await resources.newVm(), await resources.newDisk({ size: '10GiB' })]
+  const firewall = async () =>
+    (await service.sql<{ firewall: unknown }>('SELECT firewall FROM simulated_vms WHERE id = $1', [id]))[0]
+  const rules = await firewall()
+  await service.sql(
+    `UPDATE simulated_vms SET generation = generation + 7, firewall_generation = firewall_generation + 7, firewall = '[]'
+     WHERE id = $1`,
+    [id],
+  )
+  await service.sql('UPDATE simulated_disks SET generation = generation + 7 WHERE id = $1', [diskId])
+  await service.server.reconciler.reports()
+  await service.server.reconciler.firewalls()
+  expect(await firewall()).toEqual(rules)
+  await resources.succeeded(await resources.act(id, { action: 'STOP' }))
+  await resources.succeeded(await resources.grow(diskId, '20GiB'))
+
+  await service.sql(`UPDATE simulated_vms SET generation = generation + 7, power = 'on' WHERE id = $1`, [id])
+  await service.server.reconciler.reports()
+  expect(await service.simulator().inspectVm({ id, host: '' })).toMatchObject({ power: 'off' })
 })
 
 const count = async (table: string) =>

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { chownSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { query } from '@slipway/testing/database.ts'
@@ -45,6 +46,20 @@ test('a server finds its rows again at the next start', async () => {
   await first.stop()
   const second = await openEmbedded({ dataDir, log: quiet })
   expect(await query(second.url, 'SELECT answer FROM kept')).toEqual([{ answer: 42 }])
+  await second.stop()
+})
+
+test('a copy of what a stopped server has is a store of its own, beside the first', async () => {
+  const copy = bench.launcher.newDataDir('copy')
+  execFileSync('cp', ['-a', `${dataDir}/.`, copy])
+  const [first, second] = [
+    await openEmbedded({ dataDir, log: quiet }),
+    await openEmbedded({ dataDir: copy, log: quiet }),
+  ]
+  expect(await query(second.url, 'SELECT answer FROM kept')).toEqual([{ answer: 42 }])
+  await query(second.url, 'UPDATE kept SET answer = 43')
+  expect(await query(first.url, 'SELECT answer FROM kept')).toEqual([{ answer: 42 }])
+  await first.stop()
   await second.stop()
 })
 

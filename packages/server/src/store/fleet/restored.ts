@@ -1,0 +1,54 @@
+import type { Queryable } from '../database.ts'
+import { statement } from '../statement.ts'
+
+/** Nobody is at work on it: an operation has its generation from its beginning on. */
+const atRest = (alias: string) =>
+  `NOT EXISTS (SELECT FROM operation_queue q WHERE q.resource_id = ${alias}.id)`
+
+// Whatever the rules were meanwhile, those of the store are applied anew. It locks in order, as every statement does that
+// writes the firewalls of several VMs.
+const vmGenerations = statement<
+  { id: string },
+  { ids: string[]; generations: number[]; firewalls: number[] }
+>(
+  'vm_take_generations',
+  `WITH ahead AS MATERIALIZED (
+     SELECT v.id, s.generation, s.firewall
+     FROM unnest(:ids::uuid[], :generations::bigint[], :firewalls::bigint[]) AS s (id, generation, firewall)
+     JOIN vms v ON v.id = s.id
+     WHERE (v.generation < s.generation OR v.firewall_wanted < s.firewall) AND ${atRest('v')}
+     ORDER BY v.id FOR NO KEY UPDATE OF v)
+   UPDATE vms v SET generation = greatest(v.generation, a.generation),
+          firewall_applied = greatest(v.firewall_applied, a.firewall),
+          firewall_wanted = greatest(v.firewall_wanted, a.firewall) + 1, firewall_next_at = slipway_now(),
+          firewall_behind_since = least(v.firewall_behind_since, slipway_now())
+   FROM ahead a WHERE v.id = a.id
+   RETURNING v.id`,
+)
+
+const diskGenerations = statement<{ id: string }, { ids: string[]; generations: number[] }>(
+  'disk_take_generations',
+  `UPDATE disks d SET generation = s.generation
+   FROM unnest(:ids::uuid[], :generations::bigint[]) AS s (id, generation)
+   WHERE d.id = s.id AND d.generation < s.generation AND ${atRest('d')}
+   RETURNING d.id`,
+)
+
+interface Seen {
+  vms: { id: string; generation: number; firewallGeneration: number }[]
+  disks: { id: string; generation: number }[]
+}
+
+/** Takes over the generations that engines have seen and the store does not know; returns whose they were. */
+export async function takeGenerations(db: Queryable, { vms, disks }: Seen): Promise<string[]> {
+  const taken = await vmGenerations.all(db, {
+    ids: vms.map(({ id }) => id),
+    generations: vms.map(({ generation }) => generation),
+    firewalls: vms.map(({ firewallGeneration }) => firewallGeneration),
+  })
+  const takenDisks = await diskGenerations.all(db, {
+    ids: disks.map(({ id }) => id),
+    generations: disks.map(({ generation }) => generation),
+  })
+  return [...taken, ...takenDisks].map(({ id }) => id)
+}
