@@ -75,7 +75,7 @@ describe.skipIf(isMissing('tmux'))('at a terminal', { timeout: 300_000 }, () => 
   })
 
   test('before a day was written, usage says where costs are until then', async () => {
-    terminal.run('usage --month 2020-02')
+    terminal.run('usage --location eu-north1-a')
     await terminal.see(/Nothing to show\.[\s\S]*`slipway cost` shows what runs now\.\nended with 0/)
   })
 

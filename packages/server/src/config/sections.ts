@@ -86,7 +86,7 @@ export const operationsSection = {
   renew_ms: field(integer(10, 3_600_000), 3000),
   vm_deadline_s: field(integer(1, 86_400), 900),
   concurrency: field(integer(1, 10_000), 64),
-  keep_unknown: field(flag, false),
+  restored: field(flag, false),
 }
 
 export const billingSection = {

@@ -119,10 +119,10 @@ export class Inventory {
   ): Promise<void> {
     const { database, config } = this.#services
     const engineName = config.locations.find(({ name }) => name === location)?.engine ?? 'simulated'
-    await catchUp(this.#services, location, reports)
     await protectReturningHosts(this.#services, location, reports, signal)
     signal.throwIfAborted()
     await applyHostReports(database, location, engineName, reports, asked)
+    if (config.operations.restored) await catchUp(this.#services, location, reports)
     for (const some of inParts(reports, hostsPerComparison)) {
       await reconcileVms(this.#services, location, some, signal)
       await this.#orphans.remove(location, some, inspectedAt, signal)

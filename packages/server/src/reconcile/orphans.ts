@@ -60,11 +60,11 @@ export class Orphans {
   /** Says so when it is first seen: somebody may want to look before its hour is over. */
   #stays(unknown: { id: string; location: string; host: string }, now: number): boolean {
     const { config, log } = this.#services
-    const { keepUnknown } = config.operations
+    const { restored } = config.operations
     const since = this.#seenSince.get(unknown.id)
-    if (since !== undefined) return keepUnknown || now - since < unknownMs
+    if (since !== undefined) return restored || now - since < unknownMs
     this.#seenSince.set(unknown.id, now)
-    log.warn(unknown, `no record knows it: it stays${keepUnknown ? '' : ' for an hour'}`)
+    log.warn(unknown, `no record knows it: it stays${restored ? '' : ' for an hour'}`)
     return true
   }
 }

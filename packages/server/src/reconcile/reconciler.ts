@@ -98,12 +98,17 @@ export class Reconciler {
   /** VMs whose time is up are stopped or deleted; ten minutes before, their owners are told. */
   async expiry(): Promise<void> {
     await warnOfExpiry(this.#services)
-    await expireVms(this.#services)
+    if (!this.#isRestored) await expireVms(this.#services)
   }
 
   /** Suspended organizations whose VMs are to stop have none running. */
-  suspension(): Promise<void> {
-    return stopSuspendedVms(this.#services)
+  async suspension(): Promise<void> {
+    if (!this.#isRestored) await stopSuspendedVms(this.#services)
+  }
+
+  /** What a backup says of time and of suspensions may no longer be so: nothing is stopped or deleted by it. */
+  get #isRestored(): boolean {
+    return this.#services.config.operations.restored
   }
 
   /** Gives new events their positions. */

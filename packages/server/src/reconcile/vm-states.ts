@@ -155,6 +155,7 @@ async function unlessAway(services: Services, id: string, work: () => Promise<vo
 
 /** Shut off by our books, and its GPUs given back: it must not run. A start meanwhile has a newer generation. */
 async function turnOff(services: Services, id: string, signal: AbortSignal): Promise<void> {
+  if (services.config.operations.restored) return
   const vm = await findAnyVm(services.database, id)
   if (vm?.state !== 'STATE_SHUTOFF') return
   const engine = engineAt(services, vm.location)

@@ -31,14 +31,22 @@ const longestStepMs = 60_000
 const quickMs = 250
 const late = { code: 'engine_error', message: 'It did not finish in time.' } as const
 
-/** The one place where an operation's time limit is decided: its own, or the operator's for VMs. */
-const deadlineMs = ({ deadlineS }: Definition, { config }: Services): number =>
-  1000 * (deadlineS === 'configured' ? config.operations.vmDeadlineS : deadlineS)
+/**
+ * The one place where an operation's time limit is decided: its own, or the operator's for VMs. What was under way when a
+ * backup was written has none: it may have ended well long ago, and must not be undone.
+ */
+function deadlineMs({ deadlineS }: Definition, { config }: Services): number {
+  const { restored, vmDeadlineS } = config.operations
+  if (restored) return Number.POSITIVE_INFINITY
+  return 1000 * (deadlineS === 'configured' ? vmDeadlineS : deadlineS)
+}
 
 /** The code of an error that trying again would not help. */
-function refusalCode(error: unknown): FailureCode | undefined {
+function refusalCode(error: unknown, { config }: Services): FailureCode | undefined {
   if (error instanceof Failure && error.code !== 'unavailable') return error.code
-  return error instanceof EngineError && error.kind !== 'unavailable' ? 'engine_error' : undefined
+  if (!(error instanceof EngineError) || error.kind === 'unavailable') return undefined
+  // A restored store has yet to take over what its engines have seen.
+  return error.kind === 'stale' && config.operations.restored ? undefined : 'engine_error'
 }
 
 /** One claimed operation on its way through its steps. */
@@ -74,7 +82,7 @@ export class Attempt {
     this.#deadline = row.started_at.getTime() + deadlineMs(definition, services)
     this.row = row
     this.#progress = row
-    this.#needsFence = row.was_held || row.attempts > 0
+    this.#needsFence = row.was_held || row.attempts > 0 || services.config.operations.restored
   }
 
   /** One step after the other, until it is over or waits, or the process stops: then it is handed back. */
@@ -176,7 +184,7 @@ export class Attempt {
     const isTeardown = this.#definition.isTeardown === true
     if (is_undoing) return this.#again(error, message, attempts + 1 >= undoAttempts)
     // A teardown is tried until it holds, whatever is in its way.
-    const refusal = isTeardown ? undefined : refusalCode(error)
+    const refusal = isTeardown ? undefined : refusalCode(error, this.#services)
     if (refusal) return this.#conclude({ flow: 'fail', code: refusal, message })
     return this.#again(error, message, isTeardown && this.#now > this.#deadline)
   }

@@ -80,12 +80,16 @@ const heldBy = `
      SELECT operation_id AS id FROM operation_queue
      WHERE operation_id = :id AND lease_token = :token AND NOT is_cancelled FOR UPDATE`
 
-// This attempt gets a generation of its own, at the resource too: whoever comes after us counts on from there.
+// This attempt gets a generation of its own, at the resource too: whoever comes after us counts on from there. A restored
+// store may have taken over a later one meanwhile.
 const fence = statement<{ generation: number }, Lease>(
   'operation_fence',
   `WITH held AS (${heldBy}),
    fenced AS (
-     UPDATE operations o SET generation = generation + 1 FROM held WHERE o.id = held.id
+     UPDATE operations o SET generation = 1 + greatest(o.generation,
+            (SELECT v.generation FROM vms v WHERE v.id = o.resource_id),
+            (SELECT d.generation FROM disks d WHERE d.id = o.resource_id))
+     FROM held WHERE o.id = held.id
      RETURNING resource_id, generation),
    vm AS (UPDATE vms v SET generation = f.generation FROM fenced f WHERE v.id = f.resource_id),
    disk AS (UPDATE disks d SET generation = f.generation FROM fenced f WHERE d.id = f.resource_id),

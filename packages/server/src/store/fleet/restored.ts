@@ -1,10 +1,6 @@
 import type { Queryable } from '../database.ts'
 import { statement } from '../statement.ts'
 
-/** Nobody is at work on it: an operation has its generation from its beginning on. */
-const atRest = (alias: string) =>
-  `NOT EXISTS (SELECT FROM operation_queue q WHERE q.resource_id = ${alias}.id)`
-
 // Whatever the rules were meanwhile, those of the store are applied anew. It locks in order, as every statement does that
 // writes the firewalls of several VMs.
 const vmGenerations = statement<
@@ -16,7 +12,7 @@ const vmGenerations = statement<
      SELECT v.id, s.generation, s.firewall
      FROM unnest(:ids::uuid[], :generations::bigint[], :firewalls::bigint[]) AS s (id, generation, firewall)
      JOIN vms v ON v.id = s.id
-     WHERE (v.generation < s.generation OR v.firewall_wanted < s.firewall) AND ${atRest('v')}
+     WHERE v.generation < s.generation OR v.firewall_wanted < s.firewall
      ORDER BY v.id FOR NO KEY UPDATE OF v)
    UPDATE vms v SET generation = greatest(v.generation, a.generation),
           firewall_applied = greatest(v.firewall_applied, a.firewall),
@@ -28,9 +24,12 @@ const vmGenerations = statement<
 
 const diskGenerations = statement<{ id: string }, { ids: string[]; generations: number[] }>(
   'disk_take_generations',
-  `UPDATE disks d SET generation = s.generation
-   FROM unnest(:ids::uuid[], :generations::bigint[]) AS s (id, generation)
-   WHERE d.id = s.id AND d.generation < s.generation AND ${atRest('d')}
+  `WITH ahead AS MATERIALIZED (
+     SELECT d.id, s.generation FROM unnest(:ids::uuid[], :generations::bigint[]) AS s (id, generation)
+     JOIN disks d ON d.id = s.id
+     WHERE d.generation < s.generation
+     ORDER BY d.id FOR NO KEY UPDATE OF d)
+   UPDATE disks d SET generation = a.generation FROM ahead a WHERE d.id = a.id
    RETURNING d.id`,
 )
 
