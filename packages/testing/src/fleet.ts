@@ -44,6 +44,15 @@ export const hostReport = (name: string, gpus: number | GpuReport[] = 8): HostRe
 export const reportHost = (database: Database, location: string, report: HostReport) =>
   applyHostReports(database, location, 'simulated', [report])
 
+/** A VM that an engine has and no record knows. */
+export const addStrayVm = (database: Queryable, id: string) =>
+  rows(
+    database,
+    `INSERT INTO simulated_vms (id, location, host, generation, spec)
+     SELECT $1, location, name, 1, '{}' FROM simulated_hosts WHERE location = 'us-east1-a' LIMIT 1`,
+    id,
+  )
+
 export async function rows<Row>(database: Queryable, text: string, ...values: unknown[]): Promise<Row[]> {
   return (await database.query({ text, values })).rows
 }

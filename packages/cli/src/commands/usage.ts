@@ -59,14 +59,11 @@ export const usage = command<UsageInput>({
       : await cli.client.projectUsage({ project_id: await cli.project(), ...period })
     if (cli.format.kind !== 'table') return printData(cli, items)
     await printList(cli, byProduct(items), columns)
-    if (items.length === 0 && isNow(month))
+    if (items.length === 0 && period.end_date >= new Date().toISOString().slice(0, 10))
       cli.note('Days are written shortly after midnight UTC: `slipway cost` shows what runs now.')
     if (items.length > 0) for (const line of dailyChart(items, cli.colors.cyan)) print(line)
   },
 })
-
-const isNow = (month: string | undefined): boolean =>
-  month === undefined || month === new Date().toISOString().slice(0, 7)
 
 export function monthRange(
   month: string | undefined,

@@ -33,10 +33,10 @@ const readProject = async (cli: Cli, project_id: string): Promise<Project | unde
 /** A user's role is that in the organization of the project; a key has its own. */
 async function roleOf(
   cli: Cli,
-  { kind, id }: RouteAnswer<'rootGet'>['caller'],
+  { kind, id, is_operator }: RouteAnswer<'rootGet'>['caller'],
   organization_id: string,
 ): Promise<string | undefined> {
-  if (kind !== 'user') return undefined
+  if (kind !== 'user' || is_operator) return undefined
   const members = await cli.client.collect('memberList', { organization_id }).catch(() => [])
   return members.find(({ user_id }) => user_id === id)?.role
 }

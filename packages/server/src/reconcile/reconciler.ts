@@ -48,7 +48,9 @@ export class Reconciler {
   /** Resolves when the fleet is known, as far as its engines answer. */
   async start(): Promise<void> {
     await Promise.race([this.#firstReports(), delay(firstReportsMs, undefined, { ref: false })])
-    const { engines } = this.#services
+    const { engines, log } = this.#services
+    if (this.#isRestored)
+      log.warn({}, 'operations.restored is set: until it is not, nothing expires or is removed')
     // All locations together have that tenth.
     const restOfEach = { ...rest, factor: (rest.factor + 1) * engines.size - 1 }
     for (const location of engines.keys())

@@ -12,9 +12,11 @@ export async function catchUp(
   location: string,
   reports: HostReport[],
 ): Promise<void> {
-  const isSound = ({ generation }: { generation: number }) => Number.isSafeInteger(generation)
-  const vms = reports.flatMap((report) => report.vms).filter(isSound)
-  const disks = reports.flatMap((report) => report.disks).filter(isSound)
+  const areNumbers = (...generations: number[]) => generations.every(Number.isSafeInteger)
+  const vms = reports
+    .flatMap((report) => report.vms)
+    .filter(({ generation, firewallGeneration }) => areNumbers(generation, firewallGeneration))
+  const disks = reports.flatMap((report) => report.disks).filter(({ generation }) => areNumbers(generation))
   for (const id of await takeGenerations(database, { vms, disks }))
     log.warn({ id, location }, 'its engine had seen more than the restored store')
 }

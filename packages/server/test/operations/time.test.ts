@@ -1,9 +1,10 @@
 import { eventually } from '@slipway/testing/eventually.ts'
+import { addStrayVm } from '@slipway/testing/fleet.ts'
 import { checkInvariants, settle } from '@slipway/testing/invariants.ts'
 import { tokenOf } from '@slipway/testing/people.ts'
 import { resourcesOf, vmBody } from '@slipway/testing/resources.ts'
 import { startService, type TestService, useService } from '@slipway/testing/service.ts'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { uuid } from '../../src/domain/ids.ts'
 import { takeLease } from '../../src/store/leases.ts'
 
@@ -232,12 +233,6 @@ test('a VM expires: it is announced, then stopped or deleted', async () => {
 })
 
 const isThere = async (id: string) => (await service.simulator().inspectVm({ id, host: '' })) !== null
-const stray = async (id: string, at = service) =>
-  at.sql(
-    `INSERT INTO simulated_vms (id, location, host, generation, spec)
-       SELECT $1, location, name, 1, '{}' FROM simulated_hosts WHERE location = 'us-east1-a' LIMIT 1`,
-    [id],
-  )
 
 test('what the engine has and no record knows goes at once if it was ours', async () => {
   const id = await resources.newVm()
@@ -252,7 +247,7 @@ test('what the engine has and no record knows goes at once if it was ours', asyn
 
 test('what the engine has and no record knows gets an hour if it was never heard of', async () => {
   const id = uuid()
-  await stray(id)
+  await addStrayVm(service.database, id)
   await service.server.reconciler.reports()
   await service.clock.advance('59 minutes')
   await service.server.reconciler.reports()
@@ -260,81 +255,6 @@ test('what the engine has and no record knows gets an hour if it was never heard
   await service.clock.advance('2 minutes')
   await service.server.reconciler.reports()
   expect(await isThere(id)).toBe(false)
-})
-
-test('an engine that has seen more than the store refuses it: another store may work with it', async () => {
-  const id = await resources.newVm()
-  await service.sql('UPDATE simulated_vms SET generation = generation + 7 WHERE id = $1', [id])
-  await service.server.reconciler.reports()
-  const { operation } = await resources.act(id, { action: 'STOP' })
-  expect((await service.ended(operation.operation_id)).state).toBe('FAILED')
-  await service.sql('UPDATE simulated_vms SET generation = 1 WHERE id = $1', [id])
-})
-
-describe('a store that was restored from a backup', () => {
-  let own: TestService
-  let things: ReturnType<typeof resourcesOf>
-  beforeAll(async () => {
-    own = await startService((config) => {
-      config.operations.restored = true
-    })
-    things = resourcesOf(own)
-  })
-  afterAll(() => own.close())
-  const succeeded = async ({ operation }: { operation: { operation_id: string } }) =>
-    expect((await own.endedSoon(operation.operation_id)).state).toBe('SUCCEEDED')
-
-  test('has VMs and disks obey that changed since, and puts its own rules in force', async () => {
-    const [id, diskId] = [await things.newVm(), await things.newDisk({ size: '10GiB' })]
-    const firewall = async () =>
-      (await own.sql<{ firewall: unknown }>('SELECT firewall FROM simulated_vms WHERE id = $1', [id]))[0]
-    const rules = await firewall()
-    await own.sql(
-      `UPDATE simulated_vms SET generation = generation + 7, firewall_generation = firewall_generation + 7, firewall = '[]'
-       WHERE id = $1`,
-      [id],
-    )
-    await own.sql('UPDATE simulated_disks SET generation = generation + 7 WHERE id = $1', [diskId])
-    await own.server.reconciler.reports()
-    await own.server.reconciler.firewalls()
-    expect(await firewall()).toEqual(rules)
-    await succeeded(await things.act(id, { action: 'STOP' }))
-    await succeeded(await things.grow(diskId, '20GiB'))
-  })
-
-  test('goes on with an operation that comes before its engine was read', async () => {
-    const id = await things.newVm()
-    await own.sql('UPDATE simulated_vms SET generation = generation + 7 WHERE id = $1', [id])
-    await succeeded(await things.act(id, { action: 'STOP' }))
-  })
-
-  test('goes on with a creation however long ago that was', async () => {
-    await own.sql(
-      `INSERT INTO simulated_faults (method, kind, delay_ms, remaining) VALUES ('ensureVm', 'fail', 0, 1000)`,
-    )
-    const { operation } = await own.ok('vmCreate', { body: vmBody() })
-    await own.clock.advance('20 days')
-    await own.sql('DELETE FROM simulated_faults')
-    await succeeded({ operation })
-  })
-
-  test('removes and stops nothing: what no record knows, what is off by its books, what has expired', async () => {
-    const isRunning = async (id: string) =>
-      expect(await own.simulator().inspectVm({ id, host: '' })).toMatchObject({ power: 'running' })
-    const [unknown, started] = [uuid(), await things.newVm()]
-    const expired = await things.newVm({ ttl_seconds: 3600, on_expiry: 'delete' })
-    await stray(unknown, own)
-    await succeeded(await things.act(started, { action: 'STOP' }))
-    await own.sql(`UPDATE simulated_vms SET power = 'on' WHERE id = $1`, [started])
-    await own.server.reconciler.reports()
-    await own.clock.advance('2 hours')
-    await own.server.reconciler.reports()
-    await own.server.reconciler.expiry()
-    expect(await own.simulator().inspectVm({ id: unknown, host: '' })).not.toBeNull()
-    await isRunning(started)
-    expect(await things.stateOf(expired)).toBe('STATE_RUNNING')
-    await isRunning(expired)
-  })
 })
 
 const count = async (table: string) =>

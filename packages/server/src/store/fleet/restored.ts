@@ -1,4 +1,5 @@
 import type { Queryable } from '../database.ts'
+import { firewallDue } from '../network/firewalls.ts'
 import { statement } from '../statement.ts'
 
 // Whatever the rules were meanwhile, those of the store are applied anew. It locks in order, as every statement does that
@@ -16,8 +17,7 @@ const vmGenerations = statement<
      ORDER BY v.id FOR NO KEY UPDATE OF v)
    UPDATE vms v SET generation = greatest(v.generation, a.generation),
           firewall_applied = greatest(v.firewall_applied, a.firewall),
-          firewall_wanted = greatest(v.firewall_wanted, a.firewall) + 1, firewall_next_at = slipway_now(),
-          firewall_behind_since = least(v.firewall_behind_since, slipway_now())
+          firewall_wanted = greatest(v.firewall_wanted, a.firewall) + 1, ${firewallDue}
    FROM ahead a WHERE v.id = a.id
    RETURNING v.id`,
 )

@@ -30,8 +30,8 @@ const ofNetwork = keyedStatement<{ firewall: NetworkFirewall }, { networkId: str
    FROM unnest(:networkId::uuid[]) AS w (network_id)`,
 )
 
-// What is missing makes a VM behind since the earliest change that it lacks, and due at once.
-const wantMore = `firewall_wanted = firewall_wanted + 1, firewall_next_at = slipway_now(),
+/** What is missing makes a VM behind since the earliest change that it lacks, and due at once. */
+export const firewallDue = `firewall_next_at = slipway_now(),
           firewall_behind_since = least(firewall_behind_since, slipway_now())`
 
 // It locks in order, as every statement does that writes the firewalls of several VMs.
@@ -39,7 +39,8 @@ const wantNetwork = statement<never, { networkId: string; goingIds: string[] }>(
   'firewall_want_network',
   `WITH concerned AS MATERIALIZED (
      SELECT id FROM vms WHERE network_id = :networkId AND id <> ALL (:goingIds::uuid[]) ORDER BY id FOR NO KEY UPDATE)
-   UPDATE vms v SET ${wantMore} FROM concerned WHERE v.id = concerned.id`,
+   UPDATE vms v SET firewall_wanted = firewall_wanted + 1, ${firewallDue}
+   FROM concerned WHERE v.id = concerned.id`,
 )
 
 const naming = statement<{ network_id: string }, { vmIds: string[]; projectIds: string[] }>(
@@ -53,8 +54,7 @@ const naming = statement<{ network_id: string }, { vmIds: string[]; projectIds: 
 
 const notApplied = statement<never, { vmId: string }>(
   'firewall_not_applied',
-  `UPDATE vms SET firewall_wanted = greatest(firewall_wanted, firewall_applied) + 1, firewall_next_at = slipway_now(),
-          firewall_behind_since = least(firewall_behind_since, slipway_now())
+  `UPDATE vms SET firewall_wanted = greatest(firewall_wanted, firewall_applied) + 1, ${firewallDue}
    WHERE id = :vmId`,
 )
 
