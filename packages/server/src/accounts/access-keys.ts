@@ -13,6 +13,7 @@ import {
 } from '../store/identity/access-keys.ts'
 import { accessKeyView } from '../views/identity.ts'
 import { createAccessKey } from './credentials.ts'
+import { endInvitationsOfKeys } from './invitations.ts'
 
 export interface KeyRequest {
   name: string
@@ -82,8 +83,15 @@ export async function revokeKey(tx: Tx, by: Requester, scope: KeyScope, id: stri
   await emitKeysRevoked(tx, by, [row])
 }
 
+/** What follows the revocation of keys: an event for each, and the end of the invitations that they made. */
 export async function emitKeysRevoked(tx: Tx, by: Requester, rows: AccessKeyRow[]): Promise<void> {
   for (const row of rows) await emitKey(tx, by, 'access_key.revoked', row)
+  if (rows.length > 0)
+    await endInvitationsOfKeys(
+      tx,
+      by,
+      rows.map(({ id }) => id),
+    )
   tx.signal('access')
 }
 

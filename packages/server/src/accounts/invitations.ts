@@ -6,15 +6,20 @@ import { hashNewPassword, refuseCommonPassword } from '../domain/password.ts'
 import { hashSecret, newToken } from '../domain/secret.ts'
 import type { Services } from '../services.ts'
 import type { Tx } from '../store/database.ts'
+import { emit, type Requester } from '../store/events/events.ts'
 import {
+  dropInvitationsOfKeys,
+  dropInvitationsOfUser,
   findInvitations,
   type InvitationRow,
+  type Inviter,
   putInvitation,
   takeInvitations,
 } from '../store/identity/invitations.ts'
 import { insertMember } from '../store/identity/members.ts'
 import { findUserByEmail, insertUser, makeUserOperator } from '../store/identity/users.ts'
 import { time } from '../store/time.ts'
+import { memberView, userView } from '../views/identity.ts'
 import { countedAttempt, requireCode } from './passwords.ts'
 import { startSession } from './sessions.ts'
 import { badCode, emitUser, type Visitor } from './visitor.ts'
@@ -33,7 +38,7 @@ export async function invite(
   tx: Tx,
   email: string,
   grants: Grant[],
-  invitedBy: string,
+  inviter: Inviter,
 ): Promise<{ invitations: InvitationRow[]; code: string }> {
   const code = newToken('code')
   const codeHash = hashSecret(code)
@@ -42,14 +47,42 @@ export async function invite(
     invitations.push(
       await putInvitation(tx, {
         ...grant,
+        ...inviter,
         id: uuid(),
         email,
         codeHash,
-        invitedBy,
         seconds: invitationSeconds,
       }),
     )
   return { invitations, code }
+}
+
+/** Ends the open invitations that the user could no longer make. Call it whenever a user loses a right. */
+export const endInvitationsOfUser = async (tx: Tx, by: Requester, userId: string): Promise<void> =>
+  emitEnded(tx, by, await dropInvitationsOfUser(tx, userId))
+
+export const endInvitationsOfKeys = async (tx: Tx, by: Requester, keyIds: string[]): Promise<void> =>
+  emitEnded(tx, by, await dropInvitationsOfKeys(tx, keyIds))
+
+async function emitEnded(tx: Tx, by: Requester, invitations: InvitationRow[]): Promise<void> {
+  for (const { role, ...row } of invitations) {
+    const reason = 'The inviter can no longer make this invitation.'
+    const person = { ...row, user_id: row.id, suspended_at: null, is_invited: true }
+    const ended = {
+      ...by,
+      resourceType: 'user' as const,
+      resourceId: row.id,
+      organizationId: row.organization_id,
+    }
+    if (role)
+      await emit(tx, {
+        ...ended,
+        type: 'member.removed',
+        data: { ...memberView({ ...person, role }), reason },
+      })
+    else if (row.is_operator)
+      await emit(tx, { ...ended, type: 'user.operator_removed', data: { ...userView(person), reason } })
+  }
 }
 
 export function requireEmail(given: string): string {

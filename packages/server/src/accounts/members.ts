@@ -9,7 +9,7 @@ import {
   revokeOrganizationKeysOfUser,
   revokeProjectKeysOfUser,
 } from '../store/identity/access-keys.ts'
-import { deleteInvitation, setInvitationRole } from '../store/identity/invitations.ts'
+import { deleteInvitation, type Inviter, setInvitationRole } from '../store/identity/invitations.ts'
 import {
   deleteMember,
   findMember,
@@ -21,13 +21,13 @@ import {
 import { lockOrganization } from '../store/identity/organizations.ts'
 import { memberView } from '../views/identity.ts'
 import { emitKeysRevoked } from './access-keys.ts'
-import { invite, requireEmail } from './invitations.ts'
+import { endInvitationsOfUser, invite, requireEmail } from './invitations.ts'
 
 /** Whether the address has an account makes no difference here: the membership begins when its link is redeemed. */
 export async function inviteMember(
   tx: Tx,
   by: OrganizationRequester,
-  invitedBy: string,
+  inviter: Inviter,
   given: { email: string; role: Role },
 ): Promise<{ member: MemberRow; code: string }> {
   const email = requireEmail(given.email)
@@ -35,7 +35,7 @@ export async function inviteMember(
   if (await isMemberEmail(tx, by.organizationId, email))
     throw new Failure('already_exists', 'This user is a member already: change the role instead.')
   const grant = { organizationId: by.organizationId, role: given.role, isOperator: false }
-  const { invitations, code } = await invite(tx, email, [grant], invitedBy)
+  const { invitations, code } = await invite(tx, email, [grant], inviter)
   await requireRoom(tx, by, 'members')
   const member = (await findMember(tx, by.organizationId, invitations[0]!.id))!
   await emitMember(tx, by, 'member.invited', member)
@@ -46,12 +46,12 @@ export async function inviteMember(
 export async function inviteMemberAgain(
   tx: Tx,
   by: OrganizationRequester,
-  invitedBy: string,
+  inviter: Inviter,
   id: string,
 ): Promise<{ member: MemberRow; code: string }> {
   const { email, role, is_invited } = await lockedMember(tx, by, id)
   if (!is_invited) throw new Failure('conflict', 'This member has accepted already and needs no invitation.')
-  return inviteMember(tx, by, invitedBy, { email, role })
+  return inviteMember(tx, by, inviter, { email, role })
 }
 
 /** Keys of the organization that the member made do not outlast the role that they need. */
@@ -68,6 +68,7 @@ export async function changeMember(
     if (before.role === 'owner') await requireOwner(tx, by.organizationId)
     const kept = roles.slice(0, roles.indexOf(role) + 1)
     await emitKeysRevoked(tx, by, await revokeOrganizationKeysOfUser(tx, by.organizationId, userId, kept))
+    await endInvitationsOfUser(tx, by, userId)
   }
   const member = { ...before, role }
   await emitMember(tx, by, 'member.updated', member, { previous_role: before.role })
@@ -88,6 +89,7 @@ export async function removeMember(
     await deleteMember(tx, organizationId, userId)
     if (member.role === 'owner') await requireOwner(tx, organizationId)
     await emitKeysRevoked(tx, by, await revokeOrganizationKeysOfUser(tx, organizationId, userId, []))
+    await endInvitationsOfUser(tx, by, userId)
     if (isRevokingKeys)
       await emitKeysRevoked(tx, by, await revokeProjectKeysOfUser(tx, organizationId, userId))
   }

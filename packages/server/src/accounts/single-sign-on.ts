@@ -20,6 +20,7 @@ import { deleteMember } from '../store/identity/members.ts'
 import { lockOrganization } from '../store/identity/organizations.ts'
 import { insertUser, lockUser } from '../store/identity/users.ts'
 import { emitKeysRevoked } from './access-keys.ts'
+import { endInvitationsOfUser } from './invitations.ts'
 import type { OidcIdentity } from './oidc-client.ts'
 import { startSession } from './sessions.ts'
 import { emitUser, invalidGrant, type Visitor } from './visitor.ts'
@@ -154,7 +155,9 @@ async function applyClaims(
     else await deleteMember(tx, before.organization_id, userId)
     const kept = left ? roles.slice(0, roles.indexOf(left) + 1) : []
     const revoked = await revokeOrganizationKeysOfUser(tx, before.organization_id, userId, kept)
-    await emitKeysRevoked(tx, { ...by, organizationId: before.organization_id }, revoked)
+    const inOrganization = { ...by, organizationId: before.organization_id }
+    await emitKeysRevoked(tx, inOrganization, revoked)
+    await endInvitationsOfUser(tx, inOrganization, userId)
     const data = { role: left ?? before.role, previous_role: before.role, issuer }
     const type = left ? 'member.updated' : 'member.removed'
     await emitUser(tx, visitor, type, userId, { organizationId: before.organization_id, data })

@@ -4,7 +4,7 @@ import { requireRoom } from '../operations/admission.ts'
 import type { Tx } from '../store/database.ts'
 import { emit, type Requester } from '../store/events/events.ts'
 import { revokeOperatorKeysOfUser } from '../store/identity/access-keys.ts'
-import { deleteMarkInvitation, type InvitationRow } from '../store/identity/invitations.ts'
+import { deleteMarkInvitation, type InvitationRow, type Inviter } from '../store/identity/invitations.ts'
 import { isMemberEmail } from '../store/identity/members.ts'
 import { findOrganization } from '../store/identity/organizations.ts'
 import { revokeTokenFamiliesOfUser } from '../store/identity/tokens.ts'
@@ -20,7 +20,7 @@ import {
 import { holdLock } from '../store/locks.ts'
 import { userView } from '../views/identity.ts'
 import { emitKeysRevoked } from './access-keys.ts'
-import { type Grant, invite, requireEmail } from './invitations.ts'
+import { endInvitationsOfUser, type Grant, invite, requireEmail } from './invitations.ts'
 
 export interface NewUser {
   email: string
@@ -33,7 +33,7 @@ export interface NewUser {
 export async function inviteUser(
   tx: Tx,
   by: Requester,
-  invitedBy: string,
+  inviter: Inviter,
   { email: given, organization_id: organizationId, role, is_operator }: NewUser,
 ): Promise<{ user: PersonRow; code: string }> {
   if (organizationId !== undefined && role === undefined)
@@ -51,7 +51,7 @@ export async function inviteUser(
   if (!organizationId && !is_operator && !known)
     grants.push({ organizationId: null, role: null, isOperator: false })
   if (grants.length === 0) throw new Failure('already_exists', 'There is such a user already.')
-  const { invitations, code } = await invite(tx, email, grants, invitedBy)
+  const { invitations, code } = await invite(tx, email, grants, inviter)
   if (organizationId) await requireRoom(tx, { ...by, organizationId }, 'members')
   const user = personOf(invitations)
   await emit(tx, {
@@ -83,7 +83,10 @@ export async function setUserSuspended(
     throw invalidField('suspended', 'you cannot suspend yourself')
   const user = await suspendUser(tx, userId, isSuspended)
   if (!user) throw notFound('user')
-  if (isSuspended) await revokeTokenFamiliesOfUser(tx, user.id)
+  if (isSuspended) {
+    await revokeTokenFamiliesOfUser(tx, user.id)
+    await endInvitationsOfUser(tx, by, user.id)
+  }
   await emitUserBy(tx, by, isSuspended ? 'user.suspended' : 'user.restored', user)
   return user
 }
@@ -105,6 +108,7 @@ export async function removeOperatorMark(tx: Tx, by: Requester, userId: string):
     throw new Failure('conflict', 'The last operator must stay one: make someone else an operator first.')
   const changed = (await takeOperatorMark(tx, userId))!
   await emitKeysRevoked(tx, by, await revokeOperatorKeysOfUser(tx, userId))
+  await endInvitationsOfUser(tx, by, userId)
   await emitUserBy(tx, by, 'user.operator_removed', changed)
   return changed
 }

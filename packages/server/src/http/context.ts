@@ -9,6 +9,7 @@ import type { Settled } from '../store/batches.ts'
 import type { Tx } from '../store/database.ts'
 import type { OrganizationRequester, Requester } from '../store/events/events.ts'
 import type { Caller, ProjectScope } from '../store/identity/access.ts'
+import type { Inviter } from '../store/identity/invitations.ts'
 import type { JsonText } from '../store/json.ts'
 import type { Access } from './access.ts'
 import type { Endings } from './streams/endings.ts'
@@ -103,14 +104,16 @@ export function makerOf(context: Context): string | null {
   return caller.kind === 'user' ? caller.id : caller.createdBy
 }
 
-/** Whom the invited see as the one who invites. */
-export function inviterOf(context: Context): string {
+/** Who invites, by which credential and by which right. */
+export function inviterOf(context: Context, madeAs: Inviter['madeAs']): Inviter {
   const caller = requireCaller(context)
-  return caller.kind === 'user'
-    ? caller.email
-    : caller.kind === 'operator_key'
-      ? 'an operator'
-      : 'an access key'
+  const names = { access_key: 'an access key', operator_key: 'an operator' }
+  return {
+    invitedBy: caller.kind === 'user' ? caller.email : names[caller.kind],
+    makerUserId: makerOf(context),
+    makerKeyId: caller.kind === 'user' ? null : caller.id,
+    madeAs,
+  }
 }
 
 export function requireUser(context: Context): Extract<Caller, { kind: 'user' }> {

@@ -22,7 +22,7 @@ beforeAll(async () => {
     allowedDomains: ['example.com'],
     organization: 'Company',
     roleClaim: 'groups',
-    roles: { 'gpu-admins': 'admin', ml: 'member' },
+    roles: { founders: 'owner', 'gpu-admins': 'admin', ml: 'member' },
   })
 })
 afterAll(async () => {
@@ -204,6 +204,25 @@ test('a code that another browser brings, or a state that was changed, opens not
   expect((await visit(changed.href, jar)).path).toBe('/sign-in?sso=refused')
   const garbled: Jar = new Map([['slipway_oidc', 'slipway_oidc=AAAA']])
   expect((await visit(provider, garbled)).path).toBe('/sign-in?sso=refused')
+})
+
+test('an owner whose claim is lost does not come back by an invitation made before', async () => {
+  const organization_id = await addOrganization(service.database, 'Company')
+  await addUser(service.database, { memberOf: { [organization_id]: 'owner' } })
+  stand.account.groups = ['founders']
+  const { token } = await signIn()
+  const { invite_url } = await service.ok('memberCreate', {
+    token,
+    params: { organization_id },
+    body: { email: someEmail('guest'), role: 'owner' },
+  })
+  stand.account.groups = ['ml']
+  const code = new URL(invite_url).hash.slice('#code='.length)
+  const accept = () => service.call('authAccept', { token: null, body: { code, password } })
+  await signIn()
+  expect(await accept()).toMatchObject({ status: 400, body: { code: 'invalid_grant' } })
+  // Another test's organization has this name.
+  await service.sql(`UPDATE organizations SET name = 'Former company' WHERE id = $1`, [organization_id])
 })
 
 test('a role follows its claim at each sign-in and goes with it, and what a link gave stays', async () => {

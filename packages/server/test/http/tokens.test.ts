@@ -339,8 +339,10 @@ test('a refused set-up leaves the code as it was', async () => {
 
 test('an invitation works once, and for seven days', async () => {
   const organizationId = await addOrganization(service.database)
+  const { id } = await addUser(service.database, { memberOf: { [organizationId]: 'owner' } })
   const grant = { organizationId, role: 'member', isOperator: false } as const
-  const invited = () => service.database.transaction((tx) => invite(tx, someEmail(), [grant], 'a friend'))
+  const inviter = { invitedBy: 'a friend', makerUserId: id, makerKeyId: null, madeAs: 'owner' } as const
+  const invited = () => service.database.transaction((tx) => invite(tx, someEmail(), [grant], inviter))
   const accept = (code: string) => call('POST', '/auth/accept', { body: { code, password } })
   const [{ code }, { code: late }] = [await invited(), await invited()]
   const { body } = await accept(code)

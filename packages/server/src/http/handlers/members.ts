@@ -20,14 +20,16 @@ export const memberHandlers: Handlers<MemberRoutes> = {
 
   async memberCreate(context) {
     const { tx, by, body } = context
-    const { member, code } = await inviteMember(tx, by, inviterOf(context), body)
-    return { ...memberView(member), invite_url: await sendInvitation(context, member.email, code) }
+    const inviter = inviterOf(context, 'owner')
+    const { member, code } = await inviteMember(tx, by, inviter, body)
+    return { ...memberView(member), invite_url: await sendInvitation(context, inviter, member.email, code) }
   },
 
   async memberInvite(context) {
     const { tx, by, params } = context
-    const { member, code } = await inviteMemberAgain(tx, by, inviterOf(context), params.user_id)
-    return { ...memberView(member), invite_url: await sendInvitation(context, member.email, code) }
+    const inviter = inviterOf(context, 'owner')
+    const { member, code } = await inviteMemberAgain(tx, by, inviter, params.user_id)
+    return { ...memberView(member), invite_url: await sendInvitation(context, inviter, member.email, code) }
   },
 
   memberUpdate: async ({ tx, by, params, body }) =>

@@ -3,6 +3,7 @@ import { removeSecondFactorOf } from '../../accounts/second-factor.ts'
 import { inviteUser, removeOperatorMark, setUserSuspended } from '../../accounts/users.ts'
 import { Failure } from '../../domain/failure.ts'
 import { queueMail } from '../../mail/queue.ts'
+import type { Inviter } from '../../store/identity/invitations.ts'
 import { listUsers } from '../../store/identity/users.ts'
 import { time } from '../../store/time.ts'
 import { userView } from '../../views/identity.ts'
@@ -22,8 +23,9 @@ export const userHandlers: Handlers<AdminUserRoutes> = {
 
   async adminUserCreate(context) {
     const { tx, by, body } = context
-    const { user, code } = await inviteUser(tx, by, inviterOf(context), body)
-    return { ...userView(user), invite_url: await sendInvitation(context, user.email, code) }
+    const inviter = inviterOf(context, 'operator')
+    const { user, code } = await inviteUser(tx, by, inviter, body)
+    return { ...userView(user), invite_url: await sendInvitation(context, inviter, user.email, code) }
   },
 
   async adminUserUpdate({ tx, by, params, body: { suspended, is_operator } }) {
@@ -47,16 +49,16 @@ export const userHandlers: Handlers<AdminUserRoutes> = {
 
 /** Returns the link, and mails it where there is mail. What follows `#` reaches no server, and so no log. */
 export async function sendInvitation(
-  context: Context<'memberCreate' | 'memberInvite' | 'adminUserCreate'>,
+  { services, tx }: Pick<Context, 'services' | 'tx'>,
+  { invitedBy }: Inviter,
   email: string,
   code: string,
 ): Promise<string> {
-  const { services, tx } = context
   const url = `${services.publicUrl()}/accept#code=${code}`
   await queueMail(services, tx, {
     to: email,
     subject: 'You are invited to Slipway',
-    text: `${inviterOf(context)} invites you to Slipway. See to what, and accept, here:\n\n${url}\n\nThe link works once, for seven days.`,
+    text: `${invitedBy} invites you to Slipway. See to what, and accept, here:\n\n${url}\n\nThe link works once, for seven days.`,
   })
   return url
 }

@@ -14,14 +14,26 @@ export interface InvitationRow {
   expires_at: Date
 }
 
+/** Who makes an invitation, by which credential and by which right. It is worth something while they keep that right. */
+export interface Inviter {
+  /** What the invited person reads: an e-mail address, or a word for a key. */
+  invitedBy: string
+  /** The signed-in user, or the user who made the key. */
+  makerUserId: string | null
+  makerKeyId: string | null
+  madeAs: 'owner' | 'operator'
+}
+
 // One row for each grant to an address: inviting again keeps the id and ends the code before.
 const put = statement<InvitationRow, NewInvitation>(
   'invitation_put',
-  `INSERT INTO invitations (id, email, organization_id, role, is_operator, code_hash, invited_by, expires_at)
-   VALUES (:id, :email, :organizationId, :role, :isOperator, :codeHash, :invitedBy,
+  `INSERT INTO invitations (id, email, organization_id, role, is_operator, code_hash, invited_by, maker_user_id,
+                            maker_key_id, made_as, expires_at)
+   VALUES (:id, :email, :organizationId, :role, :isOperator, :codeHash, :invitedBy, :makerUserId, :makerKeyId, :madeAs,
            slipway_now() + make_interval(secs => :seconds))
    ON CONFLICT (coalesce(organization_id, '00000000-0000-0000-0000-000000000000'), email, is_operator) DO UPDATE
    SET role = excluded.role, code_hash = excluded.code_hash, invited_by = excluded.invited_by,
+       maker_user_id = excluded.maker_user_id, maker_key_id = excluded.maker_key_id, made_as = excluded.made_as,
        expires_at = excluded.expires_at
    RETURNING *`,
 )
@@ -29,13 +41,15 @@ const put = statement<InvitationRow, NewInvitation>(
 const byCode = statement<InvitationRow & { organization_name: string | null }, { codeHash: Buffer }>(
   'invitations_by_code',
   `SELECT i.*, o.name AS organization_name FROM invitations i LEFT JOIN organizations o ON o.id = i.organization_id
-   WHERE i.code_hash = :codeHash AND i.expires_at > slipway_now() ORDER BY i.organization_id NULLS LAST`,
+   WHERE i.code_hash = :codeHash AND i.expires_at > slipway_now() AND maker_may_invite(i) ORDER BY i.organization_id NULLS LAST`,
 )
 
-// Of two who redeem a code at once only one gets its rows.
+// If a code is redeemed twice at once, only one request gets its rows. An ending of the maker's right deletes the same
+// rows, so that one of the two waits for the other.
 const take = statement<InvitationRow, { codeHash: Buffer }>(
   'invitations_take',
-  'DELETE FROM invitations WHERE code_hash = :codeHash AND expires_at > slipway_now() RETURNING *',
+  `DELETE FROM invitations i
+   WHERE i.code_hash = :codeHash AND i.expires_at > slipway_now() AND maker_may_invite(i) RETURNING *`,
 )
 
 const setRole = statement<never, { organizationId: string; id: string; role: Role }>(
@@ -53,14 +67,23 @@ const removeMark = statement<InvitationRow, { id: string }>(
   'DELETE FROM invitations WHERE id = :id AND is_operator RETURNING *',
 )
 
-export interface NewInvitation {
+const dropOfUser = statement<InvitationRow, { userId: string }>(
+  'invitations_drop_of_user',
+  'DELETE FROM invitations i WHERE i.maker_user_id = :userId AND NOT maker_may_invite(i) RETURNING *',
+)
+
+const dropOfKeys = statement<InvitationRow, { keyIds: string[] }>(
+  'invitations_drop_of_keys',
+  'DELETE FROM invitations i WHERE i.maker_key_id = ANY (:keyIds::uuid[]) AND NOT maker_may_invite(i) RETURNING *',
+)
+
+export interface NewInvitation extends Inviter {
   id: string
   email: string
   organizationId: string | null
   role: Role | null
   isOperator: boolean
   codeHash: Buffer
-  invitedBy: string
   seconds: number
 }
 
@@ -69,7 +92,7 @@ export const putInvitation = async (tx: Tx, invitation: NewInvitation): Promise<
 
 export const findInvitations = (db: Queryable, codeHash: Buffer) => byCode.all(db, { codeHash })
 
-/** Returns nothing when there is no such code, or it is used, replaced or expired. */
+/** Returns nothing when the code is unknown, used, replaced or expired, or its maker could no longer make it. */
 export const takeInvitations = (tx: Tx, codeHash: Buffer) => take.all(tx, { codeHash })
 
 export const setInvitationRole = (tx: Tx, organizationId: string, id: string, role: Role) =>
@@ -80,3 +103,8 @@ export const deleteInvitation = (tx: Tx, organizationId: string, id: string) =>
 
 /** Takes an operator's mark back that nobody has redeemed. */
 export const deleteMarkInvitation = (tx: Tx, id: string) => removeMark.one(tx, { id })
+
+/** Deletes the user's open invitations that the user could no longer make. Call it after every loss of a right. */
+export const dropInvitationsOfUser = (tx: Tx, userId: string) => dropOfUser.all(tx, { userId })
+
+export const dropInvitationsOfKeys = (tx: Tx, keyIds: string[]) => dropOfKeys.all(tx, { keyIds })
