@@ -3,9 +3,10 @@ import { spawnSync } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { build, packagesStayOutside } from './build.mjs'
-import { ensureInstalled, leave, root } from './install.mjs'
+import { ensureInstalled, root } from './install.mjs'
+import { leave } from './phase.mjs'
 
-ensureInstalled()
+ensureInstalled('all')
 await build()
 const esbuild = await import('esbuild')
 

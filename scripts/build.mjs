@@ -1,20 +1,21 @@
-import { spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { isInstalled, leave, root } from './install.mjs'
+import { isInstalled, root } from './install.mjs'
+import { leave, phase } from './phase.mjs'
 
 const server = join(root, 'packages/server')
 const cli = join(root, 'packages/cli')
 const consoleDir = join(root, 'packages/console')
 
-/** Bundles the server and the CLI, and builds the console: each only when its sources changed. */
+/** Bundles the server and the CLI, and builds the console, side by side: each only when its sources changed. */
 export async function build() {
-  await buildPrograms()
-  buildConsole()
+  const builds = [programsToBuild(), consoleToBuild()].filter((run) => run !== undefined)
+  if (builds.length > 0) await phase('Building', () => Promise.all(builds.map((run) => run())))
 }
 
-async function buildPrograms() {
+function programsToBuild() {
   const hash = hashOf([
     ...['server', 'cli', 'sdk', 'contract'].flatMap((name) => [
       join(root, 'packages', name, 'src'),
@@ -24,7 +25,14 @@ async function buildPrograms() {
     join(root, 'package-lock.json'),
   ])
   const hashFile = join(server, 'dist/.source-hash')
-  if (isBuilt(hashFile, hash) && existsSync(join(cli, 'dist/slipway.js'))) return
+  if (isBuilt(hashFile, hash) && existsSync(join(cli, 'dist/slipway.js'))) return undefined
+  return async () => {
+    await bundlePrograms()
+    writeFileSync(hashFile, hash)
+  }
+}
+
+async function bundlePrograms() {
   // Loaded late: on a fresh clone it is installed first.
   const esbuild = await import('esbuild')
   const common = {
@@ -73,7 +81,6 @@ async function buildPrograms() {
     // Its process would otherwise stay as long as ours.
     await esbuild.stop()
   }
-  writeFileSync(hashFile, hash)
 }
 
 /**
@@ -89,8 +96,8 @@ export const packagesStayOutside = {
   },
 }
 
-function buildConsole() {
-  if (!existsSync(join(consoleDir, 'vite.config.ts'))) return
+function consoleToBuild() {
+  if (!existsSync(join(consoleDir, 'vite.config.ts'))) return undefined
   const hash = hashOf([
     ...['src', 'public', 'index.html', 'vite.config.ts', 'package.json'].map((name) =>
       join(consoleDir, name),
@@ -100,20 +107,22 @@ function buildConsole() {
     join(root, 'package-lock.json'),
   ])
   const hashFile = join(server, 'dist/console/.source-hash')
-  if (isBuilt(hashFile, hash)) return
-  console.error('Building the console …')
-  const vite = join(root, 'node_modules/vite/bin/vite.js')
-  const { status } = spawnSync(process.execPath, [vite, 'build', '--logLevel', 'warn'], {
-    cwd: consoleDir,
-    stdio: ['ignore', 2, 2],
-    // Whoever builds: a test runner would have it built for development, at a third more bytes.
-    env: { ...process.env, NODE_ENV: 'production' },
-  })
-  if (status !== 0)
-    leave(
-      `The build of the console failed${isInstalled() ? '.' : ': packages are missing, run npm install.'}`,
-    )
-  writeFileSync(hashFile, hash)
+  if (isBuilt(hashFile, hash)) return undefined
+  return async () => {
+    const vite = join(root, 'node_modules/vite/bin/vite.js')
+    const child = spawn(process.execPath, [vite, 'build', '--logLevel', 'warn'], {
+      cwd: consoleDir,
+      stdio: ['ignore', 2, 2],
+      // A test runner sets NODE_ENV, which would give a development build with a third more bytes.
+      env: { ...process.env, NODE_ENV: 'production' },
+    })
+    const status = await new Promise((resolve) => child.once('exit', resolve))
+    if (status !== 0)
+      leave(
+        `The build of the console failed${isInstalled('run') ? '.' : ': packages are missing, run npm install.'}`,
+      )
+    writeFileSync(hashFile, hash)
+  }
 }
 
 const isBuilt = (hashFile, hash) => existsSync(hashFile) && readFileSync(hashFile, 'utf8') === hash

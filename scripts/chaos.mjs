@@ -2,7 +2,8 @@
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { ensureInstalled, leave, root } from './install.mjs'
+import { ensureInstalled, root } from './install.mjs'
+import { leave } from './phase.mjs'
 
 const usage = `npm run chaos [-- --faults N --seed N]
 
@@ -17,7 +18,7 @@ if (given.help) {
 for (const name of ['seed', 'faults'])
   if (!/^\d{1,10}$/.test(given[name])) leave(`--${name} ${given[name]}: must be a number`)
 
-ensureInstalled()
+ensureInstalled('all')
 const vitest = join(root, 'node_modules/vitest/vitest.mjs')
 const { status } = spawnSync(process.execPath, [vitest, 'run', 'packages/server/test/chaos/chaos.test.ts'], {
   cwd: root,

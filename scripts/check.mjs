@@ -24,7 +24,7 @@ const checks = [
 /** The checks speak with nobody. */
 const env = { ...process.env, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' }
 
-ensureInstalled()
+ensureInstalled('all')
 for (const { name, script, when = [] } of checks) {
   if (!when.every((path) => existsSync(join(root, path)))) continue
   const startedAt = performance.now()

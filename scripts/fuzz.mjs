@@ -2,13 +2,14 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { ensureInstalled, leave, root } from './install.mjs'
+import { ensureInstalled, root } from './install.mjs'
+import { leave } from './phase.mjs'
 
 const version = '4.32.5'
 const folder = join(root, '.cache', `schemathesis-${version}`)
 const program = join(folder, 'bin/schemathesis')
 
-ensureInstalled()
+ensureInstalled('all')
 if (!existsSync(program)) install()
 const vitest = join(root, 'node_modules/vitest/vitest.mjs')
 const { status } = spawnSync(

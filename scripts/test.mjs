@@ -3,10 +3,11 @@ import { spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { ensureInstalled, leave, root } from './install.mjs'
+import { ensureInstalled, root } from './install.mjs'
+import { leave } from './phase.mjs'
 import { ensureSystemPackages } from './system-packages.mjs'
 
-ensureInstalled()
+ensureInstalled('all')
 // npm run test:vm and test:cluster have files with endings of their own, named like their configurations.
 const kind = /vitest\.(\w+)\.config\.ts/.exec(process.argv.join(' '))?.[1] ?? 'test'
 const { missing, required } = ensureSystemPackages(`.${kind}.ts`)

@@ -1,9 +1,14 @@
+import { icons } from '@iconify-json/lucide'
 import tailwindcss from '@tailwindcss/vite'
 import react from '@vitejs/plugin-react'
 import { defineConfig } from 'vite'
+import { iconNames } from './src/lib/icon-names.ts'
+
+const iconShapes = Object.fromEntries(iconNames.map((name) => [name, icons.icons[name]!.body]))
 
 export default defineConfig({
   plugins: [react(), tailwindcss()],
+  define: { iconShapes: JSON.stringify(iconShapes) },
   build: {
     // The server serves it from its own folder, here as in the package that is published.
     outDir: '../server/dist/console',

@@ -4,7 +4,8 @@ import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { ensureInstalled, leave, root } from '../install.mjs'
+import { ensureInstalled, root } from '../install.mjs'
+import { leave } from '../phase.mjs'
 
 /** Node looks for it in its own file, to learn that a program was put in. */
 const fuse = 'NODE_SEA_FUSE_fce680ab2cc467b6e072b8b5df1996b2'
@@ -59,6 +60,6 @@ async function withProgramBlob(use) {
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1]).href) {
-  ensureInstalled()
+  ensureInstalled('all')
   console.log(await buildBinary())
 }

@@ -3,13 +3,14 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { ensureInstalled, leave, root } from '../install.mjs'
+import { ensureInstalled, root } from '../install.mjs'
+import { leave } from '../phase.mjs'
 import { packPackages } from './pack.mjs'
 
 const isDryRun = process.argv.includes('--dry-run')
 const git = (...args) => execFileSync('git', args, { cwd: root, encoding: 'utf8' }).trim()
 
-ensureInstalled()
+ensureInstalled('all')
 const { version, repository } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
 const tag = `v${version}`
 

@@ -1,7 +1,8 @@
 // Builds the SDK as it is published: one file of JavaScript for every runtime, and declarations that stand by themselves.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import { leave, root } from '../install.mjs'
+import { root } from '../install.mjs'
+import { leave } from '../phase.mjs'
 import { contractTypes } from './contract-types.mjs'
 
 const entry = join(root, 'packages/sdk/src/index.ts')

@@ -81,10 +81,14 @@ async function serve(config: Config, begun: number): Promise<void> {
   const log = openLog(config.server.logLevel)
   const embedded = config.database.url
     ? null
-    : await openEmbedded({ dataDir: config.server.dataDir, log: (line) => log.info(line) })
+    : await phase('Starting PostgreSQL', () =>
+        openEmbedded({ dataDir: config.server.dataDir, log: (line) => log.info(line) }),
+      )
   let server: Server
   try {
-    server = await startServer(config, embedded?.url ?? config.database.url, log)
+    server = await phase('Starting the service', () =>
+      startServer(config, embedded?.url ?? config.database.url, log),
+    )
   } catch (error) {
     await embedded?.stop()
     throw error
@@ -97,6 +101,20 @@ async function serve(config: Config, begun: number): Promise<void> {
   log.info({ ms: Math.round(Date.now() - begun) }, 'ready')
   log.flush()
   collectSoon()
+}
+
+/** Runs a part of the start: one line on standard error says what it is, and how long it took. */
+async function phase<T>(title: string, run: () => Promise<T>): Promise<T> {
+  const begun = performance.now()
+  process.stderr.write(`${title} … `)
+  let ending = 'failed'
+  try {
+    const result = await run()
+    ending = `${((performance.now() - begun) / 1000).toFixed(1)} s`
+    return result
+  } finally {
+    process.stderr.write(`${ending}\n`)
+  }
 }
 
 /** What a newcomer needs to see. */

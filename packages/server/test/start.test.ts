@@ -190,7 +190,7 @@ test('data written by a newer version is refused in one line', async () => {
   )
   expect(await server.end('SIGTERM')).toBe(0)
   const { code, errors } = await launcher.start(['--port', '0', '--data-dir', dataDir]).ended()
-  expect(errors).toMatch(/^slipway: this data was written by a newer version of Slipway .*\n$/)
+  expect(errors).toMatch(/^slipway: this data was written by a newer version of Slipway .*\n$/m)
   expect(code).toBe(1)
   expect(postmasterPid(dataDir)).toBeUndefined()
 })
@@ -228,7 +228,7 @@ test('a start without the demo offers a set-up code once, which makes the first 
     ['--data-dir', launcher.newDataDir()],
   ]) {
     const { code: exitCode, errors, output } = await launcher.start([...port, ...other]).ended()
-    expect(errors).toMatch(/^slipway: 127\.0\.0\.1:\d+ is taken: .*--port.*\n$/)
+    expect(errors).toMatch(/^slipway: 127\.0\.0\.1:\d+ is taken: .*--port.*\n$/m)
     expect(output).not.toMatch(/"level":[456]0/)
     expect(exitCode).toBe(1)
   }
@@ -267,14 +267,14 @@ test.each([
 ])('%s is told in one line, with exit code 2', async (_name, args, line) => {
   const { code, errors, output } = await launcher.start(args()).ended()
   expect(errors).toMatch(line)
-  expect(errors).toMatch(/^slipway: [^\n]+\n$/)
+  expect(errors).toMatch(/^slipway: [^\n]+\n$/m)
   expect([code, output]).toEqual([2, ''])
 })
 
 test('a data directory that cannot be made is told in one line', async () => {
   const file = fileWith('')
   const { code, errors } = await launcher.start(['--port', '0', '--data-dir', join(file, 'data')]).ended()
-  expect(errors).toMatch(/^slipway: [^\n]+\n$/)
+  expect(errors).toMatch(/^slipway: [^\n]+\n$/m)
   expect(code).toBe(1)
 })
 
@@ -295,7 +295,7 @@ test('an outside database that does not answer is told in one line', async () =>
   const { code, errors } = await launcher
     .start(['--port', '0', '--data-dir', launcher.newDataDir()], { env })
     .ended()
-  expect(errors).toMatch(/^slipway: [^\n]+\n$/)
+  expect(errors).toMatch(/^slipway: [^\n]+\n$/m)
   expect(errors).not.toContain('secret-of-database')
   expect(code).toBe(1)
 })

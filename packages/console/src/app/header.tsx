@@ -1,14 +1,4 @@
 import { Link, useNavigate } from '@tanstack/react-router'
-import {
-  CircleQuestionMark,
-  LogOut,
-  Menu as MenuIcon,
-  Monitor,
-  Moon,
-  Search,
-  Sun,
-  UserRound,
-} from 'lucide-react'
 import { useIsOffline } from '../api/line.ts'
 import { useLiveState } from '../api/live.ts'
 import { useMe, useProjectId } from '../api/me.ts'
@@ -18,13 +8,14 @@ import { chooseTheme, type ThemeChoice, useThemeChoice } from '../lib/theme.ts'
 import { showToast } from '../lib/toasts.ts'
 import { IconButton, Key } from '../ui/button.tsx'
 import { Hint } from '../ui/hint.tsx'
+import { Icon, type IconName } from '../ui/icon.tsx'
 import { Menu } from '../ui/menu.tsx'
 import { ProjectSwitcher } from './project-switcher.tsx'
 
-const themes: [ThemeChoice, string, typeof Sun][] = [
-  ['light', 'Light', Sun],
-  ['dark', 'Dark', Moon],
-  ['system', 'Like the system', Monitor],
+const themes: [ThemeChoice, string, IconName][] = [
+  ['light', 'Light', 'sun'],
+  ['dark', 'Dark', 'moon'],
+  ['system', 'Like the system', 'monitor'],
 ]
 
 export function Header({
@@ -39,11 +30,11 @@ export function Header({
   const { caller } = useMe()
   const navigate = useNavigate()
   const choice = useThemeChoice()
-  const ThemeIcon = themes.find(([name]) => name === choice)?.[2] ?? Monitor
+  const themeIcon = themes.find(([name]) => name === choice)?.[2] ?? 'monitor'
   return (
     <header className="z-30 flex h-12 shrink-0 items-center gap-2 border-b border-line bg-surface px-4">
       <span className="md:hidden">
-        <IconButton label="Menu" icon={<MenuIcon size={18} />} onClick={onMenu} />
+        <IconButton label="Menu" icon={<Icon name="menu" size={18} />} onClick={onMenu} />
       </span>
       <Link to="/" className="mr-2 flex items-center gap-2 font-semibold tracking-tight max-sm:hidden">
         <img src="/favicon.svg" alt="" width={20} height={20} />
@@ -57,7 +48,7 @@ export function Header({
           className="flex h-8 w-full max-w-72 items-center gap-2 rounded-md border border-line bg-canvas px-2.5 text-ink-muted hover:border-line-strong max-md:w-8 max-md:justify-center max-md:border-transparent max-md:bg-transparent max-md:px-0"
           aria-label="Search"
         >
-          <Search size={15} className="shrink-0" />
+          <Icon name="search" size={15} className="shrink-0" />
           <span className="flex-1 text-left max-md:hidden">Search</span>
           <Key>/</Key>
         </button>
@@ -66,33 +57,37 @@ export function Header({
       <AlertBell />
       <Menu
         label="Theme"
-        trigger={<IconButton label="Theme" icon={<ThemeIcon size={16} />} />}
-        entries={themes.map(([name, label, Icon]) => ({
+        trigger={<IconButton label="Theme" icon={<Icon name={themeIcon} size={16} />} />}
+        entries={themes.map(([name, label, icon]) => ({
           key: name,
           label,
-          icon: <Icon size={14} />,
+          icon: <Icon name={icon} size={14} />,
           isCurrent: name === choice,
           onSelect: () => chooseTheme(name),
         }))}
       />
       <span className="max-sm:hidden">
-        <IconButton label="Help and shortcuts" icon={<CircleQuestionMark size={16} />} onClick={onHelp} />
+        <IconButton
+          label="Help and shortcuts"
+          icon={<Icon name="circle-question-mark" size={16} />}
+          onClick={onHelp}
+        />
       </span>
       <Menu
         label="Account"
-        trigger={<IconButton label="Account" icon={<UserRound size={16} />} />}
+        trigger={<IconButton label="Account" icon={<Icon name="user-round" size={16} />} />}
         header={<span className="text-ink">{caller.email}</span>}
         entries={[
           {
             key: 'account',
             label: 'Account and password',
-            icon: <UserRound size={14} />,
+            icon: <Icon name="user-round" size={14} />,
             onSelect: () => void navigate({ to: '/account' }),
           },
           {
             key: 'sign-out',
             label: 'Sign out',
-            icon: <LogOut size={14} />,
+            icon: <Icon name="log-out" size={14} />,
             onSelect: () =>
               void session
                 .signOut()

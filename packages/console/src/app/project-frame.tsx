@@ -1,6 +1,5 @@
 import { type ApiErrorCode, isApiError } from '@slipway/sdk'
 import { Link, Outlet, useLocation } from '@tanstack/react-router'
-import { Ban, ShieldCheck } from 'lucide-react'
 import { type ReactNode, useEffect } from 'react'
 import { useLiveProject } from '../api/live.ts'
 import { useMe, useProject } from '../api/me.ts'
@@ -10,6 +9,7 @@ import { BillingButton } from '../features/billing-button.tsx'
 import { FirstSteps } from '../features/first-steps.tsx'
 import { lastProject } from '../lib/last-project.ts'
 import { ButtonLink } from '../ui/button.tsx'
+import { Icon } from '../ui/icon.tsx'
 import { Page, Skeleton } from '../ui/page.tsx'
 import { NotFound } from './page-states.tsx'
 
@@ -57,7 +57,7 @@ const gates: Partial<Record<ApiErrorCode, ReactNode>> = {
   payment_method_required: <FirstStepsGate />,
   suspended: (
     <Gate
-      icon={<Ban size={20} className="text-red-text" />}
+      icon={<Icon name="ban" size={20} className="text-red-text" />}
       title="The operator has suspended this organization"
       words="Nothing can be created, changed or read here until the operator restores it; ask the operator of this service. What runs is metered as before, and billing still works."
       wayOut={<BillingButton />}
@@ -65,7 +65,7 @@ const gates: Partial<Record<ApiErrorCode, ReactNode>> = {
   ),
   totp_enrolment_required: (
     <Gate
-      icon={<ShieldCheck size={20} className="text-accent-text" />}
+      icon={<Icon name="shield-check" size={20} className="text-accent-text" />}
       title="This organization demands a second factor"
       words="Set one up for your account, then sign in with it."
       wayOut={

@@ -1,12 +1,12 @@
 import { Popover } from '@base-ui/react/popover'
 import type { Project } from '@slipway/sdk'
 import { useLocation, useNavigate } from '@tanstack/react-router'
-import { Check, ChevronsUpDown, LayoutGrid, Plus } from 'lucide-react'
 import { type ReactElement, useState } from 'react'
 import { useMe, useProjectId } from '../api/me.ts'
 import { CreateProject } from '../features/create-project.tsx'
 import { lastProject } from '../lib/last-project.ts'
 import { Finder } from '../ui/finder.tsx'
+import { Icon } from '../ui/icon.tsx'
 import { Menu } from '../ui/menu.tsx'
 
 /** So many are seen at a glance; among more one is found by typing. */
@@ -31,11 +31,11 @@ export function ProjectSwitcher() {
       className="flex h-8 min-w-0 items-center gap-2 rounded-md border border-line px-2.5 hover:border-line-strong"
     >
       <span className="sr-only">Project </span>
-      {isFleet && <LayoutGrid size={14} className="shrink-0 text-ink-muted" />}
+      {isFleet && <Icon name="layout-grid" size={14} className="shrink-0 text-ink-muted" />}
       <span className="truncate font-medium">
         {isFleet ? 'Whole fleet' : (current?.name ?? 'Choose a project')}
       </span>
-      <ChevronsUpDown size={14} className="shrink-0 text-ink-muted" />
+      <Icon name="chevrons-up-down" size={14} className="shrink-0 text-ink-muted" />
     </button>
   )
   return (
@@ -64,7 +64,7 @@ export function ProjectSwitcher() {
             {
               key: 'new',
               label: 'New project',
-              icon: <Plus size={14} />,
+              icon: <Icon name="plus" size={14} />,
               isApart: true,
               onSelect: () => setCreating(true),
             },
@@ -128,7 +128,12 @@ function ManyProjects({ trigger, projects, current, organizationOf, onOpen, onCr
                 <>
                   <ProjectName project={project} organization={organizationOf(project)} />
                   {project.id === current?.id && (
-                    <Check size={14} aria-label="current" className="ml-auto shrink-0 text-accent-text" />
+                    <Icon
+                      name="check"
+                      size={14}
+                      aria-label="current"
+                      className="ml-auto shrink-0 text-accent-text"
+                    />
                   )}
                 </>
               )}
@@ -141,7 +146,7 @@ function ManyProjects({ trigger, projects, current, organizationOf, onOpen, onCr
                 onCreate()
               }}
             >
-              <Plus size={14} /> New project
+              <Icon name="plus" size={14} /> New project
             </button>
           </Popover.Popup>
         </Popover.Positioner>

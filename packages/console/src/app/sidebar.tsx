@@ -1,22 +1,12 @@
 import { Link, type LinkProps, useLocation } from '@tanstack/react-router'
-import {
-  Activity,
-  ChartColumn,
-  Gauge,
-  HardDrive,
-  LayoutGrid,
-  type LucideIcon,
-  Network,
-  Server,
-  Settings,
-} from 'lucide-react'
 import { useMe, useProjectId } from '../api/me.ts'
 import { lastProject } from '../lib/last-project.ts'
+import { Icon, type IconName } from '../ui/icon.tsx'
 
 interface Entry {
   label: string
   to: string
-  icon: LucideIcon
+  icon: IconName
   isExact?: boolean
   /** The entry counts as current under this path, too. */
   under?: string
@@ -30,13 +20,13 @@ export function Sidebar() {
   const base = `/projects/${project?.id}`
   const entries: Entry[] = project
     ? [
-        { label: 'Overview', to: base, icon: Gauge, isExact: true },
-        { label: 'VMs', to: `${base}/vms`, icon: Server },
-        { label: 'Disks', to: `${base}/disks`, icon: HardDrive },
-        { label: 'Network', to: `${base}/network/firewall`, under: `${base}/network`, icon: Network },
-        { label: 'Usage', to: `${base}/usage`, icon: ChartColumn },
-        { label: 'Events', to: `${base}/events`, under: `${base}/operations`, icon: Activity },
-        { label: 'Settings', to: `${base}/settings/keys`, under: `${base}/settings`, icon: Settings },
+        { label: 'Overview', to: base, icon: 'gauge', isExact: true },
+        { label: 'VMs', to: `${base}/vms`, icon: 'server' },
+        { label: 'Disks', to: `${base}/disks`, icon: 'hard-drive' },
+        { label: 'Network', to: `${base}/network/firewall`, under: `${base}/network`, icon: 'network' },
+        { label: 'Usage', to: `${base}/usage`, icon: 'chart-column' },
+        { label: 'Events', to: `${base}/events`, under: `${base}/operations`, icon: 'activity' },
+        { label: 'Settings', to: `${base}/settings/keys`, under: `${base}/settings`, icon: 'settings' },
       ]
     : []
   return (
@@ -51,14 +41,14 @@ export function Sidebar() {
       {caller.is_operator && (
         <>
           {entries.length > 0 && <hr className="my-2 border-line" />}
-          <SidebarLink label="Fleet" to="/fleet" icon={LayoutGrid} />
+          <SidebarLink label="Fleet" to="/fleet" icon={'layout-grid'} />
         </>
       )}
     </nav>
   )
 }
 
-function SidebarLink({ label, to, icon: Icon, isExact = false, under = '' }: Entry) {
+function SidebarLink({ label, to, icon, isExact = false, under = '' }: Entry) {
   const isUnder = under !== '' && location.pathname.startsWith(under)
   return (
     <Link
@@ -67,7 +57,7 @@ function SidebarLink({ label, to, icon: Icon, isExact = false, under = '' }: Ent
       aria-current={isUnder ? 'page' : undefined}
       className="flex h-8 items-center gap-2.5 rounded-md px-2 text-ink-muted hover:bg-sunken hover:text-ink aria-[current=page]:bg-sunken aria-[current=page]:font-medium aria-[current=page]:text-ink"
     >
-      <Icon size={16} strokeWidth={1.75} />
+      <Icon name={icon} size={16} />
       {label}
     </Link>
   )

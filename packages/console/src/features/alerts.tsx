@@ -1,11 +1,11 @@
 import type { Alert } from '@slipway/sdk'
 import { Link, useNavigate } from '@tanstack/react-router'
-import { Bell } from 'lucide-react'
 import { type ReactNode, useMemo } from 'react'
 import { useMe, useProject } from '../api/me.ts'
 import { read } from '../api/read.ts'
 import { useQuery } from '../api/use-query.ts'
 import { plural } from '../lib/format.ts'
+import { Icon } from '../ui/icon.tsx'
 import { Menu } from '../ui/menu.tsx'
 import { Mark } from '../ui/state.tsx'
 import { Age } from '../ui/time.tsx'
@@ -75,7 +75,7 @@ export function AlertBell() {
           aria-label={label}
           className="relative inline-flex size-8 items-center justify-center rounded-md text-ink-muted hover:bg-sunken hover:text-ink"
         >
-          <Bell size={16} />
+          <Icon name="bell" size={16} />
           {count > 0 && (
             <span
               aria-hidden="true"

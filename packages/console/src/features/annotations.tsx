@@ -1,5 +1,4 @@
 import { isApiError, type Vm } from '@slipway/sdk'
-import { Lock, Pencil } from 'lucide-react'
 import { useState } from 'react'
 import { useOperation } from '../api/actions.ts'
 import { client } from '../api/client.ts'
@@ -8,6 +7,7 @@ import { nameProblem } from '../lib/names.ts'
 import { Button } from '../ui/button.tsx'
 import { FormDialog, submitting } from '../ui/dialog.tsx'
 import { CheckField, TextField } from '../ui/field.tsx'
+import { Icon } from '../ui/icon.tsx'
 import { Labels } from '../ui/labels.tsx'
 
 type Annotated = Pick<Vm, 'id' | 'name' | 'labels' | 'description' | 'deletion_protection'>
@@ -19,7 +19,12 @@ export const whyProtected = ({ deletion_protection }: Pick<Annotated, 'deletion_
 export function ProtectedMark({ of }: { of: Pick<Annotated, 'deletion_protection'> }) {
   if (!of.deletion_protection) return null
   return (
-    <Lock size={13} aria-label="protected from deletion" className="ml-1.5 inline shrink-0 text-ink-muted" />
+    <Icon
+      name="lock"
+      size={13}
+      aria-label="protected from deletion"
+      className="ml-1.5 inline shrink-0 text-ink-muted"
+    />
   )
 }
 
@@ -33,7 +38,7 @@ export function VmAnnotations({ vm }: { vm: Vm }) {
       {hasLabels && <Labels labels={vm.labels} />}
       {vm.deletion_protection && (
         <span className="inline-flex items-center gap-1.5 text-sm">
-          <Lock size={13} aria-hidden="true" /> Protected from deletion
+          <Icon name="lock" size={13} aria-hidden="true" /> Protected from deletion
         </span>
       )}
     </div>
@@ -48,7 +53,7 @@ export function EditVm({ vm, whyNot }: { vm: Vm; whyNot: string | undefined }) {
         size="small"
         kind="quiet"
         aria-label="Edit name, labels and protection"
-        icon={<Pencil size={13} />}
+        icon={<Icon name="pencil" size={13} />}
         reason={whyNot}
         onClick={() => setEditing(true)}
       >

@@ -1,12 +1,12 @@
 import { useMutation } from '@tanstack/react-query'
 import { useParams } from '@tanstack/react-router'
-import { ExternalLink } from 'lucide-react'
 import type { ComponentProps, ReactNode } from 'react'
 import { client, queryClient } from '../api/client.ts'
 import { meQueries } from '../api/me.ts'
 import { needsPaymentMethod } from '../lib/error-words.ts'
 import { showToast } from '../lib/toasts.ts'
 import { Button } from '../ui/button.tsx'
+import { Icon } from '../ui/icon.tsx'
 
 /** Opens the billing dashboard, or an invoice there, by a fresh link in a new tab. */
 function useBilling(organizationId: string, invoiceId: string | undefined) {
@@ -46,7 +46,7 @@ export function BillingButton({
 }: BillingButtonProps) {
   const billing = useBilling(organizationId, invoiceId)
   return (
-    <Button kind={kind} reason={reason} icon={<ExternalLink size={14} />} {...billing}>
+    <Button kind={kind} reason={reason} icon={<Icon name="external-link" size={14} />} {...billing}>
       {label}
     </Button>
   )
@@ -72,7 +72,7 @@ export function InvoiceLink({
       className="inline-flex items-center gap-1.5 rounded-[3px] font-medium hover:text-accent-text hover:underline"
     >
       {children}
-      <ExternalLink size={12} aria-hidden="true" className="text-ink-muted" />
+      <Icon name="external-link" size={12} aria-hidden="true" className="text-ink-muted" />
     </button>
   )
 }

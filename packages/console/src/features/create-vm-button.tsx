@@ -1,6 +1,6 @@
-import { Plus } from 'lucide-react'
 import { useProjectId } from '../api/me.ts'
 import { ButtonLink } from '../ui/button.tsx'
+import { Icon } from '../ui/icon.tsx'
 import { useIsCardGone } from './alerts.tsx'
 
 /** Leads to the creation of a VM or, while nothing can be paid for, to where that is mended. */
@@ -15,7 +15,7 @@ export function CreateVmButton() {
   return (
     <ButtonLink
       kind="primary"
-      icon={<Plus size={16} />}
+      icon={<Icon name="plus" size={16} />}
       hotkey="c"
       to="/projects/$projectId/vms/new"
       params={params}

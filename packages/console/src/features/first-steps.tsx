@@ -1,9 +1,9 @@
-import { Check } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
 import { useProject, useWhyNot } from '../api/me.ts'
 import { read, readAll } from '../api/read.ts'
 import { useQuery } from '../api/use-query.ts'
 import { Button, ButtonLink, IconButton } from '../ui/button.tsx'
+import { Icon } from '../ui/icon.tsx'
 import { AddSshKey } from './add-ssh-key.tsx'
 import { BillingButton } from './billing-button.tsx'
 
@@ -79,7 +79,7 @@ export function FirstSteps({ hasCard }: { hasCard: boolean }) {
           {hasVm && (
             <IconButton
               label="Hide the first steps"
-              icon={<Check size={14} />}
+              icon={<Icon name="check" size={14} />}
               onClick={() => {
                 localStorage.setItem(hiddenKey(organization_id), '1')
                 setHidden(true)
@@ -95,7 +95,7 @@ export function FirstSteps({ hasCard }: { hasCard: boolean }) {
               <span
                 className={`figures flex size-5 items-center justify-center rounded-full border text-xs ${isDone ? 'border-transparent text-green-text' : index === next ? 'border-accent font-medium text-accent-text' : 'border-line-strong text-ink-muted'}`}
               >
-                {isDone ? <Check size={14} aria-label="done" /> : index + 1}
+                {isDone ? <Icon name="check" size={14} aria-label="done" /> : index + 1}
               </span>
             </span>
             <span className="flex min-w-0 flex-1 flex-wrap items-center gap-x-4 gap-y-1">

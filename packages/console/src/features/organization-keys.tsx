@@ -1,5 +1,4 @@
 import { type AccessKey, type Role, roles } from '@slipway/sdk'
-import { Plus } from 'lucide-react'
 import { useState } from 'react'
 import { useAction } from '../api/actions.ts'
 import { client } from '../api/client.ts'
@@ -9,6 +8,7 @@ import { useQuery } from '../api/use-query.ts'
 import { Button } from '../ui/button.tsx'
 import { Confirm, FormDialog, submitting } from '../ui/dialog.tsx'
 import { SelectField, TextField } from '../ui/field.tsx'
+import { Icon } from '../ui/icon.tsx'
 import { Loaded } from '../ui/loaded.tsx'
 import { Section } from '../ui/page.tsx'
 import { SecretDialog } from '../ui/secret.tsx'
@@ -33,7 +33,7 @@ export function OrganizationKeys() {
       title="Keys of the organization"
       about="For every project of the organization, as far as their role goes."
       actions={
-        <Button icon={<Plus size={16} />} reason={whyNot} onClick={() => setCreating(true)}>
+        <Button icon={<Icon name="plus" size={16} />} reason={whyNot} onClick={() => setCreating(true)}>
           Create organization key
         </Button>
       }

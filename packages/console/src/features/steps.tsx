@@ -1,8 +1,8 @@
 import type { Operation, OperationStep } from '@slipway/sdk'
-import { Check, Circle, LoaderCircle, Undo2, X } from 'lucide-react'
 import { read } from '../api/read.ts'
 import { useQuery } from '../api/use-query.ts'
 import { changeWords, operationStepWords } from '../lib/format.ts'
+import { Icon } from '../ui/icon.tsx'
 import { StateBadge } from '../ui/state.tsx'
 import { Lasted } from '../ui/time.tsx'
 
@@ -51,14 +51,16 @@ function StepMark({ state }: { state: OperationStep['state'] }) {
   const size = 14
   switch (state) {
     case 'done':
-      return <Check size={size} className="text-green-text" aria-label="done" />
+      return <Icon name="check" size={size} className="text-green-text" aria-label="done" />
     case 'running':
-      return <LoaderCircle size={size} className="animate-spin text-blue-text" aria-label="running" />
+      return (
+        <Icon name="loader-circle" size={size} className="animate-spin text-blue-text" aria-label="running" />
+      )
     case 'failed':
-      return <X size={size} className="text-red-text" aria-label="failed" />
+      return <Icon name="x" size={size} className="text-red-text" aria-label="failed" />
     case 'undone':
-      return <Undo2 size={size} className="text-ink-muted" aria-label="undone" />
+      return <Icon name="undo-2" size={size} className="text-ink-muted" aria-label="undone" />
     case 'pending':
-      return <Circle size={size} className="text-line-strong" aria-label="pending" />
+      return <Icon name="circle" size={size} className="text-line-strong" aria-label="pending" />
   }
 }

@@ -1,5 +1,4 @@
 import { type Vm, type VmAction, vmActions } from '@slipway/sdk'
-import { Play, RotateCcw, Square } from 'lucide-react'
 import { useOperation } from '../api/actions.ts'
 import { client } from '../api/client.ts'
 import { useWhyNot } from '../api/me.ts'
@@ -7,20 +6,21 @@ import { stateWord } from '../lib/state-words.ts'
 import { useSearchState } from '../lib/use-search-state.ts'
 import { Button } from '../ui/button.tsx'
 import { Confirm } from '../ui/dialog.tsx'
+import { Icon, type IconName } from '../ui/icon.tsx'
 
-const words: Record<VmAction, { verb: string; past: string; icon: typeof Play; warning: string }> = {
-  START: { verb: 'Start', past: 'Started', icon: Play, warning: '' },
+const words: Record<VmAction, { verb: string; past: string; icon: IconName; warning: string }> = {
+  START: { verb: 'Start', past: 'Started', icon: 'play', warning: '' },
   STOP: {
     verb: 'Stop',
     past: 'Stopped',
-    icon: Square,
+    icon: 'square',
     warning:
       'Its GPUs are given back, and billing of the VM ends. Disks and addresses stay; local scratch data is lost.',
   },
   RESET: {
     verb: 'Reset',
     past: 'Reset',
-    icon: RotateCcw,
+    icon: 'rotate-ccw',
     warning: 'Like pulling the plug and putting it back: what is not on disk is lost. It keeps its GPUs.',
   },
 }
@@ -65,11 +65,11 @@ export function VmActions({ vm }: { vm: Vm }) {
   return (
     <>
       {(Object.keys(words) as VmAction[]).map((action) => {
-        const { verb, icon: Icon, warning } = words[action]
+        const { verb, icon, warning } = words[action]
         return (
           <Button
             key={action}
-            icon={<Icon size={14} />}
+            icon={<Icon name={icon} size={14} />}
             reason={reasonFor(action)}
             isBusy={act.isPending && act.variables === action}
             onClick={() => (warning ? setAsked(action) : act.mutate(action))}

@@ -1,5 +1,5 @@
-import { Check, Copy } from 'lucide-react'
 import { useEffect, useState } from 'react'
+import { Icon } from './icon.tsx'
 
 export function CopyButton({ text, label = 'Copy' }: { text: string; label?: string }) {
   const [isCopied, setCopied] = useState(false)
@@ -21,7 +21,11 @@ export function CopyButton({ text, label = 'Copy' }: { text: string; label?: str
         setCopied(true)
       }}
     >
-      {isCopied ? <Check size={14} className="text-green-text" /> : <Copy size={14} />}
+      {isCopied ? (
+        <Icon name="check" size={14} className="text-green-text" />
+      ) : (
+        <Icon name="copy" size={14} />
+      )}
     </button>
   )
 }

@@ -1,10 +1,10 @@
 import { Dialog as Base } from '@base-ui/react/dialog'
 import type { UseMutationResult } from '@tanstack/react-query'
-import { X } from 'lucide-react'
 import { type FormEvent, type ReactNode, type RefObject, useRef, useState } from 'react'
 import { Button } from './button.tsx'
 import { ErrorNote } from './error.tsx'
 import { TextField } from './field.tsx'
+import { Icon } from './icon.tsx'
 
 interface DialogProps {
   isOpen: boolean
@@ -34,7 +34,7 @@ export function Dialog({ isOpen, onClose, title, children, isWide = false, first
                 aria-label="Close"
                 className="inline-flex size-7 shrink-0 items-center justify-center rounded-md text-ink-muted hover:bg-sunken hover:text-ink"
               >
-                <X size={16} />
+                <Icon name="x" size={16} />
               </Base.Close>
             </div>
             {children}

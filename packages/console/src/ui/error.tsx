@@ -1,8 +1,8 @@
-import { CircleAlert } from 'lucide-react'
 import { createContext, type ReactNode, useContext } from 'react'
 import { errorWords } from '../lib/error-words.ts'
 import { Button } from './button.tsx'
 import { CopyButton } from './copy.tsx'
+import { Icon } from './icon.tsx'
 
 /** The app fills this in: it returns what can be done about an error right where the error is shown. */
 const ErrorActions = createContext<(error: Error) => ReactNode>(() => null)
@@ -44,7 +44,7 @@ export function ErrorState({ error, onRetry }: { error: Error; onRetry?: () => v
   return (
     <div role="alert" className="card flex flex-col items-start gap-2 p-6">
       <div className="flex items-center gap-2 font-medium text-red-text">
-        <CircleAlert size={16} /> {message}
+        <Icon name="circle-alert" size={16} /> {message}
       </div>
       {advice && <p className="text-ink-muted">{advice}</p>}
       <div className="mt-1 flex gap-2">

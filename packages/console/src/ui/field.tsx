@@ -1,6 +1,6 @@
-import { ChevronDown } from 'lucide-react'
 import { type InputHTMLAttributes, type ReactNode, useId } from 'react'
 import { useTyped } from '../lib/use-search-state.ts'
+import { Icon } from './icon.tsx'
 
 const box =
   'w-full rounded-md border bg-surface px-2.5 text-base text-ink outline-offset-0 disabled:bg-sunken disabled:text-ink-muted'
@@ -142,7 +142,8 @@ export function Select({
           </option>
         ))}
       </select>
-      <ChevronDown
+      <Icon
+        name="chevron-down"
         size={14}
         aria-hidden="true"
         className="pointer-events-none absolute top-1/2 right-2 -translate-y-1/2 text-ink-muted"

@@ -1,5 +1,5 @@
-import { Search } from 'lucide-react'
 import { type KeyboardEvent, type ReactNode, useId, useState } from 'react'
+import { Icon } from './icon.tsx'
 
 interface FinderProps<Hit> {
   label: string
@@ -34,7 +34,7 @@ export function Finder<Hit>(props: FinderProps<Hit>) {
   return (
     <>
       <div className="flex items-center gap-2 border-b border-line px-3">
-        <Search size={16} className="shrink-0 text-ink-muted" />
+        <Icon name="search" size={16} className="shrink-0 text-ink-muted" />
         <input
           // biome-ignore lint/a11y/noAutofocus: opened to type into
           autoFocus

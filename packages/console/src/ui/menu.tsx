@@ -1,6 +1,6 @@
 import { Menu as Base } from '@base-ui/react/menu'
-import { Check } from 'lucide-react'
 import { Fragment, type ReactElement, type ReactNode } from 'react'
+import { Icon } from './icon.tsx'
 
 interface MenuEntry {
   key: string
@@ -48,7 +48,12 @@ export function Menu({
                   {entry.icon}
                   {entry.label}
                   {entry.isCurrent && (
-                    <Check size={14} aria-label="current" className="ml-auto shrink-0 text-accent-text" />
+                    <Icon
+                      name="check"
+                      size={14}
+                      aria-label="current"
+                      className="ml-auto shrink-0 text-accent-text"
+                    />
                   )}
                 </Base.Item>
               </Fragment>

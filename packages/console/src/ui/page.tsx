@@ -1,7 +1,7 @@
 import { Link, type LinkProps } from '@tanstack/react-router'
-import { ChevronLeft } from 'lucide-react'
 import { type CSSProperties, Fragment, type ReactNode, useEffect } from 'react'
 import { CommandLines } from './command-lines.tsx'
+import { Icon } from './icon.tsx'
 
 interface PageProps {
   title: string
@@ -49,7 +49,7 @@ export function Page({
 function Trail({ trail }: { trail: [label: string, to: string][] }) {
   return (
     <nav aria-label="Breadcrumbs" className="-mb-3 flex items-center gap-1.5 text-sm text-ink-muted">
-      <ChevronLeft size={14} aria-hidden="true" className="-ml-0.5" />
+      <Icon name="chevron-left" size={14} aria-hidden="true" className="-ml-0.5" />
       {trail.map(([label, to], index) => (
         <Fragment key={to}>
           {index > 0 && <span aria-hidden="true">/</span>}

@@ -1,8 +1,8 @@
-import { TriangleAlert } from 'lucide-react'
 import { useState } from 'react'
 import { Button } from './button.tsx'
 import { Copyable } from './copy.tsx'
 import { Dialog } from './dialog.tsx'
+import { Icon } from './icon.tsx'
 
 /** Shows a secret, this once. Only the button that says so ends it: a slip of the hand asks first. */
 export function SecretDialog({
@@ -23,7 +23,7 @@ export function SecretDialog({
   return (
     <Dialog isOpen onClose={() => (isLeaving ? onClose() : setLeaving(true))} title={title} isWide>
       <p className="flex items-start gap-2 rounded-md border border-amber/50 bg-amber-soft p-3 text-sm">
-        <TriangleAlert size={16} className="mt-0.5 shrink-0 text-amber-text" />
+        <Icon name="triangle-alert" size={16} className="mt-0.5 shrink-0 text-amber-text" />
         Shown this once. Copy it now: it cannot be read again.
       </p>
       <div

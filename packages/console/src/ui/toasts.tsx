@@ -1,8 +1,8 @@
 import { Toast } from '@base-ui/react/toast'
-import { CircleAlert, CircleCheck, X } from 'lucide-react'
 import { useEffect, useSyncExternalStore } from 'react'
 import { removeToast, toastStore } from '../lib/toasts.ts'
 import { ErrorNote } from './error.tsx'
+import { Icon } from './icon.tsx'
 
 const shownMs = 5_000
 /** Above and below the toasts. */
@@ -47,13 +47,13 @@ function List() {
         <Toast.Content>
           <div className="flex items-center gap-2">
             {error ? (
-              <CircleAlert size={16} className="shrink-0 text-red-text" />
+              <Icon name="circle-alert" size={16} className="shrink-0 text-red-text" />
             ) : (
-              <CircleCheck size={16} className="shrink-0 text-green-text" />
+              <Icon name="circle-check" size={16} className="shrink-0 text-green-text" />
             )}
             <Toast.Title className="min-w-0 flex-1 font-medium break-words" render={<p />} />
             <Toast.Close aria-label="Dismiss" className="rounded-[4px] p-1 text-ink-muted hover:bg-sunken">
-              <X size={14} />
+              <Icon name="x" size={14} />
             </Toast.Close>
           </div>
           {error && (

@@ -60,11 +60,11 @@ test.concurrent.each([
 })
 
 test.concurrent.each([
-  ['qemu', [], /^slipway: qemu-system-\S+ is not installed; install it with: apt-get install .+\n$/],
+  ['qemu', [], /^slipway: qemu-system-\S+ is not installed; install it with: apt-get install .+\n$/m],
   [
     'incus',
     ['--config', fileWith(nowhere)],
-    /^slipway: there is no Incus at .+: apt-get install incus .+\n$/,
+    /^slipway: there is no Incus at .+: apt-get install incus .+\n$/m,
   ],
 ])('a start with %s on a machine without it says in one line what to install', async (engine, more, line) => {
   const args = ['--engine', engine, '--port', '0', '--data-dir', launcher.newDataDir(), ...more]

@@ -1,6 +1,6 @@
 import { Combobox } from '@base-ui/react/combobox'
 import type { RouteAnswer } from '@slipway/sdk'
-import { ChevronDown } from 'lucide-react'
+import { Icon } from '../../ui/icon.tsx'
 
 export type AdminProject = RouteAnswer<'adminProjectList'>['items'][number]
 
@@ -40,7 +40,7 @@ export function ProjectPicker({
           aria-label="Show projects"
           className="absolute inset-y-0 right-0 flex w-8 items-center justify-center text-ink-muted"
         >
-          <ChevronDown size={14} />
+          <Icon name="chevron-down" size={14} />
         </Combobox.Trigger>
       </div>
       <Combobox.Portal>

@@ -1,6 +1,5 @@
 import type { Disk } from '@slipway/sdk'
 import { Link } from '@tanstack/react-router'
-import { Plus } from 'lucide-react'
 import { useState } from 'react'
 import { useProjectId, useWhyNot } from '../../api/me.ts'
 import { usePrices } from '../../api/prices.ts'
@@ -17,6 +16,7 @@ import { plural, sizeWords, usd } from '../../lib/format.ts'
 import { useSearchState } from '../../lib/use-search-state.ts'
 import { actionColumn } from '../../ui/action-column.tsx'
 import { Button } from '../../ui/button.tsx'
+import { Icon } from '../../ui/icon.tsx'
 import { Labels } from '../../ui/labels.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 import { Empty, Page } from '../../ui/page.tsx'
@@ -40,7 +40,7 @@ export function Disks() {
   const create = (
     <Button
       kind="primary"
-      icon={<Plus size={16} />}
+      icon={<Icon name="plus" size={16} />}
       reason={whyNot}
       onClick={() => setOpen({ what: 'create' })}
     >

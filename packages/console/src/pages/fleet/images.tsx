@@ -1,5 +1,4 @@
 import type { Image } from '@slipway/sdk'
-import { Plus } from 'lucide-react'
 import { useState } from 'react'
 import { useAction } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
@@ -12,6 +11,7 @@ import { actionColumn } from '../../ui/action-column.tsx'
 import { Button, RowButton } from '../../ui/button.tsx'
 import { Confirm, FormDialog, submitting } from '../../ui/dialog.tsx'
 import { CheckField, TextField } from '../../ui/field.tsx'
+import { Icon } from '../../ui/icon.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 import { Empty } from '../../ui/page.tsx'
 import { Table } from '../../ui/table.tsx'
@@ -21,7 +21,7 @@ export function Images() {
   const images = useQuery({ ...read('adminImageList', {}), refetchInterval: settingsPollMs })
   const [open, setOpen] = useState<{ what: 'create' | 'change' | 'delete'; image?: Image } | null>(null)
   const create = (
-    <Button kind="primary" icon={<Plus size={16} />} onClick={() => setOpen({ what: 'create' })}>
+    <Button kind="primary" icon={<Icon name="plus" size={16} />} onClick={() => setOpen({ what: 'create' })}>
       Import image
     </Button>
   )

@@ -1,6 +1,5 @@
 import { type Alert, type PaymentState, paymentStates, type RouteAnswer } from '@slipway/sdk'
 import { Link } from '@tanstack/react-router'
-import { Plus } from 'lucide-react'
 import { useState } from 'react'
 import { useAction } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
@@ -17,6 +16,7 @@ import { Button } from '../../ui/button.tsx'
 import { Copyable } from '../../ui/copy.tsx'
 import { FormDialog, submitting } from '../../ui/dialog.tsx'
 import { CheckField, FilterInput, Select, TextField } from '../../ui/field.tsx'
+import { Icon } from '../../ui/icon.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 import { Empty } from '../../ui/page.tsx'
 import { Mark, StateBadge } from '../../ui/state.tsx'
@@ -59,7 +59,7 @@ export function Organizations() {
     </div>
   )
   const create = (
-    <Button kind="primary" icon={<Plus size={16} />} onClick={() => setCreating(true)}>
+    <Button kind="primary" icon={<Icon name="plus" size={16} />} onClick={() => setCreating(true)}>
       Create organization
     </Button>
   )

@@ -1,5 +1,4 @@
 import { type Role, type RouteAnswer, roles } from '@slipway/sdk'
-import { UserPlus } from 'lucide-react'
 import { useState } from 'react'
 import { useAction } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
@@ -12,6 +11,7 @@ import { FleetPage } from '../../features/page-tabs.tsx'
 import { Button } from '../../ui/button.tsx'
 import { FormDialog, submitting } from '../../ui/dialog.tsx'
 import { CheckField, SelectField, TextField } from '../../ui/field.tsx'
+import { Icon } from '../../ui/icon.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 import { SecretDialog } from '../../ui/secret.tsx'
 import { StateBadge } from '../../ui/state.tsx'
@@ -40,7 +40,7 @@ export function Users() {
   return (
     <FleetPage
       actions={
-        <Button kind="primary" icon={<UserPlus size={16} />} onClick={() => setAdding(true)}>
+        <Button kind="primary" icon={<Icon name="user-plus" size={16} />} onClick={() => setAdding(true)}>
           Add user
         </Button>
       }

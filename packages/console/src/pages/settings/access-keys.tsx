@@ -1,5 +1,4 @@
 import type { AccessKey } from '@slipway/sdk'
-import { Plus } from 'lucide-react'
 import { useState } from 'react'
 import { useAction } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
@@ -13,6 +12,7 @@ import { curlLine } from '../../lib/command-lines.ts'
 import { Button } from '../../ui/button.tsx'
 import { Confirm, FormDialog, submitting } from '../../ui/dialog.tsx'
 import { SelectField, TextField } from '../../ui/field.tsx'
+import { Icon } from '../../ui/icon.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 import { Empty, Page, Section } from '../../ui/page.tsx'
 import { SecretDialog } from '../../ui/secret.tsx'
@@ -31,7 +31,12 @@ export function AccessKeys() {
     showsErrors: true,
   })
   const create = (
-    <Button kind="primary" icon={<Plus size={16} />} reason={whyNot} onClick={() => setCreating(true)}>
+    <Button
+      kind="primary"
+      icon={<Icon name="plus" size={16} />}
+      reason={whyNot}
+      onClick={() => setCreating(true)}
+    >
       Create key
     </Button>
   )

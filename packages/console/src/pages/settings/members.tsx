@@ -1,5 +1,4 @@
 import { type Member, type Role, roles } from '@slipway/sdk'
-import { UserPlus } from 'lucide-react'
 import { useState } from 'react'
 import { useAction } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
@@ -11,6 +10,7 @@ import { actionColumn } from '../../ui/action-column.tsx'
 import { Button, RowButton } from '../../ui/button.tsx'
 import { Confirm, FormDialog, submitting } from '../../ui/dialog.tsx'
 import { Select, SelectField, TextField } from '../../ui/field.tsx'
+import { Icon } from '../../ui/icon.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 import { Page } from '../../ui/page.tsx'
 import { SecretDialog } from '../../ui/secret.tsx'
@@ -58,7 +58,7 @@ export function Members() {
       actions={
         <Button
           kind="primary"
-          icon={<UserPlus size={16} />}
+          icon={<Icon name="user-plus" size={16} />}
           reason={whyNot}
           onClick={() => setInviting(true)}
         >

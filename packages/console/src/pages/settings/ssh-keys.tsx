@@ -1,5 +1,4 @@
 import type { SshKey } from '@slipway/sdk'
-import { Plus } from 'lucide-react'
 import { useState } from 'react'
 import { useAction } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
@@ -13,6 +12,7 @@ import { actionColumn } from '../../ui/action-column.tsx'
 import { Button, RowButton } from '../../ui/button.tsx'
 import { Copyable } from '../../ui/copy.tsx'
 import { Confirm, submitting } from '../../ui/dialog.tsx'
+import { Icon } from '../../ui/icon.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 import { Empty, Page } from '../../ui/page.tsx'
 import { Table } from '../../ui/table.tsx'
@@ -32,7 +32,12 @@ export function SshKeys() {
     showsErrors: true,
   })
   const add = (
-    <Button kind="primary" icon={<Plus size={16} />} reason={whyNot} onClick={() => setAdding(true)}>
+    <Button
+      kind="primary"
+      icon={<Icon name="plus" size={16} />}
+      reason={whyNot}
+      onClick={() => setAdding(true)}
+    >
       Add SSH key
     </Button>
   )

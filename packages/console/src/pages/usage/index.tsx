@@ -1,6 +1,5 @@
 import type { UsageItem } from '@slipway/sdk'
 import { keepPreviousData } from '@tanstack/react-query'
-import { Download } from 'lucide-react'
 import { lazy, Suspense, useMemo } from 'react'
 import { client } from '../../api/client.ts'
 import { useMe, useProject } from '../../api/me.ts'
@@ -12,6 +11,7 @@ import { showToast } from '../../lib/toasts.ts'
 import { useSearchState } from '../../lib/use-search-state.ts'
 import { Button } from '../../ui/button.tsx'
 import { Select } from '../../ui/field.tsx'
+import { Icon } from '../../ui/icon.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 import { Empty, Page } from '../../ui/page.tsx'
 import {
@@ -141,7 +141,7 @@ export function Usage() {
             value={grouping}
             onChange={(by) => setSearch({ by: by === 'product' ? '' : by })}
           />
-          <Button size="small" icon={<Download size={14} />} onClick={download}>
+          <Button size="small" icon={<Icon name="download" size={14} />} onClick={download}>
             CSV
           </Button>
         </>

@@ -1,5 +1,4 @@
 import type { Vm } from '@slipway/sdk'
-import { Trash2 } from 'lucide-react'
 import { useState } from 'react'
 import { useOperation } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
@@ -8,6 +7,7 @@ import { whyProtected } from '../../features/annotations.tsx'
 import { plural } from '../../lib/format.ts'
 import { Button } from '../../ui/button.tsx'
 import { Confirm, submitting } from '../../ui/dialog.tsx'
+import { Icon } from '../../ui/icon.tsx'
 
 /** Stands beside the other actions of a VM, and asks for its name before anything is lost. */
 export function DeleteVm({ vm }: { vm: Vm }) {
@@ -26,7 +26,7 @@ export function DeleteVm({ vm }: { vm: Vm }) {
     <>
       <Button
         kind="danger"
-        icon={<Trash2 size={14} />}
+        icon={<Icon name="trash" size={14} />}
         aria-label="Delete VM"
         reason={
           whyNot ?? (vm.state === 'STATE_DELETING' ? 'It is being deleted.' : undefined) ?? whyProtected(vm)

@@ -1,5 +1,4 @@
 import { type Vm, vmDiskChangeStates } from '@slipway/sdk'
-import { HardDrive, Unplug } from 'lucide-react'
 import { useState } from 'react'
 import { useOperation } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
@@ -9,6 +8,7 @@ import { sizeWords } from '../../lib/format.ts'
 import { stateWord } from '../../lib/state-words.ts'
 import { actionColumn } from '../../ui/action-column.tsx'
 import { Button } from '../../ui/button.tsx'
+import { Icon } from '../../ui/icon.tsx'
 import { Section } from '../../ui/page.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
 
@@ -52,7 +52,7 @@ export function VmDisks({ vm }: { vm: Vm }) {
             </Button>
             <Button
               size="small"
-              icon={<Unplug size={14} />}
+              icon={<Icon name="unplug" size={14} />}
               reason={reason}
               isBusy={detach.isPending && detach.variables?.id === disk.id}
               onClick={() => detach.mutate(disk)}
@@ -69,7 +69,7 @@ export function VmDisks({ vm }: { vm: Vm }) {
       actions={
         <Button
           size="small"
-          icon={<HardDrive size={14} />}
+          icon={<Icon name="hard-drive" size={14} />}
           reason={reason}
           onClick={() => setAttaching(true)}
         >

@@ -1,6 +1,5 @@
 import type { Operation, Vm } from '@slipway/sdk'
 import { Link } from '@tanstack/react-router'
-import { Plus } from 'lucide-react'
 import { read, readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { EventTable } from '../../features/event-table.tsx'
@@ -8,6 +7,7 @@ import { curlLine } from '../../lib/command-lines.ts'
 import { money } from '../../lib/format.ts'
 import { ButtonLink } from '../../ui/button.tsx'
 import { Copyable } from '../../ui/copy.tsx'
+import { Icon } from '../../ui/icon.tsx'
 import { Empty, Facts, Page, Section, Skeleton } from '../../ui/page.tsx'
 import { Mark } from '../../ui/state.tsx'
 import { When } from '../../ui/time.tsx'
@@ -49,7 +49,7 @@ export function GonePage({ projectId, vmId, last }: GoneProps) {
       }
       actions={
         <ButtonLink
-          icon={<Plus size={16} />}
+          icon={<Icon name="plus" size={16} />}
           to="/projects/$projectId/vms/new"
           params={{ projectId }}
           search={{ type, location }}

@@ -1,5 +1,4 @@
 import { type Vm, type VmAction, vmActions } from '@slipway/sdk'
-import { Square, Trash2 } from 'lucide-react'
 import { useState } from 'react'
 import { touch } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
@@ -7,6 +6,7 @@ import { plural } from '../../lib/format.ts'
 import { showToast } from '../../lib/toasts.ts'
 import { Button } from '../../ui/button.tsx'
 import { Confirm } from '../../ui/dialog.tsx'
+import { Icon } from '../../ui/icon.tsx'
 
 /** Several VMs are stopped or deleted at once; each may be refused on its own. */
 export function BulkActions({
@@ -62,7 +62,7 @@ export function BulkActions({
       <span className="figures font-medium">{plural(vms.length, 'VM')} selected</span>
       <Button
         size="small"
-        icon={<Square size={14} />}
+        icon={<Icon name="square" size={14} />}
         reason={
           whyNot ?? (stoppable.length === 0 ? 'None of these is in a state that can be stopped' : undefined)
         }
@@ -73,7 +73,7 @@ export function BulkActions({
       <Button
         size="small"
         kind="danger"
-        icon={<Trash2 size={14} />}
+        icon={<Icon name="trash" size={14} />}
         reason={whyNot ?? (deletable.length === 0 ? 'All of these are protected from deletion' : undefined)}
         onClick={() => setWanted('delete')}
       >

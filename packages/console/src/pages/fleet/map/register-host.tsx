@@ -1,5 +1,4 @@
 import { families, familyNames } from '@slipway/sdk'
-import { Plus } from 'lucide-react'
 import { useState } from 'react'
 import { useAction } from '../../../api/actions.ts'
 import { client } from '../../../api/client.ts'
@@ -8,6 +7,7 @@ import { useQuery } from '../../../api/use-query.ts'
 import { Button } from '../../../ui/button.tsx'
 import { FormDialog, submitting } from '../../../ui/dialog.tsx'
 import { SelectField, TextField } from '../../../ui/field.tsx'
+import { Icon } from '../../../ui/icon.tsx'
 
 const nameWords = 'A name of lower-case letters, digits, . and -'
 
@@ -15,7 +15,7 @@ export function RegisterHost() {
   const [isOpen, setOpen] = useState(false)
   return (
     <>
-      <Button kind="primary" icon={<Plus size={16} />} onClick={() => setOpen(true)}>
+      <Button kind="primary" icon={<Icon name="plus" size={16} />} onClick={() => setOpen(true)}>
         Register host
       </Button>
       {isOpen && <RegisterDialog onClose={() => setOpen(false)} />}

@@ -1,11 +1,11 @@
 import { anywhere, parseCidr } from '@slipway/contract/cidr'
 import type { FirewallEndpoint } from '@slipway/sdk'
-import { X } from 'lucide-react'
 import { useId, useState } from 'react'
 import { readAll } from '../../../api/read.ts'
 import { useEndpointNames } from '../../../api/resource-names.ts'
 import { useQuery } from '../../../api/use-query.ts'
 import { Button, IconButton } from '../../../ui/button.tsx'
+import { Icon } from '../../../ui/icon.tsx'
 import { NameList } from './name-list.tsx'
 
 /** Holds a list of places (blocks, addresses, VMs, subnets or networks) and what is being typed as one more. */
@@ -76,7 +76,7 @@ export function EndpointField({ label, projectId, endpoints, placeholder }: Endp
               <span className="truncate">{words}</span>
               <IconButton
                 label={`Remove ${words}`}
-                icon={<X size={14} />}
+                icon={<Icon name="x" size={14} />}
                 onClick={() => setChosen(chosen.filter((_, at) => at !== index))}
               />
             </li>

@@ -1,5 +1,4 @@
 import type { FirewallRule } from '@slipway/sdk'
-import { Plus } from 'lucide-react'
 import { useState } from 'react'
 import { useOperation } from '../../../api/actions.ts'
 import { client } from '../../../api/client.ts'
@@ -12,6 +11,7 @@ import { curlLine } from '../../../lib/command-lines.ts'
 import { sentenceOf } from '../../../lib/firewall-sentence.ts'
 import { Button, RowButton } from '../../../ui/button.tsx'
 import { Confirm, submitting } from '../../../ui/dialog.tsx'
+import { Icon } from '../../../ui/icon.tsx'
 import { Loaded } from '../../../ui/loaded.tsx'
 import { Empty, Page, Section } from '../../../ui/page.tsx'
 import { StateBadge } from '../../../ui/state.tsx'
@@ -26,7 +26,12 @@ export function Firewall() {
   const [editing, setEditing] = useState<FirewallRule | 'new' | null>(null)
   const [decisiveId, setDecisiveId] = useState('')
   const create = (
-    <Button kind="primary" icon={<Plus size={16} />} reason={whyNot} onClick={() => setEditing('new')}>
+    <Button
+      kind="primary"
+      icon={<Icon name="plus" size={16} />}
+      reason={whyNot}
+      onClick={() => setEditing('new')}
+    >
       Create rule
     </Button>
   )

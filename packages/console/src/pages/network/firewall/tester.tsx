@@ -1,6 +1,5 @@
 import type { FirewallRule, RouteBody, Vm } from '@slipway/sdk'
 import { useMutation } from '@tanstack/react-query'
-import { CircleCheck, CircleX } from 'lucide-react'
 import { type FormEvent, useId, useState } from 'react'
 import { client } from '../../../api/client.ts'
 import { readAll } from '../../../api/read.ts'
@@ -8,6 +7,7 @@ import { useQuery } from '../../../api/use-query.ts'
 import { Button } from '../../../ui/button.tsx'
 import { ErrorNote } from '../../../ui/error.tsx'
 import { SelectField, TextField } from '../../../ui/field.tsx'
+import { Icon } from '../../../ui/icon.tsx'
 import { DirectionField } from './direction-field.tsx'
 import { NameList } from './name-list.tsx'
 
@@ -82,9 +82,9 @@ export function Tester({
         {test.data && (
           <p className="flex items-start gap-2">
             {test.data.allowed ? (
-              <CircleCheck size={16} className="mt-0.5 shrink-0 text-green-text" />
+              <Icon name="circle-check" size={16} className="mt-0.5 shrink-0 text-green-text" />
             ) : (
-              <CircleX size={16} className="mt-0.5 shrink-0 text-red-text" />
+              <Icon name="circle-x" size={16} className="mt-0.5 shrink-0 text-red-text" />
             )}
             <span>
               <b className="font-medium">{test.data.allowed ? 'It passes' : 'It does not pass'}</b>:{' '}

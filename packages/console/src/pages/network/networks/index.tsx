@@ -1,5 +1,4 @@
 import type { Network, Subnet } from '@slipway/sdk'
-import { Plus } from 'lucide-react'
 import { useState } from 'react'
 import { useProjectId, useWhyNot } from '../../../api/me.ts'
 import { readAll } from '../../../api/read.ts'
@@ -10,6 +9,7 @@ import { plural } from '../../../lib/format.ts'
 import { actionColumn } from '../../../ui/action-column.tsx'
 import { Button, RowButton } from '../../../ui/button.tsx'
 import { ErrorState } from '../../../ui/error.tsx'
+import { Icon } from '../../../ui/icon.tsx'
 import { Empty, Page, Section, Skeleton } from '../../../ui/page.tsx'
 import { Table } from '../../../ui/table.tsx'
 import { Token } from '../../../ui/token.tsx'
@@ -36,7 +36,7 @@ export function Networks() {
   const create = (
     <Button
       kind="primary"
-      icon={<Plus size={16} />}
+      icon={<Icon name="plus" size={16} />}
       reason={whyNot}
       onClick={() => setOpen({ what: 'network' })}
     >

@@ -1,8 +1,8 @@
-import { ChevronDown } from 'lucide-react'
 import { useId, useState } from 'react'
 import { eventSelectorWords, projectEventKinds } from '../../../lib/event-kinds.ts'
 import { eventTypeWords, plural } from '../../../lib/format.ts'
 import { CheckField } from '../../../ui/field.tsx'
+import { Icon } from '../../../ui/icon.tsx'
 
 interface Chosen {
   value: string[]
@@ -53,7 +53,7 @@ function Kind({ kind, words, types, value, onChange }: Chosen & (typeof projectE
         >
           {chosen.length === 0 ? plural(types.length, 'event') : `${chosen.length} of ${types.length}`}
           <span className="sr-only"> of {words}</span>
-          <ChevronDown size={14} aria-hidden="true" className={isOpen ? 'rotate-180' : ''} />
+          <Icon name="chevron-down" size={14} aria-hidden="true" className={isOpen ? 'rotate-180' : ''} />
         </button>
       </div>
       <div

@@ -1,5 +1,4 @@
 import { Link } from '@tanstack/react-router'
-import { Plus } from 'lucide-react'
 import { useState } from 'react'
 import { useProjectId, useWhyNot } from '../../../api/me.ts'
 import { readAll } from '../../../api/read.ts'
@@ -10,6 +9,7 @@ import { WebhookState, webhookPollMs } from '../../../features/webhooks/state.ts
 import { curlLine } from '../../../lib/command-lines.ts'
 import { eventSelectorWords } from '../../../lib/event-kinds.ts'
 import { Button } from '../../../ui/button.tsx'
+import { Icon } from '../../../ui/icon.tsx'
 import { Loaded } from '../../../ui/loaded.tsx'
 import { Empty, Page } from '../../../ui/page.tsx'
 import { Table } from '../../../ui/table.tsx'
@@ -26,7 +26,12 @@ export function Webhooks() {
   const [isCreating, setCreating] = useState(false)
   const [secret, setSecret] = useState('')
   const create = (
-    <Button kind="primary" icon={<Plus size={16} />} reason={whyNot} onClick={() => setCreating(true)}>
+    <Button
+      kind="primary"
+      icon={<Icon name="plus" size={16} />}
+      reason={whyNot}
+      onClick={() => setCreating(true)}
+    >
       Create webhook
     </Button>
   )

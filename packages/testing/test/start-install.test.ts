@@ -1,0 +1,39 @@
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { root } from '../src/root.ts'
+
+/** What `npm start` installs: every package of the lock that is not for development alone, and that fits this machine. */
+const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
+  packages: Record<string, { dev?: boolean; link?: boolean }>
+}
+const installed = Object.entries(packages)
+  .filter(([path, { dev, link }]) => path.includes('node_modules/') && !dev && !link)
+  .map(([path]) => path)
+  .filter((path) => existsSync(join(root, path)))
+
+/** Without the packages inside the folder, which the lock lists themselves. */
+function bytesIn(folder: string): number {
+  return readdirSync(folder, { withFileTypes: true }).reduce((sum, entry) => {
+    const path = join(folder, entry.name)
+    if (entry.isFile()) return sum + statSync(path).size
+    return entry.isDirectory() && entry.name !== 'node_modules' ? sum + bytesIn(path) : sum
+  }, 0)
+}
+
+// 210 MB of files take less than 250 MB on a disk with blocks of 4 KiB.
+test('npm start installs at most 175 packages of 210 MB together', () => {
+  expect(installed.length).toBeLessThanOrEqual(175)
+  const bytes = installed.reduce((sum, path) => sum + bytesIn(join(root, path)), 0)
+  expect(bytes / 1e6).toBeLessThanOrEqual(210)
+})
+
+test('npm start installs no test runner, linter, browser, compiler or other runtime', () => {
+  const names = installed.map((path) =>
+    path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length),
+  )
+  const tools =
+    /^(vitest|fast-check|typescript|bun|deno|@deno\/.*|@biomejs\/.*|@redocly\/.*|postject|playwright-core|axe-core|@modelcontextprotocol\/.*|oidc-provider|smtp-server|lucide-react)$/
+  expect(names).toContain('fastify')
+  expect(names.filter((name) => tools.test(name))).toEqual([])
+})
