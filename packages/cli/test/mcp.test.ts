@@ -1,5 +1,6 @@
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
+import { answer, scriptedServer } from '@slipway/testing/scripted-server.ts'
 import { afterEach, beforeAll, expect, test } from 'vitest'
 import { binary } from './support/cli.ts'
 import { cliWithServer } from './support/with-server.ts'
@@ -13,10 +14,12 @@ afterEach(async () => {
 })
 
 /** An agent's side of `slipway mcp`, by the protocol's own client: it checks results against their schemas. */
-async function agent(...words: string[]) {
+const agent = (...words: string[]) => agentOf(cli.env, ...words)
+
+async function agentOf(settings: Record<string, string>, ...words: string[]) {
   const client = new Client({ name: 'test', version: '0' })
   clients.push(client)
-  const env = { ...cli.base, ...cli.env }
+  const env = { ...cli.base, ...settings }
   await client.connect(
     new StdioClientTransport({ command: process.execPath, args: [binary, 'mcp', ...words], env }),
   )
@@ -87,6 +90,45 @@ test('tools for agents change nothing unless they may', async () => {
   const ended = await writer.call('operation_wait', { operation_id })
   expect(ended.structuredContent).toMatchObject({ state: 'SUCCEEDED', result: { name: 'agents' } })
   expect(await writer.call('disk_create', { ...disk, colour: 'red' })).toMatchObject({ isError: true })
+})
+
+const hostileIds = ['..', '.', '', '%2e%2e', 'a/b', '..%2f', '../../vms']
+
+test('no id that a reading agent gives turns its call into another one', async () => {
+  const server = await scriptedServer(answer(200, { items: [], next_page_token: '' }))
+  const { call, tools } = await agentOf({ ...cli.env, SLIPWAY_API_URL: server.url }, '--admin')
+  const aboutOneThing = tools.filter(({ inputSchema }) =>
+    Object.keys(inputSchema.properties ?? {}).some((name) => name.endsWith('_id')),
+  )
+  expect(aboutOneThing.length).toBeGreaterThan(20)
+  for (const { name, inputSchema } of aboutOneThing) {
+    const members = Object.keys(inputSchema.properties ?? {}).filter((member) => member.endsWith('_id'))
+    const others = (inputSchema.required ?? []).filter((member) => !members.includes(member))
+    for (const id of hostileIds) {
+      const given = [...members.map((member) => [member, id]), ...others.map((member) => [member, {}])]
+      await call(name, Object.fromEntries(given))
+    }
+  }
+  // Names are looked up in lists; nothing else is sent, and nothing that is not what it seems.
+  for (const { method, path } of server.requests) {
+    expect(method).toBe('GET')
+    expect(new URL(path, server.url).pathname).toBe(path.split('?')[0])
+  }
+  await server.close()
+})
+
+test('a writing agent deletes what it names and nothing above it', async () => {
+  const { call } = await agent('--allow-writes')
+  const withId = { ssh_key_delete: 'ssh_key_id', vm_delete: 'vm_id', disk_delete: 'disk_id' }
+  for (const [tool, member] of Object.entries(withId))
+    for (const id of hostileIds) expect(await call(tool, { [member]: id })).toMatchObject({ isError: true })
+  for (const id of hostileIds) {
+    const replay = { webhook_id: cli.server.project_id, delivery_id: id }
+    expect(await call('webhook_delivery_replay', replay)).toMatchObject({ isError: true })
+    expect(await call('project_delete', { project_id: id })).toMatchObject({ isError: true })
+  }
+  const { id, name } = await cli.json('project', 'show', cli.server.project_id)
+  expect({ id, name }).toMatchObject({ id: cli.server.project_id })
 })
 
 test('a method that the protocol does not have here is refused as such', async () => {

@@ -1,4 +1,5 @@
 import type { RouteAnswer, RouteBody, RouteId, RouteParams, RouteQuery } from '@slipway/contract'
+import { isUuid } from '@slipway/contract/names'
 import { ApiError } from './errors.ts'
 import { routePaths } from './route-paths.ts'
 import type { CallOptions, RequestParts, Transport } from './transport.ts'
@@ -47,9 +48,7 @@ export function requestOf(id: RouteId, input: LooseInput): RequestParts {
   const { method, path, hasBody, isSession, paramNames } = routeLine(id)
   let filled = path
   for (const name of paramNames) {
-    const value = input.params?.[name]
-    if (!value) throw new TypeError(`${id} needs ${name}`)
-    filled = filled.replace(`{${name}}`, encodeURIComponent(value))
+    filled = filled.replace(`{${name}}`, pathSegment(id, name, input.params?.[name]))
   }
   const search = new URLSearchParams()
   for (const [name, value] of Object.entries(input.query ?? {})) {
@@ -66,6 +65,25 @@ export function requestOf(id: RouteId, input: LooseInput): RequestParts {
     idempotencyKey,
     timeoutMs,
   }
+}
+
+/** Text that URL parsers leave as it is: in particular not `.`, `..` or their encoded forms. */
+const plainSegment = /^[A-Za-z0-9][A-Za-z0-9_-]*$/
+
+/**
+ * Checks a value before it becomes a part of the path. `fetch` resolves `..` in a URL, so that an unchecked value could
+ * turn the call into one of another route: the deletion of an SSH key into that of its project.
+ */
+function pathSegment(id: RouteId, name: string, given: unknown): string {
+  const value = String(given ?? '')
+  if (name.endsWith('_id') ? isUuid(value) : plainSegment.test(value)) return value
+  const expected = name.endsWith('_id') ? 'a UUID' : 'a name of letters, digits, _ and -'
+  const message = `must be ${expected}${value === '' ? '' : `, not ${JSON.stringify(value)}`}`
+  throw new ApiError({
+    code: 'invalid_argument',
+    message: `${id} was not sent: ${name} ${message}.`,
+    details: [{ field: name, message }],
+  })
 }
 
 export async function callRoute<Id extends RouteId>(

@@ -67,7 +67,7 @@ export function createClient(options: ClientOptions): Client {
       waitForOperation(transport, target.project_id, operation, waitOptions),
     events: (target, streamOptions = {}) => eventStream(transport, target.project_id, streamOptions),
     project: (project_id) => bindProject(core, transport, project_id),
-    usageCsv: (target, callOptions) => {
+    usageCsv: async (target, callOptions) => {
       const id = 'project_id' in target ? 'projectUsage' : 'organizationUsage'
       const request = requestOf(id, { ...splitTarget(id, target), ...callOptions })
       return transport.send({ ...request, headers: { accept: 'text/csv' } }, (response) => response.text())

@@ -3,6 +3,7 @@ import { answer, failure, scriptedServer } from '@slipway/testing/scripted-serve
 import { afterEach, expect, test } from 'vitest'
 
 const project_id = '0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7e10'
+const operation_id = '0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7e12'
 const closers: (() => Promise<void>)[] = []
 afterEach(async () => {
   for (const close of closers.splice(0)) await close()
@@ -81,7 +82,7 @@ test('an aborted stream ends, though nothing is ever sent', async () => {
 })
 
 const operation = (state: string, result: unknown = null) => ({
-  operation_id: 'op',
+  operation_id,
   state,
   metadata: { operation_name: 'CREATE', id: 'vm', type: 'vm', request: {} },
   result,
@@ -95,7 +96,7 @@ test('waiting for an operation holds a long poll open and returns the result', a
     answer(200, operation('SUCCEEDED', { name: 'train-7' })),
   )
   const client = createClient({ baseUrl: server.url, token: 'key' })
-  const { result } = await client.wait<{ name: string }>({ project_id }, 'op')
+  const { result } = await client.wait<{ name: string }>({ project_id }, operation_id)
   expect(result.name).toBe('train-7')
   expect(
     server.requests.map((request) => new URL(request.path, server.url).searchParams.get('wait')),
@@ -114,7 +115,7 @@ test('waiting for an operation tells of its steps when asked to', async () => {
   )
   const client = createClient({ baseUrl: server.url, token: 'key' })
   const told: string[] = []
-  await client.wait({ project_id }, 'op', {
+  await client.wait({ project_id }, operation_id, {
     onProgress: (progress) => told.push(`${progress.operation.state} ${progress.steps[0]?.name}`),
   })
   expect(told).toEqual(['IN_PROGRESS power_on', 'SUCCEEDED power_on'])
@@ -123,7 +124,7 @@ test('waiting for an operation tells of its steps when asked to', async () => {
 test('a failed operation is thrown with its own code', async () => {
   const server = await serve(answer(200, operation('FAILED', { code: 'boot_failed', message: 'no SSH' })))
   const client = createClient({ baseUrl: server.url, token: 'key' })
-  await expect(client.wait({ project_id }, 'op')).rejects.toMatchObject({
+  await expect(client.wait({ project_id }, operation_id)).rejects.toMatchObject({
     code: 'boot_failed',
     message: 'no SSH',
   })
@@ -132,8 +133,8 @@ test('a failed operation is thrown with its own code', async () => {
 test('waiting for an operation gives up after its time, and says what it waited for', async () => {
   const server = await serve(answer(200, operation('IN_PROGRESS')))
   const client = createClient({ baseUrl: server.url, token: 'key' })
-  const waited = client.wait({ project_id }, 'op', { timeoutMs: 5 })
-  await expect(waited).rejects.toMatchObject({ code: 'timed_out', operation: { operation_id: 'op' } })
+  const waited = client.wait({ project_id }, operation_id, { timeoutMs: 5 })
+  await expect(waited).rejects.toMatchObject({ code: 'timed_out', operation: { operation_id } })
 })
 
 const tokens = (number: number, expires_in = 3600) =>
