@@ -3,8 +3,9 @@ import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { dstackFleet, skypilotPools, sshConfig } from '../src/commands/export/formats.ts'
 
+const id = '0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7e10'
 const vm = (name: string, ssh_destination: string, state = 'STATE_RUNNING', ssh_host_keys: string[] = []) =>
-  ({ id: `id-of-${name}`, name, ssh_destination, state, ssh_host_keys }) as unknown as Vm
+  ({ id, name, ssh_destination, state, ssh_host_keys }) as unknown as Vm
 const fleet = [
   vm('train-2', 'ubuntu@127.100.0.2:2222'),
   vm('train-1', 'ubuntu@198.18.0.4'),
@@ -21,7 +22,7 @@ Host train-1
   User ubuntu
   Port 22
   IdentityFile ~/.ssh/id_ed25519
-  HostKeyAlias slipway-id-of-train-1
+  HostKeyAlias slipway-${id}
   StrictHostKeyChecking accept-new
 
 Host train-2
@@ -29,7 +30,7 @@ Host train-2
   User ubuntu
   Port 2222
   IdentityFile ~/.ssh/id_ed25519
-  HostKeyAlias slipway-id-of-train-2
+  HostKeyAlias slipway-${id}
   StrictHostKeyChecking accept-new
 `)
 })
@@ -38,8 +39,8 @@ test('an SSH config accepts no host key but the one that the VM was given', () =
   const config = (line: string) =>
     sshConfig([vm('known', 'root@198.18.0.5', 'STATE_RUNNING', [line])], options)
   expect(config('198.18.0.5 ssh-ed25519 AAAAC3Nz')).toContain(`
-  HostKeyAlias slipway-id-of-known
-  KnownHostsCommand /bin/echo slipway-id-of-known ssh-ed25519 AAAAC3Nz
+  HostKeyAlias slipway-${id}
+  KnownHostsCommand /bin/echo slipway-${id} ssh-ed25519 AAAAC3Nz
   UserKnownHostsFile none
   StrictHostKeyChecking yes
 `)
@@ -76,4 +77,19 @@ test('a SkyPilot pool names a host behind another port as the SSH config does', 
 test('an export of an empty fleet is still a document', () => {
   expect(parse(dstackFleet([], options)).ssh_config.hosts).toEqual([])
   expect(parse(skypilotPools([], options)).slipway.hosts).toEqual([])
+})
+
+test('no export passes on what could be read as more than one value', () => {
+  const line = 'x\n  ProxyCommand evil'
+  const hostile = [
+    vm('ok', `ubuntu@203.0.113.7${line}`),
+    vm('ok', `${line}@203.0.113.7`),
+    vm('ok', '-oProxyCommand=evil@203.0.113.7'),
+    vm('ok', 'ubuntu@-oProxyCommand=evil'),
+    vm(line, 'ubuntu@203.0.113.7'),
+    vm('*', 'ubuntu@203.0.113.7'),
+    { ...vm('ok', 'ubuntu@203.0.113.7'), id: line },
+  ]
+  for (const write of [sshConfig, dstackFleet, skypilotPools])
+    for (const one of hostile) expect(() => write([one], options)).toThrow('not safe to pass to ssh')
 })

@@ -1,11 +1,12 @@
 import { spawnSync } from 'node:child_process'
-import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { freePort } from '@slipway/testing/port.ts'
 import { startProgram } from '@slipway/testing/program.ts'
 import { simulatedLocation } from '@slipway/testing/real-server.ts'
 import { beforeAll, expect, test } from 'vitest'
 import { binary } from './support/cli.ts'
+import { placeProgram } from './support/programs.ts'
 import { cliWithServer } from './support/with-server.ts'
 
 // Addresses that are not known to be simulated: only then is a program of the system started.
@@ -20,14 +21,10 @@ const { home, base, publicKey, runAs, slipway } = cli
 const bin = join(home, 'bin')
 
 /** Programs in place of the system's: they say how they were called. */
-function program(name: string, lines: string): void {
-  writeFileSync(join(bin, name), `#!/bin/sh\n${lines}\n`)
-  chmodSync(join(bin, name), 0o755)
-}
+const program = (name: string, lines: string) => placeProgram(bin, name, lines)
 
 let trust: string
 beforeAll(async () => {
-  mkdirSync(bin)
   program('ssh', 'echo "ssh $*"\nexit 17')
   program('scp', 'echo "scp $*"')
   await cli.createVm('train-7')
@@ -41,14 +38,14 @@ const said = (text: string) => text.replaceAll(/203\.0\.113\.\d+/g, 'HOST')
 test("vm ssh runs the system's ssh with user and address, and passes on its exit code", async () => {
   const shell = await run('vm', 'ssh', 'train-7', '-i', 'key', '--', 'nvidia-smi', '-L')
   expect(shell.code).toBe(17)
-  expect(said(shell.stdout)).toBe(`ssh ${trust} -i key ubuntu@HOST nvidia-smi -L\n`)
+  expect(said(shell.stdout)).toBe(`ssh ${trust} -i key -p 22 -- ubuntu@HOST nvidia-smi -L\n`)
 })
 
 test('vm ssh forwards ports as ssh does', async () => {
   const words = ['-L', '6006:localhost:6006', '-L', '8888:localhost:8888', '-D', '1080', '-A', '-N']
   const { stdout } = await run('vm', 'ssh', 'train-7', ...words)
   const forwards = '-L 6006:localhost:6006 -L 8888:localhost:8888 -D 1080 -A -N'
-  expect(said(stdout)).toBe(`ssh ${trust} ${forwards} ubuntu@HOST\n`)
+  expect(said(stdout)).toBe(`ssh ${trust} ${forwards} -p 22 -- ubuntu@HOST\n`)
 })
 
 test('vm scp copies to and from one VM, and asks for a VM if none is named', async () => {
@@ -75,7 +72,7 @@ exec ${process.execPath} -e 'require("net").createServer(s => s.end()).listen(+p
   await tunnel.endGroup('SIGTERM')
   const { errors } = await tunnel.ended()
   const forward = `127.0.0.1:${local}:127.0.0.1:8888`
-  expect(errors).toContain(`-N -o ExitOnForwardFailure=yes -L ${forward} ubuntu@`)
+  expect(errors).toContain(`-N -o ExitOnForwardFailure=yes -L ${forward} -p 22 -- ubuntu@`)
   expect((await slipway('vm', 'tunnel', 'train-7', 'jupyter')).code).toBe(2)
 })
 

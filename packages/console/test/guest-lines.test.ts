@@ -53,5 +53,6 @@ test('lines to reach a VM carry its user, address and port, in every form', () =
   expect(Object.fromEntries(sshLines({ ...vm, ssh_destination: 'root@203.0.113.8' })).SSH).toBe(
     'ssh root@203.0.113.8',
   )
-  expect(sshLines({ ...vm, ssh_destination: '' })).toEqual([])
+  for (const ssh_destination of ['', '-oProxyCommand=evil@x', 'root@203.0.113.8; evil', 'root@x\nevil'])
+    expect(sshLines({ ...vm, ssh_destination })).toEqual([])
 })

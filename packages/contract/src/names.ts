@@ -27,3 +27,22 @@ export const isResourceName = (text: string): boolean => resourceName.test(text)
 
 /** In any letter case, as people paste them. */
 export const isUuid = (text: string | undefined): text is string => text !== undefined && uuid.test(text)
+
+export interface SshDestination {
+  user: string
+  host: string
+  port: number
+}
+
+const sshDestination =
+  /^([a-z_][a-z0-9._-]{0,31})@([a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?)(?::([1-9][0-9]{0,4}))?$/i
+
+/**
+ * Reads `user@address` or `user@address:port`, and returns undefined for anything else. The parts become arguments of
+ * ssh and lines of its configuration, so neither may begin with `-` or contain spaces or line breaks.
+ */
+export function parseSshDestination(text: string): SshDestination | undefined {
+  const [, user, host, port = '22'] = sshDestination.exec(text) ?? []
+  if (user === undefined || host === undefined || Number(port) > 65_535) return undefined
+  return { user, host, port: Number(port) }
+}

@@ -1,7 +1,7 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { isResourceName } from '../src/names.ts'
+import { isResourceName, parseSshDestination } from '../src/names.ts'
 import { Password, ResourceName } from '../src/schema.ts'
 
 const ajv = new Ajv2020({ strict: false })
@@ -47,4 +47,27 @@ test('a password needs 8 to 256 characters and nothing else', () => {
     ['x'.repeat(257), false],
   ]
   for (const [text, isFine] of lengths) expect(fitsPassword(text), text).toBe(isFine)
+})
+
+test('an SSH destination is a user, an address and perhaps a port', () => {
+  expect(parseSshDestination('ubuntu@198.18.0.4')).toEqual({ user: 'ubuntu', host: '198.18.0.4', port: 22 })
+  expect(parseSshDestination('svc_a@gpu-1.example.com:2222')).toEqual({
+    user: 'svc_a',
+    host: 'gpu-1.example.com',
+    port: 2222,
+  })
+})
+
+test.each([
+  ...['', 'x', '@', 'ubuntu@', '@198.18.0.4', '-oProxyCommand=evil', '-oProxyCommand=evil@198.18.0.4'],
+  ...['ubuntu@-oProxyCommand=evil', 'ubuntu@198.18.0.4 -v', 'ubuntu@198.18.0.4\n', 'a b@198.18.0.4'],
+  ...[
+    'ubuntu@$(evil)',
+    'ubuntu@a;b',
+    'ubuntu@198.18.0.4:0',
+    'ubuntu@198.18.0.4:65536',
+    'ubuntu@198.18.0.4:22x',
+  ],
+])('the SSH destination %j is refused', (text) => {
+  expect(parseSshDestination(text)).toBeUndefined()
 })

@@ -13,14 +13,18 @@ export const billing = command<{ org?: string; open?: boolean }>({
     const session = await cli.client.organizationBilling({ organization_id: await cli.organization(org) })
     if (cli.format.kind === 'table') print(session.url)
     else await printData(cli, session)
-    if (open !== false && cli.isInteractive && process.stdout.isTTY) openInBrowser(session.url)
+    if (open !== false && cli.isInteractive && process.stdout.isTTY && isWebLink(session.url))
+      openInBrowser(session.url)
   },
 })
+
+/** Other links could start a program on this computer. */
+const isWebLink = (text: string): boolean => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)
 
 /** A failure is ignored: the link is on the screen anyway. */
 function openInBrowser(url: string): void {
   const program = process.platform === 'darwin' ? 'open' : 'xdg-open'
-  spawn(program, [url], { stdio: 'ignore', detached: true })
+  spawn(program, [new URL(url).href], { stdio: 'ignore', detached: true })
     .on('error', () => {})
     .unref()
 }

@@ -6,7 +6,7 @@ import { unsafeCharacters } from '@slipway/contract/names'
  */
 const unsafe = new RegExp(`[${unsafeCharacters}]`, 'g')
 const unsafeInText = new RegExp(`\\r\\n|[\\n\\t]|\\u001b\\[[0-9;]*m|[${unsafeCharacters}]`, 'g')
-const unsafeInLog = new RegExp(`[\\r\\n\\t]|[${unsafeCharacters}]`, 'g')
+const unsafeInLog = new RegExp(`\\r\\n|[\\n\\t]|[${unsafeCharacters}]`, 'g')
 
 const codeOf = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
 
@@ -17,9 +17,9 @@ export const oneLine = (text: string): string => text.replace(unsafe, codeOf)
 export const laidOut = (text: string): string =>
   text.replace(unsafeInText, (found) => (/^(\r\n|\n|\t|.{2,})$/.test(found) ? found : codeOf(found)))
 
-/** Of what a guest wrote to its console: lines stay lines. */
+/** Of what a guest wrote to its console: lines stay lines. A `\r` alone would let a guest overwrite what stands before it. */
 export const logText = (text: string): string =>
-  text.replace(unsafeInLog, (found) => (/[\r\n\t]/.test(found) ? found : codeOf(found)))
+  text.replace(unsafeInLog, (found) => (/[\n\t]/.test(found) ? found : codeOf(found)))
 
 /** JSON means the same with such characters written as codes. */
 export const jsonText = (data: unknown, indent?: number): string =>

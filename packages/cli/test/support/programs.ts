@@ -1,4 +1,6 @@
 import { spawnSync } from 'node:child_process'
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 
 /** Whether a program of the system is not there; says which package to install, and with CI=true does not let it pass. */
 export function isMissing(program: string): boolean {
@@ -6,4 +8,11 @@ export function isMissing(program: string): boolean {
   if (process.env.CI === 'true') throw new Error(`install ${program}`)
   console.error(`skipped: install ${program} to run these tests`)
   return true
+}
+
+/** Puts a shell script in place of a program of the system, for a PATH that begins with this folder. */
+export function placeProgram(folder: string, name: string, lines: string): void {
+  mkdirSync(folder, { recursive: true })
+  writeFileSync(join(folder, name), `#!/bin/sh\n${lines}\n`)
+  chmodSync(join(folder, name), 0o755)
 }

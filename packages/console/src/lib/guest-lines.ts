@@ -1,3 +1,4 @@
+import { parseSshDestination } from '@slipway/contract/names'
 import type { Disk, Vm } from '@slipway/sdk'
 import { shellQuote } from './command-lines.ts'
 
@@ -20,13 +21,14 @@ export function mountLines({ name, type, serial_number, mode }: AttachedDisk): s
 
 /** Returns lines for a terminal at home; empty where nobody answers by SSH. */
 export function sshLines({ name, ssh_destination, ssh_host_keys }: Vm): [string, string][] {
-  const [, user = '', host = '', port = ''] = /^(.+)@(.+?)(?::(\d+))?$/.exec(ssh_destination) ?? []
-  if (!host) return []
-  const ssh = (options = '') => `ssh ${options}${port ? `-p ${port} ` : ''}${user}@${host}`
+  const destination = parseSshDestination(ssh_destination)
+  if (!destination) return []
+  const { user, host, port } = destination
+  const ssh = (options = '') => `ssh ${options}${port === 22 ? '' : `-p ${port} `}${user}@${host}`
   const config = [
     `Host ${name}`,
     `  HostName ${host}`,
-    ...(port ? [`  Port ${port}`] : []),
+    ...(port === 22 ? [] : [`  Port ${port}`]),
     `  User ${user}`,
   ].join('\n')
   return [

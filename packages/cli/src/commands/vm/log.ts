@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { isApiError } from '@slipway/sdk'
+import type { Cli } from '../../core/cli.ts'
 import { command } from '../../core/command.ts'
 import { idOf, refArgument } from '../../core/resource.ts'
 import { logText } from '../../output/untrusted.ts'
@@ -19,20 +20,40 @@ export const vmLog = command<{ ref: string; follow?: boolean; all?: boolean; raw
   examples: ['slipway vm log train-7', 'slipway vm log train-7 -f'],
   async run(cli, { ref, follow, all, raw }) {
     const target = { project_id: await cli.project(), vm_id: await idOf(cli, vms, ref) }
-    let offset = all ? 0 : undefined
-    for (;;) {
-      const answer = await cli.client.vmSerialLog({ ...target, offset }).catch((error) => {
-        if (follow && offset !== undefined && isApiError(error) && error.code === 'not_found')
-          return undefined
-        throw error
-      })
-      if (!answer) return
-      const { content, next_offset } = answer
-      process.stdout.write(raw ? content : logText(content))
-      const hasMore = content !== '' && next_offset !== offset
-      offset = next_offset
-      if (!follow && !(all && hasMore)) return
-      if (!hasMore) await pause(1000)
+    // Half of a line break, until its other half has come.
+    let held = ''
+    for await (const content of readLog(cli, target, { follow, all })) {
+      const text = held + content
+      held = !raw && text.endsWith('\r') ? '\r' : ''
+      const whole = text.slice(0, text.length - held.length)
+      process.stdout.write(raw ? whole : logText(whole))
     }
+    process.stdout.write(logText(held))
   },
 })
+
+interface LogOptions {
+  follow: boolean | undefined
+  all: boolean | undefined
+}
+
+async function* readLog(
+  cli: Cli,
+  target: { project_id: string; vm_id: string },
+  { follow, all }: LogOptions,
+) {
+  let offset = all ? 0 : undefined
+  for (;;) {
+    const answer = await cli.client.vmSerialLog({ ...target, offset }).catch((error) => {
+      if (follow && offset !== undefined && isApiError(error) && error.code === 'not_found') return undefined
+      throw error
+    })
+    if (!answer) return
+    const { content, next_offset } = answer
+    yield content
+    const hasMore = content !== '' && next_offset !== offset
+    offset = next_offset
+    if (!follow && !(all && hasMore)) return
+    if (!hasMore) await pause(1000)
+  }
+}

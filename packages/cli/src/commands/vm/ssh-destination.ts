@@ -1,16 +1,23 @@
+import { isResourceName, isUuid, parseSshDestination, type SshDestination } from '@slipway/contract/names'
 import type { Vm } from '@slipway/sdk'
+import { CliError, exitCodes } from '../../errors/cli-error.ts'
 
-export interface SshDestination {
-  user: string
-  host: string
-  port: number
-}
+type SshVm = Pick<Vm, 'id' | 'name' | 'ssh_destination'>
 
-/** Reads `user@address` or `user@address:port`; returns undefined while the VM cannot be reached. */
-export function sshDestination(vm: Pick<Vm, 'ssh_destination'>): SshDestination | undefined {
-  const match = /^([^@]+)@([^:]+)(?::(\d+))?$/.exec(vm.ssh_destination)
-  if (!match) return undefined
-  return { user: match[1]!, host: match[2]!, port: Number(match[3] ?? 22) }
+/**
+ * Returns where SSH answers, or undefined while the VM cannot be reached. The id and the name go into ssh's arguments
+ * and configuration as well, where other text than the service normally sends could run programs on this computer.
+ */
+export function sshDestination({ id, name, ssh_destination }: SshVm): SshDestination | undefined {
+  if (ssh_destination === '') return undefined
+  const destination = parseSshDestination(ssh_destination)
+  if (destination && isUuid(id) && isResourceName(name)) return destination
+  throw new CliError(
+    'unexpected_answer',
+    `The service sent a VM that is not safe to pass to ssh: ${JSON.stringify({ id, name, ssh_destination })}.`,
+    exitCodes.error,
+    ['Expected: an id, a name, and user@address or user@address:port.'],
+  )
 }
 
 /** A line as the service makes them; nothing in it means anything to ssh or a shell. */
@@ -37,11 +44,15 @@ export function hostKeyRules(vm: Pick<Vm, 'id' | 'ssh_host_keys'>): [option: str
   ]
 }
 
+/** The arguments that name the destination. Nothing behind `--` is taken for an option. */
 export function sshArguments({ user, host, port }: SshDestination): string[] {
-  return [...(port === 22 ? [] : ['-p', String(port)]), `${user}@${host}`]
+  return ['-p', String(port), '--', `${user}@${host}`]
 }
 
-export function sshCommandLine(vm: Pick<Vm, 'ssh_destination'>): string {
+/** The command that a person can type. */
+export function sshCommandLine(vm: SshVm): string {
   const destination = sshDestination(vm)
-  return destination ? ['ssh', ...sshArguments(destination)].join(' ') : ''
+  if (!destination) return ''
+  const { user, host, port } = destination
+  return `ssh ${port === 22 ? '' : `-p ${port} `}${user}@${host}`
 }

@@ -1,13 +1,14 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { constants } from 'node:os'
 import { cidrContains } from '@slipway/contract/cidr'
+import type { SshDestination } from '@slipway/contract/names'
 import type { Vm } from '@slipway/sdk'
 import type { Cli } from '../../core/cli.ts'
 import type { OptionSpec } from '../../core/command.ts'
 import { idOf } from '../../core/resource.ts'
 import { CliError, exitCodes } from '../../errors/cli-error.ts'
 import { vms } from './resource.ts'
-import { hostKeyRules, type SshDestination, sshDestination } from './ssh-destination.ts'
+import { hostKeyRules, sshDestination } from './ssh-destination.ts'
 
 /** Nobody answers at these: the simulated engine takes its addresses from here. */
 const simulatedBlock = '198.18.0.0/15'
