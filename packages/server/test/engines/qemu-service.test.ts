@@ -1,10 +1,11 @@
-import { writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import type { RouteAnswer } from '@slipway/contract'
 import { createDatabase, query, type TestDatabase } from '@slipway/testing/database.ts'
 import { eventually } from '@slipway/testing/eventually.ts'
 import { credentialsOf, Launcher, readyLine } from '@slipway/testing/launcher.ts'
-import type { Program } from '@slipway/testing/program.ts'
+import { type Program, startProgram } from '@slipway/testing/program.ts'
+import { root } from '@slipway/testing/root.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { newHostKey } from '../../src/domain/guest/host-key.ts'
 import { deafImage, makeBench, type QemuBench } from '../support/qemu-bench.ts'
@@ -67,6 +68,8 @@ test(
       { sealed: null },
     ])
 
+    await copyFiles()
+
     const disk = await api('POST', '/disks', { name: 'data', size: '1GiB', location: 'local-a' })
     expect(await ended(disk.operation.operation_id)).toMatchObject({ state: 'SUCCEEDED' })
     const attachment = { disk_id: disk.operation.metadata.id, attachment_type: 'data', mode: 'read-write' }
@@ -114,6 +117,30 @@ const vmBody = (name: string) => ({
   ...{ name, type: 'a100-80gb.1x', location: 'local-a', image: 'mini:latest' },
   ssh_public_key: bench.sshPublicKey,
 })
+
+/** By the system's own scp, as `vm scp` starts it: to the guest and back, one file and a folder. */
+async function copyFiles(): Promise<void> {
+  const text = 'learning rate 0.001\n'
+  const folder = join(bench.dataDir, 'sent')
+  mkdirSync(folder)
+  writeFileSync(join(folder, 'notes.txt'), text)
+  for (const paths of [
+    [join(folder, 'notes.txt'), 'real_one:single.txt'],
+    ['-r', folder, 'real_one:all'],
+    ['real_one:single.txt', join(folder, 'single.txt')],
+    ['-r', 'real_one:all', join(folder, 'all')],
+  ])
+    expect(await slipway('vm', 'scp', '-i', bench.sshKeyFile, ...paths)).toMatchObject({ code: 0 })
+  expect(readFileSync(join(folder, 'single.txt'), 'utf8')).toBe(text)
+  expect(readFileSync(join(folder, 'all/notes.txt'), 'utf8')).toBe(text)
+}
+
+function slipway(...words: string[]) {
+  const { api_url, access_key, project_id } = credentialsOf(bench.dataDir)
+  const env = { SLIPWAY_API_URL: api_url, SLIPWAY_ACCESS_KEY: access_key, SLIPWAY_PROJECT: project_id }
+  const program = join(root, 'packages/cli/bin/slipway.js')
+  return startProgram(process.execPath, [program, ...words], { env, cwd: bench.dataDir }).ended()
+}
 
 function request(method: string, path: string, body?: unknown): Promise<Response> {
   const { api_url, access_key, project_id } = credentialsOf(bench.dataDir)

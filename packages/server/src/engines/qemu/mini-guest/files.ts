@@ -1,5 +1,5 @@
 /**
- * What runs inside the mini guest: busybox for everything, dropbear for SSH. All connections come from the access
+ * What runs inside the mini guest: busybox for everything, dropbear for SSH, OpenSSH's server for SFTP. All connections come from the access
  * network's one host address, and dropbear as a daemon lets in five at a time per address; one process per connection
  * has no such limit. Under emulation every new process is dear: busybox's shell runs its own commands without starting
  * a program (once /proc is there), so that few things here are called by their path.
@@ -148,6 +148,8 @@ export const guestModules = [
 export const guestPrograms = {
   'usr/sbin/dropbear': 'dropbear',
   'usr/bin/dropbearkey': 'dropbearkey',
+  // Where Debian's dropbear looks for it: scp and sftp of OpenSSH 9 and later need it.
+  'usr/lib/sftp-server': 'sftp-server',
   'usr/lib/libc.so.6': 'libc.so.6',
   'usr/lib/libcrypt.so.1': 'libcrypt.so.1',
   'usr/lib/libtomcrypt.so.1': 'libtomcrypt.so.1',
@@ -159,6 +161,7 @@ export const guestPrograms = {
 export const guestPackages = [
   'busybox-static',
   'dropbear-bin',
+  'openssh-sftp-server',
   'libc6',
   'libcrypt1',
   'libtomcrypt1',
