@@ -3,6 +3,7 @@ import { checkInvariants, settle } from '@slipway/testing/invariants.ts'
 import { resourcesOf, vmBody } from '@slipway/testing/resources.ts'
 import { type TestService, useService } from '@slipway/testing/service.ts'
 import { expect, test } from 'vitest'
+import type { GpuModel } from '../../src/config/sections.ts'
 
 test('a worker without the engine of a location leaves its operations to one that has it', async () => {
   const service = await useService((config) => {
@@ -123,4 +124,46 @@ test('VMs that may go anywhere and come together fill one location after the oth
   expect([countIn('us-east1-a'), countIn('us-west1-a')]).toEqual([hosts, 2])
   await settle(service)
   await checkInvariants(service)
+})
+
+test('want of stock says whether the location has such GPUs at all, and where they are', async () => {
+  const fleet: Record<string, { model: GpuModel; gpus: number }> = {
+    'us-east1-a': { model: 'A40 48GB PCIe', gpus: 4 },
+    'us-west1-a': { model: 'A40 48GB PCIe', gpus: 4 },
+    'eu-north1-a': { model: 'A100 40GB PCIe', gpus: 1 },
+  }
+  const service = await useService((config) => {
+    for (const location of config.locations)
+      if (location.engine === 'simulated') location.simulated.hosts = [{ count: 1, ...fleet[location.name]! }]
+  })
+  await settle(service)
+  const refusal = async (type: string) => {
+    const { status, body } = await service.call('vmCreate', {
+      body: vmBody({ type, location: 'us-east1-a' }),
+    })
+    expect([status, body]).toMatchObject([409, { code: 'out_of_stock' }])
+    return body as unknown as { message: string; available_locations: string[] }
+  }
+  expect(await refusal('a100.1x')).toMatchObject({
+    message:
+      'a100.1x is out of stock in us-east1-a, which has no host with an A100 40GB PCIe GPU. It would fit in eu-north1-a.',
+    available_locations: ['eu-north1-a'],
+  })
+  expect((await refusal('a40.8x')).message).toBe(
+    'a40.8x is out of stock in us-east1-a, which has no host with 8 A40 48GB PCIe GPUs. No location has such a host in service: choose another type.',
+  )
+  const resources = resourcesOf(service)
+  await resources.newVm({ type: 'a100.1x', location: 'eu-north1-a' })
+  expect(await refusal('a100.1x')).toMatchObject({
+    message: expect.stringMatching(/no host with an A100 40GB PCIe GPU\. Try again later in eu-north1-a\.$/),
+    available_locations: [],
+  })
+  await resources.newVm({ type: 'a40.4x' })
+  expect((await refusal('a40.1x')).message).toBe(
+    'a40.1x is out of stock in us-east1-a. It would fit in us-west1-a.',
+  )
+  await resources.newVm({ type: 'a40.4x', location: 'us-west1-a' })
+  expect((await refusal('a40.1x')).message).toBe(
+    'a40.1x is out of stock in us-east1-a. Try again later in us-east1-a, us-west1-a.',
+  )
 })

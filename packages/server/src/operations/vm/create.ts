@@ -179,7 +179,7 @@ async function withoutPlace(
 ): Promise<Failure | typeof alone> {
   if (!draft.isAnywhere) return refusalHere()
   const { fitting } = await chooseLocation(tx, catalogue, draft.by.projectId, draft.body)
-  if (fitting.length === 0) return outOfStockEverywhere(draft.type)
+  if (fitting.length === 0) return outOfStockEverywhere(tx, draft.type)
   // Somebody took the last one in the location that was chosen, and there is another.
   if (isAlone) throw new TryAgain('the VM fits elsewhere')
   return alone

@@ -11,7 +11,7 @@ import {
   lockHostsFor,
   type PlacementRequest,
 } from '../../store/compute/host-locks.ts'
-import { claimGpus, listAvailability } from '../../store/compute/placement.ts'
+import { claimGpus, listAvailability, listOffering } from '../../store/compute/placement.ts'
 import type { Tx } from '../../store/database.ts'
 import { type AddressRange, findFreeAddresses } from '../../store/network/addresses.ts'
 
@@ -82,22 +82,34 @@ export async function placeVm(
 }
 
 export async function outOfStock(tx: Tx, type: VmType, location: string): Promise<Failure> {
-  const rows = await listAvailability(tx, [type], null)
+  const [rows, offering] = await Promise.all([listAvailability(tx, [type], null), listOffering(tx, type)])
   const elsewhere = rows
     .filter((row) => row.available && row.location !== location)
     .map((row) => row.location)
-  const hint = elsewhere.length > 0 ? `It would fit in ${elsewhere.join(', ')}.` : 'Try again later.'
-  return new Failure('out_of_stock', `${type.name} is out of stock in ${location}. ${hint}`, {
+  const where = offering.includes(location) ? location : `${location}, which has no host with ${gpusOf(type)}`
+  const hint = elsewhere.length > 0 ? `It would fit in ${elsewhere.join(', ')}.` : retryHint(offering)
+  return new Failure('out_of_stock', `${type.name} is out of stock in ${where}. ${hint}`, {
     extra: { available_locations: elsewhere },
   })
 }
 
-export const outOfStockEverywhere = (type: VmType) =>
-  new Failure(
+export async function outOfStockEverywhere(tx: Tx, type: VmType): Promise<Failure> {
+  const hint = retryHint(await listOffering(tx, type))
+  return new Failure(
     'out_of_stock',
-    `${type.name} is out of stock in every location that has the image and a subnet of the project. Try again later.`,
+    `${type.name} is out of stock in every location that has the image and a subnet of the project. ${hint}`,
     { extra: { available_locations: [] } },
   )
+}
+
+const gpusOf = ({ gpuCount, gpuModel }: VmType) =>
+  gpuCount === 1 ? `an ${gpuModel} GPU` : `${gpuCount} ${gpuModel} GPUs`
+
+/** Waiting helps only where a host could run the VM if other VMs left it. */
+const retryHint = (offering: string[]) =>
+  offering.length > 0
+    ? `Try again later in ${offering.join(', ')}.`
+    : 'No location has such a host in service: choose another type.'
 
 /** The hosts of the subnet's location carry a range for one network at a time. */
 export const rangeTaken = ({ cidr, location }: { cidr: string; location: string }, fitting: string[]) =>

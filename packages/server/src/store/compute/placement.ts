@@ -78,6 +78,17 @@ const availability = statement<AvailabilityRow, TypesAt>(
    WHERE :location::text IS NULL OR l.name = :location ${catalogueOrder}`,
 )
 
+// A host in service offers what it would have room for if it were empty.
+const offering = statement<{ location: string }, { family: string; gpuCount: number }>(
+  'location_offering',
+  `SELECT l.name AS location FROM locations l
+   WHERE ${isThereOne(
+     `h.is_schedulable AND h.state = 'up' AND h.location = l.name AND h.family = :family
+      AND h.usable_gpus >= :gpuCount::integer`,
+   )}
+   ORDER BY l.position, l.name`,
+)
+
 const capacity = statement<CapacityRow, TypesAt>(
   'capacity_list',
   `SELECT t.type, l.name AS location,
@@ -157,6 +168,10 @@ const typesAt = (types: WantedType[], location: string | null): TypesAt => ({
 /** A null location means all of them. */
 export const listAvailability = (db: Queryable, types: WantedType[], location: string | null) =>
   availability.all(db, typesAt(types, location))
+
+/** Lists the locations whose hosts could run the type, in stock now or not. */
+export const listOffering = async (db: Queryable, { family, gpuCount }: WantedType): Promise<string[]> =>
+  (await offering.all(db, { family, gpuCount })).map(({ location }) => location)
 
 export const listCapacity = (db: Queryable, types: WantedType[], location: string | null) =>
   capacity.all(db, typesAt(types, location))
