@@ -1,27 +1,35 @@
-import { writeSync } from 'node:fs'
+import { constants, fstatSync, openSync, writeSync } from 'node:fs'
 import { type Logger, pino } from 'pino'
 import type { LogLevel } from './config/index.ts'
 
 const standardOutput = 1
-/** Lines go out together: a write for each costs more than making it. */
-const bufferBytes = 16_384
+/** Lines are written together: a system call for each costs more than formatting it. */
+const batchBytes = 16_384
 const flushMs = 1_000
-/** Before a reader that is behind is tried again. */
-const behindMs = 10
+/** How soon a write that failed is tried again. */
+const retryMs = 20
+/** Lines that a stalled reader has not taken. Beyond this, lines are dropped. */
+const maxUnwrittenBytes = 1_048_576
+/** How long an exiting process waits for its reader. */
+const maxExitMs = 1_000
 const errorLevel = pino.levels.values.error!
 
+/** What became of this process's log lines, for /metrics. */
+export const logCounts = { dropped: 0 }
+
 /**
- * The log of a process, on its standard output. A line waits there for others, for a second at most; from errors on, and
- * at the exit of the process, however it comes about, everything is written. What ends the process unforeseen is the last
- * line.
+ * Opens the log of this process, on its standard output. A line waits at most a second to be written together with
+ * others; errors are written at once. The exception that ends the process is the last line.
  */
 export function openLog(level: LogLevel): Logger {
-  const output = new Output()
-  process.on('exit', () => output.flush())
+  const output = new LogOutput((lines) =>
+    log.warn({ lines }, 'log lines were dropped because standard output did not take them'),
+  )
+  process.on('exit', () => output.finish())
   const log = pino(
     {
       level,
-      // What is logged is chosen by hand; this is for what slips through.
+      // Secrets are never logged on purpose. This removes those that are part of a logged object.
       redact: [
         'req.headers.authorization',
         'headers.authorization',
@@ -43,35 +51,89 @@ export function openLog(level: LogLevel): Logger {
 }
 
 /**
- * Standard output. What cannot be written, since whoever read it has gone or a disk is full, is dropped: a log is no reason
- * for a service to stop.
+ * Standard output, written to without ever waiting for its reader: a full pipe, a closed one or a full disk must not stop
+ * the service. What could not be written is kept and tried again. Once too much is kept, lines are dropped until all of
+ * it is written, and then `reportDropped` is called with their number.
  */
-class Output {
+class LogOutput {
+  readonly #fd = openWithoutBlocking()
+  readonly #reportDropped: (lines: number) => void
   #waiting = ''
+  #writing: Buffer = Buffer.alloc(0)
+  #dropped = 0
+  #retry: NodeJS.Timeout | undefined
 
-  constructor() {
+  constructor(reportDropped: (lines: number) => void) {
+    this.#reportDropped = reportDropped
     setInterval(() => this.flush(), flushMs).unref()
   }
 
   write(line: string): void {
+    if (this.#dropped > 0 || this.#writing.length + this.#waiting.length > maxUnwrittenBytes) {
+      this.#dropped++
+      logCounts.dropped++
+      return
+    }
     this.#waiting += line
-    if (this.#waiting.length >= bufferBytes) this.flush()
+    if (this.#waiting.length >= batchBytes && !this.#retry) this.flush()
   }
 
+  /** Writes as much as standard output takes. */
   flush(): void {
-    let rest = Buffer.from(this.#waiting)
-    this.#waiting = ''
-    while (rest.length > 0)
-      try {
-        rest = rest.subarray(writeSync(standardOutput, rest))
-      } catch (error) {
-        if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') return
-        pause(behindMs)
+    const error = this.#tryWrite()
+    if (error) this.#retry ??= setTimeout(() => this.#flushAgain(), retryMs).unref()
+    else if (this.#dropped > 0) {
+      const lines = this.#dropped
+      this.#dropped = 0
+      this.#reportDropped(lines)
+    }
+  }
+
+  #flushAgain(): void {
+    this.#retry = undefined
+    this.flush()
+  }
+
+  /** Writes everything before the process exits. A reader that is behind gets a moment to catch up. */
+  finish(): void {
+    const until = Date.now() + maxExitMs
+    while (this.#tryWrite() === 'EAGAIN' && Date.now() < until) pause(retryMs)
+  }
+
+  /** Returns the error code if something is left to be written. */
+  #tryWrite(): string | undefined {
+    try {
+      while (this.#writing.length > 0 || this.#waiting !== '') {
+        if (this.#writing.length === 0) {
+          this.#writing = Buffer.from(this.#waiting)
+          this.#waiting = ''
+        }
+        this.#writing = this.#writing.subarray(writeSync(this.#fd, this.#writing))
       }
+      return undefined
+    } catch (error) {
+      return (error as NodeJS.ErrnoException).code
+    }
   }
 }
 
-/** Nothing else goes on meanwhile: what is logged at the end of a process cannot wait for a turn of its own. */
+/**
+ * A descriptor of standard output that returns EAGAIN instead of blocking. A pipe or terminal is opened again, so that the
+ * mode is this process's own: another one that shares the descriptor could change it. A file never blocks, and must be
+ * written at the position that its other writers share. What cannot be opened again (a socket, or a pipe that belongs to
+ * another user) is made non-blocking by Node when process.stdout is first used.
+ */
+function openWithoutBlocking(): number {
+  process.stdout.on('error', () => {})
+  try {
+    if (fstatSync(standardOutput).isFile()) return standardOutput
+    return openSync('/dev/stdout', constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOCTTY)
+  } catch {
+    return standardOutput
+  }
+}
+
+/** Blocks the thread: an exiting process has no later turn of its event loop. */
 function pause(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 }

@@ -9,7 +9,6 @@ import {
   Launcher,
   queryDataDir,
   readyLine,
-  serverProgram,
 } from '@slipway/testing/launcher.ts'
 import { freePort } from '@slipway/testing/port.ts'
 import { postmasterPid } from '@slipway/testing/postmaster.ts'
@@ -139,47 +138,6 @@ test('the demo loses no acknowledged row by ten kills in the middle of writes', 
 
   expect(await server.end('SIGTERM')).toBe(0)
 })
-
-test('a crash is the last line of the log, after all that was waiting to be written', async () => {
-  const server = await startToCrash()
-  const headers = { authorization: `Bearer ${first.access_key}` }
-  expect((await fetch(`${credentialsOf(dataDir).api_url}/v0.1`, { headers })).status).toBe(200)
-  expect(await server.end('SIGUSR2')).not.toBe(0)
-  const { output, errors } = await server.ended()
-  expect(output).toContain('"path":"/v0.1"')
-  expect(JSON.parse(output.trimEnd().split('\n').at(-1)!)).toMatchObject({
-    level: 60,
-    msg: 'crashed',
-    err: { message: 'out of luck' },
-  })
-  expect(errors).toContain('Error: out of luck')
-})
-
-test('a server whose log nobody reads any more serves on, and stops when it is told to', async () => {
-  const server = launcher.start(['--port', '0', '--data-dir', dataDir])
-  await server.until(readyLine)
-  server.stopReading()
-  const headers = { authorization: `Bearer ${first.access_key}` }
-  // More than fits into what waits to be written.
-  for (let i = 0; i < 50; i++)
-    expect((await fetch(`${credentialsOf(dataDir).api_url}/v0.1`, { headers })).status).toBe(200)
-  expect(await server.end('SIGTERM')).toBe(0)
-})
-
-test('a crash whose last line nobody reads is an end all the same', async () => {
-  const server = await startToCrash()
-  server.stopReading()
-  expect(await server.end('SIGUSR2')).not.toBe(0)
-})
-
-/** A server that crashes by SIGUSR2. */
-async function startToCrash() {
-  const args = ['--port', '0', '--data-dir', dataDir]
-  const crashBySignal = 'data:text/javascript,process.on("SIGUSR2", () => { throw new Error("out of luck") })'
-  const server = launcher.run(process.execPath, ['--import', crashBySignal, serverProgram, ...args])
-  await server.until(readyLine)
-  return server
-}
 
 test('data written by a newer version is refused in one line', async () => {
   const server = launcher.start(['--port', '0', '--data-dir', dataDir])

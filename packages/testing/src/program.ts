@@ -106,6 +106,15 @@ export class Program {
     this.#child.stderr!.destroy()
   }
 
+  /** Its output stays unread, so that the pipe to this process fills up. */
+  pauseReading(): void {
+    this.#child.stdout!.pause()
+  }
+
+  resumeReading(): void {
+    this.#child.stdout!.resume()
+  }
+
   signal(signal: NodeJS.Signals): void {
     this.#child.kill(signal)
   }

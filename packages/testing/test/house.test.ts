@@ -82,6 +82,7 @@ const mayUse: Record<string, string[]> = {
     ...['reconcile', 'billing', 'webhooks', 'networks', 'fleet', 'accounts', 'mail', 'setup'].map(
       (room) => `${server}${room}/`,
     ),
+    `${server}log.ts`,
   ],
   [`${server}log.ts`]: [`${server}config/`],
   [`${server}heap.ts`]: [],

@@ -1,4 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, type Histogram, Registry } from 'prom-client'
+import { logCounts } from '../log.ts'
 import type { Database } from '../store/database.ts'
 
 const bounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10]
@@ -47,6 +48,11 @@ export class Metrics {
     count('statements', 'Statements sent to the database.', () => traffic.statements)
     count('round_trips', 'Messages to the database that were waited for.', () => traffic.roundTrips)
     count('commits', 'Transactions, single statements included.', () => traffic.commits)
+    this.#counter(
+      'slipway_log_dropped_lines_total',
+      'Log lines dropped because standard output did not take them.',
+      () => logCounts.dropped,
+    )
     this.#gauge('slipway_pool_connections', 'Open database connections.', () => pool.totalCount)
     this.#gauge('slipway_pool_idle', 'Idle database connections.', () => pool.idleCount)
     this.#gauge('slipway_pool_waiting', 'Requests waiting for a connection.', () => pool.waitingCount)
