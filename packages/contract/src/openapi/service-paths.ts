@@ -57,7 +57,7 @@ const endpoints: Record<string, ServiceEndpoint> = {
     operationId: 'metrics',
     summary: 'Metrics in the Prometheus text format',
     description:
-      'Without a token on the machine itself, if no proxy asks; elsewhere with the token that the operator has set.',
+      'Needs the bearer token that the operator has set, except for requests from loopback without a forwarding header.',
     mediaType: 'text/plain',
     schema: { type: 'string' },
     example:

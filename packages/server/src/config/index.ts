@@ -54,7 +54,7 @@ export interface Config {
   isDemo: boolean
   /** What the demo runs on; configured locations name their own. */
   engine: EngineName
-  /** `metricsToken` is '' when anyone may read the metrics. */
+  /** `metricsToken` is '' when only requests from loopback may read the metrics. */
   server: Section<typeof serverSection> & {
     metricsToken: string
     /** The file with the master key; '' for the one in the data directory. */

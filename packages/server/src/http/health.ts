@@ -8,7 +8,7 @@ import { sendFailure } from './errors.ts'
 import type { Metrics } from './metrics.ts'
 import type { RateLimiter } from './rate-limit.ts'
 
-/** For load balancers and monitoring: none of these needs a token, but /metrics if it is asked for from elsewhere. */
+/** For load balancers and monitoring. Only /metrics needs a token, and not from loopback. */
 export function mountHealth(
   app: FastifyInstance,
   services: Services,
@@ -37,14 +37,15 @@ export function mountHealth(
     const token = services.config.server.metricsToken
     const hasToken = token !== '' && isSame(`Bearer ${token}`, request.headers.authorization ?? '')
     if (!hasToken && !isLocal(request)) {
-      const message = 'Send the token of [server] metrics_token_env, or ask from the machine itself.'
+      const message =
+        'Send the bearer token in the variable that [server] metrics_token_env names, or send the request from loopback without a forwarding header.'
       return sendFailure(new Failure('unauthenticated', message), request, reply)
     }
     return reply.type(metrics.registry.contentType).send(await metrics.registry.metrics())
   })
 }
 
-/** A proxy on this machine asks for others, and says so: what it would publish is not for everybody. */
+/** A request with a forwarding header came through a proxy on this machine, possibly from elsewhere. */
 function isLocal({ raw, headers }: FastifyRequest): boolean {
   const peer = raw.socket.remoteAddress ?? ''
   const isLoopback = peer === '::1' || /^(::ffff:)?127\./.test(peer)

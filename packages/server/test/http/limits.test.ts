@@ -196,6 +196,7 @@ describe('around the API', () => {
     expect(await metrics(service, null)).toBe(200)
     expect(await metrics(service, null, proxied)).toBe(401)
     expect(await metrics(service, '', proxied)).toBe(401)
+    expect(await metrics(guarded, null)).toBe(200)
     expect(await metrics(guarded, null, proxied)).toBe(401)
     expect(await metrics(guarded, 'metrics-secre', proxied)).toBe(401)
     expect(await metrics(guarded, 'metrics-secret', proxied)).toBe(200)
