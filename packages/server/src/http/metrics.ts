@@ -42,6 +42,9 @@ export class Metrics {
   constructor(database: Database, counts: () => Promise<{ inProgress: number; stuck: number }>) {
     this.#showRoutes()
     collectDefaultMetrics({ register: this.registry })
+    // Gauges that are named like counters. Each is the sum of the gauge without the suffix.
+    for (const name of ['handles', 'requests', 'resources'])
+      this.registry.removeSingleMetric(`nodejs_active_${name}_total`)
     const { pool, traffic } = database
     const count = (what: string, help: string, read: () => number) =>
       this.#counter(`slipway_database_${what}_total`, help, read)
