@@ -45,6 +45,10 @@ beforeAll(async () => {
 })
 afterAll(() => outside.close(dataDir()))
 
+test('every installed dependency supports this version of Node', () => {
+  expect(outside.installWarnings).not.toContain('EBADENGINE')
+})
+
 test('npx @slipway/server says its version, and serves the API and the console', async () => {
   const said = await outside.run('npx', ['@slipway/server', '--version'], { cwd: folders.server })
   expect(said).toMatchObject({ code: 0, output: `${version}\n` })

@@ -15,6 +15,8 @@ export class Outside {
   readonly #launcher = new Launcher()
   readonly dir = this.#launcher.dir
   readonly home = join(this.dir, 'home')
+  /** What npm wrote to standard error while it installed. */
+  installWarnings = ''
   #loopback: string[] = []
 
   async open(): Promise<void> {
@@ -37,6 +39,7 @@ export class Outside {
     const npm = this.#launcher.run('npm', args, { cwd, env: { ...way, HOME: this.home } })
     const { code, output, errors } = await npm.ended()
     if (code !== 0) throw new Error(`npm install failed: ${output}${errors}`)
+    this.installWarnings += errors
     return cwd
   }
 
