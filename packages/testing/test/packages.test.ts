@@ -54,6 +54,12 @@ test('no package has tests, sources or maps in it, and each has what its manifes
   }
 })
 
+test('the server has what its operators copy', () => {
+  expect(filesOf(named('@slipway/server'))).toEqual(
+    expect.arrayContaining(['slipway.example.toml', 'slipway.service']),
+  )
+})
+
 test('the client and the command line stand by themselves', () => {
   for (const name of ['@slipway/sdk', 'slipway']) expect(named(name).manifest.dependencies).toBeUndefined()
   const sdk = named('@slipway/sdk').directory
