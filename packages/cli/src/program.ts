@@ -6,7 +6,15 @@ import { globalOptions } from './core/global-options.ts'
 import { valueParser } from './core/parse.ts'
 import type { GlobalFlags } from './core/settings.ts'
 import { exitCodes, UsageError } from './errors/cli-error.ts'
+import { type Io, widthOf } from './io.ts'
+import { reportFailure } from './output/report.ts'
 import { version } from './version.ts'
+
+/** The width of help where it does not go to a terminal. */
+const plainWidth = 80
+
+/** Runs the command that was typed. */
+type Run = (spec: AnyCommand, flags: GlobalFlags, input: object) => Promise<void>
 
 const headings: [heading: string, nouns: string[]][] = [
   ['Login and setup:', ['login', 'logout', 'context', 'whoami', 'completion']],
@@ -17,7 +25,7 @@ const headings: [heading: string, nouns: string[]][] = [
 ]
 
 /** Builds the command tree. Only the noun that was typed is loaded, unless help needs them all. */
-async function buildProgram(words: string[]): Promise<Command> {
+async function buildProgram(words: string[], run: Run): Promise<Command> {
   const program = new Command('slipway')
     .description('GPU virtual machines from the command line')
     .version(version, '-V, --version', 'print the version')
@@ -32,18 +40,18 @@ async function buildProgram(words: string[]): Promise<Command> {
   for (const spec of specs) {
     const heading = headings.find(([, nouns]) => nouns.includes(spec.name))?.[0]
     if (heading) program.commandsGroup(heading)
-    addSpec(program, spec)
+    addSpec(program, spec, run)
   }
   program.addHelpText('after', `\nStart with:\n  slipway login\n  slipway offers\n  slipway vm create\n`)
   return program
 }
 
-function addSpec(parent: Command, spec: CommandNode): void {
+function addSpec(parent: Command, spec: CommandNode, run: Run): void {
   if (isGroup(spec)) {
     const group = parent.command(spec.name).description(sentence(spec.summary)).summary(spec.summary)
     group.helpCommand(false).configureHelp({ showGlobalOptions: false }).exitOverride()
     group.addHelpText('after', '\n`slipway --help` shows the options that work everywhere.\n')
-    for (const inner of spec.commands) addSpec(group, inner)
+    for (const inner of spec.commands) addSpec(group, inner, run)
     return
   }
   const node = parent.command(spec.name, { hidden: spec.isHidden ?? false })
@@ -64,16 +72,7 @@ function addSpec(parent: Command, spec: CommandNode): void {
     for (const [index, argument] of node.registeredArguments.entries()) {
       input[spec.arguments?.[index]?.key ?? camelCase(argument.name())] = node.processedArgs[index]
     }
-    const cli = new Cli(node.optsWithGlobals<GlobalFlags>())
-    try {
-      await spec.run(cli, input as never)
-    } catch (error) {
-      const [{ explainIfOld }, { inWordsOf }] = await Promise.all([
-        import('./core/old-server.ts'),
-        import('./core/field-words.ts'),
-      ])
-      throw inWordsOf(spec, await explainIfOld(cli, error))
-    }
+    await run(spec, node.optsWithGlobals<GlobalFlags>(), input)
   })
 }
 
@@ -108,29 +107,56 @@ function configureHelp(node: Command): void {
 }
 
 /** Runs a command line and returns its exit code. */
-export async function runProgram(typed: string[]): Promise<number> {
-  const words = typed[0] === 'help' ? [...typed.slice(1), '--help'] : typed
-  const program = await buildProgram(words)
+export async function runProgram(words: string[], io: Io): Promise<number> {
+  try {
+    return await parseAndRun(words[0] === 'help' ? [...words.slice(1), '--help'] : words, io)
+  } catch (error) {
+    return reportFailure(io, error, words)
+  }
+}
+
+async function parseAndRun(words: string[], io: Io): Promise<number> {
+  let exitCode: number = exitCodes.done
+  const program = await buildProgram(words, async (spec, flags, input) => {
+    exitCode = await runCommand(new Cli(flags, io), spec, input)
+  })
   // We print commander's errors in our own form, except the help of a noun that lacks its verb.
   let help = ''
   forEachCommand(program, (node) => {
     node.configureOutput({
+      writeOut: (text) => io.stdout.write(text),
       writeErr: (text) => {
         help += text
       },
+      getOutHelpWidth: () => widthOf(io.stdout) ?? plainWidth,
+      getErrHelpWidth: () => widthOf(io.stderr) ?? plainWidth,
     })
   })
   try {
     await program.parseAsync(words, { from: 'user' })
-    return Number(process.exitCode ?? exitCodes.done)
+    return exitCode
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error
     if (error.exitCode === 0) return exitCodes.done
     if (error.code === 'commander.help') {
-      process.stderr.write(help)
+      io.stderr.write(help)
       return exitCodes.usage
     }
     throw usageErrorOf(error)
+  }
+}
+
+/** Runs a command and returns its exit code; an error of the service is put into words of the command line. */
+async function runCommand(cli: Cli, spec: AnyCommand, input: object): Promise<number> {
+  try {
+    await spec.run(cli, input as never)
+    return cli.exitCode
+  } catch (error) {
+    const [{ explainIfOld }, { inWordsOf }] = await Promise.all([
+      import('./core/old-server.ts'),
+      import('./core/field-words.ts'),
+    ])
+    throw inWordsOf(spec, await explainIfOld(cli, error))
   }
 }
 

@@ -71,16 +71,8 @@ test('vm create without stock says where there is some, and a missing flag which
 })
 
 test('vm create prints the ssh line, and on stderr a line for each step', async () => {
-  const { code, stdout, stderr } = await slipway(
-    'vm',
-    'create',
-    'train-7',
-    '--type',
-    'a100.1x',
-    ...where,
-    '--ssh-key',
-    publicKey,
-  )
+  const words = ['vm', 'create', 'train-7', '--type', 'a100.1x', ...where, '--ssh-key', publicKey]
+  const { code, stdout, stderr } = await cli.executable(words, { env: cli.env })
   expect(code).toBe(0)
   expect(stderr).toMatch(/^(Creating train-7: [a-z ]+ done\n)+$/)
   expect(stderr).toContain('Creating train-7: boot done\n')

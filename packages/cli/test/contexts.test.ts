@@ -4,7 +4,7 @@ import { beforeAll, expect, test } from 'vitest'
 import { cliWithServer } from './support/with-server.ts'
 
 const cli = cliWithServer()
-const { home, runAs } = cli
+const { home, runAs, executable } = cli
 const contextFile = join(home, 'config/slipway/contexts.json')
 beforeAll(() => cli.createVm('train-7'))
 
@@ -19,7 +19,7 @@ test('without a login no service and no key is guessed', async () => {
 })
 
 test('in the folder of a local server its own credentials are used', async () => {
-  const run = await runAs(['vm', 'list', '-o', 'columns=name', '--no-header'], {
+  const run = await executable(['vm', 'list', '-o', 'columns=name', '--no-header'], {
     cwd: join(cli.server.dataDir, '..'),
   })
   expect(run).toEqual({ code: 0, stdout: 'train-7\n', stderr: '' })
@@ -52,7 +52,7 @@ test('login with a password makes a session, refreshed when it is stale and kept
     cli.server.email,
     '--password-stdin',
   ]
-  expect(await runAs(words, { input: `${cli.server.password}\n` })).toMatchObject({ code: 0 })
+  expect(await executable(words, { input: `${cli.server.password}\n` })).toMatchObject({ code: 0 })
   expect(await whoami()).toMatchObject({ kind: 'user', email: cli.server.email })
 
   const file = JSON.parse(readFileSync(contextFile, 'utf8'))

@@ -9,7 +9,7 @@ import { afterAll, afterEach, expect, test } from 'vitest'
 import { version } from '../src/version.ts'
 import { freshHome } from './support/cli.ts'
 
-const { slipway, remove } = freshHome()
+const { slipway, executable, remove } = freshHome()
 afterAll(remove)
 const closers: (() => Promise<void>)[] = []
 afterEach(async () => {
@@ -22,7 +22,11 @@ async function against(...replies: Parameters<typeof scriptedServer>) {
   const server = await scriptedServer(...replies)
   closers.push(server.close)
   const env = { SLIPWAY_API_URL: server.url, SLIPWAY_ACCESS_KEY: 'key', SLIPWAY_PROJECT: project }
-  return { server, run: (...words: string[]) => slipway(words, { env }) }
+  return {
+    server,
+    run: (...words: string[]) => slipway(words, { env }),
+    runExecutable: (...words: string[]) => executable(words, { env }),
+  }
 }
 
 const empty = answer(200, { items: [], next_page_token: '' })
@@ -30,13 +34,13 @@ const root = (over: object) =>
   answer(200, { name: 'slipway', version, api_version: 'v0.1', caller: {}, ...over })
 
 test('429, 503 and broken connections are tried again until there is an answer', async () => {
-  const { server, run } = await against(
+  const { server, runExecutable } = await against(
     failure(429, 'rate_limited', { 'retry-after': '0' }),
     failure(503, 'unavailable', { 'retry-after': '0' }),
     breakOff,
     empty,
   )
-  expect(await run('vm', 'list', '-o', 'json')).toEqual({ code: 0, stdout: '[]\n', stderr: '' })
+  expect(await runExecutable('vm', 'list', '-o', 'json')).toEqual({ code: 0, stdout: '[]\n', stderr: '' })
   expect(server.requests).toHaveLength(4)
 })
 
@@ -60,8 +64,8 @@ test('a server that always hangs up, or is not there, is an error that names the
 })
 
 test('a server that is too old for the command says so', async () => {
-  const { run } = await against(failure(404, 'not_found'), root({ version: '0.0.9' }))
-  const { code, stderr } = await run('events')
+  const { runExecutable } = await against(failure(404, 'not_found'), root({ version: '0.0.9' }))
+  const { code, stderr } = await runExecutable('events')
   expect(code).toBe(3)
   expect(stderr).toContain(`The server is Slipway 0.0.9, older than this command line (${version})`)
 })
@@ -132,13 +136,13 @@ test('a proxy of the environment is used, and not for what NO_PROXY names', asyn
   const { server: proxy } = await against(empty)
   const words = ['vm', 'list', '-o', 'json']
   const env = { SLIPWAY_API_URL: 'http://slipway.test', SLIPWAY_ACCESS_KEY: 'key', SLIPWAY_PROJECT: project }
-  const through = await slipway(words, { env: { ...env, HTTP_PROXY: proxy.url } })
+  const through = await executable(words, { env: { ...env, HTTP_PROXY: proxy.url } })
   expect(through).toEqual({ code: 0, stdout: '[]\n', stderr: '' })
   expect(proxy.requests.map(({ path }) => path)).toEqual([`http://slipway.test/v0.1/projects/${project}/vms`])
   expect(proxy.requests[0]?.headers.host).toBe('slipway.test')
   const { server } = await against(empty)
   const direct = { ...env, SLIPWAY_API_URL: server.url, HTTP_PROXY: proxy.url, NO_PROXY: '127.0.0.1' }
-  expect((await slipway(words, { env: direct })).code).toBe(0)
+  expect((await executable(words, { env: direct })).code).toBe(0)
   expect(proxy.requests).toHaveLength(1)
 })
 
@@ -174,10 +178,10 @@ test('https goes through the tunnel of HTTPS_PROXY, and a certificate of NODE_EX
     HTTPS_PROXY: `http://127.0.0.1:${portOf(proxy)}`,
   }
   const words = ['vm', 'list', '-o', 'json']
-  const untrusted = await slipway(words, { env })
+  const untrusted = await executable(words, { env })
   expect(untrusted.code).toBe(1)
   expect(untrusted.stderr).toContain('certificate')
-  const trusted = await slipway(words, { env: { ...env, NODE_EXTRA_CA_CERTS: fixture('crt') } })
+  const trusted = await executable(words, { env: { ...env, NODE_EXTRA_CA_CERTS: fixture('crt') } })
   expect(trusted).toEqual({ code: 0, stdout: '[]\n', stderr: '' })
   expect(new Set(tunnels)).toEqual(new Set([`127.0.0.1:${portOf(service)}`]))
 })

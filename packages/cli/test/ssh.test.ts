@@ -17,7 +17,7 @@ const cli = cliWithServer({
     simulatedLocation({ name: 'eu-north1-a', publicIpv4: '198.18.0.0/18', models }),
   ].join(''),
 })
-const { home, base, publicKey, runAs, slipway } = cli
+const { home, base, publicKey, executable, slipway } = cli
 const bin = join(home, 'bin')
 
 /** Programs in place of the system's: they say how they were called. */
@@ -32,7 +32,7 @@ beforeAll(async () => {
   trust = `-o HostKeyAlias=slipway-${id} -o StrictHostKeyChecking=accept-new -o ConnectTimeout=15`
 })
 const withPrograms = () => ({ env: { ...cli.env, PATH: `${bin}:${base.PATH}` } })
-const run = (...words: string[]) => runAs(words, withPrograms())
+const run = (...words: string[]) => executable(words, withPrograms())
 const said = (text: string) => text.replaceAll(/203\.0\.113\.\d+/g, 'HOST')
 
 test("vm ssh runs the system's ssh with user and address, and passes on its exit code", async () => {

@@ -96,6 +96,7 @@ const mayUse: Record<string, string[]> = {
   ...floors('packages/cli/src/', [
     'version.ts',
     'errors/',
+    'io.ts',
     'output/',
     'core/',
     'commands/',
@@ -192,6 +193,16 @@ test('the domain has no input, output or clock', () => {
   expect(ofServer.filter((file) => isDomain(file) && connection.test(contentOf(file)))).toEqual([])
   const clock = /\bDate\.now\(|\bnew Date\(\)|\bperformance\.now\(|\bsetTimeout\(|\bsetInterval\(/
   expect(ofServer.filter((file) => isDomain(file) && clock.test(contentOf(file)))).toEqual([])
+})
+
+test('a command of the command line uses the streams and the environment that it is given', () => {
+  const ofProcess = /\bprocess\.(stdin|stdout|stderr|env|cwd|exit|exitCode|argv)\b|\bconsole\./
+  // The library that knows proxies reads the environment of the process itself.
+  const mayUseProcess = ['main.ts', 'core/fetch.ts'].map((name) => `packages/cli/src/${name}`)
+  const files = sources.filter(
+    (file) => file.startsWith('packages/cli/src/') && !mayUseProcess.includes(file),
+  )
+  expect(files.filter((file) => ofProcess.test(contentOf(file)))).toEqual([])
 })
 
 test('only the edge knows HTTP', () => {

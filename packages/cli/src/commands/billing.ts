@@ -11,9 +11,9 @@ export const billing = command<{ org?: string; open?: boolean }>({
   examples: ['slipway billing', 'slipway billing --no-open'],
   async run(cli, { org, open }) {
     const session = await cli.client.organizationBilling({ organization_id: await cli.organization(org) })
-    if (cli.format.kind === 'table') print(session.url)
+    if (cli.format.kind === 'table') print(cli, session.url)
     else await printData(cli, session)
-    if (open !== false && cli.isInteractive && process.stdout.isTTY && isWebLink(session.url))
+    if (open !== false && cli.isInteractive && cli.io.stdout.isTTY && isWebLink(session.url))
       openInBrowser(session.url)
   },
 })

@@ -29,10 +29,10 @@ export const cost = command<{ org?: string | true }>({
     )
     if (cli.format.kind !== 'table' || cli.format.columns || costs.by_product.length === 0) return
     const most = Math.max(...costs.by_product.map((product) => product.usd))
-    print('')
+    print(cli, '')
     for (const { product_name, usd: sum } of costs.by_product) {
       const drawn = bar(most > 0 ? sum / most : 0, 40)
-      print(`${product_name.padEnd(16)}${usd(sum).padStart(12)}  ${cli.colors.cyan(drawn)}`)
+      print(cli, `${product_name.padEnd(16)}${usd(sum).padStart(12)}  ${cli.colors.cyan(drawn)}`)
     }
   },
 })

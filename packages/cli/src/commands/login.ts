@@ -1,3 +1,4 @@
+import { resolve } from 'node:path'
 import { isUuid } from '@slipway/contract/names'
 import { ApiError, logIn } from '@slipway/sdk'
 import { askChoice, askSecret, askText } from '../core/ask.ts'
@@ -7,9 +8,9 @@ import { command } from '../core/command.ts'
 import { type Context, contextFilePath, readContexts, writeContexts } from '../core/contexts.ts'
 import { lightFetch } from '../core/fetch.ts'
 import { resolveAmong } from '../core/names.ts'
-import { readTextFile } from '../core/parse.ts'
 import { readCredentialsFile } from '../core/settings.ts'
 import { UsageError } from '../errors/cli-error.ts'
+import { readTextFile } from '../io.ts'
 
 interface LoginInput {
   name: string
@@ -66,7 +67,7 @@ async function withProjectName(context: Context): Promise<Context> {
 
 async function obtainContext(cli: Cli, input: LoginInput): Promise<Context> {
   if (input.credentials) {
-    const context = readCredentialsFile(input.credentials)
+    const context = readCredentialsFile(resolve(cli.io.cwd, input.credentials))
     await clientOf(context.api_url, context.access_key).rootGet()
     return context
   }
@@ -77,27 +78,27 @@ async function obtainContext(cli: Cli, input: LoginInput): Promise<Context> {
     return contextOfPassword(cli, api_url, input.email, await obtainPassword(cli, input), input.totp)
   if (!cli.isInteractive)
     throw new UsageError('No credential was given: use --access-key, --email or --credentials.')
-  const way = await askChoice('How do you want to log in?', [
+  const way = await askChoice(cli, 'How do you want to log in?', [
     { value: 'key', label: 'Access key', hint: 'from the console, under Access keys' },
     { value: 'password', label: 'E-mail and password' },
   ])
-  if (way === 'key') return contextOfKey(cli, api_url, await askSecret('Access key'))
-  return contextOfPassword(cli, api_url, await askText('E-mail'), await askSecret('Password'))
+  if (way === 'key') return contextOfKey(cli, api_url, await askSecret(cli, 'Access key'))
+  return contextOfPassword(cli, api_url, await askText(cli, 'E-mail'), await askSecret(cli, 'Password'))
 }
 
 async function askUrl(cli: Cli): Promise<string> {
   if (!cli.isInteractive)
     throw new UsageError('The address of the service is missing: use --api-url or SLIPWAY_API_URL.')
-  return askText('Address of the service', {
+  return askText(cli, 'Address of the service', {
     initial: 'http://127.0.0.1:8080',
     validate: (text) => (URL.canParse(text) ? undefined : 'That is not a URL.'),
   })
 }
 
 async function obtainPassword(cli: Cli, input: LoginInput): Promise<string> {
-  if (input.passwordStdin) return readTextFile('-').replace(/\r?\n$/, '')
+  if (input.passwordStdin) return (await readTextFile(cli.io, '-')).replace(/\r?\n$/, '')
   if (!cli.isInteractive) throw new UsageError('Give the password with --password-stdin.')
-  return askSecret('Password')
+  return askSecret(cli, 'Password')
 }
 
 async function contextOfKey(cli: Cli, api_url: string, key: string): Promise<Context> {
@@ -119,7 +120,7 @@ async function contextOfPassword(
     logIn({ baseUrl: api_url, fetch: lightFetch, email, password, ...(code && { totpCode: code }) })
   const session = await enter(totpCode).catch(async (error) => {
     if (!(error instanceof ApiError && error.needsTotp && cli.isInteractive)) throw error
-    return enter(await askText('Code of the second factor'))
+    return enter(await askText(cli, 'Code of the second factor'))
   })
   const projects = await clientOf(api_url, session.token).projectList()
   const project = await chooseProject(cli, projects)
@@ -132,6 +133,7 @@ async function chooseProject(cli: Cli, projects: { id: string; name: string }[])
   if (wanted) return resolveAmong('project', wanted, projects, (project) => project).id
   if (projects.length <= 1 || !cli.isInteractive) return projects[0]?.id ?? ''
   return askChoice(
+    cli,
     'Which project?',
     projects.map(({ id, name }) => ({ value: id, label: name, hint: id })),
   )

@@ -1,4 +1,5 @@
 import type { UsageItem } from '@slipway/sdk'
+import type { Cli } from '../core/cli.ts'
 import { command } from '../core/command.ts'
 import { UsageError } from '../errors/cli-error.ts'
 import { type Column, print, printData, printList } from '../output/print.ts'
@@ -49,7 +50,7 @@ export const usage = command<UsageInput>({
     const period = { ...monthRange(month), location }
     if (csv) {
       const text = await cli.client.usageCsv({ project_id: await cli.project(), ...period })
-      return print(text.trimEnd())
+      return print(cli, text.trimEnd())
     }
     const { items } = org
       ? await cli.client.organizationUsage({
@@ -61,7 +62,7 @@ export const usage = command<UsageInput>({
     await printList(cli, byProduct(items), columns)
     if (items.length === 0 && period.end_date >= new Date().toISOString().slice(0, 10))
       cli.note('Days are written shortly after midnight UTC: `slipway cost` shows what runs now.')
-    if (items.length > 0) for (const line of dailyChart(items, cli.colors.cyan)) print(line)
+    if (items.length > 0) for (const line of dailyChart(cli, items)) print(cli, line)
   },
 })
 
@@ -95,16 +96,16 @@ function byProduct(items: UsageItem[]): ProductUsage[] {
 }
 
 /** Returns a line per day: its date, a bar, the sum. */
-function dailyChart(items: UsageItem[], paint: (text: string) => string): string[] {
+function dailyChart({ io, colors }: Cli, items: UsageItem[]): string[] {
   const days = new Map<string, number>()
   for (const item of items) days.set(item.date, (days.get(item.date) ?? 0) + (item.usd ?? 0))
   const most = Math.max(...days.values())
-  const width = Math.max(10, Math.min(60, (process.stdout.columns ?? 80) - 24))
+  const width = Math.max(10, Math.min(60, (io.stdout.columns ?? 80) - 24))
   const lines = Array.from(days)
     .sort(([one], [other]) => one.localeCompare(other))
     .map(([date, sum]) => {
       const drawn = bar(most > 0 ? sum / most : 0, width)
-      return `${date}  ${paint(drawn)}${' '.repeat(width - drawn.length)}  ${usd(sum).padStart(10)}`
+      return `${date}  ${colors.cyan(drawn)}${' '.repeat(width - drawn.length)}  ${usd(sum).padStart(10)}`
     })
   return ['', ...lines]
 }

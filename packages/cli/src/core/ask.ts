@@ -2,8 +2,8 @@ import type { Option } from '@clack/prompts'
 import { Interrupted, UsageError } from '../errors/cli-error.ts'
 import type { Cli } from './cli.ts'
 
-// Questions go to stderr: stdout belongs to the result.
-const output = process.stderr
+/** Questions go to stderr: stdout belongs to the result. */
+const streamsOf = ({ io }: Cli) => ({ input: io.stdin, output: io.stderr })
 
 interface Choice {
   value: string
@@ -12,6 +12,7 @@ interface Choice {
 }
 
 export async function askText(
+  cli: Cli,
   message: string,
   options: { initial?: string; placeholder?: string; validate?: (text: string) => string | undefined } = {},
 ): Promise<string> {
@@ -19,7 +20,7 @@ export async function askText(
   const { initial, placeholder, validate } = options
   const answer = await text({
     message,
-    output,
+    ...streamsOf(cli),
     ...(initial !== undefined && { initialValue: initial }),
     ...(placeholder !== undefined && { placeholder }),
     ...(validate && { validate: (value) => validate(value ?? '') }),
@@ -27,18 +28,23 @@ export async function askText(
   return unlessCancelled(answer)
 }
 
-export async function askSecret(message: string): Promise<string> {
+export async function askSecret(cli: Cli, message: string): Promise<string> {
   const { password } = await import('@clack/prompts')
-  return unlessCancelled(await password({ message, output }))
+  return unlessCancelled(await password({ message, ...streamsOf(cli) }))
 }
 
-export async function askChoice(message: string, choices: Choice[], initial?: string): Promise<string> {
+export async function askChoice(
+  cli: Cli,
+  message: string,
+  choices: Choice[],
+  initial?: string,
+): Promise<string> {
   const { select } = await import('@clack/prompts')
   const options = choices as Option<string>[]
   return unlessCancelled(
     await select({
       message,
-      output,
+      ...streamsOf(cli),
       options,
       maxItems: 10,
       ...(initial !== undefined && { initialValue: initial }),
@@ -46,16 +52,16 @@ export async function askChoice(message: string, choices: Choice[], initial?: st
   )
 }
 
-export async function askYes(message: string, initial = false): Promise<boolean> {
+export async function askYes(cli: Cli, message: string, initial = false): Promise<boolean> {
   const { confirm } = await import('@clack/prompts')
-  return unlessCancelled(await confirm({ message, output, initialValue: initial }))
+  return unlessCancelled(await confirm({ message, ...streamsOf(cli), initialValue: initial }))
 }
 
 /** Asks before something is lost. Without a terminal only `--yes` confirms. */
 export async function confirmLoss(cli: Cli, question: string, isSure: boolean | undefined): Promise<void> {
   if (isSure) return
   if (!cli.isInteractive) throw new UsageError('This needs a confirmation: add --yes.')
-  if (!(await askYes(question))) throw new Interrupted()
+  if (!(await askYes(cli, question))) throw new Interrupted()
 }
 
 function unlessCancelled<T>(answer: T): Exclude<T, symbol> {

@@ -1,6 +1,7 @@
 import { isUuid } from '@slipway/contract/names'
 import type { Client, TokenSource } from '@slipway/sdk'
-import { UsageError } from '../errors/cli-error.ts'
+import { exitCodes, UsageError } from '../errors/cli-error.ts'
+import type { Io } from '../io.ts'
 import { colorsFor, type Palette } from '../output/colors.ts'
 import { type OutputFormat, parseOutput } from '../output/format.ts'
 import type { Output } from '../output/print.ts'
@@ -13,26 +14,32 @@ import { type GlobalFlags, resolveSettings, type Settings } from './settings.ts'
 /** One run of the command line: whom it speaks with, and how it prints. */
 export class Cli implements Output {
   readonly flags: GlobalFlags
-  readonly env: NodeJS.ProcessEnv
+  readonly io: Io
   readonly format: OutputFormat
   readonly colors: Palette
   readonly noteColors: Palette
   /** A person is there to answer questions. */
   readonly isInteractive: boolean
+  /** What the process ends with if nothing is thrown. */
+  exitCode: number = exitCodes.done
   private chosen: Settings | undefined
   private projectId: Promise<string> | undefined
 
-  constructor(flags: GlobalFlags, env: NodeJS.ProcessEnv = process.env) {
+  constructor(flags: GlobalFlags, io: Io) {
     this.flags = flags
-    this.env = env
+    this.io = io
     this.format = parseOutput(flags.output ?? 'table', flags.header !== false)
-    this.colors = colorsFor(process.stdout, flags, env)
-    this.noteColors = colorsFor(process.stderr, flags, env)
-    this.isInteractive = Boolean(process.stdin.isTTY && process.stderr.isTTY) && !flags.quiet
+    this.colors = colorsFor(io.stdout, flags, io.env)
+    this.noteColors = colorsFor(io.stderr, flags, io.env)
+    this.isInteractive = Boolean(io.stdin.isTTY && io.stderr.isTTY) && !flags.quiet
+  }
+
+  get env(): NodeJS.ProcessEnv {
+    return this.io.env
   }
 
   get settings(): Settings {
-    this.chosen ??= resolveSettings(this.flags, this.env, process.cwd())
+    this.chosen ??= resolveSettings(this.flags, this.env, this.io.cwd)
     return this.chosen
   }
 
@@ -86,11 +93,11 @@ export class Cli implements Output {
 
   /** Prints something for people beside the result; nothing is printed when stderr is no terminal. */
   note(text: string): void {
-    if (process.stderr.isTTY) this.say(text)
+    if (this.io.stderr.isTTY) this.say(text)
   }
 
   /** Prints what a log should have as well: on stderr, terminal or not. */
   say(text: string): void {
-    if (!this.flags.quiet) process.stderr.write(`${laidOut(text)}\n`)
+    if (!this.flags.quiet) this.io.stderr.write(`${laidOut(text)}\n`)
   }
 }

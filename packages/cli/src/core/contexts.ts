@@ -1,8 +1,8 @@
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
-import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { SessionTokens } from '@slipway/sdk'
 import { CliError, exitCodes } from '../errors/cli-error.ts'
+import { homeOf } from '../io.ts'
 
 /** One service and how to log in to it. */
 export interface Context {
@@ -23,7 +23,7 @@ interface ContextFile {
 }
 
 export function contextFilePath(env: NodeJS.ProcessEnv): string {
-  return join(env.XDG_CONFIG_HOME || join(homedir(), '.config'), 'slipway', 'contexts.json')
+  return join(env.XDG_CONFIG_HOME || join(homeOf(env), '.config'), 'slipway', 'contexts.json')
 }
 
 export function readContexts(env: NodeJS.ProcessEnv): ContextFile {

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import { UsageError } from '../errors/cli-error.ts'
 import { knownWord } from './closed-set.ts'
 import type { OptionSpec } from './command.ts'
@@ -41,12 +40,4 @@ export function parsePair(text: string): [name: string, value: number] {
   const [name = '', value = ''] = text.split('=')
   if (!name || !value) throw new UsageError(`${text} is not of the form NAME=NUMBER.`)
   return [name, parseNumber(value)]
-}
-
-export function readTextFile(path: string): string {
-  try {
-    return readFileSync(path === '-' ? 0 : path, 'utf8')
-  } catch (error) {
-    throw new UsageError(`Cannot read ${path}: ${(error as Error).message}`)
-  }
 }

@@ -13,7 +13,7 @@ type Outcome = 'done' | 'failed' | 'goes on'
 /** A drawing for a terminal, lines for a log; nothing beside JSON, whose errors a program reads from stderr. */
 export function progressView(cli: Cli, title: string): ProgressView | undefined {
   if (cli.flags.quiet) return undefined
-  if (process.stderr.isTTY) return new StepView(cli, title)
+  if (cli.io.stderr.isTTY) return new StepView(cli, title)
   return cli.format.kind === 'table' ? new StepLines(cli, title) : undefined
 }
 
@@ -76,7 +76,7 @@ class StepView implements ProgressView {
     const elapsed = colors.dim(durationText(Date.now() - this.startedAt))
     const lines = [`${mark} ${this.title} ${elapsed}`, ...this.steps.map((step) => this.stepLine(step, mark))]
     const back = this.drawnLines > 0 ? `\x1b[${this.drawnLines}A` : ''
-    process.stderr.write(back + lines.map((line) => `\r\x1b[2K${laidOut(line)}\n`).join(''))
+    this.cli.io.stderr.write(back + lines.map((line) => `\r\x1b[2K${laidOut(line)}\n`).join(''))
     this.drawnLines = lines.length
   }
 

@@ -31,7 +31,7 @@ export async function follow<Result>(
   flags: WaitFlags,
 ): Promise<Finished<Result> | undefined> {
   if (flags.wait === false) {
-    if (cli.format.kind === 'table' && !cli.format.columns) print(operation.operation_id)
+    if (cli.format.kind === 'table' && !cli.format.columns) print(cli, operation.operation_id)
     else await printOne(cli, operation)
     return undefined
   }

@@ -1,4 +1,5 @@
 import { UsageError } from '../errors/cli-error.ts'
+import { type Io, widthOf } from '../io.ts'
 import { type Palette, paintState } from './colors.ts'
 import type { OutputFormat } from './format.ts'
 import { type Cell, renderTable, type TableColumn } from './table.ts'
@@ -6,6 +7,7 @@ import { jsonText, laidOut, oneLine } from './untrusted.ts'
 
 /** Where results and notes go, and in which form. */
 export interface Output {
+  readonly io: Io
   readonly format: OutputFormat
   /** These colour results, on stdout. */
   readonly colors: Palette
@@ -45,13 +47,13 @@ export async function printList<T extends object>(
     spare: output.format.columns ? undefined : spare,
   }))
   const cells = rows.map((row) => chosen.map((column) => cellOf(output, column, row)))
-  const width = process.stdout.isTTY ? process.stdout.columns : undefined
+  const width = widthOf(output.io.stdout)
   const { text, leftOut } = renderTable(heads, cells, {
     hasHeader: output.format.hasHeader,
     width,
     colors: output.colors,
   })
-  print(text)
+  print(output, text)
   if (leftOut.length > 0) {
     const names = leftOut.map((title) => title.toLowerCase().replaceAll(' ', '_'))
     output.note(
@@ -70,32 +72,32 @@ export async function printOne<T extends object>(
   if (output.format.kind !== 'table') return printData(output, record)
   if (output.format.columns) {
     const chosen = chooseColumns(columns, output.format.columns, [record])
-    return print(chosen.map((column) => cellOf(output, column, record).text).join('  '))
+    return print(output, chosen.map((column) => cellOf(output, column, record).text).join('  '))
   }
   const lines = fields(record)
   const width = Math.max(...lines.map(([label]) => label.length))
   for (const [label, value] of lines) {
     const [first = '', ...rest] = value.split('\n').map(oneLine)
     const shown = label === 'State' ? paintState(output.colors, first) : first
-    print(`${output.colors.dim(label.padEnd(width))}  ${shown}`.trimEnd())
-    for (const line of rest) print(`${' '.repeat(width)}  ${line}`)
+    print(output, `${output.colors.dim(label.padEnd(width))}  ${shown}`.trimEnd())
+    for (const line of rest) print(output, `${' '.repeat(width)}  ${line}`)
   }
 }
 
 export async function printData(output: Output, data: unknown): Promise<void> {
   if (output.format.kind === 'yaml') {
     const { stringify } = await import('yaml')
-    return print(stringify(data, { lineWidth: 0 }).trimEnd())
+    return print(output, stringify(data, { lineWidth: 0 }).trimEnd())
   }
-  print(jsonText(data, 2))
+  print(output, jsonText(data, 2))
 }
 
 /** One object of a stream, on a line of its own. */
-export const printLine = (data: unknown): void => print(jsonText(data))
+export const printLine = (output: Output, data: unknown): void => print(output, jsonText(data))
 
 /** Results, and nothing else, go to stdout. */
-export function print(text: string): void {
-  process.stdout.write(`${laidOut(text)}\n`)
+export function print({ io }: Output, text: string): void {
+  io.stdout.write(`${laidOut(text)}\n`)
 }
 
 /** Besides its columns, a table shows any member of its records by its path. */

@@ -1,25 +1,27 @@
 import { ApiError } from '@slipway/sdk'
 import { CliError } from '../errors/cli-error.ts'
 import { errorRecord, exitCodeOf, hintsOf } from '../errors/explain.ts'
-import { colorsFor } from './colors.ts'
+import type { Io } from '../io.ts'
+import { colorsFor, type Palette } from './colors.ts'
 import { jsonText, laidOut } from './untrusted.ts'
 
 /** Prints an error on stderr, as JSON if the command line asks for JSON, and returns the exit code. */
-export function reportFailure(error: unknown, words: string[]): number {
-  if (wantsJson(words)) process.stderr.write(`${jsonText(errorRecord(error), 2)}\n`)
-  else process.stderr.write(`${laidOut(describe(error))}\n`)
+export function reportFailure({ stderr, env }: Io, error: unknown, words: string[]): number {
+  const text = wantsJson(words)
+    ? jsonText(errorRecord(error), 2)
+    : laidOut(describe(error, colorsFor(stderr, {}, env), Boolean(env.SLIPWAY_DEBUG)))
+  stderr.write(`${text}\n`)
   return exitCodeOf(error)
 }
 
-function describe(error: unknown): string {
-  const colors = colorsFor(process.stderr, {}, process.env)
+function describe(error: unknown, colors: Palette, withStack: boolean): string {
   const isOurs = error instanceof CliError || error instanceof ApiError
   const message = error instanceof Error ? error.message : String(error)
   const lines = [`${colors.red('slipway:')} ${message.replaceAll('\u001b', '\\u001b')}`]
   for (const hint of hintsOf(error)) lines.push(`  ${hint}`)
   if (error instanceof ApiError && error.requestId && error.status >= 500)
     lines.push(`  Request id: ${error.requestId}`)
-  if (!isOurs && process.env.SLIPWAY_DEBUG && error instanceof Error) lines.push(error.stack ?? '')
+  if (!isOurs && withStack && error instanceof Error) lines.push(error.stack ?? '')
   return lines.join('\n')
 }
 

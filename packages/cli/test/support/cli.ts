@@ -1,8 +1,10 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Readable, Writable } from 'node:stream'
 import { startProgram } from '@slipway/testing/program.ts'
 import { root } from '@slipway/testing/root.ts'
+import { runProgram } from '../../src/program.ts'
 
 export const binary = join(root, 'packages/cli/bin/slipway.js')
 
@@ -29,8 +31,21 @@ export function freshHome() {
     LANG: 'C.UTF-8',
   }
 
-  /** Runs the real binary to its end. */
+  /** Runs a command line in this process, with streams and an environment of its own. */
   async function slipway(words: string[], options: RunOptions = {}): Promise<Run> {
+    const [stdout, stderr] = [new Written(), new Written()]
+    const code = await runProgram(words, {
+      stdin: Readable.from(options.input ? [options.input] : []),
+      stdout,
+      stderr,
+      env: { ...base, ...options.env },
+      cwd: options.cwd ?? home,
+    })
+    return { code, stdout: stdout.text, stderr: stderr.text }
+  }
+
+  /** Runs the real executable to its end: for what belongs to the process, such as signals and child processes. */
+  async function executable(words: string[], options: RunOptions = {}): Promise<Run> {
     const program = startProgram(process.execPath, [binary, ...words], {
       cwd: options.cwd ?? home,
       env: { ...base, ...options.env },
@@ -40,5 +55,15 @@ export function freshHome() {
     return { code: code ?? -1, stdout: output, stderr: errors }
   }
 
-  return { home, base, slipway, remove: () => rmSync(home, { recursive: true, force: true }) }
+  return { home, base, slipway, executable, remove: () => rmSync(home, { recursive: true, force: true }) }
+}
+
+/** Keeps what is written to it. */
+class Written extends Writable {
+  text = ''
+
+  override _write(chunk: Buffer, _encoding: string, done: () => void): void {
+    this.text += chunk.toString('utf8')
+    done()
+  }
 }

@@ -8,7 +8,7 @@ import { freshHome } from './cli.ts'
 
 /** A home, a real server for the tests of a file, and the environment that reaches it. */
 export function cliWithServer(options: RealServerOptions = {}) {
-  const { home, base, slipway: runAs, remove } = freshHome()
+  const { home, base, slipway: runAs, executable, remove } = freshHome()
   const publicKey = join(home, 'key.pub')
   let server: RealServer
   let env: Record<string, string>
@@ -33,6 +33,7 @@ export function cliWithServer(options: RealServerOptions = {}) {
     base,
     publicKey,
     runAs,
+    executable,
     slipway,
     /** What a command prints for programs; it must succeed. */
     async json(...words: string[]) {

@@ -17,7 +17,7 @@ const exportLog = command<{ since?: number }>({
   async run(cli, { since = 0 }) {
     let last = since
     for await (const event of cli.operator.each('adminEventList', { after: since, limit: 500 })) {
-      printLine(event)
+      printLine(cli, event)
       last = event.position
     }
     cli.note(`Continue with --since ${last}.`)

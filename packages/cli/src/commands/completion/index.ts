@@ -16,10 +16,10 @@ export const completion = command<{ shell: string }>({
     'slipway completion zsh > ~/.zsh/completions/_slipway',
     'slipway completion fish > ~/.config/fish/completions/slipway.fish',
   ],
-  async run(_cli, { shell }) {
+  async run(cli, { shell }) {
     if (!Object.hasOwn(completionScripts, shell))
       throw new UsageError(`There is no completion for ${shell}.`, [shells.join(', ')])
-    process.stdout.write(completionScripts[shell as Shell])
+    cli.io.stdout.write(completionScripts[shell as Shell])
   },
 })
 
@@ -34,6 +34,6 @@ export const completeCommand = (tree: CommandTree): AnyCommand =>
     async run(cli, { words }) {
       // A shell has no use for an error message in the middle of a line.
       const candidates = await candidatesFor(cli, tree, words).catch(() => [])
-      for (const { word, meaning } of candidates) print(meaning ? `${word}\t${meaning}` : word)
+      for (const { word, meaning } of candidates) print(cli, meaning ? `${word}\t${meaning}` : word)
     },
   })

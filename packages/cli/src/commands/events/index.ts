@@ -44,8 +44,8 @@ export const events = command<EventsInput>({
     if (follow) {
       for await (const event of cli.client.events({ project_id }, { ...filter, after })) {
         learnName(names, event)
-        if (cli.format.kind !== 'table') printLine(event)
-        else print(`${event.created_at}  ${event.type.padEnd(22)}  ${nameOf(names, event)}`)
+        if (cli.format.kind !== 'table') printLine(cli, event)
+        else print(cli, `${event.created_at}  ${event.type.padEnd(22)}  ${nameOf(names, event)}`)
       }
       return
     }

@@ -29,7 +29,7 @@ function exportCommand(
     examples: [`slipway export ${name}`, example],
     async run(cli, options) {
       const running = await vms.list(cli)
-      process.stdout.write(laidOut(write(running, options)))
+      cli.io.stdout.write(laidOut(write(running, options)))
     },
   })
 }

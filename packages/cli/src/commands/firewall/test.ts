@@ -40,7 +40,7 @@ export const firewallTest = command<RuleTestInput>({
       ['Passes', allowed ? 'yes' : 'no'],
       ['Decided by', rule || 'no rule allows it'],
     ])
-    if (!verdict.allowed) process.exitCode = exitCodes.error
+    if (!verdict.allowed) cli.exitCode = exitCodes.error
   },
 })
 

@@ -27,6 +27,6 @@ export const mcp = command<{ allowWrites?: boolean; admin?: boolean; toolsets?: 
     void cli.client
     const { serveMcp } = await import('./server.ts')
     const options = { allowsWrites: allowWrites === true, includesAdmin: admin === true, toolsets }
-    await serveMcp(cli, options, process.stdin, process.stdout)
+    await serveMcp(cli, options, cli.io.stdin, cli.io.stdout)
   },
 })

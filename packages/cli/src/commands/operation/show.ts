@@ -14,7 +14,7 @@ export const operationShow = command<{ operation: string }>({
     await printOne(cli, found)
     if (cli.format.kind !== 'table' || cli.format.columns) return
     const { items } = await cli.client.operationSteps(target)
-    print('')
+    print(cli, '')
     await printList(cli, items, [
       { name: 'step', value: (step) => words(step.name) },
       { name: 'state', value: (step) => step.state, isState: true },

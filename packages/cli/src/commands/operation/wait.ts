@@ -21,6 +21,6 @@ export const operationWait = command<{ operation: string; timeout?: number }>({
     const title = `${words(started.metadata.operation_name)} ${words(started.metadata.type)}`
     const finished = await follow(cli, title, started, input)
     if (finished && cli.format.kind !== 'table') await printData(cli, finished)
-    else if (finished) print(finished.state)
+    else if (finished) print(cli, finished.state)
   },
 })

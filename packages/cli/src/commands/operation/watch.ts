@@ -15,11 +15,11 @@ export const operationWatch = command<{ operation: string }>({
         for (const step of steps) {
           if (step.state === 'pending' || seen.get(step.name) === step.state) continue
           seen.set(step.name, step.state)
-          if (cli.format.kind === 'json') print(JSON.stringify(step))
-          else print(`${step.completed_at || step.started_at}  ${words(step.name)}  ${step.state}`)
+          if (cli.format.kind === 'json') print(cli, JSON.stringify(step))
+          else print(cli, `${step.completed_at || step.started_at}  ${words(step.name)}  ${step.state}`)
         }
       },
     })
-    if (cli.format.kind === 'table') print(state)
+    if (cli.format.kind === 'table') print(cli, state)
   },
 })

@@ -16,7 +16,7 @@ export const sshKeyCreate = command<{ name: string; file?: string }>({
   ],
   examples: ['slipway ssh-key create laptop', 'slipway ssh-key create ci --file ci.pub'],
   async run(cli, { name, file }) {
-    const public_key = file ? readPublicKey(cli, file) : await findPublicKey(cli)
+    const public_key = file ? await readPublicKey(cli, file) : await findPublicKey(cli)
     const target = { project_id: await cli.project() }
     await printOne(cli, await cli.client.sshKeyCreate(target, { name, public_key }))
   },

@@ -30,10 +30,10 @@ export async function completeDraft(
   }
   const filter = { project_id: await cli.project(), locations: draft.location }
   const offers = isComplete ? [] : await cli.client.collect('offerList', filter)
-  const type = draft.type ?? (await askType(offers))
-  const location = draft.location ?? (await askLocation(offers, type))
+  const type = draft.type ?? (await askType(cli, offers))
+  const location = draft.location ?? (await askLocation(cli, offers, type))
   const randomName = `${type.replace(/[^a-z0-9]+/g, '-')}-${Math.random().toString(36).slice(2, 6)}`
-  const name = draft.name ?? (isComplete ? randomName : await askName(randomName))
+  const name = draft.name ?? (isComplete ? randomName : await askName(cli, randomName))
   const image = draft.image ?? (await findImage(cli, location))
   const key = ssh_public_key ?? (draft.ssh_key_ids ? undefined : await findPublicKey(cli))
   return {
@@ -42,7 +42,7 @@ export async function completeDraft(
   }
 }
 
-async function askType(offers: Offer[]): Promise<string> {
+async function askType(cli: Cli, offers: Offer[]): Promise<string> {
   const cheapest = new Map<string, Offer>()
   for (const offer of offers) {
     if (offer.quantity > 0 && offer.quota_left > 0 && !cheapest.has(offer.type))
@@ -54,6 +54,7 @@ async function askType(offers: Offer[]): Promise<string> {
     ])
   }
   return askChoice(
+    cli,
     'Which type?',
     Array.from(cheapest.values(), (offer) => ({
       value: offer.type,
@@ -63,7 +64,7 @@ async function askType(offers: Offer[]): Promise<string> {
   )
 }
 
-async function askLocation(offers: Offer[], type: string): Promise<string> {
+async function askLocation(cli: Cli, offers: Offer[], type: string): Promise<string> {
   const ofType = offers.filter((offer) => offer.type === type)
   if (ofType.length === 0)
     throw new UsageError(`There is no VM type ${type}.`, ['`slipway offers` lists the types.'])
@@ -75,13 +76,14 @@ async function askLocation(offers: Offer[], type: string): Promise<string> {
   }
   if (fitting.length === 1 && fitting[0]) return fitting[0].location
   return askChoice(
+    cli,
     'Where?',
     fitting.map((offer) => ({ value: offer.location, hint: `${offer.quantity} free` })),
   )
 }
 
-const askName = (initial: string) =>
-  askText('Name', {
+const askName = (cli: Cli, initial: string) =>
+  askText(cli, 'Name', {
     initial,
     validate: (text) => (isResourceName(text) ? undefined : resourceNameHint),
   })

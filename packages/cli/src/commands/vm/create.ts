@@ -4,10 +4,11 @@ import { askYes } from '../../core/ask.ts'
 import type { Cli } from '../../core/cli.ts'
 import { command, oneOf } from '../../core/command.ts'
 import { labelOption, parseLabels } from '../../core/labels.ts'
-import { parseDurationMs, readTextFile } from '../../core/parse.ts'
+import { parseDurationMs } from '../../core/parse.ts'
 import { follow, type WaitFlags, waitOptions } from '../../core/progress.ts'
 import { idOf } from '../../core/resource.ts'
 import { Interrupted } from '../../errors/cli-error.ts'
+import { readTextFile } from '../../io.ts'
 import { print, printData } from '../../output/print.ts'
 import { usd } from '../../output/text.ts'
 import { disks } from '../disk/resource.ts'
@@ -126,13 +127,13 @@ async function create(cli: Cli, input: VmCreateInput, location: string | undefin
       : `${usd(estimate.usd_per_hour)} per hour, ${usd(estimate.usd_per_month)} per month`
   if (input.dryRun) return printDryRun(cli, request, estimate, price)
   cli.note(`${cli.noteColors.bold(request.name)}: ${request.type} in ${request.location}, ${price}`)
-  if (wasAsked && !input.yes && !(await askYes('Create it?', true))) throw new Interrupted()
+  if (wasAsked && !input.yes && !(await askYes(cli, 'Create it?', true))) throw new Interrupted()
 
   const { operation } = await cli.client.vmCreate({ project_id }, request)
   const finished = await follow(cli, `Creating ${request.name}`, operation, input)
   if (!finished) return
   if (cli.format.kind !== 'table') return printData(cli, finished.result)
-  print(sshCommandLine(finished.result) || `${request.name} is running; it has no public address.`)
+  print(cli, sshCommandLine(finished.result) || `${request.name} is running; it has no public address.`)
 }
 
 /** Returns what the flags say, with files read and names turned into ids. */
@@ -145,8 +146,8 @@ async function draftOf(cli: Cli, input: VmCreateInput, location: string | undefi
     location,
     image,
     ...(await keysOf(cli, input.sshKey ?? [])),
-    ...(input.startupScript && { startup_script: readTextFile(input.startupScript) }),
-    ...(input.shutdownScript && { shutdown_script: readTextFile(input.shutdownScript) }),
+    ...(input.startupScript && { startup_script: await readTextFile(cli.io, input.startupScript) }),
+    ...(input.shutdownScript && { shutdown_script: await readTextFile(cli.io, input.shutdownScript) }),
     ...(attached.length > 0 && { disks: attached }),
     ...(input.subnet && { subnet_id: await idOf(cli, subnets, input.subnet) }),
     ...(publicIp && { public_ip: publicIp }),
@@ -165,6 +166,6 @@ async function diskOf(cli: Cli, text: string): Promise<NonNullable<VmCreate['dis
 
 async function printDryRun(cli: Cli, request: VmCreate, estimate: object, price: string): Promise<void> {
   if (cli.format.kind !== 'table') return printData(cli, { request, estimate })
-  print(`${request.name}: ${request.type} in ${request.location}, ${price}`)
-  print(JSON.stringify(request, null, 2))
+  print(cli, `${request.name}: ${request.type} in ${request.location}, ${price}`)
+  print(cli, JSON.stringify(request, null, 2))
 }

@@ -26,9 +26,9 @@ export const vmLog = command<{ ref: string; follow?: boolean; all?: boolean; raw
       const text = held + content
       held = !raw && text.endsWith('\r') ? '\r' : ''
       const whole = text.slice(0, text.length - held.length)
-      process.stdout.write(raw ? whole : logText(whole))
+      cli.io.stdout.write(raw ? whole : logText(whole))
     }
-    process.stdout.write(logText(held))
+    cli.io.stdout.write(logText(held))
   },
 })
 

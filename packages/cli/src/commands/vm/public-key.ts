@@ -1,11 +1,10 @@
 import { existsSync, readdirSync } from 'node:fs'
-import { homedir } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { askChoice, askText } from '../../core/ask.ts'
 import type { Cli } from '../../core/cli.ts'
-import { readTextFile } from '../../core/parse.ts'
 import { idOf } from '../../core/resource.ts'
 import { UsageError } from '../../errors/cli-error.ts'
+import { homeOf, readTextFile } from '../../io.ts'
 import { sshKeys } from '../ssh-key/resource.ts'
 
 const preferredKeys = ['id_ed25519.pub', 'id_ecdsa.pub', 'id_rsa.pub']
@@ -13,11 +12,11 @@ const preferredKeys = ['id_ed25519.pub', 'id_ecdsa.pub', 'id_rsa.pub']
 /**
  * Reads the public key that a person names. A private key stays where it is: the public one beside it is meant.
  */
-export function readPublicKey(cli: Cli, path: string): string {
-  const text = readTextFile(path).trim()
+export async function readPublicKey(cli: Cli, path: string): Promise<string> {
+  const text = (await readTextFile(cli.io, path)).trim()
   if (!isPrivateKey(text)) return text
   const beside = `${path}.pub`
-  if (path === '-' || !existsSync(beside)) {
+  if (path === '-' || !isFile(cli, beside)) {
     throw new UsageError(`${path} is a private key: it must not leave this computer.`, [
       'Name the public one, which ends in .pub; `ssh-keygen -y -f FILE` prints it.',
     ])
@@ -26,20 +25,22 @@ export function readPublicKey(cli: Cli, path: string): string {
   return readPublicKey(cli, beside)
 }
 
+const isFile = ({ io }: Cli, path: string) => existsSync(resolve(io.cwd, path))
+
 /** Returns the keys that people name: what is a file, or looks like one, is read; all else is registered. */
 export async function keysOf(
   cli: Cli,
   wanted: string[],
 ): Promise<{ ssh_public_key: string | undefined; ssh_key_ids?: string[] }> {
-  const isFile = (text: string) => text === '-' || /[/\\]|\.pub$/.test(text) || existsSync(text)
-  const [file, ...more] = wanted.filter(isFile)
+  const namesFile = (text: string) => text === '-' || /[/\\]|\.pub$/.test(text) || isFile(cli, text)
+  const [file, ...more] = wanted.filter(namesFile)
   if (more.length > 0)
     throw new UsageError('Only one key can be given as a file.', [
       '`slipway ssh-key create` registers more, which --ssh-key then takes by name.',
     ])
-  const names = wanted.filter((text) => !isFile(text))
+  const names = wanted.filter((text) => !namesFile(text))
   return {
-    ssh_public_key: file === undefined ? undefined : readPublicKey(cli, file),
+    ssh_public_key: file === undefined ? undefined : await readPublicKey(cli, file),
     ...(names.length > 0 && {
       ssh_key_ids: await Promise.all(names.map((name) => idOf(cli, sshKeys, name))),
     }),
@@ -51,7 +52,7 @@ const isPrivateKey = (text: string) => /-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----|^P
 
 /** Returns the public key in ~/.ssh. Of several, a person chooses unless the preferred one is there. */
 export async function findPublicKey(cli: Cli): Promise<string> {
-  const folder = join(homedir(), '.ssh')
+  const folder = join(homeOf(cli.env), '.ssh')
   const found = existsSync(folder) ? readdirSync(folder).filter((name) => name.endsWith('.pub')) : []
   const sorted = [
     ...preferredKeys.filter((name) => found.includes(name)),
@@ -63,6 +64,7 @@ export async function findPublicKey(cli: Cli): Promise<string> {
   const chosen = isClear
     ? first
     : await askChoice(
+        cli,
         'Which public key?',
         sorted.map((name) => ({ value: name })),
         first,
@@ -73,9 +75,9 @@ export async function findPublicKey(cli: Cli): Promise<string> {
 
 async function askForKeyFile(cli: Cli): Promise<string> {
   if (!cli.isInteractive) throw new UsageError('No public key was found in ~/.ssh: name one with --ssh-key.')
-  const path = await askText('Public key file', {
+  const path = await askText(cli, 'Public key file', {
     validate: (text) =>
-      existsSync(text) ? undefined : 'There is no such file. `ssh-keygen -t ed25519` makes a key.',
+      isFile(cli, text) ? undefined : 'There is no such file. `ssh-keygen -t ed25519` makes a key.',
   })
   return readPublicKey(cli, path)
 }

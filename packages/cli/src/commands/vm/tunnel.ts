@@ -43,11 +43,11 @@ export const vmTunnel = command<TunnelInput>({
       `127.0.0.1:${localPort}:127.0.0.1:${remotePort}`,
     ]
     const words = [...sshOptions(vm, identity), ...forward, ...sshArguments(destination)]
-    process.exitCode = await runToEnd('ssh', words, async (child) => {
+    cli.exitCode = await runToEnd('ssh', words, async (child) => {
       const isOver = () => child.exitCode !== null || child.signalCode !== null
       while (!isOver() && !(await answers(localPort))) await pause(100)
       if (isOver()) return
-      print(`http://127.0.0.1:${localPort}`)
+      print(cli, `http://127.0.0.1:${localPort}`)
       cli.note(`leads to port ${remotePort} of ${vm.name} until Ctrl-C.`)
     })
   },

@@ -61,6 +61,6 @@ async function deliver(to: string, secret: string, event: Event): Promise<number
 }
 
 function report(cli: Cli, { type, resource_id }: Event, outcome: number | string): void {
-  if (cli.format.kind === 'table') print(`${type.padEnd(22)}  ${resource_id}  ${outcome}`)
-  else printLine({ type, resource_id, outcome })
+  if (cli.format.kind === 'table') print(cli, `${type.padEnd(22)}  ${resource_id}  ${outcome}`)
+  else printLine(cli, { type, resource_id, outcome })
 }
