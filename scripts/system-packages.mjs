@@ -84,12 +84,14 @@ const programNames = [
 
 /**
  * Installs what the test files with this ending need, where that is allowed, and returns the names of the programs
- * that stay missing, and of these the ones that no run may do without.
+ * that stay missing, and of these the ones that no run may do without. With filters, only the files whose path contains
+ * one of them count.
  */
-export function ensureSystemPackages(ending = '.test.ts') {
+export function ensureSystemPackages(ending = '.test.ts', filters = []) {
   const tests = readdirSync(join(root, 'packages'))
     .flatMap((name) => filesUnder(`packages/${name}/test`))
     .filter((path) => path.endsWith(ending))
+    .filter((path) => filters.length === 0 || filters.some((filter) => join(root, path).includes(filter)))
   const isNeeded = ({ suites }) => suites.some((prefix) => tests.some((path) => path.startsWith(prefix)))
   const missing = programNames.filter((program) => isNeeded(program) && !isOnPath(program.binary))
   if (missing.length === 0) return { missing: [], required: [] }

@@ -1,8 +1,8 @@
-// npm test: installs what the suites need, runs them, and ends with one line of counts.
+// npm test [-- <path> …]: installs what the suites need, runs them, and ends with one line of counts.
 import { spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, normalize } from 'node:path'
 import { ensureInstalled, root } from './install.mjs'
 import { leave } from './phase.mjs'
 import { ensureSystemPackages } from './system-packages.mjs'
@@ -10,7 +10,13 @@ import { ensureSystemPackages } from './system-packages.mjs'
 ensureInstalled('all')
 // npm run test:vm and test:cluster have files with endings of their own, named like their configurations.
 const kind = /vitest\.(\w+)\.config\.ts/.exec(process.argv.join(' '))?.[1] ?? 'test'
-const { missing, required } = ensureSystemPackages(`.${kind}.ts`)
+const filters = process.argv
+  .slice(2)
+  .filter((word, index, words) => !word.startsWith('-') && !words[index - 1]?.startsWith('-'))
+const { missing, required } = ensureSystemPackages(
+  `.${kind}.ts`,
+  filters.map((filter) => normalize(filter)),
+)
 if (required.length > 0 && process.env.CI === 'true')
   leave(`These may not be missing with CI=true: ${required.join(', ')}`)
 

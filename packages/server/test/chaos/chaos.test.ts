@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { countOf } from '@slipway/testing/counts.ts'
 import { eventually } from '@slipway/testing/eventually.ts'
 import { root } from '@slipway/testing/root.ts'
 import { startReceiver, verify } from '@slipway/testing/webhook-receiver.ts'
@@ -13,7 +14,7 @@ import { EngineWatch, StreamReader } from './observers.ts'
 import { untilQuiet } from './quiet.ts'
 import { Tenant } from './tenant.ts'
 
-const faultCount = Number(process.env.SLIPWAY_CHAOS_FAULTS ?? 80)
+const faultCount = Number(process.env.SLIPWAY_CHAOS_FAULTS ?? countOf('chaosFaults'))
 const seed = Number(process.env.SLIPWAY_SEED)
 const tenantCount = 8
 /** For failures alone: a start and a rest of minutes, and seconds for each fault. */

@@ -1,3 +1,4 @@
+import { countOf } from '@slipway/testing/counts.ts'
 import { checkInvariants, settle } from '@slipway/testing/invariants.ts'
 import { ownerToken } from '@slipway/testing/people.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
@@ -10,7 +11,6 @@ import { type Step, steps } from '../support/model-steps.ts'
 const families = ['a40', 'a100', 'a100-80gb', 'l40s-48gb']
 const locations = ['us-east1-a', 'us-west1-a']
 const stepsPerRun = 50
-const batches = 25
 
 let service: TestService
 let places: LanePlace[]
@@ -56,12 +56,11 @@ test('the service keeps its word through any history of requests and mishaps', {
 }, async () => {
   const history = fc.array(steps, { minLength: stepsPerRun, maxLength: stepsPerRun, size: 'max' })
   const histories = fc.array(history, { minLength: families.length * 2, maxLength: families.length * 2 })
-  const numRuns = Number(process.env.SLIPWAY_MODEL_BATCHES ?? batches)
   await fc.assert(
     fc.asyncProperty(histories, runAll),
     // Every try at a smaller history costs seconds: that search is for whoever has the time and the seed.
     {
-      numRuns,
+      numRuns: countOf('modelBatches'),
       endOnFailure: process.env.SLIPWAY_SHRINK === undefined,
       ...(process.env.SLIPWAY_PATH && { path: process.env.SLIPWAY_PATH }),
     },

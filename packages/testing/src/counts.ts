@@ -1,0 +1,9 @@
+/** How many random cases a suite makes: in `npm test`, and in `npm run test:long`. */
+const cases = {
+  modelBatches: [6, 25],
+  fuzzBatches: [160, 630],
+  chaosFaults: [20, 80],
+} satisfies Record<string, [short: number, long: number]>
+
+/** The count for this run. `npm run test:long` sets SLIPWAY_LONG. */
+export const countOf = (name: keyof typeof cases): number => cases[name][process.env.SLIPWAY_LONG ? 1 : 0]
