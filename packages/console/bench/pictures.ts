@@ -3,12 +3,13 @@ import { join } from 'node:path'
 import { root } from '@slipway/testing/root.ts'
 import type { Page } from 'playwright-core'
 import { settled, visit } from '../test/support/browser-program.ts'
+import { takeReadmePictures } from './readme-pictures.ts'
 import { startScene } from './scene.ts'
 import { situations } from './situations.ts'
 
 // Takes a picture of every page at three widths, in both themes, with 0, 1, 35 and 10,000 VMs, and of what is missing,
 // wrong or under way (situations.ts), into artifacts/pictures: vms-10000-1440-dark.png is the list of 10,000 VMs, 1440 px
-// wide, in the dark theme.
+// wide, in the dark theme. The pictures of the README go into docs/pictures: `npm run pictures -- readme` takes only them.
 
 const widths = { 1440: 900, 768: 1024, 390: 844 }
 const themes = ['light', 'dark'] as const
@@ -55,12 +56,13 @@ const folder = join(root, 'artifacts/pictures')
 mkdirSync(folder, { recursive: true })
 const only = new RegExp(process.argv[2] ?? '')
 const isWanted = (name: string) => only.test(name)
+let taken = isWanted('readme') ? await takeReadmePictures() : 0
+if (process.argv[2] === 'readme') process.exit()
 // The single pages and the situations are those of a few VMs; many take their time.
 const needed = counts.filter(
   (count) => count <= 35 || Object.keys(counted).some((name) => isWanted(`${name}-${count}`)),
 )
 const scene = await startScene(Object.fromEntries(needed.map((count) => [`with-${count}`, count])))
-let taken = 0
 try {
   const { page, owner, projects } = scene
   const project_id = projects['with-35']!
@@ -89,7 +91,7 @@ try {
 } finally {
   await scene.close()
 }
-console.log(`${taken} pictures are in artifacts/pictures`)
+console.log(`${taken} pictures are in artifacts/pictures and docs/pictures`)
 
 async function take(
   page: Page,

@@ -142,7 +142,7 @@ const columnsFor = (
   {
     key: 'type',
     title: 'Type',
-    width: 'minmax(116px, 0.8fr)',
+    width: 'minmax(124px, 0.8fr)',
     sortBy: (vm) => vm.type,
     cell: (vm) => vm.type,
   },

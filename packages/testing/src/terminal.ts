@@ -1,0 +1,53 @@
+import { spawnSync } from 'node:child_process'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+
+export interface TerminalOptions {
+  folder: string
+  env: Record<string, string>
+  /** What `run` puts before its words. */
+  program: string
+  columns?: number
+}
+
+/** A real terminal, by tmux: what is typed arrives as keys, what is shown is read from the screen. */
+export function openTerminal({ folder, env, program, columns = 100 }: TerminalOptions) {
+  const socket = join(folder, `tmux-${columns}`)
+  const tmux = (...words: string[]) => {
+    const { status, stdout, stderr } = spawnSync('tmux', ['-S', socket, ...words], { env, encoding: 'utf8' })
+    if (status !== 0) throw new Error(`tmux ${words[0]}: ${stderr}`)
+    return stdout
+  }
+  const shell = `exec env PS1='> ' bash --norc --noprofile`
+  tmux('-f', '/dev/null', 'new-session', '-d', '-x', String(columns), '-y', '40', '-c', folder, shell)
+
+  const screen = () => tmux('capture-pane', '-p')
+  const colours = () => tmux('capture-pane', '-p', '-e')
+
+  /** The screen as soon as it shows what is waited for. */
+  async function see(wanted: RegExp, limitMs = 120_000): Promise<string> {
+    const giveUpAt = Date.now() + limitMs
+    for (;;) {
+      const text = screen()
+      if (wanted.test(text)) return text
+      if (Date.now() > giveUpAt) throw new Error(`the screen never showed ${wanted}:\n${text}`)
+      await pause(50)
+    }
+  }
+
+  return {
+    screen,
+    colours,
+    see,
+    /** Begins a command on a clean screen. */
+    run(words: string, environment = ''): void {
+      // Emptied here and now: what the last command showed must not be taken for this one's.
+      tmux('send-keys', '-R')
+      tmux('send-keys', '-l', `${environment} ${program} ${words}; echo "ended with $?"`)
+      tmux('send-keys', 'Enter')
+    },
+    press: (...keys: string[]) => tmux('send-keys', ...keys),
+    type: (text: string) => tmux('send-keys', '-l', text),
+    close: () => void spawnSync('tmux', ['-S', socket, 'kill-server']),
+  }
+}
