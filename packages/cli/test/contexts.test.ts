@@ -27,9 +27,41 @@ test('in the folder of a local server its own credentials are used', async () =>
 
 test('login with a key makes a context that nobody else can read', async () => {
   const login = await slipway('login', '--api-url', cli.server.api_url, '--access-key', cli.server.access_key)
-  expect(login).toEqual({ code: 0, stdout: '', stderr: '' })
+  const prefix = cli.server.access_key.slice(0, 12)
+  const rights = 'write: reads and changes the VMs, disks, networks and firewall rules of the project'
+  expect(login).toEqual({
+    code: 0,
+    stdout: '',
+    stderr: `Logged in to ${cli.server.api_url} as access key ${prefix}, project default (${rights}).
+The context default is kept in ${contextFile}.
+`,
+  })
   expect(statSync(contextFile).mode & 0o777).toBe(0o600)
   expect(await whoami()).toMatchObject({ kind: 'access_key', project_id: cli.server.project_id })
+})
+
+test('login with a credentials file says that it stores the operator key too, and whoami shows both', async () => {
+  const credentials = join(cli.server.dataDir, 'credentials.json')
+  const words = ['login', '--name', 'local', '--credentials', credentials]
+  const { code, stderr } = await slipway(...words)
+  expect(code).toBe(0)
+  const [access, operator] = [cli.server.access_key.slice(0, 12), cli.server.operator_key.slice(0, 12)]
+  expect(stderr).toContain(`as access key ${access}, project default (write: reads and changes`)
+  expect(stderr).toContain(`It also stores the operator key ${operator} (operator: runs the service`)
+  const { stdout } = await slipway('whoami')
+  expect(stdout).toMatch(
+    new RegExp(`Caller +access key ${access}, from context local\nRole +write: reads and`),
+  )
+  expect(stdout).toMatch(
+    new RegExp(`Admin caller +operator key ${operator}, from context local\nAdmin role +operator: runs`),
+  )
+  const byVariable = { SLIPWAY_OPERATOR_KEY: cli.server.operator_key }
+  expect((await runAs(['whoami'], { env: byVariable })).stdout).toContain(
+    `operator key ${operator}, from SLIPWAY_OPERATOR_KEY`,
+  )
+  const { operator: caller } = JSON.parse((await slipway('whoami', '-o', 'json')).stdout)
+  expect(caller).toMatchObject({ kind: 'operator_key', is_operator: true })
+  expect((await slipway('logout', 'local')).code).toBe(0)
 })
 
 test('login with a wrong key or password is denied and changes no context', async () => {

@@ -56,8 +56,13 @@ describe('with the login of an owner', () => {
   }
 
   test('access keys are made, used and revoked', async () => {
-    const created = await asOwner('key', 'create', 'ci', '--role', 'viewer', '--expires', '30d', '-o', 'json')
-    const { secret } = JSON.parse(created.stdout)
+    const created = await asOwner('key', 'create', 'ci', '--role', 'read', '--expires', '30d', '-o', 'json')
+    const { secret, role } = JSON.parse(created.stdout)
+    expect(role).toBe('read')
+    expect((await asOwner('key', 'list', '-o', 'columns=name,role', '--no-header')).stdout).toMatch(
+      /^ci +read$/m,
+    )
+    expect((await asOwner('key', 'create', 'ci', '--role', 'member')).stderr).toContain('read, write')
     const withKey = {
       SLIPWAY_API_URL: cli.server.api_url,
       SLIPWAY_ACCESS_KEY: secret,
@@ -117,7 +122,9 @@ describe('with the login of an owner', () => {
   })
 
   test('whoami tells the role that a person has in the organization of the project', async () => {
-    expect((await asOwner('whoami')).stdout).toMatch(/Role +owner\nProject +default \(/)
+    expect((await asOwner('whoami')).stdout).toMatch(
+      /Role +owner: does everything in the organization\nProject +default \(/,
+    )
   })
 
   test('webhooks are created, paused, changed and deleted', async () => {
@@ -190,7 +197,7 @@ describe('with the login of an owner', () => {
     expect(operations).toMatch(/^\S+ +create +disk +succeeded +datasets +\w+\n$/)
     const packet = ['--from', '198.51.100.1', '--to', 'train-7', '--port', '22']
     expect(await shown('firewall', 'test', ...packet)).toMatch(/Decided by +allow-ssh\n/)
-    expect(await shown('whoami')).toMatch(/Role +member\nProject +default \(/)
+    expect(await shown('whoami')).toMatch(/Role +write: reads and changes .*\nProject +default \(/)
     expect((await runAs(['context', 'list'])).stdout).toMatch(/owner .* default\n/)
     expect((await cli.slipway('events', '--resource', 'train7')).stderr).toContain('Did you mean train-7?')
     await cli.slipway('disk', 'create', 'spare', '--size', '10GiB', '--location', 'us-east1-a')

@@ -11,6 +11,7 @@ import { resolveAmong } from '../core/names.ts'
 import { readCredentialsFile } from '../core/settings.ts'
 import { UsageError } from '../errors/cli-error.ts'
 import { readTextFile } from '../io.ts'
+import { callerText, roleText } from './identity.ts'
 
 interface LoginInput {
   name: string
@@ -24,7 +25,8 @@ export const login = command<LoginInput>({
   name: 'login',
   summary: 'log in and remember it as a context',
   details:
-    'With an access key (--access-key), an e-mail and a password, or the credentials file that a local server wrote. ' +
+    'With an access key (--access-key), an e-mail and a password, or the credentials file that a local server wrote, ' +
+    'whose operator key is stored too and used by `slipway admin`. ' +
     'What is missing is asked for on a terminal. Contexts are kept in ~/.config/slipway/contexts.json, readable by you alone.',
   options: [
     {
@@ -46,15 +48,35 @@ export const login = command<LoginInput>({
   ],
   async run(cli, input) {
     const context = await withProjectName(await obtainContext(cli, input))
+    const identity = await identityLines(context)
     const file = readContexts(cli.env)
     file.contexts[input.name] = context
     file.current = input.name
     writeContexts(cli.env, file)
-    cli.note(
-      `Logged in to ${context.api_url}; the context ${input.name} is kept in ${contextFilePath(cli.env)}.`,
-    )
+    cli.say(`Logged in to ${context.api_url} as ${identity.join('\n')}`)
+    cli.say(`The context ${input.name} is kept in ${contextFilePath(cli.env)}.`)
   },
 })
+
+/** Says who commands call as from now on, one line for each stored credential. */
+async function identityLines({ api_url, ...context }: Context): Promise<string[]> {
+  const callerOf = async (token: string) => (await clientOf(api_url, token).rootGet()).caller
+  const { access_key, operator_key, session, project_name } = context
+  const token = access_key ?? session?.accessToken
+  const lines: string[] = []
+  if (token) {
+    const caller = await callerOf(token)
+    const where = project_name ? `, project ${project_name}` : ''
+    const role = caller.role ? ` (${roleText(caller.role)})` : ''
+    lines.push(`${callerText(caller, token)}${where}${role}.`)
+  }
+  if (operator_key) {
+    const operator = callerText(await callerOf(operator_key), operator_key)
+    const line = `${operator} (${roleText('operator')}).`
+    lines.push(token ? `It also stores the ${line}` : line)
+  }
+  return lines
+}
 
 /** Keeps the name of the project beside its id, so that lists of contexts can show it. */
 async function withProjectName(context: Context): Promise<Context> {
@@ -66,11 +88,7 @@ async function withProjectName(context: Context): Promise<Context> {
 }
 
 async function obtainContext(cli: Cli, input: LoginInput): Promise<Context> {
-  if (input.credentials) {
-    const context = readCredentialsFile(resolve(cli.io.cwd, input.credentials))
-    await clientOf(context.api_url, context.access_key).rootGet()
-    return context
-  }
+  if (input.credentials) return readCredentialsFile(resolve(cli.io.cwd, input.credentials))
   const api_url = (cli.flags.apiUrl ?? cli.env.SLIPWAY_API_URL ?? (await askUrl(cli))).replace(/\/+$/, '')
   const accessKey = cli.flags.accessKey ?? (input.email ? undefined : cli.env.SLIPWAY_ACCESS_KEY)
   if (accessKey) return contextOfKey(cli, api_url, accessKey)

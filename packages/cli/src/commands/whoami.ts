@@ -1,42 +1,62 @@
 import { isUuid } from '@slipway/contract/names'
-import type { Project, RouteAnswer } from '@slipway/sdk'
+import type { Project } from '@slipway/sdk'
 import type { Cli } from '../core/cli.ts'
+import { clientOf } from '../core/client.ts'
 import { command } from '../core/command.ts'
 import { printOne } from '../output/print.ts'
-import { roleWord } from './key/roles.ts'
+import { type Caller, callerText, organizationRole, roleText } from './identity.ts'
 
 export const whoami = command({
   name: 'whoami',
-  summary: 'show the service and who you are to it',
+  summary: 'show the current service and identity',
+  details: 'Shows which keys are used, where they come from and what each may do.',
   examples: ['slipway whoami', 'slipway whoami -o json'],
   async run(cli) {
-    const client = cli.settings.accessKey || cli.settings.context?.session ? cli.client : cli.operator
-    const root = await client.rootGet()
-    const project_id = cli.settings.project || root.caller.project_id
-    const project = cli.format.kind === 'table' ? await readProject(cli, project_id) : undefined
-    const role = project && (await roleOf(cli, root.caller, project.organization_id))
-    await printOne(cli, root, ({ caller, version, api_version }) => [
-      ['Service', `${cli.settings.apiUrl} (${version}, API ${api_version})`],
-      ['Caller', `${caller.kind.replace('_', ' ')} ${caller.email || caller.id}`],
-      ['Role', caller.is_operator ? 'operator' : roleWord(caller.role) || role || '-'],
+    const { settings, format } = cli
+    const isOperatorOnly = !settings.accessKey && !settings.context?.session
+    const root = await (isOperatorOnly ? cli.operator : cli.client).rootGet()
+    const operator = isOperatorOnly ? undefined : await otherOperator(cli)
+    const project_id = settings.project || root.caller.project_id
+    const project = format.kind === 'table' ? await readProject(cli, project_id) : undefined
+    const role = project && (await roleIn(cli, root.caller, project.organization_id))
+    const operatorSource = sourceOf(cli, 'SLIPWAY_OPERATOR_KEY')
+    const key = isOperatorOnly ? settings.operatorKey : settings.accessKey
+    const source = isOperatorOnly ? operatorSource : sourceOf(cli, 'SLIPWAY_ACCESS_KEY')
+    await printOne(cli, { ...root, ...(operator && { operator }) }, ({ caller, version, api_version }) => [
+      ['Service', `${settings.apiUrl} (${version}, API ${api_version})`],
+      ['Caller', `${callerText(caller, key)}, from ${source}`],
+      ['Role', roleText(caller.is_operator ? 'operator' : caller.role || role || '')],
       // The id alone where the caller cannot read it.
       ['Project', project ? `${project.name} (${project_id})` : project_id || '-'],
-      ['Context', cli.settings.contextName || '-'],
+      ...(operator
+        ? ([
+            ['Admin caller', `${callerText(operator, settings.operatorKey)}, from ${operatorSource}`],
+            ['Admin role', roleText('operator')],
+          ] as [string, string][])
+        : []),
+      ['Context', settings.contextName || '-'],
     ])
   },
 })
+
+/** Returns who `slipway admin` calls as, where that is a key of its own. */
+async function otherOperator({ settings }: Cli): Promise<Caller | undefined> {
+  if (!settings.operatorKey || settings.operatorKey === settings.accessKey) return undefined
+  return (await clientOf(settings.apiUrl, settings.operatorKey).rootGet()).caller
+}
+
+/** Says where a credential was found, in the order in which the settings look for it. */
+function sourceOf({ flags, env, settings }: Cli, variable: string): string {
+  if (flags.accessKey) return '--access-key'
+  if (env[variable]) return variable
+  return settings.contextName ? `context ${settings.contextName}` : '.slipway/credentials.json'
+}
 
 /** Reads the project that commands are about. */
 const readProject = async (cli: Cli, project_id: string): Promise<Project | undefined> =>
   isUuid(project_id) ? await cli.client.projectGet({ project_id }).catch(() => undefined) : undefined
 
-/** A user's role is that in the organization of the project; a key has its own. */
-async function roleOf(
-  cli: Cli,
-  { kind, id, is_operator }: RouteAnswer<'rootGet'>['caller'],
-  organization_id: string,
-): Promise<string | undefined> {
-  if (kind !== 'user' || is_operator) return undefined
-  const members = await cli.client.collect('memberList', { organization_id }).catch(() => [])
-  return members.find(({ user_id }) => user_id === id)?.role
-}
+const roleIn = async (cli: Cli, caller: Caller, organization_id: string): Promise<string | undefined> =>
+  caller.kind === 'user' && !caller.is_operator
+    ? organizationRole(cli.client, caller, organization_id)
+    : undefined

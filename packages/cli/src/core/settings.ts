@@ -73,6 +73,8 @@ function chosenContext(flags: GlobalFlags, env: NodeJS.ProcessEnv, folder: strin
 export function readCredentialsFile(path: string): Context {
   const file = JSON.parse(readFileSync(path, 'utf8')) as Record<string, string>
   if (!file.api_url) throw new UsageError(`${path} has no api_url.`)
+  if (!file.access_key && !file.operator_key)
+    throw new UsageError(`${path} has neither an access_key nor an operator_key.`)
   return {
     api_url: file.api_url,
     ...(file.access_key && { access_key: file.access_key }),

@@ -1,7 +1,6 @@
 import type { AccessKey } from '@slipway/sdk'
 import { ageColumn, idColumn, ownName, type Resource } from '../../core/resource.ts'
 import { ageOf } from '../../output/text.ts'
-import { roleWord } from './roles.ts'
 
 export const accessKeys: Resource<AccessKey> = {
   noun: 'key',
@@ -9,7 +8,7 @@ export const accessKeys: Resource<AccessKey> = {
   example: 'ci',
   columns: [
     { name: 'name', value: (key) => key.name },
-    { name: 'role', value: (key) => roleWord(key.role) },
+    { name: 'role', value: (key) => key.role },
     { name: 'prefix', value: (key) => key.prefix },
     { name: 'expires', value: (key) => (key.expires_at ? `in ${ageOf(key.expires_at)}` : ''), spare: 2 },
     {

@@ -1,0 +1,33 @@
+import type { RouteAnswer } from '@slipway/sdk'
+import type { Cli } from '../core/cli.ts'
+
+export type Caller = RouteAnswer<'rootGet'>['caller']
+
+const rights: Record<string, string> = {
+  read: 'reads the project',
+  write: 'reads and changes the VMs, disks, networks and firewall rules of the project',
+  viewer: 'reads the projects of the organization',
+  member: 'reads and changes the VMs, disks, networks and firewall rules of the organization',
+  admin: 'does what a member does, and manages projects, keys, webhooks and budgets',
+  owner: 'does everything in the organization',
+  operator: 'runs the service: every `slipway admin` command',
+}
+
+/** Returns a role with what it allows. */
+export const roleText = (role: string): string => (rights[role] ? `${role}: ${rights[role]}` : role || '-')
+
+/** Returns the name of a caller; a key is known by the beginning of its secret. */
+export const callerText = ({ kind, email, id }: Caller, key: string): string =>
+  `${kind.replace('_', ' ')} ${email || prefixOf(key) || id}`
+
+const prefixOf = (key: string): string => /^slp_[^_]+/.exec(key)?.[0] ?? ''
+
+/** Returns a user's role in an organization; a key has its own. */
+export async function organizationRole(
+  client: Cli['client'],
+  { id }: Caller,
+  organization_id: string,
+): Promise<string | undefined> {
+  const members = await client.collect('memberList', { organization_id }).catch(() => [])
+  return members.find(({ user_id }) => user_id === id)?.role
+}
