@@ -8,12 +8,13 @@ import { runIncusCommand } from './incus-command.ts'
 import { openLog } from './log.ts'
 import { packageVersion } from './package-root.ts'
 import { runSecretsCommand } from './secrets-command.ts'
-import { listensAt, type Server, startServer } from './server.ts'
-import { readCredentials } from './setup/credentials-file.ts'
+import { AddressTaken, type Server, startServer } from './server.ts'
+import { credentialsPath, readCredentials } from './setup/credentials-file.ts'
 import { offerSetupCode, seedDemo } from './setup/demo.ts'
 import { isDatabaseAway, isDatabaseRefusal } from './store/database.ts'
 import { EmbeddedError, openEmbedded } from './store/embedded/index.ts'
 import { NewerSchemaError } from './store/migrate.ts'
+import { listServerUrls } from './store/servers.ts'
 
 const longestStopMs = 10_000
 
@@ -58,13 +59,10 @@ function read(): Config {
 /** What an operator can do something about; anything else is a fault of ours and shows as such. */
 function expectedReason(error: unknown, config: Config): string | undefined {
   const { server, database } = config
-  const { host, port } = listensAt(config)
-  const how = server.role === 'worker' ? 'worker_port' : '--port'
-  if (error instanceof EmbeddedError || error instanceof NewerSchemaError || error instanceof EngineError)
-    return error.message
+  const expected = [EmbeddedError, NewerSchemaError, EngineError, AddressTaken]
+  if (expected.some((type) => error instanceof type)) return (error as Error).message
   if (!(error instanceof Error)) return undefined
   const { code, syscall } = error as NodeJS.ErrnoException
-  if (code === 'EADDRINUSE') return `${host}:${port} is taken: choose another port with ${how}, or ${how} 0`
   if (syscall === 'listen' || (syscall === 'getaddrinfo' && !database.url))
     return `cannot listen on ${server.host}:${server.port} (${code}): choose another with --host and --port`
   if (database.url && (isDatabaseAway(error) || isDatabaseRefusal(error)))
@@ -119,7 +117,13 @@ async function phase<T>(title: string, run: () => Promise<T>): Promise<T> {
 
 /** What a newcomer needs to see. */
 async function introduce(config: Config, server: Server): Promise<void> {
-  const url = config.server.publicUrl || server.url
+  const url = server.services.publicUrl()
+  const { dataDir } = config.server
+  const others = (await listServerUrls(server.services.database)).filter((each) => each !== url)
+  if (others.length > 0 && config.server.role === 'all') {
+    const shared = config.database.url ? 'database' : `data directory ${dataDir}`
+    console.log(`\n  Slipway already runs at ${others.join(' and ')}. This server shares its ${shared}.`)
+  }
   if (!config.isDemo) {
     const code = await offerSetupCode(server.services.database)
     console.log(`\n  Slipway is ready at ${url}`)
@@ -129,11 +133,11 @@ async function introduce(config: Config, server: Server): Promise<void> {
       )
     return
   }
-  const before = await readCredentials(config.server.dataDir)
+  const before = await readCredentials(dataDir)
   const credentials = await seedDemo(server.services, { api: url, console: url })
   console.log(`\n  Slipway is ready.`)
   if (!credentials) return console.log(`  API  ${url}\n`)
-  const file = `${config.server.dataDir}/credentials.json`
+  const file = credentialsPath(dataDir)
   const people = [credentials.email, credentials.operator_email].filter(Boolean).join(' or ')
   console.log(`
   Console     ${credentials.console_url}   (${people}, passwords in ${file})

@@ -17,6 +17,7 @@ import { loadSecretKey, type SecretKeyFile } from './setup/secret-key-file.ts'
 import { prepareSecrets } from './setup/secrets.ts'
 import { Database } from './store/database.ts'
 import { migrate } from './store/migrate.ts'
+import { listServerUrls } from './store/servers.ts'
 import { Signals } from './store/signals.ts'
 import { WebhookDelivery } from './webhooks/delivery.ts'
 
@@ -98,14 +99,17 @@ export async function startServer(
   if (app) {
     const place = listensAt(config)
     await app.listen(place).catch(async (error) => {
+      const isTaken = (error as NodeJS.ErrnoException).code === 'EADDRINUSE'
+      const servers = isTaken ? await listServerUrls(database).catch(() => []) : []
       await close()
-      throw error
+      throw isTaken ? new AddressTaken(config, servers) : error
     })
     const { port } = app.server.address() as AddressInfo
     const host = place.host.includes(':') ? `[${place.host}]` : place.host
     const isTls = role !== 'worker' && config.server.tlsCertFile !== ''
     url = `${isTls ? 'https' : 'http'}://${host}:${port}`
     if (!isTls) warnIfExposed(config, place.host, log)
+    if (role !== 'worker') await signals.announce(services.publicUrl())
   }
 
   return {
@@ -116,6 +120,20 @@ export async function startServer(
     webhooks,
     mail,
     close,
+  }
+}
+
+/** Something else listens at our address; `servers` run on the same database. */
+export class AddressTaken extends Error {
+  constructor(config: Config, servers: string[]) {
+    const { host, port } = listensAt(config)
+    const setting = config.server.role === 'worker' ? 'worker_port' : '--port'
+    // The servers of an embedded database are on this machine: one of them probably has the address.
+    const isOurs = config.database.url === '' && servers.length > 0
+    const cause = isOurs
+      ? `Slipway already runs at ${servers.join(' and ')} (data directory ${config.server.dataDir}). To start another server, `
+      : ''
+    super(`${host}:${port} is taken: ${cause}choose another port with ${setting}, or ${setting} 0`)
   }
 }
 

@@ -88,6 +88,33 @@ test('the demo keeps its secrets, tells its new address, and shares its data wit
   expect(postmasterPid(dataDir)).toBeUndefined()
 })
 
+test('a second server on the data of a running one says where that one runs, and leaves its credentials file alone', async () => {
+  const running = launcher.start(['--port', '0', '--data-dir', dataDir])
+  await running.until(readyLine)
+  const file = () => readFileSync(join(dataDir, 'credentials.json'), 'utf8')
+  const kept = file()
+  const url = credentialsOf(dataDir).api_url
+
+  const beside = launcher.start(['--port', '0', '--data-dir', dataDir])
+  expect(await beside.until(readyLine)).toContain(`Slipway already runs at ${url}. `)
+  expect(file()).toBe(kept)
+
+  const samePort = await launcher.start(['--port', new URL(url).port, '--data-dir', dataDir]).ended()
+  expect(samePort.code).toBe(1)
+  expect(samePort.errors).toMatch(/^slipway: .* is taken: Slipway already runs at .*--port.*\n$/)
+  expect(samePort.errors).toContain(url)
+  expect(samePort.errors).toContain(`(data directory ${dataDir})`)
+  expect(file()).toBe(kept)
+
+  // The file has the address of a server that no longer runs: the next one replaces it.
+  await running.end('SIGKILL')
+  const next = launcher.start(['--port', '0', '--data-dir', dataDir])
+  const shown = /Console +(\S+)/.exec(await next.until(readyLine))![1]!
+  expect(credentialsOf(dataDir)).toMatchObject({ api_url: shown, access_key: first.access_key })
+  expect(shown).not.toBe(url)
+  for (const server of [beside, next]) expect(await server.end('SIGTERM')).toBe(0)
+})
+
 test('the demo loses no acknowledged row by ten kills in the middle of writes', async () => {
   const acknowledged = new Set<string>()
   let token = ''

@@ -23,6 +23,7 @@ import { insertOrganization } from '../store/identity/organizations.ts'
 import { revokeTokenFamiliesOfUser } from '../store/identity/tokens.ts'
 import { findUserByEmail, insertUser, setUserPassword } from '../store/identity/users.ts'
 import { holdLock } from '../store/locks.ts'
+import { isServed } from '../store/servers.ts'
 import { type Credentials, readCredentials, writeCredentials } from './credentials-file.ts'
 
 const email = 'demo@slipway.local'
@@ -32,10 +33,10 @@ const keyName = 'demo'
 const operatorKeyName = 'demo-operator'
 
 /**
- * An empty store gets an organization to play with; a store that has it gets its credentials file again, with the
- * present address, unless this is one API process of several: their common address is in the file already. The file
- * alone knows the secrets: where it is missing, there are new ones, and the old end. Null for a store that was set up
- * otherwise.
+ * Gives an empty store a demo organization, and writes its credentials file. A store that has the demo gets the file
+ * again, with the address of this server, unless the server whose address it has still runs, or this is one of several
+ * API processes. Only the file has the secrets: if it is missing, new ones replace the old. Returns null for a store that
+ * was set up without the demo.
  */
 export async function seedDemo(
   { database, config }: Pick<Services, 'database' | 'config'>,
@@ -53,7 +54,10 @@ export async function seedDemo(
     const hasOperator = isKept && kept.operator_password !== ''
     const operator = hasOperator ? kept : await makeOperator(tx)
     const current = { ...secrets, ...operator, api_url: url.api, console_url: url.console }
-    if (!hasOperator || role === 'all') await writeCredentials(dataDir, current)
+    const isServedElsewhere = isKept && kept.api_url !== url.api && (await isServed(tx, kept.api_url))
+    const { api_url, console_url } = isServedElsewhere ? kept : current
+    if (!hasOperator || (role === 'all' && !isServedElsewhere))
+      await writeCredentials(dataDir, { ...current, api_url, console_url })
     return current
   })
 }

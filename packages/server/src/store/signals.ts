@@ -1,5 +1,6 @@
 import { EventEmitter } from 'node:events'
 import pg from 'pg'
+import { connectionName } from './servers.ts'
 
 /**
  * operations: something is due. ended: an operation ended. events: some without a position. stamped: new positions. access:
@@ -39,6 +40,7 @@ export class Signals {
   #sending: NodeJS.Timeout | undefined
   #hearing: NodeJS.Timeout | undefined
   #isClosed = false
+  #servedUrl = ''
   #backendPid = 0
 
   constructor(url: string) {
@@ -46,7 +48,10 @@ export class Signals {
   }
 
   async open(): Promise<void> {
-    const client = new pg.Client({ connectionString: this.#url, application_name: 'slipway-signals' })
+    const client = new pg.Client({
+      connectionString: this.#url,
+      application_name: connectionName(this.#servedUrl),
+    })
     client.on('error', () => this.#reconnect(client))
     client.on('end', () => this.#reconnect(client))
     client.on('notification', ({ payload, processId }) => {
@@ -59,6 +64,12 @@ export class Signals {
     this.#client = client
     // Whatever was said meanwhile was missed.
     for (const topic of this.#emitter.eventNames()) this.#emitter.emit(topic)
+  }
+
+  /** Shows other processes on this database where clients reach this one, for as long as it runs. */
+  async announce(url: string): Promise<void> {
+    this.#servedUrl = url
+    await this.#client?.query("SELECT set_config('application_name', $1, false)", [connectionName(url)])
   }
 
   /** To all processes; the record is for this one. */

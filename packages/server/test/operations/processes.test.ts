@@ -64,7 +64,7 @@ async function startWorker(env: Record<string, string> = {}): Promise<Program> {
 }
 const listeners = async () => {
   const rows = await service.sql<{ pid: number }>(
-    `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'slipway-signals'`,
+    `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'slipway-signals%'`,
   )
   return rows.map(({ pid }) => pid)
 }
