@@ -1,4 +1,4 @@
-import { distance } from 'fastest-levenshtein'
+import { nearWords } from '@slipway/contract/near-words'
 import { UsageError } from '../errors/cli-error.ts'
 
 /** Longer lists are cut down to what is of the same kind as the wrong word. */
@@ -13,16 +13,6 @@ export function knownWord(flag: string, given: string, known: readonly string[])
     ...(near.length > 0 ? [`Did you mean ${near.join(' or ')}?`] : []),
     `Known: ${listed(given, known).join(', ')}`,
   ])
-}
-
-/** Returns the words that were probably meant, the nearest first. */
-export function nearWords(given: string, known: readonly string[]): string[] {
-  return known
-    .map((word) => ({ word, edits: distance(given.toLowerCase(), word.toLowerCase()) }))
-    .filter(({ edits }) => edits <= Math.max(2, given.length / 3))
-    .sort((one, other) => one.edits - other.edits)
-    .slice(0, 3)
-    .map(({ word }) => word)
 }
 
 /** Of many words such as `vm.running`, those of the same kind, or else a line of kinds. */

@@ -1,5 +1,5 @@
+import { nearWords } from '@slipway/contract/near-words'
 import { NotFound, UsageError } from '../errors/cli-error.ts'
-import { nearWords } from './closed-set.ts'
 
 export interface Named {
   id: string

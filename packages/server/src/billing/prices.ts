@@ -1,6 +1,6 @@
 import { diskTypes, type Price, vmTypeNames } from '@slipway/contract'
 import { invalidField } from '../domain/failure.ts'
-import { nearest } from '../domain/nearest.ts'
+import { didYouMean, nearest } from '../domain/nearest.ts'
 import { type PriceRow, setPrices } from '../store/billing/prices.ts'
 import type { Tx } from '../store/database.ts'
 import { emit, type Requester } from '../store/events/events.ts'
@@ -12,7 +12,7 @@ export async function changePrices(tx: Tx, by: Requester, items: Price[]): Promi
     if (!expected)
       throw invalidField(
         `items/${i}/product_name`,
-        `there is no product ${product_name}; the nearest is ${nearest(product_name, products)}`,
+        `there is no product ${product_name}${didYouMean(nearest(product_name, products))}`,
       )
     if (unit !== expected)
       throw invalidField(`items/${i}/unit`, `the price of ${product_name} is per ${expected}`)

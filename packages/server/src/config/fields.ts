@@ -1,6 +1,6 @@
 import { parseCidr } from '@slipway/contract'
 import { isAddressBlock } from '../domain/address-blocks.ts'
-import { nearest } from '../domain/nearest.ts'
+import { didYouMean, nearest } from '../domain/nearest.ts'
 
 /** Its message is one line that names the key, the value and, where there is one, the nearest valid choice. */
 export class ConfigError extends Error {
@@ -52,14 +52,15 @@ export function pattern(shape: RegExp, rule: string): Check<string> {
     typeof value === 'string' && shape.test(value) ? value : refuse(key, value, `must be ${rule}`)
 }
 
+function quoted(value: unknown, choices: readonly string[]): string | undefined {
+  const near = nearest(String(value), choices)
+  return near && `"${near}"`
+}
+
 export function choice<T extends string>(choices: readonly T[]): Check<T> {
   return (value, key) =>
     choices.find((candidate) => candidate === value) ??
-    refuse(
-      key,
-      value,
-      `must be one of ${choices.join(', ')}; did you mean "${nearest(String(value), choices)}"?`,
-    )
+    refuse(key, value, `must be one of ${choices.join(', ')}${didYouMean(quoted(value, choices))}`)
 }
 
 /** `nearest valid` is the value moved into the range, also for a number in quotes. */
@@ -130,7 +131,9 @@ export function readTable<F extends Fields>(fields: F, value: unknown, path: str
   const known = Object.keys(fields)
   const at = (key: string) => (path === '' ? key : `${path}.${key}`)
   for (const [key, given] of Object.entries(value)) {
-    if (!known.includes(key)) refuse(at(key), given, `unknown key; did you mean ${at(nearest(key, known))}?`)
+    if (known.includes(key)) continue
+    const near = nearest(key, known)
+    refuse(at(key), given, `unknown key${didYouMean(near && at(near)) || `; known: ${known.join(', ')}`}`)
   }
   const given = value as Record<string, unknown>
   return Object.fromEntries(

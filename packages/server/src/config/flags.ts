@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util'
-import { nearest } from '../domain/nearest.ts'
+import { didYouMean, nearest } from '../domain/nearest.ts'
 import { ConfigError } from './fields.ts'
 
 const valueFlags = ['--port', '--host', '--data-dir', '--engine', '--role', '--config'] as const
@@ -61,7 +61,7 @@ export function parseFlags(argv: string[]): Flags {
       // Of -config, parseArgs makes the letters c, o, n …
       const [given = rawName] = argv[token.index]!.split('=')
       const known = nearest(given, [...valueFlags, ...switchFlags])
-      throw new ConfigError(`${given} is not a flag; did you mean ${known}?`)
+      throw new ConfigError(`${given} is not a flag${didYouMean(known) || '; --help lists them'}`)
     }
   }
   return flags

@@ -1,15 +1,8 @@
-import { distance } from 'fastest-levenshtein'
+import { nearWords } from '@slipway/contract/near-words'
 
-/** The choice that was most likely meant; letter case counts for nothing. */
-export function nearest<T extends string>(text: string, choices: readonly T[]): T {
-  const wanted = text.slice(0, 200).toLowerCase()
-  const distances = choices.map((choice) => distance(wanted, choice.toLowerCase()))
-  return choices[distances.indexOf(Math.min(...distances))]!
-}
-
-/** Whether a choice is so near that it was probably meant. */
-export const isNear = (text: string, choice: string): boolean =>
-  distance(text.slice(0, 200).toLowerCase(), choice.toLowerCase()) <= Math.max(1, choice.length / 3)
+/** Returns the choice that was probably meant, if one is near enough. */
+export const nearest = <T extends string>(text: string, choices: readonly T[]): T | undefined =>
+  nearWords(text, choices)[0]
 
 export const didYouMean = (suggestion: string | undefined): string =>
   suggestion ? `; did you mean ${suggestion}?` : ''

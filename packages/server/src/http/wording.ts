@@ -1,7 +1,7 @@
 import type { ErrorObject } from 'ajv'
 import type { FieldProblem } from '../domain/failure.ts'
 import { formats } from '../domain/formats.ts'
-import { didYouMean, isNear, nearest, oneOf } from '../domain/nearest.ts'
+import { didYouMean, nearest, oneOf } from '../domain/nearest.ts'
 
 export type Part = 'query' | 'body'
 
@@ -45,7 +45,7 @@ export function describe(error: ErrorObject, part: Part): FieldProblem {
 export function unknownMember(name: string, known: string[]): string {
   if (known.length === 0) return 'is not known here'
   const likely = nearest(name, known)
-  return isNear(name, likely)
+  return likely
     ? `is not known here${didYouMean(likely)}`
     : `is not known here; known are ${known.join(', ')}`
 }

@@ -1,0 +1,27 @@
+import { distance } from 'fastest-levenshtein'
+
+/** More than this of a wrong word is not looked at: a request may send any length. */
+const longestWord = 200
+const mostSuggestions = 3
+
+/** Returns the words that were probably meant, the nearest first; letter case makes no difference. */
+export function nearWords<T extends string>(given: string, known: readonly T[]): T[] {
+  const wanted = given.slice(0, longestWord).toLowerCase()
+  return known
+    .map((word) => ({ word, edits: distance(wanted, word.toLowerCase()) }))
+    .filter(({ word, edits }) => isNear(wanted, word.toLowerCase(), edits))
+    .sort((one, other) => one.edits - other.edits)
+    .slice(0, mostSuggestions)
+    .map(({ word }) => word)
+}
+
+/** A few typing errors, two letters in each other's place, or a part of the word. */
+function isNear(wanted: string, word: string, edits: number): boolean {
+  if (wanted.length < 2) return edits === 0
+  return edits <= Math.max(1, wanted.length / 3) || word.includes(wanted) || isSwapped(wanted, word, edits)
+}
+
+const isSwapped = (wanted: string, word: string, edits: number): boolean =>
+  edits === 2 && sorted(wanted) === sorted(word)
+
+const sorted = (word: string): string => [...word].sort().join('')
