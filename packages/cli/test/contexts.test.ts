@@ -116,6 +116,15 @@ test('contexts are listed, chosen, and flags win over the environment and that o
   expect(JSON.parse(byFlag.stdout).caller.kind).toBe('access_key')
 })
 
+test('an empty environment variable counts as unset', async () => {
+  const names = ['API_URL', 'ACCESS_KEY', 'OPERATOR_KEY', 'PROJECT', 'CONTEXT']
+  const env = Object.fromEntries(names.map((name) => [`SLIPWAY_${name}`, '']))
+  const { code, stdout } = await runAs(['whoami'], { env })
+  expect(code).toBe(0)
+  expect(stdout).toMatch(/from context default\n/)
+  expect(stdout).toContain(cli.server.project_id)
+})
+
 test('--project finds a project by its name', async () => {
   const list = await slipway('vm', 'list', '--project', 'default', '-o', 'columns=name', '--no-header')
   expect(list.stdout).toBe('train-7\n')

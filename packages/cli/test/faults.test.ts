@@ -114,10 +114,8 @@ test.each([
 )
 
 test('a key is sent to the service it belongs to, and to no other', async () => {
-  const { server, run: direct } = await against(
-    root({ caller: { kind: 'access_key', project_id: project } }),
-    empty,
-  )
+  const ofKey = root({ caller: { kind: 'access_key', project_id: project } })
+  const { server, run: direct } = await against(ofKey, empty, ofKey, empty)
   const login = await slipway(['login', '--api-url', server.url, '--access-key', 'stored-key'])
   expect(login.code).toBe(0)
   expect((await slipway(['vm', 'list'])).code).toBe(0)

@@ -302,6 +302,12 @@ test('a mistake in the environment names the variable that is wrong, but shows n
   expect(problem('', [], { DATABASE_URL: 'mysql://u:hunter2@h' })).not.toContain('hunter2')
 })
 
+test('an empty environment variable counts as unset', () => {
+  const names = ['HOST', 'PORT', 'DATA_DIR', 'WORKER_PORT', 'LOG_LEVEL', 'CONFIG', 'SECRET_KEY_FILE']
+  const env = Object.fromEntries(names.map((name) => [`SLIPWAY_${name}`, '']))
+  expect(load([], { ...env, DATABASE_URL: '', SLIPWAY_STRIPE_API_URL: '' })).toEqual(load([], {}))
+})
+
 test('an unreadable configuration file is not taken for a missing one', () => {
   const denied = () => {
     throw Object.assign(new Error('denied'), { code: 'EACCES' })

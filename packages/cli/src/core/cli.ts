@@ -27,7 +27,7 @@ export class Cli implements Output {
 
   constructor(flags: GlobalFlags, io: Io) {
     this.flags = flags
-    this.io = io
+    this.io = { ...io, env: withoutEmpty(io.env) }
     this.format = parseOutput(flags.output ?? 'table', flags.header !== false)
     this.colors = colorsFor(io.stdout, flags, io.env)
     this.noteColors = colorsFor(io.stderr, flags, io.env)
@@ -101,3 +101,9 @@ export class Cli implements Output {
     if (!this.flags.quiet) this.io.stderr.write(`${laidOut(text)}\n`)
   }
 }
+
+/** An empty variable counts as unset: scripts and CI systems clear them so. */
+const withoutEmpty = (env: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>
+  Object.fromEntries(
+    Object.entries(env).filter(([name, value]) => !(name.startsWith('SLIPWAY_') && value === '')),
+  )

@@ -206,11 +206,13 @@ function readPrices(value: unknown): PriceConfig[] {
  * Everything that decides how a server runs, checked: flags win over the environment, that over the file, that over
  * defaults. Throws a ConfigError of one line.
  */
-export function loadConfig(argv: string[], env: Environment, readFile: ReadFile): Config {
+export function loadConfig(argv: string[], environment: Environment, readFile: ReadFile): Config {
+  // An empty variable counts as unset: scripts and service managers clear them so.
+  const env = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''))
   const flags = parseFlags(argv)
   if (flags.switches.has('--help')) return { ...loadConfig([], {}, () => ''), command: 'help' }
   if (flags.switches.has('--version')) return { ...loadConfig([], {}, () => ''), command: 'version' }
-  const named = flags.values['--config'] ?? (env.SLIPWAY_CONFIG || undefined)
+  const named = flags.values['--config'] ?? env.SLIPWAY_CONFIG
   const file = readToml(named ?? defaultFile, named !== undefined, readFile)
   const tables = readTable(fileSections, file.content, '')
   const isDemo = !flags.switches.has('--no-demo')
