@@ -156,6 +156,7 @@ function stopOnSignal(stop: () => Promise<void>): void {
     process.on(signal, () => {
       if (isStopping) return
       isStopping = true
+      console.log('  Slipway is stopping.')
       setTimeout(() => process.exit(1), longestStopMs).unref()
       stop().then(
         () => process.exit(0),

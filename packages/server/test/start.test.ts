@@ -84,7 +84,11 @@ test('the demo keeps its secrets, tells its new address, and shares its data wit
   // As Ctrl-C does: to everyone in the foreground.
   expect(await servers[1]!.endGroup('SIGINT')).toBe(0)
   // Lines of the log wait for others, but none is lost.
-  for (const server of servers) expect((await server.ended()).output).toContain('"path":"/v0.1"')
+  for (const server of servers) {
+    const { output } = await server.ended()
+    expect(output).toContain('"path":"/v0.1"')
+    expect(output).toContain('Slipway is stopping.\n')
+  }
   expect(postmasterPid(dataDir)).toBeUndefined()
 })
 
