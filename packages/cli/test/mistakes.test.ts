@@ -47,6 +47,11 @@ test.each([
     'us-east1-a?',
   ],
   [['vm', 'list', '-o', 'columns=name,stat'], 'There is no column stat.', 'Known: name, type, state, '],
+  [
+    ['vm', 'list', '--state', 'crashed', '-o', 'columns=name,nope'],
+    'There is no column nope.',
+    'Known: name, ',
+  ],
   [['vm', 'show', 'train-7', '-o', 'columns=stat'], 'There is no column stat.', 'Known: name, type, state, '],
   [['events', '--type', 'vm.runing'], '--type cannot be “vm.runing”.', 'Did you mean vm.running?'],
   [['events', '--type', 'cats'], '--type cannot be “cats”.', 'vm.…'],
@@ -72,6 +77,8 @@ test('what the service refuses is said once, of the option that is wrong', async
   const image = await slipway('vm', 'create', 'x', ...small, ...key, '--image', 'debian13')
   expect(image.code).toBe(2)
   expect(image.stderr).toMatch(/^slipway: --image must be one of .*; did you mean debian12:latest\?\n$/)
+  const nothingNear = await slipway('vm', 'create', 'x', ...small, ...key, '--image', 'nope')
+  expect(nothingNear.stderr).toMatch(/^slipway: --image must be one of [^;?]*\n$/)
   const place = await slipway('vm', 'create', 'x', '--type', 'a40.1x', '--location', 'us-east1', ...key)
   expect(place.stderr).toBe('slipway: There is no location called us-east1.\n  Did you mean us-east1-a?\n')
   const named = await slipway('disk', 'create', 'a b', '--size', '1GiB', '--location', 'us-east1-a')
@@ -115,4 +122,18 @@ test('verbs of other command lines work, and help stands before a command as wel
 test('a value of a global option is no command', async () => {
   const run = await slipway('--context', 'vm', 'disk', 'list')
   expect(run.stderr).toContain('There is no context vm.')
+})
+
+test('a list without rows takes the columns and the members that its records would have', async () => {
+  const list = (noun: string, columns: string) => slipway(noun, 'list', '-o', `columns=${columns}`)
+  expect(await list('disk', 'name,created_at')).toMatchObject({ code: 0, stderr: '' })
+  expect(await list('webhook', 'url,nope')).toMatchObject({ code: 2 })
+})
+
+test('without an SSH key, vm create says how to make or name one', async () => {
+  expect(await slipway('vm', 'create', 'x', ...small)).toMatchObject({
+    code: 2,
+    stderr:
+      'slipway: There is no SSH key in ~/.ssh.\n  Make one with `ssh-keygen -t ed25519`, or name a public key with --ssh-key.\n',
+  })
 })

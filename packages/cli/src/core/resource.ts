@@ -1,4 +1,5 @@
 import { isUuid } from '@slipway/contract/names'
+import type { ListId } from '@slipway/sdk'
 import type { Column } from '../output/print.ts'
 import { ageOf } from '../output/text.ts'
 import type { Cli } from './cli.ts'
@@ -30,6 +31,8 @@ export interface Listable<T extends object> {
   /** This is what a sentence calls one of them: `firewall rule`. */
   title: string
   columns: Column<T>[]
+  /** The route of the list; its records say which members `-o columns=…` may name. */
+  route: ListId
   list(cli: Cli): Promise<T[]>
 }
 

@@ -34,9 +34,12 @@ export async function printList<T extends object>(
   output: Output,
   rows: T[],
   columns: Column<T>[],
+  membersWithoutRows?: () => Promise<string[]>,
 ): Promise<void> {
   if (output.format.kind !== 'table') return printData(output, rows)
-  const chosen = chooseColumns(columns, output.format.columns, rows)
+  const { columns: names } = output.format
+  const members = rows[0] ? Object.keys(rows[0]) : names && (await membersWithoutRows?.())
+  const chosen = chooseColumns(columns, names, members)
   if (rows.length === 0) {
     output.note(output.noteColors.dim('Nothing to show.'))
     if (!output.format.hasHeader) return
@@ -71,7 +74,7 @@ export async function printOne<T extends object>(
 ): Promise<void> {
   if (output.format.kind !== 'table') return printData(output, record)
   if (output.format.columns) {
-    const chosen = chooseColumns(columns, output.format.columns, [record])
+    const chosen = chooseColumns(columns, output.format.columns, Object.keys(record))
     return print(output, chosen.map((column) => cellOf(output, column, record).text).join('  '))
   }
   const lines = fields(record)
@@ -100,19 +103,18 @@ export function print({ io }: Output, text: string): void {
   io.stdout.write(`${laidOut(text)}\n`)
 }
 
-/** Besides its columns, a table shows any member of its records by its path. */
+/** Besides its columns, a table shows any member of its records by its path. `members` is undefined if unknown. */
 function chooseColumns<T extends object>(
   columns: Column<T>[],
   names: string[] | undefined,
-  rows: T[],
+  members: string[] | undefined,
 ): Column<T>[] {
   if (!names) return columns.filter((column) => !column.isExtra)
   return names.map((name) => {
     const known = columns.find((column) => column.name === name)
     if (known) return known
-    const member = name.split('.')[0]!
-    if (rows.length > 0 && !rows.some((row) => Object.hasOwn(row, member))) {
-      const all = new Set([...columns.map((column) => column.name), ...Object.keys(rows[0]!)])
+    if (members && !members.includes(name.split('.')[0]!)) {
+      const all = new Set([...columns.map((column) => column.name), ...members])
       throw new UsageError(`There is no column ${name}.`, [`Known: ${[...all].join(', ')}`])
     }
     return { name, value: (row: T) => textOf(at(row, name)) }

@@ -21,6 +21,7 @@ export const disks: Resource<Disk> = {
     idColumn,
     labelsColumn,
   ],
+  route: 'diskList',
   list: async (cli, filter) => cli.client.collect('diskList', { project_id: await cli.project(), ...filter }),
   named: ownName,
   fields: (disk) => [

@@ -21,6 +21,7 @@ export const firewallRules: Resource<FirewallRule> = {
     idColumn,
     labelsColumn,
   ],
+  route: 'firewallRuleList',
   list: async (cli) => cli.client.collect('firewallRuleList', { project_id: await cli.project() }),
   named: ownName,
   fields: (rule) => [

@@ -12,6 +12,7 @@ export const images: Resource<Image> = {
     { name: 'locations', value: (image) => image.locations.join(','), spare: 1 },
     idColumn,
   ],
+  route: 'imageList',
   list: async (cli) => cli.client.collect('imageList', { project_id: await cli.project() }),
   named: ownName,
 }

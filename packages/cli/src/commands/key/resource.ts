@@ -19,6 +19,7 @@ export const accessKeys: Resource<AccessKey> = {
     ageColumn,
     idColumn,
   ],
+  route: 'accessKeyList',
   list: async (cli) => cli.client.collect('accessKeyList', { project_id: await cli.project() }),
   named: ownName,
 }

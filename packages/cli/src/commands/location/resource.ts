@@ -11,6 +11,7 @@ export const locations: Resource<Location> = {
     { name: 'zone', value: (location) => location.zone },
     { name: 'description', value: (location) => location.description },
   ],
+  route: 'locationList',
   list: async (cli) => cli.client.collect('locationList', { project_id: await cli.project() }),
   named: (location) => ({ id: location.name, name: location.name }),
 }

@@ -13,6 +13,7 @@ export const members: Resource<Member> = {
     ageColumn,
     { name: 'user_id', value: (member) => member.user_id, isExtra: true },
   ],
+  route: 'memberList',
   list: async (cli) => cli.client.collect('memberList', { organization_id: await cli.organization() }),
   named: (member) => ({ id: member.user_id, name: member.email }),
 }

@@ -16,6 +16,7 @@ export const networks: Resource<Network> = {
     idColumn,
     labelsColumn,
   ],
+  route: 'networkList',
   list: async (cli) => cli.client.collect('networkList', { project_id: await cli.project() }),
   named: ownName,
 }

@@ -16,6 +16,7 @@ export const operations: Resource<Operation> = {
     { name: 'resource_id', value: (operation) => operation.metadata.id, isExtra: true },
     { name: 'age', value: (operation) => ageOf(operation.started_at), align: 'right', spare: 2 },
   ],
+  route: 'operationList',
   list: async (cli) => cli.client.collect('operationList', { project_id: await cli.project() }),
   named: (operation) => ({ id: operation.operation_id, name: operation.operation_id }),
 }

@@ -10,6 +10,7 @@ export const organizations: Resource<Organization> = {
     { name: 'id', value: (organization) => organization.id },
     { name: 'payment_customer_id', value: (organization) => organization.payment_customer_id, spare: 1 },
   ],
+  route: 'organizationList',
   list: (cli) => cli.client.collect('organizationList', {}),
   named: ownName,
 }

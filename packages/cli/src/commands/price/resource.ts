@@ -10,5 +10,6 @@ export const prices: Listable<Price> = {
     { name: '$', value: (price) => usd(price.usd), align: 'right' },
     { name: 'per', value: (price) => words(price.unit) },
   ],
+  route: 'priceList',
   list: async (cli) => cli.client.collect('priceList', { project_id: await cli.project() }),
 }

@@ -13,6 +13,7 @@ export const projects: Resource<Project> = {
     { name: 'organization_id', value: (project) => project.organization_id, spare: 2 },
     labelsColumn,
   ],
+  route: 'projectList',
   list: (cli, filter) => cli.client.collect('projectList', { label_selector: filter?.label_selector }),
   named: ownName,
 }

@@ -13,6 +13,7 @@ export const sshKeys: Resource<ListItem<'sshKeyList'>> = {
     idColumn,
     { name: 'public_key', value: (key) => key.public_key, isExtra: true },
   ],
+  route: 'sshKeyList',
   list: async (cli) => cli.client.collect('sshKeyList', { project_id: await cli.project() }),
   named: ownName,
 }

@@ -12,6 +12,7 @@ export const subnets: Resource<Subnet> = {
     ageColumn,
     idColumn,
   ],
+  route: 'subnetList',
   list: async (cli) => cli.client.collect('subnetList', { project_id: await cli.project() }),
   named: ownName,
 }

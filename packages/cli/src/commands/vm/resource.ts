@@ -24,6 +24,7 @@ export const vms: Resource<Vm> = {
     { name: 'image', value: (vm) => vm.image, isExtra: true },
     labelsColumn,
   ],
+  route: 'vmList',
   list: async (cli, filter) => cli.client.collect('vmList', { project_id: await cli.project(), ...filter }),
   named: ownName,
   fields: vmFields,

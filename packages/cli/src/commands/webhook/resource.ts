@@ -19,6 +19,7 @@ export const webhooks: Resource<Webhook> = {
     ageColumn,
     idColumn,
   ],
+  route: 'webhookList',
   list: async (cli) => cli.client.collect('webhookList', { project_id: await cli.project() }),
   named: (webhook) => ({ id: webhook.id, name: webhook.url }),
 }

@@ -24,6 +24,7 @@ export const hosts: Resource<Host> = {
     },
     { name: 'id', value: (host) => host.id },
   ],
+  route: 'adminHostList',
   list: (cli) => cli.operator.collect('adminHostList', {}),
   named: ({ id, name, location }) => ({ id, name, hint: location }),
   fields: hostFields,

@@ -6,6 +6,7 @@ import { images } from '../../image/resource.ts'
 /** Operators see the images of all locations. */
 export const adminImages: Resource<Image> = {
   ...images,
+  route: 'adminImageList',
   list: (cli) => cli.operator.collect('adminImageList', {}),
 }
 

@@ -8,6 +8,7 @@ const operatorKeys = {
   ...accessKeys,
   title: 'operator key',
   example: 'ops',
+  route: 'adminKeyList',
   list: (cli) => cli.operator.collect('adminKeyList', {}),
 } satisfies typeof accessKeys
 

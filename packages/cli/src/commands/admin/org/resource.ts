@@ -19,6 +19,7 @@ export const adminOrganizations: Resource<AdminOrganization> = {
     { name: 'age', value: (organization) => ageOf(organization.created_at), align: 'right', spare: 1 },
     { name: 'id', value: (organization) => organization.id },
   ],
+  route: 'adminOrganizationList',
   list: (cli) => cli.operator.collect('adminOrganizationList', {}),
   named: (organization) => organization,
 }

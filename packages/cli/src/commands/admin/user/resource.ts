@@ -14,6 +14,7 @@ export const users: Resource<AdminUser> = {
     ageColumn,
     idColumn,
   ],
+  route: 'adminUserList',
   list: (cli) => cli.operator.collect('adminUserList', {}),
   named: (user) => ({ id: user.id, name: user.email }),
 }

@@ -19,6 +19,7 @@ const tenantVms: Resource<AdminVm> = {
     ageColumn,
     idColumn,
   ],
+  route: 'adminVmList',
   list: (cli) => cli.operator.collect('adminVmList', {}),
   named: ownName,
 }

@@ -7,6 +7,7 @@ import { accessKeys } from '../../key/resource.ts'
 
 const organizationKeys = {
   ...accessKeys,
+  route: 'organizationKeyList',
   list: async (cli) =>
     cli.client.collect('organizationKeyList', { organization_id: await cli.organization() }),
 } satisfies typeof accessKeys
