@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { freePort } from '@slipway/testing/port.ts'
 import { startProgram } from '@slipway/testing/program.ts'
@@ -76,9 +76,37 @@ exec ${process.execPath} -e 'require("net").createServer(s => s.end()).listen(+p
   expect((await slipway('vm', 'tunnel', 'train-7', 'jupyter')).code).toBe(2)
 })
 
+test('vm tunnel to the SSH port names no web address', async () => {
+  const local = await freePort()
+  const words = [binary, 'vm', 'tunnel', 'train-7', '22', '--local', `${local}`]
+  const tunnel = startProgram(process.execPath, words, { env: { ...base, ...withPrograms().env }, cwd: home })
+  await tunnel.until(new RegExp(`^127\\.0\\.0\\.1:${local}\n`, 'm'))
+  await tunnel.endGroup('SIGTERM')
+  expect((await tunnel.ended()).output).not.toContain('http')
+})
+
+test('vm ssh offers the key that vm create was given, wherever it is', async () => {
+  program('ssh', 'echo "ssh $*"')
+  const file = join(home, 'keys', 'lab')
+  mkdirSync(join(home, 'keys'))
+  expect(spawnSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-C', 'ada', '-f', file]).status).toBe(0)
+  const where = ['--type', 'a40.1x', '--location', 'us-east1-a', '--quiet']
+  const relative = { env: cli.env, cwd: join(home, 'keys') }
+  const words = ['vm', 'create', 'with-key', ...where, '--ssh-key', 'lab.pub']
+  expect(await runAs(words, relative)).toMatchObject({ code: 0 })
+  expect((await run('vm', 'ssh', 'with-key')).stdout).toContain(` -i ${file} -p 22 -- ubuntu@`)
+  expect((await run('vm', 'ssh', 'with-key', '-i', 'other')).stdout).toContain(' -i other -p 22')
+  expect((await run('vm', 'ssh', 'train-7')).stdout).not.toContain(' -i ')
+  rmSync(file)
+  expect((await run('vm', 'ssh', 'with-key')).stdout).not.toContain(' -i ')
+})
+
 test('a VM that is simulated, or off, is said to be so at once', async () => {
   const there = ['--type', 'a40.1x', '--location', 'eu-north1-a', '--ssh-key', publicKey, '--quiet']
-  await slipway('vm', 'create', 'pretended', ...there)
+  const { stdout } = await slipway('vm', 'create', 'pretended', ...there)
+  expect(stdout).toBe(
+    'pretended is running. It is simulated: no machine is behind it, so SSH does not connect.\n',
+  )
   for (const verb of [
     ['ssh', 'pretended'],
     ['scp', 'a', 'pretended:'],

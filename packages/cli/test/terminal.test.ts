@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type RealServer, startRealServer, twoLocations } from '@slipway/testing/real-server.ts'
 import { sshKey } from '@slipway/testing/ssh-key.ts'
@@ -38,7 +38,7 @@ describe.skipIf(isMissing('tmux'))('at a terminal', { timeout: 300_000 }, () => 
     remove()
   })
 
-  test('vm create at a terminal asks for what is missing, shows the price, the live steps and the ssh line', async () => {
+  test('vm create at a terminal asks for what is missing, shows the price, the live steps and how to connect', async () => {
     terminal.run('vm create')
     await terminal.see(/Which type\?[\s\S]*● a40\.1x +1 x A40 48GB PCIe +\$0\.90\/h/)
     terminal.press('Down', 'Enter')
@@ -57,7 +57,31 @@ describe.skipIf(isMissing('tmux'))('at a terminal', { timeout: 300_000 }, () => 
     await letBoot()
     const end = await terminal.see(/ended with 0/)
     expect(end).toMatch(/✓ Creating train-7 \d+s\n {2}✓ admit/)
-    expect(end).toMatch(/\nssh ubuntu@198\.18\.\d+\.\d+\n/)
+    expect(end).toContain(
+      'train-7 is running. It is simulated: no machine is behind it, so SSH does not connect.',
+    )
+  })
+
+  test('vm create at a terminal offers to make an SSH key where there is none', async () => {
+    const newHome = join(home, 'new-home')
+    mkdirSync(newHome)
+    const fresh = openTerminal({ folder: newHome, env: { ...env, HOME: newHome }, columns: 110 })
+    terminals.push(fresh)
+    const words = 'vm create keyless --type a40.1x --location us-east1-a --dry-run'
+    fresh.run(words)
+    await fresh.see(/There is no SSH key in ~\/\.ssh\. Make ~\/\.ssh\/id_ed25519\?/)
+    fresh.press('C-c')
+    await fresh.see(/ended with 130/)
+    expect(existsSync(join(newHome, '.ssh'))).toBe(false)
+    fresh.run(words)
+    await fresh.see(/Make ~\/\.ssh\/id_ed25519\?/)
+    fresh.press('Enter')
+    await fresh.see(/ended with 0/)
+    expect(statSync(join(newHome, '.ssh')).mode & 0o777).toBe(0o700)
+    expect(statSync(join(newHome, '.ssh/id_ed25519')).mode & 0o777).toBe(0o600)
+    const made = readFileSync(join(newHome, '.ssh/id_ed25519.pub'), 'utf8').trim()
+    const { stdout } = await runAs(words.split(' '), { env: { ...env, HOME: newHome } })
+    expect(stdout).toContain(made)
   })
 
   test('vm delete at a terminal asks; no is no, and Ctrl-C too', async () => {

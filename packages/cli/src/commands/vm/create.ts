@@ -15,7 +15,7 @@ import { disks } from '../disk/resource.ts'
 import { subnets } from '../subnet/resource.ts'
 import { anyLocation, completeDraft, type VmDraft } from './create-questions.ts'
 import { keysOf } from './public-key.ts'
-import { sshCommandLine } from './ssh-destination.ts'
+import { howToConnect } from './ssh-destination.ts'
 
 interface VmCreateInput extends WaitFlags {
   name?: string
@@ -133,7 +133,7 @@ async function create(cli: Cli, input: VmCreateInput, location: string | undefin
   const finished = await follow(cli, `Creating ${request.name}`, operation, input)
   if (!finished) return
   if (cli.format.kind !== 'table') return printData(cli, finished.result)
-  print(cli, sshCommandLine(finished.result) || `${request.name} is running; it has no public address.`)
+  print(cli, howToConnect(finished.result))
 }
 
 /** Returns what the flags say, with files read and names turned into ids. */

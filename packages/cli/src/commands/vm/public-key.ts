@@ -1,11 +1,13 @@
-import { existsSync, readdirSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync, readdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { askChoice, askText } from '../../core/ask.ts'
+import { askChoice, askText, askYes } from '../../core/ask.ts'
 import type { Cli } from '../../core/cli.ts'
 import { idOf } from '../../core/resource.ts'
-import { UsageError } from '../../errors/cli-error.ts'
+import { CliError, exitCodes, UsageError } from '../../errors/cli-error.ts'
 import { homeOf, readTextFile } from '../../io.ts'
 import { sshKeys } from '../ssh-key/resource.ts'
+import { rememberKey } from './remembered-keys.ts'
 
 const preferredKeys = ['id_ed25519.pub', 'id_ecdsa.pub', 'id_rsa.pub']
 
@@ -14,7 +16,10 @@ const preferredKeys = ['id_ed25519.pub', 'id_ecdsa.pub', 'id_rsa.pub']
  */
 export async function readPublicKey(cli: Cli, path: string): Promise<string> {
   const text = (await readTextFile(cli.io, path)).trim()
-  if (!isPrivateKey(text)) return text
+  if (!isPrivateKey(text)) {
+    if (path.endsWith('.pub')) rememberKey(cli.env, text, resolve(cli.io.cwd, path.slice(0, -'.pub'.length)))
+    return text
+  }
   const beside = `${path}.pub`
   if (path === '-' || !isFile(cli, beside)) {
     throw new UsageError(`${path} is a private key: it must not leave this computer.`, [
@@ -59,7 +64,7 @@ export async function findPublicKey(cli: Cli): Promise<string> {
     ...found.filter((name) => !preferredKeys.includes(name)),
   ]
   const [first] = sorted
-  if (first === undefined) return askForKeyFile(cli)
+  if (first === undefined) return makeOrAskForKey(cli, folder)
   const isClear = sorted.length === 1 || first === preferredKeys[0] || !cli.isInteractive
   const chosen = isClear
     ? first
@@ -73,11 +78,33 @@ export async function findPublicKey(cli: Cli): Promise<string> {
   return readPublicKey(cli, join(folder, chosen))
 }
 
-async function askForKeyFile(cli: Cli): Promise<string> {
-  if (!cli.isInteractive) throw new UsageError('No public key was found in ~/.ssh: name one with --ssh-key.')
+async function makeOrAskForKey(cli: Cli, folder: string): Promise<string> {
+  if (!cli.isInteractive)
+    throw new UsageError('There is no SSH key in ~/.ssh.', [
+      'Make one with `ssh-keygen -t ed25519`, or name a public key with --ssh-key.',
+    ])
+  const file = join(folder, 'id_ed25519')
+  // A private key without its public one is never overwritten.
+  if (
+    !existsSync(file) &&
+    (await askYes(cli, 'There is no SSH key in ~/.ssh. Make ~/.ssh/id_ed25519?', true))
+  )
+    return makeKey(cli, folder, file)
   const path = await askText(cli, 'Public key file', {
     validate: (text) =>
       isFile(cli, text) ? undefined : 'There is no such file. `ssh-keygen -t ed25519` makes a key.',
   })
   return readPublicKey(cli, path)
+}
+
+function makeKey(cli: Cli, folder: string, file: string): Promise<string> {
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  const words = ['-q', '-t', 'ed25519', '-N', '', '-f', file]
+  const { status, error, stderr } = spawnSync('ssh-keygen', words, { encoding: 'utf8' })
+  if (status !== 0) {
+    const reason = error ? 'ssh-keygen is not installed' : stderr.trim()
+    throw new CliError('no_ssh', `No SSH key was made: ${reason}.`, exitCodes.error)
+  }
+  cli.say('Made the SSH key ~/.ssh/id_ed25519.')
+  return readPublicKey(cli, `${file}.pub`)
 }

@@ -33,7 +33,7 @@ export const vmScp = command<ScpInput>({
     const { vm, destination } = await reachableVm(cli, name)
     const { user, host, port } = destination
     const places = paths.map((path) => path.replace(remotePath, `${user}@${host}:$2`))
-    const words = [...sshOptions(vm, identity), '-P', String(port), ...(recursive ? ['-r'] : [])]
+    const words = [...sshOptions(cli, vm, identity), '-P', String(port), ...(recursive ? ['-r'] : [])]
     cli.exitCode = await runToEnd('scp', [...words, '--', ...places])
   },
 })

@@ -1,3 +1,4 @@
+import { cidrContains } from '@slipway/contract/cidr'
 import { isResourceName, isUuid, parseSshDestination, type SshDestination } from '@slipway/contract/names'
 import type { Vm } from '@slipway/sdk'
 import { CliError, exitCodes } from '../../errors/cli-error.ts'
@@ -19,6 +20,11 @@ export function sshDestination({ id, name, ssh_destination }: SshVm): SshDestina
     ['Expected: an id, a name, and user@address or user@address:port.'],
   )
 }
+
+/** The simulated engine takes its addresses from here; no machine has them. */
+const simulatedBlock = '198.18.0.0/15'
+
+export const isSimulated = ({ host }: SshDestination): boolean => cidrContains(simulatedBlock, host)
 
 /** A line as the service makes them; nothing in it means anything to ssh or a shell. */
 const hostKeyLine = /^\S+ (ssh-ed25519 [A-Za-z0-9+/]+={0,2})$/
@@ -49,10 +55,12 @@ export function sshArguments({ user, host, port }: SshDestination): string[] {
   return ['-p', String(port), '--', `${user}@${host}`]
 }
 
-/** The command that a person can type. */
-export function sshCommandLine(vm: SshVm): string {
+/** Says how to reach a VM that runs: the command to type, or why there is none. */
+export function howToConnect(vm: SshVm): string {
   const destination = sshDestination(vm)
-  if (!destination) return ''
+  if (!destination) return `${vm.name} is running; it has no public address.`
+  if (isSimulated(destination))
+    return `${vm.name} is running. It is simulated: no machine is behind it, so SSH does not connect.`
   const { user, host, port } = destination
   return `ssh ${port === 22 ? '' : `-p ${port} `}${user}@${host}`
 }

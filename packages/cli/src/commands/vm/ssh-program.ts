@@ -1,21 +1,18 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { constants } from 'node:os'
-import { cidrContains } from '@slipway/contract/cidr'
 import type { SshDestination } from '@slipway/contract/names'
 import type { Vm } from '@slipway/sdk'
 import type { Cli } from '../../core/cli.ts'
 import type { OptionSpec } from '../../core/command.ts'
 import { idOf } from '../../core/resource.ts'
 import { CliError, exitCodes } from '../../errors/cli-error.ts'
+import { findRememberedKey } from './remembered-keys.ts'
 import { vms } from './resource.ts'
-import { hostKeyRules, sshDestination } from './ssh-destination.ts'
-
-/** Nobody answers at these: the simulated engine takes its addresses from here. */
-const simulatedBlock = '198.18.0.0/15'
+import { hostKeyRules, isSimulated, sshDestination } from './ssh-destination.ts'
 
 export const identityOption: OptionSpec = {
   flags: '-i, --identity <file>',
-  description: 'private key',
+  description: 'private key (default: the one that vm create was given on this computer)',
   complete: 'file',
 }
 
@@ -28,7 +25,7 @@ export async function reachableVm(cli: Cli, ref: string): Promise<{ vm: Vm; dest
     const reason = vm.state === 'STATE_RUNNING' ? 'it has no public address' : `it is ${state}`
     throw new CliError('conflict', `${vm.name} cannot be reached by SSH: ${reason}.`, exitCodes.conflict)
   }
-  if (cidrContains(simulatedBlock, destination.host)) {
+  if (isSimulated(destination)) {
     throw new CliError(
       'conflict',
       `${vm.name} is simulated: no machine is behind ${destination.host}.`,
@@ -40,7 +37,8 @@ export async function reachableVm(cli: Cli, ref: string): Promise<{ vm: Vm; dest
 }
 
 /** Returns the options that ssh and scp share: whose key is trusted, how long to try, and with which key. */
-export function sshOptions(vm: Vm, identity: string | undefined): string[] {
+export function sshOptions(cli: Cli, vm: Vm, given: string | undefined): string[] {
+  const identity = given ?? findRememberedKey(cli.env, vm.ssh_public_keys ?? [])
   const options = [...hostKeyRules(vm), ['ConnectTimeout', '15']]
   return [
     ...options.flatMap(([option, value]) => ['-o', `${option}=${value}`]),

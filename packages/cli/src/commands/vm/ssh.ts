@@ -44,7 +44,7 @@ export const vmSsh = command<SshInput>({
     const forwards = Object.entries({ L, R, D }).flatMap(([flag, values = []]) =>
       values.flatMap((value) => [`-${flag}`, value]),
     )
-    const words = [...sshOptions(vm, identity), ...forwards, ...(A ? ['-A'] : []), ...(N ? ['-N'] : [])]
+    const words = [...sshOptions(cli, vm, identity), ...forwards, ...(A ? ['-A'] : []), ...(N ? ['-N'] : [])]
     cli.exitCode = await runToEnd('ssh', [...words, ...sshArguments(destination), ...command])
   },
 })

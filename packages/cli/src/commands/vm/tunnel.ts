@@ -9,6 +9,9 @@ import { vms } from './resource.ts'
 import { sshArguments } from './ssh-destination.ts'
 import { identityOption, reachableVm, runToEnd, sshOptions } from './ssh-program.ts'
 
+/** What listens there speaks no HTTP. */
+const sshPort = 22
+
 interface TunnelInput {
   ref: string
   port: string
@@ -42,12 +45,13 @@ export const vmTunnel = command<TunnelInput>({
       '-L',
       `127.0.0.1:${localPort}:127.0.0.1:${remotePort}`,
     ]
-    const words = [...sshOptions(vm, identity), ...forward, ...sshArguments(destination)]
+    const words = [...sshOptions(cli, vm, identity), ...forward, ...sshArguments(destination)]
     cli.exitCode = await runToEnd('ssh', words, async (child) => {
       const isOver = () => child.exitCode !== null || child.signalCode !== null
       while (!isOver() && !(await answers(localPort))) await pause(100)
       if (isOver()) return
-      print(cli, `http://127.0.0.1:${localPort}`)
+      const address = `127.0.0.1:${localPort}`
+      print(cli, remotePort === sshPort ? address : `http://${address}`)
       cli.note(`leads to port ${remotePort} of ${vm.name} until Ctrl-C.`)
     })
   },

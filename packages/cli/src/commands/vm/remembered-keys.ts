@@ -1,0 +1,45 @@
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { contextFilePath } from '../../core/contexts.ts'
+
+/**
+ * Private keys by the public keys that VMs were given, so that `vm ssh` finds the one that `vm create` used wherever
+ * it is. Only paths are kept.
+ */
+type KeyFile = Record<string, string>
+
+const keyFilePath = (env: NodeJS.ProcessEnv): string => join(dirname(contextFilePath(env)), 'ssh-keys.json')
+
+/** The type and the data of a key; the comment behind them may differ. */
+const partsOf = (publicKey: string): string => publicKey.split(/\s+/, 2).join(' ')
+
+function readKeys(env: NodeJS.ProcessEnv): KeyFile {
+  try {
+    return JSON.parse(readFileSync(keyFilePath(env), 'utf8')) as KeyFile
+  } catch {
+    // Without the file, ssh chooses a key as it does by itself.
+    return {}
+  }
+}
+
+/** Remembers where the private key of a public one is, if it is there. */
+export function rememberKey(env: NodeJS.ProcessEnv, publicKey: string, privateFile: string): void {
+  const keys = readKeys(env)
+  if (keys[partsOf(publicKey)] === privateFile || !existsSync(privateFile)) return
+  const path = keyFilePath(env)
+  const draft = `${path}.${process.pid}`
+  const text = JSON.stringify({ ...keys, [partsOf(publicKey)]: privateFile }, null, 2)
+  try {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+    writeFileSync(draft, `${text}\n`, { mode: 0o600 })
+    renameSync(draft, path)
+  } catch {
+    // A home that cannot be written to, as in CI, is no reason to create no VM.
+  }
+}
+
+/** Returns the private key of the first of these public keys that is known here. */
+export function findRememberedKey(env: NodeJS.ProcessEnv, publicKeys: string[]): string | undefined {
+  const keys = readKeys(env)
+  return publicKeys.map((key) => keys[partsOf(key)]).find((file) => file !== undefined && existsSync(file))
+}
