@@ -93,7 +93,7 @@ test('vm ssh offers the key that vm create was given, wherever it is', async () 
   const where = ['--type', 'a40.1x', '--location', 'us-east1-a', '--quiet']
   const relative = { env: cli.env, cwd: join(home, 'keys') }
   const words = ['vm', 'create', 'with-key', ...where, '--ssh-key', 'lab.pub']
-  expect(await runAs(words, relative)).toMatchObject({ code: 0 })
+  expect(await executable(words, relative)).toMatchObject({ code: 0 })
   expect((await run('vm', 'ssh', 'with-key')).stdout).toContain(` -i ${file} -p 22 -- ubuntu@`)
   expect((await run('vm', 'ssh', 'with-key', '-i', 'other')).stdout).toContain(' -i other -p 22')
   expect((await run('vm', 'ssh', 'train-7')).stdout).not.toContain(' -i ')

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process'
+import type { Cli } from '../core/cli.ts'
 import { command } from '../core/command.ts'
 import { print, printData } from '../output/print.ts'
 
@@ -14,7 +15,7 @@ export const billing = command<{ org?: string; open?: boolean }>({
     if (cli.format.kind === 'table') print(cli, session.url)
     else await printData(cli, session)
     if (open !== false && cli.isInteractive && cli.io.stdout.isTTY && isWebLink(session.url))
-      openInBrowser(session.url)
+      openInBrowser(cli, session.url)
   },
 })
 
@@ -22,9 +23,9 @@ export const billing = command<{ org?: string; open?: boolean }>({
 const isWebLink = (text: string): boolean => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)
 
 /** A failure is ignored: the link is on the screen anyway. */
-function openInBrowser(url: string): void {
+function openInBrowser(cli: Cli, url: string): void {
   const program = process.platform === 'darwin' ? 'open' : 'xdg-open'
-  spawn(program, [new URL(url).href], { stdio: 'ignore', detached: true })
+  spawn(program, [new URL(url).href], { stdio: 'ignore', detached: true, env: cli.env })
     .on('error', () => {})
     .unref()
 }

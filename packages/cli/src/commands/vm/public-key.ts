@@ -100,7 +100,7 @@ async function makeOrAskForKey(cli: Cli, folder: string): Promise<string> {
 function makeKey(cli: Cli, folder: string, file: string): Promise<string> {
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   const words = ['-q', '-t', 'ed25519', '-N', '', '-f', file]
-  const { status, error, stderr } = spawnSync('ssh-keygen', words, { encoding: 'utf8' })
+  const { status, error, stderr } = spawnSync('ssh-keygen', words, { encoding: 'utf8', env: cli.env })
   if (status !== 0) {
     const reason = error ? 'ssh-keygen is not installed' : stderr.trim()
     throw new CliError('no_ssh', `No SSH key was made: ${reason}.`, exitCodes.error)

@@ -34,6 +34,6 @@ export const vmScp = command<ScpInput>({
     const { user, host, port } = destination
     const places = paths.map((path) => path.replace(remotePath, `${user}@${host}:$2`))
     const words = [...sshOptions(cli, vm, identity), '-P', String(port), ...(recursive ? ['-r'] : [])]
-    cli.exitCode = await runToEnd('scp', [...words, '--', ...places])
+    cli.exitCode = await runToEnd(cli, 'scp', [...words, '--', ...places])
   },
 })

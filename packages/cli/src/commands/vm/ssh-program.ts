@@ -48,12 +48,13 @@ export function sshOptions(cli: Cli, vm: Vm, given: string | undefined): string[
 
 /** The child has the terminal until it ends; the exit code after a signal is the one that shells use. */
 export function runToEnd(
+  cli: Cli,
   program: string,
   words: string[],
   begun?: (child: ChildProcess) => void,
 ): Promise<number> {
   return new Promise((resolve, reject) => {
-    const child = spawn(program, words, { stdio: 'inherit' })
+    const child = spawn(program, words, { stdio: 'inherit', env: cli.env })
     // Ctrl-C is for the remote side.
     const ignore = () => {}
     process.on('SIGINT', ignore)

@@ -45,6 +45,6 @@ export const vmSsh = command<SshInput>({
       values.flatMap((value) => [`-${flag}`, value]),
     )
     const words = [...sshOptions(cli, vm, identity), ...forwards, ...(A ? ['-A'] : []), ...(N ? ['-N'] : [])]
-    cli.exitCode = await runToEnd('ssh', [...words, ...sshArguments(destination), ...command])
+    cli.exitCode = await runToEnd(cli, 'ssh', [...words, ...sshArguments(destination), ...command])
   },
 })

@@ -46,7 +46,7 @@ export const vmTunnel = command<TunnelInput>({
       `127.0.0.1:${localPort}:127.0.0.1:${remotePort}`,
     ]
     const words = [...sshOptions(cli, vm, identity), ...forward, ...sshArguments(destination)]
-    cli.exitCode = await runToEnd('ssh', words, async (child) => {
+    cli.exitCode = await runToEnd(cli, 'ssh', words, async (child) => {
       const isOver = () => child.exitCode !== null || child.signalCode !== null
       while (!isOver() && !(await answers(localPort))) await pause(100)
       if (isOver()) return
