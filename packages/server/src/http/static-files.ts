@@ -44,12 +44,19 @@ export function mountStaticFiles(app: FastifyInstance): void {
       if (path.startsWith('/v0.1')) return reply.callNotFound()
       const file = files.get(path)
       if (file && path !== '/index.html') return sendFile(file, request, reply)
-      if (!(request.headers.accept ?? '').includes('text/html') && path !== '/') return reply.callNotFound()
+      if (!wantsPage(path, request.headers.accept ?? '')) return reply.callNotFound()
       const page = files.get('/index.html')
       return page ? sendFile(page, request, reply) : sendHowToBuild(reply)
     },
   })
 }
+
+/** Where the console's router has pages; people open these links with other programs than browsers, too. */
+const pagePath = /^\/(?:(?:sign-in|setup|accept|reset|forgot|catalogue|account|projects|fleet)(?:\/|$)|$)/
+
+/** Who asks for HTML gets the page everywhere; on its own paths, everyone who does not ask for JSON. */
+const wantsPage = (path: string, accept: string): boolean =>
+  accept.includes('text/html') || (pagePath.test(path) && !accept.includes('json'))
 
 /** A few hundred kilobytes: held in memory, and compressed once, for whoever asks first. */
 function readFiles(directory: string): Map<string, StaticFile> {
@@ -79,7 +86,7 @@ function sendFile(file: StaticFile, request: FastifyRequest, reply: FastifyReply
     .header('Content-Security-Policy', securityPolicy)
     .header('Cache-Control', isImmutable ? 'public, max-age=31536000, immutable' : 'no-cache')
     .header('ETag', etag)
-    .header('Vary', 'Accept-Encoding')
+    .header('Vary', 'Accept, Accept-Encoding')
   if (request.headers['if-none-match'] === etag) return reply.code(304).send()
   reply.type(type)
   if (gzipped && /\bgzip\b/.test(request.headers['accept-encoding'] ?? ''))

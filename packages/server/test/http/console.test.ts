@@ -108,6 +108,29 @@ test('the files of the console are one page for every address of the console, un
   }
 })
 
+test('a client that takes anything gets the page of the console, and one that asks for JSON an error', async () => {
+  const paths = [
+    '/',
+    '/setup',
+    '/sign-in',
+    '/accept',
+    '/reset',
+    '/forgot',
+    '/catalogue',
+    '/projects/x/vms',
+    '/fleet',
+  ]
+  for (const accept of ['*/*', 'text/plain, */*;q=0.1', 'text/html,application/json'])
+    for (const path of paths) {
+      const page = await get(path, accept)
+      expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8'])
+    }
+  for (const accept of ['application/json', 'application/problem+json, */*;q=0.1']) {
+    const error = await get('/setup', accept)
+    expect([error.status, await error.json()]).toMatchObject([404, { code: 'not_found' }])
+  }
+})
+
 test('the files of the console have nothing inline and are cached for good by their digest', async () => {
   const page = await (await get('/')).text()
   expect(page).not.toMatch(/<script(?![^>]*\bsrc=)|<style|\son\w+=/)
@@ -125,6 +148,7 @@ test('the files of the console leave the paths of the API and files that do not 
   const answers = await Promise.all(
     [
       get('/v0.1/nothing'),
+      get('/nothing', '*/*'),
       get('/v0.1/auth/token'),
       get('/assets/none.js', '*/*'),
       get('/nothing', 'application/json'),
@@ -134,6 +158,7 @@ test('the files of the console leave the paths of the API and files that do not 
     ]),
   )
   expect(answers).toEqual([
+    [404, 'not_found'],
     [404, 'not_found'],
     [405, 'method_not_allowed'],
     [404, 'not_found'],
