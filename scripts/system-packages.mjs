@@ -8,6 +8,7 @@ const lockLookMs = 1_000
 
 const cloudImage = 'packages/server/test/engines/qemu-cloud-image'
 const incusGuests = 'packages/server/test/engines/incus-guests'
+const qemuSuites = ['packages/server/test/engines/qemu', 'packages/server/test/attacks/qemu']
 
 /** Programs that some suites need. An entry counts only where a test file begins with one of its `suites`. */
 const programNames = [
@@ -25,7 +26,7 @@ const programNames = [
     name: 'qemu',
     binary: process.arch === 'arm64' ? 'qemu-system-aarch64' : 'qemu-system-x86_64',
     packages: [process.arch === 'arm64' ? 'qemu-system-arm' : 'qemu-system-x86', 'qemu-utils'],
-    suites: ['packages/server/test/engines/qemu', incusGuests],
+    suites: [...qemuSuites, incusGuests],
   },
   { name: 'mmdebstrap', binary: 'mmdebstrap', packages: ['mmdebstrap'], suites: [cloudImage] },
   // What an image with UEFI is made and booted with; a machine may have some of it.
@@ -78,7 +79,7 @@ const programNames = [
     name: 'ssh',
     binary: 'ssh',
     packages: ['openssh-client'],
-    suites: ['packages/server/test/engines/qemu', incusGuests],
+    suites: [...qemuSuites, incusGuests],
   },
 ]
 

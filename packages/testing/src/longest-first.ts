@@ -7,20 +7,16 @@ const longest = [
   'server/test/operations/laws.test.ts',
   'server/test/http/fuzz.test.ts',
   'server/test/operations/faults.test.ts',
-  'server/test/engines/qemu-guest.test.ts',
   'server/test/store/embedded.test.ts',
   'server/test/chaos/chaos.test.ts',
   'cli/test/commands.test.ts',
   'server/test/engines/qemu-conformance.test.ts',
-  'server/test/engines/incus-cluster.test.ts',
   'cli/test/people.test.ts',
   'cli/test/pages.test.ts',
-  'server/test/engines/qemu-service.test.ts',
   'server/test/store/placement.test.ts',
   'server/test/http/limits.test.ts',
   'server/test/store/migrate.test.ts',
   'server/test/operations/races.test.ts',
-  'server/test/engines/qemu-bad-luck.test.ts',
 ]
 
 /**

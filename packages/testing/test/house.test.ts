@@ -224,7 +224,7 @@ test('no failure tells a caller the words of an SQL or Node error', () => {
 
 test('every promise of docs/security.md names a test that exists', () => {
   const rows = readFileSync(join(root, 'docs/security.md'), 'utf8').matchAll(
-    /^\| .* \| `(\S+\.test\.ts)` \| (.+) \|$/gm,
+    /^\| .* \| `(\S+\.(?:test|vm)\.ts)` \| (.+) \|$/gm,
   )
   const named = [...rows].map(([, file, name]) => ({ file: `packages/${file}`, name: name!.trim() }))
   expect(named.length).toBeGreaterThan(20)

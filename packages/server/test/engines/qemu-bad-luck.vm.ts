@@ -1,0 +1,209 @@
+import { execFileSync } from 'node:child_process'
+import { chmod, mkdir, mkdtemp, open, rename, rm, writeFile } from 'node:fs/promises'
+import { createServer, type Server } from 'node:net'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import type { Engine, VmSpec } from '../../src/engines/engine.ts'
+import { hostArchitecture } from '../../src/engines/qemu/architecture.ts'
+import { canShareVolumes, deafImage, makeBench, type QemuBench } from '../support/qemu-bench.ts'
+import { diskOf, specOf, wanted } from '../support/qemu-spec.ts'
+
+const WITHIN = { timeout: 240_000 }
+const signal = AbortSignal.timeout(600_000)
+const call = (generation = 1) => ({ generation, signal })
+
+let bench: QemuBench
+let engine: Engine & { close(): Promise<void> }
+let host: string
+let deaf: QemuBench['image']
+
+beforeAll(async () => {
+  bench = await makeBench()
+  deaf = await deafImage(bench)
+  engine = await bench.open()
+  for await (const report of engine.inventory(signal)) host = report.name
+}, 300_000)
+afterAll(async () => {
+  await engine?.close()
+  await bench?.close()
+}, 60_000)
+
+test('the qemu engine moves SSH to 2222 where 22 is taken, and says so when both are', WITHIN, async () => {
+  const spec = await defined()
+  const blockers = [await occupy(22)]
+  await engine.ensureVm(spec, wanted('on'), call())
+  expect((await engine.inspectVm(spec, signal))?.sshDestination).toBe(`root@${bench.publicAddress}:2222`)
+  await engine.powerVm(spec, 'off', call(2))
+  blockers.push(await occupy(2222))
+  await expect(engine.ensureVm(spec, wanted('on'), call(3))).rejects.toMatchObject({
+    kind: 'unavailable',
+    message: expect.stringContaining('EADDRINUSE'),
+  })
+  for (const blocker of blockers) blocker.close()
+  await engine.ensureVm(spec, wanted('on'), call(3))
+  expect((await engine.inspectVm(spec, signal))?.sshDestination).toBe(`root@${bench.publicAddress}`)
+  await engine.removeVm(spec, call(4))
+})
+
+test(
+  'the qemu engine reports a guest that never answers, with the last words of its console',
+  WITHIN,
+  async () => {
+    const impatient = await opened({ bootTimeoutS: 4 })
+    const spec = await defined({ image: deaf })
+    await impatient.ensureVm(spec, wanted('on'), call())
+    for (;;) {
+      const status = await impatient.inspectVm(spec, signal)
+      if (status?.power === 'crashed') {
+        expect(status.detail).toMatch(/no SSH answer within 4 s.*console ends with/s)
+        break
+      }
+      expect(status?.power).toBe('booting')
+      await sleep(200)
+    }
+    await engine.removeVm(spec, call(2))
+  },
+)
+
+test(
+  'the qemu engine gives up on a QEMU that does not answer, and still pulls its plug',
+  WITHIN,
+  async () => {
+    const spec = await defined()
+    await engine.ensureVm(spec, wanted('on'), call())
+    const qemu = (await bench.processes()).find(({ commandLine }) => commandLine.startsWith('qemu-system'))!
+    process.kill(qemu.pid, 'SIGSTOP')
+    const impatient = await opened({ qmpTimeoutMs: 1_000 })
+    await expect(impatient.powerVm(spec, 'reset', call(2))).rejects.toMatchObject({ kind: 'unavailable' })
+    await engine.powerVm(spec, 'off', call(3))
+    expect((await engine.inspectVm(spec, signal))?.power).toBe('off')
+    await engine.removeVm(spec, call(4))
+  },
+)
+
+/** A guest that powered off, whose keeper has not written down yet how its QEMU ended. */
+async function poweredOffUnnoted(): Promise<{ spec: VmSpec; keeper: number }> {
+  const spec = await defined({ image: deaf })
+  await engine.ensureVm(spec, wanted('on'), call())
+  const pidOf = async (program: string) =>
+    (await bench.processes()).find(
+      ({ commandLine }) => commandLine.startsWith(program) && commandLine.includes(spec.id),
+    )?.pid
+  const keeper = (await pidOf('/bin/sh'))!
+  process.kill(keeper, 'SIGSTOP')
+  // As when the guest powers off, QEMU ends with 0.
+  process.kill((await pidOf('qemu-system'))!, 'SIGTERM')
+  while (await pidOf('qemu-system')) await sleep(20)
+  return { spec, keeper }
+}
+
+test(
+  'a qemu guest is off when another process put the papers of its end away while we looked',
+  WITHIN,
+  async () => {
+    const { spec, keeper } = await poweredOffUnnoted()
+    // An engine that is closed goes no rounds: whoever reads the VM's files there is the look.
+    const other = await bench.open({ location: 'local-b' })
+    let otherHost = ''
+    for await (const report of other.inventory(signal)) otherHost = report.name
+    await other.close()
+    const folder = join(bench.dataDir, 'qemu/local-a/vms', spec.id)
+    const aside = join(bench.dataDir, 'qemu/local-b/vms', spec.id)
+    await mkdir(dirname(aside), { recursive: true })
+    await rename(folder, aside)
+    const keeperFile = join(aside, 'keeper.pid')
+    await rm(keeperFile)
+    execFileSync('mkfifo', [keeperFile])
+    const look = other.inspectVm({ ...spec, host: otherHost }, signal)
+    // It has read of the run, and waits for the keeper's note: this opens as soon as it asks who the keeper is.
+    const keeperPid = await open(keeperFile, 'w')
+    // The other process has read that note and taken all away.
+    await rm(join(aside, 'run.json'))
+    process.kill(keeper, 'SIGKILL')
+    await rm(keeperFile)
+    await keeperPid.writeFile(String(keeper))
+    await keeperPid.close()
+    expect(await look).toMatchObject({ power: 'off' })
+    await rename(aside, folder)
+    await engine.removeVm(spec, call(2))
+  },
+)
+
+test(
+  'a qemu guest that powered itself off is off, however late its keeper writes that down',
+  WITHIN,
+  async () => {
+    const { spec, keeper } = await poweredOffUnnoted()
+    setTimeout(() => process.kill(keeper, 'SIGCONT'), 1_500)
+    for (;;) {
+      const status = await engine.inspectVm(spec, signal)
+      if (status?.power === 'off') break
+      expect(status?.power).toBe('booting')
+      await sleep(20)
+    }
+    await engine.removeVm(spec, call(2))
+  },
+)
+
+test('the qemu engine pulls the plug on a guest that does not shut down in time', WITHIN, async () => {
+  const spec = await defined({ image: deaf })
+  await engine.ensureVm(spec, wanted('on'), call())
+  await engine.powerVm(spec, 'shutdown', call(2))
+  expect((await engine.inspectVm(spec, signal))?.power).toBe('stopping')
+  // Its time is up as soon as somebody looks after it who waits no longer.
+  await opened({ shutdownLimitMs: 1 })
+  while ((await engine.inspectVm(spec, signal))?.power !== 'off') await sleep(100)
+  await engine.removeVm(spec, call(3))
+})
+
+test('the qemu engine serves no volume to a QEMU that refused to start', {
+  ...WITHIN,
+  skip: !canShareVolumes,
+}, async () => {
+  // Where the user of a VM reaches it.
+  const programs = await mkdtemp(join(tmpdir(), 'slipway-broken-'))
+  await chmod(programs, 0o755)
+  const broken = join(programs, 'broken-qemu')
+  const real = hostArchitecture().qemuProgram
+  await writeFile(broken, `#!/bin/sh\n[ "$1" = --version ] && exec ${real} --version\necho broken; exit 1\n`)
+  await chmod(broken, 0o755)
+  const unlucky = await bench.open({ qemuProgram: broken })
+  const volume = diskOf(host, { type: 'shared-volume', sizeGib: 1024, blockSize: 0 })
+  const spec = specOf(bench, host, { image: deaf, disks: [volume] })
+  await engine.ensureDisk(volume, call())
+  await engine.ensureVm(spec, wanted('off'), call())
+  await expect(unlucky.ensureVm(spec, wanted('on'), call())).rejects.toThrow(/refused to start: broken/)
+  await unlucky.close()
+  await rm(programs, { recursive: true })
+  const servers = async () =>
+    (await bench.processes()).filter(({ commandLine }) => commandLine.includes('virtiofsd'))
+  expect(await servers()).toEqual([])
+  await engine.ensureVm(spec, wanted('on'), call())
+  expect(await servers()).not.toEqual([])
+  await engine.removeVm(spec, call(2))
+  expect(await servers()).toEqual([])
+  await engine.removeDisk(volume, call(2))
+})
+
+/** A second server beside the first, with limits of its own, until the test ends. */
+async function opened(options: Parameters<QemuBench['open']>[0]) {
+  const other = await bench.open(options)
+  onTestFinished(() => other.close())
+  return other
+}
+
+async function defined(changes: Partial<VmSpec> = {}): Promise<VmSpec> {
+  const spec = specOf(bench, host, changes)
+  await engine.ensureVm(spec, wanted('off'), call())
+  return spec
+}
+
+function occupy(port: number): Promise<Server> {
+  return new Promise((resolve, reject) => {
+    const server = createServer()
+    server.once('error', reject)
+    server.listen({ host: bench.publicAddress, port }, () => resolve(server))
+  })
+}
