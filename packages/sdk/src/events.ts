@@ -48,13 +48,16 @@ export async function* eventStream(
       onReconnect?.(undefined)
     } catch (error) {
       signal?.throwIfAborted()
-      if (error instanceof ApiError && error.status >= 400 && error.status < 500) throw error
+      if (error instanceof ApiError && isFinal(error)) throw error
       failures += 1
       onReconnect?.(error)
     }
     await pause(Math.min(10_000, 200 * 2 ** failures) * (0.5 + Math.random()), signal)
   }
 }
+
+/** Refused by the service, or by this client before it was sent: trying again changes nothing. */
+const isFinal = ({ code, status }: ApiError) => code === 'invalid_argument' || (status >= 400 && status < 500)
 
 async function latestPosition(transport: Transport, project_id: string, signal: AbortSignal | undefined) {
   const page = await callRoute(transport, 'eventList', {

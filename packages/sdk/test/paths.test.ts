@@ -49,6 +49,7 @@ test('a value that is no id is refused before anything is sent', async () => {
       ['project_id', () => client.usageCsv({ project_id: id })],
       ['operation_id', () => client.wait({ project_id }, id)],
       ['project_id', () => client.events({ project_id: id }).next()],
+      ['project_id', () => client.events({ project_id: id }, { after: 0 }).next()],
       ['project_id', () => project.vmList()],
     ]
     for (const [field, call] of calls) {
