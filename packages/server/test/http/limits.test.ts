@@ -9,7 +9,6 @@ import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { buildApp } from '../../src/http/app.ts'
 import { Metrics } from '../../src/http/metrics.ts'
-import { misnamedMetrics } from '../support/metric-names.ts'
 
 /** However slow the machine is, none comes back while the test lasts. */
 const few = (config: TestService['config']) => {
@@ -162,17 +161,6 @@ describe('around the API', () => {
       expect(body).toContain(name)
     expect(body).not.toContain('with-a-secret')
     expect(body).not.toContain(service.credentials.project_id)
-  })
-
-  test('metrics follow the naming rules of Prometheus', async () => {
-    await service.call('vmList')
-    const { body } = await service.request('GET', '/metrics', { token: null })
-    expect(misnamedMetrics(String(body))).toEqual([])
-    // The rules themselves find what they should.
-    expect(misnamedMetrics('# HELP open_total Open.\n# TYPE open_total gauge\nopen_total 1\n')).toHaveLength(
-      1,
-    )
-    expect(misnamedMetrics('# TYPE waitMs counter\nwaitMs 1\nother_ms 2\n').length).toBeGreaterThan(3)
   })
 
   test('the times of a route are shown as how many took at most so long, all of them, and their sum', async () => {

@@ -1,3 +1,6 @@
+import { useService } from '@slipway/testing/service.ts'
+import { expect, test } from 'vitest'
+
 const types = ['counter', 'gauge', 'histogram', 'summary']
 const suffixes: Record<string, string[]> = {
   histogram: ['_bucket', '_sum', '_count'],
@@ -11,7 +14,7 @@ const wrongUnits = new Set([
 ])
 
 /** The rules of `promtool check metrics`: a sentence for each metric of the text that breaks one. */
-export function misnamedMetrics(text: string): string[] {
+function misnamedMetrics(text: string): string[] {
   const lines = text.split('\n')
   const described = (keyword: string) =>
     new Map(
@@ -47,3 +50,24 @@ function brokenRules(name: string, type: string): string[] {
   ]
   return rules.filter(([isKept]) => !isKept).map(([, rule]) => rule)
 }
+
+test('metrics follow the naming rules of Prometheus', async () => {
+  const service = await useService()
+  await service.call('vmList')
+  const { body } = await service.request('GET', '/metrics', { token: null })
+  expect(String(body)).toContain('slipway_http_requests_total{')
+  expect(misnamedMetrics(String(body))).toEqual([])
+})
+
+test.each([
+  [
+    'a gauge that is named like a counter',
+    '# HELP open_total Open.\n# TYPE open_total gauge\nopen_total 1\n',
+  ],
+  ['a counter without its suffix', '# HELP opened Opened.\n# TYPE opened counter\nopened 1\n'],
+  ['an abbreviated unit', '# HELP wait_ms Wait.\n# TYPE wait_ms gauge\nwait_ms 1\n'],
+  ['a metric without help', '# TYPE open gauge\nopen 1\n'],
+  ['a metric without a type', 'open 1\n'],
+])('the naming rules find %s', (_name, text) => {
+  expect(misnamedMetrics(text)).toHaveLength(1)
+})
