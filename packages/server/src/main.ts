@@ -13,8 +13,8 @@ import { credentialsPath, readCredentials } from './setup/credentials-file.ts'
 import { offerSetupCode, seedDemo } from './setup/demo.ts'
 import { isDatabaseAway, isDatabaseRefusal } from './store/database.ts'
 import { EmbeddedError, openEmbedded } from './store/embedded/index.ts'
+import { listServerUrls } from './store/fleet/servers.ts'
 import { NewerSchemaError } from './store/migrate.ts'
-import { listServerUrls } from './store/servers.ts'
 
 const longestStopMs = 10_000
 

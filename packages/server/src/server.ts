@@ -17,7 +17,7 @@ import { loadSecretKey, type SecretKeyFile } from './setup/secret-key-file.ts'
 import { prepareSecrets } from './setup/secrets.ts'
 import { Database } from './store/database.ts'
 import { migrate } from './store/migrate.ts'
-import { listServerUrls } from './store/servers.ts'
+import { listServerUrls } from './store/fleet/servers.ts'
 import { Signals } from './store/signals.ts'
 import { WebhookDelivery } from './webhooks/delivery.ts'
 

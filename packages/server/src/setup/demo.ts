@@ -9,6 +9,7 @@ import type { Services } from '../services.ts'
 import { fillOrganizationQuotas, setOrganizationQuotas } from '../store/compute/organization-quotas.ts'
 import type { Database, Tx } from '../store/database.ts'
 import { system } from '../store/events/events.ts'
+import { isServed } from '../store/fleet/servers.ts'
 import { operatorScope } from '../store/identity/access-keys.ts'
 import {
   activateDemoPayment,
@@ -23,7 +24,6 @@ import { insertOrganization } from '../store/identity/organizations.ts'
 import { revokeTokenFamiliesOfUser } from '../store/identity/tokens.ts'
 import { findUserByEmail, insertUser, setUserPassword } from '../store/identity/users.ts'
 import { holdLock } from '../store/locks.ts'
-import { isServed } from '../store/servers.ts'
 import { type Credentials, readCredentials, writeCredentials } from './credentials-file.ts'
 
 const email = 'demo@slipway.local'

@@ -1,6 +1,5 @@
 import { EventEmitter } from 'node:events'
 import pg from 'pg'
-import { connectionName } from './servers.ts'
 
 /**
  * operations: something is due. ended: an operation ended. events: some without a position. stamped: new positions. access:
@@ -20,6 +19,12 @@ const subjectsPerNotice = 200
 const reconnectMs = 500
 // Planned once: it has a name.
 const notify = { name: 'notify', text: 'SELECT pg_notify($1, notice) FROM unnest($2::text[]) notice' }
+
+/** PostgreSQL cuts off the rest of a longer name. */
+const maxNameBytes = 63
+
+/** The name of the connection of a server that clients reach at `url`, or of a process without clients: ''. */
+export const connectionName = (url: string): string => `slipway-signals ${url}`.trim().slice(0, maxNameBytes)
 
 /** What it is about, where the topic has ids (operations that ended); undefined: anything. */
 type Subjects = string[] | undefined

@@ -1,12 +1,8 @@
-import type { Queryable } from './database.ts'
-import { statement } from './statement.ts'
+import type { Queryable } from '../database.ts'
+import { connectionName } from '../signals.ts'
+import { statement } from '../statement.ts'
 
-const prefix = 'slipway-signals'
-/** PostgreSQL cuts off the rest of a longer name. */
-const maxNameBytes = 63
-
-/** How the connection of a server that is reached at `url` is called; '' for a server that is not reached by clients. */
-export const connectionName = (url: string): string => `${prefix} ${url}`.trim().slice(0, maxNameBytes)
+const prefix = `${connectionName('')} `
 
 // A connection ends with its process: a server that crashed is not listed.
 const names = statement<{ name: string }, { like: string }>(
@@ -17,7 +13,7 @@ const names = statement<{ name: string }, { like: string }>(
 
 /** The addresses of all servers that run on this database, oldest first. One over 47 characters is cut off. */
 export const listServerUrls = async (db: Queryable): Promise<string[]> =>
-  (await names.all(db, { like: `${prefix} %` })).map(({ name }) => name.slice(prefix.length + 1))
+  (await names.all(db, { like: `${prefix}%` })).map(({ name }) => name.slice(prefix.length))
 
 /** Whether a server that runs on this database has announced this address. */
 export const isServed = async (db: Queryable, url: string): Promise<boolean> =>
