@@ -11,8 +11,9 @@ import { type MoreConfig, type Service, startService } from './service.ts'
 
 export { settled, visit } from './browser-program.ts'
 
+/** No test reads the screenshots, and to take them is a fifth of the browser's work. */
+const takesScreenshots = Boolean(process.env.SLIPWAY_SCREENSHOTS)
 const screenshots = join(root, 'artifacts')
-mkdirSync(screenshots, { recursive: true })
 const wide = { width: 1280, height: 860 }
 
 /** Where Chromium is missing, npm test has said so; with CI=true it has already refused. */
@@ -93,20 +94,23 @@ async function findingsOf(page: Page, part: string, isOnlyColour: boolean): Prom
   return violations.map(({ id, nodes }) => `${id}: ${nodes.join(' | ')}`)
 }
 
+/** Takes a screenshot if SLIPWAY_SCREENSHOTS is set. */
 export async function screenshot(page: Page, name: string): Promise<void> {
-  await drawn(page)
+  if (takesScreenshots) await drawn(page)
   await capture(page, name)
 }
 
 /** Takes the page as it is drawn, which is half the work of Playwright's own screenshots. */
 async function capture(page: Page, name: string): Promise<void> {
+  if (!takesScreenshots) return
   const session = await page.context().newCDPSession(page)
   const { data } = await session.send('Page.captureScreenshot', { format: 'png', optimizeForSpeed: true })
   await session.detach()
+  mkdirSync(screenshots, { recursive: true })
   writeFileSync(join(screenshots, `${name}.png`), Buffer.from(data, 'base64'))
 }
 
-/** Takes a screenshot in each theme, and returns what axe says of the page, or of a part of it. */
+/** Returns what axe says of the page, or of a part of it, in each theme. */
 export async function inBothThemes(page: Page, name: string, part = 'html'): Promise<string[]> {
   const findings: string[] = []
   for (const theme of ['light', 'dark']) {
@@ -143,7 +147,7 @@ const setTheme = (page: Page, theme: string) =>
     document.documentElement.dataset.theme = wanted
   }, theme)
 
-/** Takes a screenshot on a narrow screen, and returns what is too wide for it. */
+/** Returns what is too wide for a narrow screen. */
 export async function onNarrowScreen(page: Page, name: string): Promise<string[]> {
   await page.setViewportSize({ width: 390, height: 1600 })
   const overflowOf = () => {
@@ -158,7 +162,7 @@ export async function onNarrowScreen(page: Page, name: string): Promise<string[]
   return overflow > 0 ? [`${name} narrow: ${overflow} px too wide`] : []
 }
 
-/** Takes a screenshot of what is open on a phone, and returns what of it cannot be seen there. */
+/** Returns what of an open dialog or menu cannot be seen on a phone. */
 export async function openOnNarrowScreen(page: Page, name: string, part: string): Promise<string[]> {
   const width = 390
   await page.setViewportSize({ width, height: 844 })
