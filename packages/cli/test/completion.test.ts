@@ -1,6 +1,6 @@
-import { spawnSync } from 'node:child_process'
 import { symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { startProgram } from '@slipway/testing/program.ts'
 import { beforeAll, expect, test } from 'vitest'
 import { completionScripts, type Shell } from '../src/commands/completion/scripts.ts'
 import { binary } from './support/cli.ts'
@@ -68,43 +68,40 @@ test('completion says nothing when the service is away', async () => {
 })
 
 /** Loads the script into the shell itself, then runs `code` there. */
-function inShell(shell: Shell, code: string): string {
+async function inShell(shell: Shell, code: string): Promise<string> {
   const script = join(home, `completion.${shell}`)
   writeFileSync(script, completionScripts[shell])
   const flags = { bash: ['--norc'], zsh: ['-f'], fish: ['--no-config'] }[shell]
-  const { stdout, stderr } = spawnSync(shell, [...flags, '-c', code.replaceAll('SCRIPT', script)], {
-    env: { ...base, ...cli.env, PATH: `${home}:${base.PATH}` },
-    encoding: 'utf8',
-  })
-  expect(stderr).toBe('')
-  return stdout
+  const env = { ...base, ...cli.env, PATH: `${home}:${base.PATH}` }
+  const program = startProgram(shell, [...flags, '-c', code.replaceAll('SCRIPT', script)], { env })
+  const { output, errors } = await program.ended()
+  expect(errors).toBe('')
+  return output
 }
 
 /** What bash offers for a line, whose words it has broken up itself. */
-const inBash = (...words: string[]): string[] =>
-  inShell(
-    'bash',
-    `source SCRIPT; COMP_WORDS=(slipway ${words.map((word) => `'${word}'`).join(' ')}); COMP_CWORD=${words.length}; _slipway; printf "%s\\n" "\${COMPREPLY[@]}"`,
-  )
-    .trim()
-    .split('\n')
+async function inBash(...words: string[]): Promise<string[]> {
+  const line = `COMP_WORDS=(slipway ${words.map((word) => `'${word}'`).join(' ')}); COMP_CWORD=${words.length}`
+  const said = await inShell('bash', `source SCRIPT; ${line}; _slipway; printf "%s\\n" "\${COMPREPLY[@]}"`)
+  return said.trim().split('\n')
+}
 
-test('bash completes the words of a command, and live names', () => {
-  expect(inBash('vm', 's')).toEqual(verbs)
-  expect(inBash('vm', 'show', 't')).toEqual(['train-7'])
+test('bash completes the words of a command, and live names', async () => {
+  expect(await inBash('vm', 's')).toEqual(verbs)
+  expect(await inBash('vm', 'show', 't')).toEqual(['train-7'])
 })
 
-test('bash completes behind the characters at which it breaks words', () => {
-  expect(inBash('vm', 'create', '--image', 'debian12', ':', 'la')).toEqual(['latest'])
-  expect(inBash('vm', 'create', '--image', 'debian12', ':')).toEqual(['latest'])
-  expect(inBash('vm', 'list', '--state', '=', 'sh')).toEqual(['shutoff'])
-  expect(inBash('vm', 'list', '-o', 'columns', '=', 'pub')).toEqual(['public_ip'])
+test('bash completes behind the characters at which it breaks words', async () => {
+  expect(await inBash('vm', 'create', '--image', 'debian12', ':', 'la')).toEqual(['latest'])
+  expect(await inBash('vm', 'create', '--image', 'debian12', ':')).toEqual(['latest'])
+  expect(await inBash('vm', 'list', '--state', '=', 'sh')).toEqual(['shutoff'])
+  expect(await inBash('vm', 'list', '-o', 'columns', '=', 'pub')).toEqual(['public_ip'])
 })
 
-test.skipIf(isMissing('zsh'))('zsh completes the words of a command, with what each word means', () => {
+test.skipIf(isMissing('zsh'))('zsh completes the words of a command, with what each word means', async () => {
   // Outside the line editor there is nothing to describe to: the words themselves are printed.
   const stand = `compdef() { }; _describe() { print -l -- "\${(@P)2}" }; _files() { print files }`
-  const said = inShell('zsh', `${stand}; source SCRIPT; words=(slipway vm s); CURRENT=3; _slipway`)
+  const said = await inShell('zsh', `${stand}; source SCRIPT; words=(slipway vm s); CURRENT=3; _slipway`)
   expect(
     said
       .trim()
@@ -113,16 +110,22 @@ test.skipIf(isMissing('zsh'))('zsh completes the words of a command, with what e
   ).toEqual(verbs)
   expect(said).toContain('show:show one VM')
   expect(
-    inShell('zsh', `${stand}; source SCRIPT; words=(slipway vm create --ssh-key ""); CURRENT=5; _slipway`),
+    await inShell(
+      'zsh',
+      `${stand}; source SCRIPT; words=(slipway vm create --ssh-key ""); CURRENT=5; _slipway`,
+    ),
   ).toBe('files\n')
 })
 
-test.skipIf(isMissing('fish'))('fish completes the words of a command, with what each word means', () => {
-  const said = inShell('fish', "source SCRIPT; complete -C 'slipway vm s'")
-  const words = said
-    .trim()
-    .split('\n')
-    .map((line) => line.split('\t')[0])
-  expect(words.toSorted()).toEqual(verbs.toSorted())
-  expect(said).toContain('show\tshow one VM')
-})
+test.skipIf(isMissing('fish'))(
+  'fish completes the words of a command, with what each word means',
+  async () => {
+    const said = await inShell('fish', "source SCRIPT; complete -C 'slipway vm s'")
+    const words = said
+      .trim()
+      .split('\n')
+      .map((line) => line.split('\t')[0])
+    expect(words.toSorted()).toEqual(verbs.toSorted())
+    expect(said).toContain('show\tshow one VM')
+  },
+)

@@ -11,12 +11,12 @@ import { cliWithServer } from './support/with-server.ts'
 
 // Addresses that are not known to be simulated: only then is a program of the system started.
 const models = ['A40 48GB PCIe']
-const cli = cliWithServer({
-  config: [
+const cli = cliWithServer(
+  [
     simulatedLocation({ name: 'us-east1-a', publicIpv4: '203.0.113.0/24', models }),
     simulatedLocation({ name: 'eu-north1-a', publicIpv4: '198.18.0.0/18', models }),
   ].join(''),
-})
+)
 const { home, base, publicKey, executable, slipway } = cli
 const bin = join(home, 'bin')
 

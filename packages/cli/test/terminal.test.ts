@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type RealServer, startRealServer, twoLocations } from '@slipway/testing/real-server.ts'
+import { type InProcessServer, startInProcessServer } from '@slipway/testing/in-process-server.ts'
+import { twoLocations } from '@slipway/testing/real-server.ts'
 import { sshKey } from '@slipway/testing/ssh-key.ts'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { freshHome } from './support/cli.ts'
@@ -10,14 +11,14 @@ import { openTerminal } from './support/terminal.ts'
 describe.skipIf(isMissing('tmux'))('at a terminal', { timeout: 300_000 }, () => {
   const { home, base, slipway: runAs, remove } = freshHome()
   const terminals: ReturnType<typeof openTerminal>[] = []
-  let server: RealServer
+  let server: InProcessServer
   let env: Record<string, string>
   let terminal: ReturnType<typeof openTerminal>
 
   beforeAll(async () => {
     mkdirSync(join(home, '.ssh'))
     writeFileSync(join(home, '.ssh/id_ed25519.pub'), `${sshKey}\n`)
-    server = await startRealServer({ config: twoLocations(300) })
+    server = await startInProcessServer(twoLocations(300))
     env = {
       ...base,
       SLIPWAY_API_URL: server.api_url,

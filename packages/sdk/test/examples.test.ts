@@ -1,8 +1,7 @@
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { createDatabase } from '@slipway/testing/database.ts'
-import { type RealServer, startRealServer } from '@slipway/testing/real-server.ts'
+import { type InProcessServer, startInProcessServer } from '@slipway/testing/in-process-server.ts'
 import { root } from '@slipway/testing/root.ts'
 import { sshKey } from '@slipway/testing/ssh-key.ts'
 import { build } from 'esbuild'
@@ -11,7 +10,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 
 const source = join(root, 'packages/sdk/src')
 let scratch: string
-let server: RealServer
+let server: InProcessServer
 
 /** What the examples may take for granted; everything else they must say themselves. */
 const ground = `
@@ -59,7 +58,7 @@ beforeAll(async () => {
   mkdirSync(join(root, '.cache'), { recursive: true })
   scratch = mkdtempSync(join(root, '.cache/sdk-examples-'))
   for (const example of examples) write(example)
-  server = await startRealServer({ database: await createDatabase() })
+  server = await startInProcessServer()
 })
 afterAll(async () => {
   rmSync(scratch, { recursive: true })

@@ -1,14 +1,13 @@
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { createDatabase } from '@slipway/testing/database.ts'
+import { type InProcessServer, startInProcessServer } from '@slipway/testing/in-process-server.ts'
 import { startProgram } from '@slipway/testing/program.ts'
-import { type RealServer, startRealServer } from '@slipway/testing/real-server.ts'
 import { root } from '@slipway/testing/root.ts'
 import { build } from 'esbuild'
 import { chromium } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-let server: RealServer
+let server: InProcessServer
 let scratch: string
 let bundle: string
 
@@ -45,7 +44,7 @@ beforeAll(async () => {
   bundle = join(scratch, 'smoke.js')
   const stdin = { contents: program, resolveDir: join(root, 'packages/sdk'), loader: 'ts' as const }
   await build({ stdin, outfile: bundle, bundle: true, platform: 'browser', format: 'esm' })
-  server = await startRealServer({ database: await createDatabase() })
+  server = await startInProcessServer()
 })
 afterAll(async () => {
   rmSync(scratch, { recursive: true })

@@ -1,20 +1,19 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { createDatabase } from '@slipway/testing/database.ts'
-import { type RealServer, type RealServerOptions, startRealServer } from '@slipway/testing/real-server.ts'
+import { type InProcessServer, startInProcessServer } from '@slipway/testing/in-process-server.ts'
 import { sshKey } from '@slipway/testing/ssh-key.ts'
 import { afterAll, beforeAll, expect } from 'vitest'
 import { freshHome } from './cli.ts'
 
-/** A home, a real server for the tests of a file, and the environment that reaches it. */
-export function cliWithServer(options: RealServerOptions = {}) {
+/** A home, a server for the tests of a file, and the environment that reaches it; `toml` is the server's configuration. */
+export function cliWithServer(toml?: string) {
   const { home, base, slipway: runAs, executable, remove } = freshHome()
   const publicKey = join(home, 'key.pub')
-  let server: RealServer
+  let server: InProcessServer
   let env: Record<string, string>
   beforeAll(async () => {
     writeFileSync(publicKey, `${sshKey}\n`)
-    server = await startRealServer({ database: await createDatabase(), ...options })
+    server = await startInProcessServer(toml)
     env = {
       SLIPWAY_API_URL: server.api_url,
       SLIPWAY_ACCESS_KEY: server.access_key,

@@ -1,0 +1,43 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { loadConfig } from '@slipway/server/config/index.ts'
+import { startServer } from '@slipway/server/server.ts'
+import { seedDemo } from '@slipway/server/setup/demo.ts'
+import { pino } from 'pino'
+import { createDatabase, query } from './database.ts'
+import type { Credentials } from './launcher.ts'
+import { twoLocations } from './real-server.ts'
+
+export interface InProcessServer extends Credentials {
+  /** The folder with credentials.json, named as clients look for it in their working folder. */
+  dataDir: string
+  sql<Row = Record<string, unknown>>(text: string, values?: unknown[]): Promise<Row[]>
+  close(): Promise<void>
+}
+
+/**
+ * The server with the demo in the process of the test, on a database of its own: for tests of its clients. It serves only
+ * while the test does not block, so nothing that calls it may be run by `spawnSync`.
+ */
+export async function startInProcessServer(toml = twoLocations()): Promise<InProcessServer> {
+  const database = await createDatabase()
+  const folder = mkdtempSync(join(tmpdir(), 'slipway-'))
+  const dataDir = join(folder, '.slipway')
+  const file = join(folder, 'slipway.toml')
+  writeFileSync(file, toml)
+  const flags = ['--port', '0', '--data-dir', dataDir, '--config', file]
+  const config = loadConfig(flags, {}, (path) => readFileSync(path, 'utf8'))
+  const server = await startServer(config, database.url, pino({ level: 'silent' }))
+  const credentials = await seedDemo(server.services, { api: server.url, console: server.url })
+  return {
+    ...credentials!,
+    dataDir,
+    sql: (text, values) => query(database.url, text, values),
+    async close() {
+      await server.close()
+      await database.drop()
+      rmSync(folder, { recursive: true })
+    },
+  }
+}
