@@ -1,5 +1,5 @@
 import { defineConfig } from 'vitest/config'
-import { LongestFirst } from './packages/testing/src/longest-first.ts'
+import { LongestFirst } from './packages/testing/src/setup/longest-first.ts'
 
 /** Random cases follow from this seed. It is fixed, so that a run shows the effect of a change and nothing else. */
 const { SLIPWAY_SEED: seed = '2611' } = process.env

@@ -9,7 +9,7 @@ console.log(`Seed ${seed}. SLIPWAY_SEED=${seed} npm run test:long repeats this r
 const randomSuites = readdirSync('packages', { recursive: true, encoding: 'utf8' })
   .filter((name) => /^[^/]+\/test\/.*\.test\.ts$/.test(name))
   .map((name) => `packages/${name}`)
-  .filter((path) => /'(fast-check|@slipway\/testing\/counts\.ts)'/.test(readFileSync(path, 'utf8')))
+  .filter((path) => /'(fast-check|@slipway\/testing\/setup\/counts\.ts)'/.test(readFileSync(path, 'utf8')))
 
 /** npm run test:long: more random cases than `npm test` has, with another seed each time. */
 export default defineConfig({

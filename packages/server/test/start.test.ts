@@ -2,7 +2,6 @@ import { execFile } from 'node:child_process'
 import { chownSync, existsSync, mkdtempSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { countOf } from '@slipway/testing/counts.ts'
 import { eventually } from '@slipway/testing/eventually.ts'
 import {
   type Credentials,
@@ -14,6 +13,7 @@ import {
 import { freePort } from '@slipway/testing/port.ts'
 import { postmasterPid } from '@slipway/testing/postmaster.ts'
 import { root } from '@slipway/testing/root.ts'
+import { countOf } from '@slipway/testing/setup/counts.ts'
 import { afterAll, expect, test, vi } from 'vitest'
 
 const run = promisify(execFile)

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
-import { countOf } from '@slipway/testing/counts.ts'
 import { eventually } from '@slipway/testing/eventually.ts'
 import { root } from '@slipway/testing/root.ts'
+import { countOf } from '@slipway/testing/setup/counts.ts'
 import { startReceiver, verify } from '@slipway/testing/webhook-receiver.ts'
 import { expect, onTestFinished, test } from 'vitest'
 import { checkAll } from './checks.ts'

@@ -1,7 +1,7 @@
-import { countOf } from '@slipway/testing/counts.ts'
 import { checkInvariants, settle } from '@slipway/testing/invariants.ts'
 import { ownerToken } from '@slipway/testing/people.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
+import { countOf } from '@slipway/testing/setup/counts.ts'
 import fc from 'fast-check'
 import { afterAll, beforeAll, test } from 'vitest'
 import { Lane, type LanePlace } from '../support/model.ts'

@@ -1,7 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { chownSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { countOf } from '@slipway/testing/counts.ts'
 import { query } from '@slipway/testing/database.ts'
 import { eventually } from '@slipway/testing/eventually.ts'
 import {
@@ -12,6 +11,7 @@ import {
   socketDirOf,
   stateOf,
 } from '@slipway/testing/postmaster.ts'
+import { countOf } from '@slipway/testing/setup/counts.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { EmbeddedError, openEmbedded } from '../../src/store/embedded/index.ts'
 import { migrate } from '../../src/store/migrate.ts'
