@@ -14,7 +14,7 @@ import { offerSetupCode, seedDemo } from './setup/demo.ts'
 import { isDatabaseAway, isDatabaseRefusal } from './store/database.ts'
 import { EmbeddedError, openEmbedded } from './store/embedded/index.ts'
 import { listServerUrls } from './store/fleet/servers.ts'
-import { NewerSchemaError } from './store/migrate.ts'
+import { NewerSchemaError, OlderSchemaError } from './store/migrate.ts'
 
 const longestStopMs = 10_000
 
@@ -59,7 +59,7 @@ function read(): Config {
 /** What an operator can do something about; anything else is a fault of ours and shows as such. */
 function expectedReason(error: unknown, config: Config): string | undefined {
   const { server, database } = config
-  const expected = [EmbeddedError, NewerSchemaError, EngineError, AddressTaken]
+  const expected = [EmbeddedError, NewerSchemaError, OlderSchemaError, EngineError, AddressTaken]
   if (expected.some((type) => error instanceof type)) return (error as Error).message
   if (!(error instanceof Error)) return undefined
   const { code, syscall } = error as NodeJS.ErrnoException

@@ -173,16 +173,26 @@ test('the demo loses no acknowledged row by kills in the middle of writes', asyn
   expect(await server.end('SIGTERM')).toBe(0)
 })
 
-test('data written by a newer version is refused in one line', async () => {
+test.each([
+  {
+    made: 'by a newer version',
+    change: 'INSERT INTO schema_versions (version, min_compatible_version) VALUES (999, 999)',
+    line: /^slipway: this data was written by a newer version of Slipway .*\n$/m,
+  },
+  {
+    made: 'before the first release',
+    change:
+      'TRUNCATE schema_versions; INSERT INTO schema_versions (version, min_compatible_version) VALUES (43, 20)',
+    line: /^slipway: This data directory was made before 0\.1\.0\. Use another one or delete it\.\n$/m,
+  },
+])('data that was made $made is refused in one line', async ({ change, line }) => {
+  const dataDir = launcher.newDataDir()
   const server = launcher.start(['--port', '0', '--data-dir', dataDir])
   await server.until(readyLine)
-  await queryDataDir(
-    dataDir,
-    'INSERT INTO schema_versions (version, min_compatible_version) VALUES (999, 999)',
-  )
+  await queryDataDir(dataDir, change)
   expect(await server.end('SIGTERM')).toBe(0)
   const { code, errors } = await launcher.start(['--port', '0', '--data-dir', dataDir]).ended()
-  expect(errors).toMatch(/^slipway: this data was written by a newer version of Slipway .*\n$/m)
+  expect(errors).toMatch(line)
   expect(code).toBe(1)
   expect(postmasterPid(dataDir)).toBeUndefined()
 })

@@ -3,14 +3,19 @@ import { join } from 'node:path'
 import pg from 'pg'
 import { packageRoot } from '../package-root.ts'
 
-/** The oldest schema version whose data this binary's predecessors may still share. */
-const minCompatibleVersion = 20
-/** Any number, as long as it is ours: several processes may start at once. */
+/** A server whose newest migration is older than this cannot work with the schema of this version. */
+const minCompatibleVersion = 100
+/** The first migration; stores with lower versions were made during development and cannot be upgraded. */
+const firstVersion = 100
+/** The advisory lock that makes processes which start together migrate one after another. */
 const migrationLock = 7_102_001
 
+/** The schema was changed by a newer version in a way that this version cannot work with. */
 export class NewerSchemaError extends Error {}
+/** The schema is older than the first migration. */
+export class OlderSchemaError extends Error {}
 
-interface Migration {
+export interface Migration {
   version: number
   text: string
 }
@@ -23,8 +28,8 @@ export function migrations(): Migration[] {
     .map((name) => ({ version: Number(name.slice(0, 4)), text: readFileSync(join(directory, name), 'utf8') }))
 }
 
-/** Brings the schema up to date, once, whoever comes first; refuses one that a newer version has changed. */
-export async function migrate(url: string): Promise<void> {
+/** Brings the schema up to date, each migration in a transaction of its own; refuses a schema that it cannot upgrade. */
+export async function migrate(url: string, known: Migration[] = migrations()): Promise<void> {
   const client = new pg.Client({ connectionString: url })
   client.on('error', () => {})
   await client.connect()
@@ -36,13 +41,14 @@ export async function migrate(url: string): Promise<void> {
     const { rows } = await client.query(
       'SELECT coalesce(max(version), 0) AS version, coalesce(max(min_compatible_version), 0) AS min FROM schema_versions',
     )
-    const known = migrations()
     const newest = known.at(-1)?.version ?? 0
     const current = rows[0] as { version: number; min: number }
     if (current.min > newest)
       throw new NewerSchemaError(
         `this data was written by a newer version of Slipway (schema ${current.version}, this version knows ${newest}): start that version, or use another data directory`,
       )
+    if (current.version > 0 && current.version < firstVersion)
+      throw new OlderSchemaError('This data directory was made before 0.1.0. Use another one or delete it.')
     for (const { version, text } of known.filter((migration) => migration.version > current.version)) {
       await client.query('BEGIN')
       await client.query(text)

@@ -1,19 +1,12 @@
 import { createHash } from 'node:crypto'
-import { join } from 'node:path'
-import { openEmbedded } from '@slipway/server/store/embedded/index.ts'
 import { migrate, migrations } from '@slipway/server/store/migrate.ts'
 import type { TestProject } from 'vitest/node'
 import { query, withDatabase } from '../database.ts'
-import { root } from '../root.ts'
+import { openTestPostgres } from '../test-postgres.ts'
 
 /** One PostgreSQL for the whole run, and a migrated template that each test file clones. */
 export default async function setup(project: TestProject) {
-  const embedded = await openEmbedded({
-    dataDir: join(root, '.cache/test-postgres'),
-    log: () => {},
-    // Tests kill servers, not PostgreSQL: nothing here has to survive a power cut.
-    settings: { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off', max_connections: '400' },
-  })
+  const embedded = await openTestPostgres()
   const template = `template_${createHash('sha256').update(JSON.stringify(migrations())).digest('hex').slice(0, 16)}`
   const databases = await query<{ datname: string }>(
     embedded.superuserUrl,

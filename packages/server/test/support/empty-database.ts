@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto'
 import { withDatabase } from '@slipway/testing/database.ts'
 import pg from 'pg'
 import { inject, onTestFinished } from 'vitest'
-import { migrations } from '../../src/store/migrate.ts'
 
 /** A database with nothing in it. */
 export async function emptyDatabase(): Promise<{ url: string; query: pg.Client['query'] }> {
@@ -19,21 +18,8 @@ export async function emptyDatabase(): Promise<{ url: string; query: pg.Client['
   return { url, query: client.query.bind(client) as pg.Client['query'] }
 }
 
-export async function connect(url: string): Promise<pg.Client> {
+async function connect(url: string): Promise<pg.Client> {
   const client = new pg.Client({ connectionString: url })
   await client.connect()
   return client
-}
-
-/** A store as a version before this step left it. */
-export async function storeBefore(version: number) {
-  const store = await emptyDatabase()
-  await store.query(
-    'CREATE TABLE schema_versions (version integer PRIMARY KEY, min_compatible_version integer NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())',
-  )
-  for (const step of migrations().filter((each) => each.version < version)) {
-    await store.query(step.text)
-    await store.query('INSERT INTO schema_versions VALUES ($1, 1)', [step.version])
-  }
-  return store
 }
