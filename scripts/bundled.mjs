@@ -1,4 +1,6 @@
 import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { packagesStayOutside } from './build.mjs'
 import { root } from './install.mjs'
 
 /** The exports of a TypeScript file of the workspace. */
@@ -14,4 +16,13 @@ export async function bundled(entry) {
     target: 'node20',
   })
   return import(`data:text/javascript;base64,${Buffer.from(outputFiles[0].contents).toString('base64')}`)
+}
+
+/** The same for a file that needs npm packages or the migrations: it is written beside the built server. */
+export async function bundledForServer(entry) {
+  const { build } = await import('esbuild')
+  const outfile = join(root, 'packages/server/dist/tools', entry.replace(/.*\/(.*)\.ts$/, '$1.mjs'))
+  const common = { bundle: true, platform: 'node', format: 'esm', target: 'node20' }
+  await build({ ...common, entryPoints: [join(root, entry)], outfile, plugins: [packagesStayOutside] })
+  return import(pathToFileURL(outfile).href)
 }

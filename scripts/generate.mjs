@@ -1,6 +1,6 @@
 // Writes the generated files of the repository; with --check, demands that they are up to date.
 import { readFile, writeFile } from 'node:fs/promises'
-import { bundled } from './bundled.mjs'
+import { bundled, bundledForServer } from './bundled.mjs'
 
 const root = new URL('../', import.meta.url)
 
@@ -30,7 +30,12 @@ async function webhooks() {
   )
 }
 
-const files = { 'openapi.json': openApi, 'docs/webhooks.md': webhooks }
+async function schema() {
+  const { describeMigrations } = await bundledForServer('packages/testing/src/schema.ts')
+  return describeMigrations()
+}
+
+const files = { 'openapi.json': openApi, 'docs/webhooks.md': webhooks, 'packages/server/schema.sql': schema }
 
 const isCheck = process.argv.includes('--check')
 for (const [name, make] of Object.entries(files)) {
