@@ -142,7 +142,7 @@ CREATE TABLE one_time_codes (
   used_at timestamp with time zone,
   CONSTRAINT one_time_codes_pkey PRIMARY KEY (code_hash),
   CONSTRAINT one_time_codes_user_id_fkey FOREIGN KEY (user_id) REFERENCES users(id),
-  CONSTRAINT one_time_codes_purpose CHECK (purpose = ANY (ARRAY['setup'::text, 'invite'::text, 'reset'::text])),
+  CONSTRAINT one_time_codes_purpose CHECK (purpose = ANY (ARRAY['setup'::text, 'reset'::text])),
   CONSTRAINT one_time_codes_user CHECK ((purpose = 'setup'::text) = (user_id IS NULL))
 );
 CREATE INDEX one_time_codes_of_user ON one_time_codes USING btree (user_id) WHERE user_id IS NOT NULL;
@@ -316,12 +316,6 @@ AS $function$
         WHERE m.organization_id = i.organization_id AND m.user_id = i.maker_user_id AND m.role = 'owner')
     END
 $function$;
-
-CREATE TABLE grants_to_review (
-  id bigint GENERATED ALWAYS AS IDENTITY,
-  description text NOT NULL,
-  CONSTRAINT grants_to_review_pkey PRIMARY KEY (id)
-);
 
 -- Public keys that requests to create a VM name by id. Each VM has its own copies.
 CREATE TABLE ssh_keys (
@@ -1038,7 +1032,6 @@ CREATE TABLE usage_resource_days (
 CREATE TABLE usage_days_closed (
   day date NOT NULL,
   closed_at timestamp with time zone DEFAULT slipway_now() NOT NULL,
-  has_resources boolean DEFAULT false NOT NULL,
   CONSTRAINT usage_days_closed_pkey PRIMARY KEY (day)
 );
 
@@ -1137,7 +1130,8 @@ CREATE TABLE billing_sessions (
   CONSTRAINT billing_sessions_pkey PRIMARY KEY (token_hash),
   CONSTRAINT billing_sessions_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id),
   CONSTRAINT billing_sessions_user_id_fkey FOREIGN KEY (user_id) REFERENCES users(id),
-  CONSTRAINT billing_sessions_check CHECK (num_nonnulls(user_id, access_key_id) = 1)
+  CONSTRAINT billing_sessions_check CHECK (num_nonnulls(user_id, access_key_id) = 1),
+  CONSTRAINT billing_sessions_check1 CHECK ((user_id IS NULL) = (token_family_id IS NULL))
 );
 CREATE INDEX billing_sessions_by_expiry ON billing_sessions USING btree (expires_at);
 
@@ -1284,17 +1278,14 @@ CREATE INDEX webhooks_due ON webhooks USING btree (is_slow, due_at) WHERE due_at
 CREATE TABLE webhook_secrets (
   id uuid DEFAULT gen_random_uuid() NOT NULL,
   webhook_id uuid NOT NULL,
-  plain text,
-  sealed bytea,
+  sealed bytea NOT NULL,
   created_at timestamp with time zone DEFAULT slipway_now() NOT NULL,
   expires_at timestamp with time zone,
   CONSTRAINT webhook_secrets_pkey PRIMARY KEY (id),
-  CONSTRAINT webhook_secrets_webhook_id_fkey FOREIGN KEY (webhook_id) REFERENCES webhooks(id) ON DELETE CASCADE,
-  CONSTRAINT webhook_secrets_one_form CHECK ((plain IS NULL) <> (sealed IS NULL))
+  CONSTRAINT webhook_secrets_webhook_id_fkey FOREIGN KEY (webhook_id) REFERENCES webhooks(id) ON DELETE CASCADE
 );
 CREATE UNIQUE INDEX webhook_secrets_current ON webhook_secrets USING btree (webhook_id) WHERE expires_at IS NULL;
 CREATE INDEX webhook_secrets_of_webhook ON webhook_secrets USING btree (webhook_id);
-CREATE INDEX webhook_secrets_plain ON webhook_secrets USING btree (id) WHERE plain IS NOT NULL;
 
 -- Deliveries of events to webhooks. A webhook receives the events of one resource one after another, by seq. A
 -- transaction that adds deliveries or completes one holds the row of the webhook, so that the first pending

@@ -135,7 +135,7 @@ CREATE INDEX memberships_by_user ON memberships (user_id);
 
 CREATE TABLE one_time_codes (
   code_hash bytea PRIMARY KEY,
-  purpose text NOT NULL CONSTRAINT one_time_codes_purpose CHECK (purpose IN ('setup', 'invite', 'reset')),
+  purpose text NOT NULL CONSTRAINT one_time_codes_purpose CHECK (purpose IN ('setup', 'reset')),
   user_id uuid REFERENCES users,
   -- The code was sent by mail and shown to no caller: using it proves the address.
   is_mailed boolean NOT NULL DEFAULT false,
@@ -322,11 +322,6 @@ $$
         WHERE m.organization_id = i.organization_id AND m.user_id = i.maker_user_id AND m.role = 'owner')
     END
 $$;
-
-CREATE TABLE grants_to_review (
-  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  description text NOT NULL
-);
 
 CREATE TABLE ssh_keys (
   id uuid PRIMARY KEY,
@@ -663,7 +658,7 @@ CREATE TABLE vms (
   image text NOT NULL,
   image_source jsonb NOT NULL DEFAULT '{}',
   ssh_public_keys text[] NOT NULL DEFAULT '{}',
-  -- The public half of the host key, as ssh-ed25519 and its data; empty where the guest made its own key.
+  -- The public half of the host key, as ssh-ed25519 and its data; empty until the VM has one. Simulated guests have none.
   ssh_host_key text NOT NULL DEFAULT '',
   -- The private half, encrypted under the master key, until the guest has it.
   ssh_host_key_sealed bytea,
@@ -1051,8 +1046,7 @@ COMMENT ON TABLE usage_resource_days IS
 
 CREATE TABLE usage_days_closed (
   day date PRIMARY KEY,
-  closed_at timestamptz NOT NULL DEFAULT slipway_now(),
-  has_resources boolean NOT NULL DEFAULT false
+  closed_at timestamptz NOT NULL DEFAULT slipway_now()
 );
 COMMENT ON TABLE usage_days_closed IS 'Days whose usage is final. Days are closed in order.';
 
@@ -1137,7 +1131,8 @@ CREATE TABLE billing_sessions (
   -- Set if a key of a project asked: the link shows the figures of that project, and can only add a payment method.
   project_id uuid,
   expires_at timestamptz NOT NULL,
-  CHECK (num_nonnulls(user_id, access_key_id) = 1)
+  CHECK (num_nonnulls(user_id, access_key_id) = 1),
+  CHECK ((user_id IS NULL) = (token_family_id IS NULL))
 );
 COMMENT ON TABLE billing_sessions IS
   'Temporary links to the billing dashboard. Only hashes of their tokens are stored.';
@@ -1274,18 +1269,15 @@ CREATE INDEX webhooks_due ON webhooks (is_slow, due_at) WHERE due_at IS NOT NULL
 CREATE TABLE webhook_secrets (
   id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
   webhook_id uuid NOT NULL REFERENCES webhooks ON DELETE CASCADE,
-  plain text,
   -- Encrypted under the master key.
-  sealed bytea,
+  sealed bytea NOT NULL,
   created_at timestamptz NOT NULL DEFAULT slipway_now(),
   -- When a replaced secret expires; until then, deliveries are signed with both. Null for the current one.
-  expires_at timestamptz,
-  CONSTRAINT webhook_secrets_one_form CHECK ((plain IS NULL) <> (sealed IS NULL))
+  expires_at timestamptz
 );
 COMMENT ON TABLE webhook_secrets IS 'Secrets that sign deliveries. A webhook has exactly one that does not expire.';
 CREATE UNIQUE INDEX webhook_secrets_current ON webhook_secrets (webhook_id) WHERE expires_at IS NULL;
 CREATE INDEX webhook_secrets_of_webhook ON webhook_secrets (webhook_id);
-CREATE INDEX webhook_secrets_plain ON webhook_secrets (id) WHERE plain IS NOT NULL;
 
 CREATE TABLE webhook_deliveries (
   id uuid PRIMARY KEY,

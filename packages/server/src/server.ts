@@ -12,7 +12,6 @@ import { Reconciler } from './reconcile/reconciler.ts'
 import { Runner } from './runner/runner.ts'
 import type { Services } from './services.ts'
 import { applyConfig, offerImages } from './setup/apply-config.ts'
-import { listGrantsToReview } from './setup/grants-to-review.ts'
 import { loadSecretKey, type SecretKeyFile } from './setup/secret-key-file.ts'
 import { prepareSecrets } from './setup/secrets.ts'
 import { Database } from './store/database.ts'
@@ -140,7 +139,6 @@ export class AddressTaken extends Error {
 /** What the file says comes into the store, and the engines of its locations come up. */
 async function prepare(given: Config, database: Database, secretKey: SecretKeyFile, log: FastifyBaseLogger) {
   await prepareSecrets(database, secretKey)
-  await listGrantsToReview(database, log)
   const config = { ...given, locations: await applyConfig(database, given) }
   const engines = await createEngines(config, database, log)
   for (const [location, images] of engines.images) await offerImages(database, location, images)

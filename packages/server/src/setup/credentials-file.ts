@@ -26,9 +26,9 @@ const fields = [
   'password',
   'access_key',
   'operator_key',
+  'operator_email',
+  'operator_password',
 ] as const satisfies (keyof Credentials)[]
-/** Files from before there was an operator lack these. */
-const noOperator = { operator_email: '', operator_password: '' }
 
 export const credentialsPath = (dataDir: string): string => join(dataDir, 'credentials.json')
 
@@ -42,7 +42,7 @@ export async function readCredentials(dataDir: string): Promise<Credentials | nu
   try {
     const content = JSON.parse(text) as Record<string, unknown>
     return fields.every((field) => typeof content[field] === 'string')
-      ? ({ ...noOperator, ...content } as unknown as Credentials)
+      ? (content as unknown as Credentials)
       : null
   } catch {
     return null

@@ -116,7 +116,7 @@ async function endOldSecrets(tx: Tx, demo: DemoRow, passwordHash: string): Promi
   await revokeTokenFamiliesOfUser(tx, demo.user_id)
 }
 
-/** Organizations from before quotas were theirs get the configured limits; the demo's gets the whole fleet. */
+/** Organizations that have no limit for a quota get the configured one; the demo organization gets the whole fleet. */
 export async function fillQuotas(tx: Tx, config: Pick<Config, 'quotas' | 'locations'>): Promise<void> {
   const demo = await findDemo(tx, email, projectName)
   if (demo) await fillOrganizationQuotas(tx, fleetQuotas(config), demo.organization_id)

@@ -11,45 +11,22 @@ import {
 } from '../domain/secret-key.ts'
 import type { Database } from '../store/database.ts'
 import { holdLock } from '../store/locks.ts'
-import {
-  findAnySealed,
-  findSecretKeyId,
-  listPlainWebhookSecrets,
-  sealedColumns,
-  sealPlainWebhookSecret,
-  setSecretKeyId,
-} from '../store/sealed.ts'
+import { findSecretKeyId, sealedColumns, setSecretKeyId } from '../store/sealed.ts'
 import { lookMs, readKeys, type SecretKeyFile, writeSecretKeys } from './secret-key-file.ts'
 
 const batch = 100
 const beforeAllIds = '00000000-0000-0000-0000-000000000000'
 
-/**
- * Refuses a process whose key is not this database's, and seals what an earlier version left readable. The first process
- * decides which key it is; those that start together take turns.
- */
+/** Refuses a process that does not have the key of this database. The first process decides which key that is. */
 export async function prepareSecrets(database: Database, keys: SecretKeyFile): Promise<void> {
   await database.transaction(async (tx) => {
     await holdLock(tx, 'secretKey')
-    const known = await findSecretKeyId(tx)
-    const sealed = known === undefined ? await findAnySealed(tx) : undefined
-    const wanted = known ?? (sealed && sealedKeyId(sealed))
-    if (wanted !== undefined && !keys.find(wanted))
+    const wanted = await findSecretKeyId(tx)
+    if (wanted === undefined) return setSecretKeyId(tx, keys.newest.id)
+    if (!keys.find(wanted))
       throw new ConfigError(
         `${keys.path}: this database's secrets are sealed under the secret key ${wanted}, and this file holds ${keys.ids.join(', ')}: give this process the file of the others (SLIPWAY_SECRET_KEY_FILE)`,
       )
-    if (known === undefined) await setSecretKeyId(tx, keys.newest.id)
-  })
-  while (await sealSomePlain(database, keys)) {
-    // Batch after batch, each in a transaction of its own.
-  }
-}
-
-async function sealSomePlain(database: Database, keys: SecretKeys): Promise<boolean> {
-  return database.transaction(async (tx) => {
-    const rows = await listPlainWebhookSecrets(tx, batch)
-    for (const { id, plain } of rows) await sealPlainWebhookSecret(tx, id, sealSecret(keys, plain))
-    return rows.length > 0
   })
 }
 

@@ -29,16 +29,6 @@ export const sealedColumns = [
   sealedColumn('vms', 'ssh_host_key_sealed'),
 ]
 
-const listPlain = statement<{ id: string; plain: string }, { most: number }>(
-  'webhook_secrets_plain',
-  'SELECT id, plain FROM webhook_secrets WHERE plain IS NOT NULL ORDER BY id LIMIT :most FOR UPDATE',
-)
-
-const sealPlain = statement<never, { id: string; sealed: Buffer }>(
-  'webhook_secret_seal',
-  'UPDATE webhook_secrets SET sealed = :sealed, plain = NULL WHERE id = :id',
-)
-
 const keyId = statement<{ id: string }>('secret_key_id', 'SELECT id FROM secret_key FOR SHARE')
 
 const setKeyId = statement<never, { id: string }>(
@@ -46,17 +36,6 @@ const setKeyId = statement<never, { id: string }>(
   'INSERT INTO secret_key (id) VALUES (:id) ON CONFLICT (is_only) DO UPDATE SET id = excluded.id',
 )
 
-// What a version sealed that did not yet write down under which key.
-const anySealed = statement<{ sealed: Buffer }>(
-  'secret_key_sealed_before',
-  `(SELECT totp_sealed AS sealed FROM users WHERE totp_sealed IS NOT NULL LIMIT 1)
-   UNION ALL (SELECT sealed FROM mails LIMIT 1)`,
-)
-
 /** Returns the id of the key that this database's secrets are sealed under; undefined before the first start. */
 export const findSecretKeyId = async (db: Queryable): Promise<string | undefined> => (await keyId.one(db))?.id
 export const setSecretKeyId = (tx: Tx, id: string) => setKeyId.run(tx, { id })
-export const findAnySealed = async (tx: Tx): Promise<Buffer | undefined> => (await anySealed.one(tx))?.sealed
-export const listPlainWebhookSecrets = (tx: Tx, most: number) => listPlain.all(tx, { most })
-export const sealPlainWebhookSecret = (tx: Tx, id: string, sealed: Buffer) =>
-  sealPlain.run(tx, { id, sealed })

@@ -47,7 +47,7 @@ export const usageView = (row: UsageDayRow): UsageItem => ({
 
 export const resourceUsageView = (row: UsageResourceRow): UsageItem => ({
   ...usageView(row),
-  resource_id: row.resource_id ?? '',
+  resource_id: row.resource_id,
   resource_name: row.resource_name,
   labels: row.labels,
 })

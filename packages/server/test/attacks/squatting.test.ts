@@ -126,16 +126,6 @@ test('of many who redeem one link at once one joins', async () => {
   expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array(7).fill(400)])
 })
 
-test('what was granted without a link before is listed at the next start, once', async () => {
-  await service.sql(`INSERT INTO grants_to_review (description) VALUES ('eve@example.com is an operator')`)
-  const listed = () =>
-    service.logLines.filter((line) => line.includes('eve@example.com is an operator')).length
-  await service.restart()
-  expect(listed()).toBe(1)
-  await service.restart()
-  expect(listed()).toBe(1)
-})
-
 test('a key or a stranger’s token accepts nothing', async () => {
   const code = codeOf(await inviteTo(victimOrganization, victimOwner, someEmail('key')))
   const accept = (token?: string) => call('POST', '/auth/accept', { ...(token && { token }), body: { code } })

@@ -47,10 +47,10 @@ test('an operation that was claimed where its engine is missing waits, and a tea
   const { engines } = service.server.services
   const engine = engines.get('us-east1-a')!
   const engineMap = engines as Map<string, typeof engine>
-  // Claimed as something that is done anywhere, as servers of the version before write it.
   engineMap.delete('us-east1-a')
   const creation = await resources.createVm()
   const deletion = await resources.removeVm(id)
+  // Without a location, every worker claims it.
   await service.sql(`UPDATE operation_queue SET location = ''`)
   const tried = [creation.operation.operation_id, deletion.operation.operation_id]
   await eventually(async () => {

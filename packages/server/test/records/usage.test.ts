@@ -66,17 +66,6 @@ test('usage by resource is also a table', async () => {
   expect(first).toMatch(/,brief,team=data$/)
 })
 
-test('days that were closed before usage was kept by resource have none', async () => {
-  await service.sql('UPDATE usage_days_closed SET has_resources = false')
-  await service.sql('DELETE FROM usage_resource_days')
-  expect(
-    (await usage('resource')).map(({ resource_id, labels, quantity }) => [resource_id, labels, quantity]),
-  ).toEqual([
-    ['', {}, 18],
-    ['', {}, 1200],
-  ])
-})
-
 test.each(['label:', 'label:Team', 'team', 'resources'])('a grouping by %j is refused', async (group_by) => {
   const answer = await service.call('projectUsage', { query: { group_by } })
   expect(answer).toMatchObject({ status: 400, body: { details: [{ field: 'group_by' }] } })

@@ -32,7 +32,6 @@ const exceptions: Record<string, string> = {
   payment_method_expired: 'one row of each organization',
   search_organization: 'all names of the organization are compared, and the nearest are its page',
   search_everywhere: 'an operator searches all names; those of VMs are read from an index',
-  secret_key_sealed_before: 'the first process of this schema starts',
   simulated_host_clear: 'an operator registers a simulated host anew',
   simulated_disks: 'an inventory is all that the engine has',
   usage_day_next: 'intervals are read only until the first day is closed',

@@ -75,7 +75,7 @@ const rows = `
   INSERT INTO refresh_tokens (token_hash, family_id, expires_at)
     SELECT sha256(n::text::bytea), id_of('family', n), now() + n * interval '1 minute' FROM generate_series(1, 2000) n;
   INSERT INTO one_time_codes (code_hash, purpose, user_id, expires_at)
-    SELECT sha256(n::text::bytea), 'invite', id_of('user', n), now() + n * interval '1 minute' FROM generate_series(1, 500) n;
+    SELECT sha256(n::text::bytea), 'reset', id_of('user', n), now() + n * interval '1 minute' FROM generate_series(1, 500) n;
   INSERT INTO projects (id, organization_id, name)
     SELECT id_of('project', n), id_of('org', n), 'project ' || n FROM generate_series(1, 100) n;
   INSERT INTO access_keys (id, kind, project_id, name, role, prefix, secret_hash)
@@ -171,8 +171,8 @@ const rows = `
   INSERT INTO budgets (project_id, monthly_usd) SELECT id, 100 FROM projects;
   INSERT INTO budget_alerts (project_id, month, threshold_percent)
     SELECT id, date_trunc('month', now()) - m * interval '1 month', 80 FROM projects, generate_series(1, 10) m;
-  INSERT INTO billing_sessions (token_hash, organization_id, user_id, expires_at)
-    SELECT sha256(n::text::bytea), id_of('org', n % 100 + 1), id_of('user', n), now() FROM generate_series(1, 500) n;
+  INSERT INTO billing_sessions (token_hash, organization_id, user_id, token_family_id, expires_at)
+    SELECT sha256(n::text::bytea), id_of('org', n % 100 + 1), id_of('user', n), id_of('family', n), now() FROM generate_series(1, 500) n;
   INSERT INTO payment_methods (organization_id, provider, reference, brand, last4, expires_month, expires_year)
     SELECT id, 'builtin', 'x', 'Visa', '4242', 12, 2099 FROM organizations;
   INSERT INTO provider_events (id, received_at) SELECT n, now() - n * interval '30 minutes' FROM generate_series(1, 2000) n;

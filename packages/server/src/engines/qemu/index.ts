@@ -6,7 +6,6 @@ import type { Engine } from '../engine.ts'
 import { hostArchitecture } from './architecture.ts'
 import type { QemuContext, QemuEngineOptions } from './context.ts'
 import { DiskFiles } from './disks/disk-files.ts'
-import { adoptEarlierVms } from './earlier-vms.ts'
 import { QemuEngine } from './engine.ts'
 import { Fences } from './fences.ts'
 import { readJson, writeJson } from './files.ts'
@@ -82,7 +81,6 @@ export async function createQemuEngine(
     gpus: new HostGpus(options.gpus, options.sysfsRoot),
     forwarder: new ForwarderClient(paths, options.forwarderProgram, locks),
   }
-  await adoptEarlierVms(ctx)
   return new QemuEngine(ctx)
 }
 

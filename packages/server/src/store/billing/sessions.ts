@@ -41,8 +41,7 @@ const find = statement<BillingSessionRow, { tokenHash: Buffer }>(
               THEN EXISTS (SELECT FROM users u JOIN memberships m ON m.user_id = u.id
                            WHERE u.id = s.user_id AND u.suspended_at IS NULL
                              AND m.organization_id = s.organization_id AND m.role = 'owner')
-                   AND (s.token_family_id IS NULL
-                        OR EXISTS (SELECT FROM token_families f WHERE f.id = s.token_family_id AND f.revoked_at IS NULL))
+                   AND EXISTS (SELECT FROM token_families f WHERE f.id = s.token_family_id AND f.revoked_at IS NULL)
               ELSE EXISTS (SELECT FROM access_keys k LEFT JOIN projects p ON p.id = k.project_id
                            LEFT JOIN users u ON u.id = k.created_by
                            WHERE k.id = s.access_key_id AND k.revoked_at IS NULL AND p.deleted_at IS NULL

@@ -14,8 +14,7 @@ export interface UsageDayRow {
 }
 
 export interface UsageResourceRow extends UsageDayRow {
-  /** Null for days before usage was kept by resource. */
-  resource_id: string | null
+  resource_id: string
   resource_name: string
   labels: Labels
 }
@@ -94,7 +93,7 @@ const insertResources = statement<never, { day: string; after: string; upTo: str
 )
 const markClosed = statement<never, { day: string }>(
   'usage_day_close',
-  'INSERT INTO usage_days_closed (day, has_resources) VALUES (:day, true)',
+  'INSERT INTO usage_days_closed (day) VALUES (:day)',
 )
 
 const isClosed = statement<{ is_closed: boolean }, { day: string }>(
@@ -117,19 +116,11 @@ const isAskedFor = `project_id = ANY (:projectIds::uuid[]) AND day BETWEEN :star
      AND (:location::text IS NULL OR location = :location)
      AND (:resourceType::text IS NULL OR resource_type = :resourceType)`
 
-// Days that were closed before usage was kept by resource have what they have, without a resource.
-const rowsByResource = `
-  SELECT day, project_id, location, resource_type, product_name, resource_id, resource_name, labels, quantity_ms, cost_usd_ms
-  FROM usage_resource_days WHERE ${isAskedFor}
-  UNION ALL
-  SELECT day, project_id, location, resource_type, product_name, NULL, '', '{}', quantity_ms, cost_usd_ms
-  FROM usage_days JOIN usage_days_closed USING (day) WHERE NOT has_resources AND ${isAskedFor}`
-
 const listByResource = statement<UsageResourceRow, UsageFilter & { projectIds: string[] }>(
   'usage_resource_list',
   `SELECT to_char(day, 'YYYY-MM-DD') AS day, project_id, location, resource_type, product_name, resource_id,
           resource_name, labels, quantity_ms::text, cost_usd_ms::text
-   FROM (${rowsByResource}) r
+   FROM usage_resource_days r WHERE ${isAskedFor}
    ORDER BY r.day, project_id, location, resource_type DESC, product_name, resource_name, resource_id`,
 )
 
@@ -138,7 +129,7 @@ const listByLabel = statement<UsageLabelRow, UsageFilter & { projectIds: string[
   `SELECT to_char(day, 'YYYY-MM-DD') AS day, project_id, location, resource_type, product_name,
           coalesce(labels ->> :key::text, '') AS label_value, sum(quantity_ms)::text AS quantity_ms,
           sum(cost_usd_ms)::text AS cost_usd_ms
-   FROM (${rowsByResource}) r
+   FROM usage_resource_days r WHERE ${isAskedFor}
    GROUP BY r.day, project_id, location, resource_type, product_name, label_value
    ORDER BY r.day, project_id, location, resource_type DESC, product_name, label_value`,
 )

@@ -49,8 +49,8 @@ BEGIN
 END $$`
 
 /**
- * Gives the service what a superuser made in its database: a version before this one, or an operator by hand. All or
- * nothing, and nothing to do at most starts.
+ * Gives the service what a superuser made in its database, for example while restoring a backup. All or nothing; at most
+ * starts there is nothing to do.
  */
 export async function giveToService(superuserUrl: string, database: string): Promise<void> {
   const client = new pg.Client({ connectionString: superuserUrl })
