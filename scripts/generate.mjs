@@ -31,7 +31,7 @@ async function webhooks() {
 }
 
 async function schema() {
-  const { describeMigrations } = await bundledForServer('packages/testing/src/schema.ts')
+  const { describeMigrations } = await bundledForServer('packages/testing/src/postgres/schema.ts')
   return describeMigrations()
 }
 

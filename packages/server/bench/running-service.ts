@@ -13,7 +13,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Credentials, credentialsOf, databaseUrlOf, serverProgram } from '@slipway/testing/launcher.ts'
-import { homeOf, killAndWait, postmasterPid } from '@slipway/testing/postmaster.ts'
+import { homeOf, killAndWait, postmasterPid } from '@slipway/testing/postgres/postmaster.ts'
 import { simulatedLocation } from '@slipway/testing/real-server.ts'
 import { Database } from '../src/store/database.ts'
 

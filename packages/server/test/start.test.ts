@@ -11,7 +11,7 @@ import {
   readyLine,
 } from '@slipway/testing/launcher.ts'
 import { freePort } from '@slipway/testing/port.ts'
-import { postmasterPid } from '@slipway/testing/postmaster.ts'
+import { postmasterPid } from '@slipway/testing/postgres/postmaster.ts'
 import { root } from '@slipway/testing/root.ts'
 import { countOf } from '@slipway/testing/setup/counts.ts'
 import { afterAll, expect, test, vi } from 'vitest'

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
-import { inject } from 'vitest'
+import { inject, onTestFinished } from 'vitest'
 import { eventually } from './eventually.ts'
 
 declare module 'vitest' {
@@ -25,6 +25,21 @@ export async function createDatabase(): Promise<TestDatabase> {
     url: withDatabase(base, name),
     drop: () => unlessInUse(() => query(base, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`)),
   }
+}
+
+/** A database without a schema and a connection to it, until the end of the test. */
+export async function emptyDatabase(): Promise<{ url: string; query: pg.Client['query'] }> {
+  const base = inject('postgresUrl')
+  const name = `test_${randomBytes(6).toString('hex')}`
+  await query(base, `CREATE DATABASE ${name}`)
+  const url = withDatabase(base, name)
+  const client = new pg.Client(url)
+  await client.connect()
+  onTestFinished(async () => {
+    await client.end()
+    await query(base, `DROP DATABASE ${name} WITH (FORCE)`)
+  })
+  return { url, query: client.query.bind(client) as pg.Client['query'] }
 }
 
 /** PostgreSQL waits five seconds for those who are told to leave a database; on a busy machine they may need more. */

@@ -2,7 +2,7 @@ import { chmodSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { query } from './database.ts'
-import { homeOf, killAndWait, postmasterPid, socketDirOf } from './postmaster.ts'
+import { homeOf, killAndWait, postmasterPid, socketDirOf } from './postgres/postmaster.ts'
 import { type Program, type ProgramOptions, startProgram } from './program.ts'
 import { root } from './root.ts'
 

@@ -10,7 +10,7 @@ import {
   postmasterPid,
   socketDirOf,
   stateOf,
-} from '@slipway/testing/postmaster.ts'
+} from '@slipway/testing/postgres/postmaster.ts'
 import { countOf } from '@slipway/testing/setup/counts.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { EmbeddedError, openEmbedded } from '../../src/store/embedded/index.ts'

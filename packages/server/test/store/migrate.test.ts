@@ -1,8 +1,8 @@
-import { describeSchema } from '@slipway/testing/schema.ts'
+import { emptyDatabase } from '@slipway/testing/database.ts'
+import { describeSchema } from '@slipway/testing/postgres/schema.ts'
 import type pg from 'pg'
 import { expect, test } from 'vitest'
 import { migrate, migrations, NewerSchemaError, OlderSchemaError } from '../../src/store/migrate.ts'
-import { emptyDatabase } from '../support/empty-database.ts'
 
 type Query = pg.Client['query']
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { migrate, migrations } from '@slipway/server/store/migrate.ts'
 import type { TestProject } from 'vitest/node'
 import { query, withDatabase } from '../database.ts'
-import { openTestPostgres } from '../test-postgres.ts'
+import { openTestPostgres } from '../postgres/server.ts'
 
 /** One PostgreSQL for the whole run, and a migrated template that each test file clones. */
 export default async function setup(project: TestProject) {

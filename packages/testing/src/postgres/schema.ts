@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { migrate } from '@slipway/server/store/migrate.ts'
 import pg from 'pg'
-import { openTestPostgres } from './test-postgres.ts'
+import { openTestPostgres } from './server.ts'
 
 type Query = (text: string) => Promise<{ rows: Record<string, unknown>[] }>
 

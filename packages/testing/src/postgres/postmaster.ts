@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { eventually } from './eventually.ts'
+import { eventually } from '../eventually.ts'
 
 /** Where a data directory keeps its PostgreSQL; undefined before its first start. */
 export function homeOf(dataDir: string): string | undefined {
