@@ -1,7 +1,7 @@
-// npm run release: packs the packages and publishes them, in the version of the root's package.json, and tags it. With
-// --dry-run it does all of that but for publishing and tagging, and says what is in the way.
+// npm run release: packs the packages and publishes them, in the version of the root's package.json, tags it, and writes the
+// commit into packages/server/released.json. With --dry-run it only packs, and says what is in the way.
 import { execFileSync, spawnSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ensureInstalled, root } from '../install.mjs'
 import { leave } from '../phase.mjs'
@@ -40,7 +40,9 @@ if (isDryRun) {
     else execFileSync('npm', ['publish', archive, '--access', 'public'], { cwd: root, stdio: 'inherit' })
   }
   git('tag', '--annotate', tag, '--message', `Slipway ${version}`)
-  console.log(`Published. git push origin ${tag} when you are content.`)
+  const commit = git('rev-parse', 'HEAD')
+  writeFileSync(join(root, 'packages/server/released.json'), `{ "commit": "${commit}" }\n`)
+  console.log(`Published. Commit packages/server/released.json, then push it and the tag ${tag}.`)
 }
 
 /** A release that broke off between two packages can be run again. */
