@@ -15,6 +15,7 @@ import { applyConfig, offerImages } from './setup/apply-config.ts'
 import { loadSecretKey, type SecretKeyFile } from './setup/secret-key-file.ts'
 import { prepareSecrets } from './setup/secrets.ts'
 import { Database } from './store/database.ts'
+import { DueWork } from './store/due.ts'
 import { listServerUrls } from './store/fleet/servers.ts'
 import { migrate } from './store/migrate.ts'
 import { Signals } from './store/signals.ts'
@@ -63,6 +64,9 @@ export async function startServer(
     config,
     database,
     signals,
+    due: new DueWork(database, [...engines.byLocation.keys()], (err) =>
+      log.warn({ err }, 'cannot look for due work'),
+    ),
     engines: engines.byLocation,
     log,
     version: packageVersion(),

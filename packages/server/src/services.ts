@@ -2,6 +2,7 @@ import type { Config } from './config/index.ts'
 import type { SecretKeys } from './domain/secret-key.ts'
 import type { Engines } from './engines/engine.ts'
 import type { Database } from './store/database.ts'
+import type { DueWork } from './store/due.ts'
 import type { Signals } from './store/signals.ts'
 
 /** What every part of a process works with. */
@@ -9,6 +10,7 @@ export interface Services {
   config: Config
   database: Database
   signals: Signals
+  due: DueWork
   engines: Engines
   log: Log
   version: string

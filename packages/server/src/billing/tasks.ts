@@ -2,14 +2,12 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { PeriodicTasks } from '../runner/periodic.ts'
 import { Turns } from '../runner/turns.ts'
 import type { Services } from '../services.ts'
-import { pruneProviderEvents } from '../store/billing/payments.ts'
-import { pruneBillingSessions } from '../store/billing/sessions.ts'
 import { checkBudgets } from './budgets.ts'
 import { sendMeterReports } from './meter-reports.ts'
 import { expireCards } from './payments.ts'
 import { rollUpUsage } from './usage-rollup.ts'
 
-const everyMs = 30_000
+const everyMs = 60_000
 const rest = { factor: 9, longestMs: 600_000 }
 
 const tasks: Record<string, (services: Services) => Promise<unknown>> = {
@@ -17,8 +15,6 @@ const tasks: Record<string, (services: Services) => Promise<unknown>> = {
   'card expiry': expireCards,
   budgets: checkBudgets,
   'meter reports': sendMeterReports,
-  'billing sessions': ({ database }) => pruneBillingSessions(database),
-  'provider events': ({ database }) => pruneProviderEvents(database),
 }
 
 /** Closes days and months, watches budgets and cards, tells the payment provider. */
@@ -36,10 +32,9 @@ export class BillingTasks {
   /** Each is a task that processes share: one of them does it for all. */
   start(): void {
     for (const [name, run] of Object.entries(tasks))
-      this.#tasks.every(
-        everyMs,
+      this.#tasks.upon(
+        (call) => this.#services.due.on({ turn: name, everyMs }, call),
         () => this.#turns.take({ name, everyMs, rest }, () => run(this.#services)),
-        rest,
       )
   }
 

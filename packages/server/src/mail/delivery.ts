@@ -6,8 +6,6 @@ import type { Services } from '../services.ts'
 import { claimMails, deleteMail, type MailRow } from '../store/events/mails.ts'
 import { queueNotices } from './notices.ts'
 
-const everyMs = 1_000
-const noticesMs = 5_000
 const batch = 10
 /** With pauses that double from a minute on: about four hours. */
 const mostAttempts = 8
@@ -28,8 +26,15 @@ export class MailDelivery {
 
   start(): void {
     if (!this.#transport) return
-    this.#tasks.every(everyMs, () => this.send())
-    this.#tasks.every(noticesMs, () => queueNotices(this.#services))
+    const { due } = this.#services
+    this.#tasks.upon(
+      (call) => due.on({ kind: 'mails' }, call),
+      () => this.send(),
+    )
+    this.#tasks.upon(
+      (call) => due.on({ kind: 'notices' }, call),
+      () => queueNotices(this.#services),
+    )
   }
 
   async stop(): Promise<void> {

@@ -7,11 +7,10 @@ import { emit, system } from '../store/events/events.ts'
 import { time } from '../store/time.ts'
 
 const batch = 1_000
-const warnAheadS = 600
 
 /** Tells the owners of VMs whose time is nearly up, once. */
 export async function warnOfExpiry({ database }: Services): Promise<void> {
-  for (const { id } of await listVmsToWarn(database, warnAheadS, batch))
+  for (const { id } of await listVmsToWarn(database, batch))
     await database.transaction(async (tx) => {
       const vm = await findAnyVm(tx, id)
       if (!vm || !(await markWarned(tx, id))) return

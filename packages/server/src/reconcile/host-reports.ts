@@ -19,17 +19,18 @@ import {
   touchReports,
   writeReportedHosts,
 } from '../store/fleet/host-reports.ts'
+import { noteEngineAnswer, silenceMs } from '../store/fleet/locations.ts'
+import type { Look } from '../store/fleet/looks.ts'
 import { holdLock } from '../store/locks.ts'
 import { findHostsBehind, hasVmsOnDownHosts } from '../store/network/firewall-queue.ts'
 
-/** How long a host may be silent. */
-export const silenceMs = 30_000
 /** Small enough that one statement stays short, large enough that thousands of hosts take a few. */
 const reportsPerStatement = 1000
 /** Its hosts are locked while it lasts, so that no placement waits long. */
 const changesPerTransaction = 50
 
-interface Reported {
+/** A report that does not repeat the last one of its host. */
+export interface News {
   name: string
   fingerprint: string
   report: HostReport
@@ -46,53 +47,46 @@ export async function applyHostReports(
   reports: HostReport[],
   asked: Asked = { askedAt: null, look: 0 },
 ): Promise<number> {
-  let changed = 0
-  for (const some of inParts(reports, reportsPerStatement)) {
-    const news = await touchRepeated(database, location, some, asked)
-    for (const few of inParts(news, changesPerTransaction))
-      await database.transaction((tx) => applyNews(tx, location, engineName, few, asked))
-    changed += news.length
-  }
-  return changed
+  const news = await findNews(database, location, reports, asked)
+  await applyNews(database, location, engineName, news, asked)
+  return news.length
 }
 
 /**
- * Notes the time of hosts that were told briefly. Returns those that said something new, or are down: they are to be looked
- * at closely.
+ * Notes the time of hosts that repeat their last report. Returns the reports of the others: they say something new, or
+ * their host is down.
  */
-export async function noteBriefReports(
+export async function findNews(
   database: Database,
   location: string,
   reports: HostReport[],
   asked: Asked,
-): Promise<string[]> {
-  const changed: string[] = []
-  for (const some of inParts(reports, reportsPerStatement))
-    for (const { name } of await touchRepeated(database, location, some, asked)) changed.push(name)
-  return changed
+): Promise<News[]> {
+  const news: News[] = []
+  for (const some of inParts(reports, reportsPerStatement)) {
+    const reported = some.map((report) => ({ name: report.name, fingerprint: fingerprintOf(report), report }))
+    const repeated = await touchReports(database, location, reported, asked)
+    news.push(...reported.filter(({ name }) => !repeated.has(name)))
+  }
+  return news
 }
 
-/** Returns the others: those that do not repeat the last report of their host. */
-async function touchRepeated(
+export async function applyNews(
   database: Database,
   location: string,
-  reports: HostReport[],
+  engineName: string,
+  news: News[],
   asked: Asked,
-): Promise<Reported[]> {
-  const reported = reports.map((report) => ({
-    name: report.name,
-    fingerprint: fingerprintOf(report),
-    report,
-  }))
-  const repeated = await touchReports(database, location, reported, asked)
-  return reported.filter(({ name }) => !repeated.has(name))
+): Promise<void> {
+  for (const few of inParts(news, changesPerTransaction))
+    await database.transaction((tx) => applySomeNews(tx, location, engineName, few, asked))
 }
 
-async function applyNews(
+async function applySomeNews(
   tx: Tx,
   location: string,
   engineName: string,
-  news: Reported[],
+  news: News[],
   asked: Asked,
 ): Promise<void> {
   const names = news.map(({ name }) => name)
@@ -202,11 +196,25 @@ export async function markLostHosts(
   afterMs: number,
   silence: Silence = {},
 ): Promise<number> {
-  return database.transaction(async (tx) => {
-    const lost = await loseSilentHosts(tx, afterMs, silence)
-    await emitDown(tx, lost)
-    return lost.length
+  return database.transaction((tx) => loseAndTell(tx, afterMs, silence))
+}
+
+/** Ends a look at a location: notes that its engine told everything, if it did, and marks its silent hosts. */
+export async function endLook(
+  database: Database,
+  location: string,
+  { look, isComplete }: { look: Look; isComplete: boolean },
+): Promise<void> {
+  await database.transaction(async (tx) => {
+    if (isComplete) await noteEngineAnswer(tx, location)
+    await loseAndTell(tx, silenceMs, { locations: [location], look })
   })
+}
+
+async function loseAndTell(tx: Tx, afterMs: number, silence: Silence): Promise<number> {
+  const lost = await loseSilentHosts(tx, afterMs, silence)
+  await emitDown(tx, lost)
+  return lost.length
 }
 
 /** Hosts of which their engine knows that they are away take no VMs from this moment on. */

@@ -5,19 +5,13 @@ import type { Services } from '../services.ts'
 import { markDrainedHosts } from '../store/fleet/fleet.ts'
 import { listForgottenHosts } from '../store/fleet/forgotten-hosts.ts'
 import type { Asked } from '../store/fleet/host-reports.ts'
-import { listUnservedLocations, noteEngineAnswer } from '../store/fleet/locations.ts'
+import { listUnservedLocations, silenceMs } from '../store/fleet/locations.ts'
 import { beginLook, type Look } from '../store/fleet/looks.ts'
 import { pingDatabase } from '../store/meta.ts'
 import { reconcileCordons } from './cordons.ts'
 import { protectReturningHosts } from './firewalls.ts'
 import { freeReportedGpus } from './gpus.ts'
-import {
-  applyHostReports,
-  markAwayHosts,
-  markLostHosts,
-  noteBriefReports,
-  silenceMs,
-} from './host-reports.ts'
+import { applyNews, endLook, findNews, markAwayHosts, markLostHosts, type News } from './host-reports.ts'
 import { Orphans } from './orphans.ts'
 import { catchUp } from './restored.ts'
 import { reconcileLostVms, reconcileVms } from './vm-states.ts'
@@ -31,9 +25,6 @@ const hostsPerBatch = 500
 const hostsPerComparison = 50
 /** A larger fleet is looked at closely in turn, so that a look takes about as long however many VMs there are. */
 const hostsPerCloseLook = 500
-
-/** Whoever reads the inventory of a location has a turn of this name. */
-export const reportsTurn = (location: string): string => `reports ${location}`
 
 /** Reads what each engine has, batch by batch, and hands every batch to those whom it concerns. */
 export class Inventory {
@@ -59,75 +50,110 @@ export class Inventory {
   async location(location: string, stopping: AbortSignal): Promise<void> {
     const { database, log } = this.#services
     const look = await beginLook(database, location, hostsPerCloseLook)
+    let isComplete = false
     try {
       await withinLimit(stopping, passMs, (signal) => this.#read(location, look, signal))
-      await noteEngineAnswer(database, location)
+      isComplete = true
     } catch (error) {
       if (stopping.aborted) return
       log.warn({ err: error, location }, 'location not reconciled')
     }
-    await markLostHosts(database, silenceMs, { locations: [location], look })
+    await endLook(database, location, { look, isComplete })
   }
 
   /** What follows from hosts that are lost; locations that no worker serves lose theirs here. */
   async lost(signal: AbortSignal): Promise<void> {
     const { database, engines } = this.#services
-    const locations = await listUnservedLocations(database, [...engines.keys()], reportsTurn(''), silenceMs)
+    const locations = await listUnservedLocations(database, [...engines.keys()])
     if (locations.length > 0) await markLostHosts(database, silenceMs, { locations })
     await reconcileLostVms(this.#services, silenceMs, signal)
     await database.transaction((tx) => markDrainedHosts(tx))
   }
 
   async #read(location: string, look: Look, signal: AbortSignal): Promise<void> {
-    const changed = await this.#look(location, look, signal)
+    const changed = await this.#look(location, look, { askedAt: look.begunAt, signal })
+    if (changed.size === 0) return
     const isClose = (host: string) => changed.has(host)
-    if (changed.size > 0) await this.#look(location, { ...look, isClose }, signal, isClose)
+    const askedAt = await pingDatabase(this.#services.database)
+    await this.#look(location, { ...look, isClose }, { askedAt, signal, isMeant: isClose })
   }
 
   /** Returns hosts that were told briefly and have changed. `isMeant` says of which hosts it takes notice at all. */
   async #look(
     location: string,
     look: Look,
-    signal: AbortSignal,
-    isMeant = (_host: string) => true,
+    {
+      askedAt,
+      signal,
+      isMeant = () => true,
+    }: { askedAt: Date; signal: AbortSignal; isMeant?: (host: string) => boolean },
   ): Promise<Set<string>> {
     const { database, engines, stepMs } = this.#services
     const reports = engines.get(location)!.inventory(signal, look.isClose)[Symbol.asyncIterator]()
     const changed = new Set<string>()
-    for (let isMore = true; isMore; ) {
-      const asked = { askedAt: await pingDatabase(database), look: look.number }
+    const asked = { askedAt, look: look.number }
+    for (;;) {
       const batch = await withinLimit(signal, stepMs ?? stallMs, () => nextOf(reports, hostsPerBatch))
-      isMore = batch.length === hostsPerBatch
-      const forgotten = await listForgottenHosts(database, location)
-      const known = batch.filter(({ name }) => isMeant(name) && !forgotten.has(name))
-      const away = known.filter(({ isAway }) => isAway).map(({ name }) => name)
-      await markAwayHosts(database, location, away)
-      const brief = known.filter(({ isAway, isBrief }) => !isAway && isBrief)
-      for (const name of await noteBriefReports(database, location, brief, asked)) changed.add(name)
-      const close = known.filter(({ isAway, isBrief }) => !isAway && !isBrief)
-      if (close.length > 0) await this.#compare(location, close, { asked, inspectedAt: look.begunAt }, signal)
+      const meant = batch.filter(({ name }) => isMeant(name))
+      for (const host of await this.#takeIn(location, meant, { asked, look }, signal)) changed.add(host)
+      if (batch.length < hostsPerBatch) return changed
+      asked.askedAt = await pingDatabase(database)
     }
-    return changed
+  }
+
+  /** Returns hosts that were told briefly and have changed. */
+  async #takeIn(
+    location: string,
+    reports: HostReport[],
+    { asked, look }: { asked: Asked; look: Look },
+    signal: AbortSignal,
+  ): Promise<string[]> {
+    const { database } = this.#services
+    const told = reports.filter(({ isAway }) => !isAway)
+    const away = reports.filter(({ isAway }) => isAway).map(({ name }) => name)
+    const news = await findNews(database, location, told, asked)
+    // A host that repeats its last report is up, so that only another one can be forgotten.
+    const mayBeForgotten = news.length > 0 || away.length > 0
+    const forgotten = mayBeForgotten ? await listForgottenHosts(database, location) : new Set<string>()
+    await markAwayHosts(
+      database,
+      location,
+      away.filter((name) => !forgotten.has(name)),
+    )
+    const knownNews = news.filter(({ name }) => !forgotten.has(name))
+    const close = told.filter(({ name, isBrief }) => !isBrief && !forgotten.has(name))
+    const closeNews = knownNews.filter(({ report }) => !report.isBrief)
+    if (close.length > 0) await this.#compare(location, close, closeNews, { asked, look }, signal)
+    return knownNews.filter(({ report }) => report.isBrief).map(({ name }) => name)
   }
 
   /** Reports that come when their time is up are worth nothing: others may have acted since. */
   async #compare(
     location: string,
     reports: HostReport[],
-    { asked, inspectedAt }: { asked: Asked; inspectedAt: Date },
+    news: News[],
+    { asked, look }: { asked: Asked; look: Look },
     signal: AbortSignal,
   ): Promise<void> {
     const { database, config } = this.#services
+    const inspectedAt = look.begunAt
     const engineName = config.locations.find(({ name }) => name === location)?.engine ?? 'simulated'
-    await protectReturningHosts(this.#services, location, reports, signal)
-    signal.throwIfAborted()
-    await applyHostReports(database, location, engineName, reports, asked)
+    if (news.length > 0) {
+      await protectReturningHosts(
+        this.#services,
+        location,
+        news.map(({ report }) => report),
+        signal,
+      )
+      signal.throwIfAborted()
+      await applyNews(database, location, engineName, news, asked)
+    }
     if (config.operations.restored) await catchUp(this.#services, location, reports)
     for (const some of inParts(reports, hostsPerComparison)) {
       await reconcileVms(this.#services, location, some, signal)
       await this.#orphans.remove(location, some, inspectedAt, signal)
     }
-    await freeReportedGpus(database, location, reports, inspectedAt)
+    if (look.hasQuarantined) await freeReportedGpus(database, location, reports, inspectedAt)
     await reconcileCordons(this.#services, location, reports, signal)
   }
 }

@@ -32,7 +32,7 @@ export class Orphans {
     )
     const now = inspectedAt.getTime()
     const reported = [...vms.keys(), ...disks.keys()]
-    const orphans = await findOrphans(database, reported)
+    const orphans = reported.length > 0 ? await findOrphans(database, reported) : []
     const isOrphan = new Set(orphans.map(({ id }) => id))
     for (const id of reported) if (!isOrphan.has(id)) this.#seenSince.delete(id)
     for (const { id, newest_generation } of orphans) {

@@ -1,19 +1,25 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { PeriodicTasks, type Rest } from '../runner/periodic.ts'
-import { Turns } from '../runner/turns.ts'
+import { PeriodicTasks } from '../runner/periodic.ts'
+import { type Turn, Turns } from '../runner/turns.ts'
 import type { Services } from '../services.ts'
-import { listEngineAnswers } from '../store/fleet/locations.ts'
+import type { DueTask, WorkKind } from '../store/due.ts'
+import { listEngineAnswers, reportsTurn } from '../store/fleet/locations.ts'
 import { expireVms, warnOfExpiry } from './expiry.ts'
 import { Firewalls } from './firewalls.ts'
 import { Hints } from './hints.ts'
-import { Inventory, reportsTurn } from './inventory.ts'
+import { Inventory } from './inventory.ts'
 import { pruneOld } from './retention.ts'
 import { Stamper } from './stamper.ts'
 import { stopSuspendedVms } from './suspension.ts'
 
 const tickMs = 1_000
 const reportMs = 2_000
-const pruneMs = 60_000
+const pruneMs = 300_000
+/**
+ * How long the inventory of a simulated location rests: its hosts change by our own doing alone. It is less than the
+ * silence after which a location counts as unserved, with the time between two looks for due work.
+ */
+const simulatedRestMs = 24_000
 const callMs = 60_000
 /** How long a start waits for engines that are slow to say what they have. */
 const firstReportsMs = 5_000
@@ -54,18 +60,23 @@ export class Reconciler {
     // All locations together have that tenth.
     const restOfEach = { ...rest, factor: (rest.factor + 1) * engines.size - 1 }
     for (const location of engines.keys())
-      this.#share(
-        reportsTurn(location),
-        reportMs,
+      this.#inTurn(
+        { restMs: this.#isSimulated(location) ? simulatedRestMs : 0 },
+        { name: reportsTurn(location), everyMs: reportMs, rest: restOfEach },
         (signal) => this.#inventory.location(location, signal),
-        restOfEach,
       )
-    this.#share('lost hosts', reportMs, (signal) => this.#inventory.lost(signal))
-    this.#share('expiry', tickMs, () => this.expiry())
-    this.#share('suspension', tickMs, () => this.suspension())
-    this.#share('retention', pruneMs, (signal) => pruneOld(this.#services, signal))
-    this.#tasks.every(tickMs, () => this.#firewalls.begin(this.#tasks.stopping))
-    this.#tasks.every(tickMs, () => this.stamp())
+    this.#inTurn({ kind: 'hosts' }, { name: 'lost hosts', everyMs: reportMs, rest }, (signal) =>
+      this.#inventory.lost(signal),
+    )
+    this.#inTurn({ kind: 'expiry' }, { name: 'expiry', everyMs: tickMs, rest }, () => this.expiry())
+    this.#inTurn({ kind: 'suspension' }, { name: 'suspension', everyMs: tickMs, rest }, () =>
+      this.suspension(),
+    )
+    this.#inTurn({}, { name: 'retention', everyMs: pruneMs, rest }, (signal) =>
+      pruneOld(this.#services, signal),
+    )
+    this.#when('firewalls', () => this.#firewalls.begin(this.#tasks.stopping))
+    this.#when('events', () => this.stamp())
     const hints = new Hints(this.#services, this.#tasks.stopping)
     const unsubscribe = [...engines.values()].map((engine) => engine.watch((vmId) => hints.hear(vmId)))
     unsubscribe.push(this.#stamper.start())
@@ -134,17 +145,23 @@ export class Reconciler {
     await Promise.all(silent.map(({ location }) => this.#inventory.location(location, stopping)))
   }
 
-  /** A task that is done once for all processes. */
-  #share(
-    name: string,
-    everyMs: number,
-    work: (signal: AbortSignal) => Promise<void>,
-    resting: Rest = rest,
-  ): void {
+  #isSimulated(location: string): boolean {
+    const { locations } = this.#services.config
+    return locations.find(({ name }) => name === location)?.engine === 'simulated'
+  }
+
+  /** Does `work` whenever the store has work of this kind. */
+  #when(kind: WorkKind, work: () => Promise<unknown>): void {
+    this.#tasks.upon((call) => this.#services.due.on({ kind }, call), work)
+  }
+
+  /** Does `work` when its turn is due, which one process takes for all. */
+  #inTurn(due: DueTask, turn: Turn, work: (signal: AbortSignal) => Promise<void>): void {
     const { stopping } = this.#tasks
-    const turn = () =>
-      this.#turns.take({ name, everyMs, rest: resting }, (lost) => work(AbortSignal.any([stopping, lost])))
-    this.#tasks.every(everyMs, turn, resting)
+    this.#tasks.upon(
+      (call) => this.#services.due.on({ ...due, turn: turn.name, everyMs: turn.everyMs }, call),
+      () => this.#turns.take(turn, (lost) => work(AbortSignal.any([stopping, lost]))),
+    )
   }
 
   #limit(): AbortSignal {

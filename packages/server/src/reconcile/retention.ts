@@ -1,4 +1,6 @@
 import type { Services } from '../services.ts'
+import { pruneProviderEvents } from '../store/billing/payments.ts'
+import { pruneBillingSessions } from '../store/billing/sessions.ts'
 import { pruneOperations } from '../store/compute/operations.ts'
 import type { Queryable } from '../store/database.ts'
 import { pruneEvents } from '../store/events/events.ts'
@@ -14,6 +16,8 @@ const prunes: ((db: Queryable, most: number) => Promise<number>)[] = [
   pruneEvents,
   pruneOperations,
   simulated.prune,
+  pruneBillingSessions,
+  pruneProviderEvents,
 ]
 
 /** Removes, piece by piece, until nothing is left that is past its time. */

@@ -20,8 +20,8 @@ import type { SharedSteps } from './shared-steps.ts'
 import { noteStep } from './step-log.ts'
 import { emitStuck } from './stuck.ts'
 
-/** Sooner than this, a parked operation is woken by its own process instead of the poll. */
-const soonMs = 1_000
+/** Sooner than this, a parked operation is woken by its own process instead of the look for due work. */
+const soonMs = 2_000
 /** An undo that failed so often waits for an operator, and is tried again only now and then. */
 const undoAttempts = 12
 const stuckPauseMs = 300_000

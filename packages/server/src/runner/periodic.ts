@@ -1,19 +1,10 @@
 import { setMaxListeners } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 
-/** How long a task rests after it has worked: so many times as long as it took, but no longer than that. */
-export interface Rest {
-  factor: number
-  longestMs: number
-}
-
-export const restAfter = (tookMs: number, everyMs: number, rest?: Rest): number =>
-  rest ? Math.max(everyMs, Math.min(tookMs * rest.factor, rest.longestMs)) : everyMs
-
 /** The tasks that a part of the process does again and again until it is told to stop. */
 export class PeriodicTasks {
   readonly #stopping = new AbortController()
-  readonly #running: Promise<void>[] = []
+  readonly #running = new Set<Promise<void>>()
   readonly #onError: (error: unknown) => void
 
   constructor(onError: (error: unknown) => void) {
@@ -28,11 +19,26 @@ export class PeriodicTasks {
   }
 
   /**
-   * At once and then about every `ms`, or after a longer rest. The pauses vary a little, so that processes that began
-   * together do not all come at the same moments.
+   * At once and then about every `ms`. The pauses vary a little, so that processes that began together do not all come
+   * at the same moments.
    */
-  every(ms: number, action: () => unknown, rest?: Rest): void {
-    this.#running.push(this.#loop(ms, action, rest))
+  every(ms: number, action: () => unknown): void {
+    this.#run(this.#loop(ms, action))
+  }
+
+  /** Whenever what it subscribes to calls, but not while it is still at it. */
+  upon(subscribe: (call: () => void) => () => void, action: () => unknown): void {
+    let isRunning = false
+    const unsubscribe = subscribe(() => {
+      if (isRunning) return
+      isRunning = true
+      this.#run(
+        this.#try(action).finally(() => {
+          isRunning = false
+        }),
+      )
+    })
+    this.stopping.addEventListener('abort', unsubscribe)
   }
 
   /** Resolves when the last action has ended. */
@@ -41,16 +47,24 @@ export class PeriodicTasks {
     await Promise.all(this.#running)
   }
 
-  async #loop(ms: number, action: () => unknown, rest?: Rest): Promise<void> {
+  #run(running: Promise<void>): void {
+    this.#running.add(running)
+    void running.finally(() => this.#running.delete(running))
+  }
+
+  async #try(action: () => unknown): Promise<void> {
+    try {
+      await action()
+    } catch (error) {
+      if (!this.stopping.aborted) this.#onError(error)
+    }
+  }
+
+  async #loop(ms: number, action: () => unknown): Promise<void> {
     const { signal } = this.#stopping
     while (!signal.aborted) {
-      const begun = performance.now()
-      try {
-        await action()
-      } catch (error) {
-        if (!signal.aborted) this.#onError(error)
-      }
-      const pauseMs = restAfter(performance.now() - begun, ms, rest) * (0.75 + Math.random() / 2)
+      await this.#try(action)
+      const pauseMs = ms * (0.75 + Math.random() / 2)
       await delay(pauseMs, undefined, { signal, ref: false }).catch(() => {})
     }
   }

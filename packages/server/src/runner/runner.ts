@@ -15,8 +15,6 @@ import type { Definition } from './operation.ts'
 import { PeriodicTasks } from './periodic.ts'
 import { SharedSteps } from './shared-steps.ts'
 
-const pollMs = 1_000
-
 /**
  * Runs operations: claims what is due, one step at a time, under a lease that is renewed while it lives. Whatever a
  * step does to the database commits only together with its outcome and only under a lease that still stands.
@@ -43,7 +41,10 @@ export class Runner implements LocalWorker {
   start(): void {
     const unsubscribe = this.#services.signals.on('operations', () => this.#wake())
     this.#tasks.stopping.addEventListener('abort', unsubscribe)
-    this.#tasks.every(pollMs, () => this.#wake())
+    this.#tasks.upon(
+      (call) => this.#services.due.on({ kind: 'operations' }, call),
+      () => this.#wake(),
+    )
     this.#tasks.every(this.#services.config.operations.renewMs, () => this.#renew())
   }
 

@@ -1,7 +1,15 @@
 import { uuid } from '../domain/ids.ts'
 import type { Services } from '../services.ts'
 import { extendLease, releaseLeases, takeLease } from '../store/leases.ts'
-import { type Rest, restAfter } from './periodic.ts'
+
+/** How long a task rests after it has worked: so many times as long as it took, but no longer than that. */
+interface Rest {
+  factor: number
+  longestMs: number
+}
+
+const restAfter = (tookMs: number, everyMs: number, rest?: Rest): number =>
+  rest ? Math.max(everyMs, Math.min(tookMs * rest.factor, rest.longestMs)) : everyMs
 
 export interface Turn {
   /** A task that all processes share, or one shard of it. */

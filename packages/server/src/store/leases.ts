@@ -10,6 +10,10 @@ interface Lease {
   ms: number
 }
 
+/** Whether the lease `l` has been over for this long, an interval. */
+export const isLeaseOver = (since: string): string =>
+  `(l.until <= slipway_now() - ${since} OR l.until > slipway_now() + interval '${longestMs} milliseconds')`
+
 const until = `slipway_now() + :ms * interval '1 millisecond'`
 
 // Of those who ask at once exactly one gets it: the others meet its row and see that it is not over. The holder itself
@@ -18,7 +22,7 @@ const take = statement<{ name: string }, Lease>(
   'lease_take',
   `INSERT INTO leases AS l (name, holder, until) VALUES (:name, :holder, ${until})
    ON CONFLICT (name) DO UPDATE SET holder = :holder, until = ${until}
-   WHERE l.until <= slipway_now() OR l.holder = :holder OR l.until > slipway_now() + interval '${longestMs} milliseconds'
+   WHERE l.holder = :holder OR ${isLeaseOver("interval '0'")}
    RETURNING name`,
 )
 

@@ -34,7 +34,6 @@ const quickMs = 1_000
 const restS = { first: 5, longest: 300 }
 /** An answer, even a bad one, may be about what was sent: so many of them in a row are about the receiver. */
 const badAnswersBeforeRest = 3
-const tickMs = 1_000
 
 /**
  * Brings events to webhooks: at least once, in order for each resource, for a day. Any number of processes may do so
@@ -58,7 +57,10 @@ export class WebhookDelivery {
   start(): void {
     const unsubscribe = this.#services.signals.on('stamped', () => this.#wake())
     this.#tasks.stopping.addEventListener('abort', unsubscribe)
-    this.#tasks.every(tickMs, () => this.#working.run())
+    this.#tasks.upon(
+      (call) => this.#services.due.on({ kind: 'webhooks' }, call),
+      () => this.#working.run(),
+    )
   }
 
   async stop(): Promise<void> {

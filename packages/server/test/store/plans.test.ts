@@ -50,7 +50,6 @@ const freshExceptions: Record<string, string> = {
   operation_admin_list_isStuck_true_state_FAILED: 'an operator looks, in the first minute',
   organization_quota_fill: 'an organization is given its quotas for the first time',
   setup_code_is_needed: 'it stops at the first row',
-  vm_expired: 'the queue has what is under way',
   webhook_fresh_events: 'there is a webhook for each that somebody made',
   webhooks_in_line: 'there is a webhook for each that somebody made',
 }

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type CompiledRule, decidePacket, type Packet } from '../../domain/firewall.ts'
 import { inParts } from '../../domain/lists.ts'
 import { Batches } from '../../store/batches.ts'
-import type { Database } from '../../store/database.ts'
+import type { Database, Queryable } from '../../store/database.ts'
 import {
   type SimulatedFault,
   type SimulatedHost,
@@ -80,26 +80,37 @@ export class SimulatedEngine implements Engine {
   async *inventory(_signal: AbortSignal, isClose = (_host: string) => true): AsyncIterable<HostReport> {
     const { location } = this.#options
     for (let after = ''; ; ) {
-      const page = await simulated.listHosts(this.#db, location, after, hostsPerPage)
-      const close = page.filter(({ name }) => isClose(name))
-      const chosen = new Set(close)
-      for (const host of page) if (!chosen.has(host)) yield briefReport(host)
-      // Shared storage has no place: its disks are told with the first of all hosts.
-      const first = after === '' ? page[0] : undefined
-      for (const some of inParts(close, hostsPerCloseLook))
-        for (const report of await this.#closeReports(some))
-          yield report.name === first?.name
-            ? { ...report, disks: await simulated.listDisks(this.#db, location) }
-            : report
-      if (page.length < hostsPerPage) return
-      after = page.at(-1)!.name
+      const { hosts, reports } = await this.#page(location, after, isClose)
+      yield* reports
+      if (hosts.length < hostsPerPage) return
+      after = hosts.at(-1)!.name
     }
   }
 
-  async #closeReports(hosts: SimulatedHost[]): Promise<HostReport[]> {
+  /** A page of hosts, read in one transaction: a look costs a commit, and not one for each statement. */
+  #page(
+    location: string,
+    after: string,
+    isClose: (host: string) => boolean,
+  ): Promise<{ hosts: SimulatedHost[]; reports: HostReport[] }> {
+    return this.#options.database.transaction(async (tx) => {
+      const hosts = await simulated.listHosts(tx, location, after, hostsPerPage)
+      const close = hosts.filter(({ name }) => isClose(name))
+      const chosen = new Set(close)
+      const reports = hosts.filter((host) => !chosen.has(host)).map(briefReport)
+      for (const some of inParts(close, hostsPerCloseLook))
+        reports.push(...(await this.#closeReports(tx, some)))
+      // Shared storage has no place: its disks are told with the first of all hosts.
+      const first = reports.find(({ name, isBrief }) => after === '' && !isBrief && name === hosts[0]?.name)
+      if (first) first.disks = await simulated.listDisks(tx, location)
+      return { hosts, reports }
+    })
+  }
+
+  async #closeReports(db: Queryable, hosts: SimulatedHost[]): Promise<HostReport[]> {
     const { location, quarantineMs } = this.#options
     const names = hosts.map(({ name }) => name)
-    const contents = await simulated.listContents(this.#db, location, names)
+    const contents = await simulated.listContents(db, location, names)
     const contentsOf = new Map(contents.map((one) => [one.host, one]))
     return hosts.map((host) => closeReport(host, contentsOf.get(host.name)!, quarantineMs))
   }

@@ -24,6 +24,9 @@ interface ClaimedRow {
   is_cancelled: boolean
 }
 
+/** What a worker for these locations may claim. */
+export const claimable = 'run_at <= slipway_now() AND location = ANY (:locations::text[])'
+
 // A claim moves run_at to the lease's end: held work is simply not due, and falls due again if its holder dies.
 const claimOf = (due: string) =>
   `UPDATE operation_queue q SET lease_token = :leaseToken, run_at = slipway_now() + :leaseMs * interval '1 millisecond'
@@ -33,8 +36,7 @@ const claimOf = (due: string) =>
 const claim = statement<ClaimedRow, ClaimParams>(
   'operation_claim',
   claimOf(`SELECT operation_id, lease_token IS NOT NULL AS was_held FROM operation_queue
-         WHERE run_at <= slipway_now() AND location = ANY (:locations::text[])
-         ORDER BY run_at LIMIT :most FOR UPDATE SKIP LOCKED`),
+         WHERE ${claimable} ORDER BY run_at LIMIT :most FOR UPDATE SKIP LOCKED`),
 )
 
 // Steps over the queues of projects that have their share, however long they are: one look for each project with

@@ -1,19 +1,27 @@
 import type { Queryable, Tx } from '../database.ts'
 import { statement } from '../statement.ts'
 
-const dueToExpire = statement<
-  { id: string; project_id: string; on_expiry: 'stop' | 'delete' },
-  { most: number }
->(
-  'vm_expired',
-  `SELECT id, project_id, on_expiry FROM vms v
+const warnAheadS = 600
+
+/** VMs whose time is up. */
+export const expired = `SELECT id, project_id, on_expiry FROM vms v
    WHERE expires_at <= slipway_now() AND deleted_at IS NULL
      AND CASE WHEN on_expiry = 'delete' AND NOT is_protected THEN state <> 'STATE_DELETING'
            ELSE state IN ('STATE_RUNNING', 'STATE_CRASHED')
-             AND NOT EXISTS (SELECT FROM operation_queue q WHERE q.resource_id = v.id)
+             AND (SELECT q.operation_id FROM operation_queue q WHERE q.resource_id = v.id LIMIT 1) IS NULL
          END
-   ORDER BY expires_at LIMIT :most`,
-)
+   ORDER BY expires_at`
+
+/** VMs whose time is nearly up, and whose owners were not warned. */
+export const expiring = `SELECT id FROM vms
+   WHERE expires_at <= slipway_now() + interval '${warnAheadS} seconds' AND expires_at > slipway_now()
+     AND expiry_warned_at IS NULL AND deleted_at IS NULL AND state <> 'STATE_DELETING'
+     AND (on_expiry = 'delete' AND NOT is_protected OR state <> 'STATE_SHUTOFF')`
+
+const dueToExpire = statement<
+  { id: string; project_id: string; on_expiry: 'stop' | 'delete' },
+  { most: number }
+>('vm_expired', `${expired} LIMIT :most`)
 
 // Its owner may have given it more time since it was found.
 const lockExpired = statement<{ id: string }, { id: string }>(
@@ -21,13 +29,7 @@ const lockExpired = statement<{ id: string }, { id: string }>(
   'SELECT id FROM vms WHERE id = :id AND expires_at <= slipway_now() AND deleted_at IS NULL FOR UPDATE',
 )
 
-const dueToWarn = statement<{ id: string }, { aheadS: number; most: number }>(
-  'vm_expiring_soon',
-  `SELECT id FROM vms
-   WHERE expires_at <= slipway_now() + :aheadS * interval '1 second' AND expires_at > slipway_now()
-     AND expiry_warned_at IS NULL AND deleted_at IS NULL AND state <> 'STATE_DELETING'
-     AND (on_expiry = 'delete' AND NOT is_protected OR state <> 'STATE_SHUTOFF') LIMIT :most`,
-)
+const dueToWarn = statement<{ id: string }, { most: number }>('vm_expiring_soon', `${expiring} LIMIT :most`)
 
 const warned = statement<{ id: string }, { id: string }>(
   'vm_warned',
@@ -36,6 +38,5 @@ const warned = statement<{ id: string }, { id: string }>(
 
 export const listExpiredVms = (db: Queryable, most: number) => dueToExpire.all(db, { most })
 export const lockExpiredVm = (tx: Tx, id: string) => lockExpired.one(tx, { id })
-export const listVmsToWarn = (db: Queryable, aheadS: number, most: number) =>
-  dueToWarn.all(db, { aheadS, most })
+export const listVmsToWarn = (db: Queryable, most: number) => dueToWarn.all(db, { most })
 export const markWarned = (tx: Tx, id: string) => warned.one(tx, { id })

@@ -37,17 +37,18 @@ const list = filteredStatement<TenantVmRow, TenantVmFilter>(
 
 // One that an operation works on is looked at again when that has ended. Such organizations are few or none: so written, it
 // begins with them, and never walks all VMs in search of the first that fits.
-const toStop = statement<{ id: string; project_id: string }, { most: number }>(
-  'vm_list_of_suspended',
-  `WITH stopped AS MATERIALIZED (
+export const suspendedRunning = `WITH stopped AS MATERIALIZED (
      SELECT id FROM projects
      WHERE organization_id = ANY (ARRAY(SELECT id FROM organizations WHERE stops_vms)) AND deleted_at IS NULL)
    SELECT v.id, v.project_id FROM stopped CROSS JOIN LATERAL (
      SELECT v.id, v.project_id FROM vms v
      WHERE v.project_id = stopped.id AND v.deleted_at IS NULL AND v.state IN ('STATE_RUNNING', 'STATE_CRASHED')
        AND (SELECT q.operation_id FROM operation_queue q WHERE q.resource_id = v.id LIMIT 1) IS NULL
-     OFFSET 0) v
-   LIMIT :most`,
+     OFFSET 0) v`
+
+const toStop = statement<{ id: string; project_id: string }, { most: number }>(
+  'vm_list_of_suspended',
+  `${suspendedRunning} LIMIT :most`,
 )
 
 /** Lists the VMs of every tenant, the newest first. */

@@ -204,14 +204,12 @@ function watch(
       }
     }
   }
+  // A session that ends says so by itself. A socket that was removed, as by a sweep of temporary files, does not end it.
   const timer = setInterval(() => {
     const client = keeper
-    if (!client) return
-    const isSound = socketExists(postmaster.home) ? client.query('SELECT 1') : Promise.reject()
-    isSound.catch(() => {
-      lose(client)
-      void client.end().catch(() => {})
-    })
+    if (!client || socketExists(postmaster.home)) return
+    lose(client)
+    void client.end().catch(() => {})
   }, watchMs)
   timer.unref()
 

@@ -87,13 +87,19 @@ const withoutSubnet = statement<
 )
 
 // By whoever has read the inventory lately: its lease is over, and nobody took the next.
-const unserved = statement<{ name: string }, { served: string[]; turnPrefix: string; silenceMs: number }>(
-  'location_unserved',
-  `SELECT l.name FROM locations l
-   WHERE NOT (l.name = ANY (:served))
-     AND NOT EXISTS (SELECT FROM leases t WHERE t.name = :turnPrefix || l.name
-                       AND t.until > slipway_now() - :silenceMs * interval '1 millisecond')`,
-)
+/** How long a host may go without a report, and a location without a process that reads it. */
+export const silenceMs = 30_000
+
+/** The turn of reading a location's inventory. */
+export const reportsTurn = (location: string): string => `reports ${location}`
+
+/** Locations besides `locations` whose inventory no process reads. */
+export const unservedLocations = `SELECT l.name FROM locations l
+   WHERE NOT (l.name = ANY (:locations::text[]))
+     AND NOT EXISTS (SELECT FROM leases t WHERE t.name = '${reportsTurn('')}' || l.name
+                       AND t.until > slipway_now() - interval '${silenceMs} milliseconds')`
+
+const unserved = statement<{ name: string }, { locations: string[] }>('location_unserved', unservedLocations)
 
 const noteAnswer = statement<never, { name: string }>(
   'location_engine_answered',
@@ -136,13 +142,9 @@ export async function hasTenants(db: Queryable, location: string): Promise<boole
 export const defaultNetworksWithoutSubnet = (db: Queryable, locations: string[]) =>
   withoutSubnet.all(db, { locations })
 
-/** Lists the locations besides these whose inventory no process reads; a turn of that prefix and the name shows one that does. */
-export const listUnservedLocations = async (
-  db: Queryable,
-  served: string[],
-  turnPrefix: string,
-  silenceMs: number,
-): Promise<string[]> => (await unserved.all(db, { served, turnPrefix, silenceMs })).map(({ name }) => name)
+/** Lists the locations besides these whose inventory no process reads. */
+export const listUnservedLocations = async (db: Queryable, locations: string[]): Promise<string[]> =>
+  (await unserved.all(db, { locations })).map(({ name }) => name)
 
 /** Its engine has told everything it has. */
 export const noteEngineAnswer = (db: Queryable, name: string) => noteAnswer.run(db, { name })

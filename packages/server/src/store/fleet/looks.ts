@@ -4,7 +4,7 @@ import { statement } from '../statement.ts'
 // The next in turn, and those that are there with GPUs that wait for their reset, the oldest first. The turn goes on before
 // the look: what spoils one look never keeps other hosts from theirs. One name more than is taken tells whether any is left.
 const begin = statement<
-  { look: number; now: Date; is_whole: boolean; names: string[] },
+  { look: number; now: Date; is_whole: boolean; names: string[]; has_quarantined: boolean },
   { location: string; most: number; mostGpus: number }
 >(
   'host_look_begin',
@@ -23,7 +23,9 @@ const begin = statement<
      looked_up_to = CASE WHEN cardinality(next.names) > :most THEN next.names[:most] ELSE '' END
    FROM next CROSS JOIN moment t WHERE name = :location
    RETURNING looks AS look, t.now, next.is_first AND cardinality(next.names) <= :most AS is_whole,
-             next.names[1:(:most)] || ARRAY(SELECT host FROM waiting) AS names`,
+             next.names[1:(:most)] || ARRAY(SELECT host FROM waiting) AS names,
+             EXISTS (SELECT FROM gpus g JOIN hosts h ON h.id = g.host_id
+                     WHERE g.state = 'quarantined' AND NOT g.is_held_back AND h.location = :location) AS has_quarantined`,
 )
 
 const gpusPerHost = 8
@@ -35,14 +37,17 @@ export interface Look {
   begunAt: Date
   /** Which hosts are looked at closely: at most twice so many as were asked for, or all where there are fewer. */
   isClose: (host: string) => boolean
+  /** Whether a GPU of the location waits for its reset. */
+  hasQuarantined: boolean
 }
 
 export async function beginLook(db: Queryable, location: string, most: number): Promise<Look> {
-  const { look, now, is_whole, names } = (await begin.one(db, {
+  const { look, now, is_whole, names, has_quarantined } = (await begin.one(db, {
     location,
     most,
     mostGpus: most * gpusPerHost,
   }))!
   const close = new Set(names)
-  return { number: look, begunAt: now, isClose: is_whole ? () => true : (host) => close.has(host) }
+  const isClose = is_whole ? () => true : (host: string) => close.has(host)
+  return { number: look, begunAt: now, isClose, hasQuarantined: has_quarantined }
 }

@@ -22,7 +22,8 @@ const claimMs = 20_000
 // The index vms_firewall_behind has these alone. A VM whose creation has not yet applied its first firewall takes the
 // newest rules anyway.
 const isBehind = 'v.firewall_applied < v.firewall_wanted AND v.firewall_applied > 0'
-const isDue = `${isBehind} AND v.firewall_next_at <= slipway_now()`
+/** A VM `v` whose firewall can be tried now. */
+export const isFirewallDue = `${isBehind} AND v.firewall_next_at <= slipway_now()`
 const isStaying = `v.deleted_at IS NULL AND v.state <> 'STATE_DELETING'`
 
 const claimed = `
@@ -40,7 +41,7 @@ const claimDue = statement<
   `WITH due AS MATERIALIZED (
      SELECT v.id, h.name AS host, ${isStaying} AND coalesce(h.state <> 'down', false) AS is_reachable
      FROM vms v LEFT JOIN hosts h ON h.id = v.host_id
-     WHERE v.location = :location AND v.project_id = :projectId AND ${isDue}
+     WHERE v.location = :location AND v.project_id = :projectId AND ${isFirewallDue}
        AND (:networkId::uuid IS NULL OR v.network_id = :networkId)
      ORDER BY v.firewall_next_at LIMIT :most FOR NO KEY UPDATE OF v SKIP LOCKED)
    ${claimed}`,
@@ -74,7 +75,7 @@ const projects = statement<
              WHERE v.location = :location AND ${isBehind} AND v.project_id > b.project_id ORDER BY v.project_id LIMIT 1)
      FROM behind b WHERE b.project_id IS NOT NULL)
    SELECT b.project_id, EXISTS (SELECT FROM vms v WHERE v.location = :location AND v.project_id = b.project_id
-                                AND ${isDue}) AS is_due
+                                AND ${isFirewallDue}) AS is_due
    FROM behind b WHERE b.project_id IS NOT NULL LIMIT :most`,
 )
 

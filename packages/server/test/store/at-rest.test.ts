@@ -1,0 +1,72 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { eventually } from '@slipway/testing/eventually.ts'
+import { startService, type TestService } from '@slipway/testing/service.ts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+const windowS = 10
+/** One look at each location, which comes every half a minute, one turn of each other task, and asking for the count. */
+const commitsBeside = 50
+
+let service: TestService
+beforeAll(async () => {
+  service = await startService()
+  // Every task of the schedule has had its first turn, and the locations rest.
+  const tasks = ['retention', 'usage roll-up', 'card expiry', 'budgets', 'meter reports']
+  const turns = [...service.config.locations.map(({ name }) => `reports ${name}`), ...tasks]
+  const taken = () => service.sql('SELECT FROM leases WHERE name = ANY ($1)', [turns])
+  await eventually(async () => (await taken()).length === turns.length)
+})
+afterAll(() => service?.close())
+
+/** How often the locations were looked at. Their turns are free, and have been for less than their rest. */
+async function looks(): Promise<number> {
+  await service.sql(
+    `UPDATE leases SET until = slipway_now() - interval '1 second' WHERE name LIKE 'reports %'`,
+  )
+  const rows = await service.sql<{ looks: number }>('SELECT sum(looks)::int AS looks FROM locations')
+  return rows[0]!.looks
+}
+
+async function commits(): Promise<number> {
+  const { body } = await service.request('GET', '/metrics')
+  return Number(/^slipway_database_commits_total (\d+)$/m.exec(String(body))![1])
+}
+
+test('a server at rest makes at most two commits a second', async () => {
+  const before = await commits()
+  await delay(windowS * 1_000)
+  const made = (await commits()) - before
+  // It looks for due work, and does nothing else in between.
+  expect(made).toBeGreaterThan(2)
+  expect(made).toBeLessThanOrEqual(2 * windowS + commitsBeside)
+}, 60_000)
+
+test.each([
+  [
+    'a GPU that waits for its reset',
+    // The engine shows it as reset, but looked at it before its quarantine began: it stays.
+    `UPDATE gpus SET state = 'quarantined', quarantined_at = slipway_now() + interval '1 hour'
+     WHERE id = (SELECT id FROM gpus LIMIT 1)`,
+    `UPDATE gpus SET state = 'free', quarantined_at = NULL WHERE state = 'quarantined'`,
+  ],
+  [
+    'a host that is down',
+    `UPDATE hosts SET state = 'down' WHERE id = (SELECT id FROM hosts LIMIT 1)`,
+    `UPDATE hosts SET state = 'up' WHERE state = 'down'`,
+  ],
+])(
+  '%s ends the rest of the simulated locations',
+  async (_name, begin, end) => {
+    // Nothing becomes due by time.
+    await service.clock.freeze()
+    const [before, commitsBefore] = [await looks(), await commits()]
+    // It has looked for due work several times, and found none.
+    await eventually(async () => (await commits()) > commitsBefore + 30)
+    expect(await looks()).toBe(before)
+    await service.sql(begin)
+    await eventually(async () => (await looks()) > before)
+    await service.sql(end)
+    await service.clock.reset()
+  },
+  120_000,
+)
