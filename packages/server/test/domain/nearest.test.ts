@@ -6,9 +6,11 @@ test.each([
   ['por', 'port'],
   ['ports', 'port'],
   ['pork', 'port'],
-  ['', 'port'],
   ['WORKR', 'worker'],
-  ['x'.repeat(100_000), 'worker'],
 ])('the nearest choice to %j is %s, whatever its case', (text, expected) => {
   expect(nearest(text, ['worker', 'port', 'role'])).toBe(expected)
+})
+
+test.each(['', 'x', 'nope', 'x'.repeat(100_000)])('nothing is near to a word of %#', (text) => {
+  expect(nearest(text, ['worker', 'port', 'role'])).toBeUndefined()
 })
