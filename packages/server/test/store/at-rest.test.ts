@@ -27,6 +27,18 @@ async function looks(): Promise<number> {
   return rows[0]!.looks
 }
 
+/** The same once the locations rest: a look that was under way has ended, and looking for due work finds none. */
+async function restingLooks(): Promise<number> {
+  let before = await looks()
+  await eventually(async () => {
+    const last = before
+    await delay(5_000)
+    before = await looks()
+    return before === last
+  })
+  return before
+}
+
 async function commits(): Promise<number> {
   const { body } = await service.request('GET', '/metrics')
   return Number(/^slipway_database_commits_total (\d+)$/m.exec(String(body))![1])
@@ -59,10 +71,7 @@ test.each([
   async (_name, begin, end) => {
     // Nothing becomes due by time.
     await service.clock.freeze()
-    const before = await looks()
-    // Time for at least one look for due work, which finds none.
-    await delay(5_000)
-    expect(await looks()).toBe(before)
+    const before = await restingLooks()
     await service.sql(begin)
     await eventually(async () => (await looks()) > before)
     await service.sql(end)
