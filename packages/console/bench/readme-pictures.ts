@@ -135,7 +135,8 @@ async function creationAtTerminal(server: {
     return terminal.colours().trimEnd()
   } finally {
     terminal.close()
-    rmSync(home, { recursive: true })
+    // The shell may still write its history.
+    rmSync(home, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 })
   }
 }
 
