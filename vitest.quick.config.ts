@@ -15,18 +15,25 @@ const withManyProcesses = [
   'packages/server/test/store/embedded.test.ts',
 ]
 const withManyCases = [
+  'packages/server/test/attacks/{floods,sign-in,single-sign-on}.test.ts',
+  'packages/server/test/billing/{month,stripe}.test.ts',
   'packages/server/test/domain/placement-fragmentation.test.ts',
+  'packages/server/test/events/many-streams.test.ts',
+  'packages/server/test/finding/vm-cost.test.ts',
   'packages/server/test/http/{fuzz,limits,database-away}.test.ts',
   'packages/server/test/operations/{model,laws,faults,races,time,demo}.test.ts',
+  'packages/server/test/operations/{firewalls,large-fleet,lost,one-connection,ranges}.test.ts',
   'packages/server/test/store/{placement,plans,migrate,migrated-data}.test.ts',
 ]
 /** These compile packages. */
 const withBuilds = ['packages/sdk/test/examples.test.ts', 'packages/testing/test/{packages,build}.test.ts']
 
-/** npm run test:quick: what takes a minute and a half, for the loop of a change. It needs no system packages. */
+/** npm run test:quick: the short tests, for the daily loop. It needs no system packages. */
 export default defineConfig({
   test: {
     ...base,
+    // Each worker loads and compiles the whole server: a short run gains nothing by a fourth.
+    maxWorkers: 3,
     exclude: [
       ...configDefaults.exclude,
       ...withBrowser,

@@ -3,19 +3,19 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 /** The files that take longest, longest first. */
 const longest = [
   'server/test/operations/model.test.ts',
-  'server/test/start.test.ts',
   'server/test/operations/laws.test.ts',
-  'server/test/http/fuzz.test.ts',
-  'server/test/operations/faults.test.ts',
-  'server/test/store/embedded.test.ts',
-  'server/test/chaos/chaos.test.ts',
-  'cli/test/commands.test.ts',
   'server/test/engines/qemu-conformance.test.ts',
-  'cli/test/people.test.ts',
-  'cli/test/pages.test.ts',
+  'server/test/operations/faults.test.ts',
+  'server/test/start.test.ts',
+  'server/test/chaos/chaos.test.ts',
+  'server/test/store/embedded.test.ts',
+  'server/test/http/fuzz.test.ts',
   'server/test/store/placement.test.ts',
-  'server/test/http/limits.test.ts',
   'server/test/store/migrate.test.ts',
+  'server/test/engines/incus-conformance.test.ts',
+  'cli/test/pages.test.ts',
+  'testing/test/packages.test.ts',
+  'server/test/http/limits.test.ts',
   'server/test/operations/races.test.ts',
 ]
 
@@ -25,14 +25,14 @@ const longest = [
  */
 const last = [
   'pages',
-  'live',
-  'owner',
   'operator',
+  'owner',
+  'live',
+  'tenant',
+  'truth',
   'craft',
   'session',
   'newcomer',
-  'tenant',
-  'truth',
   'money',
 ].map((name) => `console/test/${name}.test.ts`)
 
