@@ -10,7 +10,7 @@ import { openTerminal } from '@slipway/testing/terminal.ts'
 import type { Browser, Page } from 'playwright-core'
 import { launch, settled, visit } from '../test/support/browser-program.ts'
 
-/** Together, as downloads of whoever opens the README. */
+/** The limit of all pictures together: everyone who opens the README downloads them. */
 const maxBytes = 300_000
 const folder = join(root, 'docs/pictures')
 

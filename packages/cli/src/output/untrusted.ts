@@ -17,7 +17,7 @@ export const oneLine = (text: string): string => text.replace(unsafe, codeOf)
 export const laidOut = (text: string): string =>
   text.replace(unsafeInText, (found) => (/^(\r\n|\n|\t|.{2,})$/.test(found) ? found : codeOf(found)))
 
-/** Of what a guest wrote to its console: lines stay lines. A `\r` alone would let a guest overwrite what stands before it. */
+/** Keeps the lines of a guest's console. A `\r` alone would let a guest overwrite the text before it. */
 export const logText = (text: string): string =>
   text.replace(unsafeInLog, (found) => (/[\n\t]/.test(found) ? found : codeOf(found)))
 
