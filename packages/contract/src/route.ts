@@ -37,6 +37,8 @@ interface RouteEntry {
   auditsReadOf?: string[]
   /** The handler opens its transactions itself, and no Idempotency-Key is remembered. */
   opensTransactions?: true
+  /** Requests that come together share a transaction. */
+  isBatched?: true
   /** Another media type that `Accept` may ask for. */
   alsoAnswers?: 'text/event-stream' | 'text/csv'
   /** Answered while the organization is suspended, too. */

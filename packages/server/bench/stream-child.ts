@@ -3,7 +3,7 @@ import { get, type IncomingMessage } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
 import { uuid } from '../src/domain/ids.ts'
 import { Database } from '../src/store/database.ts'
-import { emitAll } from '../src/store/events/events.ts'
+import { emit } from '../src/store/events/events.ts'
 import { Signals } from '../src/store/signals.ts'
 import { percentile } from './figures.ts'
 import type { Tenant } from './fixtures.ts'
@@ -71,7 +71,9 @@ async function writeEvents(
     requestId: ids[index]!,
     data: { name: `vm-${ids[index]}`, labels: {}, operation_id: ids[index] },
   }))
-  await database.transaction((tx) => emitAll(tx, events))
+  await database.transaction(async (tx) => {
+    for (const event of events) await emit(tx, event)
+  })
   const at = performance.now()
   for (const id of ids) committed.set(id, at)
 }

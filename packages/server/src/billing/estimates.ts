@@ -22,7 +22,7 @@ interface Quantity {
 
 /** Refused with the very error that the creation would give, since it is the creation, taken back. */
 export async function estimateVm(tx: Tx, catalogue: CatalogueMemory, by: ProjectRequester, vm: VmCreate) {
-  await asIfCreated(tx, 'vm', (tried) => admitVmCreate(tried, catalogue, { by, body: vm }))
+  await asIfCreated(tx, 'vm', (tried) => admitVmCreate(tried, catalogue, by, vm))
   const excessGib = osDiskExcessGib({ os_disk_gib: osDiskOf(vm).gib })
   const machine = { productName: vm.type, quantity: 1, unit: 'vm_hour' } as const
   const disk = { productName: 'persistent-ssd', quantity: sizeGb(excessGib), unit: 'gb_hour' } as const

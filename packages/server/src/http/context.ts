@@ -1,11 +1,10 @@
-import type { Operation, RouteAnswer, RouteBody, RouteId, RouteParams, RouteQuery } from '@slipway/contract'
+import type { RouteAnswer, RouteBody, RouteId, RouteParams, RouteQuery } from '@slipway/contract'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Failure } from '../domain/failure.ts'
 import type { Catalogue } from '../fleet/offers.ts'
 import type { ProjectRequester } from '../operations/admission.ts'
 import type { CatalogueMemory } from '../operations/catalogue.ts'
 import type { Services } from '../services.ts'
-import type { Settled } from '../store/batches.ts'
 import type { Tx } from '../store/database.ts'
 import type { OrganizationRequester, Requester } from '../store/events/events.ts'
 import type { Caller, ProjectScope } from '../store/identity/access.ts'
@@ -79,18 +78,7 @@ export type Handler<Id extends RouteId> = (
   context: Context<Id>,
 ) => Promise<RouteAnswer<Id> | JsonText<RouteAnswer<Id>> | RawAnswer | typeof answered>
 
-/**
- * Begins operations for requests that come together, in one transaction, which all the contexts have. Each is refused
- * for itself. If nobody gets an operation, nothing of it stays.
- */
-export interface ListHandler<Id extends RouteId> {
-  /** Requests that share one of these are never answered together. */
-  conflictsOf(context: Context<Id>): string[]
-  /** `isAlone`: it is one by itself, and may wait for others. */
-  answer(contexts: Context<Id>[], isAlone: boolean): Promise<Settled<{ operation: Operation }>[]>
-}
-
-export type Handlers<Ids extends RouteId> = { [Id in Ids]: Handler<Id> | ListHandler<Id> }
+export type Handlers<Ids extends RouteId> = { [Id in Ids]: Handler<Id> }
 
 /** The organizations that a caller can see. */
 export function organizationsOf(caller: Caller): string[] {

@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto'
 import { Failure } from '../domain/failure.ts'
 import { hashSecret, open, seal } from '../domain/secret.ts'
-import { alone, type Settled } from '../store/batches.ts'
 import type { Tx } from '../store/database.ts'
-import { type KeyState, openIdempotencyKeys, rememberAnswers } from '../store/identity/idempotency.ts'
+import { type KeyState, openIdempotencyKey, rememberAnswer } from '../store/identity/idempotency.ts'
 
 export interface IdempotentRequest {
   key: string
@@ -27,51 +26,40 @@ export interface Answer {
 }
 
 /**
- * Has `work` answer the requests whose answers are not remembered; it gets their places in the list. The rows that
- * remember an answer are part of the same transaction as the change: either both are there or neither.
+ * Has `work` answer the request unless its answer is remembered. The row that remembers an answer is part of the same
+ * transaction as the change: either both are there or neither.
  */
 export async function onceOnly(
   tx: Tx,
-  requests: (IdempotentRequest | undefined)[],
-  work: (places: number[]) => Promise<Settled<string>[]>,
-): Promise<Settled<Answer>[]> {
-  const keyed = requests.flatMap((request, place) =>
-    request ? [{ place, ...request, ...hashesOf(request) }] : [],
-  )
-  const states = keyed.length > 0 ? await openIdempotencyKeys(tx, keyed) : []
-  const settled: (Settled<Answer> | undefined)[] = requests.map(() => undefined)
-  for (const [index, request] of keyed.entries())
-    settled[request.place] = known(request.key, request.requestHash, states[index]!)
-  const places = requests.flatMap((_, place) => (settled[place] === undefined ? [place] : []))
-  const answers = places.length > 0 ? await work(places) : []
-  for (const [index, place] of places.entries()) {
-    const answer = answers[index]!
-    settled[place] = typeof answer === 'string' ? { text: answer, isReplay: false } : answer
-  }
-  const news = keyed.flatMap(({ place, caller, keyHash, requestHash, key }) => {
-    const answer = settled[place]
-    if (!isAnswer(answer) || answer.isReplay) return []
-    return [{ caller, keyHash, requestHash, answerSealed: seal(key, answer.text) }]
-  })
-  if (news.length > 0) await tx.withCommit(rememberAnswers(tx, news))
-  return settled as Settled<Answer>[]
+  request: IdempotentRequest | undefined,
+  work: () => Promise<string>,
+): Promise<Answer> {
+  if (!request) return { text: await work(), isReplay: false }
+  const { caller, key } = request
+  const { keyHash, requestHash } = hashesOf(request)
+  const remembered = rememberedAnswer(key, requestHash, await openIdempotencyKey(tx, { caller, keyHash }))
+  if (remembered) return remembered
+  const text = await work()
+  await rememberAnswer(tx, { caller, keyHash, requestHash, answerSealed: seal(key, text) })
+  return { text, isReplay: false }
 }
 
-export const isAnswer = (settled: Settled<Answer> | undefined): settled is Answer =>
-  settled !== undefined && settled !== alone && !(settled instanceof Failure)
-
-function known(key: string, requestHash: Buffer, { isOurs, answer }: KeyState): Answer | Failure | undefined {
+function rememberedAnswer(
+  key: string,
+  requestHash: Buffer,
+  { isOurs, answer }: KeyState,
+): Answer | undefined {
   if (!isOurs)
-    return new Failure('conflict', 'The first request with this Idempotency-Key is still under way.', {
+    throw new Failure('conflict', 'The first request with this Idempotency-Key is still under way.', {
       retryAfterSeconds: 1,
     })
   if (!answer) return undefined
-  return answer.request_hash.equals(requestHash)
-    ? { text: open(key, answer.answer_sealed), isReplay: true }
-    : new Failure(
-        'idempotency_key_reused',
-        'This Idempotency-Key was used with another request: take a new one.',
-      )
+  if (!answer.request_hash.equals(requestHash))
+    throw new Failure(
+      'idempotency_key_reused',
+      'This Idempotency-Key was used with another request: take a new one.',
+    )
+  return { text: open(key, answer.answer_sealed), isReplay: true }
 }
 
 const hashesOf = ({ key, method, path, body }: IdempotentRequest) => ({

@@ -12,7 +12,6 @@ import {
   type Handler,
   type Handlers,
   type HttpServices,
-  type ListHandler,
   RawAnswer,
 } from './context.ts'
 import { sendFailure, toFailure } from './errors.ts'
@@ -76,7 +75,7 @@ export function mountRoutes(
   for (const id of routeIds) {
     const route = mountedRoute(id, services)
     const validators = compileValidators(route)
-    const handler = handlers[id] as unknown as AnyHandler | ListHandler<RouteId>
+    const handler = handlers[id] as unknown as AnyHandler
     const write = route.isTransactional ? writerOf(id, route, handler, services) : undefined
     const read = route.auditsReadOf
       ? audited(handler as AnyHandler, route.auditsReadOf)

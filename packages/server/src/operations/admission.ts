@@ -5,14 +5,14 @@ import { cancelled, type Definition, next, type Outcome, type Work, wait } from 
 import {
   cancelOperation,
   endOperations,
-  findUnfinishedOperations,
   hasOtherUnfinished,
-  insertOperations,
+  insertOperation,
+  lockUnfinishedOperations,
   type NewOperation,
   type OperationRow,
 } from '../store/compute/operations.ts'
 import { findOverfull } from '../store/compute/organization-quotas.ts'
-import { lookAtQuotas, type QuotaAmounts, type QuotaShortage, takeQuotas } from '../store/compute/quotas.ts'
+import { type QuotaAmounts, type QuotaShortage, readQuotas, takeQuota } from '../store/compute/quotas.ts'
 import type { Tx } from '../store/database.ts'
 import { emit, type Requester } from '../store/events/events.ts'
 
@@ -43,8 +43,7 @@ export async function beginOperation(
   definition: Definition,
   beginning: Beginning,
 ): Promise<OperationRow> {
-  const [row] = await insertOperations(tx, [operationOf(by, definition, beginning)])
-  return row!
+  return insertOperation(tx, operationOf(by, definition, beginning))
 }
 
 /** What is written for it. */
@@ -76,7 +75,7 @@ export function operationOf(
 
 /** 409 that names the operation under way. The caller holds the resource's row. */
 export async function requireIdle(tx: Tx, resourceId: string, what: string): Promise<void> {
-  const [busy] = await findUnfinishedOperations(tx, resourceId)
+  const [busy] = await lockUnfinishedOperations(tx, resourceId)
   if (busy)
     throw new Failure(
       'conflict',
@@ -85,34 +84,28 @@ export async function requireIdle(tx: Tx, resourceId: string, what: string): Pro
 }
 
 /**
- * Makes way for deletions. Returns for each resource the deletion that is already under way, if one is: asking again
- * changes nothing, and is on record. Cancels any other operation, which ends here at once if nobody works on it, else at
+ * Makes way for the deletion of a resource. Returns the deletion that is already under way, if there is one: a repeated
+ * request changes nothing, and is on record. Cancels any other operation: one that no worker holds ends here, another one at
  * its next step boundary.
  */
-export async function makeWayForDeletions(
+export async function makeWayForDeletion(
   tx: Tx,
   { resourceType }: Definition,
-  requests: { by: ProjectRequester; resourceId: string }[],
-): Promise<(OperationRow | undefined)[]> {
-  const unfinished = await findUnfinishedOperations(tx, ...requests.map(({ resourceId }) => resourceId))
-  const deletions = requests.map(({ resourceId }) =>
-    unfinished.find((operation) => operation.resource_id === resourceId && operation.name === 'DELETE'),
-  )
-  for (const [index, { by, resourceId }] of requests.entries()) {
-    const deletion = deletions[index]
-    if (!deletion) continue
+  by: ProjectRequester,
+  resourceId: string,
+): Promise<OperationRow | undefined> {
+  const unfinished = await lockUnfinishedOperations(tx, resourceId)
+  const deletion = unfinished.find(({ name }) => name === 'DELETE')
+  if (deletion) {
     const type = `${resourceType}.deletion_repeated` as const
     await emit(tx, { ...by, type, resourceType, resourceId, data: { operation_id: deletion.id } })
+    return deletion
   }
-  const isBeingDeleted = new Set(deletions.map((deletion) => deletion?.resource_id))
-  for (const operation of unfinished) {
-    if (isBeingDeleted.has(operation.resource_id)) continue
-    await cancelOperation(tx, operation.id)
-    await endOperations(tx, [
-      { id: operation.id, token: null, state: 'FAILED', result: cancelled, stepLog: null },
-    ])
+  for (const { id } of unfinished) {
+    await cancelOperation(tx, id)
+    await endOperations(tx, [{ id, token: null, state: 'FAILED', result: cancelled, stepLog: null }])
   }
-  return deletions
+  return undefined
 }
 
 /** The first step of a deletion: what it cancelled may be in the middle of an engine call, and has to let go first. */
@@ -129,10 +122,10 @@ export const quotaExceeded = ({ name, holder, available, requested }: QuotaShort
 
 /** Takes it, or throws the 403. Called last, so that its rows are locked for the shortest time. */
 export async function requireQuota(tx: Tx, projectId: string, amounts: QuotaAmounts): Promise<void> {
-  const requests = [{ projectId, amounts }]
-  const [shortage] = (await lookAtQuotas(tx, requests)).take(requests)
+  const request = { projectId, amounts }
+  const shortage = (await readQuotas(tx, request)).take(request)
   if (shortage) throw quotaExceeded(shortage)
-  await takeQuotas(tx, requests)
+  await takeQuota(tx, request)
 }
 
 /** 403 that names the organization's quota, when what was just added is more than it allows. Called last, too. */

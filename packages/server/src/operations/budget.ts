@@ -4,21 +4,23 @@ import { addMonths, monthOf } from '../domain/months.ts'
 import { type BudgetRow, findBudgets } from '../store/billing/budgets.ts'
 import { usageState } from '../store/billing/usage-days.ts'
 import type { Tx } from '../store/database.ts'
+import { gathered } from '../store/gathered.ts'
 
 /**
- * Returns, by project, the 403 that names the budget, for what would make the project cost more, if the budget says so
- * and is spent. It is read before a host is locked and used where quotas are, after every other objection.
+ * Returns the 403 that names the project's budget if it is spent and has a hard stop, for requests that would make the
+ * project cost more. The caller throws it where quotas are checked, after every other objection.
  */
-export async function budgetRefusals(tx: Tx, projectIds: string[]): Promise<Map<string, Failure>> {
-  const spent = (await findBudgets(tx, [...new Set(projectIds)])).filter(isSpent)
-  if (spent.length === 0) return new Map()
+export async function budgetRefusal(tx: Tx, projectId: string): Promise<Failure | undefined> {
+  const budget = await readBudget(tx, projectId)
+  if (!budget || !isSpent(budget)) return undefined
   const { today } = await usageState(tx)
-  return new Map(spent.map((budget) => [budget.project_id, refusalOf(budget, today)]))
+  return refusalOf(budget, today)
 }
 
-export async function budgetRefusal(tx: Tx, projectId: string): Promise<Failure | undefined> {
-  return (await budgetRefusals(tx, [projectId])).get(projectId)
-}
+const readBudget = gathered(async (tx: Tx, projectIds: string[]): Promise<(BudgetRow | undefined)[]> => {
+  const budgets = await findBudgets(tx, [...new Set(projectIds)])
+  return projectIds.map((id) => budgets.find(({ project_id }) => project_id === id))
+})
 
 const isSpent = ({ is_hard_stop, monthly_usd, spent_usd_ms }: BudgetRow): boolean =>
   is_hard_stop && monthly_usd !== null && compareExact(usdOfMs(spent_usd_ms), parseDecimal(monthly_usd)) >= 0

@@ -29,7 +29,7 @@ export async function expireVms({ database, log }: Services): Promise<void> {
   for (const { id, project_id, on_expiry } of await listExpiredVms(database, batch))
     await database
       .transaction(async (tx) => {
-        const vm = (await lockExpiredVm(tx, id)) && (await lockVm(tx, project_id, id))
+        const vm = (await lockExpiredVm(tx, id)) && (await lockVm(tx, { projectId: project_id, id }))
         if (!vm) return
         const admit = on_expiry === 'delete' && !vm.is_protected ? admitVmDelete : admitVmStop
         await admit(tx, { ...system, projectId: project_id }, vm)

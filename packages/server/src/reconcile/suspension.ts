@@ -11,7 +11,7 @@ export async function stopSuspendedVms({ database, log }: Services): Promise<voi
   for (const { id, project_id } of await listVmsOfSuspended(database, batch))
     await database
       .transaction(async (tx) => {
-        const vm = await lockVm(tx, project_id, id)
+        const vm = await lockVm(tx, { projectId: project_id, id })
         if (vm) await admitVmStop(tx, { ...system, projectId: project_id }, vm)
       })
       .catch((error) => log.info({ err: error, vm: id }, 'stopping a suspended VM waits'))

@@ -11,7 +11,7 @@ import {
   type Progress,
   parkOperation,
 } from '../store/compute/operation-leases.ts'
-import { type Ending, endOperations, type StepEntry } from '../store/compute/operations.ts'
+import { endOperation, type StepEntry } from '../store/compute/operations.ts'
 import type { Tx } from '../store/database.ts'
 import { backoffMs } from './backoff.ts'
 import { withinLimit } from './limit.ts'
@@ -122,14 +122,15 @@ export class Attempt {
   }
 
   async #do(): Promise<void> {
-    const { tx: write, txAll, call, onDeadline } = this.#step
+    const { tx: write, isShared, call, onDeadline } = this.#step
     this.#log('running')
     if (this.#now > this.#deadline && !this.#definition.isTeardown)
       return this.#conclude({ flow: 'fail', ...(onDeadline ?? late) })
-    if (txAll) {
-      const conclude = (outcome: Outcome, tx: Tx) => this.#concludeShared(outcome, tx)
-      return this.#shared.take(this.#step, { work: this.#work(), conclude })
-    }
+    if (isShared)
+      return this.#shared.take(this.#step, {
+        work: this.#work(),
+        conclude: (outcome, tx) => this.#conclude(outcome, tx),
+      })
     if (!write) return this.#conclude(call ? await this.#timed(call) : next())
     await this.#services.database.transaction(async (tx) => this.#conclude(await write(this.#work(), tx), tx))
   }
@@ -161,20 +162,8 @@ export class Attempt {
     const noted = { ...progress, scratch, last_error: '', is_stuck: false }
     if (outcome.flow === 'wait') return this.#park(noted, outcome.ms, tx)
     const further = { ...noted, step: progress.step + 1, attempts: 0 }
-    if (this.#step.tx || this.#step.txAll || performance.now() - this.#notedAt > quickMs)
-      return this.#advance(further, tx)
+    if (this.#step.tx || performance.now() - this.#notedAt > quickMs) return this.#advance(further, tx)
     this.#progress = further
-  }
-
-  /** The endings of those who share a step are written together. */
-  async #concludeShared(outcome: Outcome, tx: Tx): Promise<Ending | undefined> {
-    if (outcome.flow !== 'done') {
-      await this.#conclude(outcome, tx)
-      return undefined
-    }
-    this.#log('done')
-    this.#isOver = true
-    return this.#ending('SUCCEEDED', outcome.result)
   }
 
   async #failed(error: unknown): Promise<void> {
@@ -213,12 +202,8 @@ export class Attempt {
   }
 
   async #end(state: 'SUCCEEDED' | 'FAILED', result: unknown, tx = this.#alone): Promise<void> {
-    if (!(await endOperations(tx, [this.#ending(state, result)])).has(this.lease.id)) throw new LostLease()
+    await endOperation(tx, { ...this.lease, state, result, stepLog: this.#progress.step_log })
     this.#isOver = true
-  }
-
-  #ending(state: Ending['state'], result: unknown): Ending {
-    return { ...this.lease, state, result, stepLog: this.#progress.step_log }
   }
 
   get #step() {

@@ -23,14 +23,8 @@ export const wait = (ms: number, scratch?: Record<string, unknown>): Outcome => 
 export const done = (result: unknown): Outcome => ({ flow: 'done', result })
 export const fail = (code: FailureCode, message: string): Outcome => ({ flow: 'fail', code, message })
 
-/** Thrown in a step's transaction: why it failed is looked up when the transaction is over, on whatever connection is free. */
-export class Unexplained extends Error {
-  readonly why: () => Promise<Error>
-  constructor(why: () => Promise<Error>) {
-    super('a step was refused')
-    this.why = why
-  }
-}
+/** A step's write did not find its resource as it must be. Trying again at once would not help. */
+export class Unmet extends Error {}
 
 /** How an operation ends that makes way for its resource's deletion. */
 export const cancelled = { code: 'cancelled', message: 'The resource is being deleted.' }
@@ -49,15 +43,17 @@ export interface Work {
 }
 
 /**
- * One step: a short transaction (`tx`, `txAll`), which commits together with the step's outcome, or engine work (`call`), which
+ * One step: a short transaction (`tx`), which commits together with the step's outcome, or engine work (`call`), which
  * never holds a transaction. Each may run twice; each has its undo of the same two kinds. The first step of most
  * operations has neither: it is what the request's own transaction did, and only its undo is left to say.
  */
 export interface Step {
   name: string
   tx?: (work: Work, tx: Tx) => Promise<Outcome>
-  /** As `tx`, for all that came to it while others were at it: one is a list of one. Outcomes are in the order of works. */
-  txAll?: (works: Work[], tx: Tx) => Promise<Outcome[]>
+  /** Its transaction is shared by operations that come to the step while others are at it. */
+  isShared?: true
+  /** Says why, after its transaction failed with `Unmet`. */
+  onUnmet?: (work: Work) => Promise<Error>
   call?: (work: Work) => Promise<Outcome>
   undoTx?: (work: Work, tx: Tx) => Promise<void>
   undoCall?: (work: Work) => Promise<void>

@@ -1,10 +1,10 @@
 import { Failure } from '../domain/failure.ts'
-import { UnknownOutcome } from './database.ts'
+import { allSettledThenThrow } from './all-settled.ts'
+import { type Database, TryAgain, type Tx, UnknownOutcome } from './database.ts'
+import { BatchMember } from './transaction.ts'
 
-/** Instead of an outcome: it would have to wait, and nobody else shall wait with it. It is done again by itself. */
-export const alone = Symbol('alone')
-
-export type Settled<Result> = Result | Failure | typeof alone
+/** What became of one request of a batch. `TryAgain`: it is tried again in a transaction of its own. */
+export type BatchResult<Result> = Result | Failure | TryAgain
 
 interface Waiting<Item, Result> {
   item: Item
@@ -13,20 +13,15 @@ interface Waiting<Item, Result> {
 }
 
 export interface BatchWork<Item, Result> {
-  /**
-   * Does all of them in one transaction, and returns what became of each. `isAlone`: it is one by itself, nobody stands
-   * behind it, and it may wait.
-   */
-  work: (items: Item[], isAlone: boolean) => Promise<Settled<Result>[]>
-  /** Two that share one of these are never in the same list. */
-  conflictsOf: (item: Item) => string[]
+  /** Does all of them together. `isAlone`: it is a single request that was tried in a batch before, and it may wait. */
+  work: (items: Item[], isAlone: boolean) => Promise<BatchResult<Result>[]>
   most: number
 }
 
 /**
- * Does what is asked in lists: while one list is under way the next gathers, and what comes when nothing is under way goes
- * with whatever else came in the same turn of the event loop, mostly nothing. Nobody waits for a list to fill. If a whole
- * list fails, and nothing of it was written, each is done by itself: no request fails for the sake of another.
+ * Does requests in batches: while one batch is under way the next gathers, and a request that comes when nothing is under way
+ * goes with those of the same turn of the event loop. No request waits for a batch to fill. If a whole batch fails, and
+ * nothing of it was written, each request is done by itself: no request fails because of another.
  */
 export class Batches<Item, Result> {
   readonly #how: BatchWork<Item, Result>
@@ -47,40 +42,65 @@ export class Batches<Item, Result> {
   }
 
   async #run(): Promise<void> {
-    while (this.#waiting.length > 0) await this.#settle(this.#next(), false)
+    while (this.#waiting.length > 0) await this.#settle(this.#waiting.splice(0, this.#how.most), false)
     this.#isBusy = false
-  }
-
-  /** Takes them in the order in which they came; whoever conflicts with one before waits for the next list. */
-  #next(): Waiting<Item, Result>[] {
-    const batch: Waiting<Item, Result>[] = []
-    const left: Waiting<Item, Result>[] = []
-    const claimed = new Set<string>()
-    for (const waiting of this.#waiting) {
-      const conflicts = this.#how.conflictsOf(waiting.item)
-      const fits = batch.length < this.#how.most && !conflicts.some((each) => claimed.has(each))
-      for (const each of conflicts) claimed.add(each)
-      ;(fits ? batch : left).push(waiting)
-    }
-    this.#waiting = left
-    return batch
   }
 
   async #settle(batch: Waiting<Item, Result>[], isAlone: boolean): Promise<void> {
     try {
-      const items = batch.map(({ item }) => item)
-      const outcomes = await this.#how.work(items, isAlone)
+      const results = await this.#how.work(
+        batch.map(({ item }) => item),
+        isAlone,
+      )
       for (const [index, waiting] of batch.entries()) {
-        const outcome = outcomes[index] as Settled<Result>
-        if (outcome === alone) void this.#settle([waiting], true)
-        else if (outcome instanceof Failure) waiting.reject(outcome)
-        else waiting.resolve(outcome)
+        const result = results[index] as BatchResult<Result>
+        if (result instanceof TryAgain && !isAlone) void this.#settle([waiting], true)
+        else if (result instanceof Error) waiting.reject(result)
+        else waiting.resolve(result)
       }
     } catch (error) {
       const isOver = isAlone || batch.length === 1 || error instanceof UnknownOutcome
       for (const waiting of batch)
         if (isOver) waiting.reject(error)
         else void this.#settle([waiting], true)
+    }
+  }
+}
+
+/** Every request of the batch was refused: roll back. */
+class AllRefused extends Error {}
+
+/**
+ * Runs requests in one transaction, each as if it had the transaction to itself. A request that fails before it has written
+ * gets its own failure; after that the whole transaction fails. `isDone` says, if the outcome of the commit is unknown,
+ * whether it took place.
+ */
+export async function transactTogether<Item, Result>(
+  database: Database,
+  items: Item[],
+  isAlone: boolean,
+  work: (tx: Tx, item: Item) => Promise<Result>,
+  isDone: (results: BatchResult<Result>[]) => Promise<boolean> = async () => false,
+): Promise<BatchResult<Result>[]> {
+  let results: BatchResult<Result>[] = []
+  try {
+    await database.transaction(async (tx) => {
+      results = await allSettledThenThrow(items.map((item) => (isAlone ? work(tx, item) : member(tx, item))))
+      if (!isAlone && results.every((result) => result instanceof Error)) throw new AllRefused()
+    }, !isAlone)
+  } catch (error) {
+    const stands = error instanceof UnknownOutcome && (await isDone(results))
+    if (!stands && !(error instanceof AllRefused)) throw error
+  }
+  return results
+
+  async function member(batch: Tx, item: Item): Promise<BatchResult<Result>> {
+    const tx = new BatchMember(batch)
+    try {
+      return await work(tx, item)
+    } catch (error) {
+      if (!tx.hasWritten && (error instanceof Failure || error instanceof TryAgain)) return error
+      throw error
     }
   }
 }

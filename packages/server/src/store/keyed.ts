@@ -149,7 +149,7 @@ export function keyedStatement<Row, Key extends KeyMembers<Key>>(
  */
 export const withSharedReads = (tx: Queryable): Queryable => ({
   isShared: true,
-  gather: queueMicrotask,
+  gather: tx.gather ?? queueMicrotask,
   query: (config) => tx.query(config),
 })
 

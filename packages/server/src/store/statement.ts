@@ -16,12 +16,19 @@ export const statements = new Map<string, string>()
 // after the name of a member of JSON (`{"isOpen":true}`).
 const parameter = /(?<![:\w"]):([a-z]\w*)/gi
 
+const writing = new Set<string>()
+
+/** Whether a statement changes rows. One without a name is taken for one that does. */
+export const isWrite = ({ name }: { name?: string | undefined }): boolean =>
+  name === undefined || writing.has(name)
+
 /** `text` names its parameters (`:projectId`). They become `$1`, `$2`, … here, once, and not at each call. */
 export function statement<Row = never, Params = void>(name: string, text: string): Statement<Row, Params> {
   const names = [...new Set(Array.from(text.matchAll(parameter), ([, param]) => param as keyof Params))]
   const compiled = text.replace(parameter, (_, param) => `$${names.indexOf(param) + 1}`)
   if (statements.has(name)) throw new Error(`two statements are called ${name}`)
   statements.set(name, compiled)
+  if (/\b(INSERT INTO|(?<!FOR |KEY )UPDATE \w+|DELETE FROM)\b/.test(text)) writing.add(name)
   const query = (db: Queryable, params: Params) => {
     const values = names.map((param) => {
       const value = params[param]

@@ -3,7 +3,7 @@ import { addLocation, hostReport, reportHost, rows } from '@slipway/testing/flee
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { uuid } from '../../src/domain/ids.ts'
-import { placeOne } from '../../src/operations/vm/place.ts'
+import { placeVm } from '../../src/operations/vm/place.ts'
 import { claimGpus, quarantineGpus } from '../../src/store/compute/placement.ts'
 import { markDrainedHosts } from '../../src/store/fleet/fleet.ts'
 
@@ -41,8 +41,8 @@ let vmsMade = 0
 async function addVm(location: string, gpuCount = 1) {
   const vmId = uuid()
   await service.database.transaction(async (tx) => {
-    const placed = (await placeOne(tx, { location, family: 'a100', gpuCount, allowedHosts: null }))!
-    await claimGpus(tx, [{ vmId, gpuIds: placed.gpuIds }])
+    const placed = (await placeVm(tx, { location, family: 'a100', gpuCount, allowedHosts: null }))!
+    await claimGpus(tx, { vmId, gpuIds: placed.gpuIds })
     await tx.query({
       text: `INSERT INTO vms (id, project_id, name, type, family, gpu_count, location, state, host_id, image,
                os_disk_id, interface_id, network_id, subnet_id, mac_address, private_address)
@@ -114,7 +114,7 @@ test('a host takes no VMs while it is closed', async () => {
   const { location, id } = await addHost()
   const fits = () =>
     service.database.transaction((tx) =>
-      placeOne(tx, { location, family: 'a100', gpuCount: 1, allowedHosts: null }),
+      placeVm(tx, { location, family: 'a100', gpuCount: 1, allowedHosts: null }),
     )
   expect((await call('PATCH', `/hosts/${id}`, { schedulable: false })).body.schedulable).toBe(false)
   expect(await fits()).toBeUndefined()

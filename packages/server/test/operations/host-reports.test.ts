@@ -2,7 +2,7 @@ import { createDatabase } from '@slipway/testing/database.ts'
 import { addLocation, gpuReport, hostReport, reportHost, rows } from '@slipway/testing/fleet.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { uuid } from '../../src/domain/ids.ts'
-import { placeOne } from '../../src/operations/vm/place.ts'
+import { placeVm } from '../../src/operations/vm/place.ts'
 import { applyHostReports, markLostHosts } from '../../src/reconcile/host-reports.ts'
 import { claimGpus, quarantineGpus } from '../../src/store/compute/placement.ts'
 import { Database } from '../../src/store/database.ts'
@@ -65,8 +65,8 @@ const eventTypes = async (hostId: string) =>
 async function claim(location: string, gpuCount: number): Promise<string> {
   const vmId = uuid()
   await database.transaction(async (tx) => {
-    const placed = await placeOne(tx, { location, family: 'a100', gpuCount, allowedHosts: null })
-    await claimGpus(tx, [{ vmId, gpuIds: placed!.gpuIds }])
+    const placed = await placeVm(tx, { location, family: 'a100', gpuCount, allowedHosts: null })
+    await claimGpus(tx, { vmId, gpuIds: placed!.gpuIds })
   })
   return vmId
 }

@@ -171,16 +171,15 @@ const around = (step: Step, when: 'before' | 'after', hook: () => Promise<void>)
       if (when === 'after') await hook()
       return result
     }
-  const { tx, txAll, call } = step
+  const { tx, call } = step
   return {
     ...step,
     ...(tx && { tx: wrap(tx) }),
-    ...(txAll && { txAll: wrap(txAll) }),
     ...(call && { call: wrap(call) }),
   }
 }
 
-const isTransaction = (step: Step) => step.tx !== undefined || step.txAll !== undefined
+const isTransaction = (step: Step) => step.tx !== undefined
 
 /** The work is done, and rolled back the first time. */
 function rolledBackOnce<W, R>(write: (work: W, tx: Tx) => Promise<R>) {
@@ -195,11 +194,10 @@ function rolledBackOnce<W, R>(write: (work: W, tx: Tx) => Promise<R>) {
 
 /** Every engine call happens twice, every transaction is rolled back once. */
 const doingTwice = (): Definition[] =>
-  changeSteps(({ call, tx, txAll, ...step }) => ({
+  changeSteps(({ call, tx, ...step }) => ({
     ...step,
     ...(call && { call: async (work: Work) => (await call(work)) && call(work) }),
     ...(tx && { tx: rolledBackOnce(tx) }),
-    ...(txAll && { txAll: rolledBackOnce(txAll) }),
   }))
 
 /** The same for every undo; `undone` gets the names of the steps. */

@@ -48,7 +48,7 @@ test('a connection that breaks while writes and commit are under way together le
   const { database } = await withConnections()
   const broken = database.transaction(async (tx) => {
     await tx.query({ text: 'SELECT 1' })
-    await tx.withCommit(tx.query({ text: 'SELECT pg_terminate_backend(pg_backend_pid())' }))
+    await tx.awaitAtCommit(tx.query({ text: 'SELECT pg_terminate_backend(pg_backend_pid())' }))
   })
   await expect(broken).rejects.toBeInstanceOf(UnknownOutcome)
   await database.close()
@@ -85,7 +85,7 @@ test('what is read ahead goes with the commit, sees what was written, and harms 
   const refused = database.transaction(async (tx) => {
     void tx.readAhead((db) => db.query({ text: count }))
     await tx.query({ text: `INSERT INTO notes VALUES ('three')` })
-    await tx.withCommit(tx.query({ text: 'SELECT 1 / 0' }))
+    await tx.awaitAtCommit(tx.query({ text: 'SELECT 1 / 0' }))
   })
   await expect(refused).rejects.toThrow('division by zero')
   expect(await write('four', count)).toMatchObject([{ rows: [{ count: 3 }] }])
@@ -97,7 +97,7 @@ test('a transaction begins anew when what a statement insists on is not so', asy
   let attempts = 0
   const said = await database.transaction(async (tx) => {
     const isSo = ++attempts === 3
-    await tx.withCommit(tx.query({ text: 'SELECT insist($1, $2)', values: [isSo, 'not yet'] }))
+    await tx.awaitAtCommit(tx.query({ text: 'SELECT insist($1, $2)', values: [isSo, 'not yet'] }))
     return `attempt ${attempts}`
   })
   expect(said).toBe('attempt 3')

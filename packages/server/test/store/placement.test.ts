@@ -5,8 +5,8 @@ import { addLocation, gpuReport, hostReport, reportHost, rows } from '@slipway/t
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { uuid } from '../../src/domain/ids.ts'
-import { placeOne, placeVms } from '../../src/operations/vm/place.ts'
-import { alone } from '../../src/store/batches.ts'
+import { placeVm } from '../../src/operations/vm/place.ts'
+import { transactTogether } from '../../src/store/batches.ts'
 import type { PlacementRequest } from '../../src/store/compute/host-locks.ts'
 import {
   claimGpus,
@@ -16,7 +16,7 @@ import {
   listQuarantinedGpus,
   quarantineGpus,
 } from '../../src/store/compute/placement.ts'
-import { Database } from '../../src/store/database.ts'
+import { Database, TryAgain } from '../../src/store/database.ts'
 import { chooseHost, type HostCandidate } from '../support/placement-rules.ts'
 
 let store: Awaited<ReturnType<typeof createDatabase>>
@@ -34,10 +34,10 @@ afterAll(async () => {
 function place(request: Partial<PlacementRequest> & { location: string }, vmId = uuid()) {
   const whole: PlacementRequest = { family: 'a100', gpuCount: 1, allowedHosts: null, ...request }
   return database.transaction(async (tx) => {
-    const placed = await placeOne(tx, whole)
+    const placed = await placeVm(tx, whole)
     if (!placed) return null
     const { hostId, gpuIds } = placed
-    await claimGpus(tx, [{ vmId, gpuIds }])
+    await claimGpus(tx, { vmId, gpuIds })
     const [host] = await rows<{ name: string }>(tx, 'SELECT name FROM hosts WHERE id = $1', hostId)
     const gpus = await rows<{ id: string; numaNode: number }>(
       tx,
@@ -98,7 +98,7 @@ test('placement waits for a host that another request holds and gives back', asy
     })
     void database
       .transaction(async (tx) => {
-        await placeOne(tx, { location, family: 'a100', gpuCount: 1, allowedHosts: null })
+        await placeVm(tx, { location, family: 'a100', gpuCount: 1, allowedHosts: null })
         locked()
         await isOver
         throw new Error('given back')
@@ -128,15 +128,12 @@ test('several VMs are placed together, each on one host, and only those go witho
         let attempts = 0
         const placed = await database.transaction(async (tx) => {
           attempts++
-          const found = await placeVms(tx, requests, false)
-          const claims = found.flatMap((each, i) =>
-            each && each !== alone ? [{ vmId: vmIds[i]!, gpuIds: each.gpuIds }] : [],
-          )
-          await claimGpus(tx, claims)
+          const found = await Promise.all(requests.map((request) => placeVm(tx, request)))
+          for (const [i, each] of found.entries())
+            if (each) await claimGpus(tx, { vmId: vmIds[i]!, gpuIds: each.gpuIds })
           return found
-        })
+        }, true)
         expect(attempts).toBe(1)
-        expect(placed).not.toContain(alone)
         for (const [i, each] of placed.entries()) {
           const onHosts = await rows<{ host_id: string }>(
             database,
@@ -162,9 +159,11 @@ test('several VMs do not wait for a host that another request holds', async () =
   await reportHost(database, location, hostReport('only', 8))
   const request: PlacementRequest = { location, family: 'a100', gpuCount: 1, allowedHosts: null }
   await database.transaction(async (holder) => {
-    await placeOne(holder, request)
-    const placed = await database.transaction((tx) => placeVms(tx, [request, request], false))
-    expect(placed).toEqual([alone, alone])
+    await placeVm(holder, request)
+    const placed = await transactTogether(database, [request, request], false, (tx, each) =>
+      placeVm(tx, each),
+    )
+    expect(placed).toEqual([expect.any(TryAgain), expect.any(TryAgain)])
   })
 })
 

@@ -11,10 +11,10 @@ import {
   deleteQuotas,
   giveBackQuota,
   listQuotas,
-  lookAtQuotas,
   type QuotaAmounts,
+  readQuotas,
   setQuotas,
-  takeQuotas,
+  takeQuota,
 } from '../../src/store/compute/quotas.ts'
 import { Database } from '../../src/store/database.ts'
 import { insertOrganization } from '../../src/store/identity/organizations.ts'
@@ -47,9 +47,9 @@ async function addProject(max: number | null, organizationId?: string): Promise<
 /** What it was short of, if it was. */
 const take = (projectId: string, amounts: QuotaAmounts) =>
   database.transaction(async (tx) => {
-    const requests = [{ projectId, amounts }]
-    const [shortage] = (await lookAtQuotas(tx, requests)).take(requests)
-    if (!shortage) await takeQuotas(tx, requests)
+    const request = { projectId, amounts }
+    const shortage = (await readQuotas(tx, request)).take(request)
+    if (!shortage) await takeQuota(tx, request)
     return shortage
   })
 

@@ -151,7 +151,7 @@ test.each([false, true])(
     const lease = (holder = uuid()) => ({ name: `taken back ${isFollowed}`, holder, ms: 60_000 })
     const failing = database.transaction(async (tx) => {
       await takeLease(tx, lease())
-      await tx.withCommit(tx.query({ text: 'SELECT 1 / 0' }))
+      await tx.awaitAtCommit(tx.query({ text: 'SELECT 1 / 0' }))
       if (isFollowed) await takeLease(tx, lease())
     })
     await expect(failing).rejects.toThrow('division by zero')

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type CompiledRule, decidePacket, type Packet } from '../../domain/firewall.ts'
 import { inParts } from '../../domain/lists.ts'
 import { Batches } from '../../store/batches.ts'
-import type { Database, Queryable } from '../../store/database.ts'
+import { type Database, type Queryable, TryAgain } from '../../store/database.ts'
 import {
   type SimulatedFault,
   type SimulatedHost,
@@ -60,20 +60,22 @@ export class SimulatedEngine implements Engine {
   constructor(options: SimulatedOptions) {
     this.#options = options
     const { database, quarantineMs } = options
-    const together = { most: mostTogether, conflictsOf: ({ id }: SimulatedPlace) => [id] }
+    const together = { most: mostTogether }
     this.#puts = new Batches<WantedVm, SimulatedVm | undefined>({
       ...together,
-      async work(vms) {
-        const put = new Map((await simulated.putVms(database, vms)).map((vm) => [vm.id, vm]))
-        return vms.map(({ id }) => put.get(id))
-      },
+      work: (vms) =>
+        oncePerVm(vms, async (each) => {
+          const put = new Map((await simulated.putVms(database, each)).map((vm) => [vm.id, vm]))
+          return ({ id }) => put.get(id)
+        }),
     })
     this.#removals = new Batches({
       ...together,
-      async work(vms) {
-        const gone = new Set((await simulated.removeVms(database, vms, quarantineMs)).map(({ id }) => id))
-        return vms.map(({ id }) => gone.has(id))
-      },
+      work: (vms) =>
+        oncePerVm(vms, async (each) => {
+          const gone = new Set((await simulated.removeVms(database, each, quarantineMs)).map(({ id }) => id))
+          return ({ id }) => gone.has(id)
+        }),
     })
   }
 
@@ -353,3 +355,15 @@ const isThereAlready = (action: PowerAction, now: VmStatus['power']) =>
 const stale = (id: string) => new EngineError('stale', `a newer generation of ${id} was seen`)
 const lost = (id: string) => new EngineError('lost', `the OS disk of ${id} is gone`)
 const hostAway = (host: string) => new EngineError('unavailable', `the host ${host} does not answer`)
+
+/** Has `work` done for the first call of each VM; a second one leaves the batch. */
+async function oncePerVm<Place extends SimulatedPlace, Result>(
+  vms: Place[],
+  work: (vms: Place[]) => Promise<(vm: Place) => Result>,
+): Promise<(Result | TryAgain)[]> {
+  const first = new Map(vms.toReversed().map((vm) => [vm.id, vm]))
+  const resultOf = await work([...first.values()])
+  return vms.map((vm) =>
+    first.get(vm.id) === vm ? resultOf(vm) : new TryAgain('the VM is in the batch twice'),
+  )
+}

@@ -35,7 +35,7 @@ export const adminVmHandlers: Handlers<'adminVmList' | 'adminVmStop' | 'adminVmD
 
 async function locked({ tx, params }: Context<'adminVmStop' | 'adminVmDelete'>): Promise<VmRow> {
   const known = await findAnyVm(tx, params.vm_id)
-  const vm = known && (await lockVm(tx, known.project_id, known.id))
+  const vm = known && (await lockVm(tx, { projectId: known.project_id, id: known.id }))
   if (!vm) throw notFound('VM')
   return vm
 }

@@ -1,7 +1,6 @@
 import type { Operation, OperationStep, OperationType, RouteId } from '@slipway/contract'
-import { Failure, notFound } from '../../domain/failure.ts'
+import { notFound } from '../../domain/failure.ts'
 import { stepNames } from '../../operations/index.ts'
-import { alone, type Settled } from '../../store/batches.ts'
 import { findOperationRecord } from '../../store/compute/operation-view.ts'
 import {
   type BegunOperation,
@@ -20,10 +19,6 @@ type GetId = Extract<RouteId, 'operationGet' | `${string}OperationGet`>
 
 /** The answer of whatever begins an operation. */
 export const started = (operation: BegunOperation) => ({ operation: operationView(operation) })
-
-/** The same, where it may have been refused. */
-export const startedOrNot = (settled: Settled<BegunOperation>): Settled<ReturnType<typeof started>> =>
-  settled === alone || settled instanceof Failure ? settled : started(settled)
 
 function list(context: Context<ListId>, type: OperationType | null) {
   const { tx, query, project } = context

@@ -4,8 +4,8 @@ import { protectionOf } from '../../operations/annotations.ts'
 import { requireDistinct } from '../../operations/disk/attachments.ts'
 import { annotate } from '../../operations/vm/annotate.ts'
 import { admitVmAttachDisks } from '../../operations/vm/attach-disks.ts'
-import { admitVmCreates } from '../../operations/vm/create.ts'
-import { admitVmDeletes } from '../../operations/vm/delete.ts'
+import { admitVmCreate } from '../../operations/vm/create.ts'
+import { admitVmDelete } from '../../operations/vm/delete.ts'
 import { admitVmDetachDisks } from '../../operations/vm/detach-disks.ts'
 import { admitVmReset } from '../../operations/vm/reset.ts'
 import { readSerialLog } from '../../operations/vm/serial-log.ts'
@@ -14,20 +14,20 @@ import { admitVmStop } from '../../operations/vm/stop.ts'
 import { admitVmRetype, admitVmTtl } from '../../operations/vm/update.ts'
 import type { OperationRow } from '../../store/compute/operations.ts'
 import { findVmView, listVmViews, type VmFilter } from '../../store/compute/vm-view.ts'
-import { findVm, lockVm, lockVms, type VmRow } from '../../store/compute/vms.ts'
+import { findVm, lockVm, type VmRow } from '../../store/compute/vms.ts'
 import { sharedRead } from '../../store/keyed.ts'
 import type { SortedPage } from '../../store/sorted.ts'
 import type { Context, Handlers } from '../context.ts'
 import { choiceList, commaList, idList, labelFilter, locationList } from '../filters.ts'
 import { afterCursor, pageOfSorted } from '../pages.ts'
-import { started, startedOrNot } from './operations.ts'
+import { started } from './operations.ts'
 
 async function locked({
   tx,
   by,
   params,
-}: Context<'vmUpdate' | 'vmAttachDisks' | 'vmDetachDisks'>): Promise<VmRow> {
-  const vm = await lockVm(tx, by.projectId, params.vm_id)
+}: Context<'vmUpdate' | 'vmDelete' | 'vmAttachDisks' | 'vmDetachDisks'>): Promise<VmRow> {
+  const vm = await lockVm(tx, { projectId: by.projectId, id: params.vm_id })
   if (!vm) throw notFound('VM')
   return vm
 }
@@ -64,17 +64,8 @@ const vmPage = sharedRead(
 type VmRouteId = Exclude<keyof typeof vmRoutes, 'vmOperationList' | 'vmOperationGet'>
 
 export const vmHandlers: Handlers<VmRouteId> = {
-  vmCreate: {
-    // Disks of several requests would be locked in no order: one request with disks at a time.
-    conflictsOf: ({ by, body }) => [
-      `name ${by.projectId} ${body.name}`,
-      ...(body.disks?.length ? ['disks'] : []),
-    ],
-    async answer(contexts, isAlone) {
-      const { tx, services } = contexts[0]!
-      return (await admitVmCreates(tx, services.catalogueMemory, contexts, isAlone)).map(startedOrNot)
-    },
-  },
+  vmCreate: async ({ services, tx, by, body }) =>
+    started(await admitVmCreate(tx, services.catalogueMemory, by, body)),
 
   async vmList({ tx, project, routeId, params, query }) {
     const filter = {
@@ -101,27 +92,11 @@ export const vmHandlers: Handlers<VmRouteId> = {
     return started(await update(context, await locked(context), context.body))
   },
 
-  vmDelete: {
-    conflictsOf: ({ params }) => [`vm ${params.vm_id}`],
-    async answer(contexts) {
-      const { tx } = contexts[0]!
-      const vms = await lockVms(
-        tx,
-        contexts.map(({ by, params }) => ({ projectId: by.projectId, id: params.vm_id })),
-      )
-      const found = contexts.flatMap(({ by, params }) => {
-        const vm = vms.get(params.vm_id)
-        return vm && !protectionOf('VM', vm) ? [{ by, vm }] : []
-      })
-      const operations = new Map(
-        (await admitVmDeletes(tx, found)).map((operation) => [operation.resource_id, operation]),
-      )
-      return contexts.map(({ params }) => {
-        const vm = vms.get(params.vm_id)
-        const refusal = vm ? protectionOf('VM', vm) : notFound('VM')
-        return startedOrNot(refusal ?? operations.get(params.vm_id)!)
-      })
-    },
+  async vmDelete(context) {
+    const vm = await locked(context)
+    const refusal = protectionOf('VM', vm)
+    if (refusal) throw refusal
+    return started(await admitVmDelete(context.tx, context.by, vm))
   },
 
   async vmAttachDisks(context) {

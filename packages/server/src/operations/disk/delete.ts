@@ -3,7 +3,7 @@ import { type DiskRow, moveDisk, raiseDiskGeneration } from '../../store/compute
 import { findUnfinishedOperations, type OperationRow } from '../../store/compute/operations.ts'
 import { giveBackQuota } from '../../store/compute/quotas.ts'
 import type { Tx } from '../../store/database.ts'
-import { awaitCancelled, beginOperation, makeWayForDeletions, type ProjectRequester } from '../admission.ts'
+import { awaitCancelled, beginOperation, makeWayForDeletion, type ProjectRequester } from '../admission.ts'
 import { heldBy } from './attachments.ts'
 import { diskOf, diskQuota, emitDisk, forgetDisk, removeDisk } from './disk.ts'
 
@@ -11,7 +11,7 @@ export async function admitDiskDelete(tx: Tx, by: ProjectRequester, disk: DiskRo
   const [holder] = disk.attached_to
   if (holder) throw heldBy(disk, holder)
   const grownByGib = await growthUnderWay(tx, disk)
-  const [underWay] = await makeWayForDeletions(tx, diskDelete, [{ by, resourceId: disk.id }])
+  const underWay = await makeWayForDeletion(tx, diskDelete, by, disk.id)
   if (underWay) return underWay
   await moveDisk(tx, disk.id, 'deleting', ['creating', 'available', 'resizing'])
   const operation = await beginOperation(tx, by, diskDelete, {

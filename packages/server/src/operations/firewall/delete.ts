@@ -4,7 +4,7 @@ import type { Tx } from '../../store/database.ts'
 import type { Requester } from '../../store/events/events.ts'
 import { wantFirewalls } from '../../store/network/firewalls.ts'
 import { findRule, moveRule, type RuleRow, raiseRuleGeneration } from '../../store/network/rules.ts'
-import { awaitCancelled, beginOperation, makeWayForDeletions, type ProjectRequester } from '../admission.ts'
+import { awaitCancelled, beginOperation, makeWayForDeletion, type ProjectRequester } from '../admission.ts'
 import { applyToNetwork, emitRule, forgetRule, ruleOf } from './rule.ts'
 
 export async function admitFirewallRuleDelete(
@@ -12,7 +12,7 @@ export async function admitFirewallRuleDelete(
   by: ProjectRequester,
   rule: RuleRow,
 ): Promise<OperationRow> {
-  const [underWay] = await makeWayForDeletions(tx, firewallRuleDelete, [{ by, resourceId: rule.id }])
+  const underWay = await makeWayForDeletion(tx, firewallRuleDelete, by, rule.id)
   if (underWay) return underWay
   await moveRule(tx, rule.id, 'deleting', ['creating', 'active', 'updating'])
   await wantFirewalls(tx, rule.network_id)

@@ -3,14 +3,14 @@ import { gatewayOf } from '../../domain/addresses.ts'
 import { Failure } from '../../domain/failure.ts'
 import type { HostKey } from '../../domain/guest/host-key.ts'
 import { type Engine, EngineError, type VmSpec, type VmStatus } from '../../engines/engine.ts'
-import { done, fail, next, type Outcome, Unexplained, type Work, wait } from '../../runner/operation.ts'
+import { done, fail, next, type Outcome, type Work, wait } from '../../runner/operation.ts'
 import { recordOfVm } from '../../store/compute/operations.ts'
 import { findVmForEngine, type VmEngineRow } from '../../store/compute/vms.ts'
-import { isUnmet, type Tx } from '../../store/database.ts'
+import type { Tx } from '../../store/database.ts'
 import { callOf, engineAt, lookAgainMs } from '../engine-work.ts'
 import { compile } from '../firewall/apply.ts'
 import { hostKeyOf } from './host-key.ts'
-import { startVms } from './state.ts'
+import { startVm } from './state.ts'
 import { attachedDisks, osDiskLost, refOf, requireOsDisk, vmGone, vmOf } from './vm.ts'
 
 function vmSpec(vm: VmEngineRow, isNew: boolean, sshHostKey: HostKey | null): VmSpec {
@@ -58,7 +58,7 @@ export async function bootVm(work: Work): Promise<Outcome> {
   let status = work.scratch.bootingSinceMs ? await engine.inspectVm(refOf(vm), work.signal) : null
   if (!status || status.power === 'off' || firewallGeneration < vm.firewall_wanted) {
     firewallGeneration = vm.firewall_wanted
-    status = await raise(work, engine, vm)
+    status = await defineAndStart(work, engine, vm)
   }
   if (status?.power === 'running') return next({ sshDestination: status.sshDestination, firewallGeneration })
   if (status?.power === 'crashed')
@@ -72,7 +72,7 @@ export async function bootVm(work: Work): Promise<Outcome> {
 }
 
 /** Only a creation makes an OS disk. */
-async function raise(work: Work, engine: Engine, vm: VmEngineRow): Promise<VmStatus | null> {
+async function defineAndStart(work: Work, engine: Engine, vm: VmEngineRow): Promise<VmStatus | null> {
   const rules = compile(vm.firewall, vm)
   const spec = vmSpec(vm, work.operation.name === 'CREATE', await hostKeyOf(work, vm))
   const wanted = { firewall: { rules, generation: vm.firewall_wanted }, power: 'on' } as const
@@ -86,9 +86,9 @@ export const bootDeadline = {
   message: 'The guest did not answer in time; the serial log may say why.',
 } as const
 
-/** The end of creations, starts and resets: running, metered, reachable. */
-export async function finishBoots(works: Work[], tx: Tx): Promise<Outcome[]> {
-  const started = works.map(({ operation, scratch }) => ({
+/** The end of a creation, start or reset: running, metered, reachable. */
+export async function finishBoot({ operation, scratch }: Work, tx: Tx): Promise<Outcome> {
+  await startVm(tx, {
     id: operation.resource_id,
     isNew: operation.name === 'CREATE',
     sshDestination: String(scratch.sshDestination ?? ''),
@@ -96,22 +96,15 @@ export async function finishBoots(works: Work[], tx: Tx): Promise<Outcome[]> {
     actor: operation.actor,
     requestId: operation.request_id,
     operationId: operation.id,
-  }))
-  await tx.withCommit(
-    startVms(tx, started).catch((error) => {
-      throw isUnmet(error) ? new Unexplained(() => whyNotStarted(works)) : error
-    }),
-  )
-  return works.map(() => done(recordOfVm))
+  })
+  return done(recordOfVm)
 }
 
-/** Several are tried again one by one: then each says why. */
-async function whyNotStarted(works: Work[]): Promise<Error> {
-  const [work] = works
-  if (works.length > 1 || !work) return new Error('one of the VMs was elsewhere')
+/** Says why `finishBoot` did not find the VM on its way to running. */
+export async function whyNotStarted(work: Work): Promise<Error> {
   const vm = await vmOf(work)
   requireOsDisk(vm)
   return vmStateTable[vm.state].mayGoTo.includes('STATE_RUNNING')
-    ? new Error('the VM was elsewhere for a moment')
+    ? new Error('the VM was in an unexpected state for a moment')
     : new Failure('conflict', `The VM went to ${vm.state} meanwhile.`)
 }

@@ -1,5 +1,5 @@
 import { osDiskGib } from '@slipway/contract'
-import { closeUsages, openUsages } from '../../store/billing/usage.ts'
+import { closeUsage, openUsage } from '../../store/billing/usage.ts'
 import type { VmRow } from '../../store/compute/vms.ts'
 import type { Tx } from '../../store/database.ts'
 
@@ -13,29 +13,22 @@ export function osDiskQuota(vm: Pick<VmRow, 'os_disk_gib'>): { disk_gib?: number
   return excess > 0 ? { disk_gib: excess } : {}
 }
 
-const isLarger = (vm: VmRow) => osDiskExcessGib(vm) > 0
-
 /** From creation to deletion, whether or not the VM runs. */
-export async function openOsDiskUsages(tx: Tx, vms: VmRow[]): Promise<void> {
-  const larger = vms.filter(isLarger)
-  if (larger.length === 0) return
-  await openUsages(
-    tx,
-    larger.map((vm) => ({
-      projectId: vm.project_id,
-      location: vm.location,
-      resourceType: 'disk',
-      resourceId: vm.os_disk_id,
-      resourceName: `${vm.name}-os`,
-      labels: vm.labels,
-      productName: 'persistent-ssd',
-      quantity: osDiskExcessGib(vm),
-    })),
-  )
+export async function openOsDiskUsage(tx: Tx, vm: VmRow): Promise<void> {
+  const quantity = osDiskExcessGib(vm)
+  if (quantity <= 0) return
+  await openUsage(tx, {
+    projectId: vm.project_id,
+    location: vm.location,
+    resourceType: 'disk',
+    resourceId: vm.os_disk_id,
+    resourceName: `${vm.name}-os`,
+    labels: vm.labels,
+    productName: 'persistent-ssd',
+    quantity,
+  })
 }
 
-export const closeOsDiskUsages = (tx: Tx, vms: VmRow[]): Promise<void> =>
-  closeUsages(
-    tx,
-    vms.filter(isLarger).map(({ os_disk_id }) => os_disk_id),
-  )
+export async function closeOsDiskUsage(tx: Tx, vm: VmRow): Promise<void> {
+  if (osDiskExcessGib(vm) > 0) await closeUsage(tx, vm.os_disk_id)
+}

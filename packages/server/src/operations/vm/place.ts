@@ -3,7 +3,6 @@ import { parseCidr, type VmType } from '@slipway/contract'
 import { macFor, numberToAddress, usableRange } from '../../domain/addresses.ts'
 import { Failure } from '../../domain/failure.ts'
 import { type OpenHost, takeGpus } from '../../domain/placement.ts'
-import { alone } from '../../store/batches.ts'
 import {
   awaitHost,
   doesAnyHostFit,
@@ -13,7 +12,9 @@ import {
 } from '../../store/compute/host-locks.ts'
 import { claimGpus, listAvailability, listOffering } from '../../store/compute/placement.ts'
 import type { Tx } from '../../store/database.ts'
+import { gathered, type OwnResult } from '../../store/gathered.ts'
 import { type AddressRange, findFreeAddresses } from '../../store/network/addresses.ts'
+import { retryAlone } from '../../store/transaction.ts'
 
 export interface Placement {
   hostId: string
@@ -23,15 +24,13 @@ export interface Placement {
 const mostRounds = 8
 
 /**
- * Finds GPUs for each VM, on hosts that it locks. Undefined where nothing fits; `alone` where all that fits is held by
- * others. Only one that `isAlone` waits for them, and looks again until a fresh snapshot shows no fit: so the last GPU
- * goes to exactly one of two requests, and the other learns it by looking.
+ * Finds GPUs for a VM, on hosts that it locks; undefined where nothing fits. If all that fits is locked by other
+ * transactions, the request waits for them, alone, and looks again until a fresh snapshot shows no fit: so the last GPU goes
+ * to exactly one of two requests.
  */
-export async function placeVms(
-  tx: Tx,
-  requests: PlacementRequest[],
-  isAlone: boolean,
-): Promise<(Placement | undefined | typeof alone)[]> {
+export const placeVm = gathered(placeVms)
+
+async function placeVms(tx: Tx, requests: PlacementRequest[]): Promise<OwnResult<Placement | undefined>[]> {
   const hosts: OpenHost[] = []
   const placed: (Placement | undefined)[] = requests.map(() => undefined)
   const held = () => hosts.map(({ id }) => id)
@@ -54,19 +53,14 @@ export async function placeVms(
     const fits = await Promise.all(
       requests.map((request, index) => !placed[index] && doesAnyHostFit(tx, request, held())),
     )
-    if (!isAlone || !fits[0]) return placed.map((each, index) => each ?? (fits[index] ? alone : undefined))
+    if (!tx.mayWait || !fits[0])
+      return placed.map((each, index) => (fits[index] ? retryAlone('hosts are locked') : each))
     await awaitHost(tx, requests[0]!, held())
   }
 }
 
-/** Finds GPUs for one VM, which waits for them if it must. */
-export async function placeOne(tx: Tx, request: PlacementRequest): Promise<Placement | undefined> {
-  const [placed] = await placeVms(tx, [request], true)
-  return placed === alone ? undefined : placed
-}
-
-/** Takes GPUs for one VM that is there already. */
-export async function placeVm(
+/** Takes GPUs for a VM that is there already. */
+export async function placeExistingVm(
   tx: Tx,
   vmId: string,
   type: VmType,
@@ -74,10 +68,10 @@ export async function placeVm(
   allowedHosts: string[] | null,
 ): Promise<{ hostId: string }> {
   const { family, gpuCount } = type
-  const placed = await placeOne(tx, { location, family, gpuCount, allowedHosts })
+  const placed = await placeVm(tx, { location, family, gpuCount, allowedHosts })
   if (!placed) throw await outOfStock(tx, type, location)
   const { hostId, gpuIds } = placed
-  await claimGpus(tx, [{ vmId, gpuIds }])
+  await claimGpus(tx, { vmId, gpuIds })
   return { hostId }
 }
 
@@ -134,36 +128,33 @@ export interface Addresses {
 }
 
 /**
- * Finds free addresses for each VM: random tries, so that creations do not queue up behind one counter. When a pool is
- * nearly full it takes an exact search, which only one that `isAlone` makes. The schema's unique indexes have the last
- * word.
+ * Finds free addresses for a VM: random tries, so that creations do not queue up behind one counter. If a pool is nearly
+ * full it takes an exact search, which a request makes alone. The schema's unique indexes decide.
  */
-export async function pickAddresses(
-  tx: Tx,
-  requests: AddressRequest[],
-  isAlone: boolean,
-): Promise<(Addresses | Failure | typeof alone)[]> {
-  const ranges = requests.map(({ subnet, location, hasPublicAddress }) => {
-    const pool = hasPublicAddress ? publicRange(location) : null
-    return {
-      networkId: subnet.network_id,
-      inside: rangeOf(usableRange(subnet.cidr)),
-      outside: pool && rangeOf(pool),
-    }
-  })
-  const found = await findFreeAddresses(tx, ranges, isAlone)
-  return requests.map((request, index) => {
-    const { privateAddress, publicAddress } = found[index]!
-    const lacksPublic = request.hasPublicAddress && !publicAddress
-    if (privateAddress && !lacksPublic) return { privateAddress, publicAddress }
-    if (!isAlone) return alone
-    return privateAddress
-      ? outOfAddresses(
-          `${request.location.name} is out of stock of public addresses: ask for public_ip "none".`,
-        )
-      : outOfAddresses(`The subnet ${request.subnet.cidr} is out of stock of addresses: use another subnet.`)
-  })
-}
+export const pickAddresses = gathered(
+  async (tx: Tx, requests: AddressRequest[]): Promise<OwnResult<Addresses>[]> => {
+    const ranges = requests.map(({ subnet, location, hasPublicAddress }) => {
+      const pool = hasPublicAddress ? publicRange(location) : null
+      return {
+        networkId: subnet.network_id,
+        inside: rangeOf(usableRange(subnet.cidr)),
+        outside: pool && rangeOf(pool),
+      }
+    })
+    const found = await findFreeAddresses(tx, ranges, tx.mayWait)
+    return requests.map((request, index) => {
+      const { privateAddress, publicAddress } = found[index]!
+      const lacksPublic = request.hasPublicAddress && !publicAddress
+      if (privateAddress && !lacksPublic) return { privateAddress, publicAddress }
+      if (!tx.mayWait) return retryAlone('an exact search for addresses is needed')
+      return outOfAddresses(
+        privateAddress
+          ? `${request.location.name} is out of stock of public addresses: ask for public_ip "none".`
+          : `The subnet ${request.subnet.cidr} is out of stock of addresses: use another subnet.`,
+      )
+    })
+  },
+)
 
 /** The first and the last address of a pool are its network and broadcast addresses. */
 function publicRange({ public_ipv4 }: { public_ipv4: string | null }) {

@@ -6,7 +6,7 @@ import type { Tx } from '../../store/database.ts'
 import type { ProjectRequester } from '../admission.ts'
 import { callOf, engineAt } from '../engine-work.ts'
 import { beginVmAction } from './action.ts'
-import { bootDeadline, bootVm, finishBoots } from './boot.ts'
+import { bootDeadline, bootVm, finishBoot, whyNotStarted } from './boot.ts'
 import { causeOf, changeVmState, leaveToReconciler } from './state.ts'
 import { osDiskLost, refOf, requireOsDisk, vmOf } from './vm.ts'
 
@@ -22,7 +22,7 @@ export const vmReset: Definition = {
     { name: 'admit', undoTx: giveUp },
     { name: 'reset', call: reset },
     { name: 'boot', call: bootVm, onDeadline: bootDeadline },
-    { name: 'finish', txAll: finishBoots },
+    { name: 'finish', tx: finishBoot, isShared: true, onUnmet: whyNotStarted },
   ],
   onAbandon: leaveToReconciler,
 }

@@ -8,8 +8,8 @@ import { findLocation } from '../../store/fleet/locations.ts'
 import { type ProjectRequester, requireQuota } from '../admission.ts'
 import { budgetRefusal } from '../budget.ts'
 import { beginVmAction } from './action.ts'
-import { bootDeadline, bootVm, finishBoots } from './boot.ts'
-import { placeVm } from './place.ts'
+import { bootDeadline, bootVm, finishBoot, whyNotStarted } from './boot.ts'
+import { placeExistingVm } from './place.ts'
 import { causeOf, changeVmState, leaveToReconciler, releaseGpus } from './state.ts'
 import { powerOffVm, vmOf } from './vm.ts'
 
@@ -23,7 +23,7 @@ export async function admitVmStart(tx: Tx, by: ProjectRequester, vm: VmRow): Pro
   if (vm.os_disk_lost_at) return operation
   const location = await findLocation(tx, vm.location)
   const allowedHosts = location?.storage === 'local' && vm.host_id ? [vm.host_id] : null
-  const { hostId } = await placeVm(tx, vm.id, type, vm.location, allowedHosts)
+  const { hostId } = await placeExistingVm(tx, vm.id, type, vm.location, allowedHosts)
   await setVmHost(tx, vm.id, hostId)
   if (refusal) throw refusal
   await requireQuota(tx, by.projectId, { [gpuQuota(type.family)]: type.gpuCount })
@@ -38,7 +38,7 @@ export const vmStart: Definition = {
   steps: [
     { name: 'admit', undoTx: backToShutoff },
     { name: 'boot', call: bootVm, undoCall: powerOff, onDeadline: bootDeadline },
-    { name: 'finish', txAll: finishBoots },
+    { name: 'finish', tx: finishBoot, isShared: true, onUnmet: whyNotStarted },
   ],
   onAbandon: leaveToReconciler,
 }

@@ -1,22 +1,24 @@
 import { type EventType, gpuQuota, type VmState, vmStates, vmStateTable, vmType } from '@slipway/contract'
-import type { Work } from '../../runner/operation.ts'
-import { closeUsage, closeUsages, openUsages } from '../../store/billing/usage.ts'
+import { Unmet, type Work } from '../../runner/operation.ts'
+import { closeUsage, openUsage } from '../../store/billing/usage.ts'
 import type { OperationRow } from '../../store/compute/operations.ts'
 import { quarantineAllGpus, quarantineGpus } from '../../store/compute/placement.ts'
-import { giveBackQuota, giveBackQuotas } from '../../store/compute/quotas.ts'
+import { giveBackQuota } from '../../store/compute/quotas.ts'
 import {
   deleteVmRows,
   moveVms,
+  moveVmsToDeleting,
   moveVmsToRunning,
   noteOsDisk,
   type StartedVm,
 } from '../../store/compute/vm-changes.ts'
 import { findAnyVm, type VmRow } from '../../store/compute/vms.ts'
-import type { Tx } from '../../store/database.ts'
-import { emit, emitAll, type NewEvent, type Requester } from '../../store/events/events.ts'
+import { isUnmet, type Tx } from '../../store/database.ts'
+import { emit, type NewEvent, type Requester } from '../../store/events/events.ts'
+import { gatheredChange } from '../../store/gathered.ts'
 import { holdAddresses } from '../../store/network/addresses.ts'
 import { wantFirewallsNaming } from '../../store/network/firewalls.ts'
-import { closeOsDiskUsages, openOsDiskUsages, osDiskQuota } from './os-disk.ts'
+import { closeOsDiskUsage, openOsDiskUsage, osDiskQuota } from './os-disk.ts'
 
 export interface Cause {
   actor: string
@@ -51,62 +53,34 @@ export const vmEvent = (state: VmState): EventType => eventNames[state]
 const statesBefore = (to: VmState) => vmStates.filter((from) => vmStateTable[from].mayGoTo.includes(to))
 
 /**
- * The one way a VM changes its state: guarded by the state table, metered, told. `from` narrows the guard; going back
- * (undo) names states that the table does not list. False when the VM is somewhere else.
+ * The one way a VM changes its state: guarded by the state table, metered, reported. `from` narrows the guard; going back
+ * (undo) names states that the table does not list. Returns false if the VM is in another state.
  */
 export async function changeVmState(
   tx: Tx,
   vm: VmRow,
   to: VmState,
-  options: { from?: VmState[]; isQuiet?: boolean; cause: Cause },
+  { from = statesBefore(to), isQuiet = false, cause }: { from?: VmState[]; isQuiet?: boolean; cause: Cause },
 ): Promise<boolean> {
-  const { from, isQuiet, cause } = options
-  return (await changeVmStates(tx, [{ vm, cause }], to, { from, isQuiet })).has(vm.id)
+  const isMoved = (await moveVms(tx, [vm.id], to, from)).has(vm.id)
+  if (!isMoved) return false
+  await meter(tx, vm, to)
+  if (!isQuiet) await emitVm(tx, vm, eventNames[to], cause)
+  return true
 }
 
-interface VmChange {
-  vm: VmRow
-  cause: Cause
-}
+/** The same into deletion, from every state. Returns the generation, which it raises. The operation reports it. */
+export const moveToDeleting = gatheredChange(async (tx: Tx, vms: VmRow[]): Promise<number[]> => {
+  const ids = vms.map(({ id }) => id)
+  const generations = await moveVmsToDeleting(tx, ids, [...vmStates])
+  for (const vm of vms) await meter(tx, vm, 'STATE_DELETING')
+  return ids.map((id) => generations.get(id)!)
+})
 
-/** The same for several at once; returns the ids of those that changed. */
-export async function changeVmStates(
-  tx: Tx,
-  changes: VmChange[],
-  to: VmState,
-  options: { from?: VmState[] | undefined; isQuiet?: boolean | undefined },
-): Promise<Set<string>> {
-  const ids = changes.map(({ vm }) => vm.id)
-  return changeVmRows(tx, changes, to, { ...options, move: (from) => moveVms(tx, ids, to, from) })
-}
+/** The same at the end of a boot, together with the commit. */
+export const startVm = (tx: Tx, vm: StartedVm): Promise<void> => tx.enqueue(startVms, vm)
 
-/** The same where `move` writes more than the state, and returns what it wrote of those that it moved. */
-export async function changeVmRows<Moved extends { has(id: string): boolean }>(
-  tx: Tx,
-  changes: VmChange[],
-  to: VmState,
-  {
-    from = statesBefore(to),
-    isQuiet = false,
-    move,
-  }: {
-    from?: VmState[] | undefined
-    isQuiet?: boolean | undefined
-    move: (from: VmState[]) => Promise<Moved>
-  },
-): Promise<Moved> {
-  const moved = await move(from)
-  const told = changes.filter(({ vm }) => moved.has(vm.id))
-  const vms = told.map(({ vm }) => vm)
-  await Promise.all([
-    meter(tx, vms, to),
-    !isQuiet && told.length > 0 ? emitVms(tx, told, eventNames[to]) : undefined,
-  ])
-  return moved
-}
-
-/** The same at the end of boots, for all or none, in one go with the commit. */
-export const startVms = (tx: Tx, vms: StartedVm[]): Promise<void> =>
+const startVms = (tx: Tx, vms: StartedVm[]): Promise<void> =>
   moveVmsToRunning(
     tx,
     vms,
@@ -115,42 +89,35 @@ export const startVms = (tx: Tx, vms: StartedVm[]): Promise<void> =>
       billed: vmStates.filter((state) => vmStateTable[state].isBilled),
     },
     eventNames.STATE_RUNNING,
-  )
+  ).catch((error) => {
+    throw isUnmet(error) ? new Unmet('a VM is not on its way to running') : error
+  })
 
 /** A VM without its OS disk is billed in no state. */
-async function meter(tx: Tx, vms: VmRow[], to: VmState): Promise<void> {
+async function meter(tx: Tx, vm: VmRow, to: VmState): Promise<void> {
   const { isBilled } = vmStateTable[to]
-  const changed = vms.filter((vm) => !vm.os_disk_lost_at && vmStateTable[vm.state].isBilled !== isBilled)
-  if (isBilled) await openVmUsages(tx, changed)
-  else
-    await closeUsages(
-      tx,
-      changed.map(({ id }) => id),
-    )
+  if (vm.os_disk_lost_at || vmStateTable[vm.state].isBilled === isBilled) return
+  if (isBilled) await openVmUsage(tx, vm)
+  else await closeUsage(tx, vm.id)
 }
 
-async function openVmUsages(tx: Tx, vms: VmRow[]): Promise<void> {
-  if (vms.length === 0) return
-  await openUsages(
-    tx,
-    vms.map((vm) => ({
-      projectId: vm.project_id,
-      location: vm.location,
-      resourceType: 'vm',
-      resourceId: vm.id,
-      resourceName: vm.name,
-      labels: vm.labels,
-      productName: vm.type,
-      quantity: 1,
-    })),
-  )
-}
+const openVmUsage = (tx: Tx, vm: VmRow): Promise<void> =>
+  openUsage(tx, {
+    projectId: vm.project_id,
+    location: vm.location,
+    resourceType: 'vm',
+    resourceId: vm.id,
+    resourceName: vm.name,
+    labels: vm.labels,
+    productName: vm.type,
+    quantity: 1,
+  })
 
 /** Its host has no OS disk of it: from now on it is not billed, and if it was alive it has crashed. */
 export async function loseOsDisk(tx: Tx, vm: VmRow, cause: Cause): Promise<void> {
   if (!(await noteOsDisk(tx, vm.id, true))) return
   await closeUsage(tx, vm.id)
-  await closeOsDiskUsages(tx, [vm])
+  await closeOsDiskUsage(tx, vm)
   await emitVm(tx, vm, 'vm.os_disk_lost', cause)
   await changeVmState(tx, { ...vm, os_disk_lost_at: new Date() }, 'STATE_CRASHED', { cause })
 }
@@ -158,8 +125,8 @@ export async function loseOsDisk(tx: Tx, vm: VmRow, cause: Cause): Promise<void>
 /** Its host has it again, as if it had never been away. */
 export async function findOsDisk(tx: Tx, vm: VmRow, cause: Cause): Promise<void> {
   if (!(await noteOsDisk(tx, vm.id, false))) return
-  if (vmStateTable[vm.state].isBilled) await openVmUsages(tx, [vm])
-  await openOsDiskUsages(tx, [vm])
+  if (vmStateTable[vm.state].isBilled) await openVmUsage(tx, vm)
+  await openOsDiskUsage(tx, vm)
   await emitVm(tx, vm, 'vm.os_disk_found', cause)
 }
 
@@ -178,13 +145,6 @@ const vmEventOf = (vm: VmRow, type: EventType, cause: Cause): NewEvent => ({
     ...(cause.detail && { detail: cause.detail }),
   },
 })
-
-/** Tells of several VMs, each with its cause, in this order. */
-export const emitVms = (tx: Tx, changes: VmChange[], type: EventType): Promise<void> =>
-  emitAll(
-    tx,
-    changes.map(({ vm, cause }) => vmEventOf(vm, type, cause)),
-  )
 
 export const emitVm = (tx: Tx, vm: VmRow, type: EventType, cause: Cause): Promise<void> =>
   emit(tx, vmEventOf(vm, type, cause))
@@ -213,27 +173,17 @@ export const heldQuota = (vm: VmRow, gpuCount: number) => ({
   ...osDiskQuota(vm),
 })
 
-/** Gone: nothing of it is left but, for a while, its public address held back. */
-export const forgetVm = (tx: Tx, vm: VmRow): Promise<void> => forgetVms(tx, [vm])
-
-/** The same for several at once. A hidden VM gave its quota back when it was hidden. */
-export async function forgetVms(tx: Tx, vms: VmRow[]): Promise<void> {
-  if (vms.length === 0) return
+/** Removes the VM; only its public address is held back for a while. A hidden VM gave its quota back when it was hidden. */
+export const forgetVm = gatheredChange(async (tx: Tx, vms: VmRow[]): Promise<undefined[]> => {
   const ids = vms.map(({ id }) => id)
   await wantFirewallsNaming(tx, vms)
   const [released] = await Promise.all([
     quarantineAllGpus(tx, ids),
-    closeUsages(tx, ids),
-    closeOsDiskUsages(tx, vms),
+    ...vms.flatMap((vm) => [closeUsage(tx, vm.id), closeOsDiskUsage(tx, vm)]),
     deleteVmRows(tx, ids),
     holdAddresses(tx, vms),
   ])
-  const living = vms.filter(({ deleted_at }) => !deleted_at)
-  await giveBackQuotas(
-    tx,
-    living.map((vm) => ({
-      projectId: vm.project_id,
-      amounts: heldQuota(vm, released.get(vm.id) ?? 0),
-    })),
-  )
-}
+  for (const vm of vms)
+    if (!vm.deleted_at) await giveBackQuota(tx, vm.project_id, heldQuota(vm, released.get(vm.id) ?? 0))
+  return vms.map(() => undefined)
+})

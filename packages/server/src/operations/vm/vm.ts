@@ -1,7 +1,7 @@
 import { Failure } from '../../domain/failure.ts'
 import { type AttachedDisk, EngineError, type VmRef } from '../../engines/engine.ts'
 import type { Work } from '../../runner/operation.ts'
-import { findAnyVm, lockAnyVms, type VmRow } from '../../store/compute/vms.ts'
+import { findAnyVm, lockAnyVm, type VmRow } from '../../store/compute/vms.ts'
 import type { Queryable, Tx } from '../../store/database.ts'
 import { callOf, engineAt } from '../engine-work.ts'
 
@@ -16,18 +16,11 @@ export async function vmOf(work: Work, db: Queryable = work.services.database): 
   return vm
 }
 
-/** The VMs of operations that take a step together, locked, in the order of the operations. */
-export async function lockVmsOf(works: Work[], tx: Tx): Promise<VmRow[]> {
-  const vms = await lockAnyVms(
-    tx,
-    works.map(({ operation }) => operation.resource_id),
-  )
-  const byId = new Map(vms.map((vm) => [vm.id, vm]))
-  return works.map(({ operation }) => {
-    const vm = byId.get(operation.resource_id)
-    if (!vm) throw vmGone()
-    return vm
-  })
+/** The same, locked. */
+export async function lockVmOf(work: Work, tx: Tx): Promise<VmRow> {
+  const vm = await lockAnyVm(tx, work.operation.resource_id)
+  if (!vm) throw vmGone()
+  return vm
 }
 
 /** A step that throws it fails for good, as `engine_error`. */

@@ -53,15 +53,15 @@ export interface Metered {
   quantity: number
 }
 
-/** The transaction is the one that makes them billable. The schema refuses a second interval at the same time. */
-export const openUsages = (tx: Tx, metered: Metered[]) =>
-  tx.withCommit(openIntervals.run(tx, { metered: JSON.stringify(metered) }))
-export const openUsage = (tx: Tx, metered: Metered) => openUsages(tx, [metered])
+/** The transaction is the one that makes it billable. The schema refuses a second interval at the same time. */
+export const openUsage = (tx: Tx, metered: Metered): Promise<void> => tx.enqueue(writeOpenings, metered)
 
-export async function closeUsages(tx: Tx, resourceIds: string[]): Promise<void> {
-  if (resourceIds.length > 0) await tx.withCommit(closeIntervals.run(tx, { resourceIds }))
-}
-export const closeUsage = (tx: Tx, resourceId: string) => closeUsages(tx, [resourceId])
+const writeOpenings = (tx: Tx, metered: Metered[]) =>
+  openIntervals.run(tx, { metered: JSON.stringify(metered) })
+
+export const closeUsage = (tx: Tx, resourceId: string): Promise<void> => tx.enqueue(writeClosings, resourceId)
+
+const writeClosings = (tx: Tx, resourceIds: string[]) => closeIntervals.run(tx, { resourceIds })
 
 /** Returns what a resource of the project has cost until now; undefined where nothing of it was ever metered. */
 export const findResourceCost = (db: Queryable, projectId: string, resourceId: string) =>

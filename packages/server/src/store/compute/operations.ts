@@ -1,6 +1,7 @@
 import type { EventType, Operation, OperationName, OperationState, OperationType } from '@slipway/contract'
 import { uuid } from '../../domain/ids.ts'
 import { isUnmet, type Queryable, type Tx } from '../database.ts'
+import { gathered, gatheredChange } from '../gathered.ts'
 import { jsonTextOf } from '../json.ts'
 import { keyedStatement, withSharedReads } from '../keyed.ts'
 import { filteredStatement, ifGiven, isBefore, statement } from '../statement.ts'
@@ -211,51 +212,61 @@ const prune = statement<never, { most: number }>(
 )
 
 /**
- * Writes them, each with the event that tells of it. What this process's worker has a place for is born with its lease and
- * begins after the commit; for the rest a runner is woken. Returns them in this order.
+ * Writes the operation with the event of its beginning. If the worker of this process has a slot for it, it is born with
+ * that worker's lease and begins after the commit; otherwise a runner is woken.
  */
-export function insertOperations(tx: Tx, operations: NewOperation[]): Promise<OperationRow[]> {
-  return write(tx, operations)
-}
+export const insertOperation = gatheredChange((tx: Tx, operations: NewOperation[]) =>
+  writeOperations(
+    tx,
+    operations.map((operation) => ({ operation })),
+  ),
+)
 
-/** The same where the service's time is known: they are written in one go with the commit. */
-export async function beginOperations(
+/** The same where the service's time is known: it is written together with the commit. */
+export async function beginOperation(
   tx: Tx,
-  operations: NewOperation[],
+  operation: NewOperation,
   startedAt: Date,
-): Promise<BegunOperation[]> {
-  await tx.withCommit(write(tx, operations, startedAt))
-  return operations.map(({ id, name, resourceType, resourceId, request }) => ({
+): Promise<BegunOperation> {
+  tx.signal('events')
+  await tx.enqueue(writeOperations, { operation, startedAt })
+  const { id, name, resourceType, resourceId, request } = operation
+  return {
     ...{ id, name, resource_type: resourceType, resource_id: resourceId },
     ...{ request: request as OperationRow['request'], state: 'IN_PROGRESS', result: null },
     ...{ started_at: startedAt, completed_at: null },
-  }))
+  }
 }
 
-async function write(tx: Tx, operations: NewOperation[], startedAt?: Date): Promise<OperationRow[]> {
-  const places = operations.map(({ projectId, location }) => tx.reservePlace(projectId, location))
-  const given = operations.map(({ event, readAhead, ...operation }, at) => ({
+/** Returns them in this order. */
+async function writeOperations(
+  tx: Tx,
+  beginnings: { operation: NewOperation; startedAt?: Date }[],
+): Promise<OperationRow[]> {
+  const slots = beginnings.map(({ operation }) => tx.reserveSlot(operation.projectId, operation.location))
+  const given = beginnings.map(({ operation: { event, readAhead, ...operation }, startedAt }, at) => ({
     ...operation,
     // As text it may hold what only JSON can say, such as half a surrogate pair.
     request: JSON.stringify(operation.request),
     startedAt,
-    leaseToken: places[at]?.token,
-    leaseMs: places[at]?.leaseMs,
+    leaseToken: slots[at]?.token,
+    leaseMs: slots[at]?.leaseMs,
     eventId: uuid(),
     eventType: event.type,
     eventData: event.data,
   }))
-  if (places.includes(undefined)) tx.signal('operations')
+  if (slots.includes(undefined)) tx.signal('operations')
   tx.signal('events')
   const ahead = readAll(
     tx,
-    operations.map(({ readAhead }, at) => (places[at] ? readAhead : undefined)),
+    beginnings.map(({ operation }, at) => (slots[at] ? operation.readAhead : undefined)),
   )
   const rows = await insert.all(tx, { operations: JSON.stringify(given) })
   const byId = new Map(rows.map((row) => [row.id, row]))
-  for (const [at, { id }] of operations.entries())
-    places[at]?.fill({ ...byId.get(id)!, was_held: false, is_cancelled: false, ...ahead[at] })
-  return operations.map(({ id }) => byId.get(id)!)
+  const inOrder = beginnings.map(({ operation }) => byId.get(operation.id)!)
+  for (const [at, row] of inOrder.entries())
+    slots[at]?.fill({ ...row, was_held: false, is_cancelled: false, ...ahead[at] })
+  return inOrder
 }
 
 /** Stands for the record of an operation's VM as it is at the end: nobody has to read it first. */
@@ -288,13 +299,14 @@ export interface Ending {
 export const endOperations = (tx: Tx, endings: Ending[]): Promise<Set<string>> =>
   writeEndings(tx, endings, false)
 
-/** The same for all or none: unless it ends all of them, the transaction fails by `LostLease`. The commit waits for it. */
-export const endAllOperations = (tx: Tx, endings: Ending[]): Promise<void> =>
-  tx.withCommit(
-    writeEndings(tx, endings, true).catch((error) => {
-      throw isUnmet(error) ? new LostLease() : error
-    }),
-  )
+/** The same together with the commit: if it cannot be ended, the transaction fails with `LostLease`. */
+export const endOperation = (tx: Tx, ending: Ending): Promise<void> => tx.enqueue(writeAllEndings, ending)
+
+async function writeAllEndings(tx: Tx, endings: Ending[]): Promise<void> {
+  await writeEndings(tx, endings, true).catch((error) => {
+    throw isUnmet(error) ? new LostLease() : error
+  })
+}
 
 async function writeEndings(tx: Tx, endings: Ending[], mustAll: boolean): Promise<Set<string>> {
   const withVm = endings.filter(({ result }) => result === recordOfVm)
@@ -346,9 +358,15 @@ export interface OperationFilter {
 
 export const listOperations = (db: Queryable, f: OperationFilter) => list.all(db, f)
 
-/** Locks those of any of the resources; the deletion of each comes first. */
-export const findUnfinishedOperations = (db: Queryable, ...resourceIds: string[]) =>
-  unfinished.all(db, { resourceIds })
+/** Locks those of the resource; its deletion comes first. */
+export const findUnfinishedOperations = (db: Queryable, resourceId: string) =>
+  unfinished.all(db, { resourceIds: [resourceId] })
+
+/** The same for the requests of a batch. */
+export const lockUnfinishedOperations = gathered(async (tx: Tx, resourceIds: string[]) => {
+  const operations = await unfinished.all(tx, { resourceIds })
+  return resourceIds.map((id) => operations.filter(({ resource_id }) => resource_id === id))
+})
 /** Whether another operation on the same resource is unfinished. */
 export const hasOtherUnfinished = async (
   db: Queryable,

@@ -104,11 +104,13 @@ export interface GpuClaim {
   gpuIds: string[]
 }
 
-/** The transaction has locked the hosts of the GPUs. It begins anew if one is not free any more. */
-export async function claimGpus(tx: Tx, claims: GpuClaim[]): Promise<void> {
+/** The transaction has locked the hosts of the GPUs. It is tried again if one is not free any more. */
+export const claimGpus = (tx: Tx, claim: GpuClaim): Promise<void> => tx.enqueue(writeClaims, claim)
+
+async function writeClaims(tx: Tx, claims: GpuClaim[]): Promise<void> {
   const pairs = claims.flatMap(({ vmId, gpuIds }) => gpuIds.map((gpuId) => ({ vmId, gpuId })))
   const [vmIds, gpuIds] = [pairs.map(({ vmId }) => vmId), pairs.map(({ gpuId }) => gpuId)]
-  await tx.withCommit(claim.run(tx, { vmIds, gpuIds }))
+  await claim.run(tx, { vmIds, gpuIds })
 }
 
 /** The VM has left the GPUs: nobody gets them before the engine has reset them. */

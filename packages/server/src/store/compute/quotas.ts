@@ -1,5 +1,6 @@
 import type { QuotaName } from '@slipway/contract'
 import type { Queryable, Tx } from '../database.ts'
+import { gathered } from '../gathered.ts'
 import { statement } from '../statement.ts'
 
 export interface QuotaRow {
@@ -132,30 +133,29 @@ const keysOf = (wanted: Wanted[]): QuotaKeys => ({
 export const listQuotas = (db: Queryable, projectId: string): Promise<QuotaRow[]> =>
   list.all(db, { projectId })
 
-/** What is left at this moment. Others may take of it until somebody does. */
-export async function lookAtQuotas(db: Queryable, requests: QuotaRequest[]): Promise<QuotasLeft> {
+/** Reads what is left of the quotas of a request. The requests of a batch share the result. */
+export const readQuotas = gathered(async (tx: Tx, requests: QuotaRequest[]): Promise<QuotasLeft[]> => {
   const all = requests.flatMap(wantedOf)
-  return new QuotasLeft(all.length > 0 ? await look.all(db, keysOf(all)) : [])
-}
+  const left = new QuotasLeft(all.length > 0 ? await look.all(tx, keysOf(all)) : [])
+  return requests.map(() => left)
+})
 
 /**
- * Takes what the requests want, in one go with the commit, so that others wait for the rows for the shortest time. If it is
- * more than there is by now, the transaction begins anew: whoever looks again sees what is short.
+ * Takes what the request wants. It is sent with the commit, so that its rows are locked for the shortest time. If more is
+ * wanted than there is by now, the transaction is tried again, and then reads what is short.
  */
-export const takeQuotas = (tx: Tx, requests: QuotaRequest[]): Promise<void> =>
-  changeQuotas(tx, requests.flatMap(wantedOf))
+export const takeQuota = (tx: Tx, request: QuotaRequest): Promise<void> =>
+  tx.enqueue(changeQuotas, wantedOf(request))
 
-export const giveBackQuotas = (tx: Tx, requests: QuotaRequest[]): Promise<void> =>
-  changeQuotas(
-    tx,
-    requests.flatMap(wantedOf).map((wanted) => ({ ...wanted, amount: -wanted.amount })),
+export const giveBackQuota = (tx: Tx, projectId: string, amounts: QuotaAmounts): Promise<void> =>
+  tx.enqueue(
+    changeQuotas,
+    wantedOf({ projectId, amounts }).map((wanted) => ({ ...wanted, amount: -wanted.amount })),
   )
 
-export const giveBackQuota = (tx: Tx, projectId: string, amounts: QuotaAmounts) =>
-  giveBackQuotas(tx, [{ projectId, amounts }])
-
 /** Each row is changed once, by the sum. */
-async function changeQuotas(tx: Tx, changes: Wanted[]): Promise<void> {
+async function changeQuotas(tx: Tx, requests: Wanted[][]): Promise<void> {
+  const changes = requests.flat()
   const sums = new Map<string, Wanted>()
   for (const { projectId, name, amount } of changes) {
     const key = `${projectId} ${name}`
@@ -163,7 +163,7 @@ async function changeQuotas(tx: Tx, changes: Wanted[]): Promise<void> {
   }
   const summed = [...sums.values()]
   if (summed.length > 0)
-    await tx.withCommit(change.run(tx, { ...keysOf(summed), amounts: summed.map(({ amount }) => amount) }))
+    await change.run(tx, { ...keysOf(summed), amounts: summed.map(({ amount }) => amount) })
 }
 
 /** What is left of quotas, as they were read. */
@@ -181,15 +181,11 @@ export class QuotasLeft {
   }
 
   /**
-   * Gives to the requests in their order what they want, to each all or nothing; returns for each null, or the first
-   * quota that does not cover it. A project's quota without a row covers nothing; one without a limit covers what the
-   * organization's does.
+   * Gives the request all that it wants or nothing; returns null, or the first quota that does not cover it. A project's
+   * quota without a row covers nothing; one without a limit covers what the organization's does.
    */
-  take(requests: QuotaRequest[]): (QuotaShortage | null)[] {
-    return requests.map((request) => this.#takeOne(wantedOf(request)))
-  }
-
-  #takeOne(wanted: Wanted[]): QuotaShortage | null {
+  take(request: QuotaRequest): QuotaShortage | null {
+    const wanted = wantedOf(request)
     const short = wanted.flatMap((each) => this.#shortagesOf(each)).sort(byImportance)
     if (short[0]) return short[0]
     for (const { projectId, name, amount } of wanted)

@@ -190,9 +190,10 @@ const hide = statement<never, { id: string }>(
   'UPDATE vms SET deleted_at = slipway_now() WHERE id = :id',
 )
 
-/** The transaction begins anew if one collides with another, or the catalogue does not offer it any more. */
-export const insertVms = (tx: Tx, vms: NewVm[]) =>
-  insert.run(tx, { vms: JSON.stringify(vms), count: vms.length })
+/** The transaction is tried again if a name or address was taken meanwhile, or the catalogue changed. */
+export const insertVm = (tx: Tx, vm: NewVm): Promise<void> => tx.enqueue(writeVms, vm)
+
+const writeVms = (tx: Tx, vms: NewVm[]) => insert.run(tx, { vms: JSON.stringify(vms), count: vms.length })
 
 /** Returns the ids of those that were in one of the states `from`. */
 export async function moveVms(tx: Tx, ids: string[], to: VmState, from: VmState[]): Promise<Set<string>> {

@@ -1,5 +1,6 @@
 import type { Labels, VmState } from '@slipway/contract'
 import type { Queryable, Tx } from '../database.ts'
+import { gathered } from '../gathered.ts'
 import { keyedStatement } from '../keyed.ts'
 import { type NetworkFirewall, networkFirewall } from '../network/firewalls.ts'
 import { statement } from '../statement.ts'
@@ -97,11 +98,6 @@ const lockAnySeveral = statement<VmRow, { ids: string[] }>(
   `${selectVm} WHERE v.id = ANY (:ids::uuid[]) ORDER BY v.id FOR NO KEY UPDATE OF v`,
 )
 
-const lock = statement<{ id: string }, { projectId: string; id: string }>(
-  'vm_lock',
-  'SELECT id FROM vms WHERE id = :id AND project_id = :projectId AND deleted_at IS NULL FOR UPDATE',
-)
-
 // In the order of their ids, so that two who lock several never wait for each other. A store without statistics expects next
 // to no living VM, and would read the index of all of them: so written, their ids are all that it can look them up by.
 const lockSeveral = statement<never, { projectIds: string[]; ids: string[] }>(
@@ -160,42 +156,47 @@ const forEngine = keyedStatement<VmEngineRow, { id: string }>(
 export const findVm = (db: Queryable, projectId: string, id: string) => byId.one(db, { projectId, id })
 /** Finds a VM of any project, also a hidden one. */
 export const findAnyVm = (db: Queryable, id: string) => anyById.one(db, { id })
-/** Locks them and returns those that are there. */
-export const lockAnyVms = (tx: Tx, ids: string[]) => lockAnySeveral.all(tx, { ids })
+/** Locks a VM of any project, also a hidden one. */
+export const lockAnyVm = gathered(async (tx: Tx, ids: string[]): Promise<(VmRow | undefined)[]> => {
+  const byId = new Map((await lockAnySeveral.all(tx, { ids })).map((vm) => [vm.id, vm]))
+  return ids.map((id) => byId.get(id))
+})
 export const findVmForEngine = (db: Queryable, id: string) => forEngine.one(db, { id })
 
+interface VmName {
+  projectId: string
+  name: string
+}
+
 /**
- * Returns which of the names are taken, of one at least, and the service's time. This is for telling it in time; that no two
- * VMs get one is for the schema to see to.
+ * Returns whether a VM of the project has the name, and the service's time. It is for a refusal in time; the schema
+ * guarantees that no two VMs have one name.
  */
-export async function takenVmNames(
-  db: Queryable,
-  wanted: { projectId: string; name: string }[],
-): Promise<{ now: Date; has(vm: { projectId: string; name: string }): boolean }> {
-  const rows = await named.all(db, {
-    projectIds: wanted.map(({ projectId }) => projectId),
-    names: wanted.map(({ name }) => name),
-  })
-  const taken = new Set(
-    rows.filter(({ is_taken }) => is_taken).map(({ project_id, name }) => `${project_id} ${name}`),
-  )
-  return { now: rows[0]!.now, has: ({ projectId, name }) => taken.has(`${projectId} ${name}`) }
-}
+export const findVmName = gathered(
+  async (tx: Tx, wanted: VmName[]): Promise<{ isTaken: boolean; now: Date }[]> => {
+    const rows = await named.all(tx, {
+      projectIds: wanted.map(({ projectId }) => projectId),
+      names: wanted.map(({ name }) => name),
+    })
+    const taken = new Set(rows.flatMap((row) => (row.is_taken ? [`${row.project_id} ${row.name}`] : [])))
+    return wanted.map(({ projectId, name }) => ({
+      isTaken: taken.has(`${projectId} ${name}`),
+      now: rows[0]!.now,
+    }))
+  },
+  { claimOf: ({ projectId, name }) => `${projectId} ${name}` },
+)
 
-/** Locks the VM for the transaction, then reads it as it now is. */
-export async function lockVm(tx: Tx, projectId: string, id: string): Promise<VmRow | undefined> {
-  return (await lock.one(tx, { projectId, id })) && byId.one(tx, { projectId, id })
-}
-
-/** The same for several, of any projects; by id. */
-export async function lockVms(
-  tx: Tx,
-  wanted: { projectId: string; id: string }[],
-): Promise<Map<string, VmRow>> {
-  const which = { projectIds: wanted.map(({ projectId }) => projectId), ids: wanted.map(({ id }) => id) }
-  const [, rows] = await Promise.all([lockSeveral.run(tx, which), several.all(tx, which)])
-  return new Map(rows.map((vm) => [vm.id, vm]))
-}
+/** Locks the VM for the transaction and returns it as it now is; undefined if the project has no such VM. */
+export const lockVm = gathered(
+  async (tx: Tx, wanted: { projectId: string; id: string }[]): Promise<(VmRow | undefined)[]> => {
+    const which = { projectIds: wanted.map(({ projectId }) => projectId), ids: wanted.map(({ id }) => id) }
+    const [, rows] = await Promise.all([lockSeveral.run(tx, which), several.all(tx, which)])
+    const byId = new Map(rows.map((vm) => [vm.id, vm]))
+    return wanted.map(({ id }) => byId.get(id))
+  },
+  { claimOf: ({ id }) => id },
+)
 
 /** What the guest sees as the disk's serial: at most 20 characters for virtio. */
 export const serialNumberOf = (diskId: string): string =>

@@ -157,14 +157,16 @@ const listForward = filteredStatement<EventRow, EventFilter & { after: number }>
   eventFilters,
 )
 
-/** Writes the event in the transaction of the change it tells of, and wakes its readers after the commit. */
-export const emit = (tx: Tx, event: NewEvent): Promise<void> => emitAll(tx, [event])
+/** Writes the event in the transaction of the change that it reports, and wakes its readers after the commit. */
+export async function emit(tx: Tx, event: NewEvent): Promise<void> {
+  await tx.enqueue(writeEvents, event)
+  tx.signal('events')
+}
 
 /** Writes them in this order. */
-export async function emitAll(tx: Tx, events: NewEvent[]): Promise<void> {
+async function writeEvents(tx: Tx, events: NewEvent[]): Promise<void> {
   const given = events.map((event) => ({ ...system, data: {}, ...event, id: event.id ?? uuid() }))
-  await tx.withCommit(insert.run(tx, { events: JSON.stringify(given) }))
-  tx.signal('events')
+  await insert.run(tx, { events: JSON.stringify(given) })
 }
 
 const stampBatch = 1_000
@@ -179,12 +181,12 @@ export async function stampEvents(database: Database, isPatient = false): Promis
   let stamped = 0
   await database.transaction(async (tx) => {
     const lock = isPatient ? stamperLock : tryStamperLock
-    await tx.withCommit(lock.run(tx))
+    await tx.awaitAtCommit(lock.run(tx))
     const stamping = stamp.run(tx, { most: stampBatch }).then((count) => {
       stamped = count
       if (count > 0) tx.signal('stamped')
     })
-    await tx.withCommit(stamping)
+    await tx.awaitAtCommit(stamping)
   })
   const isFull = stamped === stampBatch
   return isFull && isPatient ? stampEvents(database, true) : isFull

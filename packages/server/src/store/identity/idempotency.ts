@@ -1,4 +1,5 @@
-import type { Queryable } from '../database.ts'
+import type { Tx } from '../database.ts'
+import { gathered } from '../gathered.ts'
 import { statement } from '../statement.ts'
 
 /** Whose key, by its hash. */
@@ -49,21 +50,28 @@ const columnsOf = (keys: CallersKey[]): Keys => ({
   keyHashes: keys.map(({ keyHash }) => keyHash),
 })
 
-/** Locks the keys, then looks for answers: whoever had a key before has left its answer by then. */
-export async function openIdempotencyKeys(db: Queryable, keys: CallersKey[]): Promise<KeyState[]> {
-  const columns = columnsOf(keys)
-  const [locked, answers] = await Promise.all([lockKeys.all(db, columns), remembered.all(db, columns)])
-  return keys.map(({ caller, keyHash }, index) => ({
-    isOurs: locked[index]!.is_locked,
-    answer: answers.find((each) => each.caller === caller && each.key_hash.equals(keyHash)),
-  }))
+/** Locks the key, then looks for its answer: a request that had the key before has left its answer by then. */
+export const openIdempotencyKey = gathered(
+  async (tx: Tx, keys: CallersKey[]): Promise<KeyState[]> => {
+    const columns = columnsOf(keys)
+    const [locked, answers] = await Promise.all([lockKeys.all(tx, columns), remembered.all(tx, columns)])
+    return keys.map(({ caller, keyHash }, index) => ({
+      isOurs: locked[index]!.is_locked,
+      answer: answers.find((each) => each.caller === caller && each.key_hash.equals(keyHash)),
+    }))
+  },
+  { claimOf: ({ caller, keyHash }) => `${caller} ${keyHash.toString('hex')}` },
+)
+
+interface NewAnswer extends CallersKey {
+  requestHash: Buffer
+  answerSealed: Buffer
 }
 
-export async function rememberAnswers(
-  db: Queryable,
-  answers: (CallersKey & { requestHash: Buffer; answerSealed: Buffer })[],
-): Promise<void> {
-  await remember.run(db, {
+export const rememberAnswer = (tx: Tx, answer: NewAnswer): Promise<void> => tx.enqueue(writeAnswers, answer)
+
+async function writeAnswers(tx: Tx, answers: NewAnswer[]): Promise<void> {
+  await remember.run(tx, {
     ...columnsOf(answers),
     requestHashes: answers.map(({ requestHash }) => requestHash),
     answersSealed: answers.map(({ answerSealed }) => answerSealed),

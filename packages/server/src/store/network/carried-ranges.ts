@@ -1,4 +1,5 @@
 import type { Queryable, Tx } from '../database.ts'
+import { gathered } from '../gathered.ts'
 import { statement } from '../statement.ts'
 
 interface CarriedRange {
@@ -43,9 +44,11 @@ const taken = statement<{ id: string }, { subnetIds: string[] }>(
    WHERE EXISTS (SELECT FROM carried_ranges r WHERE ${inTheWay} AND r.subnet_id <> s.id AND ${hasVms})`,
 )
 
-/** Holds those of the subnets' ranges that their location carries already, until the transaction ends; returns them. */
-export const holdCarriedRanges = async (tx: Tx, subnetIds: string[]): Promise<Set<string>> =>
-  new Set((await hold.all(tx, { subnetIds })).map(({ subnet_id }) => subnet_id))
+/** Holds the subnet's range until the transaction ends. Returns false if its location does not carry it yet. */
+export const holdCarriedRange = gathered(async (tx: Tx, subnetIds: string[]): Promise<boolean[]> => {
+  const held = new Set((await hold.all(tx, { subnetIds })).map(({ subnet_id }) => subnet_id))
+  return subnetIds.map((id) => held.has(id))
+})
 
 /**
  * Has the location carry the subnet's range, and holds it until the transaction ends. Returns false where VMs of another

@@ -1,86 +1,48 @@
-import { anyLocation, gpuQuota, type VmCreate, vmType } from '@slipway/contract'
+import { anyLocation, gpuQuota, type VmCreate, type VmType, vmType } from '@slipway/contract'
 import { Failure, invalidField } from '../../domain/failure.ts'
 import { fullImageName } from '../../domain/guest/images.ts'
 import { isCloudConfig } from '../../domain/guest/scripts.ts'
 import { uuid } from '../../domain/ids.ts'
-import type { alone } from '../../store/batches.ts'
 import type { NewVm } from '../../store/compute/vm-changes.ts'
 import type { Tx } from '../../store/database.ts'
 import type { LocationRow } from '../../store/fleet/locations.ts'
 import type { VmSubnetRow } from '../../store/network/networks.ts'
 import type { ProjectRequester } from '../admission.ts'
 import type { CatalogueMemory } from '../catalogue.ts'
-import { type LockedDisk, requireDistinct } from '../disk/attachments.ts'
+import { requireDistinct } from '../disk/attachments.ts'
 import { osDiskOf, scriptDigest, sshKeysOf } from './given.ts'
 import { chooseLocation } from './location.ts'
 import { osDiskQuota } from './os-disk.ts'
 import { type Addresses, newMacAddress, type Placement } from './place.ts'
 
-export interface VmCreation {
+/** What a request for a VM means: all that can be said before anything is claimed for it. */
+export interface VmPlan {
+  id: string
   by: ProjectRequester
   body: VmCreate
-}
-
-/** A creation on its way to be admitted: what it has been given so far, or why it goes no further. */
-export class Draft {
-  readonly id = uuid()
-  readonly by: ProjectRequester
-  readonly body: VmCreate
-  readonly type
-  location!: LocationRow
-  subnet!: VmSubnetRow
-  osDisk!: { size: string; gib: number }
-  sshPublicKeys!: string[]
-  disks: LockedDisk[] = []
-  /** Where its disks are; null when any host will do. */
-  allowedHosts: string[] | null = null
-  addresses!: Addresses
-  placement!: Placement
-  refusal: Failure | typeof alone | undefined
-
-  constructor({ by, body }: VmCreation) {
-    this.by = by
-    this.body = body
-    this.type = vmType(body.type)!
-  }
-
-  get name() {
-    return { projectId: this.by.projectId, name: this.body.name }
-  }
-
-  get hasPublicAddress() {
-    return this.body.public_ip !== 'none'
-  }
-
-  /** It goes wherever it fits. */
-  get isAnywhere() {
-    return this.body.location === anyLocation
-  }
-
-  get isStorageLocal() {
-    return this.location.storage === 'local'
-  }
-
-  /** Does what may be refused. */
-  async refuseUnless(work: () => Promise<void>): Promise<void> {
-    await work().catch((error) => {
-      if (!(error instanceof Failure)) throw error
-      this.refusal = error
-    })
-  }
+  type: VmType
+  location: LocationRow
+  subnet: VmSubnetRow
+  osDisk: { size: string; gib: number }
+  sshPublicKeys: string[]
 }
 
 /** The 400s, by the catalogue. */
-export async function checkDraft(tx: Tx, catalogue: CatalogueMemory, draft: Draft): Promise<void> {
-  const { body, by } = draft
+export async function planVm(
+  tx: Tx,
+  catalogue: CatalogueMemory,
+  by: ProjectRequester,
+  body: VmCreate,
+): Promise<VmPlan> {
   requireDistinct('disks', body.disks ?? [])
   const osDisk = osDiskOf(body)
   const sshPublicKeys = await sshKeysOf(tx, by.projectId, body)
   if (body.on_expiry !== undefined && body.ttl_seconds === undefined)
     throw invalidField('on_expiry', 'needs ttl_seconds')
-  const where = draft.isAnywhere
-    ? (await chooseLocation(tx, catalogue, by.projectId, body)).name
-    : body.location
+  const where =
+    body.location === anyLocation
+      ? (await chooseLocation(tx, catalogue, by.projectId, body)).name
+      : body.location
   const location = await catalogue.location(tx, where)
   const image = await catalogue.image(tx, body.image, location.name)
   if (isCloudConfig(body.startup_script ?? '') && !image.tags.includes('cloud-init'))
@@ -95,21 +57,15 @@ export async function checkDraft(tx: Tx, catalogue: CatalogueMemory, draft: Draf
       : invalidField('subnet_id', 'must be a subnet of this project')
   if (subnet.location !== location.name)
     throw invalidField('subnet_id', `is in ${subnet.location}, not in ${location.name}`)
-  Object.assign(draft, { location, subnet, osDisk, sshPublicKeys })
+  return { id: uuid(), by, body, type: vmType(body.type)!, location, subnet, osDisk, sshPublicKeys }
 }
 
-/** What it is in the store once it has a place. */
-export const rowOf = ({
-  id,
-  by,
-  body,
-  type,
-  location,
-  subnet,
-  placement,
-  addresses,
-  ...given
-}: Draft): NewVm => ({
+/** The row of a VM for which a host and addresses were found. */
+export const rowOf = (
+  { id, by, body, type, location, subnet, osDisk, sshPublicKeys }: VmPlan,
+  placement: Placement,
+  addresses: Addresses,
+): NewVm => ({
   id,
   projectId: by.projectId,
   name: body.name,
@@ -120,13 +76,13 @@ export const rowOf = ({
   hostId: placement.hostId,
   image: body.image,
   imageName: fullImageName(body.image),
-  sshPublicKeys: given.sshPublicKeys,
+  sshPublicKeys,
   startupScript: body.startup_script ?? '',
   startupScriptSha256: scriptDigest(body.startup_script ?? ''),
   shutdownScript: body.shutdown_script ?? '',
   osDiskId: uuid(),
-  osDiskSize: given.osDisk.size,
-  osDiskGib: given.osDisk.gib,
+  osDiskSize: osDisk.size,
+  osDiskGib: osDisk.gib,
   interfaceId: uuid(),
   subnetId: subnet.id,
   macAddress: newMacAddress(),
@@ -139,7 +95,7 @@ export const rowOf = ({
   isProtected: body.deletion_protection ?? false,
 })
 
-export const quotaOf = ({ by, type, osDisk }: Draft) => ({
+export const quotaOf = ({ by, type, osDisk }: VmPlan) => ({
   projectId: by.projectId,
   amounts: {
     vms: 1,

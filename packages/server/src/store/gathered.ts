@@ -1,0 +1,80 @@
+import type { Tx } from './database.ts'
+import { BatchMember, retryAlone } from './transaction.ts'
+
+/** What one caller gets: its result, or its own failure. */
+export type OwnResult<Result> = Result | Error
+
+interface Call<Item, Result> {
+  item: Item
+  resolve(result: Result): void
+  reject(error: unknown): void
+}
+
+interface GatherOptions<Item> {
+  /** Two requests of a batch must not ask for the same: the second one leaves the batch. */
+  claimOf?: (item: Item) => string
+}
+
+/**
+ * Makes a function for one caller of a store function for many. The calls that the requests of a batch make in the same turn
+ * of the event loop become one call of `many`, in the order of arrival; each caller gets its own result or failure.
+ */
+export function gathered<Item, Result>(
+  many: (tx: Tx, items: Item[]) => Promise<OwnResult<Result>[]>,
+  { claimOf }: GatherOptions<Item> = {},
+): (tx: Tx, item: Item) => Promise<Result> {
+  const waiting = new WeakMap<Tx, Call<Item, Result>[]>()
+  const claims = new WeakMap<Tx, Map<string, Tx>>()
+
+  /** Whether another request of the batch has asked for the same. */
+  function isClaimed(tx: Tx, claim: string): boolean {
+    const known = claims.get(tx.batch) ?? new Map<string, Tx>()
+    claims.set(tx.batch, known)
+    const owner = known.get(claim) ?? tx
+    known.set(claim, owner)
+    return owner !== tx
+  }
+
+  async function run(batch: Tx, calls: Call<Item, Result>[]): Promise<void> {
+    waiting.delete(batch)
+    try {
+      const items = calls.map(({ item }) => item)
+      const results = await many(batch, items)
+      for (const [index, { resolve, reject }] of calls.entries()) {
+        const result = results[index]
+        if (result instanceof Error) reject(result)
+        else resolve(result as Result)
+      }
+    } catch (error) {
+      for (const { reject } of calls) reject(error)
+    }
+  }
+
+  return (tx, item) => {
+    if (claimOf && isClaimed(tx, claimOf(item)))
+      return Promise.reject(retryAlone('another request of the batch asks for the same'))
+    return new Promise((resolve, reject) => {
+      const { batch } = tx
+      let calls = waiting.get(batch)
+      if (!calls) {
+        const first: Call<Item, Result>[] = []
+        calls = first
+        waiting.set(batch, first)
+        ;(batch.gather ?? queueMicrotask)(() => void run(batch, first))
+      }
+      calls.push({ item, resolve, reject })
+    })
+  }
+}
+
+/** The same for a change: a request that fails after it takes the whole batch with it. */
+export function gatheredChange<Item, Result>(
+  many: (tx: Tx, items: Item[]) => Promise<OwnResult<Result>[]>,
+  options: GatherOptions<Item> = {},
+): (tx: Tx, item: Item) => Promise<Result> {
+  const change = gathered(many, options)
+  return (tx, item) => {
+    if (tx instanceof BatchMember) tx.hasWritten = true
+    return change(tx, item)
+  }
+}

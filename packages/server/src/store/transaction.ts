@@ -1,0 +1,228 @@
+import type pg from 'pg'
+import { isDatabaseAway, sqlState, TryAgain, UnknownOutcome } from './errors.ts'
+import { type Answer, ask } from './prepared.ts'
+import type { LocalWorker, Queryable, Signal, Tx, WorkerSlot } from './queryable.ts'
+import { isWrite } from './statement.ts'
+import { type Traffic, TransactionTraffic } from './traffic.ts'
+
+/** PostgreSQL's code for a statement that comes after the one that failed. */
+const failedBefore = '25P02'
+
+/** What a transaction needs of its database. */
+export interface TransactionHost {
+  traffic: Traffic
+  worker: LocalWorker | undefined
+  send: ((...signal: Signal) => void) | undefined
+}
+
+type Write = (tx: Tx, items: never[]) => Promise<unknown>
+
+/** One attempt at a transaction, on a connection of its own. */
+export class Transaction implements Tx {
+  readonly batch = this
+  readonly #isShared: boolean
+  readonly #client: pg.PoolClient
+  readonly #host: TransactionHost
+  readonly #traffic: TransactionTraffic
+  readonly #signals = new Map<string, Signal>()
+  readonly #slots: (WorkerSlot & { close(isCommitted: boolean): void })[] = []
+  readonly #gathering: (() => void)[] = []
+  readonly #queued = new Map<Write, unknown[]>()
+  readonly #unawaited: Promise<unknown>[] = []
+  readonly #readsAhead: (() => Promise<unknown>)[] = []
+  readonly #rollbacks: (() => void)[] = []
+  #firstFailure: unknown
+  #reading: Promise<unknown>[] = []
+  #broken: Error | undefined
+  #isCommitted = false
+
+  constructor(client: pg.PoolClient, host: TransactionHost, isShared: boolean) {
+    this.#client = client
+    this.#host = host
+    this.#isShared = isShared
+    this.#traffic = new TransactionTraffic(host.traffic)
+  }
+
+  /**
+   * Runs gathered calls at the end of this turn of the event loop, in a batch; at once otherwise. All of them run together, so
+   * that their statements go to the database in one piece.
+   */
+  readonly gather = (call: () => void): void => {
+    this.#gathering.push(call)
+    if (this.#gathering.length > 1) return
+    const run = () => {
+      for (const each of this.#gathering.splice(0)) each()
+    }
+    // As a microtask: what these send at once and a moment later is still one piece (`joined-socket.ts`).
+    if (this.#isShared) setImmediate(() => queueMicrotask(run))
+    else queueMicrotask(run)
+  }
+
+  get mayWait(): boolean {
+    return !this.#isShared
+  }
+
+  query(config: pg.QueryConfig): Promise<Answer> {
+    this.#sendQueued()
+    // BEGIN goes with the first statement. If it fails, the connection is broken, and the statement fails as well.
+    if (this.#traffic.firstName === undefined) this.#client.query('BEGIN').catch(() => {})
+    this.#traffic.sent(config.name)
+    return ask(this.#client, config)
+  }
+
+  async enqueue<Item>(write: (tx: Tx, items: Item[]) => Promise<unknown>, item: Item): Promise<void> {
+    const items = this.#queued.get(write as Write)
+    if (items) items.push(item)
+    else this.#queued.set(write as Write, [item])
+  }
+
+  async awaitAtCommit(statement: Promise<unknown>): Promise<void> {
+    this.#unawaited.push(
+      statement.catch((error) => {
+        if (sqlState(error) !== failedBefore) this.#firstFailure ??= error
+      }),
+    )
+  }
+
+  readAhead<T>(read: (db: Queryable) => Promise<T>): Promise<T | undefined> {
+    return new Promise((resolve) => {
+      this.#readsAhead.push(async () => {
+        try {
+          resolve(await read(this.#afterCommit))
+        } catch {
+          resolve(undefined)
+        }
+      })
+    })
+  }
+
+  signal(...signal: Signal): void {
+    this.#signals.set(`${signal[0]} ${signal[1]}`, signal)
+  }
+
+  hasSignalled(topic: Signal[0]): boolean {
+    return [...this.#signals.values()].some(([each]) => each === topic)
+  }
+
+  onRollback(run: () => void): void {
+    this.#rollbacks.push(run)
+  }
+
+  reserveSlot(projectId: string, location: string): WorkerSlot | undefined {
+    const slot = this.#host.worker?.reserve(projectId, location)
+    if (slot) this.#slots.push(slot)
+    return slot
+  }
+
+  /** Sends queued writes together with COMMIT, then wakes the waiters of its signals. */
+  async commit(): Promise<void> {
+    this.#sendQueued()
+    if (this.#traffic.firstName !== undefined) {
+      this.#traffic.committing()
+      const committing = commit(this.#client)
+      this.#reading = this.#readsAhead.map((read) => read())
+      await committing
+      this.#traffic.committed()
+    }
+    this.#isCommitted = true
+    // Their answers came before that of COMMIT. What is done with them is done before the wake-ups.
+    await Promise.all(this.#unawaited)
+    for (const signal of this.#signals.values()) this.#host.send?.(...signal)
+  }
+
+  /** Returns the error that made the transaction fail: that of a statement which only the commit waited for comes first. */
+  async rollback(error: unknown): Promise<unknown> {
+    if (this.#traffic.firstName !== undefined)
+      await this.#client.query('ROLLBACK').catch((reason: Error) => {
+        this.#broken = reason
+      })
+    await Promise.all(this.#unawaited)
+    for (const run of this.#rollbacks) run()
+    return error instanceof UnknownOutcome ? error : (this.#firstFailure ?? error)
+  }
+
+  /** Gives the connection back, once its reads have ended, and begins or frees the worker's slots. */
+  close(): void {
+    const release = () => this.#client.release(this.#broken)
+    if (this.#reading.length === 0) release()
+    else void Promise.all(this.#reading).then(release)
+    for (const slot of this.#slots) slot.close(this.#isCommitted)
+  }
+
+  #sendQueued(): void {
+    if (this.#queued.size === 0) return
+    const queued = [...this.#queued]
+    this.#queued.clear()
+    for (const [write, items] of queued) void this.awaitAtCommit(write(this, items as never[]))
+  }
+
+  /** Behind a commit that was sent, on the same connection. */
+  readonly #afterCommit: Queryable = {
+    query: (config) => {
+      this.#host.traffic.sent(config.name)
+      this.#host.traffic.committed(config.name)
+      return ask(this.#client, config)
+    },
+  }
+}
+
+async function commit(client: pg.PoolClient): Promise<void> {
+  const { command } = await client.query('COMMIT').catch((error) => {
+    throw isDatabaseAway(error)
+      ? new UnknownOutcome('the connection broke at the commit', { cause: error })
+      : error
+  })
+  // PostgreSQL's reply to COMMIT after a statement that failed.
+  if (command === 'ROLLBACK') throw new Error('a statement of the transaction had failed')
+}
+
+/** A transaction as one request of a batch sees it. */
+export class BatchMember implements Tx {
+  readonly batch: Tx
+  readonly mayWait = false
+  readonly gather: NonNullable<Queryable['gather']>
+  /** A request that fails before it has written can be left out of the batch. */
+  hasWritten = false
+
+  constructor(batch: Tx) {
+    this.batch = batch
+    this.gather = batch.gather ?? queueMicrotask
+  }
+
+  query(config: pg.QueryConfig): Promise<Answer> {
+    if (isWrite(config)) this.hasWritten = true
+    return this.batch.query(config)
+  }
+
+  enqueue<Item>(write: (tx: Tx, items: Item[]) => Promise<unknown>, item: Item): Promise<void> {
+    this.hasWritten = true
+    return this.batch.enqueue(write, item)
+  }
+
+  awaitAtCommit(statement: Promise<unknown>): Promise<void> {
+    return this.batch.awaitAtCommit(statement)
+  }
+
+  readAhead<T>(read: (db: Queryable) => Promise<T>): Promise<T | undefined> {
+    return this.batch.readAhead(read)
+  }
+
+  signal(...signal: Signal): void {
+    this.batch.signal(...signal)
+  }
+
+  hasSignalled(topic: Signal[0]): boolean {
+    return this.batch.hasSignalled(topic)
+  }
+
+  onRollback(run: () => void): void {
+    this.batch.onRollback(run)
+  }
+
+  reserveSlot(projectId: string, location: string): WorkerSlot | undefined {
+    return this.batch.reserveSlot(projectId, location)
+  }
+}
+
+/** For a request of a batch that would have to wait: it is tried again in a transaction of its own. */
+export const retryAlone = (reason: string) => new TryAgain(reason)
