@@ -1,4 +1,4 @@
-import type { Queryable } from './database.ts'
+import type { Queryable } from './queryable.ts'
 
 /** A named (prepared) statement. One without parameters takes none. */
 export interface Statement<Row, Params> {

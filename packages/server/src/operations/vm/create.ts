@@ -1,5 +1,5 @@
 import { anyLocation, type VmCreate } from '@slipway/contract'
-import type { Failure } from '../../domain/failure.ts'
+import { Failure } from '../../domain/failure.ts'
 import type { Definition, Work } from '../../runner/operation.ts'
 import { allSettledThenThrow } from '../../store/all-settled.ts'
 import { type BegunOperation, beginOperation, type OperationRow } from '../../store/compute/operations.ts'
@@ -48,6 +48,7 @@ export async function admitVmCreate(
   // Disks and bridges have a say in the choice of a host. Disks of several requests would be locked in no order.
   const hasDisks = (body.disks ?? []).length > 0
   if (hasDisks && !tx.mayWait) throw retryAlone('disks are locked by one request at a time')
+  const locked = await settled(hasDisks ? lockDisks(tx, plan) : Promise.resolve([]), isConflict)
   const [{ now, isTaken }, budget, quotas, addresses, early] = await allSettledThenThrow([
     findVmName(tx, { projectId: by.projectId, name: body.name }),
     budgetRefusal(tx, by.projectId),
@@ -56,7 +57,7 @@ export async function admitVmCreate(
     hasDisks || subnet.is_bridged ? undefined : findPlace(tx, plan, null),
   ])
   if (isTaken) throw vmNameTaken(body.name)
-  const disks = hasDisks ? await lockDisks(tx, plan) : []
+  const disks = locked()
   const { privateAddress, publicAddress } = addresses()
   if (subnet.is_bridged) await requireRange(tx, catalogue, plan)
   const isStorageLocal = location.storage === 'local'
@@ -75,14 +76,20 @@ export async function admitVmCreate(
   return beginOperation(tx, beginningOf(plan), now)
 }
 
-/** Its refusal comes after others that are found out at the same time. */
-const settled = <T>(work: Promise<T>): Promise<() => T> =>
+/** For work whose refusal, or some refusals of it, come after others that are found out at the same time. */
+const settled = <T>(work: Promise<T>, isLater = (_: unknown) => true): Promise<() => T> =>
   work.then(
     (value) => () => value,
-    (error) => () => {
-      throw error
+    (error) => {
+      if (!isLater(error)) throw error
+      return () => {
+        throw error
+      }
     },
   )
+
+/** A missing disk is refused before a taken name, a busy one after it. */
+const isConflict = (error: unknown) => error instanceof Failure && error.code === 'conflict'
 
 const findPlace = (
   tx: Tx,
