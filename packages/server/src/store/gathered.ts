@@ -1,6 +1,16 @@
 import type { Tx } from './database.ts'
 import { BatchMember, retryAlone } from './transaction.ts'
 
+/** State of a transaction that gathered calls share, also those that come in different turns. */
+export function perTransaction<State>(create: () => State): (tx: Tx) => State {
+  const states = new WeakMap<Tx, State>()
+  return (tx) => {
+    const state = states.get(tx.batch) ?? create()
+    states.set(tx.batch, state)
+    return state
+  }
+}
+
 /** What one caller gets: its result, or its own failure. */
 export type OwnResult<Result> = Result | Error
 

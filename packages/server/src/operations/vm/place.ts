@@ -12,7 +12,7 @@ import {
 } from '../../store/compute/host-locks.ts'
 import { claimGpus, listAvailability, listOffering } from '../../store/compute/placement.ts'
 import type { Tx } from '../../store/database.ts'
-import { gathered, type OwnResult } from '../../store/gathered.ts'
+import { gathered, type OwnResult, perTransaction } from '../../store/gathered.ts'
 import { type AddressRange, findFreeAddresses } from '../../store/network/addresses.ts'
 import { retryAlone } from '../../store/transaction.ts'
 
@@ -30,8 +30,11 @@ const mostRounds = 8
  */
 export const placeVm = gathered(placeVms)
 
+/** The hosts that a transaction has locked, with the GPUs that none of its VMs was given. */
+const lockedHosts = perTransaction((): OpenHost[] => [])
+
 async function placeVms(tx: Tx, requests: PlacementRequest[]): Promise<OwnResult<Placement | undefined>[]> {
-  const hosts: OpenHost[] = []
+  const hosts = lockedHosts(tx)
   const placed: (Placement | undefined)[] = requests.map(() => undefined)
   const held = () => hosts.map(({ id }) => id)
   const missing = () => requests.filter((_, index) => !placed[index])

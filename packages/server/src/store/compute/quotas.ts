@@ -1,6 +1,6 @@
 import type { QuotaName } from '@slipway/contract'
 import type { Queryable, Tx } from '../database.ts'
-import { gathered } from '../gathered.ts'
+import { gathered, perTransaction } from '../gathered.ts'
 import { statement } from '../statement.ts'
 
 export interface QuotaRow {
@@ -135,8 +135,9 @@ export const listQuotas = (db: Queryable, projectId: string): Promise<QuotaRow[]
 
 /** Reads what is left of the quotas of a request. The requests of a batch share the result. */
 export const readQuotas = gathered(async (tx: Tx, requests: QuotaRequest[]): Promise<QuotasLeft[]> => {
-  const all = requests.flatMap(wantedOf)
-  const left = new QuotasLeft(all.length > 0 ? await look.all(tx, keysOf(all)) : [])
+  const left = quotasLeft(tx)
+  const unread = requests.flatMap(wantedOf).filter((wanted) => !left.has(wanted))
+  if (unread.length > 0) left.add(await look.all(tx, keysOf(unread)))
   return requests.map(() => left)
 })
 
@@ -168,16 +169,26 @@ async function changeQuotas(tx: Tx, requests: Wanted[][]): Promise<void> {
 
 /** What is left of quotas, as they were read. */
 export class QuotasLeft {
-  readonly #rows: Map<string, QuotaState>
+  readonly #rows = new Map<string, QuotaState>()
   /** By project or organization, and name. */
   readonly #left = new Map<string, number>()
 
-  constructor(rows: QuotaState[]) {
-    this.#rows = new Map(rows.map((row) => [`${row.project_id} ${row.name}`, row]))
-    for (const { project_id, organization_id, name, ...row } of rows) {
-      this.#left.set(`${project_id} ${name}`, leftOf(row.is_there ? row.max : 0, row.used))
-      this.#left.set(`${organization_id} ${name}`, leftOf(row.whole_max, row.whole_used))
+  has({ projectId, name }: Wanted): boolean {
+    return this.#rows.has(`${projectId} ${name}`)
+  }
+
+  /** What requests have taken of quotas that were read before stays taken. */
+  add(rows: QuotaState[]): void {
+    for (const row of rows) {
+      const { project_id, organization_id, name } = row
+      this.#rows.set(`${project_id} ${name}`, row)
+      this.#set(`${project_id} ${name}`, leftOf(row.is_there ? row.max : 0, row.used))
+      this.#set(`${organization_id} ${name}`, leftOf(row.whole_max, row.whole_used))
     }
+  }
+
+  #set(key: string, left: number): void {
+    if (!this.#left.has(key)) this.#left.set(key, left)
   }
 
   /**
@@ -206,6 +217,8 @@ export class QuotasLeft {
       .map((holder) => ({ name, holder, requested: amount, available: Math.max(0, left[holder]) }))
   }
 }
+
+const quotasLeft = perTransaction(() => new QuotasLeft())
 
 const leftOf = (max: number | null, used: number | null) =>
   max === null ? Number.POSITIVE_INFINITY : max - (used ?? 0)

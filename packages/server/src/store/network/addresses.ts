@@ -1,5 +1,6 @@
 import { randomInt } from 'node:crypto'
 import type { Queryable, Tx } from '../database.ts'
+import { perTransaction } from '../gathered.ts'
 import { statement } from '../statement.ts'
 
 /** Where an address may come from: `candidates` first, else any of the `count` addresses from `first` on. */
@@ -85,6 +86,9 @@ interface FreeAddresses {
   publicAddress: string | null
 }
 
+/** Addresses that VMs of the transaction were given. */
+const takenAddresses = perTransaction(() => new Set<string>())
+
 /**
  * Finds addresses for each VM that are free and nobody else's in the list; null where none of the candidates is, or
  * none is wanted. `isExact`: null only where all addresses of the range are taken.
@@ -104,7 +108,7 @@ export async function findFreeAddresses(
       })),
     ),
   })
-  const taken = new Set<string>()
+  const taken = takenAddresses(tx)
   const firstUntaken = (scope: string, addresses: string[]) => {
     const address = addresses.find((each) => !taken.has(`${scope} ${each}`)) ?? null
     taken.add(`${scope} ${address}`)
