@@ -1,7 +1,7 @@
 import { invalidField } from '../domain/failure.ts'
 import { fullImageName } from '../domain/guest/images.ts'
 import { oneOf } from '../domain/nearest.ts'
-import type { Queryable } from '../store/database.ts'
+import type { Queryable, Tx } from '../store/database.ts'
 import { findImage, type ImageRow, listImages } from '../store/fleet/images.ts'
 import { findLocation, type LocationRow, listLocations } from '../store/fleet/locations.ts'
 import { findSubnetFor, type VmSubnetRow } from '../store/network/networks.ts'
@@ -43,7 +43,7 @@ const mostRemembered = 10_000
  */
 export class CatalogueMemory {
   readonly #known = new Map<string, { value: unknown; until: number }>()
-  /** What a transaction is looking for: those of one list share it. */
+  /** What a transaction is looking for: the requests of a batch share it. */
   readonly #finding = new WeakMap<Queryable, Map<string, Promise<unknown>>>()
 
   location(db: Queryable, name: string): Promise<LocationRow> {
@@ -75,8 +75,9 @@ export class CatalogueMemory {
   async #remembered<T>(db: Queryable, key: string, find: () => Promise<T>): Promise<T> {
     const known = this.#known.get(key)
     if (known && known.until > performance.now()) return known.value as T
-    const finding = this.#finding.get(db) ?? new Map<string, Promise<unknown>>()
-    this.#finding.set(db, finding)
+    const shared = (db as Partial<Tx>).batch ?? db
+    const finding = this.#finding.get(shared) ?? new Map<string, Promise<unknown>>()
+    this.#finding.set(shared, finding)
     if (!finding.has(key))
       finding.set(
         key,

@@ -1,7 +1,7 @@
 import { Failure } from '../domain/failure.ts'
 import { allSettledThenThrow } from './all-settled.ts'
 import { type Database, TryAgain, type Tx, UnknownOutcome } from './database.ts'
-import { BatchMember } from './transaction.ts'
+import { BatchMember, type Transaction } from './transaction.ts'
 
 /** What became of one request of a batch. `TryAgain`: it is tried again in a transaction of its own. */
 export type BatchResult<Result> = Result | Failure | TryAgain
@@ -94,7 +94,7 @@ export async function transactTogether<Item, Result>(
   }
   return results
 
-  async function member(batch: Tx, item: Item): Promise<BatchResult<Result>> {
+  async function member(batch: Transaction, item: Item): Promise<BatchResult<Result>> {
     const tx = new BatchMember(batch)
     try {
       return await work(tx, item)

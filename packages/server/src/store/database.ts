@@ -82,7 +82,7 @@ export class Database implements Queryable {
    * from the start: at once the first time, then after a pause, so that transactions that collided do not collide again.
    * A batch does not wait for `TryAgain` of one request: that request leaves the batch.
    */
-  async transaction<T>(work: (tx: Tx) => Promise<T>, isBatch = false): Promise<T> {
+  async transaction<T>(work: (tx: Transaction) => Promise<T>, isBatch = false): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       if (attempt > 2) await pauseBefore(attempt)
       const { traffic, worker } = this

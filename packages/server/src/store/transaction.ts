@@ -63,7 +63,8 @@ export class Transaction implements Tx {
   }
 
   query(config: pg.QueryConfig): Promise<Answer> {
-    this.#sendQueued()
+    // In a batch, the reads of one request do not send the writes of the others: these go together, later.
+    if (!this.#isShared || isWrite(config)) this.sendQueued()
     // BEGIN goes with the first statement. If it fails, the connection is broken, and the statement fails as well.
     if (this.#traffic.firstName === undefined) this.#client.query('BEGIN').catch(() => {})
     this.#traffic.sent(config.name)
@@ -116,7 +117,7 @@ export class Transaction implements Tx {
 
   /** Sends queued writes together with COMMIT, then wakes the waiters of its signals. */
   async commit(): Promise<void> {
-    this.#sendQueued()
+    this.sendQueued()
     if (this.#traffic.firstName !== undefined) {
       this.#traffic.committing()
       const committing = commit(this.#client)
@@ -149,7 +150,8 @@ export class Transaction implements Tx {
     for (const slot of this.#slots) slot.close(this.#isCommitted)
   }
 
-  #sendQueued(): void {
+  /** Sends the writes that were queued so far. */
+  sendQueued(): void {
     if (this.#queued.size === 0) return
     const queued = [...this.#queued]
     this.#queued.clear()
@@ -178,18 +180,20 @@ async function commit(client: pg.PoolClient): Promise<void> {
 
 /** A transaction as one request of a batch sees it. */
 export class BatchMember implements Tx {
-  readonly batch: Tx
+  readonly batch: Transaction
   readonly mayWait = false
   readonly gather: NonNullable<Queryable['gather']>
   /** A request that fails before it has written can be left out of the batch. */
   hasWritten = false
 
-  constructor(batch: Tx) {
+  constructor(batch: Transaction) {
     this.batch = batch
-    this.gather = batch.gather ?? queueMicrotask
+    this.gather = batch.gather
   }
 
   query(config: pg.QueryConfig): Promise<Answer> {
+    // A request reads what it wrote itself.
+    if (this.hasWritten) this.batch.sendQueued()
     if (isWrite(config)) this.hasWritten = true
     return this.batch.query(config)
   }
