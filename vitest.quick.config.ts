@@ -12,7 +12,7 @@ const withManyProcesses = [
   'packages/server/test/chaos/chaos.test.ts',
   'packages/server/test/operate/incus-doctor.test.ts',
   'packages/server/test/operations/processes.test.ts',
-  'packages/server/test/store/embedded.test.ts',
+  'packages/server/test/postgres/embedded.test.ts',
 ]
 const withManyCases = [
   'packages/server/test/attacks/{floods,sign-in,single-sign-on}.test.ts',

@@ -5,8 +5,8 @@
 import fastify from 'fastify'
 import pg from 'pg'
 import { hashSecret } from '../src/domain/secret.ts'
-import { Database } from '../src/store/database.ts'
-import { statement } from '../src/store/statement.ts'
+import { Database } from '../src/postgres/database.ts'
+import { statement } from '../src/postgres/statement.ts'
 import type { BareTask } from './limits.ts'
 
 const jsonOfVm = 'SELECT to_json(v)::text AS json FROM vms v WHERE id = $1'

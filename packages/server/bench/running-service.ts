@@ -15,7 +15,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type Credentials, credentialsOf, databaseUrlOf, serverProgram } from '@slipway/testing/launcher.ts'
 import { homeOf, killAndWait, postmasterPid } from '@slipway/testing/postgres/postmaster.ts'
 import { simulatedLocation } from '@slipway/testing/real-server.ts'
-import { Database } from '../src/store/database.ts'
+import { Database } from '../src/postgres/database.ts'
 
 export const locations = ['us-east1-a', 'eu-north1-a'] as const
 const pollMs = 5

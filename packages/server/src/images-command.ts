@@ -7,11 +7,11 @@ import type { EngineImage } from './engines/engine.ts'
 import { type Images, type IncusImageSource, withImages } from './engines/incus/images.ts'
 import { buildMiniGuest, importImage } from './engines/qemu/index.ts'
 import { imagesDir } from './engines/qemu/paths.ts'
+import { Database } from './postgres/database.ts'
+import { openEmbedded } from './postgres/embedded/index.ts'
+import { migrate } from './postgres/migrate.ts'
 import { offerImages } from './setup/apply-config.ts'
-import { Database } from './store/database.ts'
-import { openEmbedded } from './store/embedded/index.ts'
 import { type LocationRow, listLocations } from './store/fleet/locations.ts'
-import { migrate } from './store/migrate.ts'
 
 const usage = `Usage: slipway-server images build mini [--data-dir DIR]
        slipway-server images import FILE|URL --sha256 HEX [--name NAME] [--data-dir DIR] [--config FILE]

@@ -7,14 +7,14 @@ import { runImagesCommand } from './images-command.ts'
 import { runIncusCommand } from './incus-command.ts'
 import { openLog } from './log.ts'
 import { packageVersion } from './package-root.ts'
+import { isDatabaseAway, isDatabaseRefusal } from './postgres/database.ts'
+import { EmbeddedError, openEmbedded } from './postgres/embedded/index.ts'
+import { NewerSchemaError, OlderSchemaError } from './postgres/migrate.ts'
 import { runSecretsCommand } from './secrets-command.ts'
 import { AddressTaken, type Server, startServer } from './server.ts'
 import { credentialsPath, readCredentials } from './setup/credentials-file.ts'
 import { offerSetupCode, seedDemo } from './setup/demo.ts'
-import { isDatabaseAway, isDatabaseRefusal } from './store/database.ts'
-import { EmbeddedError, openEmbedded } from './store/embedded/index.ts'
 import { listServerUrls } from './store/fleet/servers.ts'
-import { NewerSchemaError, OlderSchemaError } from './store/migrate.ts'
 
 const longestStopMs = 10_000
 

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { ConfigError, loadConfig } from './config/index.ts'
+import { Database } from './postgres/database.ts'
+import { openEmbedded } from './postgres/embedded/index.ts'
+import { migrate } from './postgres/migrate.ts'
 import { loadSecretKey } from './setup/secret-key-file.ts'
 import { prepareSecrets, rotateSecretKey } from './setup/secrets.ts'
-import { Database } from './store/database.ts'
-import { openEmbedded } from './store/embedded/index.ts'
-import { migrate } from './store/migrate.ts'
 
 const usage = `Usage: slipway-server secrets rotate [--data-dir DIR] [--config FILE]
 

@@ -8,17 +8,18 @@ import { buildWorkerApp } from './http/worker-app.ts'
 import { MailDelivery } from './mail/delivery.ts'
 import { definitions } from './operations/index.ts'
 import { packageVersion } from './package-root.ts'
+import { Database } from './postgres/database.ts'
+import { migrate } from './postgres/migrate.ts'
+import { Signals } from './postgres/signals.ts'
 import { Reconciler } from './reconcile/reconciler.ts'
+import { DueWorkWatch } from './runner/due-work.ts'
 import { Runner } from './runner/runner.ts'
+import { offerSlots } from './runner/slots.ts'
 import type { Services } from './services.ts'
 import { applyConfig, offerImages } from './setup/apply-config.ts'
 import { loadSecretKey, type SecretKeyFile } from './setup/secret-key-file.ts'
 import { prepareSecrets } from './setup/secrets.ts'
-import { Database } from './store/database.ts'
-import { DueWork } from './store/due.ts'
 import { listServerUrls } from './store/fleet/servers.ts'
-import { migrate } from './store/migrate.ts'
-import { Signals } from './store/signals.ts'
 import { WebhookDelivery } from './webhooks/delivery.ts'
 
 /** How long requests under way may take once we stop. */
@@ -64,7 +65,7 @@ export async function startServer(
     config,
     database,
     signals,
-    due: new DueWork(database, [...engines.byLocation.keys()], (err) =>
+    due: new DueWorkWatch(database, [...engines.byLocation.keys()], (err) =>
       log.warn({ err }, 'cannot look for due work'),
     ),
     engines: engines.byLocation,
@@ -84,7 +85,7 @@ export async function startServer(
     // The fleet is known before the first request asks for it.
     await reconciler.start()
     runner.start()
-    database.worker = runner
+    offerSlots(database, runner)
     billing.start()
     webhooks.start()
     mail.start()

@@ -1,8 +1,8 @@
 import { loadConfig } from '@slipway/server/config/index.ts'
 import { uuid } from '@slipway/server/domain/ids.ts'
 import type { GpuReport, HostReport } from '@slipway/server/engines/engine.ts'
+import type { Database, Queryable } from '@slipway/server/postgres/database.ts'
 import { applyHostReports } from '@slipway/server/reconcile/host-reports.ts'
-import type { Database, Queryable } from '@slipway/server/store/database.ts'
 import { putLocation } from '@slipway/server/store/fleet/locations.ts'
 
 /** What a start without a file and without an environment has. */

@@ -1,4 +1,4 @@
-import { Database, type Tx } from '@slipway/server/store/database.ts'
+import { Database, type Tx } from '@slipway/server/postgres/database.ts'
 import { stampEvents } from '@slipway/server/store/events/events.ts'
 import { databaseUrlOf } from './launcher.ts'
 

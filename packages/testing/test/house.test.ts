@@ -39,9 +39,10 @@ const suites = packages.flatMap((name) =>
 )
 const imports = sources.flatMap(importsOf)
 
-/** Rules, tables and statements; then what stands on all of them, from the ground up. */
+/** Rules, the database, tables and statements; then what stands on all of them, from the ground up. */
 const ground = ['@slipway/contract', `${server}domain/`, `${server}config/`, `${server}package-root.ts`]
-const store = [...ground, `${server}store/`]
+const postgres = [...ground, `${server}postgres/`]
+const store = [...postgres, `${server}store/`]
 const port = `${server}engines/engine.ts`
 const services = [...store, port, `${server}services.ts`]
 const runner = [...services, `${server}views/`, `${server}runner/`]
@@ -53,7 +54,8 @@ const mayUse: Record<string, string[]> = {
   [`${server}package-root.ts`]: [],
   [`${server}domain/`]: ['@slipway/contract'],
   [`${server}config/`]: ['@slipway/contract', `${server}domain/`],
-  [`${server}store/`]: ground,
+  [`${server}postgres/`]: ground,
+  [`${server}store/`]: postgres,
   [`${server}views/`]: store,
   [port]: ['@slipway/contract', `${server}domain/`],
   [`${server}services.ts`]: [...store, port],
@@ -69,13 +71,7 @@ const mayUse: Record<string, string[]> = {
   [`${server}setup/`]: [...operations, `${server}accounts/`, `${server}mail/`],
   // An engine knows the port alone; the simulated one keeps its state in the same database.
   [`${server}engines/`]: [...ground, port],
-  [`${server}engines/simulated/`]: [
-    ...ground,
-    port,
-    `${server}store/simulated/`,
-    `${server}store/batches.ts`,
-    `${server}store/database.ts`,
-  ],
+  [`${server}engines/simulated/`]: [...postgres, port, `${server}store/simulated/`],
   [`${server}engines/engines.ts`]: [...services, `${server}engines/`],
   [`${server}http/`]: [
     ...operations,
@@ -159,6 +155,8 @@ test('no folder has more than 25 files, and none lies beside a file of its name'
   for (const file of files) count.set(dirname(file), (count.get(dirname(file)) ?? 0) + 1)
   expect([...count].filter(([, number]) => number > 25)).toEqual([])
   expect(files.filter((file) => count.has(file.replace(/\.tsx?$/, '')))).toEqual([])
+  // Every table belongs to a family.
+  expect(count.get(`${server}store`)).toBeUndefined()
 })
 
 test('a package reaches another by its name alone, in its tests too', () => {
@@ -175,7 +173,7 @@ const contentOf = (file: string) =>
     .replace(/(^|\s)\/\/.*$/gm, '')
 
 const ofServer = sources.filter((file) => file.startsWith(server))
-const outsideStore = ofServer.filter((file) => !file.startsWith(`${server}store/`))
+const outsideStore = ofServer.filter((file) => !/^(postgres|store)\//.test(file.slice(server.length)))
 
 test('there is no SQL outside of the store', () => {
   const sql =

@@ -2,7 +2,7 @@ import { type EventType, type Role, roles } from '@slipway/contract'
 import { isAddressBlock } from '../domain/address-blocks.ts'
 import { Failure, invalidField, notFound } from '../domain/failure.ts'
 import { type ProjectRequester, requireRoom } from '../operations/admission.ts'
-import type { Tx } from '../store/database.ts'
+import type { Tx } from '../postgres/database.ts'
 import { emit, type OrganizationRequester, type Requester } from '../store/events/events.ts'
 import {
   type AccessKeyRow,

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { newAccessKey } from '../domain/access-key.ts'
 import { uuid } from '../domain/ids.ts'
 import { hashSecret, newToken } from '../domain/secret.ts'
-import type { Tx } from '../store/database.ts'
+import type { Tx } from '../postgres/database.ts'
 import {
   type AccessKeyRow,
   insertAccessKey,

@@ -1,6 +1,6 @@
 import type { EventType } from '@slipway/contract'
+import type { Tx } from '../postgres/database.ts'
 import type { Services } from '../services.ts'
-import type { Tx } from '../store/database.ts'
 import { emit } from '../store/events/events.ts'
 import { listMembershipsOf } from '../store/identity/identities.ts'
 import type { Visitor } from './visitor.ts'

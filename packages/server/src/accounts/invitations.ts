@@ -4,8 +4,9 @@ import { uuid } from '../domain/ids.ts'
 import { normaliseEmail } from '../domain/names.ts'
 import { hashNewPassword, refuseCommonPassword } from '../domain/password.ts'
 import { hashSecret, newToken } from '../domain/secret.ts'
+import type { Tx } from '../postgres/database.ts'
+import { time } from '../postgres/time.ts'
 import type { Services } from '../services.ts'
-import type { Tx } from '../store/database.ts'
 import { emit, type Requester } from '../store/events/events.ts'
 import {
   dropInvitationsOfKeys,
@@ -18,7 +19,6 @@ import {
 } from '../store/identity/invitations.ts'
 import { insertMember } from '../store/identity/members.ts'
 import { findUserByEmail, insertUser, makeUserOperator } from '../store/identity/users.ts'
-import { time } from '../store/time.ts'
 import { memberView, userView } from '../views/identity.ts'
 import { countedAttempt, requireCode } from './passwords.ts'
 import { startSession } from './sessions.ts'

@@ -1,7 +1,7 @@
 import { type EventType, type Role, roles } from '@slipway/contract'
 import { Failure, notFound } from '../domain/failure.ts'
 import { requireRoom } from '../operations/admission.ts'
-import type { Tx } from '../store/database.ts'
+import type { Tx } from '../postgres/database.ts'
 import { emit, type OrganizationRequester } from '../store/events/events.ts'
 import {
   type AccessKeyRow,

@@ -1,8 +1,8 @@
 import type { EventType, OrganizationQuotaName } from '@slipway/contract'
 import { Failure, invalidField, notFound } from '../domain/failure.ts'
 import { uuid } from '../domain/ids.ts'
+import type { Tx } from '../postgres/database.ts'
 import { setOrganizationQuotas } from '../store/compute/organization-quotas.ts'
-import type { Tx } from '../store/database.ts'
 import { emit, type OrganizationRequester, type Requester } from '../store/events/events.ts'
 import {
   changeOrganization,

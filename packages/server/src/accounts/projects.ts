@@ -1,9 +1,9 @@
 import type { EventType, Labels } from '@slipway/contract'
 import { Failure, notFound } from '../domain/failure.ts'
 import type { ProjectRequester } from '../operations/admission.ts'
+import type { Tx } from '../postgres/database.ts'
 import { deleteQuotas } from '../store/compute/quotas.ts'
 import { deleteSshKeysOfProject } from '../store/compute/ssh-keys.ts'
-import type { Tx } from '../store/database.ts'
 import { emit, type Requester } from '../store/events/events.ts'
 import { revokeAccessKeysOfProject } from '../store/identity/access-keys.ts'
 import {

@@ -1,12 +1,12 @@
 import type { OrganizationQuotaName, QuotaName } from '@slipway/contract'
 import { invalidField, notFound } from '../domain/failure.ts'
+import type { Queryable, Tx } from '../postgres/database.ts'
 import {
   listOrganizationQuotas,
   type OrganizationQuotaRow,
   setOrganizationQuotas,
 } from '../store/compute/organization-quotas.ts'
 import { listQuotas, type QuotaRow, setQuotas } from '../store/compute/quotas.ts'
-import type { Queryable, Tx } from '../store/database.ts'
 import { emit, type Requester } from '../store/events/events.ts'
 import { findProjectScope, type ProjectScope } from '../store/identity/access.ts'
 import { findOrganization } from '../store/identity/organizations.ts'

@@ -2,8 +2,8 @@ import { Failure, notFound } from '../domain/failure.ts'
 import { hashNewPassword } from '../domain/password.ts'
 import { hashSecret, newToken } from '../domain/secret.ts'
 import { queueMail } from '../mail/queue.ts'
+import type { Tx } from '../postgres/database.ts'
 import type { Services } from '../services.ts'
-import type { Tx } from '../store/database.ts'
 import { emit, type Requester } from '../store/events/events.ts'
 import {
   deleteResetCodes,

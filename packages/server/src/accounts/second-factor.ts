@@ -8,8 +8,9 @@ import {
   totpStep,
   totpUri,
 } from '../domain/sign-in/totp.ts'
+import type { Tx } from '../postgres/database.ts'
+import { pingDatabase } from '../postgres/ping.ts'
 import type { Services } from '../services.ts'
-import type { Tx } from '../store/database.ts'
 import { emit, type Requester } from '../store/events/events.ts'
 import {
   beginTotp,
@@ -21,7 +22,6 @@ import {
 import { markSecondFactor } from '../store/identity/sessions.ts'
 import { revokeTokenFamiliesOfUser } from '../store/identity/tokens.ts'
 import { lockUser, type UserRow } from '../store/identity/users.ts'
-import { pingDatabase } from '../store/meta.ts'
 import { countedAttempt, requirePassword } from './passwords.ts'
 import { emitUser, invalidGrant, type Visitor } from './visitor.ts'
 

@@ -2,7 +2,7 @@ import type { TokenAnswer } from '@slipway/contract'
 import { clientOf } from '../domain/client-address.ts'
 import { uuid } from '../domain/ids.ts'
 import { hashSecret, newToken, open, seal } from '../domain/secret.ts'
-import type { Tx } from '../store/database.ts'
+import type { Tx } from '../postgres/database.ts'
 import { putKnownAddress } from '../store/identity/password-failures.ts'
 import {
   findRefreshToken,

@@ -3,8 +3,8 @@ import type { OidcConfig } from '../config/index.ts'
 import { Failure, notFound } from '../domain/failure.ts'
 import { uuid } from '../domain/ids.ts'
 import { normaliseEmail } from '../domain/names.ts'
+import { TryAgain, type Tx } from '../postgres/database.ts'
 import type { Services } from '../services.ts'
-import { TryAgain, type Tx } from '../store/database.ts'
 import { revokeOrganizationKeysOfUser } from '../store/identity/access-keys.ts'
 import {
   deleteIdentities,

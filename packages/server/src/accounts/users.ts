@@ -1,7 +1,8 @@
 import type { EventType, Role } from '@slipway/contract'
 import { Failure, invalidField, notFound } from '../domain/failure.ts'
 import { requireRoom } from '../operations/admission.ts'
-import type { Tx } from '../store/database.ts'
+import type { Tx } from '../postgres/database.ts'
+import { holdLock } from '../postgres/locks.ts'
 import { emit, type Requester } from '../store/events/events.ts'
 import { revokeOperatorKeysOfUser } from '../store/identity/access-keys.ts'
 import { deleteMarkInvitation, type InvitationRow, type Inviter } from '../store/identity/invitations.ts'
@@ -17,7 +18,6 @@ import {
   takeOperatorMark,
   type UserRow,
 } from '../store/identity/users.ts'
-import { holdLock } from '../store/locks.ts'
 import { userView } from '../views/identity.ts'
 import { emitKeysRevoked } from './access-keys.ts'
 import { endInvitationsOfUser, type Grant, invite, requireEmail } from './invitations.ts'

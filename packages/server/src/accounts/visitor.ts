@@ -1,6 +1,6 @@
 import type { EventType } from '@slipway/contract'
 import { Failure } from '../domain/failure.ts'
-import type { Tx } from '../store/database.ts'
+import type { Tx } from '../postgres/database.ts'
 import { emit } from '../store/events/events.ts'
 
 /** A request without a credential, or about one's own. */

@@ -3,6 +3,7 @@ import { usdNumber } from '../domain/charges.ts'
 import { notFound } from '../domain/failure.ts'
 import { usdOfMs } from '../domain/money.ts'
 import type { ProjectRequester } from '../operations/admission.ts'
+import type { Queryable, Tx } from '../postgres/database.ts'
 import type { Services } from '../services.ts'
 import {
   findBudget,
@@ -12,7 +13,6 @@ import {
   type ReachedBudgetRow,
   raiseBudgetAlert,
 } from '../store/billing/budgets.ts'
-import type { Queryable, Tx } from '../store/database.ts'
 import { emit } from '../store/events/events.ts'
 import { budgetView } from '../views/billing.ts'
 

@@ -2,10 +2,10 @@ import type { Costs } from '@slipway/contract'
 import { chargeLines, sumUsd, totalCents, usdByProduct, usdNumber } from '../domain/charges.ts'
 import { addExact, parseDecimal, timesExact, usdOfMs } from '../domain/money.ts'
 import { addMonths, invoiceId, monthOf } from '../domain/months.ts'
+import type { Queryable } from '../postgres/database.ts'
+import { time } from '../postgres/time.ts'
 import type { InvoiceRow } from '../store/billing/invoices.ts'
 import { currentRate, listMonth, listProjectIds, usageState } from '../store/billing/usage-days.ts'
-import type { Queryable } from '../store/database.ts'
-import { time } from '../store/time.ts'
 
 export async function costsOf(db: Queryable, projectIds: string[]): Promise<Costs> {
   const { usd_per_hour, now, ms_left } = await currentRate(db, projectIds)

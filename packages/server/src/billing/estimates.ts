@@ -8,8 +8,8 @@ import { admitDiskCreate } from '../operations/disk/create.ts'
 import { admitVmCreate } from '../operations/vm/create.ts'
 import { osDiskOf } from '../operations/vm/given.ts'
 import { osDiskExcessGib } from '../operations/vm/os-disk.ts'
+import { type Queryable, type Tx, tryOut } from '../postgres/database.ts'
 import { findPrice } from '../store/billing/prices.ts'
-import { type Queryable, type Tx, tryOut } from '../store/database.ts'
 
 const hoursPerMonth = 730n
 const usdDecimals = 10

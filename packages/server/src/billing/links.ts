@@ -1,7 +1,7 @@
 import { Failure } from '../domain/failure.ts'
 import { hashSecret, newToken } from '../domain/secret.ts'
+import type { Tx } from '../postgres/database.ts'
 import { insertBillingSession, type NewBillingSession } from '../store/billing/sessions.ts'
-import type { Tx } from '../store/database.ts'
 import { emit, type Requester } from '../store/events/events.ts'
 import type { Caller } from '../store/identity/access.ts'
 

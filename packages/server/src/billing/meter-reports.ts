@@ -1,6 +1,7 @@
 import type Stripe from 'stripe'
 import { chargeLines, totalCents } from '../domain/charges.ts'
 import { monthOf } from '../domain/months.ts'
+import type { Tx } from '../postgres/database.ts'
 import type { Services } from '../services.ts'
 import {
   closeMeterReport,
@@ -11,7 +12,6 @@ import {
   takeMeterReports,
 } from '../store/billing/meter-reports.ts'
 import { listMonth, listProjectIds } from '../store/billing/usage-days.ts'
-import type { Tx } from '../store/database.ts'
 import { systemPayer, tell } from './payments.ts'
 import { stripeOf } from './stripe-client.ts'
 import { ensureCustomer } from './stripe-customers.ts'

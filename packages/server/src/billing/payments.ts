@@ -1,6 +1,7 @@
 import type { EventType } from '@slipway/contract'
 import { type Card, hasExpired, paysWhenCharged } from '../domain/cards.ts'
 import { Failure } from '../domain/failure.ts'
+import type { Queryable, Tx } from '../postgres/database.ts'
 import type { Services } from '../services.ts'
 import { listDueInvoices, markInvoicesPaid } from '../store/billing/invoices.ts'
 import {
@@ -13,7 +14,6 @@ import {
   setPaymentState,
 } from '../store/billing/payments.ts'
 import { usageState } from '../store/billing/usage-days.ts'
-import type { Queryable, Tx } from '../store/database.ts'
 import { emit, system } from '../store/events/events.ts'
 import { findOrganization, lockOrganization, type OrganizationRow } from '../store/identity/organizations.ts'
 

@@ -1,8 +1,8 @@
 import { diskTypes, type Price, vmTypeNames } from '@slipway/contract'
 import { invalidField } from '../domain/failure.ts'
 import { didYouMean, nearest } from '../domain/nearest.ts'
+import type { Tx } from '../postgres/database.ts'
 import { type PriceRow, setPrices } from '../store/billing/prices.ts'
-import type { Tx } from '../store/database.ts'
 import { emit, type Requester } from '../store/events/events.ts'
 
 /** Valid from now on; what ran before keeps its price. */

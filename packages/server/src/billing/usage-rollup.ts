@@ -1,5 +1,7 @@
 import { chargeLines, totalCents } from '../domain/charges.ts'
 import { invoiceId, isLastOfMonth, monthOf } from '../domain/months.ts'
+import type { Tx } from '../postgres/database.ts'
+import { holdLock } from '../postgres/locks.ts'
 import type { Services } from '../services.ts'
 import { insertInvoice } from '../store/billing/invoices.ts'
 import {
@@ -20,8 +22,6 @@ import {
   listProjectIds,
   markDayClosed,
 } from '../store/billing/usage-days.ts'
-import type { Tx } from '../store/database.ts'
-import { holdLock } from '../store/locks.ts'
 import { noteMeterReport } from './meter-reports.ts'
 import { chargeDue, systemPayer, tell } from './payments.ts'
 

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import type { Config, IncusConfig, LocationConfig } from '../config/index.ts'
+import type { Database } from '../postgres/database.ts'
 import type { Log } from '../services.ts'
-import type { Database } from '../store/database.ts'
 import { type Engine, EngineError, type EngineImage, type Engines } from './engine.ts'
 import { createIncusEngine } from './incus/index.ts'
 import { createQemuEngine, ensureMiniGuest } from './qemu/index.ts'

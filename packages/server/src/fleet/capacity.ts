@@ -1,6 +1,6 @@
 import { familyNames, vmTypes } from '@slipway/contract'
+import type { Queryable } from '../postgres/database.ts'
 import { listAvailability } from '../store/compute/placement.ts'
-import type { Queryable } from '../store/database.ts'
 import { countGpus } from '../store/fleet/fleet.ts'
 import { listLocations } from '../store/fleet/locations.ts'
 

@@ -1,10 +1,10 @@
 import { Failure } from '../domain/failure.ts'
 import { admitDiskDelete } from '../operations/disk/delete.ts'
 import { forgetVm, loseOsDisk, releaseGpus } from '../operations/vm/state.ts'
+import type { Tx } from '../postgres/database.ts'
 import { findDisk } from '../store/compute/disks.ts'
 import { setVmHost } from '../store/compute/vm-changes.ts'
 import { findAnyVm } from '../store/compute/vms.ts'
-import type { Tx } from '../store/database.ts'
 import { emit, type Requester } from '../store/events/events.ts'
 import type { HostRow } from '../store/fleet/fleet.ts'
 import {

@@ -1,6 +1,6 @@
 import { type EventType, families, familyNames, familyOfModel } from '@slipway/contract'
 import { Failure, invalidField, notFound } from '../domain/failure.ts'
-import type { Queryable, Tx } from '../store/database.ts'
+import type { Queryable, Tx } from '../postgres/database.ts'
 import { emit, type Requester } from '../store/events/events.ts'
 import {
   findHost,

@@ -1,8 +1,8 @@
 import { type CatalogueItem, gpuQuota, type Offer, type VmType, vmTypes } from '@slipway/contract'
+import type { Queryable } from '../postgres/database.ts'
 import { listPrices } from '../store/billing/prices.ts'
 import { listAvailability, listCapacity } from '../store/compute/placement.ts'
 import { listQuotas, type QuotaRow } from '../store/compute/quotas.ts'
-import type { Queryable } from '../store/database.ts'
 import { offeredType } from './choose-offers.ts'
 
 /** Every type in every location, in the order of the catalogue, as a project sees it. */

@@ -5,7 +5,8 @@ import { isInBlockList } from '../domain/address-blocks.ts'
 import { Failure } from '../domain/failure.ts'
 import { isUuid } from '../domain/ids.ts'
 import { digestOf } from '../domain/secret.ts'
-import type { Queryable } from '../store/database.ts'
+import type { Queryable } from '../postgres/database.ts'
+import type { Signals } from '../postgres/signals.ts'
 import {
   type Caller,
   findKeyCaller,
@@ -13,7 +14,6 @@ import {
   findTokenCaller,
   type ProjectScope,
 } from '../store/identity/access.ts'
-import type { Signals } from '../store/signals.ts'
 
 /** Longest time that a revoked credential or a lost role can still be felt, if no wake-up came. */
 const cacheMs = 500

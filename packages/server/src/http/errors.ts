@@ -1,7 +1,7 @@
 import { type ErrorCode, errorStatus } from '@slipway/contract'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { Failure } from '../domain/failure.ts'
-import { isDatabaseAway, isWorthAnotherTry, sqlState } from '../store/database.ts'
+import { isDatabaseAway, isWorthAnotherTry, sqlState } from '../postgres/database.ts'
 
 /** Turns whatever was thrown into what the client sees; nothing internal ever shows. */
 export function toFailure(error: unknown): Failure {

@@ -1,7 +1,7 @@
 import { type LabelSelector, parseLabelSelector } from '@slipway/contract'
 import { isUuid } from '../domain/ids.ts'
 import { oneOf } from '../domain/nearest.ts'
-import type { Queryable } from '../store/database.ts'
+import type { Queryable } from '../postgres/database.ts'
 import { listLocations } from '../store/fleet/locations.ts'
 import { invalid } from './validation.ts'
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { Failure } from '../domain/failure.ts'
 import { hashSecret, open, seal } from '../domain/secret.ts'
-import type { Tx } from '../store/database.ts'
+import type { Tx } from '../postgres/database.ts'
 import { type KeyState, openIdempotencyKey, rememberAnswer } from '../store/identity/idempotency.ts'
 
 export interface IdempotentRequest {

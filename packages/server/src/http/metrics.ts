@@ -1,6 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, type Histogram, Registry } from 'prom-client'
 import { logCounts } from '../log.ts'
-import type { Database } from '../store/database.ts'
+import type { Database } from '../postgres/database.ts'
 
 const bounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10]
 

@@ -1,10 +1,10 @@
 import { type Route, type RouteId, routeIds, routeOf } from '@slipway/contract'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { isUuid } from '../domain/ids.ts'
-import type { Tx } from '../store/database.ts'
+import type { Tx } from '../postgres/database.ts'
+import { JsonText } from '../postgres/json.ts'
 import { emit, type Requester } from '../store/events/events.ts'
 import type { Caller } from '../store/identity/access.ts'
-import { JsonText } from '../store/json.ts'
 import { type Access, bearerOf, type Grant, paymentRequired, type Soon, soon } from './access.ts'
 import {
   answered,

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto'
 import type { Sort } from '@slipway/contract'
 import { Failure } from '../domain/failure.ts'
 import { isUuid } from '../domain/ids.ts'
-import { JsonText } from '../store/json.ts'
-import type { SortedPage, SortedRow } from '../store/sorted.ts'
+import { JsonText } from '../postgres/json.ts'
+import type { SortedPage, SortedRow } from '../postgres/sorted.ts'
 import type { Context } from './context.ts'
 
 const defaultLimit = 100

@@ -1,7 +1,7 @@
 import { uuid } from '../domain/ids.ts'
 import { sealSecret } from '../domain/secret-key.ts'
+import type { Tx } from '../postgres/database.ts'
 import type { Services } from '../services.ts'
-import type { Tx } from '../store/database.ts'
 import { insertMail } from '../store/events/mails.ts'
 
 export interface Mail {

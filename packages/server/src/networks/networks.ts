@@ -3,7 +3,7 @@ import { isPrivateCidr } from '../domain/addresses.ts'
 import { Failure, invalidField, notFound } from '../domain/failure.ts'
 import { uuid } from '../domain/ids.ts'
 import { type ProjectRequester, requireRoom } from '../operations/admission.ts'
-import { type Tx, violatedConstraint } from '../store/database.ts'
+import { type Tx, violatedConstraint } from '../postgres/database.ts'
 import { emit } from '../store/events/events.ts'
 import {
   countNetworkRules,

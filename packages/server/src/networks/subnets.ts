@@ -3,7 +3,7 @@ import { Failure, invalidField, notFound } from '../domain/failure.ts'
 import { uuid } from '../domain/ids.ts'
 import { type ProjectRequester, requireRoom } from '../operations/admission.ts'
 import { requireLocation } from '../operations/catalogue.ts'
-import type { Tx } from '../store/database.ts'
+import type { Tx } from '../postgres/database.ts'
 import { emit } from '../store/events/events.ts'
 import {
   countSubnetVms,

@@ -1,19 +1,18 @@
 import type { CountedQuotaName, EventType } from '@slipway/contract'
 import { Failure } from '../domain/failure.ts'
 import { uuid } from '../domain/ids.ts'
-import { cancelled, type Definition, next, type Outcome, type Work, wait } from '../runner/operation.ts'
+import type { Tx } from '../postgres/database.ts'
 import {
-  cancelOperation,
-  endOperations,
-  hasOtherUnfinished,
-  insertOperation,
-  lockUnfinishedOperations,
-  type NewOperation,
-  type OperationRow,
-} from '../store/compute/operations.ts'
+  type Beginning as OperationBeginning,
+  writeOperation,
+  writeOperationAtCommit,
+} from '../runner/begin.ts'
+import { cancelled, type Definition, next, type Outcome, type Work, wait } from '../runner/operation.ts'
+import { endOperations } from '../store/compute/operation-changes.ts'
+import type { BegunOperation, OperationRow } from '../store/compute/operation-row.ts'
+import { cancelOperation, hasOtherUnfinished, lockUnfinishedOperations } from '../store/compute/operations.ts'
 import { findOverfull } from '../store/compute/organization-quotas.ts'
 import { type QuotaAmounts, type QuotaShortage, readQuotas, takeQuota } from '../store/compute/quotas.ts'
-import type { Tx } from '../store/database.ts'
 import { emit, type Requester } from '../store/events/events.ts'
 
 const cancelPauseMs = 500
@@ -23,7 +22,7 @@ export interface ProjectRequester extends Requester {
   projectId: string
 }
 
-interface Beginning {
+export interface Beginning {
   resourceId: string
   /** Where its engine work is done; '' if in many places. */
   location: string
@@ -33,44 +32,27 @@ interface Beginning {
   scratch?: Record<string, unknown>
   eventType: EventType
   eventData?: Record<string, unknown>
-  readAhead?: NonNullable<NewOperation['readAhead']>
+  readAhead?: NonNullable<OperationBeginning['readAhead']>
+  /** The service's time, if it is known: then the operation is written together with the commit. */
+  startedAt?: Date
 }
 
 /** Writes the operation and its event in the transaction that makes the claims. */
 export async function beginOperation(
   tx: Tx,
   by: ProjectRequester,
-  definition: Definition,
-  beginning: Beginning,
-): Promise<OperationRow> {
-  return insertOperation(tx, operationOf(by, definition, beginning))
-}
-
-/** What is written for it. */
-export function operationOf(
-  by: ProjectRequester,
-  definition: Definition,
-  beginning: Beginning,
-): NewOperation {
-  const [first] = definition.steps
-  return {
-    id: uuid(),
-    projectId: by.projectId,
-    kind: definition.kind,
-    name: definition.name,
-    resourceType: definition.resourceType,
-    resourceId: beginning.resourceId,
-    location: beginning.location,
-    generation: beginning.generation,
-    request: beginning.request,
-    scratch: beginning.scratch ?? {},
-    actor: by.actor,
-    requestId: by.requestId,
-    clientAddress: by.clientAddress,
+  { kind, name, resourceType, steps: [first] }: Definition,
+  { eventType, eventData, scratch, startedAt, ...beginning }: Beginning,
+): Promise<BegunOperation> {
+  const { projectId, actor, requestId, clientAddress } = by
+  const operation: OperationBeginning = {
+    ...{ id: uuid(), projectId, actor, requestId, clientAddress, kind, name, resourceType },
+    ...beginning,
+    scratch: scratch ?? {},
     admittedStep: first && !first.tx && !first.call ? first.name : null,
-    event: { type: beginning.eventType, data: beginning.eventData ?? {} },
-    ...(beginning.readAhead && { readAhead: beginning.readAhead }),
+    event: { type: eventType, data: eventData ?? {} },
   }
+  return startedAt ? writeOperationAtCommit(tx, { ...operation, startedAt }) : writeOperation(tx, operation)
 }
 
 /** 409 that names the operation under way. The caller holds the resource's row. */

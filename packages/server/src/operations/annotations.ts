@@ -1,9 +1,9 @@
 import type { AnnotationUpdate, EventType, Labels, OperationType } from '@slipway/contract'
 import { Failure } from '../domain/failure.ts'
 import { uuid } from '../domain/ids.ts'
+import type { Tx } from '../postgres/database.ts'
 import { insertFinishedOperation } from '../store/compute/finished-operations.ts'
-import type { OperationRow } from '../store/compute/operations.ts'
-import type { Tx } from '../store/database.ts'
+import type { BegunOperation } from '../store/compute/operation-row.ts'
 import { emit } from '../store/events/events.ts'
 import type { ProjectRequester } from './admission.ts'
 
@@ -35,7 +35,7 @@ export async function recordAnnotation(
   changed: Annotated,
   request: AnnotationUpdate,
   result: unknown,
-): Promise<OperationRow> {
+): Promise<BegunOperation> {
   const operation = await insertFinishedOperation(tx, {
     id: uuid(),
     projectId: by.projectId,

@@ -1,10 +1,10 @@
 import { Failure } from '../domain/failure.ts'
 import { compareExact, displayUsd, parseDecimal, usdOfMs } from '../domain/money.ts'
 import { addMonths, monthOf } from '../domain/months.ts'
+import type { Tx } from '../postgres/database.ts'
+import { gathered } from '../postgres/gathered.ts'
 import { type BudgetRow, findBudgets } from '../store/billing/budgets.ts'
 import { usageState } from '../store/billing/usage-days.ts'
-import type { Tx } from '../store/database.ts'
-import { gathered } from '../store/gathered.ts'
 
 /**
  * Returns the 403 that names the project's budget if it is spent and has a hard stop, for requests that would make the

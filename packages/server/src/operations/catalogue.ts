@@ -1,7 +1,7 @@
 import { invalidField } from '../domain/failure.ts'
 import { fullImageName } from '../domain/guest/images.ts'
 import { oneOf } from '../domain/nearest.ts'
-import type { Queryable, Tx } from '../store/database.ts'
+import type { Queryable, Tx } from '../postgres/database.ts'
 import { findImage, type ImageRow, listImages } from '../store/fleet/images.ts'
 import { findLocation, type LocationRow, listLocations } from '../store/fleet/locations.ts'
 import { findSubnetFor, type VmSubnetRow } from '../store/network/networks.ts'

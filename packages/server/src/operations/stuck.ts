@@ -1,13 +1,9 @@
 import type { EventType } from '@slipway/contract'
 import { Failure, notFound } from '../domain/failure.ts'
-import {
-  endOperations,
-  findAnyOperation,
-  type OperationRow,
-  retryStuckOperation,
-  takeStuckOperation,
-} from '../store/compute/operations.ts'
-import type { Tx } from '../store/database.ts'
+import type { Tx } from '../postgres/database.ts'
+import { endOperations } from '../store/compute/operation-changes.ts'
+import type { OperationRow } from '../store/compute/operation-row.ts'
+import { findAnyOperation, retryStuckOperation, takeStuckOperation } from '../store/compute/operations.ts'
 import { emit, type Requester } from '../store/events/events.ts'
 import { definitions } from './index.ts'
 

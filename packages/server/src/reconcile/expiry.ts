@@ -1,10 +1,10 @@
 import { admitVmDelete } from '../operations/vm/delete.ts'
 import { admitVmStop } from '../operations/vm/stop.ts'
+import { time } from '../postgres/time.ts'
 import type { Services } from '../services.ts'
 import { listExpiredVms, listVmsToWarn, lockExpiredVm, markWarned } from '../store/compute/vm-expiry.ts'
 import { findAnyVm, lockVm } from '../store/compute/vms.ts'
 import { emit, system } from '../store/events/events.ts'
-import { time } from '../store/time.ts'
 
 const batch = 1_000
 

@@ -1,6 +1,6 @@
 import type { HostReport } from '../engines/engine.ts'
+import type { Database } from '../postgres/database.ts'
 import { freeCleanGpus, listQuarantinedGpus } from '../store/compute/placement.ts'
-import type { Database } from '../store/database.ts'
 
 /** Ends the quarantine of GPUs that the engine shows as reset and without a holder. */
 export async function freeReportedGpus(

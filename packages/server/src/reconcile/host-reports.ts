@@ -3,7 +3,8 @@ import type { EventType, HostState } from '@slipway/contract'
 import { gpuStateAfterReport, shapeOf } from '../domain/host-report.ts'
 import { inParts } from '../domain/lists.ts'
 import type { HostReport } from '../engines/engine.ts'
-import type { Database, Tx } from '../store/database.ts'
+import type { Database, Tx } from '../postgres/database.ts'
+import { holdLock } from '../postgres/locks.ts'
 import { emit, type NewEvent } from '../store/events/events.ts'
 import {
   type Asked,
@@ -21,7 +22,6 @@ import {
 } from '../store/fleet/host-reports.ts'
 import { noteEngineAnswer, silenceMs } from '../store/fleet/locations.ts'
 import type { Look } from '../store/fleet/looks.ts'
-import { holdLock } from '../store/locks.ts'
 import { findHostsBehind, hasVmsOnDownHosts } from '../store/network/firewall-queue.ts'
 
 /** Small enough that one statement stays short, large enough that thousands of hosts take a few. */

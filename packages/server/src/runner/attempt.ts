@@ -1,7 +1,9 @@
 import type { FailureCode } from '@slipway/contract'
 import { Failure } from '../domain/failure.ts'
 import { EngineError } from '../engines/engine.ts'
+import type { Tx } from '../postgres/database.ts'
 import type { Services } from '../services.ts'
+import { endOperation } from '../store/compute/operation-changes.ts'
 import {
   advanceOperation,
   type ClaimedOperation,
@@ -11,8 +13,7 @@ import {
   type Progress,
   parkOperation,
 } from '../store/compute/operation-leases.ts'
-import { endOperation, type StepEntry } from '../store/compute/operations.ts'
-import type { Tx } from '../store/database.ts'
+import type { StepEntry } from '../store/compute/operation-row.ts'
 import { backoffMs } from './backoff.ts'
 import { withinLimit } from './limit.ts'
 import { cancelled, type Definition, next, type Outcome, type Work } from './operation.ts'

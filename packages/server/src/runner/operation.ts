@@ -1,7 +1,7 @@
 import type { FailureCode, OperationName, OperationType } from '@slipway/contract'
+import type { Tx } from '../postgres/database.ts'
 import type { Services } from '../services.ts'
-import type { OperationRow } from '../store/compute/operations.ts'
-import type { Tx } from '../store/database.ts'
+import type { OperationRow } from '../store/compute/operation-row.ts'
 import type { Requester } from '../store/events/events.ts'
 
 /** How a step ends. `scratch` is merged into what later steps see. */

@@ -8,18 +8,18 @@ import {
   LostLease,
   renewLeases,
 } from '../store/compute/operation-leases.ts'
-import type { LocalWorker } from '../store/database.ts'
 import { Attempt } from './attempt.ts'
 import { CoalescedTask } from './coalesced.ts'
 import type { Definition } from './operation.ts'
 import { PeriodicTasks } from './periodic.ts'
 import { SharedSteps } from './shared-steps.ts'
+import type { Slot, SlotOwner } from './slots.ts'
 
 /**
  * Runs operations: claims what is due, one step at a time, under a lease that is renewed while it lives. Whatever a
  * step does to the database commits only together with its outcome and only under a lease that still stands.
  */
-export class Runner implements LocalWorker {
+export class Runner implements SlotOwner {
   readonly #services: Services
   readonly #definitions: Map<string, Definition>
   readonly #shared: SharedSteps
@@ -63,7 +63,7 @@ export class Runner implements LocalWorker {
   }
 
   /** As a claim would: within the project's share, and not before those who wait for a place. */
-  reserve(projectId: string, location: string) {
+  reserve(projectId: string, location: string): Slot | undefined {
     const { config, engines } = this.#services
     if (this.#tasks.stopping.aborted || this.#isStarved) return undefined
     if (location !== '' && !engines.has(location)) return undefined
@@ -73,8 +73,7 @@ export class Runner implements LocalWorker {
     const token = uuid()
     let born: ClaimedOperation | undefined
     return {
-      token,
-      leaseMs: config.operations.leaseMs,
+      lease: { token, ms: config.operations.leaseMs },
       fill: (operation: ClaimedOperation) => {
         born = operation
       },

@@ -1,5 +1,5 @@
-import { Batches, transactTogether } from '../store/batches.ts'
-import type { Database, Tx } from '../store/database.ts'
+import { Batches, transactTogether } from '../postgres/batches.ts'
+import type { Database, Tx } from '../postgres/database.ts'
 import { type Outcome, type Step, Unmet, type Work } from './operation.ts'
 
 /** The most operations in one transaction. */

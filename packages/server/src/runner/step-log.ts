@@ -1,5 +1,5 @@
 import type { Progress } from '../store/compute/operation-leases.ts'
-import type { StepEntry } from '../store/compute/operations.ts'
+import type { StepEntry } from '../store/compute/operation-row.ts'
 
 /**
  * With the step's new state in the log: begun where it is not in it yet, ended unless it runs. The step that failed

@@ -1,5 +1,5 @@
-import type { OperationRow } from '../store/compute/operations.ts'
-import type { Tx } from '../store/database.ts'
+import type { Tx } from '../postgres/database.ts'
+import type { OperationRow } from '../store/compute/operation-row.ts'
 import { emit } from '../store/events/events.ts'
 import type { Step } from './operation.ts'
 

@@ -1,6 +1,6 @@
 import { uuid } from '../domain/ids.ts'
+import { extendLease, releaseLeases, takeLease } from '../postgres/leases.ts'
 import type { Services } from '../services.ts'
-import { extendLease, releaseLeases, takeLease } from '../store/leases.ts'
 
 /** How long a task rests after it has worked: so many times as long as it took, but no longer than that. */
 interface Rest {

@@ -7,8 +7,9 @@ import { cidrsOverlap, subnetFor } from '../domain/addresses.ts'
 import { uuid } from '../domain/ids.ts'
 import { displayUsd, parseDecimal, timesExact } from '../domain/money.ts'
 import type { EngineImage } from '../engines/engine.ts'
+import type { Database, Tx } from '../postgres/database.ts'
+import { holdLock } from '../postgres/locks.ts'
 import { type PriceRow, setPrices } from '../store/billing/prices.ts'
-import type { Database, Tx } from '../store/database.ts'
 import { extendImage, insertImage } from '../store/fleet/images.ts'
 import {
   defaultNetworksWithoutSubnet,
@@ -19,7 +20,6 @@ import {
   putLocation,
   removeUnusedLocations,
 } from '../store/fleet/locations.ts'
-import { holdLock } from '../store/locks.ts'
 import { insertSubnet } from '../store/network/networks.ts'
 import { putSimulatedHosts, type SimulatedHost } from '../store/simulated/hosts.ts'
 import { fillQuotas } from './demo.ts'

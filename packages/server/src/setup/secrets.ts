@@ -9,9 +9,9 @@ import {
   secretKeyBytes,
   secretKeyOf,
 } from '../domain/secret-key.ts'
-import type { Database } from '../store/database.ts'
-import { holdLock } from '../store/locks.ts'
-import { findSecretKeyId, sealedColumns, setSecretKeyId } from '../store/sealed.ts'
+import type { Database } from '../postgres/database.ts'
+import { holdLock } from '../postgres/locks.ts'
+import { findSecretKeyId, sealedColumns, setSecretKeyId } from '../store/identity/sealed.ts'
 import { lookMs, readKeys, type SecretKeyFile, writeSecretKeys } from './secret-key-file.ts'
 
 const batch = 100

@@ -1,7 +1,7 @@
 import type { Alert, AlertKind, OperationName } from '@slipway/contract'
 import { monthTitle } from '../domain/months.ts'
+import { time } from '../postgres/time.ts'
 import type { AlertRow } from '../store/finding/alerts.ts'
-import { time } from '../store/time.ts'
 
 const usd = (cents: unknown) =>
   (Number(cents) / 100).toLocaleString('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 2 })

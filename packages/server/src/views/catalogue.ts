@@ -10,13 +10,13 @@ import {
   type VmType,
   vmTypeNames,
 } from '@slipway/contract'
+import { time } from '../postgres/time.ts'
 import type { PriceRow } from '../store/billing/prices.ts'
 import type { OrganizationQuotaRow } from '../store/compute/organization-quotas.ts'
 import type { QuotaRow } from '../store/compute/quotas.ts'
 import type { HostRow } from '../store/fleet/fleet.ts'
 import type { ImageRow } from '../store/fleet/images.ts'
 import type { LocationRow } from '../store/fleet/locations.ts'
-import { time } from '../store/time.ts'
 
 export const locationView = ({ name, region, zone, description }: LocationRow) => ({
   name,

@@ -1,8 +1,8 @@
 import type { AdminEvent, Event, Webhook, WebhookDelivery } from '@slipway/contract'
+import { time } from '../postgres/time.ts'
 import type { EventRow } from '../store/events/events.ts'
 import type { ToldDelivery } from '../store/events/webhook-deliveries.ts'
 import type { WebhookRow } from '../store/events/webhooks.ts'
-import { time } from '../store/time.ts'
 
 /** Where a caller was is for those who answer for the organization, and for operators. */
 export const eventView = (row: EventRow, showsClient: boolean): Event => ({

@@ -1,6 +1,7 @@
 import type { AccessKey, Identity, Member, Organization, Project, Session, SshKey } from '@slipway/contract'
 import { usdNumber } from '../domain/charges.ts'
 import { usdOfMs } from '../domain/money.ts'
+import { time } from '../postgres/time.ts'
 import type { SshKeyRow } from '../store/compute/ssh-keys.ts'
 import type { AccessKeyRow } from '../store/identity/access-keys.ts'
 import type { IdentityRow } from '../store/identity/identities.ts'
@@ -9,7 +10,6 @@ import type { AccountRow, OrganizationRow } from '../store/identity/organization
 import type { ProjectRow } from '../store/identity/projects.ts'
 import type { SessionRow } from '../store/identity/sessions.ts'
 import type { PersonRow } from '../store/identity/users.ts'
-import { time } from '../store/time.ts'
 
 export const accessKeyView = (row: AccessKeyRow): AccessKey => ({
   id: row.id,

@@ -1,7 +1,7 @@
 import type { Network, Subnet } from '@slipway/contract'
 import { gatewayOf } from '../domain/addresses.ts'
+import { time } from '../postgres/time.ts'
 import type { NetworkRow, SubnetRow } from '../store/network/networks.ts'
-import { time } from '../store/time.ts'
 
 export const networkView = (n: NetworkRow): Network => ({
   id: n.id,

@@ -5,8 +5,8 @@ import { addressGuard } from '../domain/public-address.ts'
 import { sealSecret } from '../domain/secret-key.ts'
 import { newWebhookSecret } from '../domain/webhook-signature.ts'
 import { type ProjectRequester, requireRoom } from '../operations/admission.ts'
+import type { Tx } from '../postgres/database.ts'
 import type { Services } from '../services.ts'
-import type { Tx } from '../store/database.ts'
 import { emit } from '../store/events/events.ts'
 import {
   findDelivery,

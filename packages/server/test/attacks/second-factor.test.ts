@@ -2,7 +2,7 @@ import { addOrganization, addUser, password, tokenOf } from '@slipway/testing/pe
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { URI } from 'otpauth'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { pingDatabase } from '../../src/store/meta.ts'
+import { pingDatabase } from '../../src/postgres/ping.ts'
 
 /** Whoever has the password alone does not get in. */
 

@@ -1,7 +1,7 @@
 import { createDatabase, type TestDatabase } from '@slipway/testing/database.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { SimulatedEngine } from '../../src/engines/simulated/engine.ts'
-import { Database } from '../../src/store/database.ts'
+import { Database } from '../../src/postgres/database.ts'
 import { putSimulatedHosts } from '../../src/store/simulated/hosts.ts'
 import { conformanceChecks, engineConformance } from '../support/conformance.ts'
 import { ConformanceBench, type EngineUnderTest } from '../support/conformance-bench.ts'

@@ -1,6 +1,6 @@
 import { createDatabase } from '@slipway/testing/database.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { Database } from '../../src/store/database.ts'
+import { Database } from '../../src/postgres/database.ts'
 import { findEventBounds, listEventsBetween, stampEvents } from '../../src/store/events/events.ts'
 
 let database: Database

@@ -11,9 +11,9 @@ import pg from 'pg'
 import { pino } from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { loadConfig } from '../../src/config/index.ts'
+import { Signals } from '../../src/postgres/signals.ts'
 import { type Server, startServer } from '../../src/server.ts'
 import { seedDemo } from '../../src/setup/demo.ts'
-import { Signals } from '../../src/store/signals.ts'
 
 let database: Awaited<ReturnType<typeof createDatabase>>
 let wire: Wire

@@ -5,6 +5,7 @@ import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { definitions } from '../../src/operations/index.ts'
 import { Runner } from '../../src/runner/runner.ts'
+import { offerSlots } from '../../src/runner/slots.ts'
 import type { Services } from '../../src/services.ts'
 import { holdCalls } from '../support/held-calls.ts'
 
@@ -33,14 +34,14 @@ const leases = () =>
   )
 
 test('an operation that its own process has a place for begins without being claimed', async () => {
-  service.server.services.database.worker = runnerWith(1)
+  offerSlots(service.server.services.database, runnerWith(1))
   await resources.succeeded(await resources.createVm())
   expect(await leases()).toEqual([])
   await checkInvariants(service)
 })
 
 test('an admission that is refused leaves its place to the next', async () => {
-  service.server.services.database.worker = runnerWith(1)
+  offerSlots(service.server.services.database, runnerWith(1))
   const [quota] = await service.sql<{ max: number }>(`SELECT max::int FROM quotas WHERE name = 'vms'`)
   await service.sql(`UPDATE quotas SET max = used WHERE name = 'vms'`)
   const refused = await service.call('vmCreate', { body: vmBody() })
@@ -50,7 +51,7 @@ test('an admission that is refused leaves its place to the next', async () => {
 })
 
 test('an operation without a place at its own process is there for every worker', async () => {
-  service.server.services.database.worker = runnerWith(1)
+  offerSlots(service.server.services.database, runnerWith(1))
   const { isCalled, release } = holdCalls(service.simulator(), 'ensureDisk')
   const first = await resources.createDisk()
   await isCalled
@@ -69,9 +70,9 @@ test('an operation without a place at its own process is there for every worker'
 
 test('an operation whose process dies right after its admission is fenced and taken up by another', async () => {
   const token = randomUUID()
-  service.server.services.database.worker = {
-    reserve: () => ({ token, leaseMs: 10_000, fill() {}, close() {} }),
-  }
+  offerSlots(service.server.services.database, {
+    reserve: () => ({ lease: { token, ms: 10_000 }, fill() {}, close() {} }),
+  })
   const begun = await resources.createVm()
   expect(await leases()).toMatchObject([{ lease_token: token }])
   const other = runnerWith(8)

@@ -3,9 +3,9 @@ import { addLocation, gpuReport, hostReport, reportHost, rows } from '@slipway/t
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { uuid } from '../../src/domain/ids.ts'
 import { placeVm } from '../../src/operations/vm/place.ts'
+import { Database } from '../../src/postgres/database.ts'
 import { applyHostReports, markLostHosts } from '../../src/reconcile/host-reports.ts'
 import { claimGpus, quarantineGpus } from '../../src/store/compute/placement.ts'
-import { Database } from '../../src/store/database.ts'
 import {
   markDrainedHosts,
   setGpuHold,

@@ -5,10 +5,10 @@ import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Failure } from '../../src/domain/failure.ts'
 import { definitions } from '../../src/operations/index.ts'
+import type { Tx } from '../../src/postgres/database.ts'
 import type { Definition, Step, Work } from '../../src/runner/operation.ts'
 import { Runner } from '../../src/runner/runner.ts'
 import type { Services } from '../../src/services.ts'
-import type { Tx } from '../../src/store/database.ts'
 
 let service: TestService
 let networkId: string

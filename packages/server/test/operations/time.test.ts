@@ -6,7 +6,7 @@ import { resourcesOf, vmBody } from '@slipway/testing/resources.ts'
 import { startService, type TestService, useService } from '@slipway/testing/service.ts'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { uuid } from '../../src/domain/ids.ts'
-import { takeLease } from '../../src/store/leases.ts'
+import { takeLease } from '../../src/postgres/leases.ts'
 
 let service: TestService
 let resources: ReturnType<typeof resourcesOf>

@@ -2,8 +2,8 @@ import { createDatabase } from '@slipway/testing/database.ts'
 import { eventually } from '@slipway/testing/eventually.ts'
 import { defaultConfig } from '@slipway/testing/fleet.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { Database } from '../../src/postgres/database.ts'
 import { Turns } from '../../src/runner/turns.ts'
-import { Database } from '../../src/store/database.ts'
 
 let store: Awaited<ReturnType<typeof createDatabase>>
 let database: Database

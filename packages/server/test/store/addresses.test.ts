@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { setUpProject } from '../../src/accounts/project-setup.ts'
 import { numberToAddress } from '../../src/domain/addresses.ts'
-import { Database, type Tx } from '../../src/store/database.ts'
+import { Database, type Tx } from '../../src/postgres/database.ts'
 import { findFreeAddresses } from '../../src/store/network/addresses.ts'
 import { blocksOf, plansOf, scansOf } from '../support/explain.ts'
 

@@ -3,7 +3,7 @@ import { addLocation, hostReport, reportHost, rows } from '@slipway/testing/flee
 import { addOrganization } from '@slipway/testing/people.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { setUpProject } from '../../src/accounts/project-setup.ts'
-import { Database } from '../../src/store/database.ts'
+import { Database } from '../../src/postgres/database.ts'
 import { releaseAddresses } from '../../src/store/network/addresses.ts'
 import {
   claimBehind,

@@ -6,7 +6,8 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { uuid } from '../../src/domain/ids.ts'
 import { placeVm } from '../../src/operations/vm/place.ts'
-import { transactTogether } from '../../src/store/batches.ts'
+import { transactTogether } from '../../src/postgres/batches.ts'
+import { Database, TryAgain } from '../../src/postgres/database.ts'
 import type { PlacementRequest } from '../../src/store/compute/host-locks.ts'
 import {
   claimGpus,
@@ -16,7 +17,6 @@ import {
   listQuarantinedGpus,
   quarantineGpus,
 } from '../../src/store/compute/placement.ts'
-import { Database, TryAgain } from '../../src/store/database.ts'
 import { chooseHost, type HostCandidate } from '../support/placement-rules.ts'
 
 let store: Awaited<ReturnType<typeof createDatabase>>

@@ -2,6 +2,7 @@ import { createDatabase } from '@slipway/testing/database.ts'
 import { defaultConfig } from '@slipway/testing/fleet.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { uuid } from '../../src/domain/ids.ts'
+import { Database } from '../../src/postgres/database.ts'
 import {
   fillOrganizationQuotas,
   listOrganizationQuotas,
@@ -16,7 +17,6 @@ import {
   setQuotas,
   takeQuota,
 } from '../../src/store/compute/quotas.ts'
-import { Database } from '../../src/store/database.ts'
 import { insertOrganization } from '../../src/store/identity/organizations.ts'
 import { insertProject } from '../../src/store/identity/projects.ts'
 

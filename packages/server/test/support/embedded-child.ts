@@ -1,6 +1,6 @@
 // A server in miniature, run as a process of its own: opens, says so, and leaves when it is told to.
 import pg from 'pg'
-import { openEmbedded } from '../../src/store/embedded/index.ts'
+import { openEmbedded } from '../../src/postgres/embedded/index.ts'
 
 const [dataDir, mode] = process.argv.slice(2)
 const say = (line: string) => process.stdout.write(`${line}\n`)

@@ -1,5 +1,5 @@
 import type { AttachedDisk, Call, DiskSpec, Engine, HostReport, VmStatus } from '../../src/engines/engine.ts'
-import type { Database } from '../../src/store/database.ts'
+import type { Database } from '../../src/postgres/database.ts'
 import { simulated } from '../../src/store/simulated/objects.ts'
 
 /** A simulated engine, and what a fault needs to know of it. */

@@ -1,4 +1,4 @@
-import type { Database, Queryable } from '../../src/store/database.ts'
+import type { Database, Queryable } from '../../src/postgres/database.ts'
 
 export interface PlanNode {
   'Node Type': string

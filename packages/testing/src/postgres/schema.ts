@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { migrate } from '@slipway/server/store/migrate.ts'
+import { migrate } from '@slipway/server/postgres/migrate.ts'
 import pg from 'pg'
 import { openTestPostgres } from './server.ts'
 

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { type Embedded, openEmbedded } from '@slipway/server/store/embedded/index.ts'
+import { type Embedded, openEmbedded } from '@slipway/server/postgres/embedded/index.ts'
 import { root } from '../root.ts'
 
 /** The PostgreSQL of this checkout's tests: started by the first process that opens it, stopped by the last. */

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { migrate, migrations } from '@slipway/server/store/migrate.ts'
+import { migrate, migrations } from '@slipway/server/postgres/migrate.ts'
 import type { TestProject } from 'vitest/node'
 import { query, withDatabase } from '../database.ts'
 import { openTestPostgres } from '../postgres/server.ts'

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { type CompiledRule, decidePacket, type Packet } from '../../domain/firewall.ts'
 import { inParts } from '../../domain/lists.ts'
-import { Batches } from '../../store/batches.ts'
-import { type Database, type Queryable, TryAgain } from '../../store/database.ts'
+import { Batches } from '../../postgres/batches.ts'
+import { type Database, type Queryable, TryAgain } from '../../postgres/database.ts'
 import {
   type SimulatedFault,
   type SimulatedHost,

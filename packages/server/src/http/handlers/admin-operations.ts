@@ -1,8 +1,10 @@
 import { stepNames } from '../../operations/index.ts'
 import { abandonStuck, retryStuck } from '../../operations/stuck.ts'
-import { listAllOperations, type OperationRow, operationView } from '../../store/compute/operations.ts'
+import type { Queryable } from '../../postgres/database.ts'
+import type { OperationRow } from '../../store/compute/operation-row.ts'
+import { operationView } from '../../store/compute/operation-view.ts'
+import { listAllOperations } from '../../store/compute/operations.ts'
 import { withResourceNames } from '../../store/compute/resource-names.ts'
-import type { Queryable } from '../../store/database.ts'
 import type { Handlers } from '../context.ts'
 import { pageById } from '../pages.ts'
 

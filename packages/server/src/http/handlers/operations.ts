@@ -1,14 +1,10 @@
 import type { Operation, OperationStep, OperationType, RouteId } from '@slipway/contract'
 import { notFound } from '../../domain/failure.ts'
 import { stepNames } from '../../operations/index.ts'
-import { findOperationRecord } from '../../store/compute/operation-view.ts'
-import {
-  type BegunOperation,
-  findOperation,
-  listOperations,
-  operationView,
-} from '../../store/compute/operations.ts'
-import { JsonText } from '../../store/json.ts'
+import { JsonText } from '../../postgres/json.ts'
+import type { BegunOperation } from '../../store/compute/operation-row.ts'
+import { findOperationRecord, operationView } from '../../store/compute/operation-view.ts'
+import { findOperation, listOperations } from '../../store/compute/operations.ts'
 import { type Context, type Handlers, requireCaller } from '../context.ts'
 import { pageOfRecords } from '../pages.ts'
 import type { Ending } from '../streams/endings.ts'

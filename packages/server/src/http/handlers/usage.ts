@@ -1,6 +1,8 @@
 import type { UsageItem } from '@slipway/contract'
 import { Failure } from '../../domain/failure.ts'
 import { addDays, daysBetween } from '../../domain/months.ts'
+import type { Queryable } from '../../postgres/database.ts'
+import { time } from '../../postgres/time.ts'
 import {
   listProjectIds,
   listUsage,
@@ -9,8 +11,6 @@ import {
   type UsageFilter,
   usageState,
 } from '../../store/billing/usage-days.ts'
-import type { Queryable } from '../../store/database.ts'
-import { time } from '../../store/time.ts'
 import { labelUsageView, resourceUsageView, usageView } from '../../views/billing.ts'
 import { type Context, type Handlers, RawAnswer } from '../context.ts'
 import { locationFilter } from '../filters.ts'

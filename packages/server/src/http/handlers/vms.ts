@@ -12,11 +12,11 @@ import { readSerialLog } from '../../operations/vm/serial-log.ts'
 import { admitVmStart } from '../../operations/vm/start.ts'
 import { admitVmStop } from '../../operations/vm/stop.ts'
 import { admitVmRetype, admitVmTtl } from '../../operations/vm/update.ts'
-import type { OperationRow } from '../../store/compute/operations.ts'
+import { sharedRead } from '../../postgres/keyed.ts'
+import type { SortedPage } from '../../postgres/sorted.ts'
+import type { BegunOperation } from '../../store/compute/operation-row.ts'
 import { findVmView, listVmViews, type VmFilter } from '../../store/compute/vm-view.ts'
 import { findVm, lockVm, type VmRow } from '../../store/compute/vms.ts'
-import { sharedRead } from '../../store/keyed.ts'
-import type { SortedPage } from '../../store/sorted.ts'
 import type { Context, Handlers } from '../context.ts'
 import { choiceList, commaList, idList, labelFilter, locationList } from '../filters.ts'
 import { afterCursor, pageOfSorted } from '../pages.ts'
@@ -32,7 +32,7 @@ async function locked({
   return vm
 }
 
-function update(context: Context<'vmUpdate'>, vm: VmRow, body: VmUpdate): Promise<OperationRow> {
+function update(context: Context<'vmUpdate'>, vm: VmRow, body: VmUpdate): Promise<BegunOperation> {
   const { tx, by } = context
   if ('type' in body) return admitVmRetype(tx, by, vm, body.type)
   if ('ttl_seconds' in body) return admitVmTtl(tx, by, vm, body)

@@ -1,7 +1,7 @@
+import type { Database } from '../../postgres/database.ts'
+import type { Signals } from '../../postgres/signals.ts'
 import { CoalescedTask } from '../../runner/coalesced.ts'
 import { findEndedOperations } from '../../store/compute/operation-view.ts'
-import type { Database } from '../../store/database.ts'
-import type { Signals } from '../../store/signals.ts'
 
 /** Hints can be lost: a look at all that is waited for, without one. */
 const lookMs = 2_000

@@ -2,8 +2,9 @@ import { type RouteId, type RouteQuery, routeOf } from '@slipway/contract'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Failure } from '../../domain/failure.ts'
 import { groupBy } from '../../domain/lists.ts'
+import { type Database, isDatabaseAway } from '../../postgres/database.ts'
+import type { Signals } from '../../postgres/signals.ts'
 import { CoalescedTask } from '../../runner/coalesced.ts'
-import { type Database, isDatabaseAway } from '../../store/database.ts'
 import {
   type EventScope,
   findEventBounds,
@@ -11,7 +12,6 @@ import {
   stampEvents,
 } from '../../store/events/events.ts'
 import type { Caller } from '../../store/identity/access.ts'
-import type { Signals } from '../../store/signals.ts'
 import { type Access, type Bearer, type Grant, readBearer, showsClientAddress } from '../access.ts'
 import { HeldAnswers } from './held.ts'
 import { EventStream, frameOf, type StreamFilter } from './stream.ts'

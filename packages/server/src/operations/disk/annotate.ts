@@ -1,9 +1,9 @@
 import type { AnnotationUpdate } from '@slipway/contract'
 import { Failure } from '../../domain/failure.ts'
+import type { Tx } from '../../postgres/database.ts'
 import { relabelUsage } from '../../store/billing/usage.ts'
 import { annotateDisk, type DiskRow, findDisk, findDiskView } from '../../store/compute/disks.ts'
-import type { OperationRow } from '../../store/compute/operations.ts'
-import type { Tx } from '../../store/database.ts'
+import type { BegunOperation } from '../../store/compute/operation-row.ts'
 import type { ProjectRequester } from '../admission.ts'
 import { recordAnnotation } from '../annotations.ts'
 import { diskNameOrConflict } from './disk.ts'
@@ -14,7 +14,7 @@ export async function annotate(
   by: ProjectRequester,
   disk: DiskRow,
   change: AnnotationUpdate,
-): Promise<OperationRow> {
+): Promise<BegunOperation> {
   if (disk.state === 'deleting')
     throw new Failure('conflict', `The disk ${disk.name} is being deleted: it cannot be changed any more.`)
   await diskNameOrConflict(change.name ?? disk.name, () => annotateDisk(tx, disk.id, change))

@@ -1,7 +1,7 @@
 import type { VmType } from '@slipway/contract'
 import { Failure, invalidField } from '../../domain/failure.ts'
+import type { Tx } from '../../postgres/database.ts'
 import { attachDiskRow, type DiskRow, lockDisks, pinDisk } from '../../store/compute/disks.ts'
-import type { Tx } from '../../store/database.ts'
 
 const mostPersistent = 16
 const mostShared = 4

@@ -2,11 +2,11 @@ import type { DiskCreate } from '@slipway/contract'
 import { Failure, invalidField } from '../../domain/failure.ts'
 import { uuid } from '../../domain/ids.ts'
 import { diskSizeProblem, parseDiskSize } from '../../domain/sizes.ts'
+import type { Tx } from '../../postgres/database.ts'
 import { type Definition, done, next, type Outcome, type Work } from '../../runner/operation.ts'
 import { findDisk, findDiskView, insertDisk, moveDisk } from '../../store/compute/disks.ts'
-import type { OperationRow } from '../../store/compute/operations.ts'
+import type { BegunOperation, OperationRow } from '../../store/compute/operation-row.ts'
 import { serialNumberOf } from '../../store/compute/vms.ts'
-import type { Tx } from '../../store/database.ts'
 import type { Requester } from '../../store/events/events.ts'
 import { beginOperation, type ProjectRequester, requireQuota } from '../admission.ts'
 import { budgetRefusal } from '../budget.ts'
@@ -25,7 +25,11 @@ import {
   requireSize,
 } from './disk.ts'
 
-export async function admitDiskCreate(tx: Tx, by: ProjectRequester, body: DiskCreate): Promise<OperationRow> {
+export async function admitDiskCreate(
+  tx: Tx,
+  by: ProjectRequester,
+  body: DiskCreate,
+): Promise<BegunOperation> {
   const type = body.type ?? 'persistent-ssd'
   const problem = diskSizeProblem(type, body.size)
   if (problem) throw invalidField('size', problem)

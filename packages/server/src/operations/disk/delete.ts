@@ -1,13 +1,14 @@
+import type { Tx } from '../../postgres/database.ts'
 import { type Definition, done, next, type Outcome, type Work } from '../../runner/operation.ts'
 import { type DiskRow, moveDisk, raiseDiskGeneration } from '../../store/compute/disks.ts'
-import { findUnfinishedOperations, type OperationRow } from '../../store/compute/operations.ts'
+import type { BegunOperation } from '../../store/compute/operation-row.ts'
+import { findUnfinishedOperations } from '../../store/compute/operations.ts'
 import { giveBackQuota } from '../../store/compute/quotas.ts'
-import type { Tx } from '../../store/database.ts'
 import { awaitCancelled, beginOperation, makeWayForDeletion, type ProjectRequester } from '../admission.ts'
 import { heldBy } from './attachments.ts'
 import { diskOf, diskQuota, emitDisk, forgetDisk, removeDisk } from './disk.ts'
 
-export async function admitDiskDelete(tx: Tx, by: ProjectRequester, disk: DiskRow): Promise<OperationRow> {
+export async function admitDiskDelete(tx: Tx, by: ProjectRequester, disk: DiskRow): Promise<BegunOperation> {
   const [holder] = disk.attached_to
   if (holder) throw heldBy(disk, holder)
   const grownByGib = await growthUnderWay(tx, disk)

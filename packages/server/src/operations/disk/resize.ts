@@ -1,5 +1,6 @@
 import { Failure, invalidField } from '../../domain/failure.ts'
 import { diskSizeProblem, parseDiskSize } from '../../domain/sizes.ts'
+import type { Tx } from '../../postgres/database.ts'
 import { type Definition, done, next, type Outcome, type Work } from '../../runner/operation.ts'
 import {
   type DiskRow,
@@ -9,9 +10,8 @@ import {
   raiseDiskGeneration,
   resizeDisk,
 } from '../../store/compute/disks.ts'
-import type { OperationRow } from '../../store/compute/operations.ts'
+import type { BegunOperation, OperationRow } from '../../store/compute/operation-row.ts'
 import { giveBackQuota } from '../../store/compute/quotas.ts'
-import type { Tx } from '../../store/database.ts'
 import { beginOperation, type ProjectRequester, requireIdle, requireQuota } from '../admission.ts'
 import { budgetRefusal } from '../budget.ts'
 import { callOf, engineAt } from '../engine-work.ts'
@@ -22,7 +22,7 @@ export async function admitDiskResize(
   by: ProjectRequester,
   disk: DiskRow,
   body: { size: string },
-): Promise<OperationRow> {
+): Promise<BegunOperation> {
   const problem = diskSizeProblem(disk.type, body.size)
   if (problem) throw invalidField('size', problem)
   const sizeGib = parseDiskSize(body.size)!.gib

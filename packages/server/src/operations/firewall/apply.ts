@@ -1,9 +1,9 @@
 import { type CompiledRule, compileFirewall } from '../../domain/firewall.ts'
 import { EngineError } from '../../engines/engine.ts'
+import type { Queryable } from '../../postgres/database.ts'
 import { backoffMs } from '../../runner/backoff.ts'
 import { withinLimit } from '../../runner/limit.ts'
 import type { Services } from '../../services.ts'
-import type { Queryable } from '../../store/database.ts'
 import {
   type BehindScope,
   type BehindVm,

@@ -1,6 +1,6 @@
 import type { FirewallEndpoint } from '@slipway/contract'
 import { invalidField } from '../../domain/failure.ts'
-import type { Queryable } from '../../store/database.ts'
+import type { Queryable } from '../../postgres/database.ts'
 import { isFirewallResource } from '../../store/network/rules.ts'
 
 interface Endpoint {

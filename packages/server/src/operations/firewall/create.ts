@@ -1,9 +1,9 @@
 import type { FirewallRuleCreate } from '@slipway/contract'
 import { invalidField } from '../../domain/failure.ts'
 import { uuid } from '../../domain/ids.ts'
+import type { Tx } from '../../postgres/database.ts'
 import type { Definition, Work } from '../../runner/operation.ts'
-import type { OperationRow } from '../../store/compute/operations.ts'
-import type { Tx } from '../../store/database.ts'
+import type { BegunOperation, OperationRow } from '../../store/compute/operation-row.ts'
 import type { Requester } from '../../store/events/events.ts'
 import { wantFirewalls } from '../../store/network/firewalls.ts'
 import { lockNetwork } from '../../store/network/networks.ts'
@@ -17,7 +17,7 @@ export async function admitFirewallRuleCreate(
   tx: Tx,
   by: ProjectRequester,
   body: FirewallRuleCreate,
-): Promise<OperationRow> {
+): Promise<BegunOperation> {
   checkEndpointForms(body)
   checkPorts(body)
   if (!(await lockNetwork(tx, by.projectId, body.vpc_network_id)))

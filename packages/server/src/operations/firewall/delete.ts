@@ -1,6 +1,6 @@
+import type { Tx } from '../../postgres/database.ts'
 import { type Definition, done, type Outcome, type Work } from '../../runner/operation.ts'
-import type { OperationRow } from '../../store/compute/operations.ts'
-import type { Tx } from '../../store/database.ts'
+import type { BegunOperation, OperationRow } from '../../store/compute/operation-row.ts'
 import type { Requester } from '../../store/events/events.ts'
 import { wantFirewalls } from '../../store/network/firewalls.ts'
 import { findRule, moveRule, type RuleRow, raiseRuleGeneration } from '../../store/network/rules.ts'
@@ -11,7 +11,7 @@ export async function admitFirewallRuleDelete(
   tx: Tx,
   by: ProjectRequester,
   rule: RuleRow,
-): Promise<OperationRow> {
+): Promise<BegunOperation> {
   const underWay = await makeWayForDeletion(tx, firewallRuleDelete, by, rule.id)
   if (underWay) return underWay
   await moveRule(tx, rule.id, 'deleting', ['creating', 'active', 'updating'])

@@ -1,8 +1,8 @@
 import type { FirewallRuleUpdate } from '@slipway/contract'
 import { Failure } from '../../domain/failure.ts'
+import type { Tx } from '../../postgres/database.ts'
 import type { Definition, Work } from '../../runner/operation.ts'
-import type { OperationRow } from '../../store/compute/operations.ts'
-import type { Tx } from '../../store/database.ts'
+import type { BegunOperation } from '../../store/compute/operation-row.ts'
 import { wantFirewalls } from '../../store/network/firewalls.ts'
 import { moveRule, type RuleRow, raiseRuleGeneration, writeRule } from '../../store/network/rules.ts'
 import { beginOperation, type ProjectRequester, requireIdle } from '../admission.ts'
@@ -22,7 +22,7 @@ export async function admitFirewallRuleUpdate(
   by: ProjectRequester,
   rule: RuleRow,
   body: FirewallRuleUpdate,
-): Promise<OperationRow> {
+): Promise<BegunOperation> {
   const changed = { ...rule, ...body }
   checkPorts(changed, body)
   const { projectId } = by

@@ -1,10 +1,10 @@
 import { type VmAction, vmActions } from '@slipway/contract'
 import { Failure } from '../../domain/failure.ts'
+import type { Tx } from '../../postgres/database.ts'
 import type { Definition } from '../../runner/operation.ts'
-import type { OperationRow } from '../../store/compute/operations.ts'
+import type { BegunOperation } from '../../store/compute/operation-row.ts'
 import { raiseVmGeneration } from '../../store/compute/vm-changes.ts'
 import type { VmRow } from '../../store/compute/vms.ts'
-import type { Tx } from '../../store/database.ts'
 import { beginOperation, type ProjectRequester, requireIdle } from '../admission.ts'
 import { changeVmState, vmEvent } from './state.ts'
 
@@ -15,7 +15,7 @@ export async function beginVmAction(
   definition: Definition,
   vm: VmRow,
   action: VmAction,
-): Promise<OperationRow> {
+): Promise<BegunOperation> {
   await requireIdle(tx, vm.id, `The VM ${vm.name}`)
   const { from, via } = vmActions[action]
   const cause = { actor: by.actor, requestId: by.requestId, clientAddress: by.clientAddress }

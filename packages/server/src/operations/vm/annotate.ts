@@ -1,11 +1,11 @@
 import type { AnnotationUpdate } from '@slipway/contract'
 import { Failure } from '../../domain/failure.ts'
+import { type Tx, violatedConstraint } from '../../postgres/database.ts'
 import { relabelUsage } from '../../store/billing/usage.ts'
-import type { OperationRow } from '../../store/compute/operations.ts'
+import type { BegunOperation } from '../../store/compute/operation-row.ts'
 import { annotateVm } from '../../store/compute/vm-changes.ts'
 import { vmViewOf } from '../../store/compute/vm-view.ts'
 import { findVm, type VmRow } from '../../store/compute/vms.ts'
-import { type Tx, violatedConstraint } from '../../store/database.ts'
 import type { ProjectRequester } from '../admission.ts'
 import { recordAnnotation } from '../annotations.ts'
 import { vmNameTaken } from './place.ts'
@@ -16,7 +16,7 @@ export async function annotate(
   by: ProjectRequester,
   vm: VmRow,
   change: AnnotationUpdate,
-): Promise<OperationRow> {
+): Promise<BegunOperation> {
   if (vm.state === 'STATE_DELETING')
     throw new Failure('conflict', `The VM ${vm.name} is being deleted: it cannot be changed any more.`)
   await annotateVm(tx, vm.id, change).catch((error) => {

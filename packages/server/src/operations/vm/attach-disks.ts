@@ -1,12 +1,12 @@
 import { vmType } from '@slipway/contract'
 import { Failure } from '../../domain/failure.ts'
+import type { Tx } from '../../postgres/database.ts'
 import { type Definition, done, type Work } from '../../runner/operation.ts'
 import { detachDiskRows } from '../../store/compute/disks.ts'
-import type { OperationRow } from '../../store/compute/operations.ts'
+import type { BegunOperation } from '../../store/compute/operation-row.ts'
 import { raiseVmGeneration } from '../../store/compute/vm-changes.ts'
 import { vmViewOf } from '../../store/compute/vm-view.ts'
 import type { VmRow } from '../../store/compute/vms.ts'
-import type { Tx } from '../../store/database.ts'
 import { findLocation } from '../../store/fleet/locations.ts'
 import { beginOperation, type ProjectRequester, requireIdle } from '../admission.ts'
 import { admitAttachments, lockDisksFor, type WantedDisk } from '../disk/attachments.ts'
@@ -18,7 +18,7 @@ export async function admitVmAttachDisks(
   by: ProjectRequester,
   vm: VmRow,
   request: { attach_disks: WantedDisk[] },
-): Promise<OperationRow> {
+): Promise<BegunOperation> {
   await requireIdle(tx, vm.id, `The VM ${vm.name}`)
   requireDiskChangeState(vm)
   // Local disks go where the VM is.

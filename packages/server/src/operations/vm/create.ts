@@ -1,17 +1,23 @@
 import { anyLocation, type VmCreate } from '@slipway/contract'
 import { Failure } from '../../domain/failure.ts'
+import { allSettledThenThrow } from '../../postgres/all-settled.ts'
+import { TryAgain, type Tx } from '../../postgres/database.ts'
+import { retryAlone } from '../../postgres/transaction.ts'
 import type { Definition, Work } from '../../runner/operation.ts'
-import { allSettledThenThrow } from '../../store/all-settled.ts'
-import { type BegunOperation, beginOperation, type OperationRow } from '../../store/compute/operations.ts'
+import type { BegunOperation, OperationRow } from '../../store/compute/operation-row.ts'
 import { claimGpus } from '../../store/compute/placement.ts'
 import { readQuotas, takeQuota } from '../../store/compute/quotas.ts'
 import { insertVm } from '../../store/compute/vm-changes.ts'
 import { findAnyVm, findVmForEngine, findVmName } from '../../store/compute/vms.ts'
-import { TryAgain, type Tx } from '../../store/database.ts'
 import type { Requester } from '../../store/events/events.ts'
 import { carryRange, holdCarriedRange } from '../../store/network/carried-ranges.ts'
-import { retryAlone } from '../../store/transaction.ts'
-import { operationOf, type ProjectRequester, quotaExceeded, requireIdle } from '../admission.ts'
+import {
+  type Beginning,
+  beginOperation,
+  type ProjectRequester,
+  quotaExceeded,
+  requireIdle,
+} from '../admission.ts'
 import { budgetRefusal } from '../budget.ts'
 import type { CatalogueMemory } from '../catalogue.ts'
 import { admitAttachments, hostsOfLocalDisks, type LockedDisk, lockDisksFor } from '../disk/attachments.ts'
@@ -69,11 +75,11 @@ export async function admitVmCreate(
 
   await insertVm(tx, rowOf(plan, placement, { privateAddress, publicAddress }))
   // What was remembered of the catalogue may be why the VM could not be written.
-  tx.onRollback(() => catalogue.forget())
+  tx.onEnd((isCommitted) => isCommitted || catalogue.forget())
   await claimGpus(tx, { vmId: id, gpuIds: placement.gpuIds })
   if (hasDisks) await admitAttachments(tx, id, disks, isStorageLocal ? placement.hostId : null)
   await takeQuota(tx, quota)
-  return beginOperation(tx, beginningOf(plan), now)
+  return beginOperation(tx, by, vmCreate, { ...beginningOf(plan), startedAt: now })
 }
 
 /** For work whose refusal, or some refusals of it, come after others that are found out at the same time. */
@@ -132,16 +138,15 @@ async function withoutPlace(
   return fitting.length === 0 ? outOfStockEverywhere(tx, type) : new TryAgain('the VM fits elsewhere')
 }
 
-const beginningOf = ({ id, by, body, type, location }: VmPlan) =>
-  operationOf(by, vmCreate, {
-    resourceId: id,
-    location: location.name,
-    generation: 1,
-    request: body,
-    eventType: 'vm.creating',
-    eventData: { name: body.name, type: type.name, location: location.name, labels: body.labels ?? {} },
-    readAhead: (db) => findVmForEngine(db, id),
-  })
+const beginningOf = ({ id, body, type, location }: VmPlan): Beginning => ({
+  resourceId: id,
+  location: location.name,
+  generation: 1,
+  request: body,
+  eventType: 'vm.creating',
+  eventData: { name: body.name, type: type.name, location: location.name, labels: body.labels ?? {} },
+  readAhead: (db) => findVmForEngine(db, id),
+})
 
 export const vmCreate: Definition = {
   kind: 'vm-create',

@@ -1,11 +1,11 @@
+import type { Tx } from '../../postgres/database.ts'
 import { type Definition, done, next, type Outcome, type Work } from '../../runner/operation.ts'
 import { closeUsage } from '../../store/billing/usage.ts'
-import type { OperationRow } from '../../store/compute/operations.ts'
+import type { BegunOperation, OperationRow } from '../../store/compute/operation-row.ts'
 import { quarantineGpus } from '../../store/compute/placement.ts'
 import { giveBackQuota } from '../../store/compute/quotas.ts'
 import { hideVm } from '../../store/compute/vm-changes.ts'
 import { findAnyVm, type VmRow } from '../../store/compute/vms.ts'
-import type { Tx } from '../../store/database.ts'
 import type { Requester } from '../../store/events/events.ts'
 import { wantFirewallsNaming } from '../../store/network/firewalls.ts'
 import { awaitCancelled, beginOperation, makeWayForDeletion, type ProjectRequester } from '../admission.ts'
@@ -14,7 +14,7 @@ import { causeOf, emitVm, forgetVm, heldQuota, moveToDeleting } from './state.ts
 import { lockVmOf, removeVm, vmOf } from './vm.ts'
 
 /** Always possible: cancels what is under way. A repeated request gets the same operation. The VM is locked. */
-export async function admitVmDelete(tx: Tx, by: ProjectRequester, vm: VmRow): Promise<OperationRow> {
+export async function admitVmDelete(tx: Tx, by: ProjectRequester, vm: VmRow): Promise<BegunOperation> {
   const deletion = await makeWayForDeletion(tx, vmDelete, by, vm.id)
   if (deletion) return deletion
   return beginOperation(tx, by, vmDelete, {

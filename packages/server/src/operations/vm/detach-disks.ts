@@ -1,11 +1,11 @@
 import { Failure } from '../../domain/failure.ts'
+import type { Tx } from '../../postgres/database.ts'
 import { type Definition, done, next, type Outcome, type Work } from '../../runner/operation.ts'
 import { detachDiskRows } from '../../store/compute/disks.ts'
-import type { OperationRow } from '../../store/compute/operations.ts'
+import type { BegunOperation } from '../../store/compute/operation-row.ts'
 import { raiseVmGeneration } from '../../store/compute/vm-changes.ts'
 import { vmViewOf } from '../../store/compute/vm-view.ts'
 import type { VmRow } from '../../store/compute/vms.ts'
-import type { Tx } from '../../store/database.ts'
 import { beginOperation, type ProjectRequester, requireIdle } from '../admission.ts'
 import { attachAll, detachAll, requireDiskChangeState } from './disks.ts'
 import { vmOf } from './vm.ts'
@@ -15,7 +15,7 @@ export async function admitVmDetachDisks(
   by: ProjectRequester,
   vm: VmRow,
   request: { detach_disks: string[] },
-): Promise<OperationRow> {
+): Promise<BegunOperation> {
   await requireIdle(tx, vm.id, `The VM ${vm.name}`)
   requireDiskChangeState(vm)
   for (const id of request.detach_disks)

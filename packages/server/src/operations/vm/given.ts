@@ -3,8 +3,8 @@ import { maxOsDiskGib, osDiskGib, type VmCreate } from '@slipway/contract'
 import { sshKeyLine } from '@slipway/contract/ssh-key'
 import { invalidField } from '../../domain/failure.ts'
 import { parseDiskSize } from '../../domain/sizes.ts'
+import type { Tx } from '../../postgres/database.ts'
 import { findSshKeys } from '../../store/compute/ssh-keys.ts'
-import type { Tx } from '../../store/database.ts'
 
 /** The lines that the guest is given: the one that was sent, then those that were named, each once. */
 export async function sshKeysOf(tx: Tx, projectId: string, body: VmCreate): Promise<string[]> {

@@ -1,7 +1,7 @@
 import { type VmCreate, vmType } from '@slipway/contract'
+import type { Tx } from '../../postgres/database.ts'
 import { findDisk } from '../../store/compute/disks.ts'
 import { listAvailability } from '../../store/compute/placement.ts'
-import type { Tx } from '../../store/database.ts'
 import { findImage } from '../../store/fleet/images.ts'
 import { listTakenRanges } from '../../store/network/carried-ranges.ts'
 import { findSubnet } from '../../store/network/networks.ts'

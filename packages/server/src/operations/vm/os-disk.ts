@@ -1,7 +1,7 @@
 import { osDiskGib } from '@slipway/contract'
+import type { Tx } from '../../postgres/database.ts'
 import { closeUsage, openUsage } from '../../store/billing/usage.ts'
 import type { VmRow } from '../../store/compute/vms.ts'
-import type { Tx } from '../../store/database.ts'
 
 /** An OS disk is part of its VM up to the size that every VM has; what is more counts, and is billed, as a disk. */
 export const osDiskExcessGib = ({ os_disk_gib }: Pick<VmRow, 'os_disk_gib'>): number =>

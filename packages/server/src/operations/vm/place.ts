@@ -3,6 +3,9 @@ import { parseCidr, type VmType } from '@slipway/contract'
 import { macFor, numberToAddress, usableRange } from '../../domain/addresses.ts'
 import { Failure } from '../../domain/failure.ts'
 import { type OpenHost, takeGpus } from '../../domain/placement.ts'
+import type { Tx } from '../../postgres/database.ts'
+import { gathered, type OwnResult, perTransaction } from '../../postgres/gathered.ts'
+import { retryAlone } from '../../postgres/transaction.ts'
 import {
   awaitHost,
   doesAnyHostFit,
@@ -11,10 +14,7 @@ import {
   type PlacementRequest,
 } from '../../store/compute/host-locks.ts'
 import { claimGpus, listAvailability, listOffering } from '../../store/compute/placement.ts'
-import type { Tx } from '../../store/database.ts'
-import { gathered, type OwnResult, perTransaction } from '../../store/gathered.ts'
 import { type AddressRange, findFreeAddresses } from '../../store/network/addresses.ts'
-import { retryAlone } from '../../store/transaction.ts'
 
 export interface Placement {
   hostId: string

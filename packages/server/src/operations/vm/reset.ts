@@ -1,8 +1,8 @@
 import { EngineError } from '../../engines/engine.ts'
+import type { Tx } from '../../postgres/database.ts'
 import { type Definition, next, type Outcome, type Work } from '../../runner/operation.ts'
-import type { OperationRow } from '../../store/compute/operations.ts'
+import type { BegunOperation } from '../../store/compute/operation-row.ts'
 import type { VmRow } from '../../store/compute/vms.ts'
-import type { Tx } from '../../store/database.ts'
 import type { ProjectRequester } from '../admission.ts'
 import { callOf, engineAt } from '../engine-work.ts'
 import { beginVmAction } from './action.ts'
@@ -10,7 +10,7 @@ import { bootDeadline, bootVm, finishBoot, whyNotStarted } from './boot.ts'
 import { causeOf, changeVmState, leaveToReconciler } from './state.ts'
 import { osDiskLost, refOf, requireOsDisk, vmOf } from './vm.ts'
 
-export const admitVmReset = (tx: Tx, by: ProjectRequester, vm: VmRow): Promise<OperationRow> =>
+export const admitVmReset = (tx: Tx, by: ProjectRequester, vm: VmRow): Promise<BegunOperation> =>
   beginVmAction(tx, by, vmReset, vm, 'RESET')
 
 export const vmReset: Definition = {

@@ -1,9 +1,9 @@
 import { gpuQuota, vmActions, vmType } from '@slipway/contract'
+import type { Tx } from '../../postgres/database.ts'
 import type { Definition, Work } from '../../runner/operation.ts'
-import type { OperationRow } from '../../store/compute/operations.ts'
+import type { BegunOperation } from '../../store/compute/operation-row.ts'
 import { setVmHost, spendVmTtl } from '../../store/compute/vm-changes.ts'
 import type { VmRow } from '../../store/compute/vms.ts'
-import type { Tx } from '../../store/database.ts'
 import { findLocation } from '../../store/fleet/locations.ts'
 import { type ProjectRequester, requireQuota } from '../admission.ts'
 import { budgetRefusal } from '../budget.ts'
@@ -14,7 +14,7 @@ import { causeOf, changeVmState, leaveToReconciler, releaseGpus } from './state.
 import { powerOffVm, vmOf } from './vm.ts'
 
 /** A stopped VM gave its GPUs back: starting claims anew, possibly on another host if storage allows. */
-export async function admitVmStart(tx: Tx, by: ProjectRequester, vm: VmRow): Promise<OperationRow> {
+export async function admitVmStart(tx: Tx, by: ProjectRequester, vm: VmRow): Promise<BegunOperation> {
   const refusal = await budgetRefusal(tx, by.projectId)
   const type = vmType(vm.type)!
   const operation = await beginVmAction(tx, by, vmStart, vm, 'START')

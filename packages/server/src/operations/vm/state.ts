@@ -1,7 +1,9 @@
 import { type EventType, gpuQuota, type VmState, vmStates, vmStateTable, vmType } from '@slipway/contract'
+import { isUnmet, type Tx } from '../../postgres/database.ts'
+import { gatheredChange } from '../../postgres/gathered.ts'
 import { Unmet, type Work } from '../../runner/operation.ts'
 import { closeUsage, openUsage } from '../../store/billing/usage.ts'
-import type { OperationRow } from '../../store/compute/operations.ts'
+import type { OperationRow } from '../../store/compute/operation-row.ts'
 import { quarantineAllGpus, quarantineGpus } from '../../store/compute/placement.ts'
 import { giveBackQuota } from '../../store/compute/quotas.ts'
 import {
@@ -13,9 +15,7 @@ import {
   type StartedVm,
 } from '../../store/compute/vm-changes.ts'
 import { findAnyVm, type VmRow } from '../../store/compute/vms.ts'
-import { isUnmet, type Tx } from '../../store/database.ts'
 import { emit, type NewEvent, type Requester } from '../../store/events/events.ts'
-import { gatheredChange } from '../../store/gathered.ts'
 import { holdAddresses } from '../../store/network/addresses.ts'
 import { wantFirewallsNaming } from '../../store/network/firewalls.ts'
 import { closeOsDiskUsage, openOsDiskUsage, osDiskQuota } from './os-disk.ts'

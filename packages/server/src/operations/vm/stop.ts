@@ -1,10 +1,10 @@
 import type { VmState } from '@slipway/contract'
+import type { Tx } from '../../postgres/database.ts'
 import { type Definition, done, next, type Outcome, type Work, wait } from '../../runner/operation.ts'
-import type { OperationRow } from '../../store/compute/operations.ts'
+import type { BegunOperation } from '../../store/compute/operation-row.ts'
 import { markVmStopped, spendVmTtl } from '../../store/compute/vm-changes.ts'
 import { vmViewOf } from '../../store/compute/vm-view.ts'
 import type { VmRow } from '../../store/compute/vms.ts'
-import type { Tx } from '../../store/database.ts'
 import type { ProjectRequester } from '../admission.ts'
 import { callOf, engineAt, longestPauseMs, lookAgainMs } from '../engine-work.ts'
 import { beginVmAction } from './action.ts'
@@ -14,7 +14,7 @@ import { refOf, vmOf } from './vm.ts'
 /** The guest's time for its shutdown script and services before the plug is pulled. */
 const graceMs = 90_000
 
-export const admitVmStop = (tx: Tx, by: ProjectRequester, vm: VmRow): Promise<OperationRow> =>
+export const admitVmStop = (tx: Tx, by: ProjectRequester, vm: VmRow): Promise<BegunOperation> =>
   beginVmAction(tx, by, vmStop, vm, 'STOP')
 
 export const vmStop: Definition = {

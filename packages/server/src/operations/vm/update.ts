@@ -1,11 +1,11 @@
 import { vmType } from '@slipway/contract'
 import { Failure, invalidField } from '../../domain/failure.ts'
+import type { Tx } from '../../postgres/database.ts'
 import { type Definition, done, type Outcome, type Work } from '../../runner/operation.ts'
-import type { OperationRow } from '../../store/compute/operations.ts'
+import type { BegunOperation } from '../../store/compute/operation-row.ts'
 import { raiseVmGeneration, setVmTtl, setVmType } from '../../store/compute/vm-changes.ts'
 import { vmViewOf } from '../../store/compute/vm-view.ts'
 import type { VmRow } from '../../store/compute/vms.ts'
-import type { Tx } from '../../store/database.ts'
 import { beginOperation, type ProjectRequester, requireIdle } from '../admission.ts'
 
 /** A shut off VM has no GPUs: a new type of its family takes effect at its next start. */
@@ -14,7 +14,7 @@ export async function admitVmRetype(
   by: ProjectRequester,
   vm: VmRow,
   typeName: string,
-): Promise<OperationRow> {
+): Promise<BegunOperation> {
   const type = vmType(typeName)!
   if (type.family !== vm.family)
     throw invalidField('type', `must be of the family ${vm.family}, as the VM is`)
@@ -37,7 +37,7 @@ export async function admitVmTtl(
   by: ProjectRequester,
   vm: VmRow,
   ttl: { ttl_seconds: number; on_expiry?: 'stop' | 'delete' },
-): Promise<OperationRow> {
+): Promise<BegunOperation> {
   await requireIdle(tx, vm.id, `The VM ${vm.name}`)
   return begin(tx, by, vm, ttl)
 }

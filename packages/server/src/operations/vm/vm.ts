@@ -1,8 +1,8 @@
 import { Failure } from '../../domain/failure.ts'
 import { type AttachedDisk, EngineError, type VmRef } from '../../engines/engine.ts'
+import type { Queryable, Tx } from '../../postgres/database.ts'
 import type { Work } from '../../runner/operation.ts'
 import { findAnyVm, lockAnyVm, type VmRow } from '../../store/compute/vms.ts'
-import type { Queryable, Tx } from '../../store/database.ts'
 import { callOf, engineAt } from '../engine-work.ts'
 
 export const refOf = (vm: VmRow): VmRef => ({ id: vm.id, host: vm.host ?? '' })

@@ -1,6 +1,6 @@
-import type { Queryable, Tx } from '../database.ts'
+import type { Queryable, Tx } from '../../postgres/database.ts'
+import { statement } from '../../postgres/statement.ts'
 import type { OrganizationRow } from '../identity/organizations.ts'
-import { statement } from '../statement.ts'
 
 export interface PaymentMethodRow {
   organization_id: string

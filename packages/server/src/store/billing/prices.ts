@@ -1,6 +1,6 @@
-import type { Queryable, Tx } from '../database.ts'
-import { holdLock } from '../locks.ts'
-import { statement } from '../statement.ts'
+import type { Queryable, Tx } from '../../postgres/database.ts'
+import { holdLock } from '../../postgres/locks.ts'
+import { statement } from '../../postgres/statement.ts'
 
 export interface PriceRow {
   product_name: string

@@ -1,6 +1,6 @@
 import type { Labels } from '@slipway/contract'
-import type { Queryable, Tx } from '../database.ts'
-import { statement } from '../statement.ts'
+import type { Queryable, Tx } from '../../postgres/database.ts'
+import { statement } from '../../postgres/statement.ts'
 
 /** Sums leave the database as text: they are exact, and may be past 2^53. */
 export interface UsageDayRow {

@@ -1,6 +1,6 @@
 import type { Labels } from '@slipway/contract'
-import type { Queryable, Tx } from '../database.ts'
-import { statement } from '../statement.ts'
+import type { Queryable, Tx } from '../../postgres/database.ts'
+import { statement } from '../../postgres/statement.ts'
 
 const openIntervals = statement<never, { metered: string }>(
   'usage_open',

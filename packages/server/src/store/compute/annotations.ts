@@ -1,6 +1,6 @@
 import type { AnnotationUpdate, Labels } from '@slipway/contract'
-import type { Tx } from '../database.ts'
-import { statement } from '../statement.ts'
+import type { Tx } from '../../postgres/database.ts'
+import { statement } from '../../postgres/statement.ts'
 
 interface Annotations {
   id: string

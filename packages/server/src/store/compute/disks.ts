@@ -1,5 +1,5 @@
 import type { Disk, DiskState, DiskType, LabelSelector, Labels } from '@slipway/contract'
-import type { Queryable, Tx } from '../database.ts'
+import type { Queryable, Tx } from '../../postgres/database.ts'
 import {
   boolean,
   constant,
@@ -13,11 +13,11 @@ import {
   plain,
   text,
   time,
-} from '../json.ts'
-import { keyedStatement } from '../keyed.ts'
-import { fitsLabels, type LabelParams, labelParams } from '../labels.ts'
-import { priceNow, type SortedPage, type SortedRow, sortedStatement } from '../sorted.ts'
-import { ifGiven, statement } from '../statement.ts'
+} from '../../postgres/json.ts'
+import { keyedStatement } from '../../postgres/keyed.ts'
+import { fitsLabels, type LabelParams, labelParams } from '../../postgres/labels.ts'
+import { priceNow, type SortedPage, type SortedRow, sortedStatement } from '../../postgres/sorted.ts'
+import { ifGiven, statement } from '../../postgres/statement.ts'
 import { annotationOf } from './annotations.ts'
 
 export interface DiskRow {

@@ -1,7 +1,7 @@
 import type { OperationName, OperationType } from '@slipway/contract'
-import type { Tx } from '../database.ts'
-import { statement } from '../statement.ts'
-import type { OperationRow } from './operations.ts'
+import type { Tx } from '../../postgres/database.ts'
+import { statement } from '../../postgres/statement.ts'
+import type { OperationRow } from './operation-row.ts'
 
 /** A change that was made in the transaction of its request. */
 export interface FinishedOperation {

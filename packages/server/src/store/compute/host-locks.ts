@@ -1,7 +1,7 @@
 import type { Family } from '@slipway/contract'
 import type { OpenHost } from '../../domain/placement.ts'
-import type { Tx } from '../database.ts'
-import { type Statement, statement } from '../statement.ts'
+import type { Tx } from '../../postgres/database.ts'
+import { type Statement, statement } from '../../postgres/statement.ts'
 import { bestFirst, fits, isThereOne } from './placement.ts'
 
 export interface PlacementRequest {

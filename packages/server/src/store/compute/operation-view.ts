@@ -1,10 +1,12 @@
 import type { Operation, OperationState, OperationType } from '@slipway/contract'
-import type { Queryable } from '../database.ts'
-import { json, jsonSql, object, plain, text, time } from '../json.ts'
-import { keyedStatement } from '../keyed.ts'
-import { statement } from '../statement.ts'
+import type { Queryable } from '../../postgres/database.ts'
+import { json, jsonSql, object, plain, text, time } from '../../postgres/json.ts'
+import { keyedStatement } from '../../postgres/keyed.ts'
+import { statement } from '../../postgres/statement.ts'
+import { time as timeText } from '../../postgres/time.ts'
+import type { BegunOperation } from './operation-row.ts'
 
-/** What clients see of an operation, as SQL of a row `o` of operations; `operationView` says the same of a row at hand. */
+/** What clients see of an operation, as SQL of a row `o` of operations. */
 export const operationRecord = jsonSql(
   object<Operation>({
     operation_id: plain('o.id'),
@@ -20,6 +22,21 @@ export const operationRecord = jsonSql(
     completed_at: time('o.completed_at'),
   }),
 )
+
+/** The same of a row that is at hand. */
+export const operationView = (row: BegunOperation): Operation => ({
+  operation_id: row.id,
+  state: row.state,
+  metadata: {
+    operation_name: row.name,
+    id: row.resource_id,
+    type: row.resource_type,
+    request: row.request,
+  },
+  result: row.result,
+  started_at: timeText(row.started_at),
+  completed_at: timeText(row.completed_at),
+})
 
 export interface OperationRecord {
   id: string

@@ -1,6 +1,6 @@
 import type { Family } from '@slipway/contract'
-import type { Queryable, Tx } from '../database.ts'
-import { statement } from '../statement.ts'
+import type { Queryable, Tx } from '../../postgres/database.ts'
+import { statement } from '../../postgres/statement.ts'
 
 /**
  * This is the placement predicate, written once: availability, capacity and placement all ask by it. It speaks of a

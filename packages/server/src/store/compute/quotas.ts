@@ -1,7 +1,7 @@
 import type { QuotaName } from '@slipway/contract'
-import type { Queryable, Tx } from '../database.ts'
-import { gathered, perTransaction } from '../gathered.ts'
-import { statement } from '../statement.ts'
+import type { Queryable, Tx } from '../../postgres/database.ts'
+import { gathered, perTransaction } from '../../postgres/gathered.ts'
+import { statement } from '../../postgres/statement.ts'
 
 export interface QuotaRow {
   name: QuotaName

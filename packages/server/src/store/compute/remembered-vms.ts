@@ -1,7 +1,7 @@
 import { runningCost } from '../../domain/money.ts'
-import type { Queryable } from '../database.ts'
-import { type Json, jsonSql } from '../json.ts'
-import { keyedStatement } from '../keyed.ts'
+import type { Queryable } from '../../postgres/database.ts'
+import { type Json, jsonSql } from '../../postgres/json.ts'
+import { keyedStatement } from '../../postgres/keyed.ts'
 
 export type VmKey = { projectId: string; id: string }
 

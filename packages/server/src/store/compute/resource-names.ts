@@ -1,6 +1,6 @@
 import { isUuid } from '../../domain/ids.ts'
-import type { Queryable } from '../database.ts'
-import { statement } from '../statement.ts'
+import type { Queryable } from '../../postgres/database.ts'
+import { statement } from '../../postgres/statement.ts'
 
 // What has been deleted has no row any more: its first operation, which created it, still knows the name.
 const byIds = statement<{ id: string; name: string }, { ids: string[] }>(

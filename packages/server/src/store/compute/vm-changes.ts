@@ -1,7 +1,7 @@
 import { type EventType, type Labels, osDiskGib, type VmState } from '@slipway/contract'
 import { uuid } from '../../domain/ids.ts'
-import type { Queryable, Tx } from '../database.ts'
-import { statement } from '../statement.ts'
+import type { Queryable, Tx } from '../../postgres/database.ts'
+import { statement } from '../../postgres/statement.ts'
 import { annotationOf } from './annotations.ts'
 import type { VmRow } from './vms.ts'
 

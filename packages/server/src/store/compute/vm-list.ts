@@ -1,6 +1,6 @@
 import type { VmState } from '@slipway/contract'
-import type { Queryable } from '../database.ts'
-import { filteredStatement, isBefore, statement } from '../statement.ts'
+import type { Queryable } from '../../postgres/database.ts'
+import { filteredStatement, isBefore, statement } from '../../postgres/statement.ts'
 
 /** A VM as operators see it: whose it is, and nothing of what its owner put into it. */
 export interface TenantVmRow {

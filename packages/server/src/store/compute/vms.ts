@@ -1,9 +1,9 @@
 import type { Labels, VmState } from '@slipway/contract'
-import type { Queryable, Tx } from '../database.ts'
-import { gathered } from '../gathered.ts'
-import { keyedStatement } from '../keyed.ts'
+import type { Queryable, Tx } from '../../postgres/database.ts'
+import { gathered } from '../../postgres/gathered.ts'
+import { keyedStatement } from '../../postgres/keyed.ts'
+import { statement } from '../../postgres/statement.ts'
 import { type NetworkFirewall, networkFirewall } from '../network/firewalls.ts'
-import { statement } from '../statement.ts'
 
 export interface VmDiskRow {
   id: string

@@ -1,7 +1,7 @@
 import type { EventType } from '@slipway/contract'
 import { uuid } from '../../domain/ids.ts'
-import type { Database, Queryable, Tx } from '../database.ts'
-import { filteredStatement, ifGiven, statement } from '../statement.ts'
+import type { Database, Queryable, Tx } from '../../postgres/database.ts'
+import { filteredStatement, ifGiven, statement } from '../../postgres/statement.ts'
 
 export interface NewEvent {
   /** Callers who refer to the event choose its id. */

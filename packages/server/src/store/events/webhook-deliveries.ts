@@ -1,6 +1,6 @@
 import { uuid } from '../../domain/ids.ts'
-import type { Database, Queryable, Tx } from '../database.ts'
-import { statement } from '../statement.ts'
+import type { Database, Queryable, Tx } from '../../postgres/database.ts'
+import { statement } from '../../postgres/statement.ts'
 import { type DeliveryRow, lockWebhooks, scheduleWebhooks } from './webhook-turns.ts'
 
 /** A delivery with what its event is about. */

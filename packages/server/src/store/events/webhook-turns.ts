@@ -1,5 +1,5 @@
-import type { Tx } from '../database.ts'
-import { statement } from '../statement.ts'
+import type { Tx } from '../../postgres/database.ts'
+import { statement } from '../../postgres/statement.ts'
 import type { EventRow } from './events.ts'
 
 export interface DeliveryRow {

@@ -1,6 +1,6 @@
 import type { AlertKind } from '@slipway/contract'
-import type { Queryable } from '../database.ts'
-import { statement } from '../statement.ts'
+import type { Queryable } from '../../postgres/database.ts'
+import { statement } from '../../postgres/statement.ts'
 
 /** Something that needs someone. `detail` has what its message says beside the name. */
 export interface AlertRow {

@@ -1,6 +1,6 @@
 import type { SearchableType } from '@slipway/contract'
-import type { Queryable } from '../database.ts'
-import { statement } from '../statement.ts'
+import type { Queryable } from '../../postgres/database.ts'
+import { statement } from '../../postgres/statement.ts'
 
 export interface FoundRow {
   resource_type: SearchableType

@@ -1,8 +1,8 @@
 import type { Gpu, HostState, HostVm } from '@slipway/contract'
 import { uuid } from '../../domain/ids.ts'
-import type { Queryable, Tx } from '../database.ts'
+import type { Queryable, Tx } from '../../postgres/database.ts'
+import { isBefore, statement } from '../../postgres/statement.ts'
 import { emit } from '../events/events.ts'
-import { isBefore, statement } from '../statement.ts'
 import type { LocationRow } from './locations.ts'
 
 export interface HostRow {

@@ -1,5 +1,5 @@
-import type { Queryable, Tx } from '../database.ts'
-import { statement } from '../statement.ts'
+import type { Queryable, Tx } from '../../postgres/database.ts'
+import { statement } from '../../postgres/statement.ts'
 import { livesOnHost } from './fleet.ts'
 
 // A host that reports is not lost. The row stays: it is what refuses later reports.

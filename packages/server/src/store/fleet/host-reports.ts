@@ -1,7 +1,7 @@
 import type { GpuState, HostState } from '@slipway/contract'
 import { uuid } from '../../domain/ids.ts'
-import type { Queryable, Tx } from '../database.ts'
-import { statement } from '../statement.ts'
+import type { Queryable, Tx } from '../../postgres/database.ts'
+import { statement } from '../../postgres/statement.ts'
 import type { Look } from './looks.ts'
 
 /** When a report was asked for, and in which look at its location. */

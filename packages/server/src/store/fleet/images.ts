@@ -1,7 +1,7 @@
 import { fullImageName } from '../../domain/guest/images.ts'
 import { uuid } from '../../domain/ids.ts'
-import type { Queryable, Tx } from '../database.ts'
-import { statement } from '../statement.ts'
+import type { Queryable, Tx } from '../../postgres/database.ts'
+import { statement } from '../../postgres/statement.ts'
 
 export interface ImageRow {
   id: string

@@ -1,5 +1,5 @@
-import type { Queryable } from '../database.ts'
-import { statement } from '../statement.ts'
+import type { Queryable } from '../../postgres/database.ts'
+import { statement } from '../../postgres/statement.ts'
 
 // The next in turn, and those that are there with GPUs that wait for their reset, the oldest first. The turn goes on before
 // the look: what spoils one look never keeps other hosts from theirs. One name more than is taken tells whether any is left.

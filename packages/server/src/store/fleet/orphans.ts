@@ -1,5 +1,5 @@
-import type { Queryable } from '../database.ts'
-import { statement } from '../statement.ts'
+import type { Queryable } from '../../postgres/database.ts'
+import { statement } from '../../postgres/statement.ts'
 
 // It finds which of these ids no row knows, and what is known of those that once were ours.
 const orphans = statement<{ id: string; newest_generation: number | null }, { ids: string[] }>(

@@ -1,6 +1,6 @@
-import type { Queryable } from '../database.ts'
+import type { Queryable } from '../../postgres/database.ts'
+import { statement } from '../../postgres/statement.ts'
 import { firewallDue } from '../network/firewalls.ts'
-import { statement } from '../statement.ts'
 
 // Whatever the rules were meanwhile, those of the store are applied anew. It locks in order, as every statement does that
 // writes the firewalls of several VMs.

@@ -1,6 +1,6 @@
-import type { Queryable } from '../database.ts'
-import { connectionName } from '../signals.ts'
-import { statement } from '../statement.ts'
+import type { Queryable } from '../../postgres/database.ts'
+import { connectionName } from '../../postgres/signals.ts'
+import { statement } from '../../postgres/statement.ts'
 
 const prefix = `${connectionName('')} `
 

@@ -1,6 +1,6 @@
 import type { Role } from '@slipway/contract'
-import type { Queryable, Tx } from '../database.ts'
-import { isBefore, statement } from '../statement.ts'
+import type { Queryable, Tx } from '../../postgres/database.ts'
+import { isBefore, statement } from '../../postgres/statement.ts'
 
 export type KeyKind = 'project' | 'organization' | 'operator'
 export type KeyRole = 'read' | 'write' | Role

@@ -1,9 +1,9 @@
 import type { BlockList } from 'node:net'
 import type { PaymentState, Role } from '@slipway/contract'
 import { blockListOf } from '../../domain/address-blocks.ts'
-import type { Queryable } from '../database.ts'
-import { keyedStatement } from '../keyed.ts'
-import { statement } from '../statement.ts'
+import type { Queryable } from '../../postgres/database.ts'
+import { keyedStatement } from '../../postgres/keyed.ts'
+import { statement } from '../../postgres/statement.ts'
 import type { KeyKind, KeyRole } from './access-keys.ts'
 
 /** Who calls, with everything that deciding about access needs. */

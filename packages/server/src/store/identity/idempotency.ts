@@ -1,6 +1,6 @@
-import type { Tx } from '../database.ts'
-import { gathered } from '../gathered.ts'
-import { statement } from '../statement.ts'
+import type { Tx } from '../../postgres/database.ts'
+import { gathered } from '../../postgres/gathered.ts'
+import { statement } from '../../postgres/statement.ts'
 
 /** Whose key, by its hash. */
 export interface CallersKey {

@@ -1,7 +1,7 @@
 import type { Role } from '@slipway/contract'
 import { isUuid } from '../../domain/ids.ts'
-import type { Queryable, Tx } from '../database.ts'
-import { statement } from '../statement.ts'
+import type { Queryable, Tx } from '../../postgres/database.ts'
+import { statement } from '../../postgres/statement.ts'
 import { findOrganization } from './organizations.ts'
 
 export interface IdentityRow {

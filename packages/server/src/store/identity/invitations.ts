@@ -1,6 +1,6 @@
 import type { Role } from '@slipway/contract'
-import type { Queryable, Tx } from '../database.ts'
-import { statement } from '../statement.ts'
+import type { Queryable, Tx } from '../../postgres/database.ts'
+import { statement } from '../../postgres/statement.ts'
 
 /** A membership, an operator's mark, or, with neither, the mere right to make an account. */
 export interface InvitationRow {

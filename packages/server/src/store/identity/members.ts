@@ -1,6 +1,6 @@
 import type { Role } from '@slipway/contract'
-import type { Queryable, Tx } from '../database.ts'
-import { statement } from '../statement.ts'
+import type { Queryable, Tx } from '../../postgres/database.ts'
+import { statement } from '../../postgres/statement.ts'
 
 /** A member, or an invitation to become one: then `user_id` is the invitation's id. */
 export interface MemberRow {

@@ -1,6 +1,6 @@
 import type { PaymentState } from '@slipway/contract'
-import type { Queryable, Tx } from '../database.ts'
-import { isBefore, statement } from '../statement.ts'
+import type { Queryable, Tx } from '../../postgres/database.ts'
+import { isBefore, statement } from '../../postgres/statement.ts'
 
 export interface OrganizationRow {
   id: string

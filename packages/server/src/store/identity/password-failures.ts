@@ -1,6 +1,6 @@
 import { type Failures, type SignInLimits, secondsToWait } from '../../domain/sign-in/limits.ts'
-import type { Queryable, Tx } from '../database.ts'
-import { statement } from '../statement.ts'
+import type { Queryable, Tx } from '../../postgres/database.ts'
+import { statement } from '../../postgres/statement.ts'
 
 interface Attempt {
   /** Empty when a code is tried: it belongs to nobody until it turns out to be right. */

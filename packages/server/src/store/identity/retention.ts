@@ -1,5 +1,5 @@
-import type { Queryable } from '../database.ts'
-import { type Statement, statement } from '../statement.ts'
+import type { Queryable } from '../../postgres/database.ts'
+import { type Statement, statement } from '../../postgres/statement.ts'
 
 type Prune = Statement<never, { most: number }>
 

@@ -1,5 +1,5 @@
-import type { Queryable, Tx } from '../database.ts'
-import { statement } from '../statement.ts'
+import type { Queryable, Tx } from '../../postgres/database.ts'
+import { statement } from '../../postgres/statement.ts'
 
 /** A family of tokens, as its owner sees it. */
 export interface SessionRow {

@@ -1,5 +1,5 @@
-import type { Queryable, Tx } from '../database.ts'
-import { isBefore, statement } from '../statement.ts'
+import type { Queryable, Tx } from '../../postgres/database.ts'
+import { isBefore, statement } from '../../postgres/statement.ts'
 
 export interface UserRow {
   id: string

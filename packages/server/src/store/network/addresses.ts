@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto'
-import type { Queryable, Tx } from '../database.ts'
-import { perTransaction } from '../gathered.ts'
-import { statement } from '../statement.ts'
+import type { Queryable, Tx } from '../../postgres/database.ts'
+import { perTransaction } from '../../postgres/gathered.ts'
+import { statement } from '../../postgres/statement.ts'
 
 /** Where an address may come from: `candidates` first, else any of the `count` addresses from `first` on. */
 export interface AddressRange {

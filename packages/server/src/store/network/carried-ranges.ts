@@ -1,6 +1,6 @@
-import type { Queryable, Tx } from '../database.ts'
-import { gathered } from '../gathered.ts'
-import { statement } from '../statement.ts'
+import type { Queryable, Tx } from '../../postgres/database.ts'
+import { gathered } from '../../postgres/gathered.ts'
+import { statement } from '../../postgres/statement.ts'
 
 interface CarriedRange {
   subnet_id: string

@@ -1,5 +1,5 @@
-import type { Database, Queryable, Tx } from '../database.ts'
-import { statement } from '../statement.ts'
+import type { Database, Queryable, Tx } from '../../postgres/database.ts'
+import { statement } from '../../postgres/statement.ts'
 
 /** A VM whose engine lacks what its firewall should be. */
 export interface BehindVm {

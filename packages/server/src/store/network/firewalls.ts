@@ -1,7 +1,7 @@
-import type { Queryable, Tx } from '../database.ts'
-import { keyedStatement } from '../keyed.ts'
-import { shareLock } from '../locks.ts'
-import { statement } from '../statement.ts'
+import type { Queryable, Tx } from '../../postgres/database.ts'
+import { keyedStatement } from '../../postgres/keyed.ts'
+import { shareLock } from '../../postgres/locks.ts'
+import { statement } from '../../postgres/statement.ts'
 import type { RuleRow } from './rules.ts'
 
 /**

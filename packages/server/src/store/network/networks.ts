@@ -1,7 +1,7 @@
 import type { LabelSelector, Labels } from '@slipway/contract'
-import type { Queryable, Tx } from '../database.ts'
-import { fitsLabels, type LabelParams, labelParams } from '../labels.ts'
-import { isBefore, statement } from '../statement.ts'
+import type { Queryable, Tx } from '../../postgres/database.ts'
+import { fitsLabels, type LabelParams, labelParams } from '../../postgres/labels.ts'
+import { isBefore, statement } from '../../postgres/statement.ts'
 
 export interface NetworkRow {
   id: string

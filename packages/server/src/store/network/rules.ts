@@ -1,9 +1,9 @@
 import type { FirewallEndpoint, FirewallRule, LabelSelector, Labels, RuleState } from '@slipway/contract'
-import type { Queryable, Tx } from '../database.ts'
-import { JsonText, json, jsonSql, object, plain, text } from '../json.ts'
-import { keyedStatement } from '../keyed.ts'
-import { fitsLabels, type LabelParams, labelParams } from '../labels.ts'
-import { isBefore, statement } from '../statement.ts'
+import type { Queryable, Tx } from '../../postgres/database.ts'
+import { JsonText, json, jsonSql, object, plain, text } from '../../postgres/json.ts'
+import { keyedStatement } from '../../postgres/keyed.ts'
+import { fitsLabels, type LabelParams, labelParams } from '../../postgres/labels.ts'
+import { isBefore, statement } from '../../postgres/statement.ts'
 
 export interface RuleRow {
   id: string

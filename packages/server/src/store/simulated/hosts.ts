@@ -1,5 +1,5 @@
-import type { Tx } from '../database.ts'
-import { statement } from '../statement.ts'
+import type { Tx } from '../../postgres/database.ts'
+import { statement } from '../../postgres/statement.ts'
 
 /** What the simulated engine reports as its hosts. */
 export interface SimulatedHost {

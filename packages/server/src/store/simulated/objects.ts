@@ -1,6 +1,6 @@
-import type { Queryable } from '../database.ts'
-import { keyedStatement, sharedRead } from '../keyed.ts'
-import { statement } from '../statement.ts'
+import type { Queryable } from '../../postgres/database.ts'
+import { keyedStatement, sharedRead } from '../../postgres/keyed.ts'
+import { statement } from '../../postgres/statement.ts'
 
 /** What the simulated engine remembers. Only that engine uses this file. */
 export interface SimulatedVm {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type pg from 'pg'
 import { expect, test } from 'vitest'
-import { filteredStatement, statement } from '../../src/store/statement.ts'
+import { filteredStatement, statement } from '../../src/postgres/statement.ts'
 
 /** What the driver is asked for. */
 async function asked<Params>(text: string, params: Params) {

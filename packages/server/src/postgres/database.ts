@@ -2,7 +2,7 @@ import pg from 'pg'
 import { isWorthAnotherTry } from './errors.ts'
 import { JoinedSocket } from './joined-socket.ts'
 import { type Answer, queryOf } from './prepared.ts'
-import type { LocalWorker, Queryable, Tx } from './queryable.ts'
+import type { Queryable, Signal, Tx } from './queryable.ts'
 import type { Signals } from './signals.ts'
 import { Traffic } from './traffic.ts'
 import { Transaction } from './transaction.ts'
@@ -32,8 +32,6 @@ export class Database implements Queryable {
   readonly isShared = true
   readonly traffic = new Traffic()
   readonly #signals: Pick<Signals, 'send'> | undefined
-  /** Set where the process is a worker, too: what it admits begins at once. */
-  worker: LocalWorker | undefined
 
   constructor(options: DatabaseOptions) {
     this.url = options.url
@@ -72,9 +70,13 @@ export class Database implements Queryable {
     return this.pool.query(queryOf(config))
   }
 
+  send(...signal: Signal): void {
+    this.#signals?.send(...signal)
+  }
+
   /** For writes that need no transaction: every statement stands by itself. */
   readonly withoutTransaction: Tx = standingAlone((config) => this.query(config), {
-    signal: (...signal) => this.#signals?.send(...signal),
+    signal: (...signal) => this.send(...signal),
   })
 
   /**
@@ -85,9 +87,7 @@ export class Database implements Queryable {
   async transaction<T>(work: (tx: Transaction) => Promise<T>, isBatch = false): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       if (attempt > 2) await pauseBefore(attempt)
-      const { traffic, worker } = this
-      const send = this.#signals && ((...signal: Parameters<Tx['signal']>) => this.#signals!.send(...signal))
-      const tx = new Transaction(await this.pool.connect(), { traffic, worker, send }, isBatch)
+      const tx = new Transaction(await this.pool.connect(), this, isBatch)
       try {
         const result = await work(tx)
         await tx.commit()
@@ -115,6 +115,7 @@ function pauseBefore(attempt: number): Promise<void> {
 function standingAlone(query: Queryable['query'], { signal }: Pick<Tx, 'signal'>): Tx {
   const tx: Tx = {
     query,
+    database: undefined,
     isShared: true,
     mayWait: true,
     get batch() {
@@ -125,8 +126,7 @@ function standingAlone(query: Queryable['query'], { signal }: Pick<Tx, 'signal'>
     readAhead: async () => undefined,
     signal,
     hasSignalled: () => false,
-    onRollback: () => {},
-    reserveSlot: () => undefined,
+    onEnd: () => {},
   }
   return tx
 }

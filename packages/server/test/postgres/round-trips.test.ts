@@ -4,7 +4,7 @@ import { startService, type TestService } from '@slipway/testing/service.ts'
 import { sshKey } from '@slipway/testing/ssh-key.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { uuid } from '../../src/domain/ids.ts'
-import { takeLease } from '../../src/store/leases.ts'
+import { takeLease } from '../../src/postgres/leases.ts'
 
 /**
  * What one of each may ask of the database. A change that needs more says here why; one that needs less lowers the

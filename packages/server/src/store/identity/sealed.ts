@@ -1,5 +1,5 @@
-import type { Queryable, Tx } from './database.ts'
-import { type Statement, statement } from './statement.ts'
+import type { Queryable, Tx } from '../../postgres/database.ts'
+import { type Statement, statement } from '../../postgres/statement.ts'
 
 interface SealedRow {
   id: string

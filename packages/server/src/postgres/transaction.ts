@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { isDatabaseAway, sqlState, TryAgain, UnknownOutcome } from './errors.ts'
 import { type Answer, ask } from './prepared.ts'
-import type { LocalWorker, Queryable, Signal, Tx, WorkerSlot } from './queryable.ts'
+import type { Queryable, Signal, Tx } from './queryable.ts'
 import { isWrite } from './statement.ts'
 import { type Traffic, TransactionTraffic } from './traffic.ts'
 
@@ -10,9 +10,8 @@ const failedBefore = '25P02'
 
 /** What a transaction needs of its database. */
 export interface TransactionHost {
-  traffic: Traffic
-  worker: LocalWorker | undefined
-  send: ((...signal: Signal) => void) | undefined
+  readonly traffic: Traffic
+  send(...signal: Signal): void
 }
 
 type Write = (tx: Tx, items: never[]) => Promise<unknown>
@@ -22,25 +21,24 @@ export class Transaction implements Tx {
   readonly batch = this
   readonly #isShared: boolean
   readonly #client: pg.PoolClient
-  readonly #host: TransactionHost
+  readonly database: TransactionHost
   readonly #traffic: TransactionTraffic
   readonly #signals = new Map<string, Signal>()
-  readonly #slots: (WorkerSlot & { close(isCommitted: boolean): void })[] = []
   readonly #gathering: (() => void)[] = []
   readonly #queued = new Map<Write, unknown[]>()
   readonly #unawaited: Promise<unknown>[] = []
   readonly #readsAhead: (() => Promise<unknown>)[] = []
-  readonly #rollbacks: (() => void)[] = []
+  readonly #onEnd: ((isCommitted: boolean) => void)[] = []
   #firstFailure: unknown
   #reading: Promise<unknown>[] = []
   #broken: Error | undefined
   #isCommitted = false
 
-  constructor(client: pg.PoolClient, host: TransactionHost, isShared: boolean) {
+  constructor(client: pg.PoolClient, database: TransactionHost, isShared: boolean) {
     this.#client = client
-    this.#host = host
+    this.database = database
     this.#isShared = isShared
-    this.#traffic = new TransactionTraffic(host.traffic)
+    this.#traffic = new TransactionTraffic(database.traffic)
   }
 
   /**
@@ -105,14 +103,8 @@ export class Transaction implements Tx {
     return [...this.#signals.values()].some(([each]) => each === topic)
   }
 
-  onRollback(run: () => void): void {
-    this.#rollbacks.push(run)
-  }
-
-  reserveSlot(projectId: string, location: string): WorkerSlot | undefined {
-    const slot = this.#host.worker?.reserve(projectId, location)
-    if (slot) this.#slots.push(slot)
-    return slot
+  onEnd(run: (isCommitted: boolean) => void): void {
+    this.#onEnd.push(run)
   }
 
   /** Sends queued writes together with COMMIT, then wakes the waiters of its signals. */
@@ -128,7 +120,7 @@ export class Transaction implements Tx {
     this.#isCommitted = true
     // Their answers came before that of COMMIT. What is done with them is done before the wake-ups.
     await Promise.all(this.#unawaited)
-    for (const signal of this.#signals.values()) this.#host.send?.(...signal)
+    for (const signal of this.#signals.values()) this.database.send(...signal)
   }
 
   /** Returns the error that made the transaction fail: that of a statement which only the commit waited for comes first. */
@@ -138,16 +130,15 @@ export class Transaction implements Tx {
         this.#broken = reason
       })
     await Promise.all(this.#unawaited)
-    for (const run of this.#rollbacks) run()
     return error instanceof UnknownOutcome ? error : (this.#firstFailure ?? error)
   }
 
-  /** Gives the connection back, once its reads have ended, and begins or frees the worker's slots. */
+  /** Gives the connection back once its reads have ended. */
   close(): void {
     const release = () => this.#client.release(this.#broken)
     if (this.#reading.length === 0) release()
     else void Promise.all(this.#reading).then(release)
-    for (const slot of this.#slots) slot.close(this.#isCommitted)
+    for (const run of this.#onEnd) run(this.#isCommitted)
   }
 
   /** Sends the writes that were queued so far. */
@@ -161,8 +152,8 @@ export class Transaction implements Tx {
   /** Behind a commit that was sent, on the same connection. */
   readonly #afterCommit: Queryable = {
     query: (config) => {
-      this.#host.traffic.sent(config.name)
-      this.#host.traffic.committed(config.name)
+      this.database.traffic.sent(config.name)
+      this.database.traffic.committed(config.name)
       return ask(this.#client, config)
     },
   }
@@ -181,6 +172,7 @@ async function commit(client: pg.PoolClient): Promise<void> {
 /** A transaction as one request of a batch sees it. */
 export class BatchMember implements Tx {
   readonly batch: Transaction
+  readonly database: TransactionHost
   readonly mayWait = false
   readonly gather: NonNullable<Queryable['gather']>
   /** A request that fails before it has written can be left out of the batch. */
@@ -188,6 +180,7 @@ export class BatchMember implements Tx {
 
   constructor(batch: Transaction) {
     this.batch = batch
+    this.database = batch.database
     this.gather = batch.gather
   }
 
@@ -219,12 +212,8 @@ export class BatchMember implements Tx {
     return this.batch.hasSignalled(topic)
   }
 
-  onRollback(run: () => void): void {
-    this.batch.onRollback(run)
-  }
-
-  reserveSlot(projectId: string, location: string): WorkerSlot | undefined {
-    return this.batch.reserveSlot(projectId, location)
+  onEnd(run: (isCommitted: boolean) => void): void {
+    this.batch.onEnd(run)
   }
 }
 

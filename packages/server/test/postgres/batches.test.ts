@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { Failure } from '../../src/domain/failure.ts'
-import { Batches, type BatchResult } from '../../src/store/batches.ts'
-import { TryAgain, UnknownOutcome } from '../../src/store/database.ts'
+import { Batches, type BatchResult } from '../../src/postgres/batches.ts'
+import { TryAgain, UnknownOutcome } from '../../src/postgres/database.ts'
 
 /** Lists as they were worked on, and a way to hold the first one back while others gather. */
 function batchesOf(work: (items: string[], isAlone: boolean) => BatchResult<string>[]) {

@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises'
 import { createDatabase } from '@slipway/testing/database.ts'
 import { eventually } from '@slipway/testing/eventually.ts'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { Database, TryAgain, UnknownOutcome } from '../../src/store/database.ts'
+import { Database, TryAgain, UnknownOutcome } from '../../src/postgres/database.ts'
 
 /** A database with four connections that wait, and what it says of those it lost. */
 async function withConnections() {

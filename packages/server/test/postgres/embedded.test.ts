@@ -13,8 +13,8 @@ import {
 } from '@slipway/testing/postgres/postmaster.ts'
 import { countOf } from '@slipway/testing/setup/counts.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { EmbeddedError, openEmbedded } from '../../src/store/embedded/index.ts'
-import { migrate } from '../../src/store/migrate.ts'
+import { EmbeddedError, openEmbedded } from '../../src/postgres/embedded/index.ts'
+import { migrate } from '../../src/postgres/migrate.ts'
 import { EmbeddedBench } from '../support/embedded-bench.ts'
 
 const isRoot = process.getuid?.() === 0

@@ -1,9 +1,9 @@
 import { createDatabase } from '@slipway/testing/database.ts'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { Failure } from '../../src/domain/failure.ts'
-import { Batches, transactTogether } from '../../src/store/batches.ts'
-import { Database, TryAgain, type Tx } from '../../src/store/database.ts'
-import { gathered, gatheredChange, type OwnResult } from '../../src/store/gathered.ts'
+import { Batches, transactTogether } from '../../src/postgres/batches.ts'
+import { Database, TryAgain, type Tx } from '../../src/postgres/database.ts'
+import { gathered, gatheredChange, type OwnResult } from '../../src/postgres/gathered.ts'
 
 /** Requests that share a transaction, each written as if it had the transaction to itself. */
 

@@ -4,7 +4,7 @@ import { createDatabase, type TestDatabase } from '@slipway/testing/database.ts'
 import { eventually } from '@slipway/testing/eventually.ts'
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { Database, type Queryable } from '../../src/store/database.ts'
+import { Database, type Queryable } from '../../src/postgres/database.ts'
 import {
   boolean,
   constant,
@@ -19,8 +19,8 @@ import {
   plain,
   text,
   time,
-} from '../../src/store/json.ts'
-import { keyedStatement, sharedRead } from '../../src/store/keyed.ts'
+} from '../../src/postgres/json.ts'
+import { keyedStatement, sharedRead } from '../../src/postgres/keyed.ts'
 
 let store: TestDatabase
 let database: Database

@@ -1,5 +1,4 @@
 import type pg from 'pg'
-import type { ClaimedOperation } from './compute/operation-row.ts'
 import type { Answer } from './prepared.ts'
 import type { Topic } from './signals.ts'
 
@@ -17,6 +16,8 @@ export type Signal = [topic: Topic, subject?: string, record?: string]
 
 /** One transaction. */
 export interface Tx extends Queryable {
+  /** The database of the transaction; undefined if each statement stands by itself. */
+  readonly database: object | undefined
   /** The transaction that a batch of requests shares; outside of a batch, this one. */
   readonly batch: Tx
   /** False in a batch: other requests would wait as well. */
@@ -36,25 +37,6 @@ export interface Tx extends Queryable {
   /** Wakes the waiters of the topic, in all processes, once the transaction has committed. */
   signal(...signal: Signal): void
   hasSignalled(topic: Topic): boolean
-  onRollback(run: () => void): void
-  /** A slot for an operation at the worker of this process; undefined if there is none. A rollback frees it. */
-  reserveSlot(projectId: string, location: string): WorkerSlot | undefined
-}
-
-/** One of a worker's slots, held for an operation that is being written. */
-export interface WorkerSlot {
-  /** The lease that the operation is born with. */
-  token: string
-  leaseMs: number
-  /** The operation in it. The worker begins it once the transaction has committed. */
-  fill(operation: ClaimedOperation): void
-}
-
-/** The worker of a process, as its transactions see it. */
-export interface LocalWorker {
-  /** `close` ends the reservation: it begins what is in the slot, or frees it. */
-  reserve(
-    projectId: string,
-    location: string,
-  ): (WorkerSlot & { close(isCommitted: boolean): void }) | undefined
+  /** Runs after the commit or the rollback. */
+  onEnd(run: (isCommitted: boolean) => void): void
 }

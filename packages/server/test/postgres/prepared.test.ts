@@ -3,9 +3,9 @@ import { type AddressInfo, createServer } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
 import { createDatabase } from '@slipway/testing/database.ts'
 import { expect, onTestFinished, test } from 'vitest'
-import { Database } from '../../src/store/database.ts'
-import { JoinedSocket } from '../../src/store/joined-socket.ts'
-import type { Answer } from '../../src/store/prepared.ts'
+import { Database } from '../../src/postgres/database.ts'
+import { JoinedSocket } from '../../src/postgres/joined-socket.ts'
+import type { Answer } from '../../src/postgres/prepared.ts'
 
 /** A database with one connection, so that each statement meets what the one before left. */
 async function withOneConnection(): Promise<Database> {

@@ -1,8 +1,8 @@
 import { createDatabase } from '@slipway/testing/database.ts'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { Database } from '../../src/store/database.ts'
-import { time } from '../../src/store/time.ts'
+import { Database } from '../../src/postgres/database.ts'
+import { time } from '../../src/postgres/time.ts'
 
 test('a time reads the same from a column and from JSON', async () => {
   const { url, drop } = await createDatabase()

@@ -5,7 +5,7 @@ import { emptyDatabase } from '@slipway/testing/database.ts'
 import { describeSchema } from '@slipway/testing/postgres/schema.ts'
 import { root } from '@slipway/testing/root.ts'
 import { expect, test } from 'vitest'
-import { migrate } from '../../src/store/migrate.ts'
+import { migrate } from '../../src/postgres/migrate.ts'
 
 const { commit } = JSON.parse(readFileSync(join(root, 'packages/server/released.json'), 'utf8'))
 const folder = 'packages/server/migrations/'

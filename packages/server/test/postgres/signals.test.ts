@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { createDatabase } from '@slipway/testing/database.ts'
 import { eventually } from '@slipway/testing/eventually.ts'
 import { expect, onTestFinished, test } from 'vitest'
-import { Signals } from '../../src/store/signals.ts'
+import { Signals } from '../../src/postgres/signals.ts'
 
 async function open(count: number): Promise<Signals[]> {
   const database = await createDatabase()

@@ -2,7 +2,7 @@ import { emptyDatabase } from '@slipway/testing/database.ts'
 import { describeSchema } from '@slipway/testing/postgres/schema.ts'
 import type pg from 'pg'
 import { expect, test } from 'vitest'
-import { migrate, migrations, NewerSchemaError, OlderSchemaError } from '../../src/store/migrate.ts'
+import { migrate, migrations, NewerSchemaError, OlderSchemaError } from '../../src/postgres/migrate.ts'
 
 type Query = pg.Client['query']
 

@@ -1,0 +1,31 @@
+import type { Tx } from '../postgres/database.ts'
+import type { ClaimedOperation } from '../store/compute/operation-row.ts'
+
+/** One of a worker's slots, held for an operation that is being written. */
+export interface Slot {
+  /** The lease that the operation begins with. */
+  lease: { token: string; ms: number }
+  /** Puts the operation into the slot. The worker begins it after the commit. */
+  fill(operation: ClaimedOperation): void
+  /** Begins what is in the slot, or frees the slot. */
+  close(isCommitted: boolean): void
+}
+
+/** A worker that begins operations of its own process without a claim. */
+export interface SlotOwner {
+  reserve(projectId: string, location: string): Slot | undefined
+}
+
+const owners = new WeakMap<object, SlotOwner>()
+
+/** Transactions of this database reserve slots at the owner from now on. */
+export function offerSlots(database: object, owner: SlotOwner): void {
+  owners.set(database, owner)
+}
+
+/** Returns a slot for an operation that the transaction writes; undefined if there is none. */
+export function reserveSlot(tx: Tx, projectId: string, location: string): Slot | undefined {
+  const slot = tx.database && owners.get(tx.database)?.reserve(projectId, location)
+  if (slot) tx.onEnd((isCommitted) => slot.close(isCommitted))
+  return slot
+}

@@ -1,0 +1,200 @@
+import type { EventType, OperationName, OperationType } from '@slipway/contract'
+import { uuid } from '../../domain/ids.ts'
+import { isUnmet, type Tx } from '../../postgres/database.ts'
+import { jsonTextOf } from '../../postgres/json.ts'
+import { statement } from '../../postgres/statement.ts'
+import { LostLease, type OperationRow, type StepEntry } from './operation-row.ts'
+import { operationRecord } from './operation-view.ts'
+import { billing, vmRecord } from './vm-view.ts'
+
+export interface NewOperation {
+  id: string
+  projectId: string
+  kind: string
+  name: OperationName
+  resourceType: OperationType
+  resourceId: string
+  location: string
+  generation: number
+  request: unknown
+  scratch: Record<string, unknown>
+  actor: string
+  requestId: string
+  /** It is told with the beginning; what comes later has nobody's address. */
+  clientAddress: string
+  /** The step that the admission itself was, if it counts as one. */
+  admittedStep: string | null
+  /** The event tells of the beginning. */
+  event: { type: EventType; data: Record<string, unknown> }
+  /** The service's time, where it is known already. */
+  startedAt?: Date
+  /** Of the worker that begins it after the commit. */
+  lease?: { token: string; ms: number }
+}
+
+const insert = statement<OperationRow & { now: Date }, { operations: string }>(
+  'operations_insert',
+  `WITH given AS MATERIALIZED (
+     SELECT *, (SELECT now FROM moment) FROM json_to_recordset(:operations::json) AS g (
+       id uuid, "projectId" uuid, kind text, name text, "resourceType" text, "resourceId" uuid, location text,
+       generation bigint, request text, scratch jsonb, actor text, "requestId" text, "clientAddress" text,
+       "admittedStep" text, "startedAt" timestamptz, "leaseToken" uuid, "leaseMs" integer, "eventId" uuid, "eventType" text, "eventData" jsonb)
+   ), begun AS (
+     INSERT INTO operations
+       (id, project_id, kind, name, resource_type, resource_id, location, generation, request, scratch, actor, request_id,
+        started_at, step, step_log)
+     SELECT g.id, g."projectId", g.kind, g.name, g."resourceType", g."resourceId", g.location, g.generation,
+            g.request::json, g.scratch, g.actor, g."requestId", coalesce(g."startedAt", g.now),
+            CASE WHEN g."admittedStep" IS NULL THEN 0 ELSE 1 END,
+            CASE WHEN g."admittedStep" IS NULL THEN '[]'
+                 ELSE jsonb_build_array(jsonb_build_object(
+                   'name', g."admittedStep", 'state', 'done', 'started_at', t, 'completed_at', t)) END
+     FROM given g, to_char(g.now AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') t RETURNING *
+   ), queued AS (
+     INSERT INTO operation_queue (operation_id, project_id, resource_id, is_deletion, location, run_at, lease_token)
+     SELECT g.id, g."projectId", g."resourceId", g.name = 'DELETE', g.location,
+            g.now + coalesce(g."leaseMs", 0) * interval '1 millisecond', g."leaseToken"
+     FROM given g
+   ), told AS (
+     INSERT INTO events_pending (id, project_id, organization_id, type, resource_type, resource_id, actor, request_id,
+                         client_address, data, created_at)
+     SELECT g."eventId", b.project_id, (SELECT organization_id FROM projects WHERE projects.id = b.project_id),
+            g."eventType", b.resource_type, b.resource_id, b.actor, b.request_id, g."clientAddress",
+            jsonb_build_object('operation_id', b.id, 'operation_name', b.name) || g."eventData", g.now
+     FROM begun b JOIN given g ON g.id = b.id
+   )
+   SELECT *, (SELECT now FROM given LIMIT 1) AS now FROM begun`,
+)
+
+// One statement ends the operations whose leases stand, tells of it, and wakes deletions that wait for them. Where all have
+// to end, it fails if a lease does not stand.
+const endWith = (name: string, result: string) =>
+  statement<{ id: string | null; woken: number; record: string }, { endings: string; mustAll: boolean }>(
+    name,
+    `WITH given AS MATERIALIZED (
+     SELECT *, (SELECT now FROM moment) FROM json_to_recordset(:endings::json) AS g (
+       id uuid, token uuid, state text, result text, "stepLog" jsonb, "isCancelled" boolean, "eventId" uuid)
+   ), held AS MATERIALIZED (
+     SELECT q.operation_id FROM given g JOIN operation_queue q
+       ON q.operation_id = g.id AND q.lease_token IS NOT DISTINCT FROM g.token AND (NOT q.is_cancelled OR g."isCancelled")
+     WHERE q.operation_id = ANY (ARRAY(SELECT id FROM given))
+     ORDER BY q.operation_id FOR UPDATE OF q
+   ), left_queue AS (
+     DELETE FROM operation_queue q USING held WHERE q.operation_id = held.operation_id
+   ), ended AS (
+     UPDATE operations o SET state = g.state, result = (${result})::json, step_log = coalesce(g."stepLog", o.step_log),
+            completed_at = g.now, is_stuck = false
+     FROM held JOIN given g ON g.id = held.operation_id WHERE o.id = held.operation_id
+     RETURNING o.*, g."eventId" AS event_id
+   ), told AS (
+     INSERT INTO events_pending (id, project_id, organization_id, type, resource_type, resource_id, actor, request_id, data,
+                                 created_at)
+     SELECT e.event_id, e.project_id, (SELECT organization_id FROM projects WHERE projects.id = e.project_id),
+            CASE e.state WHEN 'SUCCEEDED' THEN 'operation.succeeded' ELSE 'operation.failed' END,
+            e.resource_type, e.resource_id, e.actor, e.request_id,
+            jsonb_build_object('operation_id', e.id, 'operation_name', e.name)
+              || CASE e.state WHEN 'FAILED' THEN jsonb_build_object('error', e.result) ELSE '{}' END,
+            e.completed_at
+     FROM ended e
+   ), woken AS (
+     UPDATE operation_queue q SET run_at = e.completed_at FROM ended e
+     WHERE q.resource_id = e.resource_id AND q.operation_id <> e.id AND q.lease_token IS NULL
+     RETURNING q.operation_id
+   ), complete AS MATERIALIZED (
+     SELECT insist(NOT :mustAll OR (SELECT count(*) FROM ended) = (SELECT count(*) FROM given), 'a lease is lost')
+   )
+   SELECT o.id, (SELECT count(*) FROM woken) AS woken, ${operationRecord} AS record
+   FROM complete LEFT JOIN ended o ON true`,
+  )
+const end = endWith('operations_end', 'g.result')
+const endWithVm = endWith(
+  'operations_end_with_vm',
+  `SELECT ${vmRecord} FROM vms v ${billing} WHERE v.id = o.resource_id`,
+)
+
+/** Writes operations, each with the event of its beginning. Returns them in this order. */
+export async function insertOperations(
+  tx: Tx,
+  operations: NewOperation[],
+): Promise<(OperationRow & { now: Date })[]> {
+  tx.signal('events')
+  if (operations.some(({ lease }) => !lease)) tx.signal('operations')
+  const given = operations.map(({ event, lease, ...operation }) => ({
+    ...operation,
+    // As text it may hold what only JSON can say, such as half a surrogate pair.
+    request: JSON.stringify(operation.request),
+    leaseToken: lease?.token,
+    leaseMs: lease?.ms,
+    eventId: uuid(),
+    eventType: event.type,
+    eventData: event.data,
+  }))
+  const rows = await insert.all(tx, { operations: JSON.stringify(given) })
+  const byId = new Map(rows.map((row) => [row.id, row]))
+  return operations.map(({ id }) => byId.get(id)!)
+}
+
+/** Stands for the record of an operation's VM as it is at the end: nobody has to read it first. */
+export const recordOfVm = Symbol('record of the VM')
+
+export interface Ending {
+  id: string
+  /** What its worker holds it by; null: nobody does. */
+  token: string | null
+  state: 'SUCCEEDED' | 'FAILED'
+  result: unknown
+  /** Null: as it was last written. */
+  stepLog: StepEntry[] | null
+}
+
+/**
+ * Ends them and wakes, after the commit, whoever waits for them. Returns the ids of those that it ended: not of one whose
+ * lease is lost, nor of one that was cancelled and may only end so.
+ */
+export const endOperations = (tx: Tx, endings: Ending[]): Promise<Set<string>> =>
+  writeEndings(tx, endings, false)
+
+/** The same together with the commit: if it cannot be ended, the transaction fails with `LostLease`. */
+export const endOperation = (tx: Tx, ending: Ending): Promise<void> => tx.enqueue(writeAllEndings, ending)
+
+async function writeAllEndings(tx: Tx, endings: Ending[]): Promise<void> {
+  await writeEndings(tx, endings, true).catch((error) => {
+    throw isUnmet(error) ? new LostLease() : error
+  })
+}
+
+async function writeEndings(tx: Tx, endings: Ending[], mustAll: boolean): Promise<Set<string>> {
+  const withVm = endings.filter(({ result }) => result === recordOfVm)
+  const others = endings.filter(({ result }) => result !== recordOfVm)
+  const ended = await Promise.all([
+    writeAlike(tx, endWithVm, withVm, mustAll),
+    writeAlike(tx, end, others, mustAll),
+  ])
+  return new Set(ended.flat())
+}
+
+/** Returns the ids of those that it ended. */
+async function writeAlike(
+  tx: Tx,
+  end: ReturnType<typeof endWith>,
+  endings: Ending[],
+  mustAll: boolean,
+): Promise<string[]> {
+  if (endings.length === 0) return []
+  const given = endings.map(({ result, ...ending }) => ({
+    ...ending,
+    result: result === null || result === recordOfVm ? null : jsonTextOf(result),
+    isCancelled: (result as { code?: string } | null)?.code === 'cancelled',
+    eventId: uuid(),
+  }))
+  const rows = await end.all(tx, { endings: JSON.stringify(given), mustAll })
+  const ended: string[] = []
+  for (const { id, record } of rows)
+    if (id !== null) {
+      ended.push(id)
+      tx.signal('ended', id, record)
+    }
+  if (ended.length > 0) tx.signal('events')
+  if (rows.some(({ woken }) => woken > 0)) tx.signal('operations')
+  return ended
+}
