@@ -32,7 +32,7 @@ CREATE FUNCTION slipway_now()
  STABLE
 AS $function$ SELECT now FROM moment $function$;
 
-CREATE FUNCTION insist(is_so boolean, otherwise text)
+CREATE FUNCTION assert_or_abort(is_so boolean, otherwise text)
  RETURNS boolean
  LANGUAGE plpgsql
 AS $function$
@@ -354,8 +354,8 @@ CREATE TABLE locations (
   public_ipv4 cidr,
   "position" integer NOT NULL,
   engine_answered_at timestamp with time zone,
-  looks bigint DEFAULT 0 NOT NULL,
-  looked_up_to text DEFAULT ''::text NOT NULL,
+  inspections bigint DEFAULT 0 NOT NULL,
+  inspected_up_to text DEFAULT ''::text NOT NULL,
   CONSTRAINT locations_pkey PRIMARY KEY (name),
   CONSTRAINT locations_engine_check CHECK (engine = ANY (ARRAY['simulated'::text, 'qemu'::text, 'incus'::text])),
   CONSTRAINT locations_storage_check CHECK (storage = ANY (ARRAY['shared'::text, 'local'::text]))
@@ -411,7 +411,7 @@ CREATE TABLE host_reports (
   host_id uuid NOT NULL,
   reported_at timestamp with time zone NOT NULL,
   fingerprint text NOT NULL,
-  look bigint DEFAULT 0 NOT NULL,
+  inspection bigint DEFAULT 0 NOT NULL,
   CONSTRAINT host_reports_pkey PRIMARY KEY (host_id),
   CONSTRAINT host_reports_host_id_fkey FOREIGN KEY (host_id) REFERENCES hosts(id) ON DELETE CASCADE
 );
@@ -1319,7 +1319,7 @@ CREATE INDEX webhook_deliveries_by_event ON webhook_deliveries USING btree (even
 CREATE INDEX webhook_deliveries_asked ON webhook_deliveries USING btree (webhook_id, created_at) WHERE is_direct;
 CREATE UNIQUE INDEX webhook_deliveries_once ON webhook_deliveries USING btree (webhook_id, event_id) WHERE NOT is_direct;
 
-CREATE FUNCTION webhook_line_goes_on()
+CREATE FUNCTION webhook_queue_advance()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
@@ -1332,7 +1332,7 @@ BEGIN
   RETURN NULL;
 END $function$;
 
-CREATE TRIGGER webhook_line_goes_on AFTER DELETE ON webhook_deliveries FOR EACH ROW WHEN (old.state = 'pending'::text AND NOT old.is_direct AND old.next_attempt_at IS NOT NULL) EXECUTE FUNCTION webhook_line_goes_on();
+CREATE TRIGGER webhook_queue_advance AFTER DELETE ON webhook_deliveries FOR EACH ROW WHEN (old.state = 'pending'::text AND NOT old.is_direct AND old.next_attempt_at IS NOT NULL) EXECUTE FUNCTION webhook_queue_advance();
 
 -- One row: the deliveries of events up to this position were written.
 CREATE TABLE webhook_fan_out (

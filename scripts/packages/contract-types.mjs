@@ -41,7 +41,7 @@ export async function contractTypes() {
     "export type RouteParams<Id extends RouteId> = Routes[Id]['params']",
     'export type RouteQuery<Id extends RouteId> = Routes[Id] extends { query: infer Query } ? Query : undefined',
     'export type RouteBody<Id extends RouteId> = Routes[Id] extends { body: infer Body } ? Body : undefined',
-    "export type RouteAnswer<Id extends RouteId> = Routes[Id]['answer']",
+    "export type RouteResponse<Id extends RouteId> = Routes[Id]['answer']",
   ].join('\n\n')}\n`
 }
 

@@ -1,4 +1,4 @@
-import type { RouteAnswer, RouteBody, RouteId, RouteParams, RouteQuery } from '@slipway/contract'
+import type { RouteBody, RouteId, RouteParams, RouteQuery, RouteResponse } from '@slipway/contract'
 import { isUuid } from '@slipway/contract/names'
 import { ApiError } from './errors.ts'
 import { routePaths } from './route-paths.ts'
@@ -90,8 +90,8 @@ export async function callRoute<Id extends RouteId>(
   transport: Transport,
   id: Id,
   input: LooseInput,
-): Promise<RouteAnswer<Id>> {
-  return transport.send(requestOf(id, input), readJson) as Promise<RouteAnswer<Id>>
+): Promise<RouteResponse<Id>> {
+  return transport.send(requestOf(id, input), readJson) as Promise<RouteResponse<Id>>
 }
 
 async function readJson(response: Response): Promise<unknown> {

@@ -1,4 +1,4 @@
-import type { Event, RouteAnswer, RouteId } from '@slipway/contract'
+import type { Event, RouteId, RouteResponse } from '@slipway/contract'
 import type { CallInput } from './call.ts'
 import type { EventStreamOptions } from './events.ts'
 import type { StartedOperation, Target } from './methods.ts'
@@ -10,7 +10,7 @@ type ListTarget<Id extends ListId> = Omit<Target<Id>, 'page_token'>
 
 export interface ClientCore {
   /** Calls any route by its id. The methods named after the routes do the same and read better. */
-  call<Id extends RouteId>(id: Id, input: CallInput<Id>): Promise<RouteAnswer<Id>>
+  call<Id extends RouteId>(id: Id, input: CallInput<Id>): Promise<RouteResponse<Id>>
 
   /**
    * The items of a list, one page after the other as they are needed.

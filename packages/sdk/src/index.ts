@@ -31,11 +31,11 @@ export type {
   Price,
   Project,
   Quota,
-  RouteAnswer,
   RouteBody,
   RouteId,
   RouteParams,
   RouteQuery,
+  RouteResponse,
   SearchResult,
   SshKey,
   Subnet,
@@ -53,7 +53,7 @@ export { type Client, createClient } from './client.ts'
 export type { ClientCore } from './client-core.ts'
 export { ApiError, type ApiErrorCode, isApiError } from './errors.ts'
 export type { EventStreamOptions } from './events.ts'
-export type { Answer, Method, StartedOperation, Target } from './methods.ts'
+export type { Method, MethodResult, StartedOperation, Target } from './methods.ts'
 export type { ListId, ListItem } from './pages.ts'
 export type { ProjectClient } from './project-client.ts'
 export { logIn, resumeSession, type Session, type SessionOptions, type SessionTokens } from './session.ts'

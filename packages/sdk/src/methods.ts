@@ -2,11 +2,11 @@ import type {
   Disk,
   FirewallRule,
   Operation,
-  RouteAnswer,
   RouteBody,
   RouteId,
   RouteParams,
   RouteQuery,
+  RouteResponse,
   Vm,
 } from '@slipway/contract'
 import { callRoute, type OrUndefined, routeLine } from './call.ts'
@@ -36,10 +36,10 @@ type ResultOf<Id extends RouteId> = Id extends `${string}Delete`
       : Vm
 
 /** The answer of a route; an operation carries the type of its result, for `wait`. */
-export type Answer<Id extends RouteId> =
-  RouteAnswer<Id> extends { operation: Operation }
-    ? Omit<RouteAnswer<Id>, 'operation'> & { operation: StartedOperation<ResultOf<Id>> }
-    : RouteAnswer<Id>
+export type MethodResult<Id extends RouteId> =
+  RouteResponse<Id> extends { operation: Operation }
+    ? Omit<RouteResponse<Id>, 'operation'> & { operation: StartedOperation<ResultOf<Id>> }
+    : RouteResponse<Id>
 
 /**
  * `(target, body, options)`: `target` names the resource (path and query), `body` is what to write. Routes without
@@ -47,15 +47,15 @@ export type Answer<Id extends RouteId> =
  */
 export type Method<Id extends RouteId, Bound extends string = never> = [RouteBody<Id>] extends [undefined]
   ? Record<never, never> extends Target<Id, Bound>
-    ? (target?: Target<Id, Bound>, options?: CallOptions) => Promise<Answer<Id>>
-    : (target: Target<Id, Bound>, options?: CallOptions) => Promise<Answer<Id>>
+    ? (target?: Target<Id, Bound>, options?: CallOptions) => Promise<MethodResult<Id>>
+    : (target: Target<Id, Bound>, options?: CallOptions) => Promise<MethodResult<Id>>
   : keyof Omit<RouteParams<Id>, Bound> extends never
-    ? (body: OrUndefined<RouteBody<Id>>, options?: CallOptions) => Promise<Answer<Id>>
+    ? (body: OrUndefined<RouteBody<Id>>, options?: CallOptions) => Promise<MethodResult<Id>>
     : (
         target: Target<Id, Bound>,
         body: OrUndefined<RouteBody<Id>>,
         options?: CallOptions,
-      ) => Promise<Answer<Id>>
+      ) => Promise<MethodResult<Id>>
 
 /** One method per route, told apart by what their lines say: a body, path members, both or neither. */
 export function routeMethods(transport: Transport, bound: Record<string, string> = {}) {

@@ -1,14 +1,14 @@
-import type { RouteAnswer, RouteId } from '@slipway/contract'
+import type { RouteId, RouteResponse } from '@slipway/contract'
 
 /** Routes whose answer is a list: paged, whole, or a plain array. */
 export type ListId = {
-  [Id in RouteId]: RouteAnswer<Id> extends { items: unknown[] } | unknown[] ? Id : never
+  [Id in RouteId]: RouteResponse<Id> extends { items: unknown[] } | unknown[] ? Id : never
 }[RouteId]
 
 export type ListItem<Id extends ListId> =
-  RouteAnswer<Id> extends { items: (infer Item)[] }
+  RouteResponse<Id> extends { items: (infer Item)[] }
     ? Item
-    : RouteAnswer<Id> extends (infer Item)[]
+    : RouteResponse<Id> extends (infer Item)[]
       ? Item
       : never
 

@@ -1,9 +1,9 @@
-import type { RouteAnswer, RouteId, Routes } from '@slipway/contract'
+import type { RouteId, RouteResponse, Routes } from '@slipway/contract'
 
 /** `session`: a call about tokens, which carries no Idempotency-Key. */
 type Line<Id extends RouteId> = `${Routes[Id]['method']} ${Routes[Id]['path']}${Marks<Id>}`
 type Marks<Id extends RouteId> =
-  `${Routes[Id] extends { body: unknown } ? ' body' : ''}${RouteAnswer<Id> extends { next_page_token: string } ? ' paged' : ''}${Routes[Id] extends { opensTransactions: true } ? ' session' : ''}`
+  `${Routes[Id] extends { body: unknown } ? ' body' : ''}${RouteResponse<Id> extends { next_page_token: string } ? ' paged' : ''}${Routes[Id] extends { opensTransactions: true } ? ' session' : ''}`
 
 /**
  * What a call needs to know of its route at run time. The route table itself carries every schema and would cost

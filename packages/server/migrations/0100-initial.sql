@@ -30,7 +30,7 @@ CREATE FUNCTION slipway_now() RETURNS timestamptz LANGUAGE sql STABLE AS $$ SELE
 
 -- Returns true or aborts the transaction with SQLSTATE SL001. A transaction can therefore send its last statements
 -- together with the commit: a result that is not as expected prevents the commit.
-CREATE FUNCTION insist(is_so boolean, otherwise text) RETURNS boolean LANGUAGE plpgsql AS
+CREATE FUNCTION assert_or_abort(is_so boolean, otherwise text) RETURNS boolean LANGUAGE plpgsql AS
 $$
 BEGIN
   IF is_so THEN RETURN true; END IF;
@@ -367,10 +367,10 @@ CREATE TABLE locations (
   engine_answered_at timestamptz,
   -- Inspections of the location are counted. A host that reported in an inspection is not declared lost by the same
   -- one, even if the clock was changed meanwhile.
-  looks bigint NOT NULL DEFAULT 0,
+  inspections bigint NOT NULL DEFAULT 0,
   -- A large fleet is inspected in parts: the last host of the previous part; '' if the next part starts with the
   -- first host.
-  looked_up_to text NOT NULL DEFAULT ''
+  inspected_up_to text NOT NULL DEFAULT ''
 );
 COMMENT ON TABLE locations IS 'Where VMs can run: one engine with its hosts, images and public addresses.';
 
@@ -430,8 +430,8 @@ CREATE TABLE host_reports (
   host_id uuid PRIMARY KEY REFERENCES hosts ON DELETE CASCADE,
   reported_at timestamptz NOT NULL,
   fingerprint text NOT NULL,
-  -- The number of the inspection that reported the host; see locations.looks.
-  look bigint NOT NULL DEFAULT 0
+  -- The number of the inspection that reported the host; see locations.inspections.
+  inspection bigint NOT NULL DEFAULT 0
 );
 COMMENT ON TABLE host_reports IS
   'The last report of each host. A table of its own, so that a report never waits for a placement that has locked '
@@ -1319,7 +1319,7 @@ CREATE UNIQUE INDEX webhook_deliveries_once ON webhook_deliveries (webhook_id, e
 
 -- Retention removes old events with their deliveries, for example after a long pause: the next delivery of the
 -- resource is due.
-CREATE FUNCTION webhook_line_goes_on() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION webhook_queue_advance() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   PERFORM FROM webhooks WHERE id = OLD.webhook_id FOR NO KEY UPDATE;
   UPDATE webhook_deliveries SET next_attempt_at = slipway_now()
@@ -1328,9 +1328,9 @@ BEGIN
                 AND NOT d.is_direct AND d.seq > OLD.seq ORDER BY d.seq LIMIT 1);
   RETURN NULL;
 END $$;
-CREATE TRIGGER webhook_line_goes_on AFTER DELETE ON webhook_deliveries FOR EACH ROW
+CREATE TRIGGER webhook_queue_advance AFTER DELETE ON webhook_deliveries FOR EACH ROW
   WHEN (OLD.state = 'pending' AND NOT OLD.is_direct AND OLD.next_attempt_at IS NOT NULL)
-  EXECUTE FUNCTION webhook_line_goes_on();
+  EXECUTE FUNCTION webhook_queue_advance();
 
 CREATE TABLE webhook_fan_out (
   is_only boolean PRIMARY KEY DEFAULT true CHECK (is_only),

@@ -1,6 +1,6 @@
 import { Agent, request } from 'node:http'
 import { connect } from 'node:net'
-import { validateAnswer } from './answers.ts'
+import { validateResponse } from './responses.ts'
 
 const agent = new Agent({ keepAlive: true })
 
@@ -65,7 +65,7 @@ export async function send(
   const content = body === undefined ? undefined : JSON.stringify(body)
   const response = await exchange(method, `${server.url}/v0.1${path}`, allHeaders, content)
   const answer = JSON.parse(response.text)
-  validateAnswer(method, `/v0.1${path}`, response.status, 'application/json', answer)
+  validateResponse(method, `/v0.1${path}`, response.status, 'application/json', answer)
   return { status: response.status, headers: response.headers, body: answer }
 }
 
@@ -78,7 +78,7 @@ export async function refusedWithinASecond(revokedAt: number, ask: () => Promise
   }
 }
 
-export interface RawAnswer {
+export interface RawResponse {
   /** 0 when the server hung up without an answer. */
   status: number
   headers: Headers
@@ -86,7 +86,7 @@ export interface RawAnswer {
 }
 
 /** Sends bytes as they are, and returns what came back once the server has hung up. It never hangs up by itself. */
-export function sendRaw(url: string, bytes: string | Buffer): Promise<RawAnswer> {
+export function sendRaw(url: string, bytes: string | Buffer): Promise<RawResponse> {
   const { hostname, port } = new URL(url)
   return new Promise((resolve, reject) => {
     const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true })
@@ -105,7 +105,7 @@ export function sendRaw(url: string, bytes: string | Buffer): Promise<RawAnswer>
   })
 }
 
-function parse(answer: string): RawAnswer {
+function parse(answer: string): RawResponse {
   const [head = '', text = ''] = answer.split('\r\n\r\n', 2)
   const [first = '', ...lines] = head.split('\r\n')
   const headers = new Headers()

@@ -4,10 +4,10 @@ import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import {
   countedQuotaNames,
-  type RouteAnswer,
   type RouteBody,
   type RouteId,
   type RouteQuery,
+  type RouteResponse,
   routeOf,
 } from '@slipway/contract'
 import type { Config } from '@slipway/server/config/index.ts'
@@ -17,14 +17,14 @@ import { type Server, startServer } from '@slipway/server/server.ts'
 import { seedDemo } from '@slipway/server/setup/demo.ts'
 import { pino } from 'pino'
 import { onTestFinished } from 'vitest'
-import { validateAnswer } from './answers.ts'
 import { createDatabase } from './database.ts'
 import { eventually } from './eventually.ts'
 import { defaultConfig } from './fleet.ts'
 import type { Credentials } from './launcher.ts'
 import { exchange } from './requests.ts'
+import { validateResponse } from './responses.ts'
 
-export interface Answer<T = unknown> {
+export interface ApiResponse<T = unknown> {
   status: number
   headers: Headers
   body: T
@@ -50,19 +50,19 @@ export interface TestService {
   logLines: string[]
   credentials: Credentials
   /** Calls a route by its id, as the demo's write key unless told otherwise. The answer is checked against the contract. */
-  call<Id extends RouteId>(id: Id, options?: CallOptions<Id>): Promise<Answer<RouteAnswer<Id>>>
+  call<Id extends RouteId>(id: Id, options?: CallOptions<Id>): Promise<ApiResponse<RouteResponse<Id>>>
   /** The answer of a call that must succeed. */
-  ok<Id extends RouteId>(id: Id, options?: CallOptions<Id>): Promise<RouteAnswer<Id>>
+  ok<Id extends RouteId>(id: Id, options?: CallOptions<Id>): Promise<RouteResponse<Id>>
   /** Any request; the answer is checked if it is JSON. */
   request(
     method: string,
     path: string,
     options?: { token?: string | null; body?: string; headers?: Record<string, string> },
-  ): Promise<Answer>
+  ): Promise<ApiResponse>
   /** Waits for an operation's end and returns the operation. */
-  ended(operationId: string): Promise<RouteAnswer<'operationGet'>>
+  ended(operationId: string): Promise<RouteResponse<'operationGet'>>
   /** Like `ended`, but turns the clock over the pauses between its attempts; never under a worker's lease. */
-  endedSoon(operationId: string): Promise<RouteAnswer<'operationGet'>>
+  endedSoon(operationId: string): Promise<RouteResponse<'operationGet'>>
   simulator(location?: string): SimulatedEngine
   sql<Row = Record<string, unknown>>(text: string, values?: unknown[]): Promise<Row[]>
   clock: {
@@ -134,7 +134,7 @@ export async function startService(change: ConfigChanges = () => {}): Promise<Te
     const response = await exchange(method, `${service.url}${path}`, allHeaders, body)
     const isJson = response.headers.get('content-type')?.startsWith('application/json')
     const parsed = isJson && response.text !== '' ? JSON.parse(response.text) : response.text
-    validateAnswer(method, path, response.status, response.headers.get('content-type') ?? '', parsed)
+    validateResponse(method, path, response.status, response.headers.get('content-type') ?? '', parsed)
     return { status: response.status, headers: response.headers, body: parsed }
   }
 

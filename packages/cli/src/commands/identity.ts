@@ -1,7 +1,7 @@
-import type { RouteAnswer } from '@slipway/sdk'
+import type { RouteResponse } from '@slipway/sdk'
 import type { Cli } from '../core/cli.ts'
 
-export type Caller = RouteAnswer<'rootGet'>['caller']
+export type Caller = RouteResponse<'rootGet'>['caller']
 
 const rights: Record<string, string> = {
   read: 'reads the project',

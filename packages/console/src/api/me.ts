@@ -1,10 +1,10 @@
-import { type Organization, type Project, type Role, type RouteAnswer, roles } from '@slipway/sdk'
+import { type Organization, type Project, type Role, type RouteResponse, roles } from '@slipway/sdk'
 import { useParams } from '@tanstack/react-router'
 import { queryClient } from './client.ts'
 import { read, readAll } from './read.ts'
 import { useQuery } from './use-query.ts'
 
-type Caller = RouteAnswer<'rootGet'>['caller']
+type Caller = RouteResponse<'rootGet'>['caller']
 
 /** These reads say who is signed in and what they can see; they are made before any page that uses them. */
 export const meQueries = [read('rootGet', {}), read('projectList', {}), read('organizationList', {})] as const

@@ -3,8 +3,8 @@ import {
   isPaged,
   type ListId,
   type ListItem,
-  type RouteAnswer,
   type RouteId,
+  type RouteResponse,
   type Target,
 } from '@slipway/sdk'
 import { queryOptions } from '@tanstack/react-query'
@@ -13,7 +13,7 @@ import { client } from './client.ts'
 /** Reads one route. The key begins with the route's id, so that live events can name what they touch. */
 export function read<Id extends RouteId>(id: Id, input: CallInput<Id>) {
   const { params, query } = input as { params?: object; query?: object }
-  return queryOptions<RouteAnswer<Id>>({
+  return queryOptions<RouteResponse<Id>>({
     queryKey: [id, { ...params, ...query }],
     queryFn: ({ signal }) => client.call(id, { ...input, signal }),
   })

@@ -1,4 +1,4 @@
-import type { RouteAnswer } from '@slipway/sdk'
+import type { RouteResponse } from '@slipway/sdk'
 import { useAction } from '../api/actions.ts'
 import { client } from '../api/client.ts'
 import { read } from '../api/read.ts'
@@ -11,7 +11,7 @@ import { Section } from '../ui/page.tsx'
 import { Table } from '../ui/table.tsx'
 import { Ago } from '../ui/time.tsx'
 
-type Session = RouteAnswer<'authSessionList'>['items'][number]
+type Session = RouteResponse<'authSessionList'>['items'][number]
 
 /** Where one is signed in. */
 export function Sessions() {

@@ -1,4 +1,4 @@
-import type { RouteAnswer } from '@slipway/sdk'
+import type { RouteResponse } from '@slipway/sdk'
 import { Link } from '@tanstack/react-router'
 import { useEffect, useMemo } from 'react'
 import { client, visitor } from '../api/client.ts'
@@ -11,7 +11,7 @@ import { Loaded } from '../ui/loaded.tsx'
 import { Mark } from '../ui/state.tsx'
 import { type Column, Table } from '../ui/table.tsx'
 
-type Item = RouteAnswer<'catalogueList'>['items'][number]
+type Item = RouteResponse<'catalogueList'>['items'][number]
 
 /** A type with the places where it is offered. */
 interface Row extends Omit<Item, 'location' | 'available'> {

@@ -26,9 +26,9 @@ export interface Grant {
 }
 
 /** What is there at once where it is known, and otherwise comes from the database. */
-export type Soon<T> = T | Promise<T>
+export type MaybePromise<T> = T | Promise<T>
 
-export const soon = <T, U>(value: Soon<T>, then: (value: T) => Soon<U>): Soon<U> =>
+export const soon = <T, U>(value: MaybePromise<T>, then: (value: T) => MaybePromise<U>): MaybePromise<U> =>
   value instanceof Promise ? value.then(then) : then(value)
 
 /** What access looks at in a request. */
@@ -85,7 +85,7 @@ export class Access {
     if (!bearer)
       throw new Failure('unauthenticated', 'Send an access key or token as "Authorization: Bearer …".')
     const caller = await this.#memoryOf(bearer).get(bearer.digest)
-    if (!caller || !isWelcome(caller, address))
+    if (!caller || !isUsable(caller, address))
       throw new Failure('unauthenticated', 'This credential is unknown, revoked or expired.')
     return caller
   }
@@ -93,11 +93,11 @@ export class Access {
   /** Whom the bearer is remembered to stand for; undefined if that has to be looked up, or is nobody. */
   recall(bearer: Bearer | undefined, address: string): Caller | undefined {
     const caller = bearer && this.#memoryOf(bearer).recall(bearer.digest)
-    return caller && isWelcome(caller, address) ? caller : undefined
+    return caller && isUsable(caller, address) ? caller : undefined
   }
 
   /** 404 for what the caller cannot see, then 403 for what it may not do, then 402. */
-  authorize(route: Route, caller: Caller, params: Record<string, string>): Soon<Grant> {
+  authorize(route: Route, caller: Caller, params: Record<string, string>): MaybePromise<Grant> {
     if (route.access === 'operator') {
       if (caller.kind === 'operator_key' || (caller.kind === 'user' && caller.isOperator))
         return { caller, project: null, organizationId: null }
@@ -111,7 +111,7 @@ export class Access {
     return { caller, project: null, organizationId: null }
   }
 
-  #authorizeProject(route: Route, caller: Caller, projectId: string): Soon<Grant> {
+  #authorizeProject(route: Route, caller: Caller, projectId: string): MaybePromise<Grant> {
     return soon(this.#projects.get(projectId), (project) => {
       const standing = project && standingIn(caller, project.organizationId, project.projectId)
       if (!project || !standing?.role) throw new Failure('not_found', 'There is no project with this id.')
@@ -179,7 +179,7 @@ class RecentKeys {
 /** Remembers for half a second. Who asks while an answer is on its way waits for the same one. */
 class Remembered<T> {
   readonly #find: (key: string) => Promise<T>
-  readonly #answers = new Map<string, { answer: Soon<T>; until: number }>()
+  readonly #answers = new Map<string, { answer: MaybePromise<T>; until: number }>()
 
   constructor(find: (key: string) => Promise<T>) {
     this.#find = find
@@ -193,12 +193,12 @@ class Remembered<T> {
       : undefined
   }
 
-  get(key: string): Soon<T> {
+  get(key: string): MaybePromise<T> {
     const known = this.#answers.get(key)
     if (known && known.until > performance.now()) return known.answer
     if (this.#answers.size >= mostCached) this.#answers.clear()
     const answer = this.#find(key)
-    const entry: { answer: Soon<T>; until: number } = { answer, until: performance.now() + cacheMs }
+    const entry: { answer: MaybePromise<T>; until: number } = { answer, until: performance.now() + cacheMs }
     this.#answers.set(key, entry)
     answer.then(
       (found) => {
@@ -218,7 +218,7 @@ const isWriteKeyOfProject = (caller: Caller): boolean =>
   caller.kind === 'access_key' && caller.projectId !== null && caller.role === 'write'
 
 /** Whether it still works, and from there. */
-const isWelcome = (caller: Caller, address: string): boolean =>
+const isUsable = (caller: Caller, address: string): boolean =>
   caller.expiresAt > Date.now() &&
   (caller.kind === 'user' || !caller.allowedFrom || isInBlockList(caller.allowedFrom, address))
 

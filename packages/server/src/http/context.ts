@@ -1,4 +1,4 @@
-import type { RouteAnswer, RouteBody, RouteId, RouteParams, RouteQuery } from '@slipway/contract'
+import type { RouteBody, RouteId, RouteParams, RouteQuery, RouteResponse } from '@slipway/contract'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Failure } from '../domain/failure.ts'
 import type { Catalogue } from '../fleet/offers.ts'
@@ -62,7 +62,7 @@ export interface Context<Id extends RouteId = RouteId> {
 }
 
 /** An answer that is not JSON, such as CSV. */
-export class RawAnswer {
+export class RawResponse {
   readonly contentType: string
   readonly content: string
   constructor(contentType: string, content: string) {
@@ -76,7 +76,7 @@ export const answered = Symbol('answered')
 
 export type Handler<Id extends RouteId> = (
   context: Context<Id>,
-) => Promise<RouteAnswer<Id> | JsonText<RouteAnswer<Id>> | RawAnswer | typeof answered>
+) => Promise<RouteResponse<Id> | JsonText<RouteResponse<Id>> | RawResponse | typeof answered>
 
 export type Handlers<Ids extends RouteId> = { [Id in Ids]: Handler<Id> }
 

@@ -20,7 +20,7 @@ export function readIdempotencyKey(header: string | string[] | undefined): strin
 }
 
 /** What is sent, and whether it was remembered. */
-export interface Answer {
+export interface StoredResponse {
   text: string
   isReplay: boolean
 }
@@ -33,7 +33,7 @@ export async function onceOnly(
   tx: Tx,
   request: IdempotentRequest | undefined,
   work: () => Promise<string>,
-): Promise<Answer> {
+): Promise<StoredResponse> {
   if (!request) return { text: await work(), isReplay: false }
   const { caller, key } = request
   const { keyHash, requestHash } = hashesOf(request)
@@ -48,7 +48,7 @@ function rememberedAnswer(
   key: string,
   requestHash: Buffer,
   { isOurs, answer }: KeyState,
-): Answer | undefined {
+): StoredResponse | undefined {
   if (!isOurs)
     throw new Failure('conflict', 'The first request with this Idempotency-Key is still under way.', {
       retryAfterSeconds: 1,

@@ -5,17 +5,17 @@ import type { Tx } from '../postgres/database.ts'
 import { JsonText } from '../postgres/json.ts'
 import { emit, type Requester } from '../store/events/events.ts'
 import type { Caller } from '../store/identity/access.ts'
-import { type Access, bearerOf, type Grant, paymentRequired, type Soon, soon } from './access.ts'
+import { type Access, bearerOf, type Grant, type MaybePromise, paymentRequired, soon } from './access.ts'
 import {
   answered,
   type Context,
   type Handler,
   type Handlers,
   type HttpServices,
-  RawAnswer,
+  RawResponse,
 } from './context.ts'
 import { sendFailure, toFailure } from './errors.ts'
-import { type Answer, type IdempotentRequest, plainUrl, readIdempotencyKey } from './idempotency.ts'
+import { type IdempotentRequest, plainUrl, readIdempotencyKey, type StoredResponse } from './idempotency.ts'
 import { RateLimiter } from './rate-limit.ts'
 import { compileValidators } from './validation.ts'
 import { writerOf } from './writes.ts'
@@ -51,7 +51,7 @@ export function mountRoutes(
   app.decorateRequest('grant', null)
 
   /** Whom access remembers passes at once. */
-  function enter(route: Route, request: FastifyRequest, reply: FastifyReply): Soon<void> {
+  function enter(route: Route, request: FastifyRequest, reply: FastifyReply): MaybePromise<void> {
     const params = lowerIds(request.params)
     if (route.noStore) reply.header('cache-control', 'no-store')
     if (route.access === 'public') return limiter.takeAddress(request.ip, reply)
@@ -160,11 +160,11 @@ async function auditRead({ tx, by, params, query, routeId }: Context, member: st
 
 function send(result: Awaited<ReturnType<AnyHandler>>, reply: FastifyReply): void {
   if (result === answered) return
-  if (result instanceof RawAnswer) reply.type(result.contentType).send(result.content)
+  if (result instanceof RawResponse) reply.type(result.contentType).send(result.content)
   else reply.type(jsonType).send(result instanceof JsonText ? result.body : JSON.stringify(result))
 }
 
-function sendWritten({ text, isReplay }: Answer, reply: FastifyReply): void {
+function sendWritten({ text, isReplay }: StoredResponse, reply: FastifyReply): void {
   if (isReplay) reply.header('idempotency-replayed', 'true')
   reply.type(jsonType).send(text)
 }

@@ -7,7 +7,7 @@ import { withSharedReads } from '../postgres/keyed.ts'
 import { findAnyOperation } from '../store/compute/operations.ts'
 import { Access } from './access.ts'
 import type { Context, Handler, HttpServices } from './context.ts'
-import { type Answer, type IdempotentRequest, onceOnly } from './idempotency.ts'
+import { type IdempotentRequest, onceOnly, type StoredResponse } from './idempotency.ts'
 
 /** A request that changes something. */
 export interface Write {
@@ -25,7 +25,7 @@ export function writerOf(
   route: Route,
   handler: Handler<RouteId>,
   services: HttpServices,
-): (write: Write) => Promise<Answer> {
+): (write: Write) => Promise<StoredResponse> {
   const { database } = services
   const answer = (tx: Tx, { contextIn, once }: Write) =>
     onceOnly(tx, once, async () => {
@@ -43,7 +43,7 @@ export function writerOf(
   }
   if (!route.isBatched) return (write) => database.transaction((tx) => answer(tx, write))
 
-  const batches = new Batches<Write, Answer>({
+  const batches = new Batches<Write, StoredResponse>({
     most: mostTogether,
     work: (writes, isAlone) =>
       transactTogether(database, writes, isAlone, answer, (answers) => areDone(services, answers)),
@@ -66,7 +66,7 @@ async function requireStill(tx: Tx, route: Route, { caller, request }: Context):
 const accesses = new WeakMap<Tx, Access>()
 
 /** After a commit whose outcome is unknown: if the operations can be seen, it took place. */
-async function areDone({ database }: HttpServices, answers: BatchResult<Answer>[]): Promise<boolean> {
+async function areDone({ database }: HttpServices, answers: BatchResult<StoredResponse>[]): Promise<boolean> {
   const ids = answers.flatMap((answer) =>
     answer instanceof Error || answer.isReplay ? [] : operationIdOf(answer),
   )
@@ -74,5 +74,5 @@ async function areDone({ database }: HttpServices, answers: BatchResult<Answer>[
   return found.every((operation) => operation !== undefined)
 }
 
-const operationIdOf = ({ text }: Answer): string =>
+const operationIdOf = ({ text }: StoredResponse): string =>
   (JSON.parse(text) as { operation: { operation_id: string } }).operation.operation_id

@@ -1,7 +1,7 @@
 import pg from 'pg'
 import { isWorthAnotherTry } from './errors.ts'
 import { JoinedSocket } from './joined-socket.ts'
-import { type Answer, queryOf } from './prepared.ts'
+import { type QueryResult, queryOf } from './prepared.ts'
 import type { Queryable, Signal, Tx } from './queryable.ts'
 import type { Signals } from './signals.ts'
 import { Traffic } from './traffic.ts'
@@ -63,7 +63,7 @@ export class Database implements Queryable {
     this.pool.on('connect', (client) => client.on('error', () => {}))
   }
 
-  query(config: pg.QueryConfig): Promise<Answer> {
+  query(config: pg.QueryConfig): Promise<QueryResult> {
     this.traffic.waited(config.name)
     this.traffic.sent(config.name)
     this.traffic.committed(config.name)
@@ -80,7 +80,7 @@ export class Database implements Queryable {
   })
 
   /**
-   * Runs as read committed. After a serialization failure, a deadlock, an unmet `insist` or `TryAgain`, `work` runs again
+   * Runs as read committed. After a serialization failure, a deadlock, an unmet `assert_or_abort` or `TryAgain`, `work` runs again
    * from the start: at once the first time, then after a pause, so that transactions that collided do not collide again.
    * A batch does not wait for `TryAgain` of one request: that request leaves the batch.
    */

@@ -8,7 +8,7 @@ export class UnknownOutcome extends Error {}
 
 const serializationFailure = '40001'
 const deadlockDetected = '40P01'
-/** A statement's `insist` found another state than the one that was read before. */
+/** A statement's `assert_or_abort` found another state than the one that was read before. */
 const unmet = 'SL001'
 
 /** Whether a transaction that failed with this error may succeed if it is tried again. */
@@ -27,7 +27,7 @@ export function sqlState(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
 }
 
-/** Whether it is the error of a statement's `insist`. */
+/** Whether it is the error of a statement's `assert_or_abort`. */
 export const isUnmet = (error: unknown): boolean => sqlState(error) === unmet
 
 /** Returns the unique or exclusion constraint that a statement ran into, if that is what happened. */

@@ -52,7 +52,7 @@ const patienceMs = 20
  * The batches of one statement: while one is under way, the next forms, and it begins when those who were answered have
  * had a turn of the event loop to ask again. What comes alone goes at once.
  */
-class Line<Row, Key> {
+class ReadQueue<Row, Key> {
   readonly #read: (keys: Key[]) => Promise<Map<string, Row>>
   readonly #gather: NonNullable<Queryable['gather']>
   #next: Batch<Row, Key> | undefined
@@ -115,7 +115,7 @@ export function keyedStatement<Row, Key extends KeyMembers<Key>>(
   text: string,
 ): KeyedStatement<Row, Key> {
   const several = statement<Row & Key, Record<string, unknown[]>>(name, text)
-  const lines = new WeakMap<Queryable, Line<Row, Key>>()
+  const lines = new WeakMap<Queryable, ReadQueue<Row, Key>>()
   let members: (keyof Key & string)[] | undefined
   const nameOf = (key: Key) => {
     let name = String(key[members![0]!])
@@ -135,7 +135,7 @@ export function keyedStatement<Row, Key extends KeyMembers<Key>>(
       if (!db.isShared) return read(db, [key]).then((rows) => rows.get(nameOf(key)))
       let line = lines.get(db)
       if (!line) {
-        line = new Line((keys) => read(db, keys), db.gather)
+        line = new ReadQueue((keys) => read(db, keys), db.gather)
         lines.set(db, line)
       }
       return line.add(nameOf(key), key)
@@ -157,7 +157,7 @@ export const withSharedReads = (tx: Queryable): Queryable => ({
 export function sharedRead<Question, Answer>(
   find: (db: Queryable, question: Question) => Promise<Answer>,
 ): (db: Queryable, question: Question) => Promise<Answer> {
-  const asked = new WeakMap<Queryable, Map<string, Line<Answer, string>>>()
+  const asked = new WeakMap<Queryable, Map<string, ReadQueue<Answer, string>>>()
   return async (db, question) => {
     if (!db.isShared) return find(db, question)
     let lines = asked.get(db)
@@ -168,7 +168,7 @@ export function sharedRead<Question, Answer>(
     const name = JSON.stringify(question)
     let line = lines.get(name)
     if (!line) {
-      line = new Line(async () => new Map([[name, await find(db, question)]]))
+      line = new ReadQueue(async () => new Map([[name, await find(db, question)]]))
       lines.set(name, line)
     }
     try {

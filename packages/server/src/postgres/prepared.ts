@@ -26,7 +26,7 @@ interface Connection {
 }
 
 /** What is told of a call. */
-export type Answer = Pick<pg.QueryResult, 'rows' | 'rowCount'>
+export type QueryResult = Pick<pg.QueryResult, 'rows' | 'rowCount'>
 
 /** The driver has it, and its types do not. */
 const { prepareValue } = (pg as unknown as { utils: { prepareValue: (value: unknown) => unknown } }).utils
@@ -52,7 +52,7 @@ class Prepared {
   readonly name: string
   readonly text: string
   /** The driver sets it to whom it answers. */
-  callback: ((error: Error | null, answer?: Answer) => void) | undefined
+  callback: ((error: Error | null, answer?: QueryResult) => void) | undefined
   readonly #values: unknown[]
   readonly #rows: unknown[] = []
   #known!: Map<string, Shape>
@@ -143,8 +143,8 @@ export const queryOf = (config: pg.QueryConfig): pg.QueryConfig =>
     : (new Prepared(config.name, config.text, config.values) as unknown as pg.QueryConfig)
 
 /** The same as a promise, on one connection. */
-export function ask(client: pg.PoolClient, config: pg.QueryConfig): Promise<Answer> {
-  return new Promise<Answer>((resolve, reject) => {
+export function ask(client: pg.PoolClient, config: pg.QueryConfig): Promise<QueryResult> {
+  return new Promise<QueryResult>((resolve, reject) => {
     client.query(queryOf(config), (error: Error | null, answer) => (error ? reject(error) : resolve(answer)))
   }).catch((error) => {
     // Whose statement it was says more than where its answer was read.

@@ -1,10 +1,10 @@
 import type pg from 'pg'
-import type { Answer } from './prepared.ts'
+import type { QueryResult } from './prepared.ts'
 import type { Topic } from './signals.ts'
 
 /** Where a statement runs: the pool, or one transaction. */
 export interface Queryable {
-  query(config: pg.QueryConfig): Promise<Answer>
+  query(config: pg.QueryConfig): Promise<QueryResult>
   /** Whether statements of unrelated callers run here as well, so that their reads may go together (`keyed.ts`). */
   readonly isShared?: true
   /** When gathered calls run: at the end of this turn of the event loop, unless it says otherwise. */

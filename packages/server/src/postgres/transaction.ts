@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { isDatabaseAway, sqlState, TryAgain, UnknownOutcome } from './errors.ts'
-import { type Answer, ask } from './prepared.ts'
+import { ask, type QueryResult } from './prepared.ts'
 import type { Queryable, Signal, Tx } from './queryable.ts'
 import { isWrite } from './statement.ts'
 import { type Traffic, TransactionTraffic } from './traffic.ts'
@@ -60,7 +60,7 @@ export class Transaction implements Tx {
     return !this.#isShared
   }
 
-  query(config: pg.QueryConfig): Promise<Answer> {
+  query(config: pg.QueryConfig): Promise<QueryResult> {
     // In a batch, the reads of one request do not send the writes of the others: these go together, later.
     if (!this.#isShared || isWrite(config)) this.sendQueued()
     // BEGIN goes with the first statement. If it fails, the connection is broken, and the statement fails as well.
@@ -184,7 +184,7 @@ export class BatchMember implements Tx {
     this.gather = batch.gather
   }
 
-  query(config: pg.QueryConfig): Promise<Answer> {
+  query(config: pg.QueryConfig): Promise<QueryResult> {
     // A request reads what it wrote itself.
     if (this.hasWritten) this.batch.sendQueued()
     if (isWrite(config)) this.hasWritten = true

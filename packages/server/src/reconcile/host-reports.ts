@@ -20,8 +20,8 @@ import {
   touchReports,
   writeReportedHosts,
 } from '../store/fleet/host-reports.ts'
+import type { Inspection } from '../store/fleet/inspections.ts'
 import { noteEngineAnswer, silenceMs } from '../store/fleet/locations.ts'
-import type { Look } from '../store/fleet/looks.ts'
 import { findHostsBehind, hasVmsOnDownHosts } from '../store/network/firewall-queue.ts'
 
 /** Small enough that one statement stays short, large enough that thousands of hosts take a few. */
@@ -45,7 +45,7 @@ export async function applyHostReports(
   location: string,
   engineName: string,
   reports: HostReport[],
-  asked: Asked = { askedAt: null, look: 0 },
+  asked: Asked = { askedAt: null, inspection: 0 },
 ): Promise<number> {
   const news = await findNews(database, location, reports, asked)
   await applyNews(database, location, engineName, news, asked)
@@ -199,15 +199,15 @@ export async function markLostHosts(
   return database.transaction((tx) => loseAndTell(tx, afterMs, silence))
 }
 
-/** Ends a look at a location: notes that its engine told everything, if it did, and marks its silent hosts. */
-export async function endLook(
+/** Ends a inspection at a location: notes that its engine told everything, if it did, and marks its silent hosts. */
+export async function endInspection(
   database: Database,
   location: string,
-  { look, isComplete }: { look: Look; isComplete: boolean },
+  { inspection, isComplete }: { inspection: Inspection; isComplete: boolean },
 ): Promise<void> {
   await database.transaction(async (tx) => {
     if (isComplete) await noteEngineAnswer(tx, location)
-    await loseAndTell(tx, silenceMs, { locations: [location], look })
+    await loseAndTell(tx, silenceMs, { locations: [location], inspection })
   })
 }
 

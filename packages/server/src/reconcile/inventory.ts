@@ -6,12 +6,19 @@ import type { Services } from '../services.ts'
 import { markDrainedHosts } from '../store/fleet/fleet.ts'
 import { listForgottenHosts } from '../store/fleet/forgotten-hosts.ts'
 import type { Asked } from '../store/fleet/host-reports.ts'
+import { beginInspection, type Inspection } from '../store/fleet/inspections.ts'
 import { listUnservedLocations, silenceMs } from '../store/fleet/locations.ts'
-import { beginLook, type Look } from '../store/fleet/looks.ts'
 import { reconcileCordons } from './cordons.ts'
 import { protectReturningHosts } from './firewalls.ts'
 import { freeReportedGpus } from './gpus.ts'
-import { applyNews, endLook, findNews, markAwayHosts, markLostHosts, type News } from './host-reports.ts'
+import {
+  applyNews,
+  endInspection,
+  findNews,
+  markAwayHosts,
+  markLostHosts,
+  type News,
+} from './host-reports.ts'
 import { Orphans } from './orphans.ts'
 import { catchUp } from './restored.ts'
 import { reconcileLostVms, reconcileVms } from './vm-states.ts'
@@ -23,8 +30,8 @@ const passMs = 300_000
 const hostsPerBatch = 500
 /** So few that nobody waits long while their VMs are compared. */
 const hostsPerComparison = 50
-/** A larger fleet is looked at closely in turn, so that a look takes about as long however many VMs there are. */
-const hostsPerCloseLook = 500
+/** A larger fleet is looked at closely in turn, so that a inspection takes about as long however many VMs there are. */
+const hostsPerDetailedInspection = 500
 
 /** Reads what each engine has, batch by batch, and hands every batch to those whom it concerns. */
 export class Inventory {
@@ -49,16 +56,16 @@ export class Inventory {
    */
   async location(location: string, stopping: AbortSignal): Promise<void> {
     const { database, log } = this.#services
-    const look = await beginLook(database, location, hostsPerCloseLook)
+    const inspection = await beginInspection(database, location, hostsPerDetailedInspection)
     let isComplete = false
     try {
-      await withinLimit(stopping, passMs, (signal) => this.#read(location, look, signal))
+      await withinLimit(stopping, passMs, (signal) => this.#read(location, inspection, signal))
       isComplete = true
     } catch (error) {
       if (stopping.aborted) return
       log.warn({ err: error, location }, 'location not reconciled')
     }
-    await endLook(database, location, { look, isComplete })
+    await endInspection(database, location, { inspection, isComplete })
   }
 
   /** What follows from hosts that are lost; locations that no worker serves lose theirs here. */
@@ -70,18 +77,18 @@ export class Inventory {
     await database.transaction((tx) => markDrainedHosts(tx))
   }
 
-  async #read(location: string, look: Look, signal: AbortSignal): Promise<void> {
-    const changed = await this.#look(location, look, { askedAt: look.begunAt, signal })
+  async #read(location: string, inspection: Inspection, signal: AbortSignal): Promise<void> {
+    const changed = await this.#inspect(location, inspection, { askedAt: inspection.begunAt, signal })
     if (changed.size === 0) return
     const isClose = (host: string) => changed.has(host)
     const askedAt = await pingDatabase(this.#services.database)
-    await this.#look(location, { ...look, isClose }, { askedAt, signal, isMeant: isClose })
+    await this.#inspect(location, { ...inspection, isClose }, { askedAt, signal, isMeant: isClose })
   }
 
   /** Returns hosts that were told briefly and have changed. `isMeant` says of which hosts it takes notice at all. */
-  async #look(
+  async #inspect(
     location: string,
-    look: Look,
+    inspection: Inspection,
     {
       askedAt,
       signal,
@@ -89,13 +96,13 @@ export class Inventory {
     }: { askedAt: Date; signal: AbortSignal; isMeant?: (host: string) => boolean },
   ): Promise<Set<string>> {
     const { database, engines, stepMs } = this.#services
-    const reports = engines.get(location)!.inventory(signal, look.isClose)[Symbol.asyncIterator]()
+    const reports = engines.get(location)!.inventory(signal, inspection.isClose)[Symbol.asyncIterator]()
     const changed = new Set<string>()
-    const asked = { askedAt, look: look.number }
+    const asked = { askedAt, inspection: inspection.number }
     for (;;) {
       const batch = await withinLimit(signal, stepMs ?? stallMs, () => nextOf(reports, hostsPerBatch))
       const meant = batch.filter(({ name }) => isMeant(name))
-      for (const host of await this.#takeIn(location, meant, { asked, look }, signal)) changed.add(host)
+      for (const host of await this.#takeIn(location, meant, { asked, inspection }, signal)) changed.add(host)
       if (batch.length < hostsPerBatch) return changed
       asked.askedAt = await pingDatabase(database)
     }
@@ -105,7 +112,7 @@ export class Inventory {
   async #takeIn(
     location: string,
     reports: HostReport[],
-    { asked, look }: { asked: Asked; look: Look },
+    { asked, inspection }: { asked: Asked; inspection: Inspection },
     signal: AbortSignal,
   ): Promise<string[]> {
     const { database } = this.#services
@@ -123,7 +130,7 @@ export class Inventory {
     const knownNews = news.filter(({ name }) => !forgotten.has(name))
     const close = told.filter(({ name, isBrief }) => !isBrief && !forgotten.has(name))
     const closeNews = knownNews.filter(({ report }) => !report.isBrief)
-    if (close.length > 0) await this.#compare(location, close, closeNews, { asked, look }, signal)
+    if (close.length > 0) await this.#compare(location, close, closeNews, { asked, inspection }, signal)
     return knownNews.filter(({ report }) => report.isBrief).map(({ name }) => name)
   }
 
@@ -132,11 +139,11 @@ export class Inventory {
     location: string,
     reports: HostReport[],
     news: News[],
-    { asked, look }: { asked: Asked; look: Look },
+    { asked, inspection }: { asked: Asked; inspection: Inspection },
     signal: AbortSignal,
   ): Promise<void> {
     const { database, config } = this.#services
-    const inspectedAt = look.begunAt
+    const inspectedAt = inspection.begunAt
     const engineName = config.locations.find(({ name }) => name === location)?.engine ?? 'simulated'
     if (news.length > 0) {
       await protectReturningHosts(
@@ -153,7 +160,7 @@ export class Inventory {
       await reconcileVms(this.#services, location, some, signal)
       await this.#orphans.remove(location, some, inspectedAt, signal)
     }
-    if (look.hasQuarantined) await freeReportedGpus(database, location, reports, inspectedAt)
+    if (inspection.hasQuarantined) await freeReportedGpus(database, location, reports, inspectedAt)
     await reconcileCordons(this.#services, location, reports, signal)
   }
 }

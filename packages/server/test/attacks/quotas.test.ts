@@ -1,6 +1,6 @@
 import { addKey, addProject, setPayment, someEmail, tokenOfNew } from '@slipway/testing/people.ts'
 import { vmBody } from '@slipway/testing/resources.ts'
-import { type Answer, startService, type TestService } from '@slipway/testing/service.ts'
+import { type ApiResponse, startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 /** An organization whose owner tries to get more than its quotas. */
@@ -29,7 +29,7 @@ const quota = async (name: string) => {
   const { items } = await service.ok('organizationQuotaList', { token: owner, params: { organization_id } })
   return items.find((item) => item.name === name)
 }
-const codeOf = ({ status, body }: Answer) => (status === 200 ? 'ok' : (body as { code: string }).code)
+const codeOf = ({ status, body }: ApiResponse) => (status === 200 ? 'ok' : (body as { code: string }).code)
 const refusal = (name: string) =>
   expect.objectContaining({ message: expect.stringMatching(`^quota exceeded: ${name} of the organization`) })
 
@@ -87,7 +87,7 @@ test('networks, subnets, keys, members and webhooks end at the quota of the orga
   await addKey(service, owner, other, 'read')
   const network = (await service.ok('networkList', { token: owner, params: { project_id } })).items[0]!
   let count = 0
-  const makers: Record<string, () => Promise<Answer>> = {
+  const makers: Record<string, () => Promise<ApiResponse>> = {
     networks: () =>
       service.call('networkCreate', {
         token: owner,

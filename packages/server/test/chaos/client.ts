@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { validateAnswer } from '@slipway/testing/answers.ts'
+import { validateResponse } from '@slipway/testing/responses.ts'
 import type { History } from './history.ts'
 import { Random } from './random.ts'
 
@@ -115,7 +115,7 @@ export class Client {
     const { status, headers } = response
     const answer = { status, body: JSON.parse(text) }
     try {
-      validateAnswer(method, fullPath, status, headers.get('content-type') ?? '', answer.body)
+      validateResponse(method, fullPath, status, headers.get('content-type') ?? '', answer.body)
     } catch (error) {
       history.violation(`${key} ${method} ${path}: ${(error as Error).message}`)
     }

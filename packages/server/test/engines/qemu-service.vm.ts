@@ -1,6 +1,6 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
-import type { RouteAnswer } from '@slipway/contract'
+import type { RouteResponse } from '@slipway/contract'
 import { createDatabase, query, type TestDatabase } from '@slipway/testing/database.ts'
 import { eventually } from '@slipway/testing/eventually.ts'
 import { credentialsOf, Launcher, readyLine } from '@slipway/testing/launcher.ts'
@@ -54,7 +54,7 @@ test(
     const { operation } = await api('POST', '/vms', vmBody('real_one'))
     const created = await ended(operation.operation_id)
     expect(created).toMatchObject({ state: 'SUCCEEDED', result: { state: 'STATE_RUNNING' } })
-    const { ssh_destination, ssh_host_keys } = created.result as RouteAnswer<'vmGet'>
+    const { ssh_destination, ssh_host_keys } = created.result as RouteResponse<'vmGet'>
     expect(ssh_host_keys).toHaveLength(1)
     const [named, hostKey] = [ssh_host_keys[0]!.split(' ')[0], ssh_host_keys[0]!.replace(/^\S+ /, '')]
     const [address, port] = ssh_destination.replace(/^.*@/, '').split(':')
@@ -150,17 +150,17 @@ function request(method: string, path: string, body?: unknown): Promise<Response
   return fetch(`${api_url}/v0.1/projects/${project_id}${path}`, { method, headers, ...content })
 }
 
-async function api(method: string, path: string, body?: unknown): Promise<RouteAnswer<'vmCreate'>> {
+async function api(method: string, path: string, body?: unknown): Promise<RouteResponse<'vmCreate'>> {
   const answer = await request(method, path, body)
   const text = await answer.text()
   if (!answer.ok) throw new Error(`${method} ${path}: ${text}`)
   return JSON.parse(text)
 }
 
-async function ended(operationId: string): Promise<RouteAnswer<'operationGet'>> {
+async function ended(operationId: string): Promise<RouteResponse<'operationGet'>> {
   for (;;) {
     const answer = await request('GET', `/operations/${operationId}?wait=30`)
-    const operation = (await answer.json()) as RouteAnswer<'operationGet'>
+    const operation = (await answer.json()) as RouteResponse<'operationGet'>
     if (operation.state !== 'IN_PROGRESS') return operation
   }
 }

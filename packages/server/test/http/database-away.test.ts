@@ -1,10 +1,10 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { validateAnswer } from '@slipway/testing/answers.ts'
 import { createDatabase } from '@slipway/testing/database.ts'
 import { eventually } from '@slipway/testing/eventually.ts'
 import { vmBody } from '@slipway/testing/resources.ts'
+import { validateResponse } from '@slipway/testing/responses.ts'
 import { instantly } from '@slipway/testing/service.ts'
 import { Wire } from '@slipway/testing/wire.ts'
 import pg from 'pg'
@@ -63,7 +63,7 @@ async function ask(method: string, path: string, body?: unknown, headers: Record
   const text = await answer.text()
   const type = answer.headers.get('content-type') ?? ''
   const parsed = type.startsWith('application/json') ? JSON.parse(text) : text
-  validateAnswer(method, path, answer.status, type, parsed)
+  validateResponse(method, path, answer.status, type, parsed)
   return { status: answer.status, headers: answer.headers, body: parsed }
 }
 

@@ -12,7 +12,7 @@ import {
   setHostSchedulable,
   startDraining,
 } from '../../src/store/fleet/fleet.ts'
-import { beginLook } from '../../src/store/fleet/looks.ts'
+import { beginInspection } from '../../src/store/fleet/inspections.ts'
 
 let store: Awaited<ReturnType<typeof createDatabase>>
 let database: Database
@@ -199,16 +199,16 @@ test('a host that falls silent goes down, takes no VMs, and comes back with its 
   expect(await eventTypes(host.id)).toEqual(['host.up', 'host.down', 'host.up'])
 })
 
-test('a host that reports is not lost by a look during which the clock is turned back and forth', async () => {
+test('a host that reports is not lost by a inspection during which the clock is turned back and forth', async () => {
   const location = await addLocation(database)
   const silent = hostReport('silent', 2)
   await reportHost(database, location, silent)
   await pass(7_200)
-  const look = await beginLook(database, location, 500)
-  const asked = { askedAt: look.begunAt, look: look.number }
+  const inspection = await beginInspection(database, location, 500)
+  const asked = { askedAt: inspection.begunAt, inspection: inspection.number }
   await pass(-3_600)
   await applyHostReports(database, location, 'simulated', [hostReport('h', 2)], asked)
-  const lose = () => markLostHosts(database, 30_000, { locations: [location], look })
+  const lose = () => markLostHosts(database, 30_000, { locations: [location], inspection })
   await pass(1_800)
   expect(await lose()).toBe(1)
   expect(await readHost(location)).toMatchObject({ state: 'up' })
@@ -240,14 +240,14 @@ test('hosts are looked at closely in turn, and before it those that are there wi
   const location = await addLocation(database)
   const names = ['h1', 'h2', 'h3', 'h4']
   for (const name of names) await reportHost(database, location, hostReport(name, 1))
-  const look = async (most: number) => names.filter((await beginLook(database, location, most)).isClose)
-  expect([await look(5), await look(4), await look(4)]).toEqual([names, names, names])
-  expect([await look(2), await look(2), await look(3)]).toEqual([
+  const inspection = async (most: number) => names.filter((await beginInspection(database, location, most)).isClose)
+  expect([await inspection(5), await inspection(4), await inspection(4)]).toEqual([names, names, names])
+  expect([await inspection(2), await inspection(2), await inspection(3)]).toEqual([
     ['h1', 'h2'],
     ['h3', 'h4'],
     ['h1', 'h2', 'h3'],
   ])
-  expect([await look(3), await look(3)]).toEqual([['h4'], ['h1', 'h2', 'h3']])
+  expect([await inspection(3), await inspection(3)]).toEqual([['h4'], ['h1', 'h2', 'h3']])
   await database.query({
     text: `UPDATE gpus SET state = 'quarantined', quarantined_at = slipway_now()
            WHERE host_id IN (SELECT id FROM hosts WHERE location = $1 AND name IN ('h1', 'h2'))`,
@@ -257,5 +257,5 @@ test('hosts are looked at closely in turn, and before it those that are there wi
     text: `UPDATE hosts SET state = 'down' WHERE location = $1 AND name = 'h2'`,
     values: [location],
   })
-  expect(await look(3)).toEqual(['h1', 'h4'])
+  expect(await inspection(3)).toEqual(['h1', 'h4'])
 })

@@ -41,7 +41,7 @@ const hostOf = async (vmId: string) => {
 }
 const reports = () => service.server.reconciler.reports()
 /** The VM's host has just been looked at, so that its next turn is the furthest away. */
-const passBy = (host: string) => service.sql('UPDATE locations SET looked_up_to = $1', [host])
+const passBy = (host: string) => service.sql('UPDATE locations SET inspected_up_to = $1', [host])
 
 test('each look at a large fleet tells of every host, but only of the VMs of some, and all have their turn', async () => {
   const id = await resources.newVm()

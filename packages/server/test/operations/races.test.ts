@@ -1,7 +1,7 @@
 import { eventually } from '@slipway/testing/eventually.ts'
 import { checkInvariants, settle } from '@slipway/testing/invariants.ts'
 import { freshName, resourcesOf, vmBody } from '@slipway/testing/resources.ts'
-import { type Answer, startService, type TestService } from '@slipway/testing/service.ts'
+import { type ApiResponse, startService, type TestService } from '@slipway/testing/service.ts'
 import { afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { SimulatedEngine } from '../../src/engines/simulated/engine.ts'
 import { reconcileVm } from '../../src/reconcile/vm-states.ts'
@@ -39,7 +39,7 @@ afterEach(async () => {
 const atOnce = <T>(times: number, request: (index: number) => Promise<T>): Promise<T[]> =>
   Promise.all(Array.from({ length: times }, (_, index) => request(index)))
 
-const post = async (index: number, path: string, body: unknown): Promise<Answer<{ code?: string }>> => {
+const post = async (index: number, path: string, body: unknown): Promise<ApiResponse<{ code?: string }>> => {
   const base = index % 2 === 0 ? service.url : others[0]!.url
   const response = await fetch(`${base}/v0.1/projects/${service.credentials.project_id}${path}`, {
     method: 'POST',
@@ -51,7 +51,8 @@ const post = async (index: number, path: string, body: unknown): Promise<Answer<
   })
   return { status: response.status, headers: response.headers, body: (await response.json()) as object }
 }
-const codes = (answers: Answer<{ code?: string }>[]) => answers.map(({ body }) => body.code ?? 'ok').sort()
+const codes = (answers: ApiResponse<{ code?: string }>[]) =>
+  answers.map(({ body }) => body.code ?? 'ok').sort()
 const idle = () =>
   eventually(async () => {
     const [row] = await service.sql<{ count: number }>(

@@ -97,7 +97,7 @@ test('a transaction begins anew when what a statement insists on is not so', asy
   let attempts = 0
   const said = await database.transaction(async (tx) => {
     const isSo = ++attempts === 3
-    await tx.awaitAtCommit(tx.query({ text: 'SELECT insist($1, $2)', values: [isSo, 'not yet'] }))
+    await tx.awaitAtCommit(tx.query({ text: 'SELECT assert_or_abort($1, $2)', values: [isSo, 'not yet'] }))
     return `attempt ${attempts}`
   })
   expect(said).toBe('attempt 3')

@@ -5,7 +5,7 @@ import { createDatabase } from '@slipway/testing/database.ts'
 import { expect, onTestFinished, test } from 'vitest'
 import { Database } from '../../src/postgres/database.ts'
 import { JoinedSocket } from '../../src/postgres/joined-socket.ts'
-import type { Answer } from '../../src/postgres/prepared.ts'
+import type { QueryResult } from '../../src/postgres/prepared.ts'
 
 /** A database with one connection, so that each statement meets what the one before left. */
 async function withOneConnection(): Promise<Database> {
@@ -128,7 +128,7 @@ test('what comes behind a statement that failed fails with it, and is prepared t
         names.map((name) => tx.query({ name, text: `SELECT 6 / $1::integer AS ${name}`, values: [divisor] })),
       ).then((settled) => {
         const failed = settled.find(({ status }) => status === 'rejected')
-        if (!failed) return settled.map((each) => (each as PromiseFulfilledResult<Answer>).value.rows[0])
+        if (!failed) return settled.map((each) => (each as PromiseFulfilledResult<QueryResult>).value.rows[0])
         throw withCodes(settled.map((each) => (each as PromiseRejectedResult).reason.code))
       }),
     )

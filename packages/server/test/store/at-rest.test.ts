@@ -19,21 +19,21 @@ beforeAll(async () => {
 afterAll(() => service?.close())
 
 /** How often the locations were looked at. Their turns are free, and have been for less than their rest. */
-async function looks(): Promise<number> {
+async function inspections(): Promise<number> {
   await service.sql(
     `UPDATE leases SET until = slipway_now() - interval '1 second' WHERE name LIKE 'reports %'`,
   )
-  const rows = await service.sql<{ looks: number }>('SELECT sum(looks)::int AS looks FROM locations')
-  return rows[0]!.looks
+  const rows = await service.sql<{ count: number }>('SELECT sum(inspections)::int AS count FROM locations')
+  return rows[0]!.count
 }
 
 /** The same once the locations rest: a look that was under way has ended, and looking for due work finds none. */
-async function restingLooks(): Promise<number> {
-  let before = await looks()
+async function restingInspections(): Promise<number> {
+  let before = await inspections()
   await eventually(async () => {
     const last = before
     await delay(5_000)
-    before = await looks()
+    before = await inspections()
     return before === last
   })
   return before
@@ -71,9 +71,9 @@ test.each([
   async (_name, begin, end) => {
     // Nothing becomes due by time.
     await service.clock.freeze()
-    const before = await restingLooks()
+    const before = await restingInspections()
     await service.sql(begin)
-    await eventually(async () => (await looks()) > before)
+    await eventually(async () => (await inspections()) > before)
     await service.sql(end)
     await service.clock.reset()
   },

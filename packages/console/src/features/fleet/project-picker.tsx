@@ -1,8 +1,8 @@
 import { Combobox } from '@base-ui/react/combobox'
-import type { RouteAnswer } from '@slipway/sdk'
+import type { RouteResponse } from '@slipway/sdk'
 import { Icon } from '../../ui/icon.tsx'
 
-export type AdminProject = RouteAnswer<'adminProjectList'>['items'][number]
+export type AdminProject = RouteResponse<'adminProjectList'>['items'][number]
 
 /** Nobody reads more; typing narrows them down. */
 const mostShown = 50

@@ -1,4 +1,4 @@
-import { familyOfModel, type Gpu, type Host, type RouteAnswer } from '@slipway/sdk'
+import { familyOfModel, type Gpu, type Host, type RouteResponse } from '@slipway/sdk'
 import { Link } from '@tanstack/react-router'
 import { read, readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
@@ -12,7 +12,7 @@ import { Section } from '../../ui/page.tsx'
 import { StateBadge } from '../../ui/state.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
 
-type Row = RouteAnswer<'adminCapacityList'>['items'][number]
+type Row = RouteResponse<'adminCapacityList'>['items'][number]
 
 /** Shows what still fits, and how scattered the free GPUs are. */
 export function Capacity() {

@@ -1,4 +1,4 @@
-import type { RouteAnswer, RouteId } from '@slipway/sdk'
+import type { RouteId, RouteResponse } from '@slipway/sdk'
 import { keepPreviousData } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
 import { touch, useAction } from '../../api/actions.ts'
@@ -20,7 +20,7 @@ import { StateBadge } from '../../ui/state.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
 import { whenColumn } from '../../ui/time-column.tsx'
 
-type Row = RouteAnswer<'adminOperationList'>['items'][number]
+type Row = RouteResponse<'adminOperationList'>['items'][number]
 
 const alertLists: RouteId[] = ['adminAlertList', 'organizationAlertList']
 

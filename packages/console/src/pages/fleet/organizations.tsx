@@ -1,4 +1,4 @@
-import { type Alert, type PaymentState, paymentStates, type RouteAnswer } from '@slipway/sdk'
+import { type Alert, type PaymentState, paymentStates, type RouteResponse } from '@slipway/sdk'
 import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import { useAction } from '../../api/actions.ts'
@@ -23,7 +23,7 @@ import { Mark, StateBadge } from '../../ui/state.tsx'
 import { Table } from '../../ui/table.tsx'
 import { ageColumn } from '../../ui/time-column.tsx'
 
-type Row = RouteAnswer<'adminOrganizationList'>['items'][number]
+type Row = RouteResponse<'adminOrganizationList'>['items'][number]
 
 export function Organizations() {
   const organizations = useQuery({ ...readAll('adminOrganizationList', {}), refetchInterval: settingsPollMs })

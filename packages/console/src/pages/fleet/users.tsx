@@ -1,4 +1,4 @@
-import { type Role, type RouteAnswer, roles } from '@slipway/sdk'
+import { type Role, type RouteResponse, roles } from '@slipway/sdk'
 import { useState } from 'react'
 import { useAction } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
@@ -18,7 +18,7 @@ import { StateBadge } from '../../ui/state.tsx'
 import { Table } from '../../ui/table.tsx'
 import { whenColumn } from '../../ui/time-column.tsx'
 
-type Row = RouteAnswer<'adminUserList'>['items'][number]
+type Row = RouteResponse<'adminUserList'>['items'][number]
 
 export function Users() {
   const { caller } = useMe()

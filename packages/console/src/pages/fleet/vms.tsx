@@ -1,4 +1,4 @@
-import type { RouteAnswer } from '@slipway/sdk'
+import type { RouteResponse } from '@slipway/sdk'
 import { vmActions } from '@slipway/sdk'
 import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query'
 import { useMemo, useState } from 'react'
@@ -24,7 +24,7 @@ import { StateBadge } from '../../ui/state.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
 import { ageColumn } from '../../ui/time-column.tsx'
 
-type Row = RouteAnswer<'adminVmList'>['items'][number]
+type Row = RouteResponse<'adminVmList'>['items'][number]
 
 const pageSize = 500
 

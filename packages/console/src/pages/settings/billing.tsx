@@ -1,4 +1,4 @@
-import type { Budget, Invoice, RouteAnswer } from '@slipway/sdk'
+import type { Budget, Invoice, RouteResponse } from '@slipway/sdk'
 import { type FormEvent, useState } from 'react'
 import { useAction } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
@@ -90,7 +90,7 @@ export function Billing() {
 }
 
 /** Shows the card as owners know it: by its brand and its last digits. */
-function Method({ method }: { method: RouteAnswer<'organizationPaymentMethod'> | undefined }) {
+function Method({ method }: { method: RouteResponse<'organizationPaymentMethod'> | undefined }) {
   if (!method) return <p className="text-ink-muted">…</p>
   const { state, brand, last4, expires_month } = method
   return (

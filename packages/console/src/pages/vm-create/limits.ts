@@ -1,8 +1,8 @@
-import { gpuQuota, type RouteAnswer, type VmType, vmTypes } from '@slipway/sdk'
+import { gpuQuota, type RouteResponse, type VmType, vmTypes } from '@slipway/sdk'
 import { quotaLabel } from '../../lib/format.ts'
 import type { Limit } from '../../lib/limits.ts'
 
-type Capacity = RouteAnswer<'capacityList'>['items'][number]
+type Capacity = RouteResponse<'capacityList'>['items'][number]
 
 /** Returns which limit forbids one more VM of a type; empty when none does. */
 export function limitProblem(type: VmType, limits: Limit[]): string {

@@ -1,8 +1,8 @@
-import { type Family, families, familyNames, type Price, type RouteAnswer, vmTypes } from '@slipway/sdk'
+import { type Family, families, familyNames, type Price, type RouteResponse, vmTypes } from '@slipway/sdk'
 import { count, plural, usd } from '../../lib/format.ts'
 import { partId } from './problem.tsx'
 
-type Capacity = RouteAnswer<'capacityList'>['items'][number]
+type Capacity = RouteResponse<'capacityList'>['items'][number]
 
 interface TypePickerProps {
   value: string

@@ -19,7 +19,7 @@ export class IncusError extends Error {
 export const isCode = (error: unknown, ...codes: number[]): error is IncusError =>
   error instanceof IncusError && codes.includes(error.code)
 
-interface Answer {
+interface IncusResponse {
   type: 'sync' | 'async' | 'error'
   operation: string
   error_code: number
@@ -169,7 +169,7 @@ export class IncusClient {
     path: string,
     body: unknown,
     options: CallOptions,
-  ): Promise<{ answer: Answer; etag: string }> {
+  ): Promise<{ answer: IncusResponse; etag: string }> {
     const { status, content, etag } = await this.#exchange(method, path, body, options)
     const answer = parse(content)
     if (!answer)
@@ -231,9 +231,9 @@ async function exchange(
 const isUpload = (body: unknown): body is Upload =>
   typeof body === 'object' && body !== null && 'content' in body && typeof body.content === 'function'
 
-function parse(content: Buffer): Answer | null {
+function parse(content: Buffer): IncusResponse | null {
   try {
-    return JSON.parse(content.toString('utf8')) as Answer
+    return JSON.parse(content.toString('utf8')) as IncusResponse
   } catch {
     return null
   }

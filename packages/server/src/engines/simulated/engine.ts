@@ -32,7 +32,7 @@ import { bootLines, crashLines, scriptMs, shutdownLines } from './serial.ts'
 const serialTailBytes = 64 * 1024
 const hostsPerPage = 500
 /** So few that the VMs of one statement are some thousands. */
-const hostsPerCloseLook = 50
+const hostsPerDetailedInspection = 50
 const faultLookMs = 500
 const shutdownMs = 200
 /** So many VMs at most are put or removed by one statement. */
@@ -100,7 +100,7 @@ export class SimulatedEngine implements Engine {
       const close = hosts.filter(({ name }) => isClose(name))
       const chosen = new Set(close)
       const reports = hosts.filter((host) => !chosen.has(host)).map(briefReport)
-      for (const some of inParts(close, hostsPerCloseLook))
+      for (const some of inParts(close, hostsPerDetailedInspection))
         reports.push(...(await this.#closeReports(tx, some)))
       // Shared storage has no place: its disks are told with the first of all hosts.
       const first = reports.find(({ name, isBrief }) => after === '' && !isBrief && name === hosts[0]?.name)

@@ -165,9 +165,9 @@ async function readInvoice({ database }: Services, { organizationId }: Session, 
   return open?.id === id ? open : findInvoice(database, organizationId, id)
 }
 
-type Answer = (session: Session, request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>
+type PageHandler = (session: Session, request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>
 
-function withSession({ database, config }: Services, answer: Answer) {
+function withSession({ database, config }: Services, answer: PageHandler) {
   return async (request: FastifyRequest, reply: FastifyReply) => {
     // A browser says where a form comes from; ours come from our own pages.
     const site = request.headers['sec-fetch-site']

@@ -20,7 +20,7 @@ interface Media {
   schema: Schema
   example?: unknown
 }
-interface Answer {
+interface ResponseObject {
   $ref?: string
   description: string
   content?: Record<string, Media & { examples?: Record<string, unknown> }>
@@ -41,7 +41,7 @@ interface Operation {
   security?: unknown[]
   parameters?: Parameter[]
   requestBody?: { content: Record<string, Media> }
-  responses: Record<string, Answer>
+  responses: Record<string, ResponseObject>
 }
 interface OpenApi {
   info: { title: string; version: string; summary: string; description: string }
@@ -49,7 +49,11 @@ interface OpenApi {
   tags: { name: string; description: string }[]
   paths: Record<string, Record<string, Operation>>
   webhooks: Webhooks
-  components: { schemas: Schemas; parameters: Record<string, Parameter>; responses: Record<string, Answer> }
+  components: {
+    schemas: Schemas
+    parameters: Record<string, Parameter>
+    responses: Record<string, ResponseObject>
+  }
 }
 interface Endpoint extends Operation {
   method: string
@@ -150,13 +154,13 @@ function endpointSection(endpoint: Endpoint, document: OpenApi): string {
 <p>${inline(endpoint.description)}</p>
 ${parameterTable(endpoint, document)}
 ${body ? `<h4>Request body</h4>${bodyFields(body.schema, schemas)}` : ''}
-<h4>Answer</h4><ul class="answers">${answers
+<h4>Response</h4><ul class="answers">${answers
     .map(([type, { schema }]) => `<li>${typeLabel(schema, schemas)} <span class="quiet">${type}</span></li>`)
     .join('')}</ul>
 ${errorTable(endpoint, document)}
 </div><div class="samples">
 ${sample('Request', curl(endpoint, document.servers[0]?.url ?? ''))}
-${answers.map(([type, { example }]) => (example === undefined ? '' : sample(`Answer · ${type}`, shown(example)))).join('')}
+${answers.map(([type, { example }]) => (example === undefined ? '' : sample(`Response · ${type}`, shown(example)))).join('')}
 </div></div>
 </section>`
 }

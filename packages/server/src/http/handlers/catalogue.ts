@@ -2,8 +2,8 @@ import {
   type catalogueRoutes,
   families,
   type OfferQuery,
-  type RouteAnswer,
   type RouteQuery,
+  type RouteResponse,
   vmTypes,
 } from '@slipway/contract'
 import { estimateDisk, estimateVm } from '../../billing/estimates.ts'
@@ -59,7 +59,7 @@ export const catalogueHandlers: Handlers<keyof typeof catalogueRoutes> = {
   },
 }
 
-type AvailabilityList = RouteAnswer<'availabilityList'>
+type AvailabilityList = RouteResponse<'availabilityList'>
 
 /** Programs that wait for a GPU ask often, and many at once. */
 const availabilities = sharedRead(

@@ -12,7 +12,7 @@ import {
   usageState,
 } from '../../store/billing/usage-days.ts'
 import { labelUsageView, resourceUsageView, usageView } from '../../views/billing.ts'
-import { type Context, type Handlers, RawAnswer } from '../context.ts'
+import { type Context, type Handlers, RawResponse } from '../context.ts'
 import { locationFilter } from '../filters.ts'
 
 const defaultDays = 31
@@ -37,7 +37,7 @@ async function answerUsage(
   const { closed_at, today } = await usageState(tx)
   const items = await usageOf(tx, projectIds, query, today)
   if (wantsCsv(request.headers.accept))
-    return new RawAnswer('text/csv; charset=utf-8', toCsv(items, query.group_by))
+    return new RawResponse('text/csv; charset=utf-8', toCsv(items, query.group_by))
   return { items, updated_at: time(closed_at) }
 }
 

@@ -101,7 +101,7 @@ const endWith = (name: string, result: string) =>
      WHERE q.resource_id = e.resource_id AND q.operation_id <> e.id AND q.lease_token IS NULL
      RETURNING q.operation_id
    ), complete AS MATERIALIZED (
-     SELECT insist(NOT :mustAll OR (SELECT count(*) FROM ended) = (SELECT count(*) FROM given), 'a lease is lost')
+     SELECT assert_or_abort(NOT :mustAll OR (SELECT count(*) FROM ended) = (SELECT count(*) FROM given), 'a lease is lost')
    )
    SELECT o.id, (SELECT count(*) FROM woken) AS woken, ${operationRecord} AS record
    FROM complete LEFT JOIN ended o ON true`,

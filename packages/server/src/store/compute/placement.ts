@@ -23,7 +23,7 @@ const claim = statement<never, { vmIds: string[]; gpuIds: string[] }>(
      UPDATE gpus g SET state = 'claimed', vm_id = c.vm_id
      FROM unnest(:vmIds::uuid[], :gpuIds::uuid[]) AS c (vm_id, gpu_id)
      WHERE g.id = c.gpu_id AND g.state = 'free' RETURNING g.id)
-   SELECT insist(count(*) = cardinality(:gpuIds::uuid[]), 'a GPU is not free any more') FROM claimed`,
+   SELECT assert_or_abort(count(*) = cardinality(:gpuIds::uuid[]), 'a GPU is not free any more') FROM claimed`,
 )
 
 // The host row is locked before its GPUs, here as in every change of a GPU's state.

@@ -77,7 +77,7 @@ const change = statement<never, QuotaKeys & { amounts: number[] }>(
         changed AS (
           UPDATE quotas q SET used = q.used + w.amount FROM wanted w
           WHERE q.project_id = w.project_id AND q.name = w.name AND (SELECT count(*) FROM own) >= 0)
-   SELECT insist(coalesce(bool_and(w.amount <= 0 OR q.name IS NOT NULL
+   SELECT assert_or_abort(coalesce(bool_and(w.amount <= 0 OR q.name IS NOT NULL
                                      AND w.amount <= coalesce(q.max - q.used, w.amount)
                                      AND w.whole_amount <= coalesce(o.max - o.used, w.whole_amount)), true),
                  'a quota does not cover it')

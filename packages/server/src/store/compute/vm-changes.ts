@@ -63,7 +63,7 @@ const insert = statement<never, { vms: string; count: number }>(
    JOIN subnets s ON s.id = n."subnetId" AND s.project_id = n."projectId" AND s.location = n.location
    ORDER BY n."projectId", n.name FOR KEY SHARE OF s
    ON CONFLICT DO NOTHING RETURNING id)
-   SELECT insist(count(*) = :count, 'a VM is not as it was chosen any more') FROM made`,
+   SELECT assert_or_abort(count(*) = :count, 'a VM is not as it was chosen any more') FROM made`,
 )
 
 const movesTo = (state: string, now = 'slipway_now()') =>
@@ -130,7 +130,7 @@ const started = statement<
      SELECT m."eventId", m.project_id, :eventType, 'vm', m.id, m.actor, m."requestId",
             jsonb_build_object('name', m.name, 'labels', m.labels, 'operation_id', m."operationId"), m.now
      FROM moved m)
-   SELECT insist(count(*) = :count, 'a VM is not on its way to running any more') FROM moved`,
+   SELECT assert_or_abort(count(*) = :count, 'a VM is not on its way to running any more') FROM moved`,
 )
 
 const stopped = statement<never, { id: string }>(

@@ -2,19 +2,19 @@ import type { GpuState, HostState } from '@slipway/contract'
 import { uuid } from '../../domain/ids.ts'
 import type { Queryable, Tx } from '../../postgres/database.ts'
 import { statement } from '../../postgres/statement.ts'
-import type { Look } from './looks.ts'
+import type { Inspection } from './inspections.ts'
 
-/** When a report was asked for, and in which look at its location. */
+/** When a report was asked for, and in which inspection at its location. */
 export interface Asked {
   /** Null: now. */
   askedAt: Date | null
-  look: number
+  inspection: number
 }
 
 // Reports that say nothing new write nothing but their time, for all hosts at once and without a lock on any host.
 // They are locked in order, so that two processes with the same reports never wait for each other in a circle.
-// A report is as old as the question: one that comes late does not make a host that fell silent meanwhile look alive.
-// A time that lies ahead, from before a clock was set back, is not kept: such a host would look alive until then.
+// A report is as old as the question: one that comes late does not make a host that fell silent meanwhile inspection alive.
+// A time that lies ahead, from before a clock was set back, is not kept: such a host would inspection alive until then.
 const touch = statement<
   { name: string },
   { location: string; names: string[]; fingerprints: string[] } & Asked
@@ -26,7 +26,7 @@ const touch = statement<
      JOIN host_reports r ON r.host_id = h.id AND r.fingerprint = w.fingerprint
      ORDER BY r.host_id FOR NO KEY UPDATE OF r)
    UPDATE host_reports r
-   SET reported_at = least(t.now, greatest(r.reported_at, coalesce(:askedAt, t.now))), look = greatest(r.look, :look)
+   SET reported_at = least(t.now, greatest(r.reported_at, coalesce(:askedAt, t.now))), inspection = greatest(r.inspection, :inspection)
    FROM same CROSS JOIN moment t WHERE r.host_id = same.host_id
    RETURNING same.name`,
 )
@@ -99,12 +99,12 @@ const insertGpus = statement<never, GpuColumns & { ids: string[] }>(
 
 const putReports = statement<never, { hostIds: string[]; fingerprints: string[] } & Asked>(
   'host_report_put',
-  `INSERT INTO host_reports (host_id, reported_at, fingerprint, look)
-   SELECT w.host_id, coalesce(:askedAt, slipway_now()), w.fingerprint, :look
+  `INSERT INTO host_reports (host_id, reported_at, fingerprint, inspection)
+   SELECT w.host_id, coalesce(:askedAt, slipway_now()), w.fingerprint, :inspection
    FROM unnest(:hostIds::uuid[], :fingerprints::text[]) AS w (host_id, fingerprint)
    ON CONFLICT (host_id) DO UPDATE SET
      reported_at = least(slipway_now(), greatest(host_reports.reported_at, excluded.reported_at)),
-     fingerprint = excluded.fingerprint, look = greatest(host_reports.look, excluded.look)`,
+     fingerprint = excluded.fingerprint, inspection = greatest(host_reports.inspection, excluded.inspection)`,
 )
 
 // Their rows are locked in order, as by every statement that locks several hosts.
@@ -116,17 +116,17 @@ const loseNamed = statement<LostHost, { location: string; names: string[] }>(
    UPDATE hosts h SET state = 'down' FROM lost WHERE h.id = lost.id RETURNING h.id, h.name, h.location`,
 )
 
-// Whoever told of itself in this look, or a later one, is not silent, however the clock was turned since; and the time that the
-// look took counts against nobody.
+// Whoever told of itself in this inspection, or a later one, is not silent, however the clock was turned since; and the time that the
+// inspection took counts against nobody.
 const loseSilent = statement<
   LostHost,
-  { afterMs: number; locations: string[] | null; asOf: Date | null; look: number | null }
+  { afterMs: number; locations: string[] | null; asOf: Date | null; inspection: number | null }
 >(
   'host_lose_silent',
   `UPDATE hosts h SET state = 'down' FROM host_reports r
    WHERE r.host_id = h.id AND h.state <> 'down' AND (:locations::text[] IS NULL OR h.location = ANY (:locations))
      AND r.reported_at < least(:asOf, slipway_now()) - :afterMs * interval '1 millisecond'
-     AND (:look::bigint IS NULL OR r.look < :look)
+     AND (:inspection::bigint IS NULL OR r.inspection < :inspection)
    RETURNING h.id, h.name, h.location`,
 )
 
@@ -235,20 +235,20 @@ const columnsOf = (gpus: GpuPlace[]): GpuColumns => ({
   states: gpus.map((gpu) => gpu.state),
 })
 
-/** Whose hosts fall silent, and after which look. */
+/** Whose hosts fall silent, and after which inspection. */
 export interface Silence {
   /** All of them without it. */
   locations?: string[]
-  look?: Pick<Look, 'number' | 'begunAt'>
+  inspection?: Pick<Inspection, 'number' | 'begunAt'>
 }
 
 /** Hosts without a report for so long go down; returns them. */
-export const loseSilentHosts = (tx: Tx, afterMs: number, { locations, look }: Silence) =>
+export const loseSilentHosts = (tx: Tx, afterMs: number, { locations, inspection }: Silence) =>
   loseSilent.all(tx, {
     afterMs,
     locations: locations ?? null,
-    asOf: look?.begunAt ?? null,
-    look: look?.number ?? null,
+    asOf: inspection?.begunAt ?? null,
+    inspection: inspection?.number ?? null,
   })
 
 /** These go down at once; returns those that were not. */

@@ -1,8 +1,8 @@
-import type { RouteAnswer } from '@slipway/sdk'
+import type { RouteResponse } from '@slipway/sdk'
 import type { Resource } from '../../../core/resource.ts'
 import { ageOf } from '../../../output/text.ts'
 
-type AdminOrganization = RouteAnswer<'adminOrganizationUpdate'>
+type AdminOrganization = RouteResponse<'adminOrganizationUpdate'>
 
 /** Operators see the organizations of all tenants, and which are suspended. */
 export const adminOrganizations: Resource<AdminOrganization> = {

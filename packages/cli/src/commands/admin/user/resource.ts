@@ -1,7 +1,7 @@
-import type { RouteAnswer } from '@slipway/sdk'
+import type { RouteResponse } from '@slipway/sdk'
 import { ageColumn, idColumn, type Resource } from '../../../core/resource.ts'
 
-type AdminUser = RouteAnswer<'adminUserUpdate'>
+type AdminUser = RouteResponse<'adminUserUpdate'>
 
 export const users: Resource<AdminUser> = {
   noun: 'user',

@@ -1,9 +1,9 @@
-import type { RouteAnswer } from '@slipway/sdk'
+import type { RouteResponse } from '@slipway/sdk'
 import { command, type GroupSpec } from '../../../core/command.ts'
 import { deleteCommand, listCommand } from '../../../core/generic-commands.ts'
 import { ageColumn, idColumn, idOf, ownName, type Resource, refArgument } from '../../../core/resource.ts'
 
-type AdminVm = RouteAnswer<'adminVmList'>['items'][number]
+type AdminVm = RouteResponse<'adminVmList'>['items'][number]
 
 const tenantVms: Resource<AdminVm> = {
   noun: 'vm',

@@ -1,4 +1,4 @@
-import { type Family, familyNames, familyOfModel, type Host, type RouteAnswer } from '@slipway/sdk'
+import { type Family, familyNames, familyOfModel, type Host, type RouteResponse } from '@slipway/sdk'
 import { Link } from '@tanstack/react-router'
 import { useMemo } from 'react'
 import { read, readAll } from '../../../api/read.ts'
@@ -71,7 +71,7 @@ export function FleetMap() {
 }
 
 type Band = ReturnType<typeof group>[number]
-type FamilyCapacity = RouteAnswer<'adminCapacityList'>['items'][number]
+type FamilyCapacity = RouteResponse<'adminCapacityList'>['items'][number]
 
 function LocationBand({ band, capacity }: { band: Band; capacity: FamilyCapacity[] }) {
   return (

@@ -24,7 +24,7 @@ const paths = Object.keys(document.paths)
   // /vms/operations before /vms/{vm_id}
   .sort((a, b) => a.path.split('{').length - b.path.split('{').length)
 
-export function validateAnswer(
+export function validateResponse(
   method: string,
   url: string,
   status: number,

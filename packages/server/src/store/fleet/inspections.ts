@@ -4,13 +4,13 @@ import { statement } from '../../postgres/statement.ts'
 // The next in turn, and those that are there with GPUs that wait for their reset, the oldest first. The turn goes on before
 // the look: what spoils one look never keeps other hosts from theirs. One name more than is taken tells whether any is left.
 const begin = statement<
-  { look: number; now: Date; is_whole: boolean; names: string[]; has_quarantined: boolean },
+  { number: number; now: Date; is_whole: boolean; names: string[]; has_quarantined: boolean },
   { location: string; most: number; mostGpus: number }
 >(
-  'host_look_begin',
+  'host_inspection_begin',
   `WITH next AS MATERIALIZED (
-     SELECT l.looked_up_to = '' AS is_first, ARRAY(
-       SELECT h.name FROM hosts h WHERE h.location = l.name AND h.name > l.looked_up_to
+     SELECT l.inspected_up_to = '' AS is_first, ARRAY(
+       SELECT h.name FROM hosts h WHERE h.location = l.name AND h.name > l.inspected_up_to
        ORDER BY h.name LIMIT :most + 1) AS names
      FROM locations l WHERE l.name = :location),
    waiting AS (
@@ -19,10 +19,10 @@ const begin = statement<
        WHERE g.state = 'quarantined' AND NOT g.is_held_back AND h.location = :location AND h.state <> 'down'
        ORDER BY g.quarantined_at LIMIT :mostGpus) g
      GROUP BY g.host ORDER BY min(g.quarantined_at) LIMIT :most)
-   UPDATE locations SET looks = looks + 1,
-     looked_up_to = CASE WHEN cardinality(next.names) > :most THEN next.names[:most] ELSE '' END
+   UPDATE locations SET inspections = inspections + 1,
+     inspected_up_to = CASE WHEN cardinality(next.names) > :most THEN next.names[:most] ELSE '' END
    FROM next CROSS JOIN moment t WHERE name = :location
-   RETURNING looks AS look, t.now, next.is_first AND cardinality(next.names) <= :most AS is_whole,
+   RETURNING inspections AS number, t.now, next.is_first AND cardinality(next.names) <= :most AS is_whole,
              next.names[1:(:most)] || ARRAY(SELECT host FROM waiting) AS names,
              EXISTS (SELECT FROM gpus g JOIN hosts h ON h.id = g.host_id
                      WHERE g.state = 'quarantined' AND NOT g.is_held_back AND h.location = :location) AS has_quarantined`,
@@ -30,7 +30,7 @@ const begin = statement<
 
 const gpusPerHost = 8
 
-export interface Look {
+export interface Inspection {
   /** Later ones have higher numbers. */
   number: number
   /** By the database's clock. */
@@ -41,13 +41,13 @@ export interface Look {
   hasQuarantined: boolean
 }
 
-export async function beginLook(db: Queryable, location: string, most: number): Promise<Look> {
-  const { look, now, is_whole, names, has_quarantined } = (await begin.one(db, {
+export async function beginInspection(db: Queryable, location: string, most: number): Promise<Inspection> {
+  const { number, now, is_whole, names, has_quarantined } = (await begin.one(db, {
     location,
     most,
     mostGpus: most * gpusPerHost,
   }))!
   const close = new Set(names)
   const isClose = is_whole ? () => true : (host: string) => close.has(host)
-  return { number: look, begunAt: now, isClose, hasQuarantined: has_quarantined }
+  return { number, begunAt: now, isClose, hasQuarantined: has_quarantined }
 }
