@@ -1,6 +1,7 @@
 // Writes the generated files of the repository; with --check, demands that they are up to date.
 import { readFile, writeFile } from 'node:fs/promises'
 import { bundled, bundledForServer } from './bundled.mjs'
+import { messages } from './messages.mjs'
 
 const root = new URL('../', import.meta.url)
 
@@ -35,7 +36,12 @@ async function schema() {
   return describeMigrations()
 }
 
-const files = { 'openapi.json': openApi, 'docs/webhooks.md': webhooks, 'packages/server/schema.sql': schema }
+const files = {
+  'openapi.json': openApi,
+  'docs/webhooks.md': webhooks,
+  'docs/messages.md': messages,
+  'packages/server/schema.sql': schema,
+}
 
 const isCheck = process.argv.includes('--check')
 for (const [name, make] of Object.entries(files)) {
