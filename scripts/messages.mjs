@@ -14,6 +14,7 @@ const sourcesOf = (folder) =>
 const failureMakers = {
   Failure: { code: 0, message: 1 },
   fail: { code: 0, message: 1 },
+  CliError: { code: 0, message: 1 },
   invalidField: { code: 'invalid_argument', message: 1, prefix: 0 },
 }
 const textAttributes = ['alt', 'aria-label', 'description', 'hint', 'label', 'placeholder', 'title', 'text']

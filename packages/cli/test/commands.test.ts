@@ -172,7 +172,7 @@ test('vm delete needs --yes where nobody can be asked, and then the VM is gone',
   expect(unsure).toEqual({
     code: 2,
     stdout: '',
-    stderr: 'slipway: This needs a confirmation: add --yes.\n',
+    stderr: 'slipway: This needs confirmation. Add --yes.\n',
   })
   const sure = await slipway('vm', 'delete', 'train-7', '--yes', '--quiet')
   expect(sure).toEqual({ code: 0, stdout: '', stderr: '' })

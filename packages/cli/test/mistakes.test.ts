@@ -28,7 +28,9 @@ test('a private key is refused on this computer, and the public one beside it is
     'http://127.0.0.1:1',
   )
   expect(refused).toMatchObject({ code: 2, stdout: '' })
-  expect(refused.stderr).toContain(`${path} is a private key: it must not leave this computer.`)
+  expect(refused.stderr).toContain(
+    `${path} is a private key. Use the public key; the private key must not leave this computer.`,
+  )
   copyFileSync(publicKey, `${path}.pub`)
   const dry = await slipway('vm', 'create', 'x', ...small, '--ssh-key', path, '--dry-run')
   expect(dry).toMatchObject({ code: 0 })
@@ -46,13 +48,9 @@ test.each([
     '--location must be one of us-east1-a, eu-north1-a',
     'us-east1-a?',
   ],
-  [['vm', 'list', '-o', 'columns=name,stat'], 'There is no column stat.', 'Known: name, type, state, '],
-  [
-    ['vm', 'list', '--state', 'crashed', '-o', 'columns=name,nope'],
-    'There is no column nope.',
-    'Known: name, ',
-  ],
-  [['vm', 'show', 'train-7', '-o', 'columns=stat'], 'There is no column stat.', 'Known: name, type, state, '],
+  [['vm', 'list', '-o', 'columns=name,stat'], 'Unknown column stat.', 'Known: name, type, state, '],
+  [['vm', 'list', '--state', 'crashed', '-o', 'columns=name,nope'], 'Unknown column nope.', 'Known: name, '],
+  [['vm', 'show', 'train-7', '-o', 'columns=stat'], 'Unknown column stat.', 'Known: name, type, state, '],
   [['events', '--type', 'vm.runing'], '--type cannot be “vm.runing”.', 'Did you mean vm.running?'],
   [['events', '--type', 'cats'], '--type cannot be “cats”.', 'vm.…'],
   [['operation', 'list', '--state', 'runing'], '--state cannot be “runing”.', 'in_progress'],
@@ -121,7 +119,7 @@ test('verbs of other command lines work, and help stands before a command as wel
 
 test('a value of a global option is no command', async () => {
   const run = await slipway('--context', 'vm', 'disk', 'list')
-  expect(run.stderr).toContain('There is no context vm.')
+  expect(run.stderr).toContain('Unknown context vm.')
 })
 
 test('a list without rows takes the columns and the members that its records would have', async () => {

@@ -18,7 +18,7 @@ const cli = cliWithServer()
 interface Block {
   page: string
   line: number
-  /** Else it is a transcript, with prompts and what was printed. */
+  /** Otherwise the block is a transcript, with prompts and output. */
   isScript: boolean
   text: string
   /** What stands behind the language: nothing, or `no-run:` and a reason. */

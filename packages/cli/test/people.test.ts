@@ -202,7 +202,7 @@ describe('with the login of an owner', () => {
     expect((await cli.slipway('events', '--resource', 'train7')).stderr).toContain('Did you mean train-7?')
     await cli.slipway('disk', 'create', 'spare', '--size', '10GiB', '--location', 'us-east1-a')
     await cli.slipway('disk', 'delete', 'spare', '--yes')
-    // It has its name from events of its own that are told beside.
+    // Its name comes from its own events.
     const told = /operation\.succeeded +spare .*\n.* disk\.deleted +spare /
     await eventually(async () => told.test(await shown('events', '--limit', '6')))
   })

@@ -58,7 +58,7 @@ test('vm scp copies to and from one VM, and asks for a VM if none is named', asy
 })
 
 test('vm tunnel prints the address as soon as the forward is open, and ends with ssh', async () => {
-  // It listens where it is told to, as ssh does.
+  // It listens at the given address, as ssh does.
   program(
     'ssh',
     `echo "ssh $*" >&2

@@ -28,7 +28,7 @@ describe.skipIf(isMissing('tmux'))('at a terminal', { timeout: 300_000 }, () => 
     terminal = openTerminal({ folder: home, env })
     terminals.push(terminal)
   })
-  /** Guests boot by the clock of the service: while it stands still, none comes up, however long somebody looks. */
+  /** Guests boot by the clock of the service: while the clock is stopped, no guest finishes its boot. */
   const holdBoots = () => server.sql('UPDATE clock SET frozen_at = slipway_now()')
   const letBoot = () =>
     server.sql('UPDATE clock SET shift = frozen_at - now(), frozen_at = NULL WHERE frozen_at IS NOT NULL')

@@ -8,7 +8,7 @@ export const billing = command<{ org?: string; open?: boolean }>({
   summary: 'print the link to the billing dashboard, and open it',
   details: 'The link works for 15 minutes. It is opened in the browser when a person is at the terminal.',
   arguments: [{ syntax: '[org]', description: 'name or id of the organization', complete: 'org' }],
-  options: [{ flags: '--no-open', description: 'only print it' }],
+  options: [{ flags: '--no-open', description: 'print the link without opening it' }],
   examples: ['slipway billing', 'slipway billing --no-open'],
   async run(cli, { org, open }) {
     const session = await cli.client.organizationBilling({ organization_id: await cli.organization(org) })

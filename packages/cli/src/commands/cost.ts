@@ -4,7 +4,7 @@ import { bar, usd } from '../output/text.ts'
 
 export const cost = command<{ org?: string | true }>({
   name: 'cost',
-  summary: 'show what runs up now, this month, and by its end',
+  summary: 'show current cost, month to date and forecast',
   options: [
     { flags: '--org [organization]', description: 'all projects of the organization', complete: 'org' },
   ],

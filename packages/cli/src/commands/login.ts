@@ -23,7 +23,7 @@ interface LoginInput {
 
 export const login = command<LoginInput>({
   name: 'login',
-  summary: 'log in and remember it as a context',
+  summary: 'log in and save the login as a context',
   details:
     'With an access key (--access-key), an e-mail and a password, or the credentials file that a local server wrote, ' +
     'whose operator key is stored too and used by `slipway admin`. ' +
@@ -95,7 +95,7 @@ async function obtainContext(cli: Cli, input: LoginInput): Promise<Context> {
   if (input.email)
     return contextOfPassword(cli, api_url, input.email, await obtainPassword(cli, input), input.totp)
   if (!cli.isInteractive)
-    throw new UsageError('No credential was given: use --access-key, --email or --credentials.')
+    throw new UsageError('No credential given. Use --access-key, --email or --credentials.')
   const way = await askChoice(cli, 'How do you want to log in?', [
     { value: 'key', label: 'Access key', hint: 'from the console, under Access keys' },
     { value: 'password', label: 'E-mail and password' },
@@ -105,8 +105,7 @@ async function obtainContext(cli: Cli, input: LoginInput): Promise<Context> {
 }
 
 async function askUrl(cli: Cli): Promise<string> {
-  if (!cli.isInteractive)
-    throw new UsageError('The address of the service is missing: use --api-url or SLIPWAY_API_URL.')
+  if (!cli.isInteractive) throw new UsageError('No service URL given. Use --api-url or SLIPWAY_API_URL.')
   return askText(cli, 'Address of the service', {
     initial: 'http://127.0.0.1:8080',
     validate: (text) => (URL.canParse(text) ? undefined : 'That is not a URL.'),
@@ -115,7 +114,7 @@ async function askUrl(cli: Cli): Promise<string> {
 
 async function obtainPassword(cli: Cli, input: LoginInput): Promise<string> {
   if (input.passwordStdin) return (await readTextFile(cli.io, '-')).replace(/\r?\n$/, '')
-  if (!cli.isInteractive) throw new UsageError('Give the password with --password-stdin.')
+  if (!cli.isInteractive) throw new UsageError('Pass the password with --password-stdin.')
   return askSecret(cli, 'Password')
 }
 

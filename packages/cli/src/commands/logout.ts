@@ -5,7 +5,7 @@ import { NotFound } from '../errors/cli-error.ts'
 
 export const logout = command<{ name?: string }>({
   name: 'logout',
-  summary: 'end the session and forget its context',
+  summary: 'log out and delete the context',
   arguments: [
     { syntax: '[name]', description: 'the context; the current one if left out', complete: 'context' },
   ],
@@ -14,10 +14,10 @@ export const logout = command<{ name?: string }>({
     const file = readContexts(cli.env)
     const name = input.name ?? file.current
     const context = file.contexts[name]
-    if (!context) throw new NotFound(name ? `There is no context ${name}.` : 'You are not logged in.')
+    if (!context) throw new NotFound(name ? `Unknown context ${name}.` : 'You are not logged in.')
     if (context.session) {
       const client = clientOf(context.api_url, '')
-      // Forgetting must work even when the service is away.
+      // Logging out works even when the service cannot be reached.
       await client.authRevoke({ refresh_token: context.session.refreshToken }).catch(() => undefined)
     }
     changeContext(cli.env, name, () => undefined)

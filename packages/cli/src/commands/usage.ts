@@ -30,7 +30,7 @@ const columns: Column<ProductUsage>[] = [
 
 export const usage = command<UsageInput>({
   name: 'usage',
-  summary: 'show what was used, day by day',
+  summary: 'show usage by day',
   details:
     'Whole UTC days, written shortly after midnight UTC for the day before; `slipway cost` shows what runs now.',
   options: [
@@ -61,7 +61,7 @@ export const usage = command<UsageInput>({
     if (cli.format.kind !== 'table') return printData(cli, items)
     await printList(cli, byProduct(items), columns)
     if (items.length === 0 && period.end_date >= new Date().toISOString().slice(0, 10))
-      cli.note('Days are written shortly after midnight UTC: `slipway cost` shows what runs now.')
+      cli.note('Usage of a day is recorded shortly after midnight UTC. For current cost, run `slipway cost`.')
     if (items.length > 0) for (const line of dailyChart(cli, items)) print(cli, line)
   },
 })
@@ -71,7 +71,8 @@ export function monthRange(
   now = new Date(),
 ): { start_date: string; end_date: string } {
   const text = month ?? now.toISOString().slice(0, 7)
-  if (!/^\d{4}-(0[1-9]|1[0-2])$/.test(text)) throw new UsageError(`${text} is not a month: write 2026-11.`)
+  if (!/^\d{4}-(0[1-9]|1[0-2])$/.test(text))
+    throw new UsageError(`${text} is not a month. Expected the form 2026-11.`)
   const [year = 0, number = 0] = text.split('-').map(Number)
   const end = new Date(Date.UTC(year, number, 0))
   return { start_date: `${text}-01`, end_date: end.toISOString().slice(0, 10) }

@@ -30,13 +30,13 @@ export function labelCommand<T extends object>(kind: Annotated<T>): AnyCommand {
   const { noun, title, example } = kind.resource
   return command<{ ref: string; labels: string[]; remove?: string[] }>({
     name: 'label',
-    summary: `set or remove labels of a ${title}; others stay`,
+    summary: `set or remove labels of a ${title}; other labels stay`,
     arguments: [refArgument(kind.resource), { syntax: '[labels...]', description: 'KEY=VALUE' }],
-    options: [{ flags: '--remove <keys>', description: 'keys to remove, with commas', isList: true }],
+    options: [{ flags: '--remove <keys>', description: 'keys to remove, separated by commas', isList: true }],
     examples: [`slipway ${noun} label ${example} team=ml`, `slipway ${noun} label ${example} --remove team`],
     async run(cli, { ref, labels, remove = [] }) {
       if (labels.length + remove.length === 0)
-        throw new UsageError('Nothing to change: give KEY=VALUE or --remove.')
+        throw new UsageError('Nothing to change. Use KEY=VALUE or --remove.')
       const id = await idOf(cli, kind.resource, ref)
       const next = { ...(await kind.get(cli, id)).labels, ...parseLabels(labels) }
       for (const key of remove) delete next[key]
@@ -50,7 +50,7 @@ export function renameCommand<T extends object>(kind: Annotated<T>): AnyCommand 
   const { noun, title, example } = kind.resource
   return command<{ ref: string; name: string }>({
     name: 'rename',
-    summary: `give a ${title} another name`,
+    summary: `rename a ${title}`,
     arguments: [refArgument(kind.resource), { syntax: '<name>', description: 'the new name' }],
     examples: [`slipway ${noun} rename ${example} ${example}-old`],
     async run(cli, { ref, name }) {
@@ -75,7 +75,7 @@ export function protectCommands<T extends object>(kind: Annotated<T>): AnyComman
       },
     })
   return [
-    make('protect', true, `refuse deletions of a ${title}`),
-    make('unprotect', false, `allow deletions of a ${title} again`),
+    make('protect', true, `enable deletion protection of a ${title}`),
+    make('unprotect', false, `disable deletion protection of a ${title}`),
   ]
 }

@@ -11,7 +11,7 @@ import { resolveAmong } from './names.ts'
 import { storedSession } from './session.ts'
 import { type GlobalFlags, resolveSettings, type Settings } from './settings.ts'
 
-/** One run of the command line: whom it speaks with, and how it prints. */
+/** One run of the command line: its client and its output. */
 export class Cli implements Output {
   readonly flags: GlobalFlags
   readonly io: Io
@@ -75,7 +75,9 @@ export class Cli implements Output {
     if (wanted) return resolveAmong('project', wanted, projects, (project) => project).id
     if (projects.length === 1 && projects[0]) return projects[0].id
     throw new UsageError(
-      projects.length === 0 ? 'You have no project yet.' : 'You have several projects: say which one.',
+      projects.length === 0
+        ? 'You have no project yet.'
+        : 'You have several projects. Choose one with --project.',
       projects.length === 0
         ? ['Create one with `slipway project create NAME`.']
         : [`Use --project or SLIPWAY_PROJECT: ${projects.map((project) => project.name).join(', ')}`],

@@ -15,7 +15,7 @@ export function knownWord(flag: string, given: string, known: readonly string[])
   ])
 }
 
-/** Of many words such as `vm.running`, those of the same kind, or else a line of kinds. */
+/** For long lists such as event types: lists those of the same kind, or otherwise the kinds. */
 function listed(given: string, known: readonly string[]): readonly string[] {
   if (known.length <= longestList) return known
   const kindOf = (word: string) => word.split('.')[0]!

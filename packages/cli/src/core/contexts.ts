@@ -53,7 +53,7 @@ export function readContexts(env: NodeJS.ProcessEnv): ContextFile {
   }
 }
 
-/** Replaces the file in one step: a reader never sees half of it, and nobody else may read it at all. */
+/** Replaces the file in one step, so that a reader never sees half of it. Only the owner may read it. */
 export function writeContexts(env: NodeJS.ProcessEnv, file: ContextFile): void {
   const path = contextFilePath(env)
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })

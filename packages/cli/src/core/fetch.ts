@@ -1,7 +1,7 @@
 import { request as requestHttp } from 'node:http'
 import { Readable } from 'node:stream'
 
-/** Whoever has no proxy does not wait for the code that knows them. */
+/** The proxy code is loaded only when a proxy is configured. */
 const namesProxy = () =>
   ['https_proxy', 'http_proxy', 'all_proxy'].some(
     (name) => process.env[name] || process.env[name.toUpperCase()],

@@ -71,7 +71,10 @@ export function deleteCommand<T extends object>(
     name: 'delete',
     summary: `delete ${resource.title}s`,
     arguments: [{ ...refArgument(resource), syntax: `<${resource.noun}...>`, key: 'refs' }],
-    options: [{ flags: '-y, --yes', description: 'do not ask' }, ...(more.isOperation ? waitOptions : [])],
+    options: [
+      { flags: '-y, --yes', description: 'skip the confirmation' },
+      ...(more.isOperation ? waitOptions : []),
+    ],
     examples: [
       line(resource, more.group ?? '', `delete ${resource.example}`),
       line(resource, more.group ?? '', `delete ${resource.example} --yes`),

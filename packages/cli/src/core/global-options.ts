@@ -4,7 +4,7 @@ import type { OptionSpec } from './command.ts'
 export const globalOptions: OptionSpec[] = [
   {
     flags: '-o, --output <form>',
-    description: 'table, json, yaml or columns=name,state,…',
+    description: 'output format: table, json, yaml or columns=name,state,…',
     complete: ['table', 'json', 'yaml', 'columns='],
   },
   {
@@ -14,15 +14,15 @@ export const globalOptions: OptionSpec[] = [
   },
   {
     flags: '--context <name>',
-    description: 'use another context than the current one (SLIPWAY_CONTEXT)',
+    description: 'context to use instead of the current one (SLIPWAY_CONTEXT)',
     complete: 'context',
   },
-  { flags: '--api-url <url>', description: 'address of the service (SLIPWAY_API_URL)' },
+  { flags: '--api-url <url>', description: 'URL of the service (SLIPWAY_API_URL)' },
   {
     flags: '--access-key <key>',
     description: 'access key (SLIPWAY_ACCESS_KEY keeps it out of the process list)',
   },
-  { flags: '-q, --quiet', description: 'no notes and no progress' },
-  { flags: '--no-header', description: 'tables without their first line' },
-  { flags: '--no-color', description: 'no colours (NO_COLOR)' },
+  { flags: '-q, --quiet', description: 'suppress notes and progress output' },
+  { flags: '--no-header', description: 'omit the table header' },
+  { flags: '--no-color', description: 'disable colors (NO_COLOR)' },
 ]

@@ -5,13 +5,13 @@ export type Labels = Record<string, string>
 
 export const labelOption: OptionSpec = {
   flags: '--label <label>',
-  description: '`team=ml`; may be repeated',
+  description: 'label, for example `team=ml`; may be repeated',
   repeats: true,
 }
 
 export const selectorOption: OptionSpec = {
   flags: '-l, --selector <selector>',
-  description: 'only what has these labels: team=ml,stage!=test,gpu-job,!old',
+  description: 'only resources with these labels: team=ml,stage!=test,gpu-job,!old',
 }
 
 /** Reads `team=ml`; a label without `=` has an empty value. */
@@ -19,7 +19,7 @@ export function parseLabels(texts: string[]): Labels {
   return Object.fromEntries(
     texts.map((text) => {
       const [, key = '', value = ''] = /^([^=]*)=?(.*)$/.exec(text) ?? []
-      if (!key) throw new UsageError(`${text} is not a label: write KEY=VALUE.`)
+      if (!key) throw new UsageError(`${text} is not a label. Expected KEY=VALUE.`)
       return [key, value]
     }),
   )

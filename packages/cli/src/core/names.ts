@@ -18,7 +18,7 @@ export function resolveAmong<T>(
   const all = things.map((thing) => ({ ...thing, ...named(thing) }))
   const byId = all.find((thing) => thing.id === wanted)
   if (byId) return byId
-  // In the order of what tells them apart, not of who came first.
+  // Sorted by the parts that differ, not by age.
   const matches = all
     .filter((thing) => thing.name === wanted)
     .sort((one, other) => (one.hint ?? '').localeCompare(other.hint ?? ''))
@@ -26,7 +26,7 @@ export function resolveAmong<T>(
   if (only && matches.length === 1) return only
   if (matches.length > 1) {
     throw new UsageError(
-      `${matches.length} ${title}s are called ${wanted}: use the id.`,
+      `${matches.length} ${title}s are named ${wanted}. Use the id.`,
       matches.map(({ id, hint }) => (hint ? `${id}  ${hint}` : id)),
     )
   }

@@ -8,7 +8,7 @@ const unitMs = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
 export function parseDurationMs(text: string): number {
   const parts = Array.from(text.matchAll(/(\d+)(s|m|h|d)/g))
   if (parts.length === 0 || parts.map((part) => part[0]).join('') !== text) {
-    throw new UsageError(`${text} is not a duration: write 90s, 15m, 4h or 2d.`)
+    throw new UsageError(`${text} is not a duration. Expected for example 90s, 15m, 4h or 2d.`)
   }
   return parts.reduce((sum, [, count, unit]) => sum + Number(count) * unitMs[unit as keyof typeof unitMs], 0)
 }
@@ -38,6 +38,6 @@ export function valueParser({ flags, values, isList, parse }: OptionSpec): (text
 /** Reads a pair such as `a100.1x=1.45`. */
 export function parsePair(text: string): [name: string, value: number] {
   const [name = '', value = ''] = text.split('=')
-  if (!name || !value) throw new UsageError(`${text} is not of the form NAME=NUMBER.`)
+  if (!name || !value) throw new UsageError(`${text} has an invalid format. Expected NAME=NUMBER.`)
   return [name, parseNumber(value)]
 }

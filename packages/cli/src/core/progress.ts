@@ -12,10 +12,10 @@ export interface WaitFlags {
 }
 
 export const waitOptions: OptionSpec[] = [
-  { flags: '--no-wait', description: 'do not wait for the end: print the operation' },
+  { flags: '--no-wait', description: 'do not wait; print the operation' },
   {
     flags: '--timeout <duration>',
-    description: 'wait no longer than this (exit code 124), for example 10m',
+    description: 'how long to wait before giving up (exit code 124), for example 10m',
     parse: parseDurationMs,
   },
 ]
@@ -59,7 +59,7 @@ export async function follow<Result>(
 
 const nouns = { vm: 'vm', disk: 'disk', firewall_rule: 'firewall' } as const
 
-/** Ctrl-C ends the waiting and nothing else, and whoever pressed it should know. */
+/** Ctrl-C ends only the waiting; say so. */
 class WorkGoesOn extends CliError {
   constructor(title: string, { operation_id, metadata }: Operation) {
     super('interrupted', `${title} goes on without you.`, exitCodes.interrupted, [

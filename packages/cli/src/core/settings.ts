@@ -30,12 +30,12 @@ export function resolveSettings(flags: GlobalFlags, env: NodeJS.ProcessEnv, fold
   const { name, context } = chosenContext(flags, env, folder)
   const apiUrl = (flags.apiUrl ?? env.SLIPWAY_API_URL ?? context?.api_url ?? '').replace(/\/+$/, '')
   if (!apiUrl) {
-    throw new UsageError('No service is chosen.', [
+    throw new UsageError('Not logged in.', [
       'Log in with `slipway login`, or set SLIPWAY_API_URL and SLIPWAY_ACCESS_KEY.',
     ])
   }
   if (!/^https?:$/.test(URL.canParse(apiUrl) ? new URL(apiUrl).protocol : '')) {
-    throw new UsageError(`${apiUrl} is not an address: write http://… or https://…`)
+    throw new UsageError(`${apiUrl} is not a URL. Expected http://… or https://…`)
   }
   // A stored credential goes to the service it was made for, and nowhere else.
   const own = context && sameOrigin(context.api_url, apiUrl) ? context : undefined
@@ -62,7 +62,7 @@ function chosenContext(flags: GlobalFlags, env: NodeJS.ProcessEnv, folder: strin
   const name = wanted ?? file.current
   const context = file.contexts[name]
   if (wanted && !context) {
-    throw new UsageError(`There is no context ${wanted}.`, [
+    throw new UsageError(`Unknown context ${wanted}.`, [
       `Known: ${Object.keys(file.contexts).join(', ') || 'none; log in with `slipway login`'}`,
     ])
   }

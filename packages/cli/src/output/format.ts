@@ -12,5 +12,7 @@ export function parseOutput(text: string, hasHeader: boolean): OutputFormat {
     return { kind: text, columns: undefined, hasHeader }
   const list = /^columns=(.+)$/.exec(text)?.[1]
   if (list) return { kind: 'table', columns: list.split(',').map((name) => name.trim()), hasHeader }
-  throw new UsageError(`There is no output form ${text}.`, ['Use table, json, yaml or columns=name,state,…'])
+  throw new UsageError(`Unknown output format ${text}.`, [
+    'Use output format: table, json, yaml or columns=name,state,…',
+  ])
 }

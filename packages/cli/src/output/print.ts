@@ -115,7 +115,7 @@ function chooseColumns<T extends object>(
     if (known) return known
     if (members && !members.includes(name.split('.')[0]!)) {
       const all = new Set([...columns.map((column) => column.name), ...members])
-      throw new UsageError(`There is no column ${name}.`, [`Known: ${[...all].join(', ')}`])
+      throw new UsageError(`Unknown column ${name}.`, [`Known: ${[...all].join(', ')}`])
     }
     return { name, value: (row: T) => textOf(at(row, name)) }
   })

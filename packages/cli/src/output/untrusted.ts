@@ -10,10 +10,10 @@ const unsafeInLog = new RegExp(`\\r\\n|[\\n\\t]|[${unsafeCharacters}]`, 'g')
 
 const codeOf = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
 
-/** Of a value on one line. */
+/** Makes a value safe to print on one line. */
 export const oneLine = (text: string): string => text.replace(unsafe, codeOf)
 
-/** Of text that we have laid out: line breaks and colours are ours, once the values in it are harmless. */
+/** Makes text with our own layout safe to print: it keeps line breaks and colors. */
 export const laidOut = (text: string): string =>
   text.replace(unsafeInText, (found) => (/^(\r\n|\n|\t|.{2,})$/.test(found) ? found : codeOf(found)))
 

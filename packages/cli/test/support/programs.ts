@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Whether a program of the system is not there; says which package to install, and with CI=true does not let it pass. */
+/** Returns whether a system program is missing and says which package to install. With CI=true a missing program fails the test. */
 export function isMissing(program: string): boolean {
   if (spawnSync('sh', ['-c', `command -v ${program}`]).status === 0) return false
   if (process.env.CI === 'true') throw new Error(`install ${program}`)

@@ -8,7 +8,7 @@ const exportLog = command<{ since?: number }>({
   details:
     'Continue with --since and the position of the last line that you have kept: nothing is skipped and nothing comes twice. Events are kept for 90 days; a position from before is refused.',
   options: [
-    { flags: '--since <position>', description: 'only what comes after this position', parse: parseNumber },
+    { flags: '--since <position>', description: 'only events after this position', parse: parseNumber },
   ],
   examples: [
     'slipway admin audit export > audit.jsonl',
@@ -26,6 +26,6 @@ const exportLog = command<{ since?: number }>({
 
 export const adminAudit: GroupSpec = {
   name: 'audit',
-  summary: 'the audit log for other systems',
+  summary: 'export of the audit log',
   commands: [exportLog],
 }

@@ -18,7 +18,7 @@ import { adminVm } from './vm/index.ts'
 /** The operator's side needs an operator key (SLIPWAY_OPERATOR_KEY) or the login of an operator. */
 export const admin: GroupSpec = {
   name: 'admin',
-  summary: 'for those who run the service',
+  summary: 'operator commands',
   commands: [
     adminHost,
     adminGpu,

@@ -18,7 +18,7 @@ export const completion = command<{ shell: string }>({
   ],
   async run(cli, { shell }) {
     if (!Object.hasOwn(completionScripts, shell))
-      throw new UsageError(`There is no completion for ${shell}.`, [shells.join(', ')])
+      throw new UsageError(`No completion for ${shell}.`, [shells.join(', ')])
     cli.io.stdout.write(completionScripts[shell as Shell])
   },
 })
@@ -27,7 +27,7 @@ export const completion = command<{ shell: string }>({
 export const completeCommand = (tree: CommandTree): AnyCommand =>
   command<{ words: string[] }>({
     name: '__complete',
-    summary: 'list what may come next',
+    summary: 'list completions of the current word',
     isHidden: true,
     arguments: [{ syntax: '[words...]', description: 'the line so far' }],
     examples: [],

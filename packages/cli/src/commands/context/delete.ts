@@ -4,11 +4,11 @@ import { NotFound } from '../../errors/cli-error.ts'
 
 export const contextDelete = command<{ name: string }>({
   name: 'delete',
-  summary: 'forget a context',
+  summary: 'delete a context',
   arguments: [{ syntax: '<name>', description: 'name of the context', complete: 'context' }],
   examples: ['slipway context delete work'],
   async run(cli, { name }) {
-    if (!readContexts(cli.env).contexts[name]) throw new NotFound(`There is no context ${name}.`)
+    if (!readContexts(cli.env).contexts[name]) throw new NotFound(`Unknown context ${name}.`)
     changeContext(cli.env, name, () => undefined)
   },
 })

@@ -6,6 +6,6 @@ import { contextUse } from './use.ts'
 
 export const context: GroupSpec = {
   name: 'context',
-  summary: 'services and projects that you are logged in to',
+  summary: 'saved logins: services and projects',
   commands: [contextList, contextUse, contextProject, contextDelete],
 }

@@ -15,6 +15,6 @@ export const contextProject = command<{ project: string }>({
     const project = await idOf(cli, projects, input.project)
     const { name } = await cli.client.projectGet({ project_id: project })
     changeContext(cli.env, current, (context) => context && { ...context, project, project_name: name })
-    cli.note(`Commands are about ${input.project} from here on.`)
+    cli.note(`Commands now use the project ${input.project}.`)
   },
 })

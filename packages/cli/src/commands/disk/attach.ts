@@ -14,7 +14,10 @@ export const diskAttach = command<AttachInput>({
   name: 'attach',
   summary: 'attach a disk to a VM',
   arguments: [refArgument(disks), { ...refArgument(vms), key: 'vm' }],
-  options: [{ flags: '--read-only', description: 'so that several VMs can have it' }, ...waitOptions],
+  options: [
+    { flags: '--read-only', description: 'attach read-only, so that several VMs can use the disk' },
+    ...waitOptions,
+  ],
   examples: ['slipway disk attach datasets train-7', 'slipway disk attach datasets train-7 --read-only'],
   async run(cli, { ref, vm, readOnly, ...wait }) {
     const [disk_id, vm_id] = await Promise.all([idOf(cli, disks, ref), idOf(cli, vms, vm)])

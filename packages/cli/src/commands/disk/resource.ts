@@ -41,7 +41,7 @@ export const disks: Resource<Disk> = {
 
 export const sizeOption: OptionSpec = {
   flags: '--size <size>',
-  description: 'like 500GiB or 2TiB',
+  description: 'size, for example 500GiB or 2TiB',
   required: true,
 }
 

@@ -24,14 +24,14 @@ interface EventsInput {
 
 export const events = command<EventsInput>({
   name: 'events',
-  summary: 'show what happened, or follow what happens',
+  summary: 'show past events, or follow new ones',
   details:
     'With -f a line per event as it happens, taken up again where it broke off; with -o json one object per line.',
   options: [
-    { flags: '-f, --follow', description: 'go on until interrupted' },
+    { flags: '-f, --follow', description: 'continue until interrupted' },
     limitOption,
     { flags: '--type <type>', description: 'one type: vm.running', values: eventTypes },
-    { flags: '--resource <thing>', description: 'of one thing, by name or id', complete: 'vm' },
+    { flags: '--resource <thing>', description: 'only those of this resource (name or id)', complete: 'vm' },
     { flags: '--actor <actor>', description: 'caused by one actor: user:…, access_key:…, system' },
     { flags: '--after <position>', description: 'with -f: continue after this position', parse: parseNumber },
   ],

@@ -34,7 +34,7 @@ export const auditColumns: Column<Event>[] = [
 
 export const limitOption: OptionSpec = {
   flags: '--limit <count>',
-  description: 'how many of the newest',
+  description: 'number of newest entries to show',
   default: '20',
   parse: parseNumber,
 }

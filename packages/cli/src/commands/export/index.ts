@@ -20,7 +20,7 @@ function exportCommand(
     options: [
       {
         flags: '--identity <file>',
-        description: 'private key that opens the VMs',
+        description: 'private key for the VMs',
         default: '~/.ssh/id_ed25519',
         complete: 'file',
       },
@@ -36,7 +36,7 @@ function exportCommand(
 
 export const exporter: GroupSpec = {
   name: 'export',
-  summary: 'the running VMs for other tools',
+  summary: 'the running VMs in formats for other tools',
   commands: [
     exportCommand(
       'ssh-config',

@@ -16,7 +16,7 @@ function wordsCommand(action: 'allow' | 'deny', summary: string): AnyCommand {
       { syntax: '<words...>', description: 'WHAT [from WHERE] [to WHERE]', complete: serviceNames },
     ],
     options: [
-      { flags: '--name <name>', description: 'name of the rule; made from the words if left out' },
+      { flags: '--name <name>', description: 'name of the rule (default: made from the words)' },
       networkOption,
       labelOption,
       ...waitOptions,
@@ -45,8 +45,8 @@ function wordsCommand(action: 'allow' | 'deny', summary: string): AnyCommand {
   })
 }
 
-export const firewallAllow = wordsCommand('allow', 'let traffic in, in few words')
+export const firewallAllow = wordsCommand('allow', 'allow inbound traffic, in a short form')
 export const firewallDeny = wordsCommand(
   'deny',
-  'keep traffic out, in few words; a denial beats every permission',
+  'deny inbound traffic, in a short form; a deny rule overrides allow rules',
 )

@@ -12,7 +12,7 @@ export const firewallChange = command<RuleFlags & { ref: string; name?: string }
   name: 'change',
   summary: 'change parts of a firewall rule',
   arguments: [refArgument(firewallRules)],
-  options: [{ flags: '--name <name>', description: 'another name' }, ...ruleOptions],
+  options: [{ flags: '--name <name>', description: 'new name' }, ...ruleOptions],
   examples: ['slipway firewall change allow-jupyter --from 203.0.113.0/24,198.51.100.7'],
   async run(cli, { ref, name, protocol, from, to, port, sourcePort, ...wait }) {
     const body: FirewallRuleUpdate = {
@@ -24,7 +24,7 @@ export const firewallChange = command<RuleFlags & { ref: string; name?: string }
       ...(sourcePort && { source_ports: sourcePort }),
     }
     if (Object.keys(body).length === 0)
-      throw new UsageError('Nothing to change: give at least one of the options.')
+      throw new UsageError('Nothing to change. Use at least one of the options.')
     const target = { project_id: await cli.project(), rule_id: await idOf(cli, firewallRules, ref) }
     const { operation } = await cli.client.firewallRuleUpdate(target, body)
     const finished = await follow(cli, `Changing ${ref}`, operation, wait)

@@ -19,7 +19,7 @@ interface RuleCreateInput extends RuleFlags {
 
 export const firewallCreate = command<RuleCreateInput>({
   name: 'create',
-  summary: 'create a firewall rule, with every part of it',
+  summary: 'create a firewall rule from its parts',
   arguments: [{ syntax: '<name>', description: 'name of the rule' }],
   options: [
     { flags: '--action <action>', ...oneOf(['allow', 'deny']), default: 'allow' },

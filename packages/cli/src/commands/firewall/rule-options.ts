@@ -15,28 +15,28 @@ export interface RuleFlags extends WaitFlags {
 export const ruleOptions: OptionSpec[] = [
   {
     flags: '--protocol <protocols>',
-    description: 'tcp, udp, icmp; several with commas',
+    description: 'protocols, separated by commas: tcp, udp, icmp',
     values: protocols,
     isList: true,
   },
   {
     flags: '--from <places>',
-    description: 'addresses, blocks, or names of VMs, subnets, networks',
+    description: 'addresses, CIDR blocks, or names of VMs, subnets or networks',
     isList: true,
   },
-  { flags: '--to <places>', description: 'likewise', isList: true },
+  { flags: '--to <places>', description: 'destinations, in the same form as --from', isList: true },
   {
     flags: '--port <ports>',
-    description: 'destination ports: 22,3000-8080; all if left out',
+    description: 'destination ports, for example 22,3000-8080 (default: all ports)',
     isList: true,
   },
-  { flags: '--source-port <ports>', description: 'source ports; all if left out', isList: true },
+  { flags: '--source-port <ports>', description: 'source ports (default: all ports)', isList: true },
   ...waitOptions,
 ]
 
 export const networkOption: OptionSpec = {
   flags: '--network <network>',
-  description: 'network of the rule; default: the default one',
+  description: 'network of the rule (default: the network named default)',
   complete: 'network',
 }
 

@@ -38,11 +38,11 @@ export function parseRuleWords(words: string[]): RuleWords {
   for (const word of rest) {
     if (word === 'from' || word === 'to') side = word
     else if (side) rule[side].push(...word.split(',').filter(Boolean))
-    else throw new UsageError(`“${word}” is not understood here: say “from” or “to” before it.`)
+    else throw new UsageError(`“${word}” is unexpected here. Write “from” or “to” before it.`)
   }
   for (const word of ['from', 'to'] as const) {
     if (rest.includes(word) && rule[word].length === 0)
-      throw new UsageError(`“${word}” needs an address or a name after it.`)
+      throw new UsageError(`“${word}” must be followed by an address or a name.`)
   }
   return rule
 }
@@ -53,7 +53,7 @@ function parseService(text: string): Pick<RuleWords, 'protocols' | 'ports'> {
   if (known) return known
   const match = /^(\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*)(?:\/(tcp|udp))?$/.exec(text)
   if (!match)
-    throw new UsageError(`${text} is neither a service nor a port.`, [
+    throw new UsageError(`${text} is neither a known service nor a port.`, [
       `Known: ${serviceNames.join(', ')}, 8000, 53/udp, 3000-8080`,
     ])
   return { protocols: [(match[2] ?? 'tcp') as 'tcp' | 'udp'], ports: match[1]!.split(',') }

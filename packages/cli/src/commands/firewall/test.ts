@@ -19,7 +19,7 @@ interface RuleTestInput {
 
 export const firewallTest = command<RuleTestInput>({
   name: 'test',
-  summary: 'ask whether a packet would pass; exit code 1 if not',
+  summary: 'check whether the rules allow a packet; exit code 1 if not',
   options: [
     { flags: '--from <place>', description: 'an address or a VM', required: true, complete: 'vm' },
     { flags: '--to <place>', description: 'an address or a VM', required: true, complete: 'vm' },

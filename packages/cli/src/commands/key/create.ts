@@ -15,6 +15,6 @@ export const keyCreate = command<{ name: string; role: 'read' | 'write' } & KeyF
   async run(cli, { name, role, ...limits }) {
     const target = { project_id: await cli.project() }
     await printOne(cli, await cli.client.accessKeyCreate(target, { name, role, ...keyLimits(limits) }))
-    cli.note('Keep the secret: it is shown this once.')
+    cli.note('Save the secret. It is shown only once.')
   },
 })

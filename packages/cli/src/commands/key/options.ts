@@ -8,8 +8,12 @@ export interface KeyFlags {
 
 /** What every kind of access key can have. */
 export const keyOptions: OptionSpec[] = [
-  { flags: '--expires <duration>', description: 'how long it works: 30d', parse: parseDurationMs },
-  { flags: '--allow <cidrs>', description: 'addresses that it works from, comma-separated' },
+  {
+    flags: '--expires <duration>',
+    description: 'how long the key is valid, for example 30d',
+    parse: parseDurationMs,
+  },
+  { flags: '--allow <cidrs>', description: 'addresses that may use the key, separated by commas' },
 ]
 
 export const keyLimits = ({ expires, allow }: KeyFlags) => ({

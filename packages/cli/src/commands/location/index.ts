@@ -4,6 +4,6 @@ import { locations } from './resource.ts'
 
 export const location: GroupSpec = {
   name: 'location',
-  summary: 'places where VMs can be',
+  summary: 'locations where VMs can run',
   commands: [listCommand(locations)],
 }

@@ -3,7 +3,7 @@ import { toolsetNames } from './toolsets.ts'
 
 export const mcp = command<{ allowWrites?: boolean; admin?: boolean; toolsets?: string[] }>({
   name: 'mcp',
-  summary: 'serve the same abilities to AI agents over standard input and output',
+  summary: 'run an MCP server for AI agents on standard input and output',
   details:
     'Speaks the Model Context Protocol. Reads only, unless --allow-writes. An agent’s configuration names the command: ' +
     '{"mcpServers": {"slipway": {"command": "slipway", "args": ["mcp"]}}}',
@@ -12,7 +12,7 @@ export const mcp = command<{ allowWrites?: boolean; admin?: boolean; toolsets?: 
     { flags: '--admin', description: 'also the operator’s side' },
     {
       flags: '--toolsets <sets>',
-      description: `only these, to leave an agent room: ${toolsetNames.join(', ')}`,
+      description: `only these toolsets, to keep the list short for an agent: ${toolsetNames.join(', ')}`,
       values: toolsetNames,
       isList: true,
     },
@@ -23,7 +23,7 @@ export const mcp = command<{ allowWrites?: boolean; admin?: boolean; toolsets?: 
     'slipway mcp --toolsets catalogue,vms --project research',
   ],
   async run(cli, { allowWrites, admin, toolsets }) {
-    // Whoever starts this sees a missing login at once, not at the agent's first call.
+    // Report a missing login at the start, not at the agent's first call.
     void cli.client
     const { serveMcp } = await import('./server.ts')
     const options = { allowsWrites: allowWrites === true, includesAdmin: admin === true, toolsets }

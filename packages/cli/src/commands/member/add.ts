@@ -6,7 +6,7 @@ import { members, roleOption } from './resource.ts'
 
 export const memberAdd = command<{ email: string; role: Role }>({
   name: 'add',
-  summary: 'invite somebody',
+  summary: 'invite a person to the organization',
   arguments: [{ syntax: '<email>', description: 'e-mail address' }],
   options: [{ ...roleOption, default: 'member' }],
   examples: ['slipway member add grace@example.com --role admin'],
@@ -14,18 +14,20 @@ export const memberAdd = command<{ email: string; role: Role }>({
     const target = { organization_id: await cli.organization() }
     const added = await cli.client.memberCreate(target, { email, role })
     await printOne(cli, added)
-    cli.note('Send them the invite URL: it is shown this once.')
+    cli.note('Send the invitation URL to the person. It is shown only once.')
   },
 })
 
 export const memberInvite = command<{ ref: string }>({
   name: 'invite',
-  summary: 'make a new link for somebody who was invited',
+  summary: 'create a new invitation link for a person who was invited',
   arguments: [refArgument(members)],
   examples: ['slipway member invite grace@example.com'],
   async run(cli, { ref }) {
     const target = { organization_id: await cli.organization(), user_id: await idOf(cli, members, ref) }
     await printOne(cli, await cli.client.memberInvite(target))
-    cli.note('Send them the invite URL: it is shown this once. The one before no longer works.')
+    cli.note(
+      'Send the new invitation URL to the person. It is shown only once; the previous URL no longer works.',
+    )
   },
 })

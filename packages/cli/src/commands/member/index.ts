@@ -6,7 +6,7 @@ import { members } from './resource.ts'
 
 export const member: GroupSpec = {
   name: 'member',
-  summary: 'people of the organization',
+  summary: 'members of the organization',
   commands: [
     listCommand(members),
     memberAdd,
@@ -16,7 +16,7 @@ export const member: GroupSpec = {
       const target = { organization_id: await cli.organization(), user_id }
       const { access_keys } = await cli.client.memberDelete(target)
       const names = access_keys.map(({ name, prefix }) => `${name} (${prefix})`)
-      if (names.length > 0) cli.note(`Keys that they made go on working: ${names.join(', ')}.`)
+      if (names.length > 0) cli.note(`Keys that this member created stay valid: ${names.join(', ')}.`)
       return {}
     }),
   ],

@@ -40,7 +40,7 @@ interface OffersInput {
 
 export const offers = command<OffersInput>({
   name: 'offers',
-  summary: 'show which VM types are available where, and what they cost, cheapest first',
+  summary: 'show which VM types are available in which location, and their prices, cheapest first',
   options: [
     {
       flags: '--gpu <gpu>',

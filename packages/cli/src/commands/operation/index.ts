@@ -6,6 +6,6 @@ import { operationWatch } from './watch.ts'
 
 export const operation: GroupSpec = {
   name: 'operation',
-  summary: 'work under way and its history',
+  summary: 'operations, current and past',
   commands: [operationList, operationShow, operationWait, operationWatch],
 }

@@ -7,10 +7,16 @@ import { operationArgument, operations } from './resource.ts'
 
 export const operationWait = command<{ operation: string; timeout?: number }>({
   name: 'wait',
-  summary: 'wait for the end of an operation; print what it made',
+  summary: 'wait for an operation to end and print its result',
   details: 'Ends with the exit code of the operation: 0, 1 to 5 when it failed, 124 when the time was over.',
   arguments: [operationArgument],
-  options: [{ flags: '--timeout <duration>', description: 'wait no longer: 10m', parse: parseDurationMs }],
+  options: [
+    {
+      flags: '--timeout <duration>',
+      description: 'how long to wait, for example 10m',
+      parse: parseDurationMs,
+    },
+  ],
   examples: [
     `slipway operation wait ${operations.example}`,
     `slipway operation wait ${operations.example} --timeout 10m -o json`,

@@ -5,7 +5,7 @@ import { auditColumns, type Limit, limitOption, newestEvents } from '../events/r
 
 export const orgEvents = command<{ ref?: string; limit: Limit; type?: string }>({
   name: 'events',
-  summary: 'what happened to members, keys and billing, and failed sign-ins',
+  summary: 'audit log: changes to members, keys and billing, and failed sign-ins',
   details: 'What belongs to no project, for admins and owners. Those of a project: slipway events.',
   arguments: [
     {

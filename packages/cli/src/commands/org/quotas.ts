@@ -4,7 +4,7 @@ import { quotaColumns, shareColumn } from '../quota/resource.ts'
 
 export const orgQuotas = command<{ ref?: string }>({
   name: 'quotas',
-  summary: 'list what all projects may use together, and what they use',
+  summary: 'list the quotas of the organization and their use',
   arguments: [
     {
       syntax: '[organization]',

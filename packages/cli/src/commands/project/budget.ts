@@ -15,7 +15,7 @@ export const projectBudget = command<BudgetInput>({
   summary: 'show or set the monthly budget of the project',
   options: [
     { flags: '--set <usd>', description: 'dollars per month', parse: parseNumber },
-    { flags: '--none', description: 'take the budget away' },
+    { flags: '--none', description: 'remove the budget' },
     { flags: '--hard-stop', description: 'refuse what costs money once it is spent' },
   ],
   examples: [
@@ -24,7 +24,7 @@ export const projectBudget = command<BudgetInput>({
     'slipway project budget --none',
   ],
   async run(cli, { set, none, hardStop }) {
-    if (set !== undefined && none) throw new UsageError('--set and --none exclude each other.')
+    if (set !== undefined && none) throw new UsageError('--set and --none cannot be used together.')
     const target = { project_id: await cli.project() }
     const isChange = set !== undefined || none || hardStop
     const monthly_usd = none

@@ -5,7 +5,7 @@ import { projects } from './resource.ts'
 
 export const projectRename = command<{ ref: string; name: string }>({
   name: 'rename',
-  summary: 'give a project another name',
+  summary: 'rename a project',
   arguments: [refArgument(projects), { syntax: '<name>', description: 'the new name' }],
   examples: ['slipway project rename research experiments'],
   async run(cli, { ref, name }) {

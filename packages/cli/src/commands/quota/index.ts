@@ -3,6 +3,6 @@ import { quotaList } from './list.ts'
 
 export const quota: GroupSpec = {
   name: 'quota',
-  summary: 'what the project may use',
+  summary: 'quotas of the project',
   commands: [quotaList],
 }

@@ -4,13 +4,13 @@ import { findPublicKey, readPublicKey } from '../vm/public-key.ts'
 
 export const sshKeyCreate = command<{ name: string; file?: string }>({
   name: 'create',
-  summary: 'register a public key',
+  summary: 'add an SSH public key',
   details: 'A private key never leaves this computer: the public one beside it is taken.',
   arguments: [{ syntax: '<name>', description: 'what it is called' }],
   options: [
     {
       flags: '--file <file>',
-      description: 'public key, or - for standard input; default: the one in ~/.ssh',
+      description: 'public key file, or - for standard input (default: the key in ~/.ssh)',
       complete: 'file',
     },
   ],

@@ -5,7 +5,7 @@ import { sshKeys } from './resource.ts'
 
 export const sshKey: GroupSpec = {
   name: 'ssh-key',
-  summary: 'public keys that open the project’s VMs',
+  summary: 'SSH keys for the project’s VMs',
   commands: [
     listCommand(sshKeys),
     sshKeyCreate,

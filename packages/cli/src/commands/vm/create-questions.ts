@@ -67,7 +67,7 @@ async function askType(cli: Cli, offers: Offer[]): Promise<string> {
 async function askLocation(cli: Cli, offers: Offer[], type: string): Promise<string> {
   const ofType = offers.filter((offer) => offer.type === type)
   if (ofType.length === 0)
-    throw new UsageError(`There is no VM type ${type}.`, ['`slipway offers` lists the types.'])
+    throw new UsageError(`Unknown VM type ${type}.`, ['`slipway offers` lists the types.'])
   const fitting = ofType.filter((offer) => offer.quantity > 0)
   if (fitting.length === 0) {
     throw new UsageError(`${type} is out of stock in every location.`, [
@@ -100,13 +100,11 @@ async function findImage(cli: Cli, location: string): Promise<string> {
   // A location without images may be no location at all, and then that is what is wrong.
   if (names.length === 0) resolveAmong('location', location, await locations.list(cli), locations.named)
   if (names.length === 0)
-    throw new UsageError(`No image can be used in ${location}.`, [
+    throw new UsageError(`No image is available in ${location}.`, [
       `There are some in ${[...new Set(images.flatMap((image) => image.locations))].join(', ')}.`,
     ])
   const best = defaultImage(names)
   if (!best)
-    throw new UsageError(`No Ubuntu image is known in ${location}: choose one with --image.`, [
-      names.join(', '),
-    ])
+    throw new UsageError(`${location} has no Ubuntu image. Choose an image with --image.`, [names.join(', ')])
   return best
 }

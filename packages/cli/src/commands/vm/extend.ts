@@ -8,12 +8,12 @@ import { updateVm } from './update.ts'
 
 export const vmExtend = command<{ ref: string; ttl: number; onExpiry?: ExpiryAction } & WaitFlags>({
   name: 'extend',
-  summary: 'give a VM a new time to live, from now',
+  summary: 'set a new TTL for a VM, starting now',
   arguments: [refArgument(vms)],
   options: [
     {
       flags: '--ttl <duration>',
-      description: 'how long from now: 4h',
+      description: 'time to live from now, for example 4h',
       required: true,
       parse: parseDurationMs,
     },

@@ -17,7 +17,7 @@ export const vmList = listCommand<Vm, ListInput>(vms, {
   options: [
     {
       flags: '--state <states>',
-      description: 'running, shutoff, …; several with commas',
+      description: 'states, separated by commas: running, shutoff, …',
       values: vmStates.map(wordOf),
       isList: true,
     },

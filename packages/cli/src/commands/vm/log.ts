@@ -13,9 +13,9 @@ export const vmLog = command<{ ref: string; follow?: boolean; all?: boolean; raw
     'The last 64 KiB. Control characters other than line breaks are shown as codes, unless --raw: what runs in a VM could otherwise steer your terminal. `-o` has no effect here.',
   arguments: [refArgument(vms)],
   options: [
-    { flags: '-f, --follow', description: 'go on until interrupted, or until the VM is gone' },
+    { flags: '-f, --follow', description: 'continue until interrupted or until the VM is deleted' },
     { flags: '--all', description: 'from the beginning' },
-    { flags: '--raw', description: 'as the VM wrote it, control characters included' },
+    { flags: '--raw', description: 'print the log unchanged, with control characters' },
   ],
   examples: ['slipway vm log train-7', 'slipway vm log train-7 -f'],
   async run(cli, { ref, follow, all, raw }) {

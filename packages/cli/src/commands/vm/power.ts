@@ -17,10 +17,10 @@ function actionCommand(action: VmAction, summary: string, title: string): AnyCom
   })
 }
 
-export const vmStart = actionCommand('START', 'start a VM that is shut off', 'Starting')
+export const vmStart = actionCommand('START', 'start a stopped VM', 'Starting')
 export const vmStop = actionCommand(
   'STOP',
-  'shut a VM down; its GPUs go back, disks and addresses stay',
+  'stop a VM; releases the GPUs, keeps disks and addresses',
   'Stopping',
 )
-export const vmReset = actionCommand('RESET', 'reset a VM the hard way', 'Resetting')
+export const vmReset = actionCommand('RESET', 'hard-reset a VM', 'Resetting')

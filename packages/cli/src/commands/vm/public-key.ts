@@ -22,9 +22,10 @@ export async function readPublicKey(cli: Cli, path: string): Promise<string> {
   }
   const beside = `${path}.pub`
   if (path === '-' || !isFile(cli, beside)) {
-    throw new UsageError(`${path} is a private key: it must not leave this computer.`, [
-      'Name the public one, which ends in .pub; `ssh-keygen -y -f FILE` prints it.',
-    ])
+    throw new UsageError(
+      `${path} is a private key. Use the public key; the private key must not leave this computer.`,
+      ['Name the public one, which ends in .pub; `ssh-keygen -y -f FILE` prints it.'],
+    )
   }
   cli.say(`${path} is a private key and stays here; using ${beside}.`)
   return readPublicKey(cli, beside)
@@ -40,7 +41,7 @@ export async function keysOf(
   const namesFile = (text: string) => text === '-' || /[/\\]|\.pub$/.test(text) || isFile(cli, text)
   const [file, ...more] = wanted.filter(namesFile)
   if (more.length > 0)
-    throw new UsageError('Only one key can be given as a file.', [
+    throw new UsageError('Only one key can be read from a file.', [
       '`slipway ssh-key create` registers more, which --ssh-key then takes by name.',
     ])
   const names = wanted.filter((text) => !namesFile(text))

@@ -7,7 +7,7 @@ import { updateVm } from './update.ts'
 
 export const vmResize = command<{ ref: string; type: string } & WaitFlags>({
   name: 'resize',
-  summary: 'change the type of a VM that is shut off, within its family',
+  summary: 'change the type of a stopped VM, within its family',
   arguments: [refArgument(vms)],
   options: [
     { flags: '--type <type>', description: 'the new type', values: vmTypeNames, required: true },

@@ -15,8 +15,8 @@ export const vmScp = command<ScpInput>({
   name: 'scp',
   summary: 'copy files to or from a VM',
   details: "Runs the system's scp. Paths on the VM are written NAME:PATH; all that are must be on one VM.",
-  arguments: [{ syntax: '<paths...>', description: 'from where, and at last to where', complete: 'vm' }],
-  options: [identityOption, { flags: '-r, --recursive', description: 'folders with all that is in them' }],
+  arguments: [{ syntax: '<paths...>', description: 'source paths, then the destination', complete: 'vm' }],
+  options: [identityOption, { flags: '-r, --recursive', description: 'copy directories recursively' }],
   examples: [
     'slipway vm scp train.py train-7:',
     'slipway vm scp train-7:results/model.pt .',
@@ -26,9 +26,10 @@ export const vmScp = command<ScpInput>({
     const names = new Set(paths.flatMap((path) => remotePath.exec(path)?.[1] ?? []))
     const [name] = names
     if (paths.length < 2 || name === undefined || names.size > 1) {
-      throw new UsageError('Name what to copy and where to, one side of it on one VM.', [
-        'For example: slipway vm scp train.py train-7:',
-      ])
+      throw new UsageError(
+        'Expected source paths and a destination, with one side on a VM, for example: file.txt my-vm:',
+        ['For example: slipway vm scp train.py train-7:'],
+      )
     }
     const { vm, destination } = await reachableVm(cli, name)
     const { user, host, port } = destination

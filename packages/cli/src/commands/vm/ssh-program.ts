@@ -12,7 +12,7 @@ import { hostKeyRules, isSimulated, sshDestination } from './ssh-destination.ts'
 
 export const identityOption: OptionSpec = {
   flags: '-i, --identity <file>',
-  description: 'private key (default: the one that vm create was given on this computer)',
+  description: 'private key (default: the key that vm create used on this computer)',
   complete: 'file',
 }
 

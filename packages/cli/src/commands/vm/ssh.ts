@@ -27,11 +27,11 @@ export const vmSsh = command<SshInput>({
   arguments: [refArgument(vms), { syntax: '[command...]', description: 'after `--`: what to run there' }],
   options: [
     identityOption,
-    forward('-L <forward>', 'forward a port from here, as ssh does: 8888:localhost:8888'),
-    forward('-R <forward>', 'forward a port from there'),
-    forward('-D <port>', 'serve SOCKS on a port here'),
+    forward('-L <forward>', 'forward a local port, as in ssh: 8888:localhost:8888'),
+    forward('-R <forward>', 'forward a remote port to this computer'),
+    forward('-D <port>', 'run a SOCKS proxy on a local port'),
     { flags: '-A', description: 'forward the SSH agent' },
-    { flags: '-N', description: 'run nothing: for forwards alone' },
+    { flags: '-N', description: 'run no command; only forward ports' },
   ],
   examples: [
     'slipway vm ssh train-7',

@@ -21,14 +21,14 @@ interface TunnelInput {
 
 export const vmTunnel = command<TunnelInput>({
   name: 'tunnel',
-  summary: 'open a port of a VM on this computer',
+  summary: 'forward a local port to a VM',
   details:
     'For what listens on the VM itself, such as Jupyter, without opening the firewall. Prints the address here as soon as it can be used, and lasts until Ctrl-C.',
   arguments: [refArgument(vms), { syntax: '<port>', description: 'port on the VM' }],
   options: [
     {
       flags: '--local <port>',
-      description: 'port here; default: the same, or a free one if that is taken',
+      description: 'local port (default: the remote port, or a free port if that one is in use)',
       parse: parseNumber,
     },
     identityOption,
@@ -60,11 +60,11 @@ export const vmTunnel = command<TunnelInput>({
 function portOf(text: string): number {
   const port = Number(text)
   if (!Number.isInteger(port) || port < 1 || port > 65535)
-    throw new UsageError(`${text} is not a port: write a number from 1 to 65535.`)
+    throw new UsageError(`${text} is not a port. Expected a number from 1 to 65535.`)
   return port
 }
 
-/** Returns the wanted port if nobody listens there, and else one that the system chooses. */
+/** Returns the wanted port if it is free, otherwise a port that the system chooses. */
 async function freePort(wanted: number): Promise<number> {
   return (await tryPort(wanted)) ?? (await tryPort(0)) ?? wanted
 }

@@ -5,7 +5,7 @@ import { eventsOption, webhooks, webhookTarget } from './resource.ts'
 
 export const webhookChange = command<{ ref: string; url?: string; events?: string[] }>({
   name: 'change',
-  summary: 'change the address or the events of a webhook',
+  summary: 'change the URL or the events of a webhook',
   arguments: [refArgument(webhooks)],
   options: [{ flags: '--url <url>', description: 'another address' }, eventsOption],
   examples: ['slipway webhook change https://hooks.example.com/slipway --events vm.running'],

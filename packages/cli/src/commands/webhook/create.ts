@@ -11,6 +11,6 @@ export const webhookCreate = command<{ url: string; events?: string[] }>({
   async run(cli, { url, events }) {
     const body = { url, event_types: events }
     await printOne(cli, await cli.client.webhookCreate({ project_id: await cli.project() }, body))
-    cli.note('Keep the secret: it is shown this once.')
+    cli.note('Save the secret. It is shown only once.')
   },
 })

@@ -16,13 +16,16 @@ const timeLimitMs = 15_000
 
 export const webhookListen = command<ListenInput>({
   name: 'listen',
-  summary: 'deliver events to an address on this computer',
+  summary: 'deliver events to a URL on this computer',
   details:
     'For trying a receiver that the service cannot reach: the events of the project come by the stream and are posted from here, signed as webhooks are. Nothing is created at the service, and nothing is delivered twice or later.',
   arguments: [{ syntax: '<to>', description: 'where to: http://localhost:3000/hooks' }],
   options: [
     eventsOption,
-    { flags: '--secret <secret>', description: 'whsec_… to sign with; default: a new one, which is printed' },
+    {
+      flags: '--secret <secret>',
+      description: 'signing secret, whsec_…; default: a new one, which is printed',
+    },
   ],
   examples: [
     'slipway webhook listen http://localhost:3000/hooks',
@@ -30,7 +33,7 @@ export const webhookListen = command<ListenInput>({
   ],
   async run(cli, { to, events = [], secret = `whsec_${randomBytes(32).toString('base64')}` }) {
     if (!/^https?:$/.test(URL.canParse(to) ? new URL(to).protocol : ''))
-      throw new UsageError(`${to} is not an address: write http://… or https://…`)
+      throw new UsageError(`${to} is not a URL. Expected http://… or https://…`)
     const project_id = await cli.project()
     const onConnect = () => cli.say(`Listening. Deliveries are signed with ${secret}`)
     for await (const event of cli.client.events({ project_id }, { onConnect })) {

@@ -15,5 +15,9 @@ function stateCommand(name: string, state: 'paused' | 'active', summary: string)
   })
 }
 
-export const webhookPause = stateCommand('pause', 'paused', 'send nothing until it is resumed')
+export const webhookPause = stateCommand(
+  'pause',
+  'paused',
+  'pause a webhook: send no deliveries until it is resumed',
+)
 export const webhookResume = stateCommand('resume', 'active', 'send again')

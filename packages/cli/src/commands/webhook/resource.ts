@@ -4,7 +4,7 @@ import type { Cli } from '../../core/cli.ts'
 import type { OptionSpec } from '../../core/command.ts'
 import { ageColumn, idColumn, idOf, type Resource } from '../../core/resource.ts'
 
-/** One that is active may be refused everything all the same. */
+/** The receiver of an active webhook may still reject every delivery. */
 const stateOf = ({ state, failing_since }: Webhook) =>
   state === 'active' && failing_since ? 'failing' : state
 
@@ -29,7 +29,7 @@ const eventPatterns = ['*', ...new Set(eventTypes.map((type) => `${type.split('.
 
 export const eventsOption: OptionSpec = {
   flags: '--events <types>',
-  description: 'only these: vm.*,operation.failed',
+  description: 'only these event types, for example vm.*,operation.failed',
   values: eventPatterns,
   isList: true,
 }

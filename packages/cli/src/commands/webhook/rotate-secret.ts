@@ -5,7 +5,7 @@ import { webhooks, webhookTarget } from './resource.ts'
 
 export const webhookRotateSecret = command<{ ref: string }>({
   name: 'rotate-secret',
-  summary: 'replace the secret; both sign for a day',
+  summary: 'replace the secret; deliveries are signed with both secrets for one day',
   arguments: [refArgument(webhooks)],
   examples: ['slipway webhook rotate-secret https://hooks.example.com/slipway'],
   async run(cli, { ref }) {

@@ -13,5 +13,5 @@ function stateCommand(name: string, state: 'free' | 'quarantined', summary: stri
   })
 }
 
-export const adminGpuQuarantine = stateCommand('quarantine', 'quarantined', 'keep a GPU away from VMs')
-export const adminGpuFree = stateCommand('free', 'free', 'give a quarantined GPU back')
+export const adminGpuQuarantine = stateCommand('quarantine', 'quarantined', 'quarantine a GPU: no VM gets it')
+export const adminGpuFree = stateCommand('free', 'free', 'release a quarantined GPU')

@@ -17,7 +17,7 @@ export const adminHostCreate = command<HostCreateInput>({
     { flags: '--location <location>', description: 'where it stands', required: true },
     {
       flags: '--gpus <count x model>',
-      description: 'in a simulated location: what to simulate, "8 x A40 48GB PCIe"',
+      description: 'GPUs to simulate, in a simulated location: "8 x A40 48GB PCIe"',
     },
   ],
   examples: ['slipway admin host create rack4-1 --location us-east1-a --gpus "8 x A40 48GB PCIe"'],

@@ -5,7 +5,7 @@ import { hosts } from './resource.ts'
 
 export const adminHostDrain = command<{ ref: string }>({
   name: 'drain',
-  summary: 'take no new VMs and tell the tenants; stops none',
+  summary: 'stop placing new VMs on a host and notify its tenants; running VMs continue',
   arguments: [refArgument(hosts)],
   examples: [`slipway admin host drain ${hosts.example}`],
   async run(cli, { ref }) {

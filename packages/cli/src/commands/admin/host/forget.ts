@@ -6,9 +6,9 @@ import { hosts } from './resource.ts'
 
 export const adminHostForget = command<{ ref: string; yes?: boolean }>({
   name: 'forget',
-  summary: 'declare a host that is down lost for good, with what is on it',
+  summary: 'declare a host that is down permanently lost, with everything on it',
   arguments: [refArgument(hosts)],
-  options: [{ flags: '-y, --yes', description: 'do not ask' }],
+  options: [{ flags: '-y, --yes', description: 'skip the confirmation' }],
   examples: [
     `slipway admin host forget ${hosts.example}`,
     `slipway admin host forget ${hosts.example} --yes`,

@@ -17,5 +17,5 @@ function scheduleCommand(name: 'open' | 'close', summary: string): AnyCommand {
   })
 }
 
-export const adminHostOpen = scheduleCommand('open', 'let new VMs onto a host')
-export const adminHostClose = scheduleCommand('close', 'keep new VMs off a host')
+export const adminHostOpen = scheduleCommand('open', 'allow new VMs on a host')
+export const adminHostClose = scheduleCommand('close', 'stop placing new VMs on a host')

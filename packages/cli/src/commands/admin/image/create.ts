@@ -20,7 +20,7 @@ export const adminImageCreate = command<ImageCreateInput>({
     { flags: '--tags <tags>', description: 'with commas', isList: true },
     {
       flags: '--source <json>',
-      description: 'names an image that the engine registered, by members of its source',
+      description: 'identifies an image that the engine registered, by members of its source',
       parse: JSON.parse,
     },
   ],

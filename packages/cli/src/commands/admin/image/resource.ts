@@ -12,7 +12,7 @@ export const adminImages: Resource<Image> = {
 
 export const locationsOption: OptionSpec = {
   flags: '--locations <names>',
-  description: 'where it can be used, with commas',
+  description: 'locations that can use the image, separated by commas',
   required: true,
   isList: true,
 }

@@ -20,7 +20,7 @@ const create = command<{ name: string } & KeyFlags>({
   examples: ['slipway admin key create ops --expires 90d --allow 203.0.113.0/24'],
   async run(cli, { name, ...limits }) {
     await printOne(cli, await cli.operator.adminKeyCreate({ name, ...keyLimits(limits) }))
-    cli.note('Keep the secret: it is shown this once.')
+    cli.note('Save the secret. It is shown only once.')
   },
 })
 

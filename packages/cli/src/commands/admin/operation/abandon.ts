@@ -5,9 +5,9 @@ import { operations } from '../../operation/resource.ts'
 
 export const adminOperationAbandon = command<{ operation: string; yes?: boolean }>({
   name: 'abandon',
-  summary: 'give a stuck operation up; what it could not undo stays',
+  summary: 'abandon a stuck operation; resources that it could not undo stay',
   arguments: [{ syntax: '<operation>', description: 'id of the operation' }],
-  options: [{ flags: '-y, --yes', description: 'do not ask' }],
+  options: [{ flags: '-y, --yes', description: 'skip the confirmation' }],
   examples: [`slipway admin operation abandon ${operations.example} --yes`],
   async run(cli, { operation, yes }) {
     await confirmLoss(cli, `Give ${operation} up? What it could not undo is left to you.`, yes)

@@ -23,7 +23,7 @@ const columns: Column<ListItem<'adminOperationList'>>[] = [
 export const adminOperationList = command<{ stuck?: boolean; state?: string }>({
   name: 'list',
   summary: 'list operations',
-  options: [{ flags: '--stuck', description: 'only those that need a person' }, stateOption],
+  options: [{ flags: '--stuck', description: 'only operations that need an operator' }, stateOption],
   columns,
   examples: [
     'slipway admin operation list --stuck',

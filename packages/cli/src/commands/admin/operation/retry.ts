@@ -4,7 +4,7 @@ import { operations } from '../../operation/resource.ts'
 
 export const adminOperationRetry = command<{ operation: string }>({
   name: 'retry',
-  summary: 'try a stuck operation again',
+  summary: 'retry a stuck operation',
   arguments: [{ syntax: '<operation>', description: 'id of the operation' }],
   examples: [`slipway admin operation retry ${operations.example}`],
   async run(cli, { operation }) {

@@ -8,7 +8,7 @@ import { adminOrganizations } from './resource.ts'
 
 export const adminOrgQuotas = command<{ ref: string; quotas: string[] }>({
   name: 'quotas',
-  summary: 'list the quotas of an organization, or set some; others stay',
+  summary: 'list the quotas of an organization, or change some of them',
   arguments: [
     refArgument(adminOrganizations),
     { syntax: '[quotas...]', description: 'NAME=MAX: a100_gpus=16' },

@@ -6,7 +6,7 @@ import { prices } from '../../price/resource.ts'
 
 export const adminPriceSet = command<{ prices: string[] }>({
   name: 'set',
-  summary: 'set prices, valid from now; others stay',
+  summary: 'set prices that apply from now on; other prices stay',
   arguments: [
     {
       syntax: '<prices...>',

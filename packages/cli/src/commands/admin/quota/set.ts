@@ -6,7 +6,7 @@ import { quotaColumns } from '../../quota/resource.ts'
 
 export const adminQuotaSet = command<{ of: string; quotas: string[] }>({
   name: 'set',
-  summary: 'set quotas of a project within those of its organization; others stay',
+  summary: 'set quotas of a project, within those of its organization; other quotas stay',
   arguments: [
     { syntax: '<of>', description: 'id of the project' },
     { syntax: '<quotas...>', description: 'NAME=MAX: a100_gpus=16; NAME=none takes a limit away' },

@@ -17,9 +17,9 @@ export const adminUserCreate = command<UserCreateInput>({
   summary: 'add a user',
   arguments: [{ syntax: '<email>', description: 'e-mail address' }],
   options: [
-    { flags: '--org <organization>', description: 'make them a member of it' },
+    { flags: '--org <organization>', description: 'also make the user a member of this organization' },
     roleOption,
-    { flags: '--operator', description: 'may run the service' },
+    { flags: '--operator', description: 'give the user operator rights' },
   ],
   examples: ['slipway admin user create ada@example.com --org harbour-labs --role owner'],
   async run(cli, { email, org, role, operator }) {

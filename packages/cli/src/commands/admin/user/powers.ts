@@ -5,19 +5,19 @@ import { users } from './resource.ts'
 
 export const adminUserReset = command<{ ref: string }>({
   name: 'reset',
-  summary: 'make a link by which a user sets a new password',
+  summary: 'create a link that lets a user set a new password',
   arguments: [refArgument(users)],
   examples: [`slipway admin user reset ${users.example}`],
   async run(cli, { ref }) {
     const user_id = await idOf(cli, users, ref)
     await printOne(cli, await cli.operator.adminUserReset({ user_id }))
-    cli.note('Send them the link: it is shown this once and works for an hour.')
+    cli.note('Send the link to the user. It is shown only once and is valid for one hour.')
   },
 })
 
 export const adminUserUnmark = command<{ ref: string }>({
   name: 'unmark',
-  summary: 'take the operator’s mark away from a user',
+  summary: 'revoke a user’s operator rights',
   arguments: [refArgument(users)],
   examples: [`slipway admin user unmark ${users.example}`],
   async run(cli, { ref }) {
@@ -28,7 +28,7 @@ export const adminUserUnmark = command<{ ref: string }>({
 
 export const adminUserRemoveTotp = command<{ ref: string }>({
   name: 'remove-totp',
-  summary: 'remove the second factor of a user who has lost it',
+  summary: 'remove a user’s second factor after its loss',
   arguments: [refArgument(users)],
   examples: [`slipway admin user remove-totp ${users.example}`],
   async run(cli, { ref }) {

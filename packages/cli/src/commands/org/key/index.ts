@@ -14,7 +14,7 @@ const organizationKeys = {
 
 const create = command<{ name: string; role: Role } & KeyFlags>({
   name: 'create',
-  summary: 'create a key that is good for every project',
+  summary: 'create a key for all projects of the organization',
   arguments: [{ syntax: '<name>', description: 'what it is for' }],
   options: [{ flags: '--role <role>', ...oneOf([...roles]), default: 'member' }, ...keyOptions],
   examples: [
@@ -24,7 +24,7 @@ const create = command<{ name: string; role: Role } & KeyFlags>({
   async run(cli, { name, role, ...limits }) {
     const target = { organization_id: await cli.organization() }
     await printOne(cli, await cli.client.organizationKeyCreate(target, { name, role, ...keyLimits(limits) }))
-    cli.note('Keep the secret: it is shown this once.')
+    cli.note('Save the secret. It is shown only once.')
   },
 })
 
