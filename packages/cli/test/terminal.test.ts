@@ -101,7 +101,7 @@ describe.skipIf(isMissing('tmux'))('at a terminal', { timeout: 300_000 }, () => 
 
   test('before a day was written, usage says where costs are until then', async () => {
     terminal.run('usage --location eu-north1-a')
-    await terminal.see(/Nothing to show\.[\s\S]*`slipway cost` shows what runs now\.\nended with 0/)
+    await terminal.see(/Nothing to show\.[\s\S]*For current cost, run `slipway cost`\.\nended with 0/)
   })
 
   test('states have colours at a terminal, and none with NO_COLOR, --no-color or in a pipe', async () => {

@@ -13,6 +13,6 @@ export function parseOutput(text: string, hasHeader: boolean): OutputFormat {
   const list = /^columns=(.+)$/.exec(text)?.[1]
   if (list) return { kind: 'table', columns: list.split(',').map((name) => name.trim()), hasHeader }
   throw new UsageError(`Unknown output format ${text}.`, [
-    'Use output format: table, json, yaml or columns=name,state,…',
+    'Supported: table, json, yaml, columns=name,state,…',
   ])
 }
