@@ -49,7 +49,29 @@ test.each([
     'us-east1-a?',
   ],
   [['vm', 'list', '-o', 'columns=name,stat'], 'Unknown column stat.', 'Known: name, type, state, '],
-  [['vm', 'list', '--state', 'crashed', '-o', 'columns=name,nope'], 'Unknown column nope.', 'Known: name, '],
+  [
+    ['vm', 'list', '--state', 'crashed', '-o', 'columns=name,nope'],
+    'Unknown column nope.',
+    'Known: name, ',
+  ],
+  [
+    ['usage', '--month', '2020-01', '-o', 'columns=product,nope'],
+    'Unknown column nope.',
+    'quantity, unit, ',
+  ],
+  [['events', '--type', 'vm.crashed', '-o', 'columns=nope'], 'Unknown column nope.', 'position'],
+  [
+    ['operation', 'list', '--state', 'failed', '-o', 'columns=nope'],
+    'Unknown column nope.',
+    'operation_id',
+  ],
+  [['offers', '--max-price', '0.01', '-o', 'columns=nope'], 'Unknown column nope.', 'usd_per_hour'],
+  [['admin', 'operation', 'list', '-o', 'columns=nope'], 'Unknown column nope.', 'is_stuck'],
+  [
+    ['admin', 'gpu', 'list', '--state', 'quarantined', '-o', 'columns=nope'],
+    'Unknown column nope.',
+    'host',
+  ],
   [['vm', 'show', 'train-7', '-o', 'columns=stat'], 'Unknown column stat.', 'Known: name, type, state, '],
   [['events', '--type', 'vm.runing'], '--type cannot be “vm.runing”.', 'Did you mean vm.running?'],
   [['events', '--type', 'cats'], '--type cannot be “cats”.', 'vm.…'],
@@ -66,6 +88,13 @@ test.each([
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
   expect(stderr).toContain(`slipway: ${message}`)
   expect(stderr).toContain(known)
+})
+
+test('an empty list takes every column that a full one has', async () => {
+  const empty = async (...words: string[]) => (await slipway(...words, '--no-header')).code
+  expect(await empty('usage', '--month', '2020-01', '-o', 'columns=product,usd')).toBe(0)
+  expect(await empty('operation', 'list', '--state', 'failed', '-o', 'columns=metadata.type')).toBe(0)
+  expect(await empty('admin', 'gpu', 'list', '--state', 'quarantined', '-o', 'columns=numa_node')).toBe(0)
 })
 
 test('what the service refuses is said once, of the option that is wrong', async () => {

@@ -74,3 +74,12 @@ test('usage is a table by product and a chart by day', async () => {
 test('cost shows now, the month so far, the estimate and the products', async () => {
   await golden('cost.txt', costs, ['cost'], ['cost', '-o', 'columns=usd_per_hour,forecast_usd'])
 })
+
+test('a column of dollars is formatted as money, whichever member it shows', async () => {
+  const offer = { type: 'a40.1x', location: 'us-east1-a', usd_per_hour: 0.9, quantity: 3 }
+  const server = await scriptedServer(answer(200, { items: [offer, { ...offer, usd_per_hour: null }] }))
+  close = server.close
+  const env = { SLIPWAY_API_URL: server.url, SLIPWAY_ACCESS_KEY: 'key', SLIPWAY_PROJECT: project }
+  const words = ['offers', '-o', 'columns=type,usd_per_hour,quantity', '--no-header']
+  expect((await slipway(words, { env })).stdout).toBe('a40.1x  $0.90  3\na40.1x  -      3\n')
+})

@@ -3,7 +3,6 @@ import { confirmLoss } from './ask.ts'
 import type { Cli } from './cli.ts'
 import { type AnyCommand, command, type OptionSpec } from './command.ts'
 import { follow, type WaitFlags, waitOptions } from './progress.ts'
-import { membersOf } from './record-members.ts'
 import { idOf, type Listable, type Resource, refArgument } from './resource.ts'
 
 /** Returns a whole command line for the examples; `group` is the words in front of the noun. */
@@ -34,7 +33,7 @@ export function listCommand<T extends object, Input extends object = object>(
     ],
     async run(cli, input) {
       const rows = more.list ? await more.list(cli, input) : await resource.list(cli)
-      await printList(cli, rows, resource.columns, () => membersOf(resource.route))
+      await printList(cli, rows, resource.columns, resource.route)
     },
   })
 }

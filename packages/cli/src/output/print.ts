@@ -1,8 +1,11 @@
+import type { ListId } from '@slipway/sdk'
 import { UsageError } from '../errors/cli-error.ts'
 import { type Io, widthOf } from '../io.ts'
 import { type Palette, paintState } from './colors.ts'
 import type { OutputFormat } from './format.ts'
+import { membersOf } from './record-members.ts'
 import { type Cell, renderTable, type TableColumn } from './table.ts'
+import { usd } from './text.ts'
 import { jsonText, laidOut, oneLine } from './untrusted.ts'
 
 /** Where results and notes go, and in which form. */
@@ -29,16 +32,20 @@ export interface Column<T> {
   isState?: boolean
 }
 
-/** Prints a list: a table for people, a bare array for programs. */
+/**
+ * Prints a list: a table for people, a bare array for programs. `source` is the route of the list, or the members of
+ * records that a command composes itself. It tells which columns exist when the list is empty.
+ */
 export async function printList<T extends object>(
   output: Output,
   rows: T[],
   columns: Column<T>[],
-  membersWithoutRows?: () => Promise<string[]>,
+  source: ListId | (keyof T & string)[],
 ): Promise<void> {
   if (output.format.kind !== 'table') return printData(output, rows)
   const { columns: names } = output.format
-  const members = rows[0] ? Object.keys(rows[0]) : names && (await membersWithoutRows?.())
+  const membersWithoutRows = async () => (typeof source === 'string' ? membersOf(source) : source)
+  const members = rows[0] ? Object.keys(rows[0]) : names ? await membersWithoutRows() : []
   const chosen = chooseColumns(columns, names, members)
   if (rows.length === 0) {
     output.note(output.noteColors.dim('Nothing to show.'))
@@ -103,21 +110,21 @@ export function print({ io }: Output, text: string): void {
   io.stdout.write(`${laidOut(text)}\n`)
 }
 
-/** Besides its columns, a table shows any member of its records by its path. `members` is undefined if unknown. */
+/** Besides its columns, a table shows any member of its records by its path. */
 function chooseColumns<T extends object>(
   columns: Column<T>[],
   names: string[] | undefined,
-  members: string[] | undefined,
+  members: string[],
 ): Column<T>[] {
   if (!names) return columns.filter((column) => !column.isExtra)
   return names.map((name) => {
     const known = columns.find((column) => column.name === name)
     if (known) return known
-    if (members && !members.includes(name.split('.')[0]!)) {
+    if (!members.includes(name.split('.')[0]!)) {
       const all = new Set([...columns.map((column) => column.name), ...members])
       throw new UsageError(`Unknown column ${name}.`, [`Known: ${[...all].join(', ')}`])
     }
-    return { name, value: (row: T) => textOf(at(row, name)) }
+    return { name, value: (row: T) => memberText(name, at(row, name)) }
   })
 }
 
@@ -134,13 +141,19 @@ function at(record: unknown, path: string): unknown {
   return path.split('.').reduce<unknown>((value, key) => (value as Record<string, unknown>)?.[key], record)
 }
 
+/** Writes amounts of dollars, such as `usd_per_hour`, as the columns of money do. */
+function memberText(path: string, value: unknown): string {
+  const isMoney = typeof value === 'number' && /(^|\.)(usd|usd_per_\w+|\w+_usd)$/.test(path)
+  return isMoney ? usd(value) : textOf(value)
+}
+
 function textOf(value: unknown): string {
   if (value === null || value === undefined) return ''
   return typeof value === 'object' ? JSON.stringify(value) : String(value)
 }
 
 function plainFields(record: object): [string, string][] {
-  return Object.entries(record).map(([name, value]) => [labelOf(name), fieldText(value)])
+  return Object.entries(record).map(([name, value]) => [labelOf(name), fieldText(name, value)])
 }
 
 const labelOf = (name: string) => {
@@ -150,8 +163,9 @@ const labelOf = (name: string) => {
   return text.charAt(0).toUpperCase() + text.slice(1)
 }
 
-function fieldText(value: unknown): string {
+function fieldText(name: string, value: unknown): string {
   if (value === null || value === '' || value === undefined) return '-'
+  if (typeof value === 'number') return memberText(name, value)
   if (Array.isArray(value)) return value.length === 0 ? '-' : value.map(itemText).join('\n')
   return itemText(value) || '-'
 }

@@ -18,6 +18,6 @@ export const adminCapacity = command({
   columns,
   examples: ['slipway admin capacity', 'slipway admin capacity -o json'],
   async run(cli) {
-    await printList(cli, await cli.operator.collect('adminCapacityList', {}), columns)
+    await printList(cli, await cli.operator.collect('adminCapacityList', {}), columns, 'adminCapacityList')
   },
 })

@@ -13,6 +13,6 @@ export const adminEvents = command<{ limit: Limit; type?: string }>({
     const rows = await newestEvents(limit, (pageSize) =>
       cli.operator.each('adminEventList', { type, limit: pageSize }),
     )
-    await printList(cli, rows, auditColumns)
+    await printList(cli, rows, auditColumns, 'adminEventList')
   },
 })

@@ -16,7 +16,7 @@ const adminLocationList = command({
   columns,
   examples: ['slipway admin location list'],
   async run(cli) {
-    await printList(cli, await cli.operator.collect('adminLocationList', {}), columns)
+    await printList(cli, await cli.operator.collect('adminLocationList', {}), columns, 'adminLocationList')
   },
 })
 

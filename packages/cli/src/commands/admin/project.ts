@@ -14,7 +14,7 @@ const adminProjectList = command({
   columns,
   examples: ['slipway admin project list', 'slipway admin project list -o json'],
   async run(cli) {
-    await printList(cli, await cli.operator.collect('adminProjectList', {}), columns)
+    await printList(cli, await cli.operator.collect('adminProjectList', {}), columns, 'adminProjectList')
   },
 })
 

@@ -32,6 +32,6 @@ export const contextList = command({
       project: context.project_name ?? context.project ?? '',
       as: context.email ?? (context.access_key ? `key ${context.access_key.slice(0, 12)}…` : 'operator key'),
     }))
-    await printList(cli, rows, columns)
+    await printList(cli, rows, columns, ['name', 'is_current', 'api_url', 'project', 'as'])
   },
 })

@@ -53,6 +53,6 @@ export const events = command<EventsInput>({
       cli.client.each('eventList', { project_id, ...filter, limit: pageSize }),
     )
     for (const event of rows) learnName(names, event)
-    await printList(cli, rows, namedColumns(names))
+    await printList(cli, rows, namedColumns(names), 'eventList')
   },
 })

@@ -78,6 +78,6 @@ export const offers = command<OffersInput>({
     })
     const wanted = isType ? found.filter(({ type }) => type === gpu) : found
     const order = orders[sort]
-    await printList(cli, order ? wanted.toSorted(order) : wanted, columns)
+    await printList(cli, order ? wanted.toSorted(order) : wanted, columns, 'offerList')
   },
 })

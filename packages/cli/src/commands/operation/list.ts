@@ -47,6 +47,6 @@ export const operationList = command<ListInput>({
           }
         : column,
     )
-    await printList(cli, found, columns)
+    await printList(cli, found, columns, 'operationList')
   },
 })

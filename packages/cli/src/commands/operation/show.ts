@@ -15,11 +15,16 @@ export const operationShow = command<{ operation: string }>({
     if (cli.format.kind !== 'table' || cli.format.columns) return
     const { items } = await cli.client.operationSteps(target)
     print(cli, '')
-    await printList(cli, items, [
-      { name: 'step', value: (step) => words(step.name) },
-      { name: 'state', value: (step) => step.state, isState: true },
-      { name: 'started', value: (step) => step.started_at },
-      { name: 'completed', value: (step) => step.completed_at },
-    ])
+    await printList(
+      cli,
+      items,
+      [
+        { name: 'step', value: (step) => words(step.name) },
+        { name: 'state', value: (step) => step.state, isState: true },
+        { name: 'started', value: (step) => step.started_at },
+        { name: 'completed', value: (step) => step.completed_at },
+      ],
+      'operationSteps',
+    )
   },
 })

@@ -23,6 +23,6 @@ export const orgEvents = command<{ ref?: string; limit: Limit; type?: string }>(
     const rows = await newestEvents(limit, (pageSize) =>
       cli.client.each('organizationEventList', { organization_id, type, limit: pageSize }),
     )
-    await printList(cli, rows, auditColumns)
+    await printList(cli, rows, auditColumns, 'organizationEventList')
   },
 })

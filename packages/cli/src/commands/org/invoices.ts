@@ -27,6 +27,11 @@ export const orgInvoices = command<{ ref?: string }>({
   examples: ['slipway org invoices', 'slipway org invoices harbour-labs -o json'],
   async run(cli, { ref }) {
     const organization_id = await cli.organization(ref)
-    await printList(cli, await cli.client.collect('organizationInvoices', { organization_id }), columns)
+    await printList(
+      cli,
+      await cli.client.collect('organizationInvoices', { organization_id }),
+      columns,
+      'organizationInvoices',
+    )
   },
 })

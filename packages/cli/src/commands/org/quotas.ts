@@ -18,6 +18,6 @@ export const orgQuotas = command<{ ref?: string }>({
   async run(cli, { ref }) {
     const organization_id = await cli.organization(ref)
     const quotas = await cli.client.collect('organizationQuotaList', { organization_id })
-    await printList(cli, quotas, [...quotaColumns, shareColumn])
+    await printList(cli, quotas, [...quotaColumns, shareColumn], 'organizationQuotaList')
   },
 })

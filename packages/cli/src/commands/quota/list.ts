@@ -9,6 +9,6 @@ export const quotaList = command({
   examples: ['slipway quota list', 'slipway quota list -o columns=name,available'],
   async run(cli) {
     const quotas = await cli.client.collect('quotaList', { project_id: await cli.project() })
-    await printList(cli, quotas, [...quotaColumns, shareColumn])
+    await printList(cli, quotas, [...quotaColumns, shareColumn], 'quotaList')
   },
 })

@@ -23,6 +23,11 @@ export const webhookDeliveries = command<{ ref: string }>({
   examples: ['slipway webhook deliveries https://hooks.example.com/slipway'],
   async run(cli, { ref }) {
     const target = await webhookTarget(cli, ref)
-    await printList(cli, await cli.client.collect('webhookDeliveryList', target), columns)
+    await printList(
+      cli,
+      await cli.client.collect('webhookDeliveryList', target),
+      columns,
+      'webhookDeliveryList',
+    )
   },
 })

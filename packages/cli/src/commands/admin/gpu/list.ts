@@ -13,6 +13,16 @@ const columns: Column<Gpu & { host: string }>[] = [
   { name: 'vm_id', value: (gpu) => gpu.vm_id, isExtra: true },
 ]
 
+const gpuMembers: (keyof Gpu | 'host')[] = [
+  'id',
+  'model',
+  'pci_address',
+  'numa_node',
+  'state',
+  'vm_id',
+  'host',
+]
+
 export const adminGpuList = command<{ host?: string; state?: GpuState }>({
   name: 'list',
   summary: 'list GPUs',
@@ -28,6 +38,6 @@ export const adminGpuList = command<{ host?: string; state?: GpuState }>({
     const rows = wanted
       .flatMap((owner) => owner.gpus.map((gpu) => ({ ...gpu, host: owner.name })))
       .filter((gpu) => !state || gpu.state === state)
-    await printList(cli, rows, columns)
+    await printList(cli, rows, columns, gpuMembers)
   },
 })

@@ -31,6 +31,11 @@ export const adminOperationList = command<{ stuck?: boolean; state?: string }>({
   ],
   async run(cli, { stuck, state }) {
     const filter = { stuck, state: state?.toUpperCase() as OperationState | undefined }
-    await printList(cli, await cli.operator.collect('adminOperationList', filter), columns)
+    await printList(
+      cli,
+      await cli.operator.collect('adminOperationList', filter),
+      columns,
+      'adminOperationList',
+    )
   },
 })

@@ -25,6 +25,6 @@ export const adminOrgQuotas = command<{ ref: string; quotas: string[] }>({
       items.length > 0
         ? await cli.operator.adminOrganizationQuotaSet({ organization_id }, { items })
         : await cli.operator.adminOrganizationQuotaList({ organization_id })
-    await printList(cli, answer.items, quotaColumns)
+    await printList(cli, answer.items, quotaColumns, 'adminOrganizationQuotaList')
   },
 })

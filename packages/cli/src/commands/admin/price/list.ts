@@ -8,6 +8,6 @@ export const adminPriceList = command({
   columns: prices.columns,
   examples: ['slipway admin price list'],
   async run(cli) {
-    await printList(cli, await cli.operator.collect('adminPriceList', {}), prices.columns)
+    await printList(cli, await cli.operator.collect('adminPriceList', {}), prices.columns, 'adminPriceList')
   },
 })

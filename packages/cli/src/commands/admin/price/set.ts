@@ -23,6 +23,6 @@ export const adminPriceSet = command<{ prices: string[] }>({
       const isDisk = diskTypes.some((type) => type === product_name)
       return { product_name, unit: isDisk ? ('gb_hour' as const) : ('vm_hour' as const), usd }
     })
-    await printList(cli, (await cli.operator.adminPriceSet({ items })).items, prices.columns)
+    await printList(cli, (await cli.operator.adminPriceSet({ items })).items, prices.columns, 'adminPriceSet')
   },
 })

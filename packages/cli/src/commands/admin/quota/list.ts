@@ -9,6 +9,11 @@ export const adminQuotaList = command<{ of: string }>({
   columns: quotaColumns,
   examples: ['slipway admin quota list 0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7e10'],
   async run(cli, { of }) {
-    await printList(cli, await cli.operator.collect('adminQuotaList', { project_id: of }), quotaColumns)
+    await printList(
+      cli,
+      await cli.operator.collect('adminQuotaList', { project_id: of }),
+      quotaColumns,
+      'adminQuotaList',
+    )
   },
 })

@@ -19,6 +19,6 @@ export const adminQuotaSet = command<{ of: string; quotas: string[] }>({
       return { name: name as Quota['name'], max }
     })
     const changed = await cli.operator.adminQuotaSet({ project_id: of, items })
-    await printList(cli, changed.items, quotaColumns)
+    await printList(cli, changed.items, quotaColumns, 'adminQuotaSet')
   },
 })
