@@ -55,7 +55,7 @@ export type Operation = Static<typeof Operation>
 export const OperationStarted = record('OperationStarted', { operation: Operation })
 
 export const OperationStep = record('OperationStep', {
-  name: Type.String({ examples: ['power_on'] }),
+  name: Type.String({ examples: ['boot'] }),
   state: Type.Enum([...stepStates]),
   started_at: Timestamp,
   completed_at: Timestamp,

@@ -17,7 +17,7 @@ import { type Server, startServer } from '@slipway/server/server.ts'
 import { seedDemo } from '@slipway/server/setup/demo.ts'
 import { pino } from 'pino'
 import { onTestFinished } from 'vitest'
-import { createDatabase } from './database.ts'
+import { createDatabase, query } from './database.ts'
 import { eventually } from './eventually.ts'
 import { defaultConfig } from './fleet.ts'
 import type { Credentials } from './launcher.ts'
@@ -96,8 +96,13 @@ export const instantly: ConfigChanges = (config) => {
     }
 }
 
-export async function startService(change: ConfigChanges = () => {}): Promise<TestService> {
+/** With `frozenAt`, the database's clock stands still at that time from before the demo is created. */
+export async function startService(
+  change: ConfigChanges = () => {},
+  frozenAt?: string,
+): Promise<TestService> {
   const database = await createDatabase()
+  if (frozenAt) await query(database.url, 'UPDATE clock SET frozen_at = $1', [frozenAt])
   const dataDir = mkdtempSync(join(tmpdir(), 'slipway-'))
   const logLines: string[] = []
   const log = pino(

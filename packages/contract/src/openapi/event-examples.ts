@@ -1,10 +1,6 @@
 import type { EventType } from '../event-types.ts'
-import { Webhook } from '../events.ts'
-import { AccessKey } from '../identity.ts'
-import { Project } from '../organizations.ts'
-import { SshKey } from '../ssh-keys.ts'
-import { id, startedAt } from './example-data.ts'
-import { exampleOf } from './examples.ts'
+import type { RouteId } from '../routes.ts'
+import { recording } from './recording.ts'
 
 /** Who gets to see an event: only those of a project go to webhooks and to the project's stream. */
 export type EventScope = 'project' | 'organization' | 'service'
@@ -29,6 +25,7 @@ const of =
     data: { ...common, ...more },
   })
 
+const id = (tail: string) => `0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7${tail}`
 const labels = { team: 'ml' }
 const operation_id = id('d01')
 const began = (operation_name: string) => ({ operation_id, operation_name })
@@ -42,10 +39,14 @@ const operation = of('vm', id('b01'), 'project', { operation_id })
 const network = of('network', id('c01'), 'project', { name: 'lab', labels })
 const subnet = of('subnet', id('c02'), 'project', { name: 'lab-east' })
 const project = of('project', id('a01'), 'project')
-const viewOf = (record: Parameters<typeof exampleOf>[0]) => exampleOf(record) as Record<string, unknown>
-const key = of('access_key', id('a04'), 'project', viewOf(AccessKey))
-const sshKey = of('ssh_key', id('a05'), 'project', viewOf(SshKey))
-const webhook = of('webhook', id('d03'), 'project', viewOf(Webhook))
+/** A record as a recorded response shows it, without the secret that only its creation shows. */
+function viewOf(route: RouteId): Record<string, unknown> {
+  const { secret, ...view } = { ...(recording.routes[route]?.response as Record<string, unknown>) }
+  return view
+}
+const key = of('access_key', id('a04'), 'project', viewOf('accessKeyCreate'))
+const sshKey = of('ssh_key', id('a05'), 'project', viewOf('sshKeyCreate'))
+const webhook = of('webhook', id('d03'), 'project', viewOf('webhookCreate'))
 const organization = of('organization', id('a02'), 'organization')
 const member = of('user', id('a03'), 'organization', { email: 'ada@example.com', role: 'member' })
 const user = of('user', id('a03'), 'service')
@@ -151,7 +152,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
   'member.invited': member('Somebody was invited.'),
   'member.removed': member('A member left, or was removed.'),
   'member.updated': member('A member’s role changed.'),
-  'network.created': network('A network was made.', { id: id('c01'), cidr: '10.20.0.0/16' }),
+  'network.created': network('A network was made.', { cidr: '10.20.0.0/16' }),
   'network.deleted': network('A network was deleted.'),
   'network.updated': network('A network’s name or labels changed.'),
   'operation.abandoned': operation('An operator gave up an operation that was stuck.'),
@@ -204,14 +205,13 @@ export const eventFacts: Record<EventType, EventFacts> = {
   )('An operator set prices.', {
     items: [{ product_name: 'a100.1x', unit: 'vm_hour', usd: 1.45 }],
   }),
-  'project.created': project('A project was made.', viewOf(Project)),
-  'project.deleted': project('A project was deleted.', viewOf(Project)),
-  'project.updated': project('A project’s name or labels changed.', viewOf(Project)),
+  'project.created': project('A project was made.', viewOf('projectCreate')),
+  'project.deleted': project('A project was deleted.', viewOf('projectCreate')),
+  'project.updated': project('A project’s name or labels changed.', viewOf('projectCreate')),
   'quotas.updated': project('An operator set quotas.', { items: [{ name: 'a100_gpus', max: 32 }] }),
   'ssh_key.created': sshKey('A public key was registered.'),
   'ssh_key.deleted': sshKey('A registered key was removed; VMs that have it keep it.'),
   'subnet.created': subnet('A subnet was made.', {
-    id: id('c02'),
     cidr: '10.20.16.0/20',
     vpc_network_id: id('c01'),
     location: 'us-east1-a',
@@ -260,7 +260,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
   'vm.deletion_repeated': repeated('vm', 'b01')('A deletion was asked for while one was under way.'),
   'vm.detaching_disks': vm('Disks are being detached.', { ...began('DETACH'), disk_ids: [id('b02')] }),
   'vm.expiring': foundVm('A VM’s time to live is nearly over.', {
-    expires_at: startedAt,
+    expires_at: '2026-10-30T13:00:00.000Z',
     on_expiry: 'delete',
   }),
   'vm.os_disk_found': foundVm('The host has the OS disk of a VM again.', { detail: 'the host is back' }),

@@ -1,8 +1,8 @@
 import { type Access, type Route, tags } from '../route.ts'
 import { type RouteId, routeIds, routeOf } from '../routes.ts'
 import { pageQuery, type TSchema, Uuid } from '../schema.ts'
-import { answerExample, exampleOf, exampleOfMember } from './examples.ts'
 import { guide } from './guide.ts'
+import { recording } from './recording.ts'
 import {
   errorResponse,
   errorsByStatus,
@@ -44,9 +44,9 @@ export function buildOpenApi({ version, serverUrl = 'http://127.0.0.1:8080' }: O
         name,
         in: 'path',
         required: true,
-        description: `The id of the ${thing(name)}.`,
-        schema: print(Uuid),
-        example: exampleOfMember(name, Uuid),
+        description: `The ${isId(name) ? 'id' : 'name'} of the ${thing(name)}.`,
+        schema: isId(name) ? print(Uuid) : { type: 'string' },
+        ...(recording.parameters[name] && { example: recording.parameters[name] }),
       }
       refs.push(parameterRef(pascal(name)))
     }
@@ -61,6 +61,7 @@ export function buildOpenApi({ version, serverUrl = 'http://127.0.0.1:8080' }: O
 
   function operation(id: RouteId): Json {
     const route = routeOf(id)
+    const example = recording.routes[id]
     return {
       operationId: id,
       tags: [route.tag],
@@ -71,7 +72,12 @@ export function buildOpenApi({ version, serverUrl = 'http://127.0.0.1:8080' }: O
       ...(route.body && {
         requestBody: {
           required: true,
-          content: { 'application/json': { schema: print(route.body), example: exampleOf(route.body) } },
+          content: {
+            'application/json': {
+              schema: print(route.body),
+              ...(example && { example: example.request }),
+            },
+          },
         },
       }),
       responses: {
@@ -81,7 +87,7 @@ export function buildOpenApi({ version, serverUrl = 'http://127.0.0.1:8080' }: O
           content: {
             'application/json': {
               schema: print(route.answer),
-              example: answerExample(id, route.answer),
+              ...(example && { example: example.response }),
             },
             ...(route.alsoAnswers && { [route.alsoAnswers]: textAnswer(route.alsoAnswers) }),
           },
@@ -130,6 +136,7 @@ export function buildOpenApi({ version, serverUrl = 'http://127.0.0.1:8080' }: O
 }
 
 const pathParameters = (path: string) => [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1] as string)
+const isId = (name: string) => name.endsWith('_id')
 const thing = (name: string) => name.replace(/_id$/, '').replace(/^(vm|gpu)$/, (word) => word.toUpperCase())
 const parameterRef = (name: string): Json => ({ $ref: `#/components/parameters/${name}` })
 const pascal = (name: string) => name.replace(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase())
@@ -194,18 +201,19 @@ function textAnswer(mediaType: 'text/event-stream' | 'text/csv'): Json {
   return mediaType === 'text/csv'
     ? {
         schema: { type: 'string', description: 'One line per item, after a line of column names.' },
-        example:
-          'date,project_id,location,resource_type,product_name,quantity,unit,usd\n' +
-          '2026-11-14,0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7a01,us-east1-a,vm,a100.1x,24,vm_hour,34.8\n',
+        example: recording.texts[mediaType],
       }
     : {
         schema: {
           type: 'string',
           description: '`id:` is the position and `data:` the event; a comment comes every 15 seconds.',
         },
-        example: 'id: 4182\ndata: {"position":4182,"type":"vm.running"}\n\n',
+        example: streamed(recording.events['vm.running'] as { position: number }),
       }
 }
+
+const streamed = (event: { position: number } | undefined) =>
+  event && `id: ${event.position}\ndata: ${JSON.stringify(event)}\n\n`
 
 const accessSentences: Record<Access, string> = {
   public: 'Needs no credential.',

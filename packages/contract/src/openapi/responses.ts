@@ -1,60 +1,9 @@
 import { type ErrorCode, errorMeaning, errorStatus } from '../errors.ts'
 import type { Route } from '../route.ts'
+import { recording } from './recording.ts'
 import type { Json } from './schemas.ts'
 
 const requestId = 'req-5f0c2d'
-
-/** One message per code, as the service would put it. */
-const sample: Record<ErrorCode, Json & { message: string }> = {
-  invalid_argument: {
-    message:
-      'size must be a whole number followed by GiB or TiB, such as 100GiB or 2TiB; did you mean 500GiB?',
-    details: [
-      {
-        field: '/size',
-        message:
-          'must be a whole number followed by GiB or TiB, such as 100GiB or 2TiB; did you mean 500GiB?',
-      },
-    ],
-  },
-  invalid_grant: {
-    message: 'The e-mail or the password is wrong.',
-    error: 'invalid_grant',
-    error_description: 'The e-mail or the password is wrong.',
-  },
-  unauthenticated: { message: 'The access token has expired. Refresh it and try again.' },
-  payment_method_required: {
-    message:
-      'The organization has no payment method. Open the link of GET /v0.1/organizations/{organization_id}/billing and add one.',
-  },
-  permission_denied: { message: 'A read-only key cannot change this. Use a key with the role write.' },
-  quota_exceeded: { message: 'quota exceeded: a100_gpus allows 32, 32 are used, 1 more is asked for.' },
-  suspended: {
-    message: 'The organization is suspended: ask the operator of this service. Billing still works.',
-  },
-  totp_enrolment_required: {
-    message: 'This organization demands a second factor: set one up, then sign in with it.',
-  },
-  not_found: { message: 'There is no VM with this id.' },
-  method_not_allowed: { message: 'This path does not know the method. Allow lists those that it does.' },
-  protected: {
-    message: 'The VM train-7 is protected against deletion: set deletion_protection to false first.',
-  },
-  already_exists: { message: 'A VM with the name train-7 exists in this project. Choose another name.' },
-  conflict: { message: 'The VM is STATE_STOPPING and a STOP is under way. Try again when it has ended.' },
-  out_of_stock: {
-    message: 'out of stock: no host in us-east1-a has room for a100.8x now.',
-    available_locations: ['eu-north1-a'],
-  },
-  request_too_large: { message: 'The body is larger than 1 MiB.' },
-  unsupported_media_type: { message: 'Send the body as application/json.' },
-  idempotency_key_reused: {
-    message: 'This Idempotency-Key was used with another request. Use a fresh one.',
-  },
-  rate_limited: { message: 'Too many requests. Wait for the seconds of Retry-After.' },
-  internal_error: { message: 'Something failed on our side. Try again with the same Idempotency-Key.' },
-  unavailable: { message: 'The service cannot reach its database. Try again in a moment.' },
-}
 
 export const isWrite = (route: Route) => route.method !== 'GET'
 const isScoped = (route: Route) => !['public', 'caller', 'user'].includes(route.access)
@@ -105,12 +54,7 @@ export function errorResponse(codes: ErrorCode[]): Json {
     content: {
       'application/json': {
         schema: { $ref: '#/components/schemas/Error' },
-        examples: Object.fromEntries(
-          codes.map((code) => {
-            const { message, ...more } = sample[code]
-            return [code, { value: { code, message, request_id: requestId, ...more } }]
-          }),
-        ),
+        examples: Object.fromEntries(codes.map((code) => [code, { value: recording.errors[code] }])),
       },
     },
   }

@@ -1,5 +1,6 @@
 import Type from 'typebox'
 import { record } from '../schema.ts'
+import { recording } from './recording.ts'
 import { headerRef } from './responses.ts'
 import type { Json } from './schemas.ts'
 
@@ -47,10 +48,7 @@ const endpoints: Record<string, ServiceEndpoint> = {
       'Answers 503 while the database is away. An engine that is away shows in the answer and takes only its location down.',
     mediaType: 'application/json',
     schema: Readiness,
-    example: {
-      status: 'ready',
-      engines: [{ location: 'us-east1-a', engine: 'simulated', is_answering: true }],
-    },
+    example: JSON.parse(recording.texts['/readyz'] ?? 'null'),
     errors: [405, 429, 503],
   },
   '/metrics': {
@@ -60,8 +58,7 @@ const endpoints: Record<string, ServiceEndpoint> = {
       'Needs the bearer token that the operator has set, except for requests from loopback without a forwarding header.',
     mediaType: 'text/plain',
     schema: { type: 'string' },
-    example:
-      '# TYPE slipway_http_requests_total counter\nslipway_http_requests_total{route="vmList",status="200"} 12\n',
+    example: recording.texts['/metrics'],
     errors: [401, 405, 429],
   },
   '/openapi.json': {

@@ -1,7 +1,7 @@
 import { type EventType, eventTypes } from '../event-types.ts'
 import { Event } from '../events.ts'
 import { eventFacts } from './event-examples.ts'
-import { byComponent, startedAt } from './example-data.ts'
+import { recording } from './recording.ts'
 import type { Json } from './schemas.ts'
 
 export { eventFacts }
@@ -9,12 +9,15 @@ export { eventFacts }
 /** The types of events that a webhook can be sent. */
 export const deliveredTypes = eventTypes.filter((type) => eventFacts[type].scope === 'project')
 
-/** An example of what is posted: the form of Standard Webhooks around the event as the API shows it. */
+/**
+ * An example of what is posted: the form of Standard Webhooks around the event as the API shows it. An event that the
+ * recorded run does not bring about is composed of its facts.
+ */
 export function deliveryExample(type: EventType): Json {
   const { resource_type, resource_id, data } = eventFacts[type]
-  // Where the caller was is shown to admins only, and a receiver may be anybody.
-  const event = { ...(byComponent.Event as Json), type, resource_type, resource_id, client_address: '', data }
-  return { type, timestamp: startedAt, data: event }
+  const composed = { ...(recording.events['vm.running'] as Json), type, resource_type, resource_id, data }
+  const event = (recording.events[type] ?? composed) as Json
+  return { type, timestamp: event.created_at, data: event }
 }
 
 /** The part `webhooks` of the document: what each type of event means and brings. */

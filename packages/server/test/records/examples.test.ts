@@ -1,0 +1,74 @@
+import { type ErrorCode, type EventType, errorStatus, routeIds } from '@slipway/contract'
+import type { Recording } from '@slipway/contract/openapi/recording'
+import { eventFacts } from '@slipway/contract/openapi/webhooks'
+import { startService } from '@slipway/testing/service.ts'
+import { expect, onTestFinished, test } from 'vitest'
+import { recordFleet, recordFleetChanges, recordInterventions } from '../support/examples/operator.ts'
+import { recordAccount, recordMembers, recordSigningUp } from '../support/examples/people.ts'
+import { recordSurroundings, startRecorder } from '../support/examples/recorder.ts'
+import {
+  recordFailures,
+  recordMalformedRequests,
+  recordRateLimit,
+  recordRefusals,
+} from '../support/examples/refusals.ts'
+import { recordSingleSignOn } from '../support/examples/single-sign-on.ts'
+import { shortened, stabilized } from '../support/examples/stable-values.ts'
+import {
+  recordCatalogue,
+  recordEvents,
+  recordMoney,
+  recordRemoval,
+  recordResources,
+} from '../support/examples/tenant.ts'
+
+const file = new URL('../../../contract/src/openapi/recorded.json', import.meta.url).pathname
+
+/** Performs the run that the examples of the OpenAPI document are taken from. */
+async function recordedRun() {
+  const service = await startService((config) => {
+    config.mail = { smtpUrlEnv: 'X', smtpUrl: 'smtp://127.0.0.1:1', from: 'slipway@example.com' }
+    config.webhooks.allowPrivateRanges = ['127.0.0.0/8']
+  }, '2026-10-30T09:00:00Z')
+  onTestFinished(() => service.close())
+  const recorder = startRecorder(service, 'req-5f0c2d')
+  const tenant = await recordSigningUp(recorder)
+  await recordMembers(recorder, tenant)
+  await recordCatalogue(recorder)
+  const resources = await recordResources(recorder)
+  await recordRefusals(recorder, resources)
+  await recordMalformedRequests(recorder)
+  await recordFleet(recorder, tenant, resources)
+  const receiver = await recordEvents(recorder, tenant)
+  await recordMoney(recorder, tenant, resources)
+  await recordRemoval(recorder, resources)
+  await recordFleetChanges(recorder, tenant)
+  await recordInterventions(recorder, tenant)
+  await recordAccount(recorder)
+  const issuer = await recordSingleSignOn(recorder, tenant.ownerToken)
+  await recordSurroundings(recorder)
+  await recordRateLimit(recorder)
+  recordFailures(recorder)
+  const addresses = {
+    [service.url]: 'http://127.0.0.1:8080',
+    [issuer]: 'https://idp.example.com',
+    [receiver]: 'https://hooks.example.com',
+  }
+  const recording = stabilized(shortened(recorder.recording) as Recording, addresses)
+  const log = recording.routes.vmSerialLog!.response as { content: string; next_offset: number }
+  // It counts the bytes of a log that names the addresses of this run.
+  log.next_offset = Buffer.byteLength(log.content)
+  return recording
+}
+
+test('the examples of the OpenAPI document are what the service sends', async () => {
+  const recording = await recordedRun()
+  expect(routeIds.filter((id) => !recording.routes[id])).toEqual([])
+  expect(Object.keys(errorStatus).filter((code) => !recording.errors[code as ErrorCode])).toEqual([])
+  for (const [type, event] of Object.entries(recording.events)) {
+    const documented = Object.keys(eventFacts[type as EventType].data)
+    const { data } = event as { data: object }
+    expect([type, Object.keys(data).filter((name) => !documented.includes(name))]).toEqual([type, []])
+  }
+  await expect(`${JSON.stringify(recording, null, 2)}\n`).toMatchFileSnapshot(file)
+}, 120_000)

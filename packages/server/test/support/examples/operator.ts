@@ -1,0 +1,131 @@
+import { eventually } from '@slipway/testing/eventually.ts'
+import { sshKey } from '@slipway/testing/ssh-key.ts'
+import type { Tenant } from './people.ts'
+import type { Recorder } from './recorder.ts'
+import { ended, finished, type Resources } from './tenant.ts'
+
+/** What an operator reads while the tenant's VM runs. */
+export async function recordFleet({ service, ok }: Recorder, tenant: Tenant, { vm_id }: Resources) {
+  const token = service.credentials.operator_key
+  const { project_id, organization_id } = tenant
+  await ok('adminVmList', { token })
+  await ok('adminLocationList', { token })
+  await ok('adminCapacityList', { token })
+  await ok('adminImageList', { token })
+  await ok('adminPriceList', { token })
+  await ok('adminQuotaList', { token, query: { project_id } })
+  await ok('adminOrganizationQuotaList', { token, params: { organization_id } })
+  await ok('adminOrganizationList', { token })
+  await ok('adminProjectList', { token })
+  await ok('adminUserList', { token })
+  await ok('adminKeyList', { token })
+  await ok('adminSearch', { token, query: { q: 'train' } })
+  const { items } = await service.ok('adminHostList', { token, query: { limit: 500 } })
+  const host = items.find(({ vms }) => vms.some(({ id }) => id === vm_id))!
+  await ok('adminHostGet', { token, params: { host_id: host.id } })
+  await ok('adminHostList', { token, query: { location: host.location } })
+}
+
+export async function recordFleetChanges({ service, ok }: Recorder, { project_id }: Tenant) {
+  const token = service.credentials.operator_key
+  const host = await ok('adminHostCreate', {
+    token,
+    body: { name: 'us-east1-a-a100-5', location: 'us-east1-a', gpus: { model: 'A100 40GB PCIe', count: 8 } },
+  })
+  const params = { host_id: host.id }
+  await service.server.reconciler.reports()
+  const { gpus } = await service.ok('adminHostGet', { token, params })
+  await ok('adminGpuUpdate', { token, params: { gpu_id: gpus[0]!.id }, body: { state: 'quarantined' } })
+  await ok('adminHostUpdate', { token, params, body: { schedulable: false } })
+  await ok('adminHostDrain', { token, params })
+  await service.simulator().setHostLost(host.name, true)
+  await service.clock.advance('31 seconds')
+  await service.server.reconciler.reports()
+  await ok('adminAlertList', { token })
+  await ok('adminHostForget', { token, params })
+  await ok('adminHostDelete', { token, params })
+
+  const image = await ok('adminImageCreate', {
+    token,
+    body: {
+      ...{ name: 'ubuntu24.04-jax:latest', description: 'Ubuntu 24.04 with JAX', tags: ['ubuntu', 'jax'] },
+      locations: ['us-east1-a'],
+    },
+  })
+  const image_id = image.id
+  const locations = ['us-east1-a', 'eu-north1-a']
+  await ok('adminImageUpdate', { token, params: { image_id }, body: { locations } })
+  await ok('adminImageDelete', { token, params: { image_id } })
+  const price = { product_name: 'a100.1x', unit: 'vm_hour', usd: 1.45 }
+  await ok('adminPriceSet', { token, body: { items: [price] } })
+  await ok('adminQuotaSet', { token, body: { project_id, items: [{ name: 'a100_gpus', max: 16 }] } })
+  const key = await ok('adminKeyCreate', { token, body: { name: 'fleet-report' } })
+  await ok('adminKeyDelete', { token, params: { key_id: key.id } })
+}
+
+/** Creates a VM whose creation can neither go on nor be undone. */
+async function stuckCreation(recorder: Recorder, name: string) {
+  const { service, defaults } = recorder
+  const simulator = service.simulator()
+  await simulator.addFault({ method: 'ensureVm', kind: 'reject' })
+  await simulator.addFault({ method: 'removeVm', kind: 'fail', times: 1000 })
+  const image = 'ubuntu24.04-nvidia:latest'
+  const { operation } = await service.ok('vmCreate', {
+    ...defaults,
+    body: { name, type: 'a40.1x', location: 'us-east1-a', image, ssh_public_key: sshKey },
+  })
+  const values = [operation.operation_id]
+  await eventually(async () => {
+    const [row] = await service.sql<{ is_stuck: boolean }>(
+      'SELECT is_stuck FROM operations WHERE id = $1',
+      values,
+    )
+    // Makes the next attempt due at once: pauses between attempts grow to half a minute.
+    await service.sql(
+      `UPDATE operation_queue SET run_at = slipway_now() FROM operations
+       WHERE operation_id = $1 AND id = $1 AND lease_token IS NULL AND NOT is_stuck AND run_at > slipway_now()`,
+      values,
+    )
+    service.server.services.signals.send('operations')
+    return row!.is_stuck
+  })
+  return operation
+}
+
+/** How operators handle operations that are stuck, and VMs of tenants. */
+export async function recordInterventions(recorder: Recorder, tenant: Tenant) {
+  const { service, ok, defaults } = recorder
+  const token = service.credentials.operator_key
+  const simulator = service.simulator()
+  const retried = await stuckCreation(recorder, 'stuck-1')
+  await ok('adminOperationList', { token, query: { stuck: true } })
+  await simulator.clearFaults()
+  await ok('adminOperationRetry', { token, params: { operation_id: retried.operation_id } })
+  await ended(recorder, retried)
+  const abandoned = await stuckCreation(recorder, 'stuck-2')
+  await simulator.clearFaults()
+  await ok('adminOperationAbandon', { token, params: { operation_id: abandoned.operation_id } })
+  // What was abandoned is deleted in the background.
+  const params = { ...defaults.params, vm_id: abandoned.metadata.id }
+  await eventually(async () => (await service.call('vmGet', { ...defaults, params })).status === 404)
+
+  const image = 'ubuntu24.04-nvidia:latest'
+  const body = { name: 'idle-1', type: 'a40.1x', location: 'us-east1-a', image, ssh_public_key: sshKey }
+  const vm_id = await finished(recorder, await service.ok('vmCreate', { ...defaults, body }))
+  await finished(recorder, await ok('adminVmStop', { token, params: { vm_id } }))
+  await finished(recorder, await ok('adminVmDelete', { token, params: { vm_id } }))
+  await ok('adminEventList', { token })
+  await ok('organizationEventList', { token: tenant.ownerToken })
+
+  const { organization_id } = tenant
+  const suspension = { suspended: true, stop_vms: true }
+  await ok('adminOrganizationUpdate', { token, params: { organization_id }, body: suspension })
+  await recorder.refused('suspended', 'diskCreate', {
+    body: { name: 'datasets', size: '500GiB', location: 'us-east1-a' },
+  })
+  await service.ok('adminOrganizationUpdate', {
+    token,
+    params: { organization_id },
+    body: { suspended: false },
+  })
+}
