@@ -175,7 +175,7 @@ function sharedParameters(print: (schema: unknown) => unknown): Json {
       in: 'header',
       description: 'For a stream: the position after which it starts. Without it, only what is new.',
       schema: { type: 'string' },
-      example: '4182',
+      example: '73',
     },
     XRequestId: {
       name: 'X-Request-Id',
