@@ -15,5 +15,5 @@ export interface Recording {
   texts: Record<string, string>
 }
 
-/** What recorded.json lacks, because it is new, has no example until it is recorded; tests demand that nothing lacks one. */
+/** A new route has no example until it is recorded; a test fails while an example is missing. */
 export const recording = recorded as Recording

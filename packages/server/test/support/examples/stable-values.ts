@@ -27,7 +27,7 @@ const idOf = (index: number) =>
 /** The serial number of a disk is the end of its id. */
 const serialOf = (id: string) => id.replaceAll('-', '').slice(-20)
 
-/** What every run makes anew. Values of a kind are numbered in the order in which they first appear. */
+/** The kinds of values that differ in every run. Values of a kind are numbered in the order in which they first appear. */
 const kinds: Kind[] = [
   { pattern: /(?<![0-9a-f])[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(?![0-9a-f])/g, fixedValue: idOf },
   { pattern: /(?<="address":")198\.18\.[\d.]+/g, fixedValue: (index) => `198.18.0.${index + 7}` },
