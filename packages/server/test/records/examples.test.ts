@@ -71,4 +71,4 @@ test('the examples of the OpenAPI document are what the service sends', async ()
     expect([type, Object.keys(data).filter((name) => !documented.includes(name))]).toEqual([type, []])
   }
   await expect(`${JSON.stringify(recording, null, 2)}\n`).toMatchFileSnapshot(file)
-}, 120_000)
+}, 300_000)
