@@ -1,4 +1,4 @@
-import type { ErrorCode, EventType, RouteAnswer, RouteId } from '@slipway/contract'
+import type { ErrorCode, EventType, RouteResponse, RouteId } from '@slipway/contract'
 import type { Recording } from '@slipway/contract/openapi/recording'
 import type { CallOptions, TestService } from '@slipway/testing/service.ts'
 
@@ -8,7 +8,7 @@ export interface Recorder {
   /** Used by every call that does not say otherwise. */
   defaults: { token: string; params: Record<string, string> }
   /** Calls a route that must succeed. The first call of each route is its example. */
-  ok<Id extends RouteId>(id: Id, options?: CallOptions<Id>): Promise<RouteAnswer<Id>>
+  ok<Id extends RouteId>(id: Id, options?: CallOptions<Id>): Promise<RouteResponse<Id>>
   /** Calls a route that must be refused with this code. */
   refused<Id extends RouteId>(code: ErrorCode, id: Id, options?: CallOptions<Id>): Promise<void>
 }
