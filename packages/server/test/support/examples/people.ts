@@ -2,7 +2,7 @@ import type { Role } from '@slipway/contract'
 import { keepSessions } from '@slipway/testing/people.ts'
 import { URI } from 'otpauth'
 import { createSetupCode } from '../../../src/accounts/credentials.ts'
-import { pingDatabase } from '../../../src/store/meta.ts'
+import { pingDatabase } from '../../../src/postgres/ping.ts'
 import type { Recorder } from './recorder.ts'
 
 const password = 'correct horse battery'
