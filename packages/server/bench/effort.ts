@@ -1,6 +1,8 @@
 /** How long the measurements take. */
 export interface Effort {
   hosts: number
+  /** VMs that single records are read of, at random. */
+  vms: number
   /** Rounds that are counted, after one that warms up; none: the warm-up is what counts. */
   rounds: number
   /** For each round; a read and its limits take turns in shorter ones. */
@@ -16,7 +18,8 @@ export interface Effort {
 }
 
 export const usual: Effort = {
-  hosts: 2_000,
+  hosts: 3_000,
+  vms: 10_000,
   rounds: 3,
   readSeconds: 3,
   connections: [1, 16, 64],
@@ -29,7 +32,8 @@ export const usual: Effort = {
 
 /** A look in a minute. */
 export const quick: Effort = {
-  hosts: 1_000,
+  hosts: 3_000,
+  vms: 10_000,
   rounds: 0,
   readSeconds: 1,
   connections: [1, 16, 64],

@@ -1,4 +1,5 @@
 import { organizationQuotaNames } from '@slipway/contract'
+import { growRows } from '@slipway/testing/grow-rows.ts'
 import { addOrganization } from '@slipway/testing/people.ts'
 import { createAccessKey } from '../src/accounts/credentials.ts'
 import { setUpProject } from '../src/accounts/project-setup.ts'
@@ -41,7 +42,7 @@ export async function addWriteKey(tx: Tx, projectId: string): Promise<string> {
   return (await createAccessKey(tx, { scope, name: 'bench', role: 'write', createdBy: null }))!.secret
 }
 
-/** A project with more VMs than a page has, which also warms the service up. */
+/** A project with more VMs than a page has. Creating them also warms the service up. */
 export async function addVms(service: RunningService): Promise<Made[]> {
   const tenants = await addTenants(service.database, 'reader', 1, 1)
   return createVms(service, tenants, 120)
@@ -50,6 +51,42 @@ export async function addVms(service: RunningService): Promise<Made[]> {
 export async function createVms({ main }: RunningService, tenants: Tenant[], count: number): Promise<Made[]> {
   const load = { kind: 'create', url: main.url, tenants, location: locations[0], clients: 8, count } as const
   return (await runLoad(load)).made
+}
+
+/** Adds VMs with one operation each, copied from VMs that the service created. A subnet has room for 4,000 of them. */
+export async function addCopies(service: RunningService, templates: Made[], count: number): Promise<Made[]> {
+  const { database } = service
+  const [running, shutOff] = templates
+  await stopVm(service, shutOff!)
+  const projectIds = (await addTenants(database, 'copies', 1, 4)).map(({ projectId }) => projectId)
+  const share = Math.ceil(count / locations.length)
+  for (const [index, location] of locations.entries())
+    await growRows(database, {
+      ...{ vms: share, operations: share, events: share, after: index * share, location },
+      ...{ projectIds, templates: { running: running!.vmId, shutOff: shutOff!.vmId } },
+    })
+  await database.query({ text: 'ANALYZE' })
+  return vmsOf(service, projectIds, count)
+}
+
+/** Returns VMs of these projects of one organization, each with one of its operations, and a key that reads them all. */
+export async function vmsOf(
+  { database }: RunningService,
+  projectIds: string[],
+  count: number,
+): Promise<Made[]> {
+  const { rows } = await database.query({
+    text: `SELECT v.project_id AS "projectId", v.id AS "vmId",
+                  (SELECT o.id FROM operations o WHERE o.resource_id = v.id LIMIT 1) AS "operationId",
+                  (SELECT organization_id FROM projects p WHERE p.id = v.project_id) AS "organizationId"
+           FROM vms v WHERE v.project_id = ANY ($1) LIMIT $2`,
+    values: [projectIds, count],
+  })
+  const scope = { projectId: null, organizationId: rows[0].organizationId }
+  const key = await database.transaction((tx) =>
+    createAccessKey(tx, { scope, name: 'bench', role: 'viewer', createdBy: null }),
+  )
+  return rows.map(({ organizationId: _, ...vm }) => ({ ...vm, token: key!.secret }))
 }
 
 /** Shuts a VM off. */

@@ -14,7 +14,7 @@ import { openEmbedded } from '../src/postgres/embedded/index.ts'
 import { measureChanges } from './changes.ts'
 import { type Effort, quick, usual } from './effort.ts'
 import { type Figure, print, shown } from './figures.ts'
-import { addTenants, addVms, addWriteKey, createVms, stopVm } from './fixtures.ts'
+import { addTenants, addVms, createVms, stopVm, vmsOf } from './fixtures.ts'
 import type { Made } from './load.ts'
 import { Memory } from './memory.ts'
 import { measureReadsBeside, type Vms } from './reads.ts'
@@ -186,19 +186,14 @@ async function fillRows(service: RunningService): Promise<void> {
   }
 }
 
-/** So many VMs of one of those who were given some, which lie all over the tables. */
-async function grownVms({ database }: RunningService, count: number): Promise<Made[]> {
-  const { rows: vms } = await database.query({
-    text: `SELECT v.project_id AS "projectId", v.id AS "vmId",
-                  (SELECT o.id FROM operations o WHERE o.resource_id = v.id LIMIT 1) AS "operationId"
-           FROM vms v WHERE v.project_id = (
-             SELECT p.id FROM projects p JOIN organizations o ON o.id = p.organization_id
-             WHERE o.name = $1 ORDER BY p.id LIMIT 1)
-           LIMIT $2`,
-    values: [`${tenantName} 0`, count],
+/** VMs of one of the filled projects, which are spread over the tables. */
+async function grownVms(service: RunningService, count: number): Promise<Made[]> {
+  const { rows } = await service.database.query({
+    text: `SELECT p.id FROM projects p JOIN organizations o ON o.id = p.organization_id
+           WHERE o.name = $1 ORDER BY p.id LIMIT 1`,
+    values: [`${tenantName} 0`],
   })
-  const token = await database.transaction((tx) => addWriteKey(tx, vms[0].projectId))
-  return vms.map((vm) => ({ ...vm, token }))
+  return vmsOf(service, [rows[0].id], count)
 }
 
 /** The turn that lies in the middle, by how many times slower the grown store was in it. */

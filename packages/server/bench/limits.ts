@@ -11,7 +11,7 @@ export type BareTask =
       kind: 'routes'
       databaseUrl: string
       token: string
-      vmId: string
+      vmIds: string[]
       projectId: string
       /** What is sent, by the name of a path. */
       answers: Record<string, Answer>

@@ -25,7 +25,8 @@ process.once('message', async (load: Load) => {
       const send = connectTo(load.url)
       while (left-- > 0 && performance.now() < until) {
         const start = performance.now()
-        if (load.kind === 'get') await send('GET', load.paths[names++ % load.paths.length]!, load.token)
+        if (load.kind === 'get')
+          await send('GET', load.paths[Math.floor(Math.random() * load.paths.length)]!, load.token)
         else await change(send, load, client)
         latencies.push(performance.now() - start)
       }

@@ -58,7 +58,7 @@ export const runLoad = (load: Load): Promise<LoadResult> => runChild('load-child
 
 export interface Reading {
   url: string
-  /** Read in turns. */
+  /** Read at random. */
   paths: string[]
   token: string
   connections: number
@@ -79,7 +79,7 @@ const byNode = ({ connections, ...reading }: Reading) =>
   runLoad({ kind: 'get', clients: connections, ...reading })
 
 function byWrk({ url, paths, token, connections, seconds }: Reading): Promise<ReadResult> {
-  const script = inTurns(paths)
+  const script = atRandom(paths)
   const flags = ['-t1', `-c${connections}`, `-d${seconds}s`, '--latency', '-s', script.file]
   const cpuBefore = endedChildrenCpuMs()
   return new Promise((resolve, reject) => {
@@ -108,15 +108,15 @@ function byWrk({ url, paths, token, connections, seconds }: Reading): Promise<Re
   })
 }
 
-/** What tells wrk which paths to ask for; requests are made once, and not as they are sent. */
-function inTurns(paths: string[]): { file: string; remove: () => void } {
+/** A script that has wrk request the paths at random; the requests are made once, and not as they are sent. */
+function atRandom(paths: string[]): { file: string; remove: () => void } {
   const dir = mkdtempSync(join(tmpdir(), 'slipway-wrk-'))
   const file = join(dir, 'paths.lua')
   const list = paths.map((path) => JSON.stringify(path)).join(', ')
   const lua = [
-    `local paths, n, made = { ${list} }, 0, {}`,
+    `local paths, made = { ${list} }, {}`,
     'init = function() for i, path in ipairs(paths) do made[i] = wrk.format("GET", path) end end',
-    'request = function() n = n % #made + 1; return made[n] end',
+    'request = function() return made[math.random(#made)] end',
   ]
   writeFileSync(file, lua.join('\n'))
   return { file, remove: () => rmSync(dir, { recursive: true }) }

@@ -5,7 +5,7 @@ import { addTenants, type Tenant } from './fixtures.ts'
 import { startBareRoutes } from './limits.ts'
 import { type LoadResult, type Made, read, runLoad } from './load.ts'
 import { each, metered } from './meter.ts'
-import { answerOf } from './reads.ts'
+import { answerOf, type Vms } from './reads.ts'
 import { locations, type RunningService, type ServerProcess } from './running-service.ts'
 
 const connections = 64
@@ -19,7 +19,7 @@ const counts = [1, 2, 4]
  */
 export async function measureProcesses(
   service: RunningService,
-  made: Made,
+  made: Vms,
   effort: Effort,
 ): Promise<Figure[]> {
   const tenants = await addTenants(service.database, 'processes', 8, 1)
@@ -28,7 +28,7 @@ export async function measureProcesses(
   const bare = new Map<number, Measured>()
   for (const count of counts) {
     while (servers.length < count) servers.push(await service.startProcess('api'))
-    reads.set(count, await readFrom(service, servers, pathOf(made), made.token, effort))
+    reads.set(count, await readFrom(service, servers, made.map(pathOf), made[0].token, effort))
     bare.set(count, await readBare(service, count, made, effort))
   }
   const first = await create(servers, { tenants, location: locations[0], count: effort.firstCreations })
@@ -87,16 +87,17 @@ const pathOf = ({ projectId, vmId }: Made) => `/v0.1/projects/${projectId}/vms/$
 async function readBare(
   service: RunningService,
   count: number,
-  made: Made,
+  made: Vms,
   effort: Effort,
 ): Promise<Measured> {
   const { databaseUrl } = service
-  const answers = { vm: await answerOf(service, pathOf(made), made.token) }
+  const vmIds = made.map(({ vmId }) => vmId)
+  const answers = { vm: await answerOf(service, pathOf(made[0]), made[0].token) }
   const servers = await Promise.all(
-    Array.from({ length: count }, () => startBareRoutes({ databaseUrl, answers, ...made })),
+    Array.from({ length: count }, () => startBareRoutes({ databaseUrl, answers, vmIds, ...made[0] })),
   )
   try {
-    return await readFrom(service, servers, '/vm/bare', made.token, effort)
+    return await readFrom(service, servers, ['/vm/bare'], made[0].token, effort)
   } finally {
     for (const server of servers) server.stop()
   }
@@ -105,11 +106,10 @@ async function readBare(
 async function readFrom(
   service: RunningService,
   servers: { url: string; pid: number }[],
-  path: string,
+  paths: string[],
   token: string,
   effort: Effort,
 ): Promise<Measured> {
-  const paths = [path]
   const share = Math.max(1, Math.round(connections / servers.length))
   const readOne =
     (seconds: number) =>

@@ -7,20 +7,20 @@ import { parseArgs } from 'node:util'
 import { measureChanges } from './changes.ts'
 import { type Effort, quick, usual } from './effort.ts'
 import { type Figure, type Group, print } from './figures.ts'
-import { addVms } from './fixtures.ts'
-import { type Made, readerName } from './load.ts'
+import { addCopies, addVms } from './fixtures.ts'
+import { readerName } from './load.ts'
 import { Memory } from './memory.ts'
 import { measureProcesses } from './processes.ts'
-import { measureReads } from './reads.ts'
+import { measureReads, type Vms } from './reads.ts'
 import { keep, readResults, runNow } from './results.ts'
 import { RunningService } from './running-service.ts'
 import { measureStarts } from './starts.ts'
 import { measureStreams } from './streams.ts'
 
-type Measure = (service: RunningService, made: Made, effort: Effort) => Promise<Figure[]>
+type Measure = (service: RunningService, vms: Vms, effort: Effort) => Promise<Figure[]>
 
 const measurements: Record<Group, Measure> = {
-  reads: (service, made, effort) => measureReads(service, [made], effort),
+  reads: measureReads,
   changes: (service, _, effort) => measureChanges(service, effort),
   streams: (service, _, effort) => measureStreams(service, effort),
   processes: measureProcesses,
@@ -43,12 +43,14 @@ const memory = new Memory(service)
 try {
   await service.start()
   console.error(`  ready after ${Math.round(service.main.readyMs)} ms; reads are measured with ${readerName}`)
-  const made = (await addVms(service)).at(-1)!
+  const created = (await addVms(service)) as Vms
+  const readsVms = wanted.includes('reads') || wanted.includes('processes')
+  const vms = readsVms ? ((await addCopies(service, created, effort.vms)) as Vms) : created
   const run = runNow(await service.postgresVersion(), values.quick)
   // A part is measured to be looked at beside the rest.
   const figures = values.only ? { ...readResults().service?.figures } : {}
   for (const name of wanted) {
-    const measured = await measurements[name](service, made, effort)
+    const measured = await measurements[name](service, vms, effort)
     await memory.note(name)
     measured.forEach(print)
     figures[name] = measured
