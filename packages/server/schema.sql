@@ -628,6 +628,46 @@ $function$;
 
 CREATE TRIGGER quotas_counted AFTER INSERT OR DELETE OR UPDATE OF used ON quotas FOR EACH ROW EXECUTE FUNCTION count_organization_quota();
 
+CREATE FUNCTION vm_record(id uuid, project_id uuid, type text, state text, ssh_destination text, created_at timestamp with time zone, updated_at timestamp with time zone, name text, location text, interface_id uuid, network_id uuid, subnet_id uuid, mac_address text, private_address inet, public_address inet, public_address_id uuid, image text, expires_at timestamp with time zone, on_expiry text, started_at timestamp with time zone, labels jsonb, description text, is_protected boolean, ssh_public_keys text[], ssh_host_key text, startup_script_sha256 text, os_disk_id uuid, os_disk_size text)
+ RETURNS text
+ LANGUAGE plpgsql
+ IMMUTABLE PARALLEL SAFE
+AS $function$
+DECLARE
+  time_format constant text := 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"';
+  created constant text := to_char(created_at AT TIME ZONE 'UTC', time_format);
+  location_json constant text := to_json(location);
+  -- As a known_hosts file names the VM: a port other than that of SSH is part of the name.
+  known_host constant text := CASE
+    WHEN ssh_destination = '' THEN host(coalesce(public_address, private_address))
+    WHEN ssh_destination LIKE '%:%' THEN regexp_replace(ssh_destination, '^.*@(.*):([0-9]+)$', '[\1]:\2')
+    ELSE split_part(ssh_destination, '@', 2) END;
+BEGIN
+  RETURN concat(
+    '{"id":"', id, '","project_id":"', project_id, '","type":', to_json(type), ',"state":', to_json(state),
+    ',"ssh_destination":', to_json(ssh_destination), ',"created_at":"', created,
+    '","updated_at":"', to_char(updated_at AT TIME ZONE 'UTC', time_format), '","name":', to_json(name),
+    ',"location":', location_json, ',"commitment_period":0,"commitment_end":"","network_interfaces":[{"id":"',
+    interface_id, '","name":"nic0","network":"', network_id, '","subnet":"', subnet_id,
+    '","interface_type":"Ethernet","mac_address":', to_json(mac_address), ',"ips":[{"private_ipv4":{"address":"',
+    private_address, '"},"public_ipv4":{"address":"', public_address, '","id":"', public_address_id, '","type":"',
+    CASE WHEN public_address IS NOT NULL THEN 'dynamic' END, '"}}]}],"host_channel_adapters":[],'
+    '"virtualization_features":{"nested_virtualization":false},"instance_template_id":"","instance_group_id":"",'
+    '"reservation_id":"","image":', to_json(image),
+    ',"expires_at":"', to_char(expires_at AT TIME ZONE 'UTC', time_format), '","on_expiry":', to_json(on_expiry),
+    ',"started_at":"', to_char(started_at AT TIME ZONE 'UTC', time_format), '","labels":', labels,
+    ',"description":', to_json(description),
+    ',"deletion_protection":', CASE WHEN is_protected THEN 'true' ELSE 'false' END,
+    ',"ssh_public_keys":', to_json(ssh_public_keys),
+    ',"ssh_host_keys":[', CASE WHEN ssh_host_key <> '' THEN to_json(known_host || ' ' || ssh_host_key) END,
+    '],"startup_script_sha256":', to_json(startup_script_sha256),
+    ',"disks":[{"id":"', os_disk_id, '","name":', to_json(name || '-os'), ',"type":"persistent-ssd","size":',
+    to_json(os_disk_size), ',"location":', location_json, ',"block_size":0,"created_at":"', created,
+    '","updated_at":"', created, '","serial_number":"', right(replace(os_disk_id::text, '-', ''), 20),
+    '","attachment_type":"os","mode":"read-write"}');
+END
+$function$;
+
 -- Virtual machines.
 CREATE TABLE vms (
   id uuid NOT NULL,
@@ -677,6 +717,10 @@ CREATE TABLE vms (
   created_at timestamp with time zone DEFAULT slipway_now() NOT NULL,
   updated_at timestamp with time zone DEFAULT slipway_now() NOT NULL,
   deleted_at timestamp with time zone,
+  data_disks integer DEFAULT 0 NOT NULL,
+  metered_since timestamp with time zone,
+  spent_usd_ms numeric DEFAULT 0 NOT NULL,
+  record text GENERATED ALWAYS AS (vm_record(id => id, project_id => project_id, type => type, state => state, ssh_destination => ssh_destination, created_at => created_at, updated_at => updated_at, name => name, location => location, interface_id => interface_id, network_id => network_id, subnet_id => subnet_id, mac_address => mac_address, private_address => private_address, public_address => public_address, public_address_id => public_address_id, image => image, expires_at => expires_at, on_expiry => on_expiry, started_at => started_at, labels => labels, description => description, is_protected => is_protected, ssh_public_keys => ssh_public_keys, ssh_host_key => ssh_host_key, startup_script_sha256 => startup_script_sha256, os_disk_id => os_disk_id, os_disk_size => os_disk_size)) STORED NOT NULL,
   CONSTRAINT vms_pkey PRIMARY KEY (id),
   CONSTRAINT vms_mac_address_key UNIQUE (mac_address),
   CONSTRAINT vms_private_address UNIQUE (network_id, private_address),
@@ -688,7 +732,7 @@ CREATE TABLE vms (
   CONSTRAINT vms_os_disk_gib_check CHECK (os_disk_gib >= 128 AND os_disk_gib <= 2048),
   CONSTRAINT vms_on_expiry_check CHECK (on_expiry = ANY (ARRAY['stop'::text, 'delete'::text])),
   CONSTRAINT vms_check CHECK ((public_address IS NULL) = (public_address_id IS NULL))
-);
+) WITH (toast_tuple_target=8160);
 CREATE UNIQUE INDEX vms_name ON vms USING btree (project_id, name) WHERE deleted_at IS NULL;
 CREATE UNIQUE INDEX vms_public_address ON vms USING btree (public_address) WHERE public_address IS NOT NULL;
 CREATE INDEX vms_by_project ON vms USING btree (project_id, id DESC);
@@ -745,6 +789,20 @@ CREATE TABLE disk_attachments (
 );
 CREATE UNIQUE INDEX disk_attachments_one_writer ON disk_attachments USING btree (disk_id) WHERE is_exclusive;
 CREATE INDEX disk_attachments_by_disk ON disk_attachments USING btree (disk_id);
+
+CREATE FUNCTION count_data_disks()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+  IF TG_OP = 'INSERT' THEN UPDATE vms SET data_disks = data_disks + 1 WHERE id = NEW.vm_id;
+  ELSE UPDATE vms SET data_disks = data_disks - 1 WHERE id = OLD.vm_id;
+  END IF;
+  RETURN NULL;
+END
+$function$;
+
+CREATE TRIGGER disk_attachments_counted AFTER INSERT OR DELETE ON disk_attachments FOR EACH ROW EXECUTE FUNCTION count_data_disks();
 
 -- Changes that take longer than their request: the record of all operations, finished and unfinished.
 CREATE TABLE operations (
@@ -813,27 +871,6 @@ CREATE TABLE prices (
   CONSTRAINT prices_unit_check CHECK (unit = ANY (ARRAY['vm_hour'::text, 'gb_hour'::text])),
   CONSTRAINT prices_usd_check CHECK (usd >= 0::numeric)
 );
-
--- One row: how often prices have changed. A process that keeps prices in memory sees by it whether they are still
--- valid.
-CREATE TABLE price_changes (
-  is_only boolean DEFAULT true NOT NULL,
-  count bigint DEFAULT 0 NOT NULL,
-  CONSTRAINT price_changes_pkey PRIMARY KEY (is_only),
-  CONSTRAINT price_changes_is_only_check CHECK (is_only)
-);
-
-CREATE FUNCTION count_price_change()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-BEGIN
-  UPDATE price_changes SET count = count + 1;
-  RETURN NULL;
-END
-$function$;
-
-CREATE TRIGGER prices_changed AFTER INSERT OR DELETE OR UPDATE ON prices FOR EACH ROW EXECUTE FUNCTION count_price_change();
 
 CREATE FUNCTION ms_between(since timestamp with time zone, until timestamp with time zone)
  RETURNS bigint
@@ -914,6 +951,37 @@ END
 $function$;
 
 CREATE TRIGGER usage_intervals_added_up BEFORE INSERT ON usage_intervals FOR EACH ROW EXECUTE FUNCTION add_up_earlier_meters();
+
+CREATE FUNCTION keep_vm_meter()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+DECLARE
+  since timestamptz;
+  spent numeric;
+BEGIN
+  IF TG_OP = 'DELETE' THEN
+    spent := OLD.earlier_usd_ms;
+  ELSIF upper_inf(NEW.period) THEN
+    since := lower(NEW.period);
+    spent := NEW.earlier_usd_ms;
+  ELSE
+    -- As in add_up_earlier_meters.
+    PERFORM pg_advisory_xact_lock_shared(7102021);
+    spent := NEW.earlier_usd_ms + metered_cost(NEW.product_name, NEW.quantity, NEW.period);
+  END IF;
+  UPDATE vms SET metered_since = since, spent_usd_ms = spent
+  WHERE id = coalesce(NEW.resource_id, OLD.resource_id)
+    AND (metered_since IS DISTINCT FROM since OR spent_usd_ms <> spent);
+  RETURN NULL;
+END
+$function$;
+
+CREATE TRIGGER usage_intervals_opened AFTER INSERT ON usage_intervals FOR EACH ROW WHEN (new.resource_type = 'vm'::text) EXECUTE FUNCTION keep_vm_meter();
+
+CREATE TRIGGER usage_intervals_closed AFTER UPDATE OF period ON usage_intervals FOR EACH ROW WHEN (new.resource_type = 'vm'::text) EXECUTE FUNCTION keep_vm_meter();
+
+CREATE TRIGGER usage_intervals_withdrawn AFTER DELETE ON usage_intervals FOR EACH ROW WHEN (old.resource_type = 'vm'::text AND upper_inf(old.period)) EXECUTE FUNCTION keep_vm_meter();
 
 -- Cost of the month to date and cost per hour of each project, so that a budget check reads one row. Triggers on
 -- usage_intervals and prices keep it.

@@ -188,7 +188,6 @@ const meterColumns = {
   project_id: 'g.project_id',
   resource_id: 'g.id',
   location: 'g.location',
-  period: `tstzrange(slipway_now() - interval '1 minute', NULL)`,
 }
 
 const claims = `UPDATE gpus SET state = 'claimed', vm_id = g.id FROM grown_vms g WHERE gpus.id = g.gpu_id`

@@ -4,6 +4,7 @@ import { compileFor } from '@slipway/server/operations/firewall/apply.ts'
 import { findAnyVm } from '@slipway/server/store/compute/vms.ts'
 import { expect } from 'vitest'
 import type { TestService } from './service.ts'
+import { wrongVmRecords } from './vm-records.ts'
 
 const settled: VmState[] = ['STATE_RUNNING', 'STATE_SHUTOFF', 'STATE_CRASHED', 'STATE_UNREACHABLE']
 
@@ -207,7 +208,7 @@ export async function brokenInvariants(service: Pick<TestService, 'sql' | 'datab
   )
   for (const host of counts)
     check(host.free_gpus === host.free, `${host.name} counts ${host.free_gpus} free GPUs of ${host.free}`)
-  return problems
+  return [...problems, ...(await wrongVmRecords(service))]
 }
 
 /** Runs the reconcilers until nothing more is under way and no GPU waits for its reset. */

@@ -45,21 +45,6 @@ export function usdOfMs(usdMs: string): Exact {
   return exact(sum.numerator, sum.denominator * msPerHour)
 }
 
-/**
- * What has cost `usdMs` by now and `usdPerHour` from now on, in USD. It is asked over and over: what does not change is worked
- * out once.
- */
-export function runningCost(usdMs: string, usdPerHour: string): (msFromNow: number) => string {
-  const [spent, rate] = [parseDecimal(usdMs), parseDecimal(usdPerHour)]
-  const denominator = spent.denominator * rate.denominator
-  const before = spent.numerator * rate.denominator
-  const perMs = rate.numerator * spent.denominator
-  return (ms) => {
-    const amount = { numerator: before + perMs * BigInt(ms), denominator: denominator * msPerHour }
-    return displayUsd(amount).replace(/\.?0+$/, '')
-  }
-}
-
 /** What so many units cost in an hour. */
 export function hourlyCost(units: number, usdPerUnitHour: string): Exact {
   return costOf(BigInt(units) * msPerHour, usdPerUnitHour)

@@ -3,7 +3,6 @@ import { addProject, ownerToken } from '@slipway/testing/people.ts'
 import { resourcesOf } from '@slipway/testing/resources.ts'
 import { useService } from '@slipway/testing/service.ts'
 import { expect, test } from 'vitest'
-import { runningCost } from '../../src/domain/money.ts'
 
 test('a VM tells its price, what it has cost so far, and since when it runs', async () => {
   const service = await useService()
@@ -138,24 +137,4 @@ test('a VM that is read over and over is told as it is, to the millisecond and t
   expect((await service.call('vmGet', { token, params: { project_id, vm_id } })).status).toBe(404)
   await succeeded(await service.ok('vmDelete', { params: { vm_id } }))
   expect((await service.call('vmGet', { params: { vm_id } })).status).toBe(404)
-})
-
-test('what has been spent and what an hour adds make the amount that PostgreSQL rounds to', async () => {
-  const service = await useService()
-  const amounts = Array.from({ length: 2_000 }, (_, n) => {
-    const spent = (n * 7919) % 3_600_001
-    return {
-      spent: `${spent}.${n % 1000}5`,
-      rate: `${n % 41}.${(n * 13) % 1_000_000}`,
-      ms: (n * 104_729) % 1e10,
-    }
-  })
-  const rounded = await service.sql(
-    `SELECT trim_scale(round((spent + rate * ms) / 3600000, 6))::text AS usd
-     FROM json_to_recordset($1) AS a (spent numeric, rate numeric, ms bigint)`,
-    [JSON.stringify(amounts)],
-  )
-  expect(amounts.map(({ spent, rate, ms }) => runningCost(spent, rate)(ms))).toEqual(
-    rounded.map(({ usd }) => usd),
-  )
 })

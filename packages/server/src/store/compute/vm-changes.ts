@@ -105,6 +105,7 @@ const started = statement<
      SELECT v.id, v.state FROM vms v WHERE v.id = ANY (ARRAY(SELECT id FROM given)) ORDER BY v.id FOR NO KEY UPDATE
    ), moved AS (
      UPDATE vms v SET ${movesTo("'STATE_RUNNING'", 'g.now')}, ssh_host_key_sealed = NULL,
+            metered_since = CASE WHEN l.state <> ALL (:billed::text[]) THEN g.now ELSE v.metered_since END,
             ssh_destination = CASE WHEN v.public_address IS NULL THEN '' ELSE g."sshDestination" END,
             firewall_applied = greatest(v.firewall_applied, g."firewallGeneration"),
             firewall_behind_since = CASE WHEN greatest(v.firewall_applied, g."firewallGeneration") < v.firewall_wanted

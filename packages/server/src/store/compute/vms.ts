@@ -79,7 +79,15 @@ export const attachedDisksOfVm = `
                      'updated_at', d.updated_at, 'mode', a.mode) ORDER BY a.position)
                    FROM disk_attachments a JOIN disks d ON d.id = a.disk_id WHERE a.vm_id = v.id), '[]')`
 
-const vmColumns = `v.*, h.name AS host, h.state AS host_state, ${attachedDisksOfVm} AS disks`
+// Without the record, which is as long as all others together.
+const rowColumns = `v.id, v.project_id, v.name, v.type, v.family, v.gpu_count, v.location, v.state, v.generation, v.host_id,
+  v.image, v.image_source, v.ssh_public_keys, v.ssh_host_key, v.ssh_host_key_sealed, v.startup_script,
+  v.startup_script_sha256, v.shutdown_script, v.ssh_destination, v.os_disk_id, v.os_disk_size, v.os_disk_gib,
+  v.interface_id, v.network_id, v.subnet_id, v.mac_address, v.private_address, v.public_address, v.public_address_id,
+  v.ttl_seconds, v.on_expiry, v.expires_at, v.started_at, v.labels, v.description, v.is_protected, v.firewall_wanted,
+  v.firewall_applied, v.created_at, v.updated_at, v.deleted_at, v.os_disk_lost_at`
+
+const vmColumns = `${rowColumns}, h.name AS host, h.state AS host_state, ${attachedDisksOfVm} AS disks`
 const selectVm = `SELECT ${vmColumns} FROM vms v LEFT JOIN hosts h ON h.id = v.host_id`
 
 const byId = statement<VmRow, { projectId: string; id: string }>(
@@ -141,7 +149,7 @@ export interface VmEngineRow extends VmRow {
 // What a network's VMs share is read once for all of them.
 const forEngine = keyedStatement<VmEngineRow, { id: string }>(
   'vm_for_engine',
-  `WITH wanted AS MATERIALIZED (SELECT * FROM vms v WHERE ${wantedVms}),
+  `WITH wanted AS MATERIALIZED (SELECT ${rowColumns} FROM vms v WHERE ${wantedVms}),
         protected AS MATERIALIZED (
           SELECT n.network_id, ${networkFirewall('n.network_id')} AS firewall
           FROM (SELECT DISTINCT network_id FROM wanted) n)
