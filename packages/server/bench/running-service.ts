@@ -12,13 +12,16 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { type Credentials, credentialsOf, databaseUrlOf, serverProgram } from '@slipway/testing/launcher.ts'
+import { type Credentials, credentialsOf, databaseUrlOf } from '@slipway/testing/launcher.ts'
 import { homeOf, killAndWait, postmasterPid } from '@slipway/testing/postgres/postmaster.ts'
 import { simulatedLocation } from '@slipway/testing/real-server.ts'
+import { root } from '@slipway/testing/root.ts'
 import { Database } from '../src/postgres/database.ts'
 
 export const locations = ['us-east1-a', 'eu-north1-a'] as const
 const pollMs = 5
+/** Its first line has the flags of Node that the service runs with. */
+const command = [join(root, 'packages/server/bin/slipway-server.js')]
 
 /** One server process. It logs as `npm start` does, into a file. */
 export interface ServerProcess {
@@ -89,9 +92,8 @@ export class RunningService {
     return rows[0].server_version
   }
 
-  startProcess(role: 'all' | 'api', command = [process.execPath, serverProgram]): Promise<ServerProcess> {
+  startProcess(role: 'all' | 'api', [program = '', ...words] = command): Promise<ServerProcess> {
     const log = join(this.#dir, `server-${this.#started++}.log`)
-    const [program = '', ...words] = command
     const flags = ['--port', '0', '--data-dir', this.dataDir, '--config', join(this.#dir, 'slipway.toml')]
     return this.#begin(program, [...words, ...flags, '--role', role], log)
   }

@@ -1,4 +1,5 @@
-#!/usr/bin/env node
+#!/usr/bin/env -S node --heap-growing-percent=25 --initial-old-space-size=64
+// The flags keep the process near the memory that it needs (docs/performance.md); `npm start` has the same.
 import { existsSync } from 'node:fs'
 
 const bundle = new URL('../dist/main.js', import.meta.url)

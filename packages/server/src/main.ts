@@ -2,7 +2,6 @@ import { readFileSync } from 'node:fs'
 import { type Config, ConfigError, help, loadConfig } from './config/index.ts'
 import { runDoctorCommand } from './doctor-command.ts'
 import { EngineError } from './engines/engine.ts'
-import { collectSoon } from './heap.ts'
 import { runImagesCommand } from './images-command.ts'
 import { runIncusCommand } from './incus-command.ts'
 import { openLog } from './log.ts'
@@ -98,7 +97,6 @@ async function serve(config: Config, begun: number): Promise<void> {
   if (config.server.role !== 'worker') await introduce(config, server)
   log.info({ ms: Math.round(Date.now() - begun) }, 'ready')
   log.flush()
-  collectSoon()
 }
 
 /** Runs a part of the start: one line on standard error says what it is, and how long it took. */

@@ -1,12 +1,17 @@
 import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { buildSync } from 'esbuild'
+import { root } from '@slipway/testing/root.ts'
 import { expect, test } from 'vitest'
 
-/** Pages that wait for slow clients: each lives for a while, and is then forgotten. Prints the most that the heap held. */
+/** The flags of Node in a line that starts the server. */
+const flagsIn = (line: string): string[] => line.match(/ --[a-z-]+=\d+/g)?.map((flag) => flag.trim()) ?? []
+
+const [shebang = ''] = readFileSync(join(root, 'packages/server/bin/slipway-server.js'), 'utf8').split('\n')
+const flags = flagsIn(shebang)
+
+/** Pages that wait for slow clients: each lives for a while and is then released. Prints the largest size of the heap. */
 const program = `
-  import { collectSoon } from './heap.ts'
-  collectSoon()
   const page = Buffer.alloc(256 * 1024, 'x')
   const underWay = []
   let most = 0
@@ -18,16 +23,15 @@ const program = `
   console.log(most / 1024 / 1024)
 `
 
-test('what outlived its use is collected before it is many times what lives', () => {
-  const { outputFiles } = buildSync({
-    stdin: { contents: program, resolveDir: join(import.meta.dirname, '../src') },
-    bundle: true,
-    platform: 'node',
-    write: false,
-  })
-  // A process of its own: how much garbage is too much depends on what else lives.
-  const mostMib = Number(execFileSync(process.execPath, ['-e', outputFiles[0]!.text]))
+test('the flags of the server have garbage collected before it is many times what lives', () => {
+  const mostMib = Number(execFileSync(process.execPath, [...flags, '-e', program]))
   // The pages under way are 16 MiB of it.
   expect(mostMib).toBeGreaterThan(16)
   expect(mostMib).toBeLessThan(160)
+})
+
+test('npm start runs the server with the flags of slipway-server', () => {
+  const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+  expect(flags).not.toEqual([])
+  expect(flagsIn(scripts.start)).toEqual(flags)
 })

@@ -81,7 +81,6 @@ const mayUse: Record<string, string[]> = {
     `${server}log.ts`,
   ],
   [`${server}log.ts`]: [`${server}config/`],
-  [`${server}heap.ts`]: [],
   [`${server}server.ts`]: [server],
   [`${server}main.ts`]: [server],
   [`${server}doctor-command.ts`]: [server],
