@@ -1,7 +1,6 @@
 import { settle } from '@slipway/testing/invariants.ts'
 import { resourcesOf } from '@slipway/testing/resources.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
-import { sshKey } from '@slipway/testing/ssh-key.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { uuid } from '../../src/domain/ids.ts'
 import { takeLease } from '../../src/postgres/leases.ts'
@@ -119,22 +118,6 @@ test('a GET of a record takes one statement', async () => {
   const params = { vm_id: metadata.id, operation_id }
   await expectWithin('GET of a VM', { work: () => service.ok('vmGet', { params }) })
   await expectWithin('GET of an operation', { work: () => service.ok('operationGet', { params }) })
-})
-
-test('a VM that was read lately is only looked at, unless its record is long', async () => {
-  const { newVm } = resourcesOf(service)
-  const sentBy = async (vm_id: string) => [
-    ...(await sentDuring(() => service.ok('vmGet', { params: { vm_id } }))).keys(),
-  ]
-  const record = 'statement vm_record_without_disks'
-  const short = await newVm()
-  expect(await sentBy(short)).toContain(record)
-  const again = await sentBy(short)
-  expect(again).toContain('statement vm_standing')
-  expect(again).not.toContain(record)
-  const long = await newVm({ ssh_public_key: `${sshKey} ${'x'.repeat(9_000)}` })
-  expect(await sentBy(long)).toContain(record)
-  expect(await sentBy(long)).toContain(record)
 })
 
 test('what a transaction sends without waiting is one round trip, its beginning included', async () => {
