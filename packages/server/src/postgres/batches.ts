@@ -3,7 +3,7 @@ import { allSettledThenThrow } from './all-settled.ts'
 import { type Database, TryAgain, type Tx, UnknownOutcome } from './database.ts'
 import { BatchMember, type Transaction } from './transaction.ts'
 
-/** What became of one request of a batch. `TryAgain`: it is tried again in a transaction of its own. */
+/** The result of one request of a batch. `TryAgain`: it is tried again in a transaction of its own. */
 export type BatchResult<Result> = Result | Failure | TryAgain
 
 interface Waiting<Item, Result> {
@@ -13,15 +13,15 @@ interface Waiting<Item, Result> {
 }
 
 export interface BatchWork<Item, Result> {
-  /** Does all of them together. `isAlone`: it is a single request that was tried in a batch before, and it may wait. */
+  /** Handles the requests together. `isAlone`: a single request that was tried in a batch before, and may wait. */
   work: (items: Item[], isAlone: boolean) => Promise<BatchResult<Result>[]>
   most: number
 }
 
 /**
- * Does requests in batches: while one batch is under way the next gathers, and a request that comes when nothing is under way
- * goes with those of the same turn of the event loop. No request waits for a batch to fill. If a whole batch fails, and
- * nothing of it was written, each request is done by itself: no request fails because of another.
+ * Handles requests in batches: while one batch is running the next one forms, and a request that comes when none is running
+ * joins those of the same turn of the event loop. No request waits for a batch to fill. If a whole batch fails, and nothing
+ * of it was written, each request is handled by itself: no request fails because of another.
  */
 export class Batches<Item, Result> {
   readonly #how: BatchWork<Item, Result>

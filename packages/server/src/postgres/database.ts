@@ -14,14 +14,14 @@ export type * from './queryable.ts'
 pg.types.setTypeParser(pg.types.builtins.INT8, Number)
 
 const mostAttempts = 8
-/** Twice as long for every further attempt. */
+/** Doubles with every further attempt. */
 const longestFirstPauseMs = 4
 
 export interface DatabaseOptions {
   url: string
   poolSize: number
   applicationName?: string
-  /** Who is woken by what transactions signal; nobody without it. */
+  /** Receives the signals of committed transactions. */
   signals?: Pick<Signals, 'send'>
   onError?: (error: Error) => void
 }
@@ -40,26 +40,26 @@ export class Database implements Queryable {
       connectionString: options.url,
       max: options.poolSize,
       application_name: options.applicationName ?? 'slipway',
-      // What a transaction asks without waiting in between goes to the database in one piece, in order.
+      // Statements that a transaction sends without waiting in between go to the database in one piece, in order.
       pipeline: true,
       stream: () => new JoinedSocket(),
       connectionTimeoutMillis: 8_000,
-      // A new one knows no statement: whoever comes after a quiet time should not pay for that. Networks in between forget
-      // a silent connection after four minutes and more.
+      // A new connection has no prepared statements, so the first requests after a quiet time should find an old one.
+      // Networks drop silent connections after four minutes or more.
       idleTimeoutMillis: 120_000,
-      // A process that was stopped in the middle of a transaction must not keep its locks.
-      // Statements are planned once, without their values: such are the plans that are tested against a grown store.
+      // A process that hangs in the middle of a transaction must not keep its locks.
+      // Statements have generic plans, which are the ones that tests check against a large store.
       options:
         '-c statement_timeout=25000 -c idle_in_transaction_session_timeout=8000 -c timezone=UTC -c plan_cache_mode=force_generic_plan',
     })
     this.pool.on('error', (error) => {
-      // The pool hangs its client on it, with all that a log should not hold.
+      // The pool adds its client to the error, with details that must not be logged.
       Reflect.deleteProperty(error, 'client')
-      // A pool has ended before its connections have: what the database still says to them is no loss.
+      // Connections end after their pool; their errors do not matter then.
       if (!this.pool.ending) options.onError?.(error)
     })
-    // A connection that breaks in the middle of a transaction says so twice: to the statement under way, which counts,
-    // and as an event, which would end the process if nobody listened.
+    // A connection that breaks in a transaction fails the running statement, and also emits an error event, which would
+    // end the process without a listener.
     this.pool.on('connect', (client) => client.on('error', () => {}))
   }
 
@@ -74,7 +74,7 @@ export class Database implements Queryable {
     this.#signals?.send(...signal)
   }
 
-  /** For writes that need no transaction: every statement stands by itself. */
+  /** For writes that need no transaction: every statement commits by itself. */
   readonly withoutTransaction: Tx = standingAlone((config) => this.query(config), {
     signal: (...signal) => this.send(...signal),
   })
@@ -132,8 +132,8 @@ function standingAlone(query: Queryable['query'], { signal }: Pick<Tx, 'signal'>
 }
 
 /**
- * Does the work inside the transaction and takes all of it back, signals included: for finding out whether it could be
- * done. What it throws passes, and then ends the transaction.
+ * Does the work inside the transaction and undoes it, signals included, to find out whether it could be done. An error of
+ * the work is thrown, and then the transaction has to end.
  */
 export async function tryOut(tx: Tx, work: (tx: Tx) => Promise<unknown>): Promise<void> {
   await tx.query({ text: 'SAVEPOINT tried_out' })

@@ -1,43 +1,36 @@
 import pg from 'pg'
 
-/** Thrown to have the whole transaction tried again: a random choice collided, or a request must leave its batch. */
+/** Thrown to retry the whole transaction: a random choice collided, or a request must leave its batch. */
 export class TryAgain extends Error {}
 
-/** The connection broke at the commit: what was written may stand or not. */
+/** The connection broke at the commit, which may have taken place or not. */
 export class UnknownOutcome extends Error {}
 
-const serializationFailure = '40001'
-const deadlockDetected = '40P01'
 /** A statement's `assert_or_abort` found another state than the one that was read before. */
 const unmet = 'SL001'
+const serializationFailure = '40001'
+const deadlockDetected = '40P01'
+const retryableStates: unknown[] = [unmet, serializationFailure, deadlockDetected]
 
-/** Whether a transaction that failed with this error may succeed if it is tried again. */
-export function isWorthAnotherTry(error: unknown): boolean {
-  const code = sqlState(error)
-  return (
-    error instanceof TryAgain ||
-    code === serializationFailure ||
-    code === deadlockDetected ||
-    // Lost a race with another transaction: read again.
-    code === unmet
-  )
-}
+/** Returns whether a transaction that failed with this error lost a race, and may succeed if it is retried. */
+export const isWorthAnotherTry = (error: unknown): boolean =>
+  error instanceof TryAgain || retryableStates.includes(sqlState(error))
 
 export function sqlState(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
 }
 
-/** Whether it is the error of a statement's `assert_or_abort`. */
+/** Returns whether a statement's `assert_or_abort` failed. */
 export const isUnmet = (error: unknown): boolean => sqlState(error) === unmet
 
-/** Returns the unique or exclusion constraint that a statement ran into, if that is what happened. */
+/** Returns the unique or exclusion constraint that the statement violated, if it did. */
 export function violatedConstraint(error: unknown): string | undefined {
   return error instanceof pg.DatabaseError && (error.code === '23505' || error.code === '23P01')
     ? error.constraint
     : undefined
 }
 
-/** Returns whether the database is away, as opposed to disagreeing with the statement. */
+/** Returns whether the database is unavailable, as opposed to rejecting the statement. */
 export function isDatabaseAway(error: unknown): boolean {
   if (error instanceof UnknownOutcome) return true
   const code = sqlState(error)
@@ -53,5 +46,5 @@ export function isDatabaseAway(error: unknown): boolean {
   )
 }
 
-/** Returns whether the database does not let us in: a wrong user, password or name. */
+/** Returns whether the database rejects the login: a wrong user, password or database name. */
 export const isDatabaseRefusal = (error: unknown): boolean => /^(28|3D)/.test(sqlState(error) ?? '')

@@ -1,7 +1,7 @@
 import type { Tx } from './database.ts'
 import { BatchMember, retryAlone } from './transaction.ts'
 
-/** State of a transaction that gathered calls share, also those that come in different turns. */
+/** State of a transaction, or of a whole batch, that its gathered calls share across turns of the event loop. */
 export function perTransaction<State>(create: () => State): (tx: Tx) => State {
   const states = new WeakMap<Tx, State>()
   return (tx) => {
@@ -11,7 +11,7 @@ export function perTransaction<State>(create: () => State): (tx: Tx) => State {
   }
 }
 
-/** What one caller gets: its result, or its own failure. */
+/** The result of one caller, or its own failure. */
 export type OwnResult<Result> = Result | Error
 
 interface Call<Item, Result> {
@@ -21,7 +21,7 @@ interface Call<Item, Result> {
 }
 
 interface GatherOptions<Item> {
-  /** Two requests of a batch must not ask for the same: the second one leaves the batch. */
+  /** Two requests of a batch must not have the same claim: the second one leaves the batch. */
   claimOf?: (item: Item) => string
 }
 
@@ -34,14 +34,13 @@ export function gathered<Item, Result>(
   { claimOf }: GatherOptions<Item> = {},
 ): (tx: Tx, item: Item) => Promise<Result> {
   const waiting = new WeakMap<Tx, Call<Item, Result>[]>()
-  const claims = new WeakMap<Tx, Map<string, Tx>>()
+  const claimsOf = perTransaction(() => new Map<string, Tx>())
 
-  /** Whether another request of the batch has asked for the same. */
+  /** Returns whether another request of the batch has the same claim. */
   function isClaimed(tx: Tx, claim: string): boolean {
-    const known = claims.get(tx.batch) ?? new Map<string, Tx>()
-    claims.set(tx.batch, known)
-    const owner = known.get(claim) ?? tx
-    known.set(claim, owner)
+    const claims = claimsOf(tx)
+    const owner = claims.get(claim) ?? tx
+    claims.set(claim, owner)
     return owner !== tx
   }
 
@@ -62,7 +61,7 @@ export function gathered<Item, Result>(
 
   return (tx, item) => {
     if (claimOf && isClaimed(tx, claimOf(item)))
-      return Promise.reject(retryAlone('another request of the batch asks for the same'))
+      return Promise.reject(retryAlone('another request of the batch has the same claim'))
     return new Promise((resolve, reject) => {
       const { batch } = tx
       let calls = waiting.get(batch)
@@ -77,12 +76,11 @@ export function gathered<Item, Result>(
   }
 }
 
-/** The same for a change: a request that fails after it takes the whole batch with it. */
+/** Like `gathered`, for a change: if a request fails after it, the whole batch fails. */
 export function gatheredChange<Item, Result>(
   many: (tx: Tx, items: Item[]) => Promise<OwnResult<Result>[]>,
-  options: GatherOptions<Item> = {},
 ): (tx: Tx, item: Item) => Promise<Result> {
-  const change = gathered(many, options)
+  const change = gathered(many)
   return (tx, item) => {
     if (tx instanceof BatchMember) tx.hasWritten = true
     return change(tx, item)

@@ -1,7 +1,7 @@
-/** From here on, making a text's bytes costs more than sending them apart. */
+/** From this length on, encoding a text costs more than sending it apart from its headers. */
 const longText = 16_384
 
-/** JSON that is sent as it stands, most of it written by PostgreSQL. `T` is what it holds. */
+/** JSON text that is sent unchanged, most of it written by PostgreSQL. `T` is the type of its value. */
 export class JsonText<T> {
   declare readonly holds: T
   readonly text: string
@@ -10,7 +10,7 @@ export class JsonText<T> {
     this.text = text
   }
 
-  /** As it is sent. A short one goes out in one piece with its headers; of a long one the bytes are made once for all. */
+  /** A short text is sent in one piece with its headers; a long one is encoded once for all responses. */
   get body(): string | Buffer {
     if (this.text.length < longText) return this.text
     this.#bytes ??= Buffer.from(this.text)
@@ -26,20 +26,20 @@ export const jsonTextOf = (value: unknown): string =>
   value instanceof JsonText ? value.text : JSON.stringify(value)
 
 /**
- * JSON as SQL: pieces of text, each as it stands or what an expression gives. They end in one `concat`, which looks up
- * how to write a type once for a statement. PostgreSQL's own `json_build_object` does so for each value of each row,
- * and takes six times as long for a VM.
+ * JSON as SQL: pieces of fixed text and of expressions, joined by one `concat`, which looks up the output function of a
+ * type once per statement. PostgreSQL's `json_build_object` does so for each value of each row, and takes six times as
+ * long for a VM.
  */
 export type Json = readonly ({ readonly fixed: string } | { readonly sql: string })[]
 
 const fixed = (text: string) => ({ fixed: text })
 const sql = (expression: string) => ({ sql: expression })
 
-/** Every column of text is this, whatever it holds today: it alone escapes. NULL is an empty text, here as below. */
+/** For every column of text, because only this one escapes. NULL becomes an empty text, here and below. */
 export const text = (expression: string): Json => [sql(`to_json(coalesce(${expression}, ''::text))`)]
 /** For types whose text needs no escaping: ids and addresses. */
 export const plain = (expression: string): Json => [fixed('"'), sql(expression), fixed('"')]
-/** As JavaScript writes it. */
+/** A time in JavaScript's format. */
 export const time = (expression: string): Json =>
   plain(`to_char(${expression} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`)
 export const number = (expression: string): Json => [sql(expression)]
@@ -50,7 +50,7 @@ export const boolean = (expression: string): Json => [
 export const json = (expression: string): Json => [sql(`coalesce(${expression}::text, 'null')`)]
 export const constant = (value: unknown): Json => [fixed(JSON.stringify(value))]
 
-/** Has every member of the record, in the order given: the compiler counts them. */
+/** An object with every member of `T`, in this order. */
 export const object = <T>(members: { readonly [Name in keyof T]-?: Json }): Json => [
   fixed('{'),
   ...Object.entries<Json>(members).flatMap(([name, value], index) => [
@@ -60,7 +60,7 @@ export const object = <T>(members: { readonly [Name in keyof T]-?: Json }): Json
   fixed('}'),
 ]
 
-/** Items one after another; those of `each` are as many as there are rows. */
+/** A list of items; `each` gives as many as there are rows. */
 export const list = (...items: [Json, ...Json[]]): Json => [
   fixed('['),
   ...(items.length === 1 ? items[0] : [sql(`concat_ws(',', ${items.map(jsonSql).join(', ')})`)]),
@@ -71,10 +71,10 @@ export const each = (item: Json, from: string, orderBy: string): Json => [
   sql(`(SELECT string_agg(${jsonSql(item)}, ',' ORDER BY ${orderBy}) FROM ${from})`),
 ]
 
-/** PostgreSQL takes a hundred arguments at most. */
+/** PostgreSQL accepts at most 100 arguments. */
 const mostArguments = 100
 
-/** The SQL expression of the whole text. */
+/** Returns the SQL expression of the whole text. */
 export function jsonSql(pieces: Json): string {
   const parts: string[] = []
   let waiting = ''
@@ -93,7 +93,7 @@ export function jsonSql(pieces: Json): string {
 }
 
 function concat(parts: string[]): string {
-  // It stays NULL: no row, no item.
+  // NULL stays NULL, unlike in `concat`, so that a list has no item where there is no row.
   if (parts.length === 1) return `(${parts[0]})::text`
   if (parts.length <= mostArguments) return `concat(${parts.join(', ')})`
   return `concat(${concat(parts.slice(0, mostArguments))}, ${concat(parts.slice(mostArguments))})`

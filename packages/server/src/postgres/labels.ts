@@ -1,6 +1,6 @@
 import type { LabelSelector } from '@slipway/contract'
 
-/** A list's parameters for a selector. */
+/** The parameters of `fitsLabels`. */
 export interface LabelParams {
   labelPairs: string[]
   labelPairsAbsent: string[]
@@ -9,8 +9,8 @@ export interface LabelParams {
 }
 
 /**
- * A condition on a column of labels, with the parameters of `labelParams`. Without a selector it holds for all: it is a
- * CASE for the reason that `ifGiven` has.
+ * A condition on a column of labels, with the parameters of `labelParams`. It is true for all rows without a selector, and
+ * is a CASE for the same reason as `ifGiven`.
  */
 export const fitsLabels = (column: string) =>
   `CASE WHEN ${column} @> ALL (:labelPairs::jsonb[]) AND NOT ${column} @> ANY (:labelPairsAbsent::jsonb[])

@@ -1,7 +1,7 @@
 import type { Queryable } from './database.ts'
 import { statement } from './statement.ts'
 
-/** A lease that reaches further than any real one was taken before somebody turned the clock back: it binds nobody. */
+/** A lease that ends later than any real one was taken before the clock was set back, and does not count. */
 const longestMs = 3_600_000
 
 interface Lease {
@@ -10,14 +10,14 @@ interface Lease {
   ms: number
 }
 
-/** Whether the lease `l` has been over for this long, an interval. */
+/** The condition that the lease `l` has been over for an interval. */
 export const isLeaseOver = (since: string): string =>
   `(l.until <= slipway_now() - ${since} OR l.until > slipway_now() + interval '${longestMs} milliseconds')`
 
 const until = `slipway_now() + :ms * interval '1 millisecond'`
 
-// Of those who ask at once exactly one gets it: the others meet its row and see that it is not over. The holder itself
-// may go on with it.
+// Of several processes that ask at once exactly one gets the lease: the others find its row and see that it is not over.
+// The holder may take it again.
 const take = statement<{ name: string }, Lease>(
   'lease_take',
   `INSERT INTO leases AS l (name, holder, until) VALUES (:name, :holder, ${until})
@@ -26,7 +26,7 @@ const take = statement<{ name: string }, Lease>(
    RETURNING name`,
 )
 
-// Nobody else has taken it since: that it was over for a moment does no harm.
+// It may have been over for a moment, which does no harm as long as no other holder took it.
 const extend = statement<{ name: string }, Lease>(
   'lease_extend',
   `UPDATE leases SET until = ${until} WHERE name = :name AND holder = :holder RETURNING name`,
@@ -41,9 +41,9 @@ const release = statement<never, { holder: string }>(
 export const takeLease = async (db: Queryable, lease: Lease): Promise<boolean> =>
   (await take.one(db, lease)) !== undefined
 
-/** Returns false when another holder has taken it meanwhile. */
+/** Returns false when another holder has taken the lease. */
 export const extendLease = async (db: Queryable, lease: Lease): Promise<boolean> =>
   (await extend.one(db, lease)) !== undefined
 
-/** Lets others have at once what a holder that leaves has or had. */
+/** Releases all leases of a holder that stops, so that others can take them at once. */
 export const releaseLeases = (db: Queryable, holder: string) => release.run(db, { holder })

@@ -1,12 +1,12 @@
 import type { Tx } from './database.ts'
 import { statement } from './statement.ts'
 
-/** Numbers are ours to choose; each stands for one thing that only one process may do at a time. */
+/** Advisory locks: each stands for one thing that only one process may do at a time. */
 const numbers = {
   applyConfig: 7_102_010,
   demo: 7_102_011,
   usageRollup: 7_102_020,
-  /** Whoever makes firewalls be behind shares it; whoever lets a host count as up, because none is behind, holds it. */
+  /** Shared by a transaction that makes firewalls out of date; held by one that marks a host up because none is. */
   returningHosts: 7_102_030,
   prices: 7_102_021,
   operators: 7_102_040,
@@ -20,12 +20,12 @@ const share = statement<never, { number: number }>(
   'SELECT pg_advisory_xact_lock_shared(:number)',
 )
 
-/** Waits for its turn, and holds the lock until the transaction ends. */
+/** Waits for the lock, and holds it until the transaction ends. */
 export async function holdLock(tx: Tx, name: keyof typeof numbers): Promise<void> {
   await take.run(tx, { number: numbers[name] })
 }
 
-/** Waits for whoever holds it, and keeps others from holding it until the transaction ends; many may share it. */
+/** Waits for the holder, and shares the lock until the transaction ends. Other transactions may share it, but not hold it. */
 export async function shareLock(tx: Tx, name: keyof typeof numbers): Promise<void> {
   await share.run(tx, { number: numbers[name] })
 }

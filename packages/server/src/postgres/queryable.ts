@@ -5,13 +5,13 @@ import type { Topic } from './signals.ts'
 /** Where a statement runs: the pool, or one transaction. */
 export interface Queryable {
   query(config: pg.QueryConfig): Promise<QueryResult>
-  /** Whether statements of unrelated callers run here as well, so that their reads may go together (`keyed.ts`). */
+  /** True where statements of unrelated callers run, so that their reads may share a statement (`keyed.ts`). */
   readonly isShared?: true
-  /** When gathered calls run: at the end of this turn of the event loop, unless it says otherwise. */
+  /** Schedules gathered calls. Without it they run at the end of this turn of the event loop. */
   readonly gather?: (run: () => void) => void
 }
 
-/** A topic, what it is about, and the record of that where this process knows it. */
+/** A topic, the id of its subject, and the subject's record where this process knows it. */
 export type Signal = [topic: Topic, subject?: string, record?: string]
 
 /** One transaction. */
@@ -27,11 +27,11 @@ export interface Tx extends Queryable {
    * one statement, which is sent before the next statement of the transaction, or with the commit.
    */
   enqueue<Item>(write: (tx: Tx, items: Item[]) => Promise<unknown>, item: Item): Promise<void>
-  /** The same for a statement that was sent already: only the commit waits for it. If it fails, the transaction fails. */
+  /** For a statement that was sent already: only the commit waits for it. If it fails, the transaction fails. */
   awaitAtCommit(statement: Promise<unknown>): Promise<void>
   /**
-   * A read that goes to the database together with the commit, and sees what it wrote. Undefined if it cannot be read so;
-   * never answered if the transaction fails.
+   * A read that goes to the database together with the commit, and sees what it wrote. Resolves to undefined if the read
+   * fails, and never settles if the transaction fails.
    */
   readAhead<T>(read: (db: Queryable) => Promise<T>): Promise<T | undefined>
   /** Wakes the waiters of the topic, in all processes, once the transaction has committed. */

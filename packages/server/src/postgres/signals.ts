@@ -2,45 +2,43 @@ import { EventEmitter } from 'node:events'
 import pg from 'pg'
 
 /**
- * operations: something is due. ended: an operation ended. events: some without a position. stamped: new positions. access:
- * forget cached rights.
+ * operations: one is due. ended: an operation ended. events: some have no position yet. stamped: events got positions.
+ * access: cached rights are out of date.
  */
 export type Topic = 'operations' | 'ended' | 'events' | 'stamped' | 'access'
 
 const channel = 'slipway'
 /**
- * NOTIFY in the hot transaction serialises commits; so often at most, on a connection of its own, it costs nothing. A
- * process passes on what it hears as often at most, however many others speak: what it does upon hints does not grow
- * with their number.
+ * NOTIFY inside a hot transaction serialises commits, so it is sent on a connection of its own, at most once in this time.
+ * A process also passes on what it receives at most this often, so that its work does not grow with the number of senders.
  */
 const coalesceMs = 20
 /** A notification may have 8,000 bytes; an id has 36. */
 const subjectsPerNotice = 200
 const reconnectMs = 500
-// Planned once: it has a name.
 const notify = { name: 'notify', text: 'SELECT pg_notify($1, notice) FROM unnest($2::text[]) notice' }
 
-/** PostgreSQL cuts off the rest of a longer name. */
+/** PostgreSQL cuts off longer names. */
 const maxNameBytes = 63
 
-/** The name of the connection of a server that clients reach at `url`, or of a process without clients: ''. */
+/** Names the connection of a server that clients reach at `url`; '' for a process without clients. */
 export const connectionName = (url: string): string => `slipway-signals ${url}`.trim().slice(0, maxNameBytes)
 
-/** What it is about, where the topic has ids (operations that ended); undefined: anything. */
+/** Ids of the operations that ended; undefined means any subject. */
 type Subjects = string[] | undefined
-const about = (subject: string | undefined): Subjects => (subject === undefined ? undefined : [subject])
-/** `record`: what became of the one subject, where this process knows and nobody has to look. */
+const subjectsOf = (subject: string | undefined): Subjects => (subject === undefined ? undefined : [subject])
+/** `record` is the new record of the one subject, where this process knows it already. */
 type Listener = (subjects: Subjects, record?: string) => void
 
 /**
- * Wakes the parts of one process at once, and other processes shortly after. These are only hints: whoever waits for
- * one also looks by itself now and then, since a hint can be lost while the database is away.
+ * Wakes the parts of one process at once, and other processes shortly after. Signals are hints: a listener also polls,
+ * because a signal can be lost while the database is unavailable.
  */
 export class Signals {
   readonly #emitter = new EventEmitter().setMaxListeners(0)
   readonly #url: string
-  readonly #toSend = new Hints()
-  readonly #heard = new Hints()
+  readonly #toSend = new PendingSignals()
+  readonly #heard = new PendingSignals()
   #client: pg.Client | undefined
   #sending: NodeJS.Timeout | undefined
   #hearing: NodeJS.Timeout | undefined
@@ -67,7 +65,7 @@ export class Signals {
     this.#backendPid = rows[0].pid
     await client.query(`LISTEN ${channel}`)
     this.#client = client
-    // Whatever was said meanwhile was missed.
+    // Signals sent while there was no connection were missed.
     for (const topic of this.#emitter.eventNames()) this.#emitter.emit(topic)
   }
 
@@ -77,16 +75,16 @@ export class Signals {
     await this.#client?.query("SELECT set_config('application_name', $1, false)", [connectionName(url)])
   }
 
-  /** To all processes; the record is for this one. */
+  /** Wakes all processes; only this one gets the record. */
   send(topic: Topic, subject?: string, record?: string): void {
     this.wake(topic, subject, record)
-    this.#toSend.add(topic, about(subject))
+    this.#toSend.add(topic, subjectsOf(subject))
     this.#sending ??= setTimeout(() => this.#flush(), coalesceMs)
   }
 
-  /** To this process alone. */
+  /** Wakes this process alone. */
   wake(topic: Topic, subject?: string, record?: string): void {
-    this.#emitter.emit(topic, about(subject), record)
+    this.#emitter.emit(topic, subjectsOf(subject), record)
   }
 
   on(topic: Topic, listener: Listener): () => void {
@@ -101,7 +99,7 @@ export class Signals {
     await this.#client?.end().catch(() => {})
   }
 
-  /** What is sent while a notification is on its way goes with the next one. */
+  /** Signals that come while a notification is being sent go with the next one. */
   async #flush(): Promise<void> {
     const notices = this.#toSend.take().flatMap(([topic, subjects]) => noticesOf(topic, subjects))
     await this.#client?.query({ ...notify, values: [channel, notices] }).catch(() => {})
@@ -109,7 +107,7 @@ export class Signals {
     this.#sending = isMore ? setTimeout(() => this.#flush(), coalesceMs) : undefined
   }
 
-  /** The first hint is passed on at once; those that follow closely go together. */
+  /** The first signal is passed on at once; those that follow closely are passed on together. */
   #hear(notice: string): void {
     const [topic = '', subjects = ''] = notice.split(' ')
     this.#heard.add(topic as Topic, subjects === '' ? undefined : subjects.split(','))
@@ -132,13 +130,13 @@ export class Signals {
       if (this.#isClosed) return
       this.open().catch(() => setTimeout(attempt, reconnectMs))
     }
-    // Without its connections a worker has nothing else that keeps the process: this timer does.
+    // This timer keeps the process alive: a worker without connections has nothing else that does.
     setTimeout(attempt, reconnectMs)
   }
 }
 
-/** Hints that are waiting to go together: of each topic what it is about, or undefined if about anything. */
-class Hints {
+/** Signals that wait to be sent or passed on together: the subjects of each topic, or undefined for any subject. */
+class PendingSignals {
   #topics = new Map<Topic, Set<string> | undefined>()
 
   get isEmpty(): boolean {

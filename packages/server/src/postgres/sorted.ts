@@ -1,12 +1,13 @@
 import type { Sort } from '@slipway/contract'
+import { zeroUuid } from '../domain/ids.ts'
 import type { Queryable } from './database.ts'
 import { filteredStatement } from './statement.ts'
 
-/** Where a page begins: after a row, in the order that was asked for. Nulls begin the list. */
+/** A page of a sorted list: it begins after a row, or at the start of the list if `afterId` and `afterKey` are null. */
 export interface SortedPage {
   sort: Sort
   afterId: string | null
-  /** What the row is sorted by, beside its id. */
+  /** The sort key of that row, beside its id. */
   afterKey: string | null
   limit: number
 }
@@ -16,7 +17,7 @@ export interface SortedRow {
   sort_key: string
 }
 
-/** What a list is sorted by, as SQL. */
+/** SQL expressions of a list's sort keys. */
 interface SortColumns {
   id: string
   name: string
@@ -29,14 +30,14 @@ interface Order {
   orderBy: string
 }
 
-const firstId = `'00000000-0000-0000-0000-000000000000'`
+const firstId = `'${zeroUuid}'`
 const lastId = `'ffffffff-ffff-ffff-ffff-ffffffffffff'`
-/** No name of at most 63 letters comes after it, whatever the collation. */
+/** Sorts after every name of at most 63 letters, in any collation. */
 const lastName = `repeat('z', 64)`
 
-/** The bounds are one comparison each, which an index finds; without one, the list begins before its first row. */
+/** Each bound is one comparison that an index can serve; without an `after` value it lies before the first row. */
 const ordersOf = ({ id, name, usdPerHour }: SortColumns): Record<Sort, Order> => {
-  // What has no price comes last, either way.
+  // Rows without a price come last in both directions.
   const [dearest, cheapest] = [`coalesce(${usdPerHour}, 'Infinity')`, `coalesce(${usdPerHour}, -1)`]
   return {
     created_at: { key: `''`, isAfter: `${id} > coalesce(:afterId::uuid, ${firstId})`, orderBy: id },
@@ -64,7 +65,7 @@ const ordersOf = ({ id, name, usdPerHour }: SortColumns): Record<Sort, Order> =>
   }
 }
 
-/** A filtered list that can be had in every order, each as a statement of its own. Names are unique in a list. */
+/** A filtered list in every sort order, each a statement of its own. Names are unique in a list. */
 export function sortedStatement<Row extends SortedRow, Params extends SortedPage>(
   name: string,
   columns: SortColumns,
@@ -84,10 +85,10 @@ export function sortedStatement<Row extends SortedRow, Params extends SortedPage
   return { all: (db, params) => bySort[params.sort].all(db, params) }
 }
 
-/** The time, asked for once in a statement and not for each row: asking reads a table. */
+/** The time as a subquery, evaluated once per statement and not per row, because it reads a table. */
 export const now = '(SELECT slipway_now())'
 
-/** The price in force of one product, as SQL. */
+/** The current price of one product, as SQL. */
 export const priceNow = (product: string) =>
   `(SELECT p.usd FROM prices p WHERE p.product_name = ${product} AND p.valid_from <= ${now}
     ORDER BY p.valid_from DESC LIMIT 1)`

@@ -1,15 +1,15 @@
 import type { Queryable } from './queryable.ts'
 
-/** A named (prepared) statement. One without parameters takes none. */
+/** A named (prepared) statement. */
 export interface Statement<Row, Params> {
   all(db: Queryable, params: Params): Promise<Row[]>
   /** The first row, if any. */
   one(db: Queryable, params: Params): Promise<Row | undefined>
-  /** How many rows it touched. */
+  /** The number of rows that it changed or found. */
   run(db: Queryable, params: Params): Promise<number>
 }
 
-/** The text of every statement by its name, as PostgreSQL gets it. A connection keeps one plan for each name. */
+/** The text of every statement by its name, as PostgreSQL receives it. A connection keeps one plan for each name. */
 export const statements = new Map<string, string>()
 
 // A parameter is a colon before a letter; a cast (`::text`) is none, nor is the colon in a literal (`'HH24:MI:SS'`) or
@@ -18,11 +18,11 @@ const parameter = /(?<![:\w"]):([a-z]\w*)/gi
 
 const writing = new Set<string>()
 
-/** Whether a statement changes rows. One without a name is taken for one that does. */
+/** Returns whether a statement changes rows; a statement without a name is assumed to. */
 export const isWrite = ({ name }: { name?: string | undefined }): boolean =>
   name === undefined || writing.has(name)
 
-/** `text` names its parameters (`:projectId`). They become `$1`, `$2`, … here, once, and not at each call. */
+/** `text` names its parameters (`:projectId`). They are replaced by `$1`, `$2`, … once, and not at each call. */
 export function statement<Row = never, Params = void>(name: string, text: string): Statement<Row, Params> {
   const names = [...new Set(Array.from(text.matchAll(parameter), ([, param]) => param as keyof Params))]
   const compiled = text.replace(parameter, (_, param) => `$${names.indexOf(param) + 1}`)
@@ -32,7 +32,7 @@ export function statement<Row = never, Params = void>(name: string, text: string
   const query = (db: Queryable, params: Params) => {
     const values = names.map((param) => {
       const value = params[param]
-      // The driver would send NULL, so that a forgotten value would go unnoticed.
+      // The driver would send NULL, and a forgotten value would go unnoticed.
       if (value === undefined) throw new Error(`statement ${name}: no value for :${String(param)}`)
       return value
     })
@@ -45,13 +45,21 @@ export function statement<Row = never, Params = void>(name: string, text: string
   }
 }
 
-/** A condition, or one for each value where the value itself has to stand in the text for an index to fit. */
+/** Rows as lists of their members, for a statement that reads them with `unnest(:id::uuid[], …)`. */
+export type Columns<Row> = { [Member in keyof Row]: Row[Member][] }
+
+export const columns = <Row, Member extends keyof Row>(rows: Row[], members: readonly Member[]) =>
+  Object.fromEntries(members.map((member) => [member, rows.map((row) => row[member])])) as Columns<
+    Pick<Row, Member>
+  >
+
+/** A condition, or one for each value where an index fits only if the value is in the text. */
 type Filter = string | Record<string, string>
 
 /**
- * A list with filters that callers may leave out, as null. Each set of filters is a statement of its own, so that each
- * has a plan of its own and the index that fits it. This is for filters that an index serves; others stay in `text`, by
- * `ifGiven`. `text` takes the conditions of the filters given, each after an AND.
+ * A list with optional filters, null where they are not given. Each set of filters is a statement of its own, with its own
+ * plan and the index that fits. This is for filters that an index serves; other filters stay in `text`, with `ifGiven`.
+ * `text` gets the conditions of the given filters, each after an AND.
  */
 export function filteredStatement<Row, Params>(
   name: string,
@@ -84,13 +92,19 @@ export function filteredStatement<Row, Params>(
 const suffixOf = (param: string, value: string) => `_${param}${value && `_${value}`}`
 
 /**
- * A condition of a list that callers may leave out, as null. Of `:x IS NULL OR …` PostgreSQL expects that next to no row
- * passes: for one page it would read and sort all that a project has. A CASE it takes for every other row; then it walks
- * the index that has the order, and stops when the page is full.
+ * An optional condition of a list, for a parameter that may be null. PostgreSQL estimates that almost no row passes
+ * `:x IS NULL OR …`, and would read and sort all rows of a project for one page. It estimates that half of the rows pass a
+ * CASE, and then reads the index in the order of the list until the page is full.
  */
 export const ifGiven = (param: string, condition: string): string =>
   `CASE WHEN ${param} IS NULL THEN true ELSE ${condition} END`
 
-/** The next page of a list that goes down by id; null begins it. Both are one bound, which an index finds. */
+/** The place of a page in a list, newest first; a null `beforeId` is the start. */
+export interface PageParams {
+  beforeId: string | null
+  limit: number
+}
+
+/** The condition of a page in a list that descends by id. It is one bound, which an index can serve. */
 export const isBefore = (column: string) =>
   `${column} < coalesce(:beforeId::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')`

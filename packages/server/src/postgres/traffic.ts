@@ -1,10 +1,10 @@
-/** What one process has asked of PostgreSQL. `/metrics` shows it, and a test holds a creation to its budget. */
+/** Counts what one process asks of PostgreSQL. `/metrics` shows it, and a test limits what a creation may send. */
 export class Traffic {
   statements = 0
   roundTrips = 0
-  /** Transactions, and statements that stood by themselves. */
+  /** Transactions, and statements outside of one. */
   commits = 0
-  /** Is told the name of each statement, and of each round trip and commit the name of the first statement in it. */
+  /** Gets the name of each statement; for a round trip or a commit, the name of the first statement in it. */
   observer: ((what: 'statement' | 'round trip' | 'commit', name: string) => void) | undefined
 
   sent(name = ''): void {
@@ -23,9 +23,9 @@ export class Traffic {
   }
 }
 
-/** The traffic of one transaction: what it sends in one turn of the event loop is one round trip. */
+/** The traffic of one transaction: statements sent in one turn of the event loop are one round trip. */
 export class TransactionTraffic {
-  /** Undefined until it has sent anything. */
+  /** Undefined until a statement is sent. */
   firstName: string | undefined
   readonly #traffic: Traffic
   #isSending = false

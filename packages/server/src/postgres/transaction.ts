@@ -8,7 +8,7 @@ import { type Traffic, TransactionTraffic } from './traffic.ts'
 /** PostgreSQL's code for a statement that comes after the one that failed. */
 const failedBefore = '25P02'
 
-/** What a transaction needs of its database. */
+/** The part of a database that its transactions need. */
 export interface TransactionHost {
   readonly traffic: Traffic
   send(...signal: Signal): void
@@ -42,8 +42,8 @@ export class Transaction implements Tx {
   }
 
   /**
-   * Runs gathered calls at the end of this turn of the event loop, in a batch; at once otherwise. All of them run together, so
-   * that their statements go to the database in one piece.
+   * Runs gathered calls together, so that their statements go to the database in one piece: in a batch at the end of this
+   * turn of the event loop, otherwise at once.
    */
   readonly gather = (call: () => void): void => {
     this.#gathering.push(call)
@@ -51,7 +51,7 @@ export class Transaction implements Tx {
     const run = () => {
       for (const each of this.#gathering.splice(0)) each()
     }
-    // As a microtask: what these send at once and a moment later is still one piece (`joined-socket.ts`).
+    // Statements sent in a microtask and in those that follow are still one piece (`joined-socket.ts`).
     if (this.#isShared) setImmediate(() => queueMicrotask(run))
     else queueMicrotask(run)
   }
@@ -61,7 +61,7 @@ export class Transaction implements Tx {
   }
 
   query(config: pg.QueryConfig): Promise<QueryResult> {
-    // In a batch, the reads of one request do not send the writes of the others: these go together, later.
+    // In a batch, a read of one request does not send the queued writes of the others: these are sent together, later.
     if (!this.#isShared || isWrite(config)) this.sendQueued()
     // BEGIN goes with the first statement. If it fails, the connection is broken, and the statement fails as well.
     if (this.#traffic.firstName === undefined) this.#client.query('BEGIN').catch(() => {})
@@ -107,7 +107,7 @@ export class Transaction implements Tx {
     this.#onEnd.push(run)
   }
 
-  /** Sends queued writes together with COMMIT, then wakes the waiters of its signals. */
+  /** Sends queued writes together with COMMIT, then the signals. */
   async commit(): Promise<void> {
     this.sendQueued()
     if (this.#traffic.firstName !== undefined) {
@@ -118,12 +118,12 @@ export class Transaction implements Tx {
       this.#traffic.committed()
     }
     this.#isCommitted = true
-    // Their answers came before that of COMMIT. What is done with them is done before the wake-ups.
+    // Their results came before that of COMMIT. Callbacks on them run before the signals are sent.
     await Promise.all(this.#unawaited)
     for (const signal of this.#signals.values()) this.database.send(...signal)
   }
 
-  /** Returns the error that made the transaction fail: that of a statement which only the commit waited for comes first. */
+  /** Returns the error that made the transaction fail: an error of a statement that only the commit waited for, or `error`. */
   async rollback(error: unknown): Promise<unknown> {
     if (this.#traffic.firstName !== undefined)
       await this.#client.query('ROLLBACK').catch((reason: Error) => {
@@ -133,7 +133,7 @@ export class Transaction implements Tx {
     return error instanceof UnknownOutcome ? error : (this.#firstFailure ?? error)
   }
 
-  /** Gives the connection back once its reads have ended. */
+  /** Releases the connection once its reads have ended. */
   close(): void {
     const release = () => this.#client.release(this.#broken)
     if (this.#reading.length === 0) release()
@@ -149,7 +149,7 @@ export class Transaction implements Tx {
     for (const [write, items] of queued) void this.awaitAtCommit(write(this, items as never[]))
   }
 
-  /** Behind a commit that was sent, on the same connection. */
+  /** Runs statements after the COMMIT that was sent, on the same connection. */
   readonly #afterCommit: Queryable = {
     query: (config) => {
       this.database.traffic.sent(config.name)
@@ -217,5 +217,5 @@ export class BatchMember implements Tx {
   }
 }
 
-/** For a request of a batch that would have to wait: it is tried again in a transaction of its own. */
+/** Makes the error for a request that would have to wait in its batch: it is tried again in a transaction of its own. */
 export const retryAlone = (reason: string) => new TryAgain(reason)

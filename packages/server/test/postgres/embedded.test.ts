@@ -128,7 +128,7 @@ test('a server brings PostgreSQL back when it is killed', async () => {
   const lines: string[] = []
   const embedded = await openEmbedded({ dataDir, log: (line) => lines.push(line) })
   await killAndWait(postmasterPid(dataDir)!, 'SIGKILL')
-  await eventually(() => lines.includes('PostgreSQL is back'))
+  await eventually(() => lines.includes('PostgreSQL is running again'))
   expect(await query(embedded.url, 'SELECT answer FROM kept')).toEqual([{ answer: 42 }])
   await embedded.stop()
   expect(postmasterPid(dataDir)).toBeUndefined()
@@ -138,7 +138,7 @@ test('a server brings PostgreSQL back when its socket is swept away', async () =
   const lines: string[] = []
   const embedded = await openEmbedded({ dataDir, log: (line) => lines.push(line) })
   rmSync(socketDirOf(dataDir), { recursive: true })
-  await eventually(() => lines.includes('PostgreSQL is back'))
+  await eventually(() => lines.includes('PostgreSQL is running again'))
   expect(await query(embedded.url, 'SELECT answer FROM kept')).toEqual([{ answer: 42 }])
   await embedded.stop()
 })
@@ -262,7 +262,7 @@ test.skipIf(!isRoot)('an ordinary user is told which data directory it may not u
   const dataDir = bench.launcher.newDataDir('forbidden')
   mkdirSync(dataDir, { mode: 0o700 })
   const server = bench.run(dataDir, { uid: NOBODY, gid: NOBODY })
-  expect(await server.line('failed')).toMatch(/^not permitted to use .*forbidden/)
+  expect(await server.line('failed')).toMatch(/^cannot use .*forbidden.*: permission denied/)
 })
 
 test.skipIf(!isRoot)('root can start PostgreSQL from a clone in a private home directory', async () => {

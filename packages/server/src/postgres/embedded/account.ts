@@ -10,7 +10,7 @@ export interface Account {
   isOther: boolean
 }
 
-/** For root: whoever owns the existing cluster, else a user that systems have for such things. */
+/** Chooses, for root, the owner of the existing cluster, or `postgres` or `nobody`; otherwise the current user. */
 export function chooseAccount(clusterDir: string | undefined): Account {
   const uid = process.getuid?.()
   const gid = process.getgid?.()
@@ -24,7 +24,7 @@ export function chooseAccount(clusterDir: string | undefined): Account {
     const [, , userId, groupId] = fields ?? []
     if (Number(userId) > 0) return { uid: Number(userId), gid: Number(groupId), isOther: true }
   }
-  throw unsupported('root has neither a user "postgres" nor "nobody" to run it as')
+  throw unsupported('it cannot run as root, and there is no user "postgres" or "nobody"')
 }
 
 export function spawnIdentity(account: Account): { uid?: number; gid?: number } {
@@ -35,7 +35,7 @@ export function give(path: string, account: Account): void {
   if (account.isOther) chownSync(path, account.uid, account.gid)
 }
 
-/** Makes a directory that nobody else can write to; false where that is not possible. */
+/** Makes a directory that only this user can write to; returns false where that is not possible. */
 export function makeOwnDir(path: string): boolean {
   try {
     mkdirSync(path, { recursive: true, mode: 0o755 })
@@ -47,13 +47,13 @@ export function makeOwnDir(path: string): boolean {
   }
 }
 
-/** Asks the system itself, as that user: modes of all parents, ACLs and mount options count. */
+/** Tests access as that user, so that the modes of all parents, ACLs and mount options count. */
 export function canUse(path: string, test: '-r' | '-w' | '-x', account: Account): boolean {
   if (!account.isOther) return true
-  const answer = spawnSync('/bin/sh', ['-c', `test ${test} "$0"`, path], {
+  const { status } = spawnSync('/bin/sh', ['-c', `test ${test} "$0"`, path], {
     ...spawnIdentity(account),
     cwd: '/',
     stdio: 'ignore',
   })
-  return answer.status === 0
+  return status === 0
 }

@@ -5,6 +5,7 @@ import { arch, platform } from 'node:os'
 import { dirname, join, relative } from 'node:path'
 import { type Account, canUse, makeOwnDir, spawnIdentity } from './account.ts'
 import { EmbeddedError, unsupported } from './error.ts'
+import { ignore } from './home.ts'
 
 export interface Binaries {
   initdb: string
@@ -18,8 +19,8 @@ interface PlatformPackage {
 }
 
 /**
- * The binaries of the platform package, usable by `account`: in place where that works, else as a copy under the first
- * of `copyDirs` that can be written and reached.
+ * Returns the binaries of the platform package, usable by `account`: in place where that works, otherwise as a copy in the
+ * first of `copyDirs` that can be written and reached.
  */
 export async function provideBinaries(account: Account, copyDirs: string[]): Promise<Binaries> {
   const found = findPackage()
@@ -29,7 +30,7 @@ export async function provideBinaries(account: Account, copyDirs: string[]): Pro
   const copies = copyDirs.map((dir) => join(dir, `postgresql-${found.version}`))
   for (const copy of copies)
     if (await copyBinaries(found, copy, account)) return checked(copy, found, account)
-  throw new EmbeddedError(`the PostgreSQL binaries cannot be put into any of ${copyDirs.join(', ')}`)
+  throw new EmbeddedError(`cannot copy the PostgreSQL binaries into any of ${copyDirs.join(', ')}`)
 }
 
 function findPackage(): PlatformPackage {
@@ -47,7 +48,7 @@ function findPackage(): PlatformPackage {
   throw unsupported(`${name} is not installed`)
 }
 
-/** npm packages hold no links; the package's install script makes them, unless install scripts are off. */
+/** npm packages contain no links; the package's install script makes them, unless install scripts are off. */
 async function linksExist(found: PlatformPackage): Promise<boolean> {
   try {
     await makeLinks(found, join(found.root, 'native'))
@@ -64,13 +65,11 @@ async function makeLinks(found: PlatformPackage, nativeDir: string): Promise<voi
     const link = join(nativeDir, relative('native', target))
     if (lstatSync(link, { throwIfNoEntry: false })) continue
     const pointsTo = relative(dirname(target), source)
-    await fs.symlink(pointsTo, link).catch((error: NodeJS.ErrnoException) => {
-      if (error.code !== 'EEXIST') throw error
-    })
+    await fs.symlink(pointsTo, link).catch(ignore('EEXIST'))
   }
 }
 
-/** Whole or not at all: a copy that was cut short never carries the final name. */
+/** Copies atomically: a copy gets its final name when it is complete. */
 async function copyBinaries(found: PlatformPackage, to: string, account: Account): Promise<boolean> {
   if (!makeOwnDir(dirname(to))) return false
   const isThere = () => existsSync(to) && canUse(join(to, 'bin/postgres'), '-x', account)

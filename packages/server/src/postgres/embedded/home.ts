@@ -5,22 +5,22 @@ import { join, resolve } from 'node:path'
 import { type Account, canUse, chooseAccount, give, makeOwnDir } from './account.ts'
 import { EmbeddedError } from './error.ts'
 
-/** Where the parts of one embedded PostgreSQL are. */
+/** The paths of one embedded PostgreSQL. */
 export interface Home {
   account: Account
   /** The cluster itself (PGDATA). */
   clusterDir: string
   logFile: string
-  /** Short, because a socket's path may have no more than about 100 bytes. */
+  /** Short, because the path of a socket has at most about 100 bytes. */
   socketDir: string
 }
 
 const insideName = 'postgres'
 
-/** Directories outside of the data directory, for a PostgreSQL whose user cannot reach the latter. */
+/** Directories outside of the data directory, for a PostgreSQL user that cannot reach the data directory. */
 export const outsideDirs = ['/var/lib/slipway', join(tmpdir(), 'slipway')]
 
-/** Written once, whole, and never changed: several processes that come at once agree on the first one's text. */
+/** Writes a file once and atomically: processes that start together all read the text of the first. */
 async function writeOnce(path: string, makeText: () => Promise<string>): Promise<string> {
   const read = () => fs.readFile(path, 'utf8').catch(ignore('ENOENT'))
   const existing = await read()
@@ -39,12 +39,12 @@ export function readPassword(dataDir: string): Promise<string> {
   return writeOnce(join(dataDir, 'postgres-password'), async () => randomBytes(24).toString('hex'))
 }
 
-/** Finds or chooses the place, and notes it in the data directory. Call it with the data directory locked. */
+/** Finds or chooses the directory, and records it in the data directory. The caller holds the lock of the data directory. */
 export async function chooseHome(dataDir: string): Promise<Home> {
   const dir = await writeOnce(join(dataDir, 'postgres-home'), () =>
     chooseDir(dataDir, chooseAccount(undefined)),
   )
-  // A relative note lets the data directory be moved.
+  // A relative path in the record lets the data directory be moved.
   const homeDir = resolve(dataDir, dir)
   const clusterDir = join(homeDir, 'data')
   const account = chooseAccount(clusterDir)
@@ -52,10 +52,10 @@ export async function chooseHome(dataDir: string): Promise<Home> {
     await fs.mkdir(homeDir, { mode: 0o700 }).catch(ignore('EEXIST'))
     give(homeDir, account)
   } else if (!lstatSync(homeDir, { throwIfNoEntry: false })?.isDirectory()) {
-    throw new EmbeddedError(`the database of ${dataDir} is in ${homeDir}, which is not there`)
+    throw new EmbeddedError(`the database of ${dataDir} is in ${homeDir}, which does not exist: restore it`)
   }
   if (!canUse(homeDir, '-w', account))
-    throw new EmbeddedError(`not permitted to use ${homeDir}: its owner or mode was changed`)
+    throw new EmbeddedError(`cannot write to ${homeDir}: its owner or mode was changed`)
   const socketDir = await chooseSocketDir(join(dataDir, 'postgres-socket'), homeDir, account)
   return { account, clusterDir, logFile: join(homeDir, 'postgres.log'), socketDir }
 }
@@ -67,7 +67,7 @@ async function chooseDir(dataDir: string, account: Account): Promise<string> {
   if (canUse(inside, '-w', account)) return insideName
   await fs.rmdir(inside)
   for (const outside of outsideDirs) {
-    // The name is random: a data directory that was removed and made again must not meet its old database.
+    // The name is random, so that a data directory that was removed and created again does not find its old database.
     const dir = join(outside, randomBytes(8).toString('hex'))
     if (!makeOwnDir(outside)) continue
     await fs.mkdir(dir, { mode: 0o700 })
@@ -76,11 +76,11 @@ async function chooseDir(dataDir: string, account: Account): Promise<string> {
     await fs.rmdir(dir)
   }
   throw new EmbeddedError(
-    `the user of PostgreSQL can reach neither ${dataDir} nor ${outsideDirs.join(' nor ')}`,
+    `the user that PostgreSQL runs as cannot write to ${[dataDir, ...outsideDirs].join(', ')}`,
   )
 }
 
-/** The note names the home as well: a copied or moved data directory gets a socket of its own. */
+/** The record names the home directory, too, so that a copied or moved data directory gets a socket of its own. */
 async function chooseSocketDir(notePath: string, homeDir: string, account: Account): Promise<string> {
   const [notedHome, notedDir] =
     (await fs.readFile(notePath, 'utf8').catch(ignore('ENOENT')))?.split('\n') ?? []
@@ -94,12 +94,12 @@ async function chooseSocketDir(notePath: string, homeDir: string, account: Accou
   return chosen
 }
 
-/** Made again at each start, since temporary directories are swept. */
+/** Runs at each start, because temporary directories are swept. */
 export async function ensureSocketDir({ socketDir, account }: Home): Promise<void> {
   const existing = lstatSync(socketDir, { throwIfNoEntry: false })
   if (existing) {
     if (isPrivate(existing, account)) return
-    throw new EmbeddedError(`${socketDir} belongs to somebody else: remove it`)
+    throw new EmbeddedError(`${socketDir} belongs to another user or can be read by others: remove it`)
   }
   await fs.mkdir(socketDir, { mode: 0o700 }).catch(ignore('EEXIST'))
   give(socketDir, account)
@@ -109,12 +109,13 @@ function isPrivate(stats: Stats, account: Account): boolean {
   return stats.isDirectory() && stats.uid === account.uid && (stats.mode & 0o077) === 0
 }
 
-/** macOS has a long one per user. */
+/** On macOS the path of the user's own temporary directory is too long. */
 function shortTmpdir(): string {
   return tmpdir().length <= 40 ? tmpdir() : '/tmp'
 }
 
-function ignore(code: string): (error: NodeJS.ErrnoException) => undefined {
+/** Makes the handler of a rejection that ignores this error code. */
+export function ignore(code: string): (error: NodeJS.ErrnoException) => undefined {
   return (error) => {
     if (error.code !== code) throw error
   }

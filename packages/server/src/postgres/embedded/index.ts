@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import { provideBinaries } from './binaries.ts'
 import { EmbeddedError, explain, explainOutput } from './error.ts'
-import { chooseHome, outsideDirs, readPassword } from './home.ts'
+import { chooseHome, ignore, outsideDirs, readPassword } from './home.ts'
 import { exclusively } from './mutex.ts'
 import {
   ensureCluster,
@@ -20,38 +20,42 @@ import { ensureServiceDatabase, giveToService, servicePassword, serviceRole } fr
 
 export { EmbeddedError } from './error.ts'
 
-export interface EmbeddedOptions {
+type Log = (line: string) => void
+
+interface EmbeddedOptions {
   dataDir: string
-  log: (line: string) => void
-  /** Settings of PostgreSQL beyond ours; they count only when this call starts it. */
+  log: Log
+  /** Further PostgreSQL settings; they apply only if this call starts PostgreSQL. */
   settings?: Record<string, string>
 }
 
 export interface Embedded {
-  /** Of the service's database, as a role that is no superuser. */
+  /** The service's database, with a role that is no superuser. */
   url: string
-  /** Of the same database, for those who look after PostgreSQL itself. */
+  /** The same database, with a superuser for maintenance. */
   superuserUrl: string
-  /** Leaves; whoever leaves last stops PostgreSQL. */
+  /** Detaches from PostgreSQL; the last process that detaches stops it. */
   stop(): Promise<void>
 }
 
 const databaseName = 'slipway'
-const readyPatienceMs = 300_000
+const readyTimeoutMs = 300_000
 const retryMs = 15
 const sharedMemoryPauseMs = 200
-const socketPatienceMs = 500
-const connectPatienceMs = 5_000
+const socketTimeoutMs = 500
+const connectTimeoutMs = 5_000
 const watchMs = 2_000
-/** Every attached server holds this advisory lock, shared, in a session of its own; it falls with the process. */
+/** Every attached server shares this advisory lock in a session of its own, which ends with the process. */
 const attachedLock = [0x534c4950, 1]
 
 /** Attaches to the PostgreSQL of this data directory, or starts it, and keeps it running until `stop`. */
 export async function openEmbedded(options: EmbeddedOptions): Promise<Embedded> {
   try {
     await fs.mkdir(dirname(resolve(options.dataDir)), { recursive: true })
-    // Root's PostgreSQL runs as another user, who must be able to pass through to its own part.
-    await fs.mkdir(options.dataDir, { mode: process.getuid?.() === 0 ? 0o711 : 0o700 }).catch(ignoreExisting)
+    // A server of root runs PostgreSQL as another user, which must be able to reach its own directory inside.
+    await fs
+      .mkdir(options.dataDir, { mode: process.getuid?.() === 0 ? 0o711 : 0o700 })
+      .catch(ignore('EEXIST'))
     const dataDir = await fs.realpath(options.dataDir)
     const password = await readPassword(dataDir)
     const whenAlone = <T>(work: () => Promise<T>) => exclusively(dataDir, password, work)
@@ -85,18 +89,10 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Embedded> 
   }
 }
 
-function ignoreExisting(error: NodeJS.ErrnoException): void {
-  if (error.code !== 'EEXIST') throw error
-}
-
-/** Returns an attached session, which proves that queries are answered. */
-async function ensureRunning(
-  postmaster: Postmaster,
-  url: string,
-  log: (line: string) => void,
-): Promise<pg.Client> {
+/** Returns an attached session, which proves that PostgreSQL accepts queries. */
+async function ensureRunning(postmaster: Postmaster, url: string, log: Log): Promise<pg.Client> {
   const { home } = postmaster
-  const deadline = Date.now() + readyPatienceMs
+  const deadline = Date.now() + readyTimeoutMs
   if (livingPid(home) !== undefined && !socketExists(home)) await waitForSocketOrStop(postmaster, log)
   let started: Started | undefined
   let refusal: unknown
@@ -120,16 +116,16 @@ async function ensureRunning(
     }
     await delay(retryMs)
   }
-  throw new EmbeddedError(`PostgreSQL was not ready in ${readyPatienceMs / 1000} s: ${String(refusal)}`)
+  throw new EmbeddedError(`PostgreSQL was not ready after ${readyTimeoutMs / 1000} s: ${String(refusal)}`)
 }
 
-/** A socket that was swept away cannot be made again by a running postmaster. */
-async function waitForSocketOrStop({ home }: Postmaster, log: (line: string) => void): Promise<void> {
-  for (let waitedMs = 0; waitedMs < socketPatienceMs; waitedMs += retryMs) {
+/** A running postmaster does not create its socket again after a sweep of temporary files has removed it. */
+async function waitForSocketOrStop({ home }: Postmaster, log: Log): Promise<void> {
+  for (let waitedMs = 0; waitedMs < socketTimeoutMs; waitedMs += retryMs) {
     if (livingPid(home) === undefined || socketExists(home)) return
     await delay(retryMs)
   }
-  log(`the socket of PostgreSQL in ${home.socketDir} is gone: restarting it`)
+  log(`the PostgreSQL socket in ${home.socketDir} was removed; restarting PostgreSQL`)
   await stopPostmaster(home)
 }
 
@@ -137,7 +133,7 @@ async function attach(url: string): Promise<pg.Client> {
   const client = new pg.Client({
     connectionString: url,
     application_name: 'slipway-keeper',
-    connectionTimeoutMillis: connectPatienceMs,
+    connectionTimeoutMillis: connectTimeoutMs,
   })
   client.on('error', () => {})
   try {
@@ -169,12 +165,12 @@ async function countOthers(keeper: pg.Client): Promise<number> {
   return rows[0].others
 }
 
-/** Brings PostgreSQL back whenever our session with it ends. Returns the way to leave. */
+/** Restarts PostgreSQL whenever our session with it ends. Returns the function that detaches. */
 function watch(
   first: pg.Client,
   postmaster: Postmaster,
   url: string,
-  log: (line: string) => void,
+  log: Log,
   whenAlone: <T>(work: () => Promise<T>) => Promise<T>,
 ): () => Promise<void> {
   let keeper: pg.Client | undefined
@@ -192,11 +188,11 @@ function watch(
     if (!isLeaving) recovery = recover()
   }
   const recover = async () => {
-    log('the session with PostgreSQL ended: bringing it back')
+    log('the connection to PostgreSQL ended; restarting PostgreSQL')
     for (let pauseMs = 100; !isLeaving; pauseMs = Math.min(pauseMs * 2, 5_000)) {
       try {
         hold(await whenAlone(() => ensureRunning(postmaster, url, log)))
-        log('PostgreSQL is back')
+        log('PostgreSQL is running again')
         return
       } catch (error) {
         log(explain(error, postmaster.home.clusterDir).message)
@@ -204,7 +200,7 @@ function watch(
       }
     }
   }
-  // A session that ends says so by itself. A socket that was removed, as by a sweep of temporary files, does not end it.
+  // The end of a session is an event. The removal of the socket, for example by a sweep of temporary files, is not.
   const timer = setInterval(() => {
     const client = keeper
     if (!client || socketExists(postmaster.home)) return

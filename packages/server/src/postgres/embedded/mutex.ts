@@ -5,23 +5,25 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { EmbeddedError } from './error.ts'
 
-const patienceMs = 120_000
+const timeoutMs = 120_000
 const pollMs = 20
-/** O_EXLOCK of the BSDs and macOS, which Node passes on to open(2) but does not name. */
+/** O_EXLOCK of the BSDs and macOS, which Node passes to open(2) but does not export. */
 const openLocked = 0x20
 
 /**
- * Runs `work` while no other process of this machine does so for the same data directory. The kernel holds the lock
- * (an abstract socket name on Linux, a locked file elsewhere), so it falls with its holder, however that one dies.
+ * Runs `work` while no other process of this machine does so for the same data directory. The kernel holds the lock (an
+ * abstract socket name on Linux, a locked file elsewhere), so that it is released however its holder dies.
  */
 export async function exclusively<T>(dataDir: string, secret: string, work: () => Promise<T>): Promise<T> {
   const acquire =
     process.platform === 'linux' ? () => bindName(secret) : () => lockFile(join(dataDir, 'postgres.lock'))
-  const deadline = Date.now() + patienceMs
+  const deadline = Date.now() + timeoutMs
   let release = await acquire()
   while (!release) {
     if (Date.now() > deadline)
-      throw new EmbeddedError(`another server has kept ${dataDir} locked for ${patienceMs / 1000} s`)
+      throw new EmbeddedError(
+        `another server holds the lock on ${dataDir} for more than ${timeoutMs / 1000} s: look for a start that hangs`,
+      )
     await delay(pollMs)
     release = await acquire()
   }

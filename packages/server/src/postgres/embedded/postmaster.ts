@@ -9,11 +9,11 @@ import { EmbeddedError, explainOutput } from './error.ts'
 import { ensureSocketDir, type Home } from './home.ts'
 
 export const superuser = 'slipway'
-export const socketName = '.s.PGSQL.5432'
-const stopPatienceMs = 60_000
+const socketName = '.s.PGSQL.5432'
+const stopTimeoutMs = 60_000
 const logLimitBytes = 10_000_000
 
-/** For a small server that shares its machine; everything about durability stays at PostgreSQL's careful defaults. */
+/** For a small server that shares its machine. Durability keeps PostgreSQL's safe defaults. */
 const defaultSettings = {
   listen_addresses: '',
   unix_socket_permissions: '0700',
@@ -43,14 +43,14 @@ export interface Postmaster {
   settings: Record<string, string>
 }
 
-/** Makes the cluster unless it is there. It gets its name when it is complete, so a half-made one never counts. */
+/** Creates the cluster unless it exists. It gets its name when it is complete, so that a partial one is never used. */
 export async function ensureCluster({ home, binaries }: Postmaster, password: string): Promise<void> {
   const versionFile = join(home.clusterDir, 'PG_VERSION')
   if (existsSync(home.clusterDir)) {
     const version = (await fs.readFile(versionFile, 'utf8')).trim()
     if (version === binaries.majorVersion) return
     throw new EmbeddedError(
-      `${home.clusterDir} was written by PostgreSQL ${version}, and this is PostgreSQL ${binaries.majorVersion}`,
+      `${home.clusterDir} was written by PostgreSQL ${version}, but this is PostgreSQL ${binaries.majorVersion}`,
     )
   }
   const { account } = home
@@ -76,7 +76,7 @@ export async function ensureCluster({ home, binaries }: Postmaster, password: st
   }
 }
 
-/** Also what an earlier first start left behind that was killed; its initdb may still be writing there. */
+/** Also removes what an earlier first start left that was killed; its initdb may still be writing there. */
 async function removePartials({ clusterDir }: Home): Promise<void> {
   const prefix = `${basename(clusterDir)}.partial-`
   for (const name of await fs.readdir(dirname(clusterDir)))
@@ -84,7 +84,7 @@ async function removePartials({ clusterDir }: Home): Promise<void> {
       await fs.rm(join(dirname(clusterDir), name), { recursive: true, force: true }).catch(() => {})
 }
 
-/** Null when all went well, else what it said. */
+/** Returns null on success, otherwise the output. */
 function run(command: string, args: string[], account: Account): Promise<string | null> {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, {
@@ -104,17 +104,17 @@ function run(command: string, args: string[], account: Account): Promise<string 
   })
 }
 
-/** Nothing of ours reaches PostgreSQL: no secrets, and no PG* variable that would change its mind. */
+/** PostgreSQL gets none of our variables: no secrets, and no PG* variable that would change its behaviour. */
 function environment(): NodeJS.ProcessEnv {
   return { PATH: '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' }
 }
 
 export interface Started {
-  /** What it wrote since it was started, once it has exited; undefined while it runs. */
+  /** Returns the output since the start once PostgreSQL has exited; undefined while it runs. */
   exited(): string | undefined
 }
 
-/** Starts it in a session of its own, so that Ctrl-C in our terminal does not reach it. */
+/** Starts PostgreSQL in a session of its own, so that Ctrl-C in our terminal does not reach it. */
 export async function startPostmaster({ home, binaries, settings }: Postmaster): Promise<Started> {
   await ensureSocketDir(home)
   await clearLeftovers(home)
@@ -146,14 +146,14 @@ export async function startPostmaster({ home, binaries, settings }: Postmaster):
   }
 }
 
-/** PostgreSQL takes any process that has the noted pid, even a zombie, for a living postmaster. */
+/** PostgreSQL takes any process with the recorded pid, even a zombie, for a running postmaster. */
 async function clearLeftovers(home: Home): Promise<void> {
   if (livingPid(home) !== undefined) return
   await fs.rm(join(home.clusterDir, 'postmaster.pid'), { force: true })
   await fs.rm(join(home.socketDir, `${socketName}.lock`), { force: true })
 }
 
-/** The pid of the postmaster of this cluster, if it lives: neither a zombie nor another process that got the number. */
+/** Returns the pid of the running postmaster of this cluster; ignores a zombie, or another process with the same pid. */
 export function livingPid(home: Home): number | undefined {
   let pid: number
   try {
@@ -188,9 +188,9 @@ export function socketExists(home: Home): boolean {
   return existsSync(join(home.socketDir, socketName))
 }
 
-/** A fast shutdown: sessions are ended, everything is written, nothing needs recovery. */
+/** Does a fast shutdown: sessions are ended, all data is written, and the next start needs no recovery. */
 export async function stopPostmaster(home: Home): Promise<void> {
-  const deadline = Date.now() + stopPatienceMs
+  const deadline = Date.now() + stopTimeoutMs
   const pid = livingPid(home)
   if (pid === undefined) return
   process.kill(pid, 'SIGINT')

@@ -1,14 +1,14 @@
 import { createHmac } from 'node:crypto'
 import pg from 'pg'
 
-/** The role that the service works as. It owns its database and nothing else: it runs no programs and reads no files. */
+/** The role of the service. It owns its database and nothing else: it can run no programs and read no files. */
 export const serviceRole = 'slipway_service'
 
-/** Made from the superuser's, which the data directory holds: whoever learns this one does not learn that one. */
+/** Derived from the superuser's password, which the data directory holds and which this one does not reveal. */
 export const servicePassword = (superuserPassword: string): string =>
   createHmac('sha256', superuserPassword).update(serviceRole).digest('hex')
 
-/** Makes role and database unless they are there. Call it with the data directory locked. */
+/** Creates role and database unless they exist. The caller holds the lock of the data directory. */
 export async function ensureServiceDatabase(
   keeper: pg.Client,
   database: string,
@@ -17,11 +17,11 @@ export async function ensureServiceDatabase(
   const role = await keeper.query('SELECT FROM pg_roles WHERE rolname = $1', [serviceRole])
   if (role.rowCount === 0)
     await keeper.query(`CREATE ROLE ${serviceRole} LOGIN PASSWORD ${pg.escapeLiteral(password)}`)
-  const known = await keeper.query('SELECT FROM pg_database WHERE datname = $1', [database])
-  if (known.rowCount === 0) await keeper.query(`CREATE DATABASE ${database} OWNER ${serviceRole}`)
+  const existing = await keeper.query('SELECT FROM pg_database WHERE datname = $1', [database])
+  if (existing.rowCount === 0) await keeper.query(`CREATE DATABASE ${database} OWNER ${serviceRole}`)
 }
 
-// What belongs to an extension stays with it, and what belongs to a table goes with the table.
+// Objects of an extension keep their owner, and objects of a table change theirs with the table.
 const handOver = `
 DO $$
 DECLARE thing record;
@@ -49,7 +49,7 @@ BEGIN
 END $$`
 
 /**
- * Gives the service what a superuser made in its database, for example while restoring a backup. All or nothing; at most
+ * Makes the service the owner of what a superuser created in its database, for example while restoring a backup. At most
  * starts there is nothing to do.
  */
 export async function giveToService(superuserUrl: string, database: string): Promise<void> {

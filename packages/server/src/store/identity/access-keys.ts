@@ -1,6 +1,6 @@
 import type { Role } from '@slipway/contract'
 import type { Queryable, Tx } from '../../postgres/database.ts'
-import { isBefore, statement } from '../../postgres/statement.ts'
+import { isBefore, type PageParams, statement } from '../../postgres/statement.ts'
 
 export type KeyKind = 'project' | 'organization' | 'operator'
 export type KeyRole = 'read' | 'write' | Role
@@ -20,7 +20,7 @@ export interface AccessKeyRow {
   allowed_cidrs: string[]
 }
 
-// There is no row when the key would be born expired.
+// It inserts nothing if the key would already be expired.
 const insert = statement<AccessKeyRow, NewAccessKeyRow>(
   'access_key_insert',
   `INSERT INTO access_keys (id, kind, project_id, organization_id, name, role, prefix, secret_hash, created_by,
@@ -31,7 +31,7 @@ const insert = statement<AccessKeyRow, NewAccessKeyRow>(
    RETURNING *`,
 )
 
-/** A key has exactly one of these, or neither: then it is an operator's. */
+/** A key has one of these; an operator's key has neither. */
 export interface KeyScope {
   projectId: string | null
   organizationId: string | null
@@ -39,17 +39,14 @@ export interface KeyScope {
 
 export const operatorScope: KeyScope = { projectId: null, organizationId: null }
 
-const listOfProject = statement<AccessKeyRow, { projectId: string; beforeId: string | null; limit: number }>(
+const listOfProject = statement<AccessKeyRow, { projectId: string } & PageParams>(
   'access_key_list',
   `SELECT * FROM access_keys
    WHERE project_id = :projectId AND revoked_at IS NULL AND ${isBefore('id')}
    ORDER BY id DESC LIMIT :limit`,
 )
 
-const listOfOrganization = statement<
-  AccessKeyRow,
-  { organizationId: string; beforeId: string | null; limit: number }
->(
+const listOfOrganization = statement<AccessKeyRow, { organizationId: string } & PageParams>(
   'access_key_list_of_organization',
   `SELECT * FROM access_keys
    WHERE kind = 'organization' AND organization_id = :organizationId AND revoked_at IS NULL
@@ -57,7 +54,7 @@ const listOfOrganization = statement<
    ORDER BY id DESC LIMIT :limit`,
 )
 
-const listOfOperators = statement<AccessKeyRow, { beforeId: string | null; limit: number }>(
+const listOfOperators = statement<AccessKeyRow, PageParams>(
   'access_key_list_of_operators',
   `SELECT * FROM access_keys
    WHERE kind = 'operator' AND revoked_at IS NULL AND ${isBefore('id')}
@@ -105,7 +102,7 @@ const revokeOperatorKeys = statement<AccessKeyRow, { userId: string }>(
    WHERE kind = 'operator' AND created_by = :userId AND revoked_at IS NULL RETURNING *`,
 )
 
-export interface NewAccessKeyRow extends KeyScope {
+interface NewAccessKeyRow extends KeyScope {
   id: string
   kind: KeyKind
   name: string
@@ -117,7 +114,7 @@ export interface NewAccessKeyRow extends KeyScope {
   allowedCidrs: string[]
 }
 
-/** Returns undefined when its expiry has passed already. */
+/** Returns undefined if its expiry has passed already. */
 export const insertAccessKey = (tx: Tx, key: NewAccessKeyRow) => insert.one(tx, key)
 
 export const listAccessKeys = (db: Queryable, projectId: string, beforeId: string | null, limit: number) =>
@@ -137,14 +134,14 @@ export const revokeAccessKey = (tx: Tx, scope: KeyScope, id: string) => revoke.o
 
 export const revokeAccessKeysOfProject = (tx: Tx, projectId: string) => revokeOfProject.run(tx, { projectId })
 
-/** Lists the keys of projects of the organization that the user made. */
+/** Lists the project keys in the organization that the user created. */
 export const listProjectKeysOfUser = (db: Queryable, organizationId: string, userId: string) =>
   listOfUser.all(db, { organizationId, userId })
 
 export const revokeProjectKeysOfUser = (tx: Tx, organizationId: string, userId: string) =>
   revokeOfUser.all(tx, { organizationId, userId })
 
-/** Revokes keys of the organization that the user made, but for those of the roles in `kept`. */
+/** Revokes the keys of the organization that the user created, except those with a role in `kept`. */
 export const revokeOrganizationKeysOfUser = (
   tx: Tx,
   organizationId: string,

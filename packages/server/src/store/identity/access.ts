@@ -6,9 +6,9 @@ import { keyedStatement } from '../../postgres/keyed.ts'
 import { statement } from '../../postgres/statement.ts'
 import type { KeyKind, KeyRole } from './access-keys.ts'
 
-/** Who calls, with everything that deciding about access needs. */
+/** A caller, with everything that decides about its access. */
 export type Caller = {
-  /** Kind and id, as limits, the log and events know it. */
+  /** Kind and id, as rate limits, the log and events name it. */
   key: string
 } & (
   | {
@@ -17,7 +17,7 @@ export type Caller = {
       email: string
       isOperator: boolean
       familyId: string
-      /** Whether this session has shown a second factor. */
+      /** True if this session was started or confirmed with a second factor. */
       hasSecondFactor: boolean
       memberships: Map<string, Membership>
       expiresAt: number
@@ -35,17 +35,17 @@ export type Caller = {
 
 interface KeyCaller {
   id: string
-  /** The user who made it, or whose key did. */
+  /** The user who created the key, directly or with another key. */
   createdBy: string | null
-  /** Where the key works; null: anywhere. */
+  /** The addresses from which the key works; null for any. */
   allowedFrom: BlockList | null
   expiresAt: number
 }
 
-export interface Membership {
+interface Membership {
   role: Role
   isSuspended: boolean
-  /** The organization demands a second factor that this session has not shown. */
+  /** The organization requires a second factor, which this session lacks. */
   lacksSecondFactor: boolean
 }
 
@@ -55,7 +55,7 @@ export interface ProjectScope {
   paymentState: PaymentState
 }
 
-// The keys of a suspended user stop with their maker.
+// The keys that a suspended user created do not work.
 const keyByDigest = keyedStatement<
   {
     id: string
@@ -85,7 +85,7 @@ const keyByDigest = keyedStatement<
      AND (k.expires_at IS NULL OR k.expires_at > (SELECT now FROM moment)) AND p.deleted_at IS NULL AND u.suspended_at IS NULL`,
 )
 
-// A key is written at most once a minute, so that use does not become writing.
+// A key is updated at most once a minute, so that not every request writes.
 const keyUsed = statement<never, { id: string }>(
   'access_key_used',
   `UPDATE access_keys SET last_used_at = slipway_now()
@@ -128,7 +128,7 @@ const scopeOfProject = keyedStatement<
    WHERE p.id = ANY (:projectId::uuid[]) AND p.deleted_at IS NULL`,
 )
 
-/** `notesUse`: the time of this use is kept. */
+/** `notesUse`: records the time of this use. */
 export async function findKeyCaller(
   db: Queryable,
   digest: string,

@@ -1,6 +1,12 @@
 import type { Queryable, Tx } from '../../postgres/database.ts'
 import { statement } from '../../postgres/statement.ts'
 
+export interface DemoRow {
+  organization_id: string
+  project_id: string
+  user_id: string
+}
+
 const countOrganizations = statement<{ has_any: boolean }>(
   'organization_has_any',
   'SELECT EXISTS (SELECT FROM organizations) AS has_any',
@@ -19,7 +25,7 @@ const activatePayment = statement<never, { organizationId: string }>(
   `UPDATE organizations SET payment_state = 'active', payment_customer_id = 'demo' WHERE id = :organizationId`,
 )
 
-// This is the card that always pays.
+// The test card whose payments always succeed.
 const addPaymentMethod = statement<never, { organizationId: string }>(
   'demo_payment_method',
   `INSERT INTO payment_methods (organization_id, provider, reference, brand, last4, expires_month, expires_year)
@@ -41,17 +47,11 @@ const needsSetup = statement<{ is_needed: boolean }>(
                       WHERE purpose = 'setup' AND used_at IS NULL AND expires_at > slipway_now()) AS is_needed`,
 )
 
-export interface DemoRow {
-  organization_id: string
-  project_id: string
-  user_id: string
-}
-
 export const isEmptyStore = async (db: Queryable): Promise<boolean> =>
   !(await countOrganizations.one(db))!.has_any
 
 /** Finds the owner with this address and the project of this name, in the same organization. */
-export const findDemo = (db: Queryable, email: string, projectName: string): Promise<DemoRow | undefined> =>
+export const findDemo = (db: Queryable, email: string, projectName: string) =>
   find.one(db, { email, projectName })
 
 export async function activateDemoPayment(tx: Tx, organizationId: string): Promise<void> {
@@ -59,9 +59,9 @@ export async function activateDemoPayment(tx: Tx, organizationId: string): Promi
   await addPaymentMethod.run(tx, { organizationId })
 }
 
-/** Revokes keys of a project, or operator keys when that is null. */
+/** Revokes keys of a project, or operator keys if `projectId` is null. */
 export const revokeKeysNamed = (tx: Tx, name: string, projectId: string | null) =>
   revokeKeys.run(tx, { name, projectId })
 
-/** Returns whether nobody is an operator and nobody has been given the code to become one. */
+/** Returns whether there is neither an operator nor a valid code to become one. */
 export const isSetupNeeded = async (db: Queryable): Promise<boolean> => (await needsSetup.one(db))!.is_needed

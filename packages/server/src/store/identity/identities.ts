@@ -15,7 +15,7 @@ const find = statement<{ user_id: string }, { issuer: string; subject: string }>
   'SELECT user_id FROM user_identities WHERE issuer = :issuer AND subject = :subject',
 )
 
-// Of two who bind the same subject at once the second finds it taken.
+// If two requests bind the same subject at once, the second one inserts nothing.
 const insert = statement<never, { issuer: string; subject: string; userId: string }>(
   'identity_insert',
   `INSERT INTO user_identities (issuer, subject, user_id) VALUES (:issuer, :subject, :userId)
@@ -42,21 +42,22 @@ const organizationByName = statement<{ id: string }, { name: string }>(
   'SELECT id FROM organizations WHERE name = :name LIMIT 2',
 )
 
-export interface ClaimedMembership {
-  organization_id: string
-  role: Role
-  oidc_issuer: string | null
-}
-
-const memberships = statement<ClaimedMembership, { userId: string }>(
+const memberships = statement<
+  { organization_id: string; role: Role; oidc_issuer: string | null },
+  { userId: string }
+>(
   'identity_memberships',
   'SELECT organization_id, role, oidc_issuer FROM memberships WHERE user_id = :userId',
 )
 
-const putMembership = statement<
-  never,
-  { organizationId: string; userId: string; role: Role; issuer: string }
->(
+interface NewMembership {
+  organizationId: string
+  userId: string
+  role: Role
+  issuer: string
+}
+
+const putMembership = statement<never, NewMembership>(
   'identity_membership_put',
   `INSERT INTO memberships (organization_id, user_id, role, oidc_issuer)
    VALUES (:organizationId, :userId, :role, :issuer)
@@ -73,13 +74,13 @@ export const insertIdentity = async (tx: Tx, issuer: string, subject: string, us
 
 export const listIdentities = (db: Queryable, userId: string) => listOf.all(db, { userId })
 
-/** Takes all that the user has at the issuer. */
+/** Deletes all identities of the user at the issuer. */
 export const deleteIdentities = (tx: Tx, issuer: string, userId: string) => remove.run(tx, { issuer, userId })
 
-/** The address of an account without a password follows its provider. */
+/** Changes the address of an account without a password to that of its provider. */
 export const followEmail = (tx: Tx, userId: string, email: string) => setEmail.run(tx, { userId, email })
 
-/** Returns undefined when there is none, or a name fits several: then nobody can say which was meant. */
+/** Returns undefined if no organization has the name, or more than one. */
 export async function findOrganizationNamed(db: Queryable, nameOrId: string): Promise<string | undefined> {
   if (isUuid(nameOrId)) return (await findOrganization(db, nameOrId))?.id
   const found = await organizationByName.all(db, { name: nameOrId })
@@ -88,8 +89,5 @@ export async function findOrganizationNamed(db: Queryable, nameOrId: string): Pr
 
 export const listMembershipsOf = (tx: Tx, userId: string) => memberships.all(tx, { userId })
 
-/** Changes no membership that a link gave. */
-export const putClaimedMembership = (
-  tx: Tx,
-  membership: { organizationId: string; userId: string; role: Role; issuer: string },
-) => putMembership.run(tx, membership)
+/** Does not change a membership that an invitation gave. */
+export const putClaimedMembership = (tx: Tx, membership: NewMembership) => putMembership.run(tx, membership)

@@ -1,8 +1,9 @@
 import type { Role } from '@slipway/contract'
+import { zeroUuid } from '../../domain/ids.ts'
 import type { Queryable, Tx } from '../../postgres/database.ts'
 import { statement } from '../../postgres/statement.ts'
 
-/** A membership, an operator's mark, or, with neither, the mere right to make an account. */
+/** Offers a membership, the operator role, or, with neither, only an account. */
 export interface InvitationRow {
   id: string
   email: string
@@ -14,24 +15,24 @@ export interface InvitationRow {
   expires_at: Date
 }
 
-/** Who makes an invitation, by which credential and by which right. It is worth something while they keep that right. */
+/** Who invites, with which credential and right. The invitation is valid while its maker keeps that right. */
 export interface Inviter {
-  /** What the invited person reads: an e-mail address, or a word for a key. */
+  /** Shown to the invited person: an e-mail address, or a description of a key. */
   invitedBy: string
-  /** The signed-in user, or the user who made the key. */
+  /** The signed-in user, or the user who created the key. */
   makerUserId: string | null
   makerKeyId: string | null
   madeAs: 'owner' | 'operator'
 }
 
-// One row for each grant to an address: inviting again keeps the id and ends the code before.
+// One row for each offer to an address: inviting again keeps the id and replaces the code.
 const put = statement<InvitationRow, NewInvitation>(
   'invitation_put',
   `INSERT INTO invitations (id, email, organization_id, role, is_operator, code_hash, invited_by, maker_user_id,
                             maker_key_id, made_as, expires_at)
    VALUES (:id, :email, :organizationId, :role, :isOperator, :codeHash, :invitedBy, :makerUserId, :makerKeyId, :madeAs,
            slipway_now() + make_interval(secs => :seconds))
-   ON CONFLICT (coalesce(organization_id, '00000000-0000-0000-0000-000000000000'), email, is_operator) DO UPDATE
+   ON CONFLICT (coalesce(organization_id, '${zeroUuid}'), email, is_operator) DO UPDATE
    SET role = excluded.role, code_hash = excluded.code_hash, invited_by = excluded.invited_by,
        maker_user_id = excluded.maker_user_id, maker_key_id = excluded.maker_key_id, made_as = excluded.made_as,
        expires_at = excluded.expires_at
@@ -44,8 +45,8 @@ const byCode = statement<InvitationRow & { organization_name: string | null }, {
    WHERE i.code_hash = :codeHash AND i.expires_at > slipway_now() AND maker_may_invite(i) ORDER BY i.organization_id NULLS LAST`,
 )
 
-// If a code is redeemed twice at once, only one request gets its rows. An ending of the maker's right deletes the same
-// rows, so that one of the two waits for the other.
+// If a code is redeemed twice at once, only one request gets its rows. When the maker loses the right, the same rows are
+// deleted, so that one of the two transactions waits for the other.
 const take = statement<InvitationRow, { codeHash: Buffer }>(
   'invitations_take',
   `DELETE FROM invitations i
@@ -77,7 +78,7 @@ const dropOfKeys = statement<InvitationRow, { keyIds: string[] }>(
   'DELETE FROM invitations i WHERE i.maker_key_id = ANY (:keyIds::uuid[]) AND NOT maker_may_invite(i) RETURNING *',
 )
 
-export interface NewInvitation extends Inviter {
+interface NewInvitation extends Inviter {
   id: string
   email: string
   organizationId: string | null
@@ -92,7 +93,7 @@ export const putInvitation = async (tx: Tx, invitation: NewInvitation): Promise<
 
 export const findInvitations = (db: Queryable, codeHash: Buffer) => byCode.all(db, { codeHash })
 
-/** Returns nothing when the code is unknown, used, replaced or expired, or its maker could no longer make it. */
+/** Returns no rows if the code is unknown, used, replaced or expired, or if its maker has lost the right to invite. */
 export const takeInvitations = (tx: Tx, codeHash: Buffer) => take.all(tx, { codeHash })
 
 export const setInvitationRole = (tx: Tx, organizationId: string, id: string, role: Role) =>
@@ -101,10 +102,10 @@ export const setInvitationRole = (tx: Tx, organizationId: string, id: string, ro
 export const deleteInvitation = (tx: Tx, organizationId: string, id: string) =>
   remove.run(tx, { organizationId, id })
 
-/** Takes an operator's mark back that nobody has redeemed. */
+/** Deletes an open invitation to become an operator. */
 export const deleteMarkInvitation = (tx: Tx, id: string) => removeMark.one(tx, { id })
 
-/** Deletes the user's open invitations that the user could no longer make. Call it after every loss of a right. */
+/** Deletes the user's open invitations that the user has no right to make any more. Call it after every loss of a right. */
 export const dropInvitationsOfUser = (tx: Tx, userId: string) => dropOfUser.all(tx, { userId })
 
 export const dropInvitationsOfKeys = (tx: Tx, keyIds: string[]) => dropOfKeys.all(tx, { keyIds })

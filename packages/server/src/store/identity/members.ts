@@ -55,7 +55,7 @@ const remove = statement<never, { organizationId: string; userId: string }>(
   'DELETE FROM memberships WHERE organization_id = :organizationId AND user_id = :userId',
 )
 
-// One who cannot sign in cannot look after an organization.
+// A suspended owner cannot sign in, and so does not count.
 const hasOwner = statement<{ has_owner: boolean }, { organizationId: string }>(
   'member_has_owner',
   `SELECT EXISTS (
@@ -84,7 +84,7 @@ export const findMember = (db: Queryable, organizationId: string, userId: string
 export const isMemberEmail = async (db: Queryable, organizationId: string, email: string) =>
   (await isMember.one(db, { organizationId, email }))!.is_member
 
-/** Returns false when the user is a member already. */
+/** Returns false if the user is a member already. */
 export const insertMember = async (tx: Tx, organizationId: string, userId: string, role: Role) =>
   (await insert.run(tx, { organizationId, userId, role })) === 1
 

@@ -21,7 +21,7 @@ const find = statement<OneTimeCodeRow, { hash: Buffer; purpose: Purpose }>(
    WHERE code_hash = :hash AND purpose = :purpose AND used_at IS NULL AND expires_at > slipway_now()`,
 )
 
-// The condition is checked again under the row's lock, so that a code works once.
+// PostgreSQL checks the condition again under the row's lock, so that a code works once.
 const redeem = statement<OneTimeCodeRow, { hash: Buffer; purpose: Purpose }>(
   'one_time_code_redeem',
   `UPDATE one_time_codes SET used_at = slipway_now()
@@ -34,14 +34,14 @@ const deleteResets = statement<never, { userId: string }>(
   `DELETE FROM one_time_codes WHERE user_id = :userId AND purpose = 'reset' AND used_at IS NULL`,
 )
 
-// One mail a minute is enough: nobody's mailbox is to be flooded from here.
+// Limits resets to one mail a minute, so that a mailbox cannot be flooded.
 const fresh = statement<never, { userId: string }>(
   'one_time_code_fresh_reset',
   `SELECT FROM one_time_codes WHERE user_id = :userId AND purpose = 'reset' AND used_at IS NULL
      AND created_at > slipway_now() - interval '1 minute'`,
 )
 
-export interface NewOneTimeCode {
+interface NewOneTimeCode {
   hash: Buffer
   purpose: Purpose
   userId: string | null
@@ -55,10 +55,10 @@ export const insertOneTimeCode = async (tx: Tx, code: NewOneTimeCode): Promise<O
 export const findOneTimeCode = (db: Queryable, hash: Buffer, purpose: Purpose) =>
   find.one(db, { hash, purpose })
 
-/** Returns undefined when there is no such code, or it is used or expired. */
+/** Returns undefined if there is no such code, or if it is used or expired. */
 export const redeemOneTimeCode = (tx: Tx, hash: Buffer, purpose: Purpose) => redeem.one(tx, { hash, purpose })
 
-/** Returns whether a reset was begun within the last minute. */
+/** Returns whether a reset was requested within the last minute. */
 export const hasFreshResetCode = async (tx: Tx, userId: string) => (await fresh.run(tx, { userId })) > 0
 
 export const deleteResetCodes = (tx: Tx, userId: string) => deleteResets.run(tx, { userId })

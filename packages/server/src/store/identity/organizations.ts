@@ -1,6 +1,6 @@
 import type { PaymentState } from '@slipway/contract'
 import type { Queryable, Tx } from '../../postgres/database.ts'
-import { isBefore, statement } from '../../postgres/statement.ts'
+import { isBefore, type PageParams, statement } from '../../postgres/statement.ts'
 
 export interface OrganizationRow {
   id: string
@@ -16,7 +16,7 @@ export interface OrganizationRow {
 export interface AccountRow extends OrganizationRow {
   projects: number
   vms: number
-  /** This month so far: exact, in the form of priced usage. */
+  /** This month so far, exact: USD per hour times milliseconds. */
   spent_usd_ms: string
 }
 
@@ -30,7 +30,7 @@ const find = statement<OrganizationRow, { id: string }>(
   'SELECT * FROM organizations WHERE id = :id',
 )
 
-// Whoever changes who owns an organization waits here for the other.
+// Serialises changes of an organization's owners.
 const lock = statement<OrganizationRow, { id: string }>(
   'organization_lock',
   'SELECT * FROM organizations WHERE id = :id FOR NO KEY UPDATE',
@@ -41,7 +41,7 @@ const listByIds = statement<OrganizationRow, { ids: string[] }>(
   'SELECT * FROM organizations WHERE id = ANY (:ids::uuid[]) ORDER BY id DESC',
 )
 
-// What a deleted project cost this month is owed all the same.
+// Deleted projects count, because their cost of this month is still owed.
 const selectAccount = `
   SELECT o.*, (SELECT count(*) FROM projects p WHERE p.organization_id = o.id AND p.deleted_at IS NULL) AS projects,
          coalesce((SELECT q.used FROM organization_quotas q WHERE q.organization_id = o.id AND q.name = 'vms'), 0) AS vms,
@@ -49,7 +49,7 @@ const selectAccount = `
           FROM projects p JOIN project_spending s ON s.project_id = p.id WHERE p.organization_id = o.id) AS spent_usd_ms
   FROM organizations o`
 
-const list = statement<AccountRow, { beforeId: string | null; limit: number }>(
+const list = statement<AccountRow, PageParams>(
   'organization_list',
   `${selectAccount} WHERE ${isBefore('o.id')} ORDER BY o.id DESC LIMIT :limit`,
 )
@@ -59,13 +59,18 @@ const findAccount = statement<AccountRow, { id: string }>(
   `${selectAccount} WHERE o.id = :id`,
 )
 
-const change = statement<OrganizationRow, { id: string; name: string | null; requiresTotp: boolean | null }>(
+interface OrganizationChange {
+  name: string | null
+  requiresTotp: boolean | null
+}
+
+const change = statement<OrganizationRow, { id: string } & OrganizationChange>(
   'organization_change',
   `UPDATE organizations SET name = coalesce(:name, name), require_totp = coalesce(:requiresTotp, require_totp)
    WHERE id = :id RETURNING *`,
 )
 
-// Suspending again keeps the day it began.
+// Suspending again keeps the time of the first suspension.
 const suspend = statement<OrganizationRow, { id: string; isSuspended: boolean; stopsVms: boolean }>(
   'organization_suspend',
   `UPDATE organizations SET suspended_at = CASE WHEN :isSuspended THEN coalesce(suspended_at, slipway_now()) END,
@@ -82,18 +87,14 @@ export const lockOrganization = (tx: Tx, id: string) => lock.one(tx, { id })
 
 export const listOrganizationsByIds = (db: Queryable, ids: string[]) => listByIds.all(db, { ids })
 
-/** Undefined when there is no such organization. */
 export const findOrganizationAccount = (db: Queryable, id: string) => findAccount.one(db, { id })
 
 export const listOrganizations = (db: Queryable, beforeId: string | null, limit: number) =>
   list.all(db, { beforeId, limit })
 
-/** What is null stays as it is. */
-export const changeOrganization = (
-  tx: Tx,
-  id: string,
-  changes: { name: string | null; requiresTotp: boolean | null },
-) => change.one(tx, { id, ...changes })
+/** Keeps what is null in `changes`. */
+export const changeOrganization = (tx: Tx, id: string, changes: OrganizationChange) =>
+  change.one(tx, { id, ...changes })
 
 export const suspendOrganization = (tx: Tx, id: string, isSuspended: boolean, stopsVms: boolean) =>
   suspend.one(tx, { id, isSuspended, stopsVms })

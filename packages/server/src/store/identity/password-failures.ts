@@ -3,20 +3,20 @@ import type { Queryable, Tx } from '../../postgres/database.ts'
 import { statement } from '../../postgres/statement.ts'
 
 interface Attempt {
-  /** Empty when a code is tried: it belongs to nobody until it turns out to be right. */
+  /** Empty if a code is tried, because its user is not known yet. */
   email: string
-  /** By `clientOf`. */
+  /** The result of `clientOf`. */
   address: string
 }
 
-// One attempt at a time counts itself in, so that many at once cannot all find the counts below the limits. The address
-// is always locked before the e-mail.
+// Attempts are counted one after another, so that many at once cannot all find the counts below the limits. The address is
+// always locked before the e-mail.
 const lock = statement<never, { key: string }>(
   'password_failures_lock',
   'SELECT pg_advisory_xact_lock(hashtextextended(:key, 43))',
 )
 
-// The limits themselves bound how many rows there are to count.
+// The limits also bound the number of rows to count.
 const recent = statement<Failures, Attempt>(
   'password_failures_recent',
   `SELECT a.*, e.*,
@@ -57,7 +57,7 @@ const insertKnown = statement<never, { userId: string; address: string }>(
    ON CONFLICT (user_id, address) DO UPDATE SET signed_in_at = slipway_now()`,
 )
 
-/** Counts an attempt as failed before it is made, or says how long to wait. */
+/** Counts an attempt as failed before it is made, or returns how long to wait. */
 export async function reservePasswordAttempt(
   tx: Tx,
   attempt: Attempt,
@@ -70,10 +70,10 @@ export async function reservePasswordAttempt(
   return { id: (await insert.one(tx, attempt))!.id, waitSeconds: 0 }
 }
 
-/** One attempt was right, which says nothing about those before it. */
+/** Removes one attempt, which succeeded; those before it still count. */
 export const takeBackPasswordAttempt = (db: Queryable, id: number) => takeBack.run(db, { id })
 
-/** Whoever signs in from an address after all is not the one who guesses there. */
+/** Forgets the failures of a user at an address, after the user has signed in from there. */
 export const clearPasswordFailures = (db: Queryable, email: string, address: string) =>
   clear.run(db, { email, address })
 

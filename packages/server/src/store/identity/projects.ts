@@ -1,7 +1,7 @@
 import type { LabelSelector, Labels } from '@slipway/contract'
 import type { Queryable, Tx } from '../../postgres/database.ts'
 import { fitsLabels, type LabelParams, labelParams } from '../../postgres/labels.ts'
-import { isBefore, statement } from '../../postgres/statement.ts'
+import { isBefore, type PageParams, statement } from '../../postgres/statement.ts'
 
 export interface ProjectRow {
   id: string
@@ -43,23 +43,19 @@ const listByIds = statement<ProjectRow, { organizationIds: string[]; ids: string
    ORDER BY id DESC`,
 )
 
-const list = statement<
-  ProjectRow & { organization_name: string },
-  { beforeId: string | null; limit: number }
->(
+const list = statement<ProjectRow & { organization_name: string }, PageParams>(
   'project_list_all',
   `SELECT p.*, o.name AS organization_name FROM projects p JOIN organizations o ON o.id = p.organization_id
    WHERE p.deleted_at IS NULL AND ${isBefore('p.id')} ORDER BY p.id DESC LIMIT :limit`,
 )
 
-// What is not given stays.
 const update = statement<ProjectRow, { id: string; name: string | null; labels: Labels | null }>(
   'project_update',
   `UPDATE projects SET name = coalesce(:name, name), labels = coalesce(:labels, labels)
    WHERE id = :id AND deleted_at IS NULL RETURNING *`,
 )
 
-// VMs that are hidden because their host is away live on as well.
+// VMs count that are hidden because their host is down.
 const countContents = statement<{ vms: number; disks: number; operations: number }, { id: string }>(
   'project_contents',
   `SELECT (SELECT count(*) FROM vms WHERE project_id = :id) AS vms,
@@ -84,15 +80,15 @@ const markDeleted = statement<never, { id: string }>(
   'UPDATE projects SET deleted_at = slipway_now() WHERE id = :id AND deleted_at IS NULL',
 )
 
-/** Violates `projects_name` when the name is taken in the organization. */
+/** Violates `projects_name` if the name is taken in the organization. */
 export const insertProject = async (tx: Tx, project: NewProjectRow) => (await insert.one(tx, project))!
 
-/** Returns where a new project can have VMs, in the operator's order. */
+/** Lists the names of all locations, in the operator's order. */
 export const listProjectLocations = async (tx: Tx) => (await locationNames.all(tx)).map((row) => row.name)
 
 export const findProject = (db: Queryable, id: string) => find.one(db, { id })
 
-/** Lists the projects of some organizations, and some by id. */
+/** Lists the projects of these organizations, and those with these ids. */
 export const listProjects = (
   db: Queryable,
   organizationIds: string[],
@@ -104,14 +100,13 @@ export const listProjects = (
 export const listAllProjects = (db: Queryable, beforeId: string | null, limit: number) =>
   list.all(db, { beforeId, limit })
 
-/** Violates `projects_name` when the name is taken in the organization. */
+/** Keeps what is not given. Violates `projects_name` if the name is taken in the organization. */
 export const updateProject = (tx: Tx, id: string, change: { name?: string; labels?: Labels }) =>
   update.one(tx, { id, name: change.name ?? null, labels: change.labels ?? null })
 
-/** Returns what still lives in a project. */
 export const countProjectContents = async (tx: Tx, id: string) => (await countContents.one(tx, { id }))!
 
-/** The project must be empty. Returns false when it is gone already. */
+/** The project must be empty. Returns false if it is deleted already. */
 export async function deleteProject(tx: Tx, id: string): Promise<boolean> {
   await deleteRules.run(tx, { id })
   await deleteSubnets.run(tx, { id })

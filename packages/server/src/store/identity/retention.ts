@@ -3,14 +3,14 @@ import { type Statement, statement } from '../../postgres/statement.ts'
 
 type Prune = Statement<never, { most: number }>
 
-// A row that somebody changes meanwhile has moved, and is left alone.
+// A row that another transaction changes meanwhile gets another ctid, and is left alone.
 const prune = (table: string, isOver: string, name = table): Prune =>
   statement(
     `prune_${name}`,
     `DELETE FROM ${table} WHERE ctid = ANY (ARRAY(SELECT ctid FROM ${table} t WHERE ${isOver} LIMIT :most))`,
   )
 
-/** Families come after the tokens that keep them. */
+/** Token families come after the tokens that refer to them. */
 const credentials: Prune[] = [
   prune('access_tokens', 'expires_at < slipway_now()'),
   prune('refresh_tokens', 'expires_at < slipway_now()'),
@@ -27,7 +27,7 @@ const credentials: Prune[] = [
   prune('idempotency_keys', `created_at < slipway_now() - interval '24 hours'`),
 ]
 
-/** Each deletes at most `most` credentials, failed sign-ins or remembered answers that no longer count, and says how many. */
+/** Each function deletes at most `most` expired rows of one table, and returns how many. */
 export const credentialPrunes = credentials.map(
   (statement) => (db: Queryable, most: number) => statement.run(db, { most }),
 )

@@ -11,7 +11,7 @@ interface SealedColumn {
   update: Statement<never, SealedRow>
 }
 
-// A page by id, with the rows held: what is sealed anew is what was read.
+// A page by id, with its rows locked, so that no other transaction changes a secret before it is sealed again.
 const sealedColumn = (table: string, column: string): SealedColumn => ({
   list: statement(
     `${table}_sealed_list`,
@@ -21,7 +21,7 @@ const sealedColumn = (table: string, column: string): SealedColumn => ({
   update: statement(`${table}_sealed_update`, `UPDATE ${table} SET ${column} = :sealed WHERE id = :id`),
 })
 
-/** Everything that is kept sealed under the master key. */
+/** All columns that are sealed with the master key. */
 export const sealedColumns = [
   sealedColumn('webhook_secrets', 'sealed'),
   sealedColumn('users', 'totp_sealed'),
@@ -36,6 +36,6 @@ const setKeyId = statement<never, { id: string }>(
   'INSERT INTO secret_key (id) VALUES (:id) ON CONFLICT (is_only) DO UPDATE SET id = excluded.id',
 )
 
-/** Returns the id of the key that this database's secrets are sealed under; undefined before the first start. */
+/** Returns the id of the key that the secrets of this database are sealed with; undefined before the first start. */
 export const findSecretKeyId = async (db: Queryable): Promise<string | undefined> => (await keyId.one(db))?.id
 export const setSecretKeyId = (tx: Tx, id: string) => setKeyId.run(tx, { id })

@@ -21,7 +21,7 @@ const remove = statement<never, { userId: string }>(
   'UPDATE users SET totp_sealed = NULL, totp_confirmed_at = NULL, totp_last_step = 0 WHERE id = :userId',
 )
 
-// The guard makes a code work once, in whatever process it is tried.
+// The condition makes a code work once, also if two processes get it.
 const spend = statement<never, { userId: string; step: number }>(
   'totp_spend',
   'UPDATE users SET totp_last_step = :step WHERE id = :userId AND totp_last_step < :step',
@@ -48,7 +48,7 @@ export const hasTotp = async (db: Queryable, userId: string): Promise<boolean> =
 
 export const beginTotp = (tx: Tx, userId: string, sealed: Buffer) => begin.run(tx, { userId, sealed })
 
-/** Replaces the recovery codes, too. */
+/** Also replaces the recovery codes. */
 export async function confirmTotp(tx: Tx, userId: string, hashes: Buffer[]): Promise<void> {
   await confirm.run(tx, { userId })
   await removeCodes.run(tx, { userId })
@@ -60,7 +60,7 @@ export async function removeTotp(tx: Tx, userId: string): Promise<void> {
   await removeCodes.run(tx, { userId })
 }
 
-/** Returns false when this code, or a later one, was used already. */
+/** Returns false if this code, or a later one, was used already. */
 export const spendTotpStep = async (tx: Tx, userId: string, step: number) =>
   (await spend.run(tx, { userId, step })) === 1
 

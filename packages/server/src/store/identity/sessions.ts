@@ -1,7 +1,7 @@
 import type { Queryable, Tx } from '../../postgres/database.ts'
 import { statement } from '../../postgres/statement.ts'
 
-/** A family of tokens, as its owner sees it. */
+/** A token family, as its user sees it. */
 export interface SessionRow {
   id: string
   client_address: string
@@ -11,7 +11,7 @@ export interface SessionRow {
   last_used_at: Date
 }
 
-// A family without a refresh token that still works has ended by itself.
+// A family without a valid refresh token has ended.
 const list = statement<SessionRow, { userId: string }>(
   'session_list',
   `SELECT f.id, f.client_address, f.user_agent, f.has_second_factor, f.created_at, f.last_used_at
@@ -36,10 +36,10 @@ const setSecondFactor = statement<never, { userId: string; id: string | null; ha
 
 export const listSessions = (db: Queryable, userId: string) => list.all(db, { userId })
 
-/** Returns false when the user has no such session. */
+/** Returns false if the user has no such session. */
 export const endSession = async (tx: Tx, userId: string, id: string) =>
   (await end.run(tx, { userId, id })) === 1
 
-/** For one session of the user, or for all when `id` is null. */
+/** Changes one session of the user, or all of them if `id` is null. */
 export const markSecondFactor = (tx: Tx, userId: string, id: string | null, hasIt: boolean) =>
   setSecondFactor.run(tx, { userId, id, hasIt })

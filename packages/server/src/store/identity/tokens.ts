@@ -1,7 +1,7 @@
 import type { Queryable, Tx } from '../../postgres/database.ts'
 import { statement } from '../../postgres/statement.ts'
 
-export interface NewTokenFamily {
+interface NewTokenFamily {
   id: string
   userId: string
   address: string
@@ -30,7 +30,7 @@ const insertPair = statement<never, NewTokenPair>(
    VALUES (:refreshHash, :familyId, slipway_now() + make_interval(secs => :refreshSeconds))`,
 )
 
-// The family is locked before the token is read: of two uses of one token the second sees what the first did.
+// The family is locked before the token is read, so that the second use of a token sees the effect of the first.
 const lockFamily = statement<{ id: string; user_id: string; is_ended: boolean }, { refreshHash: Buffer }>(
   'token_family_lock',
   `SELECT f.id, f.user_id, f.revoked_at IS NOT NULL OR u.suspended_at IS NOT NULL AS is_ended
@@ -38,7 +38,7 @@ const lockFamily = statement<{ id: string; user_id: string; is_ended: boolean },
    WHERE r.token_hash = :refreshHash FOR UPDATE OF f`,
 )
 
-export interface RefreshTokenRow {
+interface RefreshTokenRow {
   is_expired: boolean
   is_spent: boolean
   spent_seconds_ago: number | null
@@ -86,7 +86,7 @@ export const insertTokenFamily = (tx: Tx, family: NewTokenFamily) => insertFamil
 
 export const touchTokenFamily = (tx: Tx, id: string, address: string) => touch.run(tx, { id, address })
 
-export interface NewTokenPair {
+interface NewTokenPair {
   familyId: string
   accessHash: Buffer
   accessSeconds: number
@@ -106,7 +106,7 @@ export const spendRefreshToken = (tx: Tx, hash: Buffer, successorHash: Buffer, s
 
 export const revokeTokenFamily = (db: Queryable, familyId: string) => revoke.run(db, { familyId })
 
-/** Returns whose it was, if it was anybody's. */
+/** Returns the user of the family, or undefined if there is no active family with this token. */
 export const revokeTokenFamilyOf = (db: Queryable, refreshHash: Buffer) =>
   revokeByToken.one(db, { refreshHash })
 

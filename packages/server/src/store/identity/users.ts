@@ -1,14 +1,14 @@
 import type { Queryable, Tx } from '../../postgres/database.ts'
-import { isBefore, statement } from '../../postgres/statement.ts'
+import { isBefore, type PageParams, statement } from '../../postgres/statement.ts'
 
 export interface UserRow {
   id: string
   email: string
-  /** Null for an account that signs in elsewhere. */
+  /** Null for an account that uses single sign-on. */
   password_hash: string | null
   is_operator: boolean
   suspended_at: Date | null
-  /** Encrypted; it counts once it is confirmed. */
+  /** Encrypted; it is in use once it is confirmed. */
   totp_sealed: Buffer | null
   totp_confirmed_at: Date | null
   created_at: Date
@@ -31,7 +31,7 @@ const byEmail = statement<UserRow, { email: string }>(
 
 const lock = statement<UserRow, { id: string }>('user_lock', 'SELECT * FROM users WHERE id = :id FOR UPDATE')
 
-// There is no row when a password account has the address, also by a transaction that is not done yet.
+// It inserts nothing if a password account has the address; it waits for a transaction that is creating one.
 const insert = statement<UserRow, NewUser>(
   'user_insert',
   `INSERT INTO users (id, email, password_hash, is_operator) VALUES (:id, :email, :passwordHash, :isOperator)
@@ -69,7 +69,7 @@ const suspend = statement<UserRow, { id: string; isSuspended: boolean }>(
    WHERE id = :id RETURNING *`,
 )
 
-const list = statement<PersonRow, { beforeId: string | null; limit: number }>(
+const list = statement<PersonRow, PageParams>(
   'user_list',
   `SELECT * FROM (
      (SELECT id, email, is_operator, suspended_at, false AS is_invited, created_at FROM users
@@ -80,20 +80,19 @@ const list = statement<PersonRow, { beforeId: string | null; limit: number }>(
    ORDER BY id DESC LIMIT :limit`,
 )
 
-/** Returns the password account of this address: single sign-on binds by subject, whatever address it shows. */
+/** Finds the password account with this address; accounts of single sign-on are found by their subject. */
 export const findUserByEmail = (db: Queryable, email: string) => byEmail.one(db, { email })
 
-/** Locks the user for what decides by its state and then changes it or what hangs on it. */
 export const lockUser = (tx: Tx, id: string) => lock.one(tx, { id })
 
-export interface NewUser {
+interface NewUser {
   id: string
   email: string
   passwordHash: string | null
   isOperator: boolean
 }
 
-/** Returns undefined when the e-mail address is taken. */
+/** Returns undefined if the e-mail address is taken. */
 export const insertUser = (tx: Tx, user: NewUser) => insert.one(tx, user)
 
 export const setUserPassword = (tx: Tx, id: string, passwordHash: string) =>
@@ -105,7 +104,7 @@ export const makeUserOperator = (tx: Tx, id: string) => makeOperator.one(tx, { i
 
 export const takeOperatorMark = (tx: Tx, id: string) => takeMark.one(tx, { id })
 
-/** Returns whether somebody else is an operator and can sign in. */
+/** Returns whether another user is an operator and can sign in. */
 export const hasOtherOperator = async (tx: Tx, id: string) => (await otherOperator.run(tx, { id })) > 0
 
 export const suspendUser = (tx: Tx, id: string, isSuspended: boolean) => suspend.one(tx, { id, isSuspended })
