@@ -1,12 +1,20 @@
 import type { Queryable } from './queryable.ts'
 
-/** A named (prepared) statement. */
-export interface Statement<Row, Params> {
-  all(db: Queryable, params: Params): Promise<Row[]>
+/** Makes the function of a statement that takes the named parameters by position, all of them. */
+type ByPosition<Params, Db, Result> = <const Names extends readonly (keyof Params)[]>(
+  ...names: [keyof Params] extends [Names[number]] ? Names : never
+) => (db: Db, ...values: { -readonly [Index in keyof Names]: Params[Names[Index]] }) => Promise<Result>
+
+/** A named (prepared) statement. `Db` is `Tx` for a statement that needs a transaction. */
+export interface Statement<Row, Params, Db = Queryable> {
+  all(db: Db, params: Params): Promise<Row[]>
   /** The first row, if any. */
-  one(db: Queryable, params: Params): Promise<Row | undefined>
+  one(db: Db, params: Params): Promise<Row | undefined>
   /** The number of rows that it changed or found. */
-  run(db: Queryable, params: Params): Promise<number>
+  run(db: Db, params: Params): Promise<number>
+  allBy: ByPosition<Params, Db, Row[]>
+  oneBy: ByPosition<Params, Db, Row | undefined>
+  runBy: ByPosition<Params, Db, number>
 }
 
 /** The text of every statement by its name, as PostgreSQL receives it. A connection keeps one plan for each name. */
@@ -23,13 +31,16 @@ export const isWrite = ({ name }: { name?: string | undefined }): boolean =>
   name === undefined || writing.has(name)
 
 /** `text` names its parameters (`:projectId`). They are replaced by `$1`, `$2`, … once, and not at each call. */
-export function statement<Row = never, Params = void>(name: string, text: string): Statement<Row, Params> {
+export function statement<Row = never, Params = void, Db extends Queryable = Queryable>(
+  name: string,
+  text: string,
+): Statement<Row, Params, Db> {
   const names = [...new Set(Array.from(text.matchAll(parameter), ([, param]) => param as keyof Params))]
   const compiled = text.replace(parameter, (_, param) => `$${names.indexOf(param) + 1}`)
   if (statements.has(name)) throw new Error(`two statements are called ${name}`)
   statements.set(name, compiled)
   if (/\b(INSERT INTO|(?<!FOR |KEY )UPDATE \w+|DELETE FROM)\b/.test(text)) writing.add(name)
-  const query = (db: Queryable, params: Params) => {
+  const query = (db: Db, params: Params) => {
     const values = names.map((param) => {
       const value = params[param]
       // The driver would send NULL, and a forgotten value would go unnoticed.
@@ -38,11 +49,15 @@ export function statement<Row = never, Params = void>(name: string, text: string
     })
     return db.query({ name, text: compiled, values })
   }
-  return {
-    all: async (db, params) => (await query(db, params)).rows,
-    one: async (db, params) => (await query(db, params)).rows[0],
-    run: async (db, params) => (await query(db, params)).rowCount ?? 0,
-  }
+  const all = async (db: Db, params: Params) => (await query(db, params)).rows
+  const one = async (db: Db, params: Params) => (await query(db, params)).rows[0]
+  const run = async (db: Db, params: Params) => (await query(db, params)).rowCount ?? 0
+  const byPosition =
+    <Result>(call: (db: Db, params: Params) => Promise<Result>): ByPosition<Params, Db, Result> =>
+    (...given) =>
+    (db, ...values) =>
+      call(db, Object.fromEntries(given.map((param, index) => [param, values[index]])) as Params)
+  return { all, one, run, allBy: byPosition(all), oneBy: byPosition(one), runBy: byPosition(run) }
 }
 
 /** Rows as lists of their members, for a statement that reads them with `unnest(:id::uuid[], …)`. */

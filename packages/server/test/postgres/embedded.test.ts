@@ -157,7 +157,7 @@ test('a server refuses the data of another PostgreSQL version in one line', asyn
   const failure = await openEmbedded({ dataDir, log: quiet }).catch((error) => error)
   writeFileSync(versionFile, version)
   expect(failure).toBeInstanceOf(EmbeddedError)
-  expect(failure.message).toMatch(/written by PostgreSQL 15, and this is PostgreSQL \d+$/)
+  expect(failure.message).toMatch(/written by PostgreSQL 15, but this is PostgreSQL \d+$/)
 })
 
 test('a server says in one line what PostgreSQL did not like', async () => {

@@ -23,11 +23,15 @@ const find = statement<BudgetRow, { projectIds: string[] }>(
    WHERE p.id = ANY (:projectIds::uuid[])`,
 )
 
-const put = statement<never, { projectId: string; monthlyUsd: string | null; isHardStop: boolean }>(
+export const putBudget = statement<
+  never,
+  { projectId: string; monthlyUsd: string | null; isHardStop: boolean },
+  Tx
+>(
   'budget_put',
   `INSERT INTO budgets (project_id, monthly_usd, is_hard_stop) VALUES (:projectId, :monthlyUsd, :isHardStop)
    ON CONFLICT (project_id) DO UPDATE SET monthly_usd = excluded.monthly_usd, is_hard_stop = excluded.is_hard_stop`,
-)
+).runBy('projectId', 'monthlyUsd', 'isHardStop')
 
 const listReached = statement<ReachedBudgetRow, { thresholds: number[]; after: string; upTo: string }>(
   'budget_list_reached',
@@ -62,9 +66,6 @@ const raise = statement<{ month: string }, { projectId: string; thresholdPercent
 /** A project without a budget has one without a limit. */
 export const findBudgets = (db: Queryable, projectIds: string[]) => find.all(db, { projectIds })
 export const findBudget = (db: Queryable, projectId: string) => find.one(db, { projectIds: [projectId] })
-
-export const putBudget = (tx: Tx, projectId: string, monthlyUsd: string | null, isHardStop: boolean) =>
-  put.run(tx, { projectId, monthlyUsd, isHardStop })
 
 /** Returns the last of the next so many projects with a budget, undefined when there are none. */
 export const findBudgetPieceEnd = async (db: Queryable, after: string, most: number) =>

@@ -55,21 +55,30 @@ const withLines = `
           FROM invoice_lines l WHERE l.invoice_id = i.id) AS lines
   FROM invoices i`
 
-const list = statement<InvoiceRow, { organizationId: string; beforeMonth: string | null; limit: number }>(
+/** The newest come first; only those before `beforeMonth` are listed if that is given. */
+export const listInvoices = statement<
+  InvoiceRow,
+  { organizationId: string; beforeMonth: string | null; limit: number }
+>(
   'invoice_list',
   `${withLines} WHERE i.organization_id = :organizationId AND i.month < coalesce(:beforeMonth::date, 'infinity')
    ORDER BY i.month DESC LIMIT :limit`,
-)
-const find = statement<InvoiceRow, { organizationId: string; id: string }>(
+).allBy('organizationId', 'beforeMonth', 'limit')
+export const findInvoice = statement<InvoiceRow, { organizationId: string; id: string }>(
   'invoice_find',
   `${withLines} WHERE i.organization_id = :organizationId AND i.id = :id`,
-)
+).oneBy('organizationId', 'id')
 
-const listDue = statement<{ id: string; month: string; usd_cents: string }, { organizationId: string }>(
+/** Locks them until the transaction ends, so that nobody charges for them twice. */
+export const listDueInvoices = statement<
+  { id: string; month: string; usd_cents: string },
+  { organizationId: string },
+  Tx
+>(
   'invoice_list_due',
   `SELECT id, to_char(month, 'YYYY-MM-DD') AS month, usd_cents::text FROM invoices
    WHERE organization_id = :organizationId AND state = 'issued' ORDER BY month FOR NO KEY UPDATE`,
-)
+).allBy('organizationId')
 const markPaid = statement<{ id: string }, { organizationId: string; upToMonth: string }>(
   'invoice_mark_paid',
   `UPDATE invoices SET state = 'paid', paid_at = slipway_now()
@@ -99,20 +108,6 @@ export async function insertInvoice(
   })
   return true
 }
-
-/** The newest come first; only those before `beforeMonth` are listed if that is given. */
-export const listInvoices = (
-  db: Queryable,
-  organizationId: string,
-  beforeMonth: string | null,
-  limit: number,
-) => list.all(db, { organizationId, beforeMonth, limit })
-
-export const findInvoice = (db: Queryable, organizationId: string, id: string) =>
-  find.one(db, { organizationId, id })
-
-/** Locks them until the transaction ends, so that nobody charges for them twice. */
-export const listDueInvoices = (tx: Tx, organizationId: string) => listDue.all(tx, { organizationId })
 
 /** Marks all that are due up to and with this month, and returns their ids. */
 export const markInvoicesPaid = async (tx: Tx, organizationId: string, upToMonth: string) =>

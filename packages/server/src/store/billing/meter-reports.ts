@@ -13,14 +13,18 @@ export interface MeterReportRow {
   day_age_ms: number
 }
 
-const insert = statement<never, { organizationId: string; day: string; usdCents: string }>(
+export const insertMeterReport = statement<
+  never,
+  { organizationId: string; day: string; usdCents: string },
+  Tx
+>(
   'meter_report_insert',
   `INSERT INTO meter_reports (organization_id, day, usd_cents) VALUES (:organizationId, :day, :usdCents)
    ON CONFLICT DO NOTHING`,
-)
+).runBy('organizationId', 'day', 'usdCents')
 
-// A report is taken for two minutes: whoever dies with it leaves it to the next, and two never send it at once.
-const take = statement<MeterReportRow, { most: number }>(
+/** A report is taken for two minutes: whoever dies with it leaves it to the next, and two never send it at once. */
+export const takeMeterReports = statement<MeterReportRow, { most: number }>(
   'meter_report_take',
   `UPDATE meter_reports r SET next_attempt_at = slipway_now() + interval '2 minutes'
    FROM organizations o
@@ -31,7 +35,7 @@ const take = statement<MeterReportRow, { most: number }>(
              r.usd_cents::text, r.attempts,
              (extract(epoch FROM slipway_now() - r.tried_at) * 1000)::float8 AS tried_ago_ms,
              (extract(epoch FROM slipway_now() - r.day::timestamp AT TIME ZONE 'UTC') * 1000)::float8 AS day_age_ms`,
-)
+).allBy('most')
 
 const markTried = statement<never, { organizationId: string; day: string }>(
   'meter_report_tried',
@@ -51,11 +55,6 @@ const postpone = statement<never, { organizationId: string; day: string }>(
           next_attempt_at = slipway_now() + least(interval '1 hour', interval '1 minute' * 2 ^ least(attempts, 10))
    WHERE organization_id = :organizationId AND day = :day AND state = 'pending'`,
 )
-
-export const insertMeterReport = (tx: Tx, organizationId: string, day: string, usdCents: string) =>
-  insert.run(tx, { organizationId, day, usdCents })
-
-export const takeMeterReports = (db: Queryable, most: number) => take.all(db, { most })
 
 /** The caller sends it afterwards: from here on the provider may know of it. */
 export const markMeterReportTried = (db: Queryable, { organization_id, day }: MeterReportRow) =>

@@ -12,24 +12,24 @@ export interface PaymentMethodRow {
   expires_year: number
 }
 
-const findMethod = statement<PaymentMethodRow, { organizationId: string }>(
+export const findPaymentMethod = statement<PaymentMethodRow, { organizationId: string }>(
   'payment_method_find',
   'SELECT * FROM payment_methods WHERE organization_id = :organizationId',
-)
+).oneBy('organizationId')
 
-const putMethod = statement<never, PaymentMethodRow>(
+export const putPaymentMethod = statement<never, PaymentMethodRow, Tx>(
   'payment_method_put',
   `INSERT INTO payment_methods (organization_id, provider, reference, brand, last4, expires_month, expires_year)
    VALUES (:organization_id, :provider, :reference, :brand, :last4, :expires_month, :expires_year)
    ON CONFLICT (organization_id) DO UPDATE SET provider = excluded.provider, reference = excluded.reference,
      brand = excluded.brand, last4 = excluded.last4, expires_month = excluded.expires_month,
      expires_year = excluded.expires_year, created_at = slipway_now()`,
-)
+).run
 
-const deleteMethod = statement<never, { organizationId: string }>(
+export const deletePaymentMethod = statement<never, { organizationId: string }, Tx>(
   'payment_method_delete',
   'DELETE FROM payment_methods WHERE organization_id = :organizationId',
-)
+).runBy('organizationId')
 
 const setState = statement<never, { organizationId: string; state: string }>(
   'payment_state_set',
@@ -37,10 +37,11 @@ const setState = statement<never, { organizationId: string; state: string }>(
    WHERE id = :organizationId AND payment_state <> :state`,
 )
 
-const setCustomer = statement<never, { organizationId: string; customerId: string }>(
+/** The id is kept for good once it is known. */
+export const setPaymentCustomer = statement<never, { organizationId: string; customerId: string }, Tx>(
   'payment_customer_set',
   `UPDATE organizations SET payment_customer_id = :customerId WHERE id = :organizationId AND payment_customer_id = ''`,
-)
+).runBy('organizationId', 'customerId')
 
 // The first id is kept, whoever wrote it; one that another provider gave makes way.
 const adoptCustomer = statement<
@@ -54,10 +55,10 @@ const adoptCustomer = statement<
    WHERE id = :organizationId RETURNING payment_customer_id`,
 )
 
-const byCustomer = statement<OrganizationRow, { customerId: string }>(
+export const findOrganizationOfCustomer = statement<OrganizationRow, { customerId: string }>(
   'organization_by_customer',
   `SELECT * FROM organizations WHERE payment_customer_id = :customerId AND starts_with(:customerId, 'cus_')`,
-)
+).oneBy('customerId')
 
 // Looks at the provider are numbered as they begin, and applied only in that order.
 const beginSync = statement<{ begun: number }, { organizationId: string }>(
@@ -92,23 +93,15 @@ const expired = statement<{ organization_id: string }>(
      AND make_date(m.expires_year, m.expires_month, 1) + interval '1 month' <= slipway_now() AT TIME ZONE 'UTC'`,
 )
 
-const rememberEvent = statement<never, { id: string }>(
+export const rememberProviderEvent = statement<never, { id: string }>(
   'provider_event_remember',
   'INSERT INTO provider_events (id) VALUES (:id) ON CONFLICT DO NOTHING',
-)
+).runBy('id')
 
-const forgetOld = statement(
+export const pruneProviderEvents = statement(
   'provider_event_prune',
   `DELETE FROM provider_events WHERE received_at < slipway_now() - interval '60 days'`,
-)
-
-export const findPaymentMethod = (db: Queryable, organizationId: string) =>
-  findMethod.one(db, { organizationId })
-
-export const putPaymentMethod = (tx: Tx, method: PaymentMethodRow) => putMethod.run(tx, method)
-
-export const deletePaymentMethod = (tx: Tx, organizationId: string) =>
-  deleteMethod.run(tx, { organizationId })
+).runBy()
 
 /** Returns whether it changed. */
 export const setPaymentState = async (
@@ -117,16 +110,9 @@ export const setPaymentState = async (
   state: OrganizationRow['payment_state'],
 ) => (await setState.run(tx, { organizationId, state })) > 0
 
-/** The id is kept for good once it is known. */
-export const setPaymentCustomer = (tx: Tx, organizationId: string, customerId: string) =>
-  setCustomer.run(tx, { organizationId, customerId })
-
 /** Returns the id that is kept. */
 export const adoptPaymentCustomer = async (tx: Tx, organizationId: string, customerId: string) =>
   (await adoptCustomer.one(tx, { organizationId, customerId }))!.payment_customer_id
-
-export const findOrganizationOfCustomer = (db: Queryable, customerId: string) =>
-  byCustomer.one(db, { customerId })
 
 /** Returns a ticket for one look at what the provider says. */
 export const beginProviderSync = async (db: Queryable, organizationId: string): Promise<number> =>
@@ -145,7 +131,3 @@ export const listExpiredCards = async (db: Queryable) =>
 /** Returns whether it was dealt with before. */
 export const isProviderEventKnown = async (db: Queryable, id: string) =>
   (await knowsEvent.one(db, { id }))!.is_known
-
-export const rememberProviderEvent = (db: Queryable, id: string) => rememberEvent.run(db, { id })
-
-export const pruneProviderEvents = (db: Queryable) => forgetOld.run(db)

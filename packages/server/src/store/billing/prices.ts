@@ -1,4 +1,4 @@
-import type { Queryable, Tx } from '../../postgres/database.ts'
+import type { Tx } from '../../postgres/database.ts'
 import { holdLock } from '../../postgres/locks.ts'
 import { statement } from '../../postgres/statement.ts'
 
@@ -12,16 +12,16 @@ export interface PriceRow {
 const inForce = `SELECT DISTINCT ON (product_name) product_name, unit, usd FROM prices
   WHERE valid_from <= slipway_now() ORDER BY product_name, valid_from DESC`
 
-const list = statement<PriceRow>(
+export const listPrices = statement<PriceRow>(
   'price_list',
   `SELECT product_name, unit, usd::text FROM (${inForce}) p ORDER BY product_name`,
-)
+).all
 
-const find = statement<PriceRow, { productName: string }>(
+export const findPrice = statement<PriceRow, { productName: string }>(
   'price_find',
   `SELECT product_name, unit, usd::text FROM prices WHERE product_name = :productName AND valid_from <= slipway_now()
    ORDER BY valid_from DESC LIMIT 1`,
-)
+).oneBy('productName')
 
 // A price that is in force already is not written again: the history shows changes only.
 const put = statement<
@@ -37,11 +37,6 @@ const put = statement<
    WHERE f.usd IS NULL OR (NOT :onlyUnset AND f.usd <> w.usd)
    ON CONFLICT (product_name, valid_from) DO UPDATE SET usd = excluded.usd, unit = excluded.unit`,
 )
-
-export const listPrices = (db: Queryable): Promise<PriceRow[]> => list.all(db)
-
-export const findPrice = (db: Queryable, productName: string): Promise<PriceRow | undefined> =>
-  find.one(db, { productName })
 
 /** The prices are valid from now; products that are not named keep theirs. */
 export async function setPrices(tx: Tx, prices: PriceRow[], options = { onlyUnset: false }): Promise<void> {

@@ -11,24 +11,31 @@ export interface RollupRow {
 
 const columns = `to_char(day, 'YYYY-MM-DD') AS day, stage, done_up_to`
 
-const find = statement<RollupRow>('rollup_find', `SELECT ${columns} FROM usage_rollups ORDER BY day LIMIT 1`)
+/** Returns the closing that is under way, if one is. */
+export const findRollup = statement<RollupRow>(
+  'rollup_find',
+  `SELECT ${columns} FROM usage_rollups ORDER BY day LIMIT 1`,
+).one
 
 const begin = statement<RollupRow, { day: string }>(
   'rollup_begin',
   `INSERT INTO usage_rollups (day) VALUES (:day) RETURNING ${columns}`,
 )
 
-const advance = statement<never, { day: string; doneUpTo: string }>(
+export const advanceRollup = statement<never, { day: string; doneUpTo: string }, Tx>(
   'rollup_advance',
   'UPDATE usage_rollups SET done_up_to = :doneUpTo WHERE day = :day',
-)
+).runBy('day', 'doneUpTo')
 
-const turnToOrganizations = statement<never, { day: string }>(
+export const turnRollupToOrganizations = statement<never, { day: string }, Tx>(
   'rollup_turn',
   `UPDATE usage_rollups SET stage = 'organizations', done_up_to = DEFAULT WHERE day = :day`,
-)
+).runBy('day')
 
-const end = statement<never, { day: string }>('rollup_end', 'DELETE FROM usage_rollups WHERE day = :day')
+export const endRollup = statement<never, { day: string }, Tx>(
+  'rollup_end',
+  'DELETE FROM usage_rollups WHERE day = :day',
+).runBy('day')
 
 // Deleted projects belong to it: they cost something while they lived.
 const lastOfShard = statement<{ id: string }, { after: string; most: number }>(
@@ -44,16 +51,7 @@ const nextWithUsage = statement<{ id: string }, { after: string; fromDay: string
    ORDER BY o.id LIMIT 1`,
 )
 
-/** Returns the closing that is under way, if one is. */
-export const findRollup = (db: Queryable) => find.one(db)
-
 export const beginRollup = async (tx: Tx, day: string): Promise<RollupRow> => (await begin.one(tx, { day }))!
-
-export const advanceRollup = (tx: Tx, day: string, doneUpTo: string) => advance.run(tx, { day, doneUpTo })
-
-export const turnRollupToOrganizations = (tx: Tx, day: string) => turnToOrganizations.run(tx, { day })
-
-export const endRollup = (tx: Tx, day: string) => end.run(tx, { day })
 
 /** Returns the last of the next so many projects, undefined when there are none. */
 export const findShardEnd = async (db: Queryable, after: string, most: number) =>

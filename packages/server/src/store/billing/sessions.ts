@@ -1,4 +1,4 @@
-import type { Queryable, Tx } from '../../postgres/database.ts'
+import type { Tx } from '../../postgres/database.ts'
 import { statement } from '../../postgres/statement.ts'
 
 export const sessionMinutes = 15
@@ -22,16 +22,18 @@ export interface NewBillingSession {
   accessKeyId: string | null
 }
 
-const insert = statement<never, NewBillingSession>(
+export const insertBillingSession = statement<never, NewBillingSession, Tx>(
   'billing_session_insert',
   `INSERT INTO billing_sessions (token_hash, organization_id, project_id, user_id, token_family_id, access_key_id, expires_at)
    VALUES (:tokenHash, :organizationId, :projectId, :userId, :tokenFamilyId, :accessKeyId,
            slipway_now() + interval '${sessionMinutes} minutes')`,
-)
+).run
 
-// A session is worth something only in its time, and while the credential that asked for it is: a sign-in of someone
-// who may see to the billing, or a key.
-const find = statement<BillingSessionRow, { tokenHash: Buffer }>(
+/**
+ * A session is worth something only in its time, and while the credential that asked for it is: a sign-in of someone
+ * who may see to the billing, or a key.
+ */
+export const findBillingSession = statement<BillingSessionRow, { tokenHash: Buffer }>(
   'billing_session_find',
   `SELECT s.organization_id, s.project_id, s.user_id, s.access_key_id,
           ceil(extract(epoch FROM s.expires_at - slipway_now()) / 60)::int AS minutes_left
@@ -46,15 +48,9 @@ const find = statement<BillingSessionRow, { tokenHash: Buffer }>(
                            LEFT JOIN users u ON u.id = k.created_by
                            WHERE k.id = s.access_key_id AND k.revoked_at IS NULL AND p.deleted_at IS NULL
                              AND u.suspended_at IS NULL AND coalesce(k.expires_at > slipway_now(), true)) END`,
-)
+).oneBy('tokenHash')
 
-const prune = statement(
+export const pruneBillingSessions = statement(
   'billing_session_prune',
   'DELETE FROM billing_sessions WHERE expires_at <= slipway_now()',
-)
-
-export const insertBillingSession = (tx: Tx, session: NewBillingSession) => insert.run(tx, session)
-
-export const findBillingSession = (db: Queryable, tokenHash: Buffer) => find.one(db, { tokenHash })
-
-export const pruneBillingSessions = (db: Queryable) => prune.run(db)
+).runBy()

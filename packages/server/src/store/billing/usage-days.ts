@@ -91,10 +91,10 @@ const insertResources = statement<never, { day: string; after: string; upTo: str
    ${metered('i.project_id > :after AND i.project_id <= :upTo', byResource)}
    ON CONFLICT DO NOTHING`,
 )
-const markClosed = statement<never, { day: string }>(
+export const markDayClosed = statement<never, { day: string }, Tx>(
   'usage_day_close',
   'INSERT INTO usage_days_closed (day) VALUES (:day)',
-)
+).runBy('day')
 
 const isClosed = statement<{ is_closed: boolean }, { day: string }>(
   'usage_day_is_closed',
@@ -195,8 +195,6 @@ export async function addUsageOfDay(tx: Tx, day: string, projects: { after: stri
   await insertDay.run(tx, { day, ...projects })
   await insertResources.run(tx, { day, ...projects })
 }
-
-export const markDayClosed = (tx: Tx, day: string) => markClosed.run(tx, { day })
 
 export const isDayClosed = async (db: Queryable, day: string) => (await isClosed.one(db, { day }))!.is_closed
 

@@ -1,5 +1,5 @@
 import type { Labels } from '@slipway/contract'
-import type { Queryable, Tx } from '../../postgres/database.ts'
+import type { Tx } from '../../postgres/database.ts'
 import { statement } from '../../postgres/statement.ts'
 
 const openIntervals = statement<never, { metered: string }>(
@@ -23,23 +23,29 @@ const closeIntervals = statement<never, { resourceIds: string[] }>(
    WHERE resource_id = ANY (:resourceIds::uuid[]) AND upper_inf(period) AND lower(period) < slipway_now()`,
 )
 
-// What ended today is still to be added up.
-const relabel = statement<never, { resourceIds: string[]; name: string; labels: Labels }>(
+/** What is added up from today on has this name and these labels. What ended today is still to be added up. */
+export const relabelUsage = statement<never, { resourceIds: string[]; name: string; labels: Labels }, Tx>(
   'usage_relabel',
   `UPDATE usage_intervals i SET resource_name = :name, labels = :labels
    FROM unnest(:resourceIds::uuid[]) AS w (id)
    WHERE i.resource_id = w.id
      AND i.period && tstzrange(date_trunc('day', slipway_now() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC', NULL)`,
-)
+).runBy('resourceIds', 'name', 'labels')
 
-// Its latest meter knows what the earlier ones cost.
-const resourceCost = statement<{ usd: string; now: Date }, { projectId: string; resourceId: string }>(
+/**
+ * Returns what a resource of the project has cost until now; undefined where nothing of it was ever metered. Its latest
+ * meter knows what the earlier ones cost.
+ */
+export const findResourceCost = statement<
+  { usd: string; now: Date },
+  { projectId: string; resourceId: string }
+>(
   'usage_resource_cost',
   `SELECT round((m.earlier_usd_ms + coalesce(metered_cost(m.product_name, m.quantity, m.period * tstzrange(NULL, t.now)), 0))
                 / 3600000, 6)::text AS usd, t.now
    FROM (SELECT * FROM usage_intervals WHERE resource_id = :resourceId ORDER BY id DESC LIMIT 1) m CROSS JOIN moment t
    WHERE m.project_id = :projectId`,
-)
+).oneBy('projectId', 'resourceId')
 
 export interface Metered {
   projectId: string
@@ -62,11 +68,3 @@ const writeOpenings = (tx: Tx, metered: Metered[]) =>
 export const closeUsage = (tx: Tx, resourceId: string): Promise<void> => tx.enqueue(writeClosings, resourceId)
 
 const writeClosings = (tx: Tx, resourceIds: string[]) => closeIntervals.run(tx, { resourceIds })
-
-/** Returns what a resource of the project has cost until now; undefined where nothing of it was ever metered. */
-export const findResourceCost = (db: Queryable, projectId: string, resourceId: string) =>
-  resourceCost.one(db, { projectId, resourceId })
-
-/** What is added up from today on has this name and these labels. */
-export const relabelUsage = (tx: Tx, resourceIds: string[], name: string, labels: Labels) =>
-  relabel.run(tx, { resourceIds, name, labels })

@@ -52,10 +52,11 @@ const byId = keyedStatement<OperationRecord, { projectId: string; id: string }>(
   `SELECT o.project_id AS "projectId", ${columns} FROM operations o WHERE o.id = ANY (:id::uuid[])`,
 )
 
-const ended = statement<OperationRecord, { ids: string[] }>(
+/** Those of them that have ended. */
+export const findEndedOperations = statement<OperationRecord, { ids: string[] }>(
   'operation_ended',
   `SELECT ${columns} FROM operations o WHERE o.id = ANY (:ids::uuid[]) AND o.state <> 'IN_PROGRESS'`,
-)
+).allBy('ids')
 
 /** One of another type than the path says is not there. */
 export async function findOperationRecord(
@@ -67,6 +68,3 @@ export async function findOperationRecord(
   const found = await byId.one(db, { projectId, id })
   return type === null || found?.resource_type === type ? found : undefined
 }
-
-/** Those of them that have ended. */
-export const findEndedOperations = (db: Queryable, ids: string[]) => ended.all(db, { ids })

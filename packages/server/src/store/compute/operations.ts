@@ -6,11 +6,11 @@ import { filteredStatement, ifGiven, isBefore, statement } from '../../postgres/
 import type { OperationRow } from './operation-row.ts'
 import { operationRecord } from './operation-view.ts'
 
-const byId = statement<OperationRow, { projectId: string; id: string; type: string | null }>(
+export const findOperation = statement<OperationRow, { projectId: string; id: string; type: OperationType | null }>(
   'operation_by_id',
   `SELECT * FROM operations
    WHERE project_id = :projectId AND id = :id AND (:type::text IS NULL OR resource_type = :type)`,
-)
+).oneBy('projectId', 'id', 'type')
 
 // Unfinished ones stand in the queue; failed ones are few among all that ever were, and have indexes of their own.
 const isInState = (unfinished: string) =>
@@ -46,18 +46,21 @@ const other = keyedStatement<object, { resourceId: string; id: string }>(
    JOIN operation_queue q ON q.resource_id = w.resource_id AND q.operation_id <> w.id`,
 )
 
-// What a worker holds looks by itself; what failed keeps its pause.
-const hasten = statement<never, { resourceId: string }>(
+/**
+ * What it waits for may have happened: it is due now. Returns how many were made so. What a worker holds looks by
+ * itself; what failed keeps its pause.
+ */
+export const hastenOperation = statement<never, { resourceId: string }>(
   'operation_hasten',
   `UPDATE operation_queue q SET run_at = slipway_now() FROM operations o
    WHERE q.resource_id = :resourceId AND q.lease_token IS NULL AND q.run_at > slipway_now()
      AND o.id = q.operation_id AND o.attempts = 0`,
-)
+).runBy('resourceId')
 
-const cancel = statement<never, { id: string }>(
+export const cancelOperation = statement<never, { id: string }, Tx>(
   'operation_cancel',
   'UPDATE operation_queue SET is_cancelled = true WHERE operation_id = :id',
-)
+).runBy('id')
 
 const counts = statement<{ in_progress: number; stuck: number }>(
   'operation_counts',
@@ -65,10 +68,10 @@ const counts = statement<{ in_progress: number; stuck: number }>(
           (SELECT count(*) FROM operations WHERE is_stuck) AS stuck`,
 )
 
-const adminById = statement<OperationRow, { id: string }>(
+export const findAnyOperation = statement<OperationRow, { id: string }>(
   'operation_admin_by_id',
   'SELECT * FROM operations WHERE id = :id',
-)
+).oneBy('id')
 
 const adminList = filteredStatement<
   OperationRow,
@@ -82,28 +85,25 @@ const adminList = filteredStatement<
   },
 )
 
-const retryStuck = statement<OperationRow, { id: string }>(
+export const retryStuckOperation = statement<OperationRow, { id: string }, Tx>(
   'operation_retry_stuck',
   `WITH due AS (UPDATE operation_queue SET run_at = slipway_now() WHERE operation_id = :id RETURNING operation_id)
    UPDATE operations SET is_stuck = false, attempts = 0 FROM due WHERE id = due.operation_id AND is_stuck RETURNING operations.*`,
-)
+).oneBy('id')
 
-// Whoever works on it at this moment finds its lease gone.
-const takeStuck = statement<OperationRow, { id: string }>(
+/** Whoever works on it at this moment finds its lease gone. */
+export const takeStuckOperation = statement<OperationRow, { id: string }, Tx>(
   'operation_take_stuck',
   `WITH taken AS (UPDATE operation_queue SET lease_token = NULL WHERE operation_id = :id RETURNING operation_id)
    SELECT o.* FROM operations o JOIN taken ON o.id = taken.operation_id WHERE o.is_stuck FOR UPDATE OF o`,
-)
+).oneBy('id')
 
-const prune = statement<never, { most: number }>(
+export const pruneOperations = statement<never, { most: number }>(
   'operation_prune',
   `DELETE FROM operations WHERE id IN (
      SELECT id FROM operations WHERE completed_at < slipway_now() - interval '90 days'
      ORDER BY completed_at LIMIT :most)`,
-)
-
-export const findOperation = (db: Queryable, projectId: string, id: string, type: OperationType | null) =>
-  byId.one(db, { projectId, id, type })
+).runBy('most')
 
 export interface OperationFilter {
   projectId: string
@@ -130,20 +130,12 @@ export const hasOtherUnfinished = async (
   db: Queryable,
   { id, resource_id }: Pick<OperationRow, 'id' | 'resource_id'>,
 ): Promise<boolean> => (await other.one(db, { resourceId: resource_id, id })) !== undefined
-/** What it waits for may have happened: it is due now. Returns how many were made so. */
-export const hastenOperation = (db: Queryable, resourceId: string) => hasten.run(db, { resourceId })
-export const cancelOperation = (tx: Tx, id: string) => cancel.run(tx, { id })
-
 export async function countOperations(db: Queryable) {
   const row = await counts.one(db)
   return { inProgress: row?.in_progress ?? 0, stuck: row?.stuck ?? 0 }
 }
 
-export const findAnyOperation = (db: Queryable, id: string) => adminById.one(db, { id })
 export const listAllOperations = (
   db: Queryable,
   f: { beforeId: string | null; isStuck: boolean | null; state: OperationState | null; limit: number },
 ) => adminList.all(db, f)
-export const retryStuckOperation = (tx: Tx, id: string) => retryStuck.one(tx, { id })
-export const takeStuckOperation = (tx: Tx, id: string) => takeStuck.one(tx, { id })
-export const pruneOperations = (db: Queryable, most: number) => prune.run(db, { most })

@@ -1,5 +1,5 @@
 import type { CountedQuotaName, OrganizationQuotaName } from '@slipway/contract'
-import type { Queryable, Tx } from '../../postgres/database.ts'
+import type { Tx } from '../../postgres/database.ts'
 import { statement } from '../../postgres/statement.ts'
 
 export interface OrganizationQuotaRow {
@@ -34,12 +34,12 @@ const usedOf = (name: string, organizationId: string, otherwise: string) =>
     .join(' ')} ELSE ${otherwise} END`
 const used = usedOf('q.name', 'q.organization_id', 'q.used')
 
-const list = statement<OrganizationQuotaRow, { organizationId: string }>(
+export const listOrganizationQuotas = statement<OrganizationQuotaRow, { organizationId: string }>(
   'organization_quota_list',
   `SELECT name, max, used, greatest(0, max - used) AS available
    FROM (SELECT q.name, q.max, ${used} AS used FROM organization_quotas q
          WHERE q.organization_id = :organizationId AND q.max IS NOT NULL) counted`,
-)
+).allBy('organizationId')
 
 const put = statement<never, { organizationId: string; names: string[]; limits: number[] }>(
   'organization_quota_put',
@@ -74,9 +74,6 @@ const listOver = statement<OrganizationQuotaRow, { organizationId: string; names
          WHERE q.organization_id = :organizationId AND q.name = ANY (:names::text[])) counted
    WHERE used > max ORDER BY name`,
 )
-
-export const listOrganizationQuotas = (db: Queryable, organizationId: string) =>
-  list.all(db, { organizationId })
 
 export const setOrganizationQuotas = (
   tx: Tx,

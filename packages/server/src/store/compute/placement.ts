@@ -39,12 +39,13 @@ const quarantine = statement<{ vm_id: string }, { vmIds: string[] }>(
    FROM left_by WHERE g.id = left_by.id AND g.vm_id = left_by.vm_id RETURNING left_by.vm_id`,
 )
 
-const quarantined = statement<QuarantinedGpu, { location: string }>(
+/** Lists those that wait for a reset; what an operator holds back is not among them. */
+export const listQuarantinedGpus = statement<QuarantinedGpu, { location: string }>(
   'gpu_quarantined',
   `SELECT g.id, g.pci_address, g.host_id, h.name AS host, g.quarantined_at
    FROM gpus g JOIN hosts h ON h.id = g.host_id
    WHERE g.state = 'quarantined' AND NOT g.is_held_back AND h.location = :location ORDER BY g.quarantined_at`,
-)
+).allBy('location')
 
 // Who inspected before the GPU was quarantined has seen the time before its last VM, and proves nothing.
 const freeClean = statement<never, { gpuIds: string[]; inspectedAt: Date }>(
@@ -131,10 +132,6 @@ export interface QuarantinedGpu {
   host: string
   quarantined_at: Date
 }
-
-/** Lists those that wait for a reset; what an operator holds back is not among them. */
-export const listQuarantinedGpus = (db: Queryable, location: string): Promise<QuarantinedGpu[]> =>
-  quarantined.all(db, { location })
 
 /**
  * Frees GPUs that an inspection found reset and without a holder. `inspectedAt` is when the inspection began, by the

@@ -1,5 +1,5 @@
 import type { QuotaName } from '@slipway/contract'
-import type { Queryable, Tx } from '../../postgres/database.ts'
+import type { Tx } from '../../postgres/database.ts'
 import { gathered, perTransaction } from '../../postgres/gathered.ts'
 import { statement } from '../../postgres/statement.ts'
 
@@ -22,15 +22,15 @@ export interface QuotaShortage {
 /** Stands for the limit where neither the project nor its organization was given one. */
 const mostOfAnything = 1_000_000_000
 
-// The limit that is met first is shown, and what can still be had under both.
-const list = statement<QuotaRow, { projectId: string }>(
+/** The limit that is met first is shown, and what can still be had under both. */
+export const listQuotas = statement<QuotaRow, { projectId: string }>(
   'quota_list',
   `SELECT q.name, coalesce(least(q.max, o.max), ${mostOfAnything}) AS max, q.used,
           greatest(0, coalesce(least(q.max - q.used, o.max - o.used), ${mostOfAnything} - q.used)) AS available
    FROM quotas q JOIN projects p ON p.id = q.project_id
    LEFT JOIN organization_quotas o ON o.organization_id = p.organization_id AND o.name = q.name
    WHERE q.project_id = :projectId`,
-)
+).allBy('projectId')
 
 interface QuotaKeys {
   projectIds: string[]
@@ -102,15 +102,17 @@ const put = statement<never, { projectId: string; names: string[]; limits: (numb
    ON CONFLICT (project_id, name) DO UPDATE SET max = excluded.max`,
 )
 
-// Every creation in a project claims its quota: taking the rows away waits for those under way and stops later ones.
-const remove = statement<never, { projectId: string }>(
+/**
+ * Every creation in a project claims its quota: taking the rows away waits for those under way and stops later ones.
+ */
+export const deleteQuotas = statement<never, { projectId: string }, Tx>(
   'quota_delete',
   `WITH whole AS MATERIALIZED (
      SELECT o.name FROM organization_quotas o
      WHERE o.organization_id = (SELECT organization_id FROM projects WHERE id = :projectId)
      ORDER BY o.name FOR NO KEY UPDATE OF o)
    DELETE FROM quotas WHERE project_id = :projectId AND (SELECT count(*) FROM whole) >= 0`,
-)
+).runBy('projectId')
 
 /** What one request takes of its project's quotas. */
 export interface QuotaRequest {
@@ -129,9 +131,6 @@ const keysOf = (wanted: Wanted[]): QuotaKeys => ({
   projectIds: wanted.map(({ projectId }) => projectId),
   names: wanted.map(({ name }) => name),
 })
-
-export const listQuotas = (db: Queryable, projectId: string): Promise<QuotaRow[]> =>
-  list.all(db, { projectId })
 
 /** Reads what is left of the quotas of a request. The requests of a batch share the result. */
 export const readQuotas = gathered(async (tx: Tx, requests: QuotaRequest[]): Promise<QuotasLeft[]> => {
@@ -239,5 +238,3 @@ export async function setQuotas(
 ): Promise<void> {
   await put.run(tx, { projectId, names: items.map(({ name }) => name), limits: items.map(({ max }) => max) })
 }
-
-export const deleteQuotas = (tx: Tx, projectId: string) => remove.run(tx, { projectId })

@@ -1,4 +1,4 @@
-import type { Queryable, Tx } from '../../postgres/database.ts'
+import type { Tx } from '../../postgres/database.ts'
 import { isBefore, statement } from '../../postgres/statement.ts'
 
 export interface SshKeyRow {
@@ -11,15 +11,19 @@ export interface SshKeyRow {
   created_at: Date
 }
 
-const list = statement<SshKeyRow, { projectId: string; beforeId: string | null; limit: number }>(
+export const listSshKeys = statement<
+  SshKeyRow,
+  { projectId: string; beforeId: string | null; limit: number }
+>(
   'ssh_key_list',
   `SELECT * FROM ssh_keys WHERE project_id = :projectId AND ${isBefore('id')} ORDER BY id DESC LIMIT :limit`,
-)
+).allBy('projectId', 'beforeId', 'limit')
 
-const several = statement<SshKeyRow, { projectId: string; ids: string[] }>(
+/** Returns those of them that there are, in any order. */
+export const findSshKeys = statement<SshKeyRow, { projectId: string; ids: string[] }>(
   'ssh_key_several',
   'SELECT * FROM ssh_keys WHERE project_id = :projectId AND id = ANY (:ids)',
-)
+).allBy('projectId', 'ids')
 
 // Two at once may both find room: the limit is there against heaps, not for the last one.
 const insert = statement<SshKeyRow, NewSshKey & { most: number }>(
@@ -29,15 +33,16 @@ const insert = statement<SshKeyRow, NewSshKey & { most: number }>(
    WHERE (SELECT count(*) FROM ssh_keys WHERE project_id = :projectId) < :most::int RETURNING *`,
 )
 
-const remove = statement<SshKeyRow, { projectId: string; id: string }>(
+/** Returns undefined when there is none. */
+export const deleteSshKey = statement<SshKeyRow, { projectId: string; id: string }, Tx>(
   'ssh_key_delete',
   'DELETE FROM ssh_keys WHERE project_id = :projectId AND id = :id RETURNING *',
-)
+).oneBy('projectId', 'id')
 
-const removeAll = statement<never, { projectId: string }>(
+export const deleteSshKeysOfProject = statement<never, { projectId: string }, Tx>(
   'ssh_key_delete_of_project',
   'DELETE FROM ssh_keys WHERE project_id = :projectId',
-)
+).runBy('projectId')
 
 export interface NewSshKey {
   id: string
@@ -48,17 +53,5 @@ export interface NewSshKey {
   fingerprint: string
 }
 
-export const listSshKeys = (db: Queryable, projectId: string, beforeId: string | null, limit: number) =>
-  list.all(db, { projectId, beforeId, limit })
-
-/** Returns those of them that there are, in any order. */
-export const findSshKeys = (db: Queryable, projectId: string, ids: string[]) =>
-  several.all(db, { projectId, ids })
-
 /** Returns undefined when the project has so many already; violates `ssh_keys_project_id_name_key` for a name taken. */
 export const insertSshKey = (tx: Tx, key: NewSshKey, most: number) => insert.one(tx, { ...key, most })
-
-/** Returns undefined when there is none. */
-export const deleteSshKey = (tx: Tx, projectId: string, id: string) => remove.one(tx, { projectId, id })
-
-export const deleteSshKeysOfProject = (tx: Tx, projectId: string) => removeAll.run(tx, { projectId })

@@ -1,4 +1,4 @@
-import type { Queryable, Tx } from '../../postgres/database.ts'
+import type { Tx } from '../../postgres/database.ts'
 import { statement } from '../../postgres/statement.ts'
 
 const warnAheadS = 600
@@ -18,25 +18,23 @@ export const expiring = `SELECT id FROM vms
      AND expiry_warned_at IS NULL AND deleted_at IS NULL AND state <> 'STATE_DELETING'
      AND (on_expiry = 'delete' AND NOT is_protected OR state <> 'STATE_SHUTOFF')`
 
-const dueToExpire = statement<
+export const listExpiredVms = statement<
   { id: string; project_id: string; on_expiry: 'stop' | 'delete' },
   { most: number }
->('vm_expired', `${expired} LIMIT :most`)
+>('vm_expired', `${expired} LIMIT :most`).allBy('most')
 
-// Its owner may have given it more time since it was found.
-const lockExpired = statement<{ id: string }, { id: string }>(
+/** Its owner may have given it more time since it was found. */
+export const lockExpiredVm = statement<{ id: string }, { id: string }, Tx>(
   'vm_lock_expired',
   'SELECT id FROM vms WHERE id = :id AND expires_at <= slipway_now() AND deleted_at IS NULL FOR UPDATE',
-)
+).oneBy('id')
 
-const dueToWarn = statement<{ id: string }, { most: number }>('vm_expiring_soon', `${expiring} LIMIT :most`)
+export const listVmsToWarn = statement<{ id: string }, { most: number }>(
+  'vm_expiring_soon',
+  `${expiring} LIMIT :most`,
+).allBy('most')
 
-const warned = statement<{ id: string }, { id: string }>(
+export const markWarned = statement<{ id: string }, { id: string }, Tx>(
   'vm_warned',
   'UPDATE vms SET expiry_warned_at = slipway_now() WHERE id = :id AND expiry_warned_at IS NULL RETURNING id',
-)
-
-export const listExpiredVms = (db: Queryable, most: number) => dueToExpire.all(db, { most })
-export const lockExpiredVm = (tx: Tx, id: string) => lockExpired.one(tx, { id })
-export const listVmsToWarn = (db: Queryable, most: number) => dueToWarn.all(db, { most })
-export const markWarned = (tx: Tx, id: string) => warned.one(tx, { id })
+).oneBy('id')

@@ -46,13 +46,11 @@ export const suspendedRunning = `WITH stopped AS MATERIALIZED (
        AND (SELECT q.operation_id FROM operation_queue q WHERE q.resource_id = v.id LIMIT 1) IS NULL
      OFFSET 0) v`
 
-const toStop = statement<{ id: string; project_id: string }, { most: number }>(
+/** Lists what runs in organizations whose suspension stops their VMs. */
+export const listVmsOfSuspended = statement<{ id: string; project_id: string }, { most: number }>(
   'vm_list_of_suspended',
   `${suspendedRunning} LIMIT :most`,
-)
+).allBy('most')
 
 /** Lists the VMs of every tenant, the newest first. */
 export const listTenantVms = (db: Queryable, filter: TenantVmFilter) => list.all(db, filter)
-
-/** Lists what runs in organizations whose suspension stops their VMs. */
-export const listVmsOfSuspended = (db: Queryable, most: number) => toStop.all(db, { most })

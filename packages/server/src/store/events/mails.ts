@@ -1,4 +1,4 @@
-import type { Queryable, Tx } from '../../postgres/database.ts'
+import type { Tx } from '../../postgres/database.ts'
 import { statement } from '../../postgres/statement.ts'
 
 export interface MailRow {
@@ -8,31 +8,38 @@ export interface MailRow {
   attempts: number
 }
 
-const insert = statement<never, { id: string; recipient: string; sealed: Buffer }>(
+export const insertMail = statement<never, { id: string; recipient: string; sealed: Buffer }, Tx>(
   'mail_insert',
   'INSERT INTO mails (id, recipient, sealed) VALUES (:id, :recipient, :sealed)',
-)
+).run
 
-// The claim also sets the time of the next attempt: a worker that dies with it leaves it to another.
-const claim = statement<MailRow, { most: number }>(
+/**
+ * Claims mails that are due: an attempt is counted before it is made. The claim also sets the time of the next attempt:
+ * a worker that dies with it leaves it to another.
+ */
+export const claimMails = statement<MailRow, { most: number }>(
   'mail_claim',
   `UPDATE mails SET attempts = attempts + 1, next_attempt_at = slipway_now() + interval '1 minute' * power(2, attempts)
    WHERE id IN (SELECT id FROM mails WHERE next_attempt_at <= slipway_now()
                 ORDER BY next_attempt_at LIMIT :most FOR UPDATE SKIP LOCKED)
    RETURNING id, recipient, sealed, attempts`,
-)
+).allBy('most')
 
-const remove = statement<never, { id: string }>('mail_delete', 'DELETE FROM mails WHERE id = :id')
+export const deleteMail = statement<never, { id: string }>(
+  'mail_delete',
+  'DELETE FROM mails WHERE id = :id',
+).runBy('id')
 
-const lockCursor = statement<{ position: number | null }>(
+/** Returns undefined while another process is at it. */
+export const lockMailCursor = statement<{ position: number | null }, void, Tx>(
   'mail_cursor_lock',
   'SELECT position FROM mail_cursor FOR UPDATE SKIP LOCKED',
-)
+).one
 
-const moveCursor = statement<never, { position: number }>(
+export const moveMailCursor = statement<never, { position: number }, Tx>(
   'mail_cursor_move',
   'UPDATE mail_cursor SET position = :position',
-)
+).runBy('position')
 
 export interface NoticeRow {
   type: string
@@ -66,19 +73,6 @@ const notices = statement<NoticeRow, Batch>(
    WHERE e.position <= :end AND e.type = ANY (:types::text[])
    ORDER BY e.position`,
 )
-
-export const insertMail = (tx: Tx, mail: { id: string; recipient: string; sealed: Buffer }) =>
-  insert.run(tx, mail)
-
-/** Claims mails that are due: an attempt is counted before it is made. */
-export const claimMails = (db: Queryable, most: number) => claim.all(db, { most })
-
-export const deleteMail = (db: Queryable, id: string) => remove.run(db, { id })
-
-/** Returns undefined while another process is at it. */
-export const lockMailCursor = (tx: Tx) => lockCursor.one(tx)
-
-export const moveMailCursor = (tx: Tx, position: number) => moveCursor.run(tx, { position })
 
 /** Lists those of the next events that are of these types, with whom they concern, and the position that they end at. */
 export async function listNotices(

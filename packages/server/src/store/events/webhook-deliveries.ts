@@ -79,19 +79,22 @@ const askedAgo = statement<{ ago_s: number }, { webhookId: string; count: number
    WHERE webhook_id = :webhookId AND is_direct ORDER BY created_at DESC OFFSET :count - 1 LIMIT 1`,
 )
 
-const list = statement<ToldDelivery, { webhookId: string; beforeSeq: number | null; limit: number }>(
+export const listDeliveries = statement<
+  ToldDelivery,
+  { webhookId: string; beforeSeq: number | null; limit: number }
+>(
   'webhook_delivery_list',
   `${told(`
      SELECT * FROM webhook_deliveries
      WHERE webhook_id = :webhookId AND seq < coalesce(:beforeSeq::bigint, 9223372036854775807)
      ORDER BY seq DESC LIMIT :limit`)}
    ORDER BY d.seq DESC`,
-)
+).allBy('webhookId', 'beforeSeq', 'limit')
 
-const find = statement<ToldDelivery, { webhookId: string; id: string }>(
+export const findDelivery = statement<ToldDelivery, { webhookId: string; id: string }>(
   'webhook_delivery_find',
   told('SELECT * FROM webhook_deliveries WHERE webhook_id = :webhookId AND id = :id'),
-)
+).oneBy('webhookId', 'id')
 
 /** Returns where events begin to matter to a webhook; null while there is none. */
 export const firstWantedPosition = async (db: Queryable): Promise<number | null> =>
@@ -139,7 +142,3 @@ export async function insertDirectDelivery(
 /** Returns how long ago the first of the last `count` was asked for; null when there were fewer. */
 export const secondsSinceAsked = async (tx: Tx, webhookId: string, count: number): Promise<number | null> =>
   (await askedAgo.one(tx, { webhookId, count }))?.ago_s ?? null
-
-export const listDeliveries = (db: Queryable, webhookId: string, beforeSeq: number | null, limit: number) =>
-  list.all(db, { webhookId, beforeSeq, limit })
-export const findDelivery = (db: Queryable, webhookId: string, id: string) => find.one(db, { webhookId, id })

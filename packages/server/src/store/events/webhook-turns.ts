@@ -53,11 +53,14 @@ export interface AttemptOutcome {
   restS: number
 }
 
-// In the order of their ids, so that two who lock several do not wait for each other.
-const lock = statement<{ id: string; failures: number }, { ids: string[] }>(
+/**
+ * Returns those that are still there. In the order of their ids, so that two who lock several do not wait for each
+ * other.
+ */
+export const lockWebhooks = statement<{ id: string; failures: number }, { ids: string[] }, Tx>(
   'webhooks_lock',
   `SELECT id, failures FROM webhooks WHERE id = ANY (:ids::uuid[]) ORDER BY id FOR NO KEY UPDATE`,
-)
+).allBy('ids')
 
 // It stands in line when its earliest head is due and its receiver's rest is over. One that waits already keeps its
 // place, however much is added; one that had its turn goes to the back. The caller holds the rows.
@@ -157,9 +160,6 @@ const noteFailure = statement<never, { id: string; restS: number }>(
                              ELSE slipway_now() + :restS * interval '1 second' END
    WHERE id = :id`,
 )
-
-/** Returns those that are still there. */
-export const lockWebhooks = (tx: Tx, ids: string[]) => lock.all(tx, { ids })
 
 /** Brings up to date when the webhooks are looked at. The caller holds their rows. */
 export const scheduleWebhooks = (tx: Tx, ids: string[]) => schedule.run(tx, { ids, hadTurn: false })

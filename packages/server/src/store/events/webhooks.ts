@@ -38,21 +38,24 @@ const secrets = statement<{ sealed: Buffer }, { id: string }>(
    ORDER BY expires_at DESC NULLS FIRST LIMIT 5`,
 )
 
-const list = statement<WebhookRow, { projectId: string; beforeId: string | null; limit: number }>(
+export const listWebhooks = statement<
+  WebhookRow,
+  { projectId: string; beforeId: string | null; limit: number }
+>(
   'webhook_list',
   `SELECT * FROM webhooks WHERE project_id = :projectId AND ${isBefore('id')}
    ORDER BY id DESC LIMIT :limit`,
-)
+).allBy('projectId', 'beforeId', 'limit')
 
-const find = statement<WebhookRow, { projectId: string; id: string }>(
+export const findWebhook = statement<WebhookRow, { projectId: string; id: string }>(
   'webhook_find',
   'SELECT * FROM webhooks WHERE project_id = :projectId AND id = :id',
-)
+).oneBy('projectId', 'id')
 
-const lock = statement<WebhookRow, { projectId: string; id: string }>(
+export const lockWebhook = statement<WebhookRow, { projectId: string; id: string }, Tx>(
   'webhook_lock',
   'SELECT * FROM webhooks WHERE project_id = :projectId AND id = :id FOR UPDATE',
-)
+).oneBy('projectId', 'id')
 
 const update = statement<
   WebhookRow,
@@ -91,7 +94,10 @@ const hold = statement<never, { id: string }>(
      AND NOT d.is_direct AND d.next_attempt_at IS NOT NULL`,
 )
 
-const remove = statement<never, { id: string }>('webhook_delete', 'DELETE FROM webhooks WHERE id = :id')
+export const deleteWebhook = statement<never, { id: string }, Tx>(
+  'webhook_delete',
+  'DELETE FROM webhooks WHERE id = :id',
+).runBy('id')
 
 const pauseFailing = statement<WebhookRow, { id: string; failingS: number }>(
   'webhook_pause_failing',
@@ -122,11 +128,6 @@ export async function replaceWebhookSecret(
 
 export const listWebhookSecrets = async (db: Queryable, id: string): Promise<Buffer[]> =>
   (await secrets.all(db, { id })).map(({ sealed }) => sealed)
-export const listWebhooks = (db: Queryable, projectId: string, beforeId: string | null, limit: number) =>
-  list.all(db, { projectId, beforeId, limit })
-export const findWebhook = (db: Queryable, projectId: string, id: string) => find.one(db, { projectId, id })
-export const lockWebhook = (tx: Tx, projectId: string, id: string) => lock.one(tx, { projectId, id })
-
 export async function updateWebhook(
   tx: Tx,
   id: string,
@@ -148,8 +149,6 @@ async function reschedule(tx: Tx, id: string): Promise<void> {
   await hold.run(tx, { id })
   await scheduleWebhooks(tx, [id])
 }
-
-export const deleteWebhook = (tx: Tx, id: string) => remove.run(tx, { id })
 
 /** Pauses it if no attempt has succeeded for so long, and returns it if that was so. */
 export async function pauseFailingWebhook(

@@ -1,5 +1,4 @@
 import type { AlertKind } from '@slipway/contract'
-import type { Queryable } from '../../postgres/database.ts'
 import { statement } from '../../postgres/statement.ts'
 
 /** Something that needs someone. `detail` has what its message says beside the name. */
@@ -90,8 +89,11 @@ const gpusUnclean = `
 const union = (parts: string[]) =>
   `SELECT * FROM (${parts.join(' UNION ALL ')}) a ORDER BY since DESC NULLS LAST, resource_id LIMIT :most`
 
-// Reads the VMs and the unfinished operations of the projects, and nothing of others.
-const ofTenant = statement<AlertRow, { projectIds: string[]; organizationId: string; most: number }>(
+/**
+ * Lists the latest alerts of some projects and of their organization. Reads the VMs and the unfinished operations of
+ * the projects, and nothing of others.
+ */
+export const listAlerts = statement<AlertRow, { projectIds: string[]; organizationId: string; most: number }>(
   'alert_list',
   union([
     vmsInTrouble,
@@ -101,9 +103,10 @@ const ofTenant = statement<AlertRow, { projectIds: string[]; organizationId: str
     paymentsGone('o.id = :organizationId'),
     invoicesDue('i.organization_id = :organizationId'),
   ]),
-)
+).allBy('organizationId', 'projectIds', 'most')
 
-const ofOperators = statement<AlertRow, { most: number }>(
+/** Lists the latest alerts that concern whoever runs the service. */
+export const listOperatorAlerts = statement<AlertRow, { most: number }>(
   'alert_list_all',
   union([
     paymentsGone('true'),
@@ -113,11 +116,4 @@ const ofOperators = statement<AlertRow, { most: number }>(
     gpusMissing,
     gpusUnclean,
   ]),
-)
-
-/** Lists the latest alerts of some projects and of their organization. */
-export const listAlerts = (db: Queryable, organizationId: string, projectIds: string[], most: number) =>
-  ofTenant.all(db, { organizationId, projectIds, most })
-
-/** Lists the latest alerts that concern whoever runs the service. */
-export const listOperatorAlerts = (db: Queryable, most: number) => ofOperators.all(db, { most })
+).allBy('most')

@@ -1,5 +1,4 @@
 import type { SearchableType } from '@slipway/contract'
-import type { Queryable } from '../../postgres/database.ts'
 import { statement } from '../../postgres/statement.ts'
 
 export interface FoundRow {
@@ -49,8 +48,11 @@ const columnsOf = (state: string, location: string, address: string) =>
 const byNameOrId = [rankOf('lower(t.name)'), rankOfId('t.id')]
 const vmAddress = `coalesce(host(t.public_address), host(t.private_address))`
 
-// Reads what the organization has, and nothing of others.
-const inOrganization = statement<FoundRow, { organizationId: string; q: string }>(
+/**
+ * Finds things of all projects of an organization, the best fit first. Reads what the organization has, and nothing of
+ * others.
+ */
+export const searchOrganization = statement<FoundRow, { organizationId: string; q: string }>(
   'search_organization',
   best([
     part({
@@ -92,7 +94,7 @@ const inOrganization = statement<FoundRow, { organizationId: string; q: string }
              WHERE t.organization_id = :organizationId AND t.deleted_at IS NULL`,
     }),
   ]),
-)
+).allBy('organizationId', 'q')
 
 const nowhere = `NULL::uuid AS project_id, NULL AS project_name`
 const nobodys = `NULL::uuid AS organization_id, NULL AS organization_name`
@@ -107,7 +109,8 @@ const vmsByName = `
 const vmColumns = columnsOf('t.state', 't.location', vmAddress)
 const exactly = ['0']
 
-const everywhere = statement<FoundRow, { q: string; id: string | null; address: string | null }>(
+/** Finds hosts, tenants, users and VMs, the best fit first. `q` is also what an id or an address is, if it is one. */
+export const searchEverywhere = statement<FoundRow, { q: string; id: string | null; address: string | null }>(
   'search_everywhere',
   best([
     part({
@@ -146,14 +149,4 @@ const everywhere = statement<FoundRow, { q: string; id: string | null; address: 
       from: `${anyVm} AND t.public_address = :address::inet`,
     }),
   ]),
-)
-
-/** Finds things of all projects of an organization, the best fit first. */
-export const searchOrganization = (db: Queryable, organizationId: string, q: string): Promise<FoundRow[]> =>
-  inOrganization.all(db, { organizationId, q })
-
-/** Finds hosts, tenants, users and VMs, the best fit first. `q` is also what an id or an address is, if it is one. */
-export const searchEverywhere = (
-  db: Queryable,
-  wanted: { q: string; id: string | null; address: string | null },
-): Promise<FoundRow[]> => everywhere.all(db, wanted)
+).all

@@ -43,15 +43,18 @@ const hostRecords = `SELECT h.id, h.name, h.location, l.engine, h.is_schedulable
                          AND e.project_id IS NULL
                        ORDER BY e.position DESC LIMIT 1) drain ON true`
 
-const list = statement<HostRow, HostFilter>(
+export const listHosts = statement<HostRow, HostFilter>(
   'host_list',
   `${hostRecords}
    WHERE (:location::text IS NULL OR h.location = :location) AND (:state::text IS NULL OR h.state = :state)
      AND ${isBefore('h.id')}
    ORDER BY h.id DESC LIMIT :limit`,
-)
+).all
 
-const find = statement<HostRow, { id: string }>('host_find', `${hostRecords} WHERE h.id = :id`)
+export const findHost = statement<HostRow, { id: string }>(
+  'host_find',
+  `${hostRecords} WHERE h.id = :id`,
+).oneBy('id')
 
 const insert = statement<{ id: string }, { id: string; location: string; name: string }>(
   'host_insert',
@@ -85,12 +88,16 @@ const markDrained = statement<{ id: string; name: string; location: string }>(
    RETURNING h.id, h.name, h.location`,
 )
 
-const tenants = statement<{ project_id: string; organization_id: string; vm_ids: string[] }, { id: string }>(
+/** Lists the projects with VMs on a host. */
+export const listHostTenants = statement<
+  { project_id: string; organization_id: string; vm_ids: string[] },
+  { id: string }
+>(
   'host_tenants',
   `SELECT v.project_id, p.organization_id, array_agg(v.id::text ORDER BY v.id) AS vm_ids
    FROM vms v JOIN projects p ON p.id = v.project_id
    WHERE v.host_id = :id AND v.deleted_at IS NULL GROUP BY v.project_id, p.organization_id`,
-)
+).allBy('id')
 
 // Whoever looks whether a host is empty locks it first: a placement under way must have ended.
 const lock = statement<{ id: string }, { id: string }>(
@@ -122,14 +129,15 @@ const release = statement<never, { gpuId: string }>(
    WHERE id = :gpuId AND state IN ('free', 'quarantined')`,
 )
 
-const counts = statement<FamilyCounts>(
+/** Counts GPUs by location and family; those that are gone do not count. */
+export const countGpus = statement<FamilyCounts>(
   'fleet_counts',
   `SELECT h.location, h.family, count(*) AS total,
           count(*) FILTER (WHERE g.state = 'free') AS free,
           count(*) FILTER (WHERE g.state = 'claimed') AS claimed,
           count(*) FILTER (WHERE g.state = 'quarantined') AS quarantined
    FROM gpus g JOIN hosts h ON h.id = g.host_id WHERE g.state <> 'gone' GROUP BY h.location, h.family`,
-)
+).all
 
 export interface HostFilter {
   location: string | null
@@ -137,10 +145,6 @@ export interface HostFilter {
   beforeId: string | null
   limit: number
 }
-
-export const listHosts = (db: Queryable, filter: HostFilter): Promise<HostRow[]> => list.all(db, filter)
-
-export const findHost = (db: Queryable, id: string): Promise<HostRow | undefined> => find.one(db, { id })
 
 /** It is `down` until its first report. Returns its id, or nothing when the name is taken in this location. */
 export async function insertHost(tx: Tx, location: string, name: string): Promise<string | undefined> {
@@ -176,9 +180,6 @@ export async function markDrainedHosts(tx: Tx): Promise<number> {
   return drained.length
 }
 
-/** Lists the projects with VMs on a host. */
-export const listHostTenants = (db: Queryable, id: string) => tenants.all(db, { id })
-
 /** Locks the host. Returns `in_use` while VMs or disks are on it. */
 export async function removeHost(tx: Tx, id: string): Promise<'removed' | 'in_use' | 'missing'> {
   if (!(await lock.one(tx, { id }))) return 'missing'
@@ -208,6 +209,3 @@ export interface FamilyCounts {
   claimed: number
   quarantined: number
 }
-
-/** Counts GPUs by location and family; those that are gone do not count. */
-export const countGpus = (db: Queryable): Promise<FamilyCounts[]> => counts.all(db)

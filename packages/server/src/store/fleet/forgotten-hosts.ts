@@ -15,30 +15,33 @@ const recall = statement<{ id: string }, { location: string; name: string }>(
    WHERE location = :location AND name = :name AND forgotten_at IS NOT NULL RETURNING id`,
 )
 
-// They are locked before the host, as everywhere.
-const lockVms = statement<{ id: string; lives_on_host: boolean }, { id: string }>(
+/**
+ * Locks every VM that has the host, hidden ones too; one that is shut off lives there only where storage is local. They
+ * are locked before the host, as everywhere.
+ */
+export const lockVmsOfHost = statement<{ id: string; lives_on_host: boolean }, { id: string }, Tx>(
   'host_lock_vms',
   `SELECT v.id, ${livesOnHost} AS lives_on_host
    FROM vms v JOIN hosts h ON h.id = v.host_id JOIN locations l ON l.name = h.location
    WHERE h.id = :id ORDER BY v.id FOR UPDATE OF v`,
-)
+).allBy('id')
 
-const loseGpus = statement<never, { id: string }>(
+export const loseHostGpus = statement<never, { id: string }, Tx>(
   'host_lose_gpus',
   `UPDATE gpus SET state = 'gone', vm_id = NULL, quarantined_at = NULL WHERE host_id = :id`,
-)
+).runBy('id')
 
-const lockDisks = statement<{ id: string; project_id: string }, { id: string }>(
+export const lockDisksOfHost = statement<{ id: string; project_id: string }, { id: string }, Tx>(
   'host_lock_disks',
   'SELECT id, project_id FROM disks WHERE host_id = :id ORDER BY id FOR UPDATE',
-)
+).allBy('id')
 
-// A disk that is at no host is attached to nothing.
-const unpinDisk = statement<never, { diskId: string }>(
+/** A disk that is at no host is attached to nothing. */
+export const unpinLostDisk = statement<never, { diskId: string }, Tx>(
   'host_unpin_disk',
   `WITH detached AS (DELETE FROM disk_attachments WHERE disk_id = :diskId)
    UPDATE disks SET host_id = NULL WHERE id = :diskId`,
-)
+).runBy('diskId')
 
 const namesOf = statement<{ name: string }, { location: string }>(
   'host_forgotten',
@@ -52,14 +55,6 @@ export const markHostForgotten = async (tx: Tx, id: string): Promise<boolean> =>
 /** Lets a forgotten host of this name report again; returns its id, if there is one. */
 export const recallHost = async (tx: Tx, location: string, name: string): Promise<string | undefined> =>
   (await recall.one(tx, { location, name }))?.id
-
-/** Locks every VM that has the host, hidden ones too; one that is shut off lives there only where storage is local. */
-export const lockVmsOfHost = (tx: Tx, id: string) => lockVms.all(tx, { id })
-
-export const loseHostGpus = (tx: Tx, id: string) => loseGpus.run(tx, { id })
-
-export const lockDisksOfHost = (tx: Tx, id: string) => lockDisks.all(tx, { id })
-export const unpinLostDisk = (tx: Tx, diskId: string) => unpinDisk.run(tx, { diskId })
 
 /** The names of those whose reports are refused. */
 export const listForgottenHosts = async (db: Queryable, location: string): Promise<Set<string>> =>

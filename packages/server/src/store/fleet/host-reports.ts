@@ -107,14 +107,17 @@ const putReports = statement<never, { hostIds: string[]; fingerprints: string[] 
      fingerprint = excluded.fingerprint, inspection = greatest(host_reports.inspection, excluded.inspection)`,
 )
 
-// Their rows are locked in order, as by every statement that locks several hosts.
-const loseNamed = statement<LostHost, { location: string; names: string[] }>(
+/**
+ * These go down at once; returns those that were not. Their rows are locked in order, as by every statement that locks
+ * several hosts.
+ */
+export const loseHosts = statement<LostHost, { location: string; names: string[] }, Tx>(
   'host_lose_named',
   `WITH lost AS MATERIALIZED (
      SELECT id FROM hosts WHERE location = :location AND name = ANY (:names) AND state <> 'down'
      ORDER BY id FOR NO KEY UPDATE)
    UPDATE hosts h SET state = 'down' FROM lost WHERE h.id = lost.id RETURNING h.id, h.name, h.location`,
-)
+).allBy('location', 'names')
 
 // Whoever told of itself in this inspection, or a later one, is not silent, however the clock was turned since; and the time that the
 // inspection took counts against nobody.
@@ -250,6 +253,3 @@ export const loseSilentHosts = (tx: Tx, afterMs: number, { locations, inspection
     asOf: inspection?.begunAt ?? null,
     inspection: inspection?.number ?? null,
   })
-
-/** These go down at once; returns those that were not. */
-export const loseHosts = (tx: Tx, location: string, names: string[]) => loseNamed.all(tx, { location, names })

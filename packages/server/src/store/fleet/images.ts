@@ -24,7 +24,7 @@ export interface NewImage {
   isRegistered: boolean
 }
 
-const list = statement<ImageRow>('image_list', 'SELECT * FROM images ORDER BY name')
+export const listImages = statement<ImageRow>('image_list', 'SELECT * FROM images ORDER BY name').all
 
 const findByName = statement<ImageRow, { name: string }>(
   'image_find_by_name',
@@ -45,10 +45,10 @@ const insert = statement<ImageRow, NewImage & { id: string }>(
    ON CONFLICT (name) DO NOTHING RETURNING *`,
 )
 
-const setLocations = statement<ImageRow, { id: string; locations: string[] }>(
+export const setImageLocations = statement<ImageRow, { id: string; locations: string[] }, Tx>(
   'image_set_locations',
   'UPDATE images SET locations = :locations WHERE id = :id RETURNING *',
-)
+).oneBy('id', 'locations')
 
 // Locations are only ever added, so that what an operator took away stays away. An empty source registers nothing.
 const extend = statement<never, { name: string; locations: string[]; source: Record<string, unknown> }>(
@@ -63,12 +63,10 @@ const usersOf = statement<{ vms: number }, { id: string }>(
   `SELECT count(*) AS vms FROM vms v JOIN images i ON i.name = v.image WHERE i.id = :id AND v.deleted_at IS NULL`,
 )
 
-const remove = statement<ImageRow, { id: string }>(
+export const removeImage = statement<ImageRow, { id: string }, Tx>(
   'image_remove',
   'DELETE FROM images WHERE id = :id RETURNING *',
-)
-
-export const listImages = (db: Queryable): Promise<ImageRow[]> => list.all(db)
+).oneBy('id')
 
 export const findImage = (db: Queryable, name: string): Promise<ImageRow | undefined> =>
   findByName.one(db, { name: fullImageName(name) })
@@ -84,9 +82,6 @@ export async function findImageSource(
 export const insertImage = (tx: Tx, image: NewImage): Promise<ImageRow | undefined> =>
   insert.one(tx, { ...image, id: uuid(), name: fullImageName(image.name) })
 
-export const setImageLocations = (tx: Tx, id: string, locations: string[]): Promise<ImageRow | undefined> =>
-  setLocations.one(tx, { id, locations })
-
 export async function extendImage(
   tx: Tx,
   name: string,
@@ -99,5 +94,3 @@ export async function extendImage(
 export async function countImageUsers(db: Queryable, id: string): Promise<number> {
   return (await usersOf.one(db, { id }))!.vms
 }
-
-export const removeImage = (tx: Tx, id: string): Promise<ImageRow | undefined> => remove.one(tx, { id })

@@ -31,15 +31,15 @@ export interface LocationSettings {
 
 const columns = 'name, region, zone, description, engine, storage, public_ipv4::text'
 
-const list = statement<LocationRow>(
+export const listLocations = statement<LocationRow>(
   'location_list',
   `SELECT ${columns} FROM locations ORDER BY position, name`,
-)
+).all
 
-const find = statement<LocationRow, { name: string }>(
+export const findLocation = statement<LocationRow, { name: string }>(
   'location_find',
   `SELECT ${columns} FROM locations WHERE name = :name`,
-)
+).oneBy('name')
 
 const put = statement<{ is_new: boolean }, LocationSettings & { region: string; zone: string }>(
   'location_put',
@@ -65,8 +65,11 @@ const hosting = statement<{ name: string }, { location: string }>(
                                OR EXISTS (SELECT FROM disks WHERE location = l.name))`,
 )
 
-// It lists what is taken of their range, too. A network whose project has used the name otherwise is left alone.
-const withoutSubnet = statement<
+/**
+ * Lists default networks of living projects that have no subnet in one of these locations. It lists what is taken of
+ * their range, too. A network whose project has used the name otherwise is left alone.
+ */
+export const defaultNetworksWithoutSubnet = statement<
   {
     network_id: string
     project_id: string
@@ -84,7 +87,7 @@ const withoutSubnet = statement<
      AND NOT EXISTS (SELECT FROM subnets s WHERE s.network_id = n.id AND s.location = l.name)
      AND NOT EXISTS (SELECT FROM subnets s WHERE s.project_id = n.project_id AND s.name = 'default-subnet-' || l.name)
    ORDER BY n.id, l.position`,
-)
+).allBy('locations')
 
 // By whoever has read the inventory lately: its lease is over, and nobody took the next.
 /** How long a host may go without a report, and a location without a process that reads it. */
@@ -101,23 +104,19 @@ export const unservedLocations = `SELECT l.name FROM locations l
 
 const unserved = statement<{ name: string }, { locations: string[] }>('location_unserved', unservedLocations)
 
-const noteAnswer = statement<never, { name: string }>(
+/** Its engine has told everything it has. */
+export const noteEngineAnswer = statement<never, { name: string }>(
   'location_engine_answered',
   'UPDATE locations SET engine_answered_at = slipway_now() WHERE name = :name',
-)
+).runBy('name')
 
-// Longer than the rest between two looks at a large fleet.
-const answers = statement<EngineAnswer>(
+/** Longer than the rest between two looks at a large fleet. */
+export const listEngineAnswers = statement<EngineAnswer>(
   'location_engine_answers',
   `SELECT name AS location, engine,
           coalesce(engine_answered_at > slipway_now() - interval '1 minute', false) AS is_answering
    FROM locations ORDER BY position, name`,
-)
-
-export const listLocations = (db: Queryable): Promise<LocationRow[]> => list.all(db)
-
-export const findLocation = (db: Queryable, name: string): Promise<LocationRow | undefined> =>
-  find.one(db, { name })
+).all
 
 /** Returns whether it is a new one. The zone is what follows the last hyphen of the name. */
 export async function putLocation(tx: Tx, location: LocationSettings): Promise<boolean> {
@@ -138,15 +137,6 @@ export async function hasTenants(db: Queryable, location: string): Promise<boole
   return (await hosting.one(db, { location })) !== undefined
 }
 
-/** Lists default networks of living projects that have no subnet in one of these locations. */
-export const defaultNetworksWithoutSubnet = (db: Queryable, locations: string[]) =>
-  withoutSubnet.all(db, { locations })
-
 /** Lists the locations besides these whose inventory no process reads. */
 export const listUnservedLocations = async (db: Queryable, locations: string[]): Promise<string[]> =>
   (await unserved.all(db, { locations })).map(({ name }) => name)
-
-/** Its engine has told everything it has. */
-export const noteEngineAnswer = (db: Queryable, name: string) => noteAnswer.run(db, { name })
-
-export const listEngineAnswers = (db: Queryable): Promise<EngineAnswer[]> => answers.all(db)

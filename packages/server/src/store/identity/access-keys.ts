@@ -1,5 +1,5 @@
 import type { Role } from '@slipway/contract'
-import type { Queryable, Tx } from '../../postgres/database.ts'
+import type { Tx } from '../../postgres/database.ts'
 import { isBefore, type PageParams, statement } from '../../postgres/statement.ts'
 
 export type KeyKind = 'project' | 'organization' | 'operator'
@@ -20,8 +20,8 @@ export interface AccessKeyRow {
   allowed_cidrs: string[]
 }
 
-// It inserts nothing if the key would already be expired.
-const insert = statement<AccessKeyRow, NewAccessKeyRow>(
+/** Returns undefined if its expiry has passed already. It inserts nothing if the key would already be expired. */
+export const insertAccessKey = statement<AccessKeyRow, NewAccessKeyRow, Tx>(
   'access_key_insert',
   `INSERT INTO access_keys (id, kind, project_id, organization_id, name, role, prefix, secret_hash, created_by,
                             expires_at, allowed_cidrs)
@@ -29,7 +29,7 @@ const insert = statement<AccessKeyRow, NewAccessKeyRow>(
           :expiresAt::timestamptz, :allowedCidrs::text[]
    WHERE :expiresAt::timestamptz IS NULL OR :expiresAt::timestamptz > slipway_now()
    RETURNING *`,
-)
+).one
 
 /** A key has one of these; an operator's key has neither. */
 export interface KeyScope {
@@ -39,27 +39,27 @@ export interface KeyScope {
 
 export const operatorScope: KeyScope = { projectId: null, organizationId: null }
 
-const listOfProject = statement<AccessKeyRow, { projectId: string } & PageParams>(
+export const listAccessKeys = statement<AccessKeyRow, { projectId: string } & PageParams>(
   'access_key_list',
   `SELECT * FROM access_keys
    WHERE project_id = :projectId AND revoked_at IS NULL AND ${isBefore('id')}
    ORDER BY id DESC LIMIT :limit`,
-)
+).allBy('projectId', 'beforeId', 'limit')
 
-const listOfOrganization = statement<AccessKeyRow, { organizationId: string } & PageParams>(
+export const listOrganizationKeys = statement<AccessKeyRow, { organizationId: string } & PageParams>(
   'access_key_list_of_organization',
   `SELECT * FROM access_keys
    WHERE kind = 'organization' AND organization_id = :organizationId AND revoked_at IS NULL
      AND ${isBefore('id')}
    ORDER BY id DESC LIMIT :limit`,
-)
+).allBy('organizationId', 'beforeId', 'limit')
 
-const listOfOperators = statement<AccessKeyRow, PageParams>(
+export const listOperatorKeys = statement<AccessKeyRow, PageParams>(
   'access_key_list_of_operators',
   `SELECT * FROM access_keys
    WHERE kind = 'operator' AND revoked_at IS NULL AND ${isBefore('id')}
    ORDER BY id DESC LIMIT :limit`,
-)
+).allBy('beforeId', 'limit')
 
 const revoke = statement<AccessKeyRow, KeyScope & { id: string }>(
   'access_key_revoke',
@@ -68,39 +68,46 @@ const revoke = statement<AccessKeyRow, KeyScope & { id: string }>(
      AND organization_id IS NOT DISTINCT FROM :organizationId::uuid AND revoked_at IS NULL RETURNING *`,
 )
 
-const revokeOfProject = statement<never, { projectId: string }>(
+export const revokeAccessKeysOfProject = statement<never, { projectId: string }, Tx>(
   'access_keys_revoke_of_project',
   'UPDATE access_keys SET revoked_at = slipway_now() WHERE project_id = :projectId AND revoked_at IS NULL',
-)
+).runBy('projectId')
 
 const ofUserInProjects = `k.kind = 'project' AND k.created_by = :userId AND k.revoked_at IS NULL
   AND k.project_id IN (SELECT id FROM projects WHERE organization_id = :organizationId)`
 
-const listOfUser = statement<AccessKeyRow, { organizationId: string; userId: string }>(
+/** Lists the project keys in the organization that the user created. */
+export const listProjectKeysOfUser = statement<AccessKeyRow, { organizationId: string; userId: string }>(
   'access_key_list_of_user',
   `SELECT k.* FROM access_keys k WHERE ${ofUserInProjects} ORDER BY k.id DESC`,
-)
+).allBy('organizationId', 'userId')
 
-const revokeOfUser = statement<AccessKeyRow, { organizationId: string; userId: string }>(
+export const revokeProjectKeysOfUser = statement<
+  AccessKeyRow,
+  { organizationId: string; userId: string },
+  Tx
+>(
   'access_keys_revoke_of_user',
   `UPDATE access_keys k SET revoked_at = slipway_now() WHERE ${ofUserInProjects} RETURNING k.*`,
-)
+).allBy('organizationId', 'userId')
 
-const revokeOrganizationKeys = statement<
+/** Revokes the keys of the organization that the user created, except those with a role in `kept`. */
+export const revokeOrganizationKeysOfUser = statement<
   AccessKeyRow,
-  { organizationId: string; userId: string; kept: readonly Role[] }
+  { organizationId: string; userId: string; kept: readonly Role[] },
+  Tx
 >(
   'access_keys_revoke_above',
   `UPDATE access_keys SET revoked_at = slipway_now()
    WHERE kind = 'organization' AND organization_id = :organizationId AND created_by = :userId
      AND role <> ALL (:kept::text[]) AND revoked_at IS NULL RETURNING *`,
-)
+).allBy('organizationId', 'userId', 'kept')
 
-const revokeOperatorKeys = statement<AccessKeyRow, { userId: string }>(
+export const revokeOperatorKeysOfUser = statement<AccessKeyRow, { userId: string }, Tx>(
   'access_keys_revoke_of_operator',
   `UPDATE access_keys SET revoked_at = slipway_now()
    WHERE kind = 'operator' AND created_by = :userId AND revoked_at IS NULL RETURNING *`,
-)
+).allBy('userId')
 
 interface NewAccessKeyRow extends KeyScope {
   id: string
@@ -114,39 +121,4 @@ interface NewAccessKeyRow extends KeyScope {
   allowedCidrs: string[]
 }
 
-/** Returns undefined if its expiry has passed already. */
-export const insertAccessKey = (tx: Tx, key: NewAccessKeyRow) => insert.one(tx, key)
-
-export const listAccessKeys = (db: Queryable, projectId: string, beforeId: string | null, limit: number) =>
-  listOfProject.all(db, { projectId, beforeId, limit })
-
-export const listOrganizationKeys = (
-  db: Queryable,
-  organizationId: string,
-  beforeId: string | null,
-  limit: number,
-) => listOfOrganization.all(db, { organizationId, beforeId, limit })
-
-export const listOperatorKeys = (db: Queryable, beforeId: string | null, limit: number) =>
-  listOfOperators.all(db, { beforeId, limit })
-
 export const revokeAccessKey = (tx: Tx, scope: KeyScope, id: string) => revoke.one(tx, { ...scope, id })
-
-export const revokeAccessKeysOfProject = (tx: Tx, projectId: string) => revokeOfProject.run(tx, { projectId })
-
-/** Lists the project keys in the organization that the user created. */
-export const listProjectKeysOfUser = (db: Queryable, organizationId: string, userId: string) =>
-  listOfUser.all(db, { organizationId, userId })
-
-export const revokeProjectKeysOfUser = (tx: Tx, organizationId: string, userId: string) =>
-  revokeOfUser.all(tx, { organizationId, userId })
-
-/** Revokes the keys of the organization that the user created, except those with a role in `kept`. */
-export const revokeOrganizationKeysOfUser = (
-  tx: Tx,
-  organizationId: string,
-  userId: string,
-  kept: readonly Role[],
-) => revokeOrganizationKeys.all(tx, { organizationId, userId, kept })
-
-export const revokeOperatorKeysOfUser = (tx: Tx, userId: string) => revokeOperatorKeys.all(tx, { userId })

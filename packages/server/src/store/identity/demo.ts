@@ -12,13 +12,14 @@ const countOrganizations = statement<{ has_any: boolean }>(
   'SELECT EXISTS (SELECT FROM organizations) AS has_any',
 )
 
-const find = statement<DemoRow, { email: string; projectName: string }>(
+/** Finds the owner with this address and the project of this name, in the same organization. */
+export const findDemo = statement<DemoRow, { email: string; projectName: string }>(
   'demo_find',
   `SELECT m.organization_id, p.id AS project_id, u.id AS user_id
    FROM users u JOIN memberships m ON m.user_id = u.id AND m.role = 'owner'
    JOIN projects p ON p.organization_id = m.organization_id AND p.deleted_at IS NULL AND p.name = :projectName
    WHERE u.email = :email AND u.password_hash IS NOT NULL ORDER BY p.id LIMIT 1`,
-)
+).oneBy('email', 'projectName')
 
 const activatePayment = statement<never, { organizationId: string }>(
   'organization_activate_payment',
@@ -32,12 +33,13 @@ const addPaymentMethod = statement<never, { organizationId: string }>(
    VALUES (:organizationId, 'builtin', 'test-works', 'Visa', '4242', 12, 2099) ON CONFLICT DO NOTHING`,
 )
 
-const revokeKeys = statement<never, { name: string; projectId: string | null }>(
+/** Revokes keys of a project, or operator keys if `projectId` is null. */
+export const revokeKeysNamed = statement<never, { name: string; projectId: string | null }, Tx>(
   'access_keys_revoke_by_name',
   `UPDATE access_keys SET revoked_at = slipway_now()
    WHERE name = :name AND project_id IS NOT DISTINCT FROM :projectId::uuid AND organization_id IS NULL
      AND revoked_at IS NULL`,
-)
+).runBy('name', 'projectId')
 
 const needsSetup = statement<{ is_needed: boolean }>(
   'setup_code_is_needed',
@@ -50,18 +52,10 @@ const needsSetup = statement<{ is_needed: boolean }>(
 export const isEmptyStore = async (db: Queryable): Promise<boolean> =>
   !(await countOrganizations.one(db))!.has_any
 
-/** Finds the owner with this address and the project of this name, in the same organization. */
-export const findDemo = (db: Queryable, email: string, projectName: string) =>
-  find.one(db, { email, projectName })
-
 export async function activateDemoPayment(tx: Tx, organizationId: string): Promise<void> {
   await activatePayment.run(tx, { organizationId })
   await addPaymentMethod.run(tx, { organizationId })
 }
-
-/** Revokes keys of a project, or operator keys if `projectId` is null. */
-export const revokeKeysNamed = (tx: Tx, name: string, projectId: string | null) =>
-  revokeKeys.run(tx, { name, projectId })
 
 /** Returns whether there is neither an operator nor a valid code to become one. */
 export const isSetupNeeded = async (db: Queryable): Promise<boolean> => (await needsSetup.one(db))!.is_needed

@@ -10,10 +10,10 @@ export interface IdentityRow {
   created_at: Date
 }
 
-const find = statement<{ user_id: string }, { issuer: string; subject: string }>(
+export const findIdentity = statement<{ user_id: string }, { issuer: string; subject: string }>(
   'identity_find',
   'SELECT user_id FROM user_identities WHERE issuer = :issuer AND subject = :subject',
-)
+).oneBy('issuer', 'subject')
 
 // If two requests bind the same subject at once, the second one inserts nothing.
 const insert = statement<never, { issuer: string; subject: string; userId: string }>(
@@ -22,33 +22,36 @@ const insert = statement<never, { issuer: string; subject: string; userId: strin
    ON CONFLICT DO NOTHING`,
 )
 
-const listOf = statement<IdentityRow, { userId: string }>(
+export const listIdentities = statement<IdentityRow, { userId: string }>(
   'identity_list',
   'SELECT issuer, subject, created_at FROM user_identities WHERE user_id = :userId ORDER BY created_at, issuer, subject',
-)
+).allBy('userId')
 
-const remove = statement<never, { issuer: string; userId: string }>(
+/** Deletes all identities of the user at the issuer. */
+export const deleteIdentities = statement<never, { issuer: string; userId: string }, Tx>(
   'identity_delete',
   'DELETE FROM user_identities WHERE issuer = :issuer AND user_id = :userId',
-)
+).runBy('issuer', 'userId')
 
-const setEmail = statement<never, { userId: string; email: string }>(
+/** Changes the address of an account without a password to that of its provider. */
+export const followEmail = statement<never, { userId: string; email: string }, Tx>(
   'identity_set_email',
   'UPDATE users SET email = :email WHERE id = :userId AND password_hash IS NULL',
-)
+).runBy('userId', 'email')
 
 const organizationByName = statement<{ id: string }, { name: string }>(
   'identity_organization',
   'SELECT id FROM organizations WHERE name = :name LIMIT 2',
 )
 
-const memberships = statement<
+export const listMembershipsOf = statement<
   { organization_id: string; role: Role; oidc_issuer: string | null },
-  { userId: string }
+  { userId: string },
+  Tx
 >(
   'identity_memberships',
   'SELECT organization_id, role, oidc_issuer FROM memberships WHERE user_id = :userId',
-)
+).allBy('userId')
 
 interface NewMembership {
   organizationId: string
@@ -57,28 +60,18 @@ interface NewMembership {
   issuer: string
 }
 
-const putMembership = statement<never, NewMembership>(
+/** Does not change a membership that an invitation gave. */
+export const putClaimedMembership = statement<never, NewMembership, Tx>(
   'identity_membership_put',
   `INSERT INTO memberships (organization_id, user_id, role, oidc_issuer)
    VALUES (:organizationId, :userId, :role, :issuer)
    ON CONFLICT (organization_id, user_id) DO UPDATE SET role = excluded.role
    WHERE memberships.oidc_issuer = excluded.oidc_issuer`,
-)
-
-export const findIdentity = (db: Queryable, issuer: string, subject: string) =>
-  find.one(db, { issuer, subject })
+).run
 
 /** Returns false when the subject is bound already. */
 export const insertIdentity = async (tx: Tx, issuer: string, subject: string, userId: string) =>
   (await insert.run(tx, { issuer, subject, userId })) === 1
-
-export const listIdentities = (db: Queryable, userId: string) => listOf.all(db, { userId })
-
-/** Deletes all identities of the user at the issuer. */
-export const deleteIdentities = (tx: Tx, issuer: string, userId: string) => remove.run(tx, { issuer, userId })
-
-/** Changes the address of an account without a password to that of its provider. */
-export const followEmail = (tx: Tx, userId: string, email: string) => setEmail.run(tx, { userId, email })
 
 /** Returns undefined if no organization has the name, or more than one. */
 export async function findOrganizationNamed(db: Queryable, nameOrId: string): Promise<string | undefined> {
@@ -86,8 +79,3 @@ export async function findOrganizationNamed(db: Queryable, nameOrId: string): Pr
   const found = await organizationByName.all(db, { name: nameOrId })
   return found.length === 1 ? found[0]!.id : undefined
 }
-
-export const listMembershipsOf = (tx: Tx, userId: string) => memberships.all(tx, { userId })
-
-/** Does not change a membership that an invitation gave. */
-export const putClaimedMembership = (tx: Tx, membership: NewMembership) => putMembership.run(tx, membership)

@@ -1,6 +1,6 @@
 import type { Role } from '@slipway/contract'
 import { zeroUuid } from '../../domain/ids.ts'
-import type { Queryable, Tx } from '../../postgres/database.ts'
+import type { Tx } from '../../postgres/database.ts'
 import { statement } from '../../postgres/statement.ts'
 
 /** Offers a membership, the operator role, or, with neither, only an account. */
@@ -39,44 +39,54 @@ const put = statement<InvitationRow, NewInvitation>(
    RETURNING *`,
 )
 
-const byCode = statement<InvitationRow & { organization_name: string | null }, { codeHash: Buffer }>(
+export const findInvitations = statement<
+  InvitationRow & { organization_name: string | null },
+  { codeHash: Buffer }
+>(
   'invitations_by_code',
   `SELECT i.*, o.name AS organization_name FROM invitations i LEFT JOIN organizations o ON o.id = i.organization_id
    WHERE i.code_hash = :codeHash AND i.expires_at > slipway_now() AND maker_may_invite(i) ORDER BY i.organization_id NULLS LAST`,
-)
+).allBy('codeHash')
 
-// If a code is redeemed twice at once, only one request gets its rows. When the maker loses the right, the same rows are
-// deleted, so that one of the two transactions waits for the other.
-const take = statement<InvitationRow, { codeHash: Buffer }>(
+/**
+ * Returns no rows if the code is unknown, used, replaced or expired, or if its maker has lost the right to invite. If a
+ * code is redeemed twice at once, only one request gets its rows. When the maker loses the right, the same rows are
+ * deleted, so that one of the two transactions waits for the other.
+ */
+export const takeInvitations = statement<InvitationRow, { codeHash: Buffer }, Tx>(
   'invitations_take',
   `DELETE FROM invitations i
    WHERE i.code_hash = :codeHash AND i.expires_at > slipway_now() AND maker_may_invite(i) RETURNING *`,
-)
+).allBy('codeHash')
 
-const setRole = statement<never, { organizationId: string; id: string; role: Role }>(
+export const setInvitationRole = statement<never, { organizationId: string; id: string; role: Role }, Tx>(
   'invitation_set_role',
   'UPDATE invitations SET role = :role WHERE organization_id = :organizationId AND id = :id',
-)
+).runBy('organizationId', 'id', 'role')
 
-const remove = statement<never, { organizationId: string; id: string }>(
+export const deleteInvitation = statement<never, { organizationId: string; id: string }, Tx>(
   'invitation_delete',
   'DELETE FROM invitations WHERE organization_id = :organizationId AND id = :id',
-)
+).runBy('organizationId', 'id')
 
-const removeMark = statement<InvitationRow, { id: string }>(
+/** Deletes an open invitation to become an operator. */
+export const deleteMarkInvitation = statement<InvitationRow, { id: string }, Tx>(
   'invitation_delete_mark',
   'DELETE FROM invitations WHERE id = :id AND is_operator RETURNING *',
-)
+).oneBy('id')
 
-const dropOfUser = statement<InvitationRow, { userId: string }>(
+/**
+ * Deletes the user's open invitations that the user has no right to make any more. Call it after every loss of a right.
+ */
+export const dropInvitationsOfUser = statement<InvitationRow, { userId: string }, Tx>(
   'invitations_drop_of_user',
   'DELETE FROM invitations i WHERE i.maker_user_id = :userId AND NOT maker_may_invite(i) RETURNING *',
-)
+).allBy('userId')
 
-const dropOfKeys = statement<InvitationRow, { keyIds: string[] }>(
+export const dropInvitationsOfKeys = statement<InvitationRow, { keyIds: string[] }, Tx>(
   'invitations_drop_of_keys',
   'DELETE FROM invitations i WHERE i.maker_key_id = ANY (:keyIds::uuid[]) AND NOT maker_may_invite(i) RETURNING *',
-)
+).allBy('keyIds')
 
 interface NewInvitation extends Inviter {
   id: string
@@ -90,22 +100,3 @@ interface NewInvitation extends Inviter {
 
 export const putInvitation = async (tx: Tx, invitation: NewInvitation): Promise<InvitationRow> =>
   (await put.one(tx, invitation))!
-
-export const findInvitations = (db: Queryable, codeHash: Buffer) => byCode.all(db, { codeHash })
-
-/** Returns no rows if the code is unknown, used, replaced or expired, or if its maker has lost the right to invite. */
-export const takeInvitations = (tx: Tx, codeHash: Buffer) => take.all(tx, { codeHash })
-
-export const setInvitationRole = (tx: Tx, organizationId: string, id: string, role: Role) =>
-  setRole.run(tx, { organizationId, id, role })
-
-export const deleteInvitation = (tx: Tx, organizationId: string, id: string) =>
-  remove.run(tx, { organizationId, id })
-
-/** Deletes an open invitation to become an operator. */
-export const deleteMarkInvitation = (tx: Tx, id: string) => removeMark.one(tx, { id })
-
-/** Deletes the user's open invitations that the user has no right to make any more. Call it after every loss of a right. */
-export const dropInvitationsOfUser = (tx: Tx, userId: string) => dropOfUser.all(tx, { userId })
-
-export const dropInvitationsOfKeys = (tx: Tx, keyIds: string[]) => dropOfKeys.all(tx, { keyIds })

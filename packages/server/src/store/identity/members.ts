@@ -28,10 +28,10 @@ const list = statement<
    ORDER BY m.created_at DESC, m.user_id DESC LIMIT :limit`,
 )
 
-const find = statement<MemberRow, { organizationId: string; userId: string }>(
+export const findMember = statement<MemberRow, { organizationId: string; userId: string }>(
   'member_find',
   `SELECT * FROM ${membersAndInvited} WHERE m.user_id = :userId`,
-)
+).oneBy('organizationId', 'userId')
 
 const isMember = statement<{ is_member: boolean }, { organizationId: string; email: string }>(
   'member_has_email',
@@ -45,15 +45,15 @@ const insert = statement<never, { organizationId: string; userId: string; role: 
    ON CONFLICT (organization_id, user_id) DO NOTHING`,
 )
 
-const update = statement<never, { organizationId: string; userId: string; role: Role }>(
+export const updateMember = statement<never, { organizationId: string; userId: string; role: Role }, Tx>(
   'member_update',
   'UPDATE memberships SET role = :role WHERE organization_id = :organizationId AND user_id = :userId',
-)
+).runBy('organizationId', 'userId', 'role')
 
-const remove = statement<never, { organizationId: string; userId: string }>(
+export const deleteMember = statement<never, { organizationId: string; userId: string }, Tx>(
   'member_delete',
   'DELETE FROM memberships WHERE organization_id = :organizationId AND user_id = :userId',
-)
+).runBy('organizationId', 'userId')
 
 // A suspended owner cannot sign in, and so does not count.
 const hasOwner = statement<{ has_owner: boolean }, { organizationId: string }>(
@@ -77,9 +77,6 @@ export const listMembers = (
     limit,
   })
 
-export const findMember = (db: Queryable, organizationId: string, userId: string) =>
-  find.one(db, { organizationId, userId })
-
 /** Returns whether an account with this address is a member. */
 export const isMemberEmail = async (db: Queryable, organizationId: string, email: string) =>
   (await isMember.one(db, { organizationId, email }))!.is_member
@@ -87,12 +84,6 @@ export const isMemberEmail = async (db: Queryable, organizationId: string, email
 /** Returns false if the user is a member already. */
 export const insertMember = async (tx: Tx, organizationId: string, userId: string, role: Role) =>
   (await insert.run(tx, { organizationId, userId, role })) === 1
-
-export const updateMember = (tx: Tx, organizationId: string, userId: string, role: Role) =>
-  update.run(tx, { organizationId, userId, role })
-
-export const deleteMember = (tx: Tx, organizationId: string, userId: string) =>
-  remove.run(tx, { organizationId, userId })
 
 /** The caller holds the organization's lock. */
 export const hasActiveOwner = async (tx: Tx, organizationId: string) =>

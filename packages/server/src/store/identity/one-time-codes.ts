@@ -1,4 +1,4 @@
-import type { Queryable, Tx } from '../../postgres/database.ts'
+import type { Tx } from '../../postgres/database.ts'
 import { statement } from '../../postgres/statement.ts'
 
 type Purpose = 'setup' | 'reset'
@@ -15,24 +15,27 @@ const insert = statement<OneTimeCodeRow, Required<NewOneTimeCode>>(
    VALUES (:hash, :purpose, :userId, :isMailed, slipway_now() + make_interval(secs => :seconds)) RETURNING *`,
 )
 
-const find = statement<OneTimeCodeRow, { hash: Buffer; purpose: Purpose }>(
+export const findOneTimeCode = statement<OneTimeCodeRow, { hash: Buffer; purpose: Purpose }>(
   'one_time_code_find',
   `SELECT * FROM one_time_codes
    WHERE code_hash = :hash AND purpose = :purpose AND used_at IS NULL AND expires_at > slipway_now()`,
-)
+).oneBy('hash', 'purpose')
 
-// PostgreSQL checks the condition again under the row's lock, so that a code works once.
-const redeem = statement<OneTimeCodeRow, { hash: Buffer; purpose: Purpose }>(
+/**
+ * Returns undefined if there is no such code, or if it is used or expired. PostgreSQL checks the condition again under
+ * the row's lock, so that a code works once.
+ */
+export const redeemOneTimeCode = statement<OneTimeCodeRow, { hash: Buffer; purpose: Purpose }, Tx>(
   'one_time_code_redeem',
   `UPDATE one_time_codes SET used_at = slipway_now()
    WHERE code_hash = :hash AND purpose = :purpose AND used_at IS NULL AND expires_at > slipway_now()
    RETURNING *`,
-)
+).oneBy('hash', 'purpose')
 
-const deleteResets = statement<never, { userId: string }>(
+export const deleteResetCodes = statement<never, { userId: string }, Tx>(
   'one_time_codes_delete_resets',
   `DELETE FROM one_time_codes WHERE user_id = :userId AND purpose = 'reset' AND used_at IS NULL`,
-)
+).runBy('userId')
 
 // Limits resets to one mail a minute, so that a mailbox cannot be flooded.
 const fresh = statement<never, { userId: string }>(
@@ -52,13 +55,5 @@ interface NewOneTimeCode {
 export const insertOneTimeCode = async (tx: Tx, code: NewOneTimeCode): Promise<OneTimeCodeRow> =>
   (await insert.one(tx, { isMailed: false, ...code }))!
 
-export const findOneTimeCode = (db: Queryable, hash: Buffer, purpose: Purpose) =>
-  find.one(db, { hash, purpose })
-
-/** Returns undefined if there is no such code, or if it is used or expired. */
-export const redeemOneTimeCode = (tx: Tx, hash: Buffer, purpose: Purpose) => redeem.one(tx, { hash, purpose })
-
 /** Returns whether a reset was requested within the last minute. */
 export const hasFreshResetCode = async (tx: Tx, userId: string) => (await fresh.run(tx, { userId })) > 0
-
-export const deleteResetCodes = (tx: Tx, userId: string) => deleteResets.run(tx, { userId })

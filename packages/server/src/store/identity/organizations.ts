@@ -1,5 +1,5 @@
 import type { PaymentState } from '@slipway/contract'
-import type { Queryable, Tx } from '../../postgres/database.ts'
+import type { Tx } from '../../postgres/database.ts'
 import { isBefore, type PageParams, statement } from '../../postgres/statement.ts'
 
 export interface OrganizationRow {
@@ -25,21 +25,21 @@ const insert = statement<OrganizationRow, { id: string; name: string }>(
   'INSERT INTO organizations (id, name) VALUES (:id, :name) RETURNING *',
 )
 
-const find = statement<OrganizationRow, { id: string }>(
+export const findOrganization = statement<OrganizationRow, { id: string }>(
   'organization_find',
   'SELECT * FROM organizations WHERE id = :id',
-)
+).oneBy('id')
 
-// Serialises changes of an organization's owners.
-const lock = statement<OrganizationRow, { id: string }>(
+/** Serialises changes of an organization's owners. */
+export const lockOrganization = statement<OrganizationRow, { id: string }, Tx>(
   'organization_lock',
   'SELECT * FROM organizations WHERE id = :id FOR NO KEY UPDATE',
-)
+).oneBy('id')
 
-const listByIds = statement<OrganizationRow, { ids: string[] }>(
+export const listOrganizationsByIds = statement<OrganizationRow, { ids: string[] }>(
   'organization_list_by_ids',
   'SELECT * FROM organizations WHERE id = ANY (:ids::uuid[]) ORDER BY id DESC',
-)
+).allBy('ids')
 
 // Deleted projects count, because their cost of this month is still owed.
 const selectAccount = `
@@ -49,15 +49,15 @@ const selectAccount = `
           FROM projects p JOIN project_spending s ON s.project_id = p.id WHERE p.organization_id = o.id) AS spent_usd_ms
   FROM organizations o`
 
-const list = statement<AccountRow, PageParams>(
+export const listOrganizations = statement<AccountRow, PageParams>(
   'organization_list',
   `${selectAccount} WHERE ${isBefore('o.id')} ORDER BY o.id DESC LIMIT :limit`,
-)
+).allBy('beforeId', 'limit')
 
-const findAccount = statement<AccountRow, { id: string }>(
+export const findOrganizationAccount = statement<AccountRow, { id: string }>(
   'organization_account',
   `${selectAccount} WHERE o.id = :id`,
-)
+).oneBy('id')
 
 interface OrganizationChange {
   name: string | null
@@ -70,31 +70,21 @@ const change = statement<OrganizationRow, { id: string } & OrganizationChange>(
    WHERE id = :id RETURNING *`,
 )
 
-// Suspending again keeps the time of the first suspension.
-const suspend = statement<OrganizationRow, { id: string; isSuspended: boolean; stopsVms: boolean }>(
+/** Suspending again keeps the time of the first suspension. */
+export const suspendOrganization = statement<
+  OrganizationRow,
+  { id: string; isSuspended: boolean; stopsVms: boolean },
+  Tx
+>(
   'organization_suspend',
   `UPDATE organizations SET suspended_at = CASE WHEN :isSuspended THEN coalesce(suspended_at, slipway_now()) END,
           stops_vms = :stopsVms
    WHERE id = :id RETURNING *`,
-)
+).oneBy('id', 'isSuspended', 'stopsVms')
 
 export const insertOrganization = async (tx: Tx, id: string, name: string): Promise<OrganizationRow> =>
   (await insert.one(tx, { id, name }))!
 
-export const findOrganization = (db: Queryable, id: string) => find.one(db, { id })
-
-export const lockOrganization = (tx: Tx, id: string) => lock.one(tx, { id })
-
-export const listOrganizationsByIds = (db: Queryable, ids: string[]) => listByIds.all(db, { ids })
-
-export const findOrganizationAccount = (db: Queryable, id: string) => findAccount.one(db, { id })
-
-export const listOrganizations = (db: Queryable, beforeId: string | null, limit: number) =>
-  list.all(db, { beforeId, limit })
-
 /** Keeps what is null in `changes`. */
 export const changeOrganization = (tx: Tx, id: string, changes: OrganizationChange) =>
   change.one(tx, { id, ...changes })
-
-export const suspendOrganization = (tx: Tx, id: string, isSuspended: boolean, stopsVms: boolean) =>
-  suspend.one(tx, { id, isSuspended, stopsVms })

@@ -1,5 +1,5 @@
 import { type Failures, type SignInLimits, secondsToWait } from '../../domain/sign-in/limits.ts'
-import type { Queryable, Tx } from '../../postgres/database.ts'
+import type { Tx } from '../../postgres/database.ts'
 import { statement } from '../../postgres/statement.ts'
 
 interface Attempt {
@@ -41,21 +41,23 @@ const insert = statement<{ id: number }, Attempt>(
   'INSERT INTO password_failures (email, address) VALUES (:email, :address) RETURNING id',
 )
 
-const takeBack = statement<never, { id: number }>(
+/** Removes one attempt, which succeeded; those before it still count. */
+export const takeBackPasswordAttempt = statement<never, { id: number }>(
   'password_failure_take_back',
   'DELETE FROM password_failures WHERE id = :id',
-)
+).runBy('id')
 
-const clear = statement<never, Attempt>(
+/** Forgets the failures of a user at an address, after the user has signed in from there. */
+export const clearPasswordFailures = statement<never, Attempt>(
   'password_failures_clear',
   'DELETE FROM password_failures WHERE email = :email AND address = :address',
-)
+).runBy('email', 'address')
 
-const insertKnown = statement<never, { userId: string; address: string }>(
+export const putKnownAddress = statement<never, { userId: string; address: string }, Tx>(
   'known_address_put',
   `INSERT INTO known_addresses (user_id, address) VALUES (:userId, :address)
    ON CONFLICT (user_id, address) DO UPDATE SET signed_in_at = slipway_now()`,
-)
+).runBy('userId', 'address')
 
 /** Counts an attempt as failed before it is made, or returns how long to wait. */
 export async function reservePasswordAttempt(
@@ -69,13 +71,3 @@ export async function reservePasswordAttempt(
   if (waitSeconds > 0) return { waitSeconds }
   return { id: (await insert.one(tx, attempt))!.id, waitSeconds: 0 }
 }
-
-/** Removes one attempt, which succeeded; those before it still count. */
-export const takeBackPasswordAttempt = (db: Queryable, id: number) => takeBack.run(db, { id })
-
-/** Forgets the failures of a user at an address, after the user has signed in from there. */
-export const clearPasswordFailures = (db: Queryable, email: string, address: string) =>
-  clear.run(db, { email, address })
-
-export const putKnownAddress = (tx: Tx, userId: string, address: string) =>
-  insertKnown.run(tx, { userId, address })

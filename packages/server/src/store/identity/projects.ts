@@ -30,10 +30,10 @@ const locationNames = statement<{ name: string }>(
   'SELECT name FROM locations ORDER BY position, name',
 )
 
-const find = statement<ProjectRow, { id: string }>(
+export const findProject = statement<ProjectRow, { id: string }>(
   'project_find',
   'SELECT * FROM projects WHERE id = :id AND deleted_at IS NULL',
-)
+).oneBy('id')
 
 const listByIds = statement<ProjectRow, { organizationIds: string[]; ids: string[] } & LabelParams>(
   'project_list',
@@ -43,11 +43,12 @@ const listByIds = statement<ProjectRow, { organizationIds: string[]; ids: string
    ORDER BY id DESC`,
 )
 
-const list = statement<ProjectRow & { organization_name: string }, PageParams>(
+/** Lists the projects of every organization. */
+export const listAllProjects = statement<ProjectRow & { organization_name: string }, PageParams>(
   'project_list_all',
   `SELECT p.*, o.name AS organization_name FROM projects p JOIN organizations o ON o.id = p.organization_id
    WHERE p.deleted_at IS NULL AND ${isBefore('p.id')} ORDER BY p.id DESC LIMIT :limit`,
-)
+).allBy('beforeId', 'limit')
 
 const update = statement<ProjectRow, { id: string; name: string | null; labels: Labels | null }>(
   'project_update',
@@ -86,8 +87,6 @@ export const insertProject = async (tx: Tx, project: NewProjectRow) => (await in
 /** Lists the names of all locations, in the operator's order. */
 export const listProjectLocations = async (tx: Tx) => (await locationNames.all(tx)).map((row) => row.name)
 
-export const findProject = (db: Queryable, id: string) => find.one(db, { id })
-
 /** Lists the projects of these organizations, and those with these ids. */
 export const listProjects = (
   db: Queryable,
@@ -95,10 +94,6 @@ export const listProjects = (
   ids: string[],
   labels: LabelSelector | null,
 ) => listByIds.all(db, { organizationIds, ids, ...labelParams(labels) })
-
-/** Lists the projects of every organization. */
-export const listAllProjects = (db: Queryable, beforeId: string | null, limit: number) =>
-  list.all(db, { beforeId, limit })
 
 /** Keeps what is not given. Violates `projects_name` if the name is taken in the organization. */
 export const updateProject = (tx: Tx, id: string, change: { name?: string; labels?: Labels }) =>

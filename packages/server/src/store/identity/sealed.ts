@@ -31,11 +31,10 @@ export const sealedColumns = [
 
 const keyId = statement<{ id: string }>('secret_key_id', 'SELECT id FROM secret_key FOR SHARE')
 
-const setKeyId = statement<never, { id: string }>(
+export const setSecretKeyId = statement<never, { id: string }, Tx>(
   'secret_key_set',
   'INSERT INTO secret_key (id) VALUES (:id) ON CONFLICT (is_only) DO UPDATE SET id = excluded.id',
-)
+).runBy('id')
 
 /** Returns the id of the key that the secrets of this database are sealed with; undefined before the first start. */
 export const findSecretKeyId = async (db: Queryable): Promise<string | undefined> => (await keyId.one(db))?.id
-export const setSecretKeyId = (tx: Tx, id: string) => setKeyId.run(tx, { id })

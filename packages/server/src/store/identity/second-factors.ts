@@ -6,10 +6,10 @@ const isSetUp = statement<{ is_set_up: boolean }, { userId: string }>(
   'SELECT totp_confirmed_at IS NOT NULL AS is_set_up FROM users WHERE id = :userId',
 )
 
-const begin = statement<never, { userId: string; sealed: Buffer }>(
+export const beginTotp = statement<never, { userId: string; sealed: Buffer }, Tx>(
   'totp_begin',
   'UPDATE users SET totp_sealed = :sealed, totp_confirmed_at = NULL, totp_last_step = 0 WHERE id = :userId',
-)
+).runBy('userId', 'sealed')
 
 const confirm = statement<never, { userId: string }>(
   'totp_confirm',
@@ -45,8 +45,6 @@ const spendCode = statement<never, { userId: string; hash: Buffer }>(
 
 export const hasTotp = async (db: Queryable, userId: string): Promise<boolean> =>
   (await isSetUp.one(db, { userId }))?.is_set_up ?? false
-
-export const beginTotp = (tx: Tx, userId: string, sealed: Buffer) => begin.run(tx, { userId, sealed })
 
 /** Also replaces the recovery codes. */
 export async function confirmTotp(tx: Tx, userId: string, hashes: Buffer[]): Promise<void> {

@@ -1,4 +1,4 @@
-import type { Queryable, Tx } from '../../postgres/database.ts'
+import type { Tx } from '../../postgres/database.ts'
 import { statement } from '../../postgres/statement.ts'
 
 /** A token family, as its user sees it. */
@@ -11,8 +11,8 @@ export interface SessionRow {
   last_used_at: Date
 }
 
-// A family without a valid refresh token has ended.
-const list = statement<SessionRow, { userId: string }>(
+/** A family without a valid refresh token has ended. */
+export const listSessions = statement<SessionRow, { userId: string }>(
   'session_list',
   `SELECT f.id, f.client_address, f.user_agent, f.has_second_factor, f.created_at, f.last_used_at
    FROM token_families f
@@ -20,7 +20,7 @@ const list = statement<SessionRow, { userId: string }>(
      AND EXISTS (SELECT FROM refresh_tokens r
                  WHERE r.family_id = f.id AND r.spent_at IS NULL AND r.expires_at > slipway_now())
    ORDER BY f.last_used_at DESC, f.id DESC`,
-)
+).allBy('userId')
 
 const end = statement<never, { userId: string; id: string }>(
   'session_end',
@@ -28,18 +28,13 @@ const end = statement<never, { userId: string; id: string }>(
    WHERE user_id = :userId AND id = :id AND revoked_at IS NULL`,
 )
 
-const setSecondFactor = statement<never, { userId: string; id: string | null; hasIt: boolean }>(
+/** Changes one session of the user, or all of them if `id` is null. */
+export const markSecondFactor = statement<never, { userId: string; id: string | null; hasIt: boolean }, Tx>(
   'session_set_second_factor',
   `UPDATE token_families SET has_second_factor = :hasIt
    WHERE user_id = :userId AND (:id::uuid IS NULL OR id = :id) AND revoked_at IS NULL`,
-)
-
-export const listSessions = (db: Queryable, userId: string) => list.all(db, { userId })
+).runBy('userId', 'id', 'hasIt')
 
 /** Returns false if the user has no such session. */
 export const endSession = async (tx: Tx, userId: string, id: string) =>
   (await end.run(tx, { userId, id })) === 1
-
-/** Changes one session of the user, or all of them if `id` is null. */
-export const markSecondFactor = (tx: Tx, userId: string, id: string | null, hasIt: boolean) =>
-  setSecondFactor.run(tx, { userId, id, hasIt })

@@ -1,4 +1,4 @@
-import type { Queryable, Tx } from '../../postgres/database.ts'
+import type { Tx } from '../../postgres/database.ts'
 import { statement } from '../../postgres/statement.ts'
 
 interface NewTokenFamily {
@@ -9,18 +9,18 @@ interface NewTokenFamily {
   hasSecondFactor: boolean
 }
 
-const insertFamily = statement<never, NewTokenFamily>(
+export const insertTokenFamily = statement<never, NewTokenFamily, Tx>(
   'token_family_insert',
   `INSERT INTO token_families (id, user_id, client_address, user_agent, has_second_factor)
    VALUES (:id, :userId, :address, :userAgent, :hasSecondFactor)`,
-)
+).run
 
-const touch = statement<never, { id: string; address: string }>(
+export const touchTokenFamily = statement<never, { id: string; address: string }, Tx>(
   'token_family_touch',
   'UPDATE token_families SET last_used_at = slipway_now(), client_address = :address WHERE id = :id',
-)
+).runBy('id', 'address')
 
-const insertPair = statement<never, NewTokenPair>(
+export const insertTokenPair = statement<never, NewTokenPair, Tx>(
   'token_pair_insert',
   `WITH access AS (
      INSERT INTO access_tokens (token_hash, family_id, expires_at)
@@ -28,15 +28,19 @@ const insertPair = statement<never, NewTokenPair>(
    )
    INSERT INTO refresh_tokens (token_hash, family_id, expires_at)
    VALUES (:refreshHash, :familyId, slipway_now() + make_interval(secs => :refreshSeconds))`,
-)
+).run
 
-// The family is locked before the token is read, so that the second use of a token sees the effect of the first.
-const lockFamily = statement<{ id: string; user_id: string; is_ended: boolean }, { refreshHash: Buffer }>(
+/** The family is locked before the token is read, so that the second use of a token sees the effect of the first. */
+export const lockTokenFamily = statement<
+  { id: string; user_id: string; is_ended: boolean },
+  { refreshHash: Buffer },
+  Tx
+>(
   'token_family_lock',
   `SELECT f.id, f.user_id, f.revoked_at IS NOT NULL OR u.suspended_at IS NOT NULL AS is_ended
    FROM token_families f JOIN refresh_tokens r ON r.family_id = f.id JOIN users u ON u.id = f.user_id
    WHERE r.token_hash = :refreshHash FOR UPDATE OF f`,
-)
+).oneBy('refreshHash')
 
 interface RefreshTokenRow {
   is_expired: boolean
@@ -46,7 +50,8 @@ interface RefreshTokenRow {
   is_successor_spent: boolean | null
 }
 
-const findRefresh = statement<RefreshTokenRow, { hash: Buffer }>(
+/** The caller holds the family's lock. */
+export const findRefreshToken = statement<RefreshTokenRow, { hash: Buffer }, Tx>(
   'refresh_token_find',
   `SELECT r.expires_at <= slipway_now() AS is_expired,
           r.spent_at IS NOT NULL AS is_spent,
@@ -55,36 +60,37 @@ const findRefresh = statement<RefreshTokenRow, { hash: Buffer }>(
           next.spent_at IS NOT NULL AS is_successor_spent
    FROM refresh_tokens r LEFT JOIN refresh_tokens next ON next.token_hash = r.successor_hash
    WHERE r.token_hash = :hash`,
-)
+).oneBy('hash')
 
-const spend = statement<never, { hash: Buffer; successorHash: Buffer; successorSealed: Buffer }>(
+export const spendRefreshToken = statement<
+  never,
+  { hash: Buffer; successorHash: Buffer; successorSealed: Buffer },
+  Tx
+>(
   'refresh_token_spend',
   `UPDATE refresh_tokens
    SET spent_at = slipway_now(), successor_hash = :successorHash, successor_sealed = :successorSealed
    WHERE token_hash = :hash AND spent_at IS NULL`,
-)
+).runBy('hash', 'successorHash', 'successorSealed')
 
-const revoke = statement<never, { familyId: string }>(
+export const revokeTokenFamily = statement<never, { familyId: string }>(
   'token_family_revoke',
   'UPDATE token_families SET revoked_at = slipway_now() WHERE id = :familyId AND revoked_at IS NULL',
-)
+).runBy('familyId')
 
-const revokeByToken = statement<{ user_id: string }, { refreshHash: Buffer }>(
+/** Returns the user of the family, or undefined if there is no active family with this token. */
+export const revokeTokenFamilyOf = statement<{ user_id: string }, { refreshHash: Buffer }>(
   'token_family_revoke_by_token',
   `UPDATE token_families SET revoked_at = slipway_now()
    WHERE id = (SELECT family_id FROM refresh_tokens WHERE token_hash = :refreshHash)
      AND revoked_at IS NULL RETURNING user_id`,
-)
+).oneBy('refreshHash')
 
 const revokeOfUser = statement<never, { userId: string; exceptFamilyId: string | null }>(
   'token_families_revoke_of_user',
   `UPDATE token_families SET revoked_at = slipway_now()
    WHERE user_id = :userId AND revoked_at IS NULL AND id IS DISTINCT FROM :exceptFamilyId::uuid`,
 )
-
-export const insertTokenFamily = (tx: Tx, family: NewTokenFamily) => insertFamily.run(tx, family)
-
-export const touchTokenFamily = (tx: Tx, id: string, address: string) => touch.run(tx, { id, address })
 
 interface NewTokenPair {
   familyId: string
@@ -93,22 +99,6 @@ interface NewTokenPair {
   refreshHash: Buffer
   refreshSeconds: number
 }
-
-export const insertTokenPair = (tx: Tx, pair: NewTokenPair) => insertPair.run(tx, pair)
-
-export const lockTokenFamily = (tx: Tx, refreshHash: Buffer) => lockFamily.one(tx, { refreshHash })
-
-/** The caller holds the family's lock. */
-export const findRefreshToken = (tx: Tx, hash: Buffer) => findRefresh.one(tx, { hash })
-
-export const spendRefreshToken = (tx: Tx, hash: Buffer, successorHash: Buffer, successorSealed: Buffer) =>
-  spend.run(tx, { hash, successorHash, successorSealed })
-
-export const revokeTokenFamily = (db: Queryable, familyId: string) => revoke.run(db, { familyId })
-
-/** Returns the user of the family, or undefined if there is no active family with this token. */
-export const revokeTokenFamilyOf = (db: Queryable, refreshHash: Buffer) =>
-  revokeByToken.one(db, { refreshHash })
 
 export const revokeTokenFamiliesOfUser = (tx: Tx, userId: string, exceptFamilyId: string | null = null) =>
   revokeOfUser.run(tx, { userId, exceptFamilyId })

@@ -1,4 +1,4 @@
-import type { Queryable, Tx } from '../../postgres/database.ts'
+import type { Tx } from '../../postgres/database.ts'
 import { isBefore, type PageParams, statement } from '../../postgres/statement.ts'
 
 export interface UserRow {
@@ -24,52 +24,59 @@ export interface PersonRow {
   created_at: Date
 }
 
-const byEmail = statement<UserRow, { email: string }>(
+/** Finds the password account with this address; accounts of single sign-on are found by their subject. */
+export const findUserByEmail = statement<UserRow, { email: string }>(
   'user_by_email',
   'SELECT * FROM users WHERE email = :email AND password_hash IS NOT NULL',
-)
+).oneBy('email')
 
-const lock = statement<UserRow, { id: string }>('user_lock', 'SELECT * FROM users WHERE id = :id FOR UPDATE')
+export const lockUser = statement<UserRow, { id: string }, Tx>(
+  'user_lock',
+  'SELECT * FROM users WHERE id = :id FOR UPDATE',
+).oneBy('id')
 
-// It inserts nothing if a password account has the address; it waits for a transaction that is creating one.
-const insert = statement<UserRow, NewUser>(
+/**
+ * Returns undefined if the e-mail address is taken. It inserts nothing if a password account has the address; it waits
+ * for a transaction that is creating one.
+ */
+export const insertUser = statement<UserRow, NewUser, Tx>(
   'user_insert',
   `INSERT INTO users (id, email, password_hash, is_operator) VALUES (:id, :email, :passwordHash, :isOperator)
    ON CONFLICT (email) WHERE password_hash IS NOT NULL DO NOTHING RETURNING *`,
-)
+).one
 
-const setPassword = statement<never, { id: string; passwordHash: string }>(
+export const setUserPassword = statement<never, { id: string; passwordHash: string }, Tx>(
   'user_set_password',
   'UPDATE users SET password_hash = :passwordHash WHERE id = :id',
-)
+).runBy('id', 'passwordHash')
 
-const verifyEmail = statement<never, { id: string }>(
+export const markEmailVerified = statement<never, { id: string }, Tx>(
   'user_verify_email',
   'UPDATE users SET email_verified_at = slipway_now() WHERE id = :id',
-)
+).runBy('id')
 
-const makeOperator = statement<UserRow, { id: string }>(
+export const makeUserOperator = statement<UserRow, { id: string }, Tx>(
   'user_make_operator',
   'UPDATE users SET is_operator = true WHERE id = :id RETURNING *',
-)
+).oneBy('id')
 
-const takeMark = statement<UserRow, { id: string }>(
+export const takeOperatorMark = statement<UserRow, { id: string }, Tx>(
   'user_take_operator_mark',
   'UPDATE users SET is_operator = false WHERE id = :id RETURNING *',
-)
+).oneBy('id')
 
 const otherOperator = statement<never, { id: string }>(
   'user_other_operator',
   'SELECT FROM users WHERE is_operator AND suspended_at IS NULL AND id <> :id LIMIT 1',
 )
 
-const suspend = statement<UserRow, { id: string; isSuspended: boolean }>(
+export const suspendUser = statement<UserRow, { id: string; isSuspended: boolean }, Tx>(
   'user_suspend',
   `UPDATE users SET suspended_at = CASE WHEN :isSuspended THEN coalesce(suspended_at, slipway_now()) END
    WHERE id = :id RETURNING *`,
-)
+).oneBy('id', 'isSuspended')
 
-const list = statement<PersonRow, PageParams>(
+export const listUsers = statement<PersonRow, PageParams>(
   'user_list',
   `SELECT * FROM (
      (SELECT id, email, is_operator, suspended_at, false AS is_invited, created_at FROM users
@@ -78,12 +85,7 @@ const list = statement<PersonRow, PageParams>(
      (SELECT id, email, is_operator, NULL::timestamptz, true, created_at FROM invitations
       WHERE ${isBefore('id')} ORDER BY id DESC LIMIT :limit)) p
    ORDER BY id DESC LIMIT :limit`,
-)
-
-/** Finds the password account with this address; accounts of single sign-on are found by their subject. */
-export const findUserByEmail = (db: Queryable, email: string) => byEmail.one(db, { email })
-
-export const lockUser = (tx: Tx, id: string) => lock.one(tx, { id })
+).allBy('beforeId', 'limit')
 
 interface NewUser {
   id: string
@@ -92,22 +94,5 @@ interface NewUser {
   isOperator: boolean
 }
 
-/** Returns undefined if the e-mail address is taken. */
-export const insertUser = (tx: Tx, user: NewUser) => insert.one(tx, user)
-
-export const setUserPassword = (tx: Tx, id: string, passwordHash: string) =>
-  setPassword.run(tx, { id, passwordHash })
-
-export const markEmailVerified = (tx: Tx, id: string) => verifyEmail.run(tx, { id })
-
-export const makeUserOperator = (tx: Tx, id: string) => makeOperator.one(tx, { id })
-
-export const takeOperatorMark = (tx: Tx, id: string) => takeMark.one(tx, { id })
-
 /** Returns whether another user is an operator and can sign in. */
 export const hasOtherOperator = async (tx: Tx, id: string) => (await otherOperator.run(tx, { id })) > 0
-
-export const suspendUser = (tx: Tx, id: string, isSuspended: boolean) => suspend.one(tx, { id, isSuspended })
-
-export const listUsers = (db: Queryable, beforeId: string | null, limit: number) =>
-  list.all(db, { beforeId, limit })

@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto'
-import type { Queryable, Tx } from '../../postgres/database.ts'
+import type { Tx } from '../../postgres/database.ts'
 import { perTransaction } from '../../postgres/gathered.ts'
 import { statement } from '../../postgres/statement.ts'
 
@@ -150,10 +150,11 @@ const hold = statement<never, { addresses: string[]; projectIds: string[] }>(
    WHERE ${mayStillAllow('g.project_id', 'slipway_now()')}`,
 )
 
-const release = statement<never>(
+/** Gives back what firewalls no longer allow; returns how many that were. */
+export const releaseAddresses = statement<never>(
   'address_release',
   `DELETE FROM held_addresses a WHERE NOT ${mayStillAllow('a.project_id', 'a.held_at')}`,
-)
+).run
 
 /** The VMs go: nobody gets their addresses while a firewall may still allow them. */
 export async function holdAddresses(
@@ -167,5 +168,3 @@ export async function holdAddresses(
     projectIds: reachable.map(({ project_id }) => project_id),
   })
 }
-/** Gives back what firewalls no longer allow; returns how many that were. */
-export const releaseAddresses = (db: Queryable) => release.run(db)

@@ -61,8 +61,11 @@ const claimOnHosts = statement<
    ${claimed}`,
 )
 
-// From one project to the next in the index, without reading what lies between. At most so many are looked at.
-const projects = statement<
+/**
+ * Lists projects with VMs behind at the location, in order, from the one that follows `after`. From one project to the
+ * next in the index, without reading what lies between. At most so many are looked at.
+ */
+export const listProjectsBehind = statement<
   { project_id: string; is_due: boolean },
   { location: string; after: string; most: number }
 >(
@@ -77,7 +80,7 @@ const projects = statement<
    SELECT b.project_id, EXISTS (SELECT FROM vms v WHERE v.location = :location AND v.project_id = b.project_id
                                 AND ${isFirewallDue}) AS is_due
    FROM behind b WHERE b.project_id IS NOT NULL LIMIT :most`,
-)
+).allBy('location', 'after', 'most')
 
 const networkBehind = statement<{ is_behind: boolean }, { networkId: string; projectId: string }>(
   'firewall_network_behind',
@@ -134,10 +137,6 @@ export const claimBehind = (db: Queryable, scope: BehindScope, most: number) =>
 /** Claims VMs of hosts that are down, those first that were not tried for the longest time. */
 export const claimBehindOnHosts = (db: Queryable, location: string, hosts: string[], most: number) =>
   claimOnHosts.all(db, { location, hosts, most, claimMs })
-
-/** Lists projects with VMs behind at the location, in order, from the one that follows `after`. */
-export const listProjectsBehind = (db: Queryable, location: string, after: string, most: number) =>
-  projects.all(db, { location, after, most })
 
 /** Returns whether a VM of the network that can be reached is behind. */
 export const isNetworkBehind = async (db: Queryable, network: { id: string; projectId: string }) =>

@@ -52,11 +52,12 @@ const naming = statement<{ network_id: string }, { vmIds: string[]; projectIds: 
    ORDER BY r.network_id`,
 )
 
-const notApplied = statement<never, { vmId: string }>(
+/** The engine turned out not to have it. */
+export const markFirewallLost = statement<never, { vmId: string }>(
   'firewall_not_applied',
   `UPDATE vms SET firewall_wanted = greatest(firewall_wanted, firewall_applied) + 1, ${firewallDue}
    WHERE id = :vmId`,
-)
+).runBy('vmId')
 
 export type NetworkFirewall = { rules: RuleRow[]; resolved: Record<string, string[]> }
 
@@ -76,14 +77,8 @@ export async function wantFirewallsNaming(tx: Tx, vms: { id: string; project_id:
   for (const { network_id } of networks) await wantFirewalls(tx, network_id, vmIds)
 }
 
-/** The engine turned out not to have it. */
-export const markFirewallLost = (db: Queryable, vmId: string) => notApplied.run(db, { vmId })
-
-const vmByAddress = statement<{ id: string }, { projectId: string; address: string }>(
+export const findVmByAddress = statement<{ id: string }, { projectId: string; address: string }>(
   'vm_by_address',
   `SELECT id FROM vms WHERE project_id = :projectId AND deleted_at IS NULL
    AND (private_address = :address::inet OR public_address = :address::inet) LIMIT 1`,
-)
-
-export const findVmByAddress = (db: Queryable, projectId: string, address: string) =>
-  vmByAddress.one(db, { projectId, address })
+).oneBy('projectId', 'address')

@@ -51,10 +51,10 @@ interface NewSubnet {
   location: string
 }
 
-const networkById = statement<NetworkRow, { projectId: string; id: string }>(
+export const findNetwork = statement<NetworkRow, { projectId: string; id: string }>(
   'network_by_id',
   `${selectNetwork} WHERE n.project_id = :projectId AND n.id = :id`,
-)
+).oneBy('projectId', 'id')
 const networkList = statement<
   NetworkRow,
   { projectId: string; beforeId: string | null; limit: number } & LabelParams
@@ -64,53 +64,65 @@ const networkList = statement<
      AND ${fitsLabels('n.labels')}
    ORDER BY n.id DESC LIMIT :limit`,
 )
-const networkInsert = statement<never, NewNetwork>(
+export const insertNetwork = statement<never, NewNetwork, Tx>(
   'network_insert',
   'INSERT INTO networks (id, project_id, name, cidr, labels) VALUES (:id, :projectId, :name, :cidr, :labels)',
-)
+).run
 // What is not given stays.
 const networkUpdate = statement<never, { id: string; name: string | null; labels: Labels | null }>(
   'network_update',
   'UPDATE networks SET name = coalesce(:name, name), labels = coalesce(:labels, labels) WHERE id = :id',
 )
-const networkDelete = statement<never, { id: string }>(
+export const deleteNetworkRow = statement<never, { id: string }, Tx>(
   'network_delete',
   'DELETE FROM networks WHERE id = :id',
-)
-const networkLock = statement<{ id: string }, { projectId: string; id: string }>(
+).runBy('id')
+export const lockNetwork = statement<{ id: string }, { projectId: string; id: string }, Tx>(
   'network_lock',
   'SELECT id FROM networks WHERE project_id = :projectId AND id = :id FOR UPDATE',
-)
+).oneBy('projectId', 'id')
 const networkRules = statement<{ count: number }, { id: string }>(
   'network_rules',
   'SELECT count(*) AS count FROM firewall_rules WHERE network_id = :id',
 )
 
-const subnetById = statement<SubnetRow, { projectId: string; id: string }>(
+export const findSubnet = statement<SubnetRow, { projectId: string; id: string }>(
   'subnet_by_id',
   `${selectSubnet} WHERE project_id = :projectId AND id = :id`,
-)
-const subnetList = statement<SubnetRow, { projectId: string; beforeId: string | null; limit: number }>(
+).oneBy('projectId', 'id')
+export const listSubnets = statement<
+  SubnetRow,
+  { projectId: string; beforeId: string | null; limit: number }
+>(
   'subnet_list',
   `${selectSubnet} WHERE project_id = :projectId AND ${isBefore('id')}
    ORDER BY id DESC LIMIT :limit`,
-)
-const subnetInsert = statement<never, NewSubnet>(
+).allBy('projectId', 'beforeId', 'limit')
+export const insertSubnet = statement<never, NewSubnet, Tx>(
   'subnet_insert',
   `INSERT INTO subnets (id, project_id, network_id, name, cidr, location)
    VALUES (:id, :projectId, :networkId, :name, :cidr, :location)`,
-)
-const subnetDelete = statement<never, { id: string }>('subnet_delete', 'DELETE FROM subnets WHERE id = :id')
-const subnetLock = statement<{ id: string }, { projectId: string; id: string }>(
+).run
+export const deleteSubnetRow = statement<never, { id: string }, Tx>(
+  'subnet_delete',
+  'DELETE FROM subnets WHERE id = :id',
+).runBy('id')
+export const lockSubnet = statement<{ id: string }, { projectId: string; id: string }, Tx>(
   'subnet_lock',
   'SELECT id FROM subnets WHERE project_id = :projectId AND id = :id FOR UPDATE',
-)
+).oneBy('projectId', 'id')
 const subnetVms = statement<{ count: number }, { id: string }>(
   'subnet_vms',
   'SELECT count(*) AS count FROM vms WHERE subnet_id = :id',
 )
-// The oldest network's subnet comes first: that is the default one until somebody removes it.
-const subnetFor = statement<VmSubnetRow, { projectId: string; location: string; subnetId: string | null }>(
+/**
+ * Finds the given subnet, or the project's default one at the location. The oldest network's subnet comes first: that
+ * is the default one until somebody removes it.
+ */
+export const findSubnetFor = statement<
+  VmSubnetRow,
+  { projectId: string; location: string; subnetId: string | null }
+>(
   'subnet_for_vm',
   `SELECT s.id, s.network_id, s.name, s.cidr::text AS cidr, s.location, s.created_at, n.cidr::text AS network_cidr,
           EXISTS (SELECT FROM hosts h WHERE h.location = s.location AND h.capabilities ->> 'network' = 'bridge')
@@ -119,33 +131,18 @@ const subnetFor = statement<VmSubnetRow, { projectId: string; location: string; 
    WHERE s.project_id = :projectId
      AND CASE WHEN :subnetId::uuid IS NULL THEN s.location = :location ELSE s.id = :subnetId END
    ORDER BY n.name = 'default-vpc-network' DESC, s.id LIMIT 1`,
-)
+).oneBy('projectId', 'location', 'subnetId')
 
-export const findNetwork = (db: Queryable, projectId: string, id: string) =>
-  networkById.one(db, { projectId, id })
 export const listNetworks = (
   db: Queryable,
   filter: { projectId: string; labels: LabelSelector | null },
   beforeId: string | null,
   limit: number,
 ) => networkList.all(db, { projectId: filter.projectId, ...labelParams(filter.labels), beforeId, limit })
-export const insertNetwork = (tx: Tx, n: NewNetwork) => networkInsert.run(tx, n)
 export const updateNetwork = (tx: Tx, id: string, change: { name?: string; labels?: Labels }) =>
   networkUpdate.run(tx, { id, name: change.name ?? null, labels: change.labels ?? null })
-export const lockNetwork = (tx: Tx, projectId: string, id: string) => networkLock.one(tx, { projectId, id })
-export const deleteNetworkRow = (tx: Tx, id: string) => networkDelete.run(tx, { id })
 export const countNetworkRules = async (db: Queryable, id: string) =>
   (await networkRules.one(db, { id }))?.count ?? 0
 
-export const findSubnet = (db: Queryable, projectId: string, id: string) =>
-  subnetById.one(db, { projectId, id })
-export const listSubnets = (db: Queryable, projectId: string, beforeId: string | null, limit: number) =>
-  subnetList.all(db, { projectId, beforeId, limit })
-export const insertSubnet = (tx: Tx, s: NewSubnet) => subnetInsert.run(tx, s)
-export const lockSubnet = (tx: Tx, projectId: string, id: string) => subnetLock.one(tx, { projectId, id })
-export const deleteSubnetRow = (tx: Tx, id: string) => subnetDelete.run(tx, { id })
 export const countSubnetVms = async (db: Queryable, id: string) =>
   (await subnetVms.one(db, { id }))?.count ?? 0
-/** Finds the given subnet, or the project's default one at the location. */
-export const findSubnetFor = (db: Queryable, projectId: string, location: string, subnetId: string | null) =>
-  subnetFor.one(db, { projectId, location, subnetId })

@@ -22,15 +22,15 @@ export interface RuleRow {
   labels: Labels
 }
 
-const ruleById = statement<RuleRow, { projectId: string; id: string }>(
+export const findRule = statement<RuleRow, { projectId: string; id: string }>(
   'rule_by_id',
   'SELECT * FROM firewall_rules WHERE project_id = :projectId AND id = :id',
-)
+).oneBy('projectId', 'id')
 
-const ruleLock = statement<RuleRow, { projectId: string; id: string }>(
+export const lockRule = statement<RuleRow, { projectId: string; id: string }, Tx>(
   'rule_lock',
   'SELECT * FROM firewall_rules WHERE project_id = :projectId AND id = :id FOR UPDATE',
-)
+).oneBy('projectId', 'id')
 
 /** What clients see, as SQL of a row `r` of firewall_rules; a field is added here and to the contract's `FirewallRule`. */
 const ruleRecord = jsonSql(
@@ -95,10 +95,10 @@ const ruleRaise = statement<{ generation: number }, { id: string }>(
   'UPDATE firewall_rules SET generation = generation + 1 WHERE id = :id RETURNING generation',
 )
 
-const ruleDelete = statement<never, { id: string }>(
+export const deleteRuleRow = statement<never, { id: string }, Tx>(
   'rule_delete',
   'DELETE FROM firewall_rules WHERE id = :id',
-)
+).runBy('id')
 
 const resourceExists = statement<{ exists: boolean }, { projectId: string; id: string }>(
   'firewall_resource_exists',
@@ -110,10 +110,6 @@ const resourceExists = statement<{ exists: boolean }, { projectId: string; id: s
 /** Returns whether the id is that of a VM, subnet or network of the project. */
 export const isFirewallResource = async (db: Queryable, projectId: string, id: string): Promise<boolean> =>
   (await resourceExists.one(db, { projectId, id }))!.exists
-
-export const findRule = (db: Queryable, projectId: string, id: string) => ruleById.one(db, { projectId, id })
-
-export const lockRule = (tx: Tx, projectId: string, id: string) => ruleLock.one(tx, { projectId, id })
 
 export async function findRuleView(
   db: Queryable,
@@ -177,5 +173,3 @@ export async function moveRule(tx: Tx, id: string, to: RuleState, from: RuleStat
 export async function raiseRuleGeneration(tx: Tx, id: string): Promise<number> {
   return (await ruleRaise.one(tx, { id }))!.generation
 }
-
-export const deleteRuleRow = (tx: Tx, id: string) => ruleDelete.run(tx, { id })
